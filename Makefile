@@ -1,0 +1,63 @@
+# `make help` lists the targets. All that is installed goes into .venv.
+
+# The interpreter that makes .venv: 3.11 or newer, with its venv module.
+PYTHON ?= python3
+# More arguments for pytest: make test ARGS='-k layout -x'
+ARGS ?=
+# A workload log for the benchmarks: make bench SWF=some.swf.gz
+SWF ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+.PHONY: help setup demo test bench check format-check lint imports types format wheel lock clean \
+	distclean
+
+help: ## list the targets
+	@echo "usage: make TARGET [PYTHON=python3.12] [ARGS='-k word'] [SWF=log.swf.gz]"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
+
+setup: ## make .venv with the locked packages and simctl itself; quick when nothing changed
+	@PYTHON="$(PYTHON)" sh .ci/setup
+
+demo: setup ## run a shipped scenario and show what happened
+	@$(BIN)/simctl run scenarios/two_nodes.yaml --explain
+
+test: setup ## run the whole test suite; ARGS goes to pytest
+	@$(BIN)/python -m pytest -n 2 $(ARGS)
+
+bench: setup ## measure what should be fast; SWF=FILE replays that log as well
+	@$(BIN)/python -m benchmarks.run $(if $(SWF),--swf "$(SWF)")
+
+check: format-check lint imports types ## check format, lint, import rules and types
+
+format-check: setup
+	@$(BIN)/ruff format --check .
+
+lint: setup
+	@$(BIN)/ruff check .
+
+imports: setup
+	@$(BIN)/lint-imports --no-logo
+
+types: setup
+	@$(BIN)/mypy
+
+format: setup ## put the code into shape, with the fixes that are safe
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format .
+
+wheel: setup ## build an sdist, and from it a wheel, into dist/
+	@$(BIN)/python -m build --no-isolation --outdir dist .
+
+lock: setup ## renew requirements.lock with the newest packages that fit
+	@PYTHON="$(PYTHON)" sh .ci/lock
+
+clean: ## remove what was built and the tools' caches
+	@rm -rf dist build .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache
+	@find . -path ./$(VENV) -prune -o -type d -name __pycache__ -exec rm -rf {} +
+
+distclean: clean ## as clean, and remove .venv
+	@rm -rf $(VENV)

@@ -1,0 +1,1 @@
+"""slurmd: one daemon a compute node, from its registration to its shutdown."""

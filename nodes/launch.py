@@ -1,0 +1,94 @@
+"""What slurmd hands to the step daemons it forks: plain functions from a launch message."""
+
+from simctl.plugin import StepdJob
+from simctl.plugins.site import Site, User
+from simctl.stepd.environment import job_environment
+from simctl.stepd.manager import StepWork
+from simctl.stepd.tree import branches
+from simctl.wire.filenames import fill_in
+from simctl.wire.ids import NO_VAL, SLURM_BATCH_SCRIPT
+from simctl.wire.messages import RequestBatchJobLaunch, RequestLaunchTasks
+
+
+def step_work(message: RequestLaunchTasks, switch_job: bytes) -> StepWork:
+    """Return the work of one node of a srun step."""
+    launch = message.launch
+    layout = launch.layout
+    nodeid = message.nodeid
+    tids = layout.tids[nodeid]
+    branch = branches(len(layout.nodes), launch.tree_width)[nodeid]
+    return StepWork(
+        job=StepdJob(
+            job_id=message.job_id,
+            step_id=message.step_id,
+            uid=launch.uid,
+            nodeid=nodeid,
+            ntasks=layout.num_tasks,
+            node_tasks=len(tids),
+            batch=False,
+        ),
+        user=User(name=launch.user, uid=launch.uid, gid=launch.gid),
+        argv=launch.argv,
+        env=launch.env,
+        work_dir=launch.work_dir,
+        tids=tids,
+        nnodes=len(layout.nodes),
+        switch_job=switch_job,
+        branch=branch,
+        parent=f"slurmd@{layout.nodes[branch.parent]}" if branch.parent >= 0 else "",
+    )
+
+
+def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
+    """Return the work of a batch script, and put the script where slurmd spools it."""
+    desc = message.job_desc
+    job_id = message.job_id
+    names = {"job_id": job_id, "user": desc.user, "job_name": desc.name, "node": message.nodes[0]}
+    spooled = f"{site.conf.slurmd_spool_dir}/job{job_id:05d}/slurm_script"
+    site.disk.write(spooled, desc.script)
+    std_out = fill_in(desc.std_out or "slurm-%j.out", **names)
+    env = {
+        **desc.environment,
+        **job_environment(
+            job_id=job_id,
+            job_name=desc.name,
+            user=desc.user,
+            uid=desc.uid,
+            gid=desc.gid,
+            account=desc.account,
+            partition=desc.partition,
+            node_list=message.node_list,
+            num_nodes=len(message.nodes),
+            num_tasks=0 if desc.num_tasks == NO_VAL else desc.num_tasks,
+            cpus_per_node=message.cpus_per_node,
+            work_dir=desc.work_dir,
+            cluster=site.conf.cluster_name,
+            restart_cnt=message.restart_cnt,
+        ),
+        "SLURMD_NODENAME": message.nodes[0],
+        "HOSTNAME": message.nodes[0],
+        "ENVIRONMENT": "BATCH",
+    }
+    if desc.ntasks_per_node != NO_VAL:
+        env["SLURM_NTASKS_PER_NODE"] = str(desc.ntasks_per_node)
+    if desc.cpus_per_task != NO_VAL:
+        env["SLURM_CPUS_PER_TASK"] = str(desc.cpus_per_task)
+    return StepWork(
+        job=StepdJob(
+            job_id=job_id,
+            step_id=SLURM_BATCH_SCRIPT,
+            uid=desc.uid,
+            nodeid=0,
+            ntasks=1,
+            node_tasks=1,
+            batch=True,
+        ),
+        user=User(name=desc.user, uid=desc.uid, gid=desc.gid),
+        argv=(spooled, *desc.argv[1:]),
+        env=env,
+        work_dir=desc.work_dir,
+        tids=(0,),
+        nnodes=1,
+        std_out=std_out,
+        std_err=fill_in(desc.std_err, **names) if desc.std_err else std_out,
+    )

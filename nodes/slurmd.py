@@ -1,0 +1,328 @@
+"""slurmd as a trio task: one handler an RPC."""
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from simctl.kernel.fabric import Envelope, Mailbox
+from simctl.kernel.procs import SIGCONT, SIGKILL, SIGTERM, Host, Process, RunsAs
+from simctl.kernel.turns import Timer
+from simctl.nodes.launch import batch_work, step_work
+from simctl.plugins.hooks import About, Handle, failed
+from simctl.plugins.points.switch import (
+    switch_p_alloc_jobinfo,
+    switch_p_alloc_node_info,
+    switch_p_build_node_info,
+    switch_p_free_jobinfo,
+    switch_p_free_node_info,
+    switch_p_node_fini,
+    switch_p_node_init,
+    switch_p_pack_jobinfo,
+    switch_p_pack_node_info,
+    switch_p_unpack_jobinfo,
+)
+from simctl.plugins.site import Site
+from simctl.stepd.manager import StepDaemon, StepWork
+from simctl.wire.buf import Buf
+from simctl.wire.errno import (
+    ESLURMD_CREDENTIAL_REVOKED,
+    ESLURMD_INVALID_JOB_CREDENTIAL,
+    ESLURMD_JOB_NOTRUNNING,
+    ESLURMD_STEP_EXISTS,
+    SLURM_SUCCESS,
+)
+from simctl.wire.ids import SECOND, step_name
+from simctl.wire.messages import (
+    Message,
+    MessageEpilogComplete,
+    MessageNodeRegistrationStatus,
+    RequestBatchJobLaunch,
+    RequestKillTimelimit,
+    RequestLaunchTasks,
+    RequestPing,
+    RequestShutdown,
+    RequestSignalTasks,
+    RequestStepComplete,
+    RequestTerminateJob,
+    ResponseSlurmRc,
+)
+
+_REVOKED_KEPT_US = 120 * SECOND
+"""How long a revoked credential is remembered: as long as one is valid."""
+
+_MIN_KILL_WAIT_S = 5
+
+
+@attrs.frozen
+class StepGone:
+    """Tell slurmd that a step daemon of a job has ended."""
+
+    job_id: int
+
+
+@attrs.frozen
+class KillWaitOver:
+    """Tell slurmd that the steps of a job have had their time to end."""
+
+    job_id: int
+
+
+@attrs.define(eq=False)
+class Termination:
+    """A job that slurmd is ending: who asked, and the timer of its SIGKILL."""
+
+    request: RequestTerminateJob
+    asked_by: Mailbox | None
+    timer: Timer | None = None
+
+
+class Slurmd:
+    """The daemon of one compute node."""
+
+    def __init__(self, site: Site, host: Host) -> None:
+        self.site = site
+        self.host = host
+        self.process: Process = site.procs.add(
+            host, ppid=1, daemon="slurmd", role="slurmd", uid=0, runs_as=RunsAs.ROOT
+        )
+        name = f"slurmd@{host.name}"
+        self.mailbox = site.fabric.mailbox(self.process, name, listed=True)
+        self._stepds: dict[tuple[int, int], Mailbox] = {}
+        self._terminations: dict[int, Termination] = {}
+        self._revoked: dict[tuple[int, int], int] = {}
+        self._handlers: dict[type, Callable[[Envelope, Any], Any]] = {
+            RequestLaunchTasks: self._launch_tasks,
+            RequestBatchJobLaunch: self._batch_job_launch,
+            RequestTerminateJob: self._terminate_job,
+            RequestKillTimelimit: self._terminate_job,
+            RequestSignalTasks: self._signal_tasks,
+            RequestStepComplete: self._step_complete,
+            RequestPing: self._ping,
+            StepGone: self._step_gone,
+            KillWaitOver: self._kill_wait_over,
+        }
+
+    def start(self) -> None:
+        """Start the daemon in a turn of its own."""
+        self.process.start(self._run, self.mailbox.name)
+
+    async def _run(self) -> None:
+        if not await self._set_up():
+            self.mailbox.close()
+            self.process.exit(1 << 8)
+            return
+        await self._register()
+        while True:
+            envelope = await self.mailbox.receive()
+            message = envelope.message
+            if type(message) is RequestShutdown:
+                break
+            await self._handlers[type(message)](envelope, message)
+        await self.site.hooks.call(switch_p_node_fini, self.process)
+        await self.site.hooks.unload(self.process, "switch")
+        self.mailbox.close()
+        self.process.exit(0)
+
+    async def _set_up(self) -> bool:
+        """Load the switch plugin and set the node's interconnect up; either failing is fatal."""
+        hooks = self.site.hooks
+        if await hooks.load(self.process, "switch") and not failed(
+            await hooks.call(switch_p_node_init, self.process)
+        ):
+            return True
+        self.site.trace.note(
+            "log", "fatal", self.process, args={"text": "Unable to initialize interconnect."}
+        )
+        return False
+
+    async def _register(self) -> None:
+        """Register with slurmctld, with the state of the node's switch."""
+        hooks = self.site.hooks
+        who = self.process
+        packed = b""
+        info = await hooks.call(switch_p_alloc_node_info, who)
+        # A failure on the way is logged by the plugin's own error; the node registers all the same.
+        if not failed(info):
+            await hooks.call(switch_p_build_node_info, who, info)
+            buffer = Buf()
+            await hooks.call(switch_p_pack_node_info, who, info, buffer)
+            packed = buffer.data()
+        self._send(
+            self.site.fabric.addresses.get("slurmctld"),
+            MessageNodeRegistrationStatus(
+                node_name=self.host.name,
+                status=SLURM_SUCCESS,
+                steps=tuple(self._stepds),
+                switch_nodeinfo=packed,
+            ),
+        )
+        if not failed(info):
+            await hooks.call(switch_p_free_node_info, who, info)
+
+    def _send(self, to: Mailbox | None, message: Message) -> bool:
+        return self.site.fabric.send(self.process, to, message, self.mailbox)
+
+    def _answer(self, envelope: Envelope, return_code: int) -> None:
+        self._send(
+            envelope.sender,
+            ResponseSlurmRc(return_code=return_code, answers=envelope.message.rpc),
+        )
+
+    # Launches.
+
+    async def _launch_tasks(self, envelope: Envelope, message: RequestLaunchTasks) -> None:
+        """Unpack the credential, fork the step daemon, hand it the credential, answer, free."""
+        hooks = self.site.hooks
+        who = self.process
+        step = step_name(message.job_id, message.step_id)
+        about = About(job=message.job_id, step=step)
+        credential = Handle(None, 0)
+        if self.site.model == "guide":
+            allocated = await hooks.call(switch_p_alloc_jobinfo, who, about=about)
+            if failed(allocated):
+                self._answer(envelope, ESLURMD_INVALID_JOB_CREDENTIAL)
+                return
+            credential = allocated
+        received = Buf(message.switch_job)
+        if failed(
+            await hooks.call(switch_p_unpack_jobinfo, who, credential, received, about=about)
+        ):
+            rc = ESLURMD_INVALID_JOB_CREDENTIAL
+        else:
+            rc = self._refusal(message.job_id, message.step_id, message.launch.restart_cnt)
+        if rc:
+            self._answer(envelope, rc)
+        else:
+            stepd = self._fork_stepd(message.job_id, message.step_id, step)
+            handed = Buf()
+            await hooks.call(switch_p_pack_jobinfo, who, credential, handed, about=about)
+            self._run_stepd(stepd, step_work(message, handed.data()), envelope.sender)
+            self._answer(envelope, SLURM_SUCCESS)
+        await hooks.call(switch_p_free_jobinfo, who, credential, about=about)
+
+    async def _batch_job_launch(self, envelope: Envelope, message: RequestBatchJobLaunch) -> None:
+        """Answer that the launch is taken on, then fork the step daemon of the script."""
+        rc = self._refusal(message.job_id, message.step_id, message.restart_cnt)
+        self._answer(envelope, rc)
+        if rc:
+            return
+        step = step_name(message.job_id, message.step_id)
+        stepd = self._fork_stepd(message.job_id, message.step_id, step)
+        self._run_stepd(stepd, batch_work(message, self.site), None)
+
+    def _refusal(self, job_id: int, step_id: int, restart_cnt: int) -> int:
+        """Return why a launch is refused, or 0."""
+        if (job_id, restart_cnt) in self._revoked:
+            return ESLURMD_CREDENTIAL_REVOKED
+        if (job_id, step_id) in self._stepds:
+            return ESLURMD_STEP_EXISTS
+        return 0
+
+    def _fork_stepd(self, job_id: int, step_id: int, step: str) -> Process:
+        stepd = self.process.fork(
+            daemon="slurmstepd", role="manager", fresh=True, name=f"slurmstepd {step}"
+        )
+        stepd.job = job_id
+        stepd.step = step
+        self._stepds[job_id, step_id] = self.site.fabric.mailbox(
+            stepd, f"stepd {step}@{self.host.name}"
+        )
+        return stepd
+
+    def _run_stepd(self, stepd: Process, work: StepWork, srun: Mailbox | None) -> None:
+        job = work.job
+        key = (job.job_id, job.step_id)
+        stepd.owner = job.uid
+        daemon = StepDaemon(self.site, stepd, work, mailbox=self._stepds[key], srun=srun)
+
+        async def body() -> None:
+            await daemon.run()
+            del self._stepds[key]
+            if job.job_id in self._terminations:
+                self.mailbox.post(StepGone(job.job_id))
+
+        stepd.start(body)
+
+    # Signals and ends.
+
+    def _steps_of(self, job_id: int) -> list[tuple[tuple[int, int], Mailbox]]:
+        return [item for item in self._stepds.items() if item[0][0] == job_id]
+
+    def _signal_steps(self, job_id: int, signals: tuple[int, ...]) -> None:
+        for (_, step_id), mailbox in self._steps_of(job_id):
+            for signal in signals:
+                self._send(
+                    mailbox, RequestSignalTasks(job_id=job_id, step_id=step_id, signal=signal)
+                )
+
+    async def _signal_tasks(self, envelope: Envelope, message: RequestSignalTasks) -> None:
+        """Hand a signal to the step daemon that is meant."""
+        stepd = self._stepds.get((message.job_id, message.step_id))
+        if stepd is not None:
+            self._send(stepd, message)
+        self._answer(envelope, SLURM_SUCCESS if stepd is not None else ESLURMD_JOB_NOTRUNNING)
+
+    async def _step_complete(self, envelope: Envelope, message: RequestStepComplete) -> None:
+        """Hand the report of a daemon further down the tree to this node's step daemon."""
+        stepd = self._stepds.get((message.job_id, message.step_id))
+        if stepd is not None:
+            self._send(stepd, message)
+
+    async def _terminate_job(self, envelope: Envelope, message: RequestTerminateJob) -> None:
+        """Revoke the job's credential and end its steps; once they are gone, run the epilog."""
+        job_id = message.job_id
+        self._answer(envelope, SLURM_SUCCESS)
+        if job_id in self._terminations:
+            return
+        self._revoke(job_id, message.restart_cnt)
+        termination = Termination(request=message, asked_by=envelope.sender)
+        if not self._steps_of(job_id):
+            self._epilog(termination)
+            return
+        self._terminations[job_id] = termination
+        self._signal_steps(job_id, (SIGCONT, SIGTERM))
+        wait_us = max(self.site.conf.kill_wait_s, _MIN_KILL_WAIT_S) * SECOND
+        termination.timer = self.mailbox.post_at(
+            self.site.kernel.now_us + wait_us, KillWaitOver(job_id)
+        )
+
+    def _revoke(self, job_id: int, restart_cnt: int) -> None:
+        now_us = self.site.kernel.now_us
+        for key, since_us in list(self._revoked.items()):
+            if since_us + _REVOKED_KEPT_US > now_us:
+                break
+            del self._revoked[key]
+        self._revoked[job_id, restart_cnt] = now_us
+
+    async def _kill_wait_over(self, envelope: Envelope, message: KillWaitOver) -> None:
+        """Kill what has not ended by itself."""
+        if message.job_id in self._terminations:
+            self._signal_steps(message.job_id, (SIGKILL,))
+
+    async def _step_gone(self, envelope: Envelope, message: StepGone) -> None:
+        """Run the epilog once the last step daemon of a terminated job is gone."""
+        termination = self._terminations.get(message.job_id)
+        if termination is None or self._steps_of(message.job_id):
+            return
+        del self._terminations[message.job_id]
+        if termination.timer is not None:
+            termination.timer.cancel()
+        self._epilog(termination)
+
+    def _epilog(self, termination: Termination) -> None:
+        """Run the job's epilog, which is nothing without a script, and report."""
+        request = termination.request
+        self._send(
+            self.site.fabric.addresses.get("slurmctld"),
+            MessageEpilogComplete(
+                job_id=request.job_id,
+                restart_cnt=request.restart_cnt,
+                return_code=SLURM_SUCCESS,
+                node_name=self.host.name,
+            ),
+        )
+
+    async def _ping(self, envelope: Envelope, message: RequestPing) -> None:
+        """Answer that the node is there."""
+        self._answer(envelope, SLURM_SUCCESS)

@@ -1,0 +1,304 @@
+"""The calls: from a daemon to a plugin function, checked, traced, and safe from the plugin.
+
+A plugin never takes a daemon down: what it raises becomes SLURM_ERROR, what it returns by mistake
+as well, and both are told in the trace.
+"""
+
+import traceback
+from collections.abc import Mapping
+from pathlib import PurePath
+from types import CoroutineType
+from typing import Any, Final
+
+import attrs
+from msgspec import UNSET, UnsetType
+
+from simctl.kernel.faults import CallFault, CallFaults
+from simctl.kernel.procs import CALLING, Process, RunsAs
+from simctl.kernel.trace import OpenCall, Trace
+from simctl.plugins.points import ALL
+from simctl.plugins.points.declare import Point, Returns
+from simctl.plugins.points.switch import switch_p_get_errno, switch_p_strerror
+from simctl.plugins.registry import Registry
+from simctl.wire.buf import Buf
+from simctl.wire.errno import (
+    SLURM_ERROR,
+    SLURM_SUCCESS,
+    SlurmError,
+    errno_name,
+    slurm_strerror,
+)
+from simctl.wire.errno import ESLURM_SWITCH_MAX, ESLURM_SWITCH_MIN
+from simctl.wire.ids import NO_VAL
+
+
+class MisplacedCallError(AssertionError):
+    """A daemon called a function in the wrong process or as the wrong user: a bug of simctl's."""
+
+    def __init__(self, point: Point, who: Process, model: str) -> None:
+        places = point.guide if model == "guide" else point.modern
+        wanted = " or ".join(f"{role} as {user.value}" for role, user in places.items())
+        super().__init__(
+            f"{point.name} was called in {who.role} (pid {who.pid}) as {who.runs_as.value}; "
+            f"model {model} calls it in {wanted or 'no process'}"
+        )
+
+
+@attrs.define(eq=False)
+class Handle:
+    """A daemon's hold on an object of a plugin's; `value` None is C's NULL.
+
+    `number` names the object in traces, the same in a process and its forks.
+    """
+
+    value: Any
+    number: int
+
+    def __str__(self) -> str:
+        return f"#{self.number}"
+
+
+@attrs.frozen(kw_only=True)
+class About:
+    """Which job and step a call concerns, where the calling process serves many."""
+
+    job: int | UnsetType = UNSET
+    step: str | UnsetType = UNSET
+
+
+NOTHING: Final = About()
+
+
+def failed(result: Any) -> bool:
+    """Tell whether a call of an int or object function failed."""
+    return type(result) is int and result < 0
+
+
+class Hooks:
+    """Calls plugin functions for every process of a run; one for a world."""
+
+    def __init__(  # noqa: PLR0913
+        self,
+        *,
+        trace: Trace,
+        registry: Registry,
+        model: str,
+        types: Mapping[str, str],
+        faults: CallFaults,
+    ) -> None:
+        self.calls = 0
+        self.types = types
+        self.model = model
+        self._trace = trace
+        self._registry = registry
+        self._faults = faults
+        self._objects = 0
+        self._places = {
+            name: point.guide if model == "guide" else point.modern for name, point in ALL.items()
+        }
+
+    async def load(self, who: Process, plugin_class: str, about: About = NOTHING) -> bool:
+        """Load the configured plugin into a process and run its init; false if that failed."""
+        plugin_type = self.types[plugin_class]
+        instance = self._registry.make(plugin_type)
+        who.touch().load(plugin_class, instance)
+        init = getattr(instance, "init", None)
+        if init is None:
+            return True
+        return not failed(
+            await self._run(None, "init", who, plugin_type, init, (), {"plugin": plugin_type}, about)
+        )
+
+    async def unload(self, who: Process, plugin_class: str, about: About = NOTHING) -> None:
+        """Run the plugin's fini, if the process has loaded it, and forget it."""
+        instances = who.touch().instances
+        instance = instances.get(plugin_class)
+        if instance is None:
+            return
+        fini = getattr(instance, "fini", None)
+        if fini is not None:
+            plugin_type = self.types[plugin_class]
+            shown = {"plugin": plugin_type}
+            await self._run(None, "fini", who, plugin_type, fini, (), shown, about)
+        del instances[plugin_class]
+
+    async def call(
+        self, point: Point, who: Process, *arguments: Any, about: About = NOTHING
+    ) -> Any:
+        """Call one function of the process's plugin.
+
+        Args:
+            point: The function.
+            who: The process that calls; its role and user must be the declared ones.
+            arguments: As declared; a `Handle` stands for the object it holds.
+            about: The job and step, where `who` does not say.
+
+        Returns:
+            An int function's result (SLURM_ERROR if it failed in whatever way), a new `Handle` from
+            a function that makes an object (or SLURM_ERROR), else what the function returned.
+        """
+        if self._places[point.name].get(who.role) is not who.runs_as:
+            raise MisplacedCallError(point, who, self.model)
+        instance = who.touch().instances[point.plugin_class]
+        method = getattr(instance, point.name)
+        if point.on_subject:
+            values: tuple[Any, ...] = (arguments[0].value, *arguments[1:])
+        else:
+            values = arguments
+        shown = (
+            dict(zip(point.parameters, arguments, strict=True)) if self._trace.recording else {}
+        )
+        plugin_type = self.types[point.plugin_class]
+        result = await self._run(point, point.name, who, plugin_type, method, values, shown, about)
+        if type(result) is int and result < 0 and point.plugin_class == "switch":
+            await self._ask_errno(point, who, about)
+        return result
+
+    async def _run(  # noqa: PLR0913
+        self,
+        point: Point | None,
+        name: str,
+        who: Process,
+        plugin_type: str,
+        method: Any,
+        values: tuple[Any, ...],
+        shown: dict[str, Any],
+        about: About,
+    ) -> Any:
+        self.calls += 1
+        CALLING.set(who)
+        trace = self._trace
+        env_before = frozenset(values[1]) if name == "switch_p_job_attach" else None
+        call = trace.open_call(who, name, self._show(shown, about) if trace.recording else shown)
+        error: SlurmError | None = None
+        problem = ""
+        try:
+            fault = self._faults.find(call) if self._faults.rules else None
+            if fault is not None:
+                result = fault.strike()
+            else:
+                result = method(*values)
+                if type(result) is CoroutineType:
+                    result = await result
+            result, problem = self._settle(point, result)
+        except SlurmError as raised:
+            error = raised
+            result = SLURM_ERROR
+        except Exception as raised:  # noqa: BLE001 - a plugin never takes a daemon down
+            problem = _where(raised)
+            result = SLURM_ERROR
+        if type(result) is int and result < 0:
+            who.errno = error.errno if error is not None else 0
+        if trace.recording:
+            self._show_result(call.shown, env_before, values)
+        rc = str(result) if type(result) is Handle and result.value is not None else result
+        if type(result) is Handle and result.value is None:
+            rc = None
+        who.cause = trace.close_call(
+            call,
+            UNSET if point is not None and point.returns is Returns.VOID else _plain(rc),
+            errno_name(error.errno) if error is not None and error.errno else UNSET,
+            plugin_type,
+        )
+        if problem:
+            trace.note("log", "plugin_error", who, args={"function": name, "problem": problem})
+        return result
+
+    def _settle(self, point: Point | None, result: Any) -> tuple[Any, str]:
+        """Bring what a plugin returned into the shape its callers rely on."""
+        returns = Returns.INT if point is None else point.returns
+        if returns is Returns.OBJECT:
+            if type(result) is int and result < 0:
+                return SLURM_ERROR, ""
+            if result is None:
+                return Handle(None, 0), ""
+            self._objects += 1
+            return Handle(result, self._objects), ""
+        if returns in _INTS:
+            if result is None:
+                return SLURM_SUCCESS, ""
+            if isinstance(result, int):
+                return int(result), ""
+            return SLURM_ERROR, f"returned {result!r}; expected {returns.value}"
+        if returns is Returns.BOOL:
+            return bool(result), ""
+        return result, ""
+
+    def strikes(self, who: Process, name: str) -> bool:
+        """Tell whether a fault makes an act of *who* fail, such as ``setsid`` or ``fork``."""
+        if not self._faults.rules:
+            return False
+        return self._faults.find(OpenCall(who, name, {}, 0)) is not None
+
+    async def _ask_errno(self, point: Point, who: Process, about: About) -> None:
+        if point is switch_p_get_errno or point is switch_p_strerror:
+            return
+        number = await self.call(switch_p_get_errno, who, about=about)
+        if type(number) is int and number:
+            who.errno = number
+
+    async def strerror(self, who: Process, number: int, about: About = NOTHING) -> str:
+        """Describe an error number; the switch plugin describes its own range."""
+        if (
+            ESLURM_SWITCH_MIN <= number <= ESLURM_SWITCH_MAX
+            and "switch" in who.memory.instances
+        ):
+            text = await self.call(switch_p_strerror, who, number, about=about)
+            if isinstance(text, str):
+                return text
+        return slurm_strerror(number)
+
+    def _show(self, shown: dict[str, Any], about: About) -> dict[str, Any]:
+        """Put arguments into the form traces hold; Buf and env are shown after the call."""
+        plain = {
+            key: value if isinstance(value, Buf | dict) else _plain(value)
+            for key, value in shown.items()
+        }
+        if about is not NOTHING:
+            if about.job is not UNSET:
+                plain["job"] = about.job
+            if about.step is not UNSET:
+                plain["step"] = about.step
+        return plain
+
+    def _show_result(
+        self, shown: dict[str, Any], env_before: frozenset[str] | None, values: tuple[Any, ...]
+    ) -> None:
+        for key, value in shown.items():
+            if isinstance(value, Buf):
+                shown[key] = {"bytes": value.size}
+        if env_before is not None:
+            shown["env"] = [key for key in values[1] if key not in env_before]
+
+
+_INTS = frozenset({Returns.INT, Returns.COUNT, Returns.NUMBER})
+
+
+def _plain(value: Any) -> Any:
+    if type(value) is Handle:
+        return None if value.value is None else str(value)
+    if type(value) is int:
+        return "NO_VAL" if value == NO_VAL else value
+    if value is None or isinstance(value, str | bool | float | UnsetType):
+        return value
+    return str(value)
+
+
+def _where(error: Exception) -> str:
+    """Tell what a plugin raised, and where, without a path of this machine."""
+    frames = traceback.extract_tb(error.__traceback__)
+    last = frames[-1]
+    place = f"{PurePath(last.filename).name}, line {last.lineno}, in {last.name}"
+    return f"{type(error).__name__}: {error} ({place})"
+
+
+__all__ = [
+    "NOTHING",
+    "About",
+    "CallFault",
+    "Handle",
+    "Hooks",
+    "MisplacedCallError",
+    "RunsAs",
+    "failed",
+]

@@ -1,0 +1,80 @@
+"""What every daemon of a cluster is given: the world it runs in, and the cluster's configuration."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import attrs
+
+from simctl.kernel.disk import Disk
+from simctl.kernel.fabric import Fabric, Mailbox
+from simctl.kernel.procs import Process, ProcessTable
+from simctl.kernel.trace import Trace
+from simctl.kernel.turns import Kernel
+from simctl.plugins.hooks import Hooks
+from simctl.wire.conf import SlurmConf
+
+CommandMain = Callable[["CommandCall"], Awaitable[int]]
+"""A command of Slurm's: it returns its exit status."""
+
+
+@attrs.frozen(kw_only=True)
+class User:
+    """A person with an account on the cluster."""
+
+    name: str
+    uid: int
+    gid: int
+    account: str = ""
+    admin: str = "none"
+
+
+@attrs.frozen(kw_only=True)
+class Site:
+    """The services of a run, shared by all its daemons."""
+
+    kernel: Kernel
+    trace: Trace
+    fabric: Fabric
+    procs: ProcessTable
+    hooks: Hooks
+    disk: Disk
+    conf: SlurmConf
+    model: str
+    start_time_s: int
+    users: Mapping[str, User]
+    commands: dict[str, CommandMain]
+    programs: Any
+    """Finds what an executable does; a `simctl.stepd.programs.Programs`."""
+
+    def user_name(self, uid: int) -> str:
+        """Return the name of a user, or the number where nobody has it."""
+        for user in self.users.values():
+            if user.uid == uid:
+                return user.name
+        return str(uid)
+
+
+@attrs.define(kw_only=True, eq=False)
+class CommandCall:
+    """One run of a command: its process, where it stands, and where its output goes."""
+
+    site: Site
+    process: Process
+    mailbox: Mailbox
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    work_dir: str
+    user: User
+    write: Callable[[str, str], None]
+    """Takes a stream (``stdout``, ``stderr``) and a text."""
+
+    errno: str = ""
+    """Name of the Slurm error that ended the command, for `expect:` beside `run:`."""
+
+    def out(self, text: str) -> None:
+        """Write a line to standard output."""
+        self.write("stdout", text + "\n")
+
+    def err(self, text: str) -> None:
+        """Write a line to standard error."""
+        self.write("stderr", text + "\n")

@@ -1,0 +1,1 @@
+"""slurmctld: the controller, one handler an RPC."""

@@ -1,0 +1,245 @@
+"""How a job ends: the decision, and the tail that every end shares."""
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from simctl.ctld import schedule, steps
+from simctl.ctld.accounting import account
+from simctl.ctld.records import JobRecord, NodeRecord
+from simctl.kernel.fabric import Envelope
+from simctl.kernel.procs import exit_code_of, signal_of
+from simctl.plugins.hooks import failed
+from simctl.plugins.points.checkpoint import slurm_ckpt_free_job
+from simctl.wire.errno import (
+    ESLURM_ALREADY_DONE,
+    ESLURM_INVALID_JOB_ID,
+    ESLURM_JOB_PENDING,
+    SLURM_SUCCESS,
+)
+from simctl.wire.ids import INFINITE, SECOND
+from simctl.wire.messages import (
+    MessageEpilogComplete,
+    RequestCompleteBatchScript,
+    RequestCompleteJobAllocation,
+    RequestKillTimelimit,
+    RequestTerminateJob,
+    SrunJobComplete,
+)
+from simctl.wire.states import (
+    COMPLETING,
+    DONE,
+    NODE_FAIL,
+    PENDING,
+    PENDING_COMPLETING,
+    JobBase,
+    NodeBase,
+    NodeFlag,
+    Reason,
+)
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+CRED_LIFETIME_S = 120
+"""How long a credential is valid; a requeued job may not begin before all of its are void."""
+
+_PURGE_INTERVAL_S = 60
+_SHORT_PURGE_INTERVAL_S = 10
+
+
+@attrs.frozen(kw_only=True)
+class Completion:
+    """How a job ends."""
+
+    base: JobBase
+    reason: Reason
+
+
+def decide(job_rc: int, *, past_limit: bool) -> Completion:
+    """Decide how a running job ends from the wait status of its script or srun."""
+    if signal_of(job_rc):
+        return Completion(base=JobBase.FAILED, reason=Reason.JOB_LAUNCH_FAILURE)
+    if exit_code_of(job_rc):
+        return Completion(base=JobBase.FAILED, reason=Reason.NON_ZERO_EXIT_CODE)
+    if past_limit:
+        return Completion(base=JobBase.TIMEOUT, reason=Reason.TIME_LIMIT)
+    return Completion(base=JobBase.COMPLETED, reason=Reason.NONE)
+
+
+def purge_interval_us(min_job_age_s: int) -> int:
+    """Return how far apart the scans for old jobs are."""
+    if min_job_age_s < _PURGE_INTERVAL_S:
+        return max(_SHORT_PURGE_INTERVAL_S, min_job_age_s) * SECOND
+    return _PURGE_INTERVAL_S * SECOND
+
+
+async def complete_batch_script(
+    ctld: "Slurmctld", envelope: Envelope, message: RequestCompleteBatchScript
+) -> None:
+    """Take in how a batch script ended; a report that comes late still gives the exit code."""
+    job = ctld.jobs.get(message.job_id)
+    rc = SLURM_SUCCESS
+    if job is None:
+        rc = ESLURM_INVALID_JOB_ID
+    elif job.state.finished:
+        rc = ESLURM_ALREADY_DONE
+        if job.state.completing:
+            job.exit_code = message.job_rc
+    elif job.state.base is JobBase.RUNNING:
+        if message.slurm_rc:
+            node = ctld.nodes_by_name[message.node_name]
+            ctld.drain(node, "batch job complete failure")
+        await end_by_status(ctld, job, message.job_rc)
+    ctld.answer(envelope, rc)
+
+
+async def complete_job_allocation(
+    ctld: "Slurmctld", envelope: Envelope, message: RequestCompleteJobAllocation
+) -> None:
+    """Take in that srun is done with the allocation it made."""
+    job = ctld.jobs.get(message.job_id)
+    rc = SLURM_SUCCESS
+    if job is None:
+        rc = ESLURM_INVALID_JOB_ID
+    elif job.state.finished:
+        rc = ESLURM_ALREADY_DONE
+    elif job.state.base is JobBase.PENDING:
+        rc = ESLURM_JOB_PENDING
+    else:
+        job.client = None
+        await end_by_status(ctld, job, message.job_rc)
+    ctld.answer(envelope, rc)
+
+
+async def end_by_status(ctld: "Slurmctld", job: JobRecord, job_rc: int) -> None:
+    """End a running job as the wait status of its script or srun says."""
+    limit_us = job.limit_us + ctld.site.conf.over_time_limit_min * 60 * SECOND
+    past_limit = job.limit_us != INFINITE and ctld.now_us > limit_us
+    completion = decide(job_rc, past_limit=past_limit)
+    job.exit_code = job_rc
+    await end_job(ctld, job, completion.base, completion.reason)
+
+
+async def end_job(
+    ctld: "Slurmctld", job: JobRecord, base: JobBase, reason: str, *, timed_out: bool = False
+) -> None:
+    """End a job that has nodes: COMPLETING until all of them report that it is gone."""
+    job.end_us = ctld.now_us
+    job.reason = reason
+    ctld.set_job(job, COMPLETING[base])
+    await _release(ctld, job, RequestKillTimelimit if timed_out else RequestTerminateJob)
+
+
+async def requeue_after_node_failure(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Send a job whose node failed back into the queue, once its other nodes have let it go."""
+    job.end_us = ctld.now_us
+    job.reason = Reason.NODE_DOWN
+    ctld.set_job(job, NODE_FAIL)
+    account(ctld, job, JobBase.NODE_FAIL)
+    job.reason = Reason.BEGIN_TIME
+    ctld.set_job(job, PENDING)
+    ctld.set_job(job, PENDING_COMPLETING)
+    await _release(ctld, job, RequestTerminateJob)
+
+
+async def _release(ctld: "Slurmctld", job: JobRecord, request: type[RequestTerminateJob]) -> None:
+    """Tell the clients and the nodes of a job that it is over."""
+    if job.limit_timer is not None:
+        job.limit_timer.cancel()
+        job.limit_timer = None
+    for srun in clients(job):
+        ctld.send(srun, SrunJobComplete(job_id=job.job_id))
+    message = request(
+        job_id=job.job_id,
+        restart_cnt=job.restart_cnt,
+        job_state="NODE_FAIL" if job.state == PENDING_COMPLETING else str(job.state),
+    )
+    for node in job.nodes:
+        if node.base is NodeBase.DOWN:
+            node.job = None
+            continue
+        job.completing_nodes.add(node.name)
+        node.completing += 1
+        node.job = None
+        ctld.set_node(node, NodeBase.ALLOCATED, node.flags | NodeFlag.COMPLETING)
+        ctld.set_node(node, NodeBase.IDLE, node.flags)
+        ctld.send(ctld.address(node), message)
+    if not job.completing_nodes:
+        await _cleanup_completing(ctld, job)
+
+
+def clients(job: JobRecord) -> list[object]:
+    """Return the mailboxes of the sruns that still wait on a job, each once."""
+    boxes = [job.client, *(step.srun for step in job.steps.values())]
+    return [box for box in dict.fromkeys(boxes) if box is not None and box.open]
+
+
+async def epilog_complete(
+    ctld: "Slurmctld", envelope: Envelope, message: MessageEpilogComplete
+) -> None:
+    """Take in that a job is gone from a node; the last node ends COMPLETING and frees a pass."""
+    job = ctld.jobs.get(message.job_id)
+    node = ctld.nodes_by_name[message.node_name]
+    if (
+        job is None
+        or message.restart_cnt != job.restart_cnt
+        or node.name not in job.completing_nodes
+    ):
+        return
+    job.completing_nodes.discard(node.name)
+    clear_completing(ctld, node)
+    if not job.completing_nodes:
+        await _cleanup_completing(ctld, job)
+        await schedule.run_pass(ctld)
+
+
+def clear_completing(ctld: "Slurmctld", node: NodeRecord) -> None:
+    """Note that one more completing job has left a node."""
+    node.completing -= 1
+    if not node.completing:
+        ctld.set_node(node, node.base, node.flags & ~NodeFlag.COMPLETING)
+
+
+async def _cleanup_completing(ctld: "Slurmctld", job: JobRecord) -> None:
+    """End COMPLETING: what steps are left are deleted; the job is over, or waits again."""
+    for step in list(job.steps.values()):
+        await steps.delete(ctld, step)
+    if job.state == PENDING_COMPLETING:
+        ctld.set_job(job, PENDING)
+        _back_to_queue(ctld, job)
+        return
+    ctld.set_job(job, DONE[job.state.base])
+    finish(ctld, job)
+
+
+def finish(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Account a job that is over for good, and have it purged once it is old enough."""
+    account(ctld, job, job.state.base)
+    conf = ctld.site.conf
+    interval_us = purge_interval_us(conf.min_job_age_s)
+    old_us = job.end_us + conf.min_job_age_s * SECOND
+    ctld.purge_at(max(-(-old_us // interval_us) * interval_us, ctld.now_us), job)
+
+
+def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
+    job.restart_cnt += 1
+    job.nodes = ()
+    job.start_us = job.end_us = -1
+    job.limit_us = INFINITE
+    job.exit_code = 0
+    job.submit_us = ctld.now_us
+    job.reason = Reason.BEGIN_TIME
+    job.begin_us = ctld.now_us + (CRED_LIFETIME_S + 1) * SECOND
+    ctld.begin_at(job.begin_us, job)
+
+
+async def purge(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Forget a job that is old enough."""
+    await ctld.site.hooks.call(
+        slurm_ckpt_free_job, ctld.process, job.check_job, about=job.about
+    )
+    del ctld.jobs[job.job_id]
+
+
+__all__ = ["Completion", "decide", "failed"]

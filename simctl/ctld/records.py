@@ -1,0 +1,157 @@
+"""What the controller owns: job, step, node and partition records."""
+
+import heapq
+from collections import deque
+
+import attrs
+
+from simctl.kernel.fabric import Mailbox
+from simctl.kernel.turns import Timer
+from simctl.plugins.hooks import About, Handle
+from simctl.wire.ids import INFINITE, NO_VAL
+from simctl.wire.layout import StepLayout
+from simctl.wire.records import JobDesc
+from simctl.wire.states import JobState, NodeBase, NodeFlag, Reason
+
+
+@attrs.define(eq=False, kw_only=True)
+class NodeRecord:
+    """A node as the controller sees it; whole nodes are allocated, so it holds at most one job."""
+
+    index: int
+    name: str
+    address: str
+    cpus: int
+    memory_mb: int
+    base: NodeBase = NodeBase.UNKNOWN
+    flags: NodeFlag = NodeFlag.NONE
+    reason: str = ""
+    job: "JobRecord | None" = None
+    completing: int = 0
+    """Jobs that have yet to report that they are gone from the node."""
+
+    last_response_us: int = 0
+    partitions: "list[PartRecord]" = attrs.field(factory=list)
+
+    @property
+    def usable(self) -> bool:
+        """Tell whether a job may start here now."""
+        return self.base is NodeBase.IDLE and not self.flags
+
+
+@attrs.define(eq=False, kw_only=True)
+class PartRecord:
+    """A partition: its limits, its nodes, those of them that are idle, and who waits."""
+
+    name: str
+    nodes: tuple[NodeRecord, ...]
+    default: bool
+    max_time_min: int
+    default_time_min: int
+    max_nodes: int
+    min_nodes: int
+    uniform_cpus: int
+    """Cpus of every node where all have as many, else 0."""
+
+    idle: int = 0
+    """How many nodes may start a job now."""
+
+    queue: "deque[JobRecord]" = attrs.field(factory=deque)
+    waiting: int = 0
+    """Jobs in the queue; cancelled ones stay in it until a pass meets them."""
+
+    examined_to: int = -1
+    """Queue number of the last job that was waiting at the latest pass."""
+
+    _heap: list[int] = attrs.field(factory=list)
+    _queued: bytearray = attrs.field(factory=bytearray)
+
+    def offer(self, node: NodeRecord) -> None:
+        """Note that a node has become usable."""
+        self.idle += 1
+        if not self._queued[node.index]:
+            self._queued[node.index] = 1
+            heapq.heappush(self._heap, node.index)
+
+    def withdraw(self) -> None:
+        """Note that a node is usable no more; its place in the heap is dropped when met."""
+        self.idle -= 1
+
+    def take_first(self, count: int, nodes: list[NodeRecord]) -> list[NodeRecord]:
+        """Return the first *count* usable nodes in node order; there must be as many."""
+        taken: list[NodeRecord] = []
+        heap = self._heap
+        while len(taken) < count:
+            index = heapq.heappop(heap)
+            self._queued[index] = 0
+            node = nodes[index]
+            if node.usable:
+                taken.append(node)
+        return taken
+
+
+@attrs.define(eq=False, kw_only=True)
+class StepRecord:
+    """A step that runs: its credential and checkpoint record live as long as it does."""
+
+    job: "JobRecord"
+    step_id: int
+    name: str
+    layout: StepLayout
+    node_list: str
+    about: About
+    srun: Mailbox | None
+    switch_job: Handle
+    check_job: Handle
+    reported: bytearray
+    """One flag a node of the step: its daemon has reported the end."""
+
+
+@attrs.define(eq=False, kw_only=True)
+class JobRecord:
+    """A job, from its submission to its purge; times in virtual microseconds, -1 for "not yet"."""
+
+    job_id: int
+    desc: JobDesc
+    part: PartRecord
+    state: JobState
+    about: About
+    check_job: Handle
+    submit_us: int
+    batch: bool
+    client: Mailbox | None
+    """Where the srun waits that asked for the allocation."""
+
+    requeue: bool
+    time_limit_min: int
+    min_nodes: int
+    max_nodes: int
+    num_tasks: int
+    queue_number: int = -1
+    queued: bool = False
+    reason: str = Reason.NONE
+    held: bool = False
+    start_us: int = -1
+    end_us: int = -1
+    limit_us: int = INFINITE
+    exit_code: int = 0
+    """A wait status."""
+
+    restart_cnt: int = 0
+    nodes: tuple[NodeRecord, ...] = ()
+    node_list: str = ""
+    completing_nodes: set[str] = attrs.field(factory=set)
+    steps: dict[int, StepRecord] = attrs.field(factory=dict)
+    next_step_id: int = 0
+    limit_timer: Timer | None = None
+    begin_us: int = -1
+
+    @property
+    def eligible(self) -> bool:
+        """Tell whether the job waits in its partition's queue."""
+        return self.queued
+
+
+def cpus_needed(desc: JobDesc) -> int:
+    """Return how many cpus each task of a job needs."""
+    return 1 if desc.cpus_per_task == NO_VAL else desc.cpus_per_task

@@ -1,0 +1,93 @@
+"""sched/builtin: first in, first out in each partition."""
+
+from typing import TYPE_CHECKING
+
+from simctl.ctld import launch
+from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
+from simctl.ctld.select import choose, is_plain, uniform_need
+from simctl.plugins.points.switch import switch_p_no_frag
+from simctl.wire.ids import SECOND
+from simctl.wire.states import Reason
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+
+async def run_pass(ctld: "Slurmctld") -> None:
+    """Start, in each partition, jobs from the head of the queue until one does not fit."""
+    ctld.pass_is_due = False
+    if not any(part.waiting for part in ctld.partitions.values()):
+        return
+    if await held_by_fragmentation(ctld):
+        return
+    for part in ctld.partitions.values():
+        while part.waiting:
+            job = _head(part)
+            nodes = find_nodes(ctld, job)
+            if not nodes:
+                job.reason = Reason.RESOURCES
+                break
+            take_from_queue(job)
+            part.queue.popleft()
+            launch.start(ctld, job, nodes)
+        part.examined_to = ctld.last_queue_number
+
+
+def _head(part: PartRecord) -> JobRecord:
+    queue = part.queue
+    while not queue[0].queued:
+        queue.popleft()
+    return queue[0]
+
+
+def find_nodes(ctld: "Slurmctld", job: JobRecord) -> tuple[NodeRecord, ...]:
+    """Return nodes on which a job may start now, taken out of the partition's idle ones."""
+    part = job.part
+    if is_plain(job):
+        need = uniform_need(job, part.uniform_cpus)
+        if not need or part.idle < need:
+            return ()
+        return tuple(part.take_first(need, ctld.nodes))
+    return choose(job, (node for node in part.nodes if node.usable))
+
+
+async def held_by_fragmentation(ctld: "Slurmctld") -> bool:
+    """Tell whether the switch wants jobs to wait because another is completing (model guide).
+
+    A job counts for KillWait + 2 seconds after its end, so that a stuck one blocks nobody for ever.
+    """
+    if ctld.site.model != "guide":
+        return False
+    if not await ctld.site.hooks.call(switch_p_no_frag, ctld.process):
+        return False
+    span_us = (ctld.site.conf.kill_wait_s + 2) * SECOND
+    ends = [
+        job.end_us + span_us
+        for job in ctld.jobs.values()
+        if job.state.completing and job.end_us + span_us >= ctld.now_us
+    ]
+    if ends:
+        ctld.pass_at(max(ends) + 1)
+    return bool(ends)
+
+
+def enqueue(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Put a job at the end of its partition's queue."""
+    ctld.last_queue_number += 1
+    job.queue_number = ctld.last_queue_number
+    job.queued = True
+    job.part.queue.append(job)
+    job.part.waiting += 1
+
+
+def take_from_queue(job: JobRecord) -> None:
+    """Note that a job waits no more; a pass drops its place when it meets it."""
+    job.queued = False
+    job.part.waiting -= 1
+
+
+def reason_to_wait(job: JobRecord) -> str:
+    """Return why a pending job waits: a pass tells it of the head, the others follow from that."""
+    if job.queued and job.reason == Reason.NONE and job.queue_number <= job.part.examined_to:
+        return Reason.PRIORITY
+    return job.reason

@@ -1,0 +1,176 @@
+"""The in-process channels between daemons: mailboxes, and links with latency."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from simctl.kernel.procs import Host, Process
+from simctl.kernel.trace import Trace, Traceable
+from simctl.kernel.turns import Kernel, Thread, Timer
+
+
+class Envelope:
+    """A message on its way: what, from where, and the seq of its sending."""
+
+    __slots__ = ("message", "sender", "sent")
+
+    def __init__(self, message: Any, sender: "Mailbox | None", sent: int) -> None:
+        self.message = message
+        self.sender = sender
+        self.sent = sent
+
+
+class Mailbox:
+    """Where one thread of a process receives messages, and notices of its own.
+
+    `name` is the address that traces and faults use: ``slurmctld``, ``slurmd@n1``.
+    """
+
+    __slots__ = (
+        "_batch",
+        "_batch_due",
+        "_items",
+        "_kernel",
+        "_reader",
+        "_trace",
+        "host",
+        "name",
+        "open",
+        "process",
+    )
+
+    def __init__(self, fabric: "Fabric", process: Process, name: str) -> None:
+        self._kernel = fabric.kernel
+        self._trace = fabric.trace
+        self._items: deque[Envelope] = deque()
+        self._reader: Thread | None = None
+        self._batch: list[Envelope] = []
+        self._batch_due = -1
+        self.process = process
+        self.host = process.host
+        self.name = name
+        self.open = True
+
+    async def receive(self) -> Envelope:
+        """Return the next message or notice, waiting for it."""
+        items = self._items
+        while not items:
+            self._reader = self._kernel.current
+            await self._kernel.park("a message")
+        self._reader = None
+        return self._take()
+
+    async def receive_until(self, due_us: int) -> Envelope | None:
+        """Return the next message or notice, or None once virtual time is *due_us*."""
+        if not self._items:
+            self._reader = self._kernel.current
+            self._kernel.arm(due_us)
+            await self._kernel.park("a message")
+            self._reader = None
+            if not self._items:
+                return None
+        return self._take()
+
+    def _take(self) -> Envelope:
+        envelope = self._items.popleft()
+        if envelope.sent:
+            sender = envelope.sender
+            self.process.cause = self._trace.message(
+                self.process,
+                "receive",
+                envelope.message,
+                sender.name if sender is not None else "",
+                envelope.sent,
+            )
+        return envelope
+
+    def post(self, notice: Any, *, due_us: int = -1) -> None:
+        """Put a notice of the process's own into the mailbox, in a turn; it is not traced."""
+        self.deliver(Envelope(notice, None, 0), max(due_us, self._kernel.now_us))
+
+    def post_at(self, due_us: int, notice: Any) -> Timer:
+        """Put a notice into the mailbox at *due_us*, unless called off."""
+        return self._kernel.call_at(
+            max(due_us, self._kernel.now_us), self._arrive, Envelope(notice, None, 0)
+        )
+
+    def _arrive(self, envelope: Envelope) -> None:
+        self.deliver(envelope, self._kernel.now_us)
+
+    def deliver(self, envelope: Envelope, due_us: int) -> None:
+        """Queue a delivery; it joins one that is due at the same moment, if the schedule joins."""
+        kernel = self._kernel
+        if self._batch_due == due_us and kernel.schedule.joins_deliveries:
+            self._batch.append(envelope)
+            return
+        batch = [envelope]
+        self._batch = batch
+        self._batch_due = due_us
+        kernel.push(due_us, self._land, batch, None)
+
+    def _land(self, batch: list[Envelope], _: None) -> bool:
+        kernel = self._kernel
+        kernel.foreground -= 1
+        if batch is self._batch:
+            self._batch_due = -1
+        if not self.open:
+            self._lose(batch)
+            return False
+        self._items.extend(batch)
+        reader = self._reader
+        return reader is not None and kernel.resume(reader)
+
+    def _lose(self, batch: list[Envelope]) -> None:
+        for envelope in batch:
+            if envelope.sent:
+                self._trace.note(
+                    "log",
+                    "undeliverable",
+                    args={"rpc": envelope.message.rpc, "to": self.name},
+                    cause=envelope.sent,
+                )
+
+    def close(self) -> None:
+        """Receive nothing more: what arrives from now on is traced as undeliverable."""
+        self.open = False
+        if self._items:
+            self._lose(list(self._items))
+            self._items.clear()
+
+
+class Fabric:
+    """The network: who can reach whom, and how long it takes.
+
+    Hosts are joined by links of one latency; within a host a message takes no time, but a turn.
+    """
+
+    def __init__(self, kernel: Kernel, trace: Trace, *, latency_us: int) -> None:
+        self.kernel = kernel
+        self.trace = trace
+        self.latency_us = latency_us
+        self.addresses: dict[str, Mailbox] = {}
+        self._watchers: list[Callable[[Host], None]] = []
+
+    def mailbox(self, process: Process, name: str, *, listed: bool = False) -> Mailbox:
+        """Make a mailbox for *process*; a listed one can be found by its name."""
+        box = Mailbox(self, process, name)
+        if listed:
+            self.addresses[name] = box
+        return box
+
+    def send(
+        self, sender: Process, to: Mailbox | None, message: Traceable, reply_to: Mailbox
+    ) -> bool:
+        """Send a message from *sender*; false when nobody can be reached there.
+
+        The receiver answers to *reply_to*. A host that is down swallows what was on its way.
+        """
+        reachable = to is not None and to.open and to.host.up
+        peer = to.name if to is not None else "nobody"
+        sent = self.trace.message(sender, "send", message, peer, sender.cause)
+        if not reachable:
+            return False
+        assert to is not None
+        delay = 0 if to.host is sender.host else self.latency_us
+        to.deliver(Envelope(message, reply_to, sent), self.kernel.now_us + delay)
+        return True

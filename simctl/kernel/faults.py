@@ -1,0 +1,77 @@
+"""Rules that make a plugin call fail, or raise, instead of running."""
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import attrs
+
+from simctl.kernel.pattern import Pattern
+from simctl.kernel.trace import OpenCall, Trace
+from simctl.wire.errno import SlurmError
+
+if TYPE_CHECKING:
+    from simctl.kernel.events import Event
+
+
+class InjectedError(RuntimeError):
+    """What a `raise` fault makes a plugin raise: an exception that no plugin means to raise."""
+
+
+@attrs.define(kw_only=True, eq=False)
+class CallFault:
+    """One rule; `times` and `skip` count the calls that match, `rc` is what the call returns.
+
+    With `raises` the call raises an exception instead of returning.
+    """
+
+    pattern: Pattern
+    text: str
+    raises: bool = False
+    errno: int = 0
+    rc: int = -1
+    times: int = 1
+    skip: int = 0
+
+    def strike(self) -> int:
+        """Fail the call as the rule says."""
+        if self.raises:
+            self._raise()
+        if self.rc == -1 and self.errno:
+            raise SlurmError(self.errno, f"injected by {self.text}")
+        return self.rc
+
+    def _raise(self) -> NoReturn:
+        raise InjectedError(f"injected by {self.text}")
+
+
+class CallFaults:
+    """The rules in force; those used up are dropped."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.rules: list[CallFault] = []
+        self._trace = trace
+
+    def add(self, rule: CallFault) -> None:
+        """Put a rule in force from now on."""
+        self.rules.append(rule)
+
+    def find(self, call: OpenCall) -> CallFault | None:
+        """Return the first rule that the call at hand matches, counted down."""
+        event: Event | None = None
+        for rule in self.rules:
+            if event is None:
+                event = self._trace.prospect(call)
+            if not rule.pattern.matches(event):
+                continue
+            if rule.skip:
+                rule.skip -= 1
+                continue
+            rule.times -= 1
+            if not rule.times:
+                self.rules.remove(rule)
+            return rule
+        return None
+
+
+def describe(rule: CallFault) -> dict[str, Any]:
+    """Return a rule as the arguments of a fault event."""
+    return {"fault": rule.text}

@@ -1,0 +1,292 @@
+"""Simulated processes: who acts, with which user id, and what memory a fork shares with whom."""
+
+import copy
+import enum
+from contextvars import ContextVar
+from typing import Any, Final
+
+import attrs
+from msgspec import UNSET, UnsetType
+
+from simctl.kernel.trace import Trace
+from simctl.kernel.turns import Kernel, Thread
+
+SIGHUP: Final = 1
+SIGINT: Final = 2
+SIGKILL: Final = 9
+SIGTERM: Final = 15
+SIGCONT: Final = 18
+
+
+class RunsAs(enum.Enum):
+    """As whom a process acts; root's own jobs act as the user as well, with uid 0."""
+
+    ROOT = "root"
+    SLURM_USER = "SlurmUser"
+    USER = "user"
+
+
+def wait_status(exit_code: int) -> int:
+    """Return the wait status of a process that left with *exit_code*."""
+    return (exit_code & 0xFF) << 8
+
+
+def exit_code_of(status: int) -> int:
+    """Return the exit code in a wait status; 0 when a signal ended the process."""
+    return status >> 8 & 0xFF
+
+
+def signal_of(status: int) -> int:
+    """Return the signal in a wait status; 0 when the process left by itself."""
+    return status & 0x7F
+
+
+class StateNotCopyableError(Exception):
+    """A plugin keeps something in memory that no fork could copy.
+
+    Attributes:
+        attribute: Name of what could not be copied.
+    """
+
+    def __init__(self, plugin: str, attribute: str, why: str) -> None:
+        super().__init__(
+            f"{plugin}: attribute {attribute!r} cannot be copied at a fork ({why}); "
+            "give the class a __deepcopy__ or keep it outside the instance"
+        )
+        self.attribute = attribute
+
+
+class Memory:
+    """What the plugins of a process keep, shared with its forks until one of them touches it.
+
+    A fork only counts the holders up. The first holder to call a plugin takes a copy for itself, so
+    that nobody sees what another process wrote after the fork; a memory that holds nothing that
+    could change is never copied at all.
+    """
+
+    __slots__ = ("credential", "holders", "inert", "instances")
+
+    def __init__(self) -> None:
+        self.instances: dict[str, Any] = {}
+        self.credential: Any = None
+        self.holders = 1
+        self.inert = True
+
+    def load(self, plugin_class: str, instance: Any) -> None:
+        """Keep *instance* as the plugin for *plugin_class*, such as ``switch``."""
+        self.instances[plugin_class] = instance
+        self.inert = self.inert and _is_stateless(instance)
+
+    def store(self, credential: Any) -> None:
+        """Keep the credential of the step, which a plugin may change in place."""
+        self.credential = credential
+        if credential is not None and credential.value is not None:
+            self.inert = False
+
+    def private(self) -> "Memory":
+        """Return this memory if nobody else holds it, else a copy, giving this one up."""
+        if self.holders == 1 or self.inert:
+            return self
+        duplicate = Memory()
+        duplicate.inert = False
+        memo: dict[int, Any] = {}
+        duplicate.instances = {
+            name: _copy(instance, memo) for name, instance in self.instances.items()
+        }
+        duplicate.credential = copy.deepcopy(self.credential, memo)
+        self.holders -= 1
+        return duplicate
+
+
+def _is_stateless(instance: Any) -> bool:
+    return not hasattr(instance, "__dict__") and not any(
+        hasattr(instance, slot)
+        for kind in type(instance).__mro__
+        for slot in getattr(kind, "__slots__", ())
+    )
+
+
+def _copy(instance: Any, memo: dict[int, Any]) -> Any:
+    try:
+        return copy.deepcopy(instance, memo)
+    except Exception as error:
+        for name, value in getattr(instance, "__dict__", {}).items():
+            try:
+                copy.deepcopy(value)
+            except Exception:  # noqa: BLE001 - whatever stops a copy is told by attribute
+                raise StateNotCopyableError(type(instance).__name__, name, str(error)) from error
+        raise StateNotCopyableError(type(instance).__name__, "?", str(error)) from error
+
+
+@attrs.define(eq=False)
+class Host:
+    """A machine: what runs on it, and whether it is up."""
+
+    name: str
+    node: str | None
+    """The name of the compute node; None for the controller's host, ``login`` for the login host."""
+
+    up: bool = True
+    processes: "dict[int, Process]" = attrs.field(factory=dict)
+
+
+class Process:
+    """One simulated process; `cause` is the seq of the event that its next event follows from."""
+
+    __slots__ = (
+        "cause",
+        "daemon",
+        "env",
+        "errno",
+        "euid",
+        "exited",
+        "host",
+        "job",
+        "memory",
+        "name",
+        "owner",
+        "pid",
+        "ppid",
+        "role",
+        "runs_as",
+        "step",
+        "table",
+        "task",
+        "threads",
+        "uid",
+    )
+
+    def __init__(  # noqa: PLR0913 - a process is all of these at once
+        self,
+        table: "ProcessTable",
+        host: Host,
+        *,
+        pid: int,
+        ppid: int,
+        daemon: str,
+        role: str,
+        uid: int,
+        runs_as: RunsAs,
+        job: int | UnsetType = UNSET,
+        step: str | UnsetType = UNSET,
+        task: int | UnsetType = UNSET,
+        name: str = "",
+    ) -> None:
+        self.table = table
+        self.host = host
+        self.pid = pid
+        self.ppid = ppid
+        self.daemon = daemon
+        self.role = role
+        self.uid = uid
+        self.euid = uid
+        self.runs_as = runs_as
+        self.job = job
+        self.step = step
+        self.task = task
+        self.name = name or daemon
+        self.owner = uid
+        self.env: dict[str, str] = {}
+        self.memory = Memory()
+        self.errno = 0
+        self.cause = 0
+        self.exited = False
+        self.threads: list[Thread] = []
+
+    def fork(
+        self,
+        *,
+        daemon: str = "",
+        role: str,
+        task: int | UnsetType = UNSET,
+        fresh: bool = False,
+        name: str = "",
+    ) -> "Process":
+        """Make a child that shares this process's memory until either touches it.
+
+        A *fresh* child executes another program at once, and starts with a memory of its own.
+        """
+        table = self.table
+        child = table.add(
+            self.host,
+            ppid=self.pid,
+            daemon=daemon or self.daemon,
+            role=role,
+            uid=self.uid,
+            runs_as=self.runs_as,
+            job=self.job,
+            step=self.step,
+            task=task,
+            name=name or self.name,
+        )
+        child.owner = self.owner
+        child.env = self.env
+        if not fresh:
+            child.memory = self.memory
+            self.memory.holders += 1
+        child.cause = table.trace.process(self, "fork", child.pid)
+        return child
+
+    def become_user(self, uid: int) -> None:
+        """Give up root for good."""
+        self.uid = self.euid = uid
+        self.runs_as = RunsAs.USER
+        self.cause = self.table.trace.process(self, "become_user", uid)
+
+    def exec(self, program: str) -> None:
+        """Become another program; what plugins kept in memory is gone."""
+        self.cause = self.table.trace.process(self, "exec", program)
+        self.memory.holders -= 1
+        self.memory = _NOTHING
+
+    def exit(self, status: int) -> None:
+        """End with a wait status; harmless when it has ended already."""
+        if self.exited:
+            return
+        self.exited = True
+        self.memory.holders -= 1
+        self.memory = _NOTHING
+        del self.host.processes[self.pid]
+        self.cause = self.table.trace.process(self, "exit", status)
+
+    def touch(self) -> Memory:
+        """Return this process's memory, copied if a fork still shares it."""
+        self.memory = memory = self.memory.private()
+        return memory
+
+    def start(self, body: Any, name: str = "", *, due_us: int = -1) -> Thread:
+        """Start a thread of this process in a turn of its own."""
+        thread = self.table.kernel.spawn(self, name or self.name, body, due_us=due_us)
+        if self.threads:
+            self.threads = [each for each in self.threads if not each.finished]
+        self.threads.append(thread)
+        return thread
+
+
+CALLING: ContextVar[Process] = ContextVar("CALLING")
+"""The process on whose behalf a plugin runs at present."""
+
+_NOTHING = Memory()
+"""The memory of a process that has executed a program or ended."""
+
+
+class ProcessTable:
+    """Every process of the run, and the numbers they bear."""
+
+    def __init__(self, kernel: Kernel, trace: Trace) -> None:
+        self.kernel = kernel
+        self.trace = trace
+        self._pid = 0
+
+    def add(self, host: Host, **fields: Any) -> Process:
+        """Make a process on *host*; pids are unique in a run and mean nothing more."""
+        self._pid = pid = self._pid + 1
+        process = Process(self, host, pid=pid, **fields)
+        host.processes[pid] = process
+        return process
+
+    def kill(self, process: Process, status: int = SIGKILL) -> None:
+        """End a process and its threads at once, as SIGKILL does."""
+        for thread in process.threads:
+            self.kernel.kill(thread)
+        process.exit(status)

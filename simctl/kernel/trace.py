@@ -1,0 +1,312 @@
+"""What happened, in order, with its causes: the one place where events are made.
+
+A trace numbers events also when nobody records them, so that a run counts the same with the trace
+off. Recorded events go to any number of sinks: a list in memory, a file, triggers.
+"""
+
+from collections.abc import Callable, Collection
+from typing import IO, TYPE_CHECKING, Any, Protocol
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from simctl.kernel.events import Event, Kind
+
+if TYPE_CHECKING:
+    from simctl.kernel.procs import Process
+    from simctl.kernel.turns import Kernel
+
+Sink = Callable[[Event], None]
+
+_PROCESS_ARG = {
+    "fork": "child",
+    "become_user": "uid",
+    "exec": "path",
+    "signal": "signal",
+}
+
+
+class Traceable(Protocol):
+    """What the trace must know of a message."""
+
+    rpc: str
+
+    def shown(self) -> dict[str, Any]:
+        """Return the arguments worth a place in the trace, `job_id` and `step` among them."""
+
+
+class OpenCall:
+    """A plugin call under way; its enter line is written only if something happens inside."""
+
+    __slots__ = ("cause", "enter", "name", "shown", "started_us", "who")
+
+    def __init__(self, who: "Process", name: str, shown: dict[str, Any], started_us: int) -> None:
+        self.who = who
+        self.name = name
+        self.shown = shown
+        self.started_us = started_us
+        self.cause = who.cause
+        self.enter = 0
+
+
+class Trace:
+    """Numbers and records events; `seq` is the number of the last one."""
+
+    def __init__(self, kernel: "Kernel") -> None:
+        self.seq = 0
+        self.messages = 0
+        self.recording = False
+        self._kernel = kernel
+        self._sinks: list[Sink] = []
+        self._open: list[OpenCall] = []
+
+    def add_sink(self, sink: Sink) -> None:
+        """Hand every event from now on to *sink*."""
+        self._sinks.append(sink)
+        self.recording = True
+
+    def _record(self, event: Event) -> int:
+        for sink in self._sinks:
+            sink(event)
+        thread = self._kernel.current
+        if thread is not None and thread.killed:
+            # A trigger on this event killed the process that acts: it does nothing more.
+            from simctl.kernel.turns import Killed  # noqa: PLC0415 - turns does not know traces
+
+            raise Killed
+        return event.seq
+
+    def _number(self) -> int:
+        if self._open:
+            self._enter_open_calls()
+        self.seq = seq = self.seq + 1
+        return seq
+
+    def _enter_open_calls(self) -> None:
+        calls, self._open = self._open, []
+        for call in calls:
+            self.seq = call.enter = self.seq + 1
+            if self.recording:
+                event = self._plugin_event(call.who, call.name, call.shown)
+                event.seq = call.enter
+                event.time_us = call.started_us
+                event.phase = "enter"
+                event.cause = call.cause or UNSET
+                self._record(event)
+
+    def process(self, who: "Process", name: str, value: Any) -> int:
+        """Record what a process did: fork, become_user, exec, signal, exit."""
+        if not self.recording:
+            return self._number()
+        arg = _PROCESS_ARG.get(name)
+        return self._record(
+            Event(
+                seq=self._number(),
+                time_us=self._kernel.now_us,
+                kind="process",
+                name=name,
+                daemon=who.daemon,
+                node=who.host.node,
+                role=who.role,
+                pid=who.pid,
+                uid=who.uid,
+                euid=who.euid,
+                job=who.job,
+                step=who.step,
+                task=who.task,
+                args={arg: value} if arg else UNSET,
+                rc=UNSET if arg else value,
+                cause=who.cause or UNSET,
+            )
+        )
+
+    def message(
+        self, who: "Process", phase: str, message: Traceable, peer: str, cause: int
+    ) -> int:
+        """Record that *who* sends or receives *message*; the answer is the event's seq."""
+        if phase == "send":
+            self.messages += 1
+        if not self.recording:
+            return self._number()
+        shown = message.shown()
+        return self._record(
+            Event(
+                seq=self._number(),
+                time_us=self._kernel.now_us,
+                kind="message",
+                name=message.rpc,
+                phase=phase,
+                daemon=who.daemon,
+                node=who.host.node,
+                role=who.role,
+                pid=who.pid,
+                uid=who.uid,
+                euid=who.euid,
+                job=shown.pop("job_id", who.job),
+                step=shown.pop("step", who.step),
+                task=who.task,
+                peer=peer,
+                args=shown or UNSET,
+                cause=cause or UNSET,
+            )
+        )
+
+    def state(  # noqa: PLR0913 - a change has a subject, two ends and a reason
+        self,
+        who: "Process",
+        name: str,
+        *,
+        before: str | None,
+        after: str,
+        reason: str,
+        job: int | UnsetType = UNSET,
+        step: str | UnsetType = UNSET,
+        node: str = "",
+    ) -> None:
+        """Record a change of a job's, step's or node's state; it becomes the cause of what follows.
+
+        *node* is the node whose state it is; the event's own `node` is where the change is made.
+        """
+        if not self.recording:
+            who.cause = self._number()
+            return
+        args: dict[str, Any] = {"from": before, "to": after, "reason": reason}
+        if node:
+            args["node"] = node
+        who.cause = self._record(
+            Event(
+                seq=self._number(),
+                time_us=self._kernel.now_us,
+                kind="state",
+                name=name,
+                daemon=who.daemon,
+                node=who.host.node,
+                role=who.role,
+                pid=who.pid,
+                uid=who.uid,
+                euid=who.euid,
+                job=job,
+                step=step,
+                args=args,
+                cause=who.cause or UNSET,
+            )
+        )
+
+    def note(  # noqa: PLR0913 - the odd events share one shape
+        self,
+        kind: Kind,
+        name: str,
+        who: "Process | None" = None,
+        *,
+        args: dict[str, Any] | UnsetType = UNSET,
+        rc: Any = UNSET,
+        errno: str | UnsetType = UNSET,
+        phase: str | UnsetType = UNSET,
+        job: int | UnsetType = UNSET,
+        step: str | UnsetType = UNSET,
+        cause: int = 0,
+    ) -> int:
+        """Record a command, fault, script or log event; *who* is absent for simctl's own acts."""
+        if not self.recording:
+            return self._number()
+        event = Event(
+            seq=self._number(),
+            time_us=self._kernel.now_us,
+            kind=kind,
+            name=name,
+            phase=phase,
+            job=job,
+            step=step,
+            args=args,
+            rc=rc,
+            errno=errno,
+        )
+        if who is not None:
+            _identify(event, who)
+        event.cause = cause or (who.cause if who is not None else 0) or UNSET
+        return self._record(event)
+
+    # Plugin calls.
+
+    def open_call(self, who: "Process", name: str, shown: dict[str, Any]) -> OpenCall:
+        """Note that a plugin call begins; nothing is written unless something happens inside."""
+        call = OpenCall(who, name, shown, self._kernel.now_us)
+        self._open.append(call)
+        return call
+
+    def close_call(self, call: OpenCall, rc: Any, errno: str | UnsetType, plugin: str) -> int:
+        """Record the end of a call: its only line, or its exit line."""
+        if not call.enter:
+            self._open.remove(call)
+        if not self.recording:
+            return self._number()
+        event = self._plugin_event(call.who, call.name, call.shown)
+        event.seq = self._number()
+        event.time_us = self._kernel.now_us
+        if call.started_us != event.time_us:
+            event.t0_us = call.started_us
+        event.plugin = plugin
+        event.rc = rc
+        event.errno = errno
+        if call.enter:
+            event.phase = "exit"
+            event.enter = call.enter
+        event.cause = call.cause or UNSET
+        return self._record(event)
+
+    def prospect(self, call: OpenCall) -> Event:
+        """Return the event that *call* would begin with, for rules that look at it beforehand."""
+        event = self._plugin_event(call.who, call.name, call.shown)
+        event.time_us = self._kernel.now_us
+        return event
+
+    def _plugin_event(self, who: "Process", name: str, shown: dict[str, Any]) -> Event:
+        args = {key: value for key, value in shown.items() if key not in ("job", "step")}
+        event = Event(seq=0, time_us=0, kind="plugin", name=name, args=args or UNSET)
+        _identify(event, who)
+        event.job = shown.get("job", who.job)
+        event.step = shown.get("step", who.step)
+        return event
+
+
+def _identify(event: Event, who: "Process") -> None:
+    event.daemon = who.daemon
+    event.node = who.host.node
+    event.role = who.role
+    event.pid = who.pid
+    event.uid = who.uid
+    event.euid = who.euid
+    if event.job is UNSET:
+        event.job = who.job
+    if event.step is UNSET:
+        event.step = who.step
+    event.task = who.task
+
+
+class FileSink:
+    """Writes a header and then an event a line, in blocks."""
+
+    _BLOCK = 1 << 18
+
+    def __init__(
+        self, stream: IO[bytes], header: dict[str, Any], kinds: Collection[str] = ()
+    ) -> None:
+        self._stream = stream
+        self._kinds = frozenset(kinds)
+        self._encoder = msgspec.json.Encoder()
+        self._buffer = bytearray(self._encoder.encode(header) + b"\n")
+
+    def __call__(self, event: Event) -> None:
+        """Append one event."""
+        if self._kinds and event.kind not in self._kinds:
+            return
+        buffer = self._buffer
+        self._encoder.encode_into(event, buffer, -1)
+        buffer += b"\n"
+        if len(buffer) > self._BLOCK:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what has gathered."""
+        self._stream.write(self._buffer)
+        self._buffer.clear()

@@ -1,0 +1,400 @@
+"""Virtual time and the turn queue: the only code that decides what runs next.
+
+The kernel is a trio clock. trio asks a clock how long it may sleep exactly when no task is
+runnable, and that question is the one place where the next turn is taken from the queue, virtual
+time is moved to it, and the one thing it concerns is set going. So trio never has two simulated
+threads to choose between, and its random choice among runnable tasks has nothing to choose.
+"""
+
+import heapq
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol
+
+import attrs
+import outcome
+import trio
+from trio.lowlevel import Abort, current_task, reschedule, wait_task_rescheduled
+
+from simctl.wire.ids import Micros
+
+Action = Callable[[Any, Any], bool]
+"""What a turn does with its two arguments; true when it made a task runnable."""
+
+
+class Owner(Protocol):
+    """What a thread belongs to, a simulated process: it carries the cause of its next event."""
+
+    cause: int
+
+
+class Killed(BaseException):
+    """Raised inside a simulated thread whose process was killed; never caught by daemons."""
+
+
+class FiniteDeadlineError(RuntimeError):
+    """Something in the simulation asked trio itself for a deadline, which would be in real time."""
+
+    def __init__(self, deadline: float) -> None:
+        super().__init__(
+            f"a trio deadline ({deadline}) was set inside the simulation; "
+            "use Kernel.sleep_us or Mailbox.receive_until, which run in virtual time"
+        )
+
+
+class Schedule(Protocol):
+    """Which of the turns due at one moment goes first: the one with the least key."""
+
+    name: str
+    joins_deliveries: bool
+    separates_processes: bool
+
+    def key(self, seq: int) -> int:
+        """Return the rank of the turn numbered *seq* among those due at its moment."""
+
+
+class Fifo:
+    """First come, first served, whatever the seed.
+
+    Messages that reach one mailbox at one moment are handled in one turn, in the order sent, which
+    costs a wide step one turn for all its replies; and what the processes of one step daemon do in
+    a row is one turn.
+    """
+
+    name: Final = "fifo"
+    joins_deliveries: Final = True
+    separates_processes: Final = False
+
+    def key(self, seq: int) -> int:
+        """Keep the order in which the turns were caused."""
+        return seq
+
+
+class SeededRandom:
+    """Any order of the turns due at one moment, drawn from a seed; a turn a message."""
+
+    name: Final = "random"
+    joins_deliveries: Final = False
+    separates_processes: Final = True
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(f"schedule:{seed}")
+
+    def key(self, seq: int) -> int:
+        """Draw a rank; the number of the turn settles a draw."""
+        return self._random.getrandbits(32) << 48 | seq
+
+
+@attrs.define(eq=False)
+class Thread:
+    """One line of execution in a simulated process, carried by a trio task.
+
+    `generation` counts its waits: a turn that was to end an earlier wait finds another number and
+    is dead.
+    """
+
+    owner: Owner
+    name: str
+    body: Callable[[], Awaitable[None]]
+    task: trio.lowlevel.Task | None = None
+    generation: int = 0
+    cause: int = 0
+    timed: bool = False
+    parked: bool = False
+    finished: bool = False
+    killed: bool = False
+    waits_for: str = "its first turn"
+
+
+class Timer:
+    """A turn that can be called off; the queue drops it when it comes up."""
+
+    __slots__ = ("_kernel", "live")
+
+    def __init__(self, kernel: "Kernel") -> None:
+        self._kernel = kernel
+        self.live = True
+
+    def cancel(self) -> None:
+        """Call the turn off; harmless after it was taken."""
+        if self.live:
+            self.live = False
+            self._kernel.foreground -= 1
+
+
+def _abort(_raise_cancel: Any) -> Abort:
+    return Abort.SUCCEEDED
+
+
+class Kernel(trio.abc.Clock):
+    """Virtual time, the queue of turns, and the threads that wait in it.
+
+    A turn is due at a moment and runs until its thread blocks; turns due at one moment are ordered
+    by the schedule. Background turns recur: they keep nothing alive.
+    """
+
+    def __init__(self, *, schedule: Schedule | None = None, until_us: int | None = None) -> None:
+        self.schedule: Schedule = schedule or Fifo()
+        self.now_us: int = 0
+        self.turns: int = 0
+        self.foreground: int = 0
+        self.current: Thread | None = None
+        self.stopped_at_limit = False
+        self.on_idle: Callable[[], bool] = lambda: False
+        self._until_us = until_us
+        self._key = self.schedule.key
+        self._queue: list[tuple[int, int, Action, Any, Any]] = []
+        self._seq = 0
+        self._idle_workers: list[trio.lowlevel.Task] = []
+        self._holds = 0
+        self._ended = False
+        self._main: trio.lowlevel.Task | None = None
+        self._nursery: trio.Nursery | None = None
+
+    # trio's side: a clock that is asked for the time, and for how long nothing will happen.
+
+    def start_clock(self) -> None:
+        """Do nothing: virtual time starts with the first turn."""
+
+    def current_time(self) -> float:
+        """Return virtual time in seconds, as trio wants it."""
+        return self.now_us / 1_000_000
+
+    def deadline_to_sleep_time(self, deadline: float) -> float:
+        """Take the next turn; trio asks this when no task is runnable, and must not sleep."""
+        if self._ended:
+            return 0.0
+        if self._holds:
+            return 0.05
+        try:
+            if deadline != float("inf"):
+                raise FiniteDeadlineError(deadline)  # noqa: TRY301 - handed to main below
+            self._take_turn()
+        except BaseException as error:  # noqa: BLE001 - nothing may raise into trio's loop
+            self.fail(error)
+        return 0.0
+
+    def _take_turn(self) -> None:
+        queue = self._queue
+        while True:
+            if not self.foreground and not self.on_idle():
+                self._end()
+                return
+            if self._until_us is not None and queue[0][0] > self._until_us:
+                self.stopped_at_limit = True
+                self.now_us = self._until_us
+                self._end()
+                return
+            due_us, _, act, first, second = heapq.heappop(queue)
+            if act is _fire and not second[2].live:
+                continue
+            self.now_us = due_us
+            if act(first, second):
+                self.turns += 1
+                return
+
+    def _end(self) -> None:
+        self._ended = True
+        assert self._main is not None
+        reschedule(self._main)
+
+    def fail(self, error: BaseException) -> None:
+        """End the run with *error*, raised out of `run`."""
+        if self._ended:
+            return
+        self._ended = True
+        assert self._main is not None
+        reschedule(self._main, outcome.Error(error))
+
+    # Putting turns into the queue.
+
+    def push(self, due_us: int, act: Action, first: Any, second: Any) -> None:
+        """Queue a foreground turn; its number is taken here, by whoever causes it."""
+        self._seq = seq = self._seq + 1
+        self.foreground += 1
+        heapq.heappush(self._queue, (due_us, self._key(seq), act, first, second))
+
+    def call_at(self, due_us: int, function: Callable[[Any], None], argument: Any) -> Timer:
+        """Call a plain function in a turn of its own; the answer calls it off."""
+        timer = Timer(self)
+        self._seq = seq = self._seq + 1
+        self.foreground += 1
+        entry = (self, function, timer)
+        heapq.heappush(self._queue, (due_us, self._key(seq), _fire, argument, entry))
+        return timer
+
+    def call_in_background(self, due_us: int, function: Callable[[], None]) -> None:
+        """Call a plain function in a turn that keeps nothing alive."""
+        self._seq = seq = self._seq + 1
+        heapq.heappush(self._queue, (due_us, self._key(seq), _background, self, function))
+
+    # Threads.
+
+    def spawn(
+        self, owner: Owner, name: str, body: Callable[[], Awaitable[None]], *, due_us: int = -1
+    ) -> Thread:
+        """Start a thread of *owner* in a turn of its own, now or at *due_us*."""
+        thread = Thread(owner=owner, name=name, body=body)
+        thread.cause = owner.cause
+        self.push(max(due_us, self.now_us), self._start, thread, None)
+        return thread
+
+    def _start(self, thread: Thread, _: None) -> bool:
+        self.foreground -= 1
+        if thread.killed:
+            return False
+        thread.owner.cause = thread.cause
+        self.current = thread
+        if self._idle_workers:
+            reschedule(self._idle_workers.pop(), outcome.Value(thread))
+        else:
+            assert self._nursery is not None
+            self._nursery.start_soon(self._work, thread)
+        return True
+
+    async def _work(self, thread: Thread) -> None:
+        """Run one thread after another: starting a trio task for each costs half as much again."""
+        task = current_task()
+        while True:
+            thread.task = task
+            try:
+                await thread.body()
+            except Killed:
+                pass
+            except Exception as error:  # noqa: BLE001 - a bug of ours, told by run()
+                self.fail(error)
+            thread.finished = True
+            thread.generation += 1
+            self._idle_workers.append(task)
+            thread = await wait_task_rescheduled(_abort)
+
+    async def park(self, waits_for: str) -> Any:
+        """Block the current thread until something ends its wait; return what that hands over.
+
+        *waits_for* completes "waits for ..." where a stalled run is told.
+        """
+        thread = self.current
+        assert thread is not None
+        thread.cause = thread.owner.cause
+        thread.waits_for = waits_for
+        thread.parked = True
+        return await wait_task_rescheduled(_abort)
+
+    def resume(self, thread: Thread, value: Any = None) -> bool:
+        """End a thread's wait inside the present turn; for turns and mailboxes only."""
+        if not thread.parked:
+            return False
+        self._unpark(thread)
+        assert thread.task is not None
+        # A thread whose kill is due this moment does nothing more, whatever else it waited for.
+        end = outcome.Error(Killed()) if thread.killed else outcome.Value(value)
+        reschedule(thread.task, end)
+        return True
+
+    def _unpark(self, thread: Thread) -> None:
+        thread.parked = False
+        thread.generation += 1
+        if thread.timed:
+            thread.timed = False
+            self.foreground -= 1
+        thread.owner.cause = thread.cause
+        self.current = thread
+
+    def wake(self, thread: Thread, value: Any = None) -> None:
+        """End a thread's present wait in a turn of its own, due now."""
+        self.push(self.now_us, self._wake, thread, (thread.generation, value))
+
+    def _wake(self, thread: Thread, waited: tuple[int, Any]) -> bool:
+        self.foreground -= 1
+        generation, value = waited
+        return generation == thread.generation and self.resume(thread, value)
+
+    def arm(self, due_us: int) -> None:
+        """Let the current thread's next wait end at *due_us* at the latest, with None.
+
+        The turn is dead as soon as the wait ends otherwise, and then keeps nothing alive.
+        """
+        thread = self.current
+        assert thread is not None
+        thread.timed = True
+        self.push(due_us, self._expire, thread, thread.generation)
+
+    def _expire(self, thread: Thread, generation: int) -> bool:
+        # Whoever ended the wait before has taken this turn off the foreground already.
+        return generation == thread.generation and self.resume(thread)
+
+    async def sleep_us(self, length_us: int) -> None:
+        """Block the current thread for a length of virtual time, at least a turn."""
+        self.arm(self.now_us + length_us)
+        await self.park("time to pass")
+
+    def kill(self, thread: Thread) -> None:
+        """Raise `Killed` in a thread, in a turn of its own; one that never ran never will."""
+        if thread.killed or thread.finished:
+            return
+        thread.killed = True
+        if thread.task is not None:
+            self.push(self.now_us, self._kill, thread, None)
+
+    def _kill(self, thread: Thread, _: None) -> bool:
+        self.foreground -= 1
+        return self.resume(thread)
+
+    # The outside, and the run as a whole.
+
+    def outside(self) -> "_Outside":
+        """Hold virtual time while the body of an `async with` awaits something real."""
+        return _Outside(self)
+
+    def hold(self, change: int) -> None:
+        """Count the holds on virtual time up or down."""
+        self._holds += change
+
+    async def run(self, begin: Callable[[], None]) -> None:
+        """Run the world that *begin* sets going until nothing is left to do.
+
+        Raises:
+            BaseException: What a thread, a turn or the person at the keyboard raised.
+        """
+        self._main = current_task()
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            begin()
+            try:
+                await wait_task_rescheduled(_abort)
+            finally:
+                self._ended = True
+                nursery.cancel_scope.cancel()
+
+
+def _fire(argument: Any, entry: tuple[Kernel, Callable[[Any], None], Timer]) -> bool:
+    kernel, function, timer = entry
+    timer.live = False
+    kernel.foreground -= 1
+    kernel.turns += 1
+    kernel.current = None
+    function(argument)
+    return False
+
+
+def _background(kernel: Kernel, function: Callable[[], None]) -> bool:
+    kernel.turns += 1
+    kernel.current = None
+    function()
+    return False
+
+
+class _Outside:
+    """Virtual time stands still inside."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._thread: Thread | None = None
+
+    async def __aenter__(self) -> None:
+        self._thread = self._kernel.current
+        self._kernel.hold(1)
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._kernel.hold(-1)
+        self._kernel.current = self._thread

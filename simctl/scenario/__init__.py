@@ -1,0 +1,1 @@
+"""Scenarios: what a file may say, read into frozen values, and whether its expectations held."""

@@ -1,0 +1,198 @@
+"""Read the cluster: its clocks, slurm.conf and nodes."""
+
+import re
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import yaml
+
+from simctl.kernel.pattern import near
+from simctl.scenario.model import LOGIN, NodeSpec
+from simctl.scenario.positions import Reading, Value, pairs
+from simctl.scenario.scalars import whole
+from simctl.scenario.shapes import Built, Field, Items, Record, Scalar, Values, check_mapping
+from simctl.wire.conf import SlurmConf, read_conf
+from simctl.wire.hostlist import expand
+
+NOT_BUILT: Final = "known to Slurm but not simulated yet; leave it out"
+
+_NODE_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
+_RESERVED_NODES: Final = (LOGIN, "slurmctld", "null", "DEFAULT", "ALL")
+
+_NODE_KEYS: Final = (
+    "boards core_spec_count cores_per_socket cpu_bind cpu_spec_list features feature gres "
+    "mem_spec_limit node_addr node_hostname port procs real_memory reason sockets "
+    "sockets_per_board state threads_per_core tmp_disk tres_weights weight"
+)
+_BURST_BUFFER_KEYS: Final = (
+    "AllowUsers AltPool CreateBuffer DefaultPool DenyUsers DestroyBuffer Directive Flags "
+    "GetSysState GetSysStatus Granularity OtherTimeout PollInterval Pools StageInTimeout "
+    "StageOutTimeout StartStageIn StartStageOut StopStageIn StopStageOut ValidateTimeout"
+)
+_OPTIONS: Final = ("bb_load_first", "bb_post_run_gate", "bb_stageout_after_epilog", "strict_source")
+
+
+def not_built(keys: str) -> dict[str, str]:
+    """Return what a record says of keys that Slurm knows and nobody has simulated."""
+    return dict.fromkeys(keys.split(), NOT_BUILT)
+
+
+def _read_start_time(value: Value, reading: Reading) -> datetime:
+    try:
+        moment = datetime.fromisoformat(value.scalar)
+        moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
+        raise ValueError from error
+    if moment.microsecond or moment.timestamp() < 0:
+        raise ValueError(f"expected whole seconds, in 1970 or later, got {value.shown()}")
+    return moment
+
+
+START_TIME: Final = Scalar(
+    expected="a moment such as 2026-01-01T00:00:00Z",
+    convert=_read_start_time,
+    json={"type": "string", "format": "date-time"},
+)
+
+
+def default_start_time() -> datetime:
+    """Return the moment at which a scenario starts that does not say when."""
+    return datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class SlurmConfShape:
+    """slurm.conf keys and their values; wire.conf knows them and what they may be."""
+
+    def read(self, value: Value, reading: Reading) -> SlurmConf:
+        """Return the configuration, with each key's mistakes at the key's value."""
+        if value.nothing:
+            return read_conf({})[0]
+        check_mapping(value, reading, "slurm.conf keys")
+        children = {key: child for _, key, child in pairs(value, reading)}
+        settings: dict[str, object] = {}
+        for key, child in children.items():
+            if isinstance(child.node, yaml.ScalarNode):
+                settings[key] = child.scalar
+            else:
+                reading.mistake(child, f"expected one word, number or text, got {child.shown()}")
+        conf, mistakes = read_conf(settings)
+        for mistake in mistakes:
+            reading.mistake(children.get(mistake.key, value), mistake.message)
+        return conf
+
+    def schema(self) -> dict[str, Any]:
+        """Return an object with scalar values."""
+        scalar = {"type": ["string", "number", "boolean"]}
+        return {"type": "object", "additionalProperties": scalar}
+
+
+class RefusedShape:
+    """A mapping whose keys are known and none of which is simulated yet."""
+
+    def __init__(self, what: str, keys: tuple[str, ...]) -> None:
+        self.what = what
+        self.keys = keys
+
+    def read(self, value: Value, reading: Reading) -> dict[str, str]:
+        """Return nothing; each key that is there is a mistake."""
+        if value.nothing:
+            return {}
+        check_mapping(value, reading, self.what)
+        for place, key, _ in pairs(value, reading):
+            if key.lower() in {known.lower() for known in self.keys}:
+                reading.mistake(place, f"`{key}` is known but not simulated yet; leave it out")
+            else:
+                reading.mistake(place, f"no {self.what} `{key}`{near(key, self.keys)}")
+        return {}
+
+    def schema(self) -> dict[str, Any]:
+        """Return an object without keys."""
+        return {"type": "object", "maxProperties": 0}
+
+
+BURST_BUFFER_CONF: Final = RefusedShape("burst_buffer.conf key", tuple(_BURST_BUFFER_KEYS.split()))
+OPTIONS: Final = RefusedShape("option", _OPTIONS)
+
+
+def host_names(value: Value) -> tuple[str, ...]:
+    """Expand a host list; ValueError (which HostlistError is) if it cannot be, or names nothing."""
+    names = expand(value.scalar)
+    if not names:
+        raise ValueError
+    return names
+
+
+def _read_node_names(value: Value, reading: Reading) -> tuple[str, ...]:
+    """Expand the name of nodes and take each down, so that what follows can refer to it."""
+    try:
+        names = host_names(value)
+        for name in names:
+            _check_node_name(name)
+    except ValueError:
+        reading.unsure.append("nodes")
+        raise
+    taken = [name for name in dict.fromkeys(names) if name in reading.nodes]
+    taken += [name for name in dict.fromkeys(names) if names.count(name) > 1 and not taken]
+    for name in names:
+        reading.nodes.setdefault(name, len(reading.nodes))
+    if taken:
+        raise ValueError(f"node {taken[0]!r} is there already")
+    return names
+
+
+def _check_node_name(name: str) -> None:
+    if _NODE_NAME.fullmatch(name) is None:
+        raise ValueError(f"{name!r} cannot be a host: use letters, digits, '.', '_' and '-'")
+    if name in _RESERVED_NODES:
+        raise ValueError(f"no node can be called {name!r}: the name stands for something else")
+
+
+def _build_nodes(values: Values, _: Value, __: Reading) -> tuple[NodeSpec, ...]:
+    return tuple(
+        NodeSpec(name=name, cpus=values["cpus"], memory_mb=values["memory_mb"])
+        for name in values["name"]
+    )
+
+
+def _flatten(groups: tuple[tuple[Any, ...], ...], _: Value, __: Reading) -> tuple[Any, ...]:
+    return tuple(one for group in groups for one in group)
+
+
+NODES: Final = Built(
+    shape=Items(
+        expected="a list of nodes",
+        least=1,
+        item=Record(
+            what="a node",
+            fields=(
+                Field(
+                    name="name",
+                    shape=Scalar(
+                        expected="a host list such as n[1-2]",
+                        convert=_read_node_names,
+                        json={"type": "string", "minLength": 1},
+                    ),
+                    required=True,
+                    doc="Name of the node, or a host list for several alike.",
+                ),
+                Field(
+                    name="cpus",
+                    shape=whole("a whole number above 0", least=1, most=0xFFFD),
+                    default=1,
+                    shown=1,
+                    doc="Processors of each.",
+                ),
+                Field(
+                    name="memory_mb",
+                    shape=whole("a whole number of megabytes above 0", least=1),
+                    default=1,
+                    shown=1,
+                    doc="Memory of each in megabytes.",
+                ),
+            ),
+            build=_build_nodes,
+            not_built=not_built(_NODE_KEYS),
+        ),
+    ),
+    build=_flatten,
+)

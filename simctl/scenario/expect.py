@@ -1,0 +1,116 @@
+"""Hold the expectations of a scenario against the events and the jobs of its run."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from simctl.kernel.events import Event
+from simctl.kernel.pattern import value_text
+from simctl.scenario.model import CountExpect, Expectation, JobExpect, NeverExpect, OrderExpect
+from simctl.scenario.orders import order_trouble
+from simctl.scenario.recorded import Recorded, describe
+from simctl.wire.hostlist import HostlistError, expand
+
+
+@attrs.frozen(kw_only=True)
+class Result:
+    """Whether an expectation held; *detail* says why not, in one or more lines."""
+
+    text: str
+    line: int
+    held: bool
+    detail: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class _Row:
+    """A job of the run, as `run --json` prints it."""
+
+    fields: Mapping[str, Any]
+
+    def is_called(self, job: str) -> bool:
+        array, underscore, task = job.partition("_")
+        if underscore:
+            return self.text("array_job_id") == array and self.text("array_task_id") == task
+        return self.text("job_id") == str(int(job))
+
+    def text(self, name: str) -> str:
+        return value_text(self.fields.get(name))
+
+
+def check(
+    expectations: Iterable[Expectation],
+    events: Sequence[Event],
+    jobs: Sequence[Mapping[str, Any]],
+) -> tuple[Result, ...]:
+    """Tell of each expectation whether it held.
+
+    Args:
+        expectations: those of the scenario.
+        events: all events of the run, in the order of `seq`.
+        jobs: the rows of jobs that `run --json` prints.
+    """
+    run = Recorded(events)
+    rows = [_Row(fields=job) for job in jobs]
+    return tuple(_check_one(expectation, run, rows) for expectation in expectations)
+
+
+def _check_one(expectation: Expectation, run: Recorded, rows: list[_Row]) -> Result:
+    if isinstance(expectation, JobExpect):
+        detail = _job_trouble(expectation, rows)
+    elif isinstance(expectation, OrderExpect):
+        detail = order_trouble(expectation, run)
+    elif isinstance(expectation, NeverExpect):
+        detail = _never_trouble(expectation, run)
+    else:
+        detail = _count_trouble(expectation, run)
+    return Result(text=expectation.text, line=expectation.line, held=not detail, detail=detail)
+
+
+def _job_trouble(expectation: JobExpect, rows: list[_Row]) -> str:
+    row = next((row for row in rows if row.is_called(expectation.job)), None)
+    if row is None:
+        there = ", ".join(row.text("job_id") for row in rows) or "none"
+        return f"there is no job {expectation.job}; the jobs of the run: {there}"
+    wrong = [
+        f"{name} is {row.text(name)}, not {wanted}"
+        for name, wanted in expectation.fields
+        if not _same(name, row.text(name), wanted)
+    ]
+    return "; ".join(wrong)
+
+
+def _same(name: str, found: str, wanted: str) -> bool:
+    if found == wanted:
+        return True
+    if name == "state" and "|" not in wanted:
+        return wanted in found.split("|")
+    return name == "nodes" and _hosts(found) == _hosts(wanted)
+
+
+def _hosts(text: str) -> tuple[str, ...]:
+    try:
+        return expand(text)
+    except HostlistError:
+        return (text,)
+
+
+def _never_trouble(expectation: NeverExpect, run: Recorded) -> str:
+    found = run.matches(expectation.pattern)
+    if not found:
+        return ""
+    more = f"; {len(found)} events match in all" if found[1:] else ""
+    return f"the first that matches{more}:\n{describe(found[0])}"
+
+
+def _count_trouble(expectation: CountExpect, run: Recorded) -> str:
+    found = run.matches(expectation.pattern)
+    if expectation.least <= len(found) <= expectation.most:
+        return ""
+    if not found:
+        return f"0 events match: {run.absent(expectation.pattern)}"
+    ends = dict.fromkeys((found[0].seq, found[-1].seq))
+    lines = [describe(event) for event in found if event.seq in ends]
+    noun = "event matches" if len(found) == 1 else "events match; the first and the last"
+    return "\n".join([f"{len(found)} {noun}:", *lines])

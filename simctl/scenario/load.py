@@ -1,0 +1,260 @@
+"""Read a scenario file: every mistake in it at once, each with its line."""
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+from simctl.kernel.pattern import near
+from simctl.scenario.cluster import (
+    BURST_BUFFER_CONF,
+    NODES,
+    OPTIONS,
+    START_TIME,
+    SlurmConfShape,
+    default_start_time,
+)
+from simctl.scenario.expectations import EXPECT
+from simctl.scenario.model import Scenario
+from simctl.scenario.partitions import PARTITIONS
+from simctl.scenario.patterns import FUNCTIONS
+from simctl.scenario.positions import (
+    Mistake,
+    Reading,
+    ScenarioErrors,
+    Unreadable,
+    Value,
+    compose,
+    line_and_column,
+    pairs,
+    sort_mistakes,
+)
+from simctl.scenario.programs import FILES, PLUGINS, PROGRAMS, file_key
+from simctl.scenario.scalars import DURATION, choice, whole
+from simctl.scenario.scripts import ScriptCheck
+from simctl.scenario.shapes import Field, Record, Values
+from simctl.scenario.timeline import COMMANDS, TIMELINE
+from simctl.scenario.users import BUILT_IN, USERS
+from simctl.wire.conf import SlurmConf
+
+# Read in this order, whatever the order in the file: later keys refer to what earlier ones name.
+FIELDS: Final = (
+    Field(
+        name="seed",
+        shape=whole("a whole number of 0 or more", least=0),
+        default=0,
+        shown=0,
+        doc="Where chance begins: random durations, schedules and latencies.",
+    ),
+    Field(
+        name="model",
+        shape=choice("guide", "modern"),
+        default="guide",
+        shown="guide",
+        doc="Processes of a step on a node: three as in the switch guide, or one root process.",
+    ),
+    Field(
+        name="start_time",
+        shape=START_TIME,
+        default=default_start_time(),
+        shown="2026-01-01T00:00:00Z",
+        doc="What the clocks of the cluster show at virtual time 0, in UTC.",
+    ),
+    Field(
+        name="latency",
+        shape=DURATION,
+        default=100,
+        shown="100us",
+        doc="How long a message between two hosts takes; within a host it takes no time.",
+    ),
+    Field(
+        name="slurm_conf",
+        shape=SlurmConfShape(),
+        default=SlurmConf(),
+        doc="Keys of slurm.conf.",
+    ),
+    Field(
+        name="burst_buffer_conf",
+        shape=BURST_BUFFER_CONF,
+        default={},
+        doc="Keys of burst_buffer.conf; none is simulated yet.",
+    ),
+    Field(
+        name="options",
+        shape=OPTIONS,
+        default={},
+        doc="Switches of the simulator itself; none is built yet.",
+    ),
+    Field(name="nodes", shape=NODES, default=(), required=True, doc="The compute nodes."),
+    Field(name="partitions", shape=PARTITIONS, default=(), required=True, doc="The partitions."),
+    Field(
+        name="users",
+        shape=USERS,
+        default=BUILT_IN,
+        doc="Users by name, beside root (0) and slurm (64030), who are always there.",
+    ),
+    Field(
+        name="plugins",
+        shape=PLUGINS,
+        default=(),
+        doc="Plugin classes in files, beside the bundled and the installed ones.",
+    ),
+    Field(
+        name="files",
+        shape=FILES,
+        default={},
+        doc="Files of the users on the shared file system, batch scripts among them.",
+    ),
+    Field(
+        name="programs",
+        shape=PROGRAMS,
+        default={},
+        doc="What simulated programs do.",
+    ),
+    Field(name="timeline", shape=TIMELINE, default=(), doc="Commands and faults, and their time."),
+    Field(name="expect", shape=EXPECT, default=(), doc="What should come of the run."),
+)
+SCENARIO: Final[Record[Values]] = Record(
+    what="a scenario", fields=FIELDS, build=lambda values, _value, _reading: values
+)
+
+
+def load_scenario(
+    path: Path,
+    *,
+    commands: Collection[str] = COMMANDS,
+    functions: Collection[str] = FUNCTIONS,
+    event_names: Collection[str] = (),
+) -> Scenario:
+    """Read the scenario in the file *path*.
+
+    Args:
+        path: the file; the paths of its plugins are taken from its folder.
+        commands: what a timeline may run.
+        functions: plugin functions that can be called.
+        event_names: other names that events can have, such as RPCs; a pattern's NAME that is
+            close to one of all these, and is none, is a mistake.
+
+    Raises:
+        ScenarioErrors: the file cannot be read, or holds mistakes: all of them.
+    """
+    file = str(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        message = f"cannot read the scenario: {error.strerror or error}"
+        raise ScenarioErrors((_at(file, 0, 0, message),)) from error
+    return read_scenario(
+        _decode(data, file),
+        file=file,
+        commands=commands,
+        functions=functions,
+        event_names=event_names,
+    )
+
+
+def read_scenario(
+    text: str,
+    *,
+    file: str,
+    commands: Collection[str] = COMMANDS,
+    functions: Collection[str] = FUNCTIONS,
+    event_names: Collection[str] = (),
+) -> Scenario:
+    """Read a scenario from its text; *file* is where it is said to stand.
+
+    Raises:
+        ScenarioErrors: the text holds mistakes: all of them.
+    """
+    root = Value(node=compose(text, file), path="")
+    reading = Reading(
+        file=file,
+        lines=tuple(re.split(r"\r\n|\r|\n", text)),
+        folder=str(Path(file).parent),
+        users={user.name: user.uid for user in BUILT_IN},
+        functions=tuple(functions),
+        event_names=tuple(event_names),
+        commands=tuple(commands),
+    )
+    try:
+        values, _ = SCENARIO.read_values(root, reading)
+        _check_slurm_user(values, reading)
+        _check_scripts(values, reading)
+    except Unreadable:
+        pass
+    if reading.mistakes:
+        raise ScenarioErrors(sort_mistakes(reading.mistakes))
+    return _scenario(values, reading, description(text))
+
+
+def description(text: str) -> str:
+    """Return the first comment of a file, without its signs."""
+    lines = []
+    for line in text.lstrip("\n\r").splitlines():
+        if not line.startswith("#"):
+            break
+        lines.append(line.lstrip("#").strip())
+    return "\n".join(lines).strip()
+
+
+def _scenario(values: Values, reading: Reading, text: str) -> Scenario:
+    return Scenario(
+        path_name=Path(reading.file).name,
+        folder=reading.folder,
+        description=text,
+        seed=values["seed"],
+        model=values["model"],
+        start_time=f"{values['start_time']:%Y-%m-%dT%H:%M:%SZ}",
+        start_epoch_s=int(values["start_time"].timestamp()),
+        latency_us=values["latency"],
+        slurm_conf=values["slurm_conf"],
+        nodes=values["nodes"],
+        partitions=values["partitions"],
+        users=values["users"],
+        plugins=values["plugins"],
+        files=values["files"],
+        programs=values["programs"],
+        timeline=values["timeline"],
+        expect=values["expect"],
+        warnings=sort_mistakes(reading.warnings),
+    )
+
+
+def _check_slurm_user(values: Values, reading: Reading) -> None:
+    name = values["slurm_conf"].slurm_user
+    if name in reading.users:
+        return
+    message = f"SlurmUser {name!r} is no user of this cluster{near(name, reading.users)}"
+    # With a conf that could not be read the name is the default, which is always there.
+    reading.mistake(_setting(values.place("slurm_conf"), "SlurmUser"), message)
+
+
+def _setting(conf: Value, name: str) -> Value:
+    for key, node in conf.node.value:
+        if str(key.value).casefold() == name.casefold():
+            return conf.child(str(key.value), node)
+    return conf
+
+
+def _check_scripts(values: Values, reading: Reading) -> None:
+    files = values.places.get("files")
+    children = {} if files is None or not values["files"] else _children(files, reading)
+    ScriptCheck(files=children, programs=values["programs"], reading=reading).run()
+
+
+def _children(files: Value, reading: Reading) -> dict[str, Value]:
+    return {file_key(name): child for _, name, child in pairs(files, reading)}
+
+
+def _decode(data: bytes, file: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8", errors="replace")
+        line, column = line_and_column(before, len(before))
+        message = f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        raise ScenarioErrors((_at(file, line, column, message),)) from error
+
+
+def _at(file: str, line: int, column: int, message: str) -> Mistake:
+    return Mistake(file=file, line=line, column=column, path="", message=message)

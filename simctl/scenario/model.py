@@ -1,0 +1,272 @@
+"""What a scenario says, as frozen values; durations in microseconds, limits in minutes."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from simctl.kernel.pattern import Pattern
+from simctl.scenario.positions import Mistake
+from simctl.wire.conf import SlurmConf
+from simctl.wire.ids import INFINITE
+
+LOGIN: Final = "login"
+"""The host where the commands of a timeline are typed; no node may have its name."""
+
+
+@attrs.frozen(kw_only=True)
+class NodeSpec:
+    """One compute node."""
+
+    name: str
+    cpus: int = 1
+    memory_mb: int = 1
+
+
+@attrs.frozen(kw_only=True)
+class PartitionSpec:
+    """A partition; its nodes stand in the order in which the scenario lists the nodes."""
+
+    name: str
+    nodes: tuple[str, ...]
+    default: bool = False
+    max_time_min: int = INFINITE
+    default_time_min: int = INFINITE
+    max_nodes: int = INFINITE
+    min_nodes: int = 1
+
+
+@attrs.frozen(kw_only=True)
+class UserSpec:
+    """A user the whole cluster knows; *admin* is `none`, `operator` or `administrator`."""
+
+    name: str
+    uid: int
+    gid: int
+    account: str = ""
+    admin: str = "none"
+
+
+@attrs.frozen(kw_only=True)
+class PluginSpec:
+    """A plugin class in a file; *file* is relative to the scenario's folder, or absolute."""
+
+    origin: str
+    file: str
+    class_name: str
+    line: int
+    column: int
+
+
+@attrs.frozen(kw_only=True)
+class ProgramSpec:
+    """What a simulated program does in some of its tasks.
+
+    It runs for a time between *runs_min_us* and *runs_max_us*, drawn from the seed where the two
+    differ, or until a signal ends it if *forever*. Then it exits with *exit*, or dies of *signal*
+    unless that is 0.
+    """
+
+    runs_min_us: int = 0
+    runs_max_us: int = 0
+    forever: bool = False
+    exit: int = 0
+    signal: int = 0
+    tasks: tuple[int, ...] = ()
+    """Ranks it concerns; none stands for all."""
+    output: str = ""
+    ignores: tuple[int, ...] = ()
+    """Signals that change nothing."""
+    exits_on: Mapping[int, int] = attrs.field(factory=dict)
+    """Signals it catches, and the status it then exits with at once."""
+
+
+Program = tuple[ProgramSpec, ...]
+
+
+def behaviour(program: Program, rank: int) -> ProgramSpec:
+    """Return what *program* does in the task of *rank*: the first spec that concerns it."""
+    for spec in program:
+        if not spec.tasks or rank in spec.tasks:
+            return spec
+    return ProgramSpec()
+
+
+@attrs.frozen(kw_only=True)
+class At:
+    """A moment of virtual time."""
+
+    time_us: int
+
+
+@attrs.frozen(kw_only=True)
+class When:
+    """The first event that matches, or with *each* every one."""
+
+    pattern: Pattern
+    each: bool = False
+
+
+Moment = At | When
+
+
+@attrs.frozen(kw_only=True)
+class Checks:
+    """What a command is expected to do; an empty tuple or text asks nothing."""
+
+    errno: str = ""
+    exit: tuple[int, ...] = ()
+    stdout: tuple[str, ...] = ()
+    stderr: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class RunEntry:
+    """A command line typed on the login host."""
+
+    label: str
+    line: int
+    moment: Moment
+    user: str
+    command: str
+    argv: tuple[str, ...]
+    checks: Checks = Checks()
+
+
+@attrs.frozen(kw_only=True)
+class FailFault:
+    """Let plugin calls fail with *rc* and *errno*, after *skip* that succeed, *times* times."""
+
+    pattern: Pattern
+    errno: str = ""
+    rc: int = -1
+    times: int = 1
+    skip: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class RaiseFault:
+    """Let plugin calls raise an exception, as a plugin with a bug does."""
+
+    pattern: Pattern
+    times: int = 1
+
+
+@attrs.frozen(kw_only=True)
+class CrashFault:
+    """Let a node go down with all its processes."""
+
+    node: str
+
+
+@attrs.frozen(kw_only=True)
+class StartFault:
+    """Start a node that is down."""
+
+    node: str
+
+
+Fault = FailFault | RaiseFault | CrashFault | StartFault
+
+
+@attrs.frozen(kw_only=True)
+class FaultEntry:
+    """Something that goes wrong at a moment; *text* says what in a line."""
+
+    label: str
+    line: int
+    moment: Moment
+    fault: Fault
+    text: str
+
+
+Entry = RunEntry | FaultEntry
+
+
+@attrs.frozen(kw_only=True)
+class JobExpect:
+    """The fields of a job at the end of the run, each as text."""
+
+    text: str
+    line: int
+    job: str
+    """A job id, or `ARRAY_TASK` for a task of a job array."""
+    fields: tuple[tuple[str, str], ...]
+
+
+@attrs.frozen(kw_only=True)
+class OrderEntry:
+    """One entry of an order."""
+
+    pattern: Pattern
+    optional: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class OrderExpect:
+    """All that matches one entry ends before anything that matches the next begins.
+
+    *within* is a filter events must pass first (EVERYTHING where the scenario has none); *each*
+    names the field that makes the groups, or is empty for one group of all.
+    """
+
+    text: str
+    line: int
+    entries: tuple[OrderEntry, ...]
+    within: Pattern
+    each: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class NeverExpect:
+    """No event matches."""
+
+    text: str
+    line: int
+    pattern: Pattern
+
+
+@attrs.frozen(kw_only=True)
+class CountExpect:
+    """Between *least* and *most* events match."""
+
+    text: str
+    line: int
+    pattern: Pattern
+    least: int
+    most: int
+
+
+Expectation = JobExpect | OrderExpect | NeverExpect | CountExpect
+
+
+@attrs.frozen(kw_only=True)
+class Scenario:
+    """A cluster, what happens to it, and what should come of it."""
+
+    path_name: str
+    """Name of the file, without its folder: what a trace says."""
+    folder: str = attrs.field(eq=False, repr=False)
+    """Folder of the file, against which the paths of plugins are taken."""
+    description: str
+    """First comment of the file."""
+    seed: int
+    model: str
+    start_time: str
+    """What clocks show at virtual time 0, as `2026-01-01T00:00:00Z`."""
+    start_epoch_s: int
+    latency_us: int
+    slurm_conf: SlurmConf
+    nodes: tuple[NodeSpec, ...]
+    partitions: tuple[PartitionSpec, ...]
+    users: tuple[UserSpec, ...]
+    plugins: tuple[PluginSpec, ...] = ()
+    files: Mapping[str, str] = attrs.field(factory=dict)
+    programs: Mapping[str, Program] = attrs.field(factory=dict)
+    timeline: tuple[Entry, ...] = ()
+    expect: tuple[Expectation, ...] = ()
+    warnings: tuple[Mistake, ...] = attrs.field(default=(), eq=False)
+
+    def uids(self) -> dict[str, int]:
+        """Return the uid behind each user's name, as the header of a trace has it."""
+        return {user.name: user.uid for user in self.users}

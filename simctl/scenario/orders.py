@@ -1,0 +1,148 @@
+"""Tell whether the events of a run came in an order, in each of its groups."""
+
+import itertools
+import operator
+from typing import Final
+
+import attrs
+from msgspec import UNSET
+
+from simctl.kernel.events import Event
+from simctl.kernel.pattern import field_reader, value_text
+from simctl.scenario.model import OrderExpect
+from simctl.scenario.recorded import Recorded, describe, write_lines
+
+_SEQ: Final = operator.attrgetter("seq")
+
+
+@attrs.frozen(kw_only=True)
+class _Group:
+    """The matches of each entry of an order that share the value of its field."""
+
+    name: str
+    """Such as `node=n1`, or empty if there is one group only."""
+    matches: tuple[list[Event], ...]
+
+    @property
+    def first_seq(self) -> int:
+        return min(found[0].seq for found in self.matches if found)
+
+    def where(self) -> str:
+        return f"in {self.name}: " if self.name else ""
+
+
+def _groups(expectation: OrderExpect, run: Recorded) -> list[_Group]:
+    """Sort the matches into groups, in the order in which the groups first appear."""
+    read = field_reader(expectation.each) if expectation.each else None
+    groups: dict[str, _Group] = {}
+    for index, entry in enumerate(expectation.entries):
+        for event in run.matches(entry.pattern):
+            value = read(event) if read is not None else ""
+            if value is UNSET or not expectation.within.matches(event):
+                continue
+            name = f"{expectation.each}={value_text(value)}" if read is not None else ""
+            if name not in groups:
+                empty: tuple[list[Event], ...] = tuple([] for _ in expectation.entries)
+                groups[name] = _Group(name=name, matches=empty)
+            groups[name].matches[index].append(event)
+    return sorted(groups.values(), key=lambda group: group.first_seq)
+
+
+def order_trouble(expectation: OrderExpect, run: Recorded) -> str:
+    """Say how a run breaks an order, in several lines; nothing if it holds."""
+    groups = _groups(expectation, run)
+    if not groups:
+        return _nothing_matched(expectation, run)
+    troubles = [trouble for group in groups if (trouble := _group_trouble(expectation, group, run))]
+    if not troubles:
+        return ""
+    if not troubles[1:]:
+        return troubles[0]
+    return f"{troubles[0]}\n{len(troubles) - 1} more of {len(groups)} groups are broken"
+
+
+def _nothing_matched(expectation: OrderExpect, run: Recorded) -> str:
+    needed = [entry for entry in expectation.entries if not entry.optional]
+    if not needed:
+        return ""
+    within = expectation.within
+    if any(run.matches(entry.pattern) for entry in expectation.entries):
+        parts = [f"within {within.text}"] if within.conditions else []
+        parts += [f"with a field {expectation.each}"] if expectation.each else []
+        return f"nothing matched {' and '.join(parts)}, though something does without that"
+    return f"nothing matched: {run.absent(needed[0].pattern)}"
+
+
+def _group_trouble(expectation: OrderExpect, group: _Group, run: Recorded) -> str:
+    """Return what is wrong in one group: an entry without a match, or two the wrong way round."""
+    for entry, found in zip(expectation.entries, group.matches, strict=True):
+        if not found and not entry.optional:
+            others = sorted((one for some in group.matches for one in some), key=_SEQ)
+            return (
+                f"{group.where()}nothing matches `{entry.pattern.text}`, while these entries have "
+                f"matches:\n{write_lines(others)}\nsay `optional: true` if it may be missing"
+            )
+    present = [found for found in group.matches if found]
+    for earlier, later in itertools.pairwise(present):
+        pair = _contradiction(earlier, later)
+        if pair is not None:
+            return _out_of_order(expectation, group, *pair, run)
+    return ""
+
+
+def begin_seq(event: Event) -> int:
+    """Return where in the run *event* begins: at its enter line, if there is one."""
+    return event.seq if event.enter is UNSET else event.enter
+
+
+def begin_us(event: Event) -> int:
+    """Return when *event* began: a call that took time, before the moment of its line."""
+    return event.time_us if event.t0_us is UNSET else event.t0_us
+
+
+def ends_before(first: Event, second: Event) -> bool:
+    """Tell whether *first* ended before *second* began.
+
+    A call that took time and in which nothing happened has one line, at its end: then only the
+    clock tells what came before it.
+    """
+    if first.seq >= begin_seq(second):
+        return False
+    return second.enter is not UNSET or first.time_us <= begin_us(second)
+
+
+def _contradiction(earlier: list[Event], later: list[Event]) -> tuple[Event, Event] | None:
+    """Return the first event of *later* that begins too soon, and the one it should wait for."""
+    last = earlier[-1]
+    early = [event for event in later if not ends_before(last, event)]
+    if not early:
+        return None
+    offender = min(early, key=begin_seq)
+    waited_for = next(event for event in earlier if not ends_before(event, offender))
+    return waited_for, offender
+
+
+def _out_of_order(
+    expectation: OrderExpect, group: _Group, first: Event, second: Event, run: Recorded
+) -> str:
+    if first is second:
+        what = f"{first.name} (seq {first.seq}) matches two entries, and cannot precede itself"
+        return f"{group.where()}{what}:\n{describe(first)}\nmake the patterns narrower"
+    start = min(begin_seq(second), first.seq)
+    stretch = run.between(start, max(first.seq, second.seq))
+    read = field_reader(expectation.each) if expectation.each else None
+    shown = [
+        event
+        for event in stretch
+        if event is first
+        or event is second
+        or (
+            expectation.within.matches(event)
+            and (read is None or f"{expectation.each}={value_text(read(event))}" == group.name)
+        )
+    ]
+    return (
+        f"{group.where()}{second.name} (seq {second.seq}) began before {first.name} "
+        f"(seq {first.seq}) ended:\n{write_lines(shown, (first, second))}\n"
+        "if both orders are right, narrow it with `within:` or `each:`"
+    )

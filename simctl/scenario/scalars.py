@@ -1,0 +1,79 @@
+"""The shapes of single words: numbers, texts, choices, lengths of time."""
+
+import re
+from typing import Final
+
+from simctl.kernel.pattern import near
+from simctl.scenario.durations import DurationError, parse_duration_us
+from simctl.scenario.positions import Reading, Value
+from simctl.scenario.shapes import Scalar
+
+
+def whole(expected: str, *, least: int, most: int = 2**63 - 1) -> Scalar[int]:
+    """Return the shape of a whole number in decimal digits."""
+
+    def convert(value: Value, reading: Reading) -> int:
+        text = value.scalar
+        if value.quoted and _WHOLE.fullmatch(text):
+            raise ValueError(f'expected {expected}, got the text "{text}"; leave out the quotes')
+        if not _WHOLE.fullmatch(text) or not least <= int(text) <= most:
+            raise ValueError
+        return int(text)
+
+    return Scalar(
+        expected=expected,
+        convert=convert,
+        json={"type": "integer", "minimum": least, "maximum": most},
+    )
+
+
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,20}")
+
+
+def text(expected: str, *, empty: bool = False) -> Scalar[str]:
+    """Return the shape of a text; numbers and words are taken as they are written."""
+
+    def convert(value: Value, reading: Reading) -> str:
+        if not value.scalar and not empty:
+            raise ValueError
+        return value.scalar
+
+    return Scalar(
+        expected=expected, convert=convert, json={"type": ["string", "number", "boolean"]}
+    )
+
+
+def choice(*names: str) -> Scalar[str]:
+    """Return the shape of one word out of a few."""
+
+    def convert(value: Value, reading: Reading) -> str:
+        if value.scalar not in names:
+            raise ValueError(f"{expected}, got {value.shown()}{near(value.scalar, names)}")
+        return value.scalar
+
+    expected = f"expected {' or '.join(names)}"
+    return Scalar(expected=" or ".join(names), convert=convert, json={"enum": list(names)})
+
+
+def _read_boolean(value: Value, reading: Reading) -> bool:
+    if value.quoted or value.scalar.lower() not in _BOOLEANS:
+        raise ValueError
+    return _BOOLEANS[value.scalar.lower()]
+
+
+_BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False}
+BOOLEAN: Final = Scalar(expected="true or false", convert=_read_boolean, json={"type": "boolean"})
+
+
+def _read_duration(value: Value, reading: Reading) -> int:
+    try:
+        return parse_duration_us(value.scalar)
+    except DurationError as error:
+        raise ValueError(str(error)) from error
+
+
+DURATION: Final = Scalar(
+    expected="a length of time such as 30s",
+    convert=_read_duration,
+    json={"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}]},
+)

@@ -1,0 +1,120 @@
+"""Check the batch scripts a scenario submits, and the programs they and the timeline run."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from simctl.kernel.pattern import near
+from simctl.scenario.model import Program
+from simctl.scenario.positions import Reading, Value
+from simctl.scenario.programs import file_key
+from simctl.stepd.script import parse, programs_used
+
+BUILT_IN: Final = ("sleep", "true", "false", "exit", "echo")
+"""Programs that every node has."""
+
+_VALUE_LETTERS: Final = "ABCDFGJLMNPRSTUabcdegijmnopqrtwx"
+"""Short options of sbatch and srun that take a value, which may be the next word."""
+
+_FLAGS: Final = frozenset(
+    {
+        *("bb-none", "contiguous", "disable-status", "exact", "exclusive", "get-user-env", "help"),
+        *("hold", "ignore-pbs", "immediate", "interactive", "join", "kill-on-bad-exit"),
+        *("kill-on-invalid-dep", "label", "multi-prog", "nice", "no-allocate", "no-bell"),
+        *("no-kill", "no-requeue", "no-shell", "overcommit", "overlap", "oversubscribe"),
+        *("parsable", "preserve-env", "propagate", "pty", "quiet", "quit-on-interrupt", "reboot"),
+        *("requeue", "share", "slurmd-debug", "spread-job", "test-only", "unbuffered", "usage"),
+        *("use-min-nodes", "verbose", "version", "wait-all-nodes", "whole"),
+    }
+)
+"""Long options that never take the next word as their value."""
+
+
+def operand(argv: Sequence[str]) -> str:
+    """Return the first word of a command line that is no option and no option's value.
+
+    It is the script of sbatch and the program of srun; empty if there is none.
+    """
+    words = iter(argv[1:])
+    for word in words:
+        if word == "--":
+            return next(words, "")
+        if not word.startswith("-") or word == "-":
+            return word
+        if _takes_next(argv[0], word):
+            next(words, "")
+    return ""
+
+
+def _takes_next(command: str, word: str) -> bool:
+    if word.startswith("--"):
+        name = word[2:]
+        # The same option waits for a job in sbatch and limits a wait in srun.
+        is_flag = name in _FLAGS or (name == "wait" and command == "sbatch")
+        return "=" not in word and not is_flag
+    letter = word[1]
+    return len(word) == len("-n") and (
+        letter in _VALUE_LETTERS or (letter == "W" and command != "sbatch")
+    )
+
+
+def wrapped(argv: Sequence[str]) -> str:
+    """Return the command that `sbatch --wrap` makes a script of, or nothing."""
+    for index, word in enumerate(argv):
+        if word.startswith("--wrap="):
+            return word.removeprefix("--wrap=")
+        if word == "--wrap" and index + 1 < len(argv):
+            return argv[index + 1]
+    return ""
+
+
+@attrs.define(kw_only=True)
+class ScriptCheck:
+    """One walk over all scripts that sbatch is given, from the timeline and from scripts."""
+
+    files: Mapping[str, Value]
+    programs: Mapping[str, Program]
+    reading: Reading
+    _seen: dict[str, None] = attrs.field(factory=dict, init=False)
+    _waiting: list[str] = attrs.field(factory=list, init=False)
+
+    def run(self) -> None:
+        """Note what lies outside the subset of sh, and warn of programs nobody described."""
+        for place, argv in self.reading.runs:
+            self._submitted(argv)
+            if argv[0] == "sbatch" and wrapped(argv):
+                self._script(wrapped(argv), place)
+            elif argv[0] == "srun":
+                self._warn(place, 0, operand(argv))
+        while self._waiting:
+            name = self._waiting.pop(0)
+            self._script(self.files[name].scalar, self.files[name])
+
+    def _submitted(self, argv: Sequence[str]) -> None:
+        name = file_key(operand(argv)) if argv and argv[0] == "sbatch" else ""
+        if name in self.files and name not in self._seen:
+            self._seen[name] = None
+            self._waiting.append(name)
+
+    def _script(self, text: str, place: Value) -> None:
+        script, mistakes = parse(text)
+        for mistake in mistakes:
+            self.reading.mistake_in_block(place, mistake.line, mistake.column, mistake.message)
+        if mistakes:
+            return
+        for line, name, argv in programs_used(script):
+            self._submitted(argv)
+            if name == "srun":
+                self._warn(place, line, operand(argv))
+            elif name not in self.reading.commands:
+                self._warn(place, line, name)
+
+    def _warn(self, place: Value, line: int, name: str) -> None:
+        """Warn of a program that will not be found; *line* is 0 outside of scripts."""
+        if not name or name in BUILT_IN or name in self.programs:
+            return
+        hint = near(name, list(self.programs), cutoff=0.7) or "; `programs:` can say what it does"
+        self.reading.warn_in_block(
+            place, line, f"nobody described {name!r}: it ends with 127{hint}"
+        )

@@ -1,0 +1,289 @@
+"""Read what happens to the cluster: command lines that are typed, and faults."""
+
+import re
+import shlex
+from typing import Any, Final
+
+from simctl.kernel.pattern import near
+from simctl.scenario.model import (
+    At,
+    Checks,
+    CrashFault,
+    Entry,
+    FailFault,
+    Fault,
+    FaultEntry,
+    Moment,
+    RaiseFault,
+    RunEntry,
+    StartFault,
+    When,
+)
+from simctl.scenario.patterns import CALL_PATTERN, PATTERN
+from simctl.scenario.positions import Reading, Value
+from simctl.scenario.scalars import BOOLEAN, DURATION, text, whole
+from simctl.scenario.shapes import Field, Forms, Items, Record, Scalar, Values
+from simctl.wire.errno import errno_name, errno_number
+
+COMMANDS: Final = ("sbatch", "srun", "srun_cr", "scancel", "squeue", "sinfo", "scontrol")
+_OTHER_COMMANDS: Final = (
+    *("salloc", "sacct", "sacctmgr", "sattach", "sbcast", "sdiag", "sgather", "smap", "sprio"),
+    *("sreport", "sshare", "sstat", "strigger", "sview", "slurmctld", "slurmd", "slurmdbd"),
+)
+_SHELL_WORDS: Final = ("|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1")
+_RUN_KEYS: Final = ("as", "expect", "exit", "stdout", "stderr")
+_NOT_BUILT: Final = "known but not simulated yet"
+_LATER_TARGETS: Final = re.compile(r"slurmctld|slurmd@\S+|stepd \S+@\S+|task \S+")
+
+
+def _read_errno(value: Value, _: Reading) -> str:
+    return errno_name(errno_number(value.scalar))
+
+
+_ERRNO: Final = Scalar(
+    expected="an error of Slurm such as ESLURM_DISABLED",
+    convert=_read_errno,
+    json={"type": ["string", "integer"]},
+)
+
+
+def _read_target(value: Value, reading: Reading) -> str:
+    target = value.scalar.strip()
+    if target in reading.nodes:
+        return target
+    if _LATER_TARGETS.fullmatch(target):
+        raise ValueError(f"to crash or start {target!r} is {_NOT_BUILT}; a node can be")
+    if "[" in target or "," in target:
+        raise ValueError(f"{target!r} is several nodes; write a fault for each")
+    if "nodes" in reading.unsure:
+        return target
+    raise ValueError(f"no node {target!r}{near(target, list(reading.nodes))}")
+
+
+_TARGET: Final = Scalar(
+    expected="the name of a node", convert=_read_target, json={"type": "string", "minLength": 1}
+)
+_TIMES: Final = Field(
+    name="times",
+    shape=whole("a whole number above 0", least=1),
+    default=1,
+    shown=1,
+    doc="How many calls it concerns.",
+)
+
+
+def _build_fail(values: Values, _: Value, __: Reading) -> Fault:
+    return FailFault(
+        pattern=values["fail"],
+        errno=values["errno"],
+        rc=values["rc"],
+        times=values["times"],
+        skip=values["skip"],
+    )
+
+
+def _build_raise(values: Values, _: Value, __: Reading) -> Fault:
+    return RaiseFault(pattern=values["raise"], times=values["times"])
+
+
+_FAIL: Final[Record[Fault]] = Record(
+    what="a `fail` fault",
+    fields=(
+        Field(name="fail", shape=CALL_PATTERN, required=True, doc="Plugin calls that fail."),
+        Field(name="errno", shape=_ERRNO, default="", doc="The errno they set; none if left out."),
+        Field(
+            name="rc",
+            shape=whole("a whole number", least=-(2**31), most=2**31 - 1),
+            default=-1,
+            shown=-1,
+            doc="What they return.",
+        ),
+        _TIMES,
+        Field(
+            name="skip",
+            shape=whole("a whole number of 0 or more", least=0),
+            default=0,
+            shown=0,
+            doc="How many matching calls are let through first.",
+        ),
+    ),
+    build=_build_fail,
+)
+_RAISE: Final[Record[Fault]] = Record(
+    what="a `raise` fault",
+    fields=(
+        Field(name="raise", shape=CALL_PATTERN, required=True, doc="Plugin calls that raise."),
+        _TIMES,
+    ),
+    build=_build_raise,
+)
+_CRASH: Final[Record[Fault]] = Record(
+    what="a `crash` fault",
+    fields=(Field(name="crash", shape=_TARGET, required=True, doc="The node that goes down."),),
+    build=lambda values, _value, _reading: CrashFault(node=values["crash"]),
+)
+_START: Final[Record[Fault]] = Record(
+    what="a `start` fault",
+    fields=(Field(name="start", shape=_TARGET, required=True, doc="The node that starts."),),
+    build=lambda values, _value, _reading: StartFault(node=values["start"]),
+)
+FAULT: Final[Forms[Fault]] = Forms(
+    what="a fault",
+    forms={"fail": _FAIL, "raise": _RAISE, "crash": _CRASH, "start": _START},
+    not_built=dict.fromkeys(
+        ("hang", "cut", "drop", "duplicate", "delay", "corrupt", "disk"), _NOT_BUILT
+    ),
+)
+
+
+def _read_user(value: Value, reading: Reading) -> str:
+    if value.scalar not in reading.users:
+        raise ValueError(f"no user {value.scalar!r} in `users:`{near(value.scalar, reading.users)}")
+    return value.scalar
+
+
+def _read_command(value: Value, reading: Reading) -> tuple[str, tuple[str, ...]]:
+    """Split a command line at blanks, as a shell would, and no more than that."""
+    try:
+        argv = tuple(shlex.split(value.scalar))
+    except ValueError as error:
+        raise ValueError(f"cannot split {value.shown()} into words: {error}".lower()) from error
+    if not argv:
+        raise ValueError
+    if argv[0] in _OTHER_COMMANDS and argv[0] not in reading.commands:
+        raise ValueError(f"{argv[0]} is known to Slurm but not simulated yet")
+    if argv[0] not in reading.commands:
+        hint = near(argv[0], reading.commands) or f"; there are {', '.join(reading.commands)}"
+        raise ValueError(f"no command {argv[0]!r}{hint}")
+    shell = [word for word in argv if word in _SHELL_WORDS or word.endswith(";")]
+    if shell:
+        raise ValueError(f"no shell reads this line: {shell[0]!r} would be an argument like others")
+    return value.scalar.strip(), argv
+
+
+_MOMENT_KEYS: Final = ("at", "when")
+_DEED_KEYS: Final = ("run", "fault")
+
+
+def _check_entry(values: Values, reading: Reading) -> None:
+    """Check which keys stand together, whatever they say."""
+    deed = _one_of(_DEED_KEYS, values, reading)
+    if values["run"] is not None:
+        reading.runs.append((values.place("run"), values["run"][1]))
+    moment = _one_of(_MOMENT_KEYS, values, reading)
+    if deed == "fault":
+        for key in _RUN_KEYS:
+            if key in values.places:
+                reading.mistake(values.place(key), f"`{key}` goes with `run`, not with `fault`")
+    if moment == "at" and "each" in values.places:
+        reading.mistake(values.place("each"), "`each` goes with `when`, not with `at`")
+
+
+def _one_of(keys: tuple[str, str], values: Values, reading: Reading) -> str:
+    """Return which of two keys is there; unless exactly one is, note that and return nothing."""
+    present = [key for key in keys if key in values.places]
+    if len(present) == 1:
+        return present[0]
+    if present:
+        message = f"`{keys[0]}` and `{keys[1]}` together: write an entry for each"
+        reading.mistake(values.place(keys[1]), message)
+    else:
+        reading.mistake(values.whole, f"missing key: `{keys[0]}` or `{keys[1]}`")
+    return ""
+
+
+def _build_entry(values: Values, value: Value, reading: Reading) -> Entry:
+    moment: Moment = At(time_us=values["at"] or 0)
+    if "when" in values.places:
+        moment = When(pattern=values["when"], each=values["each"])
+    if "fault" in values.places:
+        return FaultEntry(
+            label=value.path,
+            line=value.line,
+            moment=moment,
+            fault=values["fault"],
+            text=fault_text(values["fault"]),
+        )
+    command, argv = values["run"]
+    return RunEntry(
+        label=value.path,
+        line=value.line,
+        moment=moment,
+        user=values["as"],
+        command=command,
+        argv=argv,
+        checks=_checks(values),
+    )
+
+
+def _checks(values: Values) -> Checks:
+    return Checks(
+        errno=values["expect"],
+        exit=(values["exit"],) if "exit" in values.places else (),
+        stdout=values["stdout"],
+        stderr=values["stderr"],
+    )
+
+
+def fault_text(fault: Fault) -> str:
+    """Describe a fault in a few words."""
+    if isinstance(fault, CrashFault):
+        return f"crash {fault.node}"
+    if isinstance(fault, StartFault):
+        return f"start {fault.node}"
+    word = "fail" if isinstance(fault, FailFault) else "raise"
+    return f"{word} {fault.pattern.text}"
+
+
+_TEXTS: Final = Items(item=text("a text it contains"), single=True, expected="a list of texts")
+ENTRY: Final[Record[Entry]] = Record(
+    what="an entry of the timeline",
+    fields=(
+        Field(name="at", shape=DURATION, doc="Virtual time at which it happens."),
+        Field(
+            name="when", shape=PATTERN, doc="Event upon which it happens, the first that matches."
+        ),
+        Field(
+            name="each",
+            shape=BOOLEAN,
+            default=False,
+            shown=False,
+            doc="Upon every event that matches `when`, not the first alone.",
+        ),
+        Field(
+            name="as",
+            shape=Scalar(
+                expected="the name of a user", convert=_read_user, json={"type": "string"}
+            ),
+            default="root",
+            shown="root",
+            doc="User who types the command.",
+        ),
+        Field(
+            name="run",
+            shape=Scalar(
+                expected="a command line such as sbatch hello.sh",
+                convert=_read_command,
+                json={"type": "string", "minLength": 1},
+            ),
+            doc="Command line typed on the host `login`.",
+        ),
+        Field(
+            name="expect",
+            shape=_ERRNO,
+            default="",
+            doc="Error of Slurm that the command must end with.",
+        ),
+        Field(
+            name="exit",
+            shape=whole("an exit status from 0 to 255", least=0, most=255),
+            doc="Exit status that the command must have.",
+        ),
+        Field(name="stdout", shape=_TEXTS, default=(), doc="Text its standard output contains."),
+        Field(name="stderr", shape=_TEXTS, default=(), doc="Text its standard error contains."),
+        Field(name="fault", shape=FAULT, doc="What goes wrong."),
+    ),
+    build=_build_entry,
+    check=_check_entry,
+)
+TIMELINE: Final[Items[Any]] = Items(item=ENTRY, expected="a list of entries")

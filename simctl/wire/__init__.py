@@ -1,0 +1,1 @@
+"""Slurm's vocabulary: ids, errors, states, messages, host lists. No trio, no input or output."""

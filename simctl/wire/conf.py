@@ -1,0 +1,492 @@
+"""slurm.conf: the keys that change what the simulator does, and what is said of all others.
+
+Three kinds of keys: those that are built; those Slurm 18.08 knows but that are not simulated,
+which may be given only where their default already holds; and unknown ones.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Final
+
+import attrs
+
+from simctl.wire.ids import INFINITE, NO_VAL, SECOND
+
+_UINT16_MAX: Final = 0xFFFF
+_JOB_ID_MAX: Final = 0x03FFFFFF  # six bits above it name a federated cluster
+_DEFAULT_MAX_JOB_ID: Final = 0x03FF0000
+
+
+@attrs.frozen(kw_only=True)
+class SchedulerParameters:
+    """The parts of SchedulerParameters that are built."""
+
+    batch_sched_delay_us: int = 3 * SECOND
+    """Shortest time between two passes that an event asked for."""
+    sched_interval_us: int = 60 * SECOND
+    """Time between passes over the whole queue."""
+
+
+@attrs.frozen(kw_only=True)
+class SlurmConf:
+    """A cluster's slurm.conf."""
+
+    cluster_name: str = "cluster"
+    slurm_user: str = "slurm"
+    switch_type: str = "switch/none"
+    checkpoint_type: str = "checkpoint/none"
+    scheduler_type: str = "sched/builtin"
+    scheduler_parameters: SchedulerParameters = SchedulerParameters()
+    select_type: str = "select/linear"
+    first_job_id: int = 1
+    max_job_id: int = _DEFAULT_MAX_JOB_ID
+    max_job_count: int = 10000
+    kill_wait_s: int = 30
+    min_job_age_s: int = 300
+    """0: finished jobs are never purged."""
+    slurmd_timeout_s: int = 300
+    """0: a node that does not answer is never set down."""
+    return_to_service: int = 0
+    over_time_limit_min: int = 0
+    """INFINITE: jobs may pass their time limit for ever."""
+    tree_width: int = 50
+    max_tasks_per_node: int = 512
+    job_requeue: bool = True
+    state_save_location: str = "/var/spool"
+    slurmd_spool_dir: str = "/var/spool/slurmd"
+    plugin_dir: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class ConfMistake:
+    """Something in slurm.conf that cannot be taken: the key as it was written, and why."""
+
+    key: str
+    message: str
+
+
+class _Refused(Exception):
+    """A value cannot be taken, for the reasons given as arguments."""
+
+    args: tuple[str, ...]
+
+
+@attrs.frozen
+class _Built:
+    """A key that is built: its name, its field in SlurmConf, and how its value is read."""
+
+    name: str
+    field: str
+    read: Callable[[object], object]
+
+
+def _quoted(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _text(value: object) -> str:
+    """Read a text; a number, which YAML makes of digits, is one too."""
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        shown = "nothing" if value in (None, "") else _quoted(value)
+        message = f"expected a text, got {shown}"
+        raise _Refused(message)
+    return str(value)
+
+
+def _optional_text(value: object) -> str:
+    return "" if value is None or value == "" else _text(value)
+
+
+def _number(lowest: int, highest: int) -> Callable[[object], int]:
+    """Return a reader of whole numbers in a range."""
+
+    def read(value: object) -> int:
+        text = str(value).strip()
+        whole = not isinstance(value, bool | float) and re.fullmatch(r"[0-9]+", text)
+        if not whole or not lowest <= int(text) <= highest:
+            shown = "nothing" if value in (None, "") else _quoted(value)
+            message = f"expected a whole number from {lowest} to {highest}, got {shown}"
+            raise _Refused(message)
+        return int(text)
+
+    return read
+
+
+def _flag(value: object) -> bool:
+    try:
+        return _number(0, 1)(value) == 1
+    except _Refused:
+        message = f"expected 0 or 1, got {_quoted(value)}"
+        raise _Refused(message) from None
+
+
+def _over_time_limit(value: object) -> int:
+    if str(value).upper() in {"UNLIMITED", "INFINITE"}:
+        return INFINITE
+    try:
+        return _number(0, _UINT16_MAX - 1)(value)
+    except _Refused as error:
+        message = f"{error.args[0]}; a number of minutes, or UNLIMITED"
+        raise _Refused(message) from None
+
+
+def _plugin_type(kind: str) -> Callable[[object], str]:
+    """Return a reader of plugin types of one kind; whether the plugin exists shows at its load."""
+
+    def read(value: object) -> str:
+        text = _optional_text(value)
+        if not re.fullmatch(rf"{kind}/[A-Za-z0-9_.+-]+", text):
+            hint = f"; did you mean {kind}/{text}?" if re.fullmatch(r"\w+", text) else ""
+            shown = _quoted(text) if text else "nothing"
+            message = f"expected {kind}/NAME, such as {kind}/none, got {shown}{hint}"
+            raise _Refused(message)
+        return text
+
+    return read
+
+
+def _one_built(kind: str, built: str, others: tuple[str, ...]) -> Callable[[object], str]:
+    """Return a reader that takes one plugin type and tells Slurm's other ones from unknown ones."""
+
+    def read(value: object) -> str:
+        text = _optional_text(value)
+        if text == built:
+            return text
+        if text in others:
+            message = f"{text} is known to Slurm but not simulated yet; {built} is"
+            raise _Refused(message)
+        near = difflib.get_close_matches(text, (built, *others, *_short(built, others)), n=1)
+        hint = f"; did you mean {_full(kind, near[0])}?" if near else ""
+        message = f"expected {built}, got {_quoted(text) if text else 'nothing'}{hint}"
+        raise _Refused(message)
+
+    return read
+
+
+def _short(built: str, others: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.partition("/")[2] for name in (built, *others))
+
+
+def _full(kind: str, name: str) -> str:
+    return name if "/" in name else f"{kind}/{name}"
+
+
+_SCHEDULER_WORDS: Final = """
+    allow_zero_lic assoc_limit_continue assoc_limit_stop bb_array_stage_cnt bf_busy_nodes
+    bf_continue bf_hetjob_immediate bf_hetjob_prio bf_interval bf_job_part_count_reserve
+    bf_max_job_array_resv bf_max_job_assoc bf_max_job_part bf_max_job_start bf_max_job_test
+    bf_max_job_user bf_max_job_user_part bf_max_time bf_min_age_reserve bf_min_prio_reserve
+    bf_one_resv_per_job bf_resolution bf_running_job_reserve bf_window bf_window_linear
+    bf_yield_interval bf_yield_sleep build_queue_timeout default_gbytes default_queue_depth defer
+    delay_boot disable_hetero_steps disable_job_shrink disable_user_top enable_hetero_steps
+    enable_user_top ignore_numa inventory_interval jobs_per_user_per_hour kill_invalid_depend
+    max_array_tasks max_depend_depth max_rpc_cnt max_sched_time max_script_size max_switch_wait
+    no_backup_scheduling no_env_cache nohold_on_prolog_fail pack_serial_at_end partition_job_depth
+    permit_job_expansion preempt_reorder_count preempt_strict_order preempt_youngest_first
+    reduce_completing_frag requeue_setup_env_fail salloc_wait_nodes sbatch_wait_nodes
+    sched_max_job_start sched_min_interval spec_cores_first step_retry_count step_retry_time
+    time_min_as_soft_limit whole_hetjob whole_pack
+"""
+_SCHEDULER_NAMES: Final = frozenset(_SCHEDULER_WORDS.split())
+_SCHEDULER_BUILT: Final = {
+    "batch_sched_delay": "batch_sched_delay_us",
+    "sched_interval": "sched_interval_us",
+}
+_SECONDS: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?|\.[0-9]{1,6}")
+
+
+def _scheduler_parameters(value: object) -> SchedulerParameters:
+    """Read ``name=value`` pairs that stand apart by commas, and name every one that is wrong."""
+    found: dict[str, int] = {}
+    wrong: list[str] = []
+    for part in filter(None, map(str.strip, _optional_text(value).split(","))):
+        name, _, amount = map(str.strip, part.partition("="))
+        try:
+            field, amount_us = _scheduler_parameter(name.lower(), amount)
+            if field in found:
+                wrong.append(f"{name} is given twice")
+            found[field] = amount_us
+        except _Refused as error:
+            wrong.extend(error.args)
+    if wrong:
+        raise _Refused(*wrong)
+    return SchedulerParameters(**found)
+
+
+def _scheduler_parameter(name: str, amount: str) -> tuple[str, int]:
+    field = _SCHEDULER_BUILT.get(name)
+    if field is None:
+        if name in _SCHEDULER_NAMES:
+            message = f"{name} is known to Slurm but not simulated yet"
+        else:
+            hint = _did_you_mean(name, {*_SCHEDULER_BUILT, *_SCHEDULER_NAMES})
+            message = f'"{name}" is not a SchedulerParameters option of Slurm{hint}'
+        raise _Refused(message)
+    amount_us = int(Decimal(amount) * SECOND) if _SECONDS.fullmatch(amount) else -1
+    if amount_us < 0 or (amount_us == 0 and name == "sched_interval"):
+        least = "above 0" if name == "sched_interval" else "of 0 or more"
+        message = f'{name}: expected a number of seconds {least}, got "{amount}"'
+        raise _Refused(message)
+    return field, amount_us
+
+
+def _did_you_mean(name: str, known: set[str]) -> str:
+    """Return a hint at the name nearest to *name*, whatever its case, or nothing."""
+    folded = {candidate.casefold(): candidate for candidate in sorted(known)}
+    near = difflib.get_close_matches(name.casefold(), folded, n=1)
+    return f"; did you mean {folded[near[0]]}?" if near else ""
+
+
+_SCHEDULERS: Final = ("sched/backfill", "sched/hold")
+_SELECTS: Final = (
+    "select/cons_res",
+    "select/cons_tres",
+    "select/cray",
+    "select/cray_aries",
+    "select/alps",
+    "select/serial",
+)
+_BUILT: Final = (
+    _Built("ClusterName", "cluster_name", _text),
+    _Built("SlurmUser", "slurm_user", _text),
+    _Built("SwitchType", "switch_type", _plugin_type("switch")),
+    _Built("CheckpointType", "checkpoint_type", _plugin_type("checkpoint")),
+    _Built("SchedulerType", "scheduler_type", _one_built("sched", "sched/builtin", _SCHEDULERS)),
+    _Built("SchedulerParameters", "scheduler_parameters", _scheduler_parameters),
+    _Built("SelectType", "select_type", _one_built("select", "select/linear", _SELECTS)),
+    _Built("FirstJobId", "first_job_id", _number(1, _JOB_ID_MAX)),
+    _Built("MaxJobId", "max_job_id", _number(1, _JOB_ID_MAX)),
+    _Built("MaxJobCount", "max_job_count", _number(1, NO_VAL - 1)),
+    _Built("KillWait", "kill_wait_s", _number(0, _UINT16_MAX - 2)),
+    _Built("MinJobAge", "min_job_age_s", _number(0, NO_VAL - 1)),
+    _Built("SlurmdTimeout", "slurmd_timeout_s", _number(0, _UINT16_MAX - 2)),
+    _Built("ReturnToService", "return_to_service", _number(0, 2)),
+    _Built("OverTimeLimit", "over_time_limit_min", _over_time_limit),
+    _Built("TreeWidth", "tree_width", _number(1, _UINT16_MAX - 2)),
+    _Built("MaxTasksPerNode", "max_tasks_per_node", _number(1, _UINT16_MAX - 2)),
+    _Built("JobRequeue", "job_requeue", _flag),
+    _Built("StateSaveLocation", "state_save_location", _text),
+    _Built("SlurmdSpoolDir", "slurmd_spool_dir", _text),
+    _Built("PluginDir", "plugin_dir", _optional_text),
+)
+BUILT_KEYS: Final = tuple(key.name for key in _BUILT)
+"""The slurm.conf keys that change what a run does."""
+
+# Slurm's defaults that hold because the thing they switch off, or set, is as they say.
+_HONOURED: Final[dict[str, tuple[str, ...]]] = {
+    "BatchStartTimeout": ("10",),
+    "BurstBufferType": ("", "none"),
+    "CompleteWait": ("0",),
+    "DebugFlags": ("", "none"),
+    "DisableRootJobs": ("no", "0", "false"),
+    "Epilog": ("",),
+    "EpilogMsgTime": ("2000",),
+    "EpilogSlurmctld": ("",),
+    "GraceTime": ("0",),
+    "HealthCheckInterval": ("0",),
+    "InactiveLimit": ("0",),
+    "JobCheckpointDir": ("/var/slurm/checkpoint",),
+    "MaxArraySize": ("1001",),
+    "MessageTimeout": ("10",),
+    "MpiDefault": ("none", ""),
+    "PlugStackConfig": ("",),
+    "PreemptMode": ("off",),
+    "PreemptType": ("preempt/none",),
+    "ProctrackType": ("proctrack/cgroup", "proctrack/pgid"),
+    "Prolog": ("",),
+    "PrologFlags": ("", "none"),
+    "PrologSlurmctld": ("",),
+    "PropagateResourceLimits": ("all",),
+    "ResumeTimeout": ("60",),
+    "SlurmctldPort": ("6817",),
+    "SlurmctldTimeout": ("120",),
+    "SlurmdPort": ("6818",),
+    "SlurmdUser": ("root",),
+    "SuspendTimeout": ("30",),
+    "TaskEpilog": ("",),
+    "TaskProlog": ("",),
+    "TmpFS": ("/tmp",),
+    "UnkillableStepTimeout": ("60",),
+    "WaitTime": ("0",),
+}
+_NOT_BUILT_WORDS: Final = """
+    AccountingStorageBackupHost AccountingStorageEnforce AccountingStorageHost AccountingStorageLoc
+    AccountingStoragePass AccountingStoragePort AccountingStorageTRES AccountingStorageType
+    AccountingStorageUser AccountingStoreJobComment AcctGatherEnergyType AcctGatherFilesystemType
+    AcctGatherInfinibandType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType
+    AllowSpecResourcesUsage AuthInfo AuthType BackupAddr BackupController BurstBufferParameters
+    CacheGroups ChosLoc CommunicationParameters ControlAddr ControlMachine CoreSpecPlugin CpuFreqDef
+    CpuFreqGovernors CryptoType DefaultStorageHost DefaultStorageLoc DefaultStoragePass
+    DefaultStoragePort DefaultStorageType DefaultStorageUser DefCPUPerGPU DefMemPerCPU DefMemPerGPU
+    DefMemPerNode DownNodes EioTimeout EnforcePartLimits ExtSensorsFreq ExtSensorsType
+    FairShareDampeningFactor FastSchedule FederationParameters FrontendName GetEnvTimeout GresTypes
+    GroupUpdateForce GroupUpdateTime HealthCheckNodeState HealthCheckProgram Include
+    JobAcctGatherFrequency JobAcctGatherParams JobAcctGatherType JobCompHost JobCompLoc JobCompPass
+    JobCompPort JobCompType JobCompUser JobContainerType JobCredentialPrivateKey
+    JobCredentialPublicCertificate JobFileAppend JobSubmitPlugins KeepAliveTime KillOnBadExit
+    LaunchParameters LaunchType Layouts Licenses LogTimeFormat MailDomain MailProg MaxMemPerCPU
+    MaxMemPerNode MaxStepCount MCSParameters MCSPlugin MemLimitEnforce MpiParams
+    MsgAggregationParams NodeFeaturesPlugins PowerParameters PowerPlugin PriorityCalcPeriod
+    PriorityDecayHalfLife PriorityFavorSmall PriorityFlags PriorityMaxAge PriorityParameters
+    PriorityType PriorityUsageResetPeriod PriorityWeightAge PriorityWeightFairshare
+    PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS PriorityWeightTRES PrivateData
+    PrologEpilogTimeout PropagatePrioProcess PropagateResourceLimitsExcept RebootProgram
+    ReconfigFlags RequeueExit RequeueExitHold ResumeFailProgram ResumeProgram ResumeRate ResvEpilog
+    ResvOverRun ResvProlog RoutePlugin SallocDefaultCommand SbcastParameters SchedulerAuth
+    SchedulerPort SchedulerRootFilter SchedulerTimeSlice SelectTypeParameters SlurmctldAddr
+    SlurmctldDebug SlurmctldHost SlurmctldLogFile SlurmctldParameters SlurmctldPidFile
+    SlurmctldPlugstack SlurmctldPrimaryOffProg SlurmctldPrimaryOnProg SlurmctldSyslogDebug
+    SlurmdDebug SlurmdLogFile SlurmdParameters SlurmdPidFile SlurmdSyslogDebug SlurmSchedLogFile
+    SlurmSchedLogLevel SrunEpilog SrunPortRange SrunProlog SuspendExcNodes SuspendExcParts
+    SuspendProgram SuspendRate SuspendTime TaskPlugin TaskPluginParam TCPTimeout TopologyParam
+    TopologyPlugin TrackWCKey UnkillableStepProgram UsePAM VSizeFactor X11Parameters
+"""
+_NOT_BUILT: Final = frozenset(_NOT_BUILT_WORDS.split())
+_ELSEWHERE: Final = {
+    "NodeName": "nodes are given beside slurm_conf, under nodes",
+    "PartitionName": "partitions are given beside slurm_conf, under partitions",
+}
+
+_BUILT_BY_KEY: Final = {key.name.casefold(): key for key in _BUILT}
+_KNOWN_BY_KEY: Final = {
+    name.casefold(): name for name in (*_HONOURED, *sorted(_NOT_BUILT), *_ELSEWHERE)
+}
+
+
+def read_conf(mapping: Mapping[str, object]) -> tuple[SlurmConf, list[ConfMistake]]:
+    """Read the keys and values of a slurm.conf.
+
+    Keys match whatever their case, as in Slurm.
+
+    Returns:
+        The configuration, with the default wherever a value could not be taken, and every
+        mistake there is, in the order of the keys.
+    """
+    fields: dict[str, object] = {}
+    given: dict[str, str] = {}
+    mistakes: list[ConfMistake] = []
+    for raw_key, value in mapping.items():
+        key = str(raw_key)
+        folded = key.casefold()
+        try:
+            if folded in given:
+                message = f"given twice: {given[folded]} is the same key"
+                raise _Refused(message)  # noqa: TRY301 - one place collects them all
+            given[folded] = key
+            fields.update(_read_key(key, value))
+        except _Refused as error:
+            mistakes.extend(ConfMistake(key=key, message=message) for message in error.args)
+    conf = SlurmConf(**fields)  # type: ignore[arg-type]  # each reader gives its field's type
+    if conf.first_job_id > conf.max_job_id:
+        key = given.get("firstjobid") or given["maxjobid"]
+        message = f"FirstJobId {conf.first_job_id} is above MaxJobId {conf.max_job_id}"
+        mistakes.append(ConfMistake(key=key, message=message))
+    return conf, mistakes
+
+
+def _read_key(key: str, value: object) -> dict[str, object]:
+    """Return the field a built key sets, nothing for a default that holds, or refuse."""
+    folded = key.casefold()
+    built = _BUILT_BY_KEY.get(folded)
+    if built is not None:
+        return {built.field: built.read(value)}
+    name = _KNOWN_BY_KEY.get(folded)
+    if name is None:
+        hint = _did_you_mean(key, {*BUILT_KEYS, *_KNOWN_BY_KEY.values()})
+        message = f'"{key}" is not a slurm.conf key{hint}'
+        raise _Refused(message)
+    if name in _ELSEWHERE:
+        raise _Refused(_ELSEWHERE[name])
+    defaults = _HONOURED.get(name, ())
+    if _folded_value(value) in defaults:
+        return {}
+    message = f"{name} is known to Slurm but not simulated yet"
+    if defaults and defaults[0]:
+        message += f"; leave it out, or give Slurm's default, {defaults[0]}"
+    raise _Refused(message)
+
+
+def _folded_value(value: object) -> str:
+    """Return *value* for a comparison; "(null)" is how Slurm prints what is not set."""
+    text = "" if value is None else str(value).strip().casefold()
+    return "" if text == "(null)" else text
+
+
+_DAYS_AND_TIME: Final = re.compile(r"([0-9]+)-([0-9]+)(?::([0-9]+))?(?::([0-9]+))?")
+_TIME: Final = re.compile(r"([0-9]+)(?::([0-9]+))?(?::([0-9]+))?")
+_TIME_FORMS: Final = (
+    "minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes,"
+    " days-hours:minutes:seconds or UNLIMITED"
+)
+
+
+def parse_time_limit(text: str) -> int:
+    """Return a time limit in seconds, as ``--time`` and MaxTime are written.
+
+    No part has an upper bound of its own: ``90:00`` is an hour and a half.
+
+    Returns:
+        Seconds, or INFINITE for ``UNLIMITED``, ``INFINITE`` and ``-1``.
+
+    Raises:
+        ValueError: The text has none of Slurm's forms, or the time does not fit 32 bits.
+    """
+    stripped = text.strip()
+    if stripped.upper() in {"UNLIMITED", "INFINITE", "-1"}:
+        return INFINITE
+    seconds = _limit_seconds(stripped)
+    if seconds is None:
+        msg = f'expected {_TIME_FORMS}, got "{text}"'
+        raise ValueError(msg)
+    if seconds >= NO_VAL:
+        msg = f'"{text}" is too long a time; write UNLIMITED for no limit'
+        raise ValueError(msg)
+    return seconds
+
+
+def _limit_seconds(text: str) -> int | None:
+    """Return the seconds that *text* spells, or None when it has no form of Slurm's."""
+    match = _DAYS_AND_TIME.fullmatch(text)
+    if match is not None:
+        days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+        return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    match = _TIME.fullmatch(text)
+    if match is None:
+        return None
+    parts = [int(part) for part in match.groups() if part is not None]
+    if len(parts) == 1:
+        return parts[0] * 60
+    total = 0
+    for part in parts:
+        total = total * 60 + part
+    return total
+
+
+def parse_time_limit_min(text: str) -> int:
+    """Return a time limit in whole minutes, seconds rounded up; INFINITE for no limit.
+
+    Raises:
+        ValueError: As `parse_time_limit`.
+    """
+    seconds = parse_time_limit(text)
+    return INFINITE if seconds == INFINITE else -(-seconds // 60)
+
+
+def format_time_limit_min(minutes: int, *, padded: bool = False) -> str:
+    """Return a time limit as squeue prints it, ``10:00`` or ``1-02:00:00``.
+
+    Args:
+        minutes: The limit, or INFINITE.
+        padded: Print hours always, as scontrol does: ``00:10:00``.
+    """
+    if minutes == INFINITE:
+        return "UNLIMITED"
+    days, rest = divmod(minutes, 24 * 60)
+    hours, mins = divmod(rest, 60)
+    if days:
+        return f"{days}-{hours:02}:{mins:02}:00"
+    if padded:
+        return f"{hours:02}:{mins:02}:00"
+    return f"{hours}:{mins:02}:00" if hours else f"{mins}:00"

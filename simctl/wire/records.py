@@ -1,0 +1,44 @@
+"""What a submission asks for."""
+
+import attrs
+from msgspec import UNSET
+
+from simctl.wire.ids import NO_VAL
+from simctl.wire.layout import Distribution
+
+__all__ = ["UNSET", "JobDesc"]
+
+
+@attrs.frozen(kw_only=True)
+class JobDesc:
+    """A job as sbatch or srun describes it; NO_VAL stands for what was not asked.
+
+    `time_limit_min` is in minutes; `cpus_per_task` counts the cpus that each task needs.
+    """
+
+    name: str
+    uid: int
+    gid: int
+    user: str
+    account: str = ""
+    partition: str = ""
+    min_nodes: int = NO_VAL
+    max_nodes: int = NO_VAL
+    num_tasks: int = NO_VAL
+    cpus_per_task: int = NO_VAL
+    ntasks_per_node: int = NO_VAL
+    time_limit_min: int = NO_VAL
+    nodes: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    distribution: Distribution = Distribution.UNKNOWN
+    plane_size: int = 0
+    job_id: int = NO_VAL
+    requeue: int = NO_VAL
+    immediate: bool = False
+    work_dir: str = "/"
+    std_out: str = ""
+    std_err: str = ""
+    script: str = ""
+    script_name: str = ""
+    argv: tuple[str, ...] = ()
+    environment: dict[str, str] = attrs.field(factory=dict)

@@ -1,0 +1,149 @@
+"""States of jobs and nodes: a base state, flags beside it, and which change may follow which."""
+
+import enum
+from typing import Final
+
+import attrs
+
+
+class JobBase(enum.IntEnum):
+    """What a job is doing; numbers as Slurm's, so that "finished" is a comparison."""
+
+    PENDING = 0
+    RUNNING = 1
+    SUSPENDED = 2
+    COMPLETED = 3
+    CANCELLED = 4
+    FAILED = 5
+    TIMEOUT = 6
+    NODE_FAIL = 7
+
+
+class JobFlag(enum.IntFlag):
+    """What stands beside a job's base state, in the order in which texts join them."""
+
+    NONE = 0
+    COMPLETING = 0x8000
+
+
+class NodeBase(enum.IntEnum):
+    """What the controller takes a node to be."""
+
+    UNKNOWN = 0
+    DOWN = 1
+    IDLE = 2
+    ALLOCATED = 3
+
+
+class NodeFlag(enum.IntFlag):
+    """What stands beside a node's base state."""
+
+    NONE = 0
+    DRAIN = 0x200
+    COMPLETING = 0x400
+    NO_RESPOND = 0x800
+
+
+class IllegalTransitionError(AssertionError):
+    """A change of state that no table allows: a bug of simctl's."""
+
+
+@attrs.frozen
+class JobState:
+    """A job's state word."""
+
+    base: JobBase
+    flags: JobFlag = JobFlag.NONE
+
+    @property
+    def finished(self) -> bool:
+        """Tell whether the job will do nothing more, though it may still be completing."""
+        return self.base > JobBase.SUSPENDED
+
+    @property
+    def completing(self) -> bool:
+        """Tell whether nodes have yet to report that the job is gone."""
+        return bool(self.flags & JobFlag.COMPLETING)
+
+    def __str__(self) -> str:
+        """Return ``COMPLETED|COMPLETING``, as traces print it."""
+        return _JOB_TEXT[self]
+
+
+def _all_job_states() -> dict[JobState, str]:
+    return {
+        JobState(base, flags): "|".join(
+            (base.name, *(flag.name or "" for flag in JobFlag if flag and flag & flags))
+        )
+        for base in JobBase
+        for flags in (JobFlag.NONE, JobFlag.COMPLETING)
+    }
+
+
+_JOB_TEXT: Final = _all_job_states()
+
+PENDING: Final = JobState(JobBase.PENDING)
+PENDING_COMPLETING: Final = JobState(JobBase.PENDING, JobFlag.COMPLETING)
+RUNNING: Final = JobState(JobBase.RUNNING)
+CANCELLED: Final = JobState(JobBase.CANCELLED)
+FAILED: Final = JobState(JobBase.FAILED)
+NODE_FAIL: Final = JobState(JobBase.NODE_FAIL)
+
+COMPLETING: Final[dict[JobBase, JobState]] = {
+    base: JobState(base, JobFlag.COMPLETING) for base in JobBase
+}
+DONE: Final[dict[JobBase, JobState]] = {base: JobState(base) for base in JobBase}
+
+
+def _job_changes() -> dict[JobState, frozenset[JobState]]:
+    ends = [base for base in JobBase if base > JobBase.SUSPENDED]
+    changes: dict[JobState, frozenset[JobState]] = {
+        PENDING: frozenset({RUNNING, CANCELLED, FAILED, PENDING_COMPLETING}),
+        RUNNING: frozenset({*(COMPLETING[base] for base in ends), NODE_FAIL, PENDING}),
+        PENDING_COMPLETING: frozenset({PENDING, COMPLETING[JobBase.CANCELLED]}),
+    }
+    for base in ends:
+        changes[COMPLETING[base]] = frozenset({DONE[base]})
+    # A failed node sends a job that may run again from NODE_FAIL back into the queue.
+    changes[NODE_FAIL] = frozenset({PENDING})
+    return changes
+
+
+JOB_CHANGES: Final = _job_changes()
+"""The states that may follow each state of a job; no other change is made."""
+
+
+def check_job_change(before: JobState, after: JobState) -> None:
+    """Check a change of a job's state against the table.
+
+    Raises:
+        IllegalTransitionError: The table lacks it.
+    """
+    if after not in JOB_CHANGES.get(before, ()):
+        raise IllegalTransitionError(f"no job goes from {before} to {after}")
+
+
+def node_text(base: NodeBase, flags: NodeFlag) -> str:
+    """Return ``ALLOCATED|COMPLETING``, as traces print a node's state."""
+    if not flags:
+        return base.name
+    return "|".join((base.name, *(flag.name or "" for flag in NodeFlag if flag and flag & flags)))
+
+
+class Reason(enum.StrEnum):
+    """Why a job waits or ended, as squeue prints it."""
+
+    NONE = "None"
+    PRIORITY = "Priority"
+    RESOURCES = "Resources"
+    PARTITION_NODE_LIMIT = "PartitionNodeLimit"
+    PARTITION_TIME_LIMIT = "PartitionTimeLimit"
+    PARTITION_CONFIG = "PartitionConfig"
+    BEGIN_TIME = "BeginTime"
+    JOB_LAUNCH_FAILURE = "JobLaunchFailure"
+    NON_ZERO_EXIT_CODE = "NonZeroExitCode"
+    TIME_LIMIT = "TimeLimit"
+    NODE_DOWN = "NodeDown"
+    REQ_NODE_NOT_AVAIL = "ReqNodeNotAvail"
+    HELD_ADMIN = "JobHeldAdmin"
+    BAD_CONSTRAINTS = "BadConstraints"

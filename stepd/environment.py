@@ -1,0 +1,90 @@
+"""The SLURM_ variables that jobs, steps and tasks start with."""
+
+from collections.abc import Sequence
+
+from simctl.wire.layout import StepLayout
+
+
+def repeat_counts(counts: Sequence[int]) -> str:
+    """Return ``2(x3),1``: equal neighbours are counted, as Slurm prints lists per node."""
+    runs: list[list[int]] = []
+    for count in counts:
+        if runs and runs[-1][0] == count:
+            runs[-1][1] += 1
+        else:
+            runs.append([count, 1])
+    return ",".join(f"{count}(x{times})" if times > 1 else str(count) for count, times in runs)
+
+
+def job_environment(  # noqa: PLR0913 - what a job is, in one table
+    *,
+    job_id: int,
+    job_name: str,
+    user: str,
+    uid: int,
+    gid: int,
+    account: str,
+    partition: str,
+    node_list: str,
+    num_nodes: int,
+    num_tasks: int,
+    cpus_per_node: Sequence[int],
+    work_dir: str,
+    cluster: str,
+    restart_cnt: int,
+) -> dict[str, str]:
+    """Return what every process of a job finds in its environment."""
+    env = {
+        "SLURM_CLUSTER_NAME": cluster,
+        "SLURM_JOB_ID": str(job_id),
+        "SLURM_JOBID": str(job_id),
+        "SLURM_JOB_NAME": job_name,
+        "SLURM_JOB_USER": user,
+        "SLURM_JOB_UID": str(uid),
+        "SLURM_JOB_GID": str(gid),
+        "SLURM_JOB_PARTITION": partition,
+        "SLURM_JOB_NODELIST": node_list,
+        "SLURM_NODELIST": node_list,
+        "SLURM_JOB_NUM_NODES": str(num_nodes),
+        "SLURM_NNODES": str(num_nodes),
+        "SLURM_JOB_CPUS_PER_NODE": repeat_counts(cpus_per_node),
+        "SLURM_SUBMIT_DIR": work_dir,
+        "SLURM_SUBMIT_HOST": "login",
+    }
+    if num_tasks:
+        env["SLURM_NTASKS"] = env["SLURM_NPROCS"] = str(num_tasks)
+    if account:
+        env["SLURM_JOB_ACCOUNT"] = account
+    if restart_cnt:
+        env["SLURM_RESTART_COUNT"] = str(restart_cnt)
+    return env
+
+
+def step_environment(
+    layout: StepLayout, *, job_id: int, step_id: int, node_list: str
+) -> dict[str, str]:
+    """Return what srun adds for the tasks of a step."""
+    return {
+        "SLURM_STEP_ID": str(step_id),
+        "SLURM_STEPID": str(step_id),
+        "SLURM_STEP_NODELIST": node_list,
+        "SLURM_STEP_NUM_NODES": str(len(layout.nodes)),
+        "SLURM_STEP_NUM_TASKS": str(layout.num_tasks),
+        "SLURM_STEP_TASKS_PER_NODE": repeat_counts(layout.tasks),
+        "SLURM_NTASKS": str(layout.num_tasks),
+        "SLURM_NPROCS": str(layout.num_tasks),
+        "SLURM_NNODES": str(len(layout.nodes)),
+        "SLURM_TASKS_PER_NODE": repeat_counts(layout.tasks),
+        "SLURM_JOB_ID": str(job_id),
+        "SLURM_JOBID": str(job_id),
+    }
+
+
+def task_environment(rank: int, procid: int, pid: int, nodeid: int) -> dict[str, str]:
+    """Return what tells a task who it is."""
+    return {
+        "SLURM_PROCID": str(rank),
+        "SLURM_LOCALID": str(procid),
+        "SLURM_NODEID": str(nodeid),
+        "SLURM_TASK_PID": str(pid),
+    }

@@ -1,0 +1,530 @@
+"""slurmstepd: one step on one node, read top to bottom beside the life of a step.
+
+Model guide runs the switch guide's three processes: the job manager (P1, root throughout), the
+session manager (P2, root and then the user) and the tasks (P3). Model modern has one root process
+and its tasks. What the processes of one daemon do in a row is one turn of one thread, which acts
+now as one of them and now as another; under a schedule that separates processes each task gets a
+thread of its own, so that the tasks may be reordered.
+"""
+
+from typing import Final
+
+import attrs
+
+from simctl.kernel.fabric import Envelope, Mailbox
+from simctl.kernel.procs import SIGKILL, Process, RunsAs, wait_status
+from simctl.plugin import StepdJob
+from simctl.plugins.hooks import Handle, failed
+from simctl.plugins.points.checkpoint import slurm_ckpt_stepd_prefork
+from simctl.plugins.points.switch import (
+    switch_p_alloc_jobinfo,
+    switch_p_job_attach,
+    switch_p_job_fini,
+    switch_p_job_init,
+    switch_p_job_postfini,
+    switch_p_job_preinit,
+    switch_p_unpack_jobinfo,
+)
+from simctl.plugins.site import Site, User
+from simctl.stepd.children import ScriptHost
+from simctl.stepd.environment import task_environment
+from simctl.stepd.outcome import NEVER_US, SESSION_EXIT_RC, group_exits, runs_of, step_rc
+from simctl.stepd.programs import ScriptRun
+from simctl.stepd.tasks import Task, TaskSet
+from simctl.stepd.tree import Branch
+from simctl.wire.buf import Buf
+from simctl.wire.errno import (
+    ESLURM_INTERCONNECT_FAILURE,
+    ESLURMD_EXECVE_FAILED,
+    ESLURMD_INVALID_JOB_CREDENTIAL,
+    ESLURMD_SETUP_ENVIRONMENT_ERROR,
+    SLURM_ERROR,
+    SLURM_PLUGIN_NAME_INVALID,
+)
+from simctl.wire.ids import SECOND
+from simctl.wire.messages import (
+    Message,
+    MessageTaskExit,
+    RequestCompleteBatchScript,
+    RequestSignalTasks,
+    RequestStepComplete,
+    ResponseLaunchTasks,
+    ResponseSlurmRc,
+    TaskOutput,
+)
+
+SESSION_INIT_FAILED: Final = 1
+SESSION_SET_IDS_FAILED: Final = 2
+SESSION_SETSID_FAILED: Final = 3
+SESSION_CHDIR_FAILED: Final = 4
+SESSION_PREPARE_FAILED: Final = 5
+SESSION_FORK_FAILED: Final = 6
+
+_COLLECT_US: Final = 100_000
+"""Model modern: how long ended tasks are gathered before srun is told of them."""
+
+_TREE_WAIT_S: Final = 60
+_TREE_WAIT_PER_LEVEL_S: Final = 3
+
+
+@attrs.frozen(kw_only=True)
+class TaskEnded:
+    """Tell the step daemon that a task with a thread of its own has ended."""
+
+
+@attrs.frozen(kw_only=True)
+class StepWork:
+    """What slurmd hands to the step daemon it forks.
+
+    `argv` is what each task runs; for a batch script it is the script's path and its arguments.
+    `env` is what the tasks start with. `switch_job` is the packed credential.
+    """
+
+    job: StepdJob
+    user: User
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    work_dir: str
+    tids: tuple[int, ...]
+    nnodes: int
+    switch_job: bytes = b""
+    script: str = ""
+    std_out: str = ""
+    std_err: str = ""
+    branch: Branch = Branch(parent=-1, last=0, height=0)
+    parent: str = ""
+    """Address of the slurmd whose step daemon this one reports to."""
+
+
+class StepDaemon:
+    """One slurmstepd, from its first plugin to its last message."""
+
+    def __init__(
+        self,
+        site: Site,
+        process: Process,
+        work: StepWork,
+        *,
+        mailbox: Mailbox,
+        srun: Mailbox | None,
+    ) -> None:
+        self.site = site
+        self.work = work
+        self.process = process
+        self.mailbox = mailbox
+        self.tasks = TaskSet()
+        self._hooks = site.hooks
+        self._batch = work.job.batch
+        self._srun = srun
+        self._name = process.host.name
+        self._session = process
+        self._unreported: list[tuple[int, int]] = []
+        self._flush_us = NEVER_US
+        self._children_rc = 0
+        self._reports = [True] + [False] * (work.branch.last - work.job.nodeid)
+
+    async def run(self) -> None:
+        """Run the step as the model says; then report its end."""
+        if self.site.model == "guide":
+            rc = await self._run_guide()
+        else:
+            rc = await self._run_modern()
+        if rc and not self._batch:
+            self._respond(rc, ())
+        if self._batch:
+            await self._complete_batch(rc)
+        else:
+            await self._complete_step()
+        if self.site.model == "guide":
+            for plugin_class in ("checkpoint", "switch"):
+                await self._hooks.unload(self.process, plugin_class)
+        self.mailbox.close()
+        self.process.exit(0)
+
+    # Model guide: job manager, session manager, tasks.
+
+    async def _run_guide(self) -> int:
+        """Return 0, or the error that the job manager reports."""
+        manager = self.process
+        for plugin_class in ("switch", "checkpoint"):
+            if not await self._hooks.load(manager, plugin_class):
+                return SLURM_PLUGIN_NAME_INVALID
+        if not self._batch:
+            if not await self._receive_credential(alloc=True):
+                return ESLURMD_INVALID_JOB_CREDENTIAL
+            if failed(await self._switch(switch_p_job_preinit, manager)):
+                return ESLURM_INTERCONNECT_FAILURE
+        session = self._session = manager.fork(role="session")
+        exit_code = await self._start_session(session)
+        if not exit_code:
+            manager.cause = session.cause
+            self._respond(0, tuple(task.rank for task in self.tasks.tasks))
+            exit_code = await self._see_session_out(session)
+        session.exit(wait_status(exit_code))
+        manager.cause = session.cause
+        self._report_exits()
+        if not self._batch:
+            job = self.work.job
+            await self._switch(
+                switch_p_job_postfini, manager, session.pid, job.job_id, job.step_id
+            )
+        return SESSION_EXIT_RC[exit_code]
+
+    async def _start_session(self, session: Process) -> int:
+        """Set the session up and fork its tasks; return 0 or its exit code."""
+        job = self.work.job
+        if not self._batch and failed(await self._switch(switch_p_job_init, session, job.uid)):
+            return SESSION_INIT_FAILED
+        if failed(await self._hooks.call(slurm_ckpt_stepd_prefork, session, job)):
+            return SESSION_PREPARE_FAILED
+        if self._hooks.strikes(session, "become_user"):
+            return SESSION_SET_IDS_FAILED
+        session.become_user(job.uid)
+        for act, exit_code in (
+            ("setsid", SESSION_SETSID_FAILED),
+            ("chdir", SESSION_CHDIR_FAILED),
+            ("setrlimit", SESSION_PREPARE_FAILED),
+        ):
+            if self._hooks.strikes(session, act):
+                return exit_code
+        for procid, rank in enumerate(self.work.tids):
+            if self._hooks.strikes(session, "fork"):
+                self.tasks.signal(SIGKILL)
+                self.tasks.end_due(self.site.kernel.now_us)
+                self._reap(session)
+                return SESSION_FORK_FAILED
+            await self._start_task(self._fork_task(session, procid, rank))
+        return 0
+
+    async def _see_session_out(self, session: Process) -> int:
+        """Wait for all tasks, then finish the session as the user; return its exit code."""
+        await self._wait_for_tasks(session, self.process)
+        if not self._batch and failed(await self._switch(switch_p_job_fini, session)):
+            return SESSION_INIT_FAILED
+        return 0
+
+    # Model modern: one root process and its tasks.
+
+    async def _run_modern(self) -> int:
+        """Return 0, or the error that the launch response carries."""
+        stepd = self.process
+        if not await self._hooks.load(stepd, "switch"):
+            return SLURM_PLUGIN_NAME_INVALID
+        if not self._batch and not await self._receive_credential(alloc=False):
+            return ESLURMD_INVALID_JOB_CREDENTIAL
+        if not await self._hooks.load(stepd, "checkpoint"):
+            return SLURM_PLUGIN_NAME_INVALID
+        if not self._batch and failed(await self._switch(switch_p_job_preinit, stepd)):
+            return ESLURM_INTERCONNECT_FAILURE
+        if self._hooks.strikes(stepd, "create_container"):
+            return ESLURMD_SETUP_ENVIRONMENT_ERROR
+        rc = await self._run_container(stepd)
+        self._kill_container()
+        if not self._batch:
+            job = self.work.job
+            await self._switch(
+                switch_p_job_postfini, stepd, stepd.pid, job.job_id, job.step_id
+            )
+        self._report_exits()
+        return rc
+
+    async def _run_container(self, stepd: Process) -> int:
+        """Run everything between the container's creation and its end."""
+        job = self.work.job
+        if not self._batch and failed(await self._switch(switch_p_job_init, stepd, job.uid)):
+            return ESLURM_INTERCONNECT_FAILURE
+        rc = await self._fork_all_tasks(stepd)
+        if not rc:
+            self._respond(0, tuple(task.rank for task in self.tasks.tasks))
+            await self._wait_for_tasks(stepd, stepd)
+        if not self._batch:
+            await self._switch(switch_p_job_fini, stepd)
+        return rc
+
+    async def _fork_all_tasks(self, stepd: Process) -> int:
+        """Fork every task, then release them; return 0 or why nothing runs."""
+        if failed(await self._hooks.call(slurm_ckpt_stepd_prefork, stepd, self.work.job)):
+            return SLURM_ERROR
+        # Forking is done with the user's effective id, so that files open as the user's.
+        stepd.euid = self.work.job.uid
+        forked: list[Task] = []
+        for procid, rank in enumerate(self.work.tids):
+            if self._hooks.strikes(stepd, "fork") or self._hooks.strikes(stepd, "become_user"):
+                break
+            forked.append(self._fork_task(stepd, procid, rank))
+        stepd.euid = stepd.uid
+        if len(forked) < len(self.work.tids):
+            for task in forked:
+                task.leave(SIGKILL)
+            self._reap(stepd)
+            return ESLURMD_EXECVE_FAILED
+        for task in forked:
+            task.process.euid = task.process.uid
+            task.process.become_user(self.work.job.uid)
+        for task in forked:
+            await self._start_task(task)
+        return 0
+
+    def _kill_container(self) -> None:
+        """Kill what is left in the container: tasks, and what scripts that still run started."""
+        self.tasks.signal(SIGKILL)
+        self.tasks.end_due(self.site.kernel.now_us)
+
+    # What both models share.
+
+    async def _switch(self, point: object, who: Process, *arguments: object) -> object:
+        """Call a switch function on the credential as this process has it."""
+        return await self._hooks.call(point, who, who.touch().credential, *arguments)  # type: ignore[arg-type]
+
+    async def _receive_credential(self, *, alloc: bool) -> bool:
+        """Unpack the credential that slurmd handed over; false if that failed."""
+        process = self.process
+        credential = Handle(None, 0)
+        if alloc:
+            allocated = await self._hooks.call(switch_p_alloc_jobinfo, process)
+            if failed(allocated):
+                return False
+            credential = allocated
+        process.touch().store(credential)
+        packed = Buf(self.work.switch_job)
+        if failed(await self._hooks.call(switch_p_unpack_jobinfo, process, credential, packed)):
+            return False
+        process.memory.store(credential)
+        return True
+
+    def _fork_task(self, parent: Process, procid: int, rank: int) -> Task:
+        process = parent.fork(daemon="task", role="task", task=rank)
+        task = Task(rank=rank, procid=procid, process=process)
+        self.tasks.add(task)
+        return task
+
+    async def _start_task(self, task: Task) -> None:
+        """Let a forked task become its program: in this turn, or in a thread of its own."""
+        if not self.site.kernel.schedule.separates_processes:
+            await self._become_program(task)
+            return
+
+        async def body() -> None:
+            await self._become_program(task)
+            if task.ended:
+                self.mailbox.post(TaskEnded())
+            elif task.due_us < NEVER_US:
+                # The parent may be waiting without knowing when this task will end.
+                self.mailbox.post(TaskEnded())
+
+        task.process.start(body, f"task {task.rank}")
+
+    async def _become_program(self, task: Task) -> None:
+        """Attach the task to the interconnect as the user, and execute its program."""
+        process = task.process
+        work = self.work
+        env = dict(work.env)
+        if not self._batch:
+            attached = await self._switch(
+                switch_p_job_attach,
+                process,
+                env,
+                work.job.nodeid,
+                task.procid,
+                work.nnodes,
+                work.job.ntasks,
+                task.rank,
+            )
+            if failed(attached):
+                self._write(task, 2, await self._attach_problem(process))
+                task.leave(wait_status(1))
+                return
+        run = self.site.programs.find(work.argv, task.rank, work.work_dir)
+        process.exec(work.argv[0])
+        if isinstance(run, ScriptRun):
+            self._start_script(task, run, env)
+            return
+        process.env = env
+        if run.error:
+            self._write(task, 2, run.error)
+        if run.output:
+            self._write(task, 1, run.output)
+        task.run(run, self.site.kernel.now_us)
+
+    async def _attach_problem(self, process: Process) -> str:
+        text = await self._hooks.strerror(process, process.errno or SLURM_ERROR)
+        return f"slurmstepd-{self._name}: error: Unable to attach to interconnect: {text}\n"
+
+    def _start_script(self, task: Task, run: ScriptRun, env: dict[str, str]) -> None:
+        process = task.process
+        work = self.work
+        full = {**env, **task_environment(task.rank, task.procid, process.pid, work.job.nodeid)}
+        process.env = full
+
+        def ended(status: int) -> None:
+            task.leave(status)
+            self.mailbox.post(TaskEnded())
+
+        host = task.host = ScriptHost(
+            self.site,
+            process,
+            user=work.user,
+            work_dir=work.work_dir,
+            output=lambda stream, text: self._write(task, stream, text),
+            ended=ended,
+        )
+        host.start_script(run, full)
+
+    def _write(self, task: Task, stream: int, text: str) -> None:
+        """Carry what a task wrote to the files of a batch job, or to srun."""
+        work = self.work
+        if self._batch:
+            path = work.std_err if stream == 2 else work.std_out  # noqa: PLR2004 - descriptor 2
+            self.site.disk.write(path, text, work.work_dir, append=True)
+            return
+        self._send(
+            self._srun,
+            TaskOutput(
+                job_id=work.job.job_id,
+                step_id=work.job.step_id,
+                task_id=task.rank,
+                stream="stderr" if stream == 2 else "stdout",  # noqa: PLR2004
+                text=text,
+            ),
+        )
+
+    # Waiting.
+
+    async def _wait_for_tasks(self, parent: Process, reporter: Process) -> None:
+        """Wait until every task has ended, serving requests; *parent* reaps, *reporter* tells."""
+        tasks = self.tasks
+        kernel = self.site.kernel
+        while True:
+            tasks.end_due(kernel.now_us)
+            self._reap(parent)
+            if reporter is not parent:
+                reporter.cause = parent.cause
+            self._report_early()
+            if not tasks.alive:
+                return
+            due_us = min(tasks.next_due_us(), self._flush_us)
+            if due_us < NEVER_US:
+                envelope = await self.mailbox.receive_until(due_us)
+            else:
+                envelope = await self.mailbox.receive()
+            if envelope is not None:
+                self._serve(envelope)
+
+    def _reap(self, parent: Process) -> None:
+        for task in self.tasks.reap():
+            parent.cause = task.process.cause
+            self._unreported.append((task.rank, task.status))
+
+    def _serve(self, envelope: Envelope) -> None:
+        """Serve a request that reaches the step daemon while its tasks run."""
+        message = envelope.message
+        if isinstance(message, RequestSignalTasks):
+            self.tasks.signal(message.signal)
+        elif isinstance(message, RequestStepComplete):
+            self._fold_child(message)
+
+    def _report_early(self) -> None:
+        """Tell srun of tasks that ended before the last: at once in guide, gathered in modern."""
+        if not self._unreported or self._batch:
+            self._unreported = [] if self._batch else self._unreported
+            return
+        if self.site.model == "guide":
+            self._report_exits()
+            return
+        now_us = self.site.kernel.now_us
+        if self._flush_us == NEVER_US:
+            self._flush_us = now_us + _COLLECT_US
+        elif now_us >= self._flush_us and self.tasks.alive:
+            self._report_exits()
+
+    def _report_exits(self) -> None:
+        """Send MESSAGE_TASK_EXIT for every ended task that srun has not been told of."""
+        ended, self._unreported = self._unreported, []
+        self._flush_us = NEVER_US
+        if self._batch:
+            return
+        job = self.work.job
+        for status, ranks in group_exits(ended):
+            self._send(
+                self._srun,
+                MessageTaskExit(
+                    job_id=job.job_id, step_id=job.step_id, return_code=status, task_ids=ranks
+                ),
+            )
+
+    # Reports.
+
+    def _send(self, to: Mailbox | None, message: Message) -> bool:
+        return self.site.fabric.send(self.process, to, message, self.mailbox)
+
+    def _respond(self, rc: int, ranks: tuple[int, ...]) -> None:
+        """Tell srun how the launch went; a batch script has no srun."""
+        if self._batch:
+            return
+        job = self.work.job
+        self._send(
+            self._srun,
+            ResponseLaunchTasks(
+                job_id=job.job_id,
+                step_id=job.step_id,
+                return_code=rc,
+                node_name=self._name,
+                count_of_pids=job.node_tasks,
+                task_ids=self.work.tids if rc else ranks,
+            ),
+        )
+
+    async def _complete_batch(self, rc: int) -> None:
+        status = self.tasks.tasks[0].status if self.tasks.tasks and not rc else 0
+        await self._report_to_controller(
+            RequestCompleteBatchScript(
+                job_id=self.work.job.job_id, job_rc=status, slurm_rc=rc, node_name=self._name
+            )
+        )
+
+    async def _complete_step(self) -> None:
+        """Report the end of the step for this node and the nodes below it in the tree."""
+        work = self.work
+        await self._wait_for_children()
+        job = work.job
+        rc = max(step_rc(task.status for task in self.tasks.tasks), self._children_rc)
+        for first, last in runs_of(self._reports):
+            report = RequestStepComplete(
+                job_id=job.job_id,
+                step_id=job.step_id,
+                range_first=job.nodeid + first,
+                range_last=job.nodeid + last,
+                step_rc=rc,
+            )
+            if work.parent:
+                self._send(self.site.fabric.addresses.get(work.parent), report)
+            else:
+                await self._report_to_controller(report)
+
+    async def _wait_for_children(self) -> None:
+        """Wait for the reports of the daemons below, but not for ever for one that is lost."""
+        wait_s = _TREE_WAIT_S + _TREE_WAIT_PER_LEVEL_S * self.work.branch.height
+        limit_us = self.site.kernel.now_us + wait_s * SECOND
+        while not all(self._reports):
+            envelope = await self.mailbox.receive_until(limit_us)
+            if envelope is None:
+                return
+            self._serve(envelope)
+
+    def _fold_child(self, report: RequestStepComplete) -> None:
+        own = self.work.job.nodeid
+        for rank in range(report.range_first, report.range_last + 1):
+            self._reports[rank - own] = True
+        self._children_rc = max(self._children_rc, report.step_rc)
+
+    async def _report_to_controller(self, report: Message) -> None:
+        if not self._send(self.site.fabric.addresses.get("slurmctld"), report):
+            return
+        while True:
+            envelope = await self.mailbox.receive()
+            if isinstance(envelope.message, ResponseSlurmRc):
+                return
+            self._serve(envelope)
+
+
+__all__ = ["RunsAs", "StepDaemon", "StepWork"]

@@ -1,0 +1,105 @@
+"""Decisions of a step daemon: plain functions, records in, decision out."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from simctl.kernel.procs import SIGKILL, exit_code_of, signal_of, wait_status
+from simctl.wire.errno import (
+    ESCRIPT_CHDIR_FAILED,
+    ESLURM_INTERCONNECT_FAILURE,
+    ESLURMD_EXECVE_FAILED,
+    ESLURMD_SET_SID_ERROR,
+    ESLURMD_SET_UID_OR_GID_ERROR,
+    SLURM_ERROR,
+    SLURM_SUCCESS,
+)
+
+SESSION_EXIT_RC: Final[Mapping[int, int]] = {
+    0: SLURM_SUCCESS,
+    1: ESLURM_INTERCONNECT_FAILURE,
+    2: ESLURMD_SET_UID_OR_GID_ERROR,
+    3: ESLURMD_SET_SID_ERROR,
+    4: ESCRIPT_CHDIR_FAILED,
+    5: SLURM_ERROR,
+    6: ESLURMD_EXECVE_FAILED,
+}
+"""Model guide: what the job manager reports for each exit code of the session manager."""
+
+NEVER_US: Final = 1 << 62
+"""When a program ends that only a signal can end."""
+
+_IGNORED_BY_DEFAULT: Final = frozenset({17, 18, 23, 28})
+_STOPPING: Final = frozenset({19, 20, 21, 22})
+
+
+@attrs.frozen(kw_only=True)
+class ProgramRun:
+    """What one process will do: end *runs_us* after its start with a wait status.
+
+    `ignores` holds signals it does not mind, `exits_on` signals it catches and the exit code it
+    then leaves with at once.
+    """
+
+    runs_us: int
+    status: int = 0
+    output: str = ""
+    error: str = ""
+    ignores: tuple[int, ...] = ()
+    exits_on: Mapping[int, int] = {}
+
+
+def status_after_signal(program: ProgramRun, signal: int) -> int | None:
+    """Return the wait status with which *signal* ends a program at once; None if it goes on."""
+    if signal == SIGKILL:
+        return SIGKILL
+    if signal in program.ignores:
+        return None
+    if signal in program.exits_on:
+        return wait_status(program.exits_on[signal])
+    return default_status(signal)
+
+
+def default_status(signal: int) -> int | None:
+    """Return the wait status that a signal's default action leads to; None if the process goes on.
+
+    Stopping signals go on as well: job control inside a step is not simulated.
+    """
+    if signal in _IGNORED_BY_DEFAULT or signal in _STOPPING or signal == 0:
+        return None
+    return signal
+
+
+def step_rc(statuses: Iterable[int]) -> int:
+    """Fold the wait statuses of a node's tasks into what REQUEST_STEP_COMPLETE reports.
+
+    An exit status counts if it is the greatest so far, a signal by its number. The job's own exit
+    code never comes from here.
+    """
+    folded = 0
+    for status in statuses:
+        signal = signal_of(status)
+        folded = signal if signal else max(folded, exit_code_of(status) << 8)
+    return folded
+
+
+def group_exits(ended: Iterable[tuple[int, int]]) -> list[tuple[int, tuple[int, ...]]]:
+    """Group (rank, wait status) pairs: tasks that share a status share a message."""
+    groups: dict[int, list[int]] = {}
+    for rank, status in ended:
+        groups.setdefault(status, []).append(rank)
+    return [(status, tuple(ranks)) for status, ranks in groups.items()]
+
+
+def runs_of(flags: Iterable[bool]) -> list[tuple[int, int]]:
+    """Return the first and last place of every run of true *flags*."""
+    runs: list[tuple[int, int]] = []
+    for place, flag in enumerate(flags):
+        if not flag:
+            continue
+        if runs and runs[-1][1] == place - 1:
+            runs[-1] = (runs[-1][0], place)
+        else:
+            runs.append((place, place))
+    return runs

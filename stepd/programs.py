@@ -1,0 +1,117 @@
+"""What simulated executables do."""
+
+import random
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import attrs
+
+from simctl.kernel.disk import Disk
+from simctl.kernel.procs import wait_status
+from simctl.stepd import script
+from simctl.stepd.outcome import NEVER_US, ProgramRun
+from simctl.wire.ids import SECOND
+
+Describe = Callable[[int, random.Random], ProgramRun]
+"""Gives what a described program does in the task of a rank."""
+
+NOT_FOUND: Final = 127
+_UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_SLEEP: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([smhd]?)")
+_SHELLS: Final = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/bash", "/usr/bin/sh"})
+
+
+@attrs.frozen(kw_only=True)
+class ScriptRun:
+    """A program that is a script: its text's tree, and its arguments from ``$0`` on."""
+
+    script: script.Script
+    argv: tuple[str, ...]
+
+
+class Programs:
+    """Finds what a command line runs: described programs, built-in ones, scripts in files."""
+
+    def __init__(
+        self, described: Mapping[str, Describe], disk: Disk, chance: random.Random
+    ) -> None:
+        self._described = described
+        self._disk = disk
+        self._chance = chance
+
+    def find(self, argv: tuple[str, ...], rank: int, work_dir: str) -> ProgramRun | ScriptRun:
+        """Return what *argv* does as the task of *rank*; the unknown ends with 127."""
+        name = argv[0] if argv else ""
+        describe = self._described.get(name)
+        if describe is None and not name.startswith("/"):
+            describe = self._described.get(name.removeprefix("./"))
+        if describe is not None:
+            return describe(rank, self._chance)
+        builtin = _BUILT_IN.get(name.rsplit("/", 1)[-1] if name.startswith("/") else name)
+        if builtin is not None:
+            return builtin(argv)
+        if name in _SHELLS:
+            return self._shell(argv, work_dir)
+        text = self._disk.read(name, work_dir)
+        if text is not None and script.has_interpreter(text):
+            return _script(text, argv)
+        return ProgramRun(
+            runs_us=0, status=wait_status(NOT_FOUND), error=f"{name}: command not found\n"
+        )
+
+    def _shell(self, argv: tuple[str, ...], work_dir: str) -> ProgramRun | ScriptRun:
+        match argv[1:]:
+            case ("-c", text, *rest):
+                return _script(text, (rest[0] if rest else argv[0], *rest[1:]))
+            case (path, *rest) if not path.startswith("-"):
+                found = self._disk.read(path, work_dir)
+                if found is not None:
+                    return _script(found, (path, *rest))
+                problem = f"{argv[0]}: {path}: No such file or directory\n"
+                return ProgramRun(runs_us=0, status=wait_status(NOT_FOUND), error=problem)
+        problem = f"{argv[0]}: simctl runs `{argv[0]} -c COMMANDS` and `{argv[0]} FILE`\n"
+        return ProgramRun(runs_us=0, status=wait_status(2), error=problem)
+
+
+def _script(text: str, argv: tuple[str, ...]) -> ProgramRun | ScriptRun:
+    tree, mistakes = script.parse(text)
+    if mistakes:
+        told = "".join(f"{argv[0]}: line {each.line}: {each.message}\n" for each in mistakes)
+        return ProgramRun(runs_us=0, status=wait_status(2), error=told)
+    return ScriptRun(script=tree, argv=argv)
+
+
+def _sleep(argv: tuple[str, ...]) -> ProgramRun:
+    total = 0.0
+    for word in argv[1:]:
+        if word in ("inf", "infinity"):
+            return ProgramRun(runs_us=NEVER_US)
+        match = _SLEEP.fullmatch(word)
+        if match is None:
+            problem = f"sleep: invalid time interval '{word}'\n"
+            return ProgramRun(runs_us=0, status=wait_status(1), error=problem)
+        total += float(match[1]) * _UNITS[match[2]]
+    if len(argv) == 1:
+        return ProgramRun(runs_us=0, status=wait_status(1), error="sleep: missing operand\n")
+    return ProgramRun(runs_us=round(total * SECOND))
+
+
+def _echo(argv: tuple[str, ...]) -> ProgramRun:
+    if argv[1:2] == ("-n",):
+        return ProgramRun(runs_us=0, output=" ".join(argv[2:]))
+    return ProgramRun(runs_us=0, output=" ".join(argv[1:]) + "\n")
+
+
+def _exit(argv: tuple[str, ...]) -> ProgramRun:
+    code = int(argv[1]) if len(argv) > 1 and argv[1].isdigit() else 0
+    return ProgramRun(runs_us=0, status=wait_status(code))
+
+
+_BUILT_IN: Final[Mapping[str, Callable[[tuple[str, ...]], ProgramRun]]] = {
+    "sleep": _sleep,
+    "echo": _echo,
+    "exit": _exit,
+    "true": lambda _: ProgramRun(runs_us=0),
+    "false": lambda _: ProgramRun(runs_us=0, status=wait_status(1)),
+}

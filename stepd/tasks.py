@@ -1,0 +1,101 @@
+"""The tasks of a step on one node: forked, attached, run, signalled, reaped."""
+
+import attrs
+
+from simctl.kernel.procs import Process
+from simctl.stepd.children import ScriptHost
+from simctl.stepd.outcome import NEVER_US, ProgramRun, default_status, status_after_signal
+
+
+@attrs.define(eq=False, kw_only=True)
+class Task:
+    """One task: a program whose end is known ahead, or a script that runs.
+
+    `due_us` is when the program will end by itself, and `planned` the wait status it then has.
+    """
+
+    rank: int
+    procid: int
+    process: Process
+    program: ProgramRun | None = None
+    host: ScriptHost | None = None
+    due_us: int = NEVER_US
+    planned: int = 0
+    status: int = 0
+    ended: bool = False
+    reported: bool = False
+
+    def run(self, program: ProgramRun, now_us: int) -> None:
+        """Become a program that starts now."""
+        self.program = program
+        self.planned = program.status
+        self.due_us = min(NEVER_US, now_us + program.runs_us)
+
+    def leave(self, status: int) -> None:
+        """End at once, before or instead of any program."""
+        self.ended = True
+        self.status = status
+        self.due_us = NEVER_US
+        self.process.exit(status)
+
+    def signal(self, number: int) -> None:
+        """Take a signal; a script's children get it as well."""
+        if self.ended:
+            return
+        process = self.process
+        process.cause = process.table.trace.process(process, "signal", number)
+        if self.host is not None:
+            for child in self.host.live_children():
+                self.host.signal_child(child, number)
+            self.host.deliver(number)
+        elif self.program is not None:
+            status = status_after_signal(self.program, number)
+            if status is not None:
+                self.due_us = process.table.kernel.now_us
+                self.planned = status
+        else:
+            self._die_before_exec(number)
+
+    def _die_before_exec(self, number: int) -> None:
+        status = default_status(number)
+        if status is not None:
+            self.process.table.kill(self.process, status)
+            self.leave(status)
+
+
+class TaskSet:
+    """The tasks of one step daemon, in local order."""
+
+    def __init__(self) -> None:
+        self.tasks: list[Task] = []
+        self.alive = 0
+
+    def add(self, task: Task) -> None:
+        """Take in a task that was just forked."""
+        self.tasks.append(task)
+        self.alive += 1
+
+    def next_due_us(self) -> int:
+        """Return when the next program ends by itself; NEVER_US if none does."""
+        if len(self.tasks) == 1:
+            return self.tasks[0].due_us
+        return min((task.due_us for task in self.tasks if not task.ended), default=NEVER_US)
+
+    def end_due(self, now_us: int) -> None:
+        """End the programs whose time has come, in local order."""
+        for task in self.tasks:
+            if task.due_us <= now_us and not task.ended:
+                task.leave(task.planned)
+
+    def reap(self) -> list[Task]:
+        """Return the tasks that have ended and were not returned before."""
+        reaped = [task for task in self.tasks if task.ended and not task.reported]
+        for task in reaped:
+            task.reported = True
+        self.alive -= len(reaped)
+        return reaped
+
+    def signal(self, number: int) -> None:
+        """Signal every task that is alive."""
+        for task in self.tasks:
+            task.signal(number)
