@@ -107,6 +107,11 @@ class Slurmd:
         """Start the daemon in a turn of its own."""
         self.process.start(self._run, self.mailbox.name)
 
+    def shut_down(self) -> None:
+        """Have the daemon stop, where there is no controller to tell it."""
+        if self.mailbox.open:
+            self.mailbox.post(RequestShutdown())
+
     async def _run(self) -> None:
         if not await self._set_up():
             self.mailbox.close()

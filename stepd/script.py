@@ -110,9 +110,8 @@ def _programs_of(command: Simple) -> Iterator[ProgramUse]:
     if words and words[0].literal == "exec":
         words = tuple(word for word in words[1:] if word.literal != "--")
     for word in trap_texts(command):
-        for inner in _simple_commands(parse_commands(word.literal, [])):
-            for use in _programs_of(inner):
-                yield use._replace(line=word.line + use.line - 1)
+        for inner in _simple_commands(parse_commands(word.literal, [], word.line)):
+            yield from _programs_of(inner)
     if words and words[0].literal and words[0].literal not in BUILTINS:
         fixed = all(word.is_literal for word in words)
         argv = tuple(word.literal for word in words) if fixed else ()

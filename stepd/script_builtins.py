@@ -207,7 +207,7 @@ def _trap(state: ShellState, arguments: tuple[str, ...], streams: Redirects) -> 
     action, names = ("-", arguments) if resets else (arguments[:1], arguments[1:])
     action = "".join(action)
     mistakes: list[ScriptMistake] = []
-    commands = parse_commands(action, mistakes) if action != "-" else ()
+    commands = parse_commands(action, mistakes, state.line) if action != "-" else ()
     if mistakes or not names:
         wrong = mistakes[0].message if mistakes else "a signal is needed"
         state.complain(f"trap: {wrong}", streams.stderr)

@@ -37,9 +37,15 @@ _JOINING = (";", "&", ";;", "&&", "||", *_PIPES)
 _NOTHING = Group(line=0, body=())
 
 
-def parse_commands(text: str, mistakes: list[ScriptMistake]) -> tuple[Command, ...]:
-    """Read commands without a head, as a trap holds them, adding to *mistakes*."""
-    return _Parser(text, mistakes, parse_commands=parse_commands).commands()
+def parse_commands(
+    text: str, mistakes: list[ScriptMistake], first_line: int = 1
+) -> tuple[Command, ...]:
+    """Read commands without a head, as a trap holds them, adding to *mistakes*.
+
+    Lines are counted from *first_line*, that of the text in its script.
+    """
+    parser = _Parser(text, mistakes, parse_commands=parse_commands, first_line=first_line)
+    return parser.commands()
 
 
 @attrs.define
@@ -47,6 +53,7 @@ class _Parser(SimpleCommands):
     """Read the commands of a script."""
 
     _open: list[str] = attrs.field(init=False, factory=list)  # the ends that are waited for
+    _unfinished: list[int] = attrs.field(init=False, factory=list)  # where this was noted
 
     def commands(self) -> tuple[Command, ...]:
         """Read to the end of the text; a closer that nothing opened is noted and skipped."""
@@ -196,12 +203,13 @@ class _Parser(SimpleCommands):
     def _miss(self, keyword: str, opener: Token) -> None:
         """Note that *keyword* was needed where another token stands."""
         token = self._peek()
-        if self.cut_short:
+        if self.cut_short or (token.kind == "end" and opener.at in self._unfinished):
             return
         shown = {"end": "the end of the script", "newline": "the end of the line"}
         found = shown.get(token.kind, f"`{token.keyword}`" if token.keyword else "another word")
         line = self.line(opener.at)
         at = opener.at if token.kind == "end" else token.at
+        self._unfinished.append(at)
         self.note(at, f"the `{opener.keyword}` of line {line} needs `{keyword}`, not {found}, here")
 
     def _finish(self, keyword: str, opener: Token) -> None:

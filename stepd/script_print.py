@@ -1,4 +1,4 @@
-"""The texts that ``echo`` and ``printf`` write."""
+"""The texts that ``echo``, ``printf`` and ``set -x`` write."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _PLAIN = {
 }
 _ESCAPE = re.compile(r"\\(?:x[0-9a-fA-F]{1,2}|0?[0-7]{1,3}|.)", re.DOTALL)
 _DIRECTIVE = re.compile(r"%(?:%|([-+ 0#]*)(\d{0,4})((?:\.\d{0,4})?)([sbcdiuoxX]))")
+_PLAIN_WORD = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 _BASE = {"0x": 16, "0X": 16}
 
 
@@ -130,3 +131,10 @@ def _number(text: str, refused: list[str]) -> int:
     digits = match[2]
     base = _BASE.get(digits[:2], 8 if digits.startswith("0") else 10)
     return int(match[1] + digits, base)
+
+
+def quoted(word: str) -> str:
+    """Quote *word* as ``set -x`` shows it."""
+    if _PLAIN_WORD.fullmatch(word):
+        return word
+    return "'" + word.replace("'", "'\\''") + "'"

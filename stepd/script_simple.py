@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TypeAlias
 
 import attrs
 
@@ -40,13 +41,15 @@ _ELEMENT = re.compile(r"[A-Za-z_]\w*\[[^]]*\]\+?=", re.ASCII)
 _ARRAY = ("an array", "write the words in one variable")
 
 
+ParseCommands: TypeAlias = Callable[[str, list[ScriptMistake], int], tuple[Command, ...]]
+"""Reads the commands of a trap, given their first line's number, and adds to the mistakes."""
+
+
 @attrs.define
 class SimpleCommands(Tokens):
     """Read simple commands from a script."""
 
-    parse_commands: Callable[[str, list[ScriptMistake]], tuple[Command, ...]] = attrs.field(
-        kw_only=True
-    )
+    parse_commands: ParseCommands = attrs.field(kw_only=True)
 
     def _simple(self) -> Simple:
         """Read one simple command."""
@@ -99,11 +102,10 @@ class SimpleCommands(Tokens):
     def _check_trap(self, word: Word) -> None:
         """Note the mistakes in a trap's commands, at the lines they stand on."""
         found: list[ScriptMistake] = []
-        self.parse_commands(word.literal, found)
+        self.parse_commands(word.literal, found, word.line)
         for mistake in found:
-            column = mistake.column + (word.column if mistake.line == 1 else 0)
-            line = mistake.line + word.line - 1
-            self.mistakes.append(attrs.evolve(mistake, line=line, column=column))
+            column = mistake.column + (word.column if mistake.line == word.line else 0)
+            self.mistakes.append(attrs.evolve(mistake, column=column))
 
     def _place(self, word: Word) -> int:
         """Return the index of the character at which *word* begins."""
@@ -117,6 +119,8 @@ class SimpleCommands(Tokens):
             self._skip_pair(self.at - 1)
             return ()
         target = self._peek()
+        if target.text in ("<(", ">("):
+            return self._redirection()
         if target.kind != "word":
             self.note(token.at, f"there is no file behind this `{token.text}`")
             return ()

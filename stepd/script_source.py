@@ -18,6 +18,7 @@ class Source:
     mistakes: list[ScriptMistake] = attrs.field(factory=list)
     at: int = 0
     cut_short: bool = False  # something was never closed, or nested too deep: the rest is lost
+    first_line: int = attrs.field(default=1, kw_only=True)  # the number of the text's first line
     _end: int = attrs.field(init=False)
     _line_starts: list[int] = attrs.field(init=False)
 
@@ -28,15 +29,15 @@ class Source:
 
     def line(self, at: int) -> int:
         """Return the line that the character *at* stands on."""
-        return bisect.bisect_right(self._line_starts, at)
+        return bisect.bisect_right(self._line_starts, at) + self.first_line - 1
 
     def column(self, at: int) -> int:
         """Return the column of the character *at*, from 1."""
-        return at - self._line_starts[self.line(at) - 1] + 1
+        return at - self._line_starts[self.line(at) - self.first_line] + 1
 
     def place(self, line: int, column: int) -> int:
         """Return the index of the character at *line* and *column*."""
-        return self._line_starts[line - 1] + column - 1
+        return self._line_starts[line - self.first_line] + column - 1
 
     def note(self, at: int, message: str) -> None:
         """Note a mistake at the character *at*."""

@@ -68,14 +68,14 @@ class _Reader:
                 return self._unary(operator, operand)
             case (left, operator, right) if operator in BINARY_TESTS:
                 return self._binary(left, operator, right)
-            case (left, "-a" | "-o" as operator, right):
-                judge = all if operator == "-a" else any
-                return judge((left != "", right != ""))
         return self._by_place(words)
 
     def _by_place(self, words: tuple[str, ...]) -> bool:
         """Judge what has a ``!``, parentheses, or more arguments than have a rule of their own."""
         match words:
+            case (left, "-a" | "-o" as operator, right):
+                judge = all if operator == "-a" else any
+                return judge((left != "", right != ""))
             case ("!", _, _) | ("!", _, _, _):
                 return not self.by_number(words[1:])
             case ("(", *inner, ")") if len(inner) in (1, 2):

@@ -7,22 +7,15 @@ shell that is killed does nothing more, not even its EXIT trap.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 
 import attrs
 
 from simctl.stepd.script_builtins import TIMELESS
 from simctl.stepd.script_expand import expand_text, expand_words
-from simctl.stepd.script_host import (
-    Inherited,
-    Interrupted,
-    OpenFile,
-    Redirects,
-    ShellHost,
-    Stream,
-)
+from simctl.stepd.script_host import Redirects, ShellHost
 from simctl.stepd.script_jobs import wait
+from simctl.stepd.script_print import quoted
 from simctl.stepd.script_redirect import RedirectionError, open_files
 from simctl.stepd.script_state import (
     ExpansionError,
@@ -47,21 +40,8 @@ from simctl.stepd.script_tree import (
 )
 from simctl.stepd.signals import EXIT_TRAP
 
-__all__ = [
-    "MAX_TURNS",
-    "Inherited",
-    "Interrupted",
-    "OpenFile",
-    "Redirects",
-    "Shell",
-    "ShellHost",
-    "Stream",
-]
-
 MAX_TURNS = 100_000
 """How many turns all the loops and traps of one run may take together."""
-
-_PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 
 
 @attrs.define
@@ -293,17 +273,17 @@ class Shell:
         text = expand_text(assignment.value, self._state)
         values = self._state.variables.values
         values[assignment.name] = values.get(assignment.name, "") * assignment.append + text
-        self._show((f"{assignment.name}={text}",))
+        self._show((text,), before=f"{assignment.name}=")
 
     def _restore(self, assignments: tuple[Assignment, ...], before: Variables) -> None:
         """Take back what was assigned for one command alone."""
         for assignment in assignments:
             self._state.variables.restore(assignment.name, before)
 
-    def _show(self, words: tuple[str, ...]) -> None:
+    def _show(self, words: tuple[str, ...], before: str = "") -> None:
         """Write the command that is about to run, if ``set -x`` asks for it."""
         if words and "x" in self._state.options:
-            shown = " ".join(_quoted(word) for word in words)
+            shown = before + " ".join(quoted(word) for word in words)
             self.host.write(self._state.streams.stderr, f"+ {shown}\n")
 
     def _start(self, command: Simple) -> None:
@@ -366,10 +346,3 @@ class Shell:
             self._trapping.remove(number)
             status = state.trap_statuses.pop()
         state.status = status
-
-
-def _quoted(word: str) -> str:
-    """Quote *word* as ``set -x`` shows it."""
-    if _PLAIN.fullmatch(word):
-        return word
-    return "'" + word.replace("'", "'\\''") + "'"

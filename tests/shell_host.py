@@ -7,8 +7,15 @@ from collections.abc import Callable
 import attrs
 
 from simctl.stepd.script import parse
-from simctl.stepd.script_host import Disposition, Inherited, OpenFile, Redirects, Stream
-from simctl.stepd.shell import Interrupted, Shell
+from simctl.stepd.script_host import (
+    Disposition,
+    Inherited,
+    Interrupted,
+    OpenFile,
+    Redirects,
+    Stream,
+)
+from simctl.stepd.shell import Shell
 
 Program = Callable[["FakeHost", tuple[str, ...]], int]
 

@@ -79,6 +79,4 @@ def row(job: JobRecord, state: str, reason: str) -> JobRow:
 
 def account(ctld: "Slurmctld", job: JobRecord, base: JobBase) -> None:
     """Record how a run of a job ended."""
-    if base is JobBase.NODE_FAIL and not job.state.finished:
-        return
     ctld.ended_rows[job.job_id] = row(job, base.name, job.reason)

@@ -7,9 +7,8 @@ import attrs
 from simctl.ctld import schedule, steps
 from simctl.ctld.accounting import account
 from simctl.ctld.records import JobRecord, NodeRecord
-from simctl.kernel.fabric import Envelope
+from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import exit_code_of, signal_of
-from simctl.plugins.hooks import failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_free_job
 from simctl.wire.errno import (
     ESLURM_ALREADY_DONE,
@@ -136,7 +135,6 @@ async def requeue_after_node_failure(ctld: "Slurmctld", job: JobRecord) -> None:
     job.end_us = ctld.now_us
     job.reason = Reason.NODE_DOWN
     ctld.set_job(job, NODE_FAIL)
-    account(ctld, job, JobBase.NODE_FAIL)
     job.reason = Reason.BEGIN_TIME
     ctld.set_job(job, PENDING)
     ctld.set_job(job, PENDING_COMPLETING)
@@ -156,7 +154,7 @@ async def _release(ctld: "Slurmctld", job: JobRecord, request: type[RequestTermi
         job_state="NODE_FAIL" if job.state == PENDING_COMPLETING else str(job.state),
     )
     for node in job.nodes:
-        if node.base is NodeBase.DOWN:
+        if node.base is NodeBase.DOWN or node.name in job.nodes_lost:
             node.job = None
             continue
         job.completing_nodes.add(node.name)
@@ -169,7 +167,7 @@ async def _release(ctld: "Slurmctld", job: JobRecord, request: type[RequestTermi
         await _cleanup_completing(ctld, job)
 
 
-def clients(job: JobRecord) -> list[object]:
+def clients(job: JobRecord) -> list[Mailbox]:
     """Return the mailboxes of the sruns that still wait on a job, each once."""
     boxes = [job.client, *(step.srun for step in job.steps.values())]
     return [box for box in dict.fromkeys(boxes) if box is not None and box.open]
@@ -187,18 +185,18 @@ async def epilog_complete(
         or node.name not in job.completing_nodes
     ):
         return
+    await node_is_gone(ctld, job, node)
+
+
+async def node_is_gone(ctld: "Slurmctld", job: JobRecord, node: NodeRecord) -> None:
+    """Note that a completing job has left a node, by its report or with the node itself."""
     job.completing_nodes.discard(node.name)
-    clear_completing(ctld, node)
-    if not job.completing_nodes:
-        await _cleanup_completing(ctld, job)
-        await schedule.run_pass(ctld)
-
-
-def clear_completing(ctld: "Slurmctld", node: NodeRecord) -> None:
-    """Note that one more completing job has left a node."""
     node.completing -= 1
     if not node.completing:
         ctld.set_node(node, node.base, node.flags & ~NodeFlag.COMPLETING)
+    if not job.completing_nodes:
+        await _cleanup_completing(ctld, job)
+        await schedule.run_pass(ctld)
 
 
 async def _cleanup_completing(ctld: "Slurmctld", job: JobRecord) -> None:
@@ -225,6 +223,7 @@ def finish(ctld: "Slurmctld", job: JobRecord) -> None:
 def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     job.restart_cnt += 1
     job.nodes = ()
+    job.nodes_lost.clear()
     job.start_us = job.end_us = -1
     job.limit_us = INFINITE
     job.exit_code = 0
@@ -240,6 +239,3 @@ async def purge(ctld: "Slurmctld", job: JobRecord) -> None:
         slurm_ckpt_free_job, ctld.process, job.check_job, about=job.about
     )
     del ctld.jobs[job.job_id]
-
-
-__all__ = ["Completion", "decide", "failed"]

@@ -53,6 +53,9 @@ class PartRecord:
     uniform_cpus: int
     """Cpus of every node where all have as many, else 0."""
 
+    size: int
+    """Nodes of the whole cluster."""
+
     idle: int = 0
     """How many nodes may start a job now."""
 
@@ -64,7 +67,10 @@ class PartRecord:
     """Queue number of the last job that was waiting at the latest pass."""
 
     _heap: list[int] = attrs.field(factory=list)
-    _queued: bytearray = attrs.field(factory=bytearray)
+    _queued: bytearray = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._queued = bytearray(self.size)
 
     def offer(self, node: NodeRecord) -> None:
         """Note that a node has become usable."""
@@ -141,15 +147,13 @@ class JobRecord:
     nodes: tuple[NodeRecord, ...] = ()
     node_list: str = ""
     completing_nodes: set[str] = attrs.field(factory=set)
+    nodes_lost: set[str] = attrs.field(factory=set)
+    """Nodes that restarted under the job, and have nothing of it left."""
+
     steps: dict[int, StepRecord] = attrs.field(factory=dict)
     next_step_id: int = 0
     limit_timer: Timer | None = None
     begin_us: int = -1
-
-    @property
-    def eligible(self) -> bool:
-        """Tell whether the job waits in its partition's queue."""
-        return self.queued
 
 
 def cpus_needed(desc: JobDesc) -> int:

@@ -1,7 +1,6 @@
 """The in-process channels between daemons: mailboxes, and links with latency."""
 
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 from simctl.kernel.procs import Host, Process
@@ -113,7 +112,7 @@ class Mailbox:
         kernel.foreground -= 1
         if batch is self._batch:
             self._batch_due = -1
-        if not self.open:
+        if not self.open or not self.host.up:
             self._lose(batch)
             return False
         self._items.extend(batch)
@@ -149,7 +148,7 @@ class Fabric:
         self.trace = trace
         self.latency_us = latency_us
         self.addresses: dict[str, Mailbox] = {}
-        self._watchers: list[Callable[[Host], None]] = []
+        self.down_since_us: dict[str, int] = {}
 
     def mailbox(self, process: Process, name: str, *, listed: bool = False) -> Mailbox:
         """Make a mailbox for *process*; a listed one can be found by its name."""
@@ -157,6 +156,11 @@ class Fabric:
         if listed:
             self.addresses[name] = box
         return box
+
+    def take_down(self, host: Host) -> None:
+        """Take a host off the network, with what is on its way to it."""
+        host.up = False
+        self.down_since_us[host.name] = self.kernel.now_us
 
     def send(
         self, sender: Process, to: Mailbox | None, message: Traceable, reply_to: Mailbox

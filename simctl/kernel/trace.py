@@ -94,6 +94,10 @@ class Trace:
                 event.cause = call.cause or UNSET
                 self._record(event)
 
+    def skip(self) -> int:
+        """Number an event that nobody records."""
+        return self._number()
+
     def process(self, who: "Process", name: str, value: Any) -> int:
         """Record what a process did: fork, become_user, exec, signal, exit."""
         if not self.recording:

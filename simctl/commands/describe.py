@@ -1,0 +1,69 @@
+"""From options to a job description."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from simctl.plugins.site import CommandCall
+from simctl.wire.errno import errno_name, slurm_strerror
+from simctl.wire.ids import INFINITE, NO_VAL
+from simctl.wire.layout import Distribution
+from simctl.wire.records import JobDesc
+
+
+def describe(
+    call: CommandCall, options: Mapping[str, Any], *, name: str, **more: Any
+) -> JobDesc:
+    """Return the job that the options of sbatch or srun ask for.
+
+    A node count without tasks or the other way round is filled in by the controller; tasks fewer
+    than nodes lower the number of nodes, with a warning, as in Slurm.
+    """
+    least, most = options.get("nodes", (NO_VAL, NO_VAL))
+    tasks = options.get("ntasks", NO_VAL)
+    if tasks != NO_VAL and least != NO_VAL and tasks < least:
+        call.err(
+            f"{call.argv[0]}: Warning: can't run {tasks} processes on {least} nodes, "
+            f"setting nnodes to {tasks}"
+        )
+        least = most = tasks
+    how, plane = options.get("distribution", (Distribution.UNKNOWN, 0))
+    return JobDesc(
+        name=options.get("job-name", name),
+        uid=call.user.uid,
+        gid=call.user.gid,
+        user=call.user.name,
+        account=options.get("account", call.user.account),
+        partition=options.get("partition", ""),
+        min_nodes=least,
+        max_nodes=most,
+        num_tasks=tasks,
+        cpus_per_task=options.get("cpus-per-task", NO_VAL),
+        ntasks_per_node=options.get("ntasks-per-node", NO_VAL),
+        time_limit_min=options.get("time", NO_VAL),
+        nodes=options.get("nodelist", ()),
+        excluded=options.get("exclude", ()),
+        distribution=how,
+        plane_size=plane,
+        work_dir=call.site.disk.resolve(options.get("chdir", call.work_dir), call.work_dir),
+        **more,
+    )
+
+
+def refuse(call: CommandCall, what: str, error_code: int) -> int:
+    """Print why the controller refused; return the exit status and note the errno."""
+    call.errno = errno_name(error_code)
+    command = call.argv[0]
+    hint = _HINTS.get(call.errno, "")
+    if hint:
+        call.err(f"{command}: error: {hint}")
+    call.err(f"{command}: error: {what}: {slurm_strerror(error_code)}")
+    return 1
+
+
+_HINTS = {
+    "ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE": "CPU count per node can not be satisfied",
+}
+
+UNREACHABLE = "Unable to contact slurm controller (connect failure)"
+
+__all__ = ["INFINITE", "UNREACHABLE", "describe", "refuse"]

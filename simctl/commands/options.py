@@ -1,0 +1,250 @@
+"""Command lines as Slurm reads them: known options, known ones that are not built, unknown ones."""
+
+import getopt
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from simctl.stepd.signals import SignalError, signal_number
+from simctl.wire.conf import parse_time_limit_min
+from simctl.wire.hostlist import HostlistError, expand
+from simctl.wire.ids import INFINITE, NO_VAL
+from simctl.wire.layout import Distribution
+
+BAD_OPTION: Final = 255
+"""Exit status where an option or its value does not parse."""
+
+
+class UsageError(Exception):
+    """A command line is wrong; `lines` go to standard error, `status` is the exit status."""
+
+    def __init__(self, status: int, *lines: str) -> None:
+        super().__init__("\n".join(lines))
+        self.status = status
+        self.lines = lines
+
+
+@attrs.frozen(kw_only=True)
+class Option:
+    """One option: its long name, its letter, and what reads its value (None for a flag)."""
+
+    long: str
+    short: str = ""
+    read: Callable[[str], Any] | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Grammar:
+    """What a command understands; `unbuilt` are options of Slurm's that simctl refuses by name."""
+
+    command: str
+    options: tuple[Option, ...]
+    unbuilt: Collection[str]
+    bad_status: int = BAD_OPTION
+
+    def parse(self, argv: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+        """Return the options given, by long name, and the words after them.
+
+        Raises:
+            UsageError: With what Slurm's command would print.
+        """
+        letters = {option.short: option for option in self.options if option.short}
+        names = {option.long: option for option in self.options}
+        shorts = "".join(
+            letter + (":" if option.read is not None else "")
+            for letter, option in letters.items()
+        )
+        longs = [
+            name + ("=" if option.read is not None else "") for name, option in names.items()
+        ]
+        self._refuse_unbuilt(argv)
+        try:
+            pairs, rest = getopt.getopt(list(argv), shorts, longs)
+        except getopt.GetoptError as error:
+            raise self._usage(error) from error
+        values: dict[str, Any] = {}
+        for flag, text in pairs:
+            option = names[flag[2:]] if flag.startswith("--") else letters[flag[1:]]
+            values[option.long] = True if option.read is None else self._read(option, text)
+        return values, rest
+
+    def _refuse_unbuilt(self, argv: Sequence[str]) -> None:
+        for word in argv:
+            if word == "--" or not word.startswith("-"):
+                return
+            name = word[2:].partition("=")[0] if word.startswith("--") else word[1:2]
+            if name in self.unbuilt:
+                shown = f"--{name}" if word.startswith("--") else f"-{name}"
+                raise UsageError(
+                    self.bad_status,
+                    f"{self.command}: error: {shown} is an option of Slurm's that simctl does "
+                    "not simulate yet",
+                )
+            option = next((one for one in self.options if name in (one.long, one.short)), None)
+            if option is not None and option.read is not None and word in (
+                f"--{name}",
+                f"-{name}",
+            ):
+                # The next word is this option's value: what follows is looked at by getopt alone.
+                return
+
+    def _usage(self, error: getopt.GetoptError) -> UsageError:
+        name = error.opt
+        dashes = "--" if len(name) > 1 else "-"
+        if "requires argument" in error.msg:
+            problem = (
+                f"option '--{name}' requires an argument"
+                if len(name) > 1
+                else f"option requires an argument -- '{name}'"
+            )
+        elif "must not have an argument" in error.msg:
+            problem = f"option '--{name}' doesn't allow an argument"
+        elif "not a unique prefix" in error.msg:
+            problem = f"option '--{name}' is ambiguous"
+        elif dashes == "--":
+            problem = f"unrecognized option '--{name}'"
+        else:
+            problem = f"invalid option -- '{name}'"
+        return UsageError(
+            self.bad_status,
+            f"{self.command}: {problem}",
+            f'Try "{self.command} --help" for more information',
+        )
+
+    def _read(self, option: Option, text: str) -> Any:
+        assert option.read is not None
+        try:
+            return option.read(text)
+        except NumericValueError as error:
+            raise UsageError(
+                1, f'{self.command}: error: Invalid numeric value "{text}" for --{option.long}.'
+            ) from error
+        except ValueError as error:
+            told = str(error) or f"Invalid --{option.long} specification"
+            raise UsageError(self.bad_status, f"{self.command}: error: {told}") from error
+
+
+class NumericValueError(ValueError):
+    """A value should be a whole number above 0."""
+
+
+def text(value: str) -> str:
+    """Take a value as it is."""
+    return value
+
+
+def positive(value: str) -> int:
+    """Read a whole number above 0."""
+    if not value.isdecimal() or not int(value):
+        raise NumericValueError
+    return int(value)
+
+
+def not_negative(value: str) -> int:
+    """Read a whole number from 0 on."""
+    if not value.isdecimal():
+        raise NumericValueError
+    return int(value)
+
+
+def node_count(value: str) -> tuple[int, int]:
+    """Read ``2`` or ``2-4``: the least and the greatest number of nodes."""
+    match = re.fullmatch(r"(\d+)(?:-(\d+))?", value)
+    if match is None or not int(match[1]):
+        raise ValueError(f'"{value}" is not a valid node count')
+    least = int(match[1])
+    most = int(match[2]) if match[2] else least
+    if most < least:
+        raise ValueError(
+            f"Maximum node count {most} is less than minimum node count {least}"
+        )
+    return least, most
+
+
+def time_limit(value: str) -> int:
+    """Read a time limit; 0 stands for none."""
+    try:
+        minutes = parse_time_limit_min(value)
+    except ValueError:
+        raise ValueError("Invalid --time specification") from None
+    return minutes or INFINITE
+
+
+def hosts(value: str) -> tuple[str, ...]:
+    """Read a list of nodes."""
+    try:
+        return expand(value)
+    except HostlistError as error:
+        raise ValueError(f"Invalid node list: {error}") from None
+
+
+def distribution(value: str) -> tuple[Distribution, int]:
+    """Read ``block``, ``cyclic`` or ``plane=N``; what follows a colon concerns sockets."""
+    word = value.split(":", maxsplit=1)[0].split(",", maxsplit=1)[0].lower()
+    if word in ("block", "cyclic"):
+        return Distribution[word.upper()], 0
+    match = re.fullmatch(r"plane=(\d+)", word)
+    if match is not None and int(match[1]):
+        return Distribution.PLANE, int(match[1])
+    if word in ("arbitrary", "plane"):
+        raise ValueError(f"--distribution={word} is not simulated yet; block, cyclic, plane=N are")
+    raise ValueError("Invalid --distribution specification")
+
+
+def signal(value: str) -> int:
+    """Read a signal by name or number."""
+    try:
+        return signal_number(value)
+    except SignalError:
+        raise ValueError(f"Unknown job signal: {value}") from None
+
+
+JOB_OPTIONS: Final = (
+    Option(long="nodes", short="N", read=node_count),
+    Option(long="ntasks", short="n", read=positive),
+    Option(long="ntasks-per-node", read=positive),
+    Option(long="cpus-per-task", short="c", read=positive),
+    Option(long="time", short="t", read=time_limit),
+    Option(long="partition", short="p", read=text),
+    Option(long="job-name", short="J", read=text),
+    Option(long="nodelist", short="w", read=hosts),
+    Option(long="exclude", short="x", read=hosts),
+    Option(long="distribution", short="m", read=distribution),
+    Option(long="account", short="A", read=text),
+    Option(long="chdir", short="D", read=text),
+    Option(long="output", short="o", read=text),
+    Option(long="error", short="e", read=text),
+    Option(long="exclusive"),
+    Option(long="quiet", short="Q"),
+)
+"""What sbatch and srun both take. Nodes are allocated whole, so `--exclusive` asks nothing more."""
+
+JOB_UNBUILT: Final = frozenset(
+    """
+    a array begin b batch bb bbf burst-buffer checkpoint checkpoint-dir cluster-constraint clusters
+    M comment constraint C contiguous core-spec S cores-per-socket cpu-freq cpus-per-gpu d deadline
+    delay-boot dependency ex exclusive-user export export-file extra-node-info B F nodefile
+    get-user-env gid G gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres
+    gres-flags h H hold hint i ignore-pbs input k no-kill kill-on-invalid-dep L licenses mail-type
+    mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network nice
+    ntasks-per-core ntasks-per-gpu ntasks-per-socket O overcommit s oversubscribe power priority
+    profile propagate q qos reboot reservation signal sockets-per-node spread-job switches
+    test-only thread-spec threads-per-core time-min tmp u usage uid use-min-nodes v verbose V
+    version wait-all-nodes wckey container prefer
+    """.split()
+)
+
+
+def words_of(line: str) -> list[str]:
+    """Split a #SBATCH line into words, as sbatch does: quotes group, a comment ends it."""
+    import shlex  # noqa: PLC0415 - only scripts with options pay for it
+
+    return shlex.split(line, comments=True)
+
+
+def variable(environment: Mapping[str, str], name: str) -> int:
+    """Return a number from the environment; NO_VAL where there is none."""
+    value = environment.get(name, "")
+    return int(value) if value.isdecimal() else NO_VAL

@@ -1,0 +1,136 @@
+"""sbatch: hand a batch script to the controller."""
+
+from typing import Any, Final
+
+from simctl.commands.describe import UNREACHABLE, describe, refuse
+from simctl.commands.options import (
+    JOB_OPTIONS,
+    JOB_UNBUILT,
+    Grammar,
+    Option,
+    UsageError,
+    positive,
+    text,
+    words_of,
+)
+from simctl.plugins.site import CommandCall
+from simctl.stepd.script import has_interpreter, parse, sbatch_options
+from simctl.wire.errno import SLURM_SUCCESS
+from simctl.wire.ids import NO_VAL
+from simctl.wire.messages import RequestSubmitBatchJob, ResponseSubmitBatchJob
+
+GRAMMAR: Final = Grammar(
+    command="sbatch",
+    options=(
+        *JOB_OPTIONS,
+        Option(long="wrap", read=text),
+        Option(long="parsable"),
+        Option(long="requeue"),
+        Option(long="no-requeue"),
+        Option(long="jobid", read=positive),
+        Option(long="open-mode", read=text),
+    ),
+    unbuilt=JOB_UNBUILT | {"W", "wait", "I", "immediate"},
+)
+
+
+async def sbatch(call: CommandCall) -> int:
+    """Submit a script; return the exit status."""
+    try:
+        script, name, argv, options = _read(call)
+    except UsageError as error:
+        for line in error.lines:
+            call.err(line)
+        return error.status
+    job = describe(
+        call,
+        options,
+        name=name,
+        script=script,
+        script_name=name,
+        argv=argv,
+        environment={key: value for key, value in call.env.items() if key != "SLURM_STEP_ID"},
+        std_out=options.get("output", ""),
+        std_err=options.get("error", ""),
+        requeue=_requeue(options),
+        job_id=options.get("jobid", NO_VAL),
+    )
+    controller = call.site.fabric.addresses.get("slurmctld")
+    request = RequestSubmitBatchJob(job_desc=job)
+    if not call.site.fabric.send(call.process, controller, request, call.mailbox):
+        call.err(f"sbatch: error: Batch job submission failed: {UNREACHABLE}")
+        return 1
+    reply = (await call.mailbox.receive()).message
+    assert isinstance(reply, ResponseSubmitBatchJob)
+    if reply.error_code != SLURM_SUCCESS:
+        if job.partition and reply.error_code == _INVALID_PARTITION:
+            call.err(f"sbatch: error: invalid partition specified: {job.partition}")
+        return refuse(call, "Batch job submission failed", reply.error_code)
+    if "parsable" in options:
+        call.out(str(reply.job_id))
+    elif "quiet" not in options:
+        call.out(f"Submitted batch job {reply.job_id}")
+    return 0
+
+
+_INVALID_PARTITION = 2000
+
+
+def _requeue(options: dict[str, Any]) -> int:
+    if "requeue" in options:
+        return 1
+    return 0 if "no-requeue" in options else NO_VAL
+
+
+def _read(call: CommandCall) -> tuple[str, str, tuple[str, ...], dict[str, Any]]:
+    """Return the script, its name, its arguments and all options; the line's own come first."""
+    given, words = GRAMMAR.parse(call.argv[1:])
+    if "wrap" in given:
+        if words:
+            raise UsageError(
+                1, "sbatch: error: Script arguments not permitted with --wrap option"
+            )
+        script = f"#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{given['wrap']}\n"
+        return _checked(script, "wrap"), "wrap", ("wrap",), given
+    if not words:
+        raise UsageError(
+            1, "sbatch: error: a script from standard input is not simulated; name a file"
+        )
+    path = words[0]
+    found = call.site.disk.read(path, call.work_dir)
+    if found is None:
+        raise UsageError(1, f"sbatch: error: Unable to open file {path}")
+    if not found.strip():
+        raise UsageError(1, "sbatch: error: Batch script is empty!")
+    if not has_interpreter(found):
+        raise UsageError(
+            1,
+            "sbatch: error: This does not look like a batch script.  The first",
+            "sbatch: error: line must start with #! followed by the path to an interpreter.",
+            "sbatch: error: For instance: #!/bin/sh",
+        )
+    return _checked(found, path), path.rsplit("/", 1)[-1], tuple(words), _in_script(found) | given
+
+
+def _checked(script: str, name: str) -> str:
+    _, mistakes = parse(script)
+    if mistakes:
+        raise UsageError(
+            1,
+            *(
+                f"sbatch: error: {name}:{mistake.line}:{mistake.column}: {mistake.message}"
+                for mistake in mistakes
+            ),
+        )
+    return script
+
+
+def _in_script(script: str) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for number, line in sbatch_options(script):
+        try:
+            words = words_of(line)
+        except ValueError as error:
+            raise UsageError(1, f"sbatch: error: line {number}: {error}") from error
+        options |= GRAMMAR.parse(words)[0]
+    return options

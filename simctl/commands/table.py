@@ -1,0 +1,10 @@
+"""The commands there are."""
+
+from typing import Final
+
+from simctl.commands.sbatch import sbatch
+from simctl.commands.scancel import scancel
+from simctl.commands.srun import srun
+from simctl.plugins.site import CommandMain
+
+COMMANDS: Final[dict[str, CommandMain]] = {"sbatch": sbatch, "scancel": scancel, "srun": srun}

@@ -1,0 +1,115 @@
+"""What srun knows of the tasks of its step, and what it says of their ends."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from simctl.kernel.procs import exit_code_of, signal_of
+from simctl.wire.errno import slurm_strerror
+from simctl.wire.layout import StepLayout
+
+_SIGNAL_TEXT: Final = {
+    1: "Hangup",
+    2: "Interrupt",
+    3: "Quit",
+    4: "Illegal instruction",
+    6: "Aborted",
+    7: "Bus error",
+    8: "Floating point exception",
+    9: "Killed",
+    10: "User defined signal 1",
+    11: "Segmentation fault",
+    12: "User defined signal 2",
+    13: "Broken pipe",
+    14: "Alarm clock",
+    15: "Terminated",
+    24: "CPU time limit exceeded",
+}
+
+
+class TaskBook:
+    """The tasks of a step by rank: still out, ended with a wait status, or never started."""
+
+    def __init__(self, layout: StepLayout, *, own: bool) -> None:
+        self.layout = layout
+        self._own = own
+        self._out = layout.num_tasks
+        self._ended: dict[int, int] = {}
+        self._node_of: dict[int, str] = {}
+        self._launch_rc = 0
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether nothing more is to come."""
+        return not self._out
+
+    def _end(self, ranks: Iterable[int], status: int) -> list[int]:
+        new = [rank for rank in ranks if rank not in self._ended]
+        for rank in new:
+            self._ended[rank] = status
+        self._out -= len(new)
+        return new
+
+    def exited(self, ranks: tuple[int, ...], status: int) -> list[str]:
+        """Take in that tasks ended with a wait status; return what srun prints."""
+        new = self._end(ranks, status)
+        if not status or not new:
+            return []
+        text = _SIGNAL_TEXT.get(signal_of(status), f"Signal {signal_of(status)}")
+        if not signal_of(status):
+            text = f"Exited with exit code {exit_code_of(status)}"
+        noun = "task" if len(new) == 1 else "tasks"
+        return [f"srun: error: {self._node(new[0])}: {noun} {_ranges(new)}: {text}"]
+
+    def not_launched(self, ranks: tuple[int, ...], return_code: int) -> list[str]:
+        """Take in that a step daemon could not start its tasks; they count as done."""
+        self._end(ranks, 0)
+        text = slurm_strerror(return_code)
+        return [f"srun: error: task {rank} launch failed: {text}" for rank in ranks]
+
+    def launch_failed(self, nodeid: int, return_code: int) -> None:
+        """Take in that a node refused its tasks."""
+        self._launch_rc = max(self._launch_rc, return_code)
+        self._end(self.layout.tids[nodeid], 0)
+
+    def lost(self, node: str) -> list[str]:
+        """Take in that a node is gone with its tasks."""
+        if node in self.layout.nodes:
+            self._end(self.layout.tids[self.layout.nodes.index(node)], 9)
+        return []
+
+    def _node(self, rank: int) -> str:
+        if not self._node_of:
+            self._node_of = {
+                each: node
+                for node, tids in zip(self.layout.nodes, self.layout.tids, strict=True)
+                for each in tids
+            }
+        return self._node_of[rank]
+
+    def worst_status(self) -> int:
+        """Return the wait status that the job ends with."""
+        if self._launch_rc:
+            return self._launch_rc
+        return max(self._ended.values(), key=_severity, default=0)
+
+    def exit_status(self) -> int:
+        """Return srun's own exit status: the greatest of its tasks', 128 + N for signal N."""
+        if self._launch_rc:
+            return self._launch_rc & 0xFF
+        return max(map(_severity, self._ended.values()), default=0)
+
+
+def _severity(status: int) -> int:
+    signal = signal_of(status)
+    return 128 + signal if signal else exit_code_of(status)
+
+
+def _ranges(ranks: list[int]) -> str:
+    """Return ``0-2,5``."""
+    runs: list[list[int]] = []
+    for rank in sorted(ranks):
+        if runs and runs[-1][1] == rank - 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)

@@ -1,0 +1,114 @@
+"""scancel's side in the controller: who may end what, and what a signal does."""
+
+from typing import TYPE_CHECKING
+
+from simctl.ctld import schedule
+from simctl.ctld.completion import clients, end_job, finish
+from simctl.ctld.records import JobRecord, StepRecord
+from simctl.kernel.fabric import Envelope
+from simctl.kernel.procs import SIGKILL
+from simctl.wire.errno import (
+    ESLURM_ACCESS_DENIED,
+    ESLURM_ALREADY_DONE,
+    ESLURM_INVALID_JOB_ID,
+    ESLURM_JOB_PENDING,
+    ESLURM_TRANSITION_STATE_NO_UPDATE,
+    SLURM_SUCCESS,
+)
+from simctl.wire.ids import SLURM_BATCH_SCRIPT
+from simctl.wire.messages import (
+    RequestCancelJobStep,
+    RequestKillJob,
+    RequestSignalTasks,
+    SrunJobComplete,
+)
+from simctl.wire.states import CANCELLED, PENDING_COMPLETING, JobBase, Reason
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+
+def _refusal(ctld: "Slurmctld", job: JobRecord | None, envelope: Envelope) -> int:
+    """Return why the sender may not touch a job, or 0: only its owner, root and SlurmUser may."""
+    if job is None:
+        return ESLURM_INVALID_JOB_ID
+    sender = envelope.sender
+    if sender is not None and sender.process.uid not in (job.desc.uid, 0, ctld.process.uid):
+        return ESLURM_ACCESS_DENIED
+    return SLURM_SUCCESS
+
+
+async def kill_job(ctld: "Slurmctld", envelope: Envelope, message: RequestKillJob) -> None:
+    """Cancel a job, or hand another signal to its steps."""
+    job = ctld.jobs.get(message.job_id)
+    rc = _refusal(ctld, job, envelope)
+    if job is not None and not rc:
+        if job.state.finished:
+            rc = ESLURM_ALREADY_DONE
+        elif job.state == PENDING_COMPLETING:
+            rc = ESLURM_TRANSITION_STATE_NO_UPDATE
+        elif job.state.base is JobBase.PENDING:
+            rc = _cancel_pending(ctld, job, message.signal)
+        elif message.signal == SIGKILL and not message.batch_only:
+            await end_job(ctld, job, JobBase.CANCELLED, Reason.NONE)
+        else:
+            _signal_job(ctld, job, message)
+    ctld.answer(envelope, rc)
+
+
+def _cancel_pending(ctld: "Slurmctld", job: JobRecord, signal: int) -> int:
+    """End a job that never ran; its reason to wait stays."""
+    if signal != SIGKILL:
+        return ESLURM_JOB_PENDING
+    job.reason = schedule.reason_to_wait(job)
+    if job.queued:
+        schedule.take_from_queue(job)
+        ctld.request_pass()
+    job.begin_us = -1
+    job.start_us = job.end_us = ctld.now_us
+    ctld.set_job(job, CANCELLED)
+    for srun in clients(job):
+        ctld.send(srun, SrunJobComplete(job_id=job.job_id))
+    finish(ctld, job)
+    return SLURM_SUCCESS
+
+
+def _signal_job(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob) -> None:
+    """Signal the steps of a running job, or its batch script, or with `full` both."""
+    if not message.batch_only:
+        for step in job.steps.values():
+            _signal_step(ctld, step, message.signal)
+    if job.batch and (message.batch_only or message.full):
+        ctld.send(
+            ctld.address(job.nodes[0]),
+            RequestSignalTasks(
+                job_id=job.job_id, step_id=SLURM_BATCH_SCRIPT, signal=message.signal
+            ),
+        )
+
+
+def _signal_step(ctld: "Slurmctld", step: StepRecord, signal: int) -> None:
+    for name in step.layout.nodes:
+        ctld.send(
+            ctld.address(ctld.nodes_by_name[name]),
+            RequestSignalTasks(job_id=step.job.job_id, step_id=step.step_id, signal=signal),
+        )
+
+
+async def cancel_job_step(
+    ctld: "Slurmctld", envelope: Envelope, message: RequestCancelJobStep
+) -> None:
+    """Signal one step; SIGKILL also tells its srun that it is over."""
+    job = ctld.jobs.get(message.job_id)
+    rc = _refusal(ctld, job, envelope)
+    if job is not None and not rc:
+        step = job.steps.get(message.step_id)
+        if job.state == PENDING_COMPLETING:
+            rc = ESLURM_TRANSITION_STATE_NO_UPDATE
+        elif job.state.finished or step is None:
+            rc = ESLURM_ALREADY_DONE if job.state.finished else ESLURM_INVALID_JOB_ID
+        else:
+            if message.signal == SIGKILL and step.srun is not None and step.srun.open:
+                ctld.send(step.srun, SrunJobComplete(job_id=job.job_id))
+            _signal_step(ctld, step, message.signal)
+    ctld.answer(envelope, rc)

@@ -1,0 +1,194 @@
+"""Nodes: registration, pings of those that do not answer, time limits of the jobs they run."""
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from simctl.ctld.completion import clients, end_job, requeue_after_node_failure
+from simctl.ctld.records import JobRecord, NodeRecord
+from simctl.kernel.fabric import Envelope
+from simctl.plugins.hooks import Handle, failed
+from simctl.plugins.points.switch import (
+    switch_p_alloc_node_info,
+    switch_p_free_node_info,
+    switch_p_unpack_node_info,
+)
+from simctl.wire.buf import Buf
+from simctl.wire.ids import INFINITE, SECOND
+from simctl.wire.messages import (
+    MessageNodeRegistrationStatus,
+    RequestPing,
+    ResponseSlurmRc,
+    SrunNodeFail,
+    SrunTimeout,
+)
+from simctl.wire.states import JobBase, NodeBase, NodeFlag, Reason
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+_MESSAGE_TIMEOUT_US = 10 * SECOND
+_PINGS_PER_TIMEOUT = 3
+
+
+@attrs.frozen
+class PingDue:
+    """Time to ping the nodes that may not answer."""
+
+
+async def node_registration(
+    ctld: "Slurmctld", envelope: Envelope, message: MessageNodeRegistrationStatus
+) -> None:
+    """Take in a node's registration: its switch state, then the node itself."""
+    if not await _unpack_node_info(ctld, message):
+        ctld.site.trace.note(
+            "log",
+            "invalid_message",
+            ctld.process,
+            args={"rpc": message.rpc, "node": message.node_name},
+        )
+        return
+    node = ctld.nodes_by_name[message.node_name]
+    node.last_response_us = ctld.now_us
+    running = {job_id for job_id, _ in message.steps}
+    if node.job is not None and node.job.job_id not in running:
+        await fail_jobs(ctld, node)
+    await _forget_completing(ctld, node, running)
+    flags = node.flags & ~NodeFlag.NO_RESPOND
+    base = NodeBase.ALLOCATED if node.job is not None else NodeBase.IDLE
+    if node.base is NodeBase.DOWN and not _returns(ctld, node):
+        base = NodeBase.DOWN
+    else:
+        node.reason = "" if not flags & NodeFlag.DRAIN else node.reason
+    ctld.set_node(node, base, flags)
+    if node.usable:
+        ctld.request_pass()
+
+
+def _returns(ctld: "Slurmctld", node: NodeRecord) -> bool:
+    """Tell whether a node that was DOWN for not answering comes back by registering."""
+    return bool(ctld.site.conf.return_to_service) and node.reason == "Not responding"
+
+
+async def _unpack_node_info(ctld: "Slurmctld", message: MessageNodeRegistrationStatus) -> bool:
+    """Unpack the node's switch state; a failure makes the message invalid."""
+    hooks = ctld.site.hooks
+    who = ctld.process
+    info = Handle(None, 0)
+    if ctld.site.model == "guide":
+        allocated = await hooks.call(switch_p_alloc_node_info, who)
+        if failed(allocated):
+            return False
+        info = allocated
+    buffer = Buf(message.switch_nodeinfo)
+    good = not failed(await hooks.call(switch_p_unpack_node_info, who, info, buffer))
+    await hooks.call(switch_p_free_node_info, who, info)
+    return good
+
+
+async def _forget_completing(
+    ctld: "Slurmctld", node: NodeRecord, running: set[int]
+) -> None:
+    """Take a fresh registration as the end of completing jobs that the node no longer has."""
+    from simctl.ctld import completion  # noqa: PLC0415 - only for jobs a restart has lost
+
+    for job in list(ctld.jobs.values()) if node.completing else ():
+        if node.name in job.completing_nodes and job.job_id not in running:
+            await completion.node_is_gone(ctld, job, node)
+
+
+# Nodes that do not answer.
+
+
+def ping_interval_us(ctld: "Slurmctld") -> int:
+    """Return how far apart pings are."""
+    timeout_s = ctld.site.conf.slurmd_timeout_s or 100 * _PINGS_PER_TIMEOUT
+    return timeout_s * SECOND // _PINGS_PER_TIMEOUT
+
+
+def watch_unreachable(ctld: "Slurmctld") -> None:
+    """Have the next ping sent: only pings that will not be answered are simulated."""
+    if ctld.ping_timer is not None and ctld.ping_timer.live:
+        return
+    interval_us = ping_interval_us(ctld)
+    due_us = (ctld.now_us // interval_us + 1) * interval_us
+    ctld.ping_timer = ctld.mailbox.post_at(due_us, PingDue())
+
+
+async def ping_due(ctld: "Slurmctld", _: Envelope, __: PingDue) -> None:
+    """Ping the nodes whose host is down; those silent for SlurmdTimeout become DOWN."""
+    interval_us = ping_interval_us(ctld)
+    timeout_us = ctld.site.conf.slurmd_timeout_s * SECOND
+    again = False
+    for node in ctld.nodes:
+        mailbox = ctld.address(node)
+        if mailbox is None or mailbox.host.up or node.base is NodeBase.DOWN:
+            continue
+        # The last ping it answered was the last one before it went down.
+        node.last_response_us = max(
+            node.last_response_us,
+            (ctld.site.fabric.down_since_us[node.name] // interval_us) * interval_us,
+        )
+        ctld.send(mailbox, RequestPing())
+        if timeout_us and ctld.now_us - node.last_response_us >= timeout_us:
+            await set_down(ctld, node)
+            continue
+        again = again or bool(timeout_us)
+        ctld.set_node(node, node.base, node.flags | NodeFlag.NO_RESPOND)
+    if again:
+        watch_unreachable(ctld)
+
+
+async def response_rc(ctld: "Slurmctld", envelope: Envelope, message: ResponseSlurmRc) -> None:
+    """Take in slurmd's answer to a request; one that refuses a launch is told in the trace."""
+    if message.return_code:
+        ctld.site.trace.note(
+            "log",
+            "request_refused",
+            ctld.process,
+            args={"rpc": message.answers, "return_code": message.return_code},
+        )
+
+
+async def set_down(ctld: "Slurmctld", node: NodeRecord) -> None:
+    """Give a node up: its jobs fail, or wait again."""
+    node.reason = "Not responding"
+    ctld.set_node(node, NodeBase.DOWN, node.flags | NodeFlag.NO_RESPOND)
+    await fail_jobs(ctld, node)
+    await _forget_completing(ctld, node, set())
+
+
+async def fail_jobs(ctld: "Slurmctld", node: NodeRecord) -> None:
+    """End the job of a node that is gone, or send it back into the queue."""
+    job = node.job
+    if job is None:
+        return
+    for srun in clients(job):
+        ctld.send(srun, SrunNodeFail(job_id=job.job_id, node_list=node.name))
+    gone = node.base
+    if gone is not NodeBase.DOWN:
+        # It has restarted: nothing of the job is left to be told to end.
+        node.job = None
+        job.nodes_lost.add(node.name)
+    if job.batch and job.requeue:
+        await requeue_after_node_failure(ctld, job)
+    else:
+        await end_job(ctld, job, JobBase.NODE_FAIL, Reason.NODE_DOWN)
+
+
+# Time limits.
+
+
+async def limit_due(ctld: "Slurmctld", _: Envelope, message: Any) -> None:
+    """Warn the sruns of a job at the check before its limit; end it at the first check after."""
+    job: JobRecord = message.job
+    if job.restart_cnt != message.run or job.state.base is not JobBase.RUNNING:
+        return
+    for srun in clients(job):
+        ctld.send(srun, SrunTimeout(job_id=job.job_id))
+    over_us = ctld.site.conf.over_time_limit_min * 60 * SECOND
+    if job.limit_us != INFINITE and ctld.now_us >= job.limit_us + over_us:
+        job.limit_timer = None
+        await end_job(ctld, job, JobBase.TIMEOUT, Reason.TIME_LIMIT, timed_out=True)
+        return
+    ctld.watch_limit(job)

@@ -1,0 +1,600 @@
+"""Builds a cluster and runs it: the one module that knows every daemon and command."""
+
+import gc
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import trio
+
+from simctl import __version__
+from simctl.commands.table import COMMANDS
+from simctl.ctld.accounting import JobRow
+from simctl.ctld.daemon import Slurmctld
+from simctl.ctld.nodes import watch_unreachable
+from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
+from simctl.kernel.disk import Disk
+from simctl.kernel.events import Event
+from simctl.kernel.fabric import Fabric
+from simctl.kernel.faults import CallFault, CallFaults
+from simctl.kernel.procs import Host, Process, ProcessTable, RunsAs, wait_status
+from simctl.kernel.trace import Trace
+from simctl.kernel.turns import Fifo, Kernel, Schedule, SeededRandom
+from simctl.nodes.slurmd import Slurmd
+from simctl.plugins.hooks import Hooks
+from simctl.plugins.registry import Registry
+from simctl.plugins.site import CommandCall, Site, User
+from simctl.scenario.expect import Result, check
+from simctl.scenario.model import (
+    At,
+    Checks,
+    CrashFault,
+    FailFault,
+    FaultEntry,
+    Program,
+    ProgramSpec,
+    RaiseFault,
+    RunEntry,
+    Scenario,
+    When,
+    behaviour,
+)
+from simctl.stepd.outcome import NEVER_US, ProgramRun
+from simctl.stepd.programs import Programs
+from simctl.wire.errno import errno_number
+from simctl.wire.ids import INFINITE
+from simctl.wire.states import NodeBase, NodeFlag
+
+SCHEDULES: Final = ("fifo", "random")
+
+
+class ScheduleError(ValueError):
+    """A schedule is asked for that there is not."""
+
+
+@attrs.frozen(kw_only=True)
+class CommandResult:
+    """How a command of the timeline ended; `exit` is -1 while it has not."""
+
+    label: str
+    line: int
+    user: str
+    command: str
+    exit: int
+    errno: str
+    stdout: str
+    stderr: str
+    checks: Checks
+
+
+@attrs.frozen(kw_only=True)
+class RunResult:
+    """What a run came to; two runs of one scenario, seed and schedule differ in `wall_s` alone."""
+
+    scenario: str
+    seed: int
+    schedule: str
+    model: str
+    end_time_us: int
+    stalled: tuple[str, ...]
+    """Who waits for what, when the run stalled; else empty."""
+
+    stopped_at_limit: bool
+    rows: tuple[JobRow, ...]
+    commands: tuple[CommandResult, ...]
+    expectations: tuple[Result, ...]
+    counts: Mapping[str, int]
+    wall_s: float
+    interrupted: bool = False
+
+    @property
+    def held(self) -> bool:
+        """Tell whether everything expected came true and nothing stalled."""
+        return not self.stalled and all(result.held for result in self.expectations)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the object that `run --json` prints."""
+        return {
+            "scenario": self.scenario,
+            "seed": self.seed,
+            "schedule": self.schedule,
+            "model": self.model,
+            "end_time_us": self.end_time_us,
+            "stalled": bool(self.stalled),
+            "jobs": [row.as_json() for row in self.rows],
+            "expectations": [
+                {"text": each.text, "held": each.held, "detail": each.detail}
+                for each in self.expectations
+            ],
+            "orderings": {"checked": 0, "broken": []},
+            "counts": dict(self.counts),
+            "wall_s": round(self.wall_s, 3),
+        }
+
+
+def make_schedule(name: str, seed: int) -> Schedule:
+    """Return the schedule of a name.
+
+    Raises:
+        ScheduleError: There is none of this name.
+    """
+    if name == "fifo":
+        return Fifo()
+    if name == "random":
+        return SeededRandom(seed)
+    if name == "pct":
+        raise ScheduleError("the schedule pct is not built yet; fifo and random are")
+    raise ScheduleError(
+        f"there is no schedule {name!r}: fifo and random are built, and tokens are not yet"
+    )
+
+
+class World:
+    """A cluster of a scenario, ready to run once."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        seed: int | None = None,
+        schedule: str = "fifo",
+        model: str = "",
+        until_us: int | None = None,
+    ) -> None:
+        self.scenario = scenario
+        self.seed = scenario.seed if seed is None else seed
+        self.model = model or scenario.model
+        self.kernel = Kernel(
+            schedule=make_schedule(schedule, self.seed), until_us=until_us
+        )
+        self.trace = Trace(self.kernel)
+        self.fabric = Fabric(self.kernel, self.trace, latency_us=scenario.latency_us)
+        self.procs = ProcessTable(self.kernel, self.trace)
+        self.faults = CallFaults(self.trace)
+        self.disk = Disk()
+        self.site = self._make_site()
+        self.login = Host(name="login", node="login")
+        self.hosts = {node.name: Host(name=node.name, node=node.name) for node in scenario.nodes}
+        self.results: list[CommandResult] = []
+        self.events: list[Event] = []
+        self.background: list[Callable[[], None]] = []
+        self._waiting_commands: dict[str, CommandResult] = {}
+        self._phase = "running"
+        self._stalled: tuple[str, ...] = ()
+        self.ctld = self._make_controller()
+        self.slurmds = [Slurmd(self.site, host) for host in self.hosts.values()]
+        self.kernel.on_idle = self._on_idle
+
+    # Building.
+
+    def _make_site(self) -> Site:
+        scenario = self.scenario
+        conf = scenario.slurm_conf
+        registry = Registry()
+        for plugin in scenario.plugins:
+            registry.add(f"{plugin.file}:{plugin.class_name}", Path(scenario.folder))
+        registry.require(conf.switch_type, "SwitchType")
+        registry.require(conf.checkpoint_type, "CheckpointType")
+        hooks = Hooks(
+            trace=self.trace,
+            registry=registry,
+            model=self.model,
+            types={"switch": conf.switch_type, "checkpoint": conf.checkpoint_type},
+            faults=self.faults,
+        )
+        users = {
+            user.name: User(
+                name=user.name,
+                uid=user.uid,
+                gid=user.gid,
+                account=user.account,
+                admin=user.admin,
+            )
+            for user in scenario.users
+        }
+        for name, text in scenario.files.items():
+            for user in users.values():
+                self.disk.write(name, text, home(user.name))
+        described = {name: _describe(program) for name, program in scenario.programs.items()}
+        return Site(
+            kernel=self.kernel,
+            trace=self.trace,
+            fabric=self.fabric,
+            procs=self.procs,
+            hooks=hooks,
+            disk=self.disk,
+            conf=conf,
+            model=self.model,
+            start_time_s=scenario.start_epoch_s,
+            users=users,
+            commands=dict(COMMANDS),
+            programs=Programs(described, self.disk, random.Random(f"programs:{self.seed}")),
+        )
+
+    def _make_controller(self) -> Slurmctld:
+        scenario = self.scenario
+        records = [
+            NodeRecord(
+                index=index,
+                name=node.name,
+                address=f"slurmd@{node.name}",
+                cpus=node.cpus,
+                memory_mb=node.memory_mb,
+            )
+            for index, node in enumerate(scenario.nodes)
+        ]
+        by_name = {record.name: record for record in records}
+        partitions = []
+        for spec in scenario.partitions:
+            members = tuple(by_name[name] for name in spec.nodes)
+            cpus = {node.cpus for node in members}
+            part = PartRecord(
+                name=spec.name,
+                nodes=members,
+                default=spec.default,
+                max_time_min=spec.max_time_min,
+                default_time_min=spec.default_time_min
+                if spec.default_time_min != INFINITE
+                else spec.max_time_min,
+                max_nodes=spec.max_nodes,
+                min_nodes=spec.min_nodes,
+                uniform_cpus=members[0].cpus if len(cpus) == 1 else 0,
+                size=len(records),
+            )
+            for node in members:
+                node.partitions.append(part)
+            partitions.append(part)
+        return Slurmctld(
+            self.site,
+            Host(name="slurmctld", node=None),
+            uid=self.site.users[scenario.slurm_conf.slurm_user].uid,
+            records=records,
+            partitions=partitions,
+        )
+
+    # Running.
+
+    def run(self) -> RunResult:
+        """Run to the end; a run that is interrupted gives what was reached.
+
+        Raises:
+            Exception: simctl itself is at fault.
+        """
+        started = time.perf_counter()  # noqa: TID251 - the one figure that is real time
+        interrupted = False
+        thresholds = gc.get_threshold()
+        gc.set_threshold(200_000, 20, 50)
+        try:
+            trio.run(
+                self.kernel.run,
+                self._begin,
+                clock=self.kernel,
+                restrict_keyboard_interrupt_to_checkpoints=True,
+            )
+        except* KeyboardInterrupt:
+            interrupted = True
+        finally:
+            gc.set_threshold(*thresholds)
+        wall_s = time.perf_counter() - started  # noqa: TID251
+        return self._result(wall_s, interrupted=interrupted)
+
+    def _begin(self) -> None:
+        self.ctld.start()
+        for slurmd in self.slurmds:
+            slurmd.start()
+        for entry in self.scenario.timeline:
+            self._arrange(entry)
+        for start in self.background:
+            start()
+
+    def _arrange(self, entry: RunEntry | FaultEntry) -> None:
+        """Have an entry happen at its moment, or on the events that match."""
+        moment = entry.moment
+        if isinstance(moment, At):
+            self.kernel.call_at(moment.time_us, lambda _: self._happen(entry), None)
+            return
+        self.trace.add_sink(_Trigger(moment, lambda: self._happen(entry)))
+
+    def _happen(self, entry: RunEntry | FaultEntry) -> None:
+        if isinstance(entry, RunEntry):
+            self.run_command(entry)
+        else:
+            self._apply(entry)
+
+    # Commands.
+
+    def run_command(self, entry: RunEntry) -> None:
+        """Run a command line on the login host, as its user."""
+        user = self.site.users[entry.user]
+        argv = entry.argv
+        process = self.procs.add(
+            self.login,
+            ppid=1,
+            daemon=argv[0],
+            role=argv[0],
+            uid=user.uid,
+            runs_as=RunsAs.USER,
+        )
+        stdout: list[str] = []
+        stderr: list[str] = []
+        where = home(user.name)
+        call = CommandCall(
+            site=self.site,
+            process=process,
+            mailbox=self.fabric.mailbox(process, f"{argv[0]}@login"),
+            argv=argv,
+            env={"USER": user.name, "HOME": where, "PWD": where, "HOSTNAME": "login"},
+            work_dir=where,
+            user=user,
+            write=lambda stream, text: (stdout if stream == "stdout" else stderr).append(text),
+        )
+        process.env = call.env
+
+        def result(status: int) -> CommandResult:
+            return CommandResult(
+                label=entry.label,
+                line=entry.line,
+                user=entry.user,
+                command=entry.command,
+                exit=status,
+                errno=call.errno,
+                stdout="".join(stdout),
+                stderr="".join(stderr),
+                checks=entry.checks,
+            )
+
+        async def body() -> None:
+            args = {"line": entry.command}
+            process.cause = self.trace.note(
+                "command", argv[0], process, phase="enter", args=args
+            )
+            status = await COMMANDS[argv[0]](call)
+            self.trace.note(
+                "command",
+                argv[0],
+                process,
+                phase="exit",
+                args=args,
+                rc=status,
+                **({"errno": call.errno} if call.errno else {}),
+            )
+            call.mailbox.close()
+            process.exit(wait_status(status))
+            del self._waiting_commands[entry.label]
+            self.results.append(result(status))
+
+        self._waiting_commands[entry.label] = result(-1)
+        process.start(body)
+
+    # Faults.
+
+    def _apply(self, entry: FaultEntry) -> None:
+        fault = entry.fault
+        self.trace.note("fault", "fault", args={"fault": entry.text})
+        if isinstance(fault, FailFault):
+            self.faults.add(
+                CallFault(
+                    pattern=fault.pattern,
+                    text=entry.text,
+                    errno=errno_number(fault.errno) if fault.errno else 0,
+                    rc=fault.rc,
+                    times=fault.times,
+                    skip=fault.skip,
+                )
+            )
+        elif isinstance(fault, RaiseFault):
+            self.faults.add(
+                CallFault(
+                    pattern=fault.pattern, text=entry.text, raises=True, times=fault.times
+                )
+            )
+        elif isinstance(fault, CrashFault):
+            self.crash(fault.node)
+        else:
+            self.start_node(fault.node)
+
+    def crash(self, name: str) -> None:
+        """Take a node down with all its processes, one a turn, in pid order."""
+        host = self.hosts[name]
+        if not host.up:
+            return
+        self.fabric.take_down(host)
+        for process in list(host.processes.values()):
+            for thread in process.threads:
+                self.kernel.kill(thread)
+            self.kernel.call_at(self.kernel.now_us, _end_crashed, process)
+        watch_unreachable(self.ctld)
+
+    def start_node(self, name: str) -> None:
+        """Start a node that is down: a new slurmd registers."""
+        host = self.hosts[name]
+        if host.up:
+            return
+        host.up = True
+        Slurmd(self.site, host).start()
+
+    # The end.
+
+    def _on_idle(self) -> bool:
+        """Decide what follows when nothing is due: a stall, the cluster's shutdown, the end."""
+        if self._phase != "running":
+            return False
+        self._phase = "over"
+        self._stalled = self._who_waits()
+        if self._stalled:
+            return False
+        if self.ctld.mailbox.open:
+            self.ctld.shut_down()
+        else:
+            for slurmd in self.slurmds:
+                slurmd.shut_down()
+        return self.kernel.foreground > 0
+
+    def _who_waits(self) -> tuple[str, ...]:
+        """Return who waits for what in a run that can go no further; nothing if all is done."""
+        jobs = [job for job in self.ctld.jobs.values() if _could_move(job)]
+        lines = [_job_waits(job) for job in jobs]
+        held = any(not job.state.finished for job in self.ctld.jobs.values())
+        if lines or not held:
+            lines += [
+                f"`{each.command}` of {each.user} ({each.label}) has not ended"
+                for each in self._waiting_commands.values()
+            ]
+        if not lines:
+            return ()
+        down = [
+            f"{node.name} is {node.base.name}"
+            for node in self.ctld.nodes
+            if node.base < NodeBase.IDLE or node.flags & NodeFlag.DRAIN
+        ]
+        if down:
+            lines.append("nodes that take no job: " + ", ".join(down[:20]))
+        hosts: Iterable[Host] = (self.login, *self.hosts.values())
+        for host in hosts:
+            for process in host.processes.values():
+                lines += [
+                    f"{thread.name} (pid {process.pid}) on {host.name} waits for "
+                    f"{thread.waits_for}"
+                    for thread in process.threads
+                    if thread.parked and process.daemon != "slurmd"
+                ]
+        return tuple(lines)
+
+    def _result(self, wall_s: float, *, interrupted: bool) -> RunResult:
+        rows = tuple(self.ctld.rows())
+        commands = tuple(
+            sorted((*self.results, *self._waiting_commands.values()), key=_by_line)
+        )
+        expectations = [each for one in commands for each in check_command(one)]
+        if self.scenario.expect:
+            expectations += check(
+                self.scenario.expect, self.events, [row.as_json() for row in rows]
+            )
+        return RunResult(
+            scenario=self.scenario.path_name,
+            seed=self.seed,
+            schedule=self.kernel.schedule.name,
+            model=self.model,
+            end_time_us=self.kernel.now_us,
+            stalled=self._stalled,
+            stopped_at_limit=self.kernel.stopped_at_limit,
+            rows=rows,
+            commands=commands,
+            expectations=tuple(expectations),
+            counts={
+                "events": self.trace.seq,
+                "turns": self.kernel.turns,
+                "plugin_calls": self.site.hooks.calls,
+                "messages": self.trace.messages,
+            },
+            wall_s=wall_s,
+            interrupted=interrupted,
+        )
+
+    def header(self) -> dict[str, Any]:
+        """Return the first line of this run's trace."""
+        return {
+            "simctl_trace": 1,
+            "version": __version__,
+            "scenario": self.scenario.path_name,
+            "seed": self.seed,
+            "schedule": self.kernel.schedule.name,
+            "model": self.model,
+            "start_time": self.scenario.start_time,
+            "users": {name: user.uid for name, user in self.site.users.items()},
+        }
+
+
+class _Trigger:
+    """A sink that lets an entry happen on the first event that matches, or on each."""
+
+    def __init__(self, moment: When, happen: Callable[[], None]) -> None:
+        self._moment = moment
+        self._happen = happen
+        self._armed = True
+
+    def __call__(self, event: Event) -> None:
+        if self._armed and self._moment.pattern.matches(event):
+            self._armed = self._moment.each
+            self._happen()
+
+
+def home(user: str) -> str:
+    """Return the home directory of a user, which is also where the scenario's files are."""
+    return "/root" if user == "root" else f"/home/{user}"
+
+
+def _by_line(result: CommandResult) -> int:
+    return result.line
+
+
+def _end_crashed(process: Process) -> None:
+    process.exit(9)
+
+
+def _could_move(job: JobRecord) -> bool:
+    return not (job.state.finished and not job.state.completing) and not job.held
+
+
+def _job_waits(job: JobRecord) -> str:
+    if job.state.completing:
+        names = ", ".join(sorted(job.completing_nodes))
+        return f"job {job.job_id} is {job.state} and waits for {names} to report that it is gone"
+    if job.nodes:
+        return f"job {job.job_id} is {job.state} on {job.node_list} and nothing is due to end it"
+    return (
+        f"job {job.job_id} is {job.state} ({job.reason}): it waits for {job.min_nodes} node(s) of "
+        f"partition {job.part.name}, where {job.part.idle} can take a job"
+    )
+
+
+def check_command(result: CommandResult) -> list[Result]:
+    """Hold a command against what its entry expects of it."""
+    checks = result.checks
+    wrong: list[str] = []
+    asked: list[str] = []
+    if checks.errno:
+        asked.append(f"expect: {checks.errno}")
+        if result.errno != checks.errno:
+            wrong.append(f"the error was {result.errno or 'none'}")
+    for status in checks.exit:
+        asked.append(f"exit: {status}")
+        if result.exit != status:
+            wrong.append("it has not ended" if result.exit < 0 else f"it exited {result.exit}")
+    for name, wanted, found in (
+        *(("stdout", text, result.stdout) for text in checks.stdout),
+        *(("stderr", text, result.stderr) for text in checks.stderr),
+    ):
+        asked.append(f"{name}: {wanted!r}")
+        if wanted not in found:
+            wrong.append(f"{name} was {found!r}")
+    if not asked:
+        return []
+    if wrong and result.stderr and "stderr" not in "".join(wrong):
+        wrong.append(f"stderr was {result.stderr!r}")
+    text = f"{result.label}: `{result.command}` {', '.join(asked)}"
+    return [Result(text=text, line=result.line, held=not wrong, detail="; ".join(wrong))]
+
+
+def _describe(program: Program) -> Callable[[int, random.Random], ProgramRun]:
+    """Return what gives the behaviour of a described program in the task of a rank."""
+
+    def describe(rank: int, chance: random.Random) -> ProgramRun:
+        spec: ProgramSpec = behaviour(program, rank)
+        runs_us = spec.runs_min_us
+        if spec.forever:
+            runs_us = NEVER_US
+        elif spec.runs_max_us > spec.runs_min_us:
+            runs_us = chance.randint(spec.runs_min_us, spec.runs_max_us)
+        return ProgramRun(
+            runs_us=runs_us,
+            status=spec.signal or wait_status(spec.exit),
+            output=spec.output,
+            ignores=spec.ignores,
+            exits_on=spec.exits_on,
+        )
+
+    return describe
