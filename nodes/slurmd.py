@@ -169,10 +169,7 @@ class Slurmd:
         return self.site.fabric.send(self.process, to, message, self.mailbox)
 
     def _answer(self, envelope: Envelope, return_code: int) -> None:
-        self._send(
-            envelope.sender,
-            ResponseSlurmRc(return_code=return_code, answers=envelope.message.rpc),
-        )
+        self._send(envelope.sender, ResponseSlurmRc.to(envelope.message, return_code))
 
     # Launches.
 

@@ -8,7 +8,7 @@ import attrs
 from msgspec import UNSET
 
 from simctl.kernel.procs import SIGKILL, Process, exit_code_of, signal_of, wait_status
-from simctl.kernel.turns import Thread, Timer
+from simctl.kernel.turns import Killed, Thread, Timer
 from simctl.plugins.site import CommandCall, Site, User
 from simctl.stepd.outcome import NEVER_US, ProgramRun, default_status, status_after_signal
 from simctl.stepd.programs import ScriptRun
@@ -157,8 +157,11 @@ class ScriptHost:
     def kill(self, pid: int, signal: int) -> bool:
         """Send a signal to the script itself or to a child."""
         if pid == self.pid:
-            self._site.trace.process(self.process, "signal", signal)
-            self.deliver(signal)
+            if signal:
+                self._site.trace.process(self.process, "signal", signal)
+                self.deliver(signal)
+            if self.process.exited:
+                raise Killed
             return True
         child = self._children.get(pid)
         if child is None or child.ended:

@@ -65,7 +65,7 @@ def row(job: JobRecord, state: str, reason: str) -> JobRow:
         user=job.desc.user,
         partition=job.part.name,
         state=state,
-        reason=reason,
+        reason=str(reason),
         exit_code=exit_code_text(job.exit_code),
         num_nodes=len(job.nodes) or job.min_nodes,
         nodes=job.node_list if job.nodes else "",

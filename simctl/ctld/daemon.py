@@ -224,10 +224,7 @@ class Slurmctld:
 
     def answer(self, envelope: Envelope, return_code: int) -> None:
         """Answer a request with a return code."""
-        self.send(
-            envelope.sender,
-            ResponseSlurmRc(return_code=return_code, answers=envelope.message.rpc),
-        )
+        self.send(envelope.sender, ResponseSlurmRc.to(envelope.message, return_code))
 
     # States.
 

@@ -36,6 +36,27 @@ class ResponseSlurmRc(Message, frozen=True, kw_only=True):
 
     return_code: int
     answers: str
+    job_id: int = 0
+    step_id: int = -1
+
+    @classmethod
+    def to(cls, request: Message, return_code: int) -> "ResponseSlurmRc":
+        """Answer *request*, about the same job and step."""
+        return cls(
+            return_code=return_code,
+            answers=request.rpc,
+            job_id=getattr(request, "job_id", 0),
+            step_id=getattr(request, "step_id", -1),
+        )
+
+    def shown(self) -> dict[str, Any]:
+        """Name the job and step that the request named."""
+        shown: dict[str, Any] = {"return_code": self.return_code, "answers": self.answers}
+        if self.job_id:
+            shown["job_id"] = self.job_id
+            if self.step_id >= 0:
+                shown["step"] = step_name(self.job_id, self.step_id)
+        return shown
 
 
 # Nodes.

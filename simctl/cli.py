@@ -1,0 +1,179 @@
+"""The `simctl` command: each subcommand only calls the rooms below; they are imported late."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from simctl import __version__
+
+OK: Final = 0
+NOT_HELD: Final = 1
+WRONG_INPUT: Final = 2
+BROKEN: Final = 3
+INTERRUPTED: Final = 130
+
+_UNBUILT: Final = {
+    "test": "runs scenarios as tests",
+    "explore": "searches interleavings",
+    "repl": "steps through a cluster",
+    "plugins": "lists lifecycle points and checks plugins",
+    "import": "makes scenarios from a site's own files",
+}
+
+
+class InputError(Exception):
+    """Something the user gave is wrong; the text says what."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="simctl",
+        description="Emulate Slurm's control plane in virtual time, and see when, in which "
+        "process and as whom it calls plugins.",
+        epilog="Exit status: 0 all held, 1 something expected did not hold or the run stalled, "
+        "2 wrong input, 3 simctl itself broke, 130 interrupted.",
+    )
+    parser.add_argument("--version", action="version", version=f"simctl {__version__}")
+    parser.add_argument("--debug", action="store_true", help="show tracebacks and debug logs")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    _add_run(commands)
+    check = commands.add_parser("check", help="validate scenarios; every mistake at once")
+    check.add_argument("scenarios", nargs="+", metavar="SCENARIO")
+    commands.add_parser("schema", help="print the JSON Schema of a scenario")
+    _add_trace(commands)
+    for name, what in _UNBUILT.items():
+        commands.add_parser(name, help=f"not built yet: {what}", add_help=False)
+    return parser
+
+
+def _add_run(commands: Any) -> None:
+    run = commands.add_parser(
+        "run",
+        help="run a scenario, or replay a workload log",
+        description="Run a scenario in virtual time, or replay a Standard Workload Format log.",
+    )
+    run.add_argument("scenario", nargs="?", metavar="SCENARIO", help="a YAML file")
+    run.add_argument("--seed", type=int, help="seed of chance and of a random schedule")
+    run.add_argument(
+        "--schedule",
+        default="fifo",
+        metavar="fifo|random",
+        help="order of turns that are due at one moment (default fifo)",
+    )
+    run.add_argument("--model", choices=("guide", "modern"), help="instead of the scenario's")
+    run.add_argument("--until", metavar="TIME", help="stop at a moment of virtual time")
+    run.add_argument("--trace", metavar="FILE", help="write the trace there; - is stdout")
+    run.add_argument("--trace-kinds", metavar="K,..", help="write only events of these kinds")
+    run.add_argument("--explain", action="store_true", help="a sentence for each plugin call")
+    run.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    run.add_argument("--quiet", action="store_true", help="print only what went wrong")
+    log = run.add_argument_group("replay of a workload log")
+    log.add_argument("--swf", metavar="FILE", help="a Standard Workload Format log, .gz or not")
+    log.add_argument("--nodes", type=int, help="nodes of the cluster")
+    log.add_argument("--cpus-per-node", type=int, default=1, help="default 1")
+    log.add_argument(
+        "--scheduler", choices=("builtin", "backfill"), default="builtin", help="default builtin"
+    )
+    log.add_argument("--limit", type=int, metavar="JOBS", help="only the first jobs of the log")
+    log.add_argument("--skip-bad", action="store_true", help="leave malformed lines out")
+    log.add_argument("--latency", default="100us", metavar="TIME", help="of links (default 100us)")
+    log.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a key of slurm.conf; may be repeated",
+    )
+
+
+def _add_trace(commands: Any) -> None:
+    trace = commands.add_parser("trace", help="read traces: show, diff, why")
+    verbs = trace.add_subparsers(dest="verb", metavar="VERB", required=True)
+    show = verbs.add_parser("show", help="print a trace, filtered")
+    show.add_argument("file")
+    show.add_argument("pattern", nargs="*", help="an event pattern: NAME key=value ...")
+    show.add_argument("--kinds", metavar="K,..", help="only events of these kinds")
+    show.add_argument("--json", action="store_true", help="print the lines as they are")
+    diff = verbs.add_parser("diff", help="compare two traces; exit 1 if they differ")
+    diff.add_argument("file")
+    diff.add_argument("other")
+    why = verbs.add_parser("why", help="the chain of causes behind an event")
+    why.add_argument("file")
+    why.add_argument("seq", type=int)
+    for name in ("assert", "conform"):
+        verbs.add_parser(name, help="not built yet", add_help=False)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words and words[0] in _UNBUILT:
+        print(f"simctl: `{words[0]}` is not built yet ({_UNBUILT[words[0]]})", file=sys.stderr)
+        return WRONG_INPUT
+    if words[:1] == ["trace"] and words[1:2] in (["assert"], ["conform"]):
+        print(f"simctl: `trace {words[1]}` is not built yet", file=sys.stderr)
+        return WRONG_INPUT
+    parser = _parser()
+    options = parser.parse_args(words)
+    if options.command is None:
+        parser.print_help(sys.stderr)
+        return WRONG_INPUT
+    try:
+        return _COMMANDS[options.command](options)
+    except InputError as error:
+        print(f"simctl: {error}", file=sys.stderr)
+        return WRONG_INPUT
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone; that is its business.
+        sys.stderr.close()
+        return OK
+    except Exception as error:
+        if options.debug:
+            raise
+        print(
+            f"simctl: internal error: {type(error).__name__}: {error}\n"
+            "This is a fault of simctl's; `simctl --debug ...` shows where.",
+            file=sys.stderr,
+        )
+        return BROKEN
+
+
+def _run(options: argparse.Namespace) -> int:
+    from simctl import running
+
+    return running.run(options)
+
+
+def _check(options: argparse.Namespace) -> int:
+    from simctl.running import check_scenarios
+
+    return check_scenarios(options.scenarios)
+
+
+def _schema(_: argparse.Namespace) -> int:
+    import json
+
+    from simctl.scenario.schema import schema
+
+    print(json.dumps(schema(), indent=2))
+    return OK
+
+
+def _trace(options: argparse.Namespace) -> int:
+    from simctl.testing import reading
+
+    if options.verb == "show":
+        kinds = tuple(filter(None, (options.kinds or "").split(",")))
+        return reading.show(
+            Path(options.file), " ".join(options.pattern), kinds, as_json=options.json
+        )
+    if options.verb == "diff":
+        return reading.diff(Path(options.file), Path(options.other))
+    return reading.why(Path(options.file), options.seq)
+
+
+_COMMANDS: Final = {"run": _run, "check": _check, "schema": _schema, "trace": _trace}

@@ -1,0 +1,227 @@
+"""The replay of a workload log: each of its jobs is submitted, scheduled and run for real.
+
+Each job is an sbatch of a script with one srun step over its nodes, so that every node of it runs
+a step daemon with all its plugin calls; the step's program lasts as long as the log says.
+"""
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from simctl.cli import InputError
+from simctl.kernel.procs import RunsAs
+from simctl.plugins.site import User
+from simctl.running import make_world, run_world, status_of, tell_failure
+from simctl.report import summary
+from simctl.scenario.durations import DurationError, parse_duration_us
+from simctl.scenario.model import (
+    At,
+    NodeSpec,
+    PartitionSpec,
+    RunEntry,
+    Scenario,
+    UserSpec,
+)
+from simctl.scenario.replay_report import ReplayJob, ReplayMeasures, format_report, measure
+from simctl.scenario.swf import SwfError, SwfJob, SwfLog, read_swf, too_wide
+from simctl.wire.conf import read_conf
+from simctl.wire.ids import SECOND
+from simctl.world import RunResult, World
+
+_FIRST_UID: Final = 100_000
+_MANY: Final = 20
+
+
+def run_replay(options: argparse.Namespace) -> int:
+    """Replay the log that the options name; return the exit status."""
+    log = _read(options)
+    jobs = _jobs(log, options)
+    world = make_world(scenario(log, jobs, options), options)
+    submit_all(world, jobs, options.cpus_per_node)
+    if options.explain:
+        raise InputError("run --swf: --explain goes with a scenario; a log would fill pages")
+    result = run_world(world, options)
+    measures = measure(replay_jobs(result), options.nodes * options.cpus_per_node)
+    if options.json:
+        print(json.dumps(result.as_json() | {"replay": _as_json(measures)}, indent=1))
+    elif not options.quiet:
+        out = sys.stderr if options.trace == "-" else sys.stdout
+        for line in (*format_report(measures), *_states(result), *summary(result)):
+            print(line, file=out)
+    if not result.held:
+        tell_failure(result, f"--swf {options.swf} --nodes {options.nodes}")
+    return status_of(result)
+
+
+def _read(options: argparse.Namespace) -> SwfLog:
+    if options.nodes is None:
+        raise InputError("run --swf: say how many nodes the cluster has: --nodes N")
+    if options.nodes < 1 or options.cpus_per_node < 1:
+        raise InputError("run --swf: --nodes and --cpus-per-node are whole numbers above 0")
+    if options.scheduler != "builtin":
+        raise InputError("run --swf: --scheduler backfill is not built yet; builtin is")
+    try:
+        return read_swf(Path(options.swf))
+    except SwfError as error:
+        raise InputError(str(error)) from error
+
+
+def _jobs(log: SwfLog, options: argparse.Namespace) -> Sequence[SwfJob]:
+    """Return the jobs to replay, in order; what is wrong with the others is told.
+
+    Raises:
+        InputError: Lines are malformed, or jobs too wide, and --skip-bad was not given.
+    """
+    wide = too_wide(log, options.nodes * options.cpus_per_node)
+    bad = [f"{options.swf}:{each.line}: {each.message}" for each in log.malformed]
+    bad += [
+        f"{options.swf}:{job.line}: job {job.number} asks for {job.processors} processors; the "
+        f"cluster has {options.nodes * options.cpus_per_node}"
+        for job in wide
+    ]
+    if bad and not options.skip_bad:
+        more = [f"... and {len(bad) - _MANY} more"] if len(bad) > _MANY else []
+        raise InputError(
+            "\n".join(["the log has lines that cannot be replayed:", *bad[:_MANY], *more])
+            + "\n--skip-bad leaves them out"
+        )
+    for line in bad[:_MANY]:
+        print(f"simctl: left out: {line}", file=sys.stderr)
+    if len(bad) > _MANY:
+        print(f"simctl: left out: {len(bad) - _MANY} more", file=sys.stderr)
+    left_out = {job.line for job in wide}
+    jobs = [job for job in log.replay_order() if job.line not in left_out]
+    if options.limit is not None:
+        if options.limit < 1:
+            raise InputError("--limit: expected a whole number above 0")
+        jobs = jobs[: options.limit]
+    return jobs
+
+
+def scenario(
+    log: SwfLog, jobs: Sequence[SwfJob], options: argparse.Namespace
+) -> Scenario:
+    """Return a cluster for a log: like nodes in one partition without limits.
+
+    Raises:
+        InputError: --conf or --latency is wrong.
+    """
+    settings: dict[str, object] = {"MaxJobCount": max(10_000, len(jobs) + 1)}
+    for pair in options.conf:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise InputError(f"--conf {pair!r}: expected KEY=VALUE")
+        settings[key] = value
+    conf, mistakes = read_conf(settings)
+    if mistakes:
+        raise InputError("\n".join(f"--conf {each.key}: {each.message}" for each in mistakes))
+    try:
+        latency_us = parse_duration_us(options.latency)
+    except DurationError as error:
+        raise InputError(f"--latency: {error}") from error
+    width = len(str(options.nodes))
+    names = tuple(f"n{number:0{width}d}" for number in range(1, options.nodes + 1))
+    return Scenario(
+        path_name=Path(log.path).name,
+        folder=".",
+        description="",
+        seed=0,
+        model="guide",
+        start_time="2026-01-01T00:00:00Z",
+        start_epoch_s=1_767_225_600,
+        latency_us=latency_us,
+        slurm_conf=conf,
+        nodes=tuple(NodeSpec(name=name, cpus=options.cpus_per_node) for name in names),
+        partitions=(PartitionSpec(name="all", nodes=names, default=True),),
+        users=(
+            UserSpec(name="root", uid=0, gid=0),
+            UserSpec(name="slurm", uid=64030, gid=64030),
+        ),
+    )
+
+
+def submit_all(world: World, jobs: Sequence[SwfJob], cpus_per_node: int) -> None:
+    """Have every job submitted at its time, counted from the first one's.
+
+    A shell on the login host sleeps from one submission to the next, so that the queue of turns
+    holds one of them at a time.
+    """
+    if not jobs:
+        return
+    first_us = jobs[0].submit_us
+    shell = world.procs.add(
+        world.login, ppid=1, daemon="login", role="login", uid=0, runs_as=RunsAs.USER
+    )
+    users: Any = world.site.users
+
+    async def body() -> None:
+        kernel = world.kernel
+        for job in jobs:
+            wait_us = job.submit_us - first_us - kernel.now_us
+            if wait_us > 0:
+                await kernel.sleep_us(wait_us)
+            name = f"user{max(job.user_id, 0)}"
+            if name not in users:
+                uid = _FIRST_UID + max(job.user_id, 0)
+                users[name] = User(name=name, uid=uid, gid=uid)
+            world.run_command(_entry(job, name, cpus_per_node))
+            world.results.clear()
+        shell.exit(0)
+
+    world.background.append(lambda: _start(shell, body))
+
+
+def _start(shell: Any, body: Any) -> None:
+    shell.start(body, "login shell")
+
+
+def _entry(job: SwfJob, user: str, cpus_per_node: int) -> RunEntry:
+    """Return the submission of a job: as many nodes as hold its processors, one task on each."""
+    nodes = -(-job.processors // cpus_per_node)
+    argv = ["sbatch", f"-N{nodes}", f"-Jswf{job.number}", "--no-requeue", "-o/dev/null"]
+    if job.requested_s:
+        argv.append(f"-t{max(1, -(-int(job.requested_s) // 60))}")
+    argv.append(f"--wrap=srun sleep {job.run_us / SECOND:.6f}")
+    return RunEntry(
+        label=f"line {job.line}",
+        line=job.line,
+        moment=At(time_us=0),
+        user=user,
+        command=shlex.join(argv),
+        argv=tuple(argv),
+    )
+
+
+def replay_jobs(result: RunResult) -> list[ReplayJob]:
+    """Return the jobs that ran, for the measures."""
+    return [
+        ReplayJob(
+            submit_us=row.submit_us,
+            start_us=row.start_us,
+            end_us=row.end_us,
+            cpus=row.cpus,
+            nodes=row.num_nodes,
+        )
+        for row in result.rows
+        if row.start_us >= 0 and row.end_us >= 0 and row.nodes
+    ]
+
+
+def _states(result: RunResult) -> list[str]:
+    counts: dict[str, int] = {}
+    for row in result.rows:
+        counts[row.state] = counts.get(row.state, 0) + 1
+    return ["jobs by state: " + ", ".join(f"{state} {counts[state]}" for state in sorted(counts))]
+
+
+def _as_json(measures: ReplayMeasures) -> dict[str, Any]:
+    return attrs.asdict(measures)
+
+
+

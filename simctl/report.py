@@ -1,0 +1,176 @@
+"""What a run prints: tables that fit 80 columns, sentences about plugin calls, a summary."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import UNSET
+
+from simctl.ctld.accounting import JobRow
+from simctl.kernel.events import Event
+from simctl.plugins.points import ALL
+from simctl.scenario.durations import format_us
+from simctl.world import RunResult
+
+WIDTH = 80
+
+
+def job_table(rows: Sequence[JobRow]) -> list[str]:
+    """Return the table of jobs, one line each; long names and node lists are cut."""
+    if not rows:
+        return ["no jobs"]
+    head = ("JOBID", "NAME", "USER", "STATE", "EXIT", "START", "ELAPSED", "NODES(REASON)")
+    lines = [head, *(_job_cells(row) for row in rows)]
+    limits = (9, 12, 9, 12, 6, 11, 11, WIDTH)
+    widths = [
+        min(limit, max(len(cells[column]) for cells in lines))
+        for column, limit in enumerate(limits)
+    ]
+    widths[-1] = WIDTH - sum(widths[:-1]) - len(widths) + 1
+    return [
+        " ".join(
+            _cut(cell, width).ljust(width) for cell, width in zip(cells, widths, strict=True)
+        ).rstrip()
+        for cells in lines
+    ]
+
+
+def _job_cells(row: JobRow) -> tuple[str, ...]:
+    started = row.start_us >= 0
+    elapsed = format_us(row.end_us - row.start_us) if row.end_us >= 0 and started else "-"
+    where = row.nodes or f"({row.reason})"
+    if row.nodes and row.reason != "None":
+        where += f" ({row.reason})"
+    return (
+        str(row.job_id),
+        row.name,
+        row.user,
+        row.state.split("|", maxsplit=1)[0],
+        row.exit_code,
+        _clock(row.start_us) if started else "-",
+        _short(elapsed),
+        where,
+    )
+
+
+def _clock(time_us: int) -> str:
+    return _short(format_us(time_us))
+
+
+def _short(text: str) -> str:
+    """Round a duration that would not fit a column."""
+    head, dot, rest = text.partition(".")
+    return f"{head}.{rest[:1]}{'s' if rest.endswith('s') else ''}" if dot and len(text) > 10 else text  # noqa: PLR2004
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def summary(result: RunResult) -> list[str]:
+    """Return the lines that end a run: what was expected, what broke, what it took."""
+    lines: list[str] = []
+    for each in result.expectations:
+        lines.append(f"{'held  ' if each.held else 'BROKEN'} {each.text}")
+        if not each.held:
+            lines += [f"       {line}" for line in each.detail.splitlines()]
+    for each in result.commands:
+        asked = each.checks.errno or each.checks.exit or each.checks.stdout or each.checks.stderr
+        if each.exit > 0 and not asked:
+            first = each.stderr.strip().splitlines()
+            told = f": {first[0]}" if first else ""
+            lines.append(f"note   `{each.command}` of {each.user} exited {each.exit}{told}")
+    if result.stalled:
+        lines.append("STALLED: nothing is left to happen, and these wait:")
+        lines += [f"  {line}" for line in result.stalled]
+    if result.stopped_at_limit:
+        lines.append(f"stopped at --until {format_us(result.end_time_us)}")
+    if result.interrupted:
+        lines.append("interrupted: this is what was reached")
+    counts = result.counts
+    rate = counts["turns"] / result.wall_s if result.wall_s else 0
+    lines.append(
+        f"{format_us(result.end_time_us)} of virtual time in {result.wall_s:.2f} s: "
+        f"{counts['turns']} turns ({rate:,.0f}/s), {counts['plugin_calls']} plugin calls, "
+        f"{counts['messages']} messages, {counts['events']} events"
+    )
+    return lines
+
+
+def repeat_command(result: RunResult, path: str) -> str:
+    """Return the command that repeats a run."""
+    return (
+        f"simctl run {path} --seed {result.seed} --schedule {result.schedule} "
+        f"--model {result.model}"
+    )
+
+
+_ROLES = {
+    "slurmctld": "slurmctld",
+    "slurmd": "slurmd",
+    "manager": "the job manager (P1)",
+    "session": "the session manager (P2)",
+    "task": "the task (P3)",
+    "srun": "srun",
+}
+
+
+def explain(events: Iterable[Event], users: dict[str, int], model: str) -> list[str]:
+    """Return a sentence for each plugin call: when, who, where, as whom, and why now."""
+    names = {uid: name for name, uid in reversed(users.items())}
+    by_seq: dict[int, Event] = {}
+    lines: list[str] = []
+    for event in events:
+        by_seq[event.seq] = event
+        if event.kind == "plugin" and event.phase != "enter":
+            lines.append(_sentence(event, by_seq, names, model))
+    return lines
+
+
+def _sentence(
+    event: Event, by_seq: dict[int, Event], names: dict[int, str], model: str
+) -> str:
+    role = str(event.role)
+    who = _ROLES.get(role, role)
+    if model == "modern" and role == "manager":
+        who = "slurmstepd"
+    if role == "task" and event.task is not UNSET:
+        who = f"task {event.task}" if model == "modern" else f"task {event.task} (P3)"
+    where = f" on {event.node}" if event.node else ""
+    subject = f" for step {event.step}" if event.step is not UNSET else ""
+    if not subject and event.job is not UNSET:
+        subject = f" for job {event.job}"
+    user = names.get(event.uid, str(event.uid)) if event.uid is not UNSET else "?"
+    failed = ""
+    if isinstance(event.rc, int) and event.rc < 0:
+        failed = f", and it failed ({event.errno if event.errno is not UNSET else event.rc})"
+    point = ALL.get(event.name)
+    doc = point.doc.splitlines()[0] if point is not None else _GENERIC.get(event.name, "")
+    return (
+        f"{_clock(event.time_us):>9}  {who}{where}, as {user}, calls {event.name}{subject}"
+        f"{failed}{_why(event, by_seq)}. {doc}"
+    )
+
+
+_GENERIC = {
+    "init": "Set up, now that this process has loaded the plugin.",
+    "fini": "Clean up, now that this process is done with the plugin.",
+}
+
+
+def _why(event: Event, by_seq: dict[int, Event]) -> str:
+    """Return what outside the call's own process led to it, if it is near."""
+    cause = event.cause
+    for _ in range(64):
+        if cause is UNSET or cause not in by_seq:
+            return ""
+        before = by_seq[cause]
+        if before.kind == "message":
+            verb = "on receiving" if before.phase == "receive" else "after sending"
+            return f", {verb} {before.name}"
+        if before.kind == "process":
+            return f", after its {before.name}" if before.pid == event.pid else (
+                f", after {before.name} in pid {before.pid}"
+            )
+        if before.kind == "state":
+            return f", now that {before.name} is {before.args['to']}" if before.args is not UNSET else ""
+        cause = before.cause
+    return ""

@@ -1,0 +1,180 @@
+"""`simctl run` and `simctl check`: from options to a run, and from a run to what is printed."""
+
+import argparse
+import gzip
+import json
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
+
+from simctl.cli import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
+from simctl.kernel.events import KINDS
+from simctl.kernel.trace import FileSink
+from simctl.plugins.registry import PluginError
+from simctl.progress import Progress
+from simctl.report import explain, job_table, repeat_command, summary
+from simctl.scenario.durations import DurationError, parse_duration_us
+from simctl.scenario.load import load_scenario
+from simctl.scenario.model import Scenario
+from simctl.scenario.positions import ScenarioErrors
+from simctl.world import RunResult, ScheduleError, World
+
+
+def check_scenarios(paths: list[str]) -> int:
+    """Validate scenarios; print every mistake and warning of each."""
+    status = OK
+    for path in paths:
+        try:
+            scenario = load(path)
+            # Plugins and types are checked by building the cluster, which runs nothing.
+            World(scenario)
+        except InputError as error:
+            print(error, file=sys.stderr)
+            status = WRONG_INPUT
+            continue
+        for warning in scenario.warnings:
+            print(f"{warning} (warning)", file=sys.stderr)
+        print(f"{path}: fine")
+    return status
+
+
+def load(path: str) -> Scenario:
+    """Return the scenario of a file, or of the one shipped with simctl under that name.
+
+    Raises:
+        InputError: With every mistake in it.
+    """
+    where = Path(path)
+    shipped = Path(__file__).parent / "scenarios"
+    if not where.exists() and not where.is_absolute():
+        for candidate in (shipped / where.name, shipped / f"{where.name}.yaml"):
+            if candidate.is_file() and str(where) in (
+                candidate.name,
+                candidate.stem,
+                f"scenarios/{candidate.name}",
+            ):
+                where = candidate
+                break
+    try:
+        return load_scenario(where)
+    except ScenarioErrors as error:
+        raise InputError("\n".join(str(mistake) for mistake in error.mistakes)) from error
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run what the options name; return the exit status."""
+    if bool(options.scenario) == bool(options.swf):
+        raise InputError("run: name a scenario, or a log with --swf FILE --nodes N")
+    if options.swf:
+        from simctl.replay import run_replay  # noqa: PLC0415 - only replays pay for it
+
+        return run_replay(options)
+    if options.nodes is not None or options.limit is not None or options.skip_bad:
+        raise InputError("run: --nodes, --limit and --skip-bad go with --swf FILE")
+    if options.conf:
+        raise InputError("run: --conf goes with --swf FILE; a scenario has slurm_conf:")
+    scenario = load(options.scenario)
+    world = make_world(scenario, options)
+    world.trace.add_sink(world.events.append)
+    for warning in scenario.warnings:
+        print(f"{warning} (warning)", file=sys.stderr)
+    result = run_world(world, options)
+    if options.json:
+        print(json.dumps(result.as_json(), indent=1))
+    else:
+        show(world, result, options)
+    return status_of(result)
+
+
+def make_world(scenario: Scenario, options: argparse.Namespace) -> World:
+    """Return the world of a scenario under the options of `run`.
+
+    Raises:
+        InputError: The options or the plugins are wrong.
+    """
+    try:
+        until_us = parse_duration_us(options.until) if options.until else None
+        return World(
+            scenario,
+            seed=options.seed,
+            schedule=options.schedule,
+            model=options.model or "",
+            until_us=until_us,
+        )
+    except DurationError as error:
+        raise InputError(f"--until: {error}") from error
+    except (ScheduleError, PluginError) as error:
+        raise InputError(str(error)) from error
+
+
+def run_world(world: World, options: argparse.Namespace) -> RunResult:
+    """Run a world with its trace file and its live line."""
+    with ExitStack() as stack:
+        sink = None
+        if options.trace:
+            stream = _open_trace(options.trace, stack)
+            sink = FileSink(stream, world.header(), _kinds(options))
+            world.trace.add_sink(sink)
+        elif options.trace_kinds:
+            raise InputError("run: --trace-kinds goes with --trace FILE")
+        stack.enter_context(Progress(world, quiet=options.quiet or options.json))
+        result = world.run()
+        if sink is not None:
+            sink.flush()
+            stream.flush()
+    return result
+
+
+def _kinds(options: argparse.Namespace) -> tuple[str, ...]:
+    kinds = tuple(filter(None, (options.trace_kinds or "").split(",")))
+    for kind in kinds:
+        if kind not in KINDS:
+            raise InputError(f"--trace-kinds: there is no kind {kind!r}; kinds: {', '.join(KINDS)}")
+    return kinds
+
+
+def _open_trace(path: str, stack: ExitStack) -> IO[bytes]:
+    if path == "-":
+        return sys.stdout.buffer
+    try:
+        if path.endswith(".gz"):
+            # A fixed time stamp, so that equal traces are equal files.
+            raw = stack.enter_context(Path(path).open("wb"))
+            zipped: Any = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0)
+            return stack.enter_context(zipped)
+        return stack.enter_context(Path(path).open("wb"))
+    except OSError as error:
+        raise InputError(f"--trace: cannot write {path}: {error.strerror}") from error
+
+
+def show(world: World, result: RunResult, options: argparse.Namespace) -> None:
+    """Print what happened; beside a trace on standard output it goes to standard error."""
+    out = sys.stderr if options.trace == "-" else sys.stdout
+    if options.explain:
+        users = {name: user.uid for name, user in world.site.users.items()}
+        for line in explain(world.events, users, world.model):
+            print(line, file=out)
+        print(file=out)
+    if not options.quiet:
+        for line in (*job_table(result.rows), "", *summary(result)):
+            print(line, file=out)
+    if not result.held:
+        tell_failure(result, options.scenario)
+
+
+def tell_failure(result: RunResult, path: str) -> None:
+    """Print, on standard error, what did not hold and the command that repeats it."""
+    for each in result.expectations:
+        if not each.held:
+            print(f"simctl: did not hold: {each.text}\n  {each.detail}", file=sys.stderr)
+    for line in result.stalled:
+        print(f"simctl: stalled: {line}", file=sys.stderr)
+    print(f"simctl: to repeat: {repeat_command(result, path)}", file=sys.stderr)
+
+
+def status_of(result: RunResult) -> int:
+    """Return the exit status of a run."""
+    if result.interrupted:
+        return INTERRUPTED
+    return OK if result.held else NOT_HELD
