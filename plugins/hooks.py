@@ -14,12 +14,12 @@ import attrs
 from msgspec import UNSET, UnsetType
 
 from simctl.kernel.faults import CallFault, CallFaults
-from simctl.kernel.procs import CALLING, Process, RunsAs
+from simctl.kernel.procs import CALLING, Memory, Process, RunsAs, StateNotCopyableError
 from simctl.kernel.trace import OpenCall, Trace
 from simctl.plugins.points import ALL
 from simctl.plugins.points.declare import Point, Returns
 from simctl.plugins.points.switch import switch_p_get_errno, switch_p_strerror
-from simctl.plugins.registry import Registry
+from simctl.plugins.registry import PluginError, Registry
 from simctl.wire.buf import Buf
 from simctl.wire.errno import (
     SLURM_ERROR,
@@ -102,12 +102,7 @@ class Hooks:
         plugin_type = self.types[plugin_class]
         instance = self._registry.make(plugin_type)
         who.touch().load(plugin_class, instance)
-        init = getattr(instance, "init", None)
-        if init is None:
-            return True
-        return not failed(
-            await self._run(None, "init", who, plugin_type, init, (), {"plugin": plugin_type}, about)
-        )
+        return not failed(await self._run_own(who, "init", instance, plugin_type, about))
 
     async def unload(self, who: Process, plugin_class: str, about: About = NOTHING) -> None:
         """Run the plugin's fini, if the process has loaded it, and forget it."""
@@ -115,12 +110,33 @@ class Hooks:
         instance = instances.get(plugin_class)
         if instance is None:
             return
-        fini = getattr(instance, "fini", None)
-        if fini is not None:
-            plugin_type = self.types[plugin_class]
-            shown = {"plugin": plugin_type}
-            await self._run(None, "fini", who, plugin_type, fini, (), shown, about)
+        await self._run_own(who, "fini", instance, self.types[plugin_class], about)
         del instances[plugin_class]
+
+    async def _run_own(
+        self, who: Process, name: str, instance: Any, plugin_type: str, about: About
+    ) -> Any:
+        """Run a plugin's init or fini, where it has one."""
+        method = getattr(instance, name, None)
+        if method is None:
+            return SLURM_SUCCESS
+        trace = self._trace
+        if not (trace.recording or trace.open_calls or self._faults.rules):
+            self.calls += 1
+            CALLING.set(who)
+            before = trace.seq
+            try:
+                result = method()
+            except Exception as error:  # noqa: BLE001 - a plugin never takes a daemon down
+                result = _Raised(error)
+            if result is None or (type(result) is int and result >= 0):
+                trace.seq = who.cause = trace.seq + 1 + (trace.seq != before)
+                return SLURM_SUCCESS
+            self.calls -= 1
+            trace.seq += trace.seq != before
+            method = _Again(result)
+        shown = {"plugin": plugin_type}
+        return await self._run(None, name, who, method, (), shown, about)
 
     async def call(
         self, point: Point, who: Process, *arguments: Any, about: About = NOTHING
@@ -139,27 +155,53 @@ class Hooks:
         """
         if self._places[point.name].get(who.role) is not who.runs_as:
             raise MisplacedCallError(point, who, self.model)
-        instance = who.touch().instances[point.plugin_class]
-        method = getattr(instance, point.name)
-        if point.on_subject:
-            values: tuple[Any, ...] = (arguments[0].value, *arguments[1:])
+        memory = who.memory
+        if memory.holders != 1 and not memory.inert:
+            memory = self._private(point, who)
+        method = getattr(memory.instances[point.plugin_class], point.name)
+        values = (arguments[0].value, *arguments[1:]) if point.on_subject else arguments
+        trace = self._trace
+        if trace.recording or trace.open_calls or self._faults.rules:
+            shown: dict[str, Any] = {}
+            if trace.recording:
+                shown = dict(zip(point.parameters, arguments, strict=True))
+            result = await self._run(point, point.name, who, method, values, shown, about)
         else:
-            values = arguments
-        shown = (
-            dict(zip(point.parameters, arguments, strict=True)) if self._trace.recording else {}
-        )
-        plugin_type = self.types[point.plugin_class]
-        result = await self._run(point, point.name, who, plugin_type, method, values, shown, about)
+            # Nobody looks: call, and number the event that would have been recorded.
+            self.calls += 1
+            CALLING.set(who)
+            before = trace.seq
+            try:
+                result = method(*values)
+            except Exception as error:  # noqa: BLE001 - a plugin never takes a daemon down
+                result = _Raised(error)
+            if result is None and point.none_is_success:
+                result = SLURM_SUCCESS
+                trace.seq = who.cause = trace.seq + 1 + (trace.seq != before)
+            elif type(result) is int and result >= 0 and point.is_int:
+                trace.seq = who.cause = trace.seq + 1 + (trace.seq != before)
+            else:
+                self.calls -= 1
+                trace.seq += trace.seq != before
+                result = await self._run(
+                    point, point.name, who, _Again(result), (), {}, about
+                )
         if type(result) is int and result < 0 and point.plugin_class == "switch":
             await self._ask_errno(point, who, about)
         return result
 
-    async def _run(  # noqa: PLR0913
+    def _private(self, point: Point, who: Process) -> Memory:
+        """Return the process's own copy of its memory; what cannot be copied ends the run."""
+        try:
+            return who.touch()
+        except StateNotCopyableError as error:
+            raise PluginError(f"plugin {self.types[point.plugin_class]}: {error}") from error
+
+    async def _run(  # noqa: PLR0913 - one call, and all that is told of it
         self,
         point: Point | None,
         name: str,
         who: Process,
-        plugin_type: str,
         method: Any,
         values: tuple[Any, ...],
         shown: dict[str, Any],
@@ -168,7 +210,7 @@ class Hooks:
         self.calls += 1
         CALLING.set(who)
         trace = self._trace
-        env_before = frozenset(values[1]) if name == "switch_p_job_attach" else None
+        env_before = frozenset(values[1]) if name == "switch_p_job_attach" and values else None
         call = trace.open_call(who, name, self._show(shown, about) if trace.recording else shown)
         error: SlurmError | None = None
         problem = ""
@@ -187,18 +229,18 @@ class Hooks:
         except Exception as raised:  # noqa: BLE001 - a plugin never takes a daemon down
             problem = _where(raised)
             result = SLURM_ERROR
+        except BaseException:
+            trace.drop_call(call)
+            raise
         if type(result) is int and result < 0:
             who.errno = error.errno if error is not None else 0
         if trace.recording:
             self._show_result(call.shown, env_before, values)
-        rc = str(result) if type(result) is Handle and result.value is not None else result
-        if type(result) is Handle and result.value is None:
-            rc = None
         who.cause = trace.close_call(
             call,
-            UNSET if point is not None and point.returns is Returns.VOID else _plain(rc),
+            UNSET if point is not None and point.returns is Returns.VOID else _plain(result),
             errno_name(error.errno) if error is not None and error.errno else UNSET,
-            plugin_type,
+            shown["plugin"] if point is None else self.types[point.plugin_class],
         )
         if problem:
             trace.note("log", "plugin_error", who, args={"function": name, "problem": problem})
@@ -214,7 +256,7 @@ class Hooks:
                 return Handle(None, 0), ""
             self._objects += 1
             return Handle(result, self._objects), ""
-        if returns in _INTS:
+        if point is None or point.is_int:
             if result is None:
                 return SLURM_SUCCESS, ""
             if isinstance(result, int):
@@ -271,7 +313,28 @@ class Hooks:
             shown["env"] = [key for key in values[1] if key not in env_before]
 
 
-_INTS = frozenset({Returns.INT, Returns.COUNT, Returns.NUMBER})
+class _Raised:
+    """What a plugin raised where nobody looked, to be told as if somebody had."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+class _Again:
+    """A call whose outcome is there already: it returns, or raises, that."""
+
+    __slots__ = ("_outcome",)
+
+    def __init__(self, outcome: Any) -> None:
+        self._outcome = outcome
+
+    def __call__(self) -> Any:
+        if type(self._outcome) is _Raised:
+            raise self._outcome.error
+        return self._outcome
+
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,8 @@ now as one of them and now as another; under a schedule that separates processes
 thread of its own, so that the tasks may be reordered.
 """
 
-from typing import Final
+from collections.abc import Awaitable
+from typing import Any, Final
 
 import attrs
 
@@ -25,6 +26,7 @@ from simctl.plugins.points.switch import (
     switch_p_job_preinit,
     switch_p_unpack_jobinfo,
 )
+from simctl.plugins.points.declare import Point
 from simctl.plugins.site import Site, User
 from simctl.stepd.children import ScriptHost
 from simctl.stepd.environment import task_environment
@@ -272,9 +274,12 @@ class StepDaemon:
 
     # What both models share.
 
-    async def _switch(self, point: object, who: Process, *arguments: object) -> object:
+    def _switch(self, point: Point, who: Process, *arguments: object) -> Awaitable[Any]:
         """Call a switch function on the credential as this process has it."""
-        return await self._hooks.call(point, who, who.touch().credential, *arguments)  # type: ignore[arg-type]
+        memory = who.memory
+        if memory.holders != 1 and not memory.inert:
+            memory = who.touch()
+        return self._hooks.call(point, who, memory.credential, *arguments)
 
     async def _receive_credential(self, *, alloc: bool) -> bool:
         """Unpack the credential that slurmd handed over; false if that failed."""

@@ -56,7 +56,8 @@ class Point:
     """One function of a guide: who calls it, as whom, with what, and what a failure does.
 
     `guide` and `modern` hold the places of each model; an empty one means that the model has no
-    call. `on_subject` is true when the first argument is an opaque object.
+    call. `on_subject` is true when the first argument is an opaque object; `is_int` and
+    `none_is_success` follow from `returns`.
     """
 
     name: str
@@ -68,6 +69,8 @@ class Point:
     on_error: OnError
     on_subject: bool
     doc: str
+    is_int: bool
+    none_is_success: bool
 
 
 _SUBJECTS = frozenset({"switch_job", "switch_node", "jobinfo"})
@@ -91,6 +94,8 @@ def point(
             on_error=on_error,
             on_subject=bool(parameters) and parameters[0] in _SUBJECTS,
             doc=inspect.getdoc(stub) or "",
+            is_int=returns in (Returns.INT, Returns.COUNT, Returns.NUMBER),
+            none_is_success=returns in (Returns.INT, Returns.COUNT, Returns.NUMBER, Returns.VOID),
         )
 
     return declare

@@ -3,6 +3,7 @@
 import copy
 import enum
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any, Final
 
 import attrs
@@ -99,10 +100,14 @@ class Memory:
 
 
 def _is_stateless(instance: Any) -> bool:
-    return not hasattr(instance, "__dict__") and not any(
-        hasattr(instance, slot)
-        for kind in type(instance).__mro__
-        for slot in getattr(kind, "__slots__", ())
+    """Tell whether nothing can be stored in an instance, so that sharing it shows nobody."""
+    return _has_no_slots(type(instance))
+
+
+@lru_cache
+def _has_no_slots(kind: type) -> bool:
+    return kind.__dictoffset__ == 0 and not any(
+        vars(base).get("__slots__") for base in kind.__mro__
     )
 
 
@@ -247,6 +252,8 @@ class Process:
         self.memory.holders -= 1
         self.memory = _NOTHING
         del self.host.processes[self.pid]
+        # A thread knows its process: let go of it, so that neither waits for the collector.
+        self.threads = [thread for thread in self.threads if not thread.finished]
         self.cause = self.table.trace.process(self, "exit", status)
 
     def touch(self) -> Memory:

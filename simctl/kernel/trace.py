@@ -58,7 +58,7 @@ class Trace:
         self.recording = False
         self._kernel = kernel
         self._sinks: list[Sink] = []
-        self._open: list[OpenCall] = []
+        self.open_calls: list[OpenCall] = []
 
     def add_sink(self, sink: Sink) -> None:
         """Hand every event from now on to *sink*."""
@@ -77,13 +77,13 @@ class Trace:
         return event.seq
 
     def _number(self) -> int:
-        if self._open:
+        if self.open_calls:
             self._enter_open_calls()
         self.seq = seq = self.seq + 1
         return seq
 
     def _enter_open_calls(self) -> None:
-        calls, self._open = self._open, []
+        calls, self.open_calls = self.open_calls, []
         for call in calls:
             self.seq = call.enter = self.seq + 1
             if self.recording:
@@ -235,13 +235,13 @@ class Trace:
     def open_call(self, who: "Process", name: str, shown: dict[str, Any]) -> OpenCall:
         """Note that a plugin call begins; nothing is written unless something happens inside."""
         call = OpenCall(who, name, shown, self._kernel.now_us)
-        self._open.append(call)
+        self.open_calls.append(call)
         return call
 
     def close_call(self, call: OpenCall, rc: Any, errno: str | UnsetType, plugin: str) -> int:
         """Record the end of a call: its only line, or its exit line."""
         if not call.enter:
-            self._open.remove(call)
+            self.open_calls.remove(call)
         if not self.recording:
             return self._number()
         event = self._plugin_event(call.who, call.name, call.shown)
@@ -257,6 +257,11 @@ class Trace:
             event.enter = call.enter
         event.cause = call.cause or UNSET
         return self._record(event)
+
+    def drop_call(self, call: OpenCall) -> None:
+        """Forget a call that will not return, because its process was killed inside."""
+        if not call.enter:
+            self.open_calls.remove(call)
 
     def prospect(self, call: OpenCall) -> Event:
         """Return the event that *call* would begin with, for rules that look at it beforehand."""

@@ -122,6 +122,10 @@ class Timer:
             self._kernel.foreground -= 1
 
 
+async def _finished() -> None:
+    """Stand in for the body of a thread that has ended, so that what it held can go."""
+
+
 def _abort(_raise_cancel: Any) -> Abort:
     return Abort.SUCCEEDED
 
@@ -265,6 +269,8 @@ class Kernel(trio.abc.Clock):
                 self.fail(error)
             thread.finished = True
             thread.generation += 1
+            thread.body = _finished
+            thread.task = None
             self._idle_workers.append(task)
             thread = await wait_task_rescheduled(_abort)
 
