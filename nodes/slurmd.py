@@ -9,7 +9,7 @@ from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import SIGCONT, SIGKILL, SIGTERM, Host, Process, RunsAs
 from simctl.kernel.turns import Timer
 from simctl.nodes.launch import batch_work, step_work
-from simctl.plugins.hooks import About, Handle, failed
+from simctl.plugins.hooks import About, failed
 from simctl.plugins.points.switch import (
     switch_p_alloc_jobinfo,
     switch_p_alloc_node_info,
@@ -179,13 +179,13 @@ class Slurmd:
         who = self.process
         step = step_name(message.job_id, message.step_id)
         about = About(job=message.job_id, step=step)
-        credential = Handle(None, 0)
         if self.site.model == "guide":
-            allocated = await hooks.call(switch_p_alloc_jobinfo, who, about=about)
-            if failed(allocated):
+            credential = await hooks.call(switch_p_alloc_jobinfo, who, about=about)
+            if failed(credential):
                 self._answer(envelope, ESLURMD_INVALID_JOB_CREDENTIAL)
                 return
-            credential = allocated
+        else:
+            credential = await hooks.blank(who, switch_p_alloc_jobinfo)
         received = Buf(message.switch_job)
         if failed(
             await hooks.call(switch_p_unpack_jobinfo, who, credential, received, about=about)

@@ -266,6 +266,26 @@ class Hooks:
             return bool(result), ""
         return result, ""
 
+    async def blank(self, who: Process, alloc: Point) -> Handle:
+        """Return a new object to unpack into, where the model makes no call for it.
+
+        From Slurm 1.0 on a plugin's unpack makes its own object. The guide's unpack fills one in,
+        so in model modern the plugin's alloc is run as part of unpack: no call of a daemon's, and
+        not traced.
+        """
+        CALLING.set(who)
+        instance = who.touch().instances[alloc.plugin_class]
+        try:
+            value = getattr(instance, alloc.name)()
+            if type(value) is CoroutineType:
+                value = await value
+        except Exception:  # noqa: BLE001 - unpack will fail on the missing object, and be told
+            value = None
+        if value is None or (type(value) is int and value < 0):
+            return Handle(None, 0)
+        self._objects += 1
+        return Handle(value, self._objects)
+
     def strikes(self, who: Process, name: str) -> bool:
         """Tell whether a fault makes an act of *who* fail, such as ``setsid`` or ``fork``."""
         if not self._faults.rules:

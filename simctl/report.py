@@ -56,9 +56,8 @@ def _clock(time_us: int) -> str:
 
 
 def _short(text: str) -> str:
-    """Round a duration that would not fit a column."""
-    head, dot, rest = text.partition(".")
-    return f"{head}.{rest[:1]}{'s' if rest.endswith('s') else ''}" if dot and len(text) > 10 else text  # noqa: PLR2004
+    """Leave fractions of a second out of a duration that runs into minutes."""
+    return text.partition(".")[0] if ":" in text else text
 
 
 def _cut(text: str, width: int) -> str:

@@ -15,7 +15,7 @@ import attrs
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import SIGKILL, Process, RunsAs, wait_status
 from simctl.plugin import StepdJob
-from simctl.plugins.hooks import Handle, failed
+from simctl.plugins.hooks import failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_stepd_prefork
 from simctl.plugins.points.switch import (
     switch_p_alloc_jobinfo,
@@ -284,12 +284,12 @@ class StepDaemon:
     async def _receive_credential(self, *, alloc: bool) -> bool:
         """Unpack the credential that slurmd handed over; false if that failed."""
         process = self.process
-        credential = Handle(None, 0)
         if alloc:
-            allocated = await self._hooks.call(switch_p_alloc_jobinfo, process)
-            if failed(allocated):
+            credential = await self._hooks.call(switch_p_alloc_jobinfo, process)
+            if failed(credential):
                 return False
-            credential = allocated
+        else:
+            credential = await self._hooks.blank(process, switch_p_alloc_jobinfo)
         process.touch().store(credential)
         packed = Buf(self.work.switch_job)
         if failed(await self._hooks.call(switch_p_unpack_jobinfo, process, credential, packed)):

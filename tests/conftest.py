@@ -13,3 +13,12 @@ settings.load_profile("repeatable")
 def repository_root() -> Path:
     """Return the folder that holds pyproject.toml, for tests of the tree itself."""
     return Path(__file__).resolve().parent.parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the flag that renews golden files."""
+    parser.addoption(
+        "--rewrite-golden",
+        action="store_true",
+        help="write the golden traces anew; review their diff",
+    )

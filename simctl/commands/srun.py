@@ -163,13 +163,13 @@ class Srun:
         call.process.step = step_name(self.job_id, reply.step_id)
         hooks = self.site.hooks
         who = call.process
-        credential = Handle(None, 0)
         if self.site.model == "guide":
-            allocated = await hooks.call(switch_p_alloc_jobinfo, who)
-            if failed(allocated):
+            credential = await hooks.call(switch_p_alloc_jobinfo, who)
+            if failed(credential):
                 call.err("srun: fatal: switch_g_alloc_jobinfo failed")
                 return await self._finish(1, wait_status(1))
-            credential = allocated
+        else:
+            credential = await hooks.blank(who, switch_p_alloc_jobinfo)
         received = Buf(reply.switch_job)
         if failed(await hooks.call(switch_p_unpack_jobinfo, who, credential, received)):
             call.err(f"srun: error: Unable to create step for job {self.job_id}: invalid reply")

@@ -278,8 +278,8 @@ class Slurmctld:
     # What comes later.
 
     def request_pass(self) -> None:
-        """Have a pass run as soon as the last one is batch_sched_delay ago."""
-        if self.pass_is_due:
+        """Have a pass run as soon as the last one is batch_sched_delay ago, if anybody waits."""
+        if self.pass_is_due or not any(part.waiting for part in self.partitions.values()):
             return
         self.pass_is_due = True
         due_us = self.now_us

@@ -7,7 +7,7 @@ import attrs
 from simctl.ctld.completion import clients, end_job, requeue_after_node_failure
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
-from simctl.plugins.hooks import Handle, failed
+from simctl.plugins.hooks import failed
 from simctl.plugins.points.switch import (
     switch_p_alloc_node_info,
     switch_p_free_node_info,
@@ -74,12 +74,12 @@ async def _unpack_node_info(ctld: "Slurmctld", message: MessageNodeRegistrationS
     """Unpack the node's switch state; a failure makes the message invalid."""
     hooks = ctld.site.hooks
     who = ctld.process
-    info = Handle(None, 0)
     if ctld.site.model == "guide":
-        allocated = await hooks.call(switch_p_alloc_node_info, who)
-        if failed(allocated):
+        info = await hooks.call(switch_p_alloc_node_info, who)
+        if failed(info):
             return False
-        info = allocated
+    else:
+        info = await hooks.blank(who, switch_p_alloc_node_info)
     buffer = Buf(message.switch_nodeinfo)
     good = not failed(await hooks.call(switch_p_unpack_node_info, who, info, buffer))
     await hooks.call(switch_p_free_node_info, who, info)
@@ -130,7 +130,9 @@ async def ping_due(ctld: "Slurmctld", _: Envelope, __: PingDue) -> None:
             (ctld.site.fabric.down_since_us[node.name] // interval_us) * interval_us,
         )
         ctld.send(mailbox, RequestPing())
-        if timeout_us and ctld.now_us - node.last_response_us >= timeout_us:
+        # Slurm counts in whole seconds.
+        silent_s = ctld.now_us // SECOND - node.last_response_us // SECOND
+        if timeout_us and silent_s * SECOND >= timeout_us:
             await set_down(ctld, node)
             continue
         again = again or bool(timeout_us)

@@ -193,6 +193,7 @@ class Kernel(trio.abc.Clock):
             if act is _fire and not second[2].live:
                 continue
             self.now_us = due_us
+            self.current = None
             if act(first, second):
                 self.turns += 1
                 return
@@ -378,14 +379,12 @@ def _fire(argument: Any, entry: tuple[Kernel, Callable[[Any], None], Timer]) -> 
     timer.live = False
     kernel.foreground -= 1
     kernel.turns += 1
-    kernel.current = None
     function(argument)
     return False
 
 
 def _background(kernel: Kernel, function: Callable[[], None]) -> bool:
     kernel.turns += 1
-    kernel.current = None
     function()
     return False
 

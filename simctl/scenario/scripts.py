@@ -11,7 +11,7 @@ from simctl.scenario.positions import Reading, Value
 from simctl.scenario.programs import file_key
 from simctl.stepd.script import parse, programs_used
 
-BUILT_IN: Final = ("sleep", "true", "false", "exit", "echo")
+BUILT_IN: Final = ("sleep", "true", "false", "exit", "echo", "sh", "bash")
 """Programs that every node has."""
 
 _VALUE_LETTERS: Final = "ABCDFGJLMNPRSTUabcdegijmnopqrtwx"
