@@ -28,6 +28,7 @@ class Mailbox:
     __slots__ = (
         "_batch",
         "_batch_due",
+        "_batch_from",
         "_items",
         "_kernel",
         "_reader",
@@ -45,6 +46,7 @@ class Mailbox:
         self._reader: Thread | None = None
         self._batch: list[Envelope] = []
         self._batch_due = -1
+        self._batch_from = 0
         self.process = process
         self.host = process.host
         self.name = name
@@ -101,13 +103,20 @@ class Mailbox:
     def _arrive(self, envelope: Envelope) -> None:
         self.deliver(envelope, self._kernel.now_us)
 
-    def deliver(self, envelope: Envelope, due_us: int) -> None:
-        """Queue a delivery; it joins one that is due at the same moment, if the schedule joins."""
+    def deliver(self, envelope: Envelope, due_us: int, stream: int = 0) -> None:
+        """Queue a delivery; it joins one that is due at the same moment, if the schedule joins.
+
+        Deliveries of one *stream* join whatever the schedule: what a process writes to another on
+        its host arrives in order.
+        """
         kernel = self._kernel
-        if self._batch_due == due_us and kernel.schedule.joins_deliveries:
+        if self._batch_due == due_us and (
+            kernel.schedule.joins_deliveries or (stream and stream == self._batch_from)
+        ):
             self._batch.append(envelope)
             return
         batch = [envelope]
+        self._batch_from = stream
         self._batch = batch
         self._batch_due = due_us
         kernel.push(due_us, self._land, batch, None)
@@ -185,6 +194,9 @@ class Fabric:
         if not reachable:
             return False
         assert to is not None
-        delay = 0 if to.host is sender.host else self.latency_us
-        to.deliver(Envelope(message, reply_to, sent), self.kernel.now_us + delay)
+        envelope = Envelope(message, reply_to, sent)
+        if to.host is sender.host:
+            to.deliver(envelope, self.kernel.now_us, sender.pid)
+        else:
+            to.deliver(envelope, self.kernel.now_us + self.latency_us)
         return True
