@@ -43,10 +43,19 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
     """Return the work of a batch script, and put the script where slurmd spools it."""
     desc = message.job_desc
     job_id = message.job_id
-    names = {"job_id": job_id, "user": desc.user, "job_name": desc.name, "node": message.nodes[0]}
+
+    def named(pattern: str) -> str:
+        return fill_in(
+            pattern,
+            job_id=job_id,
+            user=desc.user,
+            job_name=desc.name,
+            node=message.nodes[0],
+        )
+
     spooled = f"{site.conf.slurmd_spool_dir}/job{job_id:05d}/slurm_script"
     site.disk.write(spooled, desc.script)
-    std_out = fill_in(desc.std_out or "slurm-%j.out", **names)
+    std_out = named(desc.std_out or "slurm-%j.out")
     env = {
         **desc.environment,
         **job_environment(
@@ -90,5 +99,5 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
         tids=(0,),
         nnodes=1,
         std_out=std_out,
-        std_err=fill_in(desc.std_err, **names) if desc.std_err else std_out,
+        std_err=named(desc.std_err) if desc.std_err else std_out,
     )

@@ -22,13 +22,14 @@ from simctl.plugins.points.switch import switch_p_get_errno, switch_p_strerror
 from simctl.plugins.registry import PluginError, Registry
 from simctl.wire.buf import Buf
 from simctl.wire.errno import (
+    ESLURM_SWITCH_MAX,
+    ESLURM_SWITCH_MIN,
     SLURM_ERROR,
     SLURM_SUCCESS,
     SlurmError,
     errno_name,
     slurm_strerror,
 )
-from simctl.wire.errno import ESLURM_SWITCH_MAX, ESLURM_SWITCH_MIN
 from simctl.wire.ids import NO_VAL
 
 
@@ -77,7 +78,7 @@ def failed(result: Any) -> bool:
 class Hooks:
     """Calls plugin functions for every process of a run; one for a world."""
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         *,
         trace: Trace,
@@ -183,9 +184,7 @@ class Hooks:
             else:
                 self.calls -= 1
                 trace.seq += trace.seq != before
-                result = await self._run(
-                    point, point.name, who, _Again(result), (), {}, about
-                )
+                result = await self._run(point, point.name, who, _Again(result), (), {}, about)
         if type(result) is int and result < 0 and point.plugin_class == "switch":
             await self._ask_errno(point, who, about)
         return result
@@ -197,7 +196,7 @@ class Hooks:
         except StateNotCopyableError as error:
             raise PluginError(f"plugin {self.types[point.plugin_class]}: {error}") from error
 
-    async def _run(  # noqa: PLR0913 - one call, and all that is told of it
+    async def _run(
         self,
         point: Point | None,
         name: str,
@@ -301,10 +300,7 @@ class Hooks:
 
     async def strerror(self, who: Process, number: int, about: About = NOTHING) -> str:
         """Describe an error number; the switch plugin describes its own range."""
-        if (
-            ESLURM_SWITCH_MIN <= number <= ESLURM_SWITCH_MAX
-            and "switch" in who.memory.instances
-        ):
+        if ESLURM_SWITCH_MIN <= number <= ESLURM_SWITCH_MAX and "switch" in who.memory.instances:
             text = await self.call(switch_p_strerror, who, number, about=about)
             if isinstance(text, str):
                 return text
@@ -354,7 +350,6 @@ class _Again:
         if type(self._outcome) is _Raised:
             raise self._outcome.error
         return self._outcome
-
 
 
 def _plain(value: Any) -> Any:

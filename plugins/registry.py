@@ -106,14 +106,11 @@ def _import(reference: str, where: str, folder: Path) -> Any:
     try:
         if not where.endswith(".py"):
             return importlib.import_module(where)
-        path = folder / where
-        if not path.is_file():
-            raise PluginError(
-                f"plugin {reference!r}: there is no file {where!r} beside the scenario"
-            )
-        return _import_file(path)
-    except PluginError:
-        raise
+        return _import_file(folder / where)
+    except FileNotFoundError as error:
+        raise PluginError(
+            f"plugin {reference!r}: there is no file {where!r} beside the scenario"
+        ) from error
     except Exception as error:
         raise PluginError(
             f"plugin {reference!r}: importing {where} failed: {type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""What every daemon of a cluster is given: the world it runs in, and the cluster's configuration."""
+"""What every daemon of a cluster is given: the world it runs in, and its configuration."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any

@@ -47,7 +47,7 @@ class CountingSwitch(SwitchPlugin):
         self.calls.append("init")
         await sleep(2)
 
-    def switch_p_job_attach(  # noqa: PLR0913 - the guide's arguments
+    def switch_p_job_attach(
         self,
         switch_job: dict[str, int],
         env: dict[str, str],

@@ -6,6 +6,7 @@ out and returned instead. To fail, raise `SlurmError` or return `SLURM_ERROR`; a
 returns nothing has succeeded. A method is a `def`, or an `async def` where it takes simulated time.
 """
 
+from collections.abc import Awaitable
 from typing import Any, ClassVar
 
 import attrs
@@ -34,6 +35,15 @@ __all__ = [
 
 JobInfo = Any
 """An opaque record of the plugin's own: a step's credential, or a checkpoint record."""
+
+IntResult = int | None | Awaitable[int | None]
+"""What an int function returns: SLURM_SUCCESS or nothing, SLURM_ERROR, or those in an async def."""
+
+CountResult = int | Awaitable[int]
+"""What a pack function returns: how many bytes it packed."""
+
+NoResult = None | Awaitable[None]
+"""What a function returns that gives nothing back."""
 
 NodeInfo = Any
 """An opaque record of the plugin's own: the switch state of a node."""
@@ -108,10 +118,10 @@ class _Plugin:
     plugin_name: ClassVar[str] = ""
     plugin_version: ClassVar[int] = 0
 
-    def init(self) -> int | None:
+    def init(self) -> IntResult:
         """Set up, when a process has loaded the plugin, before any other function."""
 
-    def fini(self) -> None:
+    def fini(self) -> NoResult:
         """Clean up, when a process ends, after every other function."""
 
 
@@ -120,34 +130,34 @@ class SwitchPlugin(_Plugin):
 
     __slots__ = ()
 
-    def switch_p_libstate_save(self, dir_name: str) -> int | None:
+    def switch_p_libstate_save(self, dir_name: str) -> IntResult:
         """Save global switch state into a file of *dir_name*."""
 
-    def switch_p_libstate_restore(self, dir_name: str) -> int | None:
+    def switch_p_libstate_restore(self, dir_name: str) -> IntResult:
         """Restore global switch state from *dir_name*."""
 
-    def switch_p_no_frag(self) -> bool:
+    def switch_p_no_frag(self) -> bool | Awaitable[bool]:
         """Say whether scheduling is to wait while a job is completing."""
         return False
 
-    def switch_p_clear_node_state(self) -> int | None:
+    def switch_p_clear_node_state(self) -> IntResult:
         """Clear whatever state the switch has on this node."""
 
     def switch_p_alloc_node_info(self) -> NodeInfo:
         """Return a new record of a node's switch state; None is an empty one."""
         return None
 
-    def switch_p_build_node_info(self, switch_node: NodeInfo) -> int | None:
+    def switch_p_build_node_info(self, switch_node: NodeInfo) -> IntResult:
         """Fill in the record for this node."""
 
-    def switch_p_pack_node_info(self, switch_node: NodeInfo, buffer: Buf) -> int:
+    def switch_p_pack_node_info(self, switch_node: NodeInfo, buffer: Buf) -> CountResult:
         """Append the record to *buffer*; return the number of bytes."""
         return 0
 
-    def switch_p_unpack_node_info(self, switch_node: NodeInfo, buffer: Buf) -> int | None:
+    def switch_p_unpack_node_info(self, switch_node: NodeInfo, buffer: Buf) -> IntResult:
         """Fill the record in from *buffer*."""
 
-    def switch_p_free_node_info(self, switch_node: NodeInfo) -> None:
+    def switch_p_free_node_info(self, switch_node: NodeInfo) -> NoResult:
         """Release the record."""
 
     def switch_p_sprintf_node_info(self, switch_node: NodeInfo, size: int) -> str:
@@ -160,31 +170,31 @@ class SwitchPlugin(_Plugin):
 
     def switch_p_build_jobinfo(
         self, switch_job: JobInfo, nodelist: str, nprocs: int, cyclic_alloc: int
-    ) -> int | None:
+    ) -> IntResult:
         """Build the credential of a step of *nprocs* tasks on *nodelist*."""
 
     def switch_p_copy_jobinfo(self, switch_job: JobInfo) -> JobInfo:
         """Return a copy of the credential."""
         return None
 
-    def switch_p_free_jobinfo(self, switch_job: JobInfo) -> None:
+    def switch_p_free_jobinfo(self, switch_job: JobInfo) -> NoResult:
         """Release the credential."""
 
-    def switch_p_pack_jobinfo(self, switch_job: JobInfo, buffer: Buf) -> int:
+    def switch_p_pack_jobinfo(self, switch_job: JobInfo, buffer: Buf) -> CountResult:
         """Append the credential to *buffer*; return the number of bytes."""
         return 0
 
-    def switch_p_unpack_jobinfo(self, switch_job: JobInfo, buffer: Buf) -> int | None:
+    def switch_p_unpack_jobinfo(self, switch_job: JobInfo, buffer: Buf) -> IntResult:
         """Fill the credential in from *buffer*."""
 
     def switch_p_get_jobinfo(self, switch_job: JobInfo, data_type: int) -> Any:
         """Return data from the credential."""
         raise SlurmError(errno.EINVAL)
 
-    def switch_p_job_step_complete(self, switch_job: JobInfo, nodelist: str) -> int | None:
+    def switch_p_job_step_complete(self, switch_job: JobInfo, nodelist: str) -> IntResult:
         """Note that the step is over on *nodelist*."""
 
-    def switch_p_print_jobinfo(self, fp: Any, switch_job: JobInfo) -> None:
+    def switch_p_print_jobinfo(self, fp: Any, switch_job: JobInfo) -> NoResult:
         """Write the credential to the open file *fp*."""
 
     def switch_p_sprint_jobinfo(self, switch_job: JobInfo, size: int) -> str:
@@ -195,19 +205,19 @@ class SwitchPlugin(_Plugin):
         """Return data from the credential."""
         raise SlurmError(errno.EINVAL)
 
-    def switch_p_node_init(self) -> int | None:
+    def switch_p_node_init(self) -> IntResult:
         """Set up the node's interconnect, once per slurmd run."""
 
-    def switch_p_node_fini(self) -> int | None:
+    def switch_p_node_fini(self) -> IntResult:
         """Take the node's interconnect down, as slurmd exits."""
 
-    def switch_p_job_preinit(self, switch_job: JobInfo) -> int | None:
+    def switch_p_job_preinit(self, switch_job: JobInfo) -> IntResult:
         """Prepare in the job manager, as root."""
 
-    def switch_p_job_init(self, switch_job: JobInfo, uid: int) -> int | None:
+    def switch_p_job_init(self, switch_job: JobInfo, uid: int) -> IntResult:
         """Set the interconnect up for the step of user *uid*, as root."""
 
-    def switch_p_job_attach(  # noqa: PLR0913 - the guide's arguments
+    def switch_p_job_attach(
         self,
         switch_job: JobInfo,
         env: dict[str, str],
@@ -216,15 +226,15 @@ class SwitchPlugin(_Plugin):
         nnodes: int,
         nprocs: int,
         rank: int,
-    ) -> int | None:
+    ) -> IntResult:
         """Attach a task, inside the task, as the user; *env* may be added to."""
 
-    def switch_p_job_fini(self, switch_job: JobInfo) -> int | None:
+    def switch_p_job_fini(self, switch_job: JobInfo) -> IntResult:
         """Clean up after the tasks; in model guide as the user."""
 
     def switch_p_job_postfini(
         self, switch_job: JobInfo, pgid: int, job_id: int, step_id: int
-    ) -> int | None:
+    ) -> IntResult:
         """Clean up as root in the job manager."""
 
     def switch_p_get_errno(self) -> int:
@@ -245,24 +255,24 @@ class CheckpointPlugin(_Plugin):
         """Return a new checkpoint record; None is an empty one."""
         return None
 
-    def slurm_ckpt_free_job(self, jobinfo: JobInfo) -> int | None:
+    def slurm_ckpt_free_job(self, jobinfo: JobInfo) -> IntResult:
         """Release the record."""
 
     def slurm_ckpt_pack_job(
         self, jobinfo: JobInfo, buffer: Buf, protocol_version: int
-    ) -> int | None:
+    ) -> IntResult:
         """Append the record to *buffer*."""
 
     def slurm_ckpt_unpack_job(
         self, jobinfo: JobInfo, buffer: Buf, protocol_version: int
-    ) -> int | None:
+    ) -> IntResult:
         """Fill the record in from *buffer*."""
 
     def slurm_ckpt_copy_job(self, jobinfo: JobInfo) -> JobInfo:
         """Return a copy of the record."""
         return None
 
-    def slurm_ckpt_op(  # noqa: PLR0913 - the guide's arguments
+    def slurm_ckpt_op(
         self, job_id: int, step_id: int, step_ptr: Any, op: int, data: int, image_dir: str
     ) -> Any:
         """Perform a checkpoint operation."""
@@ -270,19 +280,17 @@ class CheckpointPlugin(_Plugin):
 
     def slurm_ckpt_comp(
         self, step_ptr: Any, event_time: int, error_code: int, error_msg: str
-    ) -> int | None:
+    ) -> IntResult:
         """Note that a checkpoint operation is complete."""
         raise SlurmError(errno.ESLURM_NOT_SUPPORTED)
 
-    def slurm_ckpt_stepd_prefork(self, slurmd_job: StepdJob) -> int | None:
+    def slurm_ckpt_stepd_prefork(self, slurmd_job: StepdJob) -> IntResult:
         """Prepare before the tasks are forked."""
 
-    def slurm_ckpt_signal_tasks(self, slurmd_job: StepdJob, image_dir: str) -> int | None:
+    def slurm_ckpt_signal_tasks(self, slurmd_job: StepdJob, image_dir: str) -> IntResult:
         """Forward a checkpoint request to the tasks."""
         raise SlurmError(errno.ESLURM_NOT_SUPPORTED)
 
-    def slurm_ckpt_restart_task(
-        self, slurmd_job: StepdJob, image_dir: str, gtid: int
-    ) -> int | None:
+    def slurm_ckpt_restart_task(self, slurmd_job: StepdJob, image_dir: str, gtid: int) -> IntResult:
         """Restart task *gtid* from an image."""
         raise SlurmError(errno.ESLURM_NOT_SUPPORTED)

@@ -17,8 +17,8 @@ import attrs
 from simctl.cli import InputError
 from simctl.kernel.procs import RunsAs
 from simctl.plugins.site import User
-from simctl.running import make_world, run_world, status_of, tell_failure
 from simctl.report import summary
+from simctl.running import make_world, run_world, status_of, tell_failure
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.scenario.model import (
     At,
@@ -104,9 +104,7 @@ def _jobs(log: SwfLog, options: argparse.Namespace) -> Sequence[SwfJob]:
     return jobs
 
 
-def scenario(
-    log: SwfLog, jobs: Sequence[SwfJob], options: argparse.Namespace
-) -> Scenario:
+def scenario(log: SwfLog, jobs: Sequence[SwfJob], options: argparse.Namespace) -> Scenario:
     """Return a cluster for a log: like nodes in one partition without limits.
 
     Raises:
@@ -222,6 +220,3 @@ def _states(result: RunResult) -> list[str]:
 
 def _as_json(measures: ReplayMeasures) -> dict[str, Any]:
     return attrs.asdict(measures)
-
-
-

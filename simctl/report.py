@@ -8,6 +8,7 @@ from simctl.ctld.accounting import JobRow
 from simctl.kernel.events import Event
 from simctl.plugins.points import ALL
 from simctl.scenario.durations import format_us
+from simctl.scenario.model import Checks
 from simctl.world import RunResult
 
 WIDTH = 80
@@ -71,12 +72,12 @@ def summary(result: RunResult) -> list[str]:
         lines.append(f"{'held  ' if each.held else 'BROKEN'} {each.text}")
         if not each.held:
             lines += [f"       {line}" for line in each.detail.splitlines()]
-    for each in result.commands:
-        asked = each.checks.errno or each.checks.exit or each.checks.stdout or each.checks.stderr
-        if each.exit > 0 and not asked:
-            first = each.stderr.strip().splitlines()
+    for command in result.commands:
+        if command.exit > 0 and command.checks == Checks():
+            first = command.stderr.strip().splitlines()
             told = f": {first[0]}" if first else ""
-            lines.append(f"note   `{each.command}` of {each.user} exited {each.exit}{told}")
+            what = f"`{command.command}` of {command.user}"
+            lines.append(f"note   {what} exited {command.exit}{told}")
     if result.stalled:
         lines.append("STALLED: nothing is left to happen, and these wait:")
         lines += [f"  {line}" for line in result.stalled]
@@ -124,9 +125,7 @@ def explain(events: Iterable[Event], users: dict[str, int], model: str) -> list[
     return lines
 
 
-def _sentence(
-    event: Event, by_seq: dict[int, Event], names: dict[int, str], model: str
-) -> str:
+def _sentence(event: Event, by_seq: dict[int, Event], names: dict[int, str], model: str) -> str:
     role = str(event.role)
     who = _ROLES.get(role, role)
     if model == "modern" and role == "manager":
@@ -166,10 +165,16 @@ def _why(event: Event, by_seq: dict[int, Event]) -> str:
             verb = "on receiving" if before.phase == "receive" else "after sending"
             return f", {verb} {before.name}"
         if before.kind == "process":
-            return f", after its {before.name}" if before.pid == event.pid else (
-                f", after {before.name} in pid {before.pid}"
+            return (
+                f", after its {before.name}"
+                if before.pid == event.pid
+                else (f", after {before.name} in pid {before.pid}")
             )
         if before.kind == "state":
-            return f", now that {before.name} is {before.args['to']}" if before.args is not UNSET else ""
+            return (
+                f", now that {before.name} is {before.args['to']}"
+                if before.args is not UNSET
+                else ""
+            )
         cause = before.cause
     return ""

@@ -6,7 +6,7 @@ import json
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, cast
 
 from simctl.cli import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 from simctl.kernel.events import KINDS
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     if bool(options.scenario) == bool(options.swf):
         raise InputError("run: name a scenario, or a log with --swf FILE --nodes N")
     if options.swf:
-        from simctl.replay import run_replay  # noqa: PLC0415 - only replays pay for it
+        from simctl.replay import run_replay
 
         return run_replay(options)
     if options.nodes is not None or options.limit is not None or options.skip_bad:
@@ -141,8 +141,8 @@ def _open_trace(path: str, stack: ExitStack) -> IO[bytes]:
         if path.endswith(".gz"):
             # A fixed time stamp, so that equal traces are equal files.
             raw = stack.enter_context(Path(path).open("wb"))
-            zipped: Any = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0)
-            return stack.enter_context(zipped)
+            zipped = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0)  # noqa: SIM115
+            return cast("IO[bytes]", stack.enter_context(zipped))
         return stack.enter_context(Path(path).open("wb"))
     except OSError as error:
         raise InputError(f"--trace: cannot write {path}: {error.strerror}") from error

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import attrs
 import trio
+from msgspec import UNSET
 
 from simctl import __version__
 from simctl.commands.table import COMMANDS
@@ -147,9 +148,7 @@ class World:
         self.scenario = scenario
         self.seed = scenario.seed if seed is None else seed
         self.model = model or scenario.model
-        self.kernel = Kernel(
-            schedule=make_schedule(schedule, self.seed), until_us=until_us
-        )
+        self.kernel = Kernel(schedule=make_schedule(schedule, self.seed), until_us=until_us)
         self.trace = Trace(self.kernel)
         self.fabric = Fabric(self.kernel, self.trace, latency_us=scenario.latency_us)
         self.procs = ProcessTable(self.kernel, self.trace)
@@ -263,7 +262,7 @@ class World:
         Raises:
             Exception: simctl itself is at fault.
         """
-        started = time.perf_counter()  # noqa: TID251 - the one figure that is real time
+        started = time.perf_counter()
         interrupted = False
         thresholds = gc.get_threshold()
         gc.set_threshold(200_000, 20, 50)
@@ -278,7 +277,7 @@ class World:
             interrupted = True
         finally:
             gc.set_threshold(*thresholds)
-        wall_s = time.perf_counter() - started  # noqa: TID251
+        wall_s = time.perf_counter() - started
         return self._result(wall_s, interrupted=interrupted)
 
     def _begin(self) -> None:
@@ -348,9 +347,7 @@ class World:
 
         async def body() -> None:
             args = {"line": entry.command}
-            process.cause = self.trace.note(
-                "command", argv[0], process, phase="enter", args=args
-            )
+            process.cause = self.trace.note("command", argv[0], process, phase="enter", args=args)
             status = await COMMANDS[argv[0]](call)
             self.trace.note(
                 "command",
@@ -359,7 +356,7 @@ class World:
                 phase="exit",
                 args=args,
                 rc=status,
-                **({"errno": call.errno} if call.errno else {}),
+                errno=call.errno or UNSET,
             )
             call.mailbox.close()
             process.exit(wait_status(status))
@@ -387,9 +384,7 @@ class World:
             )
         elif isinstance(fault, RaiseFault):
             self.faults.add(
-                CallFault(
-                    pattern=fault.pattern, text=entry.text, raises=True, times=fault.times
-                )
+                CallFault(pattern=fault.pattern, text=entry.text, raises=True, times=fault.times)
             )
         elif isinstance(fault, CrashFault):
             self.crash(fault.node)
@@ -456,8 +451,7 @@ class World:
         for host in hosts:
             for process in host.processes.values():
                 lines += [
-                    f"{thread.name} (pid {process.pid}) on {host.name} waits for "
-                    f"{thread.waits_for}"
+                    f"{thread.name} (pid {process.pid}) on {host.name} waits for {thread.waits_for}"
                     for thread in process.threads
                     if thread.parked and process.daemon != "slurmd"
                 ]
@@ -465,9 +459,7 @@ class World:
 
     def _result(self, wall_s: float, *, interrupted: bool) -> RunResult:
         rows = tuple(self.ctld.rows())
-        commands = tuple(
-            sorted((*self.results, *self._waiting_commands.values()), key=_by_line)
-        )
+        commands = tuple(sorted((*self.results, *self._waiting_commands.values()), key=_by_line))
         expectations = [each for one in commands for each in check_command(one)]
         if self.scenario.expect:
             expectations += check(

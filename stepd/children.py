@@ -1,4 +1,4 @@
-"""The process that a script runs in: the programs and commands it starts, its files, its signals."""
+"""The process that a script runs in: its programs and commands, its files, its signals."""
 
 import posixpath
 from collections import deque
@@ -12,7 +12,14 @@ from simctl.kernel.turns import Killed, Thread, Timer
 from simctl.plugins.site import CommandCall, Site, User
 from simctl.stepd.outcome import NEVER_US, ProgramRun, default_status, status_after_signal
 from simctl.stepd.programs import ScriptRun
-from simctl.stepd.script_host import Disposition, Inherited, Interrupted, OpenFile, Redirects, Stream
+from simctl.stepd.script_host import (
+    Disposition,
+    Inherited,
+    Interrupted,
+    OpenFile,
+    Redirects,
+    Stream,
+)
 from simctl.stepd.shell import Shell
 
 Output = Callable[[int, str], None]
@@ -280,9 +287,7 @@ class ScriptHost:
             )
             child.host.start_script(run, env)
             return
-        ignored = tuple(
-            signal for signal, how in self._dispositions.items() if how == "ignore"
-        )
+        ignored = tuple(signal for signal, how in self._dispositions.items() if how == "ignore")
         child.program = attrs.evolve(run, ignores=(*run.ignores, *ignored)) if ignored else run
         child.planned = run.status
         child.due_us = min(NEVER_US, self._kernel.now_us + run.runs_us)

@@ -16,7 +16,7 @@ def repeat_counts(counts: Sequence[int]) -> str:
     return ",".join(f"{count}(x{times})" if times > 1 else str(count) for count, times in runs)
 
 
-def job_environment(  # noqa: PLR0913 - what a job is, in one table
+def job_environment(
     *,
     job_id: int,
     job_name: str,

@@ -17,6 +17,7 @@ from simctl.kernel.procs import SIGKILL, Process, RunsAs, wait_status
 from simctl.plugin import StepdJob
 from simctl.plugins.hooks import failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_stepd_prefork
+from simctl.plugins.points.declare import Point
 from simctl.plugins.points.switch import (
     switch_p_alloc_jobinfo,
     switch_p_job_attach,
@@ -26,14 +27,13 @@ from simctl.plugins.points.switch import (
     switch_p_job_preinit,
     switch_p_unpack_jobinfo,
 )
-from simctl.plugins.points.declare import Point
 from simctl.plugins.site import Site, User
 from simctl.stepd.children import ScriptHost
 from simctl.stepd.environment import task_environment
 from simctl.stepd.outcome import NEVER_US, SESSION_EXIT_RC, group_exits, runs_of, step_rc
 from simctl.stepd.programs import ScriptRun
 from simctl.stepd.tasks import Task, TaskSet
-from simctl.stepd.tree import Branch
+from simctl.stepd.tree import ALONE, Branch
 from simctl.wire.buf import Buf
 from simctl.wire.errno import (
     ESLURM_INTERCONNECT_FAILURE,
@@ -93,7 +93,7 @@ class StepWork:
     script: str = ""
     std_out: str = ""
     std_err: str = ""
-    branch: Branch = Branch(parent=-1, last=0, height=0)
+    branch: Branch = ALONE
     parent: str = ""
     """Address of the slurmd whose step daemon this one reports to."""
 
@@ -167,9 +167,7 @@ class StepDaemon:
         self._report_exits()
         if not self._batch:
             job = self.work.job
-            await self._switch(
-                switch_p_job_postfini, manager, session.pid, job.job_id, job.step_id
-            )
+            await self._switch(switch_p_job_postfini, manager, session.pid, job.job_id, job.step_id)
         return SESSION_EXIT_RC[exit_code]
 
     async def _start_session(self, session: Process) -> int:
@@ -224,9 +222,7 @@ class StepDaemon:
         self._kill_container()
         if not self._batch:
             job = self.work.job
-            await self._switch(
-                switch_p_job_postfini, stepd, stepd.pid, job.job_id, job.step_id
-            )
+            await self._switch(switch_p_job_postfini, stepd, stepd.pid, job.job_id, job.step_id)
         self._report_exits()
         return rc
 

@@ -80,7 +80,7 @@ def step_rc(statuses: Iterable[int]) -> int:
     folded = 0
     for status in statuses:
         signal = signal_of(status)
-        folded = signal if signal else max(folded, exit_code_of(status) << 8)
+        folded = signal or max(folded, exit_code_of(status) << 8)
     return folded
 
 

@@ -6,6 +6,7 @@ range of ranks that begins with its own.
 """
 
 from functools import lru_cache
+from typing import Final
 
 import attrs
 
@@ -21,6 +22,10 @@ class Branch:
     parent: int
     last: int
     height: int
+
+
+ALONE: Final = Branch(parent=-1, last=0, height=0)
+"""The place of the only daemon of a step."""
 
 
 @lru_cache(maxsize=512)

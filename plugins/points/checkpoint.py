@@ -44,7 +44,7 @@ def slurm_ckpt_copy_job(jobinfo: Any) -> Any:
 
 
 @point(guide=SLURMCTLD, modern=SLURMCTLD, returns=Returns.DATA)
-def slurm_ckpt_op(  # noqa: PLR0913 - the guide's arguments
+def slurm_ckpt_op(
     job_id: int, step_id: int, step_ptr: Any, op: int, data: int, image_dir: str
 ) -> Any:
     """Perform a checkpoint operation on a step or a batch job."""
@@ -57,9 +57,7 @@ def slurm_ckpt_comp(step_ptr: Any, event_time: int, error_code: int, error_msg: 
     raise AssertionError
 
 
-@point(
-    guide=SESSION_AS_ROOT, modern=MANAGER, returns=Returns.INT, on_error=OnError.FAIL_LAUNCH
-)
+@point(guide=SESSION_AS_ROOT, modern=MANAGER, returns=Returns.INT, on_error=OnError.FAIL_LAUNCH)
 def slurm_ckpt_stepd_prefork(slurmd_job: Any) -> int:
     """Prepare for checkpoints before tasks are forked, for batch and srun steps alike."""
     raise AssertionError

@@ -181,7 +181,7 @@ def switch_p_job_init(switch_job: Any, uid: int) -> int:
 
 
 @point(guide=TASK, modern=TASK, returns=Returns.INT, on_error=OnError.FAIL_TASK)
-def switch_p_job_attach(  # noqa: PLR0913 - the guide's arguments
+def switch_p_job_attach(
     switch_job: Any,
     env: dict[str, str],
     nodeid: int,

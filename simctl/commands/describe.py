@@ -10,9 +10,7 @@ from simctl.wire.layout import Distribution
 from simctl.wire.records import JobDesc
 
 
-def describe(
-    call: CommandCall, options: Mapping[str, Any], *, name: str, **more: Any
-) -> JobDesc:
+def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more: Any) -> JobDesc:
     """Return the job that the options of sbatch or srun ask for.
 
     A node count without tasks or the other way round is filled in by the controller; tasks fewer

@@ -53,12 +53,9 @@ class Grammar:
         letters = {option.short: option for option in self.options if option.short}
         names = {option.long: option for option in self.options}
         shorts = "".join(
-            letter + (":" if option.read is not None else "")
-            for letter, option in letters.items()
+            letter + (":" if option.read is not None else "") for letter, option in letters.items()
         )
-        longs = [
-            name + ("=" if option.read is not None else "") for name, option in names.items()
-        ]
+        longs = [name + ("=" if option.read is not None else "") for name, option in names.items()]
         self._refuse_unbuilt(argv)
         try:
             pairs, rest = getopt.getopt(list(argv), shorts, longs)
@@ -83,9 +80,14 @@ class Grammar:
                     "not simulate yet",
                 )
             option = next((one for one in self.options if name in (one.long, one.short)), None)
-            if option is not None and option.read is not None and word in (
-                f"--{name}",
-                f"-{name}",
+            if (
+                option is not None
+                and option.read is not None
+                and word
+                in (
+                    f"--{name}",
+                    f"-{name}",
+                )
             ):
                 # The next word is this option's value: what follows is looked at by getopt alone.
                 return
@@ -157,9 +159,7 @@ def node_count(value: str) -> tuple[int, int]:
     least = int(match[1])
     most = int(match[2]) if match[2] else least
     if most < least:
-        raise ValueError(
-            f"Maximum node count {most} is less than minimum node count {least}"
-        )
+        raise ValueError(f"Maximum node count {most} is less than minimum node count {least}")
     return least, most
 
 
@@ -223,16 +223,17 @@ JOB_OPTIONS: Final = (
 
 JOB_UNBUILT: Final = frozenset(
     """
-    a array begin b batch bb bbf burst-buffer checkpoint checkpoint-dir cluster-constraint clusters
-    M comment constraint C contiguous core-spec S cores-per-socket cpu-freq cpus-per-gpu d deadline
-    delay-boot dependency ex exclusive-user export export-file extra-node-info B F nodefile
-    get-user-env gid G gpu-bind gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres
-    gres-flags h H hold hint i ignore-pbs input k no-kill kill-on-invalid-dep L licenses mail-type
-    mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network nice
-    ntasks-per-core ntasks-per-gpu ntasks-per-socket O overcommit s oversubscribe power priority
-    profile propagate q qos reboot reservation signal sockets-per-node spread-job switches
-    test-only thread-spec threads-per-core time-min tmp u usage uid use-min-nodes v verbose V
-    version wait-all-nodes wckey container prefer
+    a array begin b batch bb bbf burst-buffer checkpoint checkpoint-dir cluster-constraint
+    clusters M comment constraint C contiguous core-spec S cores-per-socket cpu-freq
+    cpus-per-gpu d deadline delay-boot dependency ex exclusive-user export export-file
+    extra-node-info B F nodefile get-user-env gid G gpu-bind gpu-freq gpus gpus-per-node
+    gpus-per-socket gpus-per-task gres gres-flags h H hold hint i ignore-pbs input k no-kill
+    kill-on-invalid-dep L licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu
+    mem-per-gpu mincpus network nice ntasks-per-core ntasks-per-gpu ntasks-per-socket O
+    overcommit s oversubscribe power priority profile propagate q qos reboot reservation
+    signal sockets-per-node spread-job switches test-only thread-spec threads-per-core
+    time-min tmp u usage uid use-min-nodes v verbose V version wait-all-nodes wckey
+    container prefer
     """.split()
 )
 

@@ -87,9 +87,7 @@ def _read(call: CommandCall) -> tuple[str, str, tuple[str, ...], dict[str, Any]]
     given, words = GRAMMAR.parse(call.argv[1:])
     if "wrap" in given:
         if words:
-            raise UsageError(
-                1, "sbatch: error: Script arguments not permitted with --wrap option"
-            )
+            raise UsageError(1, "sbatch: error: Script arguments not permitted with --wrap option")
         script = f"#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{given['wrap']}\n"
         return _checked(script, "wrap"), "wrap", ("wrap",), given
     if not words:

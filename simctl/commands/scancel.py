@@ -26,8 +26,11 @@ GRAMMAR: Final = Grammar(
         Option(long="verbose", short="v"),
     ),
     unbuilt=frozenset(
-        "A account ctld H hurry i interactive M clusters me n name jobname p partition q qos R "
-        "reservation sibling t state u user V version w nodelist wckey help usage h cron".split()
+        """
+        A account ctld H hurry i interactive M clusters me n name jobname p partition q
+        qos R reservation sibling t state u user V version w nodelist wckey help usage h
+        cron
+        """.split()
     ),
     bad_status=1,
 )

@@ -70,10 +70,12 @@ GRAMMAR: Final = Grammar(
     ),
     unbuilt=(JOB_UNBUILT - {"u"})
     | set(
-        "accel-bind bcast compress cpu-bind debugger-test disable-status epilog X exact K "
-        "kill-on-bad-exit launch-cmd mpi msg-timeout multi-prog pack-group het-group prolog "
-        "preserve-env pty restart-dir R no-allocate Z resv-ports slurmd-debug T threads "
-        "task-epilog task-prolog W wait whole interactive".split()
+        """
+        accel-bind bcast compress cpu-bind debugger-test disable-status epilog X exact K
+        kill-on-bad-exit launch-cmd mpi msg-timeout multi-prog pack-group het-group
+        prolog preserve-env pty restart-dir R no-allocate Z resv-ports slurmd-debug T
+        threads task-epilog task-prolog W wait whole interactive
+        """.split()
     ),
 )
 
@@ -306,9 +308,7 @@ class Srun:
         book = self.book
         if isinstance(message, SrunJobComplete | Signalled):
             self._cancel_step(message)
-        elif isinstance(message, SrunTimeout):
-            return
-        elif book is None:
+        elif isinstance(message, SrunTimeout) or book is None:
             return
         elif isinstance(message, MessageTaskExit):
             self._say(book.exited(message.task_ids, message.return_code))
@@ -334,9 +334,7 @@ class Srun:
         """Write what a task wrote; with --label each line bears its rank."""
         text = message.text
         if "label" in self.options:
-            text = "".join(
-                f"{message.task_id}: {line}" for line in text.splitlines(keepends=True)
-            )
+            text = "".join(f"{message.task_id}: {line}" for line in text.splitlines(keepends=True))
         target = self.options.get("output" if message.stream == "stdout" else "error", "")
         if not target and message.stream == "stderr":
             target = self.options.get("output", "")
@@ -395,15 +393,11 @@ class Srun:
         if self._cancelled:
             return
         self._cancelled = True
-        self._send(
-            RequestCancelJobStep(job_id=self.job_id, step_id=self.step_id, signal=FORCED)
-        )
+        self._send(RequestCancelJobStep(job_id=self.job_id, step_id=self.step_id, signal=FORCED))
 
     async def _finish(self, status: int, job_rc: int) -> int:
         """Give the allocation back, if it is srun's own; return the exit status."""
-        if self.own and self._send(
-            RequestCompleteJobAllocation(job_id=self.job_id, job_rc=job_rc)
-        ):
+        if self.own and self._send(RequestCompleteJobAllocation(job_id=self.job_id, job_rc=job_rc)):
             await self._expect_answer(RequestCompleteJobAllocation.rpc)
         return status
 
@@ -454,10 +448,11 @@ async def srun(call: CommandCall) -> int:
     """Run a step; return its exit status."""
     try:
         options, words = GRAMMAR.parse(call.argv[1:])
-        if not words:
-            raise UsageError(1, "srun: fatal: No command given to execute.")
     except UsageError as error:
         for line in error.lines:
             call.err(line)
         return error.status
+    if not words:
+        call.err("srun: fatal: No command given to execute.")
+        return 1
     return await Srun(call, options, words).run()

@@ -235,7 +235,5 @@ def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
 
 async def purge(ctld: "Slurmctld", job: JobRecord) -> None:
     """Forget a job that is old enough."""
-    await ctld.site.hooks.call(
-        slurm_ckpt_free_job, ctld.process, job.check_job, about=job.about
-    )
+    await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, job.check_job, about=job.about)
     del ctld.jobs[job.job_id]

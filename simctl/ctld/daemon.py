@@ -115,7 +115,7 @@ class Slurmctld:
         self.last_pass_us = -1
         self.pass_is_due = False
         self.ping_timer: Timer | None = None
-        self._handlers: dict[type, Callable[["Slurmctld", Envelope, Any], Any]] = {
+        self._handlers: dict[type, Callable[[Slurmctld, Envelope, Any], Any]] = {
             MessageNodeRegistrationStatus: nodes.node_registration,
             RequestSubmitBatchJob: submit.submit_batch_job,
             RequestResourceAllocation: submit.resource_allocation,

@@ -31,9 +31,7 @@ def start(ctld: "Slurmctld", job: JobRecord, nodes: tuple[NodeRecord, ...]) -> N
     else:
         ctld.send(
             job.client,
-            ResponseResourceAllocation(
-                job_id=job.job_id, error_code=0, node_list=job.node_list
-            ),
+            ResponseResourceAllocation(job_id=job.job_id, error_code=0, node_list=job.node_list),
         )
 
 

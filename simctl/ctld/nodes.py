@@ -86,9 +86,7 @@ async def _unpack_node_info(ctld: "Slurmctld", message: MessageNodeRegistrationS
     return good
 
 
-async def _forget_completing(
-    ctld: "Slurmctld", node: NodeRecord, running: set[int]
-) -> None:
+async def _forget_completing(ctld: "Slurmctld", node: NodeRecord, running: set[int]) -> None:
     """Take a fresh registration as the end of completing jobs that the node no longer has."""
     from simctl.ctld import completion  # noqa: PLC0415 - only for jobs a restart has lost
 

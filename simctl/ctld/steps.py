@@ -65,9 +65,7 @@ async def job_step_create(
 def _refuse(
     ctld: "Slurmctld", envelope: Envelope, message: RequestJobStepCreate, error_code: int
 ) -> None:
-    ctld.send(
-        envelope.sender, ResponseJobStepCreate(job_id=message.job_id, error_code=error_code)
-    )
+    ctld.send(envelope.sender, ResponseJobStepCreate(job_id=message.job_id, error_code=error_code))
 
 
 def _refusal(ctld: "Slurmctld", job: JobRecord | None, envelope: Envelope) -> int:
@@ -143,9 +141,7 @@ async def _create(
     step_id = job.next_step_id
     name = step_name(job.job_id, step_id)
     about = About(job=job.job_id, step=name)
-    node_list = (
-        job.node_list if len(layout.nodes) == len(job.nodes) else compress(layout.nodes)
-    )
+    node_list = job.node_list if len(layout.nodes) == len(job.nodes) else compress(layout.nodes)
     job.next_step_id += 1
     switch_job = await hooks.call(switch_p_alloc_jobinfo, who, about=about)
     if failed(switch_job):

@@ -1,1 +1,1 @@
-"""The world the daemons live in: virtual time, channels, processes, the trace. Knows nothing of Slurm."""
+"""The world the daemons live in: virtual time, channels, processes, the trace; no Slurm."""

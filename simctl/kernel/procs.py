@@ -3,7 +3,6 @@
 import copy
 import enum
 from contextvars import ContextVar
-from functools import lru_cache
 from typing import Any, Final
 
 import attrs
@@ -99,16 +98,18 @@ class Memory:
         return duplicate
 
 
+_ROOMLESS: dict[type, bool] = {}
+"""Which classes have instances that can store nothing."""
+
+
 def _is_stateless(instance: Any) -> bool:
     """Tell whether nothing can be stored in an instance, so that sharing it shows nobody."""
-    return _has_no_slots(type(instance))
-
-
-@lru_cache
-def _has_no_slots(kind: type) -> bool:
-    return kind.__dictoffset__ == 0 and not any(
-        vars(base).get("__slots__") for base in kind.__mro__
-    )
+    kind: type = type(instance)
+    known = _ROOMLESS.get(kind)
+    if known is None:
+        slots = any(vars(base).get("__slots__") for base in kind.__mro__)
+        known = _ROOMLESS[kind] = kind.__dictoffset__ == 0 and not slots
+    return known
 
 
 def _copy(instance: Any, memo: dict[int, Any]) -> Any:
@@ -129,7 +130,7 @@ class Host:
 
     name: str
     node: str | None
-    """The name of the compute node; None for the controller's host, ``login`` for the login host."""
+    """The compute node's name; None for the controller's host, ``login`` for the login host."""
 
     up: bool = True
     processes: "dict[int, Process]" = attrs.field(factory=dict)
@@ -161,7 +162,7 @@ class Process:
         "uid",
     )
 
-    def __init__(  # noqa: PLR0913 - a process is all of these at once
+    def __init__(
         self,
         table: "ProcessTable",
         host: Host,

@@ -29,7 +29,9 @@ _PROCESS_ARG = {
 class Traceable(Protocol):
     """What the trace must know of a message."""
 
-    rpc: str
+    @property
+    def rpc(self) -> str:
+        """Return the message's name."""
 
     def shown(self) -> dict[str, Any]:
         """Return the arguments worth a place in the trace, `job_id` and `step` among them."""
@@ -95,7 +97,7 @@ class Trace:
                 self._record(event)
 
     def skip(self) -> int:
-        """Number an event that nobody records."""
+        """Count an event that nobody records."""
         return self._number()
 
     def process(self, who: "Process", name: str, value: Any) -> int:
@@ -124,9 +126,7 @@ class Trace:
             )
         )
 
-    def message(
-        self, who: "Process", phase: str, message: Traceable, peer: str, cause: int
-    ) -> int:
+    def message(self, who: "Process", phase: str, message: Traceable, peer: str, cause: int) -> int:
         """Record that *who* sends or receives *message*; the answer is the event's seq."""
         if phase == "send":
             self.messages += 1
@@ -155,7 +155,7 @@ class Trace:
             )
         )
 
-    def state(  # noqa: PLR0913 - a change has a subject, two ends and a reason
+    def state(
         self,
         who: "Process",
         name: str,
@@ -196,7 +196,7 @@ class Trace:
             )
         )
 
-    def note(  # noqa: PLR0913 - the odd events share one shape
+    def note(
         self,
         kind: Kind,
         name: str,

@@ -16,8 +16,6 @@ import outcome
 import trio
 from trio.lowlevel import Abort, current_task, reschedule, wait_task_rescheduled
 
-from simctl.wire.ids import Micros
-
 Action = Callable[[Any, Any], bool]
 """What a turn does with its two arguments; true when it made a task runnable."""
 
@@ -45,9 +43,17 @@ class FiniteDeadlineError(RuntimeError):
 class Schedule(Protocol):
     """Which of the turns due at one moment goes first: the one with the least key."""
 
-    name: str
-    joins_deliveries: bool
-    separates_processes: bool
+    @property
+    def name(self) -> str:
+        """Return what `--schedule` calls it."""
+
+    @property
+    def joins_deliveries(self) -> bool:
+        """Tell whether messages that reach a mailbox at one moment are handled in one turn."""
+
+    @property
+    def separates_processes(self) -> bool:
+        """Tell whether each task of a step daemon has turns of its own."""
 
     def key(self, seq: int) -> int:
         """Return the rank of the turn numbered *seq* among those due at its moment."""

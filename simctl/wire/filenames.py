@@ -6,7 +6,7 @@ from typing import Final
 _FIELD: Final = re.compile(r"%(?:%|(\d*)([AajJNnsStux]))")
 
 
-def fill_in(  # noqa: PLR0913 - the fields there are
+def fill_in(
     pattern: str,
     *,
     job_id: int,
@@ -44,6 +44,8 @@ def fill_in(  # noqa: PLR0913 - the fields there are
         if match[2] is None:
             return "%"
         value = values[match[2]]
-        return str(value).zfill(int(match[1])) if match[1] and isinstance(value, int) else str(value)
+        return (
+            str(value).zfill(int(match[1])) if match[1] and isinstance(value, int) else str(value)
+        )
 
     return _FIELD.sub(replace, pattern)

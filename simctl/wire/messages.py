@@ -334,7 +334,7 @@ class MessageTaskExit(Message, frozen=True, kw_only=True):
 
 
 class TaskOutput(Message, frozen=True, kw_only=True):
-    """Carry what tasks wrote to the srun that shows it: a stream of its own, not an RPC of Slurm's."""
+    """Carry what a task wrote to the srun that shows it: a stream, not an RPC of Slurm's."""
 
     rpc: ClassVar[str] = "TASK_OUTPUT"
     tells: ClassVar[tuple[str, ...]] = ("job_id", "step_id", "task_id", "stream")
