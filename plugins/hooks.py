@@ -59,6 +59,10 @@ class Handle:
         return f"#{self.number}"
 
 
+NULL: Final = Handle(None, 0)
+"""A hold on nothing: what a plugin gives that keeps no object."""
+
+
 @attrs.frozen(kw_only=True)
 class About:
     """Which job and step a call concerns, where the calling process serves many."""
@@ -179,6 +183,9 @@ class Hooks:
             if result is None and point.none_is_success:
                 result = SLURM_SUCCESS
                 trace.seq = who.cause = trace.seq + 1 + (trace.seq != before)
+            elif result is None and point.returns is Returns.OBJECT:
+                result = NULL
+                trace.seq = who.cause = trace.seq + 1 + (trace.seq != before)
             elif type(result) is int and result >= 0 and point.is_int:
                 trace.seq = who.cause = trace.seq + 1 + (trace.seq != before)
             else:
@@ -252,7 +259,7 @@ class Hooks:
             if type(result) is int and result < 0:
                 return SLURM_ERROR, ""
             if result is None:
-                return Handle(None, 0), ""
+                return NULL, ""
             self._objects += 1
             return Handle(result, self._objects), ""
         if point is None or point.is_int:
@@ -281,7 +288,7 @@ class Hooks:
         except Exception:  # noqa: BLE001 - unpack will fail on the missing object, and be told
             value = None
         if value is None or (type(value) is int and value < 0):
-            return Handle(None, 0)
+            return NULL
         self._objects += 1
         return Handle(value, self._objects)
 

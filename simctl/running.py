@@ -141,7 +141,7 @@ def _open_trace(path: str, stack: ExitStack) -> IO[bytes]:
         if path.endswith(".gz"):
             # A fixed time stamp, so that equal traces are equal files.
             raw = stack.enter_context(Path(path).open("wb"))
-            zipped = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0)  # noqa: SIM115
+            zipped = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0)
             return cast("IO[bytes]", stack.enter_context(zipped))
         return stack.enter_context(Path(path).open("wb"))
     except OSError as error:

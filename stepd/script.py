@@ -7,6 +7,7 @@ read on as well as can be, so that every mistake of a script is found at once.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from simctl.stepd.script_header import has_interpreter, read_interpreter, sbatch_options
@@ -47,6 +48,7 @@ class ProgramUse(NamedTuple):
     argv: tuple[str, ...]
 
 
+@lru_cache(maxsize=512)
 def parse(text: str) -> tuple[Script, tuple[ScriptMistake, ...]]:
     """Read the batch script *text*.
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from simctl.ctld.records import JobRecord, NodeRecord, StepRecord
 from simctl.kernel.fabric import Envelope
-from simctl.plugins.hooks import About, Handle, failed
+from simctl.plugins.hooks import NULL, About, Handle, failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_alloc_job, slurm_ckpt_free_job
 from simctl.plugins.points.switch import (
     switch_p_alloc_jobinfo,
@@ -157,7 +157,7 @@ async def _create(
     )
     if failed(built):
         # The half-made credential is completed and released as a whole one would be.
-        await _release(ctld, switch_job, Handle(None, 0), node_list, about)
+        await _release(ctld, switch_job, NULL, node_list, about)
         return None
     check_job = await hooks.call(slurm_ckpt_alloc_job, who, about=about)
     if failed(check_job):
@@ -197,7 +197,7 @@ async def _reply(ctld: "Slurmctld", envelope: Envelope, step: StepRecord) -> Non
     copied = ctld.site.model == "guide"
     if copied:
         copy = await hooks.call(switch_p_copy_jobinfo, who, step.switch_job, about=about)
-        credential = Handle(None, 0) if failed(copy) else copy
+        credential = NULL if failed(copy) else copy
     await hooks.call(switch_p_pack_jobinfo, who, credential, buffer, about=about)
     ctld.send(
         envelope.sender,

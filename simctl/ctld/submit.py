@@ -9,7 +9,7 @@ from simctl.ctld.completion import finish
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord, cpus_needed
 from simctl.ctld.select import choose, tasks_on
 from simctl.kernel.fabric import Envelope
-from simctl.plugins.hooks import About, Handle, failed
+from simctl.plugins.hooks import NULL, About, failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_alloc_job, slurm_ckpt_free_job
 from simctl.wire.errno import (
     EAGAIN,
@@ -194,7 +194,7 @@ async def _create(
     about = About(job=job_id)
     check_job = await ctld.site.hooks.call(slurm_ckpt_alloc_job, ctld.process, about=about)
     if failed(check_job):
-        nothing = Handle(None, 0)
+        nothing = NULL
         await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, nothing, about=about)
         return None, SLURM_ERROR
     job = JobRecord(

@@ -6,15 +6,18 @@ time is moved to it, and the one thing it concerns is set going. So trio never h
 threads to choose between, and its random choice among runnable tasks has nothing to choose.
 """
 
-import heapq
 import random
 from collections.abc import Awaitable, Callable
+from heapq import heappop, heappush
 from typing import Any, Final, Protocol
 
 import attrs
 import outcome
 import trio
 from trio.lowlevel import Abort, current_task, reschedule, wait_task_rescheduled
+
+_NEVER: Final = float("inf")
+_FOR_EVER: Final = 1 << 63
 
 Action = Callable[[Any, Any], bool]
 """What a turn does with its two arguments; true when it made a task runnable."""
@@ -151,13 +154,14 @@ class Kernel(trio.abc.Clock):
         self.current: Thread | None = None
         self.stopped_at_limit = False
         self.on_idle: Callable[[], bool] = lambda: False
-        self._until_us = until_us
+        self._limit_us = _FOR_EVER if until_us is None else until_us
         self._key = self.schedule.key
         self._queue: list[tuple[int, int, Action, Any, Any]] = []
         self._seq = 0
         self._idle_workers: list[trio.lowlevel.Task] = []
         self._holds = 0
         self._ended = False
+        self._still = False
         self._main: trio.lowlevel.Task | None = None
         self._nursery: trio.Nursery | None = None
 
@@ -172,40 +176,31 @@ class Kernel(trio.abc.Clock):
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
         """Take the next turn; trio asks this when no task is runnable, and must not sleep."""
-        if self._ended:
-            return 0.0
-        if self._holds:
-            return 0.05
+        if self._still:
+            # Over, or held: then a moment of real time may pass before trio asks again.
+            return 0.0 if self._ended else 0.05
         try:
-            if deadline != float("inf"):
+            if deadline != _NEVER:
                 raise FiniteDeadlineError(deadline)  # noqa: TRY301 - handed to main below
-            self._take_turn()
+            queue = self._queue
+            while self.foreground or self.on_idle():
+                due_us, _, act, first, second = heappop(queue)
+                if due_us > self._limit_us:
+                    self.stopped_at_limit = True
+                    self.now_us = self._limit_us
+                    break
+                self.now_us = due_us
+                self.current = None
+                if act(first, second):
+                    self.turns += 1
+                    return 0.0
+            self._end()
         except BaseException as error:  # noqa: BLE001 - nothing may raise into trio's loop
             self.fail(error)
         return 0.0
 
-    def _take_turn(self) -> None:
-        queue = self._queue
-        while True:
-            if not self.foreground and not self.on_idle():
-                self._end()
-                return
-            if self._until_us is not None and queue[0][0] > self._until_us:
-                self.stopped_at_limit = True
-                self.now_us = self._until_us
-                self._end()
-                return
-            due_us, _, act, first, second = heapq.heappop(queue)
-            if act is _fire and not second[2].live:
-                continue
-            self.now_us = due_us
-            self.current = None
-            if act(first, second):
-                self.turns += 1
-                return
-
     def _end(self) -> None:
-        self._ended = True
+        self._ended = self._still = True
         assert self._main is not None
         reschedule(self._main)
 
@@ -213,7 +208,7 @@ class Kernel(trio.abc.Clock):
         """End the run with *error*, raised out of `run`."""
         if self._ended:
             return
-        self._ended = True
+        self._ended = self._still = True
         assert self._main is not None
         reschedule(self._main, outcome.Error(error))
 
@@ -223,7 +218,7 @@ class Kernel(trio.abc.Clock):
         """Queue a foreground turn; its number is taken here, by whoever causes it."""
         self._seq = seq = self._seq + 1
         self.foreground += 1
-        heapq.heappush(self._queue, (due_us, self._key(seq), act, first, second))
+        heappush(self._queue, (due_us, self._key(seq), act, first, second))
 
     def call_at(self, due_us: int, function: Callable[[Any], None], argument: Any) -> Timer:
         """Call a plain function in a turn of its own; the answer calls it off."""
@@ -231,13 +226,13 @@ class Kernel(trio.abc.Clock):
         self._seq = seq = self._seq + 1
         self.foreground += 1
         entry = (self, function, timer)
-        heapq.heappush(self._queue, (due_us, self._key(seq), _fire, argument, entry))
+        heappush(self._queue, (due_us, self._key(seq), _fire, argument, entry))
         return timer
 
     def call_in_background(self, due_us: int, function: Callable[[], None]) -> None:
         """Call a plain function in a turn that keeps nothing alive."""
         self._seq = seq = self._seq + 1
-        heapq.heappush(self._queue, (due_us, self._key(seq), _background, self, function))
+        heappush(self._queue, (due_us, self._key(seq), _background, self, function))
 
     # Threads.
 
@@ -339,7 +334,12 @@ class Kernel(trio.abc.Clock):
     async def sleep_us(self, length_us: int) -> None:
         """Block the current thread for a length of virtual time, at least a turn."""
         self.arm(self.now_us + length_us)
-        await self.park("time to pass")
+        thread = self.current
+        assert thread is not None
+        thread.cause = thread.owner.cause
+        thread.waits_for = "time to pass"
+        thread.parked = True
+        await wait_task_rescheduled(_abort)
 
     def kill(self, thread: Thread) -> None:
         """Raise `Killed` in a thread, in a turn of its own; one that never ran never will."""
@@ -362,6 +362,7 @@ class Kernel(trio.abc.Clock):
     def hold(self, change: int) -> None:
         """Count the holds on virtual time up or down."""
         self._holds += change
+        self._still = self._ended or self._holds > 0
 
     async def run(self, begin: Callable[[], None]) -> None:
         """Run the world that *begin* sets going until nothing is left to do.
@@ -376,12 +377,14 @@ class Kernel(trio.abc.Clock):
             try:
                 await wait_task_rescheduled(_abort)
             finally:
-                self._ended = True
+                self._ended = self._still = True
                 nursery.cancel_scope.cancel()
 
 
 def _fire(argument: Any, entry: tuple[Kernel, Callable[[Any], None], Timer]) -> bool:
     kernel, function, timer = entry
+    if not timer.live:
+        return False
     timer.live = False
     kernel.foreground -= 1
     kernel.turns += 1

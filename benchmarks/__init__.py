@@ -1,0 +1,1 @@
+"""What should be fast, measured; figures are compared within one run, for machines differ."""

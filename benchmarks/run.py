@@ -1,0 +1,287 @@
+"""Print what a turn, a job, a step daemon, a node and a start-up cost: ``make bench``.
+
+T is the cost of a bare turn of the kernel on this machine at this time; costs are given in turns,
+in T and in microseconds, so that figures of different machines can be held side by side.
+"""
+
+import argparse
+import gc
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import trio
+import trio.testing
+
+from benchmarks.make_log import make_log
+from simctl.kernel.turns import Kernel
+from simctl.replay import scenario, submit_all
+from simctl.scenario.swf import SwfJob, SwfLog, read_swf
+from simctl.world import RunResult, World
+
+TURNS = 100_000
+ROUNDS = 3
+
+
+class _Owner:
+    cause = 0
+
+
+def bare_turn_us() -> float:
+    """Return the cost of a turn that only wakes a thread that sleeps again."""
+    kernel = Kernel()
+    threads = 100
+
+    def begin() -> None:
+        for _ in range(threads):
+            kernel.spawn(_Owner(), "sleeper", sleep)
+
+    async def sleep() -> None:
+        for _ in range(TURNS // threads):
+            await kernel.sleep_us(10)
+
+    started = time.perf_counter()
+    trio.run(kernel.run, begin, clock=kernel)
+    return (time.perf_counter() - started) / TURNS * 1e6
+
+
+def mock_clock_sleep_us() -> float:
+    """Return the cost of `trio.sleep` under trio's own MockClock, which jumps."""
+    sleeps = TURNS // 10
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            for _ in range(100):
+                nursery.start_soon(sleeper)
+
+    async def sleeper() -> None:
+        for number in range(sleeps // 100):
+            await trio.sleep(10 + number % 7)
+
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    started = time.perf_counter()
+    trio.run(main, clock=clock)
+    return (time.perf_counter() - started) / sleeps * 1e6
+
+
+def options(nodes: int, cpus: int = 1, **more: object) -> argparse.Namespace:
+    """Return the options of a replay."""
+    given = {"nodes": nodes, "cpus_per_node": cpus, "conf": [], "latency": "100us"}
+    return argparse.Namespace(**given | more)
+
+
+def replay(
+    jobs: list[SwfJob], nodes: int, *, trace: Callable[[World], None] | None = None
+) -> tuple[RunResult, float]:
+    """Replay jobs; return the result and the seconds it took, building included."""
+    log = SwfLog(path="bench", header={}, jobs=tuple(jobs), malformed=(), partial_lines=())
+    gc.collect()
+    started = time.perf_counter()
+    world = World(scenario(log, jobs, options(nodes)))
+    if trace is not None:
+        trace(world)
+    submit_all(world, jobs, 1)
+    result = world.run()
+    wall_s = time.perf_counter() - started
+    assert all(row.state == "COMPLETED" for row in result.rows)
+    assert len(result.rows) == len(jobs)
+    return result, wall_s
+
+
+def jobs_of(count: int, width: int, *, apart_s: float = 400.0) -> list[SwfJob]:
+    """Return like jobs of one width, one after another."""
+    return [
+        SwfJob(
+            number=number,
+            submit_s=number * apart_s,
+            run_s=60.0,
+            processors=width,
+            requested_s=None,
+            user_id=1,
+            group_id=1,
+            queue=1,
+            partition=1,
+            status=1,
+            line=number,
+        )
+        for number in range(1, count + 1)
+    ]
+
+
+def per_job(width: int, count: int, nodes: int) -> tuple[float, float]:
+    """Return turns and microseconds a job of a width costs, start-up of the cluster left out."""
+    few, many = jobs_of(1, width), jobs_of(count + 1, width)
+    walls, turns = [], 0.0
+    for _ in range(ROUNDS):
+        short, short_s = replay(few, nodes)
+        long, long_s = replay(many, nodes)
+        walls.append((long_s - short_s) / count * 1e6)
+        turns = (long.counts["turns"] - short.counts["turns"]) / count
+    return turns, median(walls)
+
+
+def read_generated(jobs: int, nodes: int) -> list[SwfJob]:
+    """Return a generated log of load 0.7."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "log.swf")
+        path.write_text("\n".join(make_log(jobs, nodes=nodes, load=0.7, seed=1)) + "\n")
+        return list(read_swf(path).replay_order())
+
+
+def in_memory(world: World) -> None:
+    """Record the trace in memory."""
+    world.trace.add_sink(world.events.append)
+
+
+def streamed(world: World) -> None:
+    """Write the trace to nowhere, encoded."""
+    from simctl.kernel.trace import FileSink  # noqa: PLC0415 - beside its only use
+
+    stream = Path(os.devnull).open("wb")  # noqa: SIM115 - closed with the process
+    world.trace.add_sink(FileSink(stream, world.header()))
+
+
+def idle_node_bytes(nodes: int) -> float:
+    """Return what an idle node daemon holds, from the size of a process with many."""
+    code = (
+        "import resource, sys\n"
+        "from benchmarks.run import options\n"
+        "from simctl.replay import scenario\n"
+        "from simctl.scenario.swf import SwfLog\n"
+        "from simctl.world import World\n"
+        "log = SwfLog(path='b', header={}, jobs=(), malformed=(), partial_lines=())\n"
+        "World(scenario(log, [], options(int(sys.argv[1]))), until_us=10_000_000).run()\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    sizes = [
+        int(
+            subprocess.run(
+                [sys.executable, "-c", code, str(count)],
+                check=True,
+                capture_output=True,
+                text=True,
+            ).stdout
+        )
+        for count in (1, nodes)
+    ]
+    return (sizes[1] - sizes[0]) * 1024 / nodes
+
+
+def start_up_ms(*words: str) -> float:
+    """Return how long a whole `simctl` takes, median of five."""
+    walls = []
+    for _ in range(5):
+        started = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-m", "simctl", *words], check=True, stdout=subprocess.DEVNULL
+        )
+        walls.append(time.perf_counter() - started)
+    return median(walls) * 1e3
+
+
+def submit_cost_us(at: int) -> float:
+    """Return what one more submission costs with *at* jobs waiting already."""
+    blocker = jobs_of(1, 1)
+    waiting = [
+        SwfJob(
+            number=number + 2,
+            submit_s=401.0 + number * 0.001,
+            run_s=1.0,
+            processors=1,
+            requested_s=None,
+            user_id=1,
+            group_id=1,
+            queue=1,
+            partition=1,
+            status=1,
+            line=number + 2,
+        )
+        for number in range(at)
+    ]
+    long = SwfJob(**{name: getattr(blocker[0], name) for name in _FIELDS} | {"run_s": 1e7})
+    marks: list[tuple[int, float]] = []
+    jobs = [long, *waiting]
+    log = SwfLog(path="bench", header={}, jobs=tuple(jobs), malformed=(), partial_lines=())
+    world = World(scenario(log, jobs, options(1)), until_us=(at + 1_000_000) * 1000)
+    submit_all(world, jobs, 1)
+    run_command = world.run_command
+
+    def timed(entry: object) -> None:
+        marks.append((len(marks), time.perf_counter()))
+        run_command(entry)  # type: ignore[arg-type]
+
+    world.run_command = timed  # type: ignore[method-assign]
+    world.run()
+    span = min(1000, at // 2)
+    return (marks[-1][1] - marks[-1 - span][1]) / span * 1e6
+
+
+_FIELDS = (
+    *("number", "submit_s", "run_s", "processors", "requested_s", "user_id", "group_id"),
+    *("queue", "partition", "status", "line"),
+)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--swf", help="a log to replay as well")
+    parser.add_argument("--nodes", type=int, default=128)
+    parser.add_argument("--quick", action="store_true", help="leave the large ones out")
+    given = parser.parse_args()
+
+    turn = median(bare_turn_us() for _ in range(ROUNDS))
+    print(f"bare turn                        T = {turn:.2f} us")
+    mock = median(mock_clock_sleep_us() for _ in range(ROUNDS))
+    print(f"kernel sleep / MockClock sleep   {turn:.2f} / {mock:.2f} us = {turn / mock:.2f}")
+    turns, micros = per_job(1, 200, 64)
+    print(f"one-node batch job, one step     {turns:.1f} turns, {micros / turn:.0f} T, {micros:.0f} us")
+    wide_turns, wide = per_job(33, 60, 64)
+    turns, micros = (wide_turns - turns) / 32, (wide - micros) / 32
+    print(
+        f"one more step daemon             {turns:.2f} turns, {micros / turn:.1f} T, {micros:.1f} us"
+        f" ({micros / turn / turns:.1f} times its bare turns)"
+    )
+    count = 2_000 if given.quick else 20_000
+    print(f"idle node daemon                 {idle_node_bytes(count):.0f} bytes")
+    print(f"simctl --version                 {start_up_ms('--version'):.0f} ms")
+    print(f"simctl run two_nodes             {start_up_ms('run', 'two_nodes', '--quiet'):.0f} ms")
+    first = submit_cost_us(1_000)
+    last = submit_cost_us(5_000 if given.quick else 100_000)
+    print(f"submission, 1,000 / 100,000 waiting  {first:.0f} / {last:.0f} us = {last / first:.2f}")
+    size = 1_000 if given.quick else 10_000
+    costs = {}
+    for nodes in (256, 10_000):
+        jobs = read_generated(size, nodes)
+        width = sum(job.processors for job in jobs) / len(jobs)
+        for name, trace in (("off", None), ("in memory", in_memory), ("streamed", streamed)):
+            result, wall_s = replay(jobs, nodes, trace=trace)
+            costs[nodes, name] = wall_s
+            print(
+                f"{size} jobs of mean width {width:.1f} on {nodes} nodes, trace {name}: "
+                f"{wall_s:.1f} s, {size / wall_s:.0f} jobs/s, {result.counts['events']} events"
+            )
+    if given.swf:
+        replay_log(Path(given.swf), given.nodes)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"peak memory of this process      {peak:.0f} MB")
+
+
+def replay_log(path: Path, nodes: int) -> None:
+    """Replay a log from a file in a process of its own."""
+    words = ["run", "--swf", str(path), "--nodes", str(nodes), "--skip-bad"]
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "simctl", *words], check=True)
+    wall_s = time.perf_counter() - started
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print(f"replay of {path.name}: {wall_s:.1f} s, at most {peak:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()
