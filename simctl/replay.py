@@ -55,7 +55,7 @@ def run_replay(options: argparse.Namespace) -> int:
         for line in (*format_report(measures), *_states(result), *summary(result)):
             print(line, file=out)
     if not result.held:
-        tell_failure(result, f"--swf {options.swf} --nodes {options.nodes}")
+        tell_failure(result, f"--swf {options.swf} --nodes {options.nodes}", options)
     return status_of(result)
 
 

@@ -84,6 +84,8 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(result.as_json(), indent=1))
     else:
         show(world, result, options)
+    if not result.held:
+        tell_failure(result, options.scenario, options)
     return status_of(result)
 
 
@@ -159,17 +161,16 @@ def show(world: World, result: RunResult, options: argparse.Namespace) -> None:
     if not options.quiet:
         for line in (*job_table(result.rows), "", *summary(result)):
             print(line, file=out)
-    if not result.held:
-        tell_failure(result, options.scenario)
 
 
-def tell_failure(result: RunResult, path: str) -> None:
-    """Print, on standard error, what did not hold and the command that repeats it."""
-    for each in result.expectations:
-        if not each.held:
-            print(f"simctl: did not hold: {each.text}\n  {each.detail}", file=sys.stderr)
-    for line in result.stalled:
-        print(f"simctl: stalled: {line}", file=sys.stderr)
+def tell_failure(result: RunResult, path: str, options: argparse.Namespace) -> None:
+    """Print, on standard error, the command that repeats a run, and what is not yet printed."""
+    if options.quiet or options.json:
+        for each in result.expectations:
+            if not each.held:
+                print(f"simctl: did not hold: {each.text}\n  {each.detail}", file=sys.stderr)
+        for line in result.stalled:
+            print(f"simctl: stalled: {line}", file=sys.stderr)
     print(f"simctl: to repeat: {repeat_command(result, path)}", file=sys.stderr)
 
 

@@ -43,6 +43,7 @@ class Child:
     program: ProgramRun | None = None
     due_us: int = NEVER_US
     planned: int = 0
+    stdout: Stream = attrs.field(factory=lambda: Inherited(descriptor=1))
     status: int = 0
     ended: bool = False
     timer: Timer | None = None
@@ -290,12 +291,14 @@ class ScriptHost:
         ignored = tuple(signal for signal, how in self._dispositions.items() if how == "ignore")
         child.program = attrs.evolve(run, ignores=(*run.ignores, *ignored)) if ignored else run
         child.planned = run.status
+        child.stdout = redirects.stdout
         child.due_us = min(NEVER_US, self._kernel.now_us + run.runs_us)
         self.write(redirects.stderr, run.error) if run.error else None
-        self.write(redirects.stdout, run.output) if run.output else None
 
     def _expire(self, child: Child) -> None:
         if not child.ended:
+            if child.program is not None and child.program.output:
+                self.write(child.stdout, child.program.output)
             self._end(child, child.planned)
 
     def _end(self, child: Child, status: int) -> None:

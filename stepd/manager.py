@@ -343,8 +343,6 @@ class StepDaemon:
         process.env = env
         if run.error:
             self._write(task, 2, run.error)
-        if run.output:
-            self._write(task, 1, run.output)
         task.run(run, self.site.kernel.now_us)
 
     async def _attach_problem(self, process: Process) -> str:
@@ -396,7 +394,9 @@ class StepDaemon:
         tasks = self.tasks
         kernel = self.site.kernel
         while True:
-            tasks.end_due(kernel.now_us)
+            for task in tasks.end_due(kernel.now_us):
+                assert task.program is not None
+                self._write(task, 1, task.program.output)
             self._reap(parent)
             if reporter is not parent:
                 reporter.cause = parent.cause

@@ -81,11 +81,19 @@ class TaskSet:
             return self.tasks[0].due_us
         return min((task.due_us for task in self.tasks if not task.ended), default=NEVER_US)
 
-    def end_due(self, now_us: int) -> None:
-        """End the programs whose time has come, in local order."""
+    def end_due(self, now_us: int) -> list[Task]:
+        """End the programs whose time has come; return those with something to say at their end.
+
+        A program that a signal ends says nothing.
+        """
+        speaking: list[Task] = []
         for task in self.tasks:
             if task.due_us <= now_us and not task.ended:
+                program = task.program
+                if program is not None and program.output and task.planned == program.status:
+                    speaking.append(task)
                 task.leave(task.planned)
+        return speaking
 
     def reap(self) -> list[Task]:
         """Return the tasks that have ended and were not returned before."""
