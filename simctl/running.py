@@ -29,6 +29,10 @@ def check_scenarios(paths: list[str]) -> int:
             scenario = load(path)
             # Plugins and types are checked by building the cluster, which runs nothing.
             World(scenario)
+        except PluginError as error:
+            print(f"{path}: {error}", file=sys.stderr)
+            status = WRONG_INPUT
+            continue
         except InputError as error:
             print(error, file=sys.stderr)
             status = WRONG_INPUT
@@ -121,7 +125,10 @@ def run_world(world: World, options: argparse.Namespace) -> RunResult:
         elif options.trace_kinds:
             raise InputError("run: --trace-kinds goes with --trace FILE")
         stack.enter_context(Progress(world, quiet=options.quiet or options.json))
-        result = world.run()
+        try:
+            result = world.run()
+        except PluginError as error:
+            raise InputError(str(error)) from error
         if sink is not None:
             sink.flush()
             stream.flush()

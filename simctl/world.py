@@ -273,7 +273,13 @@ class World:
                 clock=self.kernel,
                 restrict_keyboard_interrupt_to_checkpoints=True,
             )
-        except* KeyboardInterrupt:
+        except KeyboardInterrupt:
+            interrupted = True
+        except BaseExceptionGroup as group:
+            # trio wraps what ends the run; there is never more than one thing.
+            error = _only(group)
+            if not isinstance(error, KeyboardInterrupt):
+                raise error from None
             interrupted = True
         finally:
             gc.set_threshold(*thresholds)
@@ -517,6 +523,14 @@ class _Trigger:
 def home(user: str) -> str:
     """Return the home directory of a user, which is also where the scenario's files are."""
     return "/root" if user == "root" else f"/home/{user}"
+
+
+def _only(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first exception in a group of groups."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _by_line(result: CommandResult) -> int:

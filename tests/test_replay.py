@@ -65,7 +65,10 @@ def test_without_delays_it_agrees_with_a_small_fcfs_simulator(
     ]
     result = replay(jobs, nodes, cpus)
     wanted = run_fcfs(
-        [FcfsJob(submit=submit - first, run=run, processors=width) for submit, _, run, width in rows],
+        [
+            FcfsJob(submit=submit - first, run=run, processors=width)
+            for submit, _, run, width in rows
+        ],
         nodes=nodes,
         cpus_per_node=cpus,
     )

@@ -1,0 +1,279 @@
+"""The command line: exit statuses, what goes where, and what is refused."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from simctl import __version__, cli
+
+CLUSTER = """\
+nodes: [{name: "n[1-2]", cpus: 2}]
+partitions: [{name: debug, nodes: "n[1-2]", default: true}]
+users: {alice: 1001}
+"""
+
+
+def write(tmp_path: Path, text: str, name: str = "s.yaml") -> str:
+    """Write a scenario on a small cluster; return its path."""
+    path = tmp_path / name
+    path.write_text(CLUSTER + text)
+    return str(path)
+
+
+ONE_JOB = 'timeline: [{at: 0s, as: alice, run: sbatch --wrap "srun sleep 5"}]\n'
+
+
+def test_a_run_that_holds_exits_0_and_prints_plain_text_into_a_pipe(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table of jobs and the summary go to stdout; nothing goes to stderr, no escapes at all."""
+    path = write(tmp_path, ONE_JOB + "expect: [{job: 1, state: COMPLETED}]\n")
+    assert cli.main(["run", path]) == cli.OK
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert "\x1b" not in captured.out
+    lines = captured.out.splitlines()
+    assert lines[0].split() == "JOBID NAME USER STATE EXIT START ELAPSED NODES(REASON)".split()
+    assert "held   job 1 state=COMPLETED" in captured.out
+    assert max(map(len, lines[:2])) <= 80
+
+
+def test_a_broken_expectation_exits_1_and_says_how_to_repeat_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was wanted, what was found, and the command that repeats the run."""
+    path = write(tmp_path, ONE_JOB + "expect: [{job: 1, state: FAILED}]\n")
+    assert cli.main(["run", path, "--seed", "7"]) == cli.NOT_HELD
+    captured = capsys.readouterr()
+    assert "BROKEN job 1 state=FAILED" in captured.out
+    assert f"simctl run {path} --seed 7 --schedule fifo --model guide" in captured.err
+
+
+def test_a_failing_job_is_no_failure_of_the_run(tmp_path: Path) -> None:
+    """A program that fails and a command that is refused are recorded, and the run goes on."""
+    path = write(
+        tmp_path,
+        "timeline:\n"
+        '  - {at: 0s, as: alice, run: sbatch --wrap "exit 3"}\n'
+        "  - {at: 1s, as: alice, run: scancel 99.0}\n",
+    )
+    assert cli.main(["run", path, "--quiet"]) == cli.OK
+
+
+def test_json_has_the_promised_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One object on stdout with every key of the interface, in its order."""
+    path = write(tmp_path, ONE_JOB)
+    assert cli.main(["run", path, "--json"]) == cli.OK
+    found = json.loads(capsys.readouterr().out)
+    assert list(found) == [
+        *("scenario", "seed", "schedule", "model", "end_time_us", "stalled", "jobs"),
+        *("expectations", "orderings", "counts", "wall_s"),
+    ]
+    assert list(found["jobs"][0]) == [
+        *("job_id", "array_job_id", "array_task_id", "name", "user", "partition", "state"),
+        *("reason", "exit_code", "num_nodes", "nodes", "submit_us", "start_us", "end_us"),
+        "restarts",
+    ]
+    assert list(found["counts"]) == ["events", "turns", "plugin_calls", "messages"]
+    assert found["jobs"][0]["exit_code"] == "0:0"
+
+
+def test_a_stalled_run_exits_1_and_says_who_waits_for_what(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A program that never ends, in a partition without limit, leaves nothing due."""
+    path = write(tmp_path, 'timeline: [{at: 0s, as: alice, run: sbatch --wrap "srun sleep inf"}]\n')
+    assert cli.main(["run", path]) == cli.NOT_HELD
+    out = capsys.readouterr().out
+    assert "STALLED" in out
+    assert "job 1 is RUNNING on n1" in out
+    assert "slurmstepd 1.0 (pid" in out
+    assert "waits for a message" in out
+
+
+def test_a_job_too_large_ever_to_start_is_no_stall(tmp_path: Path) -> None:
+    """It stays pending, and the run ends well."""
+    path = write(
+        tmp_path,
+        'timeline: [{at: 0s, as: alice, run: sbatch -N5 --wrap "srun true"}]\n'
+        "expect: [{job: 1, state: PENDING, reason: PartitionNodeLimit}]\n",
+    )
+    assert cli.main(["run", path, "--quiet"]) == cli.OK
+
+
+def test_until_stops_there_and_exits_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was reached is shown; unfinished jobs are no stall."""
+    path = write(tmp_path, ONE_JOB)
+    assert cli.main(["run", path, "--until", "3s", "--json"]) == cli.OK
+    found = json.loads(capsys.readouterr().out)
+    assert found["end_time_us"] == 3_000_000
+    assert found["jobs"][0]["state"] == "RUNNING"
+
+
+def test_explain_says_who_where_as_whom_and_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A sentence for each plugin call."""
+    path = write(tmp_path, ONE_JOB)
+    assert cli.main(["run", path, "--explain"]) == cli.OK
+    lines = capsys.readouterr().out.splitlines()
+    attach = [line for line in lines if "calls switch_p_job_attach" in line]
+    assert len(attach) == 1
+    assert "task 0 (P3) on n1, as alice, calls switch_p_job_attach for step 1.0" in attach[0]
+    fini = next(line for line in lines if "calls switch_p_job_fini" in line)
+    assert "the session manager (P2) on n1, as alice" in fini
+
+
+def test_trace_to_stdout_leaves_it_to_the_trace(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """With `--trace -` every line on stdout is JSON; the tables go to stderr."""
+    path = write(tmp_path, ONE_JOB)
+    assert cli.main(["run", path, "--trace", "-"]) == cli.OK
+    sys.stdout.flush()
+    captured = capfdbinary.readouterr()
+    lines = captured.out.splitlines()
+    assert json.loads(lines[0])["simctl_trace"] == 1
+    assert [json.loads(line)["seq"] for line in lines[1:]] == list(range(1, len(lines)))
+    assert b"JOBID" in captured.err
+
+
+def test_trace_kinds_filters_the_file(tmp_path: Path) -> None:
+    """Only events of the kinds asked for are written."""
+    path = write(tmp_path, ONE_JOB)
+    file = tmp_path / "t.jsonl"
+    words = ["run", path, "--quiet", "--trace", str(file), "--trace-kinds", "plugin,state"]
+    assert cli.main(words) == cli.OK
+    kinds = {json.loads(line)["kind"] for line in file.read_text().splitlines()[1:]}
+    assert kinds == {"plugin", "state"}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["run"], "name a scenario"),
+        (["run", "nowhere.yaml"], "nowhere.yaml"),
+        (["run", "SCENARIO", "--schedule", "pct"], "not built yet"),
+        (["run", "SCENARIO", "--schedule", "lifo"], "'lifo'"),
+        (["run", "SCENARIO", "--until", "tomorrow"], "--until"),
+        (["run", "SCENARIO", "--trace-kinds", "plugin"], "--trace"),
+        (["run", "SCENARIO", "--trace", "/nowhere/t", "--quiet"], "/nowhere/t"),
+        (["run", "SCENARIO", "--trace", "T", "--trace-kinds", "plugins"], "'plugins'"),
+        (["run", "SCENARIO", "--nodes", "3"], "--swf"),
+        (["repl"], "not built yet"),
+        (["explore", "x"], "not built yet"),
+        (["trace", "conform", "a", "b"], "not built yet"),
+    ],
+)
+def test_wrong_input_exits_2_with_a_message(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    told: str,
+) -> None:
+    """No traceback, nothing on stdout, and the message names what was wrong."""
+    path = write(tmp_path, ONE_JOB)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main([path if word == "SCENARIO" else word for word in words]) == cli.WRONG_INPUT
+    captured = capsys.readouterr()
+    assert told in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+
+
+def test_check_tells_every_mistake_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """File, line and column of each, with a near name where there is one."""
+    path = write(
+        tmp_path,
+        "slurm_conf: {SwitchTyp: switch/none}\n"
+        "timeline:\n"
+        "  - {at: soon, as: alice, run: sbatch x.sh}\n"
+        "  - {at: 1s, as: alise, run: sbatch x.sh}\n",
+    )
+    assert cli.main(["check", path]) == cli.WRONG_INPUT
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) >= 3
+    assert all(line.startswith(f"{path}:") for line in lines)
+    assert any("SwitchType" in line for line in lines)
+    assert any("alice" in line for line in lines)
+
+
+def test_check_finds_plugins_that_do_not_fit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A switch type nobody has, and a plugin whose function has other parameters."""
+    path = write(tmp_path, "slurm_conf: {SwitchType: switch/elan}\n")
+    assert cli.main(["check", path]) == cli.WRONG_INPUT
+    assert "no plugin 'switch/elan'" in capsys.readouterr().err
+    (tmp_path / "bad.py").write_text(
+        "from simctl.plugin import SwitchPlugin\n"
+        "class Bad(SwitchPlugin):\n"
+        "    plugin_type = 'switch/bad'\n"
+        "    def switch_p_job_init(self, job): pass\n"
+    )
+    path = write(
+        tmp_path, 'plugins: ["./bad.py:Bad"]\nslurm_conf: {SwitchType: switch/bad}\n', "t.yaml"
+    )
+    assert cli.main(["check", path]) == cli.WRONG_INPUT
+    err = capsys.readouterr().err
+    assert "def switch_p_job_init(self, job)" in err
+    assert "def switch_p_job_init(self, switch_job, uid)" in err
+
+
+def test_check_of_good_scenarios_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """Shipped scenarios are found by name as well."""
+    assert cli.main(["check", "two_nodes", "own_plugin.yaml"]) == cli.OK
+    assert capsys.readouterr().out == "two_nodes: fine\nown_plugin.yaml: fine\n"
+
+
+def test_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """The schema is one JSON object that knows the top-level keys."""
+    assert cli.main(["schema"]) == cli.OK
+    assert "timeline" in json.loads(capsys.readouterr().out)["properties"]
+
+
+def test_version_imports_nothing_large() -> None:
+    """`--version` starts fast because it loads neither trio nor YAML nor the daemons."""
+    code = (
+        "import sys\n"
+        "from simctl import cli\n"
+        "try:\n    cli.main(['--version'])\n"
+        "except SystemExit as end:\n    assert not end.code\n"
+        "print(sorted({'trio', 'yaml', 'attrs', 'msgspec'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"simctl {__version__}\n[]\n"
+
+
+def test_ctrl_c_ends_with_130_and_what_was_reached(tmp_path: Path) -> None:
+    """An interrupted run writes its trace and its table, and no traceback."""
+    path = write(
+        tmp_path,
+        "files:\n  loop.sh: |\n    #!/bin/sh\n    while true; do sleep 1; done\n"
+        "timeline: [{at: 0s, as: alice, run: sbatch loop.sh}]\n",
+    )
+    trace = tmp_path / "t.jsonl"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "simctl", "run", path, "--trace", str(trace)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    )
+    while not (trace.exists() and trace.stat().st_size) and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == cli.INTERRUPTED
+    assert "interrupted: this is what was reached" in out
+    assert "Traceback" not in err
+    assert json.loads(trace.read_text().splitlines()[-1])["seq"] > 1
