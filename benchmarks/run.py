@@ -241,12 +241,15 @@ def main() -> None:
     mock = median(mock_clock_sleep_us() for _ in range(ROUNDS))
     print(f"kernel sleep / MockClock sleep   {turn:.2f} / {mock:.2f} us = {turn / mock:.2f}")
     turns, micros = per_job(1, 200, 64)
-    print(f"one-node batch job, one step     {turns:.1f} turns, {micros / turn:.0f} T, {micros:.0f} us")
+    print(
+        f"one-node batch job, one step     {turns:.1f} turns, {micros / turn:.0f} T, "
+        f"{micros:.0f} us"
+    )
     wide_turns, wide = per_job(33, 60, 64)
     turns, micros = (wide_turns - turns) / 32, (wide - micros) / 32
     print(
-        f"one more step daemon             {turns:.2f} turns, {micros / turn:.1f} T, {micros:.1f} us"
-        f" ({micros / turn / turns:.1f} times its bare turns)"
+        f"one more step daemon             {turns:.2f} turns, {micros / turn:.1f} T, "
+        f"{micros:.1f} us ({micros / turn / turns:.1f} times its bare turns)"
     )
     count = 2_000 if given.quick else 20_000
     print(f"idle node daemon                 {idle_node_bytes(count):.0f} bytes")

@@ -7,12 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from simctl import __version__
-
-OK: Final = 0
-NOT_HELD: Final = 1
-WRONG_INPUT: Final = 2
-BROKEN: Final = 3
-INTERRUPTED: Final = 130
+from simctl.status import BROKEN, INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 
 _UNBUILT: Final = {
     "test": "runs scenarios as tests",
@@ -21,10 +16,6 @@ _UNBUILT: Final = {
     "plugins": "lists lifecycle points and checks plugins",
     "import": "makes scenarios from a site's own files",
 }
-
-
-class InputError(Exception):
-    """Something the user gave is wrong; the text says what."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -143,9 +134,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from simctl import running
+    if bool(options.scenario) == bool(options.swf):
+        raise InputError("run: name a scenario, or a log with --swf FILE --nodes N")
+    if options.swf:
+        from simctl.replay import run_replay
 
-    return running.run(options)
+        return run_replay(options)
+    from simctl.running import run
+
+    return run(options)
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -175,5 +172,7 @@ def _trace(options: argparse.Namespace) -> int:
         return reading.diff(Path(options.file), Path(options.other))
     return reading.why(Path(options.file), options.seq)
 
+
+__all__ = ["BROKEN", "INTERRUPTED", "NOT_HELD", "OK", "WRONG_INPUT", "InputError", "main"]
 
 _COMMANDS: Final = {"run": _run, "check": _check, "schema": _schema, "trace": _trace}

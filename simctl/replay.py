@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import attrs
 
-from simctl.cli import InputError
 from simctl.kernel.procs import RunsAs
 from simctl.plugins.site import User
 from simctl.report import summary
@@ -30,6 +29,7 @@ from simctl.scenario.model import (
 )
 from simctl.scenario.replay_report import ReplayJob, ReplayMeasures, format_report, measure
 from simctl.scenario.swf import SwfError, SwfJob, SwfLog, read_swf, too_wide
+from simctl.status import InputError
 from simctl.wire.conf import read_conf
 from simctl.wire.ids import SECOND
 from simctl.world import RunResult, World

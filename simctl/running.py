@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, cast
 
-from simctl.cli import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 from simctl.kernel.events import KINDS
 from simctl.kernel.trace import FileSink
 from simctl.plugins.registry import PluginError
@@ -18,6 +17,7 @@ from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.scenario.load import load_scenario
 from simctl.scenario.model import Scenario
 from simctl.scenario.positions import ScenarioErrors
+from simctl.status import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 from simctl.world import RunResult, ScheduleError, World
 
 
@@ -68,12 +68,6 @@ def load(path: str) -> Scenario:
 
 def run(options: argparse.Namespace) -> int:
     """Run what the options name; return the exit status."""
-    if bool(options.scenario) == bool(options.swf):
-        raise InputError("run: name a scenario, or a log with --swf FILE --nodes N")
-    if options.swf:
-        from simctl.replay import run_replay
-
-        return run_replay(options)
     if options.nodes is not None or options.limit is not None or options.skip_bad:
         raise InputError("run: --nodes, --limit and --skip-bad go with --swf FILE")
     if options.conf:
@@ -150,8 +144,10 @@ def _open_trace(path: str, stack: ExitStack) -> IO[bytes]:
         if path.endswith(".gz"):
             # A fixed time stamp, so that equal traces are equal files.
             raw = stack.enter_context(Path(path).open("wb"))
-            zipped = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0)
-            return cast("IO[bytes]", stack.enter_context(zipped))
+            return cast(
+                "IO[bytes]",
+                stack.enter_context(gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0)),
+            )
         return stack.enter_context(Path(path).open("wb"))
     except OSError as error:
         raise InputError(f"--trace: cannot write {path}: {error.strerror}") from error

@@ -77,7 +77,8 @@ def test_the_quoted_plugin_runs(readme: str, tmp_path: Path) -> None:
         'plugins: ["./hello.py:Hello"]\n'
         "slurm_conf: {SwitchType: switch/hello}\n"
         "timeline:\n"
-        "  - {at: 0s, as: alice, run: \"srun -N2 sh -c 'echo $HELLO'\", stdout: 'n2, rank 1 of 2'}\n"
+        "  - {at: 0s, as: alice, run: \"srun -N2 sh -c 'echo $HELLO'\", "
+        "stdout: 'n2, rank 1 of 2'}\n"
     )
     path = tmp_path / "s.yaml"
     path.write_text(text)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import operator
 from pathlib import Path
 
 import pytest
@@ -55,20 +56,17 @@ LOGS = st.lists(
 def test_without_delays_it_agrees_with_a_small_fcfs_simulator(
     rows: list[tuple[int, int, int]], cluster: tuple[int, int]
 ) -> None:
-    """latency 0 and no scheduler delay: every start and end is that of strict FCFS."""
+    """Latency 0 and no scheduler delay: every start and end is that of strict FCFS."""
     nodes, cpus = cluster
-    rows = sorted((submit, number, run, width) for number, (submit, run, width) in enumerate(rows))
+    rows = sorted(rows, key=operator.itemgetter(0))
     first = rows[0][0]
     jobs = [
         swf_job(place, submit, run, width)
-        for place, (submit, _, run, width) in enumerate(rows, start=1)
+        for place, (submit, run, width) in enumerate(rows, start=1)
     ]
     result = replay(jobs, nodes, cpus)
     wanted = run_fcfs(
-        [
-            FcfsJob(submit=submit - first, run=run, processors=width)
-            for submit, _, run, width in rows
-        ],
+        [FcfsJob(submit=submit - first, run=run, processors=width) for submit, run, width in rows],
         nodes=nodes,
         cpus_per_node=cpus,
     )

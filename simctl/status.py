@@ -1,0 +1,13 @@
+"""How the command ends: its exit statuses, and the error that stands for wrong input."""
+
+from typing import Final
+
+OK: Final = 0
+NOT_HELD: Final = 1
+WRONG_INPUT: Final = 2
+BROKEN: Final = 3
+INTERRUPTED: Final = 130
+
+
+class InputError(Exception):
+    """Something the user gave is wrong; the text says what."""

@@ -1,0 +1,147 @@
+"""`simctl trace show|diff|why`: traces filtered, compared, and followed to their causes."""
+
+import difflib
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import UNSET
+
+from simctl.kernel.events import KINDS, Event
+from simctl.kernel.pattern import EVERYTHING, Pattern, PatternError
+from simctl.kernel.recording import Recording, RecordingError, read_recording
+from simctl.scenario.recorded import describe
+from simctl.status import NOT_HELD, OK, WRONG_INPUT
+
+_CONTEXT = 3
+_ALIGNED = 400
+
+
+def _told(verb: Callable[[], int]) -> int:
+    """Run a verb; what is wrong with its input goes to standard error."""
+    try:
+        return verb()
+    except (RecordingError, PatternError) as error:
+        print(f"simctl: {error}", file=sys.stderr)
+        return WRONG_INPUT
+
+
+def show(path: Path, pattern: str, kinds: Sequence[str], *, as_json: bool) -> int:
+    """Print the events of a trace that match, a line each; as they are if *as_json*."""
+
+    def verb() -> int:
+        unknown = [kind for kind in kinds if kind not in KINDS]
+        if unknown:
+            raise RecordingError(
+                f"--kinds: there is no kind {unknown[0]!r}; kinds: {', '.join(KINDS)}"
+            )
+        recording = read_recording(path)
+        wanted = EVERYTHING
+        if pattern:
+            wanted = Pattern.parse(pattern, recording.header.get("users", {}))
+        for event in recording.events:
+            if (not kinds or event.kind in kinds) and wanted.matches(event):
+                print(msgspec.json.encode(event).decode() if as_json else describe(event))
+        return OK
+
+    return _told(verb)
+
+
+def diff(path: Path, other: Path) -> int:
+    """Compare two traces; print the first difference with what stands around it in each."""
+
+    def verb() -> int:
+        ours, theirs = read_recording(path), read_recording(other)
+        _tell_headers(ours, theirs)
+        place = _first_difference(ours.events, theirs.events)
+        if place < 0:
+            print(f"the two traces are equal: {len(ours.events)} events")
+            return OK
+        for line in _neighbourhood(ours.events, theirs.events, place, path.name, other.name):
+            print(line)
+        return NOT_HELD
+
+    return _told(verb)
+
+
+def _tell_headers(ours: Recording, theirs: Recording) -> None:
+    for key in ("scenario", "seed", "schedule", "model", "version"):
+        mine, others = ours.header.get(key), theirs.header.get(key)
+        if mine != others:
+            print(f"{key}: {mine} | {others}")
+
+
+def _first_difference(ours: Sequence[Event], theirs: Sequence[Event]) -> int:
+    """Return the place of the first event that differs; -1 if none does."""
+    for place, (mine, others) in enumerate(zip(ours, theirs, strict=False)):
+        if mine != others:
+            return place
+    return -1 if len(ours) == len(theirs) else min(len(ours), len(theirs))
+
+
+def _neighbourhood(
+    ours: Sequence[Event], theirs: Sequence[Event], place: int, name: str, other: str
+) -> list[str]:
+    lines = [f"the first {place} events are equal; then {name} (-) and {other} (+) part:"]
+    lines += [f"  {describe(event)}" for event in ours[max(0, place - _CONTEXT) : place]]
+    mine, others = ours[place : place + _ALIGNED], theirs[place : place + _ALIGNED]
+    matcher = difflib.SequenceMatcher(
+        None, [_key(event) for event in mine], [_key(event) for event in others], autojunk=False
+    )
+    shown = 0
+    for tag, a, b, c, d in matcher.get_opcodes():
+        if tag == "equal":
+            if shown:
+                lines += [f"  {describe(event)}" for event in mine[a : min(b, a + _CONTEXT)]]
+                break
+            continue
+        lines += [f"- {describe(event)}" for event in mine[a:b][:20]]
+        lines += [f"+ {describe(event)}" for event in others[c:d][:20]]
+        shown += 1
+    if not shown:
+        # They differ only in numbers that the alignment leaves out.
+        lines += [f"- {_raw(ours, place)}", f"+ {_raw(theirs, place)}"]
+    lines.append(f"{name} has {len(ours)} events, {other} {len(theirs)}")
+    return lines
+
+
+def _raw(events: Sequence[Event], place: int) -> str:
+    return msgspec.json.encode(events[place]).decode() if place < len(events) else "(its end)"
+
+
+def _key(event: Event) -> str:
+    """Return an event without the numbers that shift when one line more or less came before."""
+    return repr(
+        (
+            *(event.time_us, event.kind, event.name, event.phase, event.daemon, event.node),
+            *(event.role, event.uid, event.euid, event.job, event.step, event.task, event.peer),
+            *(event.plugin, event.rc, event.errno),
+            {key: value for key, value in _args(event).items() if key != "child"},
+        )
+    )
+
+
+def _args(event: Event) -> dict[str, object]:
+    return {} if event.args is UNSET else event.args
+
+
+def why(path: Path, seq: int) -> int:
+    """Print the chain of causes behind an event, its root first."""
+
+    def verb() -> int:
+        recording = read_recording(path)
+        by_seq = {event.seq: event for event in recording.events}
+        if seq not in by_seq:
+            last = recording.events[-1].seq if recording.events else 0
+            raise RecordingError(f"{path}: there is no event {seq}; they go from 1 to {last}")
+        chain: list[Event] = []
+        at: int | msgspec.UnsetType = seq
+        while at is not UNSET and at in by_seq:
+            chain.append(by_seq[at])
+            at = by_seq[at].cause
+        for event in reversed(chain):
+            print(describe(event))
+        return OK
+
+    return _told(verb)

@@ -1,0 +1,153 @@
+"""`simctl trace show|diff|why` on traces of real runs."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from simctl import cli
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """Return the trace of the first shipped scenario."""
+    path = tmp_path_factory.mktemp("traces") / "two_nodes.jsonl"
+    assert cli.main(["run", "two_nodes", "--quiet", "--trace", str(path)]) == cli.OK
+    return path
+
+
+def test_show_prints_a_line_an_event(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All of them, in order, each with its number."""
+    assert cli.main(["trace", "show", str(trace)]) == cli.OK
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(trace.read_text().splitlines()) - 1
+    assert [int(line.split()[0]) for line in lines] == list(range(1, len(lines) + 1))
+
+
+def test_show_filters_by_pattern_and_kind(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """User names are those of the header."""
+    words = ["trace", "show", str(trace), "switch_p_job_*", "user=alice", "step=1.0"]
+    assert cli.main(words) == cli.OK
+    lines = capsys.readouterr().out.splitlines()
+    names = [line.split()[6 if "pid" in line.split()[4] else 5] for line in lines]
+    assert len(lines) == 6, names  # four attach, two fini
+    assert cli.main(["trace", "show", str(trace), "--kinds", "state", "--json"]) == cli.OK
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {event["kind"] for event in events} == {"state"}
+
+
+def test_why_is_the_chain_from_the_command_to_the_call(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Behind an attach stand the fork, the launch message, the step, the job, and sbatch."""
+    events = [json.loads(line) for line in trace.read_text().splitlines()[1:]]
+    attach = next(event for event in events if event["name"] == "switch_p_job_attach")
+    assert cli.main(["trace", "why", str(trace), str(attach["seq"])]) == cli.OK
+    out = capsys.readouterr().out
+    wanted = [
+        "sbatch enter",
+        "REQUEST_SUBMIT_BATCH_JOB send",
+        "REQUEST_SUBMIT_BATCH_JOB receive",
+        "REQUEST_BATCH_JOB_LAUNCH receive",
+        "REQUEST_JOB_STEP_CREATE receive",
+        "RESPONSE_JOB_STEP_CREATE receive",
+        "REQUEST_LAUNCH_TASKS receive",
+        "fork job=1 step=1.0",
+        "switch_p_job_attach",
+    ]
+    places = [out.index(text) for text in wanted]
+    assert places == sorted(places)
+
+
+def test_causes_come_before_their_effects(trace: Path) -> None:
+    """Every cause is an earlier event; every receipt's is the sending of that message."""
+    events = {}
+    for line in trace.read_text().splitlines()[1:]:
+        event = json.loads(line)
+        events[event["seq"]] = event
+        if "cause" in event:
+            assert event["cause"] in events
+        if event["kind"] == "message" and event["phase"] == "receive":
+            sent = events[event["cause"]]
+            assert (sent["name"], sent["phase"]) == (event["name"], "send")
+
+
+def test_diff_of_equal_traces_exits_0(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A gzipped copy is equal."""
+    copy = tmp_path / "copy.jsonl.gz"
+    copy.write_bytes(gzip.compress(trace.read_bytes()))
+    assert cli.main(["trace", "diff", str(trace), str(copy)]) == cli.OK
+    assert "equal" in capsys.readouterr().out
+
+
+def test_diff_shows_what_is_missing_in_its_place(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One call dropped: that line is shown, with those before and after it, and nothing else."""
+    lines = trace.read_text().splitlines()
+    place = next(n for n, line in enumerate(lines) if "switch_p_job_fini" in line)
+    other = tmp_path / "other.jsonl"
+    kept = lines[:place]
+    for line in lines[place + 1 :]:
+        event = json.loads(line)
+        event["seq"] -= 1
+        kept.append(json.dumps(event))
+    other.write_text("\n".join(kept) + "\n")
+    assert cli.main(["trace", "diff", str(trace), str(other)]) == cli.NOT_HELD
+    out = capsys.readouterr().out
+    assert next(line for line in out.splitlines() if line.startswith("-")).count("job_fini") == 1
+    assert not [line for line in out.splitlines() if line.startswith("+")]
+
+
+def test_diff_tells_models_apart(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Headers that differ are told as well."""
+    other = tmp_path / "modern.jsonl"
+    cli.main(["run", "two_nodes", "--quiet", "--model", "modern", "--trace", str(other)])
+    capsys.readouterr()
+    assert cli.main(["trace", "diff", str(trace), str(other)]) == cli.NOT_HELD
+    assert "model: guide | modern" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "not a trace"),
+        ('{"a": 1}\n', "not a trace"),
+        ("nonsense\n", "not a trace"),
+        ('{"simctl_trace": 1}\n{"seq": 1}\n', ":2:"),
+        ('{"simctl_trace": 1}\n{"seq": 1, "time_\n', ":2:"),
+    ],
+)
+def test_what_is_no_trace_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, told: str
+) -> None:
+    """With the file, the line and what would do; exit status 2, no traceback."""
+    path = tmp_path / "bad.jsonl"
+    path.write_text(text)
+    for words in (["show", str(path)], ["diff", str(path), str(path)], ["why", str(path), "1"]):
+        assert cli.main(["trace", *words]) == cli.WRONG_INPUT
+        captured = capsys.readouterr()
+        assert told in captured.err
+        assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["why", "TRACE", "999999"], "they go from 1 to"),
+        (["show", "nowhere.jsonl"], "nowhere.jsonl"),
+        (["show", "TRACE", "x", "rool=task"], "role"),
+        (["show", "TRACE", "--kinds", "plugins"], "'plugins'"),
+    ],
+)
+def test_wrong_words_are_told(
+    trace: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+) -> None:
+    """An event that is not there, a file that is not there, a field and a kind misspelt."""
+    assert cli.main(["trace", *(str(trace) if w == "TRACE" else w for w in words)]) == 2
+    assert told in capsys.readouterr().err
