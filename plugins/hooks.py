@@ -6,6 +6,7 @@ as well, and both are told in the trace.
 
 import traceback
 from collections.abc import Mapping
+from inspect import iscoroutinefunction
 from pathlib import PurePath
 from types import CoroutineType
 from typing import Any, Final
@@ -98,6 +99,7 @@ class Hooks:
         self._registry = registry
         self._faults = faults
         self._objects = 0
+        self._async: dict[str, bool] = {}
         self._places = {
             name: point.guide if model == "guide" else point.modern for name, point in ALL.items()
         }
@@ -158,7 +160,8 @@ class Hooks:
             An int function's result (SLURM_ERROR if it failed in whatever way), a new `Handle` from
             a function that makes an object (or SLURM_ERROR), else what the function returned.
         """
-        if self._places[point.name].get(who.role) is not who.runs_as:
+        place = self._places[point.name].get(who.role)
+        if place is not who.runs_as and place is not RunsAs.EITHER:
             raise MisplacedCallError(point, who, self.model)
         memory = who.memory
         if memory.holders != 1 and not memory.inert:
@@ -271,6 +274,14 @@ class Hooks:
         if returns is Returns.BOOL:
             return bool(result), ""
         return result, ""
+
+    def takes_time(self, point: Point) -> bool:
+        """Tell whether the configured plugin's function is an `async def`."""
+        known = self._async.get(point.name)
+        if known is None:
+            kind = self._registry.kind(self.types[point.plugin_class])
+            known = self._async[point.name] = iscoroutinefunction(getattr(kind, point.name))
+        return known
 
     async def blank(self, who: Process, alloc: Point) -> Handle:
         """Return a new object to unpack into, where the model makes no call for it.

@@ -44,6 +44,10 @@ class Registry:
         """Return the types of *plugin_class* that can be loaded, sorted."""
         return sorted(name for name in self._entries if name.split("/")[0] == plugin_class)
 
+    def kind(self, plugin_type: str) -> type[Any]:
+        """Return the class of a plugin."""
+        return self._entries[plugin_type].kind
+
     def make(self, plugin_type: str) -> Any:
         """Return a new instance, as a process gets that loads the plugin.
 

@@ -287,13 +287,23 @@ class World:
         return self._result(wall_s, interrupted=interrupted)
 
     def _begin(self) -> None:
+        later = [entry for entry in self.scenario.timeline if not self._is_in_force_first(entry)]
         self.ctld.start()
         for slurmd in self.slurmds:
             slurmd.start()
-        for entry in self.scenario.timeline:
+        for entry in later:
             self._arrange(entry)
         for start in self.background:
             start()
+
+    def _is_in_force_first(self, entry: RunEntry | FaultEntry) -> bool:
+        """Put a rule for calls that holds from time 0 in force before any daemon starts."""
+        if not isinstance(entry, FaultEntry) or entry.moment != At(time_us=0):
+            return False
+        if not isinstance(entry.fault, FailFault | RaiseFault):
+            return False
+        self._apply(entry)
+        return True
 
     def _arrange(self, entry: RunEntry | FaultEntry) -> None:
         """Have an entry happen at its moment, or on the events that match."""

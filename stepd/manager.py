@@ -300,8 +300,12 @@ class StepDaemon:
         return task
 
     async def _start_task(self, task: Task) -> None:
-        """Let a forked task become its program: in this turn, or in a thread of its own."""
-        if not self.site.kernel.schedule.separates_processes:
+        """Let a forked task become its program: in this turn, or in a thread of its own.
+
+        An attach that takes time blocks its own task, and neither the parent nor its siblings.
+        """
+        takes_time = not self._batch and self._hooks.takes_time(switch_p_job_attach)
+        if not takes_time and not self.site.kernel.schedule.separates_processes:
             await self._become_program(task)
             return
 

@@ -47,6 +47,7 @@ SRUN: Final[Places] = {"srun": RunsAs.USER}
 MANAGER: Final[Places] = {"manager": RunsAs.ROOT}
 SESSION_AS_ROOT: Final[Places] = {"session": RunsAs.ROOT}
 SESSION_AS_USER: Final[Places] = {"session": RunsAs.USER}
+SESSION: Final[Places] = {"session": RunsAs.EITHER}
 TASK: Final[Places] = {"task": RunsAs.USER}
 NOWHERE: Final[Places] = {}
 

@@ -5,6 +5,7 @@ from typing import Any
 from simctl.plugins.points.declare import (
     MANAGER,
     NOWHERE,
+    SESSION,
     SESSION_AS_ROOT,
     SESSION_AS_USER,
     SLURMCTLD,
@@ -17,7 +18,6 @@ from simctl.plugins.points.declare import (
 )
 
 EVERYWHERE = {**SLURMCTLD, **SLURMD, **SRUN, **MANAGER}
-IN_JOB = {**SESSION_AS_ROOT, **SESSION_AS_USER, **TASK}
 
 
 @point(guide=SLURMCTLD, modern=SLURMCTLD, returns=Returns.INT, on_error=OnError.LOGGED)
@@ -207,7 +207,7 @@ def switch_p_job_postfini(switch_job: Any, pgid: int, job_id: int, step_id: int)
 
 
 @point(
-    guide={**EVERYWHERE, **SESSION_AS_ROOT, **SESSION_AS_USER, **TASK},
+    guide={**EVERYWHERE, **SESSION, **TASK},
     modern={**EVERYWHERE, **TASK},
     returns=Returns.NUMBER,
 )
@@ -217,7 +217,7 @@ def switch_p_get_errno() -> int:
 
 
 @point(
-    guide={**EVERYWHERE, **SESSION_AS_ROOT, **SESSION_AS_USER, **TASK},
+    guide={**EVERYWHERE, **SESSION, **TASK},
     modern={**EVERYWHERE, **TASK},
     returns=Returns.TEXT,
 )

@@ -24,6 +24,8 @@ class RunsAs(enum.Enum):
     ROOT = "root"
     SLURM_USER = "SlurmUser"
     USER = "user"
+    EITHER = "root or user"
+    """No process's own: stands in declarations for a call that both may make."""
 
 
 def wait_status(exit_code: int) -> int:

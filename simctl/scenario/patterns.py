@@ -80,10 +80,14 @@ FUNCTIONS: Final = (
 )
 """The functions that the three plugin guides describe."""
 
+ACTS: Final = ("become_user", "setsid", "chdir", "setrlimit", "fork", "create_container")
+"""What a step daemon does for itself and a fault can make fail, besides plugin functions."""
+
 _PREFIXES: Final = ("switch_p_", "slurm_ckpt_", "bb_p_")
 _OTHER_NAMES: Final = (
     *("job_state", "node_state", "step_state", "bb_state"),
-    *("fork", "become_user", "exec", "signal", "exit", "prolog", "epilog"),
+    *ACTS,
+    *("exec", "signal", "exit", "prolog", "epilog"),
 )
 _NEAR: Final = 0.8
 _JSON: Final = {"type": "string", "minLength": 1}
@@ -144,8 +148,8 @@ def read_call_pattern(value: Value, reading: Reading) -> Pattern:
     for kind in pattern.values("kind"):
         if kind != "plugin":
             raise reading.refuse(value, f"only plugin calls can fail this way, not kind={kind}")
-    if not pattern.names(reading.functions):
-        hint = near(pattern.name, reading.functions)
+    if not pattern.names((*reading.functions, *ACTS)):
+        hint = near(pattern.name, (*reading.functions, *ACTS))
         raise reading.refuse(value, f"no plugin function is called {pattern.name!r}{hint}")
     return pattern
 
