@@ -377,7 +377,8 @@ def test_at_most_one_task_is_runnable_a_turn() -> None:
     ask = kernel.deadline_to_sleep_time
 
     def asked(deadline: float) -> float:
-        watch.most = max(watch.most, watch.steps)
+        if kernel.foreground:  # at the end trio lets all idle tasks go at once
+            watch.most = max(watch.most, watch.steps)
         watch.steps = 0
         return ask(deadline)
 
