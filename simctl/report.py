@@ -118,10 +118,16 @@ def explain(events: Iterable[Event], users: dict[str, int], model: str) -> list[
     names = {uid: name for name, uid in reversed(users.items())}
     by_seq: dict[int, Event] = {}
     lines: list[str] = []
+    said: dict[str, None] = {}
     for event in events:
         by_seq[event.seq] = event
-        if event.kind == "plugin" and event.phase != "enter":
-            lines.append(_sentence(event, by_seq, names, model))
+        if event.kind != "plugin" or event.phase == "enter":
+            continue
+        line = _sentence(event, by_seq, names, model)
+        if event.name not in said:
+            said[event.name] = None
+            line += f" {_what_for(event.name)}"
+        lines.append(line)
     return lines
 
 
@@ -140,12 +146,17 @@ def _sentence(event: Event, by_seq: dict[int, Event], names: dict[int, str], mod
     failed = ""
     if isinstance(event.rc, int) and event.rc < 0:
         failed = f", and it failed ({event.errno if event.errno is not UNSET else event.rc})"
-    point = ALL.get(event.name)
-    doc = point.doc.splitlines()[0] if point is not None else _GENERIC.get(event.name, "")
+    of = f" of {event.plugin}" if event.name in _GENERIC else ""
     return (
-        f"{_clock(event.time_us):>9}  {who}{where}, as {user}, calls {event.name}{subject}"
-        f"{failed}{_why(event, by_seq)}. {doc}"
+        f"{_clock(event.time_us):>9}  {who}{where}, as {user}, calls {event.name}{of}{subject}"
+        f"{failed}{_why(event, by_seq)}."
     )
+
+
+def _what_for(name: str) -> str:
+    """Return what a function is for: said once, where it is first called."""
+    point = ALL.get(name)
+    return f"({point.doc.splitlines()[0] if point is not None else _GENERIC.get(name, '')})"
 
 
 _GENERIC = {

@@ -230,6 +230,7 @@ class ScriptHost:
         process = self.process.fork(daemon=role, role=role, task=self.process.task)
         if main is not None:
             process.task = UNSET
+            process.step = UNSET
             process.memory.holders -= 1
             process.memory = type(process.memory)()
         else:

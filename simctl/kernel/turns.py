@@ -370,6 +370,8 @@ class Kernel(trio.abc.Clock):
         Raises:
             BaseException: What a thread, a turn or the person at the keyboard raised.
         """
+        if trio.lowlevel.current_clock() is not self:
+            raise RuntimeError("run the kernel under its own clock: trio.run(..., clock=kernel)")
         self._main = current_task()
         async with trio.open_nursery() as nursery:
             self._nursery = nursery

@@ -1,0 +1,42 @@
+"""Logs, for those who work on simctl: what `--debug` shows on standard error.
+
+The trace is for people who use simctl; a log line says the same in the words of the code, with
+`sim_us` for its time, and adds what no simulated process does.
+"""
+
+import sys
+
+import structlog
+from msgspec import UNSET
+
+from simctl.kernel.events import Event
+
+
+def configure(*, debug: bool) -> None:
+    """Send logs to standard error, from debug on or from warnings on."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0, pad_level=False),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger("debug" if debug else "warning"),
+        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+    )
+
+
+class LogSink:
+    """Logs what daemons go through: processes, states, faults and their own complaints."""
+
+    def __init__(self) -> None:
+        self._log = structlog.get_logger()
+
+    def __call__(self, event: Event) -> None:
+        """Log one event, unless it is one of those that the trace alone is for."""
+        if event.kind in ("plugin", "message"):
+            return
+        values = {
+            key: value
+            for key in ("daemon", "node", "pid", "uid", "job", "step", "task", "rc", "args")
+            if (value := getattr(event, key)) is not UNSET
+        }
+        self._log.debug(event.name, sim_us=event.time_us, seq=event.seq, **values)
