@@ -265,7 +265,7 @@ class World:
         started = time.perf_counter()
         interrupted = False
         thresholds = gc.get_threshold()
-        gc.set_threshold(200_000, 20, 50)
+        gc.set_threshold(1_000_000, 50, 1000)
         try:
             trio.run(
                 self.kernel.run,

@@ -66,11 +66,15 @@ class PartRecord:
     examined_to: int = -1
     """Queue number of the last job that was waiting at the latest pass."""
 
+    widest_cpus: int = attrs.field(init=False)
+    """Cpus of the node that has most."""
+
     _heap: list[int] = attrs.field(factory=list)
     _queued: bytearray = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._queued = bytearray(self.size)
+        self.widest_cpus = max(node.cpus for node in self.nodes)
 
     def offer(self, node: NodeRecord) -> None:
         """Note that a node has become usable."""

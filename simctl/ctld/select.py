@@ -51,6 +51,13 @@ def choose(job: JobRecord, candidates: Iterable[NodeRecord]) -> tuple[NodeRecord
     return tuple(sorted(chosen, key=lambda node: node.index))
 
 
+def could_hold(job: JobRecord) -> bool:
+    """Tell whether a job's partition could hold it if all of its nodes were idle."""
+    if is_plain(job):
+        return 0 < uniform_need(job, job.part.uniform_cpus) <= len(job.part.nodes)
+    return bool(choose(job, job.part.nodes))
+
+
 def is_plain(job: JobRecord) -> bool:
     """Tell whether a job takes any nodes of its partition, and all of those are alike."""
     return bool(job.part.uniform_cpus) and not job.desc.nodes and not job.desc.excluded

@@ -7,7 +7,7 @@ import attrs
 from simctl.ctld import launch, schedule
 from simctl.ctld.completion import finish
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord, cpus_needed
-from simctl.ctld.select import choose, tasks_on
+from simctl.ctld.select import could_hold, tasks_on
 from simctl.kernel.fabric import Envelope
 from simctl.plugins.hooks import NULL, About, failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_alloc_job, slurm_ckpt_free_job
@@ -76,7 +76,7 @@ def read_request(
     if max_nodes < min_nodes:
         return Request(error_code=ESLURM_INVALID_NODE_COUNT)
     num_tasks = _num_tasks(desc, min_nodes)
-    widest = max(node.cpus for node in part.nodes)
+    widest = part.widest_cpus
     if not tasks_on(widest, cpus_needed(desc), NO_VAL) or (
         desc.ntasks_per_node != NO_VAL and desc.ntasks_per_node * cpus_needed(desc) > widest
     ):
@@ -216,7 +216,7 @@ async def _create(
         num_tasks=request.num_tasks,
         reason=request.reason,
     )
-    if request.reason == Reason.NONE and not choose(job, request.part.nodes):
+    if request.reason == Reason.NONE and not could_hold(job):
         job.reason = Reason.PARTITION_CONFIG
     job.held = job.reason != Reason.NONE
     ctld.jobs[job_id] = job

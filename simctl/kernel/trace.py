@@ -68,10 +68,11 @@ class Trace:
         self.recording = True
 
     def _record(self, event: Event) -> int:
+        thread = self._kernel.current
+        alive = thread is not None and not thread.killed
         for sink in self._sinks:
             sink(event)
-        thread = self._kernel.current
-        if thread is not None and thread.killed:
+        if alive and thread is not None and thread.killed:
             # A trigger on this event killed the process that acts: it does nothing more.
             from simctl.kernel.turns import Killed  # noqa: PLC0415 - turns does not know traces
 
