@@ -255,7 +255,10 @@ class Slurmd:
         for (_, step_id), mailbox in self._steps_of(job_id):
             for signal in signals:
                 self._send(
-                    mailbox, RequestSignalTasks(job_id=job_id, step_id=step_id, signal=signal)
+                    mailbox,
+                    RequestSignalTasks(
+                        job_id=job_id, step_id=step_id, signal=signal, container=True
+                    ),
                 )
 
     async def _signal_tasks(self, envelope: Envelope, message: RequestSignalTasks) -> None:

@@ -424,7 +424,7 @@ class StepDaemon:
         """Serve a request that reaches the step daemon while its tasks run."""
         message = envelope.message
         if isinstance(message, RequestSignalTasks):
-            self.tasks.signal(message.signal)
+            self.tasks.signal(message.signal, children=message.container or not self._batch)
         elif isinstance(message, RequestStepComplete):
             self._fold_child(message)
 

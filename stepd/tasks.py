@@ -38,14 +38,14 @@ class Task:
         self.due_us = NEVER_US
         self.process.exit(status)
 
-    def signal(self, number: int) -> None:
-        """Take a signal; a script's children get it as well."""
+    def signal(self, number: int, *, children: bool) -> None:
+        """Take a signal; with *children* those of a script get it as well."""
         if self.ended:
             return
         process = self.process
         process.cause = process.table.trace.process(process, "signal", number)
         if self.host is not None:
-            for child in self.host.live_children():
+            for child in self.host.live_children() if children else ():
                 self.host.signal_child(child, number)
             self.host.deliver(number)
         elif self.program is not None:
@@ -103,7 +103,7 @@ class TaskSet:
         self.alive -= len(reaped)
         return reaped
 
-    def signal(self, number: int) -> None:
+    def signal(self, number: int, *, children: bool = True) -> None:
         """Signal every task that is alive."""
         for task in self.tasks:
-            task.signal(number)
+            task.signal(number, children=children)

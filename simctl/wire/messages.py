@@ -347,7 +347,10 @@ class TaskOutput(Message, frozen=True, kw_only=True):
 
 
 class RequestSignalTasks(Message, frozen=True, kw_only=True):
-    """Tell slurmd to signal the tasks of a step."""
+    """Tell slurmd to signal the tasks of a step.
+
+    With `container` a batch script's children are signalled with it, else the script alone.
+    """
 
     rpc: ClassVar[str] = "REQUEST_SIGNAL_TASKS"
     tells: ClassVar[tuple[str, ...]] = ("job_id", "step_id", "signal")
@@ -355,6 +358,7 @@ class RequestSignalTasks(Message, frozen=True, kw_only=True):
     job_id: int
     step_id: int
     signal: int
+    container: bool = False
 
 
 class RequestStepComplete(Message, frozen=True, kw_only=True):
