@@ -17,6 +17,7 @@ from simctl.ctld.accounting import JobRow
 from simctl.ctld.daemon import Slurmctld
 from simctl.ctld.nodes import watch_unreachable
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
+from simctl.ctld.schedule import reason_to_wait
 from simctl.kernel.disk import Disk
 from simctl.kernel.events import Event
 from simctl.kernel.fabric import Fabric
@@ -562,7 +563,7 @@ def _job_waits(job: JobRecord) -> str:
     if job.nodes:
         return f"job {job.job_id} is {job.state} on {job.node_list} and nothing is due to end it"
     return (
-        f"job {job.job_id} is {job.state} ({job.reason}): it waits for {job.min_nodes} node(s) of "
+        f"job {job.job_id} is {job.state} ({reason_to_wait(job)}): it waits for {job.min_nodes} node(s) of "
         f"partition {job.part.name}, where {job.part.idle} can take a job"
     )
 
