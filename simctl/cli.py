@@ -114,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _COMMANDS[options.command](options)
     except InputError as error:
-        print(f"simctl: {error}", file=sys.stderr)
+        print(error if error.placed else f"simctl: {error}", file=sys.stderr)
         return WRONG_INPUT
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -89,8 +89,11 @@ def summary(result: RunResult) -> list[str]:
     rate = counts["turns"] / result.wall_s if result.wall_s else 0
     lines.append(
         f"{format_us(result.end_time_us)} of virtual time in {result.wall_s:.2f} s: "
-        f"{counts['turns']} turns ({rate:,.0f}/s), {counts['plugin_calls']} plugin calls, "
-        f"{counts['messages']} messages, {counts['events']} events"
+        f"{counts['turns']} turns ({rate:,.0f}/s),"
+    )
+    lines.append(
+        f"{counts['plugin_calls']} plugin calls, {counts['messages']} messages, "
+        f"{counts['events']} events"
     )
     return lines
 

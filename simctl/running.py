@@ -66,7 +66,9 @@ def load(path: str) -> Scenario:
     try:
         return load_scenario(where)
     except ScenarioErrors as error:
-        raise InputError("\n".join(str(mistake) for mistake in error.mistakes)) from error
+        raise InputError(
+            "\n".join(str(mistake) for mistake in error.mistakes), placed=True
+        ) from error
 
 
 def run(options: argparse.Namespace) -> int:

@@ -10,4 +10,11 @@ INTERRUPTED: Final = 130
 
 
 class InputError(Exception):
-    """Something the user gave is wrong; the text says what."""
+    """Something the user gave is wrong; the text says what.
+
+    With *placed* each line begins with a file, a line and a column, as editors like it.
+    """
+
+    def __init__(self, text: str, *, placed: bool = False) -> None:
+        super().__init__(text)
+        self.placed = placed

@@ -563,8 +563,9 @@ def _job_waits(job: JobRecord) -> str:
     if job.nodes:
         return f"job {job.job_id} is {job.state} on {job.node_list} and nothing is due to end it"
     return (
-        f"job {job.job_id} is {job.state} ({reason_to_wait(job)}): it waits for {job.min_nodes} node(s) of "
-        f"partition {job.part.name}, where {job.part.idle} can take a job"
+        f"job {job.job_id} is {job.state} ({reason_to_wait(job)}): it waits for "
+        f"{job.min_nodes} node(s) of partition {job.part.name}, "
+        f"where {job.part.idle} can take a job"
     )
 
 
