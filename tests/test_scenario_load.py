@@ -280,7 +280,10 @@ MISTAKES = [
     ("timeline: [{run: scancel}]", "missing key: `at` or `when`"),
     ("timeline: [{at: 0, when: init, run: scancel}]", "`at` and `when` together"),
     ("timeline: [{at: 0, each: true, run: scancel}]", "`each` goes with `when`"),
-    ("timeline: [{at: 0, run: scancel, as: alic}]", "no user 'alic' in `users:`; did you mean alice"),
+    (
+        "timeline: [{at: 0, run: scancel, as: alic}]",
+        "no user 'alic' in `users:`; did you mean alice",
+    ),
     ("timeline: [{at: 0, run: sbtach}]", "no command 'sbtach'; did you mean sbatch?"),
     ("timeline: [{at: 0, run: sacct}]", "sacct is known to Slurm but not simulated yet"),
     ("timeline: [{at: 0, run: ' '}]", "expected a command line"),
