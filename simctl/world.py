@@ -266,7 +266,7 @@ class World:
         started = time.perf_counter()
         interrupted = False
         thresholds = gc.get_threshold()
-        gc.set_threshold(1_000_000, 50, 1000)
+        gc.set_threshold(1_000_000, 50, 100)
         try:
             trio.run(
                 self.kernel.run,

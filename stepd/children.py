@@ -307,6 +307,7 @@ class ScriptHost:
             return
         child.ended = True
         child.status = status
+        child.call = child.host = None
         if child.timer is not None:
             child.timer.cancel()
         child.process.exit(status)

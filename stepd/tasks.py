@@ -36,6 +36,7 @@ class Task:
         self.ended = True
         self.status = status
         self.due_us = NEVER_US
+        self.host = None
         self.process.exit(status)
 
     def signal(self, number: int, *, children: bool) -> None:

@@ -126,6 +126,7 @@ class Mailbox:
         kernel.foreground -= 1
         if batch is self._batch:
             self._batch_due = -1
+            self._batch = []
         if not self.open or not self.host.up:
             self._lose(batch)
             return False

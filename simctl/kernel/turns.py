@@ -131,6 +131,15 @@ class Timer:
             self._kernel.foreground -= 1
 
 
+class _Nobody:
+    """Owns threads that have ended."""
+
+    cause = 0
+
+
+_NOBODY: Final = _Nobody()
+
+
 async def _finished() -> None:
     """Stand in for the body of a thread that has ended, so that what it held can go."""
 
@@ -271,8 +280,10 @@ class Kernel(trio.abc.Clock):
                 self.fail(error)
             thread.finished = True
             thread.generation += 1
+            # Let go of all it knew, so that nothing of it waits for the collector.
             thread.body = _finished
             thread.task = None
+            thread.owner = _NOBODY
             self._idle_workers.append(task)
             thread = await wait_task_rescheduled(_abort)
 
