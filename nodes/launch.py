@@ -56,6 +56,9 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
     spooled = f"{site.conf.slurmd_spool_dir}/job{job_id:05d}/slurm_script"
     site.disk.write(spooled, desc.script)
     std_out = named(desc.std_out or "slurm-%j.out")
+    std_err = named(desc.std_err) if desc.std_err else std_out
+    for path in (std_out, std_err):
+        site.disk.write(path, "", desc.work_dir)
     env = {
         **desc.environment,
         **job_environment(
@@ -99,5 +102,5 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
         tids=(0,),
         nnodes=1,
         std_out=std_out,
-        std_err=named(desc.std_err) if desc.std_err else std_out,
+        std_err=std_err,
     )

@@ -8,10 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, cast
 
-import structlog
-
 from simctl.kernel.events import KINDS
-from simctl.kernel.logs import LogSink, configure
 from simctl.kernel.trace import FileSink
 from simctl.plugins.registry import PluginError
 from simctl.progress import Progress
@@ -123,17 +120,16 @@ def run_world(world: World, options: argparse.Namespace) -> RunResult:
             world.trace.add_sink(sink)
         elif options.trace_kinds:
             raise InputError("run: --trace-kinds goes with --trace FILE")
-        configure(debug=options.debug)
-        log = structlog.get_logger()
         if options.debug:
+            # structlog brings rich along: only those pay for it who read logs.
+            from simctl.kernel.logs import LogSink
+
             world.trace.add_sink(LogSink())
-        log.debug("run_begins", scenario=world.scenario.path_name, seed=world.seed)
         stack.enter_context(Progress(world, quiet=options.quiet or options.json))
         try:
             result = world.run()
         except PluginError as error:
             raise InputError(str(error)) from error
-        log.debug("run_ended", sim_us=result.end_time_us, **result.counts)
         if sink is not None:
             sink.flush()
             stream.flush()

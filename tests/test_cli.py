@@ -241,6 +241,16 @@ def test_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert "timeline" in json.loads(capsys.readouterr().out)["properties"]
 
 
+def test_debug_logs_to_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line an event that is neither call nor message, with its virtual time."""
+    path = write(tmp_path, ONE_JOB)
+    assert cli.main(["--debug", "run", path]) == cli.OK
+    captured = capsys.readouterr()
+    assert "job_state" in captured.err
+    assert "sim_us=" in captured.err
+    assert "sim_us=" not in captured.out
+
+
 def test_version_imports_nothing_large() -> None:
     """`--version` starts fast because it loads neither trio nor YAML nor the daemons."""
     code = (

@@ -391,6 +391,32 @@ def test_batch_output_goes_to_its_file() -> None:
     assert disk.read("/home/alice/2.err") == "two\n"
 
 
+def test_output_files_are_emptied_by_the_job_or_step_that_opens_them() -> None:
+    """A second job with the same file leaves nothing of the first; a step's -o alike."""
+    text = (
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: sbatch -o out --wrap 'echo one; echo more'}\n"
+        "  - {at: 9s, as: alice, run: sbatch -o out --wrap 'echo two'}\n"
+        "  - {at: 20s, as: alice, run: srun -n2 -o steps echo one}\n"
+        "  - {at: 30s, as: alice, run: srun -n2 -o steps echo two}\n"
+    )
+    ran = run(text, cluster=FOUR_NODES)
+    assert ran.world.disk.read("/home/alice/out") == "two\n"
+    assert ran.world.disk.read("/home/alice/steps") == "two\ntwo\n"
+
+
+def test_what_a_step_inside_an_allocation_cannot_ask_yet_is_refused() -> None:
+    """A step's own time limit and cpus of its own: refused by name, the script sees 255."""
+    for option in ("-t 1", "--exclusive"):
+        text = (
+            "timeline: [{at: 0s, as: alice, "
+            f"run: sbatch -o out --wrap 'srun {option} sleep 1'}}]\n"
+        )
+        ran = run(text, cluster=FOUR_NODES)
+        assert ran.job()[:2] == ("FAILED", "255:0")
+        assert "simctl does not simulate yet" in str(ran.world.disk.read("/home/alice/out"))
+
+
 def test_sbatch_lines_are_options_and_the_command_line_wins() -> None:
     """#SBATCH lines before the first command count; after it they are comments."""
     text = (

@@ -28,9 +28,8 @@ GRAMMAR: Final = Grammar(
         Option(long="requeue"),
         Option(long="no-requeue"),
         Option(long="jobid", read=positive),
-        Option(long="open-mode", read=text),
     ),
-    unbuilt=JOB_UNBUILT | {"W", "wait", "I", "immediate"},
+    unbuilt=JOB_UNBUILT | {"W", "wait", "I", "immediate", "open-mode"},
 )
 
 

@@ -4,6 +4,7 @@ from typing import Any, Final, TypeVar
 
 from simctl.commands.describe import UNREACHABLE, describe, refuse
 from simctl.commands.options import (
+    BAD_OPTION,
     JOB_OPTIONS,
     JOB_UNBUILT,
     Grammar,
@@ -97,6 +98,7 @@ class Srun:
         self.book: TaskBook | None = None
         self._ended_early = False
         self._cancelled = False
+        self._opened: dict[str, None] = {}
 
     async def run(self) -> int:
         """Return the exit status."""
@@ -350,7 +352,9 @@ class Srun:
                 step=str(self.step_id),
                 rank=message.task_id,
             )
-            self.site.disk.write(path, text, self.call.work_dir, append=True)
+            # A file is emptied when the step first writes to it.
+            self.site.disk.write(path, text, self.call.work_dir, append=path in self._opened)
+            self._opened[path] = None
         else:
             self.call.write(message.stream, text)
 
@@ -452,6 +456,14 @@ async def srun(call: CommandCall) -> int:
         for line in error.lines:
             call.err(line)
         return error.status
+    inside = "SLURM_JOB_ID" in call.env or "jobid" in options
+    for name in ("time", "exclusive", "immediate") if inside else ():
+        if name in options:
+            call.err(
+                f"srun: error: --{name} of a step inside an allocation is an option of Slurm's "
+                "that simctl does not simulate yet"
+            )
+            return BAD_OPTION
     if not words:
         call.err("srun: fatal: No command given to execute.")
         return 1

@@ -12,22 +12,17 @@ from msgspec import UNSET
 from simctl.kernel.events import Event
 
 
-def configure(*, debug: bool) -> None:
-    """Send logs to standard error, from debug on or from warnings on."""
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0, pad_level=False),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger("debug" if debug else "warning"),
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
-    )
-
-
 class LogSink:
     """Logs what daemons go through: processes, states, faults and their own complaints."""
 
     def __init__(self) -> None:
+        structlog.configure(
+            processors=[
+                structlog.processors.add_log_level,
+                structlog.dev.ConsoleRenderer(colors=False, pad_event_to=0, pad_level=False),
+            ],
+            logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        )
         self._log = structlog.get_logger()
 
     def __call__(self, event: Event) -> None:
