@@ -216,6 +216,8 @@ def test_a_fork_that_fails_halfway_ends_the_tasks_there_are() -> None:
     assert [event.task for event in ran.all("switch_p_job_attach")] == [0]
     assert ran.one("exit", task=0).rc == 9
     assert launch_rc(ran, "n1") == [4020]
+    reported = ran.one("MESSAGE_TASK_EXIT", phase="send").args
+    assert reported == {"return_code": 9, "task_ids": (0,)}
     assert ran.all("switch_p_job_fini") == []
     assert len(ran.all("switch_p_job_postfini")) == 1
 
