@@ -15,12 +15,12 @@ import attrs
 from msgspec import UNSET, UnsetType
 
 from simctl.kernel.faults import CallFault, CallFaults
-from simctl.kernel.procs import CALLING, Memory, Process, RunsAs, StateNotCopyableError
+from simctl.kernel.procs import CALLING, Process, RunsAs
 from simctl.kernel.trace import OpenCall, Trace
 from simctl.plugins.points import ALL
 from simctl.plugins.points.declare import Point, Returns
 from simctl.plugins.points.switch import switch_p_get_errno, switch_p_strerror
-from simctl.plugins.registry import PluginError, Registry
+from simctl.plugins.registry import Registry
 from simctl.wire.buf import Buf
 from simctl.wire.errno import (
     ESLURM_SWITCH_MAX,
@@ -165,7 +165,7 @@ class Hooks:
             raise MisplacedCallError(point, who, self.model)
         memory = who.memory
         if memory.holders != 1 and not memory.inert:
-            memory = self._private(point, who)
+            memory = who.touch()
         method = getattr(memory.instances[point.plugin_class], point.name)
         values = (arguments[0].value, *arguments[1:]) if point.on_subject else arguments
         trace = self._trace
@@ -198,13 +198,6 @@ class Hooks:
         if type(result) is int and result < 0 and point.plugin_class == "switch":
             await self._ask_errno(point, who, about)
         return result
-
-    def _private(self, point: Point, who: Process) -> Memory:
-        """Return the process's own copy of its memory; what cannot be copied ends the run."""
-        try:
-            return who.touch()
-        except StateNotCopyableError as error:
-            raise PluginError(f"plugin {self.types[point.plugin_class]}: {error}") from error
 
     async def _run(
         self,

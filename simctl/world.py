@@ -22,12 +22,19 @@ from simctl.kernel.disk import Disk
 from simctl.kernel.events import Event
 from simctl.kernel.fabric import Fabric
 from simctl.kernel.faults import CallFault, CallFaults
-from simctl.kernel.procs import Host, Process, ProcessTable, RunsAs, wait_status
+from simctl.kernel.procs import (
+    Host,
+    Process,
+    ProcessTable,
+    RunsAs,
+    StateNotCopyableError,
+    wait_status,
+)
 from simctl.kernel.trace import Trace
 from simctl.kernel.turns import Fifo, Kernel, Schedule, SeededRandom
 from simctl.nodes.slurmd import Slurmd
 from simctl.plugins.hooks import Hooks
-from simctl.plugins.registry import Registry
+from simctl.plugins.registry import PluginError, Registry
 from simctl.plugins.site import CommandCall, Site, User
 from simctl.scenario.expect import Result, check
 from simctl.scenario.model import (
@@ -261,6 +268,7 @@ class World:
         """Run to the end; a run that is interrupted gives what was reached.
 
         Raises:
+            PluginError: A plugin keeps in memory what no fork could copy.
             Exception: simctl itself is at fault.
         """
         started = time.perf_counter()
@@ -279,6 +287,8 @@ class World:
         except BaseExceptionGroup as group:
             # trio wraps what ends the run; there is never more than one thing.
             error = _only(group)
+            if isinstance(error, StateNotCopyableError):
+                raise PluginError(f"plugin {error}") from None
             if not isinstance(error, KeyboardInterrupt):
                 raise error from None
             interrupted = True
