@@ -9,6 +9,7 @@ threads to choose between, and its random choice among runnable tasks has nothin
 import random
 from collections.abc import Awaitable, Callable
 from heapq import heappop, heappush
+from operator import index
 from typing import Any, Final, Protocol
 
 import attrs
@@ -74,9 +75,8 @@ class Fifo:
     joins_deliveries: Final = True
     separates_processes: Final = False
 
-    def key(self, seq: int) -> int:
-        """Keep the order in which the turns were caused."""
-        return seq
+    key = staticmethod(index)
+    """Keep the order in which the turns were caused: a turn's number is its rank."""
 
 
 class SeededRandom:
@@ -303,14 +303,6 @@ class Kernel(trio.abc.Clock):
         """End a thread's wait inside the present turn; for turns and mailboxes only."""
         if not thread.parked:
             return False
-        self._unpark(thread)
-        assert thread.task is not None
-        # A thread whose kill is due this moment does nothing more, whatever else it waited for.
-        end = outcome.Error(Killed()) if thread.killed else outcome.Value(value)
-        reschedule(thread.task, end)
-        return True
-
-    def _unpark(self, thread: Thread) -> None:
         thread.parked = False
         thread.generation += 1
         if thread.timed:
@@ -318,6 +310,11 @@ class Kernel(trio.abc.Clock):
             self.foreground -= 1
         thread.owner.cause = thread.cause
         self.current = thread
+        task = thread.task
+        assert task is not None
+        # A thread whose kill is due this moment does nothing more, whatever else it waited for.
+        reschedule(task, outcome.Error(Killed()) if thread.killed else outcome.Value(value))
+        return True
 
     def wake(self, thread: Thread, value: Any = None) -> None:
         """End a thread's present wait in a turn of its own, due now."""
@@ -344,9 +341,10 @@ class Kernel(trio.abc.Clock):
 
     async def sleep_us(self, length_us: int) -> None:
         """Block the current thread for a length of virtual time, at least a turn."""
-        self.arm(self.now_us + length_us)
         thread = self.current
         assert thread is not None
+        thread.timed = True
+        self.push(self.now_us + length_us, self._expire, thread, thread.generation)
         thread.cause = thread.owner.cause
         thread.waits_for = "time to pass"
         thread.parked = True
