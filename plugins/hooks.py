@@ -4,8 +4,10 @@ A plugin never takes a daemon down: what it raises becomes SLURM_ERROR, what it 
 as well, and both are told in the trace.
 """
 
+import re
+import reprlib
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from inspect import iscoroutinefunction
 from pathlib import PurePath
 from types import CoroutineType
@@ -19,7 +21,11 @@ from simctl.kernel.procs import CALLING, Process, RunsAs
 from simctl.kernel.trace import OpenCall, Trace
 from simctl.plugins.points import ALL
 from simctl.plugins.points.declare import Point, Returns
-from simctl.plugins.points.switch import switch_p_get_errno, switch_p_strerror
+from simctl.plugins.points.switch import (
+    switch_p_get_errno,
+    switch_p_job_attach,
+    switch_p_strerror,
+)
 from simctl.plugins.registry import Registry
 from simctl.wire.buf import Buf
 from simctl.wire.errno import (
@@ -66,10 +72,15 @@ NULL: Final = Handle(None, 0)
 
 @attrs.frozen(kw_only=True)
 class About:
-    """Which job and step a call concerns, where the calling process serves many."""
+    """Which job and step a call concerns, where the calling process serves many.
+
+    `besides` is what real Slurm passes beside, or instead of, what the plugin is given (model
+    modern): for the trace alone.
+    """
 
     job: int | UnsetType = UNSET
     step: str | UnsetType = UNSET
+    besides: Mapping[str, int] = {}
 
 
 NOTHING: Final = About()
@@ -107,6 +118,7 @@ class Hooks:
     async def load(self, who: Process, plugin_class: str, about: About = NOTHING) -> bool:
         """Load the configured plugin into a process and run its init; false if that failed."""
         plugin_type = self.types[plugin_class]
+        CALLING.set(who)
         instance = self._registry.make(plugin_type)
         who.touch().load(plugin_class, instance)
         return not failed(await self._run_own(who, "init", instance, plugin_type, about))
@@ -134,7 +146,7 @@ class Hooks:
             before = trace.seq
             try:
                 result = method()
-            except Exception as error:  # noqa: BLE001 - a plugin never takes a daemon down
+            except PLUGIN_FAILURES as error:
                 result = _Raised(error)
             if result is None or (type(result) is int and result >= 0):
                 trace.seq = who.cause = trace.seq + 1 + (trace.seq != before)
@@ -181,7 +193,9 @@ class Hooks:
             before = trace.seq
             try:
                 result = method(*values)
-            except Exception as error:  # noqa: BLE001 - a plugin never takes a daemon down
+                if point is switch_p_job_attach:
+                    check_environment(values[1])
+            except PLUGIN_FAILURES as error:
                 result = _Raised(error)
             if result is None and point.none_is_success:
                 result = SLURM_SUCCESS
@@ -194,7 +208,7 @@ class Hooks:
             else:
                 self.calls -= 1
                 trace.seq += trace.seq != before
-                result = await self._run(point, point.name, who, _Again(result), (), {}, about)
+                result = await self._run(point, point.name, who, _Again(result), values, {}, about)
         if type(result) is int and result < 0 and point.plugin_class == "switch":
             await self._ask_errno(point, who, about)
         return result
@@ -212,7 +226,7 @@ class Hooks:
         self.calls += 1
         CALLING.set(who)
         trace = self._trace
-        env_before = frozenset(values[1]) if name == "switch_p_job_attach" and values else None
+        env_before = frozenset(values[1]) if point is switch_p_job_attach and values else None
         call = trace.open_call(who, name, self._show(shown, about) if trace.recording else shown)
         error: SlurmError | None = None
         problem = ""
@@ -224,11 +238,16 @@ class Hooks:
                 result = method(*values)
                 if type(result) is CoroutineType:
                     result = await result
+            if env_before is not None:
+                check_environment(values[1])
             result, problem = self._settle(point, result)
         except SlurmError as raised:
             error = raised
             result = SLURM_ERROR
-        except Exception as raised:  # noqa: BLE001 - a plugin never takes a daemon down
+        except NonsenseError as raised:
+            problem = str(raised)
+            result = SLURM_ERROR
+        except PLUGIN_FAILURES as raised:
             problem = _where(raised)
             result = SLURM_ERROR
         except BaseException:
@@ -236,8 +255,8 @@ class Hooks:
             raise
         if type(result) is int and result < 0:
             who.errno = error.errno if error is not None else 0
-        if trace.recording:
-            self._show_result(call.shown, env_before, values)
+        if trace.recording and point is not None:
+            _show_result(call.shown, point, values, env_before)
         who.cause = trace.close_call(
             call,
             UNSET if point is not None and point.returns is Returns.VOID else _plain(result),
@@ -263,10 +282,12 @@ class Hooks:
                 return SLURM_SUCCESS, ""
             if isinstance(result, int):
                 return int(result), ""
-            return SLURM_ERROR, f"returned {result!r}; expected {returns.value}"
-        if returns is Returns.BOOL:
-            return bool(result), ""
-        return result, ""
+        elif returns is Returns.BOOL:
+            if isinstance(result, int | None):
+                return bool(result), ""
+        elif isinstance(result, str | None) or returns is not Returns.TEXT:
+            return result, ""
+        return SLURM_ERROR, f"returned {_told(_REPR.repr, result)}; expected {returns.value}"
 
     def takes_time(self, point: Point) -> bool:
         """Tell whether the configured plugin's function is an `async def`."""
@@ -289,7 +310,8 @@ class Hooks:
             value = getattr(instance, alloc.name)()
             if type(value) is CoroutineType:
                 value = await value
-        except Exception:  # noqa: BLE001 - unpack will fail on the missing object, and be told
+        except PLUGIN_FAILURES:
+            # Unpack will fail on the missing object, and be told.
             value = None
         if value is None or (type(value) is int and value < 0):
             return NULL
@@ -318,26 +340,63 @@ class Hooks:
         return slurm_strerror(number)
 
     def _show(self, shown: dict[str, Any], about: About) -> dict[str, Any]:
-        """Put arguments into the form traces hold; Buf and env are shown after the call."""
-        plain = {
-            key: value if isinstance(value, Buf | dict) else _plain(value)
-            for key, value in shown.items()
-        }
+        """Put arguments into the form traces hold, as they are before the call."""
+        plain = {key: _shown(value) for key, value in shown.items()}
         if about is not NOTHING:
+            plain.update(about.besides)
             if about.job is not UNSET:
                 plain["job"] = about.job
             if about.step is not UNSET:
                 plain["step"] = about.step
         return plain
 
-    def _show_result(
-        self, shown: dict[str, Any], env_before: frozenset[str] | None, values: tuple[Any, ...]
-    ) -> None:
-        for key, value in shown.items():
-            if isinstance(value, Buf):
-                shown[key] = {"bytes": value.size}
-        if env_before is not None:
-            shown["env"] = [key for key in values[1] if key not in env_before]
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, Buf):
+        return {"bytes": value.size}
+    # An environment is shown by what the call adds to it.
+    return [] if isinstance(value, dict) else _plain(value)
+
+
+def _show_result(
+    shown: dict[str, Any], point: Point, values: tuple[Any, ...], env_before: frozenset[str] | None
+) -> None:
+    """Bring the arguments that a call has changed up to date."""
+    for key, value in zip(point.parameters, values, strict=False):
+        if isinstance(value, Buf):
+            shown[key] = {"bytes": value.size}
+    if env_before is not None:
+        shown["env"] = [
+            key if isinstance(key, str) else _plain(key)
+            for key in values[1]
+            if key not in env_before
+        ]
+
+
+class NonsenseError(Exception):
+    """A plugin left something behind that its guide does not allow."""
+
+
+PLUGIN_FAILURES: Final = (Exception, SystemExit)
+"""What a plugin may raise without taking a daemon down; Ctrl-C and a kill are not its doing."""
+
+_TEXT_ALONE: Final = frozenset({str})
+
+
+def check_environment(env: dict[Any, Any]) -> None:
+    """Check what job_attach left in a task's environment.
+
+    Raises:
+        NonsenseError: A name or a value is no text.
+    """
+    if _TEXT_ALONE.issuperset(map(type, env)) and _TEXT_ALONE.issuperset(map(type, env.values())):
+        return
+    for key, value in env.items():
+        if not (isinstance(key, str) and isinstance(value, str)):
+            raise NonsenseError(
+                f"left env[{_told(_REPR.repr, key)}] = {_told(_REPR.repr, value)}; "
+                "the names and values of an environment are texts"
+            )
 
 
 class _Raised:
@@ -345,7 +404,7 @@ class _Raised:
 
     __slots__ = ("error",)
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: BaseException) -> None:
         self.error = error
 
 
@@ -357,7 +416,7 @@ class _Again:
     def __init__(self, outcome: Any) -> None:
         self._outcome = outcome
 
-    def __call__(self) -> Any:
+    def __call__(self, *_: Any) -> Any:
         if type(self._outcome) is _Raised:
             raise self._outcome.error
         return self._outcome
@@ -370,15 +429,29 @@ def _plain(value: Any) -> Any:
         return "NO_VAL" if value == NO_VAL else value
     if value is None or isinstance(value, str | bool | float | UnsetType):
         return value
-    return str(value)
+    return _told(str, value)
 
 
-def _where(error: Exception) -> str:
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
+_REPR: Final = reprlib.Repr()
+_REPR.maxother = 1000
+"""Shortens what is long and sorts what has no order; what bears an address must stay whole."""
+
+
+def _told(tell: Callable[[Any], str], value: Any) -> str:
+    """Return what an object of a plugin's says of itself, without what differs between runs."""
+    try:
+        return _ADDRESS.sub("", tell(value))
+    except Exception as error:  # noqa: BLE001 - it is a plugin's object
+        return f"a {type(value).__name__} that raises {type(error).__name__} when it is shown"
+
+
+def _where(error: BaseException) -> str:
     """Tell what a plugin raised, and where, without a path of this machine."""
     frames = traceback.extract_tb(error.__traceback__)
     last = frames[-1]
     place = f"{PurePath(last.filename).name}, line {last.lineno}, in {last.name}"
-    return f"{type(error).__name__}: {error} ({place})"
+    return f"{type(error).__name__}: {_told(str, error)} ({place})"
 
 
 __all__ = [

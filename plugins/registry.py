@@ -3,10 +3,11 @@
 import importlib
 import importlib.util
 import inspect
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -57,7 +58,7 @@ class Registry:
         kind = self._entries[plugin_type].kind
         try:
             return kind()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise PluginError(
                 f"plugin {plugin_type}: {kind.__name__}() failed: {error!r}; "
                 "a plugin is made without arguments"
@@ -115,7 +116,7 @@ def _import(reference: str, where: str, folder: Path) -> Any:
         raise PluginError(
             f"plugin {reference!r}: there is no file {where!r} beside the scenario"
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(
             f"plugin {reference!r}: importing {where} failed: {type(error).__name__}: {error}"
         ) from error
@@ -139,7 +140,7 @@ def check_class(kind: type[Any], reference: str) -> str:
         PluginError: Everything that is missing or does not fit, at once.
     """
     plugin_type = getattr(kind, "plugin_type", None)
-    if not isinstance(plugin_type, str) or plugin_type.split("/")[0] not in BY_CLASS:
+    if not isinstance(plugin_type, str) or not _TYPE.fullmatch(plugin_type):
         raise PluginError(
             f"plugin {reference!r}: plugin_type is {plugin_type!r}; expected "
             + " or ".join(f"'{name}/...'" for name in BY_CLASS)
@@ -149,9 +150,25 @@ def check_class(kind: type[Any], reference: str) -> str:
         for point in BY_CLASS[plugin_type.split("/", maxsplit=1)[0]]
         for problem in _misfits(kind, point.name, point.parameters)
     ]
+    for name in ("init", "fini"):
+        if hasattr(kind, name):
+            mistakes += _misfits(kind, name, ())
     if mistakes:
         raise PluginError(f"plugin {reference!r}: " + "; ".join(mistakes))
     return plugin_type
+
+
+_TYPE: Final = re.compile(rf"({'|'.join(BY_CLASS)})/[^\s/]+")
+_BY_PLACE: Final = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+)
+
+
+def _written(parameters: Iterable[inspect.Parameter]) -> str:
+    """Return parameters as they are written, without types."""
+    bare = [each.replace(annotation=inspect.Parameter.empty) for each in parameters]
+    return str(inspect.Signature(bare))
 
 
 def _misfits(kind: type[Any], name: str, parameters: tuple[str, ...]) -> list[str]:
@@ -159,8 +176,15 @@ def _misfits(kind: type[Any], name: str, parameters: tuple[str, ...]) -> list[st
     wanted = f"def {name}({', '.join(('self', *parameters))})"
     if method is None:
         return [f"{name} is missing; the guide wants `{wanted}`"]
-    have: Mapping[str, inspect.Parameter] = inspect.signature(method).parameters
-    if tuple(have)[1:] != parameters:
-        got = f"def {name}({', '.join(have)})"
+    if not callable(method):
+        return [f"{name} is a {type(method).__name__}; the guide wants `{wanted}`"]
+    try:
+        have = tuple(inspect.signature(method).parameters.values())
+    except (TypeError, ValueError):
+        return [f"{name} does not tell its parameters; the guide wants `{wanted}`"]
+    # Daemons pass the arguments by place.
+    positional = all(parameter.kind in _BY_PLACE for parameter in have)
+    if not positional or tuple(parameter.name for parameter in have)[1:] != parameters:
+        got = f"def {name}{_written(have)}"
         return [f"{name} does not fit: it is `{got}`, the guide wants `{wanted}`"]
     return []

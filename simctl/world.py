@@ -31,7 +31,7 @@ from simctl.kernel.procs import (
     wait_status,
 )
 from simctl.kernel.trace import Trace
-from simctl.kernel.turns import Fifo, Kernel, Schedule, SeededRandom
+from simctl.kernel.turns import Fifo, FiniteDeadlineError, Kernel, Schedule, SeededRandom
 from simctl.nodes.slurmd import Slurmd
 from simctl.plugins.hooks import Hooks
 from simctl.plugins.registry import PluginError, Registry
@@ -268,7 +268,7 @@ class World:
         """Run to the end; a run that is interrupted gives what was reached.
 
         Raises:
-            PluginError: A plugin keeps in memory what no fork could copy.
+            PluginError: A plugin keeps in memory what no fork could copy, or waits in real time.
             Exception: simctl itself is at fault.
         """
         started = time.perf_counter()
@@ -289,6 +289,13 @@ class World:
             error = _only(group)
             if isinstance(error, StateNotCopyableError):
                 raise PluginError(f"plugin {error}") from None
+            if isinstance(error, FiniteDeadlineError):
+                # No daemon does: a plugin has used trio's own sleep.
+                names = dict.fromkeys(call.name for call in self.trace.open_calls)
+                raise PluginError(
+                    f"plugin function {' or '.join(names) or 'under way'} waits in real time; "
+                    "`await sleep(seconds)` of simctl.plugin waits in virtual time"
+                ) from None
             if not isinstance(error, KeyboardInterrupt):
                 raise error from None
             interrupted = True

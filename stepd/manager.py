@@ -15,7 +15,7 @@ import attrs
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import SIGKILL, Process, RunsAs, wait_status
 from simctl.plugin import StepdJob
-from simctl.plugins.hooks import failed
+from simctl.plugins.hooks import NOTHING, About, failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_stepd_prefork
 from simctl.plugins.points.declare import Point
 from simctl.plugins.points.switch import (
@@ -222,7 +222,14 @@ class StepDaemon:
         self._kill_container()
         if not self._batch:
             job = self.work.job
-            await self._switch(switch_p_job_postfini, stepd, stepd.pid, job.job_id, job.step_id)
+            # The tasks' process group is recorded besides; the plugin's is the daemon's own.
+            tasks = self.tasks.tasks
+            about = About(
+                besides={"pgid": tasks[0].process.pid if tasks else 0, "jmgr_pid": stepd.pid}
+            )
+            await self._switch(
+                switch_p_job_postfini, stepd, stepd.pid, job.job_id, job.step_id, about=about
+            )
         self._report_exits()
         return rc
 
@@ -270,12 +277,14 @@ class StepDaemon:
 
     # What both models share.
 
-    def _switch(self, point: Point, who: Process, *arguments: object) -> Awaitable[Any]:
+    def _switch(
+        self, point: Point, who: Process, *arguments: object, about: About = NOTHING
+    ) -> Awaitable[Any]:
         """Call a switch function on the credential as this process has it."""
         memory = who.memory
         if memory.holders != 1 and not memory.inert:
             memory = who.touch()
-        return self._hooks.call(point, who, memory.credential, *arguments)
+        return self._hooks.call(point, who, memory.credential, *arguments, about=about)
 
     async def _receive_credential(self, *, alloc: bool) -> bool:
         """Unpack the credential that slurmd handed over; false if that failed."""

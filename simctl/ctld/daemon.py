@@ -16,7 +16,7 @@ from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import Host, Process, RunsAs, wait_status
 from simctl.kernel.turns import Killed, Timer
-from simctl.plugins.hooks import failed
+from simctl.plugins.hooks import About, failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_pack_job
 from simctl.plugins.points.switch import (
     switch_p_libstate_restore,
@@ -176,11 +176,9 @@ class Slurmctld:
             return "failed to initialize checkpoint plugin"
         if not await hooks.load(self.process, "switch"):
             return "failed to initialize switch plugin"
-        if failed(
-            await hooks.call(
-                switch_p_libstate_restore, self.process, self.site.conf.state_save_location
-            )
-        ):
+        about = About(besides={"recover": 1} if self.site.model == "modern" else {})
+        saved = self.site.conf.state_save_location
+        if failed(await hooks.call(switch_p_libstate_restore, self.process, saved, about=about)):
             return "failed to initialize switch plugin: its saved state cannot be restored"
         return ""
 

@@ -47,12 +47,13 @@ class StateNotCopyableError(Exception):
     """A plugin keeps something in memory that no fork could copy.
 
     Attributes:
-        attribute: Name of what could not be copied.
+        attribute: Name of what could not be copied; empty if that is the whole object.
     """
 
-    def __init__(self, plugin: str, attribute: str, why: str) -> None:
+    def __init__(self, kept: object, attribute: str, why: str) -> None:
+        what = f"attribute {attribute!r}" if attribute else "this object"
         super().__init__(
-            f"{plugin}: attribute {attribute!r} cannot be copied at a fork ({why}); "
+            f"{type(kept).__name__}: {what} cannot be copied at a fork ({why}); "
             "give the class a __deepcopy__ or keep it outside the instance"
         )
         self.attribute = attribute
@@ -93,9 +94,10 @@ class Memory:
         duplicate.inert = False
         memo: dict[int, Any] = {}
         duplicate.instances = {
-            name: _copy(instance, memo) for name, instance in self.instances.items()
+            name: _copy(instance, instance, memo) for name, instance in self.instances.items()
         }
-        duplicate.credential = copy.deepcopy(self.credential, memo)
+        if self.credential is not None:
+            duplicate.credential = _copy(self.credential, self.credential.value, memo)
         self.holders -= 1
         return duplicate
 
@@ -114,16 +116,17 @@ def _is_stateless(instance: Any) -> bool:
     return known
 
 
-def _copy(instance: Any, memo: dict[int, Any]) -> Any:
+def _copy(held: Any, kept: Any, memo: dict[int, Any]) -> Any:
+    """Copy what memory holds; *kept* is the plugin's object in it, whose attributes are blamed."""
     try:
-        return copy.deepcopy(instance, memo)
+        return copy.deepcopy(held, memo)
     except Exception as error:
-        for name, value in getattr(instance, "__dict__", {}).items():
+        for name, value in getattr(kept, "__dict__", {}).items():
             try:
                 copy.deepcopy(value)
             except Exception:  # noqa: BLE001 - whatever stops a copy is told by attribute
-                raise StateNotCopyableError(type(instance).__name__, name, str(error)) from error
-        raise StateNotCopyableError(type(instance).__name__, "?", str(error)) from error
+                raise StateNotCopyableError(kept, name, str(error)) from error
+        raise StateNotCopyableError(kept, "", str(error)) from error
 
 
 @attrs.define(eq=False)
