@@ -54,11 +54,11 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
         )
 
     spooled = f"{site.conf.slurmd_spool_dir}/job{job_id:05d}/slurm_script"
-    site.disk.write(spooled, desc.script)
+    site.disk.write(spooled, desc.script, host=message.nodes[0])
     std_out = named(desc.std_out or "slurm-%j.out")
     std_err = named(desc.std_err) if desc.std_err else std_out
     for path in (std_out, std_err):
-        site.disk.write(path, "", desc.work_dir)
+        site.disk.write(path, "", desc.work_dir, host=message.nodes[0], uid=desc.uid)
     env = {
         **desc.environment,
         **job_environment(

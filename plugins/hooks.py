@@ -11,14 +11,15 @@ from collections.abc import Callable, Mapping
 from inspect import iscoroutinefunction
 from pathlib import PurePath
 from types import CoroutineType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import attrs
 from msgspec import UNSET, UnsetType
 
-from simctl.kernel.faults import CallFault, CallFaults
+from simctl.kernel.faults import CallFault, CallFaults, InjectedError
 from simctl.kernel.procs import CALLING, Process, RunsAs
 from simctl.kernel.trace import OpenCall, Trace
+from simctl.plugin import CheckpointStatus
 from simctl.plugins.points import ALL
 from simctl.plugins.points.declare import Point, Returns
 from simctl.plugins.points.switch import (
@@ -26,7 +27,7 @@ from simctl.plugins.points.switch import (
     switch_p_job_attach,
     switch_p_strerror,
 )
-from simctl.plugins.registry import Registry
+from simctl.plugins.registry import PluginError, Registry
 from simctl.wire.buf import Buf
 from simctl.wire.errno import (
     ESLURM_SWITCH_MAX,
@@ -91,6 +92,27 @@ def failed(result: Any) -> bool:
     return type(result) is int and result < 0
 
 
+class Observer(Protocol):
+    """Somebody who looks at a plugin's calls from close by; see `simctl plugins check`."""
+
+    def before(
+        self, point: Point | None, name: str, who: Process, instance: Any, values: tuple[Any, ...]
+    ) -> Any:
+        """Look at what a call finds; the answer is handed to `after`, unless it is None."""
+
+    def after(
+        self,
+        before: Any,
+        point: Point | None,
+        who: Process,
+        instance: Any,
+        values: tuple[Any, ...],
+        result: Any,
+        problem: str,
+    ) -> None:
+        """Look at what a call has left, and what was wrong with it."""
+
+
 class Hooks:
     """Calls plugin functions for every process of a run; one for a world."""
 
@@ -111,6 +133,9 @@ class Hooks:
         self._faults = faults
         self._objects = 0
         self._async: dict[str, bool] = {}
+        self.observer: Observer | None = None
+        self.under_way: list[OpenCall] = []
+        """Calls that wait for something: virtual time, a message, an event."""
         self._places = {
             name: point.guide if model == "guide" else point.modern for name, point in ALL.items()
         }
@@ -119,9 +144,13 @@ class Hooks:
         """Load the configured plugin into a process and run its init; false if that failed."""
         plugin_type = self.types[plugin_class]
         CALLING.set(who)
-        instance = self._registry.make(plugin_type)
+        try:
+            instance = self._registry.make(plugin_type)
+        except PluginError as error:
+            self._trace.complain(who, "__init__", str(error))
+            return False
         who.touch().load(plugin_class, instance)
-        return not failed(await self._run_own(who, "init", instance, plugin_type, about))
+        return not failed(await self.run_own(who, "init", instance, plugin_type, about))
 
     async def unload(self, who: Process, plugin_class: str, about: About = NOTHING) -> None:
         """Run the plugin's fini, if the process has loaded it, and forget it."""
@@ -129,10 +158,10 @@ class Hooks:
         instance = instances.get(plugin_class)
         if instance is None:
             return
-        await self._run_own(who, "fini", instance, self.types[plugin_class], about)
+        await self.run_own(who, "fini", instance, self.types[plugin_class], about)
         del instances[plugin_class]
 
-    async def _run_own(
+    async def run_own(
         self, who: Process, name: str, instance: Any, plugin_type: str, about: About
     ) -> Any:
         """Run a plugin's init or fini, where it has one."""
@@ -155,9 +184,9 @@ class Hooks:
             trace.seq += trace.seq != before
             method = _Again(result)
         shown = {"plugin": plugin_type}
-        return await self._run(None, name, who, method, (), shown, about)
+        return await self.run_function(None, name, who, method, (), shown, about)
 
-    async def call(
+    async def call(  # noqa: PLR0912 - a case for each way a plugin can answer
         self, point: Point, who: Process, *arguments: Any, about: About = NOTHING
     ) -> Any:
         """Call one function of the process's plugin.
@@ -179,13 +208,16 @@ class Hooks:
         if memory.holders != 1 and not memory.inert:
             memory = who.touch()
         method = getattr(memory.instances[point.plugin_class], point.name)
-        values = (arguments[0].value, *arguments[1:]) if point.on_subject else arguments
+        if point.on_subject:
+            values = (arguments[0].value, *arguments[1:])
+        else:
+            values = tuple(_held(each) for each in arguments)
         trace = self._trace
         if trace.recording or trace.open_calls or self._faults.rules:
             shown: dict[str, Any] = {}
             if trace.recording:
                 shown = dict(zip(point.parameters, arguments, strict=True))
-            result = await self._run(point, point.name, who, method, values, shown, about)
+            result = await self.run_function(point, point.name, who, method, values, shown, about)
         else:
             # Nobody looks: call, and number the event that would have been recorded.
             self.calls += 1
@@ -208,12 +240,14 @@ class Hooks:
             else:
                 self.calls -= 1
                 trace.seq += trace.seq != before
-                result = await self._run(point, point.name, who, _Again(result), values, {}, about)
+                result = await self.run_function(
+                    point, point.name, who, _Again(result), values, {}, about
+                )
         if type(result) is int and result < 0 and point.plugin_class == "switch":
             await self._ask_errno(point, who, about)
         return result
 
-    async def _run(
+    async def run_function(  # noqa: PLR0912 - a case for each way a plugin can fail
         self,
         point: Point | None,
         name: str,
@@ -223,6 +257,7 @@ class Hooks:
         shown: dict[str, Any],
         about: About,
     ) -> Any:
+        """Call what was looked up, with everything recorded; the watchdog knows this function."""
         self.calls += 1
         CALLING.set(who)
         trace = self._trace
@@ -230,19 +265,27 @@ class Hooks:
         call = trace.open_call(who, name, self._show(shown, about) if trace.recording else shown)
         error: SlurmError | None = None
         problem = ""
+        injected = False
+        seen: Any = None
         try:
             fault = self._faults.find(call) if self._faults.rules else None
             if fault is not None:
                 result = fault.strike()
             else:
+                if self.observer is not None:
+                    seen = self.observer.before(point, name, who, method.__self__, values)
                 result = method(*values)
                 if type(result) is CoroutineType:
-                    result = await result
+                    result = await self._see_through(call, result)
             if env_before is not None:
                 check_environment(values[1])
             result, problem = self._settle(point, result)
         except SlurmError as raised:
             error = raised
+            result = raised.errno if point is not None and point.returns is Returns.ERRNO else -1
+        except InjectedError as raised:
+            problem = _where(raised)
+            injected = True
             result = SLURM_ERROR
         except NonsenseError as raised:
             problem = str(raised)
@@ -253,6 +296,8 @@ class Hooks:
         except BaseException:
             trace.drop_call(call)
             raise
+        if seen is not None and self.observer is not None:
+            self.observer.after(seen, point, who, method.__self__, values, result, problem)
         if type(result) is int and result < 0:
             who.errno = error.errno if error is not None else 0
         if trace.recording and point is not None:
@@ -264,8 +309,17 @@ class Hooks:
             shown["plugin"] if point is None else self.types[point.plugin_class],
         )
         if problem:
-            trace.note("log", "plugin_error", who, args={"function": name, "problem": problem})
+            self._trace.complain(who, name, problem, counted=not injected)
         return result
+
+    async def _see_through(self, call: OpenCall, running: Any) -> Any:
+        """Let an `async def` run to its end; meanwhile it is known to be under way."""
+        call.who.naps = 0
+        self.under_way.append(call)
+        try:
+            return await running
+        finally:
+            self.under_way.remove(call)
 
     def _settle(self, point: Point | None, result: Any) -> tuple[Any, str]:
         """Bring what a plugin returned into the shape its callers rely on."""
@@ -278,13 +332,16 @@ class Hooks:
             self._objects += 1
             return Handle(result, self._objects), ""
         if point is None or point.is_int:
-            if result is None:
+            if result is None and (point is None or point.none_is_success):
                 return SLURM_SUCCESS, ""
-            if isinstance(result, int):
+            if isinstance(result, int) and _in_range(returns, result):
                 return int(result), ""
         elif returns is Returns.BOOL:
             if isinstance(result, int | None):
                 return bool(result), ""
+        elif returns is Returns.STATUS:
+            if isinstance(result, CheckpointStatus | int | None):
+                return result, ""
         elif isinstance(result, str | None) or returns is not Returns.TEXT:
             return result, ""
         return SLURM_ERROR, f"returned {_told(_REPR.repr, result)}; expected {returns.value}"
@@ -351,6 +408,16 @@ class Hooks:
         return plain
 
 
+def _held(argument: Any) -> Any:
+    return argument.value if type(argument) is Handle else argument
+
+
+def _in_range(returns: Returns, result: int) -> bool:
+    if returns is Returns.THREE:
+        return -1 <= result <= 1
+    return returns not in (Returns.TIME, Returns.SIZE_MB) or result >= 0
+
+
 def _shown(value: Any) -> Any:
     if isinstance(value, Buf):
         return {"bytes": value.size}
@@ -377,7 +444,19 @@ class NonsenseError(Exception):
     """A plugin left something behind that its guide does not allow."""
 
 
-PLUGIN_FAILURES: Final = (Exception, SystemExit)
+class WatchdogError(BaseException):
+    """A plugin's code took too long on the wall clock; no `except Exception` of its own stops it.
+
+    Attributes:
+        limit_s: How long it was let run, in seconds of wall time.
+    """
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(f"still ran after {limit_s:g} s of wall time, and was stopped")
+        self.limit_s = limit_s
+
+
+PLUGIN_FAILURES: Final = (Exception, SystemExit, WatchdogError)
 """What a plugin may raise without taking a daemon down; Ctrl-C and a kill are not its doing."""
 
 _TEXT_ALONE: Final = frozenset({str})

@@ -1,23 +1,19 @@
-"""Which plugins there are: the bundled ones, and those a scenario names."""
+"""Which plugins there are: the bundled ones, the installed ones, and those a scenario names."""
 
-import importlib
-import importlib.util
-import inspect
-import re
-import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from simctl.plugins.checkpoint.none import CheckpointNone
-from simctl.plugins.points import BY_CLASS
+from simctl.plugins.fitting import PluginError, check_class
+from simctl.plugins.importing import GROUP, Found, find
 from simctl.plugins.switch.none import SwitchNone
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
-class PluginError(ValueError):
-    """A plugin cannot be used; the text says which, why, and what would do."""
+__all__ = ["Entry", "Known", "PluginError", "Registry", "check_class", "find_plugins"]
 
 
 @attrs.frozen(kw_only=True)
@@ -28,10 +24,25 @@ class Entry:
     origin: str
 
 
+@attrs.frozen(kw_only=True)
+class Known:
+    """A plugin in a listing; `problem` says why it could not be used, and is empty if it could."""
+
+    plugin_type: str
+    name: str
+    version: str
+    origin: str
+    problem: str
+    kind: type[Any] | None
+
+
+_BUNDLED = (SwitchNone, CheckpointNone)
+
+
 def _bundled() -> dict[str, Entry]:
     return {
         kind.plugin_type: Entry(kind=kind, origin=f"bundled with simctl as {kind.__name__}")
-        for kind in (SwitchNone, CheckpointNone)
+        for kind in _BUNDLED
     }
 
 
@@ -43,7 +54,10 @@ class Registry:
 
     def types(self, plugin_class: str) -> list[str]:
         """Return the types of *plugin_class* that can be loaded, sorted."""
-        return sorted(name for name in self._entries if name.split("/")[0] == plugin_class)
+        named = {name for point in _entry_points() if "/" in (name := point.name)}
+        return sorted(
+            name for name in {*self._entries, *named} if name.split("/")[0] == plugin_class
+        )
 
     def kind(self, plugin_type: str) -> type[Any]:
         """Return the class of a plugin."""
@@ -60,131 +74,175 @@ class Registry:
             return kind()
         except (Exception, SystemExit) as error:
             raise PluginError(
-                f"plugin {plugin_type}: {kind.__name__}() failed: {error!r}; "
-                "a plugin is made without arguments"
+                f"plugin {plugin_type}: {kind.__name__}() failed: {type(error).__name__}: {error}"
             ) from error
 
-    def require(self, plugin_type: str, key: str) -> None:
-        """Check that slurm.conf's *key* names a plugin there is.
+    def require(self, plugin_type: str, key: str, model: str = "guide") -> None:
+        """Check that slurm.conf's *key* names a plugin there is, and one that can be loaded.
 
         Raises:
-            PluginError: There is none of this type.
+            PluginError: There is none of this type, or more than one, or it does not fit.
         """
-        if plugin_type not in self._entries:
+        if plugin_type not in {kind.plugin_type for kind in _BUNDLED}:
+            self._take_installed(plugin_type)
+        entry = self._entries.get(plugin_type)
+        if entry is None:
             known = ", ".join(self.types(plugin_type.split("/", maxsplit=1)[0])) or "none at all"
             raise PluginError(
                 f"slurm_conf.{key}: there is no plugin {plugin_type!r}; known: {known}. "
                 'Name a file of your own under plugins: ["./my_plugin.py:MyPlugin"]'
             )
+        check_class(entry.kind, entry.origin, model)
 
     def add(self, reference: str, folder: Path) -> None:
         """Take in the class that ``file.py:Class`` or ``package.module:Class`` names.
 
         Raises:
-            PluginError: It is not there, or does not fit its guide.
+            PluginError: It is not there, does not fit its guide, or is there already.
         """
-        where, _, name = reference.rpartition(":")
-        if not where or not name:
+        found = find(reference, folder)
+        if len(found) > 1:
+            names = ", ".join(each.kind.__name__ for each in found)
             raise PluginError(
-                f"plugin {reference!r}: expected a file and a class, './my_switch.py:MySwitch', "
-                "or a module and a class, 'package.module:MySwitch'"
+                f"plugin {reference!r}: there are several plugin classes in it; name one: {names}"
             )
-        module = _import(reference, where, folder)
-        kind = vars(module).get(name)
-        if not isinstance(kind, type):
-            classes = [key for key, value in vars(module).items() if isinstance(value, type)]
+        self.put(found[0].kind, reference)
+
+    def put(self, kind: type[Any], origin: str) -> None:
+        """Take in a class.
+
+        Raises:
+            PluginError: It does not fit its guide, or there is one of its type already.
+        """
+        plugin_type = check_class(kind, origin)
+        other = self._entries.get(plugin_type)
+        if other is not None and other.kind is kind and other.origin.startswith("bundled"):
+            return
+        if other is not None:
             raise PluginError(
-                f"plugin {reference!r}: {where} has no class {name!r}; "
-                f"it has {', '.join(classes) or 'none'}"
-            )
-        plugin_type = check_class(kind, reference)
-        if plugin_type in self._entries:
-            other = self._entries[plugin_type].origin
-            raise PluginError(
-                f"plugin {reference!r}: {plugin_type} is there already, {other}; "
+                f"plugin {origin!r}: {plugin_type} is there already, {other.origin}; "
                 "give this one a plugin_type of its own"
             )
-        self._entries[plugin_type] = Entry(kind=kind, origin=reference)
+        self._entries[plugin_type] = Entry(kind=kind, origin=origin)
+
+    def _take_installed(self, plugin_type: str) -> None:
+        """Take in the installed plugin of a type, if there is one."""
+        points = [point for point in _entry_points() if point.name == plugin_type]
+        # An entry whose name is no type may be of any: only loading it tells.
+        unnamed = [point for point in _entry_points() if "/" not in point.name]
+        found = [_load(point) for point in points]
+        for point in unnamed:
+            try:
+                loaded = _load(point)
+            except PluginError:
+                continue
+            if getattr(loaded.kind, "plugin_type", None) == plugin_type:
+                found.append(loaded)
+        for each in found:
+            own = check_class(each.kind, each.origin)
+            if own != plugin_type:
+                raise PluginError(
+                    f"plugin {each.origin!r}: it is offered as {plugin_type}, and its plugin_type "
+                    f"is {own}; give both one name"
+                )
+            self.put(each.kind, each.origin)
+
+    def listing(self) -> list[Known]:
+        """Return every plugin there is, by type; those that cannot be used say why."""
+        listed = [_known(entry.kind, entry.origin) for entry in self._entries.values()]
+        for point in _entry_points():
+            try:
+                found = _load(point)
+            except PluginError as error:
+                listed.append(
+                    Known(
+                        plugin_type=point.name,
+                        name="",
+                        version="",
+                        origin=_origin_of(point),
+                        problem=str(error),
+                        kind=None,
+                    )
+                )
+            else:
+                listed.append(_known(found.kind, found.origin))
+        types = [each.plugin_type for each in listed]
+        return [
+            attrs.evolve(each, problem=each.problem or _doubled(each, listed, types))
+            for each in sorted(listed, key=lambda known: known.plugin_type)
+        ]
 
 
-def _import(reference: str, where: str, folder: Path) -> Any:
+def _known(kind: type[Any], origin: str) -> Known:
+    problem = ""
     try:
-        if not where.endswith(".py"):
-            return importlib.import_module(where)
-        return _import_file(folder / where)
-    except FileNotFoundError as error:
-        raise PluginError(
-            f"plugin {reference!r}: there is no file {where!r} beside the scenario"
-        ) from error
-    except (Exception, SystemExit) as error:
-        raise PluginError(
-            f"plugin {reference!r}: importing {where} failed: {type(error).__name__}: {error}"
-        ) from error
+        check_class(kind, origin)
+    except PluginError as error:
+        problem = str(error)
+    return Known(
+        plugin_type=str(getattr(kind, "plugin_type", "?")),
+        name=str(getattr(kind, "plugin_name", "")),
+        version=str(getattr(kind, "plugin_version", "")),
+        origin=origin,
+        problem=problem,
+        kind=kind,
+    )
 
 
-def _import_file(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(f"simctl_scenario_plugin_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # Registered, so that dataclasses and pickling inside the plugin find their module.
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def _doubled(one: Known, listed: list[Known], types: list[str]) -> str:
+    if types.count(one.plugin_type) < 2:  # noqa: PLR2004 - one is itself
+        return ""
+    others = [each.origin for each in listed if each.plugin_type == one.plugin_type]
+    return f"there are several of this type: {'; '.join(others)}"
 
 
-def check_class(kind: type[Any], reference: str) -> str:
-    """Check a plugin class against its guide and return its type.
+# What is installed.
+
+
+def _entry_points() -> tuple["EntryPoint", ...]:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - few runs look there
+
+    return tuple(entry_points(group=GROUP))
+
+
+def _origin_of(point: "EntryPoint") -> str:
+    package = point.dist.name if point.dist is not None else "an installed package"
+    return f"{point.value} of {package}"
+
+
+def _load(point: "EntryPoint") -> Found:
+    """Import what an entry point names.
 
     Raises:
-        PluginError: Everything that is missing or does not fit, at once.
+        PluginError: That fails, or it is no class.
     """
-    plugin_type = getattr(kind, "plugin_type", None)
-    if not isinstance(plugin_type, str) or not _TYPE.fullmatch(plugin_type):
-        raise PluginError(
-            f"plugin {reference!r}: plugin_type is {plugin_type!r}; expected "
-            + " or ".join(f"'{name}/...'" for name in BY_CLASS)
-        )
-    mistakes = [
-        problem
-        for point in BY_CLASS[plugin_type.split("/", maxsplit=1)[0]]
-        for problem in _misfits(kind, point.name, point.parameters)
-    ]
-    for name in ("init", "fini"):
-        if hasattr(kind, name):
-            mistakes += _misfits(kind, name, ())
-    if mistakes:
-        raise PluginError(f"plugin {reference!r}: " + "; ".join(mistakes))
-    return plugin_type
-
-
-_TYPE: Final = re.compile(rf"({'|'.join(BY_CLASS)})/[^\s/]+")
-_BY_PLACE: Final = (
-    inspect.Parameter.POSITIONAL_ONLY,
-    inspect.Parameter.POSITIONAL_OR_KEYWORD,
-)
-
-
-def _written(parameters: Iterable[inspect.Parameter]) -> str:
-    """Return parameters as they are written, without types."""
-    bare = [each.replace(annotation=inspect.Parameter.empty) for each in parameters]
-    return str(inspect.Signature(bare))
-
-
-def _misfits(kind: type[Any], name: str, parameters: tuple[str, ...]) -> list[str]:
-    method = getattr(kind, name, None)
-    wanted = f"def {name}({', '.join(('self', *parameters))})"
-    if method is None:
-        return [f"{name} is missing; the guide wants `{wanted}`"]
-    if not callable(method):
-        return [f"{name} is a {type(method).__name__}; the guide wants `{wanted}`"]
+    origin = _origin_of(point)
     try:
-        have = tuple(inspect.signature(method).parameters.values())
-    except (TypeError, ValueError):
-        return [f"{name} does not tell its parameters; the guide wants `{wanted}`"]
-    # Daemons pass the arguments by place.
-    positional = all(parameter.kind in _BY_PLACE for parameter in have)
-    if not positional or tuple(parameter.name for parameter in have)[1:] != parameters:
-        got = f"def {name}{_written(have)}"
-        return [f"{name} does not fit: it is `{got}`, the guide wants `{wanted}`"]
-    return []
+        kind = point.load()
+    except (Exception, SystemExit) as error:
+        raise PluginError(
+            f"plugin {point.name!r} ({origin}): importing it failed: {type(error).__name__}: "
+            f"{error}"
+        ) from error
+    if not isinstance(kind, type):
+        raise PluginError(f"plugin {point.name!r} ({origin}): {point.value} is no class")
+    return Found(kind=kind, origin=origin)
+
+
+def find_plugins(reference: str, folder: Path) -> list[Found]:
+    """Return the plugin classes that a reference names, not checked yet.
+
+    Args:
+        reference: A file or module, with or without a class, or the type of a plugin there is.
+        folder: What a file's path starts from.
+
+    Raises:
+        PluginError: There is none.
+    """
+    known = [each for each in _bundled().items() if each[0] == reference]
+    if known:
+        return [Found(kind=entry.kind, origin=entry.origin) for _, entry in known]
+    installed = [point for point in _entry_points() if point.name == reference]
+    if installed:
+        return [_load(point) for point in installed]
+    return find(reference, folder)

@@ -57,6 +57,12 @@ def _add_run(commands: Any) -> None:
     run.add_argument("--until", metavar="TIME", help="stop at a moment of virtual time")
     run.add_argument("--trace", metavar="FILE", help="write the trace there; - is stdout")
     run.add_argument("--trace-kinds", metavar="K,..", help="write only events of these kinds")
+    run.add_argument(
+        "--watchdog",
+        default="10",
+        metavar="SECONDS",
+        help="stop a plugin's code that runs this long on the wall clock (default 10, 0 never)",
+    )
     run.add_argument("--explain", action="store_true", help="a sentence for each plugin call")
     run.add_argument("--json", action="store_true", help="print the result as one JSON object")
     run.add_argument("--quiet", action="store_true", help="print only what went wrong")

@@ -4,37 +4,85 @@ A plugin is a class with the functions of its guide as methods, named as in the 
 guide's parameters in the guide's order. Parameters through which C gives something back are left
 out and returned instead. To fail, raise `SlurmError` or return `SLURM_ERROR`; an int function that
 returns nothing has succeeded. A method is a `def`, or an `async def` where it takes simulated time.
+
+Around a call there are `process()`, who calls; `now()` and `await sleep(seconds)`, virtual time;
+`start(coroutine_function)`, a thread of the plugin's own; `disk()`, the host's files; `conf`, the
+cluster's slurm.conf; `log`, which writes into the trace; and `rpc`, libslurm's functions.
 """
 
+import enum
 from collections.abc import Awaitable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final, TypeAlias
 
 import attrs
 
+from simctl.api.requests import Rpc
+from simctl.api.surroundings import (
+    Conf,
+    Event,
+    Log,
+    OutsideCallError,
+    PluginProcess,
+    PluginThread,
+    disk,
+    now,
+    process,
+    sleep,
+    start,
+)
+from simctl.kernel.disk import DiskView, Stat
 from simctl.kernel.procs import CALLING
 from simctl.wire import errno
 from simctl.wire.buf import Buf
 from simctl.wire.errno import SLURM_ERROR, SLURM_SUCCESS, SlurmError
+from simctl.wire.ids import INFINITE, NO_VAL, SLURM_BATCH_SCRIPT
+from simctl.wire.records import JobDesc
 
 __all__ = [
+    "INFINITE",
+    "NO_VAL",
+    "SLURM_BATCH_SCRIPT",
     "SLURM_ERROR",
     "SLURM_SUCCESS",
     "Buf",
+    "BurstBufferPlugin",
+    "CheckOp",
     "CheckpointPlugin",
+    "CheckpointStatus",
+    "DiskView",
+    "Event",
+    "JobDesc",
     "JobInfo",
+    "JobRecord",
     "NodeInfo",
+    "OutsideCallError",
     "PluginProcess",
+    "PluginThread",
     "SlurmError",
+    "Stat",
+    "StepRecord",
     "StepdJob",
     "SwitchPlugin",
+    "conf",
+    "disk",
     "errno",
+    "log",
     "now",
     "process",
+    "rpc",
     "sleep",
+    "start",
 ]
+
+conf: Final = Conf()
+log: Final = Log()
+rpc: Final = Rpc()
 
 JobInfo = Any
 """An opaque record of the plugin's own: a step's credential, or a checkpoint record."""
+
+NodeInfo = Any
+"""An opaque record of the plugin's own: the switch state of a node."""
 
 IntResult = int | None | Awaitable[int | None]
 """What an int function returns: SLURM_SUCCESS or nothing, SLURM_ERROR, or those in an async def."""
@@ -42,23 +90,101 @@ IntResult = int | None | Awaitable[int | None]
 CountResult = int | Awaitable[int]
 """What a pack function returns: how many bytes it packed."""
 
+NumberResult = int | Awaitable[int]
+"""What a function returns whose result is a number: 1, 0 or -1, a size, or a time."""
+
+TextResult = str | None | Awaitable[str | None]
+"""What a function returns that makes a text; None where there is none."""
+
 NoResult = None | Awaitable[None]
 """What a function returns that gives nothing back."""
 
-NodeInfo = Any
-"""An opaque record of the plugin's own: the switch state of a node."""
+StatusResult: TypeAlias = "CheckpointStatus | int | None | Awaitable[CheckpointStatus | int | None]"
+"""What slurm_ckpt_op returns: a status, or nothing for plain success."""
+
+
+class CheckOp(enum.IntEnum):
+    """What `slurm_ckpt_op` may be asked for, numbered as in Slurm."""
+
+    ABLE = 0
+    DISABLE = 1
+    ENABLE = 2
+    CREATE = 3
+    VACATE = 4
+    RESTART = 5
+    ERROR = 6
+    REQUEUE = 7
 
 
 @attrs.frozen(kw_only=True)
-class PluginProcess:
-    """The process that calls the plugin."""
+class CheckpointStatus:
+    """What `slurm_ckpt_op` gives back besides success: C's three output arguments.
 
-    pid: int
-    uid: int
-    euid: int
-    role: str
-    hostname: str
-    env: dict[str, str]
+    `event_time` is in seconds since the epoch, 0 where there was no checkpoint.
+    """
+
+    event_time: int = 0
+    error_code: int = 0
+    error_msg: str = ""
+
+
+@attrs.define(kw_only=True, eq=False)
+class StepRecord:
+    """A step as slurmctld keeps it: the guide's ``step_ptr``.
+
+    `check_job` is the plugin's own record; `start_time` is in seconds since the epoch.
+    """
+
+    job_id: int
+    step_id: int
+    name: str = ""
+    user_id: int = 0
+    nodes: str = ""
+    num_tasks: int = 1
+    start_time: int = 0
+    ckpt_dir: str = ""
+    ckpt_interval: int = 0
+    check_job: JobInfo = None
+
+    def __str__(self) -> str:
+        """Name the step as traces do."""
+        return f"step {self.job_id}.{self.step_id}"
+
+
+@attrs.define(kw_only=True, eq=False)
+class JobRecord:
+    """A job as slurmctld keeps it: the guide's ``job_ptr``.
+
+    Times are in seconds since the epoch, 0 where they are not known yet. `burst_buffer` is what
+    the job asked for; `state_desc` is shown as its reason in place of `state_reason`.
+    """
+
+    job_id: int
+    user_id: int = 0
+    group_id: int = 0
+    name: str = ""
+    account: str = ""
+    partition: str = ""
+    job_state: str = "PENDING"
+    state_reason: str = "None"
+    state_desc: str = ""
+    priority: int = 1
+    nodes: str = ""
+    min_nodes: int = 1
+    num_tasks: int = 1
+    time_limit_min: int = INFINITE
+    submit_time: int = 0
+    start_time: int = 0
+    end_time: int = 0
+    restart_cnt: int = 0
+    work_dir: str = "/"
+    script: str = ""
+    burst_buffer: str = ""
+    check_job: JobInfo = None
+
+    def __str__(self) -> str:
+        """Name the job as traces do."""
+        return f"job {self.job_id}"
 
 
 @attrs.frozen(kw_only=True)
@@ -80,33 +206,6 @@ class StepdJob:
     def __str__(self) -> str:
         """Name the step as traces do."""
         return f"step {self.job_id}.{'batch' if self.batch else self.step_id}"
-
-
-def process() -> PluginProcess:
-    """Return the process on whose behalf the plugin runs.
-
-    Raises:
-        LookupError: Outside a call of the plugin.
-    """
-    calling = CALLING.get()
-    return PluginProcess(
-        pid=calling.pid,
-        uid=calling.uid,
-        euid=calling.euid,
-        role=calling.role,
-        hostname=calling.host.name,
-        env=dict(calling.env),
-    )
-
-
-def now() -> float:
-    """Return virtual time in seconds since the start of the run."""
-    return CALLING.get().table.kernel.now_us / 1_000_000
-
-
-async def sleep(seconds: float) -> None:
-    """Let virtual time pass; the calling process is blocked, as by a slow C plugin."""
-    await CALLING.get().table.kernel.sleep_us(round(seconds * 1_000_000))
 
 
 class _Plugin:
@@ -160,7 +259,7 @@ class SwitchPlugin(_Plugin):
     def switch_p_free_node_info(self, switch_node: NodeInfo) -> NoResult:
         """Release the record."""
 
-    def switch_p_sprintf_node_info(self, switch_node: NodeInfo, size: int) -> str:
+    def switch_p_sprintf_node_info(self, switch_node: NodeInfo, size: int) -> TextResult:
         """Return the record as a text of at most *size* bytes."""
         return ""
 
@@ -197,13 +296,13 @@ class SwitchPlugin(_Plugin):
     def switch_p_print_jobinfo(self, fp: Any, switch_job: JobInfo) -> NoResult:
         """Write the credential to the open file *fp*."""
 
-    def switch_p_sprint_jobinfo(self, switch_job: JobInfo, size: int) -> str:
+    def switch_p_sprint_jobinfo(self, switch_job: JobInfo, size: int) -> TextResult:
         """Return the credential as a text of at most *size* bytes."""
         return ""
 
     def switch_p_get_data_jobinfo(self, switch_job: JobInfo, key: int) -> Any:
-        """Return data from the credential."""
-        raise SlurmError(errno.EINVAL)
+        """Return data from the credential: the same as get_jobinfo does."""
+        return self.switch_p_get_jobinfo(switch_job, key)
 
     def switch_p_node_init(self) -> IntResult:
         """Set up the node's interconnect, once per slurmd run."""
@@ -237,11 +336,11 @@ class SwitchPlugin(_Plugin):
     ) -> IntResult:
         """Clean up as root in the job manager."""
 
-    def switch_p_get_errno(self) -> int:
+    def switch_p_get_errno(self) -> NumberResult:
         """Return the number of this process's last failure; SLURM_SUCCESS before any."""
         return CALLING.get().errno
 
-    def switch_p_strerror(self, errnum: int) -> str | None:
+    def switch_p_strerror(self, errnum: int) -> TextResult:
         """Return what *errnum* means, or None if this plugin does not know it."""
         return None
 
@@ -273,13 +372,19 @@ class CheckpointPlugin(_Plugin):
         return None
 
     def slurm_ckpt_op(
-        self, job_id: int, step_id: int, step_ptr: Any, op: int, data: int, image_dir: str
-    ) -> Any:
-        """Perform a checkpoint operation."""
+        self,
+        job_id: int,
+        step_id: int,
+        step_ptr: StepRecord | None,
+        op: int,
+        data: int,
+        image_dir: str,
+    ) -> StatusResult:
+        """Perform the operation *op*, a `CheckOp`; *step_ptr* is None for a batch script."""
         raise SlurmError(errno.ESLURM_NOT_SUPPORTED)
 
     def slurm_ckpt_comp(
-        self, step_ptr: Any, event_time: int, error_code: int, error_msg: str
+        self, step_ptr: StepRecord | None, event_time: int, error_code: int, error_msg: str
     ) -> IntResult:
         """Note that a checkpoint operation is complete."""
         raise SlurmError(errno.ESLURM_NOT_SUPPORTED)
@@ -294,3 +399,79 @@ class CheckpointPlugin(_Plugin):
     def slurm_ckpt_restart_task(self, slurmd_job: StepdJob, image_dir: str, gtid: int) -> IntResult:
         """Restart task *gtid* from an image."""
         raise SlurmError(errno.ESLURM_NOT_SUPPORTED)
+
+
+class BurstBufferPlugin(_Plugin):
+    """Stubs of every function of the burst buffer plugin guide.
+
+    Their int functions return a Slurm errno: 0 or nothing for success, else an error's number, or
+    raise SlurmError. No run calls them yet; `simctl plugins check` does.
+    """
+
+    __slots__ = ()
+
+    def bb_p_load_state(self, init_config: bool) -> IntResult:
+        """Load the state of the burst buffer; *init_config* while slurmctld starts."""
+
+    def bb_p_state_pack(self, uid: int, buffer: Buf, protocol_version: int) -> IntResult:
+        """Append what user *uid* may see of the state to *buffer*."""
+
+    def bb_p_reconfig(self) -> IntResult:
+        """Read the configuration file again."""
+
+    def bb_p_get_system_size(self, name: str | None) -> NumberResult:
+        """Return the size of the burst buffer in MB."""
+        return 0
+
+    def bb_p_job_validate(self, job_desc: JobDesc, submit_uid: int) -> IntResult:
+        """Check what a submission asks for, before it has a job id."""
+
+    def bb_p_job_validate2(self, job_ptr: JobRecord) -> IntResult:
+        """Check a new job's request; the text of a SlurmError reaches the person who submits."""
+
+    def bb_p_job_set_tres_cnt(
+        self,
+        job_ptr: JobRecord,
+        tres_cnt: dict[str, int],
+        locked: bool,
+    ) -> NoResult:
+        """Enter into *tres_cnt*, by TRES name, how many MB of burst buffer the job takes."""
+
+    def bb_p_job_get_est_start(self, job_ptr: JobRecord) -> NumberResult:
+        """Return when the job could start at the earliest, in seconds since the epoch."""
+        return 0
+
+    def bb_p_job_try_stage_in(self) -> IntResult:
+        """Give burst buffers to the jobs that are expected to start soonest."""
+
+    def bb_p_job_test_stage_in(
+        self,
+        job_ptr: JobRecord,
+        test_only: bool,
+    ) -> NumberResult:
+        """Return 1 if stage-in is complete, 0 while it is under way, else -1."""
+        return 1
+
+    def bb_p_job_begin(self, job_ptr: JobRecord) -> IntResult:
+        """Claim the burst buffer for a job that is about to run."""
+
+    def bb_p_job_revoke_alloc(self, job_ptr: JobRecord) -> IntResult:
+        """Take back what begin did, where the job could not be given its nodes after all."""
+
+    def bb_p_job_start_stage_out(self, job_ptr: JobRecord) -> IntResult:
+        """Start the stage-out of a job that has ended."""
+
+    def bb_p_job_test_post_run(self, job_ptr: JobRecord) -> NumberResult:
+        """Return 1 if the post-run operation is complete, 0 while it is under way, else -1."""
+        return 1
+
+    def bb_p_job_test_stage_out(self, job_ptr: JobRecord) -> NumberResult:
+        """Return 1 if stage-out is complete, 0 while it is under way, else -1."""
+        return 1
+
+    def bb_p_job_cancel(self, job_ptr: JobRecord) -> IntResult:
+        """End any staging of the job and give its space back."""
+
+    def bb_p_xlate_bb_2_tres_str(self, burst_buffer: str) -> TextResult:
+        """Return the TRES text of a burst buffer text; None if it has none."""
+        return None

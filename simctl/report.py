@@ -78,6 +78,9 @@ def summary(result: RunResult) -> list[str]:
             told = f": {first[0]}" if first else ""
             what = f"`{command.command}` of {command.user}"
             lines.append(f"note   {what} exited {command.exit}{told}")
+    for complaint in result.complaints:
+        often = "" if complaint.times == 1 else f" ({complaint.times} times)"
+        lines.append(f"plugin {complaint.function}{often}: {complaint.problem}")
     if result.stalled:
         lines.append("STALLED: nothing is left to happen, and these wait:")
         lines += [f"  {line}" for line in result.stalled]

@@ -103,11 +103,25 @@ def make_world(scenario: Scenario, options: argparse.Namespace) -> World:
             schedule=options.schedule,
             model=options.model or "",
             until_us=until_us,
+            watchdog_s=_seconds(options.watchdog),
         )
     except DurationError as error:
         raise InputError(f"--until: {error}") from error
     except (ScheduleError, PluginError) as error:
         raise InputError(str(error)) from error
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1
+    if not 0 <= seconds <= _LONGEST_WATCH_S:
+        raise InputError(f"--watchdog: expected seconds of wall time, 0 for none, got {text!r}")
+    return seconds
+
+
+_LONGEST_WATCH_S = 86_400
 
 
 def run_world(world: World, options: argparse.Namespace) -> RunResult:
@@ -179,6 +193,8 @@ def tell_failure(result: RunResult, path: str, options: argparse.Namespace) -> N
         for each in result.expectations:
             if not each.held:
                 print(f"simctl: did not hold: {each.text}\n  {each.detail}", file=sys.stderr)
+        for complaint in result.complaints:
+            print(f"simctl: plugin {complaint.function}: {complaint.problem}", file=sys.stderr)
         for line in result.stalled:
             print(f"simctl: stalled: {line}", file=sys.stderr)
     print(f"simctl: to repeat: {repeat_command(result, path)}", file=sys.stderr)

@@ -36,6 +36,7 @@ from simctl.nodes.slurmd import Slurmd
 from simctl.plugins.hooks import Hooks
 from simctl.plugins.registry import PluginError, Registry
 from simctl.plugins.site import CommandCall, Site, User
+from simctl.plugins.watchdog import Watchdog
 from simctl.scenario.expect import Result, check
 from simctl.scenario.model import (
     At,
@@ -59,6 +60,12 @@ from simctl.wire.states import NodeBase, NodeFlag
 
 SCHEDULES: Final = ("fifo", "random")
 
+WATCHDOG_S: Final = 10.0
+"""How long a plugin's code may run in one turn, in seconds of wall time."""
+
+_PATIENCE_TURNS: Final = 100_000
+"""How many turns plugins' threads may take while nothing else happens."""
+
 
 class ScheduleError(ValueError):
     """A schedule is asked for that there is not."""
@@ -80,6 +87,15 @@ class CommandResult:
 
 
 @attrs.frozen(kw_only=True)
+class Complaint:
+    """Something that a plugin did wrong, in which function, and how often."""
+
+    function: str
+    problem: str
+    times: int
+
+
+@attrs.frozen(kw_only=True)
 class RunResult:
     """What a run came to; two runs of one scenario, seed and schedule differ in `wall_s` alone."""
 
@@ -98,6 +114,8 @@ class RunResult:
     counts: Mapping[str, int]
     wall_s: float
     interrupted: bool = False
+    complaints: tuple[Complaint, ...] = ()
+    """What plugins did wrong by themselves, in the order of their first time."""
 
     @property
     def held(self) -> bool:
@@ -119,6 +137,7 @@ class RunResult:
                 for each in self.expectations
             ],
             "orderings": {"checked": 0, "broken": []},
+            "plugin_errors": [attrs.asdict(each) for each in self.complaints],
             "counts": dict(self.counts),
             "wall_s": round(self.wall_s, 3),
         }
@@ -152,8 +171,11 @@ class World:
         schedule: str = "fifo",
         model: str = "",
         until_us: int | None = None,
+        watchdog_s: float = WATCHDOG_S,
+        registry: Registry | None = None,
     ) -> None:
         self.scenario = scenario
+        self.watchdog_s = watchdog_s
         self.seed = scenario.seed if seed is None else seed
         self.model = model or scenario.model
         self.kernel = Kernel(schedule=make_schedule(schedule, self.seed), until_us=until_us)
@@ -162,7 +184,7 @@ class World:
         self.procs = ProcessTable(self.kernel, self.trace)
         self.faults = CallFaults(self.trace)
         self.disk = Disk()
-        self.site = self._make_site()
+        self.site = self._make_site(registry or Registry())
         self.login = Host(name="login", node="login")
         self.hosts = {node.name: Host(name=node.name, node=node.name) for node in scenario.nodes}
         self.results: list[CommandResult] = []
@@ -170,6 +192,7 @@ class World:
         self.background: list[Callable[[], None]] = []
         self._waiting_commands: dict[str, CommandResult] = {}
         self._phase = "running"
+        self._patience = (-1, 0)
         self._stalled: tuple[str, ...] = ()
         self.ctld = self._make_controller()
         self.slurmds = [Slurmd(self.site, host) for host in self.hosts.values()]
@@ -177,14 +200,10 @@ class World:
 
     # Building.
 
-    def _make_site(self) -> Site:
+    def _make_site(self, registry: Registry) -> Site:
         scenario = self.scenario
         conf = scenario.slurm_conf
-        registry = Registry()
-        for plugin in scenario.plugins:
-            registry.add(f"{plugin.file}:{plugin.class_name}", Path(scenario.folder))
-        registry.require(conf.switch_type, "SwitchType")
-        registry.require(conf.checkpoint_type, "CheckpointType")
+        _load_plugins(registry, scenario, self.model)
         hooks = Hooks(
             trace=self.trace,
             registry=registry,
@@ -202,9 +221,15 @@ class World:
             )
             for user in scenario.users
         }
+        for user in users.values():
+            self.disk.own(home(user.name), user.uid)
+        self.disk.own(conf.state_save_location, users[conf.slurm_user].uid, "slurmctld")
         for name, text in scenario.files.items():
             for user in users.values():
-                self.disk.write(name, text, home(user.name))
+                self.disk.write(name, text, home(user.name), uid=user.uid)
+        self.procs.fabric = self.fabric
+        self.procs.disk = self.disk
+        self.procs.conf = conf
         described = {name: _describe(program) for name, program in scenario.programs.items()}
         return Site(
             kernel=self.kernel,
@@ -276,12 +301,13 @@ class World:
         thresholds = gc.get_threshold()
         gc.set_threshold(1_000_000, 50, 100)
         try:
-            trio.run(
-                self.kernel.run,
-                self._begin,
-                clock=self.kernel,
-                restrict_keyboard_interrupt_to_checkpoints=True,
-            )
+            with Watchdog(self.kernel, self.watchdog_s):
+                trio.run(
+                    self.kernel.run,
+                    self._begin,
+                    clock=self.kernel,
+                    restrict_keyboard_interrupt_to_checkpoints=True,
+                )
         except KeyboardInterrupt:
             interrupted = True
         except BaseExceptionGroup as group:
@@ -431,6 +457,7 @@ class World:
         if not host.up:
             return
         self.fabric.take_down(host)
+        self.disk.crash(host.name)
         for process in list(host.processes.values()):
             for thread in process.threads:
                 self.kernel.kill(thread)
@@ -450,9 +477,15 @@ class World:
     def _on_idle(self) -> bool:
         """Decide what follows when nothing is due: a stall, the cluster's shutdown, the end."""
         if self._phase != "running":
+            if self._threads_may_help():
+                return True
+            self._stalled = self._stalled or self._calls_under_way()
             return False
+        waiting = self._who_waits()
+        if waiting and self._threads_may_help():
+            return True
         self._phase = "over"
-        self._stalled = self._who_waits()
+        self._stalled = waiting
         if self._stalled:
             return False
         if self.ctld.mailbox.open:
@@ -461,6 +494,23 @@ class World:
             for slurmd in self.slurmds:
                 slurmd.shut_down()
         return self.kernel.foreground > 0
+
+    def _threads_may_help(self) -> bool:
+        """Tell whether a plugin's own thread is due that may end somebody's wait.
+
+        A thread that has gone on for long while no message was sent helps nobody.
+        """
+        if self.trace.messages != self._patience[0]:
+            self._patience = (self.trace.messages, self.kernel.turns + _PATIENCE_TURNS)
+        return self.kernel.lingering > 0 and self.kernel.turns < self._patience[1]
+
+    def _calls_under_way(self) -> tuple[str, ...]:
+        """Return which plugin calls have not come back."""
+        return tuple(
+            f"{call.who.name} (pid {call.who.pid}) on {call.who.host.name} waits for "
+            f"{call.name} of its plugin to return"
+            for call in self.site.hooks.under_way
+        )
 
     def _who_waits(self) -> tuple[str, ...]:
         """Return who waits for what in a run that can go no further; nothing if all is done."""
@@ -472,6 +522,7 @@ class World:
                 f"`{each.command}` of {each.user} ({each.label}) has not ended"
                 for each in self._waiting_commands.values()
             ]
+        lines += self._calls_under_way()
         if not lines:
             return ()
         down = [
@@ -518,6 +569,10 @@ class World:
             },
             wall_s=wall_s,
             interrupted=interrupted,
+            complaints=tuple(
+                Complaint(function=function, problem=problem, times=times)
+                for (function, problem), times in self.trace.complaints.items()
+            ),
         )
 
     def header(self) -> dict[str, Any]:
@@ -532,6 +587,33 @@ class World:
             "start_time": self.scenario.start_time,
             "users": {name: user.uid for name, user in self.site.users.items()},
         }
+
+
+def _load_plugins(registry: Registry, scenario: Scenario, model: str) -> None:
+    """Take in the scenario's plugins, and check those that its slurm.conf names.
+
+    Raises:
+        PluginError: Everything that is wrong with them.
+    """
+    mistakes: list[str] = []
+    for plugin in scenario.plugins:
+        try:
+            registry.add(plugin.reference, Path(scenario.folder))
+        except PluginError as error:
+            where = f"{scenario.path_name}:{plugin.line}:{plugin.column}"
+            mistakes += [f"{where}: {mistake}" for mistake in error.mistakes]
+    if not mistakes:
+        conf = scenario.slurm_conf
+        for key, plugin_type in (
+            ("SwitchType", conf.switch_type),
+            ("CheckpointType", conf.checkpoint_type),
+        ):
+            try:
+                registry.require(plugin_type, key, model)
+            except PluginError as error:
+                mistakes += error.mistakes
+    if mistakes:
+        raise PluginError(*mistakes)
 
 
 class _Trigger:

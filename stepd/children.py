@@ -7,6 +7,7 @@ from collections.abc import Callable
 import attrs
 from msgspec import UNSET
 
+from simctl.kernel.disk import DiskView
 from simctl.kernel.procs import SIGKILL, Process, exit_code_of, signal_of, wait_status
 from simctl.kernel.turns import Killed, Thread, Timer
 from simctl.plugins.site import CommandCall, Site, User
@@ -178,12 +179,23 @@ class ScriptHost:
             self.signal_child(child, signal)
         return True
 
+    @property
+    def _files(self) -> DiskView:
+        """The files of this host, as the script's user sees them from where it stands."""
+        process = self.process
+        return self._site.disk.view(process.host.name, process.uid, self._work_dir)
+
     def open(self, file: OpenFile) -> str:
         """Make or empty a file, or check that it can be read."""
-        if file.mode == "read":
-            found = self._site.disk.read(file.path, self._work_dir)
-            return "No such file or directory" if found is None else ""
-        self._site.disk.write(file.path, "", self._work_dir, append=file.mode == "append")
+        try:
+            if file.mode == "read":
+                self._files.read(file.path)
+            elif file.mode == "append":
+                self._files.append(file.path, "")
+            else:
+                self._files.write(file.path, "")
+        except OSError as error:
+            return error.strerror or str(error)
         return ""
 
     def write(self, stream: Stream, text: str) -> None:
@@ -191,21 +203,20 @@ class ScriptHost:
         if isinstance(stream, Inherited):
             self._output(stream.descriptor, text)
         else:
-            self._site.disk.write(stream.path, text, self._work_dir, append=True)
+            self._files.append(stream.path, text)
 
     def exists(self, path: str) -> bool:
         """Say whether a file or a directory is there."""
-        return self._site.disk.read(path, self._work_dir) is not None or self.is_directory(path)
+        return self._files.exists(path)
 
     def is_directory(self, path: str) -> bool:
         """Say whether a directory is there: one that holds a file, or that Linux always has."""
-        where = self._site.disk.resolve(path, self._work_dir)
-        return self._site.disk.is_directory(where)
+        return self._files.is_dir(path)
 
     def chdir(self, path: str) -> str:
         """Change the working directory."""
         where = self._site.disk.resolve(path, self._work_dir)
-        if not self._site.disk.is_directory(where):
+        if not self._files.is_dir(where):
             return "No such file or directory"
         self._work_dir = posixpath.normpath(where)
         return ""
@@ -275,7 +286,7 @@ class ScriptHost:
     ) -> None:
         task = self.process.task
         rank = task if isinstance(task, int) else 0
-        run = self._site.programs.find(argv, rank, self._work_dir)
+        run = self._site.programs.find(argv, rank, self._work_dir, self.process.host.name)
         if isinstance(run, ScriptRun):
             child.host = ScriptHost(
                 self._site,

@@ -348,7 +348,7 @@ class StepDaemon:
                 self._write(task, 2, await self._attach_problem(process))
                 task.leave(wait_status(1))
                 return
-        run = self.site.programs.find(work.argv, task.rank, work.work_dir)
+        run = self.site.programs.find(work.argv, task.rank, work.work_dir, self._name)
         process.exec(work.argv[0])
         if isinstance(run, ScriptRun):
             self._start_script(task, run, env)
@@ -387,7 +387,9 @@ class StepDaemon:
         work = self.work
         if self._batch:
             path = work.std_err if stream == 2 else work.std_out  # noqa: PLR2004 - descriptor 2
-            self.site.disk.write(path, text, work.work_dir, append=True)
+            self.site.disk.write(
+                path, text, work.work_dir, append=True, host=self._name, uid=work.job.uid
+            )
             return
         self._send(
             self._srun,

@@ -40,8 +40,10 @@ class Programs:
         self._disk = disk
         self._chance = chance
 
-    def find(self, argv: tuple[str, ...], rank: int, work_dir: str) -> ProgramRun | ScriptRun:
-        """Return what *argv* does as the task of *rank*; the unknown ends with 127."""
+    def find(
+        self, argv: tuple[str, ...], rank: int, work_dir: str, host: str
+    ) -> ProgramRun | ScriptRun:
+        """Return what *argv* does on *host* as the task of *rank*; the unknown ends with 127."""
         name = argv[0] if argv else ""
         describe = self._described.get(name)
         if describe is None and not name.startswith("/"):
@@ -52,20 +54,20 @@ class Programs:
         if builtin is not None:
             return builtin(argv)
         if name in _SHELLS:
-            return self._shell(argv, work_dir)
-        text = self._disk.read(name, work_dir)
+            return self._shell(argv, work_dir, host)
+        text = self._disk.read(name, work_dir, host=host)
         if text is not None and script.has_interpreter(text):
             return _script(text, argv)
         return ProgramRun(
             runs_us=0, status=wait_status(NOT_FOUND), error=f"{name}: command not found\n"
         )
 
-    def _shell(self, argv: tuple[str, ...], work_dir: str) -> ProgramRun | ScriptRun:
+    def _shell(self, argv: tuple[str, ...], work_dir: str, host: str) -> ProgramRun | ScriptRun:
         match argv[1:]:
             case ("-c", text, *rest):
                 return _script(text, (rest[0] if rest else argv[0], *rest[1:]))
             case (path, *rest) if not path.startswith("-"):
-                found = self._disk.read(path, work_dir)
+                found = self._disk.read(path, work_dir, host=host)
                 if found is not None:
                     return _script(found, (path, *rest))
                 problem = f"{argv[0]}: {path}: No such file or directory\n"

@@ -119,6 +119,7 @@ def with_plugin(folder: Path, *methods: Callable[..., Any], setup: str = "") -> 
         "from simctl.plugin import process, sleep, now\n"
         "class Mine(SwitchPlugin):\n"
         "    plugin_type = 'switch/mine'\n"
+        "    plugin_name = 'a plugin of a test'\n"
         f"    def __init__(self):\n        self.calls = []\n        {setup or 'pass'}\n"
         + body
         + "\n"

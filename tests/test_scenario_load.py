@@ -253,9 +253,10 @@ MISTAKES = [
     ("burst_buffer_conf: {Granulary: 1}", "did you mean Granularity?"),
     ("options: {bb_load_first: true}", "`bb_load_first` is known but not simulated yet"),
     ("options: {bb_load_frist: true}", "did you mean bb_load_first?"),
-    ("plugins: [x.py]", "expected a file and the class in it"),
+    ("plugins: [x]", "expected a file or module and the class in it"),
+    ("plugins: [x.py]", "no file 'x.py' beside the scenario"),
     ('plugins: ["./none.py:X"]', "no file './none.py' beside the scenario"),
-    ('plugins: ["./none.py:1X"]', "expected a file and the class in it"),
+    ('plugins: ["./none.py:1X"]', "expected a file or module and the class in it"),
     ("files: {../x: y}", "cannot be a file"),
     ("files: {x: y, ./x: z}", "the same file"),
     ("files: {x: [y]}", "expected the text of a file"),
@@ -566,11 +567,7 @@ def test_plugins_are_found_beside_the_scenario(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(f'{CLUSTER}plugins: ["./mine.py:Mine"]\n')
     (plugin,) = load_scenario(path).plugins
-    assert (plugin.origin, plugin.file, plugin.class_name) == (
-        "./mine.py:Mine",
-        "./mine.py",
-        "Mine",
-    )
+    assert plugin.reference == "./mine.py:Mine"
     assert (plugin.line, plugin.column) == (4, 11)
     path.write_text(f'{CLUSTER}plugins: ["./mien.py:Mine"]\n')
     with pytest.raises(ScenarioErrors, match=r"did you mean mine\.py"):

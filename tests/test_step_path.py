@@ -248,7 +248,7 @@ def test_arguments_of_the_job_functions(step: Ran, model: str) -> None:
             pgid = {"pgid": step.one("switch_p_job_init", node=node).pid}
         else:
             # What real Slurm's record holds: the first task's group, and the daemon itself.
-            task = min(each.pid for each in step.all("switch_p_job_attach", node=node))
+            task = min(pids(step.all("switch_p_job_attach", node=node)))
             pgid = {"pgid": task, "jmgr_pid": step.one("switch_p_job_init", node=node).pid}
         assert event.args == {"switch_job": None, "job_id": 1, "step_id": 0, **pgid}
     for event in step.all("slurm_ckpt_stepd_prefork"):

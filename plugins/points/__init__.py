@@ -1,22 +1,27 @@
 """Every lifecycle point: a function of the three guides, declared once.
 
-`ALL` maps each function's name to its point. From a declaration come the type of the call, the
-check of a plugin's signature, the check of the calling process and user, and the trace line.
+`ALL` maps each function's name to its point, `BY_CLASS` has them in the guides' order, and `OWN`
+has each class's init and fini. From a declaration come the type of the call, the check of a
+plugin's signature, the check of the calling process and user, the trace line, and the page of the
+docs.
 """
 
 from typing import Final
 
-from simctl.plugins.points import checkpoint, switch
+from simctl.plugins.points import burst_buffer, checkpoint, switch
 from simctl.plugins.points.declare import Point
+from simctl.plugins.points.own import OWN
+
+__all__ = ["ALL", "BY_CLASS", "OWN"]
 
 ALL: Final[dict[str, Point]] = {
     value.name: value
-    for module in (switch, checkpoint)
+    for module in (switch, checkpoint, burst_buffer)
     for value in vars(module).values()
     if isinstance(value, Point)
 }
 
 BY_CLASS: Final[dict[str, tuple[Point, ...]]] = {
     plugin_class: tuple(point for point in ALL.values() if point.plugin_class == plugin_class)
-    for plugin_class in ("switch", "checkpoint")
+    for plugin_class in ("switch", "checkpoint", "burst_buffer")
 }

@@ -1,9 +1,10 @@
 """The functions of the checkpoint plugin guide."""
 
-from typing import Any
+from typing import Any, Final
 
 from simctl.plugins.points.declare import (
     MANAGER,
+    NOT_YET,
     SESSION_AS_ROOT,
     SLURMCTLD,
     TASK,
@@ -12,64 +13,207 @@ from simctl.plugins.points.declare import (
     point,
 )
 
+_GLOSSARY: Final = {
+    "jobinfo": "in: the plugin's record of a job or step",
+    "buffer": "in/out: the bytes; packing appends to them, unpacking reads on",
+    "protocol_version": "in: the version of the protocol that the bytes are for",
+    "slurmd_job": "in: what slurmstepd knows of its step (StepdJob)",
+    "image_dir": "in: directory of the images",
+    "step_ptr": "in: slurmctld's record of the step (StepRecord); None for a batch script",
+    "error_code": "in: the checkpoint's own error code, 0 for none",
+    "error_msg": "in: what it says",
+}
 
-@point(guide=SLURMCTLD, modern=SLURMCTLD, returns=Returns.OBJECT, on_error=OnError.REFUSE_JOB)
+_ALL: Final = "1.0 to 19.05; the whole interface left Slurm with 20.02"
+_BLCR: Final = "2.0 (with the blcr plugin) to 19.05; the whole interface left Slurm with 20.02"
+
+
+@point(
+    c="int slurm_ckpt_alloc_job(check_jobinfo_t *jobinfo)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.OBJECT,
+    on_error=OnError.REFUSE_JOB,
+    often="once a job and once a step; before each record read from saved state",
+    failure="for a job the submission is refused with SLURM_ERROR; for a step slurmctld stops",
+    versions=_ALL,
+    glossary=_GLOSSARY,
+    jobinfo="out in C, returned in Python: the new record; nothing returned is an empty one",
+)
 def slurm_ckpt_alloc_job() -> Any:
     """Make the checkpoint record of a new job, or of a step right after its credential is built."""
     raise AssertionError
 
 
-@point(guide=SLURMCTLD, modern=SLURMCTLD, returns=Returns.INT)
+@point(
+    c="int slurm_ckpt_free_job(check_jobinfo_t jobinfo)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.INT,
+    often="once for each record made",
+    failure="nothing",
+    versions=_ALL,
+    glossary=_GLOSSARY,
+)
 def slurm_ckpt_free_job(jobinfo: Any) -> int:
     """Release the record: a step's when it is over, a job's when it is purged."""
     raise AssertionError
 
 
-@point(guide=SLURMCTLD, modern=SLURMCTLD, returns=Returns.INT)
+@point(
+    c="int slurm_ckpt_pack_job(check_jobinfo_t jobinfo, Buf buffer, uint16_t protocol_version)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.INT,
+    often="for every job and step at each save of state; simctl saves at shutdown alone so far",
+    failure="nothing",
+    versions=_ALL,
+    glossary=_GLOSSARY,
+)
 def slurm_ckpt_pack_job(jobinfo: Any, buffer: Any, protocol_version: int) -> int:
     """Store the record when slurmctld saves its state, for each job and step."""
     raise AssertionError
 
 
-@point(guide=SLURMCTLD, modern=SLURMCTLD, returns=Returns.INT)
+@point(
+    c="int slurm_ckpt_unpack_job(check_jobinfo_t jobinfo, Buf buffer, uint16_t protocol_version)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.INT,
+    on_error=OnError.DROP_MESSAGE,
+    often="once for each job and step that saved state holds, when slurmctld starts",
+    failure="slurmctld reads no further in its saved state, and goes on with what it has",
+    versions=_ALL,
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+    jobinfo="in/out: a record just made, to be filled in",
+)
 def slurm_ckpt_unpack_job(jobinfo: Any, buffer: Any, protocol_version: int) -> int:
     """Retrieve the record when slurmctld reads its saved state."""
     raise AssertionError
 
 
-@point(guide=SLURMCTLD, modern=SLURMCTLD, returns=Returns.OBJECT)
+@point(
+    c="check_jobinfo_t slurm_ckpt_copy_job(check_jobinfo_t jobinfo)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.OBJECT,
+    often="once for each task that is split out of a job array",
+    failure="the task has no record, as if the plugin had returned nothing",
+    versions="at the latest 15.08 to 19.05; the whole interface left Slurm with 20.02",
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+)
 def slurm_ckpt_copy_job(jobinfo: Any) -> Any:
     """Copy the record when a task is split out of a job array."""
     raise AssertionError
 
 
-@point(guide=SLURMCTLD, modern=SLURMCTLD, returns=Returns.DATA)
+@point(
+    c=(
+        "int slurm_ckpt_op(uint32_t job_id, uint32_t step_id, struct step_record *step_ptr, "
+        "uint16_t op, uint16_t data, char *image_dir, time_t *event_time, uint32_t *error_code, "
+        "char **error_msg)"
+    ),
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.STATUS,
+    on_error=OnError.ANSWERED,
+    often="once a request; once an interval for periodic checkpoints",
+    failure="whoever asked gets the error number",
+    versions=_ALL,
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+    job_id="in: the job",
+    step_id="in: the step; SLURM_BATCH_SCRIPT for a batch script, NO_VAL for all steps",
+    op="in: what is to be done, a CheckOp",
+    data="in: depends on the operation, such as how many seconds to wait at most",
+    event_time="out in C, in the CheckpointStatus returned in Python: when it happened",
+    error_code="out in C, in the CheckpointStatus returned in Python: 0 or an error's number",
+    error_msg="out in C, in the CheckpointStatus returned in Python: what it says",
+)
 def slurm_ckpt_op(
     job_id: int, step_id: int, step_ptr: Any, op: int, data: int, image_dir: str
 ) -> Any:
-    """Perform a checkpoint operation on a step or a batch job."""
+    """Perform a checkpoint operation on a step or a batch job, when somebody asks for it."""
     raise AssertionError
 
 
-@point(guide=SLURMCTLD, modern=SLURMCTLD, returns=Returns.INT)
+@point(
+    c=(
+        "int slurm_ckpt_comp(struct step_record *step_ptr, time_t event_time, "
+        "uint32_t error_code, char *error_msg)"
+    ),
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.INT,
+    on_error=OnError.ANSWERED,
+    often="once a report",
+    failure="whoever reported gets the error number",
+    versions=_ALL,
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+    step_ptr="in/out: slurmctld's record of the step (StepRecord)",
+    event_time="in: when the operation began, in seconds since the epoch",
+)
 def slurm_ckpt_comp(step_ptr: Any, event_time: int, error_code: int, error_msg: str) -> int:
-    """Note that a checkpoint operation is complete."""
+    """Note that a checkpoint operation is complete, when somebody reports it."""
     raise AssertionError
 
 
-@point(guide=SESSION_AS_ROOT, modern=MANAGER, returns=Returns.INT, on_error=OnError.FAIL_LAUNCH)
+@point(
+    c="int slurm_ckpt_stepd_prefork(void *slurmd_job)",
+    guide=SESSION_AS_ROOT,
+    modern=MANAGER,
+    returns=Returns.INT,
+    on_error=OnError.FAIL_LAUNCH,
+    often="once a step and node, batch script included",
+    failure=(
+        "the session manager exits with 5: no task runs, no job_fini, and job_postfini runs; the "
+        "launch fails with SLURM_ERROR. For a batch script the node is drained"
+    ),
+    modern_failure=(
+        "no task runs; job_fini and job_postfini both run; the launch fails with SLURM_ERROR. A "
+        "batch job ends COMPLETED 0:0 without having run, and the node is drained"
+    ),
+    versions=_BLCR,
+    glossary=_GLOSSARY,
+)
 def slurm_ckpt_stepd_prefork(slurmd_job: Any) -> int:
     """Prepare for checkpoints before tasks are forked, for batch and srun steps alike."""
     raise AssertionError
 
 
-@point(guide=MANAGER, modern=MANAGER, returns=Returns.INT)
+@point(
+    c="int slurm_ckpt_signal_tasks(void *slurmd_job, char *image_dir)",
+    guide=MANAGER,
+    modern=MANAGER,
+    returns=Returns.INT,
+    on_error=OnError.ANSWERED,
+    often="once a request that reaches the step daemon",
+    failure="slurmd, and through it who asked, gets the error number",
+    versions=_BLCR,
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+)
 def slurm_ckpt_signal_tasks(slurmd_job: Any, image_dir: str) -> int:
     """Forward a checkpoint request to the tasks of a step daemon."""
     raise AssertionError
 
 
-@point(guide=TASK, modern=TASK, returns=Returns.INT)
+@point(
+    c="int slurm_ckpt_restart_task(void *slurmd_job, char *image_dir, int gtid)",
+    guide=TASK,
+    modern=TASK,
+    returns=Returns.INT,
+    on_error=OnError.FAIL_TASK,
+    often="once a task of a step that is restarted from images",
+    failure="the task exits; one that succeeds never comes back, for it has become the program",
+    versions=_BLCR,
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+    gtid="in: global rank of the task",
+)
 def slurm_ckpt_restart_task(slurmd_job: Any, image_dir: str, gtid: int) -> int:
     """Restart a task from an image, in the task, instead of executing its program."""
     raise AssertionError

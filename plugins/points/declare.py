@@ -1,4 +1,9 @@
-"""How a lifecycle point is declared."""
+"""How a lifecycle point is declared.
+
+A declaration is a stub that bears the guide's name and parameters, whose docstring is the moment of
+the call. Around it stands what else is to be known: who calls, as whom, how often, what a failure
+does, and in which Slurm the function is to be found.
+"""
 
 import enum
 import inspect
@@ -15,8 +20,13 @@ class Returns(enum.Enum):
 
     INT = "SLURM_SUCCESS or SLURM_ERROR"
     COUNT = "a number of bytes, or SLURM_ERROR"
+    ERRNO = "a Slurm errno: 0, or the number of an error"
+    THREE = "1, 0 or -1"
     NUMBER = "any number; it cannot fail"
+    TIME = "seconds since the epoch"
+    SIZE_MB = "a size in MB"
     OBJECT = "an opaque object"
+    STATUS = "a CheckpointStatus, SLURM_SUCCESS, or an error number"
     DATA = "any data"
     TEXT = "a text"
     BOOL = "true or false"
@@ -24,16 +34,18 @@ class Returns(enum.Enum):
 
 
 class OnError(enum.Enum):
-    """What the caller does when the function fails."""
+    """What the caller does when the function fails, in a few words."""
 
-    FATAL = "the daemon refuses to start"
-    FAIL_LAUNCH = "the launch of the step fails on this node"
-    FAIL_TASK = "the task leaves with exit code 1; the others go on"
-    FAIL_STEP = "the step is not created; srun is told ESLURM_INTERCONNECT_FAILURE"
+    FATAL = "the daemon stops"
+    FAIL_LAUNCH = "the step's launch fails on this node"
+    FAIL_TASK = "the task exits with 1; the others go on"
+    FAIL_STEP = "no step; srun gets ESLURM_INTERCONNECT_FAILURE"
     REFUSE_JOB = "the submission is refused"
+    HOLD_JOB = "the job is held"
     DROP_MESSAGE = "the message is invalid and dropped"
     EMPTY_CREDENTIAL = "an empty credential is sent"
-    STEP_RC = "the step's launch ends with an error on this node"
+    STEP_RC = "the launch ends with an error on this node"
+    ANSWERED = "who asked is told"
     LOGGED = "it is logged"
     IGNORED = "nothing"
 
@@ -51,6 +63,9 @@ SESSION: Final[Places] = {"session": RunsAs.EITHER}
 TASK: Final[Places] = {"task": RunsAs.USER}
 NOWHERE: Final[Places] = {}
 
+Glossary = Mapping[str, str]
+"""What parameters mean, by name; each text begins with ``in``, ``out`` or ``in/out``."""
+
 
 @attrs.frozen(eq=False)
 class Point:
@@ -58,7 +73,9 @@ class Point:
 
     `guide` and `modern` hold the places of each model; an empty one means that the model has no
     call. `on_subject` is true when the first argument is an opaque object; `is_int` and
-    `none_is_success` follow from `returns`.
+    `none_is_success` follow from `returns`. `arguments` has a text for every parameter, and for
+    those of C that Python returns instead. `later` says what calls the function as long as no run
+    of simctl does; it is empty for one that runs reach.
     """
 
     name: str
@@ -72,22 +89,85 @@ class Point:
     doc: str
     is_int: bool
     none_is_success: bool
+    c: str
+    arguments: Glossary
+    often: str
+    failure: str
+    modern_failure: str
+    modern_moment: str
+    versions: str
+    later: str
+
+    def places(self, model: str) -> Places:
+        """Return who may call it in a model, and as whom."""
+        return self.guide if model == "guide" else self.modern
 
 
 _SUBJECTS = frozenset({"switch_job", "switch_node", "jobinfo"})
+_PREFIXES = {"switch_p_": "switch", "slurm_ckpt_": "checkpoint", "bb_p_": "burst_buffer"}
+_INTS = frozenset(
+    {
+        Returns.INT,
+        Returns.COUNT,
+        Returns.ERRNO,
+        Returns.THREE,
+        Returns.NUMBER,
+        Returns.TIME,
+        Returns.SIZE_MB,
+    }
+)
+_NONE_IS_SUCCESS = frozenset(
+    {Returns.INT, Returns.COUNT, Returns.ERRNO, Returns.NUMBER, Returns.VOID}
+)
+
+ON_DEMAND: Final = "nothing asks for it yet; `simctl plugins check` does"
+NOT_YET: Final = "no run calls it yet; `simctl plugins check` does"
 
 
 def point(
-    *, guide: Places, modern: Places, returns: Returns, on_error: OnError = OnError.IGNORED
+    *,
+    c: str,
+    guide: Places,
+    modern: Places,
+    returns: Returns,
+    often: str,
+    failure: str,
+    versions: str,
+    glossary: Glossary,
+    on_error: OnError = OnError.IGNORED,
+    plugin_class: str = "",
+    modern_failure: str = "",
+    modern_moment: str = "",
+    later: str = "",
+    **arguments: str,
 ) -> Callable[[Callable[..., Any]], Point]:
-    """Declare a point from a function that bears the guide's name, parameters and moment."""
+    """Declare a point from a function that bears the guide's name, parameters and moment.
+
+    Args:
+        c: The guide's declaration.
+        guide: Who calls it in model guide, and as whom.
+        modern: The same for model modern.
+        returns: What it gives back.
+        often: How often it is called.
+        failure: What its caller does when it fails.
+        versions: In which versions of real Slurm it is to be found.
+        glossary: What the class's usual parameters mean.
+        on_error: The same as `failure`, in a few words for overviews.
+        plugin_class: For functions whose name does not tell.
+        modern_failure: What is different in model modern.
+        modern_moment: What is different about the moment there.
+        later: What calls it, where no run does.
+        arguments: Parameters that mean something else here, and C's that Python returns.
+    """
 
     def declare(stub: Callable[..., Any]) -> Point:
         name = stub.__name__
         parameters = tuple(inspect.signature(stub).parameters)
+        known = {each: arguments.get(each) or glossary[each] for each in parameters}
+        found = next((kind for start, kind in _PREFIXES.items() if name.startswith(start)), "")
         return Point(
             name=name,
-            plugin_class="switch" if name.startswith("switch_p_") else "checkpoint",
+            plugin_class=plugin_class or found,
             parameters=parameters,
             returns=returns,
             guide=guide,
@@ -95,8 +175,16 @@ def point(
             on_error=on_error,
             on_subject=bool(parameters) and parameters[0] in _SUBJECTS,
             doc=inspect.getdoc(stub) or "",
-            is_int=returns in (Returns.INT, Returns.COUNT, Returns.NUMBER),
-            none_is_success=returns in (Returns.INT, Returns.COUNT, Returns.NUMBER, Returns.VOID),
+            is_int=returns in _INTS,
+            none_is_success=returns in _NONE_IS_SUCCESS,
+            c=c,
+            arguments=known | arguments,
+            often=often,
+            failure=failure,
+            modern_failure=modern_failure,
+            modern_moment=modern_moment,
+            versions=versions,
+            later=later,
         )
 
     return declare

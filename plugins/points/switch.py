@@ -1,10 +1,12 @@
 """The functions of the switch plugin guide (version 0 of its API)."""
 
-from typing import Any
+from typing import Any, Final
 
 from simctl.plugins.points.declare import (
     MANAGER,
+    NOT_YET,
     NOWHERE,
+    ON_DEMAND,
     SESSION,
     SESSION_AS_ROOT,
     SESSION_AS_USER,
@@ -17,93 +19,269 @@ from simctl.plugins.points.declare import (
     point,
 )
 
-EVERYWHERE = {**SLURMCTLD, **SLURMD, **SRUN, **MANAGER}
+_GLOSSARY: Final = {
+    "dir_name": "in: StateSaveLocation, a directory in which SlurmUser may make files",
+    "switch_node": "in: a node's record",
+    "switch_job": "in: a step's credential",
+    "buffer": "in/out: the bytes; packing appends to them, unpacking reads on",
+    "size": "in: how many bytes the text may have at most",
+    "nodelist": "in: nodes, such as n[1-4]",
+    "nprocs": "in: number of tasks",
+    "cyclic_alloc": "in: 1 if tasks go round the nodes, 0 if each node is filled first",
+    "env": "in/out: the task's environment, to be added to",
+    "nodeid": "in: place of this node in the step, from 0",
+    "procid": "in: place of the task on this node, from 0",
+    "nnodes": "in: number of nodes of the step",
+    "rank": "in: global rank of the task, from 0",
+    "pgid": "in: process group of the session, which leads it",
+    "errnum": "in: an error number",
+}
+
+_TO_18: Final = "0.4 to at least 18.08; gone today"
+_TO_18_NAMED: Final = "0.4 to today, where it is called with other arguments about job or step"
+_TO_18_ARGS: Final = "0.4 to today, where it is called with other arguments"
+_LIBSTATE: Final = "0.4 to at least 18.08; today switch_p_save and switch_p_restore, no directory"
+
+EVERYWHERE: Final = {**SLURMCTLD, **SLURMD, **SRUN, **MANAGER}
 
 
-@point(guide=SLURMCTLD, modern=SLURMCTLD, returns=Returns.INT, on_error=OnError.LOGGED)
+@point(
+    c="int switch_p_libstate_save(char *dir_name)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.INT,
+    on_error=OnError.LOGGED,
+    often="once a slurmctld run, at a clean end",
+    failure="slurmctld logs it and goes on",
+    modern_moment="Before the state of jobs is saved, as in guide.",
+    versions=_LIBSTATE,
+    glossary=_GLOSSARY,
+)
 def switch_p_libstate_save(dir_name: str) -> int:
     """Save global switch state, when slurmctld shuts down."""
     raise AssertionError
 
 
-@point(guide=SLURMCTLD, modern=SLURMCTLD, returns=Returns.INT, on_error=OnError.FATAL)
+@point(
+    c="int switch_p_libstate_restore(char *dir_name)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.INT,
+    on_error=OnError.FATAL,
+    often="once a slurmctld run",
+    failure="slurmctld stops",
+    modern_moment="Real Slurm passes `recover` besides, 1 on a cold start too.",
+    versions=_LIBSTATE,
+    glossary=_GLOSSARY,
+)
 def switch_p_libstate_restore(dir_name: str) -> int:
     """Restore global switch state, when slurmctld starts, before it reads jobs."""
     raise AssertionError
 
 
-@point(guide=SLURMCTLD, modern=NOWHERE, returns=Returns.BOOL)
+@point(
+    c="bool switch_p_no_frag(void)",
+    guide=SLURMCTLD,
+    modern=NOWHERE,
+    returns=Returns.BOOL,
+    often="once a submission that could start, and once a scheduler pass",
+    failure="it cannot fail; what is no bool counts by its truth",
+    versions="0.4 to 1.3; CompleteWait took its place in 2.0",
+    glossary=_GLOSSARY,
+)
 def switch_p_no_frag() -> bool:
     """Say whether scheduling waits while a job is completing; asked by each pass and submission."""
     raise AssertionError
 
 
-@point(guide=SLURMD, modern=SLURMD, returns=Returns.INT, on_error=OnError.FATAL)
+@point(
+    c="int switch_p_clear_node_state(void)",
+    guide=SLURMD,
+    modern=SLURMD,
+    returns=Returns.INT,
+    on_error=OnError.FATAL,
+    often="once a slurmd run that starts clean (`slurmd -c`)",
+    failure="slurmd stops",
+    versions=_TO_18,
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+)
 def switch_p_clear_node_state() -> int:
     """Establish a clean state of the switch on the node, when slurmd starts clean."""
     raise AssertionError
 
 
 @point(
-    guide={**SLURMD, **SLURMCTLD}, modern=SLURMD, returns=Returns.OBJECT, on_error=OnError.LOGGED
+    c="int switch_p_alloc_node_info(switch_node_info_t *switch_node)",
+    guide={**SLURMD, **SLURMCTLD},
+    modern=SLURMD,
+    returns=Returns.OBJECT,
+    on_error=OnError.LOGGED,
+    often="once a registration, in slurmd and in slurmctld",
+    failure="slurmd registers without the record; slurmctld drops the registration",
+    modern_failure="slurmd registers without the record",
+    modern_moment="In slurmd alone: slurmctld's unpack makes its own record.",
+    versions=_TO_18,
+    glossary=_GLOSSARY,
+    switch_node="out in C, returned in Python: the new record; nothing returned is an empty one",
 )
 def switch_p_alloc_node_info() -> Any:
     """Make the record of a node's switch state, to build it or before unpacking it."""
     raise AssertionError
 
 
-@point(guide=SLURMD, modern=SLURMD, returns=Returns.INT, on_error=OnError.LOGGED)
+@point(
+    c="int switch_p_build_node_info(switch_node_info_t switch_node)",
+    guide=SLURMD,
+    modern=SLURMD,
+    returns=Returns.INT,
+    on_error=OnError.LOGGED,
+    often="once a registration",
+    failure="slurmd logs it and registers all the same",
+    versions=_TO_18,
+    glossary=_GLOSSARY,
+    switch_node="in/out: the record to be filled in",
+)
 def switch_p_build_node_info(switch_node: Any) -> int:
     """Fill the record in, while slurmd builds its registration."""
     raise AssertionError
 
 
-@point(guide=SLURMD, modern=SLURMD, returns=Returns.COUNT)
+@point(
+    c="int switch_p_pack_node_info(switch_node_info_t switch_node, Buf buffer)",
+    guide=SLURMD,
+    modern=SLURMD,
+    returns=Returns.COUNT,
+    often="once a registration",
+    failure="nothing: the message holds what was packed",
+    versions=_TO_18,
+    glossary=_GLOSSARY,
+)
 def switch_p_pack_node_info(switch_node: Any, buffer: Any) -> int:
     """Pack the record into the registration message."""
     raise AssertionError
 
 
-@point(guide=SLURMCTLD, modern=SLURMCTLD, returns=Returns.INT, on_error=OnError.DROP_MESSAGE)
+@point(
+    c="int switch_p_unpack_node_info(switch_node_info_t switch_node, Buf buffer)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.INT,
+    on_error=OnError.DROP_MESSAGE,
+    often="once a registration",
+    failure="slurmctld drops the registration: the node stays as it was",
+    versions=_TO_18,
+    glossary=_GLOSSARY,
+    switch_node="in/out: a record just made, to be filled in",
+)
 def switch_p_unpack_node_info(switch_node: Any, buffer: Any) -> int:
     """Unpack the record from a registration message."""
     raise AssertionError
 
 
-@point(guide={**SLURMD, **SLURMCTLD}, modern={**SLURMD, **SLURMCTLD}, returns=Returns.VOID)
+@point(
+    c="void switch_p_free_node_info(switch_node_info_t switch_node)",
+    guide={**SLURMD, **SLURMCTLD},
+    modern={**SLURMD, **SLURMCTLD},
+    returns=Returns.VOID,
+    often="once for each record",
+    failure="it cannot fail",
+    versions=_TO_18,
+    glossary=_GLOSSARY,
+)
 def switch_p_free_node_info(switch_node: Any) -> None:
     """Release the record, after use on either side."""
     raise AssertionError
 
 
-@point(guide={**SLURMD, **SLURMCTLD}, modern={**SLURMD, **SLURMCTLD}, returns=Returns.TEXT)
+@point(
+    c="char *switch_p_sprintf_node_info(switch_node_info_t switch_node, char *buf, size_t size)",
+    guide={**SLURMD, **SLURMCTLD},
+    modern={**SLURMD, **SLURMCTLD},
+    returns=Returns.TEXT,
+    often="on demand",
+    failure="nothing is printed",
+    versions=_TO_18,
+    glossary=_GLOSSARY,
+    later=ON_DEMAND,
+    buf="out in C, returned in Python: the text",
+)
 def switch_p_sprintf_node_info(switch_node: Any, size: int) -> str:
     """Print the record into a text of at most *size* bytes."""
     raise AssertionError
 
 
-@point(guide=EVERYWHERE, modern=SLURMCTLD, returns=Returns.OBJECT, on_error=OnError.FATAL)
+@point(
+    c="int switch_p_alloc_jobinfo(switch_jobinfo_t *switch_job)",
+    guide=EVERYWHERE,
+    modern=SLURMCTLD,
+    returns=Returns.OBJECT,
+    on_error=OnError.FATAL,
+    often="once a step in slurmctld; in guide once a message in srun, slurmd and slurmstepd too",
+    failure=(
+        "slurmctld and srun stop; slurmd refuses the launch, and slurmstepd's fails, with "
+        "ESLURMD_INVALID_JOB_CREDENTIAL"
+    ),
+    modern_failure="slurmctld stops",
+    modern_moment="Only to build it: every receiver's unpack makes its own.",
+    versions=_TO_18,
+    glossary=_GLOSSARY,
+    switch_job="out in C, returned in Python: the new credential; nothing returned is an empty one",
+)
 def switch_p_alloc_jobinfo() -> Any:
     """Make a step's credential: to build it, and in guide by every receiver before it unpacks."""
     raise AssertionError
 
 
-@point(guide=SLURMCTLD, modern=SLURMCTLD, returns=Returns.INT, on_error=OnError.FAIL_STEP)
+@point(
+    c=(
+        "int switch_p_build_jobinfo(switch_jobinfo_t switch_job, char *nodelist, int nprocs, "
+        "int cyclic_alloc)"
+    ),
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.INT,
+    on_error=OnError.FAIL_STEP,
+    often="once a step",
+    failure=(
+        "there is no step: job_step_complete and free_jobinfo are called on what there is, "
+        "and srun gets ESLURM_INTERCONNECT_FAILURE"
+    ),
+    versions="0.4 to at least 18.08; today switch_p_build_stepinfo",
+    glossary=_GLOSSARY,
+    switch_job="in/out: a credential just made, to be filled in",
+    nodelist="in: the step's nodes, such as n[1-4]",
+)
 def switch_p_build_jobinfo(switch_job: Any, nodelist: str, nprocs: int, cyclic_alloc: int) -> int:
     """Build the credential, when a step is created and its nodes are known."""
     raise AssertionError
 
 
-@point(guide=SLURMCTLD, modern=NOWHERE, returns=Returns.OBJECT, on_error=OnError.EMPTY_CREDENTIAL)
+@point(
+    c="switch_jobinfo_t switch_p_copy_jobinfo(switch_jobinfo_t switch_job)",
+    guide=SLURMCTLD,
+    modern=NOWHERE,
+    returns=Returns.OBJECT,
+    on_error=OnError.EMPTY_CREDENTIAL,
+    often="once a step",
+    failure="an empty credential is packed into the reply",
+    versions="0.4 to at least 1.3; gone by 15.08",
+    glossary=_GLOSSARY,
+)
 def switch_p_copy_jobinfo(switch_job: Any) -> Any:
     """Copy the credential for the reply to a step's creation."""
     raise AssertionError
 
 
 @point(
+    c="void switch_p_free_jobinfo(switch_jobinfo_t switch_job)",
     guide={**SLURMCTLD, **SLURMD, **SRUN},
     modern={**SLURMCTLD, **SLURMD, **SRUN},
     returns=Returns.VOID,
+    often="once for each credential made, copied or unpacked, but in slurmstepd",
+    failure="it cannot fail",
+    versions=_TO_18_NAMED,
+    glossary=_GLOSSARY,
 )
 def switch_p_free_jobinfo(switch_job: Any) -> None:
     """Release a credential; slurmstepd never does, its process ends."""
@@ -111,76 +289,218 @@ def switch_p_free_jobinfo(switch_job: Any) -> None:
 
 
 @point(
+    c="int switch_p_pack_jobinfo(switch_jobinfo_t switch_job, Buf buffer)",
     guide={**SLURMCTLD, **SLURMD, **SRUN},
     modern={**SLURMCTLD, **SLURMD, **SRUN},
     returns=Returns.COUNT,
+    often="once a message that carries it, and once a step when state is saved",
+    failure="nothing: the message holds what was packed",
+    versions=_TO_18_NAMED,
+    glossary=_GLOSSARY,
 )
 def switch_p_pack_jobinfo(switch_job: Any, buffer: Any) -> int:
     """Pack the credential into a message or a state file."""
     raise AssertionError
 
 
-@point(guide=EVERYWHERE, modern=EVERYWHERE, returns=Returns.INT, on_error=OnError.DROP_MESSAGE)
+@point(
+    c="int switch_p_unpack_jobinfo(switch_jobinfo_t switch_job, Buf buffer)",
+    guide=EVERYWHERE,
+    modern=EVERYWHERE,
+    returns=Returns.INT,
+    on_error=OnError.DROP_MESSAGE,
+    often="once a message that carries it",
+    failure=(
+        "srun gives the step up; slurmd refuses the launch, and slurmstepd's fails, with "
+        "ESLURMD_INVALID_JOB_CREDENTIAL"
+    ),
+    versions=_TO_18_NAMED,
+    glossary=_GLOSSARY,
+    switch_job="in/out: a credential just made, to be filled in",
+)
 def switch_p_unpack_jobinfo(switch_job: Any, buffer: Any) -> int:
     """Unpack the credential from a message or a state file."""
     raise AssertionError
 
 
-@point(guide=EVERYWHERE, modern=EVERYWHERE, returns=Returns.DATA)
+@point(
+    c="int switch_p_get_jobinfo(switch_jobinfo_t switch_job, int data_type, void *data)",
+    guide=EVERYWHERE,
+    modern=EVERYWHERE,
+    returns=Returns.DATA,
+    on_error=OnError.ANSWERED,
+    often="on demand",
+    failure="who asks is told",
+    versions=_TO_18,
+    glossary=_GLOSSARY,
+    later=ON_DEMAND,
+    data_type="in: what is wanted; its meaning is the plugin's",
+    data="out in C, returned in Python: the data",
+)
 def switch_p_get_jobinfo(switch_job: Any, data_type: int) -> Any:
     """Get data from a credential, on demand."""
     raise AssertionError
 
 
-@point(guide=SLURMCTLD, modern=SLURMCTLD, returns=Returns.INT, on_error=OnError.LOGGED)
+@point(
+    c="int switch_p_job_step_complete(switch_jobinfo_t switch_job, char *nodelist)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.INT,
+    on_error=OnError.LOGGED,
+    often="once a step that was built",
+    failure="slurmctld logs it and goes on",
+    versions=_TO_18_NAMED,
+    glossary=_GLOSSARY,
+    nodelist="in: all nodes of the step, such as n[1-4]",
+)
 def switch_p_job_step_complete(switch_job: Any, nodelist: str) -> int:
     """Note that the step is over, directly before its credential is released."""
     raise AssertionError
 
 
-@point(guide=EVERYWHERE, modern=EVERYWHERE, returns=Returns.VOID)
+@point(
+    c="void switch_p_print_jobinfo(FILE *fp, switch_jobinfo_t switch_job)",
+    guide=EVERYWHERE,
+    modern=EVERYWHERE,
+    returns=Returns.VOID,
+    often="on demand",
+    failure="it cannot fail",
+    versions=_TO_18,
+    glossary=_GLOSSARY,
+    later=ON_DEMAND,
+    fp="in: an open text file",
+)
 def switch_p_print_jobinfo(fp: Any, switch_job: Any) -> None:
     """Print a credential to a file, on demand."""
     raise AssertionError
 
 
-@point(guide=EVERYWHERE, modern=EVERYWHERE, returns=Returns.TEXT)
+@point(
+    c="char *switch_p_sprint_jobinfo(switch_jobinfo_t switch_job, char *buf, size_t size)",
+    guide=EVERYWHERE,
+    modern=EVERYWHERE,
+    returns=Returns.TEXT,
+    often="on demand",
+    failure="nothing is printed",
+    versions=_TO_18,
+    glossary=_GLOSSARY,
+    later=ON_DEMAND,
+    buf="out in C, returned in Python: the text",
+)
 def switch_p_sprint_jobinfo(switch_job: Any, size: int) -> str:
     """Print a credential into a text of at most *size* bytes, on demand."""
     raise AssertionError
 
 
-@point(guide=EVERYWHERE, modern=EVERYWHERE, returns=Returns.DATA)
+@point(
+    c="int switch_p_get_data_jobinfo(switch_jobinfo_t switch_job, int key, void *resulting_data)",
+    guide=EVERYWHERE,
+    modern=EVERYWHERE,
+    returns=Returns.DATA,
+    on_error=OnError.ANSWERED,
+    often="on demand",
+    failure="who asks is told",
+    versions="in the guide of 2005 alone: no Slurm looks for this symbol",
+    glossary=_GLOSSARY,
+    later=ON_DEMAND,
+    key="in: what is wanted; its meaning is the plugin's",
+    resulting_data="out in C, returned in Python: the data",
+)
 def switch_p_get_data_jobinfo(switch_job: Any, key: int) -> Any:
     """Get data from a credential, on demand."""
     raise AssertionError
 
 
-@point(guide=SLURMD, modern=SLURMD, returns=Returns.INT, on_error=OnError.FATAL)
+@point(
+    c="int switch_p_node_init(void)",
+    guide=SLURMD,
+    modern=SLURMD,
+    returns=Returns.INT,
+    on_error=OnError.FATAL,
+    often="once a slurmd run",
+    failure="slurmd stops",
+    versions=_TO_18,
+    glossary=_GLOSSARY,
+)
 def switch_p_node_init() -> int:
     """Set the interconnect of the node up, once per slurmd run, before it registers."""
     raise AssertionError
 
 
-@point(guide=SLURMD, modern=SLURMD, returns=Returns.INT)
+@point(
+    c="int switch_p_node_fini(void)",
+    guide=SLURMD,
+    modern=SLURMD,
+    returns=Returns.INT,
+    often="once a slurmd run, at a clean end",
+    failure="nothing",
+    versions=_TO_18,
+    glossary=_GLOSSARY,
+)
 def switch_p_node_fini() -> int:
     """Take the interconnect of the node down; slurmd waits for it before it exits."""
     raise AssertionError
 
 
-@point(guide=MANAGER, modern=MANAGER, returns=Returns.INT, on_error=OnError.FAIL_LAUNCH)
+@point(
+    c="int switch_p_job_preinit(switch_jobinfo_t switch_job)",
+    guide=MANAGER,
+    modern=MANAGER,
+    returns=Returns.INT,
+    on_error=OnError.FAIL_LAUNCH,
+    often="once a step and node; not for batch scripts",
+    failure=(
+        "nothing else of the step runs here, job_postfini neither; the launch fails with "
+        "ESLURM_INTERCONNECT_FAILURE"
+    ),
+    versions=_TO_18_ARGS,
+    glossary=_GLOSSARY,
+)
 def switch_p_job_preinit(switch_job: Any) -> int:
     """Prepare in the job manager, before any fork; postfini will run in this same process."""
     raise AssertionError
 
 
-@point(guide=SESSION_AS_ROOT, modern=MANAGER, returns=Returns.INT, on_error=OnError.FAIL_LAUNCH)
+@point(
+    c="int switch_p_job_init(switch_jobinfo_t switch_job, uid_t uid)",
+    guide=SESSION_AS_ROOT,
+    modern=MANAGER,
+    returns=Returns.INT,
+    on_error=OnError.FAIL_LAUNCH,
+    often="once a step and node; not for batch scripts",
+    failure=(
+        "the session manager exits with 1: no task runs, no job_fini, and job_postfini runs; "
+        "the launch fails with ESLURM_INTERCONNECT_FAILURE"
+    ),
+    modern_failure=(
+        "no task runs, no job_fini, and job_postfini runs; the launch fails with "
+        "ESLURM_INTERCONNECT_FAILURE"
+    ),
+    versions=_TO_18_ARGS,
+    glossary=_GLOSSARY,
+    uid="in: the job's owner",
+)
 def switch_p_job_init(switch_job: Any, uid: int) -> int:
     """Set the interconnect up for the step on this node, still as root."""
     raise AssertionError
 
 
-@point(guide=TASK, modern=TASK, returns=Returns.INT, on_error=OnError.FAIL_TASK)
+@point(
+    c=(
+        "int switch_p_job_attach(switch_jobinfo_t switch_job, char ***env, uint32_t nodeid, "
+        "uint32_t procid, uint32_t nnodes, uint32_t nprocs, uint32_t rank)"
+    ),
+    guide=TASK,
+    modern=TASK,
+    returns=Returns.INT,
+    on_error=OnError.FAIL_TASK,
+    often="once a task",
+    failure="the task exits with 1; the others go on",
+    versions=_TO_18_ARGS,
+    glossary=_GLOSSARY,
+    nprocs="in: number of tasks in the whole step",
+)
 def switch_p_job_attach(
     switch_job: Any,
     env: dict[str, str],
@@ -194,22 +514,57 @@ def switch_p_job_attach(
     raise AssertionError
 
 
-@point(guide=SESSION_AS_USER, modern=MANAGER, returns=Returns.INT, on_error=OnError.STEP_RC)
+@point(
+    c="int switch_p_job_fini(switch_jobinfo_t switch_job)",
+    guide=SESSION_AS_USER,
+    modern=MANAGER,
+    returns=Returns.INT,
+    on_error=OnError.STEP_RC,
+    often="once a step and node whose job_init succeeded; not for batch scripts",
+    failure=(
+        "the session manager exits with 1: the launch ends with ESLURM_INTERCONNECT_FAILURE, "
+        "after srun was told that it went well"
+    ),
+    modern_failure="it is logged",
+    versions="0.4 to at least 18.08; gone today",
+    glossary=_GLOSSARY,
+)
 def switch_p_job_fini(switch_job: Any) -> int:
     """Clean up after all tasks of the node have ended, in the process that ran job_init."""
     raise AssertionError
 
 
-@point(guide=MANAGER, modern=MANAGER, returns=Returns.INT, on_error=OnError.LOGGED)
+@point(
+    c=(
+        "int switch_p_job_postfini(switch_jobinfo_t switch_job, uid_t pgid, uint32_t job_id, "
+        "uint32_t step_id)"
+    ),
+    guide=MANAGER,
+    modern=MANAGER,
+    returns=Returns.INT,
+    on_error=OnError.LOGGED,
+    often="once a step and node whose preinit succeeded; not for batch scripts",
+    failure="it is logged",
+    modern_moment="After everything left of the step is killed; `pgid` is slurmstepd's own.",
+    versions=_TO_18_ARGS,
+    glossary=_GLOSSARY,
+    job_id="in: the job",
+    step_id="in: the step",
+)
 def switch_p_job_postfini(switch_job: Any, pgid: int, job_id: int, step_id: int) -> int:
     """Clean up as root, in the process that ran preinit, when the session is gone."""
     raise AssertionError
 
 
 @point(
+    c="int switch_p_get_errno(void)",
     guide={**EVERYWHERE, **SESSION, **TASK},
     modern={**EVERYWHERE, **TASK},
     returns=Returns.NUMBER,
+    often="after each call of a switch function that fails",
+    failure="it cannot fail",
+    versions=_TO_18,
+    glossary=_GLOSSARY,
 )
 def switch_p_get_errno() -> int:
     """Tell the number of the last failure; asked in the process where a function failed."""
@@ -217,9 +572,14 @@ def switch_p_get_errno() -> int:
 
 
 @point(
+    c="char *switch_p_strerror(int errnum)",
     guide={**EVERYWHERE, **SESSION, **TASK},
     modern={**EVERYWHERE, **TASK},
     returns=Returns.TEXT,
+    often="whenever an error from 3000 to 3099 is printed",
+    failure="Slurm's own text is used",
+    versions=_TO_18,
+    glossary=_GLOSSARY,
 )
 def switch_p_strerror(errnum: int) -> str:
     """Describe an error number from 3000 to 3099."""

@@ -94,7 +94,7 @@ def _read(call: CommandCall) -> tuple[str, str, tuple[str, ...], dict[str, Any]]
             1, "sbatch: error: a script from standard input is not simulated; name a file"
         )
     path = words[0]
-    found = call.site.disk.read(path, call.work_dir)
+    found = call.site.disk.read(path, call.work_dir, host=call.process.host.name)
     if found is None:
         raise UsageError(1, f"sbatch: error: Unable to open file {path}")
     if not found.strip():

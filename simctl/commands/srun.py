@@ -353,7 +353,14 @@ class Srun:
                 rank=message.task_id,
             )
             # A file is emptied when the step first writes to it.
-            self.site.disk.write(path, text, self.call.work_dir, append=path in self._opened)
+            self.site.disk.write(
+                path,
+                text,
+                self.call.work_dir,
+                append=path in self._opened,
+                host=self.call.process.host.name,
+                uid=self.call.process.uid,
+            )
             self._opened[path] = None
         else:
             self.call.write(message.stream, text)

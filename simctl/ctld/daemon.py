@@ -25,6 +25,7 @@ from simctl.plugins.points.switch import (
 )
 from simctl.plugins.site import Site
 from simctl.wire.buf import Buf
+from simctl.wire.errno import SLURM_SUCCESS
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import (
     Message,
@@ -36,6 +37,7 @@ from simctl.wire.messages import (
     RequestJobReady,
     RequestJobStepCreate,
     RequestKillJob,
+    RequestPing,
     RequestResourceAllocation,
     RequestShutdown,
     RequestStepComplete,
@@ -127,6 +129,7 @@ class Slurmctld:
             MessageEpilogComplete: completion.epilog_complete,
             RequestKillJob: kill_job,
             RequestCancelJobStep: cancel_job_step,
+            RequestPing: _ping,
             ResponseSlurmRc: nodes.response_rc,
             PassDue: _pass_due,
             LimitDue: nodes.limit_due,
@@ -316,6 +319,11 @@ class Slurmctld:
             if job.job_id not in found or not job.state.finished:
                 found[job.job_id] = row(job, str(job.state), schedule.reason_to_wait(job))
         return [found[job_id] for job_id in sorted(found)]
+
+
+async def _ping(ctld: Slurmctld, envelope: Envelope, message: RequestPing) -> None:
+    """Answer that the controller is there."""
+    ctld.answer(envelope, SLURM_SUCCESS)
 
 
 async def _pass_due(ctld: Slurmctld, _: Envelope, __: PassDue) -> None:

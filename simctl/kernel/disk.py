@@ -1,35 +1,355 @@
-"""The simulated file system that all hosts share: texts by path."""
+"""Simulated disks: what each host has of its own, and what all of them share.
+
+/home, /root, /shared and /scratch are one for all hosts; everything else is a host's own. Files
+have an owner and a mode, and what a process may not do is refused as an operating system refuses
+it. Groups are not simulated: who is not the owner is anybody else.
+"""
 
 import posixpath
+from errno import EACCES, EEXIST, EINVAL, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY, EPERM
+from typing import Final
+
+import attrs
+
+_SHARED: Final = ("/home", "/root", "/shared", "/scratch")
+_LOST_IN_A_CRASH: Final = ("/dev/shm", "/run")
+_READ: Final = 4
+_WRITE: Final = 2
+_SEARCH: Final = 1
+_STICKY: Final = 0o1000
+_ROOT: Final = 0
+
+
+@attrs.frozen(kw_only=True)
+class Stat:
+    """What is known of a file or directory; a directory's size is 0."""
+
+    size: int
+    uid: int
+    mode: int
+    is_dir: bool
+
+
+@attrs.define
+class _File:
+    data: bytes
+    uid: int
+    mode: int
+
+
+@attrs.define
+class _Directory:
+    uid: int
+    mode: int
+
+
+_OPEN: Final = _Directory(_ROOT, 0o1777)
+_CLOSED: Final = _Directory(_ROOT, 0o755)
+_EVERYWHERE: Final = {
+    "/": _CLOSED,
+    "/bin": _CLOSED,
+    "/dev": _CLOSED,
+    "/dev/shm": _OPEN,
+    "/etc": _CLOSED,
+    "/home": _CLOSED,
+    "/opt": _CLOSED,
+    "/root": _Directory(_ROOT, 0o700),
+    "/run": _CLOSED,
+    "/scratch": _OPEN,
+    "/shared": _OPEN,
+    "/tmp": _OPEN,
+    "/usr": _CLOSED,
+    "/var": _CLOSED,
+    "/var/lib": _CLOSED,
+    "/var/log": _CLOSED,
+    "/var/spool": _CLOSED,
+    "/var/tmp": _OPEN,
+}
+"""The directories that every host has."""
+
+_Entry = _File | _Directory
+_Key = tuple[str, str]
 
 
 class Disk:
-    """Files by absolute path; relative ones are meant from a working directory."""
+    """Every file of a run, by host and absolute path."""
 
     def __init__(self) -> None:
-        self.files: dict[str, str] = {}
+        self._files: dict[_Key, _File] = {}
+        self._directories: dict[_Key, _Directory] = {}
 
-    def read(self, path: str, work_dir: str = "/") -> str | None:
+    def view(self, host: str, uid: int, work_dir: str = "") -> "DiskView":
+        """Return the files as a process of user *uid* on *host* sees them."""
+        return DiskView(self, host, uid, work_dir)
+
+    def own(self, path: str, uid: int, host: str = "") -> None:
+        """Make a directory that belongs to *uid*, or give it to *uid*."""
+        self._directories[_key(host, path)] = _Directory(uid, 0o755)
+
+    def crash(self, host: str) -> None:
+        """Lose what *host* keeps in memory alone."""
+        for store in (self._files, self._directories):
+            for key in [key for key in store if key[0] == host and _is_below(key[1])]:
+                del store[key]
+
+    # What daemons do as root, on paths that users choose: directories that lack are made.
+
+    def read(self, path: str, work_dir: str = "/", *, host: str = "login") -> str | None:
         """Return a file's text; None when there is no such file."""
-        return self.files.get(self.resolve(path, work_dir))
+        found = self._files.get(_key(host, self.resolve(path, work_dir)))
+        return None if found is None else found.data.decode(errors="replace")
 
-    def write(self, path: str, text: str, work_dir: str = "/", *, append: bool = False) -> None:
-        """Write or append to a file, making it."""
+    def write(
+        self,
+        path: str,
+        text: str,
+        work_dir: str = "/",
+        *,
+        append: bool = False,
+        host: str = "login",
+        uid: int = _ROOT,
+    ) -> None:
+        """Write or append to a file, making it and its directories for *uid*."""
         where = self.resolve(path, work_dir)
         if where == "/dev/null":
             return
-        self.files[where] = self.files.get(where, "") + text if append else text
+        key = _key(host, where)
+        found = self._files.get(key)
+        if found is None:
+            found = self._files[key] = _File(b"", uid, 0o644)
+            self._make_parents(host, where, uid)
+        found.data = found.data + text.encode() if append else text.encode()
+
+    def _make_parents(self, host: str, path: str, uid: int) -> None:
+        parent = posixpath.dirname(path)
+        while self.find(host, parent) is None:
+            self._directories[_key(host, parent)] = _Directory(uid, 0o755)
+            parent = posixpath.dirname(parent)
 
     @staticmethod
     def resolve(path: str, work_dir: str = "/") -> str:
         """Return *path* as an absolute one without ``.`` and ``..``."""
-        return posixpath.normpath(posixpath.join(work_dir, path))
+        resolved = posixpath.normpath(posixpath.join(work_dir, path))
+        return resolved[1:] if resolved.startswith("//") else resolved
 
-    def is_directory(self, path: str) -> bool:
-        """Tell whether *path* (absolute) is a directory: a usual one, or one that holds a file."""
-        if path in _DIRECTORIES or posixpath.dirname(path) in ("/home", "/"):
-            return path not in self.files
-        return any(name.startswith(path + "/") for name in self.files)
+    def is_directory(self, path: str, host: str = "login") -> bool:
+        """Tell whether *path* (absolute) is a directory."""
+        return isinstance(self.find(host, path), _Directory)
+
+    # What views are made of.
+
+    def find(self, host: str, path: str) -> _Entry | None:
+        """Return what is at a path, or None."""
+        key = _key(host, path)
+        return self._files.get(key) or self._directories.get(key) or _EVERYWHERE.get(path)
+
+    def names(self, host: str, path: str) -> list[str]:
+        """Return the names in a directory, sorted."""
+        prefix = path.rstrip("/") + "/"
+        paths = [
+            key[1]
+            for store in (self._files, self._directories)
+            for key in store
+            if key[0] in ("", host)
+        ]
+        found = {
+            each[len(prefix) :].partition("/")[0]
+            for each in (*paths, *_EVERYWHERE)
+            if each.startswith(prefix)
+        }
+        return sorted(found - {""})
+
+    def put(self, host: str, path: str, entry: _Entry) -> None:
+        """Put a file or directory at a path."""
+        if isinstance(entry, _File):
+            self._files[_key(host, path)] = entry
+        else:
+            self._directories[_key(host, path)] = entry
+
+    def drop(self, host: str, path: str) -> None:
+        """Take away what is at a path."""
+        self._files.pop(_key(host, path), None)
+        self._directories.pop(_key(host, path), None)
 
 
-_DIRECTORIES = frozenset({"/", "/tmp", "/home", "/etc", "/var", "/var/spool", "/var/tmp", "/usr"})
+def _key(host: str, path: str) -> _Key:
+    shared = any(path == root or path.startswith(root + "/") for root in _SHARED)
+    return ("" if shared else host, path)
+
+
+def _is_below(path: str) -> bool:
+    return any(path.startswith(root + "/") for root in _LOST_IN_A_CRASH)
+
+
+class DiskView:
+    """The files that one process sees; errors are those of the operating system.
+
+    Paths are absolute, or relative to `work_dir` where the view has one.
+    """
+
+    __slots__ = ("_disk", "_host", "_uid", "_work_dir")
+
+    def __init__(self, disk: Disk, host: str, uid: int, work_dir: str = "") -> None:
+        self._disk = disk
+        self._host = host
+        self._uid = uid
+        self._work_dir = work_dir
+
+    def read(self, path: str) -> bytes:
+        """Return what a file holds.
+
+        Raises:
+            FileNotFoundError, PermissionError, IsADirectoryError: As `open` does.
+        """
+        where = self._resolve(path)
+        found = self._file(where)
+        self._need(found, _READ, where)
+        return found.data
+
+    def read_text(self, path: str) -> str:
+        """Return a file's text, which is UTF-8."""
+        return self.read(path).decode()
+
+    def write(self, path: str, data: bytes | str, mode: int = 0o644) -> None:
+        """Make a file, or replace what it holds; *mode* is for a new one."""
+        self._store(self._resolve(path), data, mode, keep=False)
+
+    def append(self, path: str, data: bytes | str, mode: int = 0o644) -> None:
+        """Add to the end of a file, making it."""
+        self._store(self._resolve(path), data, mode, keep=True)
+
+    def exists(self, path: str) -> bool:
+        """Tell whether there is a file or directory that this process can see."""
+        try:
+            self.stat(path)
+        except OSError:
+            return False
+        return True
+
+    def is_dir(self, path: str) -> bool:
+        """Tell whether there is a directory that this process can see."""
+        return self.exists(path) and self.stat(path).is_dir
+
+    def stat(self, path: str) -> Stat:
+        """Return what is known of a file or directory."""
+        where = self._resolve(path)
+        found = self._look_up(where)
+        size = len(found.data) if isinstance(found, _File) else 0
+        return Stat(size=size, uid=found.uid, mode=found.mode, is_dir=isinstance(found, _Directory))
+
+    def listdir(self, path: str) -> list[str]:
+        """Return the names in a directory, sorted."""
+        where = self._resolve(path)
+        self._need(self._directory(where), _READ, where)
+        return self._disk.names(self._host, where)
+
+    def mkdir(self, path: str, mode: int = 0o755) -> None:
+        """Make a directory; the one it is in must be there."""
+        where = self._resolve(path)
+        if self._disk.find(self._host, where) is not None:
+            raise _error(EEXIST, where)
+        self._need_parent(where)
+        self._disk.put(self._host, where, _Directory(self._uid, mode))
+
+    def remove(self, path: str) -> None:
+        """Remove a file, or a directory with nothing in it."""
+        where = self._resolve(path)
+        found = self._look_up(where)
+        self._need_parent(where, found)
+        if isinstance(found, _Directory) and self._disk.names(self._host, where):
+            raise _error(ENOTEMPTY, where)
+        self._disk.drop(self._host, where)
+
+    def rename(self, path: str, to: str) -> None:
+        """Give a file another name, in the place of whatever file has that."""
+        where, there = self._resolve(path), self._resolve(to)
+        found = self._file(where)
+        self._need_parent(where, found)
+        target = self._disk.find(self._host, there)
+        if isinstance(target, _Directory):
+            raise _error(EISDIR, there)
+        self._need_parent(there, target)
+        self._disk.drop(self._host, where)
+        self._disk.put(self._host, there, found)
+
+    # Rights.
+
+    def _store(self, where: str, data: bytes | str, mode: int, *, keep: bool) -> None:
+        if where == "/dev/null":
+            return
+        new = data.encode() if isinstance(data, str) else bytes(data)
+        self._walk(where)
+        found = self._disk.find(self._host, where)
+        if isinstance(found, _Directory):
+            raise _error(EISDIR, where)
+        if found is None:
+            self._need_parent(where)
+            self._disk.put(self._host, where, _File(new, self._uid, mode))
+            return
+        self._need(found, _WRITE, where)
+        found.data = found.data + new if keep else new
+
+    def _resolve(self, path: str) -> str:
+        if not path.startswith("/") and not self._work_dir:
+            raise _error(EINVAL, path)
+        return Disk.resolve(path, self._work_dir or "/")
+
+    def _walk(self, where: str) -> None:
+        """Check that every directory on the way is there and may be searched."""
+        parent = posixpath.dirname(where)
+        if parent != where:
+            self._walk(parent)
+            self._need(self._directory(parent), _SEARCH, where)
+
+    def _look_up(self, where: str) -> _Entry:
+        self._walk(where)
+        found = self._disk.find(self._host, where)
+        if found is None:
+            raise _error(ENOENT, where)
+        return found
+
+    def _file(self, where: str) -> _File:
+        found = self._look_up(where)
+        if isinstance(found, _Directory):
+            raise _error(EISDIR, where)
+        return found
+
+    def _directory(self, where: str) -> _Directory:
+        found = self._disk.find(self._host, where)
+        if found is None:
+            raise _error(ENOENT, where)
+        if isinstance(found, _File):
+            raise _error(ENOTDIR, where)
+        return found
+
+    def _need(self, entry: _Entry, right: int, where: str) -> None:
+        bits = entry.mode >> 6 if entry.uid == self._uid else entry.mode
+        if self._uid != _ROOT and not bits & right:
+            raise _error(EACCES, where)
+
+    def _need_parent(self, where: str, entry: _Entry | None = None) -> None:
+        """Check that a name may be made, or *entry* taken away, in the directory of *where*."""
+        self._walk(where)
+        parent = self._directory(posixpath.dirname(where))
+        self._need(parent, _WRITE, where)
+        sticky = parent.mode & _STICKY and self._uid not in (_ROOT, parent.uid)
+        if entry is not None and sticky and entry.uid != self._uid:
+            raise _error(EPERM, where)
+
+
+_TEXTS: Final = {
+    EACCES: "Permission denied",
+    EEXIST: "File exists",
+    EINVAL: "Expected an absolute path",
+    EISDIR: "Is a directory",
+    ENOENT: "No such file or directory",
+    ENOTDIR: "Not a directory",
+    ENOTEMPTY: "Directory not empty",
+    EPERM: "Operation not permitted",
+}
+"""Written out, so that a trace is the same on every machine."""
+
+
+def _error(number: int, path: str) -> OSError:
+    """Return the error of a number, as the class that Python has for it."""
+    return OSError(number, _TEXTS[number], path)

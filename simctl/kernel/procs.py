@@ -2,14 +2,20 @@
 
 import copy
 import enum
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 from msgspec import UNSET, UnsetType
 
 from simctl.kernel.trace import Trace
 from simctl.kernel.turns import Kernel, Thread
+from simctl.wire.conf import SlurmConf
+
+if TYPE_CHECKING:
+    from simctl.kernel.disk import Disk
+    from simctl.kernel.fabric import Fabric
 
 SIGHUP: Final = 1
 SIGINT: Final = 2
@@ -64,16 +70,18 @@ class Memory:
 
     A fork only counts the holders up. The first holder to call a plugin takes a copy for itself, so
     that nobody sees what another process wrote after the fork; a memory that holds nothing that
-    could change is never copied at all.
+    could change is never copied at all. One that a plugin's own thread works in is copied at the
+    fork itself: the thread goes on in it whatever the plugin is called for.
     """
 
-    __slots__ = ("credential", "holders", "inert", "instances")
+    __slots__ = ("credential", "holders", "inert", "instances", "threaded")
 
     def __init__(self) -> None:
         self.instances: dict[str, Any] = {}
         self.credential: Any = None
         self.holders = 1
         self.inert = True
+        self.threaded = False
 
     def load(self, plugin_class: str, instance: Any) -> None:
         """Keep *instance* as the plugin for *plugin_class*, such as ``switch``."""
@@ -90,6 +98,23 @@ class Memory:
         """Return this memory if nobody else holds it, else a copy, giving this one up."""
         if self.holders == 1 or self.inert:
             return self
+        duplicate = self.duplicate()
+        self.holders -= 1
+        return duplicate
+
+    def forked(self) -> "Memory":
+        """Return what a fork of its process has: this memory as well, or at once a copy."""
+        if self.threaded and not self.inert:
+            return self.duplicate()
+        self.holders += 1
+        return self
+
+    def duplicate(self) -> "Memory":
+        """Return a copy of all it holds.
+
+        Raises:
+            StateNotCopyableError: Something in it cannot be copied.
+        """
         duplicate = Memory()
         duplicate.inert = False
         memo: dict[int, Any] = {}
@@ -98,7 +123,6 @@ class Memory:
         }
         if self.credential is not None:
             duplicate.credential = _copy(self.credential, self.credential.value, memo)
-        self.holders -= 1
         return duplicate
 
 
@@ -155,6 +179,7 @@ class Process:
         "job",
         "memory",
         "name",
+        "naps",
         "owner",
         "pid",
         "ppid",
@@ -200,6 +225,7 @@ class Process:
         self.env: dict[str, str] = {}
         self.memory = Memory()
         self.errno = 0
+        self.naps = 0
         self.cause = 0
         self.exited = False
         self.threads: list[Thread] = []
@@ -233,8 +259,7 @@ class Process:
         child.owner = self.owner
         child.env = self.env
         if not fresh:
-            child.memory = self.memory
-            self.memory.holders += 1
+            child.memory = self.memory.forked()
         child.cause = table.trace.process(self, "fork", child.pid)
         return child
 
@@ -247,6 +272,7 @@ class Process:
     def exec(self, program: str) -> None:
         """Become another program; what plugins kept in memory is gone."""
         self.cause = self.table.trace.process(self, "exec", program)
+        self._end_other_threads()
         self.memory.holders -= 1
         self.memory = _NOTHING
 
@@ -255,6 +281,7 @@ class Process:
         if self.exited:
             return
         self.exited = True
+        self._end_other_threads()
         self.memory.holders -= 1
         self.memory = _NOTHING
         del self.host.processes[self.pid]
@@ -262,14 +289,29 @@ class Process:
         self.threads = [thread for thread in self.threads if not thread.finished]
         self.cause = self.table.trace.process(self, "exit", status)
 
+    def _end_other_threads(self) -> None:
+        """End the threads that a plugin has started in this process."""
+        for thread in self.threads:
+            if thread.lingers:
+                self.table.kernel.kill(thread)
+
     def touch(self) -> Memory:
         """Return this process's memory, copied if a fork still shares it."""
         self.memory = memory = self.memory.private()
         return memory
 
-    def start(self, body: Any, name: str = "", *, due_us: int = -1) -> Thread:
+    def start(
+        self,
+        body: Callable[[], Awaitable[None]],
+        name: str = "",
+        *,
+        due_us: int = -1,
+        lingers: bool = False,
+    ) -> Thread:
         """Start a thread of this process in a turn of its own."""
-        thread = self.table.kernel.spawn(self, name or self.name, body, due_us=due_us)
+        thread = self.table.kernel.spawn(
+            self, name or self.name, body, due_us=due_us, lingers=lingers
+        )
         if self.threads:
             self.threads = [each for each in self.threads if not each.finished]
         self.threads.append(thread)
@@ -284,7 +326,14 @@ _NOTHING = Memory()
 
 
 class ProcessTable:
-    """Every process of the run, and the numbers they bear."""
+    """Every process of the run, the numbers they bear, and what a process can reach.
+
+    `fabric`, `disk` and `conf` are set once by whoever builds the world.
+    """
+
+    fabric: "Fabric"
+    disk: "Disk"
+    conf: SlurmConf
 
     def __init__(self, kernel: Kernel, trace: Trace) -> None:
         self.kernel = kernel

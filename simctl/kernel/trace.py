@@ -61,6 +61,8 @@ class Trace:
         self._kernel = kernel
         self._sinks: list[Sink] = []
         self.open_calls: list[OpenCall] = []
+        self.complaints: dict[tuple[str, str], int] = {}
+        """What plugins did wrong: function and problem, and how often."""
 
     def add_sink(self, sink: Sink) -> None:
         """Hand every event from now on to *sink*."""
@@ -230,6 +232,15 @@ class Trace:
             _identify(event, who)
         event.cause = cause or (who.cause if who is not None else 0) or UNSET
         return self._record(event)
+
+    def complain(
+        self, who: "Process", function: str, problem: str, *, counted: bool = True
+    ) -> None:
+        """Record what a plugin did wrong; the end of the run tells it too, if it is *counted*."""
+        if counted:
+            key = (function, problem)
+            self.complaints[key] = self.complaints.get(key, 0) + 1
+        self.note("log", "plugin_error", who, args={"function": function, "problem": problem})
 
     # Plugin calls.
 

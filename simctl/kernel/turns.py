@@ -99,7 +99,8 @@ class Thread:
     """One line of execution in a simulated process, carried by a trio task.
 
     `generation` counts its waits: a turn that was to end an earlier wait finds another number and
-    is dead.
+    is dead. A thread that `lingers` is a plugin's own: what it waits for keeps no run alive by
+    itself.
     """
 
     owner: Owner
@@ -112,6 +113,7 @@ class Thread:
     parked: bool = False
     finished: bool = False
     killed: bool = False
+    lingers: bool = False
     waits_for: str = "its first turn"
 
 
@@ -152,7 +154,8 @@ class Kernel(trio.abc.Clock):
     """Virtual time, the queue of turns, and the threads that wait in it.
 
     A turn is due at a moment and runs until its thread blocks; turns due at one moment are ordered
-    by the schedule. Background turns recur: they keep nothing alive.
+    by the schedule. Background turns recur: they keep nothing alive. `foreground` counts the turns
+    that are bound to come, `lingering` those of plugins' own threads, which `on_idle` may wait for.
     """
 
     def __init__(self, *, schedule: Schedule | None = None, until_us: int | None = None) -> None:
@@ -160,6 +163,7 @@ class Kernel(trio.abc.Clock):
         self.now_us: int = 0
         self.turns: int = 0
         self.foreground: int = 0
+        self.lingering: int = 0
         self.current: Thread | None = None
         self.stopped_at_limit = False
         self.on_idle: Callable[[], bool] = lambda: False
@@ -229,6 +233,21 @@ class Kernel(trio.abc.Clock):
         self.foreground += 1
         heappush(self._queue, (due_us, self._key(seq), act, first, second))
 
+    def _push_for(self, thread: Thread, due_us: int, act: Action, second: Any) -> None:
+        """Queue a turn of a thread, which keeps the run alive unless the thread lingers."""
+        self._seq = seq = self._seq + 1
+        if thread.lingers:
+            self.lingering += 1
+        else:
+            self.foreground += 1
+        heappush(self._queue, (due_us, self._key(seq), act, thread, second))
+
+    def _count(self, thread: Thread, change: int) -> None:
+        if thread.lingers:
+            self.lingering += change
+        else:
+            self.foreground += change
+
     def call_at(self, due_us: int, function: Callable[[Any], None], argument: Any) -> Timer:
         """Call a plain function in a turn of its own; the answer calls it off."""
         timer = Timer(self)
@@ -246,16 +265,22 @@ class Kernel(trio.abc.Clock):
     # Threads.
 
     def spawn(
-        self, owner: Owner, name: str, body: Callable[[], Awaitable[None]], *, due_us: int = -1
+        self,
+        owner: Owner,
+        name: str,
+        body: Callable[[], Awaitable[None]],
+        *,
+        due_us: int = -1,
+        lingers: bool = False,
     ) -> Thread:
         """Start a thread of *owner* in a turn of its own, now or at *due_us*."""
-        thread = Thread(owner=owner, name=name, body=body)
+        thread = Thread(owner=owner, name=name, body=body, lingers=lingers)
         thread.cause = owner.cause
-        self.push(max(due_us, self.now_us), self._start, thread, None)
+        self._push_for(thread, max(due_us, self.now_us), self._start, None)
         return thread
 
     def _start(self, thread: Thread, _: None) -> bool:
-        self.foreground -= 1
+        self._count(thread, -1)
         if thread.killed:
             return False
         thread.owner.cause = thread.cause
@@ -307,7 +332,7 @@ class Kernel(trio.abc.Clock):
         thread.generation += 1
         if thread.timed:
             thread.timed = False
-            self.foreground -= 1
+            self._count(thread, -1)
         thread.owner.cause = thread.cause
         self.current = thread
         task = thread.task
@@ -318,10 +343,10 @@ class Kernel(trio.abc.Clock):
 
     def wake(self, thread: Thread, value: Any = None) -> None:
         """End a thread's present wait in a turn of its own, due now."""
-        self.push(self.now_us, self._wake, thread, (thread.generation, value))
+        self._push_for(thread, self.now_us, self._wake, (thread.generation, value))
 
     def _wake(self, thread: Thread, waited: tuple[int, Any]) -> bool:
-        self.foreground -= 1
+        self._count(thread, -1)
         generation, value = waited
         return generation == thread.generation and self.resume(thread, value)
 
@@ -333,7 +358,7 @@ class Kernel(trio.abc.Clock):
         thread = self.current
         assert thread is not None
         thread.timed = True
-        self.push(due_us, self._expire, thread, thread.generation)
+        self._push_for(thread, due_us, self._expire, thread.generation)
 
     def _expire(self, thread: Thread, generation: int) -> bool:
         # Whoever ended the wait before has taken this turn off the foreground already.
@@ -344,7 +369,7 @@ class Kernel(trio.abc.Clock):
         thread = self.current
         assert thread is not None
         thread.timed = True
-        self.push(self.now_us + length_us, self._expire, thread, thread.generation)
+        self._push_for(thread, self.now_us + length_us, self._expire, thread.generation)
         thread.cause = thread.owner.cause
         thread.waits_for = "time to pass"
         thread.parked = True

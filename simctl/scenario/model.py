@@ -49,11 +49,9 @@ class UserSpec:
 
 @attrs.frozen(kw_only=True)
 class PluginSpec:
-    """A plugin class in a file; *file* is relative to the scenario's folder, or absolute."""
+    """A plugin class: ``./file.py:Class`` from the scenario's folder on, or ``module:Class``."""
 
-    origin: str
-    file: str
-    class_name: str
+    reference: str
     line: int
     column: int
 

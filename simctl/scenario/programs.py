@@ -24,34 +24,31 @@ from simctl.scenario.shapes import (
 )
 from simctl.stepd.signals import UNCATCHABLE, SignalError, signal_name, signal_number
 
-_CLASS: Final = re.compile(r"[^\W\d]\w*")
+_NAME: Final = r"[^\W\d]\w*"
+_REFERENCE: Final = re.compile(
+    rf"(?P<file>.+\.py)(:{_NAME})?|{_NAME}(\.{_NAME})*:{_NAME}|{_NAME}(\.{_NAME})+"
+)
 
 
 def _read_plugin(value: Value, reading: Reading) -> PluginSpec:
-    origin = value.scalar
-    file, colon, class_name = origin.rpartition(":")
-    if not colon or not file.endswith(".py") or _CLASS.fullmatch(class_name) is None:
+    reference = value.scalar
+    match = _REFERENCE.fullmatch(reference)
+    if match is None:
         raise ValueError
-    path = Path(reading.folder, file)
-    if not path.is_file():
-        there = [str(Path(file).with_name(one.name)) for one in sorted(path.parent.glob("*.py"))]
-        name = str(Path(file))
-        raise ValueError(f"no file {file!r} beside the scenario{near(name, there)}")
-    return PluginSpec(
-        origin=origin,
-        file=file,
-        class_name=class_name,
-        line=value.line,
-        column=value.column,
-    )
+    file = match["file"]
+    if file is not None and not Path(reading.folder, file).is_file():
+        beside = sorted(Path(reading.folder, file).parent.glob("*.py"))
+        there = [str(Path(file).with_name(one.name)) for one in beside]
+        raise ValueError(f"no file {file!r} beside the scenario{near(str(Path(file)), there)}")
+    return PluginSpec(reference=reference, line=value.line, column=value.column)
 
 
 PLUGINS: Final = Items(
     expected="a list of plugins",
     item=Scalar(
-        expected='a file and the class in it, such as "./my_switch.py:MySwitch"',
+        expected='a file or module and the class in it, such as "./my_switch.py:MySwitch"',
         convert=_read_plugin,
-        json={"type": "string", "pattern": r"\.py:\w+$"},
+        json={"type": "string", "pattern": r"\.py(:\w+)?$|^\w+(\.\w+)*[:.]\w+$"},
     ),
 )
 

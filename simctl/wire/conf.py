@@ -28,6 +28,13 @@ class SchedulerParameters:
     sched_interval_us: int = 60 * SECOND
     """Time between passes over the whole queue."""
 
+    def __str__(self) -> str:
+        """Write the parameters as slurm.conf does."""
+        delay, interval = (
+            f"{us / SECOND:g}" for us in (self.batch_sched_delay_us, self.sched_interval_us)
+        )
+        return f"batch_sched_delay={delay},sched_interval={interval}"
+
 
 @attrs.frozen(kw_only=True)
 class SlurmConf:
@@ -57,6 +64,29 @@ class SlurmConf:
     state_save_location: str = "/var/spool"
     slurmd_spool_dir: str = "/var/spool/slurmd"
     plugin_dir: str = ""
+
+    def value(self, key: str) -> str | int | bool:
+        """Return what a key of slurm.conf is set to, or Slurm's default, whatever the key's case.
+
+        Raises:
+            KeyError: Slurm has no such key, or it is not simulated; the text says which.
+        """
+        built = _BUILT_BY_KEY.get(key.casefold())
+        if built is not None:
+            found = getattr(self, built.field)
+            return found if isinstance(found, str | int) else str(found)
+        name = _KNOWN_BY_KEY.get(key.casefold())
+        if name in _HONOURED:
+            return _HONOURED[name][0]
+        if name is not None:
+            raise KeyError(f"{name} is known to Slurm but not simulated yet")
+        hint = _did_you_mean(key, {*BUILT_KEYS, *_KNOWN_BY_KEY.values()})
+        raise KeyError(f'"{key}" is not a slurm.conf key{hint}')
+
+    @staticmethod
+    def keys() -> tuple[str, ...]:
+        """Return the keys that `value` knows."""
+        return (*BUILT_KEYS, *_HONOURED)
 
 
 @attrs.frozen(kw_only=True)

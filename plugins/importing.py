@@ -1,0 +1,191 @@
+"""Find plugin classes: in files, in modules, and among what is installed."""
+
+import difflib
+import hashlib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import attrs
+
+from simctl.plugins.fitting import PluginError
+
+GROUP: Final = "simctl.plugins"
+"""The entry-point group by which an installed package offers plugins."""
+
+
+@attrs.frozen(kw_only=True)
+class Found:
+    """A plugin class, not checked yet, and where it comes from."""
+
+    kind: type[Any]
+    origin: str
+
+
+def find(reference: str, folder: Path) -> list[Found]:
+    """Return the class that a reference names, or all the plugin classes of a file or module.
+
+    Args:
+        reference: ``file.py``, ``package.module``, either with ``:Class``, or ``package.Class``.
+        folder: What a file's path starts from.
+
+    Raises:
+        PluginError: There is no such file, module or class, or it cannot be imported.
+    """
+    where, colon, name = reference.rpartition(":")
+    if not colon:
+        where, name = reference, ""
+    if not where or (colon and not name):
+        raise PluginError(
+            f"plugin {reference!r}: expected a file and a class, './my_switch.py:MySwitch', "
+            "or a module and a class, 'package.module:MySwitch'"
+        )
+    if where.endswith(".py"):
+        module = _import_file(reference, folder, where)
+    else:
+        module, last = _import_module(reference, where, folder)
+        name = name or last
+    kinds = [_class_of(module, name, reference)] if name else _all_of(module, reference)
+    return [Found(kind=kind, origin=_origin(reference, where, kind)) for kind in kinds]
+
+
+def _origin(reference: str, where: str, kind: type[Any]) -> str:
+    return f"from {where}:{kind.__name__}" if where != kind.__name__ else f"from {reference}"
+
+
+def _class_of(module: ModuleType, name: str, reference: str) -> type[Any]:
+    found = vars(module).get(name)
+    if isinstance(found, type):
+        return found
+    classes = [key for key, value in vars(module).items() if _is_plugin(value, module)]
+    near = difflib.get_close_matches(name, classes, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    what = "is no class" if found is not None else "is not there"
+    raise PluginError(
+        f"plugin {reference!r}: {name} {what}; plugin classes there: "
+        f"{', '.join(classes) or 'none'}{hint}"
+    )
+
+
+def _all_of(module: ModuleType, reference: str) -> list[type[Any]]:
+    kinds = [value for value in vars(module).values() if _is_plugin(value, module)]
+    if not kinds:
+        raise PluginError(
+            f"plugin {reference!r}: there is no plugin class in it; one has a plugin_type such as "
+            "'switch/mine'"
+        )
+    return kinds
+
+
+def _is_plugin(value: Any, module: ModuleType) -> bool:
+    return (
+        isinstance(value, type)
+        and value.__module__ == module.__name__
+        and isinstance(getattr(value, "plugin_type", None), str)
+    )
+
+
+# Modules.
+
+
+def _import_module(reference: str, where: str, folder: Path) -> tuple[ModuleType, str]:
+    """Import a dotted name; its last part may be a class, and is then given back."""
+    with _beside(folder):
+        if _exists(where):
+            return _imported(reference, where), ""
+        parent, dot, last = where.rpartition(".")
+        if dot and _exists(parent):
+            return _imported(reference, parent), last
+    raise PluginError(
+        f"plugin {reference!r}: there is no module {where!r}, neither installed nor in {folder}; "
+        "install it, or name a file: './my_switch.py:MySwitch'"
+    )
+
+
+def _exists(name: str) -> bool:
+    if not all(part.isidentifier() for part in name.split(".")):
+        return False
+    try:
+        return name in sys.modules or importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _imported(reference: str, name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except (Exception, SystemExit) as error:
+        raise _cannot_import(reference, name, error) from error
+
+
+@contextmanager
+def _beside(folder: Path) -> Iterator[None]:
+    """Let modules in *folder* be found, after the installed ones."""
+    entry = str(folder.absolute())
+    sys.path.append(entry)
+    try:
+        yield
+    finally:
+        # Another plugin's import may have moved the list about.
+        if entry in sys.path:
+            sys.path.reverse()
+            sys.path.remove(entry)
+            sys.path.reverse()
+
+
+# Files.
+
+
+def _import_file(reference: str, folder: Path, where: str) -> ModuleType:
+    path = (folder / where).absolute()
+    if not path.is_file():
+        beside = sorted(each.name for each in path.parent.glob("*.py")) if folder.is_dir() else []
+        near = difflib.get_close_matches(path.name, beside, n=1)
+        hint = f"; did you mean {near[0]}?" if near else f"; there: {', '.join(beside) or 'none'}"
+        raise PluginError(
+            f"plugin {reference!r}: there is no file {where!r} in {_shown(folder)}{hint}"
+        )
+    # Two folders may hold files of one name: each is a module of its own.
+    digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
+    name = f"_simctl_plugin_{path.stem}_{digest}"
+    known = sys.modules.get(name)
+    if known is not None and getattr(known, "_simctl_stamp", None) == _stamp(path):
+        return known
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Registered, so that dataclasses and pickling inside the plugin find their module.
+    sys.modules[name] = module
+    try:
+        with _beside(path.parent):
+            spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise _cannot_import(reference, where, error) from error
+    vars(module)["_simctl_stamp"] = _stamp(path)
+    return module
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size
+
+
+def _shown(folder: Path) -> str:
+    return "the scenario's folder" if str(folder) in ("", ".") else str(folder)
+
+
+def _cannot_import(reference: str, where: str, error: BaseException) -> PluginError:
+    if isinstance(error, SyntaxError):
+        text = (error.text or "").strip()
+        place = f"{Path(error.filename or where).name}:{error.lineno}"
+        return PluginError(f"plugin {reference!r}: {place}: {error.msg}: {text}")
+    return PluginError(
+        f"plugin {reference!r}: importing {where} failed: {type(error).__name__}: {error}"
+    )

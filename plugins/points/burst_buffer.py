@@ -1,0 +1,307 @@
+"""The functions of the burst buffer plugin guide; slurmctld alone calls them, one at a time."""
+
+from typing import Any, Final
+
+from simctl.plugins.points.declare import NOT_YET, NOWHERE, SLURMCTLD, OnError, Returns, point
+
+_GLOSSARY: Final = {
+    "job_ptr": "in/out: slurmctld's record of the job (JobRecord)",
+    "uid": "in: who asks",
+    "buffer": "in/out: the bytes, to be appended to",
+    "protocol_version": "in: the version of the protocol that the bytes are for",
+}
+
+_ALL: Final = "15.08 to today"
+
+
+@point(
+    c="int bb_p_load_state(bool init_config)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.ERRNO,
+    on_error=OnError.LOGGED,
+    often=(
+        "once while slurmctld starts, and before each scheduler pass of the main loop and of "
+        "backfill"
+    ),
+    failure="slurmctld logs it",
+    versions=_ALL,
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+    init_config="in: true while slurmctld starts",
+)
+def bb_p_load_state(init_config: bool) -> int:
+    """Load the state of the burst buffer, when slurmctld starts and before it schedules."""
+    raise AssertionError
+
+
+@point(
+    c="int bb_p_state_pack(uid_t uid, Buf buffer, uint16_t protocol_version)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.ERRNO,
+    on_error=OnError.ANSWERED,
+    often="once a request (`scontrol show burst`)",
+    failure="whoever asked gets the error number",
+    versions=_ALL,
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+)
+def bb_p_state_pack(uid: int, buffer: Any, protocol_version: int) -> int:
+    """Pack the state for whoever asks to see it."""
+    raise AssertionError
+
+
+@point(
+    c="int bb_p_reconfig(void)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.ERRNO,
+    on_error=OnError.LOGGED,
+    often="once a reconfiguration",
+    failure="slurmctld logs it",
+    versions=_ALL,
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+)
+def bb_p_reconfig() -> int:
+    """Read the configuration file again, when it may have changed."""
+    raise AssertionError
+
+
+@point(
+    c="uint64_t bb_p_get_system_size(char *name)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.SIZE_MB,
+    often="once while slurmctld starts, and once a reconfiguration",
+    failure="it counts as 0",
+    versions=_ALL + "; without an argument at the plugin's side",
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+    name="in: the plugin's name; None asks for all of them",
+)
+def bb_p_get_system_size(name: str | None) -> int:
+    """Tell the size of the burst buffer, for the table of trackable resources."""
+    raise AssertionError
+
+
+@point(
+    c="int bb_p_job_validate(job_desc_msg_t *job_desc, uid_t submit_uid)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.ERRNO,
+    on_error=OnError.REFUSE_JOB,
+    often="once a submission",
+    failure="the submission is refused with the error number",
+    versions=_ALL + "; with an err_msg since",
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+    job_desc="in: what the submission asks for (JobDesc)",
+    submit_uid="in: who submits",
+)
+def bb_p_job_validate(job_desc: Any, submit_uid: int) -> int:
+    """Check a submission before it has a job id."""
+    raise AssertionError
+
+
+@point(
+    c="int bb_p_job_validate2(job_record_t *job_ptr, char **err_msg)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.ERRNO,
+    on_error=OnError.REFUSE_JOB,
+    often="once a job, and once for each task split out of an array",
+    failure="the job ends FAILED and is gone; number and text go to whoever submitted",
+    versions=_ALL,
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+    err_msg="out in C, the text of the SlurmError raised in Python: for who submits",
+)
+def bb_p_job_validate2(job_ptr: Any) -> int:
+    """Check a new job once it has an id and its script is on disk."""
+    raise AssertionError
+
+
+@point(
+    c="void bb_p_job_set_tres_cnt(job_record_t *job_ptr, uint64_t *tres_cnt, bool locked)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.VOID,
+    often="at submission and at start",
+    failure="it cannot fail",
+    versions=_ALL,
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+    tres_cnt="in/out: MB by TRES name, to be filled in",
+    locked="in: whether slurmctld holds the TRES read lock",
+)
+def bb_p_job_set_tres_cnt(job_ptr: Any, tres_cnt: Any, locked: bool) -> None:
+    """Enter what the job takes of the burst buffer into its TRES counts."""
+    raise AssertionError
+
+
+@point(
+    c="time_t bb_p_job_get_est_start(job_record_t *job_ptr)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.TIME,
+    often="at most once a backfill pass, for a job whose stage-in has not started",
+    failure="the job counts as one that can start now",
+    versions=_ALL,
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+)
+def bb_p_job_get_est_start(job_ptr: Any) -> int:
+    """Estimate when the job could start, while backfill plans."""
+    raise AssertionError
+
+
+@point(
+    c="int bb_p_job_try_stage_in(void)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.ERRNO,
+    often=(
+        "once a main pass that found a job waiting for its burst buffer, and once a backfill pass"
+    ),
+    failure="nothing",
+    versions=_ALL + "; the plugin gets a list of jobs",
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+)
+def bb_p_job_try_stage_in() -> int:
+    """Give burst buffers to the jobs that are expected to start soonest."""
+    raise AssertionError
+
+
+@point(
+    c="int bb_p_job_test_stage_in(job_record_t *job_ptr, bool test_only)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.THREE,
+    often="several times a job until it starts: at submission and in each pass",
+    failure="0 and -1: the job does not start yet",
+    versions=_ALL,
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+    test_only="in: if false, stage-in may be started",
+)
+def bb_p_job_test_stage_in(job_ptr: Any, test_only: bool) -> int:
+    """Tell whether the job's stage-in is complete, before it is given nodes."""
+    raise AssertionError
+
+
+@point(
+    c="int bb_p_job_begin(job_record_t *job_ptr)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.ERRNO,
+    on_error=OnError.HOLD_JOB,
+    often="once a start of the job",
+    failure="the job is held, priority 0, with ESLURM_INVALID_BURST_BUFFER_REQUEST",
+    versions=_ALL,
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+)
+def bb_p_job_begin(job_ptr: Any) -> int:
+    """Claim the burst buffer, when nodes are chosen and before the job is RUNNING."""
+    raise AssertionError
+
+
+@point(
+    c="int bb_p_job_revoke_alloc(job_record_t *job_ptr)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.ERRNO,
+    often="at most once a begin",
+    failure="nothing",
+    versions="at the latest 19.05 to today; not in 15.08",
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+)
+def bb_p_job_revoke_alloc(job_ptr: Any) -> int:
+    """Take back what begin did, when the job cannot have its nodes after all."""
+    raise AssertionError
+
+
+@point(
+    c="int bb_p_job_start_stage_out(job_record_t *job_ptr)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.ERRNO,
+    often="once a run of the job, before its nodes are told to end it",
+    failure="nothing",
+    versions=_ALL,
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+)
+def bb_p_job_start_stage_out(job_ptr: Any) -> int:
+    """Start the stage-out, when the job completes."""
+    raise AssertionError
+
+
+@point(
+    c="int bb_p_job_test_post_run(job_record_t *job_ptr)",
+    guide=SLURMCTLD,
+    modern=NOWHERE,
+    returns=Returns.THREE,
+    often="polled while the job is COMPLETING, in model guide",
+    failure="0: COMPLETING stays; -1: fatal for the burst buffer",
+    versions="15.08 to today; nothing in 16.05 and later calls it",
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+)
+def bb_p_job_test_post_run(job_ptr: Any) -> int:
+    """Tell whether what follows the job's run is complete."""
+    raise AssertionError
+
+
+@point(
+    c="int bb_p_job_test_stage_out(job_record_t *job_ptr)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.THREE,
+    often="polled every 60 s once the job is old enough to be purged",
+    failure="0 and -1: the job's record is kept",
+    versions=_ALL,
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+)
+def bb_p_job_test_stage_out(job_ptr: Any) -> int:
+    """Tell whether the stage-out is complete, before the job is purged."""
+    raise AssertionError
+
+
+@point(
+    c="int bb_p_job_cancel(job_record_t *job_ptr)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.ERRNO,
+    on_error=OnError.ANSWERED,
+    often="once a job that ends without nodes, or with `scancel --hurry`",
+    failure="who cancels is told, with --hurry in stage-out; else nothing",
+    versions=_ALL,
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+)
+def bb_p_job_cancel(job_ptr: Any) -> int:
+    """End any staging of the job and give its space back."""
+    raise AssertionError
+
+
+@point(
+    c="char *bb_p_xlate_bb_2_tres_str(char *burst_buffer)",
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.TEXT,
+    often="once a reservation that is made, changed or resumed",
+    failure="the reservation has no burst buffer",
+    versions=_ALL,
+    glossary=_GLOSSARY,
+    later=NOT_YET,
+    burst_buffer="in: what a reservation asks for",
+)
+def bb_p_xlate_bb_2_tres_str(burst_buffer: str) -> str | None:
+    """Translate a burst buffer's description into the text of a TRES."""
+    raise AssertionError

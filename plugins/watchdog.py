@@ -1,0 +1,115 @@
+"""The watchdog: ends a plugin's code that does not come back, and names it.
+
+It looks on wall time, once a second: a run is virtual, but a plugin that loops without end loops in
+this Python process. What it finds on the stack tells whose code that is, so that no call pays for
+being watched.
+"""
+
+import os
+import signal
+import sys
+import threading  # noqa: TID251 - only to know the main thread
+import time  # noqa: TID251 - a watchdog looks on the wall clock
+from types import CodeType, FrameType
+from typing import Any, Final, Self
+
+from simctl.api.surroundings import run_thread_body
+from simctl.kernel.turns import Kernel
+from simctl.plugins.hooks import Hooks, WatchdogError
+from simctl.plugins.registry import Registry
+
+_TICK_S: Final = 0.5
+_IGNORED_AT_MOST: Final = 5
+
+
+class Watchdog:
+    """Watches the main thread while a world runs; `limit_s` 0 watches nothing.
+
+    Where there is no SIGALRM, where somebody else uses it, and outside the main thread nothing is
+    watched.
+    """
+
+    def __init__(self, kernel: Kernel, limit_s: float) -> None:
+        self._kernel = kernel
+        self._limit_s = limit_s
+        self._entry: FrameType | None = None
+        self._turns = -1
+        self._since_s = 0.0
+        self._ignored = 0
+        self._previous: Any = None
+        self._armed = False
+
+    def __enter__(self) -> Self:
+        """Start to watch."""
+        if (
+            self._limit_s > 0
+            and hasattr(signal, "setitimer")
+            and threading.current_thread() is threading.main_thread()
+            and signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+        ):
+            self._previous = signal.signal(signal.SIGALRM, self._look)
+            tick_s = min(_TICK_S, self._limit_s / 2)
+            signal.setitimer(signal.ITIMER_REAL, tick_s, tick_s)
+            self._armed = True
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Stop watching."""
+        if self._armed:
+            self._armed = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, self._previous)
+        self._entry = None
+
+    def _look(self, _: int, frame: FrameType | None) -> None:
+        """Raise in a plugin's code if it is where it was, in the same turn, for too long."""
+        entry = _entry_of(frame)
+        now_s = time.monotonic()
+        if entry is None or entry is not self._entry or self._turns != self._kernel.turns:
+            self._entry = entry
+            self._turns = self._kernel.turns
+            self._since_s = now_s
+            self._ignored = 0
+            return
+        if now_s - self._since_s < self._limit_s:
+            return
+        self._ignored += 1
+        if self._ignored > _IGNORED_AT_MOST:
+            _give_up(entry)
+        raise WatchdogError(self._limit_s)
+
+
+_CALLERS: Final[frozenset[CodeType]] = frozenset(
+    function.__code__
+    for function in (
+        Hooks.call,
+        Hooks.run_function,
+        Hooks.run_own,
+        Hooks.blank,
+        Registry.make,
+        run_thread_body,
+    )
+)
+"""The functions of simctl's that run a plugin's code."""
+
+
+def _entry_of(frame: FrameType | None) -> FrameType | None:
+    """Return the outermost frame of the plugin's code that runs at present, if any does."""
+    inner: FrameType | None = None
+    while frame is not None:
+        if frame.f_code in _CALLERS:
+            return inner
+        inner = frame
+        frame = frame.f_back
+    return None
+
+
+def _give_up(entry: FrameType) -> None:
+    """Leave: the plugin catches everything, and nothing but the process's end stops it."""
+    code = entry.f_code
+    sys.stderr.write(
+        f"simctl: plugin function {code.co_name} ({os.path.basename(code.co_filename)}, "  # noqa: PTH119 - may be no path
+        f"line {entry.f_lineno}) loops without end and catches what would stop it; giving up\n"
+    )
+    sys.stderr.flush()
+    os._exit(2)

@@ -1,0 +1,336 @@
+"""What a plugin sees around it: its process, the time, its disk, slurm.conf, and a log."""
+
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping
+from types import CoroutineType
+from typing import Any, Final, Self
+
+import attrs
+
+from simctl.kernel.disk import DiskView
+from simctl.kernel.procs import CALLING, Process
+from simctl.kernel.turns import Thread
+from simctl.wire.ids import SECOND
+
+_LONGEST_S: Final = 100 * 365 * 86_400
+"""A hundred years: longer than any run."""
+
+_NAPS_AT_MOST: Final = 100_000
+"""How often one call may sleep before it counts as one that never comes back."""
+
+
+class OutsideCallError(LookupError):
+    """A plugin asked for its surroundings where no daemon has called it."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"simctl.plugin.{what} belongs to a call: use it inside a plugin's functions or its "
+            "threads, not while the module is imported"
+        )
+
+
+def caller(what: str) -> Process:
+    """Return the simulated process that runs the plugin's code at present."""
+    try:
+        return CALLING.get()
+    except LookupError:
+        raise OutsideCallError(what) from None
+
+
+@attrs.frozen(kw_only=True)
+class PluginProcess:
+    """The process that calls the plugin.
+
+    `role` is ``slurmctld``, ``slurmd``, ``manager``, ``session``, ``task`` or ``srun``; `hostname`
+    the host it runs on; `env` a copy of its environment: what a task gets is set in job_attach.
+    """
+
+    pid: int
+    ppid: int
+    uid: int
+    euid: int
+    role: str
+    hostname: str
+    env: dict[str, str]
+
+
+def process() -> PluginProcess:
+    """Return the process on whose behalf the plugin runs.
+
+    Raises:
+        OutsideCallError: Outside a call of the plugin.
+    """
+    calling = caller("process()")
+    return PluginProcess(
+        pid=calling.pid,
+        ppid=calling.ppid,
+        uid=calling.uid,
+        euid=calling.euid,
+        role=calling.role,
+        hostname=calling.host.name,
+        env=dict(calling.env),
+    )
+
+
+def now() -> float:
+    """Return virtual time in seconds since the start of the run."""
+    return caller("now()").table.kernel.now_us / SECOND
+
+
+class StuckError(RuntimeError):
+    """A plugin's call goes on and on in virtual time."""
+
+    def __init__(self) -> None:
+        super().__init__(f"slept {_NAPS_AT_MOST} times in one call without coming back")
+
+
+class _Sleep:
+    """A stretch of virtual time, to be awaited; one that is not is told in the trace."""
+
+    __slots__ = ("_awaited", "_process", "_seconds")
+
+    def __init__(self, process: Process, seconds: float) -> None:
+        self._process = process
+        self._seconds = seconds
+        self._awaited = False
+
+    def __await__(self) -> Generator[Any, None, None]:
+        self._awaited = True
+        return self._pass().__await__()
+
+    async def _pass(self) -> None:
+        process = self._process
+        kernel = process.table.kernel
+        thread = kernel.current
+        if thread is not None and not thread.lingers:
+            process.naps += 1
+            if process.naps > _NAPS_AT_MOST:
+                raise StuckError
+        await kernel.sleep_us(round(self._seconds * SECOND))
+
+    def __del__(self) -> None:
+        if not self._awaited:
+            problem = f"sleep({self._seconds:g}) was not awaited: no time passed"
+            self._process.table.trace.complain(self._process, "sleep", problem)
+
+
+def sleep(seconds: float) -> Awaitable[None]:
+    """Let virtual time pass, when awaited; the calling process is blocked, as by a slow C plugin.
+
+    Raises:
+        ValueError: *seconds* is negative, or no number that a clock could reach.
+        StuckError: When awaited: a call of a plugin has slept a hundred thousand times.
+    """
+    if not 0 <= seconds <= _LONGEST_S:
+        raise ValueError(f"sleep: expected 0 to {_LONGEST_S} seconds, got {seconds!r}")
+    return _Sleep(caller("sleep()"), seconds)
+
+
+def disk() -> DiskView:
+    """Return the file system as the calling process sees it: its host's, with its user's rights."""
+    calling = caller("disk()")
+    return calling.table.disk.view(calling.host.name, calling.euid)
+
+
+# Threads.
+
+
+class Event:
+    """A flag that threads of one process can wait for; a fork gets one of its own."""
+
+    def __init__(self) -> None:
+        """Start unset."""
+        self._set = False
+        self._waiting: list[Thread] = []
+
+    def is_set(self) -> bool:
+        """Tell whether it is set."""
+        return self._set
+
+    def set(self) -> None:
+        """Set it, and let everybody go on who waits for it, each in a turn."""
+        self._set = True
+        waiting, self._waiting = self._waiting, []
+        for thread in waiting:
+            caller("Event").table.kernel.wake(thread)
+
+    def clear(self) -> None:
+        """Unset it."""
+        self._set = False
+
+    async def wait(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - virtual time
+        """Wait until it is set, or for *timeout* seconds of virtual time; tell whether it is."""
+        kernel = caller("Event").table.kernel
+        if timeout is not None and not 0 <= timeout <= _LONGEST_S:
+            raise ValueError(f"wait: expected 0 to {_LONGEST_S} seconds, got {timeout!r}")
+        due_us = None if timeout is None else kernel.now_us + round(timeout * SECOND)
+        while not self._set and (due_us is None or kernel.now_us < due_us):
+            thread = kernel.current
+            assert thread is not None
+            self._waiting.append(thread)
+            if due_us is not None:
+                kernel.arm(due_us)
+            await kernel.park("an event of the plugin's")
+            if thread in self._waiting:
+                self._waiting.remove(thread)
+        return self._set
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return what a fork has: the flag, and nobody who waits."""
+        copied = type(self)()
+        copied._set = self._set
+        return copied
+
+
+class PluginThread:
+    """A thread that a plugin started in its process; it ends with the process at the latest."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.error: BaseException | None = None
+        self._thread: Thread | None = None
+        self._process: Process | None = None
+        self._over = Event()
+
+    @property
+    def alive(self) -> bool:
+        """Tell whether it still runs; in a fork it never does."""
+        return self._thread is not None and not self._over.is_set()
+
+    async def join(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - virtual time
+        """Wait for its end, for *timeout* seconds at most; tell whether it has ended."""
+        if not self.alive:
+            return True
+        return await self._over.wait(timeout)
+
+    def cancel(self) -> None:
+        """End it where it waits, in a turn of its own; harmless when it has ended."""
+        if self._thread is not None and self._process is not None and self.alive:
+            self._process.table.kernel.kill(self._thread)
+            self._over.set()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "PluginThread":
+        """Return what a fork has: a thread that is not there."""
+        return PluginThread(self.name)
+
+
+ThreadBody = Callable[[], Coroutine[Any, Any, object]]
+
+
+def start(body: ThreadBody, name: str = "") -> PluginThread:
+    """Start a thread of the plugin in the calling process, in a turn of its own.
+
+    The thread keeps no run alive by itself: when every job is done its process ends, and it with
+    it. What it raises is told in the trace as a `plugin_error`, and ends it alone.
+
+    Args:
+        body: A function without parameters, defined with `async def`.
+        name: What stalls and errors call the thread; its function's name if left out.
+
+    Raises:
+        TypeError: *body* is no such function.
+    """
+    process = caller("start()")
+    named = name or getattr(body, "__name__", "thread")
+    if not callable(body):
+        raise TypeError(f"start: expected a function defined with `async def`, got {body!r}")
+    handle = PluginThread(named)
+    process.memory.threaded = True
+
+    async def run() -> None:
+        CALLING.set(process)
+        try:
+            await run_thread_body(body)
+        except Exception as error:  # noqa: BLE001 - a plugin never takes a daemon down
+            handle.error = error
+            process.table.trace.complain(process, f"thread {named}", told_error(error))
+        finally:
+            handle._over.set()
+
+    handle._process = process
+    handle._thread = process.start(run, f"plugin thread {named}", lingers=True)
+    return handle
+
+
+async def run_thread_body(body: ThreadBody) -> None:
+    """Run what a plugin's thread consists of; the watchdog knows this function by name."""
+    running = body()
+    if type(running) is not CoroutineType:
+        raise TypeError(f"start: {body!r} returned {running!r}; define it with `async def`")
+    await running
+
+
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def told_error(error: BaseException) -> str:
+    """Return an exception's type and text, without what differs between runs."""
+    try:
+        text = _ADDRESS.sub("", str(error))
+    except Exception:  # noqa: BLE001 - it is a plugin's object
+        text = "(its text cannot be made)"
+    return f"{type(error).__name__}: {text}"
+
+
+# slurm.conf and the log.
+
+
+class Conf(Mapping[str, str | int | bool]):
+    """The slurm.conf of the cluster, by Slurm's own key names, whatever their case.
+
+    A key that is known to Slurm and was left out has Slurm's default; numbers are in the unit of
+    slurm.conf.
+    """
+
+    def __getitem__(self, key: str) -> str | int | bool:
+        """Return a key's value.
+
+        Raises:
+            KeyError: Slurm has no such key, or simctl does not simulate it.
+        """
+        return caller("conf").table.conf.value(key)
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the keys that have a value here."""
+        return iter(caller("conf").table.conf.keys())
+
+    def __len__(self) -> int:
+        """Return how many keys have a value here."""
+        return len(caller("conf").table.conf.keys())
+
+
+class Log:
+    """Writes into the run's trace, as events of kind `log` and name `plugin_log`."""
+
+    def debug(self, text: str, **values: object) -> None:
+        """Log what only somebody who looks for it wants to know."""
+        self._write("debug", text, values)
+
+    def info(self, text: str, **values: object) -> None:
+        """Log what happened."""
+        self._write("info", text, values)
+
+    def warning(self, text: str, **values: object) -> None:
+        """Log what may be wrong."""
+        self._write("warning", text, values)
+
+    def error(self, text: str, **values: object) -> None:
+        """Log what is wrong."""
+        self._write("error", text, values)
+
+    @staticmethod
+    def _write(level: str, text: str, values: Mapping[str, object]) -> None:
+        calling = caller("log")
+        shown = {key: _shown(value) for key, value in values.items()}
+        calling.cause = calling.table.trace.note(
+            "log", "plugin_log", calling, args={"level": level, "text": _shown(text), **shown}
+        )
+
+
+def _shown(value: object) -> Any:
+    if value is None or type(value) in (str, bool, int, float):
+        return value
+    try:
+        return _ADDRESS.sub("", str(value))
+    except Exception:  # noqa: BLE001 - it is a plugin's object
+        return f"a {type(value).__name__} that cannot be shown"

@@ -1,0 +1,1 @@
+"""`simctl plugins check`: drive every function of a plugin in trial clusters, and judge it."""
