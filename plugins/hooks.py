@@ -45,8 +45,8 @@ class MisplacedCallError(AssertionError):
     """A daemon called a function in the wrong process or as the wrong user: a bug of simctl's."""
 
     def __init__(self, point: Point, who: Process, model: str) -> None:
-        places = point.guide if model == "guide" else point.modern
-        wanted = " or ".join(f"{role} as {user.value}" for role, user in places.items())
+        places = point.places(model).items()
+        wanted = " or ".join(f"{role} as {user.value}" for role, user in places)
         super().__init__(
             f"{point.name} was called in {who.role} (pid {who.pid}) as {who.runs_as.value}; "
             f"model {model} calls it in {wanted or 'no process'}"
@@ -136,9 +136,7 @@ class Hooks:
         self.observer: Observer | None = None
         self.under_way: list[OpenCall] = []
         """Calls that wait for something: virtual time, a message, an event."""
-        self._places = {
-            name: point.guide if model == "guide" else point.modern for name, point in ALL.items()
-        }
+        self._places = {name: point.places(model) for name, point in ALL.items()}
 
     async def load(self, who: Process, plugin_class: str, about: About = NOTHING) -> bool:
         """Load the configured plugin into a process and run its init; false if that failed."""

@@ -147,6 +147,11 @@ class Registry:
                 )
             self.put(each.kind, each.origin)
 
+    @staticmethod
+    def look_at(kind: type[Any], origin: str) -> Known:
+        """Return what a listing says of a class."""
+        return _known(kind, origin)
+
     def listing(self) -> list[Known]:
         """Return every plugin there is, by type; those that cannot be used say why."""
         listed = [_known(entry.kind, entry.origin) for entry in self._entries.values()]

@@ -13,7 +13,6 @@ _UNBUILT: Final = {
     "test": "runs scenarios as tests",
     "explore": "searches interleavings",
     "repl": "steps through a cluster",
-    "plugins": "lists lifecycle points and checks plugins",
     "import": "makes scenarios from a site's own files",
 }
 
@@ -34,6 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("scenarios", nargs="+", metavar="SCENARIO")
     commands.add_parser("schema", help="print the JSON Schema of a scenario")
     _add_trace(commands)
+    _add_plugins(commands)
     for name, what in _UNBUILT.items():
         commands.add_parser(name, help=f"not built yet: {what}", add_help=False)
     return parser
@@ -101,6 +101,32 @@ def _add_trace(commands: Any) -> None:
     why.add_argument("seq", type=int)
     for name in ("assert", "conform"):
         verbs.add_parser(name, help="not built yet", add_help=False)
+
+
+def _add_plugins(commands: Any) -> None:
+    plugins = commands.add_parser("plugins", help="lifecycle points and plugins; check a plugin")
+    verbs = plugins.add_subparsers(dest="verb", metavar="VERB", required=True)
+    verbs.add_parser("list", help="list the classes, and every plugin there is")
+    show = verbs.add_parser("show", help="show a class, a plugin or a function")
+    show.add_argument("name", metavar="NAME", help="switch, switch/none, switch_p_job_attach, FILE")
+    check = verbs.add_parser(
+        "check",
+        help="drive every function of a plugin in trial clusters",
+        description="Load plugins, drive each of their functions in trial clusters, and say what "
+        "was called, failed, took time, or left state where nobody finds it. Exit status: 0 fine, "
+        "1 problems, 2 the plugin cannot be loaded.",
+    )
+    check.add_argument(
+        "paths", nargs="+", metavar="PATH", help="./file.py, ./file.py:Class, module:Class, a type"
+    )
+    check.add_argument("--model", choices=("guide", "modern"), help="only this model")
+    check.add_argument("--json", action="store_true", help="print a JSON array")
+    check.add_argument(
+        "--watchdog",
+        default="2",
+        metavar="SECONDS",
+        help="stop code that runs this long on the wall clock (default 2, 0 never)",
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -179,6 +205,30 @@ def _trace(options: argparse.Namespace) -> int:
     return reading.why(Path(options.file), options.seq)
 
 
+def _plugins(options: argparse.Namespace) -> int:
+    from simctl import catalogue
+
+    if options.verb == "list":
+        return catalogue.list_plugins()
+    if options.verb == "show":
+        return catalogue.show(options.name)
+    from simctl.running import wall_seconds
+    from simctl.testing.plugin_check.check import MODELS, check_plugins
+
+    return check_plugins(
+        options.paths,
+        models=(options.model,) if options.model else MODELS,
+        watchdog_s=wall_seconds(options.watchdog),
+        as_json=options.json,
+    )
+
+
 __all__ = ["BROKEN", "INTERRUPTED", "NOT_HELD", "OK", "WRONG_INPUT", "InputError", "main"]
 
-_COMMANDS: Final = {"run": _run, "check": _check, "schema": _schema, "trace": _trace}
+_COMMANDS: Final = {
+    "run": _run,
+    "check": _check,
+    "schema": _schema,
+    "trace": _trace,
+    "plugins": _plugins,
+}

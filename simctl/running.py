@@ -103,7 +103,7 @@ def make_world(scenario: Scenario, options: argparse.Namespace) -> World:
             schedule=options.schedule,
             model=options.model or "",
             until_us=until_us,
-            watchdog_s=_seconds(options.watchdog),
+            watchdog_s=wall_seconds(options.watchdog),
         )
     except DurationError as error:
         raise InputError(f"--until: {error}") from error
@@ -111,7 +111,12 @@ def make_world(scenario: Scenario, options: argparse.Namespace) -> World:
         raise InputError(str(error)) from error
 
 
-def _seconds(text: str) -> float:
+def wall_seconds(text: str) -> float:
+    """Return what --watchdog gives.
+
+    Raises:
+        InputError: It is no such number of seconds.
+    """
     try:
         seconds = float(text)
     except ValueError:

@@ -39,7 +39,7 @@ class OnError(enum.Enum):
     FATAL = "the daemon stops"
     FAIL_LAUNCH = "the step's launch fails on this node"
     FAIL_TASK = "the task exits with 1; the others go on"
-    FAIL_STEP = "no step; srun gets ESLURM_INTERCONNECT_FAILURE"
+    FAIL_STEP = "the step is not created"
     REFUSE_JOB = "the submission is refused"
     HOLD_JOB = "the job is held"
     DROP_MESSAGE = "the message is invalid and dropped"

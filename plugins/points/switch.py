@@ -85,7 +85,7 @@ def switch_p_libstate_restore(dir_name: str) -> int:
     modern=NOWHERE,
     returns=Returns.BOOL,
     often="once a submission that could start, and once a scheduler pass",
-    failure="it cannot fail; what is no bool counts by its truth",
+    failure="it cannot fail; what is no bool is told, and counts as true",
     versions="0.4 to 1.3; CompleteWait took its place in 2.0",
     glossary=_GLOSSARY,
 )

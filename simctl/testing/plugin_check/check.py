@@ -78,6 +78,12 @@ def check_plugin(
         tallies=tallies,
         findings=tuple(_findings(tallies)),
         trials=trials,
+        own=frozenset(
+            name
+            for base in kind.__mro__
+            if base.__module__ != "simctl.plugin"
+            for name in vars(base)
+        ),
     )
 
 

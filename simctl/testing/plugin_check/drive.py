@@ -11,7 +11,7 @@ from typing import Any, Final
 from simctl.kernel.procs import Host, Process, RunsAs
 from simctl.plugin import CheckOp, JobDesc, JobRecord, StepdJob, StepRecord
 from simctl.plugins.hooks import NULL, Handle, Hooks, failed
-from simctl.plugins.points import ALL
+from simctl.plugins.points import ALL, OWN
 from simctl.plugins.points.declare import Point
 from simctl.testing.plugin_check.observe import Observer
 from simctl.wire.buf import Buf
@@ -88,9 +88,11 @@ class Driver:
 
     async def end(self, who: Process | None) -> None:
         """Unload the plugin and end the process."""
-        if who is not None:
+        if who is None:
+            return
+        if who.role in self._places(OWN[self._class, "fini"]):
             await self._hooks.unload(who, self._class)
-            who.exit(0)
+        who.exit(0)
 
     async def call(self, name: str, who: Process | None, *arguments: Any) -> Any:
         """Call a function, if its process is there and the model has the call at all."""
@@ -100,7 +102,7 @@ class Driver:
         return await self._hooks.call(point, who, *arguments)
 
     def _places(self, point: Point) -> Iterable[str]:
-        return point.guide if self._hooks.model == "guide" else point.modern
+        return point.places(self._hooks.model)
 
     def blame(self, name: str, text: str) -> None:
         """Note that a function is wrong."""

@@ -184,9 +184,11 @@ class Observer:
         for name in sorted(self._reads[tally.name]):
             if name in known or name not in self._writes:
                 continue
-            write = next((each for each in self._writes[name] if each.pid != who.pid), None)
-            if write is None or write.function == tally.name:
+            writes = self._writes[name]
+            # Where others of its kind do store it, this one has only not come to that.
+            if any(each.role == who.role for each in writes):
                 continue
+            write = writes[0]
             self._suspects.setdefault((tally.name, name), []).append(
                 f"reads self.{name} in the {who.role} process, where nothing was ever stored in "
                 f"it: {write.function} did that in the {write.role} process, whose memory is its "

@@ -42,6 +42,8 @@ class Checked:
 
     findings: tuple[Finding, ...]
     trials: int
+    own: frozenset[str]
+    """The functions that the plugin itself defines."""
 
     @property
     def problems(self) -> tuple[Finding, ...]:
@@ -70,9 +72,8 @@ class Checked:
     def lines(self) -> Iterator[str]:
         """Return the report, in lines of at most 79 columns but for long words."""
         yield f"{self.plugin_type}, {self.origin}"
-        for model, tallies in self.tallies.items():
-            yield ""
-            yield from _table(model, tallies)
+        yield ""
+        yield from self._table()
         for title, findings in (("problems", self.problems), ("notes", self.notes)):
             if findings:
                 yield ""
@@ -81,6 +82,38 @@ class Checked:
                 yield from _wrapped(str(each), "  ", "    ")
         yield ""
         yield from _wrapped(self._verdict(), "", "")
+
+    def _table(self) -> Iterator[str]:
+        """Return a line a function of the plugin's own, with its calls in each model."""
+        models = "".join(f"{model:>8}" for model in self.tallies)
+        yield f"{'FUNCTION':<30}{models}  {'RESULT':<12}TOOK"
+        stubs: list[str] = []
+        marked = False
+        for name in next(iter(self.tallies.values())):
+            tallies = [by_name.get(name) for by_name in self.tallies.values()]
+            if name not in self.own:
+                stubs.append(name)
+                continue
+            counts = "".join(f"{_calls(tally):>8}" for tally in tallies)
+            marked = marked or "*" in counts
+            seen = [tally for tally in tallies if tally is not None]
+            yield f"{_cut(name, 29):<30}{counts}  {_result(seen):<12}{_took(seen)}".rstrip()
+        if marked:
+            yield "* by the check itself: no run of simctl calls it yet, or only on demand"
+        if stubs:
+            yield from _wrapped(self._told_stubs(stubs), "", "")
+
+    def _told_stubs(self, stubs: list[str]) -> str:
+        """Say that the base class's stubs were called as well."""
+        tallies = [
+            by_name[name] for by_name in self.tallies.values() for name in stubs if name in by_name
+        ]
+        called = len({tally.name for tally in tallies if tally.calls})
+        how = "with problems" if any(tally.problems for tally in tallies) else "without trouble"
+        return (
+            f"The other {len(stubs)} functions are the base class's stubs; {called} of them were "
+            f"called, {how}."
+        )
 
     def _verdict(self) -> str:
         count = len(self.problems)
@@ -100,39 +133,27 @@ def _tally_json(tally: Tally) -> dict[str, Any]:
     }
 
 
-def _table(model: str, tallies: dict[str, Tally]) -> Iterator[str]:
-    yield f"model {model}"
-    yield f"  {'FUNCTION':<28}{'CALLS':>5}  {'IN':<22}{'RESULT':<10}{'TOOK':<8}"
-    never = []
-    for tally in tallies.values():
-        if not tally.calls:
-            never.append(tally.name)
-            continue
-        calls = f"{tally.calls}{'*' if tally.directly == tally.calls else ''}"
-        places = list(tally.places)
-        yield (
-            f"  {_cut(tally.name, 27):<28}{calls:>5}  {_cut(places[0], 21):<22}"
-            f"{_result(tally):<10}{_took(tally):<8}"
-        ).rstrip()
-        for place in places[1:]:
-            yield f"  {'':<28}{'':>5}  {place}"
-    if any(tally.directly == tally.calls > 0 for tally in tallies.values()):
-        yield "  * called by the check itself; no run of simctl calls it in this model yet,"
-        yield "    or only on demand"
-    if never:
-        yield from _wrapped(f"never called in this model: {', '.join(never)}", "  ", "    ")
+def _calls(tally: Tally | None) -> str:
+    if tally is None or not tally.calls:
+        return "never"
+    return f"{tally.calls}{'*' if tally.directly == tally.calls else ''}"
 
 
-def _result(tally: Tally) -> str:
-    if tally.problems:
+def _result(tallies: list[Tally]) -> str:
+    if any(tally.problems for tally in tallies):
         return "problem"
-    if not tally.failed:
+    calls = sum(tally.calls for tally in tallies)
+    failed = sum(tally.failed for tally in tallies)
+    if not calls:
+        return "-"
+    if not failed:
         return "ok"
-    return "failed" if tally.failed == tally.calls else f"{tally.failed} failed"
+    return "failed" if failed == calls else f"{failed} failed"
 
 
-def _took(tally: Tally) -> str:
-    return format_us(tally.longest_us) if tally.longest_us else ""
+def _took(tallies: list[Tally]) -> str:
+    longest_us = max((tally.longest_us for tally in tallies), default=0)
+    return format_us(longest_us) if longest_us else ""
 
 
 def _cut(text: str, width: int) -> str:
