@@ -108,9 +108,10 @@ class Observer(Protocol):
         instance: Any,
         values: tuple[Any, ...],
         result: Any,
+        error: SlurmError | None,
         problem: str,
     ) -> None:
-        """Look at what a call has left, and what was wrong with it."""
+        """Look at what a call has left, how it failed, and what was wrong with it."""
 
 
 class Hooks:
@@ -295,7 +296,7 @@ class Hooks:
             trace.drop_call(call)
             raise
         if seen is not None and self.observer is not None:
-            self.observer.after(seen, point, who, method.__self__, values, result, problem)
+            self.observer.after(seen, point, who, method.__self__, values, result, error, problem)
         if type(result) is int and result < 0:
             who.errno = error.errno if error is not None else 0
         if trace.recording and point is not None:

@@ -42,9 +42,13 @@ class OnError(enum.Enum):
     FAIL_STEP = "the step is not created"
     REFUSE_JOB = "the submission is refused"
     HOLD_JOB = "the job is held"
+    JOB_WAITS = "the job waits, and is asked about again"
+    KEEP_JOB = "the job's record is kept"
     DROP_MESSAGE = "the message is invalid and dropped"
+    STOP_LOADING = "saved state is read no further"
     EMPTY_CREDENTIAL = "an empty credential is sent"
     STEP_RC = "the launch ends with an error on this node"
+    END_TASK = "the task exits with the error"
     ANSWERED = "who asked is told"
     LOGGED = "it is logged"
     IGNORED = "nothing"
@@ -75,7 +79,8 @@ class Point:
     call. `on_subject` is true when the first argument is an opaque object; `is_int` and
     `none_is_success` follow from `returns`. `arguments` has a text for every parameter, and for
     those of C that Python returns instead. `later` says what calls the function as long as no run
-    of simctl does; it is empty for one that runs reach.
+    of simctl does; it is empty for one that runs reach. Texts that begin with `modern` are empty
+    where model modern is as model guide.
     """
 
     name: str
@@ -85,16 +90,27 @@ class Point:
     guide: Places
     modern: Places
     on_error: OnError
+    modern_on_error: OnError
     on_subject: bool
     doc: str
     is_int: bool
     none_is_success: bool
     c: str
     arguments: Glossary
+    modern_arguments: str
+    """What Slurm 18.08 passes instead or besides; a plugin here never sees it."""
+
+    result: str
+    """What the result means, where `returns` does not tell."""
+
     often: str
+    modern_often: str
     failure: str
     modern_failure: str
     modern_moment: str
+    locks: str
+    """Which locks a real slurmctld holds during the call."""
+
     versions: str
     later: str
 
@@ -135,9 +151,14 @@ def point(
     versions: str,
     glossary: Glossary,
     on_error: OnError = OnError.IGNORED,
+    modern_on_error: OnError | None = None,
     plugin_class: str = "",
+    result: str = "",
+    modern_arguments: str = "",
     modern_failure: str = "",
     modern_moment: str = "",
+    modern_often: str = "",
+    locks: str = "",
     later: str = "",
     **arguments: str,
 ) -> Callable[[Callable[..., Any]], Point]:
@@ -153,9 +174,14 @@ def point(
         versions: In which versions of real Slurm it is to be found.
         glossary: What the class's usual parameters mean.
         on_error: The same as `failure`, in a few words for overviews.
+        modern_on_error: The same for model modern, where it differs.
         plugin_class: For functions whose name does not tell.
+        result: What the result means, where that is not clear from `returns`.
+        modern_arguments: What Slurm 18.08 passes instead or besides.
         modern_failure: What is different in model modern.
         modern_moment: What is different about the moment there.
+        modern_often: How often it is called there, where that differs.
+        locks: The locks a real slurmctld holds meanwhile.
         later: What calls it, where no run does.
         arguments: Parameters that mean something else here, and C's that Python returns.
     """
@@ -173,16 +199,21 @@ def point(
             guide=guide,
             modern=modern,
             on_error=on_error,
+            modern_on_error=modern_on_error or on_error,
             on_subject=bool(parameters) and parameters[0] in _SUBJECTS,
             doc=inspect.getdoc(stub) or "",
             is_int=returns in _INTS,
             none_is_success=returns in _NONE_IS_SUCCESS,
             c=c,
             arguments=known | arguments,
+            modern_arguments=modern_arguments,
+            result=result,
             often=often,
+            modern_often=modern_often,
             failure=failure,
             modern_failure=modern_failure,
             modern_moment=modern_moment,
+            locks=locks,
             versions=versions,
             later=later,
         )

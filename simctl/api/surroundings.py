@@ -42,7 +42,8 @@ class PluginProcess:
     """The process that calls the plugin.
 
     `role` is ``slurmctld``, ``slurmd``, ``manager``, ``session``, ``task`` or ``srun``; `hostname`
-    the host it runs on; `env` a copy of its environment: what a task gets is set in job_attach.
+    the host it runs on; `env` a copy of its environment, in which nothing need be set: what a task
+    gets is set in job_attach's.
     """
 
     pid: int
@@ -52,6 +53,25 @@ class PluginProcess:
     role: str
     hostname: str
     env: dict[str, str]
+
+
+class _Environment(dict[str, str]):
+    """A copy of a process's environment; a plugin that sets something in it is told."""
+
+    __slots__ = ("_process",)
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process.env)
+        self._process = process
+
+    def __setitem__(self, key: str, value: str) -> None:
+        super().__setitem__(key, value)
+        self._process.table.trace.complain(
+            self._process,
+            "process().env",
+            f"{key} is set in the {self._process.role} process's own environment, and no task "
+            "gets it; set it in the env that job_attach is given",
+        )
 
 
 def process() -> PluginProcess:
@@ -68,7 +88,7 @@ def process() -> PluginProcess:
         euid=calling.euid,
         role=calling.role,
         hostname=calling.host.name,
-        env=dict(calling.env),
+        env=_Environment(calling),
     )
 
 

@@ -9,7 +9,7 @@ from simctl.kernel.pattern import near
 from simctl.scenario.model import Program
 from simctl.scenario.positions import Reading, Value
 from simctl.scenario.programs import file_key
-from simctl.stepd.script import parse, programs_used
+from simctl.stepd.script import has_interpreter, parse, programs_used
 
 BUILT_IN: Final = ("sleep", "true", "false", "exit", "echo", "sh", "bash")
 """Programs that every node has."""
@@ -93,7 +93,11 @@ class ScriptCheck:
 
     def _submitted(self, argv: Sequence[str]) -> None:
         name = file_key(operand(argv)) if argv and argv[0] == "sbatch" else ""
-        if name in self.files and name not in self._seen:
+        if name in self.files:
+            self._read_later(name)
+
+    def _read_later(self, name: str) -> None:
+        if name not in self._seen:
             self._seen[name] = None
             self._waiting.append(name)
 
@@ -114,7 +118,15 @@ class ScriptCheck:
         """Warn of a program that will not be found; *line* is 0 outside of scripts."""
         if not name or name in BUILT_IN or name in self.programs:
             return
+        if self._is_script(file_key(name)):
+            self._read_later(file_key(name))
+            return
         hint = near(name, list(self.programs), cutoff=0.7) or "; `programs:` can say what it does"
-        self.reading.warn_in_block(
-            place, line, f"nobody described {name!r}: it ends with 127{hint}"
-        )
+        message = f"nobody described {name!r}: it ends with 127{hint}"
+        if line:
+            self.reading.warn_in_block(place, line, message)
+        else:
+            self.reading.warn(place, message)
+
+    def _is_script(self, name: str) -> bool:
+        return name in self.files and has_interpreter(self.files[name].scalar)

@@ -72,18 +72,16 @@ def check_plugin(
                 break
         observer.conclude()
         tallies[model] = observer.tallies
+    own = frozenset(
+        name for base in kind.__mro__ if base.__module__ != "simctl.plugin" for name in vars(base)
+    )
     return Checked(
         plugin_type=plugin_type,
         origin=origin,
         tallies=tallies,
-        findings=tuple(_findings(tallies)),
+        findings=tuple(_findings(tallies, own)),
         trials=trials,
-        own=frozenset(
-            name
-            for base in kind.__mro__
-            if base.__module__ != "simctl.plugin"
-            for name in vars(base)
-        ),
+        own=own,
     )
 
 
@@ -127,7 +125,7 @@ def _run_trial(
         _blame_open(observer, world, f"in the trial '{trial.name}' the cluster stalled: {line}")
     for complaint in result.complaints:
         if complaint.function not in observer.tallies:
-            observer.elsewhere(complaint.function).blame(complaint.problem)
+            observer.elsewhere(complaint.function).blame(complaint.problem, complaint.times)
     return not any("of wall time" in each.problem for each in result.complaints)
 
 
@@ -138,13 +136,15 @@ def _blame_open(observer: Observer, world: World, text: str) -> None:
     (observer.tallies.get(name) or observer.elsewhere(name or "plugin")).blame(text)
 
 
-def _findings(tallies: dict[str, dict[str, Tally]]) -> Iterable[Finding]:
+def _findings(tallies: dict[str, dict[str, Tally]], own: frozenset[str]) -> Iterable[Finding]:
     found: dict[tuple[str, str, str], dict[str, int]] = {}
     for model, by_name in tallies.items():
         for tally in by_name.values():
-            for text, times in tally.problems.items():
+            for text, times in (*tally.problems.items(), *_slowness(tally)):
                 found.setdefault((tally.name, "problem", text), {})[model] = times
             for text, times in (*tally.notes.items(), *_state_notes(tally)):
+                if tally.name not in own:
+                    continue
                 found.setdefault((tally.name, "note", text), {})[model] = times
     for (name, kind, text), times_by_model in found.items():
         yield Finding(
@@ -160,9 +160,14 @@ def _state_notes(tally: Tally) -> Iterable[tuple[str, int]]:
     for name, roles in tally.writes.items():
         if "task" in roles:
             yield f"leaves self.{name} in the task's memory, which is gone at its exec", 1
-    slow = [place for place in tally.places if place.startswith("slurmctld")]
+
+
+def _slowness(tally: Tally) -> Iterable[tuple[str, int]]:
+    slow = any(place.startswith("slurmctld") for place in tally.places)
     if slow and tally.longest_us >= _SLOW_US:
-        yield (
-            f"held slurmctld for {tally.longest_us // SECOND} s: nobody else is answered meanwhile",
-            1,
+        held_s = tally.longest_us // SECOND
+        text = (
+            f"held slurmctld for {held_s} s: nobody else is answered meanwhile, and clients give "
+            "up after 10 s (MessageTimeout)"
         )
+        yield text, 1

@@ -13,9 +13,10 @@ from typing import Any, Final
 
 import attrs
 
-from simctl.kernel.procs import Process
+from simctl.kernel.procs import Process, RunsAs
 from simctl.plugins.points.declare import Point
 from simctl.testing.plugin_check.fingerprint import fingerprint
+from simctl.wire.errno import SlurmError, errno_name
 
 _FORKED: Final = frozenset({"session", "task"})
 
@@ -53,9 +54,9 @@ class Tally:
 
     notes: dict[str, int] = attrs.field(factory=dict)
 
-    def blame(self, text: str) -> None:
+    def blame(self, text: str, times: int = 1) -> None:
         """Note that something is wrong."""
-        self.problems[text] = self.problems.get(text, 0) + 1
+        self.problems[text] = self.problems.get(text, 0) + times
 
     def note(self, text: str) -> None:
         """Note what its author may want to know."""
@@ -138,6 +139,7 @@ class Observer:
         instance: Any,
         values: tuple[Any, ...],
         result: Any,
+        error: SlurmError | None,
         problem: str,
     ) -> None:
         """Look at what a call has left."""
@@ -149,9 +151,12 @@ class Observer:
         place = f"{who.role} as {who.runs_as.value}"
         tally.places[place] = tally.places.get(place, 0) + 1
         tally.longest_us = max(tally.longest_us, who.table.kernel.now_us - before.started_us)
-        tally.failed += type(result) is int and result < 0
+        failed = error is not None or (type(result) is int and result < 0)
+        tally.failed += failed
         if problem:
             tally.blame(problem)
+        elif failed:
+            self._note_failure(tally, who, error)
         for name in _changed(before.attributes, _attributes(instance)):
             self._note_write(tally, name, who)
         for name in _changed(before.shared, _shared(self.kind)):
@@ -164,6 +169,18 @@ class Observer:
         gone = before.environment - frozenset(_environment(point, values))
         if gone:
             tally.blame(f"takes {', '.join(sorted(gone))} out of the task's environment")
+
+    @staticmethod
+    def _note_failure(tally: Tally, who: Process, error: SlurmError | None) -> None:
+        """Note how a function failed; what is refused to a user is a mistake."""
+        name = errno_name(error.errno) if error is not None and error.errno else "SLURM_ERROR"
+        if name in ("EACCES", "EPERM") and who.runs_as is RunsAs.USER:
+            tally.blame(
+                f"is refused what it does ({name}): it runs as the user in the {who.role} "
+                "process; what needs root belongs into a function that runs as root"
+            )
+        else:
+            tally.note(f"failed with {name}")
 
     def _note_write(self, tally: Tally, name: str, who: Process) -> None:
         write = _Write(tally.name, who.role, who.pid)
