@@ -52,11 +52,14 @@ def load(path: str) -> Scenario:
     where = Path(path)
     shipped = Path(__file__).parent / "scenarios"
     if not where.exists() and not where.is_absolute():
-        for candidate in (shipped / where.name, shipped / f"{where.name}.yaml"):
+        for folder in (shipped, shipped / "mistakes"):
+            candidate = folder / f"{where.name.removesuffix('.yaml')}.yaml"
+            inside = str(candidate.relative_to(shipped))
             if candidate.is_file() and str(where) in (
                 candidate.name,
                 candidate.stem,
-                f"scenarios/{candidate.name}",
+                inside,
+                f"scenarios/{inside}",
             ):
                 where = candidate
                 break

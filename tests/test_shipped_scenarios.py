@@ -15,7 +15,7 @@ from simctl.scenario.load import load_scenario
 from simctl.world import RunResult, World
 
 ROOT = Path(__file__).parent.parent
-SCENARIOS = sorted((ROOT / "scenarios").glob("*.yaml"))
+SCENARIOS = sorted((ROOT / "scenarios").rglob("*.yaml"))
 GOLDEN = Path(__file__).parent / "golden"
 
 

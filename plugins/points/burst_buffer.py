@@ -12,6 +12,7 @@ _GLOSSARY: Final = {
 }
 
 _ALL: Final = "15.08 to today"
+_JOB_LOCKS: Final = "job write, node write, partition read"
 
 
 @point(
@@ -24,7 +25,13 @@ _ALL: Final = "15.08 to today"
         "once while slurmctld starts, and before each scheduler pass of the main loop and of "
         "backfill"
     ),
+    modern_often=(
+        "once while slurmctld starts, when jobs are there; before each pass of the main loop, "
+        "which runs every 60 s at least, and of backfill, every 30 s; not before one that an "
+        "epilog sets off"
+    ),
     failure="slurmctld logs it",
+    locks="job write",
     versions=_ALL,
     glossary=_GLOSSARY,
     later=NOT_YET,
@@ -60,6 +67,7 @@ def bb_p_state_pack(uid: int, buffer: Any, protocol_version: int) -> int:
     on_error=OnError.LOGGED,
     often="once a reconfiguration",
     failure="slurmctld logs it",
+    locks="job write",
     versions=_ALL,
     glossary=_GLOSSARY,
     later=NOT_YET,
@@ -75,8 +83,10 @@ def bb_p_reconfig() -> int:
     modern=SLURMCTLD,
     returns=Returns.SIZE_MB,
     often="once while slurmctld starts, and once a reconfiguration",
+    modern_arguments="nothing: slurmctld has looked the plugin up by its name",
     failure="it counts as 0",
-    versions=_ALL + "; without an argument at the plugin's side",
+    locks="TRES write",
+    versions=_ALL + "; a plugin's has no argument",
     glossary=_GLOSSARY,
     later=NOT_YET,
     name="in: the plugin's name; None asks for all of them",
@@ -92,9 +102,13 @@ def bb_p_get_system_size(name: str | None) -> int:
     modern=SLURMCTLD,
     returns=Returns.ERRNO,
     on_error=OnError.REFUSE_JOB,
-    often="once a submission",
-    failure="the submission is refused with the error number",
-    versions=_ALL + "; with an err_msg since",
+    often="once a submission, of jobs without burst buffer too",
+    failure=(
+        "the submission is refused with the error number, such as "
+        "ESLURM_INVALID_BURST_BUFFER_REQUEST (2094); no job number is used up"
+    ),
+    locks=_JOB_LOCKS,
+    versions=_ALL + "; today with an err_msg",
     glossary=_GLOSSARY,
     later=NOT_YET,
     job_desc="in: what the submission asks for (JobDesc)",
@@ -112,7 +126,11 @@ def bb_p_job_validate(job_desc: Any, submit_uid: int) -> int:
     returns=Returns.ERRNO,
     on_error=OnError.REFUSE_JOB,
     often="once a job, and once for each task split out of an array",
-    failure="the job ends FAILED and is gone; number and text go to whoever submitted",
+    failure=(
+        "the job is gone, its number used up; error number and text go to whoever submitted. Of a "
+        "split task nothing comes of it"
+    ),
+    locks=_JOB_LOCKS,
     versions=_ALL,
     glossary=_GLOSSARY,
     later=NOT_YET,
@@ -129,7 +147,10 @@ def bb_p_job_validate2(job_ptr: Any) -> int:
     modern=SLURMCTLD,
     returns=Returns.VOID,
     often="at submission and at start",
+    modern_often="once a start of the job; once a restart of slurmctld for jobs that have TRES",
+    modern_moment="Directly after the job is RUNNING.",
     failure="it cannot fail",
+    locks=_JOB_LOCKS,
     versions=_ALL,
     glossary=_GLOSSARY,
     later=NOT_YET,
@@ -146,8 +167,9 @@ def bb_p_job_set_tres_cnt(job_ptr: Any, tres_cnt: Any, locked: bool) -> None:
     guide=SLURMCTLD,
     modern=SLURMCTLD,
     returns=Returns.TIME,
-    often="at most once a backfill pass, for a job whose stage-in has not started",
+    often="at most once a backfill pass, for a job of which test_stage_in says -1",
     failure="the job counts as one that can start now",
+    locks=_JOB_LOCKS,
     versions=_ALL,
     glossary=_GLOSSARY,
     later=NOT_YET,
@@ -165,8 +187,10 @@ def bb_p_job_get_est_start(job_ptr: Any) -> int:
     often=(
         "once a main pass that found a job waiting for its burst buffer, and once a backfill pass"
     ),
+    modern_arguments="the waiting jobs, soonest first, and maybe none",
     failure="nothing",
-    versions=_ALL + "; the plugin gets a list of jobs",
+    locks=_JOB_LOCKS,
+    versions=_ALL + "; a plugin's gets a list of jobs",
     glossary=_GLOSSARY,
     later=NOT_YET,
 )
@@ -180,8 +204,20 @@ def bb_p_job_try_stage_in() -> int:
     guide=SLURMCTLD,
     modern=SLURMCTLD,
     returns=Returns.THREE,
+    on_error=OnError.JOB_WAITS,
+    result=(
+        "1 if the job may start, 0 while stage-in is under way, -1 if it has not begun or "
+        "something is wrong"
+    ),
     often="several times a job until it starts: at submission and in each pass",
-    failure="0 and -1: the job does not start yet",
+    modern_often=(
+        "in each pass; at a batch job's submission once with test_only, at an srun's request for "
+        "nodes with test_only false and then true"
+    ),
+    failure=(
+        "the job does not start: it waits for BurstBufferStageIn on 0, BurstBufferResources on -1"
+    ),
+    locks=_JOB_LOCKS,
     versions=_ALL,
     glossary=_GLOSSARY,
     later=NOT_YET,
@@ -199,7 +235,11 @@ def bb_p_job_test_stage_in(job_ptr: Any, test_only: bool) -> int:
     returns=Returns.ERRNO,
     on_error=OnError.HOLD_JOB,
     often="once a start of the job",
-    failure="the job is held, priority 0, with ESLURM_INVALID_BURST_BUFFER_REQUEST",
+    modern_moment=(
+        "The plugin may set CONFIGURING, and holds the launch back until it takes it off."
+    ),
+    failure="the job stays PENDING, held with priority 0; job_revoke_alloc is not called",
+    locks=_JOB_LOCKS,
     versions=_ALL,
     glossary=_GLOSSARY,
     later=NOT_YET,
@@ -215,7 +255,9 @@ def bb_p_job_begin(job_ptr: Any) -> int:
     modern=SLURMCTLD,
     returns=Returns.ERRNO,
     often="at most once a begin",
-    failure="nothing",
+    failure="nothing: the job waits again",
+    locks=_JOB_LOCKS,
+    modern_failure="nothing; but a CONFIGURING that begin has set stays, and the job never starts",
     versions="at the latest 19.05 to today; not in 15.08",
     glossary=_GLOSSARY,
     later=NOT_YET,
@@ -230,8 +272,12 @@ def bb_p_job_revoke_alloc(job_ptr: Any) -> int:
     guide=SLURMCTLD,
     modern=SLURMCTLD,
     returns=Returns.ERRNO,
-    often="once a run of the job, before its nodes are told to end it",
-    failure="nothing",
+    often=(
+        "once a run of the job, however it ends, before its nodes are told to end it; not after "
+        "`scancel --hurry`"
+    ),
+    failure="nothing: the job ends",
+    locks=_JOB_LOCKS,
     versions=_ALL,
     glossary=_GLOSSARY,
     later=NOT_YET,
@@ -246,9 +292,11 @@ def bb_p_job_start_stage_out(job_ptr: Any) -> int:
     guide=SLURMCTLD,
     modern=NOWHERE,
     returns=Returns.THREE,
+    result="1 if it is complete, 0 while it is under way, -1 after a fatal error",
     often="polled while the job is COMPLETING, in model guide",
-    failure="0: COMPLETING stays; -1: fatal for the burst buffer",
-    versions="15.08 to today; nothing in 16.05 and later calls it",
+    failure="0 keeps the job COMPLETING, -1 does not",
+    locks=_JOB_LOCKS,
+    versions="15.08 to today; since 16.05 slurmctld never calls it, and select/cray did to 17.11",
     glossary=_GLOSSARY,
     later=NOT_YET,
 )
@@ -262,8 +310,14 @@ def bb_p_job_test_post_run(job_ptr: Any) -> int:
     guide=SLURMCTLD,
     modern=SLURMCTLD,
     returns=Returns.THREE,
-    often="polled every 60 s once the job is old enough to be purged",
-    failure="0 and -1: the job's record is kept",
+    on_error=OnError.KEEP_JOB,
+    result="1 if it is complete, 0 while it is under way, -1 after a fatal error",
+    often=(
+        "polled every 60 s once the job is old enough to be purged, if it had a burst buffer; "
+        "whenever a job is looked at that depends on it with `afterburstbuffer`"
+    ),
+    failure="on anything but 1 the job's record is kept, and jobs that depend on it wait",
+    locks=_JOB_LOCKS,
     versions=_ALL,
     glossary=_GLOSSARY,
     later=NOT_YET,
@@ -281,6 +335,7 @@ def bb_p_job_test_stage_out(job_ptr: Any) -> int:
     on_error=OnError.ANSWERED,
     often="once a job that ends without nodes, or with `scancel --hurry`",
     failure="who cancels is told, with --hurry in stage-out; else nothing",
+    locks=_JOB_LOCKS,
     versions=_ALL,
     glossary=_GLOSSARY,
     later=NOT_YET,
@@ -297,6 +352,7 @@ def bb_p_job_cancel(job_ptr: Any) -> int:
     returns=Returns.TEXT,
     often="once a reservation that is made, changed or resumed",
     failure="the reservation has no burst buffer",
+    locks="TRES read",
     versions=_ALL,
     glossary=_GLOSSARY,
     later=NOT_YET,

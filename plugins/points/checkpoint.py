@@ -18,7 +18,7 @@ _GLOSSARY: Final = {
     "buffer": "in/out: the bytes; packing appends to them, unpacking reads on",
     "protocol_version": "in: the version of the protocol that the bytes are for",
     "slurmd_job": "in: what slurmstepd knows of its step (StepdJob)",
-    "image_dir": "in: directory of the images",
+    "image_dir": "in: directory that images are written to or read from",
     "step_ptr": "in: slurmctld's record of the step (StepRecord); None for a batch script",
     "error_code": "in: the checkpoint's own error code, 0 for none",
     "error_msg": "in: what it says",
@@ -35,7 +35,11 @@ _BLCR: Final = "2.0 (with the blcr plugin) to 19.05; the whole interface left Sl
     returns=Returns.OBJECT,
     on_error=OnError.REFUSE_JOB,
     often="once a job and once a step; before each record read from saved state",
-    failure="for a job the submission is refused with SLURM_ERROR; for a step slurmctld stops",
+    failure=(
+        "for a job the submission is refused with SLURM_ERROR; for a step slurmctld stops; a saved "
+        "record is dropped"
+    ),
+    locks="job write",
     versions=_ALL,
     glossary=_GLOSSARY,
     jobinfo="out in C, returned in Python: the new record; nothing returned is an empty one",
@@ -50,8 +54,9 @@ def slurm_ckpt_alloc_job() -> Any:
     guide=SLURMCTLD,
     modern=SLURMCTLD,
     returns=Returns.INT,
-    often="once for each record made",
+    often="once for each record made; a requeued job keeps its own",
     failure="nothing",
+    locks="job write",
     versions=_ALL,
     glossary=_GLOSSARY,
 )
@@ -67,6 +72,7 @@ def slurm_ckpt_free_job(jobinfo: Any) -> int:
     returns=Returns.INT,
     often="for every job and step at each save of state; simctl saves at shutdown alone so far",
     failure="nothing",
+    locks="job read",
     versions=_ALL,
     glossary=_GLOSSARY,
 )
@@ -80,9 +86,10 @@ def slurm_ckpt_pack_job(jobinfo: Any, buffer: Any, protocol_version: int) -> int
     guide=SLURMCTLD,
     modern=SLURMCTLD,
     returns=Returns.INT,
-    on_error=OnError.DROP_MESSAGE,
+    on_error=OnError.STOP_LOADING,
     often="once for each job and step that saved state holds, when slurmctld starts",
     failure="slurmctld reads no further in its saved state, and goes on with what it has",
+    locks="job write",
     versions=_ALL,
     glossary=_GLOSSARY,
     later=NOT_YET,
@@ -98,8 +105,10 @@ def slurm_ckpt_unpack_job(jobinfo: Any, buffer: Any, protocol_version: int) -> i
     guide=SLURMCTLD,
     modern=SLURMCTLD,
     returns=Returns.OBJECT,
+    result="a copy of the record, of the plugin's own making",
     often="once for each task that is split out of a job array",
     failure="the task has no record, as if the plugin had returned nothing",
+    locks="job write",
     versions="at the latest 15.08 to 19.05; the whole interface left Slurm with 20.02",
     glossary=_GLOSSARY,
     later=NOT_YET,
@@ -119,18 +128,34 @@ def slurm_ckpt_copy_job(jobinfo: Any) -> Any:
     modern=SLURMCTLD,
     returns=Returns.STATUS,
     on_error=OnError.ANSWERED,
-    often="once a request; once an interval for periodic checkpoints",
-    failure="whoever asked gets the error number",
+    result="CREATE and VACATE return when they are begun, long before images are written",
+    often=(
+        "once a request, for a job without script once for each running step; once an interval for "
+        "periodic checkpoints"
+    ),
+    failure="whoever asked gets -1 and the error number; a periodic checkpoint is left out",
+    locks="job write, node read",
+    modern_failure="whoever asked gets the error number; a periodic checkpoint is left out",
     versions=_ALL,
     glossary=_GLOSSARY,
     later=NOT_YET,
     job_id="in: the job",
-    step_id="in: the step; SLURM_BATCH_SCRIPT for a batch script, NO_VAL for all steps",
-    op="in: what is to be done, a CheckOp",
-    data="in: depends on the operation, such as how many seconds to wait at most",
-    event_time="out in C, in the CheckpointStatus returned in Python: when it happened",
-    error_code="out in C, in the CheckpointStatus returned in Python: 0 or an error's number",
-    error_msg="out in C, in the CheckpointStatus returned in Python: what it says",
+    step_id=(
+        "in: the step; for a batch script SLURM_BATCH_SCRIPT, which is the same number as NO_VAL"
+    ),
+    op=(
+        "in: what is to be done, a CheckOp; a restart is slurmctld's own business and never asked "
+        "for"
+    ),
+    data="in: seconds to wait at most for CREATE, VACATE and REQUEUE, else 0",
+    event_time=(
+        "out in C, in the CheckpointStatus returned in Python: when the checkpoint under way "
+        "began, for ABLE"
+    ),
+    error_code=(
+        "out in C, in the CheckpointStatus returned in Python: 0 or an error's number, for ERROR"
+    ),
+    error_msg="out in C, in the CheckpointStatus returned in Python: what that number says",
 )
 def slurm_ckpt_op(
     job_id: int, step_id: int, step_ptr: Any, op: int, data: int, image_dir: str
@@ -148,8 +173,9 @@ def slurm_ckpt_op(
     modern=SLURMCTLD,
     returns=Returns.INT,
     on_error=OnError.ANSWERED,
-    often="once a report",
-    failure="whoever reported gets the error number",
+    often="once a report (REQUEST_CHECKPOINT_COMP)",
+    failure="whoever reported gets -1 and the error number",
+    locks="job read, although it changes records",
     versions=_ALL,
     glossary=_GLOSSARY,
     later=NOT_YET,
@@ -170,7 +196,8 @@ def slurm_ckpt_comp(step_ptr: Any, event_time: int, error_code: int, error_msg: 
     often="once a step and node, batch script included",
     failure=(
         "the session manager exits with 5: no task runs, no job_fini, and job_postfini runs; the "
-        "launch fails with SLURM_ERROR. For a batch script the node is drained"
+        "launch fails with SLURM_ERROR. A batch job ends COMPLETED 0:0 without having run, and the "
+        "node is drained"
     ),
     modern_failure=(
         "no task runs; job_fini and job_postfini both run; the launch fails with SLURM_ERROR. A "
@@ -190,8 +217,11 @@ def slurm_ckpt_stepd_prefork(slurmd_job: Any) -> int:
     modern=MANAGER,
     returns=Returns.INT,
     on_error=OnError.ANSWERED,
-    often="once a request that reaches the step daemon",
-    failure="slurmd, and through it who asked, gets the error number",
+    often=(
+        "once a request (REQUEST_CHECKPOINT_TASKS) that reaches the step daemon, unless another of "
+        "the same second did"
+    ),
+    failure="whoever asked gets ESLURMD_JOB_NOTRUNNING (4027)",
     versions=_BLCR,
     glossary=_GLOSSARY,
     later=NOT_YET,
@@ -206,9 +236,10 @@ def slurm_ckpt_signal_tasks(slurmd_job: Any, image_dir: str) -> int:
     guide=TASK,
     modern=TASK,
     returns=Returns.INT,
-    on_error=OnError.FAIL_TASK,
+    on_error=OnError.END_TASK,
+    result="one that succeeds never comes back: the task has become the restarted program",
     often="once a task of a step that is restarted from images",
-    failure="the task exits; one that succeeds never comes back, for it has become the program",
+    failure="the task exits with the error's number; so it does if the function returns at all",
     versions=_BLCR,
     glossary=_GLOSSARY,
     later=NOT_YET,

@@ -17,9 +17,9 @@ from simctl.plugins.points.declare import (
 )
 
 _VERSIONS: Final = {
-    "switch": "0.4 to today",
-    "checkpoint": "1.0 to 19.05; the whole interface left Slurm with 20.02",
-    "burst_buffer": "15.08 to today",
+    "switch": "0.4 to today; optional",
+    "checkpoint": "1.0 to 19.05, optional; the whole interface left Slurm with 20.02",
+    "burst_buffer": "15.08 to today; optional",
 }
 
 
@@ -28,8 +28,8 @@ def _declare(
     places: Places,
     *,
     failure: str,
-    modern_failure: str,
     ends: Places,
+    order: str = "",
     later: str = "",
 ) -> tuple[Point, Point]:
     @point(
@@ -40,7 +40,7 @@ def _declare(
         on_error=OnError.FATAL,
         often="once a process that loads the plugin; forks of it have no init of their own",
         failure=failure,
-        modern_failure=modern_failure,
+        modern_moment=order,
         versions=_VERSIONS[plugin_class],
         glossary={},
         plugin_class=plugin_class,
@@ -56,8 +56,8 @@ def _declare(
         modern=ends,
         returns=Returns.VOID,
         often="once a process that ran init, when it ends cleanly",
-        failure="nothing",
-        modern_moment="Real Slurm leaves it out in every other process." if ends != places else "",
+        failure="it cannot fail",
+        modern_often="once a slurmd run, at a clean end" if ends is SLURMD else "",
         versions=_VERSIONS[plugin_class],
         glossary={},
         plugin_class=plugin_class,
@@ -71,11 +71,9 @@ def _declare(
 
 
 _STEPD_FAILURE: Final = (
-    "slurmctld stops; in slurmstepd the launch fails with SLURM_PLUGIN_NAME_INVALID, and no "
-    "switch function is called"
-)
-_BATCH: Final = (
-    "as in guide; a batch job ends COMPLETED 0:0 without having run, and the node is drained"
+    "slurmctld stops; in slurmstepd the launch fails with SLURM_PLUGIN_NAME_INVALID (1011), and "
+    "job_preinit and what follows it are not called: a batch job ends COMPLETED 0:0 without having "
+    "run, and the node is drained"
 )
 
 OWN: Final[dict[tuple[str, str], Point]] = {
@@ -84,22 +82,20 @@ OWN: Final[dict[tuple[str, str], Point]] = {
         _declare(
             "switch",
             {**SLURMCTLD, **SLURMD, **SRUN, **MANAGER},
-            failure=f"{_STEPD_FAILURE}; slurmd and srun stop",
-            modern_failure=_BATCH,
+            failure=f"{_STEPD_FAILURE}; slurmd stops before its node registers, srun with status 1",
             ends=SLURMD,
         ),
         _declare(
             "checkpoint",
             {**SLURMCTLD, **MANAGER},
             failure=_STEPD_FAILURE,
-            modern_failure=_BATCH,
             ends=NOWHERE,
+            order="In slurmstepd after the switch plugin's, and after the credential is unpacked.",
         ),
         _declare(
             "burst_buffer",
             SLURMCTLD,
             failure="slurmctld stops",
-            modern_failure="",
             ends=SLURMCTLD,
             later=NOT_YET,
         ),

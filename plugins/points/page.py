@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Final
 
+from simctl.kernel.procs import RunsAs
 from simctl.plugins.points import BY_CLASS, OWN
 from simctl.plugins.points.declare import OnError, Places, Point, Returns
 
@@ -38,11 +39,13 @@ _PROCESSES: Final = {
 _BLOCKS: Final = {
     "slurmctld": "slurmctld, which answers nobody else until the call returns",
     "slurmd": "this node's slurmd, which handles its messages one after another",
-    "manager": "this step daemon",
-    "session": "this step daemon: P1 waits for P2",
+    "manager": "this step daemon, and signals to the step",
+    "session": "this step daemon, and signals to the step",
     "task": "this task alone",
     "srun": "this srun",
 }
+
+_USERS: Final = {RunsAs.USER: "the user", RunsAs.EITHER: "root or the user"}
 
 _TITLES: Final = {
     "switch": "Switch",
@@ -53,7 +56,9 @@ _TITLES: Final = {
 _TODAY: Final = {
     "switch": (
         "The guide is version 0 of the API, of Slurm 0.4 (2005). Slurm still has switch plugins; "
-        "of the guide's functions eight keep their names today, with other arguments."
+        "of the guide's functions eight keep their names today (24.11), with other arguments, and "
+        "three have new names. The functions that releases in between added, such as those for "
+        "suspending jobs, are in neither model."
     ),
     "checkpoint": (
         "Slurm 1.0 to 19.05 had checkpoint plugins. The whole interface left Slurm with 20.02; "
@@ -80,7 +85,10 @@ def points_of(plugin_class: str) -> tuple[Point, ...]:
 def _who(places: Places, model: str) -> str:
     if not places:
         return "nobody"
-    return ", ".join(f"{_PROCESSES[model][role]} as {user.value}" for role, user in places.items())
+    return ", ".join(
+        f"{_PROCESSES[model][role]} as {_USERS.get(user, user.value)}"
+        for role, user in places.items()
+    )
 
 
 def _python(point: Point) -> str:
@@ -90,15 +98,19 @@ def _python(point: Point) -> str:
 def _returns(point: Point) -> str:
     text = point.returns.value
     if point.returns is Returns.TEXT:
-        return "a text, or None"
-    if point.none_is_success and point.returns is not Returns.VOID:
-        return f"{text}; nothing returned is 0"
-    return text
+        text = "a text, or None"
+    elif point.none_is_success and point.returns is not Returns.VOID:
+        text = f"{text}; nothing returned is 0"
+    if point.returns in (Returns.BOOL, Returns.THREE):
+        return point.result
+    return f"{text}: {point.result}" if point.result else text
 
 
 def _blocked(point: Point) -> str:
-    roles = dict.fromkeys((*point.guide, *point.modern))
-    return "; ".join(_BLOCKS[role] for role in roles)
+    parts = list(dict.fromkeys(_BLOCKS[role] for role in (*point.guide, *point.modern)))
+    if point.locks:
+        parts.append(f"in real Slurm, whoever needs slurmctld's locks: {point.locks}")
+    return "; ".join(parts)
 
 
 def _facts(point: Point) -> Iterator[tuple[str, str]]:
@@ -107,6 +119,8 @@ def _facts(point: Point) -> Iterator[tuple[str, str]]:
     if point.modern_moment:
         yield "When, in modern", point.modern_moment
     yield "How often", point.often
+    if point.modern_often:
+        yield "How often, in modern", point.modern_often
     if point.guide == point.modern and _who(point.guide, "guide") == _who(point.modern, "modern"):
         yield "Called by", _who(point.guide, "guide")
     else:
@@ -115,7 +129,9 @@ def _facts(point: Point) -> Iterator[tuple[str, str]]:
     yield "If it fails", point.failure
     if point.modern_failure:
         yield "If it fails, in modern", point.modern_failure
-    yield "While it runs it holds", _blocked(point)
+    yield "Meanwhile wait", _blocked(point)
+    if point.modern_arguments:
+        yield "Slurm 18.08 passes", point.modern_arguments
     yield "In real Slurm", point.versions
     if point.later:
         yield "In simctl", point.later
@@ -156,26 +172,57 @@ def _filled(text: str, first: str, rest: str | None = None) -> list[str]:
 _SHORT: Final = {
     "slurmctld": "slurmctld",
     "slurmd": "slurmd",
-    "manager": "stepd",
-    "session": "stepd",
-    "task": "task",
     "srun": "srun",
+    "manager": "P1",
+    "session": "P2",
+    "task": "P3",
 }
+_EVERYONE: Final = "every process"
 
 
 def overview(plugin_class: str) -> list[str]:
     """Return a table of a class's points in lines of at most 79 columns."""
-    lines = [f"{'FUNCTION':<27} {'CALLED BY':<27} IF IT FAILS"]
-    for point in points_of(plugin_class):
-        names = dict.fromkeys(_SHORT[role] for role in (*point.guide, *point.modern))
-        who = "every process" if len(names) == len(set(_SHORT.values())) else ",".join(names)
-        mark = "*" if point.later else ""
-        first, *more = textwrap.wrap(point.on_error.value, 23)
-        lines.append(f"{point.name + mark:<27} {who:<27} {first}")
-        lines += [f"{'':<55} {each}" for each in more]
-    if any(point.later for point in points_of(plugin_class)):
+    points = points_of(plugin_class)
+    lines = [_row("FUNCTION", "CALLED BY", "AS", "IF IT FAILS")]
+    for point in points:
+        name = point.name + ("*" if point.later else "")
+        lines.append(_row(name, *_caller(point.guide), _label(point.on_error)))
+        if (point.guide, point.on_error) != (point.modern, point.modern_on_error):
+            process, user = _caller(point.modern)
+            label = _label(point.modern_on_error) if point.modern else ""
+            modern = _row("  in modern", process.replace("P1", "slurmstepd"), user, label)
+            lines += [modern] if process != _EVERYONE else []
+    if any(point.later for point in points):
         lines += ["", "* no run calls it yet, or only on demand; `simctl plugins check` does"]
+    used = {each for point in points for each in (point.on_error, point.modern_on_error)}
+    lines.append("")
+    lines += [f"{_label(each)}: {each.value}" for each in OnError if each in used]
+    if any(place in point.guide for point in points for place in ("manager", "session", "task")):
+        lines.append("")
+        lines.append(
+            "P1 is a step's job manager, P2 its session manager, P3 a task of it; in model"
+        )
+        lines.append("modern one slurmstepd, as root, does what P1 and P2 do.")
     return lines
+
+
+def _row(name: str, process: str, user: str, failure: str) -> str:
+    return f"{name:<27} {process:<24} {user:<9} {failure}".rstrip()
+
+
+def _caller(places: Places) -> tuple[str, str]:
+    """Return the processes that call, and as whom."""
+    if not places:
+        return "nobody", ""
+    users = dict.fromkeys(places.values())
+    user = next(iter(users)).value if len(users) == 1 else "its own"
+    if len(places) > len(_SHORT) - 2:
+        return _EVERYONE, user
+    return ",".join(_SHORT[role] for role in _SHORT if role in places), user
+
+
+def _label(on_error: OnError) -> str:
+    return on_error.name.lower().replace("_", " ")
 
 
 # The page of the docs.
@@ -183,8 +230,9 @@ def overview(plugin_class: str) -> list[str]:
 _INTRODUCTION: Final = """\
 # Every plugin function: who calls it, when, as whom
 
-This page is made from the declarations in plugins/points (`make docs`), which also decide what
-simctl does: a call in another process, or as another user, is refused as a fault of simctl's own.
+This page is made from the declarations in plugins/points, by `python -m
+simctl.plugins.points.page`. They also decide what simctl does: a call in another process, or as
+another user, is refused as a fault of simctl's own.
 
 A **point** is a function of one of Slurm's three plugin guides. simctl calls it in two models:
 
@@ -192,7 +240,8 @@ A **point** is a function of one of Slurm's three plugin guides. simctl calls it
   manager* (P1, root) forks the *session manager* (P2, root until it becomes the job's owner), which
   forks a process for each task (P3, the user). What one stores in memory after a fork the others do
   not see.
-- **modern**: what recordings of Slurm 18.08 show. One root slurmstepd, and its tasks.
+- **modern**: what recordings of Slurm 18.08 show. One root slurmstepd, and its tasks. A plugin has
+  the guide's arguments here too; what Slurm 18.08 passes besides or instead is told below.
 
 slurmctld acts as SlurmUser, slurmd and slurmstepd as root, srun and tasks as the user.
 
@@ -240,6 +289,8 @@ def _table(plugin_class: str) -> Iterator[str]:
     for point in points_of(plugin_class):
         cells = (_who(point.places(model), model) for model in MODELS)
         failure = "-" if point.on_error is OnError.IGNORED else point.on_error.value
+        if point.modern_on_error is not point.on_error:
+            failure += f"; in modern: {point.modern_on_error.value}"
         star = "\\*" if point.later else ""
         yield f"| `{point.name}`{star} | {' | '.join(cells)} | {failure} |"
     if any(point.later for point in points_of(plugin_class)):

@@ -38,9 +38,11 @@ _GLOSSARY: Final = {
 }
 
 _TO_18: Final = "0.4 to at least 18.08; gone today"
-_TO_18_NAMED: Final = "0.4 to today, where it is called with other arguments about job or step"
+_OF_JOBS: Final = "0.4 to today, where it is about a job, no longer about a step"
 _TO_18_ARGS: Final = "0.4 to today, where it is called with other arguments"
-_LIBSTATE: Final = "0.4 to at least 18.08; today switch_p_save and switch_p_restore, no directory"
+_SAVE: Final = "0.4 to at least 18.08; today switch_p_save, which has no directory"
+_RESTORE: Final = "0.4 to at least 18.08; today switch_p_restore, which has no directory"
+_STEP_LOCKS: Final = "job write, node read"
 
 EVERYWHERE: Final = {**SLURMCTLD, **SLURMD, **SRUN, **MANAGER}
 
@@ -52,13 +54,12 @@ EVERYWHERE: Final = {**SLURMCTLD, **SLURMD, **SRUN, **MANAGER}
     returns=Returns.INT,
     on_error=OnError.LOGGED,
     often="once a slurmctld run, at a clean end",
-    failure="slurmctld logs it and goes on",
-    modern_moment="Before the state of jobs is saved, as in guide.",
-    versions=_LIBSTATE,
+    failure="slurmctld logs it, and stops all the same",
+    versions=_SAVE,
     glossary=_GLOSSARY,
 )
 def switch_p_libstate_save(dir_name: str) -> int:
-    """Save global switch state, when slurmctld shuts down."""
+    """Save global switch state, when slurmctld shuts down, before it saves jobs."""
     raise AssertionError
 
 
@@ -68,10 +69,10 @@ def switch_p_libstate_save(dir_name: str) -> int:
     modern=SLURMCTLD,
     returns=Returns.INT,
     on_error=OnError.FATAL,
-    often="once a slurmctld run",
+    often="once a slurmctld run, on a cold start too",
     failure="slurmctld stops",
-    modern_moment="Real Slurm passes `recover` besides, 1 on a cold start too.",
-    versions=_LIBSTATE,
+    modern_arguments="`recover` besides: 1 on a cold start too",
+    versions=_RESTORE,
     glossary=_GLOSSARY,
 )
 def switch_p_libstate_restore(dir_name: str) -> int:
@@ -84,9 +85,14 @@ def switch_p_libstate_restore(dir_name: str) -> int:
     guide=SLURMCTLD,
     modern=NOWHERE,
     returns=Returns.BOOL,
+    result=(
+        "true if nothing may start while a job is completing: passes start nothing then, and "
+        "`srun --immediate` is refused with ESLURM_FRAGMENTATION (2035)"
+    ),
     often="once a submission that could start, and once a scheduler pass",
-    failure="it cannot fail; what is no bool is told, and counts as true",
-    versions="0.4 to 1.3; CompleteWait took its place in 2.0",
+    failure="it counts as true",
+    locks="job write",
+    versions="0.4 to 1.3, deleted in 2008; CompleteWait took its place in 2.0",
     glossary=_GLOSSARY,
 )
 def switch_p_no_frag() -> bool:
@@ -100,7 +106,7 @@ def switch_p_no_frag() -> bool:
     modern=SLURMD,
     returns=Returns.INT,
     on_error=OnError.FATAL,
-    often="once a slurmd run that starts clean (`slurmd -c`)",
+    often="once a slurmd run that starts clean (`slurmd -c`), directly after node_init",
     failure="slurmd stops",
     versions=_TO_18,
     glossary=_GLOSSARY,
@@ -118,7 +124,10 @@ def switch_p_clear_node_state() -> int:
     returns=Returns.OBJECT,
     on_error=OnError.LOGGED,
     often="once a registration, in slurmd and in slurmctld",
-    failure="slurmd registers without the record; slurmctld drops the registration",
+    failure=(
+        "slurmd registers without the record; slurmctld drops the registration: the node stays as "
+        "it was"
+    ),
     modern_failure="slurmd registers without the record",
     modern_moment="In slurmd alone: slurmctld's unpack makes its own record.",
     versions=_TO_18,
@@ -220,10 +229,13 @@ def switch_p_sprintf_node_info(switch_node: Any, size: int) -> str:
     often="once a step in slurmctld; in guide once a message in srun, slurmd and slurmstepd too",
     failure=(
         "slurmctld and srun stop; slurmd refuses the launch, and slurmstepd's fails, with "
-        "ESLURMD_INVALID_JOB_CREDENTIAL"
+        "ESLURMD_INVALID_JOB_CREDENTIAL (4004)"
     ),
+    modern_arguments="the numbers of job and step besides",
     modern_failure="slurmctld stops",
+    modern_often="once a step",
     modern_moment="Only to build it: every receiver's unpack makes its own.",
+    locks=_STEP_LOCKS,
     versions=_TO_18,
     glossary=_GLOSSARY,
     switch_job="out in C, returned in Python: the new credential; nothing returned is an empty one",
@@ -245,8 +257,10 @@ def switch_p_alloc_jobinfo() -> Any:
     often="once a step",
     failure=(
         "there is no step: job_step_complete and free_jobinfo are called on what there is, "
-        "and srun gets ESLURM_INTERCONNECT_FAILURE"
+        "and srun gets ESLURM_INTERCONNECT_FAILURE (2022) and exits with 1"
     ),
+    modern_arguments="the step's layout and `--network` in place of the last three",
+    locks=_STEP_LOCKS,
     versions="0.4 to at least 18.08; today switch_p_build_stepinfo",
     glossary=_GLOSSARY,
     switch_job="in/out: a credential just made, to be filled in",
@@ -263,8 +277,10 @@ def switch_p_build_jobinfo(switch_job: Any, nodelist: str, nprocs: int, cyclic_a
     modern=NOWHERE,
     returns=Returns.OBJECT,
     on_error=OnError.EMPTY_CREDENTIAL,
-    often="once a step",
+    result="a copy of the credential, of the plugin's own making",
+    often="once a step, for the reply to srun",
     failure="an empty credential is packed into the reply",
+    locks=_STEP_LOCKS,
     versions="0.4 to at least 1.3; gone by 15.08",
     glossary=_GLOSSARY,
 )
@@ -280,7 +296,7 @@ def switch_p_copy_jobinfo(switch_job: Any) -> Any:
     returns=Returns.VOID,
     often="once for each credential made, copied or unpacked, but in slurmstepd",
     failure="it cannot fail",
-    versions=_TO_18_NAMED,
+    versions=_OF_JOBS,
     glossary=_GLOSSARY,
 )
 def switch_p_free_jobinfo(switch_job: Any) -> None:
@@ -295,7 +311,7 @@ def switch_p_free_jobinfo(switch_job: Any) -> None:
     returns=Returns.COUNT,
     often="once a message that carries it, and once a step when state is saved",
     failure="nothing: the message holds what was packed",
-    versions=_TO_18_NAMED,
+    versions=_OF_JOBS,
     glossary=_GLOSSARY,
 )
 def switch_p_pack_jobinfo(switch_job: Any, buffer: Any) -> int:
@@ -309,12 +325,12 @@ def switch_p_pack_jobinfo(switch_job: Any, buffer: Any) -> int:
     modern=EVERYWHERE,
     returns=Returns.INT,
     on_error=OnError.DROP_MESSAGE,
-    often="once a message that carries it",
+    often="once a message that carries it, and once a step of saved state",
     failure=(
         "srun gives the step up; slurmd refuses the launch, and slurmstepd's fails, with "
-        "ESLURMD_INVALID_JOB_CREDENTIAL"
+        "ESLURMD_INVALID_JOB_CREDENTIAL (4004); slurmctld drops the saved step"
     ),
-    versions=_TO_18_NAMED,
+    versions=_OF_JOBS,
     glossary=_GLOSSARY,
     switch_job="in/out: a credential just made, to be filled in",
 )
@@ -348,9 +364,10 @@ def switch_p_get_jobinfo(switch_job: Any, data_type: int) -> Any:
     modern=SLURMCTLD,
     returns=Returns.INT,
     on_error=OnError.LOGGED,
-    often="once a step that was built",
-    failure="slurmctld logs it and goes on",
-    versions=_TO_18_NAMED,
+    often="exactly once a step, also one that could not be built",
+    failure="slurmctld logs it, and releases the credential as ever",
+    locks=_STEP_LOCKS,
+    versions=_TO_18_ARGS,
     glossary=_GLOSSARY,
     nodelist="in: all nodes of the step, such as n[1-4]",
 )
@@ -396,7 +413,7 @@ def switch_p_sprint_jobinfo(switch_job: Any, size: int) -> str:
 @point(
     c="int switch_p_get_data_jobinfo(switch_jobinfo_t switch_job, int key, void *resulting_data)",
     guide=EVERYWHERE,
-    modern=EVERYWHERE,
+    modern=NOWHERE,
     returns=Returns.DATA,
     on_error=OnError.ANSWERED,
     often="on demand",
@@ -419,7 +436,7 @@ def switch_p_get_data_jobinfo(switch_job: Any, key: int) -> Any:
     returns=Returns.INT,
     on_error=OnError.FATAL,
     often="once a slurmd run",
-    failure="slurmd stops",
+    failure='slurmd stops, with "Unable to initialize interconnect."; the node never registers',
     versions=_TO_18,
     glossary=_GLOSSARY,
 )
@@ -434,7 +451,7 @@ def switch_p_node_init() -> int:
     modern=SLURMD,
     returns=Returns.INT,
     often="once a slurmd run, at a clean end",
-    failure="nothing",
+    failure="nothing: slurmd exits",
     versions=_TO_18,
     glossary=_GLOSSARY,
 )
@@ -452,7 +469,8 @@ def switch_p_node_fini() -> int:
     often="once a step and node; not for batch scripts",
     failure=(
         "nothing else of the step runs here, job_postfini neither; the launch fails with "
-        "ESLURM_INTERCONNECT_FAILURE"
+        "ESLURM_INTERCONNECT_FAILURE (2022). srun prints an error for each task and exits as if "
+        "they had ended well; other nodes go on, and no node is drained"
     ),
     versions=_TO_18_ARGS,
     glossary=_GLOSSARY,
@@ -471,12 +489,13 @@ def switch_p_job_preinit(switch_job: Any) -> int:
     often="once a step and node; not for batch scripts",
     failure=(
         "the session manager exits with 1: no task runs, no job_fini, and job_postfini runs; "
-        "the launch fails with ESLURM_INTERCONNECT_FAILURE"
+        "the launch fails with ESLURM_INTERCONNECT_FAILURE (2022), as when preinit does"
     ),
     modern_failure=(
         "no task runs, no job_fini, and job_postfini runs; the launch fails with "
-        "ESLURM_INTERCONNECT_FAILURE"
+        "ESLURM_INTERCONNECT_FAILURE (2022), as when preinit does"
     ),
+    modern_arguments="the step's record in place of both",
     versions=_TO_18_ARGS,
     glossary=_GLOSSARY,
     uid="in: the job's owner",
@@ -495,8 +514,11 @@ def switch_p_job_init(switch_job: Any, uid: int) -> int:
     modern=TASK,
     returns=Returns.INT,
     on_error=OnError.FAIL_TASK,
-    often="once a task",
-    failure="the task exits with 1; the others go on",
+    often="once a task; not for batch scripts",
+    failure=(
+        "the task says so on its standard error and exits with 1, without running its program; "
+        "the others go on, and job_fini and job_postfini run as ever"
+    ),
     versions=_TO_18_ARGS,
     glossary=_GLOSSARY,
     nprocs="in: number of tasks in the whole step",
@@ -520,13 +542,15 @@ def switch_p_job_attach(
     modern=MANAGER,
     returns=Returns.INT,
     on_error=OnError.STEP_RC,
-    often="once a step and node whose job_init succeeded; not for batch scripts",
+    often="once a step and node whose tasks could all be forked; not for batch scripts",
+    modern_often="once a step and node whose job_init succeeded; not for batch scripts",
     failure=(
-        "the session manager exits with 1: the launch ends with ESLURM_INTERCONNECT_FAILURE, "
-        "after srun was told that it went well"
+        "the session manager exits with 1: the launch ends with ESLURM_INTERCONNECT_FAILURE "
+        "(2022), after srun was told that it went well"
     ),
     modern_failure="it is logged",
-    versions="0.4 to at least 18.08; gone today",
+    modern_on_error=OnError.LOGGED,
+    versions=_TO_18,
     glossary=_GLOSSARY,
 )
 def switch_p_job_fini(switch_job: Any) -> int:
@@ -546,6 +570,7 @@ def switch_p_job_fini(switch_job: Any) -> int:
     often="once a step and node whose preinit succeeded; not for batch scripts",
     failure="it is logged",
     modern_moment="After everything left of the step is killed; `pgid` is slurmstepd's own.",
+    modern_arguments="the step's record in place of the last three",
     versions=_TO_18_ARGS,
     glossary=_GLOSSARY,
     job_id="in: the job",
@@ -561,8 +586,9 @@ def switch_p_job_postfini(switch_job: Any, pgid: int, job_id: int, step_id: int)
     guide={**EVERYWHERE, **SESSION, **TASK},
     modern={**EVERYWHERE, **TASK},
     returns=Returns.NUMBER,
+    result="the number of the last failure, or SLURM_SUCCESS before any",
     often="after each call of a switch function that fails",
-    failure="it cannot fail",
+    failure="the failure that was asked about has no number",
     versions=_TO_18,
     glossary=_GLOSSARY,
 )
@@ -576,6 +602,7 @@ def switch_p_get_errno() -> int:
     guide={**EVERYWHERE, **SESSION, **TASK},
     modern={**EVERYWHERE, **TASK},
     returns=Returns.TEXT,
+    result="what the number means, or None if the plugin does not know it",
     often="whenever an error from 3000 to 3099 is printed",
     failure="Slurm's own text is used",
     versions=_TO_18,
