@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 import attrs
 from msgspec import UNSET, UnsetType
 
+from simctl.api.surroundings import PLUGIN_FAILURES
 from simctl.kernel.faults import CallFault, CallFaults, InjectedError
 from simctl.kernel.procs import CALLING, Process, RunsAs
 from simctl.kernel.trace import OpenCall, Trace
@@ -442,21 +443,6 @@ def _show_result(
 class NonsenseError(Exception):
     """A plugin left something behind that its guide does not allow."""
 
-
-class WatchdogError(BaseException):
-    """A plugin's code took too long on the wall clock; no `except Exception` of its own stops it.
-
-    Attributes:
-        limit_s: How long it was let run, in seconds of wall time.
-    """
-
-    def __init__(self, limit_s: float) -> None:
-        super().__init__(f"still ran after {limit_s:g} s of wall time, and was stopped")
-        self.limit_s = limit_s
-
-
-PLUGIN_FAILURES: Final = (Exception, SystemExit, WatchdogError)
-"""What a plugin may raise without taking a daemon down; Ctrl-C and a kill are not its doing."""
 
 _TEXT_ALONE: Final = frozenset({str})
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from simctl.api.surroundings import PLUGIN_FAILURES
 from simctl.plugins.checkpoint.none import CheckpointNone
 from simctl.plugins.fitting import PluginError, check_class
 from simctl.plugins.importing import GROUP, Found, find
@@ -72,7 +73,7 @@ class Registry:
         kind = self._entries[plugin_type].kind
         try:
             return kind()
-        except (Exception, SystemExit) as error:
+        except PLUGIN_FAILURES as error:
             raise PluginError(
                 f"plugin {plugin_type}: {kind.__name__}() failed: {type(error).__name__}: {error}"
             ) from error

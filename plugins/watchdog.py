@@ -13,9 +13,9 @@ import time  # noqa: TID251 - a watchdog looks on the wall clock
 from types import CodeType, FrameType
 from typing import Any, Final, Self
 
-from simctl.api.surroundings import run_thread_body
+from simctl.api.surroundings import WatchdogError, run_thread_body
 from simctl.kernel.turns import Kernel
-from simctl.plugins.hooks import Hooks, WatchdogError
+from simctl.plugins.hooks import Hooks
 from simctl.plugins.registry import Registry
 
 _TICK_S: Final = 0.5

@@ -163,6 +163,8 @@ def test_results_count_as_the_guides_say(point: Point) -> None:
     )
     if point.returns in {Returns.THREE, Returns.TIME, Returns.SIZE_MB, Returns.OBJECT}:
         assert not point.none_is_success
+    if point.returns in {Returns.THREE, Returns.BOOL}:
+        assert point.result, "what 1, 0 and -1, or true, stand for"
     if point.plugin_class == "burst_buffer" and point.name not in ("init", "fini"):
         assert point.returns is not Returns.INT, "a burst buffer's int functions return an errno"
 
@@ -239,7 +241,11 @@ def test_a_point_fits_on_a_terminal(point: Point) -> None:
     assert max(map(len, lines)) <= WIDTH
     assert all(line == line.rstrip() for line in lines)
     text = " ".join(" ".join(lines).split())
-    for told in (point.c, point.often, point.failure, point.modern_failure, point.versions):
+    for told in (
+        *(point.c, point.doc, point.result, point.versions, point.locks, point.later),
+        *(point.often, point.failure),
+        *(point.modern_often, point.modern_failure, point.modern_moment, point.modern_arguments),
+    ):
         assert " ".join(told.split()) in text
     for name, told in point.arguments.items():
         assert f"{name}: {told}" in text

@@ -19,6 +19,22 @@ _NAPS_AT_MOST: Final = 100_000
 """How often one call may sleep before it counts as one that never comes back."""
 
 
+class WatchdogError(BaseException):
+    """A plugin's code took too long on the wall clock; no `except Exception` of its own stops it.
+
+    Attributes:
+        limit_s: How long it was let run, in seconds of wall time.
+    """
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(f"still ran after {limit_s:g} s of wall time, and was stopped")
+        self.limit_s = limit_s
+
+
+PLUGIN_FAILURES: Final = (Exception, SystemExit, WatchdogError)
+"""What a plugin may raise without taking a daemon down; Ctrl-C and a kill are not its doing."""
+
+
 class OutsideCallError(LookupError):
     """A plugin asked for its surroundings where no daemon has called it."""
 
@@ -261,7 +277,7 @@ def start(body: ThreadBody, name: str = "") -> PluginThread:
         CALLING.set(process)
         try:
             await run_thread_body(body)
-        except Exception as error:  # noqa: BLE001 - a plugin never takes a daemon down
+        except PLUGIN_FAILURES as error:
             handle.error = error
             process.table.trace.complain(process, f"thread {named}", told_error(error))
         finally:
