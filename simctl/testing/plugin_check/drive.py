@@ -90,18 +90,19 @@ class Driver:
         """Unload the plugin and end the process."""
         if who is None:
             return
-        if who.role in self._places(OWN[self._class, "fini"]):
+        if who.role in self.places(OWN[self._class, "fini"]):
             await self._hooks.unload(who, self._class)
         who.exit(0)
 
     async def call(self, name: str, who: Process | None, *arguments: Any) -> Any:
         """Call a function, if its process is there and the model has the call at all."""
         point = ALL[name]
-        if who is None or who.role not in self._places(point):
+        if who is None or who.role not in self.places(point):
             return None
         return await self._hooks.call(point, who, *arguments)
 
-    def _places(self, point: Point) -> Iterable[str]:
+    def places(self, point: Point) -> Iterable[str]:
+        """Return the roles that call a function in this model."""
         return point.places(self._hooks.model)
 
     def blame(self, name: str, text: str) -> None:
@@ -119,7 +120,7 @@ class Driver:
         point = ALL[name]
         if who is None:
             return NULL
-        if who.role not in self._places(point):
+        if who.role not in self.places(point):
             return await self._hooks.blank(who, point)
         result = await self._hooks.call(point, who)
         return NULL if failed(result) else result
@@ -150,7 +151,7 @@ class Driver:
             return there
         if buffer.remaining:
             self.blame(unpack, f"left {buffer.remaining} of {buffer.size} bytes unread")
-        if receiver is None or receiver.role not in self._places(ALL[pack]):
+        if receiver is None or receiver.role not in self.places(ALL[pack]):
             return there
         second = await self.packed(pack, receiver, there, *more)
         if second != first:
@@ -340,8 +341,10 @@ async def _cancel(driver: Driver, ctld: Process | None, job: JobRecord) -> None:
 
 async def _poll(driver: Driver, ctld: Process | None, name: str, *arguments: Any) -> None:
     """Ask as slurmctld does, every 30 s, until the answer is 1."""
+    if ctld is None or ctld.role not in driver.places(ALL[name]):
+        return
     for _ in range(_POLLS):
-        if ctld is None or await driver.call(name, ctld, *arguments) == 1:
+        if await driver.call(name, ctld, *arguments) == 1:
             return
         await ctld.table.kernel.sleep_us(_POLL_S * SECOND)
     driver.note(name, f"has not returned 1 in {_POLLS * _POLL_S // 60} minutes of asking")
