@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test bench check format-check lint imports types format wheel lock clean \
+.PHONY: help setup demo test bench check docs format-check lint imports types format wheel lock clean \
 	distclean
 
 help: ## list the targets
@@ -30,6 +30,9 @@ test: setup ## run the whole test suite; ARGS goes to pytest
 
 bench: setup ## measure what should be fast; SWF=FILE replays that log as well
 	@$(BIN)/python -m benchmarks.run $(if $(SWF),--swf "$(SWF)")
+
+docs: setup ## write docs/lifecycle.md from the declarations of the points
+	@$(BIN)/python -m simctl.plugins.points.page > docs/lifecycle.md
 
 check: format-check lint imports types ## check format, lint, import rules and types
 

@@ -375,7 +375,7 @@ def test_what_a_process_keeps_for_itself_is_no_problem() -> None:
 
 
 def test_failing_as_a_plugin_should_is_a_note() -> None:
-    """A SlurmError is an answer; what was refused to a user is a mistake all the same."""
+    """A SlurmError is an answer, and no mistake."""
 
     class Fails(Named, SwitchPlugin):
         plugin_type: ClassVar[str] = "switch/fails"
@@ -383,11 +383,6 @@ def test_failing_as_a_plugin_should_is_a_note() -> None:
         def switch_p_job_preinit(self, switch_job: Any) -> None:
             raise SlurmError(errno.EBUSY)
 
-        def switch_p_job_attach(self, *_: Any) -> None:
-            raise AssertionError
-
-    # The signature of attach does not fit: the loader's business, not the trials'.
-    del Fails.switch_p_job_attach
     result = checked(Fails)
     assert problems(result) == {}
     assert {each.function: each.text for each in result.notes} == {
