@@ -1,6 +1,7 @@
 """`simctl plugins list` and `show`: which points and plugins there are."""
 
 import inspect
+import textwrap
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,9 @@ def list_plugins() -> int:
         for line in known.problem.splitlines():
             print(f"  {'':<20} cannot be used: {line}")
     print(
-        "\n`simctl plugins show switch` lists a class, `show switch/none` a plugin, and\n"
-        "`show switch_p_job_attach` a function. `simctl plugins check FILE` tries a plugin."
+        "\n`simctl plugins show switch` lists a class, `show switch/none` a plugin,\n"
+        "`show switch_p_job_attach` a function; `simctl plugins check FILE` tries a\n"
+        "plugin of yours."
     )
     return WRONG_INPUT if any(known.problem for known in listed) else OK
 
@@ -88,7 +90,9 @@ def _plugin_lines(known: Known) -> list[str]:
         return lines
     document = inspect.getdoc(known.kind)
     if document:
-        lines += ["", *(f"  {line}".rstrip() for line in document.splitlines())]
+        lines.append("")
+        for line in document.splitlines():
+            lines += textwrap.wrap(line, 79, initial_indent="  ", subsequent_indent="  ") or [""]
     own = [point.name for point in BY_CLASS[plugin_class] if _is_own(known.kind, point.name)]
     own = [name for name in ("init", "fini") if _is_own(known.kind, name)] + own
     lines += ["", f"  Its own functions ({len(own)}; the others are stubs):"]
