@@ -20,7 +20,7 @@ from simctl.api.surroundings import PLUGIN_FAILURES
 from simctl.kernel.faults import CallFault, CallFaults, InjectedError
 from simctl.kernel.procs import CALLING, Process, RunsAs
 from simctl.kernel.trace import OpenCall, Trace
-from simctl.plugin import CheckpointStatus
+from simctl.plugin import CheckpointStatus, SwitchPlugin
 from simctl.plugins.points import ALL
 from simctl.plugins.points.declare import Point, Returns
 from simctl.plugins.points.switch import (
@@ -135,6 +135,7 @@ class Hooks:
         self._faults = faults
         self._objects = 0
         self._async: dict[str, bool] = {}
+        self._may_change_env = True
         self.observer: Observer | None = None
         self.under_way: list[OpenCall] = []
         """Calls that wait for something: virtual time, a message, an event."""
@@ -149,6 +150,9 @@ class Hooks:
         except PluginError as error:
             self._trace.complain(who, "__init__", str(error))
             return False
+        if plugin_class == "switch":
+            own = getattr(type(instance), "switch_p_job_attach", None)
+            self._may_change_env = own is not SwitchPlugin.switch_p_job_attach
         who.touch().load(plugin_class, instance)
         return not failed(await self.run_own(who, "init", instance, plugin_type, about))
 
@@ -210,8 +214,10 @@ class Hooks:
         method = getattr(memory.instances[point.plugin_class], point.name)
         if point.on_subject:
             values = (arguments[0].value, *arguments[1:])
+        elif arguments and type(arguments[-1]) is Handle:
+            values = (*arguments[:-1], arguments[-1].value)
         else:
-            values = tuple(_held(each) for each in arguments)
+            values = arguments
         trace = self._trace
         if trace.recording or trace.open_calls or self._faults.rules:
             shown: dict[str, Any] = {}
@@ -225,7 +231,7 @@ class Hooks:
             before = trace.seq
             try:
                 result = method(*values)
-                if point is switch_p_job_attach:
+                if point is switch_p_job_attach and self._may_change_env:
                     check_environment(values[1])
             except PLUGIN_FAILURES as error:
                 result = _Raised(error)
@@ -406,10 +412,6 @@ class Hooks:
             if about.step is not UNSET:
                 plain["step"] = about.step
         return plain
-
-
-def _held(argument: Any) -> Any:
-    return argument.value if type(argument) is Handle else argument
 
 
 def _in_range(returns: Returns, result: int) -> bool:

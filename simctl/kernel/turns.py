@@ -369,7 +369,20 @@ class Kernel(trio.abc.Clock):
         thread = self.current
         assert thread is not None
         thread.timed = True
-        self._push_for(thread, self.now_us + length_us, self._expire, thread.generation)
+        # As in _push_for: what a simulation does most often is spared the call.
+        self._seq = seq = self._seq + 1
+        if thread.lingers:
+            self.lingering += 1
+        else:
+            self.foreground += 1
+        entry = (
+            self.now_us + length_us,
+            self._key(seq),
+            self._expire,
+            thread,
+            thread.generation,
+        )
+        heappush(self._queue, entry)
         thread.cause = thread.owner.cause
         thread.waits_for = "time to pass"
         thread.parked = True
