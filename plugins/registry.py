@@ -48,10 +48,11 @@ def _bundled() -> dict[str, Entry]:
 
 
 class Registry:
-    """The plugins a run may load, by type (``switch/none``)."""
+    """The plugins a run may load, by type (``switch/none``); those *installed* only if asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, installed: bool = True) -> None:
         self._entries = _bundled()
+        self._installed = installed
 
     def types(self, plugin_class: str) -> list[str]:
         """Return the types of *plugin_class* that can be loaded, sorted."""
@@ -84,7 +85,7 @@ class Registry:
         Raises:
             PluginError: There is none of this type, or more than one, or it does not fit.
         """
-        if plugin_type not in {kind.plugin_type for kind in _BUNDLED}:
+        if self._installed and plugin_type not in {kind.plugin_type for kind in _BUNDLED}:
             self._take_installed(plugin_type)
         entry = self._entries.get(plugin_type)
         if entry is None:
@@ -117,7 +118,8 @@ class Registry:
         """
         plugin_type = check_class(kind, origin)
         other = self._entries.get(plugin_type)
-        if other is not None and other.kind is kind and other.origin.startswith("bundled"):
+        if other is not None and other.kind is kind:
+            # One class by two ways, such as its module and its entry point.
             return
         if other is not None:
             raise PluginError(

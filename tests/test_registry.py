@@ -117,6 +117,36 @@ def test_an_installed_plugin_needs_no_word_in_the_scenario(
     assert ran.one("switch_p_job_preinit", node="n1").plugin == "switch/mine"
 
 
+@pytest.mark.parametrize("what", ["switch/mine", "mine_checked", "./copy.py"])
+def test_an_installed_plugin_can_be_checked_by_each_of_its_names(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    what: str,
+) -> None:
+    """By type, by module, and as the file that is being worked on."""
+    site = tmp_path / "site"
+    write(site, "mine_checked.py")
+    write(tmp_path, "copy.py")
+    install(site, "mine-switch", "switch/mine = mine_checked:Mine")
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.chdir(tmp_path)
+    assert main(["plugins", "check", "--model", "guide", what]) == 0
+    assert "switch/mine: fine" in capsys.readouterr().out
+
+
+def test_a_module_that_is_also_installed_is_one_plugin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same class by two ways is no duplicate."""
+    site = tmp_path / "site"
+    write(site, "mine_twice.py")
+    install(site, "mine-switch", "switch/mine = mine_twice:Mine")
+    monkeypatch.syspath_prepend(str(site))
+    ran = run(f'plugins: ["mine_twice:Mine"]\n{CONF}{STEP}', folder=tmp_path)
+    assert ran.job()[0] == "COMPLETED"
+
+
 def test_a_broken_installed_plugin_is_the_concern_of_those_who_name_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

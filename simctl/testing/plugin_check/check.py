@@ -106,9 +106,14 @@ def _run_trial(
         # The cluster itself runs without the plugin: only the driver calls it.
         conf = {}
     scenario = read_scenario(scenario_text(trial, conf, model), file=f"trial: {trial.name}")
-    registry = Registry()
+    # The plugin at hand is what is checked, whatever else of its type may be installed.
+    registry = Registry(installed=False)
     registry.put(kind, origin)
-    world = World(scenario, registry=registry, watchdog_s=watchdog_s)
+    try:
+        world = World(scenario, registry=registry, watchdog_s=watchdog_s)
+    except PluginError as error:
+        observer.elsewhere("plugin").blame(str(error))
+        return False
     world.trace.add_sink(lambda _: None)
     hooks = world.site.hooks
     hooks.observer = observer
