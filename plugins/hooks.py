@@ -4,10 +4,9 @@ A plugin never takes a daemon down: what it raises becomes SLURM_ERROR, what it 
 as well, and both are told in the trace.
 """
 
-import re
 import reprlib
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from inspect import iscoroutinefunction
 from pathlib import PurePath
 from types import CoroutineType
@@ -16,10 +15,11 @@ from typing import Any, Final, Protocol
 import attrs
 from msgspec import UNSET, UnsetType
 
-from simctl.api.surroundings import PLUGIN_FAILURES
+from simctl.api.surroundings import told, told_error
 from simctl.kernel.faults import CallFault, CallFaults, InjectedError
 from simctl.kernel.procs import CALLING, Process, RunsAs
 from simctl.kernel.trace import OpenCall, Trace
+from simctl.kernel.turns import ENDED, TornDown
 from simctl.plugin import CheckpointStatus, SwitchPlugin
 from simctl.plugins.points import ALL
 from simctl.plugins.points.declare import Point, Returns
@@ -169,7 +169,7 @@ class Hooks:
         self, who: Process, name: str, instance: Any, plugin_type: str, about: About
     ) -> Any:
         """Run a plugin's init or fini, where it has one."""
-        method = getattr(instance, name, None)
+        method = _looked_up(instance, name, None)
         if method is None:
             return SLURM_SUCCESS
         trace = self._trace
@@ -179,9 +179,9 @@ class Hooks:
             before = trace.seq
             try:
                 result = method()
-            except PLUGIN_FAILURES as error:
+            except BaseException as error:  # noqa: BLE001 - a plugin never takes a daemon down
                 result = _Raised(error)
-            if result is None or (type(result) is int and result >= 0):
+            if result is None or (type(result) is int and 0 <= result <= _INT_MAX):
                 trace.seq = who.cause = trace.seq + 1 + (trace.seq != before)
                 return SLURM_SUCCESS
             self.calls -= 1
@@ -211,7 +211,7 @@ class Hooks:
         memory = who.memory
         if memory.holders != 1 and not memory.inert:
             memory = who.touch()
-        method = getattr(memory.instances[point.plugin_class], point.name)
+        method = _looked_up(memory.instances[point.plugin_class], point.name)
         if point.on_subject:
             values = (arguments[0].value, *arguments[1:])
         elif arguments and type(arguments[-1]) is Handle:
@@ -233,7 +233,7 @@ class Hooks:
                 result = method(*values)
                 if point is switch_p_job_attach and self._may_change_env:
                     check_environment(values[1])
-            except PLUGIN_FAILURES as error:
+            except BaseException as error:  # noqa: BLE001 - a plugin never takes a daemon down
                 result = _Raised(error)
             if result is None and point.none_is_success:
                 result = SLURM_SUCCESS
@@ -241,7 +241,7 @@ class Hooks:
             elif result is None and point.returns is Returns.OBJECT:
                 result = NULL
                 trace.seq = who.cause = trace.seq + 1 + (trace.seq != before)
-            elif type(result) is int and result >= 0 and point.is_int:
+            elif type(result) is int and 0 <= result <= _INT_MAX and point.is_int:
                 trace.seq = who.cause = trace.seq + 1 + (trace.seq != before)
             else:
                 self.calls -= 1
@@ -273,13 +273,14 @@ class Hooks:
         problem = ""
         injected = False
         seen: Any = None
+        instance = getattr(method, "__self__", None)
         try:
             fault = self._faults.find(call) if self._faults.rules else None
             if fault is not None:
                 result = fault.strike()
             else:
                 if self.observer is not None:
-                    seen = self.observer.before(point, name, who, method.__self__, values)
+                    seen = self.observer.before(point, name, who, instance, values)
                 result = method(*values)
                 if type(result) is CoroutineType:
                     result = await self._see_through(call, result)
@@ -296,14 +297,14 @@ class Hooks:
         except NonsenseError as raised:
             problem = str(raised)
             result = SLURM_ERROR
-        except PLUGIN_FAILURES as raised:
-            problem = _where(raised)
-            result = SLURM_ERROR
-        except BaseException:
+        except ENDED:
             trace.drop_call(call)
             raise
+        except BaseException as raised:  # noqa: BLE001 - a plugin never takes a daemon down
+            problem = _where(raised)
+            result = SLURM_ERROR
         if seen is not None and self.observer is not None:
-            self.observer.after(seen, point, who, method.__self__, values, result, error, problem)
+            self.observer.after(seen, point, who, instance, values, result, error, problem)
         if type(result) is int and result < 0:
             who.errno = error.errno if error is not None else 0
         if trace.recording and point is not None:
@@ -323,9 +324,15 @@ class Hooks:
         call.who.naps = 0
         self.under_way.append(call)
         try:
-            return await running
-        finally:
+            result = await running
+        except TornDown:
+            # The run is over: what was under way is what it ended for.
+            raise
+        except BaseException:
             self.under_way.remove(call)
+            raise
+        self.under_way.remove(call)
+        return result
 
     def _settle(self, point: Point | None, result: Any) -> tuple[Any, str]:
         """Bring what a plugin returned into the shape its callers rely on."""
@@ -350,7 +357,7 @@ class Hooks:
                 return result, ""
         elif isinstance(result, str | None) or returns is not Returns.TEXT:
             return result, ""
-        return SLURM_ERROR, f"returned {_told(_REPR.repr, result)}; expected {returns.value}"
+        return SLURM_ERROR, f"returned {told(_REPR.repr, result)}; expected {returns.value}"
 
     def takes_time(self, point: Point) -> bool:
         """Tell whether the configured plugin's function is an `async def`."""
@@ -373,8 +380,9 @@ class Hooks:
             value = getattr(instance, alloc.name)()
             if type(value) is CoroutineType:
                 value = await value
-        except PLUGIN_FAILURES:
-            # Unpack will fail on the missing object, and be told.
+        except ENDED:
+            raise
+        except BaseException:  # noqa: BLE001 - unpack will fail on the missing object, and be told
             value = None
         if value is None or (type(value) is int and value < 0):
             return NULL
@@ -417,7 +425,13 @@ class Hooks:
 def _in_range(returns: Returns, result: int) -> bool:
     if returns is Returns.THREE:
         return -1 <= result <= 1
-    return returns not in (Returns.TIME, Returns.SIZE_MB) or result >= 0
+    if returns in (Returns.TIME, Returns.SIZE_MB):
+        return 0 <= result <= _INT64_MAX
+    return -_INT_MAX <= result <= _INT_MAX
+
+
+_INT_MAX: Final = (1 << 31) - 1
+"""The largest int of C's."""
 
 
 def _shown(value: Any) -> Any:
@@ -435,11 +449,7 @@ def _show_result(
         if isinstance(value, Buf):
             shown[key] = {"bytes": value.size}
     if env_before is not None:
-        shown["env"] = [
-            key if isinstance(key, str) else _plain(key)
-            for key in values[1]
-            if key not in env_before
-        ]
+        shown["env"] = [_plain(key) for key in values[1] if key not in env_before]
 
 
 class NonsenseError(Exception):
@@ -456,12 +466,19 @@ def check_environment(env: dict[Any, Any]) -> None:
         NonsenseError: A name or a value is no text.
     """
     if _TEXT_ALONE.issuperset(map(type, env)) and _TEXT_ALONE.issuperset(map(type, env.values())):
-        return
+        whole = "".join(env) + "".join(env.values())
+        if whole.isascii() and "\0" not in whole and "" not in env and "=" not in "".join(env):
+            return
     for key, value in env.items():
         if not (isinstance(key, str) and isinstance(value, str)):
             raise NonsenseError(
-                f"left env[{_told(_REPR.repr, key)}] = {_told(_REPR.repr, value)}; "
+                f"left env[{told(_REPR.repr, key)}] = {told(_REPR.repr, value)}; "
                 "the names and values of an environment are texts"
+            )
+        if not key or "=" in key or "\0" in key + value or told(str, key + value) != key + value:
+            raise NonsenseError(
+                f"left env[{told(_REPR.repr, key)}] = {told(_REPR.repr, value)}; "
+                "no environment can hold that"
             )
 
 
@@ -491,25 +508,30 @@ class _Again:
 def _plain(value: Any) -> Any:
     if type(value) is Handle:
         return None if value.value is None else str(value)
-    if type(value) is int:
+    if type(value) is int and _INT64_MIN <= value <= _INT64_MAX:
         return "NO_VAL" if value == NO_VAL else value
-    if value is None or isinstance(value, str | bool | float | UnsetType):
+    if value is None or isinstance(value, bool | UnsetType) or type(value) is float:
         return value
-    return _told(str, value)
+    if type(value) is str and value.isascii():
+        return value
+    return told(str, value)
 
 
-_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
+_INT64_MIN: Final = -(1 << 63)
+_INT64_MAX: Final = (1 << 63) - 1
+
+
+def _looked_up(instance: Any, *name: Any) -> Any:
+    """Return a plugin's method; if looking it up raises, what will raise that when it is called."""
+    try:
+        return getattr(instance, *name)
+    except BaseException as error:  # noqa: BLE001 - a plugin never takes a daemon down
+        return _Again(_Raised(error))
+
+
 _REPR: Final = reprlib.Repr()
 _REPR.maxother = 1000
 """Shortens what is long and sorts what has no order; what bears an address must stay whole."""
-
-
-def _told(tell: Callable[[Any], str], value: Any) -> str:
-    """Return what an object of a plugin's says of itself, without what differs between runs."""
-    try:
-        return _ADDRESS.sub("", tell(value))
-    except Exception as error:  # noqa: BLE001 - it is a plugin's object
-        return f"a {type(value).__name__} that raises {type(error).__name__} when it is shown"
 
 
 def _where(error: BaseException) -> str:
@@ -517,7 +539,7 @@ def _where(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     last = frames[-1]
     place = f"{PurePath(last.filename).name}, line {last.lineno}, in {last.name}"
-    return f"{type(error).__name__}: {_told(str, error)} ({place})"
+    return f"{told_error(error)} ({place})"
 
 
 __all__ = [

@@ -119,7 +119,9 @@ def _exists(name: str) -> bool:
 def _imported(reference: str, name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise _cannot_import(reference, name, error) from error
 
 
@@ -165,8 +167,10 @@ def _import_file(reference: str, folder: Path, where: str) -> ModuleType:
     try:
         with _beside(path.parent):
             spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         del sys.modules[name]
+        if isinstance(error, KeyboardInterrupt):
+            raise
         raise _cannot_import(reference, where, error) from error
     vars(module)["_simctl_stamp"] = _stamp(path)
     return module

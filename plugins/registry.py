@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simctl.api.surroundings import PLUGIN_FAILURES
+from simctl.api.surroundings import told_error
+from simctl.kernel.turns import ENDED
 from simctl.plugins.checkpoint.none import CheckpointNone
 from simctl.plugins.fitting import PluginError, check_class
 from simctl.plugins.importing import GROUP, Found, find
@@ -74,9 +75,11 @@ class Registry:
         kind = self._entries[plugin_type].kind
         try:
             return kind()
-        except PLUGIN_FAILURES as error:
+        except ENDED:
+            raise
+        except BaseException as error:
             raise PluginError(
-                f"plugin {plugin_type}: {kind.__name__}() failed: {type(error).__name__}: {error}"
+                f"plugin {plugin_type}: {kind.__name__}() failed: {told_error(error)}"
             ) from error
 
     def require(self, plugin_type: str, key: str, model: str = "guide") -> None:

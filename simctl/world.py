@@ -317,9 +317,9 @@ class World:
                 raise PluginError(f"plugin {error}") from None
             if isinstance(error, FiniteDeadlineError):
                 # No daemon does: a plugin has used trio's own sleep.
-                names = dict.fromkeys(call.name for call in self.trace.open_calls)
+                names = dict.fromkeys(call.name for call in self.site.hooks.under_way)
                 raise PluginError(
-                    f"plugin function {' or '.join(names) or 'under way'} waits in real time; "
+                    f"plugin function {' or '.join(names) or '(a thread)'} waits in real time; "
                     "`await sleep(seconds)` of simctl.plugin waits in virtual time"
                 ) from None
             if not isinstance(error, KeyboardInterrupt):

@@ -9,7 +9,7 @@ import attrs
 
 from simctl.kernel.disk import DiskView
 from simctl.kernel.procs import CALLING, Process
-from simctl.kernel.turns import Thread
+from simctl.kernel.turns import ENDED, Thread
 from simctl.wire.ids import SECOND
 
 _LONGEST_S: Final = 100 * 365 * 86_400
@@ -31,8 +31,8 @@ class WatchdogError(BaseException):
         self.limit_s = limit_s
 
 
-PLUGIN_FAILURES: Final = (Exception, SystemExit, WatchdogError)
-"""What a plugin may raise without taking a daemon down; Ctrl-C and a kill are not its doing."""
+_THREADS_AT_MOST: Final = 1000
+"""How many threads a plugin may have in one process at a time."""
 
 
 class OutsideCallError(LookupError):
@@ -114,10 +114,7 @@ def now() -> float:
 
 
 class StuckError(RuntimeError):
-    """A plugin's call goes on and on in virtual time."""
-
-    def __init__(self) -> None:
-        super().__init__(f"slept {_NAPS_AT_MOST} times in one call without coming back")
+    """A plugin goes on and on in virtual time."""
 
 
 class _Sleep:
@@ -141,7 +138,7 @@ class _Sleep:
         if thread is not None and not thread.lingers:
             process.naps += 1
             if process.naps > _NAPS_AT_MOST:
-                raise StuckError
+                raise StuckError(f"slept {_NAPS_AT_MOST} times in one call without coming back")
         await kernel.sleep_us(round(self._seconds * SECOND))
 
     def __del__(self) -> None:
@@ -265,8 +262,16 @@ def start(body: ThreadBody, name: str = "") -> PluginThread:
 
     Raises:
         TypeError: *body* is no such function.
+        StuckError: The process had a thousand threads of the plugin's; they are ended.
     """
     process = caller("start()")
+    running = [each for each in process.threads if each.lingers and not each.finished]
+    if len(running) >= _THREADS_AT_MOST:
+        for thread in running:
+            process.table.kernel.kill(thread)
+        raise StuckError(
+            f"start: {_THREADS_AT_MOST} threads of the plugin's ran in this process; all were ended"
+        )
     named = name or getattr(body, "__name__", "thread")
     if not callable(body):
         raise TypeError(f"start: expected a function defined with `async def`, got {body!r}")
@@ -277,7 +282,9 @@ def start(body: ThreadBody, name: str = "") -> PluginThread:
         CALLING.set(process)
         try:
             await run_thread_body(body)
-        except PLUGIN_FAILURES as error:
+        except ENDED:
+            raise
+        except BaseException as error:  # noqa: BLE001 - a plugin never takes a daemon down
             handle.error = error
             process.table.trace.complain(process, f"thread {named}", told_error(error))
         finally:
@@ -301,11 +308,7 @@ _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
 def told_error(error: BaseException) -> str:
     """Return an exception's type and text, without what differs between runs."""
-    try:
-        text = _ADDRESS.sub("", str(error))
-    except Exception:  # noqa: BLE001 - it is a plugin's object
-        text = "(its text cannot be made)"
-    return f"{type(error).__name__}: {text}"
+    return f"{type(error).__name__}: {told(str, error)}"
 
 
 # slurm.conf and the log.
@@ -364,9 +367,18 @@ class Log:
 
 
 def _shown(value: object) -> Any:
-    if value is None or type(value) in (str, bool, int, float):
+    if value is None or type(value) in (bool, float):
         return value
+    if type(value) is int and abs(value) < 1 << 63:
+        return value
+    return told(str, value)
+
+
+def told(tell: Callable[[Any], str], value: Any) -> str:
+    """Return what an object of a plugin's says of itself, without what differs between runs."""
     try:
-        return _ADDRESS.sub("", str(value))
-    except Exception:  # noqa: BLE001 - it is a plugin's object
-        return f"a {type(value).__name__} that cannot be shown"
+        text = _ADDRESS.sub("", tell(value))
+    except Exception as error:  # noqa: BLE001 - it is a plugin's object
+        return f"a {type(value).__name__} that raises {type(error).__name__} when it is shown"
+    # Half of a surrogate pair has no place in a file.
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()

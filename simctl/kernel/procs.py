@@ -145,12 +145,19 @@ def _copy(held: Any, kept: Any, memo: dict[int, Any]) -> Any:
     try:
         return copy.deepcopy(held, memo)
     except Exception as error:
-        for name, value in getattr(kept, "__dict__", {}).items():
+        for name, value in _attributes(kept).items():
             try:
                 copy.deepcopy(value)
             except Exception:  # noqa: BLE001 - whatever stops a copy is told by attribute
                 raise StateNotCopyableError(kept, name, str(error)) from error
         raise StateNotCopyableError(kept, "", str(error)) from error
+
+
+def _attributes(kept: Any) -> dict[str, Any]:
+    try:
+        return dict(object.__getattribute__(kept, "__dict__"))
+    except AttributeError:
+        return {}
 
 
 @attrs.define(eq=False)

@@ -237,6 +237,9 @@ class Trace:
         self, who: "Process", function: str, problem: str, *, counted: bool = True
     ) -> None:
         """Record what a plugin did wrong; the end of the run tells it too, if it is *counted*."""
+        if not problem.isascii():
+            # Half of a surrogate pair has no place in a file.
+            problem = problem.encode(errors="backslashreplace").decode()
         if counted:
             key = (function, problem)
             self.complaints[key] = self.complaints.get(key, 0) + 1

@@ -34,6 +34,13 @@ class Killed(BaseException):
     """Raised inside a simulated thread whose process was killed; never caught by daemons."""
 
 
+TornDown: Final = trio.Cancelled
+"""Raised in every thread when the whole run ends early."""
+
+ENDED: Final = (Killed, TornDown)
+"""What ends a thread from outside, and must pass through whatever code it runs."""
+
+
 class FiniteDeadlineError(RuntimeError):
     """Something in the simulation asked trio itself for a deadline, which would be in real time."""
 

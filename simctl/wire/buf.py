@@ -40,6 +40,10 @@ class Buf:
         self._data = data if type(data) is bytes else bytes(data)
         self._offset = 0
 
+    def __delattr__(self, name: str) -> None:
+        """Refuse: a buffer is whole."""
+        raise AttributeError(f"a Buf keeps its {name}")
+
     @property
     def size(self) -> int:
         """Number of bytes in the buffer, read or not."""

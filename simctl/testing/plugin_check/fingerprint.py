@@ -14,7 +14,10 @@ def fingerprint(value: Any) -> int:
     What cannot be looked into counts by its identity; what lies very deep, or past the first
     twenty thousand parts, is not looked at.
     """
-    return _Reader().read(value, 0)
+    try:
+        return _Reader().read(value, 0)
+    except Exception:  # noqa: BLE001 - it is a plugin's object, and will not be looked into
+        return id(value)
 
 
 class _Reader:
