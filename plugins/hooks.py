@@ -5,23 +5,21 @@ as well, and both are told in the trace.
 """
 
 import reprlib
-import traceback
 from collections.abc import Mapping
 from inspect import iscoroutinefunction
-from pathlib import PurePath
 from types import CoroutineType
 from typing import Any, Final, Protocol
 
 import attrs
 from msgspec import UNSET, UnsetType
 
-from simctl.api.surroundings import told, told_error
+from simctl.api.surroundings import told, told_failure
 from simctl.kernel.faults import CallFault, CallFaults, InjectedError
 from simctl.kernel.procs import CALLING, Process, RunsAs
 from simctl.kernel.trace import OpenCall, Trace
 from simctl.kernel.turns import ENDED, TornDown
 from simctl.plugin import CheckpointStatus, SwitchPlugin
-from simctl.plugins.points import ALL
+from simctl.plugins.points import ALL, OWN
 from simctl.plugins.points.declare import Point, Returns
 from simctl.plugins.points.switch import (
     switch_p_get_errno,
@@ -143,6 +141,7 @@ class Hooks:
 
     async def load(self, who: Process, plugin_class: str, about: About = NOTHING) -> bool:
         """Load the configured plugin into a process and run its init; false if that failed."""
+        self._check_own(who, plugin_class, "init")
         plugin_type = self.types[plugin_class]
         CALLING.set(who)
         try:
@@ -158,12 +157,19 @@ class Hooks:
 
     async def unload(self, who: Process, plugin_class: str, about: About = NOTHING) -> None:
         """Run the plugin's fini, if the process has loaded it, and forget it."""
+        self._check_own(who, plugin_class, "fini")
         instances = who.touch().instances
         instance = instances.get(plugin_class)
         if instance is None:
             return
         await self.run_own(who, "fini", instance, self.types[plugin_class], about)
         del instances[plugin_class]
+
+    def _check_own(self, who: Process, plugin_class: str, name: str) -> None:
+        """Refuse an init or fini where the model has none: a bug of simctl's."""
+        own = OWN[plugin_class, name]
+        if own.places(self.model).get(who.role) is not who.runs_as:
+            raise MisplacedCallError(own, who, self.model)
 
     async def run_own(
         self, who: Process, name: str, instance: Any, plugin_type: str, about: About
@@ -291,7 +297,7 @@ class Hooks:
             error = raised
             result = raised.errno if point is not None and point.returns is Returns.ERRNO else -1
         except InjectedError as raised:
-            problem = _where(raised)
+            problem = told_failure(raised)
             injected = True
             result = SLURM_ERROR
         except NonsenseError as raised:
@@ -301,7 +307,7 @@ class Hooks:
             trace.drop_call(call)
             raise
         except BaseException as raised:  # noqa: BLE001 - a plugin never takes a daemon down
-            problem = _where(raised)
+            problem = told_failure(raised)
             result = SLURM_ERROR
         if seen is not None and self.observer is not None:
             self.observer.after(seen, point, who, instance, values, result, error, problem)
@@ -532,14 +538,6 @@ def _looked_up(instance: Any, *name: Any) -> Any:
 _REPR: Final = reprlib.Repr()
 _REPR.maxother = 1000
 """Shortens what is long and sorts what has no order; what bears an address must stay whole."""
-
-
-def _where(error: BaseException) -> str:
-    """Tell what a plugin raised, and where, without a path of this machine."""
-    frames = traceback.extract_tb(error.__traceback__)
-    last = frames[-1]
-    place = f"{PurePath(last.filename).name}, line {last.lineno}, in {last.name}"
-    return f"{told_error(error)} ({place})"
 
 
 __all__ = [

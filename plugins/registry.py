@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simctl.api.surroundings import told_error
+from simctl.api.surroundings import told_failure
 from simctl.kernel.turns import ENDED
 from simctl.plugins.checkpoint.none import CheckpointNone
 from simctl.plugins.fitting import PluginError, check_class
@@ -79,7 +79,7 @@ class Registry:
             raise
         except BaseException as error:
             raise PluginError(
-                f"plugin {plugin_type}: {kind.__name__}() failed: {told_error(error)}"
+                f"plugin {plugin_type}: {kind.__name__}() failed: {told_failure(error)}"
             ) from error
 
     def require(self, plugin_type: str, key: str, model: str = "guide") -> None:

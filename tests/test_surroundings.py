@@ -167,7 +167,10 @@ def test_a_thread_that_raises_is_named_and_ends_alone(tmp_path: Path) -> None:
         start(broken)
 
     ran = run(with_plugin(tmp_path, switch_p_node_init) + ONE, folder=tmp_path)
-    assert problems(ran) == [("thread broken", "ValueError: no such adapter")]
+    ((function, problem),) = problems(ran)
+    assert function == "thread broken"
+    assert problem.startswith("ValueError: no such adapter (mine.py, line ")
+    assert problem.endswith(", in broken)")
     assert ran.result.complaints[0].times == 2
     assert ran.job()[0] == "COMPLETED"
 
@@ -237,6 +240,24 @@ def test_a_thread_that_only_ticks_does_not_hide_a_stall(tmp_path: Path) -> None:
 
     ran = run(with_plugin(tmp_path, switch_p_node_init, switch_p_job_fini) + ONE, folder=tmp_path)
     assert any("switch_p_job_fini" in line for line in ran.result.stalled)
+
+
+def test_threads_without_end_are_ended(tmp_path: Path) -> None:
+    """A thread that starts threads reaches a thousand, and then all of them are over."""
+
+    def switch_p_node_init(self):
+        async def again():
+            while True:
+                start(again)
+                await sleep(1)
+
+        start(again)
+
+    ran = run(with_plugin(tmp_path, switch_p_node_init) + ONE, folder=tmp_path)
+    ((function, problem),) = problems(ran)
+    assert function == "thread again"
+    assert "1000 threads of the plugin's ran in this process; all were ended" in problem
+    assert ran.job()[0] == "COMPLETED"
 
 
 # Disks, slurm.conf, the log.

@@ -1,7 +1,9 @@
 """What a plugin sees around it: its process, the time, its disk, slurm.conf, and a log."""
 
 import re
+import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping
+from pathlib import PurePath
 from types import CoroutineType
 from typing import Any, Final, Self
 
@@ -286,7 +288,7 @@ def start(body: ThreadBody, name: str = "") -> PluginThread:
             raise
         except BaseException as error:  # noqa: BLE001 - a plugin never takes a daemon down
             handle.error = error
-            process.table.trace.complain(process, f"thread {named}", told_error(error))
+            process.table.trace.complain(process, f"thread {named}", told_failure(error))
         finally:
             handle._over.set()
 
@@ -306,8 +308,27 @@ async def run_thread_body(body: ThreadBody) -> None:
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
-def told_error(error: BaseException) -> str:
-    """Return an exception's type and text, without what differs between runs."""
+def told_failure(error: BaseException) -> str:
+    """Return what a plugin raised and where, without what differs between runs and machines."""
+    problem = _told_error(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return problem
+    # The plugin's own line says more than that of simctl's which it ran into.
+    frame = next((each for each in reversed(frames) if not _is_ours(each.filename)), frames[-1])
+    return f"{problem} ({PurePath(frame.filename).name}, line {frame.lineno}, in {frame.name})"
+
+
+_PACKAGE: Final = PurePath(__file__).parent.parent
+
+
+def _is_ours(filename: str) -> bool:
+    path = PurePath(filename)
+    return path.is_relative_to(_PACKAGE) and not path.is_relative_to(_PACKAGE / "scenarios")
+
+
+def _told_error(error: BaseException) -> str:
+    """Return an exception's type and text."""
     return f"{type(error).__name__}: {told(str, error)}"
 
 

@@ -277,6 +277,8 @@ class DiskView:
     def _store(self, where: str, data: bytes | str, mode: int, *, keep: bool) -> None:
         if where == "/dev/null":
             return
+        if not isinstance(data, str | bytes | bytearray | memoryview):
+            raise TypeError(f"expected bytes or a text, got {data!r}")
         new = data.encode() if isinstance(data, str) else bytes(data)
         self._walk(where)
         found = self._disk.find(self._host, where)
@@ -290,6 +292,8 @@ class DiskView:
         found.data = found.data + new if keep else new
 
     def _resolve(self, path: str) -> str:
+        if not isinstance(path, str):
+            raise TypeError(f"expected a path, got {path!r}")
         if not path.startswith("/") and not self._work_dir:
             raise _error(EINVAL, path)
         return Disk.resolve(path, self._work_dir or "/")
