@@ -146,12 +146,12 @@ def _beside(folder: Path) -> Iterator[None]:
 def _import_file(reference: str, folder: Path, where: str) -> ModuleType:
     path = (folder / where).absolute()
     if not path.is_file():
-        beside = sorted(each.name for each in path.parent.glob("*.py")) if folder.is_dir() else []
+        beside = sorted(each.name for each in path.parent.glob("*.py"))
         near = difflib.get_close_matches(path.name, beside, n=1)
-        hint = f"; did you mean {near[0]}?" if near else f"; there: {', '.join(beside) or 'none'}"
-        raise PluginError(
-            f"plugin {reference!r}: there is no file {where!r} in {_shown(folder)}{hint}"
-        )
+        hint = f"; did you mean {near[0]}?" if near else ""
+        if not near and beside:
+            hint = f"; beside it there would be {', '.join(beside[:9])}"
+        raise PluginError(f"plugin {reference!r}: there is no file {where!r}{hint}")
     # Two folders may hold files of one name: each is a module of its own.
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
     name = f"_simctl_plugin_{path.stem}_{digest}"
@@ -179,10 +179,6 @@ def _import_file(reference: str, folder: Path, where: str) -> ModuleType:
 def _stamp(path: Path) -> tuple[int, int]:
     found = path.stat()
     return found.st_mtime_ns, found.st_size
-
-
-def _shown(folder: Path) -> str:
-    return "the scenario's folder" if str(folder) in ("", ".") else str(folder)
 
 
 def _cannot_import(reference: str, where: str, error: BaseException) -> PluginError:

@@ -38,6 +38,8 @@ class Watchdog:
         self._ignored = 0
         self._previous: Any = None
         self._armed = False
+        self._at_ctrl_c: Any = None
+        self._interrupted = False
 
     def __enter__(self) -> Self:
         """Start to watch."""
@@ -59,12 +61,16 @@ class Watchdog:
             self._armed = False
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, self._previous)
+            if self._at_ctrl_c is not None:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
         self._entry = None
 
     def _look(self, _: int, frame: FrameType | None) -> None:
         """Raise in a plugin's code if it is where it was, in the same turn, for too long."""
         entry = _entry_of(frame)
         now_s = time.monotonic()
+        if self._interrupted and entry is not None:
+            raise WatchdogError("was interrupted")
         if entry is None or entry is not self._entry or self._turns != self._kernel.turns:
             self._entry = entry
             self._turns = self._kernel.turns
@@ -76,7 +82,21 @@ class Watchdog:
         self._ignored += 1
         if self._ignored > _IGNORED_AT_MOST:
             _give_up(entry)
-        raise WatchdogError(self._limit_s)
+        raise WatchdogError(f"still ran after {self._limit_s:g} s of wall time, and was stopped")
+
+    def listen(self) -> None:
+        """Stand before trio's handler of Ctrl-C, which waits until the plugin's code comes back.
+
+        To be called once trio runs.
+        """
+        handler = signal.getsignal(signal.SIGINT)
+        if self._armed and getattr(handler, "__module__", "").startswith("trio"):
+            self._at_ctrl_c = handler
+            signal.signal(signal.SIGINT, self._note_ctrl_c)
+
+    def _note_ctrl_c(self, number: int, frame: FrameType | None) -> None:
+        self._interrupted = True
+        self._at_ctrl_c(number, frame)
 
 
 _CALLERS: Final[frozenset[CodeType]] = frozenset(

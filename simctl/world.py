@@ -193,6 +193,7 @@ class World:
         self._waiting_commands: dict[str, CommandResult] = {}
         self._phase = "running"
         self._patience = (-1, 0)
+        self._watchdog = Watchdog(self.kernel, 0)
         self._stalled: tuple[str, ...] = ()
         self.ctld = self._make_controller()
         self.slurmds = [Slurmd(self.site, host) for host in self.hosts.values()]
@@ -301,7 +302,7 @@ class World:
         thresholds = gc.get_threshold()
         gc.set_threshold(1_000_000, 50, 100)
         try:
-            with Watchdog(self.kernel, self.watchdog_s):
+            with Watchdog(self.kernel, self.watchdog_s) as self._watchdog:
                 trio.run(
                     self.kernel.run,
                     self._begin,
@@ -331,6 +332,7 @@ class World:
         return self._result(wall_s, interrupted=interrupted)
 
     def _begin(self) -> None:
+        self._watchdog.listen()
         later = [entry for entry in self.scenario.timeline if not self._is_in_force_first(entry)]
         self.ctld.start()
         for slurmd in self.slurmds:

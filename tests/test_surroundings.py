@@ -3,6 +3,9 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code="attr-defined"
 # Functions with `self` are source: they are written into a plugin, as an author writes them.
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -491,6 +494,37 @@ def test_a_thread_that_does_not_come_back_is_stopped_and_named(tmp_path: Path) -
     assert function == "thread spin"
     assert "of wall time" in problem
     assert ran.job()[0] == "COMPLETED"
+
+
+def test_ctrl_c_ends_a_plugins_loop_and_the_run(tmp_path: Path) -> None:
+    """Not only once the watchdog's time is over."""
+    (tmp_path / "mine.py").write_text(
+        "from simctl.plugin import *\n"
+        "class Mine(SwitchPlugin):\n"
+        "    plugin_type = 'switch/mine'\n"
+        "    plugin_name = 'hangs'\n"
+        "    def switch_p_job_init(self, switch_job, uid):\n"
+        "        print('looping', flush=True)\n"
+        "        while True: pass\n"
+    )
+    (tmp_path / "s.yaml").write_text(
+        TWO_NODES + 'plugins: ["./mine.py:Mine"]\nslurm_conf: {SwitchType: switch/mine}\n' + STEP
+    )
+    words = ["run", "s.yaml", "--watchdog", "600"]
+    run = subprocess.Popen(
+        [sys.executable, "-m", "simctl", *words],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert run.stdout is not None
+    assert run.stdout.readline() == "looping\n"
+    run.send_signal(signal.SIGINT)
+    out, _ = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert "WatchdogError: was interrupted" in out
+    assert "interrupted: this is what was reached" in out
 
 
 def test_a_constructor_that_does_not_come_back_is_stopped_and_named(tmp_path: Path) -> None:
