@@ -15,6 +15,7 @@ from simctl import __version__
 from simctl.commands.table import COMMANDS
 from simctl.ctld.accounting import JobRow
 from simctl.ctld.daemon import Slurmctld
+from simctl.ctld.eligible import is_stuck
 from simctl.ctld.nodes import watch_unreachable
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
 from simctl.ctld.schedule import reason_to_wait
@@ -654,7 +655,7 @@ def _end_crashed(process: Process) -> None:
 
 
 def _could_move(job: JobRecord) -> bool:
-    return not (job.state.finished and not job.state.completing) and not job.held
+    return not (job.state.finished and not job.state.completing) and not is_stuck(job)
 
 
 def _job_waits(job: JobRecord) -> str:

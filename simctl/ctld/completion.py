@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import schedule, steps
+from simctl.ctld import eligible, schedule, steps
 from simctl.ctld.accounting import account
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope, Mailbox
@@ -31,6 +31,8 @@ from simctl.wire.states import (
     NODE_FAIL,
     PENDING,
     PENDING_COMPLETING,
+    PENDING_REQUEUE,
+    PENDING_REQUEUE_COMPLETING,
     JobBase,
     NodeBase,
     NodeFlag,
@@ -141,6 +143,21 @@ async def requeue_after_node_failure(ctld: "Slurmctld", job: JobRecord) -> None:
     await _release(ctld, job, RequestTerminateJob)
 
 
+async def requeue(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Send a running job back into the queue, once its nodes have let it go.
+
+    Slurm passes through these states in one request, and nobody sees those between.
+    """
+    job.end_us = ctld.now_us
+    ctld.set_job(job, PENDING_REQUEUE)
+    ctld.set_job(job, PENDING_REQUEUE_COMPLETING)
+    ctld.set_job(job, PENDING_REQUEUE)
+    job.reason = job.hold_text or Reason.BEGIN_TIME
+    ctld.set_job(job, PENDING)
+    ctld.set_job(job, PENDING_COMPLETING)
+    await _release(ctld, job, RequestTerminateJob)
+
+
 async def _release(ctld: "Slurmctld", job: JobRecord, request: type[RequestTerminateJob]) -> None:
     """Tell the clients and the nodes of a job that it is over."""
     if job.limit_timer is not None:
@@ -214,6 +231,7 @@ async def _cleanup_completing(ctld: "Slurmctld", job: JobRecord) -> None:
 def finish(ctld: "Slurmctld", job: JobRecord) -> None:
     """Account a job that is over for good, and have it purged once it is old enough."""
     account(ctld, job, job.state.base)
+    eligible.changed(ctld, job)
     conf = ctld.site.conf
     interval_us = purge_interval_us(conf.min_job_age_s)
     old_us = job.end_us + conf.min_job_age_s * SECOND
@@ -228,12 +246,12 @@ def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     job.limit_us = INFINITE
     job.exit_code = 0
     job.submit_us = ctld.now_us
-    job.reason = Reason.BEGIN_TIME
     job.begin_us = ctld.now_us + (CRED_LIFETIME_S + 1) * SECOND
-    ctld.begin_at(job.begin_us, job)
+    eligible.settle(ctld, job)
 
 
 async def purge(ctld: "Slurmctld", job: JobRecord) -> None:
     """Forget a job that is old enough."""
+    eligible.forget(ctld, job)
     await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, job.check_job, about=job.about)
     del ctld.jobs[job.job_id]

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from simctl.ctld import completion, nodes, schedule, steps, submit
+from simctl.ctld import completion, eligible, nodes, schedule, steps, submit, update
 from simctl.ctld.accounting import JobRow, row
 from simctl.ctld.cancel import cancel_job_step, kill_job
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
@@ -35,6 +35,7 @@ from simctl.wire.messages import (
     RequestCompleteBatchScript,
     RequestCompleteJobAllocation,
     RequestJobReady,
+    RequestJobRequeue,
     RequestJobStepCreate,
     RequestKillJob,
     RequestPing,
@@ -42,6 +43,8 @@ from simctl.wire.messages import (
     RequestShutdown,
     RequestStepComplete,
     RequestSubmitBatchJob,
+    RequestUpdateJob,
+    RequestUpdateNode,
     ResponseSlurmRc,
 )
 from simctl.wire.states import (
@@ -56,6 +59,9 @@ PERIODIC_US = 30 * SECOND
 """How far apart the checks of time limits are."""
 
 PROTOCOL_VERSION = 18 << 8 | 8
+
+_TOP_PRIORITY = 4294901760
+"""What the first job's priority is one below."""
 
 
 @attrs.frozen
@@ -114,6 +120,11 @@ class Slurmctld:
         self.ended_rows: dict[int, JobRow] = {}
         self.next_job_id = site.conf.first_job_id
         self.last_queue_number = -1
+        self.last_priority = _TOP_PRIORITY
+        self.dependents: dict[int, list[JobRecord]] = {}
+        """The jobs that wait for a job, by its id."""
+        self.singletons: dict[tuple[int, str], list[JobRecord]] = {}
+        """Jobs by user and name, of those names that a singleton has asked for."""
         self.last_pass_us = -1
         self.pass_is_due = False
         self.ping_timer: Timer | None = None
@@ -129,6 +140,9 @@ class Slurmctld:
             MessageEpilogComplete: completion.epilog_complete,
             RequestKillJob: kill_job,
             RequestCancelJobStep: cancel_job_step,
+            RequestUpdateJob: update.update_job,
+            RequestJobRequeue: update.job_requeue,
+            RequestUpdateNode: update.update_node,
             RequestPing: _ping,
             ResponseSlurmRc: nodes.response_rc,
             PassDue: _pass_due,
@@ -142,6 +156,15 @@ class Slurmctld:
     def now_us(self) -> int:
         """Virtual time."""
         return self.site.kernel.now_us
+
+    def is_operator(self, uid: int) -> bool:
+        """Tell whether a user may do what only root, SlurmUser and operators may."""
+        if uid in (0, self.process.uid):
+            return True
+        users = self.site.users.values()
+        return any(
+            user.uid == uid and user.admin in ("operator", "administrator") for user in users
+        )
 
     # Its life.
 
@@ -336,10 +359,4 @@ async def _purge_due(ctld: Slurmctld, _: Envelope, message: PurgeDue) -> None:
 
 
 async def _begin_due(ctld: Slurmctld, _: Envelope, message: BeginDue) -> None:
-    job = message.job
-    if job.begin_us != ctld.now_us or job.state.finished:
-        return
-    job.begin_us = -1
-    job.reason = "None"
-    schedule.enqueue(ctld, job)
-    ctld.request_pass()
+    eligible.settle(ctld, message.job)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from simctl.ctld import eligible
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.wire.hostlist import compress
 from simctl.wire.ids import INFINITE, SECOND
@@ -23,6 +24,7 @@ def start(ctld: "Slurmctld", job: JobRecord, nodes: tuple[NodeRecord, ...]) -> N
         job.limit_us = job.start_us + job.time_limit_min * 60 * SECOND
         ctld.watch_limit(job)
     ctld.set_job(job, RUNNING)
+    eligible.changed(ctld, job)
     for node in nodes:
         node.job = job
         ctld.set_node(node, NodeBase.ALLOCATED, node.flags)

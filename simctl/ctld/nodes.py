@@ -158,6 +158,12 @@ async def set_down(ctld: "Slurmctld", node: NodeRecord) -> None:
     await _forget_completing(ctld, node, set())
 
 
+async def take_down(ctld: "Slurmctld", node: NodeRecord) -> None:
+    """Set a node down that still answers: its jobs fail, or wait again."""
+    ctld.set_node(node, NodeBase.DOWN, node.flags)
+    await fail_jobs(ctld, node)
+
+
 async def fail_jobs(ctld: "Slurmctld", node: NodeRecord) -> None:
     """End the job of a node that is gone, or send it back into the queue."""
     job = node.job

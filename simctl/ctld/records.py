@@ -1,7 +1,6 @@
 """What the controller owns: job, step, node and partition records."""
 
 import heapq
-from collections import deque
 
 import attrs
 
@@ -59,9 +58,11 @@ class PartRecord:
     idle: int = 0
     """How many nodes may start a job now."""
 
-    queue: "deque[JobRecord]" = attrs.field(factory=deque)
+    queue: "list[tuple[int, int, JobRecord]]" = attrs.field(factory=list)
+    """A heap: the highest priority first, then who came first; what left it is dropped when met."""
+
     waiting: int = 0
-    """Jobs in the queue; cancelled ones stay in it until a pass meets them."""
+    """Jobs in the queue; those that have left it stay in the heap until a pass meets them."""
 
     examined_to: int = -1
     """Queue number of the last job that was waiting at the latest pass."""
@@ -98,6 +99,27 @@ class PartRecord:
             if node.usable:
                 taken.append(node)
         return taken
+
+
+@attrs.frozen(kw_only=True)
+class Need:
+    """One part of a dependency: another job, and what must become of it.
+
+    `job` is None for ``singleton``, which concerns every job of the same name and user.
+    """
+
+    kind: str
+    job: "JobRecord | None" = None
+    delay_us: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class Dependency:
+    """What must have happened before a job may start; any of it, or all."""
+
+    text: str
+    needs: tuple[Need, ...]
+    any_will_do: bool
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -137,10 +159,25 @@ class JobRecord:
     min_nodes: int
     max_nodes: int
     num_tasks: int
+    name: str
+    priority: int
+    """The highest starts first; 0 holds the job."""
+
     queue_number: int = -1
     queued: bool = False
     reason: str = Reason.NONE
-    held: bool = False
+    lasting_reason: str = ""
+    """Why the job could never start in its partition as it is."""
+
+    held_by_user: bool = False
+    """A held job may be released by its owner."""
+
+    hold_text: str = ""
+    """What is shown of a held job instead of the usual reason."""
+
+    nice: int = 0
+    dependency: Dependency | None = None
+    eligible_us: int = -1
     start_us: int = -1
     end_us: int = -1
     limit_us: int = INFINITE

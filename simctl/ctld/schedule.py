@@ -1,5 +1,6 @@
-"""sched/builtin: first in, first out in each partition."""
+"""sched/builtin: in each partition by priority, and first in, first out."""
 
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from simctl.ctld import launch
@@ -28,16 +29,22 @@ async def run_pass(ctld: "Slurmctld") -> None:
                 job.reason = Reason.RESOURCES
                 break
             take_from_queue(job)
-            part.queue.popleft()
+            heappop(part.queue)
             launch.start(ctld, job, nodes)
         part.examined_to = ctld.last_queue_number
 
 
 def _head(part: PartRecord) -> JobRecord:
     queue = part.queue
-    while not queue[0].queued:
-        queue.popleft()
-    return queue[0]
+    while not _is_in_place(queue[0]):
+        heappop(queue)
+    return queue[0][2]
+
+
+def _is_in_place(entry: tuple[int, int, JobRecord]) -> bool:
+    """Tell whether a job still waits where this entry has it."""
+    rank, number, job = entry
+    return job.queued and job.queue_number == number and job.priority == -rank
 
 
 def find_nodes(ctld: "Slurmctld", job: JobRecord) -> tuple[NodeRecord, ...]:
@@ -72,11 +79,11 @@ async def held_by_fragmentation(ctld: "Slurmctld") -> bool:
 
 
 def enqueue(ctld: "Slurmctld", job: JobRecord) -> None:
-    """Put a job at the end of its partition's queue."""
+    """Put a job into its partition's queue, behind those of its priority."""
     ctld.last_queue_number += 1
     job.queue_number = ctld.last_queue_number
     job.queued = True
-    job.part.queue.append(job)
+    heappush(job.part.queue, (-job.priority, job.queue_number, job))
     job.part.waiting += 1
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import launch, schedule
+from simctl.ctld import eligible, launch, schedule
 from simctl.ctld.completion import finish
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord, cpus_needed
 from simctl.ctld.select import could_hold, tasks_on
@@ -26,8 +26,9 @@ from simctl.wire.errno import (
     ESLURM_USER_ID_MISSING,
     SLURM_ERROR,
     SLURM_SUCCESS,
+    SlurmError,
 )
-from simctl.wire.ids import INFINITE, NO_VAL
+from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.messages import (
     RequestJobReady,
     RequestResourceAllocation,
@@ -120,9 +121,8 @@ async def submit_batch_job(
 ) -> None:
     """Take a batch job in; a scheduler pass starts it."""
     job, rc = await _create(ctld, envelope, message.job_desc, batch=True)
-    if job is not None and not job.held:
-        schedule.enqueue(ctld, job)
-        ctld.request_pass()
+    if job is not None:
+        eligible.settle(ctld, job)
     ctld.send(
         envelope.sender,
         ResponseSubmitBatchJob(job_id=job.job_id if job is not None else 0, error_code=rc),
@@ -148,8 +148,7 @@ async def resource_allocation(
         finish(ctld, job)
         _reply(ctld, envelope, job.job_id, rc)
         return
-    if not job.held:
-        schedule.enqueue(ctld, job)
+    eligible.settle(ctld, job, asks=False)
     _reply(ctld, envelope, job.job_id, ESLURM_NODES_BUSY)
 
 
@@ -163,7 +162,7 @@ async def _try_now(ctld: "Slurmctld", job: JobRecord) -> int:
     """Start a job inside its own request if it is first in line and its nodes are idle."""
     if await schedule.held_by_fragmentation(ctld):
         return ESLURM_FRAGMENTATION
-    if job.held:
+    if job.lasting_reason:
         return ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE
     if job.part.waiting:
         return ESLURM_NOT_TOP_PRIORITY
@@ -191,6 +190,10 @@ async def _create(
     job_id = _next_id(ctld, desc)
     if not job_id:
         return None, ESLURM_DUPLICATE_JOB_ID
+    try:
+        dependency = eligible.parse_dependency(desc.dependency, ctld.jobs, job_id)
+    except SlurmError as error:
+        return None, error.errno
     about = About(job=job_id)
     check_job = await ctld.site.hooks.call(slurm_ckpt_alloc_job, ctld.process, about=about)
     if failed(check_job):
@@ -214,12 +217,20 @@ async def _create(
         min_nodes=request.min_nodes,
         max_nodes=min(request.max_nodes, request.part.max_nodes),
         num_tasks=request.num_tasks,
-        reason=request.reason,
+        name=desc.name,
+        priority=_priority(ctld, desc, uid),
+        nice=desc.nice,
+        dependency=dependency,
+        held_by_user=True,
+        begin_us=max(-1, (desc.begin_s - ctld.site.start_time_s) * SECOND) if desc.begin_s else -1,
     )
-    if request.reason == Reason.NONE and not could_hold(job):
-        job.reason = Reason.PARTITION_CONFIG
-    job.held = job.reason != Reason.NONE
+    if request.reason != Reason.NONE:
+        job.lasting_reason = job.reason = request.reason
+    elif not could_hold(job):
+        job.lasting_reason = job.reason = Reason.PARTITION_CONFIG
     ctld.jobs[job_id] = job
+    eligible.note_name(ctld, job)
+    eligible.register(ctld, job)
     ctld.site.trace.state(
         ctld.process,
         "job_state",
@@ -229,6 +240,19 @@ async def _create(
         job=job_id,
     )
     return job, SLURM_SUCCESS
+
+
+def _priority(ctld: "Slurmctld", desc: JobDesc, uid: int) -> int:
+    """Return the priority of a new job: lower than that of every job before, less its nice.
+
+    Only operators may ask for one; 0, which holds the job, may be asked for by anybody.
+    """
+    if desc.priority == 0:
+        return 0
+    if desc.priority != NO_VAL and ctld.is_operator(uid):
+        return desc.priority
+    ctld.last_priority -= 1
+    return max(1, ctld.last_priority - desc.nice)
 
 
 def _next_id(ctld: "Slurmctld", desc: JobDesc) -> int:

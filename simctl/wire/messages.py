@@ -162,6 +162,50 @@ class RequestKillJob(Message, frozen=True, kw_only=True):
     full: bool = False
 
 
+class RequestUpdateJob(Message, frozen=True, kw_only=True):
+    """Ask slurmctld to change a job; NO_VAL and None stand for what is to stay.
+
+    A `priority` of 0 holds the job, INFINITE releases it; `hold_by_user` tells a hold that its
+    owner may undo from one that only an operator may.
+    """
+
+    rpc: ClassVar[str] = "REQUEST_UPDATE_JOB"
+    tells: ClassVar[tuple[str, ...]] = ("job_id",)
+
+    job_id: int
+    priority: int = NO_VAL
+    hold_by_user: bool = False
+    nice: int | None = None
+    time_limit_min: int = NO_VAL
+    min_nodes: int = NO_VAL
+    name: str | None = None
+    partition: str | None = None
+    dependency: str | None = None
+    begin_s: int | None = None
+    requeue: int = NO_VAL
+
+
+class RequestJobRequeue(Message, frozen=True, kw_only=True):
+    """Ask slurmctld to send a running batch job back into the queue, held if `hold`."""
+
+    rpc: ClassVar[str] = "REQUEST_JOB_REQUEUE"
+    tells: ClassVar[tuple[str, ...]] = ("job_id",)
+
+    job_id: int
+    hold: bool = False
+
+
+class RequestUpdateNode(Message, frozen=True, kw_only=True):
+    """Ask slurmctld to change the state of nodes: ``DRAIN``, ``DOWN`` or ``RESUME``."""
+
+    rpc: ClassVar[str] = "REQUEST_UPDATE_NODE"
+    tells: ClassVar[tuple[str, ...]] = ("node_names", "state")
+
+    node_names: str
+    state: str
+    reason: str = ""
+
+
 class RequestCancelJobStep(Message, frozen=True, kw_only=True):
     """Ask slurmctld to signal one step."""
 

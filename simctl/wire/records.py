@@ -13,7 +13,8 @@ __all__ = ["UNSET", "JobDesc"]
 class JobDesc:
     """A job as sbatch or srun describes it; NO_VAL stands for what was not asked.
 
-    `time_limit_min` is in minutes; `cpus_per_task` counts the cpus that each task needs.
+    `time_limit_min` is in minutes; `cpus_per_task` counts the cpus that each task needs; a
+    `priority` of 0 holds the job; `begin_s` is in seconds since the epoch, 0 for at once.
     """
 
     name: str
@@ -34,6 +35,10 @@ class JobDesc:
     plane_size: int = 0
     job_id: int = NO_VAL
     requeue: int = NO_VAL
+    priority: int = NO_VAL
+    nice: int = 0
+    begin_s: int = 0
+    dependency: str = ""
     immediate: bool = False
     work_dir: str = "/"
     std_out: str = ""

@@ -23,6 +23,7 @@ class JobFlag(enum.IntFlag):
     """What stands beside a job's base state, in the order in which texts join them."""
 
     NONE = 0
+    REQUEUE = 0x400
     COMPLETING = 0x8000
 
 
@@ -76,7 +77,12 @@ def _all_job_states() -> dict[JobState, str]:
             (base.name, *(flag.name or "" for flag in JobFlag if flag and flag & flags))
         )
         for base in JobBase
-        for flags in (JobFlag.NONE, JobFlag.COMPLETING)
+        for flags in (
+            JobFlag.NONE,
+            JobFlag.COMPLETING,
+            JobFlag.REQUEUE,
+            JobFlag.REQUEUE | JobFlag.COMPLETING,
+        )
     }
 
 
@@ -84,6 +90,8 @@ _JOB_TEXT: Final = _all_job_states()
 
 PENDING: Final = JobState(JobBase.PENDING)
 PENDING_COMPLETING: Final = JobState(JobBase.PENDING, JobFlag.COMPLETING)
+PENDING_REQUEUE: Final = JobState(JobBase.PENDING, JobFlag.REQUEUE)
+PENDING_REQUEUE_COMPLETING: Final = JobState(JobBase.PENDING, JobFlag.REQUEUE | JobFlag.COMPLETING)
 RUNNING: Final = JobState(JobBase.RUNNING)
 CANCELLED: Final = JobState(JobBase.CANCELLED)
 FAILED: Final = JobState(JobBase.FAILED)
@@ -99,7 +107,12 @@ def _job_changes() -> dict[JobState, frozenset[JobState]]:
     ends = [base for base in JobBase if base > JobBase.SUSPENDED]
     changes: dict[JobState, frozenset[JobState]] = {
         PENDING: frozenset({RUNNING, CANCELLED, FAILED, PENDING_COMPLETING}),
-        RUNNING: frozenset({*(COMPLETING[base] for base in ends), NODE_FAIL, PENDING}),
+        RUNNING: frozenset(
+            {*(COMPLETING[base] for base in ends), NODE_FAIL, PENDING, PENDING_REQUEUE}
+        ),
+        # Requeueing passes through its states in one request.
+        PENDING_REQUEUE: frozenset({PENDING_REQUEUE_COMPLETING, PENDING}),
+        PENDING_REQUEUE_COMPLETING: frozenset({PENDING_REQUEUE}),
         PENDING_COMPLETING: frozenset({PENDING, COMPLETING[JobBase.CANCELLED]}),
     }
     for base in ends:
@@ -145,5 +158,8 @@ class Reason(enum.StrEnum):
     TIME_LIMIT = "TimeLimit"
     NODE_DOWN = "NodeDown"
     REQ_NODE_NOT_AVAIL = "ReqNodeNotAvail"
+    DEPENDENCY = "Dependency"
+    DEPENDENCY_NEVER = "DependencyNeverSatisfied"
     HELD_ADMIN = "JobHeldAdmin"
+    HELD_USER = "JobHeldUser"
     BAD_CONSTRAINTS = "BadConstraints"

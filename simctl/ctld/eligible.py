@@ -1,0 +1,218 @@
+"""Whether a pending job may be looked at: holds, dependencies, begin times; then its queue."""
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from simctl.ctld import schedule
+from simctl.ctld.records import Dependency, JobRecord, Need
+from simctl.wire.errno import ESLURM_DEPENDENCY, SlurmError
+from simctl.wire.ids import SECOND
+from simctl.wire.states import JobBase, Reason
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+_KINDS: Final = frozenset({"after", "afterany", "afterok", "afternotok"})
+_TARGET: Final = re.compile(r"(\d+)(?:\+(\d+))?")
+_UNBUILT: Final = frozenset({"aftercorr", "afterburstbuffer", "expand"})
+
+
+def parse_dependency(text: str, jobs: dict[int, JobRecord], own_id: int) -> Dependency | None:
+    """Read ``afterok:1:2,singleton``; jobs that are not there any more are left out.
+
+    Raises:
+        SlurmError: It cannot be read, mixes ``,`` with ``?``, or names the job itself.
+    """
+    if not text:
+        return None
+    if "," in text and "?" in text:
+        raise SlurmError(ESLURM_DEPENDENCY)
+    needs: list[Need] = []
+    for part in re.split(r"[,?]", text):
+        kind, _, targets = part.partition(":")
+        if kind == "singleton" and not targets:
+            needs.append(Need(kind=kind))
+            continue
+        if kind in _UNBUILT:
+            raise SlurmError(ESLURM_DEPENDENCY, f"{kind} is not simulated yet")
+        if kind not in _KINDS or not targets:
+            raise SlurmError(ESLURM_DEPENDENCY)
+        needs += _needs(kind, targets, jobs, own_id)
+    return Dependency(text=text, needs=tuple(needs), any_will_do="?" in text)
+
+
+def _needs(kind: str, targets: str, jobs: dict[int, JobRecord], own_id: int) -> list[Need]:
+    needs = []
+    for target in targets.split(":"):
+        match = _TARGET.fullmatch(target)
+        if match is None or int(match[1]) == own_id or (match[2] and kind != "after"):
+            raise SlurmError(ESLURM_DEPENDENCY)
+        other = jobs.get(int(match[1]))
+        if other is not None:
+            delay_us = int(match[2] or 0) * 60 * SECOND
+            needs.append(Need(kind=kind, job=other, delay_us=delay_us))
+    return needs
+
+
+@attrs.frozen
+class Verdict:
+    """What has become of a dependency; `due_us` is when to look again, if time alone decides."""
+
+    met: bool = False
+    never: bool = False
+    due_us: int = -1
+
+
+_MET: Final = Verdict(met=True)
+_NEVER: Final = Verdict(never=True)
+_WAIT: Final = Verdict()
+
+
+def look_at(need: Need, now_us: int) -> Verdict:
+    """Tell whether one need is met, will be, or never can be. Pure."""
+    other = need.job
+    if other is None:
+        return _MET
+    state = other.state
+    if need.kind == "after":
+        started_us = other.start_us if other.start_us >= 0 else other.end_us
+        if started_us < 0:
+            return _WAIT
+        due_us = started_us + need.delay_us
+        return _MET if due_us <= now_us else Verdict(due_us=due_us)
+    if not state.finished or state.completing:
+        return _WAIT
+    good = state.base is JobBase.COMPLETED
+    if need.kind == "afterany" or good == (need.kind == "afterok"):
+        return _MET
+    return _NEVER
+
+
+def verdict(ctld: "Slurmctld", job: JobRecord) -> Verdict:
+    """Tell what has become of a job's dependency."""
+    if job.dependency is None:
+        return _MET
+    found = [
+        _singleton(ctld, job) if need.kind == "singleton" else look_at(need, ctld.now_us)
+        for need in job.dependency.needs
+    ]
+    if not found:
+        return _MET
+    if job.dependency.any_will_do:
+        met = any(each.met for each in found)
+        never = all(each.never for each in found)
+    else:
+        met = all(each.met for each in found)
+        never = any(each.never for each in found)
+    due = [each.due_us for each in found if each.due_us >= 0]
+    return Verdict(met=met, never=never and not met, due_us=min(due, default=-1))
+
+
+def _singleton(ctld: "Slurmctld", job: JobRecord) -> Verdict:
+    """Wait for every earlier job of the same name and user."""
+    twins = ctld.singletons.get((job.desc.uid, job.name), ())
+    earlier = any(
+        other.job_id < job.job_id and not (other.state.finished and not other.state.completing)
+        for other in twins
+        if other is not job
+    )
+    return _WAIT if earlier else _MET
+
+
+def settle(ctld: "Slurmctld", job: JobRecord, *, asks: bool = True) -> None:
+    """Put a pending job where it belongs: aside with a reason, or into its queue.
+
+    One that *asks* has a pass run; a job that was just tried need not.
+    """
+    if job.state.base is not JobBase.PENDING or job.state.flags:
+        return
+    now = verdict(ctld, job)
+    reason = _obstacle(ctld, job, now)
+    if reason:
+        job.reason = reason
+        if job.queued:
+            schedule.take_from_queue(job)
+        due_us = job.begin_us if reason == Reason.BEGIN_TIME else now.due_us
+        if due_us > ctld.now_us and reason in (Reason.BEGIN_TIME, Reason.DEPENDENCY):
+            ctld.begin_at(due_us, job)
+        return
+    if not job.queued:
+        job.reason = Reason.NONE
+        job.dependency = None
+        job.eligible_us = ctld.now_us
+        schedule.enqueue(ctld, job)
+        if asks:
+            ctld.request_pass()
+
+
+def _obstacle(ctld: "Slurmctld", job: JobRecord, dependency: Verdict) -> str:
+    """Return why a job may not be looked at, or nothing."""
+    if job.lasting_reason:
+        return job.lasting_reason
+    if not job.priority:
+        return job.hold_text or (Reason.HELD_USER if job.held_by_user else Reason.HELD_ADMIN)
+    if dependency.never:
+        return Reason.DEPENDENCY_NEVER
+    if not dependency.met:
+        return Reason.DEPENDENCY
+    if job.begin_us > ctld.now_us:
+        return Reason.BEGIN_TIME
+    return ""
+
+
+def changed(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Look again at the jobs that wait for *job*, which has started or ended."""
+    for other in list(ctld.dependents.get(job.job_id, ())):
+        settle(ctld, other)
+    if job.state.finished and not job.state.completing:
+        twins = ctld.singletons.get((job.desc.uid, job.name))
+        if twins is not None:
+            for other in list(twins):
+                settle(ctld, other)
+        ctld.dependents.pop(job.job_id, None)
+
+
+def register(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Have a job told when what it waits for changes."""
+    if job.dependency is None:
+        return
+    for need in job.dependency.needs:
+        if need.job is not None:
+            ctld.dependents.setdefault(need.job.job_id, []).append(job)
+        elif need.kind == "singleton":
+            key = (job.desc.uid, job.name)
+            if key not in ctld.singletons:
+                # From now on every job of this name and user counts.
+                ctld.singletons[key] = [
+                    other
+                    for other in ctld.jobs.values()
+                    if (other.desc.uid, other.name) == key and not other.state.finished
+                ]
+
+
+def note_name(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Count a new job among those of its name and user, if anybody asks for them."""
+    twins = ctld.singletons.get((job.desc.uid, job.name))
+    if twins is not None and job not in twins:
+        twins.append(job)
+
+
+def forget(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Forget a job that is purged."""
+    twins = ctld.singletons.get((job.desc.uid, job.name))
+    if twins is not None and job in twins:
+        twins.remove(job)
+
+
+def is_stuck(job: JobRecord) -> bool:
+    """Tell whether a pending job can only wait: held, unfit, or behind a job that is stuck."""
+    if job.state.base is not JobBase.PENDING or job.state.flags:
+        return False
+    if job.lasting_reason or not job.priority or job.reason == Reason.DEPENDENCY_NEVER:
+        return True
+    if job.reason != Reason.DEPENDENCY or job.dependency is None:
+        return False
+    others = [need.job for need in job.dependency.needs if need.job is not None]
+    return any(is_stuck(other) for other in others)

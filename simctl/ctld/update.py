@@ -1,0 +1,248 @@
+"""What scontrol changes: jobs, held, released, requeued or altered, and the states of nodes."""
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from simctl.ctld import completion, eligible, nodes, schedule
+from simctl.ctld.records import JobRecord, NodeRecord
+from simctl.ctld.select import could_hold
+from simctl.ctld.submit import read_request
+from simctl.kernel.fabric import Envelope
+from simctl.wire.errno import (
+    ESLURM_ACCESS_DENIED,
+    ESLURM_ALREADY_DONE,
+    ESLURM_BATCH_ONLY,
+    ESLURM_DISABLED,
+    ESLURM_INVALID_JOB_ID,
+    ESLURM_INVALID_NODE_NAME,
+    ESLURM_INVALID_NODE_STATE,
+    ESLURM_INVALID_PARTITION_NAME,
+    ESLURM_JOB_PENDING,
+    ESLURM_NOT_SUPPORTED,
+    ESLURM_TRANSITION_STATE_NO_UPDATE,
+    ESLURM_USER_ID_MISSING,
+    SLURM_SUCCESS,
+    SlurmError,
+)
+from simctl.wire.hostlist import HostlistError, expand
+from simctl.wire.ids import INFINITE, NO_VAL, SECOND
+from simctl.wire.messages import RequestJobRequeue, RequestUpdateJob, RequestUpdateNode
+from simctl.wire.states import JobBase, NodeBase, NodeFlag, Reason
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+
+def _uid(ctld: "Slurmctld", envelope: Envelope) -> int:
+    sender = envelope.sender
+    return sender.process.uid if sender is not None else ctld.process.uid
+
+
+# Jobs.
+
+
+async def update_job(ctld: "Slurmctld", envelope: Envelope, message: RequestUpdateJob) -> None:
+    """Change a job: everything that was asked for, or nothing if one part is refused."""
+    job = ctld.jobs.get(message.job_id)
+    uid = _uid(ctld, envelope)
+    if job is None:
+        rc = ESLURM_INVALID_JOB_ID
+    elif uid != job.desc.uid and not ctld.is_operator(uid):
+        rc = ESLURM_USER_ID_MISSING
+    elif job.state.finished:
+        rc = ESLURM_ALREADY_DONE
+    else:
+        rc = _check(ctld, job, message, uid)
+        if not rc:
+            _apply(ctld, job, message, uid)
+    ctld.answer(envelope, rc)
+
+
+def _check(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: int) -> int:
+    """Return why a change is refused, or 0. Pure."""
+    operator = ctld.is_operator(uid)
+    pending = job.state.base is JobBase.PENDING
+    if message.priority == INFINITE and not job.priority and not job.held_by_user and not operator:
+        return ESLURM_ACCESS_DENIED
+    if message.priority not in (NO_VAL, INFINITE, 0) and not operator:
+        return ESLURM_ACCESS_DENIED
+    if message.nice is not None and message.nice < 0 and not operator:
+        return ESLURM_ACCESS_DENIED
+    limit = message.time_limit_min
+    if limit != NO_VAL and limit > job.time_limit_min and not operator:
+        return ESLURM_ACCESS_DENIED
+    if message.min_nodes != NO_VAL and not pending:
+        return ESLURM_NOT_SUPPORTED
+    if message.partition is not None:
+        if message.partition not in ctld.partitions:
+            return ESLURM_INVALID_PARTITION_NAME
+        if not pending:
+            return ESLURM_DISABLED
+    if (message.begin_s is not None or message.dependency is not None) and not pending:
+        return ESLURM_DISABLED
+    if message.dependency is not None:
+        try:
+            eligible.parse_dependency(message.dependency, ctld.jobs, job.job_id)
+        except SlurmError as error:
+            return error.errno
+    return SLURM_SUCCESS
+
+
+def _apply(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: int) -> None:
+    _set_priority(ctld, job, message, uid)
+    if message.name is not None:
+        job.name = message.name
+        job.desc = attrs.evolve(job.desc, name=message.name)
+        eligible.note_name(ctld, job)
+    if message.requeue != NO_VAL:
+        job.requeue = bool(message.requeue)
+    if message.time_limit_min != NO_VAL:
+        _set_time_limit(ctld, job, message.time_limit_min)
+    if message.dependency is not None:
+        job.dependency = eligible.parse_dependency(message.dependency, ctld.jobs, job.job_id)
+        eligible.register(ctld, job)
+    if message.begin_s is not None:
+        job.begin_us = (message.begin_s - ctld.site.start_time_s) * SECOND
+    if message.partition is not None or message.min_nodes != NO_VAL:
+        _ask_anew(ctld, job, message)
+    eligible.settle(ctld, job)
+
+
+def _set_priority(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: int) -> None:
+    before = job.priority
+    if message.nice is not None:
+        if job.priority:
+            job.priority = max(1, job.priority + job.nice - message.nice)
+        job.nice = message.nice
+    if message.priority == 0:
+        job.priority = 0
+        # What its owner holds, and what an operator holds in the owner's name, the owner releases.
+        job.held_by_user = message.hold_by_user or uid == job.desc.uid
+        job.hold_text = ""
+    elif message.priority == INFINITE:
+        if not job.priority:
+            ctld.last_priority -= 1
+            job.priority = max(1, ctld.last_priority - job.nice)
+        job.hold_text = ""
+    elif message.priority != NO_VAL:
+        job.priority = message.priority
+    if job.priority != before and job.queued:
+        # It takes its place anew, if it keeps one.
+        schedule.take_from_queue(job)
+
+
+def _set_time_limit(ctld: "Slurmctld", job: JobRecord, minutes: int) -> None:
+    job.time_limit_min = minutes
+    if job.state.base is not JobBase.RUNNING:
+        return
+    if job.limit_timer is not None:
+        job.limit_timer.cancel()
+        job.limit_timer = None
+    job.limit_us = INFINITE
+    if minutes != INFINITE:
+        job.limit_us = job.start_us + minutes * 60 * SECOND
+        ctld.watch_limit(job)
+
+
+def _ask_anew(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob) -> None:
+    """Take a pending job's changed request in, as if it came in now."""
+    if job.queued:
+        schedule.take_from_queue(job)
+    desc = job.desc
+    if message.partition is not None:
+        desc = attrs.evolve(desc, partition=message.partition)
+    if message.min_nodes != NO_VAL:
+        desc = attrs.evolve(desc, min_nodes=message.min_nodes, max_nodes=message.min_nodes)
+    request = read_request(desc, ctld.partitions, ctld.nodes_by_name)
+    job.desc = desc
+    job.part = request.part or ctld.partitions[desc.partition]
+    job.min_nodes = request.min_nodes
+    job.max_nodes = min(request.max_nodes, job.part.max_nodes)
+    job.num_tasks = request.num_tasks
+    job.lasting_reason = "" if request.reason == Reason.NONE else request.reason
+    if request.error_code or (not job.lasting_reason and not could_hold(job)):
+        job.lasting_reason = Reason.PARTITION_CONFIG
+
+
+async def job_requeue(ctld: "Slurmctld", envelope: Envelope, message: RequestJobRequeue) -> None:
+    """Send a running batch job back into the queue, at its end if `hold`."""
+    job = ctld.jobs.get(message.job_id)
+    uid = _uid(ctld, envelope)
+    rc = SLURM_SUCCESS
+    if job is None:
+        rc = ESLURM_INVALID_JOB_ID
+    elif uid != job.desc.uid and not ctld.is_operator(uid):
+        rc = ESLURM_ACCESS_DENIED
+    elif not job.batch:
+        rc = ESLURM_BATCH_ONLY
+    elif not job.requeue:
+        rc = ESLURM_DISABLED
+    elif job.state.completing:
+        rc = ESLURM_TRANSITION_STATE_NO_UPDATE
+    elif job.state.finished:
+        rc = ESLURM_ALREADY_DONE
+    elif job.state.base is JobBase.PENDING:
+        rc = ESLURM_JOB_PENDING
+    else:
+        if message.hold:
+            hold_requeued(job)
+        await completion.requeue(ctld, job)
+    ctld.answer(envelope, rc)
+
+
+def hold_requeued(job: JobRecord) -> None:
+    """Hold a job that goes back into the queue."""
+    job.priority = 0
+    job.held_by_user = True
+    job.hold_text = "job requeued in held state"
+
+
+# Nodes.
+
+
+async def update_node(ctld: "Slurmctld", envelope: Envelope, message: RequestUpdateNode) -> None:
+    """Drain nodes, set them down, or take them into service again."""
+    try:
+        names = expand(message.node_names)
+    except HostlistError:
+        names = ()
+    records = [ctld.nodes_by_name.get(name) for name in names]
+    found = [node for node in records if node is not None]
+    if not ctld.is_operator(_uid(ctld, envelope)):
+        rc = ESLURM_ACCESS_DENIED
+    elif not found or len(found) < len(records):
+        rc = ESLURM_INVALID_NODE_NAME
+    else:
+        rc = SLURM_SUCCESS
+        for node in found:
+            rc = await _set_node(ctld, node, message) or rc
+    ctld.answer(envelope, rc)
+
+
+async def _set_node(ctld: "Slurmctld", node: NodeRecord, message: RequestUpdateNode) -> int:
+    if message.state == "DRAIN":
+        node.reason = message.reason
+        ctld.set_node(node, node.base, node.flags | NodeFlag.DRAIN)
+    elif message.state == "DOWN":
+        node.reason = message.reason
+        await nodes.take_down(ctld, node)
+    elif message.state == "RESUME":
+        return _resume(ctld, node)
+    else:
+        return ESLURM_INVALID_NODE_STATE
+    return SLURM_SUCCESS
+
+
+def _resume(ctld: "Slurmctld", node: NodeRecord) -> int:
+    """Let jobs start on a node again; one that is neither drained nor down has nothing to undo."""
+    if node.base is not NodeBase.DOWN and not node.flags & NodeFlag.DRAIN:
+        return ESLURM_INVALID_NODE_STATE
+    node.reason = ""
+    base = node.base
+    if base is NodeBase.DOWN:
+        # One that still does not answer is found out by the next pings.
+        base = NodeBase.IDLE
+    ctld.set_node(node, base, node.flags & ~NodeFlag.DRAIN)
+    ctld.request_pass()
+    return SLURM_SUCCESS
