@@ -151,6 +151,17 @@ def not_negative(value: str) -> int:
     return int(value)
 
 
+def nice(value: str) -> int:
+    """Read a nice value as Slurm does: what is no number counts as 0."""
+    match = re.match(r"-?\d+", value)
+    return int(match[0]) if match is not None else 0
+
+
+def with_nice(argv: Sequence[str]) -> list[str]:
+    """Return a command line in which a bare ``--nice`` has the value it stands for, 100."""
+    return ["--nice=100" if word == "--nice" else word for word in argv]
+
+
 def node_count(value: str) -> tuple[int, int]:
     """Read ``2`` or ``2-4``: the least and the greatest number of nodes."""
     match = re.fullmatch(r"(\d+)(?:-(\d+))?", value)

@@ -4,20 +4,25 @@ from typing import Any, Final
 
 from simctl.commands.describe import UNREACHABLE, describe, refuse
 from simctl.commands.options import (
+    BAD_OPTION,
     JOB_OPTIONS,
     JOB_UNBUILT,
     Grammar,
     Option,
     UsageError,
+    nice,
+    not_negative,
     positive,
     text,
+    with_nice,
     words_of,
 )
 from simctl.plugins.site import CommandCall
 from simctl.stepd.script import has_interpreter, parse, sbatch_options
-from simctl.wire.errno import SLURM_SUCCESS
-from simctl.wire.ids import NO_VAL
+from simctl.wire.errno import ESLURM_JOB_HELD, SLURM_SUCCESS
+from simctl.wire.ids import NO_VAL, SECOND
 from simctl.wire.messages import RequestSubmitBatchJob, ResponseSubmitBatchJob
+from simctl.wire.times import parse_moment
 
 GRAMMAR: Final = Grammar(
     command="sbatch",
@@ -28,8 +33,14 @@ GRAMMAR: Final = Grammar(
         Option(long="requeue"),
         Option(long="no-requeue"),
         Option(long="jobid", read=positive),
+        Option(long="hold", short="H"),
+        Option(long="begin", short="b", read=text),
+        Option(long="dependency", short="d", read=text),
+        Option(long="nice", read=nice),
+        Option(long="priority", read=not_negative),
     ),
-    unbuilt=JOB_UNBUILT | {"W", "wait", "I", "immediate", "open-mode"},
+    unbuilt=(JOB_UNBUILT - frozenset("H hold b begin d dependency nice priority".split()))
+    | {"W", "wait", "I", "immediate", "open-mode"},
 )
 
 
@@ -37,6 +48,7 @@ async def sbatch(call: CommandCall) -> int:
     """Submit a script; return the exit status."""
     try:
         script, name, argv, options = _read(call)
+        begin_s = _begin(call, options.get("begin", ""))
     except UsageError as error:
         for line in error.lines:
             call.err(line)
@@ -53,6 +65,10 @@ async def sbatch(call: CommandCall) -> int:
         std_err=options.get("error", ""),
         requeue=_requeue(options),
         job_id=options.get("jobid", NO_VAL),
+        priority=0 if "hold" in options else options.get("priority", NO_VAL),
+        nice=options.get("nice", 0),
+        begin_s=begin_s,
+        dependency=options.get("dependency", ""),
     )
     controller = call.site.fabric.addresses.get("slurmctld")
     request = RequestSubmitBatchJob(job_desc=job)
@@ -61,7 +77,8 @@ async def sbatch(call: CommandCall) -> int:
         return 1
     reply = (await call.mailbox.receive()).message
     assert isinstance(reply, ResponseSubmitBatchJob)
-    if reply.error_code != SLURM_SUCCESS:
+    # A held job is told by an error number, and is in all the same.
+    if reply.error_code not in (SLURM_SUCCESS, ESLURM_JOB_HELD):
         if job.partition and reply.error_code == _INVALID_PARTITION:
             call.err(f"sbatch: error: invalid partition specified: {job.partition}")
         return refuse(call, "Batch job submission failed", reply.error_code)
@@ -75,6 +92,20 @@ async def sbatch(call: CommandCall) -> int:
 _INVALID_PARTITION = 2000
 
 
+def _begin(call: CommandCall, text: str) -> int:
+    """Return when the job may begin, in seconds since the epoch; 0 for at once."""
+    if not text:
+        return 0
+    try:
+        return parse_moment(text, call.site.start_time_s + call.site.kernel.now_us // SECOND)
+    except (ValueError, OverflowError):
+        raise UsageError(
+            BAD_OPTION,
+            f"Invalid time specification (pos=0): {text}",
+            "sbatch: error: Invalid --begin specification",
+        ) from None
+
+
 def _requeue(options: dict[str, Any]) -> int:
     if "requeue" in options:
         return 1
@@ -83,7 +114,7 @@ def _requeue(options: dict[str, Any]) -> int:
 
 def _read(call: CommandCall) -> tuple[str, str, tuple[str, ...], dict[str, Any]]:
     """Return the script, its name, its arguments and all options; the line's own come first."""
-    given, words = GRAMMAR.parse(call.argv[1:])
+    given, words = GRAMMAR.parse(with_nice(call.argv[1:]))
     if "wrap" in given:
         if words:
             raise UsageError(1, "sbatch: error: Script arguments not permitted with --wrap option")
@@ -129,5 +160,5 @@ def _in_script(script: str) -> dict[str, Any]:
             words = words_of(line)
         except ValueError as error:
             raise UsageError(1, f"sbatch: error: line {number}: {error}") from error
-        options |= GRAMMAR.parse(words)[0]
+        options |= GRAMMAR.parse(with_nice(words))[0]
     return options

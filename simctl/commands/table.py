@@ -4,7 +4,13 @@ from typing import Final
 
 from simctl.commands.sbatch import sbatch
 from simctl.commands.scancel import scancel
+from simctl.commands.scontrol import scontrol
 from simctl.commands.srun import srun
 from simctl.plugins.site import CommandMain
 
-COMMANDS: Final[dict[str, CommandMain]] = {"sbatch": sbatch, "scancel": scancel, "srun": srun}
+COMMANDS: Final[dict[str, CommandMain]] = {
+    "sbatch": sbatch,
+    "scancel": scancel,
+    "scontrol": scontrol,
+    "srun": srun,
+}

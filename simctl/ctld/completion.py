@@ -140,7 +140,7 @@ async def requeue_after_node_failure(ctld: "Slurmctld", job: JobRecord) -> None:
     job.reason = Reason.BEGIN_TIME
     ctld.set_job(job, PENDING)
     ctld.set_job(job, PENDING_COMPLETING)
-    await _release(ctld, job, RequestTerminateJob)
+    await _release(ctld, job, RequestTerminateJob, job_state="NODE_FAIL")
 
 
 async def requeue(ctld: "Slurmctld", job: JobRecord) -> None:
@@ -155,10 +155,16 @@ async def requeue(ctld: "Slurmctld", job: JobRecord) -> None:
     job.reason = job.hold_text or Reason.BEGIN_TIME
     ctld.set_job(job, PENDING)
     ctld.set_job(job, PENDING_COMPLETING)
-    await _release(ctld, job, RequestTerminateJob)
+    await _release(ctld, job, RequestTerminateJob, job_state="COMPLETING")
 
 
-async def _release(ctld: "Slurmctld", job: JobRecord, request: type[RequestTerminateJob]) -> None:
+async def _release(
+    ctld: "Slurmctld",
+    job: JobRecord,
+    request: type[RequestTerminateJob],
+    *,
+    job_state: str = "",
+) -> None:
     """Tell the clients and the nodes of a job that it is over."""
     if job.limit_timer is not None:
         job.limit_timer.cancel()
@@ -168,7 +174,7 @@ async def _release(ctld: "Slurmctld", job: JobRecord, request: type[RequestTermi
     message = request(
         job_id=job.job_id,
         restart_cnt=job.restart_cnt,
-        job_state="NODE_FAIL" if job.state == PENDING_COMPLETING else str(job.state),
+        job_state=job_state or str(job.state),
     )
     for node in job.nodes:
         if node.base is NodeBase.DOWN or node.name in job.nodes_lost:

@@ -129,7 +129,7 @@ def settle(ctld: "Slurmctld", job: JobRecord, *, asks: bool = True) -> None:
     if job.state.base is not JobBase.PENDING or job.state.flags:
         return
     now = verdict(ctld, job)
-    reason = _obstacle(ctld, job, now)
+    reason = obstacle(ctld, job, now)
     if reason:
         job.reason = reason
         if job.queued:
@@ -147,7 +147,7 @@ def settle(ctld: "Slurmctld", job: JobRecord, *, asks: bool = True) -> None:
             ctld.request_pass()
 
 
-def _obstacle(ctld: "Slurmctld", job: JobRecord, dependency: Verdict) -> str:
+def obstacle(ctld: "Slurmctld", job: JobRecord, dependency: Verdict) -> str:
     """Return why a job may not be looked at, or nothing."""
     if job.lasting_reason:
         return job.lasting_reason

@@ -16,9 +16,11 @@ from simctl.wire.errno import (
     ESLURM_DUPLICATE_JOB_ID,
     ESLURM_FRAGMENTATION,
     ESLURM_INVALID_JOB_ID,
+    ESLURM_INVALID_NICE,
     ESLURM_INVALID_NODE_COUNT,
     ESLURM_INVALID_NODE_NAME,
     ESLURM_INVALID_PARTITION_NAME,
+    ESLURM_JOB_HELD,
     ESLURM_JOB_PENDING,
     ESLURM_NODES_BUSY,
     ESLURM_NOT_TOP_PRIORITY,
@@ -123,6 +125,7 @@ async def submit_batch_job(
     job, rc = await _create(ctld, envelope, message.job_desc, batch=True)
     if job is not None:
         eligible.settle(ctld, job)
+        rc = SLURM_SUCCESS if job.priority else ESLURM_JOB_HELD
     ctld.send(
         envelope.sender,
         ResponseSubmitBatchJob(job_id=job.job_id if job is not None else 0, error_code=rc),
@@ -182,6 +185,8 @@ async def _create(
     uid = sender.process.uid if sender is not None else desc.uid
     if uid not in (desc.uid, 0, ctld.process.uid):
         return None, ESLURM_USER_ID_MISSING
+    if desc.nice < 0 and not ctld.is_operator(uid):
+        return None, ESLURM_INVALID_NICE
     request = read_request(desc, ctld.partitions, ctld.nodes_by_name)
     if request.part is None:
         return None, request.error_code
@@ -190,16 +195,17 @@ async def _create(
     job_id = _next_id(ctld, desc)
     if not job_id:
         return None, ESLURM_DUPLICATE_JOB_ID
-    try:
-        dependency = eligible.parse_dependency(desc.dependency, ctld.jobs, job_id)
-    except SlurmError as error:
-        return None, error.errno
     about = About(job=job_id)
     check_job = await ctld.site.hooks.call(slurm_ckpt_alloc_job, ctld.process, about=about)
     if failed(check_job):
         nothing = NULL
         await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, nothing, about=about)
         return None, SLURM_ERROR
+    try:
+        dependency = eligible.parse_dependency(desc.dependency, ctld.jobs, job_id)
+    except SlurmError as error:
+        await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, check_job, about=about)
+        return None, error.errno
     job = JobRecord(
         job_id=job_id,
         desc=attrs.evolve(desc, partition=request.part.name),
@@ -231,6 +237,9 @@ async def _create(
     ctld.jobs[job_id] = job
     eligible.note_name(ctld, job)
     eligible.register(ctld, job)
+    reason = eligible.obstacle(ctld, job, eligible.verdict(ctld, job))
+    if reason:
+        job.reason = reason
     ctld.site.trace.state(
         ctld.process,
         "job_state",

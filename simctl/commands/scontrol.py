@@ -1,0 +1,211 @@
+"""scontrol: hold, release, requeue and change jobs, and change the states of nodes."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from simctl.commands.describe import UNREACHABLE
+from simctl.commands.options import UsageError
+from simctl.plugins.site import CommandCall
+from simctl.wire.conf import parse_time_limit_min
+from simctl.wire.errno import SLURM_SUCCESS, errno_name, slurm_strerror
+from simctl.wire.ids import INFINITE, SECOND
+from simctl.wire.messages import (
+    Message,
+    RequestJobRequeue,
+    RequestUpdateJob,
+    RequestUpdateNode,
+    ResponseSlurmRc,
+)
+from simctl.wire.times import parse_moment
+
+_UNBUILT: Final = frozenset(
+    """
+    abort cancel_reboot checkpoint cluster completing create delete details errnumstr
+    fsdampeningfactor getaddrs help hide listpids local notify oneliner pidinfo ping quiet
+    reboot reboot_nodes reconfigure resume schedloglevel scontrol setdebug setdebugflags
+    show shutdown suspend takeover token top verbose version wait_job write
+    """.split()
+)
+
+
+async def scontrol(call: CommandCall) -> int:
+    """Do what the words say; return the exit status."""
+    words = call.argv[1:]
+    if words and words[0].startswith("-"):
+        call.err(
+            f"scontrol: error: {words[0]} is an option of Slurm's that simctl does not simulate yet"
+        )
+        return 1
+    keyword = words[0].lower() if words else ""
+    act = _KEYWORDS.get(keyword)
+    if act is None:
+        if keyword in _UNBUILT:
+            call.err(f"scontrol: error: {keyword} is known to Slurm but not simulated yet")
+        elif keyword:
+            call.err(f"invalid keyword: {words[0]}")
+        else:
+            call.err("scontrol: error: an interactive scontrol is not simulated; give a keyword")
+        return 1
+    try:
+        return await act(call, keyword, words[1:])
+    except UsageError as error:
+        for line in error.lines:
+            call.err(line)
+        return error.status
+
+
+async def _ask(call: CommandCall, request: Message) -> int:
+    """Send a request; return the error it is answered with."""
+    controller = call.site.fabric.addresses.get("slurmctld")
+    if not call.site.fabric.send(call.process, controller, request, call.mailbox):
+        raise UsageError(1, f"slurm_update error: {UNREACHABLE}")
+    reply = (await call.mailbox.receive()).message
+    assert isinstance(reply, ResponseSlurmRc)
+    if reply.return_code != SLURM_SUCCESS:
+        call.errno = errno_name(reply.return_code)
+    return reply.return_code
+
+
+# Jobs.
+
+
+def _job_ids(keyword: str, words: tuple[str, ...]) -> list[int]:
+    if not words:
+        raise UsageError(1, f"too few arguments for keyword:{keyword}")
+    found = []
+    for word in ",".join(words).split(","):
+        number = word.lower().removeprefix("jobid=").removeprefix("job=")
+        if not number.isdecimal():
+            raise UsageError(1, f"Invalid job id specified for job {word}")
+        found.append(int(number))
+    return found
+
+
+async def _hold(call: CommandCall, keyword: str, words: tuple[str, ...]) -> int:
+    status = 0
+    for job_id in _job_ids(keyword, words):
+        request = RequestUpdateJob(
+            job_id=job_id,
+            priority=INFINITE if keyword == "release" else 0,
+            hold_by_user=keyword in ("uhold", "holdu"),
+        )
+        rc = await _ask(call, request)
+        if rc:
+            text = slurm_strerror(rc)
+            call.err(f"{text} for job {job_id}")
+            call.err(f"slurm_suspend error: {text}")
+            status = 1
+    return status
+
+
+async def _requeue(call: CommandCall, keyword: str, words: tuple[str, ...]) -> int:
+    status = 0
+    for job_id in _job_ids(keyword, words):
+        rc = await _ask(call, RequestJobRequeue(job_id=job_id, hold=keyword == "requeuehold"))
+        if rc:
+            call.err(f"{slurm_strerror(rc)} for job {job_id}")
+            status = 1
+    return status
+
+
+# Updates.
+
+
+async def _update(call: CommandCall, _: str, words: tuple[str, ...]) -> int:
+    pairs: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise UsageError(1, f"Invalid input: {word}", "Request aborted")
+        pairs[key.lower()] = value
+    if "jobid" in pairs:
+        return await _update_jobs(call, pairs)
+    if "nodename" in pairs:
+        return await _update_nodes(call, pairs)
+    for name in ("partitionname", "reservationname", "stepid", "frontendname"):
+        if name in pairs:
+            raise UsageError(1, f"scontrol: error: update {name} is not simulated yet")
+    raise UsageError(1, "No valid entity in update command")
+
+
+async def _update_jobs(call: CommandCall, pairs: dict[str, str]) -> int:
+    fields: dict[str, Any] = {}
+    now_s = call.site.start_time_s + call.site.kernel.now_us // SECOND
+    for key, value in pairs.items():
+        if key == "jobid":
+            continue
+        reader = _JOB_KEYS.get(key)
+        if reader is None:
+            raise UsageError(
+                1, f"scontrol: error: update jobid {key}= is not simulated, or no key of Slurm's"
+            )
+        field, read = reader
+        try:
+            fields[field] = read(value, now_s)
+        except ValueError:
+            raise UsageError(1, f"Invalid {key} value: {value}", "Request aborted") from None
+    status = 0
+    for job_id in _job_ids("update", (pairs["jobid"],)):
+        rc = await _ask(call, RequestUpdateJob(job_id=job_id, **fields))
+        if rc:
+            call.err(f"{slurm_strerror(rc)} for job {job_id}")
+            status = 1
+    return status
+
+
+def _limit(text: str, _: int) -> int:
+    return parse_time_limit_min(text) or INFINITE
+
+
+_JOB_KEYS: Final[dict[str, tuple[str, Callable[[str, int], Any]]]] = {
+    "priority": ("priority", lambda text, _: int(text)),
+    "nice": ("nice", lambda text, _: int(text or "100")),
+    "timelimit": ("time_limit_min", _limit),
+    "numnodes": ("min_nodes", lambda text, _: int(text)),
+    "name": ("name", lambda text, _: text),
+    "jobname": ("name", lambda text, _: text),
+    "partition": ("partition", lambda text, _: text),
+    "dependency": ("dependency", lambda text, _: text),
+    "starttime": ("begin_s", parse_moment),
+    "eligibletime": ("begin_s", parse_moment),
+    "requeue": ("requeue", lambda text, _: int(text)),
+}
+"""Keys of an update of a job: the field each sets, and what reads its value."""
+
+_STATES: Final = {"DRAIN": "DRAINING", "DOWN": "DOWNING", "RESUME": ""}
+
+
+async def _update_nodes(call: CommandCall, pairs: dict[str, str]) -> int:
+    unknown = [key for key in pairs if key not in ("nodename", "state", "reason")]
+    if unknown:
+        raise UsageError(
+            1, f"scontrol: error: update nodename {unknown[0]}= is not simulated, or no key"
+        )
+    state = pairs.get("state", "").upper()
+    if state not in _STATES:
+        raise UsageError(
+            1,
+            f"scontrol: error: state={pairs.get('state', '')} is not simulated; "
+            f"{', '.join(_STATES)} are",
+        )
+    reason = pairs.get("reason", "").strip("\"'")
+    if _STATES[state] and not reason:
+        raise UsageError(
+            1, f"You must specify a reason when {_STATES[state]} a node", "Request denied"
+        )
+    request = RequestUpdateNode(node_names=pairs["nodename"], state=state, reason=reason)
+    rc = await _ask(call, request)
+    if rc:
+        call.err(f"slurm_update error: {slurm_strerror(rc)}")
+    return 1 if rc else 0
+
+
+_KEYWORDS: Final = {
+    "hold": _hold,
+    "holdu": _hold,
+    "uhold": _hold,
+    "release": _hold,
+    "requeue": _requeue,
+    "requeuehold": _requeue,
+    "update": _update,
+}
