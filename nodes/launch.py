@@ -51,11 +51,14 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
             user=desc.user,
             job_name=desc.name,
             node=message.nodes[0],
+            array_job_id=message.array_job_id,
+            array_task_id=message.array_task_id,
         )
 
     spooled = f"{site.conf.slurmd_spool_dir}/job{job_id:05d}/slurm_script"
     site.disk.write(spooled, desc.script, host=message.nodes[0])
-    std_out = named(desc.std_out or "slurm-%j.out")
+    usual = "slurm-%A_%a.out" if message.array_job_id else "slurm-%j.out"
+    std_out = named(desc.std_out or usual)
     std_err = named(desc.std_err) if desc.std_err else std_out
     for path in (std_out, std_err):
         site.disk.write(path, "", desc.work_dir, host=message.nodes[0], uid=desc.uid)

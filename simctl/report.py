@@ -41,7 +41,7 @@ def _job_cells(row: JobRow) -> tuple[str, ...]:
     if row.nodes and row.reason != "None":
         where += f" ({row.reason})"
     return (
-        str(row.job_id),
+        _job_text(row),
         row.name,
         row.user,
         row.state.split("|", maxsplit=1)[0],
@@ -50,6 +50,15 @@ def _job_cells(row: JobRow) -> tuple[str, ...]:
         _short(elapsed),
         where,
     )
+
+
+def _job_text(row: JobRow) -> str:
+    """Return a job's id; a task of an array has that of the array before its number."""
+    if row.array_waiting:
+        return f"{row.array_job_id}_[{row.array_waiting}]"
+    if row.array_task_id < 0:
+        return str(row.job_id)
+    return f"{row.array_job_id}_{row.array_task_id}"
 
 
 def _clock(time_us: int) -> str:

@@ -111,7 +111,6 @@ def slurm_ckpt_unpack_job(jobinfo: Any, buffer: Any, protocol_version: int) -> i
     locks="job write",
     versions="at the latest 15.08 to 19.05; the whole interface left Slurm with 20.02",
     glossary=_GLOSSARY,
-    later=NOT_YET,
 )
 def slurm_ckpt_copy_job(jobinfo: Any) -> Any:
     """Copy the record when a task is split out of a job array."""

@@ -38,8 +38,9 @@ GRAMMAR: Final = Grammar(
         Option(long="dependency", short="d", read=text),
         Option(long="nice", read=nice),
         Option(long="priority", read=not_negative),
+        Option(long="array", short="a", read=text),
     ),
-    unbuilt=(JOB_UNBUILT - frozenset("H hold b begin d dependency nice priority".split()))
+    unbuilt=(JOB_UNBUILT - frozenset("a array H hold b begin d dependency nice priority".split()))
     | {"W", "wait", "I", "immediate", "open-mode"},
 )
 
@@ -69,6 +70,7 @@ async def sbatch(call: CommandCall) -> int:
         nice=options.get("nice", 0),
         begin_s=begin_s,
         dependency=options.get("dependency", ""),
+        array=options.get("array", ""),
     )
     controller = call.site.fabric.addresses.get("slurmctld")
     request = RequestSubmitBatchJob(job_desc=job)

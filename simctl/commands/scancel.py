@@ -7,6 +7,7 @@ from simctl.commands.describe import UNREACHABLE
 from simctl.commands.options import Grammar, Option, UsageError, signal
 from simctl.kernel.procs import SIGKILL
 from simctl.plugins.site import CommandCall
+from simctl.wire.arrays import parse_tasks
 from simctl.wire.errno import (
     ESLURM_ALREADY_DONE,
     ESLURM_INVALID_JOB_ID,
@@ -35,7 +36,7 @@ GRAMMAR: Final = Grammar(
     bad_status=1,
 )
 
-_TARGET: Final = re.compile(r"(\d+)(?:\.(\d+))?")
+_TARGET: Final = re.compile(r"(\d+)(?:\.(\d+)|_(\d+|\[[\d,:-]+\]))?")
 _WORST_STATUS: Final = 200
 
 
@@ -49,7 +50,7 @@ async def scancel(call: CommandCall) -> int:
             call.err(line.removeprefix("scancel: error: ") if "Unknown" in line else line)
         return error.status
     status = 0
-    for job_id, step_id in targets:
+    for job_id, step_id, tasks in targets:
         request: Message
         number = options.get("signal", SIGKILL)
         if step_id is not None:
@@ -61,6 +62,7 @@ async def scancel(call: CommandCall) -> int:
                 signal=number,
                 batch_only="batch" in options,
                 full="full" in options,
+                array_tasks=tasks,
             )
             what = f"job {job_id}"
         if "verbose" in options:
@@ -69,7 +71,8 @@ async def scancel(call: CommandCall) -> int:
     return status
 
 
-def _targets(words: list[str]) -> list[tuple[int, int | None]]:
+def _targets(words: list[str]) -> list[tuple[int, int | None, tuple[int, ...]]]:
+    """Return the jobs, steps and array tasks that are meant: ``5``, ``5.0``, ``5_[1-3]``."""
     if not words:
         raise UsageError(1, "scancel: error: No job identification provided")
     targets = []
@@ -77,7 +80,13 @@ def _targets(words: list[str]) -> list[tuple[int, int | None]]:
         match = _TARGET.fullmatch(word)
         if match is None:
             raise UsageError(1, f"scancel: error: Invalid job id {word}")
-        targets.append((int(match[1]), int(match[2]) if match[2] else None))
+        tasks: tuple[int, ...] = ()
+        if match[3]:
+            try:
+                tasks = parse_tasks(match[3])
+            except ValueError:
+                raise UsageError(1, f"scancel: error: Invalid job id {word}") from None
+        targets.append((int(match[1]), int(match[2]) if match[2] else None, tasks))
     return targets
 
 

@@ -1,11 +1,13 @@
 """scontrol: hold, release, requeue and change jobs, and change the states of nodes."""
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
 from simctl.commands.describe import UNREACHABLE
 from simctl.commands.options import UsageError
 from simctl.plugins.site import CommandCall
+from simctl.wire.arrays import parse_tasks
 from simctl.wire.conf import parse_time_limit_min
 from simctl.wire.errno import SLURM_SUCCESS, errno_name, slurm_strerror
 from simctl.wire.ids import INFINITE, SECOND
@@ -69,30 +71,39 @@ async def _ask(call: CommandCall, request: Message) -> int:
 # Jobs.
 
 
-def _job_ids(keyword: str, words: tuple[str, ...]) -> list[int]:
+_JOB: Final = re.compile(r"(?:job(?:id)?=)?(\d+)(?:_(\d+|\[[\d,:-]+\]))?", re.IGNORECASE)
+
+
+def _jobs(keyword: str, words: tuple[str, ...]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the jobs and array tasks that words name: how they are written, and who is meant."""
     if not words:
         raise UsageError(1, f"too few arguments for keyword:{keyword}")
     found = []
-    for word in ",".join(words).split(","):
-        number = word.lower().removeprefix("jobid=").removeprefix("job=")
-        if not number.isdecimal():
+    for word in re.split(r",(?![^\[]*\])", ",".join(words)):
+        match = _JOB.fullmatch(word)
+        if match is None:
             raise UsageError(1, f"Invalid job id specified for job {word}")
-        found.append(int(number))
+        try:
+            tasks = parse_tasks(match[2]) if match[2] else ()
+        except ValueError:
+            raise UsageError(1, f"Invalid job id specified for job {word}") from None
+        shown = word.partition("=")[2] or word
+        found.append((shown, {"job_id": int(match[1]), "array_tasks": tasks}))
     return found
 
 
 async def _hold(call: CommandCall, keyword: str, words: tuple[str, ...]) -> int:
     status = 0
-    for job_id in _job_ids(keyword, words):
+    for shown, who in _jobs(keyword, words):
         request = RequestUpdateJob(
-            job_id=job_id,
+            **who,
             priority=INFINITE if keyword == "release" else 0,
             hold_by_user=keyword in ("uhold", "holdu"),
         )
         rc = await _ask(call, request)
         if rc:
             text = slurm_strerror(rc)
-            call.err(f"{text} for job {job_id}")
+            call.err(f"{text} for job {shown}")
             call.err(f"slurm_suspend error: {text}")
             status = 1
     return status
@@ -100,10 +111,10 @@ async def _hold(call: CommandCall, keyword: str, words: tuple[str, ...]) -> int:
 
 async def _requeue(call: CommandCall, keyword: str, words: tuple[str, ...]) -> int:
     status = 0
-    for job_id in _job_ids(keyword, words):
-        rc = await _ask(call, RequestJobRequeue(job_id=job_id, hold=keyword == "requeuehold"))
+    for shown, who in _jobs(keyword, words):
+        rc = await _ask(call, RequestJobRequeue(**who, hold=keyword == "requeuehold"))
         if rc:
-            call.err(f"{slurm_strerror(rc)} for job {job_id}")
+            call.err(f"{slurm_strerror(rc)} for job {shown}")
             status = 1
     return status
 
@@ -145,10 +156,10 @@ async def _update_jobs(call: CommandCall, pairs: dict[str, str]) -> int:
         except ValueError:
             raise UsageError(1, f"Invalid {key} value: {value}", "Request aborted") from None
     status = 0
-    for job_id in _job_ids("update", (pairs["jobid"],)):
-        rc = await _ask(call, RequestUpdateJob(job_id=job_id, **fields))
+    for shown, who in _jobs("update", (pairs["jobid"],)):
+        rc = await _ask(call, RequestUpdateJob(**who, **fields))
         if rc:
-            call.err(f"{slurm_strerror(rc)} for job {job_id}")
+            call.err(f"{slurm_strerror(rc)} for job {shown}")
             status = 1
     return status
 

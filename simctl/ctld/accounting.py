@@ -6,6 +6,7 @@ import attrs
 
 from simctl.ctld.records import JobRecord
 from simctl.kernel.procs import exit_code_of, signal_of
+from simctl.wire.arrays import format_tasks
 from simctl.wire.states import JobBase
 
 if TYPE_CHECKING:
@@ -30,13 +31,19 @@ class JobRow:
     end_us: int
     restarts: int
     cpus: int
+    array_job_id: int = 0
+    array_task_id: int = -1
+    """-1 for a job that is no task of an array, and for the record of those that wait."""
+
+    array_waiting: str = ""
+    """The tasks that a record stands for, such as ``0-3,7``."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the row as `run --json` prints it; what has not happened is null."""
         return {
             "job_id": self.job_id,
-            "array_job_id": None,
-            "array_task_id": None,
+            "array_job_id": self.array_job_id or None,
+            "array_task_id": self.array_task_id if self.array_task_id >= 0 else None,
             "name": self.name,
             "user": self.user,
             "partition": self.partition,
@@ -74,6 +81,11 @@ def row(job: JobRecord, state: str, reason: str) -> JobRow:
         end_us=job.end_us,
         restarts=job.restart_cnt,
         cpus=sum(node.cpus for node in job.nodes),
+        array_job_id=job.array.job_id if job.array is not None else 0,
+        array_task_id=job.array_task,
+        array_waiting=format_tasks(job.array.waiting)
+        if job.array is not None and job.array.rest is job
+        else "",
     )
 
 

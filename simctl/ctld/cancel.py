@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from simctl.ctld import schedule
+from simctl.ctld import arrays, schedule
 from simctl.ctld.completion import clients, end_job, finish
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.kernel.fabric import Envelope
@@ -39,21 +39,31 @@ def _refusal(ctld: "Slurmctld", job: JobRecord | None, envelope: Envelope) -> in
 
 
 async def kill_job(ctld: "Slurmctld", envelope: Envelope, message: RequestKillJob) -> None:
-    """Cancel a job, or hand another signal to its steps."""
-    job = ctld.jobs.get(message.job_id)
-    rc = _refusal(ctld, job, envelope)
-    if job is not None and not rc:
-        if job.state.finished:
-            rc = ESLURM_ALREADY_DONE
-        elif job.state == PENDING_COMPLETING:
-            rc = ESLURM_TRANSITION_STATE_NO_UPDATE
-        elif job.state.base is JobBase.PENDING:
-            rc = _cancel_pending(ctld, job, message.signal)
-        elif message.signal == SIGKILL and not message.batch_only:
-            await end_job(ctld, job, JobBase.CANCELLED, Reason.NONE)
-        else:
-            _signal_job(ctld, job, message)
+    """Cancel a job, all of an array or some of its tasks, or hand another signal to their steps."""
+    head = ctld.arrays[message.job_id].first if message.job_id in ctld.arrays else None
+    rc = _refusal(ctld, head or ctld.jobs.get(message.job_id), envelope)
+    if not rc:
+        rcs = [
+            await _kill(ctld, job, message)
+            for job in await arrays.targets(ctld, message.job_id, message.array_tasks)
+        ]
+        # Of an array, tasks that are over do not matter as long as one is not.
+        rc = min(rcs, key=lambda each: (each == ESLURM_ALREADY_DONE, -each), default=SLURM_SUCCESS)
     ctld.answer(envelope, rc)
+
+
+async def _kill(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob) -> int:
+    if job.state.finished:
+        return ESLURM_ALREADY_DONE
+    if job.state == PENDING_COMPLETING:
+        return ESLURM_TRANSITION_STATE_NO_UPDATE
+    if job.state.base is JobBase.PENDING:
+        return _cancel_pending(ctld, job, message.signal)
+    if message.signal == SIGKILL and not message.batch_only:
+        await end_job(ctld, job, JobBase.CANCELLED, Reason.NONE)
+    else:
+        _signal_job(ctld, job, message)
+    return SLURM_SUCCESS
 
 
 def _cancel_pending(ctld: "Slurmctld", job: JobRecord, signal: int) -> int:
@@ -67,6 +77,7 @@ def _cancel_pending(ctld: "Slurmctld", job: JobRecord, signal: int) -> int:
     job.begin_us = -1
     job.start_us = job.end_us = ctld.now_us
     ctld.set_job(job, CANCELLED)
+    arrays.cancelled(job)
     for srun in clients(job):
         ctld.send(srun, SrunJobComplete(job_id=job.job_id))
     finish(ctld, job)

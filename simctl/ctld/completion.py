@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import eligible, schedule, steps
+from simctl.ctld import arrays, eligible, schedule, steps
 from simctl.ctld.accounting import account
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope, Mailbox
@@ -237,6 +237,8 @@ async def _cleanup_completing(ctld: "Slurmctld", job: JobRecord) -> None:
 def finish(ctld: "Slurmctld", job: JobRecord) -> None:
     """Account a job that is over for good, and have it purged once it is old enough."""
     account(ctld, job, job.state.base)
+    if job.start_us >= 0 and job.nodes:
+        arrays.ended(ctld, job)
     eligible.changed(ctld, job)
     conf = ctld.site.conf
     interval_us = purge_interval_us(conf.min_job_age_s)
@@ -245,6 +247,7 @@ def finish(ctld: "Slurmctld", job: JobRecord) -> None:
 
 
 def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
+    arrays.ended(ctld, job)
     job.restart_cnt += 1
     job.nodes = ()
     job.nodes_lost.clear()

@@ -12,7 +12,7 @@ import attrs
 from simctl.ctld import completion, eligible, nodes, schedule, steps, submit, update
 from simctl.ctld.accounting import JobRow, row
 from simctl.ctld.cancel import cancel_job_step, kill_job
-from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
+from simctl.ctld.records import JobArray, JobRecord, NodeRecord, PartRecord
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import Host, Process, RunsAs, wait_status
 from simctl.kernel.turns import Killed, Timer
@@ -125,6 +125,8 @@ class Slurmctld:
         """The jobs that wait for a job, by its id."""
         self.singletons: dict[tuple[int, str], list[JobRecord]] = {}
         """Jobs by user and name, of those names that a singleton has asked for."""
+        self.arrays: dict[int, JobArray] = {}
+        """Job arrays, by the id they were submitted under."""
         self.last_pass_us = -1
         self.pass_is_due = False
         self.ping_timer: Timer | None = None
@@ -165,6 +167,15 @@ class Slurmctld:
         return any(
             user.uid == uid and user.admin in ("operator", "administrator") for user in users
         )
+
+    def next_id(self) -> int:
+        """Return the next job id that is free; after MaxJobId FirstJobId follows."""
+        conf = self.site.conf
+        job_id = self.next_job_id
+        while job_id in self.jobs:
+            job_id = job_id + 1 if job_id < conf.max_job_id else conf.first_job_id
+        self.next_job_id = job_id + 1 if job_id < conf.max_job_id else conf.first_job_id
+        return job_id
 
     # Its life.
 
@@ -336,12 +347,16 @@ class Slurmctld:
     # Reports.
 
     def rows(self) -> list[JobRow]:
-        """Return a row for every job, as it ended or as it stands, by id."""
+        """Return a row for every job, as it ended or as it stands, by id and array task."""
         found = dict(self.ended_rows)
         for job in self.jobs.values():
             if job.job_id not in found or not job.state.finished:
                 found[job.job_id] = row(job, str(job.state), schedule.reason_to_wait(job))
-        return [found[job_id] for job_id in sorted(found)]
+        rows = found.values()
+        return sorted(
+            rows,
+            key=lambda each: (each.array_job_id or each.job_id, each.array_task_id, each.job_id),
+        )
 
 
 async def _ping(ctld: Slurmctld, envelope: Envelope, message: RequestPing) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from simctl.ctld import schedule
-from simctl.ctld.records import Dependency, JobRecord, Need
+from simctl.ctld.records import Dependency, JobArray, JobRecord, Need
 from simctl.wire.errno import ESLURM_DEPENDENCY, SlurmError
 from simctl.wire.ids import SECOND
 from simctl.wire.states import JobBase, Reason
@@ -19,7 +19,7 @@ _TARGET: Final = re.compile(r"(\d+)(?:\+(\d+))?")
 _UNBUILT: Final = frozenset({"aftercorr", "afterburstbuffer", "expand"})
 
 
-def parse_dependency(text: str, jobs: dict[int, JobRecord], own_id: int) -> Dependency | None:
+def parse_dependency(text: str, ctld: "Slurmctld", own_id: int) -> Dependency | None:
     """Read ``afterok:1:2,singleton``; jobs that are not there any more are left out.
 
     Raises:
@@ -39,20 +39,22 @@ def parse_dependency(text: str, jobs: dict[int, JobRecord], own_id: int) -> Depe
             raise SlurmError(ESLURM_DEPENDENCY, f"{kind} is not simulated yet")
         if kind not in _KINDS or not targets:
             raise SlurmError(ESLURM_DEPENDENCY)
-        needs += _needs(kind, targets, jobs, own_id)
+        needs += _needs(kind, targets, ctld, own_id)
     return Dependency(text=text, needs=tuple(needs), any_will_do="?" in text)
 
 
-def _needs(kind: str, targets: str, jobs: dict[int, JobRecord], own_id: int) -> list[Need]:
+def _needs(kind: str, targets: str, ctld: "Slurmctld", own_id: int) -> list[Need]:
     needs = []
     for target in targets.split(":"):
         match = _TARGET.fullmatch(target)
         if match is None or int(match[1]) == own_id or (match[2] and kind != "after"):
             raise SlurmError(ESLURM_DEPENDENCY)
-        other = jobs.get(int(match[1]))
-        if other is not None:
+        number = int(match[1])
+        other = ctld.jobs.get(number)
+        array = ctld.arrays.get(number)
+        if other is not None or array is not None:
             delay_us = int(match[2] or 0) * 60 * SECOND
-            needs.append(Need(kind=kind, job=other, delay_us=delay_us))
+            needs.append(Need(kind=kind, job=other, array=array, delay_us=delay_us))
     return needs
 
 
@@ -72,6 +74,8 @@ _WAIT: Final = Verdict()
 
 def look_at(need: Need, now_us: int) -> Verdict:
     """Tell whether one need is met, will be, or never can be. Pure."""
+    if need.array is not None:
+        return _all_of(need, need.array, now_us)
     other = need.job
     if other is None:
         return _MET
@@ -88,6 +92,20 @@ def look_at(need: Need, now_us: int) -> Verdict:
     if need.kind == "afterany" or good == (need.kind == "afterok"):
         return _MET
     return _NEVER
+
+
+def _all_of(need: Need, array: JobArray, now_us: int) -> Verdict:
+    """Tell what has become of an array: of every task, or for afternotok of any."""
+    if array.rest is not None:
+        return _WAIT
+    found = [
+        look_at(attrs.evolve(need, job=task, array=None), now_us) for task in array.records.values()
+    ]
+    if any(not each.met and not each.never for each in found):
+        return Verdict(due_us=max(each.due_us for each in found))
+    if need.kind == "afternotok":
+        return _MET if any(each.met for each in found) else _NEVER
+    return _NEVER if any(each.never for each in found) else _MET
 
 
 def verdict(ctld: "Slurmctld", job: JobRecord) -> Verdict:
@@ -151,6 +169,9 @@ def obstacle(ctld: "Slurmctld", job: JobRecord, dependency: Verdict) -> str:
     """Return why a job may not be looked at, or nothing."""
     if job.lasting_reason:
         return job.lasting_reason
+    array = job.array
+    if array is not None and 0 < array.limit <= array.running:
+        return Reason.ARRAY_TASK_LIMIT
     if not job.priority:
         return job.hold_text or (Reason.HELD_USER if job.held_by_user else Reason.HELD_ADMIN)
     if dependency.never:
@@ -164,14 +185,16 @@ def obstacle(ctld: "Slurmctld", job: JobRecord, dependency: Verdict) -> str:
 
 def changed(ctld: "Slurmctld", job: JobRecord) -> None:
     """Look again at the jobs that wait for *job*, which has started or ended."""
-    for other in list(ctld.dependents.get(job.job_id, ())):
+    key = job.array.job_id if job.array is not None else job.job_id
+    for other in list(ctld.dependents.get(key, ())):
         settle(ctld, other)
     if job.state.finished and not job.state.completing:
         twins = ctld.singletons.get((job.desc.uid, job.name))
         if twins is not None:
             for other in list(twins):
                 settle(ctld, other)
-        ctld.dependents.pop(job.job_id, None)
+        if job.array is None:
+            ctld.dependents.pop(job.job_id, None)
 
 
 def register(ctld: "Slurmctld", job: JobRecord) -> None:
@@ -179,7 +202,9 @@ def register(ctld: "Slurmctld", job: JobRecord) -> None:
     if job.dependency is None:
         return
     for need in job.dependency.needs:
-        if need.job is not None:
+        if need.array is not None:
+            ctld.dependents.setdefault(need.array.job_id, []).append(job)
+        elif need.job is not None:
             ctld.dependents.setdefault(need.job.job_id, []).append(job)
         elif need.kind == "singleton":
             key = (job.desc.uid, job.name)
@@ -214,5 +239,9 @@ def is_stuck(job: JobRecord) -> bool:
         return True
     if job.reason != Reason.DEPENDENCY or job.dependency is None:
         return False
-    others = [need.job for need in job.dependency.needs if need.job is not None]
+    others = [
+        need.array.rest if need.array is not None and need.array.rest is not None else need.job
+        for need in job.dependency.needs
+        if need.job is not None
+    ]
     return any(is_stuck(other) for other in others)

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from simctl.ctld import eligible
+from simctl.ctld import arrays, eligible
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.wire.hostlist import compress
-from simctl.wire.ids import INFINITE, SECOND
+from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.messages import RequestBatchJobLaunch, ResponseResourceAllocation
 from simctl.wire.states import RUNNING, NodeBase, Reason
 
@@ -23,6 +23,7 @@ def start(ctld: "Slurmctld", job: JobRecord, nodes: tuple[NodeRecord, ...]) -> N
     if job.time_limit_min != INFINITE:
         job.limit_us = job.start_us + job.time_limit_min * 60 * SECOND
         ctld.watch_limit(job)
+    arrays.started(job)
     ctld.set_job(job, RUNNING)
     eligible.changed(ctld, job)
     for node in nodes:
@@ -47,5 +48,7 @@ def _launch_batch(ctld: "Slurmctld", job: JobRecord) -> None:
             nodes=tuple(node.name for node in job.nodes),
             cpus_per_node=tuple(node.cpus for node in job.nodes),
             restart_cnt=job.restart_cnt,
+            array_job_id=job.array.job_id if job.array is not None else 0,
+            array_task_id=job.array_task if job.array is not None else NO_VAL,
         ),
     )

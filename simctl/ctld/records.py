@@ -101,15 +101,37 @@ class PartRecord:
         return taken
 
 
+@attrs.define(eq=False, kw_only=True)
+class JobArray:
+    """A job array: its tasks, who of them waits, and the records of the others."""
+
+    job_id: int
+    tasks: tuple[int, ...]
+    limit: int
+    """How many tasks may run at a time, 0 for any number."""
+
+    waiting: list[int]
+    running: int = 0
+    rest: "JobRecord | None" = None
+    """The record that stands for all tasks that wait."""
+
+    first: "JobRecord | None" = None
+    """The record it was submitted as."""
+
+    records: "dict[int, JobRecord]" = attrs.field(factory=dict)
+
+
 @attrs.frozen(kw_only=True)
 class Need:
     """One part of a dependency: another job, and what must become of it.
 
-    `job` is None for ``singleton``, which concerns every job of the same name and user.
+    `job` is None for ``singleton``, which concerns every job of the same name and user; with an
+    `array` every task of it is meant.
     """
 
     kind: str
     job: "JobRecord | None" = None
+    array: JobArray | None = None
     delay_us: int = 0
 
 
@@ -178,6 +200,10 @@ class JobRecord:
     nice: int = 0
     dependency: Dependency | None = None
     eligible_us: int = -1
+    array: JobArray | None = None
+    array_task: int = -1
+    """Number of the task; -1 for a record that stands for the tasks that wait."""
+
     start_us: int = -1
     end_us: int = -1
     limit_us: int = INFINITE

@@ -3,7 +3,7 @@
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from simctl.ctld import launch
+from simctl.ctld import arrays, launch
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
 from simctl.ctld.select import choose, is_plain, uniform_need
 from simctl.plugins.points.switch import switch_p_no_frag
@@ -24,14 +24,30 @@ async def run_pass(ctld: "Slurmctld") -> None:
     for part in ctld.partitions.values():
         while part.waiting:
             job = _head(part)
+            if arrays.is_full(job):
+                # Until one of its tasks ends nothing of the array can start, and others may.
+                job.reason = Reason.ARRAY_TASK_LIMIT
+                _take_head(part, job)
+                continue
             nodes = find_nodes(ctld, job)
             if not nodes:
                 job.reason = Reason.RESOURCES
                 break
-            take_from_queue(job)
-            heappop(part.queue)
+            array = job.array
+            if array is not None and array.rest is job:
+                task = await arrays.split_off(ctld, job, array.waiting[0])
+                if task is job:
+                    _take_head(part, job)
+                launch.start(ctld, task, nodes)
+                continue
+            _take_head(part, job)
             launch.start(ctld, job, nodes)
         part.examined_to = ctld.last_queue_number
+
+
+def _take_head(part: PartRecord, job: JobRecord) -> None:
+    take_from_queue(job)
+    heappop(part.queue)
 
 
 def _head(part: PartRecord) -> JobRecord:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import eligible, launch, schedule
+from simctl.ctld import arrays, eligible, launch, schedule
 from simctl.ctld.completion import finish
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord, cpus_needed
 from simctl.ctld.select import could_hold, tasks_on
@@ -192,9 +192,15 @@ async def _create(
         return None, request.error_code
     if len(ctld.jobs) >= ctld.site.conf.max_job_count:
         return None, EAGAIN
+    try:
+        array = arrays.read_array(desc.array)
+    except SlurmError as error:
+        return None, error.errno
     job_id = _next_id(ctld, desc)
     if not job_id:
         return None, ESLURM_DUPLICATE_JOB_ID
+    if array is not None:
+        arrays.name(ctld, array, job_id)
     about = About(job=job_id)
     check_job = await ctld.site.hooks.call(slurm_ckpt_alloc_job, ctld.process, about=about)
     if failed(check_job):
@@ -202,7 +208,7 @@ async def _create(
         await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, nothing, about=about)
         return None, SLURM_ERROR
     try:
-        dependency = eligible.parse_dependency(desc.dependency, ctld.jobs, job_id)
+        dependency = eligible.parse_dependency(desc.dependency, ctld, job_id)
     except SlurmError as error:
         await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, check_job, about=about)
         return None, error.errno
@@ -227,6 +233,7 @@ async def _create(
         priority=_priority(ctld, desc, uid),
         nice=desc.nice,
         dependency=dependency,
+        array=array,
         held_by_user=True,
         begin_us=max(-1, (desc.begin_s - ctld.site.start_time_s) * SECOND) if desc.begin_s else -1,
     )
@@ -235,6 +242,7 @@ async def _create(
     elif not could_hold(job):
         job.lasting_reason = job.reason = Reason.PARTITION_CONFIG
     ctld.jobs[job_id] = job
+    arrays.register(ctld, job)
     eligible.note_name(ctld, job)
     eligible.register(ctld, job)
     reason = eligible.obstacle(ctld, job, eligible.verdict(ctld, job))
@@ -269,12 +277,7 @@ def _next_id(ctld: "Slurmctld", desc: JobDesc) -> int:
     if desc.job_id != NO_VAL:
         taken = desc.job_id in ctld.jobs or desc.job_id in ctld.ended_rows
         return 0 if taken else desc.job_id
-    conf = ctld.site.conf
-    job_id = ctld.next_job_id
-    while job_id in ctld.jobs:
-        job_id = job_id + 1 if job_id < conf.max_job_id else conf.first_job_id
-    ctld.next_job_id = job_id + 1 if job_id < conf.max_job_id else conf.first_job_id
-    return job_id
+    return ctld.next_id()
 
 
 async def job_ready(ctld: "Slurmctld", envelope: Envelope, message: RequestJobReady) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import completion, eligible, nodes, schedule
+from simctl.ctld import arrays, completion, eligible, nodes, schedule
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.ctld.select import could_hold
 from simctl.ctld.submit import read_request
@@ -44,19 +44,31 @@ def _uid(ctld: "Slurmctld", envelope: Envelope) -> int:
 
 async def update_job(ctld: "Slurmctld", envelope: Envelope, message: RequestUpdateJob) -> None:
     """Change a job: everything that was asked for, or nothing if one part is refused."""
-    job = ctld.jobs.get(message.job_id)
     uid = _uid(ctld, envelope)
-    if job is None:
-        rc = ESLURM_INVALID_JOB_ID
-    elif uid != job.desc.uid and not ctld.is_operator(uid):
-        rc = ESLURM_USER_ID_MISSING
-    elif job.state.finished:
-        rc = ESLURM_ALREADY_DONE
-    else:
-        rc = _check(ctld, job, message, uid)
-        if not rc:
-            _apply(ctld, job, message, uid)
+    rc = _refusal(ctld, message.job_id, uid, ESLURM_USER_ID_MISSING)
+    if not rc:
+        for job in await arrays.targets(ctld, message.job_id, message.array_tasks):
+            rc = _update(ctld, job, message, uid) or rc
     ctld.answer(envelope, rc)
+
+
+def _refusal(ctld: "Slurmctld", job_id: int, uid: int, not_yours: int) -> int:
+    """Return why a user may not change a job or array, or 0."""
+    array = ctld.arrays.get(job_id)
+    job = array.first if array is not None else ctld.jobs.get(job_id)
+    if job is None:
+        return ESLURM_INVALID_JOB_ID
+    return SLURM_SUCCESS if uid == job.desc.uid or ctld.is_operator(uid) else not_yours
+
+
+def _update(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: int) -> int:
+    if job.state.finished:
+        # Of an array, what is over is left as it is.
+        return SLURM_SUCCESS if job.array is not None else ESLURM_ALREADY_DONE
+    rc = _check(ctld, job, message, uid)
+    if not rc:
+        _apply(ctld, job, message, uid)
+    return rc
 
 
 def _check(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: int) -> int:
@@ -83,7 +95,7 @@ def _check(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: in
         return ESLURM_DISABLED
     if message.dependency is not None:
         try:
-            eligible.parse_dependency(message.dependency, ctld.jobs, job.job_id)
+            eligible.parse_dependency(message.dependency, ctld, job.job_id)
         except SlurmError as error:
             return error.errno
     return SLURM_SUCCESS
@@ -100,7 +112,7 @@ def _apply(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: in
     if message.time_limit_min != NO_VAL:
         _set_time_limit(ctld, job, message.time_limit_min)
     if message.dependency is not None:
-        job.dependency = eligible.parse_dependency(message.dependency, ctld.jobs, job.job_id)
+        job.dependency = eligible.parse_dependency(message.dependency, ctld, job.job_id)
         eligible.register(ctld, job)
     if message.begin_s is not None:
         job.begin_us = (message.begin_s - ctld.site.start_time_s) * SECOND
@@ -166,29 +178,32 @@ def _ask_anew(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob) -> N
 
 
 async def job_requeue(ctld: "Slurmctld", envelope: Envelope, message: RequestJobRequeue) -> None:
-    """Send a running batch job back into the queue, at its end if `hold`."""
-    job = ctld.jobs.get(message.job_id)
-    uid = _uid(ctld, envelope)
-    rc = SLURM_SUCCESS
-    if job is None:
-        rc = ESLURM_INVALID_JOB_ID
-    elif uid != job.desc.uid and not ctld.is_operator(uid):
-        rc = ESLURM_ACCESS_DENIED
-    elif not job.batch:
-        rc = ESLURM_BATCH_ONLY
-    elif not job.requeue:
-        rc = ESLURM_DISABLED
-    elif job.state.completing:
-        rc = ESLURM_TRANSITION_STATE_NO_UPDATE
-    elif job.state.finished:
-        rc = ESLURM_ALREADY_DONE
-    elif job.state.base is JobBase.PENDING:
-        rc = ESLURM_JOB_PENDING
-    else:
-        if message.hold:
-            hold_requeued(job)
-        await completion.requeue(ctld, job)
+    """Send a running batch job back into the queue, or the running tasks of an array."""
+    rc = _refusal(ctld, message.job_id, _uid(ctld, envelope), ESLURM_ACCESS_DENIED)
+    if not rc:
+        rcs = [
+            await _requeue(ctld, job, hold=message.hold)
+            for job in await arrays.targets(ctld, message.job_id, message.array_tasks)
+        ]
+        rc = min(rcs, default=SLURM_SUCCESS)
     ctld.answer(envelope, rc)
+
+
+async def _requeue(ctld: "Slurmctld", job: JobRecord, *, hold: bool) -> int:
+    if not job.batch:
+        return ESLURM_BATCH_ONLY
+    if not job.requeue:
+        return ESLURM_DISABLED
+    if job.state.completing:
+        return ESLURM_TRANSITION_STATE_NO_UPDATE
+    if job.state.finished:
+        return ESLURM_ALREADY_DONE
+    if job.state.base is JobBase.PENDING:
+        return ESLURM_JOB_PENDING
+    if hold:
+        hold_requeued(job)
+    await completion.requeue(ctld, job)
+    return SLURM_SUCCESS
 
 
 def hold_requeued(job: JobRecord) -> None:

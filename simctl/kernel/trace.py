@@ -61,6 +61,8 @@ class Trace:
         self._kernel = kernel
         self._sinks: list[Sink] = []
         self.open_calls: list[OpenCall] = []
+        self.arrays: dict[int, tuple[int, int | None]] = {}
+        """The array and task of jobs that belong to one, by job id."""
         self.complaints: dict[tuple[str, str], int] = {}
         """What plugins did wrong: function and problem, and how often."""
 
@@ -72,6 +74,9 @@ class Trace:
     def _record(self, event: Event) -> int:
         thread = self._kernel.current
         alive = thread is not None and not thread.killed
+        if self.arrays and event.job in self.arrays:
+            event.array_job, task = self.arrays[event.job]
+            event.array_task = UNSET if task is None else task
         for sink in self._sinks:
             sink(event)
         if alive and thread is not None and thread.killed:

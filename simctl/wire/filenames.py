@@ -16,19 +16,22 @@ def fill_in(
     step: str = "batch",
     rank: int = 0,
     nodeid: int = 0,
+    array_job_id: int = 0,
+    array_task_id: int = 4294967294,
 ) -> str:
     r"""Replace the fields of a pattern for standard output or error.
 
-    `%j` and `%A` are the job id, `%J` the job and step, `%s` the step, `%N` the node's name, `%n`
-    its number in the step, `%t` the rank, `%u` the user, `%x` the job's name, `%a` the array task
-    (4294967294 outside an array), `%%` a percent sign; a number between pads with zeros. A
-    backslash anywhere keeps the pattern as it is, without its backslashes.
+    `%j` is the job id, `%A` that of its array or else the same, `%a` the array task (4294967294
+    outside an array), `%J` the job and step, `%s` the step, `%N` the node's name, `%n` its number
+    in the step, `%t` the rank, `%u` the user, `%x` the job's name, `%%` a percent sign; a number
+    between pads with zeros. A backslash anywhere keeps the pattern as it is, without its
+    backslashes.
     """
     if "\\" in pattern:
         return pattern.replace("\\", "")
     values: dict[str, str | int] = {
-        "A": job_id,
-        "a": 4294967294,
+        "A": array_job_id or job_id,
+        "a": array_task_id,
         "j": job_id,
         "J": f"{job_id}.{step}" if step != "batch" else str(job_id),
         "N": node,

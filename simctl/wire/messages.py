@@ -148,10 +148,12 @@ class RequestBatchJobLaunch(Message, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
     cpus_per_node: tuple[int, ...]
     restart_cnt: int
+    array_job_id: int = 0
+    array_task_id: int = NO_VAL
 
 
 class RequestKillJob(Message, frozen=True, kw_only=True):
-    """Ask slurmctld to signal a job or one of its steps, by SIGKILL to end it."""
+    """Ask slurmctld to signal a job, all tasks of an array or some, by SIGKILL to end it."""
 
     rpc: ClassVar[str] = "REQUEST_KILL_JOB"
     tells: ClassVar[tuple[str, ...]] = ("job_id", "signal")
@@ -160,6 +162,7 @@ class RequestKillJob(Message, frozen=True, kw_only=True):
     signal: int
     batch_only: bool = False
     full: bool = False
+    array_tasks: tuple[int, ...] = ()
 
 
 class RequestUpdateJob(Message, frozen=True, kw_only=True):
@@ -173,6 +176,7 @@ class RequestUpdateJob(Message, frozen=True, kw_only=True):
     tells: ClassVar[tuple[str, ...]] = ("job_id",)
 
     job_id: int
+    array_tasks: tuple[int, ...] = ()
     priority: int = NO_VAL
     hold_by_user: bool = False
     nice: int | None = None
@@ -192,6 +196,7 @@ class RequestJobRequeue(Message, frozen=True, kw_only=True):
     tells: ClassVar[tuple[str, ...]] = ("job_id",)
 
     job_id: int
+    array_tasks: tuple[int, ...] = ()
     hold: bool = False
 
 

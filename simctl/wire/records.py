@@ -39,6 +39,7 @@ class JobDesc:
     nice: int = 0
     begin_s: int = 0
     dependency: str = ""
+    array: str = ""
     immediate: bool = False
     work_dir: str = "/"
     std_out: str = ""

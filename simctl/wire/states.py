@@ -158,6 +158,7 @@ class Reason(enum.StrEnum):
     TIME_LIMIT = "TimeLimit"
     NODE_DOWN = "NodeDown"
     REQ_NODE_NOT_AVAIL = "ReqNodeNotAvail"
+    ARRAY_TASK_LIMIT = "JobArrayTaskLimit"
     DEPENDENCY = "Dependency"
     DEPENDENCY_NEVER = "DependencyNeverSatisfied"
     HELD_ADMIN = "JobHeldAdmin"

@@ -55,6 +55,13 @@ STEPS: Final = (
         "  - {at: 60s, as: alice, run: srun -N2 -n4 --ntasks-per-node=2 ./app}\n",
     ),
     Trial(
+        "a job array, and a job that is requeued",
+        "  - {at: 0s, as: alice, run: sbatch -a 0-2 -n1 --wrap 'srun ./app'}\n"
+        "  - {at: 30s, as: bob, run: sbatch -N2 --wrap 'srun ./stays'}\n"
+        "  - {at: 40s, as: bob, run: scontrol requeue 4}\n"
+        "  - {at: 400s, as: bob, run: scancel 4}\n",
+    ),
+    Trial(
         "a node that crashes and comes back",
         "  - {at: 0s, as: alice, run: sbatch --no-requeue -N2 -n4 --wrap 'srun ./stays'}\n"
         "  - {at: 10s, fault: {crash: n2}}\n"
