@@ -31,6 +31,24 @@ SCRIPTS = [
     "sleep 5; srun false || srun ./quick",
     "for i in 1 2 3; do srun ./quick; done",
 ]
+COMMANDS = [
+    ("root", "scontrol requeue {n}"),
+    ("root", "scontrol requeuehold {n}"),
+    ("root", "scontrol hold {n}"),
+    ("root", "scontrol release {n}"),
+    ("alice", "scontrol update jobid={n} nice=50 timelimit=1"),
+    ("root", "scontrol update jobid={n} priority=7"),
+    ("root", "scontrol update nodename=n1 state=drain reason=x"),
+    ("root", "scontrol update nodename=n1 state=down reason=x"),
+    ("root", "scontrol update nodename=n1 state=resume"),
+    ("alice", "sbatch -a 0-3%2 --wrap 'srun ./quick'"),
+    ("bob", "sbatch -a 0-2 --wrap 'srun ./slow'"),
+    ("root", "scancel {n}_1"),
+    ("root", "scancel {n}"),
+    ("root", "scontrol requeue {n}_[0-1]"),
+    ("bob", "sbatch -d afterany:{n} --wrap 'srun ./quick'"),
+    ("alice", "sbatch -d afterok:{n}?singleton --begin=now+60 --wrap 'srun ./quick'"),
+]
 
 
 def scenario(seed: int) -> str:
@@ -65,6 +83,10 @@ def scenario(seed: int) -> str:
             lines.append(
                 f"  - {{at: {at + chance.randint(0, 30)}s, as: root, run: scancel {target}}}"
             )
+    for _ in range(chance.randint(0, 4)):
+        at, number = chance.randint(0, 200), chance.randint(1, 6)
+        user, command = chance.choice(COMMANDS)
+        lines.append(f'  - {{at: {at}s, as: {user}, run: "{command.format(n=number)}"}}')
     for _ in range(chance.randint(0, 3)):
         function = chance.choice(FUNCTIONS)
         kind = chance.choice(["fail", "fail", "raise"])

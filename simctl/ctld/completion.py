@@ -179,6 +179,9 @@ async def _release(
     for node in job.nodes:
         if node.base is NodeBase.DOWN or node.name in job.nodes_lost:
             node.job = None
+            if node.base is NodeBase.DOWN and not node.flags & NodeFlag.NO_RESPOND:
+                # Set down by hand: it is told, and nobody waits for it.
+                ctld.send(ctld.address(node), message)
             continue
         job.completing_nodes.add(node.name)
         node.completing += 1
