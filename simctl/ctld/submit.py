@@ -245,9 +245,8 @@ async def _create(
     arrays.register(ctld, job)
     eligible.note_name(ctld, job)
     eligible.register(ctld, job)
-    reason = eligible.obstacle(ctld, job, eligible.verdict(ctld, job))
-    if reason:
-        job.reason = reason
+    if dependency is not None or not job.priority or job.begin_us > ctld.now_us:
+        job.reason = eligible.obstacle(ctld, job, eligible.verdict(ctld, job)) or job.reason
     ctld.site.trace.state(
         ctld.process,
         "job_state",
