@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 import attrs
 from msgspec import UNSET, UnsetType
 
-from simctl.api.surroundings import told, told_failure
+from simctl.api.surroundings import in_words, told, told_failure
 from simctl.kernel.faults import CallFault, CallFaults, InjectedError
 from simctl.kernel.procs import CALLING, Process, RunsAs
 from simctl.kernel.trace import OpenCall, Trace
@@ -520,7 +520,7 @@ def _plain(value: Any) -> Any:
         return value
     if type(value) is str and value.isascii():
         return value
-    return told(str, value)
+    return told(in_words, value)
 
 
 _INT64_MIN: Final = -(1 << 63)

@@ -1,8 +1,10 @@
 """What a plugin sees around it: its process, the time, its disk, slurm.conf, and a log."""
 
 import re
+import reprlib
+import sys
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
 from pathlib import PurePath
 from types import CoroutineType
 from typing import Any, Final, Self
@@ -321,7 +323,9 @@ def _is_ours(filename: str) -> bool:
 
 def _told_error(error: BaseException) -> str:
     """Return an exception's type and text."""
-    return f"{type(error).__name__}: {told(str, error)}"
+    plain = error.args and type(error).__str__ is BaseException.__str__
+    args: object = error.args[0] if len(error.args) == 1 else error.args
+    return f"{type(error).__name__}: {told(in_words, args) if plain else told(str, error)}"
 
 
 # slurm.conf and the log.
@@ -384,7 +388,58 @@ def _shown(value: object) -> Any:
         return value
     if type(value) is int and abs(value) < 1 << 63:
         return value
-    return told(str, value)
+    return told(in_words, value)
+
+
+class _Steady(reprlib.Repr):
+    """Writes five levels of containers whole, and sets in the order of their elements' texts.
+
+    The order of a set of strings differs from one interpreter to the next.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        for limit in ("dict", "list", "tuple", "set", "frozenset", "deque", "array"):
+            setattr(self, f"max{limit}", sys.maxsize)
+        self.maxlevel = 5
+
+    def repr_set(self, x: set[Any], level: int) -> str:
+        return f"{{{self._elements(x, level)}}}" if x else "set()"
+
+    def repr_frozenset(self, x: frozenset[Any], level: int) -> str:
+        return f"frozenset({{{self._elements(x, level)}}})" if x else "frozenset()"
+
+    def repr_dict(self, x: dict[Any, Any], level: int) -> str:
+        if level <= 0:
+            return "{...}"
+        pairs = (
+            f"{self.repr1(key, level - 1)}: {self.repr1(value, level - 1)}"
+            for key, value in x.items()
+        )
+        return f"{{{', '.join(pairs)}}}"
+
+    def repr_str(self, x: str, level: int) -> str:
+        return repr(x)
+
+    def repr_int(self, x: int, level: int) -> str:
+        return repr(x)
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        return repr(x)
+
+    def _elements(self, elements: Iterable[Any], level: int) -> str:
+        if level <= 0:
+            return "..."
+        return ", ".join(sorted(self.repr1(each, level - 1) for each in elements))
+
+
+_STEADY: Final = _Steady()
+_CONTAINERS: Final = (set, frozenset, dict, list, tuple)
+
+
+def in_words(value: object) -> str:
+    """Return `str` of a value, with the sets inside of it in a steady order."""
+    return _STEADY.repr(value) if type(value) in _CONTAINERS else str(value)
 
 
 def told(tell: Callable[[Any], str], value: Any) -> str:
