@@ -72,7 +72,13 @@ def mock_clock_sleep_us() -> float:
 
 def options(nodes: int, cpus: int = 1, **more: object) -> argparse.Namespace:
     """Return the options of a replay."""
-    given = {"nodes": nodes, "cpus_per_node": cpus, "conf": [], "latency": "100us"}
+    given = {
+        "scheduler": "builtin",
+        "nodes": nodes,
+        "cpus_per_node": cpus,
+        "conf": [],
+        "latency": "100us",
+    }
     return argparse.Namespace(**given | more)
 
 

@@ -64,8 +64,6 @@ def _read(options: argparse.Namespace) -> SwfLog:
         raise InputError("run --swf: say how many nodes the cluster has: --nodes N")
     if options.nodes < 1 or options.cpus_per_node < 1:
         raise InputError("run --swf: --nodes and --cpus-per-node are whole numbers above 0")
-    if options.scheduler != "builtin":
-        raise InputError("run --swf: --scheduler backfill is not built yet; builtin is")
     try:
         return read_swf(Path(options.swf))
     except SwfError as error:
@@ -110,7 +108,10 @@ def scenario(log: SwfLog, jobs: Sequence[SwfJob], options: argparse.Namespace) -
     Raises:
         InputError: --conf or --latency is wrong.
     """
-    settings: dict[str, object] = {"MaxJobCount": max(10_000, len(jobs) + 1)}
+    settings: dict[str, object] = {
+        "MaxJobCount": max(10_000, len(jobs) + 1),
+        "SchedulerType": f"sched/{options.scheduler}",
+    }
     for pair in options.conf:
         key, equals, value = pair.partition("=")
         if not equals:

@@ -57,7 +57,8 @@ from simctl.stepd.outcome import NEVER_US, ProgramRun
 from simctl.stepd.programs import Programs
 from simctl.wire.errno import errno_number
 from simctl.wire.ids import INFINITE
-from simctl.wire.states import NodeBase, NodeFlag
+from simctl.wire.resources import Room
+from simctl.wire.states import NodeBase, NodeFlag, PartState
 
 SCHEDULES: Final = ("fifo", "random")
 
@@ -204,7 +205,11 @@ class World:
 
     def _make_site(self, registry: Registry) -> Site:
         scenario = self.scenario
+        known = dict.fromkeys(
+            name.partition(":")[0] for node in scenario.nodes for name in node.gres
+        )
         conf = scenario.slurm_conf
+        conf = attrs.evolve(conf, gres_types=conf.gres_types or tuple(known))
         _load_plugins(registry, scenario, self.model)
         hooks = Hooks(
             trace=self.trace,
@@ -255,8 +260,12 @@ class World:
                 index=index,
                 name=node.name,
                 address=f"slurmd@{node.name}",
-                cpus=node.cpus,
-                memory_mb=node.memory_mb,
+                total=Room(
+                    index=index,
+                    cpus=node.cpus,
+                    memory_mb=node.memory_mb,
+                    gres=dict(node.gres),
+                ),
             )
             for index, node in enumerate(scenario.nodes)
         ]
@@ -276,10 +285,17 @@ class World:
                 max_nodes=spec.max_nodes,
                 min_nodes=spec.min_nodes,
                 uniform_cpus=members[0].cpus if len(cpus) == 1 else 0,
-                size=len(records),
+                state=PartState[spec.state],
+                tier=spec.priority_tier,
+                exclusive=spec.exclusive,
+                preempt_mode=spec.preempt_mode,
+                grace_time_s=spec.grace_time_s,
+                root_only=spec.root_only,
+                allow_accounts=spec.allow_accounts,
+                deny_accounts=spec.deny_accounts,
+                def_mem_per_cpu_mb=spec.def_mem_per_cpu_mb,
+                def_mem_per_node_mb=spec.def_mem_per_node_mb,
             )
-            for node in members:
-                node.partitions.append(part)
             partitions.append(part)
         return Slurmctld(
             self.site,
@@ -666,8 +682,8 @@ def _job_waits(job: JobRecord) -> str:
         return f"job {job.job_id} is {job.state} on {job.node_list} and nothing is due to end it"
     return (
         f"job {job.job_id} is {job.state} ({reason_to_wait(job)}): it waits for "
-        f"{job.min_nodes} node(s) of partition {job.part.name}, "
-        f"where {job.part.idle} can take a job"
+        f"{job.demand.min_nodes} node(s) of partition {job.desc.partition}, "
+        f"where {sum(node.usable for node in job.part.nodes)} can take a job"
     )
 
 

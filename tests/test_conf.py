@@ -64,6 +64,7 @@ def test_every_built_key_sets_its_field() -> None:
     assert mistakes == []
     assert conf == SlurmConf(
         cluster_name="tux",
+        scheduler_type="sched/builtin",
         slurm_user="root",
         switch_type="switch/elan",
         checkpoint_type="checkpoint/blcr",
@@ -108,14 +109,14 @@ def test_every_built_key_sets_its_field() -> None:
         ("SwitchType", "none", "did you mean switch/none?"),
         ("SwitchType", "checkpoint/none", "expected switch/NAME"),
         ("CheckpointType", None, "got nothing"),
-        ("SchedulerType", "sched/backfill", "not simulated yet; sched/builtin is"),
+        ("SchedulerType", "sched/hold", "not simulated yet; sched/backfill and sched/builtin are"),
         ("SchedulerType", "builtin", "did you mean sched/builtin?"),
         ("SchedulerType", "sched/buildin", "did you mean sched/builtin?"),
-        ("SelectType", "select/cons_tres", "not simulated yet; select/linear is"),
+        ("SelectType", "select/cons_res", "not simulated yet; select/linear and select/cons_tres"),
         ("SelectType", "select/cons_res", "not simulated yet"),
-        ("SelectType", "", "expected select/linear, got nothing"),
-        ("SchedulerParameters", "defer", "defer is known to Slurm but not simulated yet"),
-        ("SchedulerParameters", "bf_window=10", "bf_window is known to Slurm"),
+        ("SelectType", "", "expected select/linear or select/cons_tres, got nothing"),
+        ("SchedulerParameters", "max_rpc_cnt=9", "max_rpc_cnt is known to Slurm but not"),
+        ("SchedulerParameters", "bf_window=0", "expected a number of minutes above 0"),
         ("SchedulerParameters", "batch_sched_dealy=3", "did you mean batch_sched_delay?"),
         ("SchedulerParameters", "batch_sched_delay=soon", 'seconds of 0 or more, got "soon"'),
         ("SchedulerParameters", "batch_sched_delay", 'got ""'),
@@ -170,7 +171,7 @@ def test_every_mistake_is_told_at_once() -> None:
             "KillWait": "x",
             "MinJobAge": 60,
             "Nope": 1,
-            "SchedulerParameters": "defer,batch_sched_delay=-1,what",
+            "SchedulerParameters": "max_rpc_cnt,batch_sched_delay=-1,what",
             "killwait": 3,
         }
     )

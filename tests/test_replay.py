@@ -172,7 +172,6 @@ def test_gz_logs_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         ((GOOD,), ["--nodes", "1"], "asks for 2 processors"),
         ((GOOD,), [], "--nodes N"),
         ((GOOD,), ["--nodes", "0"], "above 0"),
-        ((GOOD,), ["--nodes", "4", "--scheduler", "backfill"], "not built yet"),
         ((GOOD,), ["--nodes", "4", "--conf", "KillWait"], "KEY=VALUE"),
         ((GOOD,), ["--nodes", "4", "--conf", "KilWait=3"], "KillWait"),
         ((GOOD,), ["--nodes", "4", "--latency", "soon"], "--latency"),

@@ -361,7 +361,8 @@ CLUSTER_MISTAKES = [
     ("nodes: [{name: slurmctld}]", "the name stands for something else"),
     ("nodes: [{name: n1, cpus: 0}]", "expected a whole number above 0"),
     ("nodes: [{name: n1, cpu: 2}]", "did you mean cpus?"),
-    ("nodes: [{name: n1, gres: 'gpu:1'}]", "known to Slurm but not simulated yet"),
+    ("nodes: [{name: n1, weight: 3}]", "known to Slurm but not simulated yet"),
+    ("nodes: [{name: n1, gres: 'gpu:x:y:z'}]", "is no generic resource"),
 ]
 
 

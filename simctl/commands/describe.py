@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from simctl.commands.options import INVALID_GRES, UsageError
 from simctl.plugins.site import CommandCall
 from simctl.wire.errno import errno_name, slurm_strerror
 from simctl.wire.ids import INFINITE, NO_VAL
@@ -15,7 +16,13 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
 
     A node count without tasks or the other way round is filled in by the controller; tasks fewer
     than nodes lower the number of nodes, with a warning, as in Slurm.
+
+    Raises:
+        UsageError: They ask for a generic resource that slurm.conf does not know.
     """
+    known = call.site.conf.gres_types
+    if any(name.partition(":")[0] not in known for name in options.get("gres", {})):
+        raise UsageError(1, f"{call.argv[0]}: error: {INVALID_GRES}")
     least, most = options.get("nodes", (NO_VAL, NO_VAL))
     tasks = options.get("ntasks", NO_VAL)
     if tasks != NO_VAL and least != NO_VAL and tasks < least:
@@ -42,25 +49,26 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         excluded=options.get("exclude", ()),
         distribution=how,
         plane_size=plane,
+        exclusive="exclusive" in options,
+        min_cpus_per_node=options.get("mincpus", NO_VAL),
+        memory_per_node_mb=options.get("mem", NO_VAL),
+        memory_per_cpu_mb=options.get("mem-per-cpu", NO_VAL),
+        gres=options.get("gres", {}),
+        reservation=options.get("reservation", ""),
         work_dir=call.site.disk.resolve(options.get("chdir", call.work_dir), call.work_dir),
         **more,
     )
 
 
-def refuse(call: CommandCall, what: str, error_code: int) -> int:
+def refuse(call: CommandCall, what: str, error_code: int, text: str = "") -> int:
     """Print why the controller refused; return the exit status and note the errno."""
     call.errno = errno_name(error_code)
     command = call.argv[0]
-    hint = _HINTS.get(call.errno, "")
-    if hint:
-        call.err(f"{command}: error: {hint}")
+    if text:
+        call.err(f"{command}: error: {text}")
     call.err(f"{command}: error: {what}: {slurm_strerror(error_code)}")
     return 1
 
-
-_HINTS = {
-    "ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE": "CPU count per node can not be satisfied",
-}
 
 UNREACHABLE = "Unable to contact slurm controller (connect failure)"
 

@@ -12,9 +12,13 @@ from simctl.wire.conf import parse_time_limit_min
 from simctl.wire.hostlist import HostlistError, expand
 from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.layout import Distribution
+from simctl.wire.resources import parse_gres
 
 BAD_OPTION: Final = 255
 """Exit status where an option or its value does not parse."""
+
+
+INVALID_GRES: Final = "Invalid generic resource (gres) specification"
 
 
 class UsageError(Exception):
@@ -123,6 +127,8 @@ class Grammar:
             raise UsageError(
                 1, f'{self.command}: error: Invalid numeric value "{text}" for --{option.long}.'
             ) from error
+        except InvalidGresError as error:
+            raise UsageError(1, f"{self.command}: error: {INVALID_GRES}") from error
         except ValueError as error:
             told = str(error) or f"Invalid --{option.long} specification"
             raise UsageError(self.bad_status, f"{self.command}: error: {told}") from error
@@ -212,6 +218,29 @@ def signal(value: str) -> int:
         raise ValueError(f"Unknown job signal: {value}") from None
 
 
+def memory(value: str) -> int:
+    """Read megabytes, or a number with K, M, G or T; what is less than a megabyte counts as one."""
+    match = re.fullmatch(r"(\d+)([KMGT]?)B?", value.upper())
+    if match is None:
+        raise ValueError
+    units = {"K": 1, "": 1 << 10, "M": 1 << 10, "G": 1 << 20, "T": 1 << 30}
+    return -(-int(match[1]) * units[match[2]] // 1024)
+
+
+def gres(value: str) -> dict[str, int]:
+    """Read generic resources, such as ``gpu:2``."""
+    if value.lower() == "none":
+        return {}
+    try:
+        return parse_gres(value)
+    except ValueError:
+        raise InvalidGresError from None
+
+
+class InvalidGresError(ValueError):
+    """A value names no generic resource."""
+
+
 JOB_OPTIONS: Final = (
     Option(long="nodes", short="N", read=node_count),
     Option(long="ntasks", short="n", read=positive),
@@ -228,9 +257,14 @@ JOB_OPTIONS: Final = (
     Option(long="output", short="o", read=text),
     Option(long="error", short="e", read=text),
     Option(long="exclusive"),
+    Option(long="mem", read=memory),
+    Option(long="mem-per-cpu", read=memory),
+    Option(long="mincpus", read=positive),
+    Option(long="gres", read=gres),
+    Option(long="reservation", read=text),
     Option(long="quiet", short="Q"),
 )
-"""What sbatch and srun both take. Nodes are allocated whole, so `--exclusive` asks nothing more."""
+"""What sbatch and srun both take."""
 
 JOB_UNBUILT: Final = frozenset(
     """
@@ -238,10 +272,10 @@ JOB_UNBUILT: Final = frozenset(
     clusters M comment constraint C contiguous core-spec S cores-per-socket cpu-freq
     cpus-per-gpu d deadline delay-boot dependency ex exclusive-user export export-file
     extra-node-info B F nodefile get-user-env gid G gpu-bind gpu-freq gpus gpus-per-node
-    gpus-per-socket gpus-per-task gres gres-flags h H hold hint i ignore-pbs input k no-kill
-    kill-on-invalid-dep L licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu
-    mem-per-gpu mincpus network nice ntasks-per-core ntasks-per-gpu ntasks-per-socket O
-    overcommit s oversubscribe power priority profile propagate q qos reboot reservation
+    gpus-per-socket gpus-per-task gres-flags h H hold hint i ignore-pbs input k no-kill
+    kill-on-invalid-dep L licenses mail-type mail-user mcs-label mem-bind
+    mem-per-gpu network nice ntasks-per-core ntasks-per-gpu ntasks-per-socket O
+    overcommit s oversubscribe power priority profile propagate q qos reboot
     signal sockets-per-node spread-job switches test-only thread-spec threads-per-core
     time-min tmp u usage uid use-min-nodes v verbose V version wait-all-nodes wckey
     container prefer

@@ -22,6 +22,7 @@ from simctl.stepd.script import has_interpreter, parse, sbatch_options
 from simctl.wire.errno import ESLURM_JOB_HELD, SLURM_SUCCESS
 from simctl.wire.ids import NO_VAL, SECOND
 from simctl.wire.messages import RequestSubmitBatchJob, ResponseSubmitBatchJob
+from simctl.wire.records import JobDesc
 from simctl.wire.times import parse_moment
 
 GRAMMAR: Final = Grammar(
@@ -49,12 +50,38 @@ async def sbatch(call: CommandCall) -> int:
     """Submit a script; return the exit status."""
     try:
         script, name, argv, options = _read(call)
-        begin_s = _begin(call, options.get("begin", ""))
+        job = _job(call, script, name, argv, options)
     except UsageError as error:
         for line in error.lines:
             call.err(line)
         return error.status
-    job = describe(
+    controller = call.site.fabric.addresses.get("slurmctld")
+    request = RequestSubmitBatchJob(job_desc=job)
+    if not call.site.fabric.send(call.process, controller, request, call.mailbox):
+        call.err(f"sbatch: error: Batch job submission failed: {UNREACHABLE}")
+        return 1
+    reply = (await call.mailbox.receive()).message
+    assert isinstance(reply, ResponseSubmitBatchJob)
+    # A held job is told by an error number, and is in all the same.
+    if reply.error_code not in (SLURM_SUCCESS, ESLURM_JOB_HELD):
+        if job.partition and reply.error_code == _INVALID_PARTITION:
+            call.err(f"sbatch: error: invalid partition specified: {job.partition}")
+        return refuse(call, "Batch job submission failed", reply.error_code, reply.text)
+    if "parsable" in options:
+        call.out(str(reply.job_id))
+    elif "quiet" not in options:
+        call.out(f"Submitted batch job {reply.job_id}")
+    return 0
+
+
+_INVALID_PARTITION = 2000
+
+
+def _job(
+    call: CommandCall, script: str, name: str, argv: tuple[str, ...], options: dict[str, Any]
+) -> JobDesc:
+    """Return the job that the options ask for."""
+    return describe(
         call,
         options,
         name=name,
@@ -68,30 +95,10 @@ async def sbatch(call: CommandCall) -> int:
         job_id=options.get("jobid", NO_VAL),
         priority=0 if "hold" in options else options.get("priority", NO_VAL),
         nice=options.get("nice", 0),
-        begin_s=begin_s,
+        begin_s=_begin(call, options.get("begin", "")),
         dependency=options.get("dependency", ""),
         array=options.get("array", ""),
     )
-    controller = call.site.fabric.addresses.get("slurmctld")
-    request = RequestSubmitBatchJob(job_desc=job)
-    if not call.site.fabric.send(call.process, controller, request, call.mailbox):
-        call.err(f"sbatch: error: Batch job submission failed: {UNREACHABLE}")
-        return 1
-    reply = (await call.mailbox.receive()).message
-    assert isinstance(reply, ResponseSubmitBatchJob)
-    # A held job is told by an error number, and is in all the same.
-    if reply.error_code not in (SLURM_SUCCESS, ESLURM_JOB_HELD):
-        if job.partition and reply.error_code == _INVALID_PARTITION:
-            call.err(f"sbatch: error: invalid partition specified: {job.partition}")
-        return refuse(call, "Batch job submission failed", reply.error_code)
-    if "parsable" in options:
-        call.out(str(reply.job_id))
-    elif "quiet" not in options:
-        call.out(f"Submitted batch job {reply.job_id}")
-    return 0
-
-
-_INVALID_PARTITION = 2000
 
 
 def _begin(call: CommandCall, text: str) -> int:

@@ -118,12 +118,17 @@ class Srun:
 
     async def _allocate(self) -> int:
         call = self.call
-        job = describe(
-            call,
-            self.options,
-            name=self.words[0].rsplit("/", 1)[-1],
-            immediate="immediate" in self.options,
-        )
+        try:
+            job = describe(
+                call,
+                self.options,
+                name=self.words[0].rsplit("/", 1)[-1],
+                immediate="immediate" in self.options,
+            )
+        except UsageError as error:
+            for line in error.lines:
+                call.err(line)
+            return error.status
         if not self._send(RequestResourceAllocation(job_desc=job)):
             call.err(f"srun: error: Unable to allocate resources: {UNREACHABLE}")
             return 1
@@ -141,7 +146,7 @@ class Srun:
         if reply.error_code != SLURM_SUCCESS:
             if reply.error_code == ESLURM_INVALID_PARTITION_NAME and job.partition:
                 call.err(f"srun: error: invalid partition specified: {job.partition}")
-            return refuse(call, "Unable to allocate resources", reply.error_code)
+            return refuse(call, "Unable to allocate resources", reply.error_code, reply.text)
         self.job_id = reply.job_id
         call.process.job = reply.job_id
         self._send(RequestJobReady(job_id=self.job_id))
@@ -441,6 +446,10 @@ class Srun:
 
 
 _DEAD_NODE: Final = 1001
+_OF_ALLOCATIONS: Final = (
+    *("time", "exclusive", "immediate", "mem", "mem-per-cpu", "gres", "mincpus", "reservation"),
+)
+"""Options that shape an allocation; of a step inside one they are not simulated."""
 
 
 def _or_one(value: int) -> int:
@@ -464,7 +473,7 @@ async def srun(call: CommandCall) -> int:
             call.err(line)
         return error.status
     inside = "SLURM_JOB_ID" in call.env or "jobid" in options
-    for name in ("time", "exclusive", "immediate") if inside else ():
+    for name in _OF_ALLOCATIONS if inside else ():
         if name in options:
             call.err(
                 f"srun: error: --{name} of a step inside an allocation is an option of Slurm's "

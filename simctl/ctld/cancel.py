@@ -98,6 +98,19 @@ def _signal_job(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob) -> N
         )
 
 
+def signal_all(ctld: "Slurmctld", job: JobRecord, signal: int) -> None:
+    """Signal everything of a running job: its steps, and its batch script with its children."""
+    for step in job.steps.values():
+        _signal_step(ctld, step, signal)
+    if job.batch:
+        ctld.send(
+            ctld.address(job.nodes[0]),
+            RequestSignalTasks(
+                job_id=job.job_id, step_id=SLURM_BATCH_SCRIPT, signal=signal, container=True
+            ),
+        )
+
+
 def _signal_step(ctld: "Slurmctld", step: StepRecord, signal: int) -> None:
     for name in step.layout.nodes:
         ctld.send(

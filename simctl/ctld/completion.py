@@ -21,7 +21,6 @@ from simctl.wire.messages import (
     MessageEpilogComplete,
     RequestCompleteBatchScript,
     RequestCompleteJobAllocation,
-    RequestKillTimelimit,
     RequestTerminateJob,
     SrunJobComplete,
 )
@@ -123,13 +122,21 @@ async def end_by_status(ctld: "Slurmctld", job: JobRecord, job_rc: int) -> None:
 
 
 async def end_job(
-    ctld: "Slurmctld", job: JobRecord, base: JobBase, reason: str, *, timed_out: bool = False
+    ctld: "Slurmctld",
+    job: JobRecord,
+    base: JobBase,
+    reason: str,
+    *,
+    request: type[RequestTerminateJob] = RequestTerminateJob,
 ) -> None:
-    """End a job that has nodes: COMPLETING until all of them report that it is gone."""
+    """End a job that has nodes: COMPLETING until all of them report that it is gone.
+
+    *request* is what they are told with.
+    """
     job.end_us = ctld.now_us
     job.reason = reason
     ctld.set_job(job, COMPLETING[base])
-    await _release(ctld, job, RequestKillTimelimit if timed_out else RequestTerminateJob)
+    await _release(ctld, job, request)
 
 
 async def requeue_after_node_failure(ctld: "Slurmctld", job: JobRecord) -> None:
@@ -178,16 +185,16 @@ async def _release(
     )
     for node in job.nodes:
         if node.base is NodeBase.DOWN or node.name in job.nodes_lost:
-            node.job = None
+            node.give_back(job)
             if node.base is NodeBase.DOWN and not node.flags & NodeFlag.NO_RESPOND:
                 # Set down by hand: it is told, and nobody waits for it.
                 ctld.send(ctld.address(node), message)
             continue
         job.completing_nodes.add(node.name)
         node.completing += 1
-        node.job = None
-        ctld.set_node(node, NodeBase.ALLOCATED, node.flags | NodeFlag.COMPLETING)
-        ctld.set_node(node, NodeBase.IDLE, node.flags)
+        node.give_back(job)
+        ctld.set_node(node, node.base, node.flags | NodeFlag.COMPLETING)
+        ctld.set_node(node, node.working_base(), node.flags)
         ctld.send(ctld.address(node), message)
     if not job.completing_nodes:
         await _cleanup_completing(ctld, job)
@@ -253,6 +260,8 @@ def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     arrays.ended(ctld, job)
     job.restart_cnt += 1
     job.nodes = ()
+    job.shares = {}
+    job.preempt_us = -1
     job.nodes_lost.clear()
     job.start_us = job.end_us = -1
     job.limit_us = INFINITE

@@ -9,10 +9,21 @@ from typing import Any
 
 import attrs
 
-from simctl.ctld import completion, eligible, nodes, schedule, steps, submit, update
+from simctl.ctld import (
+    backfill,
+    completion,
+    eligible,
+    nodes,
+    preempt,
+    schedule,
+    steps,
+    submit,
+    update,
+)
 from simctl.ctld.accounting import JobRow, row
 from simctl.ctld.cancel import cancel_job_step, kill_job
 from simctl.ctld.records import JobArray, JobRecord, NodeRecord, PartRecord
+from simctl.ctld.reservations import ReservationRecord
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import Host, Process, RunsAs, wait_status
 from simctl.kernel.turns import Killed, Timer
@@ -67,6 +78,19 @@ _TOP_PRIORITY = 4294901760
 @attrs.frozen
 class PassDue:
     """Time for a scheduler pass."""
+
+
+@attrs.frozen
+class BackfillDue:
+    """Time for a backfill pass."""
+
+
+@attrs.frozen
+class GraceDue:
+    """Time for a preempted job to end."""
+
+    job: JobRecord
+    run: int
 
 
 @attrs.frozen
@@ -127,6 +151,15 @@ class Slurmctld:
         """Jobs by user and name, of those names that a singleton has asked for."""
         self.arrays: dict[int, JobArray] = {}
         """Job arrays, by the id they were submitted under."""
+        self.usable_nodes = 0
+        """The nodes on which a job may start now, if there is room."""
+        self.idle_nodes = 0
+        """Those of them that have no job."""
+        self.serviceable_nodes = (1 << len(records)) - 1
+        """The nodes on which jobs may start once those that run there are over."""
+        self.reservations: dict[str, ReservationRecord] = {}
+        self.backfill_is_due = False
+        self.last_backfill_us = -1
         self.last_pass_us = -1
         self.pass_is_due = False
         self.ping_timer: Timer | None = None
@@ -148,6 +181,8 @@ class Slurmctld:
             RequestPing: _ping,
             ResponseSlurmRc: nodes.response_rc,
             PassDue: _pass_due,
+            BackfillDue: _backfill_due,
+            GraceDue: _grace_due,
             LimitDue: nodes.limit_due,
             PurgeDue: _purge_due,
             BeginDue: _begin_due,
@@ -282,16 +317,9 @@ class Slurmctld:
         before_base, before_flags = node.base, node.flags
         if base is before_base and flags == before_flags:
             return
-        was_usable = before_base is NodeBase.IDLE and not before_flags
         node.base = base
         node.flags = flags
-        usable = base is NodeBase.IDLE and not flags
-        if usable != was_usable:
-            for part in node.partitions:
-                if usable:
-                    part.offer(node)
-                else:
-                    part.withdraw()
+        self._sort_node(node)
         trace = self.site.trace
         if trace.recording:
             trace.state(
@@ -305,6 +333,18 @@ class Slurmctld:
         else:
             self.process.cause = trace.skip()
 
+    def _sort_node(self, node: NodeRecord) -> None:
+        """Note in the sets of nodes what may be done with one."""
+        bit = 1 << node.index
+        usable = node.usable
+        self.usable_nodes = self.usable_nodes | bit if usable else self.usable_nodes & ~bit
+        idle = usable and node.base is NodeBase.IDLE
+        self.idle_nodes = self.idle_nodes | bit if idle else self.idle_nodes & ~bit
+        lost = node.base is NodeBase.DOWN or node.flags & (NodeFlag.DRAIN | NodeFlag.NO_RESPOND)
+        self.serviceable_nodes = (
+            self.serviceable_nodes & ~bit if lost else self.serviceable_nodes | bit
+        )
+
     def drain(self, node: NodeRecord, reason: str) -> None:
         """Let no more jobs start on a node, until an administrator resumes it."""
         node.reason = node.reason or reason
@@ -314,7 +354,7 @@ class Slurmctld:
 
     def request_pass(self) -> None:
         """Have a pass run as soon as the last one is batch_sched_delay ago, if anybody waits."""
-        if self.pass_is_due or not any(part.waiting for part in self.partitions.values()):
+        if self.pass_is_due or not schedule.anybody_waits(self):
             return
         self.pass_is_due = True
         due_us = self.now_us
@@ -323,9 +363,29 @@ class Slurmctld:
             due_us = max(due_us, self.last_pass_us + delay_us)
         self.mailbox.post_at(due_us, PassDue())
 
+    def request_backfill(self) -> None:
+        """Have the next backfill pass run, if somebody still waits and it is configured.
+
+        It runs every bf_interval; one before which nothing has changed would change nothing.
+        """
+        conf = self.site.conf
+        if (
+            self.backfill_is_due
+            or conf.scheduler_type != "sched/backfill"
+            or not schedule.anybody_waits(self)
+        ):
+            return
+        self.backfill_is_due = True
+        interval_us = conf.scheduler_parameters.bf_interval_us
+        self.mailbox.post_at((self.now_us // interval_us + 1) * interval_us, BackfillDue())
+
     def pass_at(self, due_us: int) -> None:
         """Have a pass run at a moment, whatever else asks for one before."""
         self.mailbox.post_at(due_us, PassDue())
+
+    def grace_at(self, due_us: int, job: JobRecord) -> None:
+        """Have a preempted job ended at a moment."""
+        self.mailbox.post_at(due_us, GraceDue(job, job.restart_cnt))
 
     def purge_at(self, due_us: int, job: JobRecord) -> None:
         """Have a finished job forgotten at a moment."""
@@ -367,6 +427,15 @@ async def _ping(ctld: Slurmctld, envelope: Envelope, message: RequestPing) -> No
 async def _pass_due(ctld: Slurmctld, _: Envelope, __: PassDue) -> None:
     ctld.last_pass_us = ctld.now_us
     await schedule.run_pass(ctld)
+
+
+async def _backfill_due(ctld: Slurmctld, _: Envelope, __: BackfillDue) -> None:
+    await backfill.run_backfill(ctld)
+
+
+async def _grace_due(ctld: Slurmctld, _: Envelope, message: GraceDue) -> None:
+    if message.job.restart_cnt == message.run:
+        await preempt.end(ctld, message.job)
 
 
 async def _purge_due(ctld: Slurmctld, _: Envelope, message: PurgeDue) -> None:

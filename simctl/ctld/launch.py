@@ -2,20 +2,28 @@
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from simctl.ctld import arrays, eligible
-from simctl.ctld.records import JobRecord, NodeRecord
+from simctl.ctld.records import JobRecord, PartRecord
 from simctl.wire.hostlist import compress
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.messages import RequestBatchJobLaunch, ResponseResourceAllocation
+from simctl.wire.resources import Share
 from simctl.wire.states import RUNNING, NodeBase, Reason
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
 
-def start(ctld: "Slurmctld", job: JobRecord, nodes: tuple[NodeRecord, ...]) -> None:
-    """Start a job on *nodes*, which are idle."""
+def start(ctld: "Slurmctld", job: JobRecord, part: PartRecord, shares: tuple[Share, ...]) -> None:
+    """Start a job in a partition on *shares* of nodes that have the room."""
+    nodes = tuple(ctld.nodes[share.index] for share in shares)
+    if len(job.parts) > 1:
+        job.part = part
+        job.desc = attrs.evolve(job.desc, partition=part.name)
     job.nodes = nodes
+    job.shares = {share.index: share for share in shares}
     job.node_list = compress(tuple(node.name for node in nodes))
     job.start_us = ctld.now_us
     job.begin_us = -1
@@ -26,9 +34,7 @@ def start(ctld: "Slurmctld", job: JobRecord, nodes: tuple[NodeRecord, ...]) -> N
     arrays.started(job)
     ctld.set_job(job, RUNNING)
     eligible.changed(ctld, job)
-    for node in nodes:
-        node.job = job
-        ctld.set_node(node, NodeBase.ALLOCATED, node.flags)
+    occupy(ctld, job)
     if job.batch:
         _launch_batch(ctld, job)
     else:
@@ -36,6 +42,21 @@ def start(ctld: "Slurmctld", job: JobRecord, nodes: tuple[NodeRecord, ...]) -> N
             job.client,
             ResponseResourceAllocation(job_id=job.job_id, error_code=0, node_list=job.node_list),
         )
+
+
+def occupy(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Give a job its shares of its nodes."""
+    for node in job.nodes:
+        node.take(job, job.shares[node.index])
+        ctld.set_node(node, node.working_base(), node.flags)
+
+
+def vacate(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Take back what a job has of its nodes, as long as they are there."""
+    for node in job.nodes:
+        node.give_back(job)
+        if node.base >= NodeBase.IDLE:
+            ctld.set_node(node, node.working_base(), node.flags)
 
 
 def _launch_batch(ctld: "Slurmctld", job: JobRecord) -> None:
@@ -46,7 +67,7 @@ def _launch_batch(ctld: "Slurmctld", job: JobRecord) -> None:
             job_desc=job.desc,
             node_list=job.node_list,
             nodes=tuple(node.name for node in job.nodes),
-            cpus_per_node=tuple(node.cpus for node in job.nodes),
+            cpus_per_node=job.cpus,
             restart_cnt=job.restart_cnt,
             array_job_id=job.array.job_id if job.array is not None else 0,
             array_task_id=job.array_task if job.array is not None else NO_VAL,

@@ -1,5 +1,6 @@
 """Nodes: registration, pings of those that do not answer, time limits of the jobs they run."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -17,6 +18,7 @@ from simctl.wire.buf import Buf
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.messages import (
     MessageNodeRegistrationStatus,
+    RequestKillTimelimit,
     RequestPing,
     ResponseSlurmRc,
     SrunNodeFail,
@@ -51,11 +53,10 @@ async def node_registration(
     node = ctld.nodes_by_name[message.node_name]
     node.last_response_us = ctld.now_us
     running = {job_id for job_id, _ in message.steps}
-    if node.job is not None and node.job.job_id not in running:
-        await fail_jobs(ctld, node)
+    await fail_jobs(ctld, node, spared=running)
     await _forget_completing(ctld, node, running)
     flags = node.flags & ~NodeFlag.NO_RESPOND
-    base = NodeBase.ALLOCATED if node.job is not None else NodeBase.IDLE
+    base = node.working_base()
     if node.base is NodeBase.DOWN and not _returns(ctld, node):
         base = NodeBase.DOWN
     else:
@@ -164,17 +165,19 @@ async def take_down(ctld: "Slurmctld", node: NodeRecord) -> None:
     await fail_jobs(ctld, node)
 
 
-async def fail_jobs(ctld: "Slurmctld", node: NodeRecord) -> None:
-    """End the job of a node that is gone, or send it back into the queue."""
-    job = node.job
-    if job is None:
-        return
+async def fail_jobs(
+    ctld: "Slurmctld", node: NodeRecord, spared: Collection[int] = frozenset()
+) -> None:
+    """End the jobs of a node that is gone, or send them back into the queue."""
+    for job in [job for job in node.jobs.values() if job.job_id not in spared]:
+        await _fail_job(ctld, node, job)
+
+
+async def _fail_job(ctld: "Slurmctld", node: NodeRecord, job: JobRecord) -> None:
     for srun in clients(job):
         ctld.send(srun, SrunNodeFail(job_id=job.job_id, node_list=node.name))
-    gone = node.base
-    if gone is not NodeBase.DOWN:
+    if node.base is not NodeBase.DOWN:
         # It has restarted: nothing of the job is left to be told to end.
-        node.job = None
         job.nodes_lost.add(node.name)
     if job.batch and job.requeue:
         await requeue_after_node_failure(ctld, job)
@@ -195,6 +198,6 @@ async def limit_due(ctld: "Slurmctld", _: Envelope, message: Any) -> None:
     over_us = ctld.site.conf.over_time_limit_min * 60 * SECOND
     if job.limit_us != INFINITE and ctld.now_us >= job.limit_us + over_us:
         job.limit_timer = None
-        await end_job(ctld, job, JobBase.TIMEOUT, Reason.TIME_LIMIT, timed_out=True)
+        await end_job(ctld, job, JobBase.TIMEOUT, Reason.TIME_LIMIT, request=RequestKillTimelimit)
         return
     ctld.watch_limit(job)

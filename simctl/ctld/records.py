@@ -1,46 +1,71 @@
 """What the controller owns: job, step, node and partition records."""
 
-import heapq
-
 import attrs
 
 from simctl.kernel.fabric import Mailbox
 from simctl.kernel.turns import Timer
 from simctl.plugins.hooks import About, Handle
-from simctl.wire.ids import INFINITE, NO_VAL
+from simctl.wire.bitmap import mask_of
+from simctl.wire.ids import INFINITE
 from simctl.wire.layout import StepLayout
 from simctl.wire.records import JobDesc
-from simctl.wire.states import JobState, NodeBase, NodeFlag, Reason
+from simctl.wire.resources import Demand, Room, Share
+from simctl.wire.states import JobState, NodeBase, NodeFlag, PartState, Reason
 
 
 @attrs.define(eq=False, kw_only=True)
 class NodeRecord:
-    """A node as the controller sees it; whole nodes are allocated, so it holds at most one job."""
+    """A node as the controller sees it: what it has, what is left of that, and who runs there."""
 
     index: int
     name: str
     address: str
-    cpus: int
-    memory_mb: int
+    total: Room
+    free: Room = attrs.field(init=False)
     base: NodeBase = NodeBase.UNKNOWN
     flags: NodeFlag = NodeFlag.NONE
     reason: str = ""
-    job: "JobRecord | None" = None
+    jobs: "dict[int, JobRecord]" = attrs.field(factory=dict)
+    """The jobs that run here, by id; those that are completing hold nothing any more."""
+
     completing: int = 0
     """Jobs that have yet to report that they are gone from the node."""
 
     last_response_us: int = 0
-    partitions: "list[PartRecord]" = attrs.field(factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        self.free = self.total.copy()
+
+    @property
+    def cpus(self) -> int:
+        """Return how many cpus the node has."""
+        return self.total.cpus
 
     @property
     def usable(self) -> bool:
-        """Tell whether a job may start here now."""
-        return self.base is NodeBase.IDLE and not self.flags
+        """Tell whether a job may start here now, if there is room for it."""
+        return self.base in (NodeBase.IDLE, NodeBase.MIXED) and not self.flags
+
+    def working_base(self) -> NodeBase:
+        """Return the base state of the node as long as it answers."""
+        if not self.jobs:
+            return NodeBase.IDLE
+        return NodeBase.MIXED if self.free.cpus else NodeBase.ALLOCATED
+
+    def take(self, job: "JobRecord", share: Share) -> None:
+        """Give a share of the node to a job."""
+        self.jobs[job.job_id] = job
+        self.free.take(share)
+
+    def give_back(self, job: "JobRecord") -> None:
+        """Take back what a job has of the node; harmless if it has nothing."""
+        if self.jobs.pop(job.job_id, None) is not None:
+            self.free.take(job.shares[self.index], -1)
 
 
 @attrs.define(eq=False, kw_only=True)
 class PartRecord:
-    """A partition: its limits, its nodes, those of them that are idle, and who waits."""
+    """A partition: its limits, its nodes, and who waits."""
 
     name: str
     nodes: tuple[NodeRecord, ...]
@@ -52,11 +77,20 @@ class PartRecord:
     uniform_cpus: int
     """Cpus of every node where all have as many, else 0."""
 
-    size: int
-    """Nodes of the whole cluster."""
+    state: PartState = PartState.UP
+    tier: int = 1
+    exclusive: bool = False
+    """Jobs have their nodes for themselves."""
 
-    idle: int = 0
-    """How many nodes may start a job now."""
+    preempt_mode: str = ""
+    """What becomes of its jobs when others need their nodes; empty for the cluster's way."""
+
+    grace_time_s: int = 0
+    root_only: bool = False
+    allow_accounts: tuple[str, ...] = ()
+    deny_accounts: tuple[str, ...] = ()
+    def_mem_per_cpu_mb: int = 0
+    def_mem_per_node_mb: int = 0
 
     queue: "list[tuple[int, int, JobRecord]]" = attrs.field(factory=list)
     """A heap: the highest priority first, then who came first; what left it is dropped when met."""
@@ -67,38 +101,13 @@ class PartRecord:
     examined_to: int = -1
     """Queue number of the last job that was waiting at the latest pass."""
 
+    mask: int = attrs.field(init=False)
     widest_cpus: int = attrs.field(init=False)
     """Cpus of the node that has most."""
 
-    _heap: list[int] = attrs.field(factory=list)
-    _queued: bytearray = attrs.field(init=False)
-
     def __attrs_post_init__(self) -> None:
-        self._queued = bytearray(self.size)
+        self.mask = mask_of(node.index for node in self.nodes)
         self.widest_cpus = max(node.cpus for node in self.nodes)
-
-    def offer(self, node: NodeRecord) -> None:
-        """Note that a node has become usable."""
-        self.idle += 1
-        if not self._queued[node.index]:
-            self._queued[node.index] = 1
-            heapq.heappush(self._heap, node.index)
-
-    def withdraw(self) -> None:
-        """Note that a node is usable no more; its place in the heap is dropped when met."""
-        self.idle -= 1
-
-    def take_first(self, count: int, nodes: list[NodeRecord]) -> list[NodeRecord]:
-        """Return the first *count* usable nodes in node order; there must be as many."""
-        taken: list[NodeRecord] = []
-        heap = self._heap
-        while len(taken) < count:
-            index = heapq.heappop(heap)
-            self._queued[index] = 0
-            node = nodes[index]
-            if node.usable:
-                taken.append(node)
-        return taken
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -167,7 +176,12 @@ class JobRecord:
 
     job_id: int
     desc: JobDesc
+    parts: tuple[PartRecord, ...]
+    """The partitions it may run in, in the order they were asked for."""
+
     part: PartRecord
+    """The partition it runs in, or the first of those it waits for."""
+
     state: JobState
     about: About
     check_job: Handle
@@ -178,9 +192,7 @@ class JobRecord:
 
     requeue: bool
     time_limit_min: int
-    min_nodes: int
-    max_nodes: int
-    num_tasks: int
+    demand: Demand
     name: str
     priority: int
     """The highest starts first; 0 holds the job."""
@@ -213,16 +225,28 @@ class JobRecord:
     restart_cnt: int = 0
     nodes: tuple[NodeRecord, ...] = ()
     node_list: str = ""
+    shares: dict[int, Share] = attrs.field(factory=dict)
+    """What it has of each of its nodes, by the node's index."""
+
+    planned_us: int = -1
+    """When backfill last expected it to start."""
+
     completing_nodes: set[str] = attrs.field(factory=set)
     nodes_lost: set[str] = attrs.field(factory=set)
     """Nodes that restarted under the job, and have nothing of it left."""
 
     steps: dict[int, StepRecord] = attrs.field(factory=dict)
     next_step_id: int = 0
+    gives_way: "tuple[JobRecord, ...]" = ()
+    """The jobs that were preempted so that it can start."""
+
+    preempt_us: int = -1
+    """When its grace time ends, if it is being preempted."""
+
     limit_timer: Timer | None = None
     begin_us: int = -1
 
-
-def cpus_needed(desc: JobDesc) -> int:
-    """Return how many cpus each task of a job needs."""
-    return 1 if desc.cpus_per_task == NO_VAL else desc.cpus_per_task
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """Return how many cpus it has on each of its nodes."""
+        return tuple(self.shares[node.index].cpus for node in self.nodes)

@@ -1,77 +1,171 @@
-"""sched/builtin: in each partition by priority, and first in, first out."""
+"""The main scheduler pass: by priority, and first in, first out, until a job does not fit.
+
+A job that finds no room blocks its partition, and the nodes of it, for all that come after it.
+"""
 
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from simctl.ctld import arrays, launch
-from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
-from simctl.ctld.select import choose, is_plain, uniform_need
+from simctl.ctld import arrays, launch, preempt, reservations
+from simctl.ctld.records import JobRecord, PartRecord
+from simctl.ctld.select import choose, could_hold, demand_in, uniform_need, whole_nodes
 from simctl.plugins.points.switch import switch_p_no_frag
+from simctl.wire.bitmap import first, members
+from simctl.wire.hostlist import compress
 from simctl.wire.ids import SECOND
-from simctl.wire.states import Reason
+from simctl.wire.resources import Share
+from simctl.wire.states import PartState, Reason
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
+_Entry = tuple[int, int, JobRecord]
 
-async def run_pass(ctld: "Slurmctld") -> None:
-    """Start, in each partition, jobs from the head of the queue until one does not fit."""
-    ctld.pass_is_due = False
-    if not any(part.waiting for part in ctld.partitions.values()):
-        return
-    if await held_by_fragmentation(ctld):
-        return
-    for part in ctld.partitions.values():
-        while part.waiting:
-            job = _head(part)
-            if arrays.is_full(job):
-                # Until one of its tasks ends nothing of the array can start, and others may.
-                job.reason = Reason.ARRAY_TASK_LIMIT
-                _take_head(part, job)
+
+class Line:
+    """The jobs that wait in all partitions, in the order in which a pass looks at them.
+
+    What is looked at and not started is set aside, and back in its place when the pass is over.
+    """
+
+    def __init__(self, ctld: "Slurmctld") -> None:
+        self._parts = list(ctld.partitions.values())
+        self._open = [part for part in self._parts if part.waiting and part.state.starts_jobs]
+        self._aside: list[tuple[PartRecord, _Entry]] = []
+        self._last = ctld.last_queue_number
+
+    def head(self) -> tuple[PartRecord, JobRecord] | None:
+        """Return who is next: of the highest tier, the highest priority, the longest there."""
+        best: tuple[tuple[int, int, int], PartRecord, JobRecord] | None = None
+        for part in list(self._open):
+            entry = _front(part)
+            if entry is None:
+                self._open.remove(part)
                 continue
-            nodes = find_nodes(ctld, job)
-            if not nodes:
-                job.reason = Reason.RESOURCES
-                break
-            array = job.array
-            if array is not None and array.rest is job:
-                task = await arrays.split_off(ctld, job, array.waiting[0])
-                if task is job:
-                    _take_head(part, job)
-                launch.start(ctld, task, nodes)
-                continue
-            _take_head(part, job)
-            launch.start(ctld, job, nodes)
-        part.examined_to = ctld.last_queue_number
+            rank = (-part.tier, entry[0], entry[1])
+            if best is None or rank < best[0]:
+                best = (rank, part, entry[2])
+        return best[1:] if best is not None else None
+
+    def take(self, part: PartRecord) -> None:
+        """Take the head out of the queue, of every partition it waits for."""
+        take_from_queue(heappop(part.queue)[2])
+
+    def skip(self, part: PartRecord) -> None:
+        """Go on behind the head."""
+        self._aside.append((part, heappop(part.queue)))
+
+    def block(self, part: PartRecord) -> None:
+        """Look at nobody more of a partition."""
+        self._open.remove(part)
+
+    def close(self) -> None:
+        """End the pass: everybody who still waits has been looked at, or somebody before."""
+        for part, entry in self._aside:
+            if _is_in_place(entry):
+                heappush(part.queue, entry)
+        for part in self._parts:
+            part.examined_to = self._last
 
 
-def _take_head(part: PartRecord, job: JobRecord) -> None:
-    take_from_queue(job)
-    heappop(part.queue)
-
-
-def _head(part: PartRecord) -> JobRecord:
+def _front(part: PartRecord) -> _Entry | None:
     queue = part.queue
-    while not _is_in_place(queue[0]):
+    while queue:
+        if _is_in_place(queue[0]):
+            return queue[0]
         heappop(queue)
-    return queue[0][2]
+    return None
 
 
-def _is_in_place(entry: tuple[int, int, JobRecord]) -> bool:
+def _is_in_place(entry: _Entry) -> bool:
     """Tell whether a job still waits where this entry has it."""
     rank, number, job = entry
     return job.queued and job.queue_number == number and job.priority == -rank
 
 
-def find_nodes(ctld: "Slurmctld", job: JobRecord) -> tuple[NodeRecord, ...]:
-    """Return nodes on which a job may start now, taken out of the partition's idle ones."""
-    part = job.part
-    if is_plain(job):
-        need = uniform_need(job, part.uniform_cpus)
-        if not need or part.idle < need:
+async def run_pass(ctld: "Slurmctld") -> None:
+    """Start, in each partition, jobs from the head of the queue until one does not fit."""
+    ctld.pass_is_due = False
+    if not anybody_waits(ctld) or await held_by_fragmentation(ctld):
+        return
+    line = Line(ctld)
+    blocked = 0
+    while (found := line.head()) is not None:
+        part, job = found
+        if arrays.is_full(job):
+            # Until one of its tasks ends nothing of the array can start, and others may.
+            job.reason = Reason.ARRAY_TASK_LIMIT
+            line.take(part)
+            continue
+        shares = find_nodes(ctld, job, part, ~blocked)
+        if shares:
+            await start_head(ctld, line, part, job, shares)
+            continue
+        waits_for = _what_time_alone_brings(ctld, job, part)
+        if waits_for:
+            job.reason = waits_for
+            line.skip(part)
+            continue
+        job.reason = Reason.RESOURCES
+        if await preempt.make_room(ctld, job, part, ~blocked):
+            shares = find_nodes(ctld, job, part, ~blocked)
+            if shares:
+                await start_head(ctld, line, part, job, shares)
+                continue
+        line.block(part)
+        blocked |= part.mask
+    line.close()
+    ctld.request_backfill()
+
+
+def anybody_waits(ctld: "Slurmctld") -> bool:
+    """Tell whether a pass has somebody to look at."""
+    return any(part.waiting for part in ctld.partitions.values())
+
+
+async def start_head(
+    ctld: "Slurmctld", line: Line, part: PartRecord, job: JobRecord, shares: tuple[Share, ...]
+) -> None:
+    """Start the head of a partition's queue, or one task of the array that is the head."""
+    array = job.array
+    if array is None or array.rest is not job:
+        line.take(part)
+        launch.start(ctld, job, part, shares)
+        return
+    task = await arrays.split_off(ctld, job, array.waiting[0])
+    if task is job:
+        line.take(part)
+    launch.start(ctld, task, part, shares)
+
+
+def _what_time_alone_brings(ctld: "Slurmctld", job: JobRecord, part: PartRecord) -> str:
+    """Return what a job waits for that blocks nobody behind it: its reservation, lost nodes."""
+    if job.desc.reservation:
+        return reservations.reason_to_wait(ctld, job)
+    lost = part.mask & ~ctld.serviceable_nodes
+    if not lost or could_hold(job, part, ctld.serviceable_nodes):
+        return ""
+    wanted = job.demand.required & lost
+    names = compress(tuple(ctld.nodes[index].name for index in members(wanted or lost)))
+    return f"{Reason.REQ_NODE_NOT_AVAIL}, UnavailableNodes:{names}"
+
+
+def find_nodes(
+    ctld: "Slurmctld", job: JobRecord, part: PartRecord, allowed: int = -1
+) -> tuple[Share, ...]:
+    """Return what a job may take of nodes of a partition now; nothing if there is no room."""
+    demand = demand_in(job, part)
+    there = ctld.idle_nodes if demand.whole else ctld.usable_nodes
+    mask = there & part.mask & allowed
+    if ctld.reservations:
+        mask &= reservations.open_to(ctld, job)
+    if part.uniform_cpus and demand.plain:
+        need = uniform_need(demand, part.uniform_cpus)
+        if not need or mask.bit_count() < need:
             return ()
-        return tuple(part.take_first(need, ctld.nodes))
-    return choose(job, (node for node in part.nodes if node.usable))
+        return whole_nodes(part, first(mask, need))
+    nodes = ctld.nodes
+    return choose(demand, (nodes[index].free for index in members(mask)))
 
 
 async def held_by_fragmentation(ctld: "Slurmctld") -> bool:
@@ -95,22 +189,29 @@ async def held_by_fragmentation(ctld: "Slurmctld") -> bool:
 
 
 def enqueue(ctld: "Slurmctld", job: JobRecord) -> None:
-    """Put a job into its partition's queue, behind those of its priority."""
+    """Put a job into the queues of its partitions, behind those of its priority."""
     ctld.last_queue_number += 1
     job.queue_number = ctld.last_queue_number
     job.queued = True
-    heappush(job.part.queue, (-job.priority, job.queue_number, job))
-    job.part.waiting += 1
+    for part in job.parts:
+        heappush(part.queue, (-job.priority, job.queue_number, job))
+        part.waiting += 1
 
 
 def take_from_queue(job: JobRecord) -> None:
-    """Note that a job waits no more; a pass drops its place when it meets it."""
+    """Note that a job waits no more; a pass drops its places when it meets them."""
     job.queued = False
-    job.part.waiting -= 1
+    for part in job.parts:
+        part.waiting -= 1
 
 
 def reason_to_wait(job: JobRecord) -> str:
     """Return why a pending job waits: a pass tells it of the head, the others follow from that."""
-    if job.queued and job.reason == Reason.NONE and job.queue_number <= job.part.examined_to:
+    if not job.queued:
+        return job.reason
+    if not any(part.state.starts_jobs for part in job.parts):
+        down = job.part.state is PartState.DOWN
+        return Reason.PARTITION_DOWN if down else Reason.PARTITION_INACTIVE
+    if job.reason == Reason.NONE and job.queue_number <= job.part.examined_to:
         return Reason.PRIORITY
     return job.reason

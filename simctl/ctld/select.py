@@ -1,63 +1,121 @@
-"""select/linear: whole nodes, in node order. Choices only: records in, nodes out."""
+"""Which nodes a job runs on, and what it takes of them. Choices only: rooms in, shares out.
+
+select/linear gives whole nodes, select/cons_tres cpus, memory and generic resources of nodes. Both
+take nodes in their order.
+"""
 
 from collections.abc import Iterable
 
-from simctl.ctld.records import JobRecord, NodeRecord, cpus_needed
-from simctl.wire.ids import NO_VAL
+import attrs
+
+from simctl.ctld.records import JobRecord, PartRecord
+from simctl.wire.resources import ALL_MEMORY, Demand, Room, Share, split_gres, tasks_in
 
 
-def tasks_on(cpus: int, cpus_per_task: int, ntasks_per_node: int) -> int:
-    """Return how many tasks a node of so many cpus takes."""
-    fit = cpus // cpus_per_task
-    return fit if ntasks_per_node == NO_VAL else min(fit, ntasks_per_node)
+def demand_in(job: JobRecord, part: PartRecord) -> Demand:
+    """Return what a job asks for in a partition, which may want whole nodes or cap their cpus."""
+    demand = job.demand
+    if (part.exclusive and not demand.whole) or part.max_nodes < demand.max_nodes:
+        return attrs.evolve(
+            demand,
+            whole=demand.whole or part.exclusive,
+            max_nodes=min(part.max_nodes, demand.max_nodes),
+        )
+    return demand
 
 
-def uniform_need(job: JobRecord, cpus: int) -> int:
-    """Return how many nodes of *cpus* cpus a job needs; 0 if no number of them would do."""
-    desc = job.desc
-    each = tasks_on(cpus, cpus_needed(desc), desc.ntasks_per_node)
+def uniform_need(demand: Demand, cpus: int) -> int:
+    """Return how many whole nodes of *cpus* cpus a job needs; 0 if no number of them would do."""
+    each = tasks_in(demand, Room(index=0, cpus=cpus, memory_mb=0, gres={}))
     if not each:
         return 0
-    need = max(job.min_nodes, -(-job.num_tasks // each))
-    return need if need <= job.max_nodes else 0
+    need = max(demand.min_nodes, -(-demand.num_tasks // each))
+    return need if need <= demand.max_nodes else 0
 
 
-def choose(job: JobRecord, candidates: Iterable[NodeRecord]) -> tuple[NodeRecord, ...]:
-    """Return the first of the *candidates* that together hold a job; none if they cannot.
+def choose(demand: Demand, rooms: Iterable[Room]) -> tuple[Share, ...]:
+    """Return what a job takes of the *rooms*, which come in node order; nothing if it cannot fit.
 
-    Required nodes come first and excluded ones never; the answer is in node order.
+    Required nodes are always among them, excluded ones never. The first that together suffice are
+    taken, or where they would be too many, those that take the most tasks.
     """
-    desc = job.desc
-    need_cpus = cpus_needed(desc)
-    required = set(desc.nodes)
-    excluded = set(desc.excluded)
-    fit = [
-        node
-        for node in candidates
-        if node.name not in excluded and tasks_on(node.cpus, need_cpus, desc.ntasks_per_node)
-    ]
-    chosen = [node for node in fit if node.name in required]
-    if len(chosen) < len(required):
-        return ()
-    room = sum(tasks_on(node.cpus, need_cpus, desc.ntasks_per_node) for node in chosen)
-    for node in fit:
-        if len(chosen) >= job.min_nodes and room >= job.num_tasks:
+    fit: list[tuple[Room, int]] = []
+    named: list[tuple[Room, int]] = []
+    room_for = 0
+    for room in rooms:
+        if demand.excluded >> room.index & 1:
+            continue
+        tasks = tasks_in(demand, room)
+        if not tasks:
+            continue
+        if demand.required >> room.index & 1:
+            named.append((room, tasks))
+            continue
+        fit.append((room, tasks))
+        room_for += tasks
+        if (
+            not demand.required
+            and len(fit) >= demand.min_nodes
+            and room_for >= demand.num_tasks
+            and len(fit) <= demand.max_nodes
+        ):
             break
-        if node.name not in required:
-            chosen.append(node)
-            room += tasks_on(node.cpus, need_cpus, desc.ntasks_per_node)
-    if len(chosen) < job.min_nodes or len(chosen) > job.max_nodes or room < job.num_tasks:
+    if len(named) < demand.required.bit_count():
         return ()
-    return tuple(sorted(chosen, key=lambda node: node.index))
+    chosen = _fill(demand, named, fit)
+    if not chosen:
+        widest = sorted(fit, key=lambda each: (-each[1], each[0].index))
+        chosen = _fill(demand, named, widest)
+    return _deal(demand, sorted(chosen, key=lambda each: each[0].index))
 
 
-def could_hold(job: JobRecord) -> bool:
-    """Tell whether a job's partition could hold it if all of its nodes were idle."""
-    if is_plain(job):
-        return 0 < uniform_need(job, job.part.uniform_cpus) <= len(job.part.nodes)
-    return bool(choose(job, job.part.nodes))
+def _fill(
+    demand: Demand, named: list[tuple[Room, int]], others: list[tuple[Room, int]]
+) -> list[tuple[Room, int]]:
+    """Return the named rooms and the first others that are needed; nothing if that is no fit."""
+    chosen = list(named)
+    room_for = sum(tasks for _, tasks in chosen)
+    for other in others:
+        if len(chosen) >= demand.min_nodes and room_for >= demand.num_tasks:
+            break
+        chosen.append(other)
+        room_for += other[1]
+    enough = len(chosen) >= demand.min_nodes and room_for >= demand.num_tasks
+    return chosen if enough and len(chosen) <= demand.max_nodes else []
 
 
-def is_plain(job: JobRecord) -> bool:
-    """Tell whether a job takes any nodes of its partition, and all of those are alike."""
-    return bool(job.part.uniform_cpus) and not job.desc.nodes and not job.desc.excluded
+def _deal(demand: Demand, chosen: list[tuple[Room, int]]) -> tuple[Share, ...]:
+    """Give one task's cpus to each node, then the rest in node order as each has room."""
+    left = max(0, demand.num_tasks - len(chosen))
+    shares = []
+    for room, fit in chosen:
+        more = min(left, fit - 1)
+        left -= more
+        cpus = max((1 + more) * demand.cpus_per_task, demand.cpus_per_node)
+        shares.append(_share(demand, room, room.cpus if demand.whole else cpus))
+    return tuple(shares)
+
+
+def _share(demand: Demand, room: Room, cpus: int) -> Share:
+    memory_mb = demand.memory_per_node_mb
+    if memory_mb == ALL_MEMORY:
+        memory_mb = room.memory_mb
+    elif demand.memory_per_cpu_mb:
+        memory_mb = min(room.memory_mb, demand.memory_per_cpu_mb * cpus)
+    gres = split_gres(demand.gres, room.gres) if demand.gres else None
+    return Share(index=room.index, cpus=cpus, memory_mb=memory_mb, gres=gres or {})
+
+
+def whole_nodes(part: PartRecord, indexes: Iterable[int]) -> tuple[Share, ...]:
+    """Return whole nodes of a partition whose nodes are alike."""
+    return tuple(Share(index=index, cpus=part.uniform_cpus) for index in indexes)
+
+
+def could_hold(job: JobRecord, part: PartRecord, serviceable: int = -1) -> bool:
+    """Tell whether a partition could hold a job if all its nodes, or those *serviceable*, idled."""
+    demand = demand_in(job, part)
+    mask = part.mask & serviceable
+    if part.uniform_cpus and demand.plain:
+        return 0 < uniform_need(demand, part.uniform_cpus) <= mask.bit_count()
+    rooms = (node.total for node in part.nodes if mask >> node.index & 1)
+    return bool(choose(demand, rooms))

@@ -113,7 +113,8 @@ def lay_out_step(job: JobRecord, request: RequestJobStepCreate) -> StepLayout:
     num_tasks = request.num_tasks or len(nodes)
     if num_tasks < len(nodes):
         nodes = nodes[:num_tasks]
-    cpus = tuple(node.cpus for node in nodes)
+    own = dict(zip((node.name for node in job.nodes), job.cpus, strict=True))
+    cpus = tuple(own[node.name] for node in nodes)
     need = max(1, request.cpus_per_task)
     if sum(count // need for count in cpus) < num_tasks:
         raise SlurmError(ESLURM_TOO_MANY_REQUESTED_CPUS)

@@ -4,22 +4,22 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import arrays, eligible, launch, schedule
+from simctl.ctld import arrays, eligible, launch, preempt, reservations, schedule
 from simctl.ctld.completion import finish
-from simctl.ctld.records import JobRecord, NodeRecord, PartRecord, cpus_needed
-from simctl.ctld.select import could_hold, tasks_on
+from simctl.ctld.records import JobRecord, PartRecord
+from simctl.ctld.request import Asker, Request, read_request
+from simctl.ctld.select import could_hold
 from simctl.kernel.fabric import Envelope
 from simctl.plugins.hooks import NULL, About, failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_alloc_job, slurm_ckpt_free_job
 from simctl.wire.errno import (
     EAGAIN,
+    ESLURM_CAN_NOT_START_IMMEDIATELY,
+    ESLURM_DEPENDENCY,
     ESLURM_DUPLICATE_JOB_ID,
     ESLURM_FRAGMENTATION,
     ESLURM_INVALID_JOB_ID,
     ESLURM_INVALID_NICE,
-    ESLURM_INVALID_NODE_COUNT,
-    ESLURM_INVALID_NODE_NAME,
-    ESLURM_INVALID_PARTITION_NAME,
     ESLURM_JOB_HELD,
     ESLURM_JOB_PENDING,
     ESLURM_NODES_BUSY,
@@ -30,7 +30,7 @@ from simctl.wire.errno import (
     SLURM_SUCCESS,
     SlurmError,
 )
-from simctl.wire.ids import INFINITE, NO_VAL, SECOND
+from simctl.wire.ids import NO_VAL, SECOND
 from simctl.wire.messages import (
     RequestJobReady,
     RequestResourceAllocation,
@@ -45,91 +45,18 @@ if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
 
-@attrs.frozen(kw_only=True)
-class Request:
-    """What a job description comes to: limits filled in, or the error that refuses it.
-
-    `reason` says why the job can only wait, as far as the request itself tells.
-    """
-
-    error_code: int = SLURM_SUCCESS
-    part: PartRecord | None = None
-    min_nodes: int = 1
-    max_nodes: int = INFINITE
-    num_tasks: int = 1
-    time_limit_min: int = INFINITE
-    reason: str = Reason.NONE
-
-
-def read_request(
-    desc: JobDesc, parts: dict[str, PartRecord], nodes: dict[str, NodeRecord]
-) -> Request:
-    """Check a job description against the cluster and fill in what it leaves open. Pure."""
-    part = _partition(desc, parts)
-    if part is None:
-        return Request(error_code=ESLURM_INVALID_PARTITION_NAME)
-    if any(name not in nodes for name in (*desc.nodes, *desc.excluded)):
-        return Request(error_code=ESLURM_INVALID_NODE_NAME)
-    if any(nodes[name] not in part.nodes for name in desc.nodes) or set(desc.nodes) & set(
-        desc.excluded
-    ):
-        return Request(error_code=ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE)
-    min_nodes = max(1 if desc.min_nodes == NO_VAL else desc.min_nodes, len(set(desc.nodes)))
-    max_nodes = INFINITE if desc.max_nodes == NO_VAL else desc.max_nodes
-    if max_nodes < min_nodes:
-        return Request(error_code=ESLURM_INVALID_NODE_COUNT)
-    num_tasks = _num_tasks(desc, min_nodes)
-    widest = part.widest_cpus
-    if not tasks_on(widest, cpus_needed(desc), NO_VAL) or (
-        desc.ntasks_per_node != NO_VAL and desc.ntasks_per_node * cpus_needed(desc) > widest
-    ):
-        return Request(error_code=ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE)
-    limit = part.default_time_min if desc.time_limit_min == NO_VAL else desc.time_limit_min
-    request = Request(
-        part=part,
-        min_nodes=min_nodes,
-        max_nodes=max_nodes,
-        num_tasks=num_tasks,
-        time_limit_min=limit,
-    )
-    return attrs.evolve(request, reason=_lasting_reason(request, desc, part))
-
-
-def _partition(desc: JobDesc, parts: dict[str, PartRecord]) -> PartRecord | None:
-    if desc.partition:
-        return parts.get(desc.partition)
-    return next((part for part in parts.values() if part.default), None)
-
-
-def _num_tasks(desc: JobDesc, min_nodes: int) -> int:
-    if desc.num_tasks != NO_VAL:
-        return desc.num_tasks
-    return min_nodes * (1 if desc.ntasks_per_node == NO_VAL else desc.ntasks_per_node)
-
-
-def _lasting_reason(request: Request, desc: JobDesc, part: PartRecord) -> str:
-    """Return why a job could never start in its partition as it is, or None's text."""
-    if request.time_limit_min > part.max_time_min and desc.time_limit_min != NO_VAL:
-        return Reason.PARTITION_TIME_LIMIT
-    if request.min_nodes > min(len(part.nodes), part.max_nodes):
-        return Reason.PARTITION_NODE_LIMIT
-    if request.max_nodes < part.min_nodes:
-        return Reason.PARTITION_NODE_LIMIT
-    return Reason.NONE
-
-
 async def submit_batch_job(
     ctld: "Slurmctld", envelope: Envelope, message: RequestSubmitBatchJob
 ) -> None:
     """Take a batch job in; a scheduler pass starts it."""
-    job, rc = await _create(ctld, envelope, message.job_desc, batch=True)
-    if job is not None:
-        eligible.settle(ctld, job)
-        rc = SLURM_SUCCESS if job.priority else ESLURM_JOB_HELD
-    ctld.send(
-        envelope.sender,
-        ResponseSubmitBatchJob(job_id=job.job_id if job is not None else 0, error_code=rc),
-    )
+    made = await _create(ctld, envelope, message.job_desc, batch=True)
+    if isinstance(made, Refusal):
+        answer = ResponseSubmitBatchJob(job_id=0, error_code=made.error_code, text=made.text)
+    else:
+        eligible.settle(ctld, made)
+        rc = SLURM_SUCCESS if made.priority else ESLURM_JOB_HELD
+        answer = ResponseSubmitBatchJob(job_id=made.job_id, error_code=rc)
+    ctld.send(envelope.sender, answer)
 
 
 async def resource_allocation(
@@ -137,9 +64,9 @@ async def resource_allocation(
 ) -> None:
     """Take in a job whose srun waits for it, and try to start it at once."""
     desc = message.job_desc
-    job, rc = await _create(ctld, envelope, desc, batch=False)
-    if job is None:
-        _reply(ctld, envelope, 0, rc)
+    job = await _create(ctld, envelope, desc, batch=False)
+    if isinstance(job, Refusal):
+        _reply(ctld, envelope, 0, job.error_code, job.text)
         return
     rc = await _try_now(ctld, job)
     if rc == SLURM_SUCCESS:
@@ -151,13 +78,16 @@ async def resource_allocation(
         finish(ctld, job)
         _reply(ctld, envelope, job.job_id, rc)
         return
-    eligible.settle(ctld, job, asks=False)
+    # One that found no room just now need not be tried again; others may be passed by this one.
+    eligible.settle(ctld, job, asks=rc == ESLURM_NOT_TOP_PRIORITY or preempt.is_on(ctld))
+    ctld.request_backfill()
     _reply(ctld, envelope, job.job_id, ESLURM_NODES_BUSY)
 
 
-def _reply(ctld: "Slurmctld", envelope: Envelope, job_id: int, rc: int) -> None:
+def _reply(ctld: "Slurmctld", envelope: Envelope, job_id: int, rc: int, text: str = "") -> None:
     ctld.send(
-        envelope.sender, ResponseResourceAllocation(job_id=job_id, error_code=rc, node_list="")
+        envelope.sender,
+        ResponseResourceAllocation(job_id=job_id, error_code=rc, node_list="", text=text),
     )
 
 
@@ -167,38 +97,70 @@ async def _try_now(ctld: "Slurmctld", job: JobRecord) -> int:
         return ESLURM_FRAGMENTATION
     if job.lasting_reason:
         return ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE
-    if job.part.waiting:
+    if job.dependency is not None or not job.priority or job.begin_us > ctld.now_us:
+        return ESLURM_DEPENDENCY
+    if ctld.site.conf.scheduler_parameters.defer:
+        return ESLURM_CAN_NOT_START_IMMEDIATELY
+    for part in job.parts:
+        if not part.state.starts_jobs or _is_behind(ctld, part):
+            continue
+        shares = schedule.find_nodes(ctld, job, part)
+        if shares:
+            launch.start(ctld, job, part, shares)
+            return SLURM_SUCCESS
+    if any(_is_behind(ctld, part) for part in job.parts):
         return ESLURM_NOT_TOP_PRIORITY
-    nodes = schedule.find_nodes(ctld, job)
-    if not nodes:
-        job.reason = Reason.RESOURCES
-        return ESLURM_NODES_BUSY
-    launch.start(ctld, job, nodes)
-    return SLURM_SUCCESS
+    job.reason = Reason.RESOURCES
+    return ESLURM_NODES_BUSY
+
+
+def _is_behind(ctld: "Slurmctld", part: PartRecord) -> bool:
+    """Tell whether somebody waits for a partition's nodes who comes before a new job."""
+    return any(
+        other.waiting and other.tier >= part.tier and other.mask & part.mask
+        for other in ctld.partitions.values()
+    )
+
+
+@attrs.frozen
+class Refusal:
+    """Why a job is not taken in; the text says more where there is more to say."""
+
+    error_code: int
+    text: str = ""
+
+
+def _refusal(ctld: "Slurmctld", desc: JobDesc, uid: int, request: Request) -> int:
+    """Return why a job is not taken in, or 0."""
+    if uid not in (desc.uid, 0, ctld.process.uid):
+        return ESLURM_USER_ID_MISSING
+    if desc.nice < 0 and not ctld.is_operator(uid):
+        return ESLURM_INVALID_NICE
+    refused = request.error_code or reservations.refusal(ctld, desc)
+    if not refused and len(ctld.jobs) >= ctld.site.conf.max_job_count:
+        return EAGAIN
+    return refused
 
 
 async def _create(
     ctld: "Slurmctld", envelope: Envelope, desc: JobDesc, *, batch: bool
-) -> tuple[JobRecord | None, int]:
+) -> JobRecord | Refusal:
     """Make the record of a new job: checks, id, checkpoint record, PENDING."""
     sender = envelope.sender
     uid = sender.process.uid if sender is not None else desc.uid
-    if uid not in (desc.uid, 0, ctld.process.uid):
-        return None, ESLURM_USER_ID_MISSING
-    if desc.nice < 0 and not ctld.is_operator(uid):
-        return None, ESLURM_INVALID_NICE
-    request = read_request(desc, ctld.partitions, ctld.nodes_by_name)
-    if request.part is None:
-        return None, request.error_code
-    if len(ctld.jobs) >= ctld.site.conf.max_job_count:
-        return None, EAGAIN
+    request = read_request(
+        desc, Asker(uid, desc.account), ctld.partitions, ctld.nodes_by_name, ctld.site.conf
+    )
+    error_code = _refusal(ctld, desc, uid, request)
+    if error_code:
+        return Refusal(error_code, request.text)
     try:
         array = arrays.read_array(desc.array)
     except SlurmError as error:
-        return None, error.errno
+        return Refusal(error.errno)
     job_id = _next_id(ctld, desc)
     if not job_id:
-        return None, ESLURM_DUPLICATE_JOB_ID
+        return Refusal(ESLURM_DUPLICATE_JOB_ID)
     if array is not None:
         arrays.name(ctld, array, job_id)
     about = About(job=job_id)
@@ -206,16 +168,17 @@ async def _create(
     if failed(check_job):
         nothing = NULL
         await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, nothing, about=about)
-        return None, SLURM_ERROR
+        return Refusal(SLURM_ERROR)
     try:
         dependency = eligible.parse_dependency(desc.dependency, ctld, job_id)
     except SlurmError as error:
         await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, check_job, about=about)
-        return None, error.errno
+        return Refusal(error.errno)
     job = JobRecord(
         job_id=job_id,
-        desc=attrs.evolve(desc, partition=request.part.name),
-        part=request.part,
+        desc=attrs.evolve(desc, partition=",".join(part.name for part in request.parts)),
+        parts=request.parts,
+        part=request.parts[0],
         state=PENDING,
         about=about,
         check_job=check_job,
@@ -223,12 +186,8 @@ async def _create(
         batch=batch,
         client=None if batch else sender,
         requeue=bool(ctld.site.conf.job_requeue if desc.requeue == NO_VAL else desc.requeue),
-        time_limit_min=min(request.time_limit_min, request.part.max_time_min)
-        if desc.time_limit_min == NO_VAL
-        else request.time_limit_min,
-        min_nodes=request.min_nodes,
-        max_nodes=min(request.max_nodes, request.part.max_nodes),
-        num_tasks=request.num_tasks,
+        time_limit_min=request.time_limit_min,
+        demand=request.demand,
         name=desc.name,
         priority=_priority(ctld, desc, uid),
         nice=desc.nice,
@@ -239,7 +198,7 @@ async def _create(
     )
     if request.reason != Reason.NONE:
         job.lasting_reason = job.reason = request.reason
-    elif not could_hold(job):
+    elif not any(could_hold(job, part) for part in job.parts):
         job.lasting_reason = job.reason = Reason.PARTITION_CONFIG
     ctld.jobs[job_id] = job
     arrays.register(ctld, job)
@@ -255,7 +214,7 @@ async def _create(
         reason=job.reason,
         job=job_id,
     )
-    return job, SLURM_SUCCESS
+    return job
 
 
 def _priority(ctld: "Slurmctld", desc: JobDesc, uid: int) -> int:

@@ -6,8 +6,8 @@ import attrs
 
 from simctl.ctld import arrays, completion, eligible, nodes, schedule
 from simctl.ctld.records import JobRecord, NodeRecord
+from simctl.ctld.request import Asker, read_request
 from simctl.ctld.select import could_hold
-from simctl.ctld.submit import read_request
 from simctl.kernel.fabric import Envelope
 from simctl.wire.errno import (
     ESLURM_ACCESS_DENIED,
@@ -87,7 +87,7 @@ def _check(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: in
     if message.min_nodes != NO_VAL and not pending:
         return ESLURM_NOT_SUPPORTED
     if message.partition is not None:
-        if message.partition not in ctld.partitions:
+        if any(name not in ctld.partitions for name in message.partition.split(",")):
             return ESLURM_INVALID_PARTITION_NAME
         if not pending:
             return ESLURM_DISABLED
@@ -166,14 +166,17 @@ def _ask_anew(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob) -> N
         desc = attrs.evolve(desc, partition=message.partition)
     if message.min_nodes != NO_VAL:
         desc = attrs.evolve(desc, min_nodes=message.min_nodes, max_nodes=message.min_nodes)
-    request = read_request(desc, ctld.partitions, ctld.nodes_by_name)
+    conf = ctld.site.conf
+    asker = Asker(desc.uid, desc.account)
+    request = read_request(desc, asker, ctld.partitions, ctld.nodes_by_name, conf)
     job.desc = desc
-    job.part = request.part or ctld.partitions[desc.partition]
-    job.min_nodes = request.min_nodes
-    job.max_nodes = min(request.max_nodes, job.part.max_nodes)
-    job.num_tasks = request.num_tasks
+    if not request.error_code:
+        job.demand = request.demand
+    job.parts = request.parts or tuple(ctld.partitions[name] for name in desc.partition.split(","))
+    job.part = job.parts[0]
     job.lasting_reason = "" if request.reason == Reason.NONE else request.reason
-    if request.error_code or (not job.lasting_reason and not could_hold(job)):
+    fits = not request.error_code and any(could_hold(job, part) for part in job.parts)
+    if not job.lasting_reason and not fits:
         job.lasting_reason = Reason.PARTITION_CONFIG
 
 

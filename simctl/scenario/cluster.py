@@ -13,6 +13,7 @@ from simctl.scenario.scalars import whole
 from simctl.scenario.shapes import Built, Field, Items, Record, Scalar, Values, check_mapping
 from simctl.wire.conf import SlurmConf, read_conf
 from simctl.wire.hostlist import expand
+from simctl.wire.resources import parse_gres
 
 NOT_BUILT: Final = "known to Slurm but not simulated yet; leave it out"
 
@@ -20,7 +21,7 @@ _NODE_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _RESERVED_NODES: Final = (LOGIN, "slurmctld", "null", "DEFAULT", "ALL")
 
 _NODE_KEYS: Final = (
-    "boards core_spec_count cores_per_socket cpu_bind cpu_spec_list features feature gres "
+    "boards core_spec_count cores_per_socket cpu_bind cpu_spec_list features feature "
     "mem_spec_limit node_addr node_hostname port procs real_memory reason sockets "
     "sockets_per_board state threads_per_core tmp_disk tres_weights weight"
 )
@@ -149,7 +150,12 @@ def _check_node_name(name: str) -> None:
 
 def _build_nodes(values: Values, _: Value, __: Reading) -> tuple[NodeSpec, ...]:
     return tuple(
-        NodeSpec(name=name, cpus=values["cpus"], memory_mb=values["memory_mb"])
+        NodeSpec(
+            name=name,
+            cpus=values["cpus"],
+            memory_mb=values["memory_mb"],
+            gres=values["gres"],
+        )
         for name in values["name"]
     )
 
@@ -188,6 +194,16 @@ NODES: Final = Built(
                     default=1,
                     shown=1,
                     doc="Memory of each in megabytes.",
+                ),
+                Field(
+                    name="gres",
+                    shape=Scalar(
+                        expected="generic resources such as gpu:2 or gpu:tesla:2,fast:1",
+                        convert=lambda value, _: parse_gres(value.scalar),
+                        json={"type": "string"},
+                    ),
+                    default={},
+                    doc="Generic resources of each, as NAME[:TYPE]:COUNT.",
                 ),
             ),
             build=_build_nodes,

@@ -21,6 +21,8 @@ class NodeSpec:
     name: str
     cpus: int = 1
     memory_mb: int = 1
+    gres: Mapping[str, int] = attrs.field(factory=dict)
+    """How many of each generic resource, by `name` or `name:type`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -34,6 +36,16 @@ class PartitionSpec:
     default_time_min: int = INFINITE
     max_nodes: int = INFINITE
     min_nodes: int = 1
+    state: str = "UP"
+    priority_tier: int = 1
+    exclusive: bool = False
+    preempt_mode: str = ""
+    grace_time_s: int = 0
+    root_only: bool = False
+    allow_accounts: tuple[str, ...] = ()
+    deny_accounts: tuple[str, ...] = ()
+    def_mem_per_cpu_mb: int = 0
+    def_mem_per_node_mb: int = 0
 
 
 @attrs.frozen(kw_only=True)

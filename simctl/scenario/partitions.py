@@ -6,20 +6,22 @@ from typing import Final
 import attrs
 
 from simctl.kernel.pattern import near
-from simctl.scenario.cluster import host_names, not_built
+from simctl.scenario.cluster import NOT_BUILT, host_names, not_built
 from simctl.scenario.durations import UNITS_US, parse_duration_us
 from simctl.scenario.model import PartitionSpec
 from simctl.scenario.positions import Reading, Value, pairs
-from simctl.scenario.scalars import BOOLEAN, whole
+from simctl.scenario.scalars import BOOLEAN, DURATION, text, whole
 from simctl.scenario.shapes import Built, Field, Items, Record, Scalar, Values
-from simctl.wire.ids import INFINITE
+from simctl.wire.conf import PREEMPT_MODES, read_preempt_mode
+from simctl.wire.ids import INFINITE, SECOND
+from simctl.wire.states import PartState
 
 _PARTITION_KEYS: Final = (
-    "alloc_nodes allow_accounts allow_groups allow_qos alternate cpu_bind def_cpu_per_gpu "
-    "def_mem_per_cpu def_mem_per_node deny_accounts deny_qos disable_root_jobs exclusive_user "
-    "grace_time hidden lln max_cpus_per_node max_mem_per_cpu max_mem_per_node over_subscribe "
-    "over_time_limit preempt_mode priority priority_job_factor priority_tier qos req_resv "
-    "resume_timeout root_only select_type_parameters shared state suspend_time suspend_timeout "
+    "alloc_nodes allow_groups allow_qos alternate cpu_bind def_cpu_per_gpu "
+    "deny_qos disable_root_jobs exclusive_user "
+    "hidden lln max_cpus_per_node max_mem_per_cpu max_mem_per_node "
+    "over_time_limit priority priority_job_factor qos req_resv "
+    "resume_timeout select_type_parameters shared suspend_time suspend_timeout "
     "tres_billing_weights"
 )
 _PARTITION_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
@@ -55,6 +57,16 @@ def _build_partition(values: Values, _: Value, __: Reading) -> PartitionSpec:
         default_time_min=values["default_time"] or values["max_time"],
         max_nodes=values["max_nodes"],
         min_nodes=values["min_nodes"],
+        state=values["state"],
+        priority_tier=values["priority_tier"],
+        exclusive=values["over_subscribe"] == "EXCLUSIVE",
+        preempt_mode=values["preempt_mode"],
+        grace_time_s=values["grace_time"] // SECOND,
+        root_only=values["root_only"],
+        allow_accounts=values["allow_accounts"],
+        deny_accounts=values["deny_accounts"],
+        def_mem_per_cpu_mb=values["def_mem_per_cpu"],
+        def_mem_per_node_mb=values["def_mem_per_node"],
     )
 
 
@@ -103,6 +115,26 @@ def _build_partitions(
     return (attrs.evolve(partitions[0], default=True),)
 
 
+def _word(*words: str, unbuilt: tuple[str, ...] = ()) -> Scalar[str]:
+    """Return the shape of one of some words, whatever its case."""
+
+    def convert(value: Value, _: Reading) -> str:
+        word = value.scalar.upper()
+        if word in words:
+            return word
+        if word.partition(":")[0] in unbuilt:
+            raise ValueError(f"{word} is {NOT_BUILT}")
+        raise ValueError
+
+    return Scalar(expected=" or ".join(words), convert=convert, json={"enum": list(words)})
+
+
+def _read_preempt_mode(value: Value, _: Reading) -> str:
+    return read_preempt_mode(value.scalar)
+
+
+_ACCOUNTS: Final = Items(item=text("the name of an account"), single=True, expected="accounts")
+_MEGABYTES: Final = whole("a whole number of megabytes", least=0)
 _NODE_COUNT: Final = whole("a whole number of nodes", least=0, most=INFINITE - 2)
 PARTITIONS: Final = Built(
     shape=Items(
@@ -158,6 +190,73 @@ PARTITIONS: Final = Built(
                     default=1,
                     shown=1,
                     doc="Fewest nodes of a job.",
+                ),
+                Field(
+                    name="state",
+                    shape=_word(*PartState.__members__),
+                    default="UP",
+                    shown="UP",
+                    doc="UP; DOWN starts no job, DRAIN takes none in, INACTIVE does neither.",
+                ),
+                Field(
+                    name="priority_tier",
+                    shape=whole("a whole number", least=0, most=0xFFFE),
+                    default=1,
+                    shown=1,
+                    doc="Jobs of a higher tier come first, and may preempt those of lower ones.",
+                ),
+                Field(
+                    name="over_subscribe",
+                    shape=_word("NO", "EXCLUSIVE", unbuilt=("YES", "FORCE")),
+                    default="NO",
+                    shown="NO",
+                    doc="EXCLUSIVE gives each job its nodes for itself.",
+                ),
+                Field(
+                    name="preempt_mode",
+                    shape=Scalar(
+                        expected=" or ".join(PREEMPT_MODES),
+                        convert=_read_preempt_mode,
+                        json={"enum": list(PREEMPT_MODES)},
+                    ),
+                    default="",
+                    doc="What becomes of its preempted jobs; PreemptMode if left out.",
+                ),
+                Field(
+                    name="grace_time",
+                    shape=DURATION,
+                    default=0,
+                    doc="How long a preempted job may still run after it was warned.",
+                ),
+                Field(
+                    name="root_only",
+                    shape=BOOLEAN,
+                    default=False,
+                    doc="Whether root alone may submit to it.",
+                ),
+                Field(
+                    name="allow_accounts",
+                    shape=_ACCOUNTS,
+                    default=(),
+                    doc="Accounts whose jobs it takes; all if left out.",
+                ),
+                Field(
+                    name="deny_accounts",
+                    shape=_ACCOUNTS,
+                    default=(),
+                    doc="Accounts whose jobs it refuses.",
+                ),
+                Field(
+                    name="def_mem_per_cpu",
+                    shape=_MEGABYTES,
+                    default=0,
+                    doc="Megabytes for each cpu of a job that asks for no memory.",
+                ),
+                Field(
+                    name="def_mem_per_node",
+                    shape=_MEGABYTES,
+                    default=0,
+                    doc="Megabytes on each node of a job that asks for no memory.",
                 ),
             ),
             build=_build_partition,

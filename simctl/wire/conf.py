@@ -8,7 +8,7 @@ import difflib
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -27,13 +27,36 @@ class SchedulerParameters:
     """Shortest time between two passes that an event asked for."""
     sched_interval_us: int = 60 * SECOND
     """Time between passes over the whole queue."""
+    defer: bool = False
+    """Start no job inside its own submission."""
+    bf_interval_us: int = 30 * SECOND
+    """Time between backfill passes."""
+    bf_window_us: int = 1440 * 60 * SECOND
+    """How far ahead backfill looks."""
+    bf_resolution_us: int = 60 * SECOND
+    """The grain of what it plans."""
+    bf_max_job_test: int = 100
+    """How many jobs a backfill pass looks at."""
+    bf_max_job_start: int = 0
+    """How many it starts; 0 for any number, as below."""
+    bf_max_job_user: int = 0
+    bf_max_job_part: int = 0
+    bf_min_prio_reserve: int = 0
+    """Jobs of a lower priority get no reservation."""
+    bf_min_age_reserve_us: int = 0
+    """Nor do jobs that have waited for less."""
+    preempt_youngest_first: bool = False
 
     def __str__(self) -> str:
         """Write the parameters as slurm.conf does."""
-        delay, interval = (
-            f"{us / SECOND:g}" for us in (self.batch_sched_delay_us, self.sched_interval_us)
-        )
-        return f"batch_sched_delay={delay},sched_interval={interval}"
+        words = []
+        for name, (field, unit_us, _) in _SCHEDULER_BUILT.items():
+            value = getattr(self, field)
+            if isinstance(value, bool):
+                words += [name] * value
+            else:
+                words.append(f"{name}={value / unit_us:g}" if unit_us > 1 else f"{name}={value}")
+        return ",".join(words)
 
 
 @attrs.frozen(kw_only=True)
@@ -44,9 +67,15 @@ class SlurmConf:
     slurm_user: str = "slurm"
     switch_type: str = "switch/none"
     checkpoint_type: str = "checkpoint/none"
-    scheduler_type: str = "sched/builtin"
+    scheduler_type: str = "sched/backfill"
     scheduler_parameters: SchedulerParameters = SchedulerParameters()
     select_type: str = "select/linear"
+    select_type_parameters: str = ""
+    def_mem_per_cpu_mb: int = 0
+    def_mem_per_node_mb: int = 0
+    gres_types: tuple[str, ...] = ()
+    preempt_type: str = "preempt/none"
+    preempt_mode: str = "OFF"
     first_job_id: int = 1
     max_job_id: int = _DEFAULT_MAX_JOB_ID
     max_job_count: int = 10000
@@ -65,6 +94,11 @@ class SlurmConf:
     slurmd_spool_dir: str = "/var/spool/slurmd"
     plugin_dir: str = ""
 
+    @property
+    def shares_memory(self) -> bool:
+        """Tell whether slurm.conf says that memory is shared out as cpus are."""
+        return "MEMORY" in self.select_type_parameters
+
     def value(self, key: str) -> str | int | bool:
         """Return what a key of slurm.conf is set to, or Slurm's default, whatever the key's case.
 
@@ -74,6 +108,8 @@ class SlurmConf:
         built = _BUILT_BY_KEY.get(key.casefold())
         if built is not None:
             found = getattr(self, built.field)
+            if isinstance(found, tuple):
+                return ",".join(found)
             return found if isinstance(found, str | int) else str(found)
         name = _KNOWN_BY_KEY.get(key.casefold())
         if name in _HONOURED:
@@ -177,26 +213,29 @@ def _plugin_type(kind: str) -> Callable[[object], str]:
     return read
 
 
-def _one_built(kind: str, built: str, others: tuple[str, ...]) -> Callable[[object], str]:
-    """Return a reader that takes one plugin type and tells Slurm's other ones from unknown ones."""
+def _one_of(kind: str, built: tuple[str, ...], others: tuple[str, ...]) -> Callable[[object], str]:
+    """Return a reader that takes some plugin types and tells Slurm's others from unknown ones."""
+    are = f"{' and '.join(built)} {'is' if len(built) == 1 else 'are'}"
 
     def read(value: object) -> str:
         text = _optional_text(value)
-        if text == built:
+        if text in built:
             return text
         if text in others:
-            message = f"{text} is known to Slurm but not simulated yet; {built} is"
+            message = f"{text} is known to Slurm but not simulated yet; {are}"
             raise _Refused(message)
-        near = difflib.get_close_matches(text, (built, *others, *_short(built, others)), n=1)
+        known = (*built, *others)
+        near = difflib.get_close_matches(text, (*known, *_short(known)), n=1)
         hint = f"; did you mean {_full(kind, near[0])}?" if near else ""
-        message = f"expected {built}, got {_quoted(text) if text else 'nothing'}{hint}"
+        shown = _quoted(text) if text else "nothing"
+        message = f"expected {' or '.join(built)}, got {shown}{hint}"
         raise _Refused(message)
 
     return read
 
 
-def _short(built: str, others: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name.partition("/")[2] for name in (built, *others))
+def _short(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.partition("/")[2] for name in names)
 
 
 def _full(kind: str, name: str) -> str:
@@ -220,24 +259,42 @@ _SCHEDULER_WORDS: Final = """
     time_min_as_soft_limit whole_hetjob whole_pack
 """
 _SCHEDULER_NAMES: Final = frozenset(_SCHEDULER_WORDS.split())
-_SCHEDULER_BUILT: Final = {
-    "batch_sched_delay": "batch_sched_delay_us",
-    "sched_interval": "sched_interval_us",
+_MINUTE: Final = 60 * SECOND
+_SCHEDULER_BUILT: Final[dict[str, tuple[str, int, int]]] = {
+    "batch_sched_delay": ("batch_sched_delay_us", SECOND, 0),
+    "sched_interval": ("sched_interval_us", SECOND, 1),
+    "defer": ("defer", 0, 0),
+    "bf_interval": ("bf_interval_us", SECOND, 1),
+    "bf_window": ("bf_window_us", _MINUTE, 1),
+    "bf_resolution": ("bf_resolution_us", SECOND, 1),
+    "bf_max_job_test": ("bf_max_job_test", 1, 1),
+    "bf_max_job_start": ("bf_max_job_start", 1, 0),
+    "bf_max_job_user": ("bf_max_job_user", 1, 0),
+    "bf_max_job_part": ("bf_max_job_part", 1, 0),
+    "bf_min_prio_reserve": ("bf_min_prio_reserve", 1, 0),
+    "bf_min_age_reserve": ("bf_min_age_reserve_us", SECOND, 0),
+    "preempt_youngest_first": ("preempt_youngest_first", 0, 0),
 }
+"""What each word sets, in what unit (0 for a switch, 1 for a count), and its least value."""
+
+_WITHOUT_EFFECT: Final = frozenset({"bf_continue"})
+"""Words that ask for what holds here anyway: a pass takes no time and is never interrupted."""
 _SECONDS: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?|\.[0-9]{1,6}")
 
 
 def _scheduler_parameters(value: object) -> SchedulerParameters:
     """Read ``name=value`` pairs that stand apart by commas, and name every one that is wrong."""
-    found: dict[str, int] = {}
+    found: dict[str, Any] = {}
     wrong: list[str] = []
     for part in filter(None, map(str.strip, _optional_text(value).split(","))):
         name, _, amount = map(str.strip, part.partition("="))
+        if name.lower() in _WITHOUT_EFFECT and not amount:
+            continue
         try:
-            field, amount_us = _scheduler_parameter(name.lower(), amount)
+            field, value_of = _scheduler_parameter(name.lower(), amount)
             if field in found:
                 wrong.append(f"{name} is given twice")
-            found[field] = amount_us
+            found[field] = value_of
         except _Refused as error:
             wrong.extend(error.args)
     if wrong:
@@ -245,21 +302,27 @@ def _scheduler_parameters(value: object) -> SchedulerParameters:
     return SchedulerParameters(**found)
 
 
-def _scheduler_parameter(name: str, amount: str) -> tuple[str, int]:
-    field = _SCHEDULER_BUILT.get(name)
-    if field is None:
+def _scheduler_parameter(name: str, amount: str) -> tuple[str, int | bool]:
+    built = _SCHEDULER_BUILT.get(name)
+    if built is None:
         if name in _SCHEDULER_NAMES:
             message = f"{name} is known to Slurm but not simulated yet"
         else:
             hint = _did_you_mean(name, {*_SCHEDULER_BUILT, *_SCHEDULER_NAMES})
             message = f'"{name}" is not a SchedulerParameters option of Slurm{hint}'
         raise _Refused(message)
-    amount_us = int(Decimal(amount) * SECOND) if _SECONDS.fullmatch(amount) else -1
-    if amount_us < 0 or (amount_us == 0 and name == "sched_interval"):
-        least = "above 0" if name == "sched_interval" else "of 0 or more"
-        message = f'{name}: expected a number of seconds {least}, got "{amount}"'
+    field, unit, least = built
+    if not unit:
+        if amount:
+            raise _Refused(f'{name}: it is a word by itself, got "={amount}"')
+        return field, True
+    value = int(Decimal(amount) * unit) if _SECONDS.fullmatch(amount) else -1
+    if value < least or (unit == 1 and not amount.isdecimal()):
+        what = {SECOND: "number of seconds", _MINUTE: "number of minutes"}.get(unit, "whole number")
+        bound = "above 0" if least else "of 0 or more"
+        message = f'{name}: expected a {what} {bound}, got "{amount}"'
         raise _Refused(message)
-    return field, amount_us
+    return field, value
 
 
 def _did_you_mean(name: str, known: set[str]) -> str:
@@ -269,10 +332,64 @@ def _did_you_mean(name: str, known: set[str]) -> str:
     return f"; did you mean {folded[near[0]]}?" if near else ""
 
 
-_SCHEDULERS: Final = ("sched/backfill", "sched/hold")
+def _select_parameters(value: object) -> str:
+    """Read SelectTypeParameters: what is shared out; with one thread a core, cores are cpus."""
+    words = [word for word in _optional_text(value).upper().split(",") if word]
+    for word in words:
+        if word not in _SELECT_WORDS:
+            if word in _SELECT_UNBUILT:
+                raise _Refused(f"{word} is known to Slurm but not simulated yet")
+            raise _Refused(f'"{word}" is no word of SelectTypeParameters; {_or(_SELECT_WORDS)} are')
+    if len(words) > 1:
+        raise _Refused(f"{' and '.join(words)} exclude each other")
+    return "".join(words)
+
+
+_SELECT_WORDS: Final = ("CR_CPU", "CR_CPU_MEMORY", "CR_CORE", "CR_CORE_MEMORY", "CR_MEMORY")
+_SELECT_UNBUILT: Final = frozenset(
+    """
+    CR_SOCKET CR_SOCKET_MEMORY CR_BOARD CR_ONE_TASK_PER_CORE CR_CORE_DEFAULT_DIST_BLOCK CR_LLN
+    CR_PACK_NODES OTHER_CONS_RES OTHER_CONS_TRES NHC_NO NHC_NO_STEPS NHC_ABSOLUTELY_NO
+    """.split()
+)
+
+
+def _or(words: tuple[str, ...]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _names(value: object) -> tuple[str, ...]:
+    return tuple(word.strip() for word in _optional_text(value).split(",") if word.strip())
+
+
+_PREEMPT_UNBUILT: Final = frozenset({"GANG", "SUSPEND", "CHECKPOINT", "WITHIN"})
+PREEMPT_MODES: Final = ("OFF", "CANCEL", "REQUEUE")
+
+
+def read_preempt_mode(value: object) -> str:
+    """Read PreemptMode.
+
+    Raises:
+        ValueError: It is none, or not simulated.
+    """
+    text = _optional_text(value).upper()
+    if text in PREEMPT_MODES:
+        return text
+    if {word for word in text.split(",") if word} & _PREEMPT_UNBUILT:
+        raise ValueError(f"{text} is known to Slurm but not simulated yet")
+    raise ValueError(f"expected {_or(PREEMPT_MODES)}, got {_quoted(text)}")
+
+
+def _preempt_mode(value: object) -> str:
+    try:
+        return read_preempt_mode(value)
+    except ValueError as error:
+        raise _Refused(str(error)) from None
+
+
+_SCHEDULERS: Final = ("sched/hold",)
 _SELECTS: Final = (
     "select/cons_res",
-    "select/cons_tres",
     "select/cray",
     "select/cray_aries",
     "select/alps",
@@ -283,9 +400,27 @@ _BUILT: Final = (
     _Built("SlurmUser", "slurm_user", _text),
     _Built("SwitchType", "switch_type", _plugin_type("switch")),
     _Built("CheckpointType", "checkpoint_type", _plugin_type("checkpoint")),
-    _Built("SchedulerType", "scheduler_type", _one_built("sched", "sched/builtin", _SCHEDULERS)),
+    _Built(
+        "SchedulerType",
+        "scheduler_type",
+        _one_of("sched", ("sched/backfill", "sched/builtin"), _SCHEDULERS),
+    ),
     _Built("SchedulerParameters", "scheduler_parameters", _scheduler_parameters),
-    _Built("SelectType", "select_type", _one_built("select", "select/linear", _SELECTS)),
+    _Built(
+        "SelectType",
+        "select_type",
+        _one_of("select", ("select/linear", "select/cons_tres"), _SELECTS),
+    ),
+    _Built("SelectTypeParameters", "select_type_parameters", _select_parameters),
+    _Built("DefMemPerCPU", "def_mem_per_cpu_mb", _number(0, NO_VAL - 1)),
+    _Built("DefMemPerNode", "def_mem_per_node_mb", _number(0, NO_VAL - 1)),
+    _Built("GresTypes", "gres_types", _names),
+    _Built(
+        "PreemptType",
+        "preempt_type",
+        _one_of("preempt", ("preempt/none", "preempt/partition_prio"), ("preempt/qos",)),
+    ),
+    _Built("PreemptMode", "preempt_mode", _preempt_mode),
     _Built("FirstJobId", "first_job_id", _number(1, _JOB_ID_MAX)),
     _Built("MaxJobId", "max_job_id", _number(1, _JOB_ID_MAX)),
     _Built("MaxJobCount", "max_job_count", _number(1, NO_VAL - 1)),
@@ -314,7 +449,6 @@ _HONOURED: Final[dict[str, tuple[str, ...]]] = {
     "Epilog": ("",),
     "EpilogMsgTime": ("2000",),
     "EpilogSlurmctld": ("",),
-    "GraceTime": ("0",),
     "HealthCheckInterval": ("0",),
     "InactiveLimit": ("0",),
     "JobCheckpointDir": ("/var/slurm/checkpoint",),
@@ -322,8 +456,6 @@ _HONOURED: Final[dict[str, tuple[str, ...]]] = {
     "MessageTimeout": ("10",),
     "MpiDefault": ("none", ""),
     "PlugStackConfig": ("",),
-    "PreemptMode": ("off",),
-    "PreemptType": ("preempt/none",),
     "ProctrackType": ("proctrack/cgroup", "proctrack/pgid"),
     "Prolog": ("",),
     "PrologFlags": ("", "none"),
@@ -349,9 +481,9 @@ _NOT_BUILT_WORDS: Final = """
     AllowSpecResourcesUsage AuthInfo AuthType BackupAddr BackupController BurstBufferParameters
     CacheGroups ChosLoc CommunicationParameters ControlAddr ControlMachine CoreSpecPlugin CpuFreqDef
     CpuFreqGovernors CryptoType DefaultStorageHost DefaultStorageLoc DefaultStoragePass
-    DefaultStoragePort DefaultStorageType DefaultStorageUser DefCPUPerGPU DefMemPerCPU DefMemPerGPU
-    DefMemPerNode DownNodes EioTimeout EnforcePartLimits ExtSensorsFreq ExtSensorsType
-    FairShareDampeningFactor FastSchedule FederationParameters FrontendName GetEnvTimeout GresTypes
+    DefaultStoragePort DefaultStorageType DefaultStorageUser DefCPUPerGPU DefMemPerGPU DownNodes
+    EioTimeout EnforcePartLimits ExtSensorsFreq ExtSensorsType
+    FairShareDampeningFactor FastSchedule FederationParameters FrontendName GetEnvTimeout GraceTime
     GroupUpdateForce GroupUpdateTime HealthCheckNodeState HealthCheckProgram Include
     JobAcctGatherFrequency JobAcctGatherParams JobAcctGatherType JobCompHost JobCompLoc JobCompPass
     JobCompPort JobCompType JobCompUser JobContainerType JobCredentialPrivateKey
@@ -365,7 +497,7 @@ _NOT_BUILT_WORDS: Final = """
     PrologEpilogTimeout PropagatePrioProcess PropagateResourceLimitsExcept RebootProgram
     ReconfigFlags RequeueExit RequeueExitHold ResumeFailProgram ResumeProgram ResumeRate ResvEpilog
     ResvOverRun ResvProlog RoutePlugin SallocDefaultCommand SbcastParameters SchedulerAuth
-    SchedulerPort SchedulerRootFilter SchedulerTimeSlice SelectTypeParameters SlurmctldAddr
+    SchedulerPort SchedulerRootFilter SchedulerTimeSlice SlurmctldAddr
     SlurmctldDebug SlurmctldHost SlurmctldLogFile SlurmctldParameters SlurmctldPidFile
     SlurmctldPlugstack SlurmctldPrimaryOffProg SlurmctldPrimaryOnProg SlurmctldSyslogDebug
     SlurmdDebug SlurmdLogFile SlurmdParameters SlurmdPidFile SlurmdSyslogDebug SlurmSchedLogFile

@@ -105,6 +105,7 @@ class ResponseSubmitBatchJob(Message, frozen=True, kw_only=True):
 
     job_id: int
     error_code: int
+    text: str = ""
 
 
 class RequestResourceAllocation(Message, frozen=True, kw_only=True):
@@ -124,6 +125,7 @@ class ResponseResourceAllocation(Message, frozen=True, kw_only=True):
     job_id: int
     error_code: int
     node_list: str
+    text: str = ""
 
 
 class RequestJobReady(Message, frozen=True, kw_only=True):
@@ -272,6 +274,12 @@ class MessageEpilogComplete(Message, frozen=True, kw_only=True):
     restart_cnt: int
     return_code: int
     node_name: str
+
+
+class RequestKillPreempted(RequestTerminateJob, frozen=True, kw_only=True):
+    """Tell slurmd that a job was preempted; else as REQUEST_TERMINATE_JOB."""
+
+    rpc: ClassVar[str] = "REQUEST_KILL_PREEMPTED"
 
 
 # Steps.

@@ -1,5 +1,7 @@
 """What a submission asks for."""
 
+from collections.abc import Mapping
+
 import attrs
 from msgspec import UNSET
 
@@ -13,7 +15,8 @@ __all__ = ["UNSET", "JobDesc"]
 class JobDesc:
     """A job as sbatch or srun describes it; NO_VAL stands for what was not asked.
 
-    `time_limit_min` is in minutes; `cpus_per_task` counts the cpus that each task needs; a
+    `time_limit_min` is in minutes; `cpus_per_task` counts the cpus that each task needs; memory is
+    in megabytes, and 0 stands for all a node has; `partition` may name several. A
     `priority` of 0 holds the job; `begin_s` is in seconds since the epoch, 0 for at once.
     """
 
@@ -39,6 +42,12 @@ class JobDesc:
     nice: int = 0
     begin_s: int = 0
     dependency: str = ""
+    min_cpus_per_node: int = NO_VAL
+    memory_per_node_mb: int = NO_VAL
+    memory_per_cpu_mb: int = NO_VAL
+    gres: Mapping[str, int] = attrs.field(factory=dict)
+    exclusive: bool = False
+    reservation: str = ""
     array: str = ""
     immediate: bool = False
     work_dir: str = "/"

@@ -17,6 +17,7 @@ class JobBase(enum.IntEnum):
     FAILED = 5
     TIMEOUT = 6
     NODE_FAIL = 7
+    PREEMPTED = 8
 
 
 class JobFlag(enum.IntFlag):
@@ -34,6 +35,27 @@ class NodeBase(enum.IntEnum):
     DOWN = 1
     IDLE = 2
     ALLOCATED = 3
+    MIXED = 5
+    """Some of its cpus are allocated; Slurm derives this for display."""
+
+
+class PartState(enum.Enum):
+    """What may happen in a partition: jobs come in, jobs start."""
+
+    UP = (True, True)
+    DOWN = (True, False)
+    DRAIN = (False, True)
+    INACTIVE = (False, False)
+
+    @property
+    def takes_jobs(self) -> bool:
+        """Tell whether jobs may be submitted to it."""
+        return self.value[0]
+
+    @property
+    def starts_jobs(self) -> bool:
+        """Tell whether jobs may start in it."""
+        return self.value[1]
 
 
 class NodeFlag(enum.IntFlag):
@@ -152,6 +174,9 @@ class Reason(enum.StrEnum):
     PARTITION_NODE_LIMIT = "PartitionNodeLimit"
     PARTITION_TIME_LIMIT = "PartitionTimeLimit"
     PARTITION_CONFIG = "PartitionConfig"
+    PARTITION_DOWN = "PartitionDown"
+    PARTITION_INACTIVE = "PartitionInactive"
+    RESERVATION = "Reservation"
     BEGIN_TIME = "BeginTime"
     JOB_LAUNCH_FAILURE = "JobLaunchFailure"
     NON_ZERO_EXIT_CODE = "NonZeroExitCode"

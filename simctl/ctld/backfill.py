@@ -1,0 +1,244 @@
+"""sched/backfill: jobs may pass those ahead of them as long as no head of a queue is delayed.
+
+The head of each partition has a reservation: where and when it will start at the latest if every
+running job uses its time limit up. A job behind it starts now if it is over by then, or leaves
+alone what the head will need.
+"""
+
+from bisect import insort
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from simctl.ctld import arrays, reservations
+from simctl.ctld.records import JobRecord, PartRecord
+from simctl.ctld.schedule import Line, held_by_fragmentation, start_head
+from simctl.ctld.select import choose, demand_in
+from simctl.wire.bitmap import members
+from simctl.wire.ids import INFINITE, SECOND
+from simctl.wire.resources import Demand, Room, Share
+from simctl.wire.states import JobBase, Reason
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+NEVER_US: Final = 1 << 62
+
+
+@attrs.frozen(kw_only=True)
+class Planned:
+    """The reservation of a head: from when to when, and what it will have of which nodes.
+
+    `spare` is what its nodes will have left beside it when it starts.
+    """
+
+    start_us: int
+    end_us: int
+    shares: dict[int, Share]
+    spare: dict[int, Room]
+
+
+async def run_backfill(ctld: "Slurmctld") -> None:
+    """Look at the queue beyond the heads that block it, and start what delays none of them."""
+    ctld.backfill_is_due = False
+    ctld.last_backfill_us = ctld.now_us
+    line = Line(ctld)
+    if line.head() is None or await held_by_fragmentation(ctld):
+        line.close()
+        return
+    limits = _Limits(ctld)
+    plan = Plan(ctld)
+    while (found := line.head()) is not None and limits.go_on():
+        part, job = found
+        if arrays.is_full(job):
+            job.reason = Reason.ARRAY_TASK_LIMIT
+            line.take(part)
+            continue
+        if not limits.admit(job, part):
+            line.skip(part)
+            continue
+        shares = plan.room_now(job, part)
+        if shares:
+            limits.started += 1
+            plan.hold(job, shares)
+            await start_head(ctld, line, part, job, shares)
+            continue
+        if limits.may_reserve(job, part) and plan.reserve(job, part):
+            limits.reserved.add(part.name)
+        line.skip(part)
+    line.close()
+
+
+class _Limits:
+    """How far a pass goes: the bf_* words of SchedulerParameters."""
+
+    def __init__(self, ctld: "Slurmctld") -> None:
+        self._words = ctld.site.conf.scheduler_parameters
+        self._now_us = ctld.now_us
+        self._tested = 0
+        self.started = 0
+        self._of_user: Counter[int] = Counter()
+        self._of_part: Counter[str] = Counter()
+        self.reserved: set[str] = set()
+        """The partitions whose head has its reservation."""
+
+    def go_on(self) -> bool:
+        """Tell whether another job may be looked at."""
+        words = self._words
+        enough = 0 < words.bf_max_job_start <= self.started
+        return not enough and self._tested < words.bf_max_job_test
+
+    def admit(self, job: JobRecord, part: PartRecord) -> bool:
+        """Count a job, and tell whether it is to be looked at."""
+        words = self._words
+        if 0 < words.bf_max_job_user <= self._of_user[job.desc.uid]:
+            return False
+        if 0 < words.bf_max_job_part <= self._of_part[part.name]:
+            return False
+        self._tested += 1
+        self._of_user[job.desc.uid] += 1
+        self._of_part[part.name] += 1
+        return True
+
+    def may_reserve(self, job: JobRecord, part: PartRecord) -> bool:
+        """Tell whether a job that has to wait is its partition's head, and important enough."""
+        words = self._words
+        waited_us = self._now_us - max(job.eligible_us, 0)
+        old_enough = waited_us >= words.bf_min_age_reserve_us
+        first = part.name not in self.reserved
+        return first and old_enough and job.priority >= words.bf_min_prio_reserve
+
+
+class Plan:
+    """What nodes will have at what time, as far as time limits and reservations tell."""
+
+    def __init__(self, ctld: "Slurmctld") -> None:
+        self._ctld = ctld
+        self._now_us = ctld.now_us
+        self._window_us = ctld.now_us + ctld.site.conf.scheduler_parameters.bf_window_us
+        self._grain_us = ctld.site.conf.scheduler_parameters.bf_resolution_us
+        self._planned: list[Planned] = []
+        self._ends: list[tuple[int, int, dict[int, Share]]] = sorted(
+            (self._end_of(job), job.job_id, job.shares)
+            for job in ctld.jobs.values()
+            if job.state.base is JobBase.RUNNING
+        )
+
+    def _end_of(self, job: JobRecord) -> int:
+        """Return when a running job is expected to end; soon, if it should have already."""
+        if job.limit_us == INFINITE:
+            return NEVER_US
+        return max(job.limit_us, self._now_us + SECOND)
+
+    def _length_us(self, job: JobRecord) -> int:
+        return NEVER_US if job.time_limit_min == INFINITE else job.time_limit_min * 60 * SECOND
+
+    # Who may start now.
+
+    def room_now(self, job: JobRecord, part: PartRecord) -> tuple[Share, ...]:
+        """Return where a job may start now without delaying a head; nothing if nowhere."""
+        ctld = self._ctld
+        demand = demand_in(job, part)
+        mask = (ctld.idle_nodes if demand.whole else ctld.usable_nodes) & part.mask
+        if ctld.reservations:
+            mask &= reservations.open_to(ctld, job)
+        end_us = self._now_us + self._length_us(job)
+        return choose(demand, self._rooms_now(mask, end_us, demand))
+
+    def _rooms_now(self, mask: int, end_us: int, demand: Demand) -> Iterator[Room]:
+        late = [planned for planned in self._planned if planned.start_us < end_us]
+        for index in members(mask):
+            room = self._ctld.nodes[index].free
+            for planned in late:
+                spare = planned.spare.get(index)
+                if spare is not None:
+                    room = room.least(spare)
+                    if demand.whole:
+                        # All of the node, or nothing: some of it will be needed.
+                        room.cpus = 0
+            yield room
+
+    def hold(self, job: JobRecord, shares: tuple[Share, ...]) -> None:
+        """Note that a job starts now: what runs into a reservation takes of what it left over."""
+        end_us = self._now_us + self._length_us(job)
+        number = len(self._ends) + NEVER_US
+        insort(self._ends, (end_us, number, {share.index: share for share in shares}))
+        for planned in self._planned:
+            if planned.start_us < end_us:
+                for share in shares:
+                    if share.index in planned.spare:
+                        planned.spare[share.index].take(share)
+
+    # When a head will start.
+
+    def reserve(self, job: JobRecord, part: PartRecord) -> bool:
+        """Find when and where a head will start, and keep that free; false if nobody can tell."""
+        for when_us in self._moments(job, part):
+            shares, rooms = self._fit_at(job, part, when_us)
+            if shares:
+                job.planned_us = when_us
+                for share in shares:
+                    rooms[share.index].take(share)
+                self._planned.append(
+                    Planned(
+                        # Rounded down: a coarser plan is a more careful one.
+                        start_us=when_us // self._grain_us * self._grain_us,
+                        end_us=min(NEVER_US, when_us + self._length_us(job)),
+                        shares={share.index: share for share in shares},
+                        spare={share.index: rooms[share.index] for share in shares},
+                    )
+                )
+                return True
+        return False
+
+    def _moments(self, job: JobRecord, part: PartRecord) -> Iterator[int]:
+        """Yield when things change that a head may wait for, until the end of the window."""
+        moments = {self._now_us, *(end_us for end_us, _, _ in self._ends)}
+        moments.update(planned.end_us for planned in self._planned)
+        moments.update(self._now_us + due for due in reservations.waits(self._ctld))
+        near = sorted(when for when in moments if self._now_us <= when <= self._window_us)
+        if not self._planned and not self._ctld.reservations:
+            # Nodes only get freer: what does not fit at one moment fits at none before.
+            low, high = 0, len(near)
+            while low < high:
+                middle = (low + high) // 2
+                if self._fit_at(job, part, near[middle])[0]:
+                    high = middle
+                else:
+                    low = middle + 1
+            near = near[low : low + 1]
+        yield from near
+
+    def _fit_at(
+        self, job: JobRecord, part: PartRecord, when_us: int
+    ) -> tuple[tuple[Share, ...], dict[int, Room]]:
+        """Return what a job could take at a moment, and what there would be."""
+        ctld = self._ctld
+        mask = part.mask & ctld.serviceable_nodes
+        end_us = min(NEVER_US, when_us + self._length_us(job))
+        if ctld.reservations:
+            mask &= reservations.open_between(ctld, job, when_us, end_us)
+        demand = demand_in(job, part)
+        rooms = self._rooms_at(mask, when_us)
+        for planned in self._planned:
+            if planned.start_us < end_us and when_us < planned.end_us:
+                for index, share in planned.shares.items():
+                    if index in rooms:
+                        rooms[index].take(share)
+        if demand.whole:
+            for index in [each for each in rooms if rooms[each] != ctld.nodes[each].total]:
+                del rooms[index]
+        return choose(demand, (rooms[index] for index in sorted(rooms))), rooms
+
+    def _rooms_at(self, mask: int, when_us: int) -> dict[int, Room]:
+        """Return what nodes will have when all have ended that should by then."""
+        rooms = {index: self._ctld.nodes[index].free.copy() for index in members(mask)}
+        for end_us, _, shares in self._ends:
+            if end_us > when_us:
+                break
+            for index, share in shares.items():
+                if index in rooms:
+                    rooms[index].take(share, -1)
+        return rooms

@@ -1,0 +1,131 @@
+"""Preemption: jobs of partitions of a lower tier make room for those of a higher one.
+
+PreemptType=preempt/partition_prio. A job that finds no room has the least important jobs end, or go
+back into the queue, of those whose nodes would give it room; it starts once they are gone.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from simctl.ctld import cancel, completion
+from simctl.ctld.records import JobRecord, PartRecord
+from simctl.ctld.select import choose, demand_in
+from simctl.kernel.procs import SIGCONT, SIGTERM
+from simctl.wire.bitmap import members
+from simctl.wire.ids import SECOND
+from simctl.wire.messages import RequestKillPreempted
+from simctl.wire.states import JobBase, Reason
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+
+def is_on(ctld: "Slurmctld") -> bool:
+    """Tell whether jobs may be preempted at all."""
+    return ctld.site.conf.preempt_type != "preempt/none"
+
+
+def mode_of(ctld: "Slurmctld", victim: JobRecord) -> str:
+    """Return what becomes of a job that is preempted: OFF, CANCEL or REQUEUE."""
+    mode = victim.part.preempt_mode or ctld.site.conf.preempt_mode
+    if mode == "REQUEUE" and not (victim.batch and victim.requeue):
+        return "CANCEL"
+    return mode
+
+
+async def make_room(ctld: "Slurmctld", job: JobRecord, part: PartRecord, allowed: int) -> bool:
+    """Have as many jobs give way as a job needs, unless some already do."""
+    if not is_on(ctld):
+        return False
+    if any(victim.state.completing or _is_warned(victim) for victim in job.gives_way):
+        return False
+    job.gives_way = choose_victims(ctld, job, part, allowed)
+    for victim in job.gives_way:
+        await _preempt(ctld, victim)
+    return False
+
+
+def choose_victims(
+    ctld: "Slurmctld", job: JobRecord, part: PartRecord, allowed: int
+) -> tuple[JobRecord, ...]:
+    """Return the jobs that have to give way so that a job has room; none if that is no use. Pure.
+
+    Of a lower tier are taken first, then of a lower priority, or with preempt_youngest_first those
+    that started last; and none whose nodes are not needed in the end.
+    """
+    youngest_first = ctld.site.conf.scheduler_parameters.preempt_youngest_first
+
+    def importance(victim: JobRecord) -> tuple[int, int, int]:
+        how_old = -victim.start_us if youngest_first else victim.priority
+        return victim.part.tier, how_old, -victim.job_id
+
+    candidates = sorted(
+        (
+            victim
+            for victim in ctld.jobs.values()
+            if victim.state.base is JobBase.RUNNING
+            and not victim.state.flags
+            and victim.part.tier < part.tier
+            and mode_of(ctld, victim) != "OFF"
+            and any(part.mask >> node.index & 1 for node in victim.nodes)
+        ),
+        key=importance,
+    )
+    victims: list[JobRecord] = []
+    for candidate in candidates:
+        victims.append(candidate)
+        if _fits_without(ctld, job, part, allowed, victims):
+            break
+    else:
+        return ()
+    for victim in victims[:-1]:
+        rest = [other for other in victims if other is not victim]
+        if _fits_without(ctld, job, part, allowed, rest):
+            victims = rest
+    return tuple(victims)
+
+
+def _fits_without(
+    ctld: "Slurmctld",
+    job: JobRecord,
+    part: PartRecord,
+    allowed: int,
+    victims: Iterable[JobRecord],
+) -> bool:
+    """Tell whether a job has room once some others are gone, and those that are going."""
+    mask = part.mask & allowed & ctld.serviceable_nodes
+    rooms = {index: ctld.nodes[index].free.copy() for index in members(mask)}
+    for victim in victims:
+        for index, share in victim.shares.items():
+            if index in rooms:
+                rooms[index].take(share, -1)
+    demand = demand_in(job, part)
+    if demand.whole:
+        rooms = {i: room for i, room in rooms.items() if room == ctld.nodes[i].total}
+    return bool(choose(demand, rooms.values()))
+
+
+def _is_warned(victim: JobRecord) -> bool:
+    return victim.preempt_us >= 0 and victim.state.base is JobBase.RUNNING
+
+
+async def _preempt(ctld: "Slurmctld", victim: JobRecord) -> None:
+    """End a job, or send it back into the queue; with a grace time, warn it first."""
+    grace_us = victim.part.grace_time_s * SECOND
+    if mode_of(ctld, victim) == "REQUEUE":
+        await completion.requeue(ctld, victim)
+    elif grace_us and victim.preempt_us < 0:
+        victim.preempt_us = ctld.now_us + grace_us
+        for signal in (SIGCONT, SIGTERM):
+            cancel.signal_all(ctld, victim, signal)
+        ctld.grace_at(victim.preempt_us, victim)
+    else:
+        await end(ctld, victim)
+
+
+async def end(ctld: "Slurmctld", victim: JobRecord) -> None:
+    """End a preempted job whose grace time is over, if it still runs."""
+    if victim.state.base is JobBase.RUNNING:
+        await completion.end_job(
+            ctld, victim, JobBase.PREEMPTED, Reason.NONE, request=RequestKillPreempted
+        )

@@ -1,0 +1,181 @@
+"""What a submission comes to: partitions, demand and limits, or why it is refused. Pure."""
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from simctl.ctld.records import NodeRecord, PartRecord
+from simctl.wire.bitmap import mask_of
+from simctl.wire.conf import SlurmConf
+from simctl.wire.errno import (
+    ESLURM_INVALID_NODE_COUNT,
+    ESLURM_INVALID_NODE_NAME,
+    ESLURM_INVALID_PARTITION_NAME,
+    ESLURM_PARTITION_NOT_AVAIL,
+    ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE,
+    SLURM_SUCCESS,
+)
+from simctl.wire.ids import INFINITE, NO_VAL
+from simctl.wire.records import JobDesc
+from simctl.wire.resources import ALL_MEMORY, Demand, tasks_in
+from simctl.wire.states import Reason
+
+TOO_FEW_CPUS = "CPU count per node can not be satisfied"
+ANY_NODE = Demand(min_nodes=1, max_nodes=INFINITE, num_tasks=1)
+TOO_LITTLE_MEMORY = "Memory specification can not be satisfied"
+
+
+@attrs.frozen(kw_only=True)
+class Request:
+    """What a job description comes to: limits filled in, or the error that refuses it.
+
+    `reason` says why the job can only wait, as far as the request itself tells; `text` explains a
+    refusal to the user.
+    """
+
+    error_code: int = SLURM_SUCCESS
+    text: str = ""
+    parts: tuple[PartRecord, ...] = ()
+    demand: Demand = ANY_NODE
+    time_limit_min: int = INFINITE
+    reason: str = Reason.NONE
+
+
+@attrs.frozen
+class Asker:
+    """Who submits, as partitions see it."""
+
+    uid: int
+    account: str
+
+
+def read_request(
+    desc: JobDesc,
+    asker: Asker,
+    parts: Mapping[str, PartRecord],
+    nodes: Mapping[str, NodeRecord],
+    conf: SlurmConf,
+) -> Request:
+    """Check a job description against the cluster and fill in what it leaves open."""
+    asked = _partitions(desc, parts)
+    if asked is None:
+        return Request(error_code=ESLURM_INVALID_PARTITION_NAME)
+    open_to = [part for part in asked if _admits(part, asker)]
+    if not open_to:
+        return Request(error_code=ESLURM_PARTITION_NOT_AVAIL)
+    if any(name not in nodes for name in (*desc.nodes, *desc.excluded)):
+        return Request(error_code=ESLURM_INVALID_NODE_NAME)
+    required = mask_of(nodes[name].index for name in desc.nodes)
+    excluded = mask_of(nodes[name].index for name in desc.excluded)
+    there = [part for part in open_to if not required & ~part.mask]
+    if not there or required & excluded:
+        return Request(error_code=ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE)
+    demand = _demand(desc, there[0], conf, required, excluded)
+    if demand.max_nodes < demand.min_nodes:
+        return Request(error_code=ESLURM_INVALID_NODE_COUNT)
+    text = _too_much(demand, [node for part in there for node in part.nodes])
+    if text is not None:
+        return Request(error_code=ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE, text=text)
+    return _with_limits(desc, demand, there)
+
+
+def _partitions(desc: JobDesc, parts: Mapping[str, PartRecord]) -> Sequence[PartRecord] | None:
+    """Return the partitions that are asked for, or the default one; None if one is not there."""
+    if not desc.partition:
+        return [part for part in parts.values() if part.default] or None
+    names = list(dict.fromkeys(filter(None, desc.partition.split(","))))
+    if not names or any(name not in parts for name in names):
+        return None
+    return [parts[name] for name in names]
+
+
+def _admits(part: PartRecord, asker: Asker) -> bool:
+    """Tell whether a partition takes jobs, and those of this user."""
+    if not part.state.takes_jobs or (part.root_only and asker.uid):
+        return False
+    if part.allow_accounts:
+        return asker.account in part.allow_accounts
+    return asker.account not in part.deny_accounts
+
+
+def _demand(
+    desc: JobDesc, part: PartRecord, conf: SlurmConf, required: int, excluded: int
+) -> Demand:
+    min_nodes = max(1 if desc.min_nodes == NO_VAL else desc.min_nodes, required.bit_count())
+    per_node = 0 if desc.ntasks_per_node == NO_VAL else desc.ntasks_per_node
+    memory_per_node_mb, memory_per_cpu_mb = _memory(desc, part, conf)
+    return Demand(
+        min_nodes=min_nodes,
+        max_nodes=INFINITE if desc.max_nodes == NO_VAL else desc.max_nodes,
+        num_tasks=min_nodes * max(1, per_node) if desc.num_tasks == NO_VAL else desc.num_tasks,
+        cpus_per_task=1 if desc.cpus_per_task == NO_VAL else desc.cpus_per_task,
+        ntasks_per_node=per_node,
+        cpus_per_node=0 if desc.min_cpus_per_node == NO_VAL else desc.min_cpus_per_node,
+        memory_per_node_mb=memory_per_node_mb,
+        memory_per_cpu_mb=memory_per_cpu_mb,
+        gres=desc.gres,
+        whole=desc.exclusive or conf.select_type == "select/linear",
+        required=required,
+        excluded=excluded,
+    )
+
+
+def _memory(desc: JobDesc, part: PartRecord, conf: SlurmConf) -> tuple[int, int]:
+    """Return the memory of a job for each node and for each cpu, of which one is 0.
+
+    Where slurm.conf makes memory something to be shared out, a job that asks for none and has no
+    default takes all that its nodes have, as one that asks for 0 does.
+    """
+    if desc.memory_per_node_mb != NO_VAL:
+        return desc.memory_per_node_mb or ALL_MEMORY, 0
+    if desc.memory_per_cpu_mb != NO_VAL:
+        return (ALL_MEMORY, 0) if not desc.memory_per_cpu_mb else (0, desc.memory_per_cpu_mb)
+    for per_cpu, per_node in (
+        (part.def_mem_per_cpu_mb, part.def_mem_per_node_mb),
+        (conf.def_mem_per_cpu_mb, conf.def_mem_per_node_mb),
+    ):
+        if per_cpu or per_node:
+            return (0, per_cpu) if per_cpu else (per_node, 0)
+    return (ALL_MEMORY if conf.shares_memory else 0), 0
+
+
+def _too_much(demand: Demand, nodes: Sequence[NodeRecord]) -> str | None:
+    """Return what to say of a job that no node could take a task of; None if one could."""
+    each = attrs.evolve(demand, ntasks_per_node=0)
+    at_once = demand.ntasks_per_node or 1
+    if any(tasks_in(each, node.total) >= at_once for node in nodes):
+        return None
+    wide = attrs.evolve(each, memory_per_node_mb=0, memory_per_cpu_mb=0, gres={})
+    if not any(tasks_in(wide, node.total) >= at_once for node in nodes):
+        return TOO_FEW_CPUS
+    free = attrs.evolve(each, gres={})
+    if not any(tasks_in(free, node.total) >= at_once for node in nodes):
+        return TOO_LITTLE_MEMORY
+    return ""
+
+
+def _with_limits(desc: JobDesc, demand: Demand, there: Sequence[PartRecord]) -> Request:
+    """Keep the partitions whose limits the job respects; if there is none, it can only wait."""
+    reasons = [_lasting_reason(desc, demand, part) for part in there]
+    kept = [part for part, reason in zip(there, reasons, strict=True) if reason == Reason.NONE]
+    parts = tuple(kept or there)
+    limit = desc.time_limit_min
+    if limit == NO_VAL:
+        limit = min(parts[0].default_time_min, parts[0].max_time_min)
+    return Request(
+        parts=parts,
+        demand=demand,
+        time_limit_min=limit,
+        reason=Reason.NONE if kept else reasons[0],
+    )
+
+
+def _lasting_reason(desc: JobDesc, demand: Demand, part: PartRecord) -> str:
+    """Return why a job could never start in a partition as it is, or None's text."""
+    if desc.time_limit_min != NO_VAL and desc.time_limit_min > part.max_time_min:
+        return Reason.PARTITION_TIME_LIMIT
+    if demand.min_nodes > min(len(part.nodes), part.max_nodes):
+        return Reason.PARTITION_NODE_LIMIT
+    if demand.max_nodes < part.min_nodes:
+        return Reason.PARTITION_NODE_LIMIT
+    return Reason.NONE
