@@ -17,6 +17,7 @@ from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.schedule import Line, held_by_fragmentation, start_head
 from simctl.ctld.select import choose, demand_in
 from simctl.wire.bitmap import members
+from simctl.wire.hostlist import compress
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.resources import Demand, Room, Share
 from simctl.wire.states import JobBase, Reason
@@ -178,7 +179,7 @@ class Plan:
         for when_us in self._moments(job, part):
             shares, rooms = self._fit_at(job, part, when_us)
             if shares:
-                job.planned_us = when_us
+                self._note(job, when_us, shares)
                 for share in shares:
                     rooms[share.index].take(share)
                 self._planned.append(
@@ -192,6 +193,16 @@ class Plan:
                 )
                 return True
         return False
+
+    def _note(self, job: JobRecord, when_us: int, shares: tuple[Share, ...]) -> None:
+        """Say in the trace when and where a head will start at the latest, if that is news."""
+        if job.planned_us == when_us:
+            return
+        job.planned_us = when_us
+        ctld = self._ctld
+        names = compress(tuple(ctld.nodes[share.index].name for share in shares))
+        args = {"start_us": when_us, "node_list": names}
+        ctld.site.trace.note("log", "backfill_reservation", ctld.process, args=args, job=job.job_id)
 
     def _moments(self, job: JobRecord, part: PartRecord) -> Iterator[int]:
         """Yield when things change that a head may wait for, until the end of the window."""

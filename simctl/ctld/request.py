@@ -113,6 +113,7 @@ def _demand(
         cpus_per_node=0 if desc.min_cpus_per_node == NO_VAL else desc.min_cpus_per_node,
         memory_per_node_mb=memory_per_node_mb,
         memory_per_cpu_mb=memory_per_cpu_mb,
+        uses_memory=conf.shares_memory or not conf.select_type_parameters,
         gres=desc.gres,
         whole=desc.exclusive or conf.select_type == "select/linear",
         required=required,

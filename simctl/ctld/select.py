@@ -98,7 +98,9 @@ def _deal(demand: Demand, chosen: list[tuple[Room, int]]) -> tuple[Share, ...]:
 
 def _share(demand: Demand, room: Room, cpus: int) -> Share:
     memory_mb = demand.memory_per_node_mb
-    if memory_mb == ALL_MEMORY:
+    if not demand.uses_memory:
+        memory_mb = 0
+    elif memory_mb == ALL_MEMORY:
         memory_mb = room.memory_mb
     elif demand.memory_per_cpu_mb:
         memory_mb = min(room.memory_mb, demand.memory_per_cpu_mb * cpus)

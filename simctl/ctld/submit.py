@@ -79,7 +79,7 @@ async def resource_allocation(
         _reply(ctld, envelope, job.job_id, rc)
         return
     # One that found no room just now need not be tried again; others may be passed by this one.
-    eligible.settle(ctld, job, asks=rc == ESLURM_NOT_TOP_PRIORITY or preempt.is_on(ctld))
+    eligible.settle(ctld, job, asks=rc != ESLURM_NODES_BUSY or preempt.is_on(ctld))
     ctld.request_backfill()
     _reply(ctld, envelope, job.job_id, ESLURM_NODES_BUSY)
 

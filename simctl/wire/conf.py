@@ -279,6 +279,7 @@ _SCHEDULER_BUILT: Final[dict[str, tuple[str, int, int]]] = {
 
 _WITHOUT_EFFECT: Final = frozenset({"bf_continue"})
 """Words that ask for what holds here anyway: a pass takes no time and is never interrupted."""
+_COUNT: Final = re.compile(r"[0-9]{1,10}")
 _SECONDS: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?|\.[0-9]{1,6}")
 
 
@@ -316,8 +317,9 @@ def _scheduler_parameter(name: str, amount: str) -> tuple[str, int | bool]:
         if amount:
             raise _Refused(f'{name}: it is a word by itself, got "={amount}"')
         return field, True
-    value = int(Decimal(amount) * unit) if _SECONDS.fullmatch(amount) else -1
-    if value < least or (unit == 1 and not amount.isdecimal()):
+    shape = _COUNT if unit == 1 else _SECONDS
+    value = int(Decimal(amount) * unit) if shape.fullmatch(amount) else -1
+    if value < least:
         what = {SECOND: "number of seconds", _MINUTE: "number of minutes"}.get(unit, "whole number")
         bound = "above 0" if least else "of 0 or more"
         message = f'{name}: expected a {what} {bound}, got "{amount}"'

@@ -49,11 +49,19 @@ class Room:
     cpus: int
     memory_mb: int
     gres: dict[str, int]
+    total_memory_mb: int = attrs.field(
+        default=attrs.Factory(lambda self: self.memory_mb, takes_self=True)
+    )
+    """What the node has of memory, whoever uses it."""
 
     def copy(self) -> "Room":
         """Return the same again, to be changed by itself."""
         return Room(
-            index=self.index, cpus=self.cpus, memory_mb=self.memory_mb, gres=dict(self.gres)
+            index=self.index,
+            cpus=self.cpus,
+            memory_mb=self.memory_mb,
+            gres=dict(self.gres),
+            total_memory_mb=self.total_memory_mb,
         )
 
     def take(self, share: "Share", sign: int = 1) -> None:
@@ -70,6 +78,7 @@ class Room:
             cpus=min(self.cpus, other.cpus),
             memory_mb=min(self.memory_mb, other.memory_mb),
             gres={name: min(count, other.gres.get(name, 0)) for name, count in self.gres.items()},
+            total_memory_mb=self.total_memory_mb,
         )
 
 
@@ -103,6 +112,9 @@ class Demand:
 
     memory_per_node_mb: int = 0
     memory_per_cpu_mb: int = 0
+    uses_memory: bool = True
+    """Memory is taken from the nodes; else they must only have as much."""
+
     gres: Gres = attrs.field(factory=dict)
     whole: bool = False
     required: int = 0
@@ -143,7 +155,9 @@ def tasks_in(demand: Demand, room: Room) -> int:
     """Return how many tasks of a job a room takes."""
     cpus = room.cpus
     memory_mb = demand.memory_per_node_mb
-    if memory_mb not in (0, ALL_MEMORY) and memory_mb > room.memory_mb:
+    if memory_mb == ALL_MEMORY:
+        memory_mb = room.total_memory_mb
+    if memory_mb > room.memory_mb:
         return 0
     if demand.memory_per_cpu_mb:
         cpus = min(cpus, room.memory_mb // demand.memory_per_cpu_mb)
