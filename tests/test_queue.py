@@ -413,7 +413,7 @@ def test_a_node_set_down_fails_its_job() -> None:
         ("root", "nodename=n1 state=drain", "", "You must specify a reason when DRAINING a node"),
         ("root", "nodename=n1 state=resume", "ESLURM_INVALID_NODE_STATE", "node state"),
         ("root", "nodename=n1 state=fail", "", "state=fail is not simulated"),
-        ("root", "partitionname=debug state=down", "", "partitionname is not simulated yet"),
+        ("root", "reservationname=r1 nodes=n1", "", "reservationname is not simulated yet"),
         ("root", "jobid=1 licenses=x", "", "update jobid licenses= is not simulated"),
         ("root", "nonsense", "", "Invalid input: nonsense"),
     ],

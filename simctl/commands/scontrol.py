@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from simctl.commands.describe import UNREACHABLE
 from simctl.commands.options import UsageError
+from simctl.commands.scontrol_admin import create, delete, update_partition
 from simctl.plugins.site import CommandCall
 from simctl.wire.arrays import parse_tasks
 from simctl.wire.conf import parse_time_limit_min
@@ -22,7 +23,7 @@ from simctl.wire.times import parse_moment
 
 _UNBUILT: Final = frozenset(
     """
-    abort cancel_reboot checkpoint cluster completing create delete details errnumstr
+    abort cancel_reboot checkpoint cluster completing details errnumstr
     fsdampeningfactor getaddrs help hide listpids local notify oneliner pidinfo ping quiet
     reboot reboot_nodes reconfigure resume schedloglevel scontrol setdebug setdebugflags
     show shutdown suspend takeover token top verbose version wait_job write
@@ -133,7 +134,9 @@ async def _update(call: CommandCall, _: str, words: tuple[str, ...]) -> int:
         return await _update_jobs(call, pairs)
     if "nodename" in pairs:
         return await _update_nodes(call, pairs)
-    for name in ("partitionname", "reservationname", "stepid", "frontendname"):
+    if "partitionname" in pairs:
+        return await update_partition(call, _ask, pairs)
+    for name in ("reservationname", "stepid", "frontendname"):
         if name in pairs:
             raise UsageError(1, f"scontrol: error: update {name} is not simulated yet")
     raise UsageError(1, "No valid entity in update command")
@@ -219,4 +222,6 @@ _KEYWORDS: Final = {
     "requeue": _requeue,
     "requeuehold": _requeue,
     "update": _update,
+    "create": create,
+    "delete": delete,
 }

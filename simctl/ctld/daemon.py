@@ -15,10 +15,12 @@ from simctl.ctld import (
     eligible,
     nodes,
     preempt,
+    reservations,
     schedule,
     steps,
     submit,
     update,
+    update_partition,
 )
 from simctl.ctld.accounting import JobRow, row
 from simctl.ctld.cancel import cancel_job_step, kill_job
@@ -45,6 +47,8 @@ from simctl.wire.messages import (
     RequestCancelJobStep,
     RequestCompleteBatchScript,
     RequestCompleteJobAllocation,
+    RequestCreateReservation,
+    RequestDeleteReservation,
     RequestJobReady,
     RequestJobRequeue,
     RequestJobStepCreate,
@@ -56,6 +60,7 @@ from simctl.wire.messages import (
     RequestSubmitBatchJob,
     RequestUpdateJob,
     RequestUpdateNode,
+    RequestUpdatePartition,
     ResponseSlurmRc,
 )
 from simctl.wire.states import (
@@ -83,6 +88,13 @@ class PassDue:
 @attrs.frozen
 class BackfillDue:
     """Time for a backfill pass."""
+
+
+@attrs.frozen
+class ReservationDue:
+    """Time for a reservation to begin or to end."""
+
+    record: ReservationRecord
 
 
 @attrs.frozen
@@ -158,6 +170,9 @@ class Slurmctld:
         self.serviceable_nodes = (1 << len(records)) - 1
         """The nodes on which jobs may start once those that run there are over."""
         self.reservations: dict[str, ReservationRecord] = {}
+        self.last_reservation = 0
+        self.boundary_us = -1
+        """When a pass is due because a reservation begins or ends."""
         self.backfill_is_due = False
         self.last_backfill_us = -1
         self.last_pass_us = -1
@@ -178,6 +193,10 @@ class Slurmctld:
             RequestUpdateJob: update.update_job,
             RequestJobRequeue: update.job_requeue,
             RequestUpdateNode: update.update_node,
+            RequestUpdatePartition: update_partition.update_partition,
+            RequestCreateReservation: reservations.create_reservation,
+            RequestDeleteReservation: reservations.delete_reservation,
+            ReservationDue: _reservation_due,
             RequestPing: _ping,
             ResponseSlurmRc: nodes.response_rc,
             PassDue: _pass_due,
@@ -387,6 +406,19 @@ class Slurmctld:
         """Have a preempted job ended at a moment."""
         self.mailbox.post_at(due_us, GraceDue(job, job.restart_cnt))
 
+    def reservation_at(self, due_us: int, record: ReservationRecord) -> None:
+        """Have a reservation looked at, unless nothing else happens any more."""
+        self.site.kernel.call_in_background(
+            due_us, lambda: self.mailbox.post(ReservationDue(record))
+        )
+
+    def wait_for_reservations(self) -> None:
+        """Have a pass run when the next reservation begins or ends; somebody may wait for that."""
+        coming = [self.now_us + wait_us for wait_us in reservations.waits(self)]
+        if coming and self.boundary_us <= self.now_us:
+            self.boundary_us = min(coming)
+            self.pass_at(self.boundary_us)
+
     def purge_at(self, due_us: int, job: JobRecord) -> None:
         """Have a finished job forgotten at a moment."""
         self.mailbox.post_at(due_us, PurgeDue(job))
@@ -431,6 +463,10 @@ async def _pass_due(ctld: Slurmctld, _: Envelope, __: PassDue) -> None:
 
 async def _backfill_due(ctld: Slurmctld, _: Envelope, __: BackfillDue) -> None:
     await backfill.run_backfill(ctld)
+
+
+async def _reservation_due(ctld: Slurmctld, _: Envelope, message: ReservationDue) -> None:
+    await reservations.due(ctld, message.record)
 
 
 async def _grace_due(ctld: Slurmctld, _: Envelope, message: GraceDue) -> None:

@@ -235,7 +235,8 @@ def is_stuck(job: JobRecord) -> bool:
     """Tell whether a pending job can only wait: held, unfit, or behind a job that is stuck."""
     if job.state.base is not JobBase.PENDING or job.state.flags:
         return False
-    if job.lasting_reason or not job.priority or job.reason == Reason.DEPENDENCY_NEVER:
+    closed = not any(part.state.starts_jobs for part in job.parts)
+    if closed or job.lasting_reason or not job.priority or job.reason == Reason.DEPENDENCY_NEVER:
         return True
     if job.reason != Reason.DEPENDENCY or job.dependency is None:
         return False

@@ -55,12 +55,17 @@ def read_request(
     parts: Mapping[str, PartRecord],
     nodes: Mapping[str, NodeRecord],
     conf: SlurmConf,
+    *,
+    inside: bool = False,
 ) -> Request:
-    """Check a job description against the cluster and fill in what it leaves open."""
+    """Check a job description against the cluster and fill in what it leaves open.
+
+    A job that is *inside* already need not be taken in by its partitions.
+    """
     asked = _partitions(desc, parts)
     if asked is None:
         return Request(error_code=ESLURM_INVALID_PARTITION_NAME)
-    open_to = [part for part in asked if _admits(part, asker)]
+    open_to = [part for part in asked if inside or _admits(part, asker)]
     if not open_to:
         return Request(error_code=ESLURM_PARTITION_NOT_AVAIL)
     if any(name not in nodes for name in (*desc.nodes, *desc.excluded)):

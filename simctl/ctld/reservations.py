@@ -5,15 +5,31 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from simctl.ctld import schedule
 from simctl.ctld.records import JobRecord
+from simctl.kernel.fabric import Envelope
+from simctl.wire.bitmap import mask_of
 from simctl.wire.errno import (
+    ESLURM_ACCESS_DENIED,
+    ESLURM_INVALID_NODE_NAME,
+    ESLURM_INVALID_TIME_VALUE,
+    ESLURM_NODES_BUSY,
     ESLURM_RESERVATION_ACCESS,
+    ESLURM_RESERVATION_BUSY,
     ESLURM_RESERVATION_INVALID,
+    ESLURM_RESERVATION_NAME_DUP,
+    ESLURM_RESERVATION_OVERLAP,
     SLURM_SUCCESS,
 )
+from simctl.wire.hostlist import HostlistError, expand
 from simctl.wire.ids import INFINITE, SECOND
+from simctl.wire.messages import (
+    RequestCreateReservation,
+    RequestDeleteReservation,
+    ResponseCreateReservation,
+)
 from simctl.wire.records import JobDesc
-from simctl.wire.states import Reason
+from simctl.wire.states import JobBase, Reason
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
@@ -85,3 +101,128 @@ def waits(ctld: "Slurmctld") -> Iterator[int]:
         for when_us in (each.start_us, each.end_us):
             if when_us > ctld.now_us:
                 yield when_us - ctld.now_us
+
+
+# What scontrol does.
+
+
+async def create_reservation(
+    ctld: "Slurmctld", envelope: Envelope, message: RequestCreateReservation
+) -> None:
+    """Take a reservation in, if nothing stands in its way."""
+    sender = envelope.sender
+    uid = sender.process.uid if sender is not None else ctld.process.uid
+    if not ctld.is_operator(uid):
+        rc, record = ESLURM_ACCESS_DENIED, None
+    else:
+        rc, record = _read(ctld, message)
+    if record is not None:
+        ctld.reservations[record.name] = record
+        for when_us in (record.start_us, record.end_us):
+            ctld.reservation_at(when_us, record)
+        ctld.request_pass()
+    ctld.send(
+        envelope.sender,
+        ResponseCreateReservation(name=record.name if record is not None else "", error_code=rc),
+    )
+
+
+def _read(
+    ctld: "Slurmctld", message: RequestCreateReservation
+) -> tuple[int, ReservationRecord | None]:
+    """Return the reservation that is asked for, or the error that refuses it. Pure."""
+    zero_s = ctld.site.start_time_s
+    record = ReservationRecord(
+        name=message.name or _next_name(ctld, message),
+        start_us=max(ctld.now_us, (message.start_s - zero_s) * SECOND),
+        end_us=(message.end_s - zero_s) * SECOND,
+        nodes=_nodes(ctld, message.nodes),
+        users=message.users,
+        accounts=message.accounts,
+        maintenance="MAINT" in message.flags,
+    )
+    if record.name in ctld.reservations:
+        return ESLURM_RESERVATION_NAME_DUP, None
+    if record.end_us <= record.start_us:
+        return ESLURM_INVALID_TIME_VALUE, None
+    if not record.nodes:
+        return ESLURM_INVALID_NODE_NAME, None
+    if "OVERLAP" not in message.flags and any(
+        each.nodes & record.nodes
+        and each.start_us < record.end_us
+        and record.start_us < each.end_us
+        for each in ctld.reservations.values()
+    ):
+        return ESLURM_RESERVATION_OVERLAP, None
+    if not {"IGNORE_JOBS", "MAINT"} & set(message.flags) and _has_jobs(ctld, record):
+        return ESLURM_NODES_BUSY, None
+    return SLURM_SUCCESS, record
+
+
+def _next_name(ctld: "Slurmctld", message: RequestCreateReservation) -> str:
+    """Return a name made of the first account or user it is for, and a number."""
+    ctld.last_reservation += 1
+    first = message.accounts[0] if message.accounts else ctld.site.user_name(message.users[0])
+    return f"{first}_{ctld.last_reservation}"
+
+
+def _nodes(ctld: "Slurmctld", text: str) -> int:
+    """Return the set of nodes that a host list names; empty if it names one that is not there."""
+    if text.upper() == "ALL":
+        return mask_of(range(len(ctld.nodes)))
+    try:
+        names = expand(text)
+    except HostlistError:
+        return 0
+    if any(name not in ctld.nodes_by_name for name in names):
+        return 0
+    return mask_of(ctld.nodes_by_name[name].index for name in names)
+
+
+def _has_jobs(ctld: "Slurmctld", record: ReservationRecord) -> bool:
+    """Tell whether a job may still run on a reservation's nodes when it begins."""
+    return any(
+        record.nodes >> node.index & 1
+        and any(job.limit_us == INFINITE or job.limit_us > record.start_us for job in running)
+        for node in ctld.nodes
+        if (running := list(node.jobs.values()))
+    )
+
+
+async def delete_reservation(
+    ctld: "Slurmctld", envelope: Envelope, message: RequestDeleteReservation
+) -> None:
+    """Forget a reservation that no job asks for."""
+    sender = envelope.sender
+    uid = sender.process.uid if sender is not None else ctld.process.uid
+    if not ctld.is_operator(uid):
+        rc = ESLURM_ACCESS_DENIED
+    elif message.name not in ctld.reservations:
+        rc = ESLURM_RESERVATION_INVALID
+    elif any(_uses(job, message.name) for job in ctld.jobs.values()):
+        rc = ESLURM_RESERVATION_BUSY
+    else:
+        rc = SLURM_SUCCESS
+        del ctld.reservations[message.name]
+        ctld.request_pass()
+    ctld.answer(envelope, rc)
+
+
+def _uses(job: JobRecord, name: str) -> bool:
+    return job.desc.reservation == name and not job.state.finished
+
+
+async def due(ctld: "Slurmctld", record: ReservationRecord) -> None:
+    """Have jobs looked at when a reservation begins; when it ends, hold those that wait for it."""
+    if ctld.reservations.get(record.name) is not record:
+        return
+    if ctld.now_us >= record.end_us:
+        del ctld.reservations[record.name]
+        for job in ctld.jobs.values():
+            if _uses(job, record.name) and job.state.base is JobBase.PENDING:
+                if job.queued:
+                    schedule.take_from_queue(job)
+                job.priority = 0
+                job.held_by_user = False
+                job.reason = Reason.HELD_ADMIN
+    ctld.request_pass()

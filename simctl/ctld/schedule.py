@@ -116,6 +116,8 @@ async def run_pass(ctld: "Slurmctld") -> None:
         blocked |= part.mask
     line.close()
     ctld.request_backfill()
+    if ctld.reservations and anybody_waits(ctld):
+        ctld.wait_for_reservations()
 
 
 def anybody_waits(ctld: "Slurmctld") -> bool:

@@ -117,7 +117,7 @@ def _apply(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: in
     if message.begin_s is not None:
         job.begin_us = (message.begin_s - ctld.site.start_time_s) * SECOND
     if message.partition is not None or message.min_nodes != NO_VAL:
-        _ask_anew(ctld, job, message)
+        _change_request(ctld, job, message)
     eligible.settle(ctld, job)
 
 
@@ -146,6 +146,7 @@ def _set_priority(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, 
 
 def _set_time_limit(ctld: "Slurmctld", job: JobRecord, minutes: int) -> None:
     job.time_limit_min = minutes
+    job.desc = attrs.evolve(job.desc, time_limit_min=minutes)
     if job.state.base is not JobBase.RUNNING:
         return
     if job.limit_timer is not None:
@@ -157,19 +158,26 @@ def _set_time_limit(ctld: "Slurmctld", job: JobRecord, minutes: int) -> None:
         ctld.watch_limit(job)
 
 
-def _ask_anew(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob) -> None:
+def _change_request(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob) -> None:
     """Take a pending job's changed request in, as if it came in now."""
-    if job.queued:
-        schedule.take_from_queue(job)
     desc = job.desc
     if message.partition is not None:
         desc = attrs.evolve(desc, partition=message.partition)
     if message.min_nodes != NO_VAL:
         desc = attrs.evolve(desc, min_nodes=message.min_nodes, max_nodes=message.min_nodes)
+    job.desc = desc
+    ask_anew(ctld, job)
+
+
+def ask_anew(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Hold a pending job's request against its partitions as they are now; it leaves its queues."""
+    if job.queued:
+        schedule.take_from_queue(job)
+    desc = job.desc
     conf = ctld.site.conf
     asker = Asker(desc.uid, desc.account)
-    request = read_request(desc, asker, ctld.partitions, ctld.nodes_by_name, conf)
-    job.desc = desc
+    # Who is in may stay in, whatever the state of the partition.
+    request = read_request(desc, asker, ctld.partitions, ctld.nodes_by_name, conf, inside=True)
     if not request.error_code:
         job.demand = request.demand
     job.parts = request.parts or tuple(ctld.partitions[name] for name in desc.partition.split(","))

@@ -213,6 +213,60 @@ class RequestUpdateNode(Message, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class RequestUpdatePartition(Message, frozen=True, kw_only=True):
+    """Ask slurmctld to change a partition; NO_VAL, None and empty stand for what is to stay."""
+
+    rpc: ClassVar[str] = "REQUEST_UPDATE_PARTITION"
+    tells: ClassVar[tuple[str, ...]] = ("name", "state")
+
+    name: str
+    state: str = ""
+    default: bool | None = None
+    max_time_min: int = NO_VAL
+    default_time_min: int = NO_VAL
+    max_nodes: int = NO_VAL
+    min_nodes: int = NO_VAL
+    priority_tier: int = NO_VAL
+    exclusive: bool | None = None
+    root_only: bool | None = None
+    preempt_mode: str = ""
+    grace_time_s: int = NO_VAL
+
+
+class RequestCreateReservation(Message, frozen=True, kw_only=True):
+    """Ask slurmctld to keep nodes for users or accounts; moments in seconds since the epoch."""
+
+    rpc: ClassVar[str] = "REQUEST_CREATE_RESERVATION"
+    tells: ClassVar[tuple[str, ...]] = ("name", "nodes")
+
+    name: str
+    start_s: int
+    end_s: int
+    nodes: str
+    users: tuple[int, ...] = ()
+    accounts: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+class ResponseCreateReservation(Message, frozen=True, kw_only=True):
+    """Answer with the name of a new reservation, or why there is none."""
+
+    rpc: ClassVar[str] = "RESPONSE_CREATE_RESERVATION"
+    tells: ClassVar[tuple[str, ...]] = ("name", "error_code")
+
+    name: str
+    error_code: int
+
+
+class RequestDeleteReservation(Message, frozen=True, kw_only=True):
+    """Ask slurmctld to forget a reservation."""
+
+    rpc: ClassVar[str] = "REQUEST_DELETE_RESERVATION"
+    tells: ClassVar[tuple[str, ...]] = ("name",)
+
+    name: str
+
+
 class RequestCancelJobStep(Message, frozen=True, kw_only=True):
     """Ask slurmctld to signal one step."""
 

@@ -1,0 +1,376 @@
+"""Partitions with limits, states and tiers; preemption; reservations."""
+
+import json
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+from simctl.kernel.events import Event
+from simctl.scenario.load import read_scenario
+from simctl.world import World
+from tests.cluster import Ran, run
+
+CONF = "slurm_conf: {SchedulerType: sched/builtin, SelectType: select/cons_tres%s}\n"
+REST = """\
+nodes: [{name: "n[1-2]", cpus: 2}]
+partitions:
+  - {name: low, nodes: "n[1-2]", default: true%s}
+  - {name: high, nodes: "n[1-2]", priority_tier: 9}
+  - {name: closed, nodes: n1, root_only: true}
+  - {name: physics, nodes: n1, allow_accounts: [physics]}
+  - {name: others, nodes: n2, deny_accounts: physics}
+users: {alice: {uid: 1001, account: physics}, bob: 1002, op: {uid: 1003, admin: operator}}
+"""
+CLUSTER = CONF % "" + REST % ""
+
+
+def timeline(*entries: str, conf: str = "", low: str = "", select: str = "") -> Ran:
+    """Run entries written ``TIME USER COMMAND``, with further keys after ``|``."""
+    lines = []
+    for entry in entries:
+        command, _, more = entry.partition(" | ")
+        at, user, line = command.split(" ", 2)
+        lines.append(
+            f"  - {{at: {at}, as: {user}, run: {json.dumps(line)}{', ' + more if more else ''}}}\n"
+        )
+    cluster = CONF % conf + REST % low
+    return run("timeline:\n" + "".join(lines), cluster=cluster)
+
+
+def args(event: Event) -> dict[str, Any]:
+    """Return the arguments of an event."""
+    assert event.args is not UNSET
+    return event.args
+
+
+def starts(ran: Ran) -> dict[int, int]:
+    """Return the second in which each job last started."""
+    return {row.job_id: row.start_us // 1_000_000 for row in ran.result.rows if row.start_us >= 0}
+
+
+def states(ran: Ran, job: int) -> list[str]:
+    """Return the states that a job went through."""
+    return [args(event)["to"] for event in ran.all("job_state", job=job)]
+
+
+def held(ran: Ran) -> list[str]:
+    """Return what did not hold of what entries expect."""
+    return [f"{each.text}: {each.detail}" for each in ran.result.expectations if not each.held]
+
+
+LONG = "sbatch -N2 --exclusive --wrap 'sleep 100'"
+
+
+def test_the_higher_tier_is_first_whatever_the_priorities() -> None:
+    """Jobs 2 and 3 wait for job 1; job 3 came later, in a partition of a higher tier."""
+    ran = timeline(
+        f"0s bob {LONG}", f"1s bob {LONG}", f"2s bob {LONG.replace('-N2', '-N2 -p high')}"
+    )
+    assert starts(ran) == {1: 0, 2: 200, 3: 100}
+
+
+def test_a_blocked_partition_keeps_its_nodes_from_lower_ones() -> None:
+    """Job 2 of the high partition needs both nodes; job 3 would fit on the idle one, and waits."""
+    ran = timeline(
+        "0s bob sbatch -N1 --wrap 'sleep 100'",
+        "1s bob sbatch -p high -N2 --exclusive --wrap 'sleep 10'",
+        "2s bob sbatch -N1 --wrap 'sleep 10'",
+    )
+    assert starts(ran) == {1: 0, 2: 100, 3: 110}
+
+
+def test_a_job_may_name_several_partitions() -> None:
+    """It starts where there is room first, and is then of that partition alone."""
+    ran = timeline(
+        "0s bob sbatch -p closed,others -w n2 -N1 --wrap 'sleep 10'",
+        "1s alice sbatch -p physics,low -N2 --wrap 'sleep 10'",
+    )
+    assert [(row.partition, row.nodes) for row in ran.result.rows] == [
+        ("others", "n2"),
+        ("low", "n[1-2]"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("user", "part", "status"),
+    [
+        *(("bob", "closed", 1), ("root", "closed", 0), ("bob", "physics", 1)),
+        *(("alice", "physics", 0), ("alice", "others", 1), ("bob", "others", 0)),
+        *(("bob", "nowhere", 1), ("bob", "low,nowhere", 1), ("bob", "low,physics", 0)),
+    ],
+)
+def test_who_may_use_a_partition(user: str, part: str, status: int) -> None:
+    """Root alone, some accounts, all but some accounts."""
+    assert held(timeline(f"0s {user} sbatch -p {part} --wrap true | exit: {status}")) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "taken", "started", "reason"),
+    [
+        ("down", True, False, "PartitionDown"),
+        ("inactive", False, False, "PartitionInactive"),
+        ("drain", False, True, ""),
+    ],
+)
+def test_the_state_of_a_partition(state: str, taken: bool, started: bool, reason: str) -> None:
+    """DOWN takes jobs and starts none, DRAIN the reverse, INACTIVE neither; UP starts them."""
+    ran = timeline(
+        "0s bob sbatch -N2 --exclusive --wrap 'sleep 50'",
+        "1s bob sbatch --wrap 'sleep 1'",
+        f"9s op scontrol update partitionname=low state={state}",
+        f"10s bob sbatch --wrap 'sleep 1' | exit: {0 if taken else 1}",
+        "300s op scontrol update partitionname=low state=up",
+    )
+    assert held(ran) == []
+    assert (starts(ran)[2] == 50) == started
+    if not taken:
+        assert "Required partition not available (inactive or drain)" in ran.stderr(3)
+    left = timeline(
+        f"0s op scontrol update partitionname=low state={state}",
+        "1s bob sbatch --wrap 'sleep 1'",
+    )
+    assert not left.result.stalled
+    waiting = timeline(
+        "0s bob sbatch -H --wrap true",
+        f"1s op scontrol update partitionname=low state={state}",
+        "2s op scontrol release 1",
+    )
+    row = waiting.result.rows[0]
+    assert (row.state, row.reason) == (("COMPLETED", "None") if started else ("PENDING", reason))
+
+
+def test_limits_of_a_partition_may_change() -> None:
+    """A job that was too long waits no more once it is not; the reverse holds as well."""
+    ran = timeline(
+        "0s op scontrol update partitionname=low maxtime=10 maxnodes=1",
+        "1s bob sbatch -t20 --wrap 'sleep 1'",
+        "2s bob sbatch -N2 -n2 --wrap 'sleep 1'",
+        "60s op scontrol update partitionname=low maxtime=30",
+        "120s op scontrol update partitionname=low maxnodes=unlimited",
+        "121s bob scontrol update partitionname=low maxtime=1 | exit: 1",
+        "122s op scontrol update partitionname=none maxtime=1 | exit: 1",
+        "123s op scontrol update partitionname=low what=1 | exit: 1",
+        "124s op scontrol update partitionname=low state=odd | exit: 1",
+        "125s op scontrol update partitionname=high default=yes",
+        "126s bob sbatch --wrap true",
+    )
+    assert held(ran) == []
+    assert starts(ran) == {1: 60, 2: 120, 3: 126}
+    assert ran.result.rows[2].partition == "high"
+    left = timeline("0s bob sbatch -N3 -n3 --wrap true")
+    assert left.job() == ("PENDING", "0:0", "PartitionNodeLimit")
+
+
+def test_lost_nodes_block_nobody() -> None:
+    """A job that needs a drained node says so, and the one behind it starts."""
+    ran = timeline(
+        "0s op scontrol update nodename=n2 state=drain reason=x",
+        "1s bob sbatch -N2 -n2 --wrap 'sleep 1'",
+        "2s bob sbatch -w n2 --wrap 'sleep 1'",
+        "3s bob sbatch --wrap 'sleep 1'",
+        "60s op scontrol update nodename=n2 state=resume",
+    )
+    assert starts(ran) == {1: 60, 2: 60, 3: 4}
+    kept = timeline(
+        "0s op scontrol update nodename=n2 state=drain reason=x",
+        "1s bob sbatch -N2 -n2 --wrap 'sleep 1'",
+    )
+    assert kept.job() == ("PENDING", "0:0", "ReqNodeNotAvail, UnavailableNodes:n2")
+
+
+# Preemption.
+
+PREEMPT = ", PreemptType: preempt/partition_prio, PreemptMode: "
+HIGH = "sbatch -p high -N1 --exclusive --wrap 'sleep 10'"
+TWO = ("0s bob sbatch -w n1 --wrap 'sleep 100'", "1s bob sbatch -w n2 --wrap 'sleep 100'")
+
+
+def test_without_preemption_jobs_of_a_higher_tier_wait() -> None:
+    """PreemptMode=OFF, and preempt/none whatever the mode."""
+    for conf in ("", PREEMPT + "OFF", ", PreemptMode: CANCEL"):
+        ran = timeline(*TWO, f"10s bob {HIGH}", conf=conf)
+        assert starts(ran) == {1: 0, 2: 3, 3: 100}
+
+
+def test_a_preempted_job_is_cancelled() -> None:
+    """One of two gives way, of the lower priority: it ends PREEMPTED, told with its own request."""
+    ran = timeline(*TWO, f"10s bob {HIGH}", conf=PREEMPT + "CANCEL")
+    assert states(ran, 2) == ["PENDING", "RUNNING", "PREEMPTED|COMPLETING", "PREEMPTED"]
+    assert states(ran, 1)[-1] == "COMPLETED"
+    assert starts(ran)[3] == 10
+    told = ran.all("REQUEST_KILL_PREEMPTED", phase="receive")
+    assert [(event.job, event.node) for event in told] == [(2, "n2")]
+    assert ran.last("job_state", job=2) < ran.all("job_state", job=3)[1].seq
+
+
+def test_a_preempted_job_goes_back_into_the_queue() -> None:
+    """REQUEUE: as scontrol requeue does; a job that may not run again is cancelled."""
+    ran = timeline(*TWO, f"10s bob {HIGH}", conf=PREEMPT + "REQUEUE")
+    assert states(ran, 2)[:3] == ["PENDING", "RUNNING", "PENDING|REQUEUE"]
+    assert states(ran, 2)[-1] == "COMPLETED"
+    assert starts(ran)[3] == 10
+    assert starts(ran)[2] >= 131
+    again = timeline(
+        TWO[0],
+        "1s bob sbatch --no-requeue -w n2 --wrap 'sleep 100'",
+        f"10s bob {HIGH}",
+        conf=PREEMPT + "REQUEUE",
+    )
+    assert states(again, 2)[-1] == "PREEMPTED"
+
+
+def test_a_grace_time_is_for_putting_things_away() -> None:
+    """SIGCONT and SIGTERM at once, the end after the grace time; who leaves earlier is done."""
+    script = "trap 'echo bye; exit 3' TERM; sleep 100 & wait"
+    ran = timeline(
+        f'0s bob sbatch -N2 --exclusive --wrap "{script}"',
+        f"10s bob {HIGH}",
+        conf=PREEMPT + "CANCEL",
+        low=", grace_time: 60s",
+    )
+    assert ran.job()[:2] == ("FAILED", "3:0")
+    assert starts(ran)[2] == 10
+    stubborn = timeline(
+        "0s bob sbatch -N2 --exclusive --wrap \"trap '' TERM; sleep 100; sleep 100\"",
+        f"10s bob {HIGH}",
+        conf=PREEMPT + "CANCEL, KillWait: 5",
+        low=", grace_time: 60s",
+    )
+    ends = [
+        event.time_us // 1_000_000
+        for event in stubborn.all("job_state", job=1)
+        if args(event)["to"] == "PREEMPTED|COMPLETING"
+    ]
+    assert ends == [70]
+    assert starts(stubborn)[2] == 75
+
+
+def test_nobody_gives_way_in_vain() -> None:
+    """The job needs more than preemption could give it, so all go on; nor to an equal tier."""
+    ran = timeline(
+        *TWO,
+        "10s bob sbatch -p high -N2 -n5 --wrap 'sleep 10'",
+        "11s bob sbatch -N1 --exclusive --wrap 'sleep 10'",
+        conf=PREEMPT + "CANCEL",
+    )
+    assert [row.state for row in ran.result.rows] == [
+        *("COMPLETED", "COMPLETED", "PENDING", "COMPLETED")
+    ]
+
+
+def test_only_as_many_as_needed_give_way() -> None:
+    """Both jobs are of lower priority than the third that is needed; only that one ends."""
+    ran = timeline(
+        "0s bob sbatch -w n1 -n2 --wrap 'sleep 100'",
+        "1s bob sbatch -w n2 -n1 --wrap 'sleep 100'",
+        "2s bob sbatch -w n2 -n1 --wrap 'sleep 100'",
+        "10s bob sbatch -p high -w n1 --wrap 'sleep 10'",
+        conf=PREEMPT + "CANCEL",
+    )
+    assert [row.state for row in ran.result.rows] == [
+        *("PREEMPTED", "COMPLETED", "COMPLETED", "COMPLETED")
+    ]
+
+
+def test_a_partition_may_have_a_mode_of_its_own() -> None:
+    """OFF protects its jobs."""
+    ran = timeline(*TWO, f"10s bob {HIGH}", conf=PREEMPT + "CANCEL", low=", preempt_mode: OFF")
+    assert starts(ran)[3] == 100
+
+
+def test_an_srun_preempts_as_well() -> None:
+    """It waits in line until the job is gone."""
+    ran = timeline(*TWO, "10s bob srun -p high --exclusive sleep 1", conf=PREEMPT + "CANCEL")
+    assert states(ran, 2)[-1] == "PREEMPTED"
+    assert "job 3 has been allocated resources" in ran.stderr(2)
+
+
+# Reservations.
+
+RESERVE = "root scontrol create reservation ReservationName=r1 starttime=now+60 duration=10"
+
+
+def test_reserved_nodes_are_for_some_and_for_a_time() -> None:
+    """Job 2 would run into it and takes the other node; job 3 waits for it; job 4 until after."""
+    ran = timeline(
+        f"0s {RESERVE} users=bob nodes=n1 | stdout: 'Reservation created: r1'",
+        "1s alice sbatch -t1 --exclusive --wrap 'sleep 50'",
+        "2s alice sbatch -t5 -N1 --wrap 'sleep 5'",
+        "3s bob sbatch -t5 --reservation=r1 --wrap 'sleep 5'",
+        "4s alice sbatch -t5 -w n1 --wrap 'sleep 5'",
+        "5s alice sbatch --reservation=r1 --wrap true | exit: 1, stderr: Access denied",
+        "6s alice sbatch --reservation=r2 --wrap true | exit: 1, stderr: is invalid",
+    )
+    assert held(ran) == []
+    rows = {row.job_id: (row.nodes, row.start_us // 1_000_000) for row in ran.result.rows}
+    assert rows == {1: ("n2", 1), 2: ("n2", 51), 3: ("n1", 60), 4: ("n1", 660)}
+
+
+def test_a_job_that_waits_for_its_reservation_says_so() -> None:
+    """Reason Reservation; one too long for it never starts, and is held when it is over."""
+    ran = timeline(
+        f"0s {RESERVE} users=bob nodes=n1",
+        "1s bob sbatch -t20 --reservation=r1 --wrap 'sleep 5'",
+        "700s root scontrol create reservation ReservationName=r1 starttime=now duration=1 "
+        "users=bob nodes=n1",
+        "701s bob sbatch -t1 --wrap 'sleep 5'",
+    )
+    assert ran.job() == ("PENDING", "0:0", "JobHeldAdmin")
+    text = (
+        "timeline:\n"
+        f"  - {{at: 0s, run: {RESERVE.removeprefix('root ') + ' users=bob nodes=n1'!r}}}\n"
+        "  - {at: 1s, as: bob, run: 'sbatch -t5 --reservation=r1 --wrap true'}\n"
+    )
+    world = World(read_scenario(CLUSTER + text, file="s.yaml"), until_us=30_000_000)
+    assert [(row.state, row.reason) for row in world.run().rows] == [("PENDING", "Reservation")]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("duration=10 users=bob nodes=n1", "A start time must be given"),
+        ("starttime=now users=bob nodes=n1", "An end time or duration must be given"),
+        ("starttime=now duration=10 nodes=n1", "Either Users and/or Accounts"),
+        ("starttime=now duration=10 users=bob", "Nodes must be specified"),
+        ("starttime=now duration=10 users=eve nodes=n1", "Invalid user id"),
+        ("starttime=now duration=10 users=bob nodes=n9", "Invalid node name specified"),
+        ("starttime=odd duration=10 users=bob nodes=n1", "Invalid start time odd"),
+        ("starttime=now duration=odd users=bob nodes=n1", "Invalid duration odd"),
+        ("starttime=now endtime=now users=bob nodes=n1", "time"),
+        ("starttime=now duration=10 users=bob nodes=n1 flags=ODD", "flag ODD is not simulated"),
+        ("starttime=now duration=10 users=bob nodes=n1 corecnt=2", "corecnt= is not simulated"),
+        ("starttime=now duration=10 users=bob nodes=n2", "Requested nodes are busy"),
+        ("starttime=now+30 duration=10 users=bob nodes=ALL", "reservation"),
+    ],
+)
+def test_what_is_no_reservation_is_refused(words: str, text: str) -> None:
+    """In scontrol or in the controller; nothing is created."""
+    ran = timeline(
+        f"0s {RESERVE} users=bob nodes=n1",
+        "1s alice sbatch -w n2 --wrap 'sleep 9'",
+        f"2s root scontrol create reservation {words} | exit: 1",
+    )
+    assert held(ran) == []
+    assert text in ran.stderr(2)
+    assert list(ran.world.ctld.reservations) in (["r1"], [])
+
+
+def test_reservations_are_for_operators_and_deleted_when_nobody_needs_them() -> None:
+    """A user may do neither; one that a job waits for stays; names are made where there is none."""
+    ran = timeline(
+        f"0s {RESERVE.replace('root', 'bob', 1)} users=bob nodes=n1 | exit: 1",
+        "1s op scontrol create reservation starttime=now+60 duration=10 users=bob nodes=n1 "
+        "| stdout: 'Reservation created: bob_1'",
+        "2s bob sbatch --reservation=bob_1 -t1 --wrap true",
+        "3s op scontrol delete reservation bob_1 | exit: 1",
+        "4s bob scancel 1",
+        "5s bob scontrol delete reservation bob_1 | exit: 1",
+        "6s op scontrol delete ReservationName=bob_1",
+        "7s op scontrol delete ReservationName=bob_1 | exit: 1",
+        "8s op scontrol create reservation starttime=now duration=10 accounts=physics "
+        "nodes=ALL flags=maint,ignore_jobs | stdout: physics_2",
+        "9s alice sbatch --reservation=physics_2 -t1 --wrap true",
+    )
+    assert held(ran) == []
+    assert starts(ran)[2] == 9
