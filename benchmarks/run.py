@@ -15,11 +15,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import trio
 import trio.testing
 
 from benchmarks.make_log import make_log
+from simctl.ctld import backfill, schedule
 from simctl.kernel.turns import Kernel
 from simctl.replay import scenario, submit_all
 from simctl.scenario.swf import SwfJob, SwfLog, read_swf
@@ -191,41 +193,78 @@ def start_up_ms(*words: str) -> float:
     return median(walls) * 1e3
 
 
-def submit_cost_us(at: int) -> float:
-    """Return what one more submission costs with *at* jobs waiting already."""
-    blocker = jobs_of(1, 1)
-    waiting = [
+def waiting_world(at: int, scheduler: str = "builtin") -> World:
+    """Return a cluster of two nodes where *at* jobs of a node wait behind one that needs both.
+
+    One node is taken for long, the other is idle.
+    """
+    blocker = jobs_of(1, 1)[0]
+    fields = {name: getattr(blocker, name) for name in _FIELDS}
+    first = SwfJob(**fields | {"run_s": 1e7, "requested_s": 1e7})
+    jobs = [first]
+    jobs.extend(
         SwfJob(
-            number=number + 2,
-            submit_s=401.0 + number * 0.001,
-            run_s=1.0,
-            processors=1,
-            requested_s=None,
-            user_id=1,
-            group_id=1,
-            queue=1,
-            partition=1,
-            status=1,
-            line=number + 2,
+            **fields
+            | {
+                "number": number + 2,
+                "line": number + 2,
+                "submit_s": 401.0 + number * 0.001,
+                "processors": 1 if number else 2,
+                "requested_s": 1e7,
+                "run_s": 1.0,
+            }
         )
         for number in range(at)
-    ]
-    long = SwfJob(**{name: getattr(blocker[0], name) for name in _FIELDS} | {"run_s": 1e7})
-    marks: list[tuple[int, float]] = []
-    jobs = [long, *waiting]
+    )
     log = SwfLog(path="bench", header={}, jobs=tuple(jobs), malformed=(), partial_lines=())
-    world = World(scenario(log, jobs, options(1)), until_us=(at + 1_000_000) * 1000)
+    given = options(2, scheduler=scheduler)
+    world = World(scenario(log, jobs, given), until_us=(at + 100_000) * 1000)
     submit_all(world, jobs, 1)
+    return world
+
+
+def submit_cost_us(at: int) -> float:
+    """Return what one more submission costs with *at* jobs waiting already."""
+    world = waiting_world(at)
+    marks: list[float] = []
     run_command = world.run_command
 
     def timed(entry: object) -> None:
-        marks.append((len(marks), time.perf_counter()))
+        marks.append(time.perf_counter())
         run_command(entry)  # type: ignore[arg-type]
 
     world.run_command = timed  # type: ignore[method-assign]
     world.run()
     span = min(1000, at // 2)
-    return (marks[-1][1] - marks[-1 - span][1]) / span * 1e6
+    return (marks[-1] - marks[-1 - span]) / span * 1e6
+
+
+def pass_cost_us(at: int) -> tuple[float, float]:
+    """Return what a main pass and a backfill pass cost with *at* jobs waiting, of which none can.
+
+    Neither is traced; the median of the last ten of each.
+    """
+    walls: dict[str, list[float]] = {"run_pass": [], "run_backfill": []}
+    modules = {"run_pass": schedule, "run_backfill": backfill}
+    originals = {name: getattr(module, name) for name, module in modules.items()}
+
+    def timed(name: str) -> Callable[[Any], Any]:
+        async def run(ctld: Any) -> None:
+            started = time.perf_counter()
+            await originals[name](ctld)
+            walls[name].append(time.perf_counter() - started)
+
+        return run
+
+    for name, module in modules.items():
+        setattr(module, name, timed(name))
+    try:
+        waiting_world(at, "backfill").run()
+    finally:
+        for name, module in modules.items():
+            setattr(module, name, originals[name])
+    main, fill = (median(walls[name][-10:]) * 1e6 for name in modules)
+    return main, fill
 
 
 _FIELDS = (
@@ -264,6 +303,9 @@ def main() -> None:
     first = submit_cost_us(1_000)
     last = submit_cost_us(5_000 if given.quick else 100_000)
     print(f"submission, 1,000 / 100,000 waiting  {first:.0f} / {last:.0f} us = {last / first:.2f}")
+    for many in (1_000, 5_000 if given.quick else 100_000):
+        main_us, fill_us = pass_cost_us(many)
+        print(f"pass, {many:,} waiting            {main_us:.0f} us; backfill {fill_us:.0f} us")
     size = 1_000 if given.quick else 10_000
     costs = {}
     for nodes in (256, 10_000):

@@ -20,7 +20,7 @@ from simctl.wire.bitmap import members
 from simctl.wire.hostlist import compress
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.resources import Demand, Room, Share
-from simctl.wire.states import JobBase, Reason
+from simctl.wire.states import Reason
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
@@ -122,9 +122,7 @@ class Plan:
         self._grain_us = ctld.site.conf.scheduler_parameters.bf_resolution_us
         self._planned: list[Planned] = []
         self._ends: list[tuple[int, int, dict[int, Share]]] = sorted(
-            (self._end_of(job), job.job_id, job.shares)
-            for job in ctld.jobs.values()
-            if job.state.base is JobBase.RUNNING
+            (self._end_of(job), job.job_id, job.shares) for job in ctld.running.values()
         )
 
     def _end_of(self, job: JobRecord) -> int:

@@ -64,6 +64,7 @@ from simctl.wire.messages import (
     ResponseSlurmRc,
 )
 from simctl.wire.states import (
+    JobBase,
     JobState,
     NodeBase,
     NodeFlag,
@@ -153,6 +154,10 @@ class Slurmctld:
         self.nodes_by_name = {node.name: node for node in records}
         self.partitions = {part.name: part for part in partitions}
         self.jobs: dict[int, JobRecord] = {}
+        self.running: dict[int, JobRecord] = {}
+        """The jobs that run, by id."""
+        self.completing: dict[int, JobRecord] = {}
+        """Those that are COMPLETING."""
         self.ended_rows: dict[int, JobRow] = {}
         self.next_job_id = site.conf.first_job_id
         self.last_queue_number = -1
@@ -322,6 +327,14 @@ class Slurmctld:
         before = job.state
         check_job_change(before, after)
         job.state = after
+        if after.base is JobBase.RUNNING:
+            self.running[job.job_id] = job
+        else:
+            self.running.pop(job.job_id, None)
+        if after.completing:
+            self.completing[job.job_id] = job
+        else:
+            self.completing.pop(job.job_id, None)
         self.site.trace.state(
             self.process,
             "job_state",

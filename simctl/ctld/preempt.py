@@ -62,9 +62,8 @@ def choose_victims(
     candidates = sorted(
         (
             victim
-            for victim in ctld.jobs.values()
-            if victim.state.base is JobBase.RUNNING
-            and not victim.state.flags
+            for victim in ctld.running.values()
+            if not victim.state.flags
             and victim.part.tier < part.tier
             and mode_of(ctld, victim) != "OFF"
             and any(part.mask >> node.index & 1 for node in victim.nodes)

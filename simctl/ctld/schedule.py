@@ -182,8 +182,8 @@ async def held_by_fragmentation(ctld: "Slurmctld") -> bool:
     span_us = (ctld.site.conf.kill_wait_s + 2) * SECOND
     ends = [
         job.end_us + span_us
-        for job in ctld.jobs.values()
-        if job.state.completing and job.end_us + span_us >= ctld.now_us
+        for job in ctld.completing.values()
+        if job.end_us + span_us >= ctld.now_us
     ]
     if ends:
         ctld.pass_at(max(ends) + 1)
