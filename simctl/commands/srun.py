@@ -11,6 +11,7 @@ from simctl.commands.options import (
     Option,
     UsageError,
     not_negative,
+    text,
     variable,
 )
 from simctl.commands.tasks import TaskBook
@@ -68,14 +69,18 @@ GRAMMAR: Final = Grammar(
         Option(long="immediate", short="I"),
         Option(long="overlap"),
         Option(long="unbuffered", short="u"),
+        Option(long="prolog", read=text),
+        Option(long="epilog", read=text),
+        Option(long="task-prolog", read=text),
+        Option(long="task-epilog", read=text),
     ),
     unbuilt=(JOB_UNBUILT - {"u"})
     | set(
         """
-        accel-bind bcast compress cpu-bind debugger-test disable-status epilog X exact K
+        accel-bind bcast compress cpu-bind debugger-test disable-status X exact K
         kill-on-bad-exit launch-cmd mpi msg-timeout multi-prog pack-group het-group
-        prolog preserve-env pty restart-dir R no-allocate Z resv-ports slurmd-debug T
-        threads task-epilog task-prolog W wait whole interactive
+        preserve-env pty restart-dir R no-allocate Z resv-ports slurmd-debug T
+        threads W wait whole interactive
         """.split()
     ),
 )
@@ -99,6 +104,8 @@ class Srun:
         self._ended_early = False
         self._cancelled = False
         self._opened: dict[str, None] = {}
+        self._give_up_us = -1
+        """When srun stops waiting for a step of which a node refused its tasks."""
 
     async def run(self) -> int:
         """Return the exit status."""
@@ -156,8 +163,7 @@ class Srun:
     async def _run_step(self) -> int:
         call = self.call
         call.process.job = self.job_id
-        self._send(self._step_request())
-        reply = await self._expect(ResponseJobStepCreate)
+        reply = await self._create_step()
         if reply is None:
             return await self._finish(1, wait_status(1))
         if reply.error_code or reply.layout is None:
@@ -180,10 +186,16 @@ class Srun:
             await hooks.call(switch_p_free_jobinfo, who, credential)
             return await self._finish(1, wait_status(1))
         self.book = TaskBook(reply.layout, own=self.own)
-        await self._launch(reply.layout, credential)
-        await self._follow(self.book)
+        if await self._run_script("srun_prolog", self.site.conf.srun_prolog):
+            self._say(self.book.cancelled())
+            self._send_cancel()
+        else:
+            await self._launch(reply.layout, credential)
+            await self._follow(self.book)
         await hooks.call(switch_p_free_jobinfo, who, credential)
-        return await self._finish(self.book.exit_status(), self.book.worst_status())
+        status = await self._finish(self.book.exit_status(), self.book.worst_status())
+        await self._run_script("srun_epilog", self.site.conf.srun_epilog)
+        return status
 
     def _step_request(self) -> RequestJobStepCreate:
         """Return what the step asks for: options first, then what the job's environment says."""

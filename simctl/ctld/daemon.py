@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from simctl.ctld import completion, eligible, nodes, schedule, steps, submit, update
+from simctl.ctld import completion, eligible, nodes, prologs, schedule, steps, submit, update
 from simctl.ctld.accounting import JobRow, row
 from simctl.ctld.cancel import cancel_job_step, kill_job
 from simctl.ctld.records import JobArray, JobRecord, NodeRecord, PartRecord
@@ -151,6 +151,8 @@ class Slurmctld:
             LimitDue: nodes.limit_due,
             PurgeDue: _purge_due,
             BeginDue: _begin_due,
+            prologs.PrologEnded: prologs.prolog_ended,
+            prologs.EpilogEnded: prologs.epilog_ended,
             nodes.PingDue: nodes.ping_due,
         }
 

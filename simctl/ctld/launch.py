@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from simctl.ctld import arrays, eligible
+from simctl.ctld import arrays, eligible, prologs
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.wire.hostlist import compress
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
@@ -29,6 +29,14 @@ def start(ctld: "Slurmctld", job: JobRecord, nodes: tuple[NodeRecord, ...]) -> N
     for node in nodes:
         node.job = job
         ctld.set_node(node, NodeBase.ALLOCATED, node.flags)
+    if ctld.site.conf.prolog_slurmctld:
+        prologs.configure(ctld, job)
+    else:
+        tell(ctld, job)
+
+
+def tell(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Tell whoever runs a job that it may: the first node its script, or srun its nodes."""
     if job.batch:
         _launch_batch(ctld, job)
     else:

@@ -211,6 +211,12 @@ class JobRecord:
     """A wait status."""
 
     restart_cnt: int = 0
+    launch_failures: int = 0
+    """How often in a row PrologSlurmctld has sent the job back into the queue."""
+
+    epilog_running: bool = False
+    """EpilogSlurmctld has yet to end for the run that is over."""
+
     nodes: tuple[NodeRecord, ...] = ()
     node_list: str = ""
     completing_nodes: set[str] = attrs.field(factory=set)

@@ -64,6 +64,14 @@ class SlurmConf:
     state_save_location: str = "/var/spool"
     slurmd_spool_dir: str = "/var/spool/slurmd"
     plugin_dir: str = ""
+    prolog: str = ""
+    epilog: str = ""
+    prolog_slurmctld: str = ""
+    epilog_slurmctld: str = ""
+    task_prolog: str = ""
+    task_epilog: str = ""
+    srun_prolog: str = ""
+    srun_epilog: str = ""
 
     def value(self, key: str) -> str | int | bool:
         """Return what a key of slurm.conf is set to, or Slurm's default, whatever the key's case.
@@ -127,6 +135,11 @@ def _text(value: object) -> str:
 
 def _optional_text(value: object) -> str:
     return "" if value is None or value == "" else _text(value)
+
+
+def _script(value: object) -> str:
+    """Read the path of a script; "(null)" is how Slurm prints that there is none."""
+    return "" if value is None or str(value).strip() in ("", "(null)") else _text(value)
 
 
 def _number(lowest: int, highest: int) -> Callable[[object], int]:
@@ -300,6 +313,14 @@ _BUILT: Final = (
     _Built("StateSaveLocation", "state_save_location", _text),
     _Built("SlurmdSpoolDir", "slurmd_spool_dir", _text),
     _Built("PluginDir", "plugin_dir", _optional_text),
+    _Built("Prolog", "prolog", _script),
+    _Built("Epilog", "epilog", _script),
+    _Built("PrologSlurmctld", "prolog_slurmctld", _script),
+    _Built("EpilogSlurmctld", "epilog_slurmctld", _script),
+    _Built("TaskProlog", "task_prolog", _script),
+    _Built("TaskEpilog", "task_epilog", _script),
+    _Built("SrunProlog", "srun_prolog", _script),
+    _Built("SrunEpilog", "srun_epilog", _script),
 )
 BUILT_KEYS: Final = tuple(key.name for key in _BUILT)
 """The slurm.conf keys that change what a run does."""
@@ -311,9 +332,7 @@ _HONOURED: Final[dict[str, tuple[str, ...]]] = {
     "CompleteWait": ("0",),
     "DebugFlags": ("", "none"),
     "DisableRootJobs": ("no", "0", "false"),
-    "Epilog": ("",),
     "EpilogMsgTime": ("2000",),
-    "EpilogSlurmctld": ("",),
     "GraceTime": ("0",),
     "HealthCheckInterval": ("0",),
     "InactiveLimit": ("0",),
@@ -325,9 +344,7 @@ _HONOURED: Final[dict[str, tuple[str, ...]]] = {
     "PreemptMode": ("off",),
     "PreemptType": ("preempt/none",),
     "ProctrackType": ("proctrack/cgroup", "proctrack/pgid"),
-    "Prolog": ("",),
     "PrologFlags": ("", "none"),
-    "PrologSlurmctld": ("",),
     "PropagateResourceLimits": ("all",),
     "ResumeTimeout": ("60",),
     "SlurmctldPort": ("6817",),
@@ -335,8 +352,6 @@ _HONOURED: Final[dict[str, tuple[str, ...]]] = {
     "SlurmdPort": ("6818",),
     "SlurmdUser": ("root",),
     "SuspendTimeout": ("30",),
-    "TaskEpilog": ("",),
-    "TaskProlog": ("",),
     "TmpFS": ("/tmp",),
     "UnkillableStepTimeout": ("60",),
     "WaitTime": ("0",),
@@ -369,7 +384,7 @@ _NOT_BUILT_WORDS: Final = """
     SlurmctldDebug SlurmctldHost SlurmctldLogFile SlurmctldParameters SlurmctldPidFile
     SlurmctldPlugstack SlurmctldPrimaryOffProg SlurmctldPrimaryOnProg SlurmctldSyslogDebug
     SlurmdDebug SlurmdLogFile SlurmdParameters SlurmdPidFile SlurmdSyslogDebug SlurmSchedLogFile
-    SlurmSchedLogLevel SrunEpilog SrunPortRange SrunProlog SuspendExcNodes SuspendExcParts
+    SlurmSchedLogLevel SrunPortRange SuspendExcNodes SuspendExcParts
     SuspendProgram SuspendRate SuspendTime TaskPlugin TaskPluginParam TCPTimeout TopologyParam
     TopologyPlugin TrackWCKey UnkillableStepProgram UsePAM VSizeFactor X11Parameters
 """

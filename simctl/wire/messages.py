@@ -198,6 +198,8 @@ class RequestJobRequeue(Message, frozen=True, kw_only=True):
     job_id: int
     array_tasks: tuple[int, ...] = ()
     hold: bool = False
+    launch_failed: bool = False
+    """It is slurmd that asks, because it could not launch the job."""
 
 
 class RequestUpdateNode(Message, frozen=True, kw_only=True):
@@ -254,6 +256,8 @@ class RequestTerminateJob(Message, frozen=True, kw_only=True):
     job_id: int
     restart_cnt: int
     job_state: str
+    uid: int = 0
+    node_list: str = ""
 
 
 class RequestKillTimelimit(RequestTerminateJob, frozen=True, kw_only=True):
@@ -334,6 +338,8 @@ class StepLaunch(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str]
     work_dir: str
     tree_width: int
+    task_prolog: str = ""
+    task_epilog: str = ""
 
 
 class RequestLaunchTasks(Message, frozen=True, kw_only=True):
@@ -449,6 +455,16 @@ class SrunNodeFail(Message, frozen=True, kw_only=True):
 
     job_id: int
     node_list: str
+
+
+class SrunUserMsg(Message, frozen=True, kw_only=True):
+    """Have srun print a line."""
+
+    rpc: ClassVar[str] = "SRUN_USER_MSG"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "text")
+
+    job_id: int
+    text: str
 
 
 class SrunJobComplete(Message, frozen=True, kw_only=True):
