@@ -296,7 +296,7 @@ class Slurmd:
         )
 
     async def _response_rc(self, envelope: Envelope, message: ResponseSlurmRc) -> None:
-        """Go on after a launch that failed: a job that may not be requeued ends, the node drains."""
+        """Go on after a failed launch: a job that may not be requeued ends; the node drains."""
         if message.answers != RequestJobRequeue.rpc:
             return
         if message.return_code in (ESLURM_DISABLED, ESLURM_BATCH_ONLY):

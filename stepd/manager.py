@@ -373,7 +373,7 @@ class StepDaemon:
         task.run(run, self.site.kernel.now_us)
 
     async def _run_prologs(self, task: Task, env: dict[str, str]) -> bool:
-        """Run the task's prologs, which may change *env*; false when one fails, and the task ends."""
+        """Run the task's prologs, which may change *env*; one that fails ends it: then false."""
         failure = await self._scripts.run_prologs(
             task, self._task_env(task, env), env, lambda text: self._write(task, 1, text)
         )

@@ -4,7 +4,7 @@ slurmd, slurmctld, step daemons, tasks and srun all start theirs here. What a sc
 nowhere unless whoever starts it listens.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import attrs

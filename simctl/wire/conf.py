@@ -325,6 +325,9 @@ _BUILT: Final = (
 BUILT_KEYS: Final = tuple(key.name for key in _BUILT)
 """The slurm.conf keys that change what a run does."""
 
+SCRIPT_KEYS: Final = tuple(key.name for key in _BUILT if key.read is _script)
+"""The slurm.conf keys that name a prolog or an epilog."""
+
 # Slurm's defaults that hold because the thing they switch off, or set, is as they say.
 _HONOURED: Final[dict[str, tuple[str, ...]]] = {
     "BatchStartTimeout": ("10",),
