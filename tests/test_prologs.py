@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from msgspec import UNSET
 
-from tests.cluster import Ran, run
+from tests.cluster import Ran, began, entered, run, took
 
 pytestmark = pytest.mark.parametrize("model", ["guide", "modern"])
 
@@ -65,10 +65,10 @@ def test_the_prolog_runs_once_a_node_where_the_job_first_launches(model: str) ->
     first = ran.one("prolog", node="n1")
     other = ran.one("prolog", node="n2")
     assert (first.uid, first.daemon, first.job, first.step) == (0, "slurmd", 1, UNSET)
-    assert (first.rc, first.time_us - first.t0_us) == (0, 3_000_000)
+    assert (first.rc, took(first)) == (0, 3_000_000)
     answer = ran.one("RESPONSE_SLURM_RC", node="n1", phase="send", step="1.batch")
-    assert answer.seq < first.enter
-    assert first.time_us <= other.t0_us
+    assert answer.seq < entered(first)
+    assert first.time_us <= began(other)
     for node, prolog in (("n1", first), ("n2", other)):
         assert min(forks(ran, node)) >= prolog.time_us
     assert ran.job() == ("COMPLETED", "0:0", "None")
@@ -99,7 +99,7 @@ def test_the_credential_is_unpacked_before_the_prolog_and_freed_once(model: str)
     unpack = ran.one("switch_p_unpack_jobinfo", role="slurmd")
     pack = ran.one("switch_p_pack_jobinfo", role="slurmd")
     free = ran.one("switch_p_free_jobinfo", role="slurmd")
-    assert unpack.seq < prolog.enter < prolog.seq < pack.seq < free.seq
+    assert unpack.seq < entered(prolog) < prolog.seq < pack.seq < free.seq
 
 
 def test_slurmd_serves_others_while_a_prolog_runs(model: str) -> None:
@@ -139,7 +139,7 @@ files:
 
 
 def test_a_prolog_that_fails_on_the_batch_host(model: str) -> None:
-    """slurmd asks for the requeue and then registers; epilogs run everywhere; the node drains."""
+    """Slurmd asks for the requeue and then registers; epilogs run everywhere; the node drains."""
     ran = run(
         conf(Prolog="/etc/bad", Epilog="/etc/epilog")
         + SLOW
@@ -183,7 +183,7 @@ def test_the_registration_of_a_failed_prolog_bears_no_switch_state(model: str) -
 
 
 def test_a_job_that_may_not_be_requeued_fails_with_its_prolog(model: str) -> None:
-    """slurmctld answers 2037, and slurmd reports the batch script over."""
+    """Slurmctld answers 2037, and slurmd reports the batch script over."""
     ran = run(
         conf(Prolog="/etc/bad")
         + SLOW
@@ -247,7 +247,7 @@ files:
 
 
 def test_a_prolog_that_fails_under_an_interactive_srun(model: str) -> None:
-    """srun exits 182 after KillWait and two seconds; the job is FAILED, 54 in place of a signal."""
+    """Srun exits 182 after KillWait and two seconds; the job is FAILED, 54 in place of a signal."""
     ran = run(
         "slurm_conf: {Prolog: /etc/prolog, KillWait: 5}\n"
         + SLOW
@@ -295,7 +295,7 @@ def test_a_job_cancelled_during_its_prolog_never_launches(model: str, what: str)
     )
     prolog, epilog = ran.one("prolog"), ran.one("epilog")
     assert prolog.rc == 0
-    assert prolog.time_us == epilog.t0_us
+    assert prolog.time_us == began(epilog)
     assert forks(ran, "n1") == []
     assert ran.job()[0] == "CANCELLED"
     assert ran.drained() == []
@@ -345,7 +345,7 @@ def test_the_epilog_follows_postfini_and_precedes_the_report(model: str) -> None
     for node in ("n1", "n2"):
         epilog = ran.one("epilog", node=node)
         assert (epilog.uid, epilog.job) == (0, 1)
-        assert ran.last("switch_p_job_postfini", node=node) < epilog.enter
+        assert ran.last("switch_p_job_postfini", node=node) < entered(epilog)
         report = ran.one("MESSAGE_EPILOG_COMPLETE", node=node, phase="send")
         assert epilog.seq < report.seq
         assert report.cause == epilog.seq
