@@ -8,7 +8,12 @@ from simctl.kernel.fabric import Mailbox
 from simctl.kernel.procs import Process
 from simctl.plugins.site import Site, User
 from simctl.stepd.script_process import ScriptProcess
-from simctl.wire.messages import RequestBatchJobLaunch, RequestLaunchTasks, RequestTerminateJob
+from simctl.wire.messages import (
+    RequestBatchJobLaunch,
+    RequestLaunchProlog,
+    RequestLaunchTasks,
+    RequestTerminateJob,
+)
 
 Launch = Callable[[], Awaitable[None]]
 """What is left to do of a launch once the prolog has ended."""
@@ -53,6 +58,17 @@ def of_batch_launch(message: RequestBatchJobLaunch) -> NodeJob:
         uid=message.job_desc.uid,
         node_list=message.node_list,
         partition=message.job_desc.partition,
+    )
+
+
+def of_allocation(message: RequestLaunchProlog) -> NodeJob:
+    """Return the job that has been given the node."""
+    return NodeJob(
+        job_id=message.job_id,
+        restart_cnt=message.restart_cnt,
+        uid=message.uid,
+        node_list=message.node_list,
+        partition=message.partition,
     )
 
 

@@ -15,6 +15,7 @@ from simctl.nodes.prologs import (
     PrologEnded,
     Prologs,
     node_script,
+    of_allocation,
     of_batch_launch,
     of_launch,
     of_termination,
@@ -53,8 +54,10 @@ from simctl.wire.messages import (
     MessageNodeRegistrationStatus,
     RequestBatchJobLaunch,
     RequestCompleteBatchScript,
+    RequestCompleteProlog,
     RequestJobRequeue,
     RequestKillTimelimit,
+    RequestLaunchProlog,
     RequestLaunchTasks,
     RequestPing,
     RequestShutdown,
@@ -115,6 +118,9 @@ class Slurmd:
         self._terminations: dict[int, Termination] = {}
         self._revoked: dict[JobRun, int] = {}
         self._prologs = Prologs(site, self.process, self.mailbox)
+        self._requeues: dict[int, JobRun] = {}
+        """The runs of jobs that slurmctld was asked to requeue and has not answered about."""
+
         self._handlers: dict[type, Callable[[Envelope, Any], Any]] = {
             RequestLaunchTasks: self._launch_tasks,
             RequestBatchJobLaunch: self._batch_job_launch,
@@ -125,6 +131,7 @@ class Slurmd:
             RequestPing: self._ping,
             StepGone: self._step_gone,
             KillWaitOver: self._kill_wait_over,
+            RequestLaunchProlog: self._launch_prolog,
             PrologEnded: self._prolog_ended,
             ResponseSlurmRc: self._response_rc,
         }
@@ -274,8 +281,9 @@ class Slurmd:
             return
 
         async def launch() -> None:
-            if self._prologs.failed((message.job_id, message.restart_cnt)):
-                self._fail_batch_launch(message.job_id)
+            key = (message.job_id, message.restart_cnt)
+            if self._prologs.failed(key):
+                self._fail_launch(key)
             elif not self._refusal(message.job_id, message.step_id, message.restart_cnt):
                 self._launch_batch(message)
 
@@ -286,19 +294,51 @@ class Slurmd:
         stepd = self._fork_stepd(message.job_id, message.step_id, step)
         self._run_stepd(stepd, batch_work(message, self.site), None)
 
+    async def _launch_prolog(self, envelope: Envelope, message: RequestLaunchProlog) -> None:
+        """Answer that the prolog is taken on; run it; then tell how it went."""
+        key = (message.job_id, message.restart_cnt)
+        rc = ESLURMD_CREDENTIAL_REVOKED if key in self._revoked else SLURM_SUCCESS
+        self._answer(envelope, rc)
+        if rc:
+            return
+
+        async def complete() -> None:
+            failed = self._prologs.failed(key)
+            if failed:
+                self._fail_launch(key)
+            self._send(
+                self.site.fabric.addresses.get("slurmctld"),
+                RequestCompleteProlog(
+                    job_id=message.job_id,
+                    restart_cnt=message.restart_cnt,
+                    prolog_rc=ESLURMD_PROLOG_FAILED if failed else SLURM_SUCCESS,
+                    node_name=self.host.name,
+                ),
+            )
+
+        if self._prologs.path:
+            await self._prologs.before(of_allocation(message), complete)
+        else:
+            await complete()
+
     # Prologs that fail.
 
-    def _fail_batch_launch(self, job_id: int) -> None:
-        """Ask for the job to be requeued and held; the answer says what else is to be done."""
-        self._send(
-            self.site.fabric.addresses.get("slurmctld"),
-            RequestJobRequeue(job_id=job_id, hold=True, launch_failed=True),
-        )
+    def _fail_launch(self, key: JobRun) -> None:
+        """Ask for the job to be requeued and held; the answer says what else is to be done.
+
+        Until then the job does not end here, so that the node drains before it is free again.
+        """
+        request = RequestJobRequeue(job_id=key[0], hold=True, launch_failed=True)
+        if self._prologs.report_once(key) and self._send(
+            self.site.fabric.addresses.get("slurmctld"), request
+        ):
+            self._requeues[key[0]] = key
 
     async def _response_rc(self, envelope: Envelope, message: ResponseSlurmRc) -> None:
         """Go on after a failed launch: a job that may not be requeued ends; the node drains."""
         if message.answers != RequestJobRequeue.rpc:
             return
+        self._requeues.pop(message.job_id, None)
         if message.return_code in (ESLURM_DISABLED, ESLURM_BATCH_ONLY):
             self._send(
                 envelope.sender,
@@ -310,6 +350,7 @@ class Slurmd:
                 ),
             )
         self._register_failure(ESLURMD_PROLOG_FAILED)
+        self._end_if_gone(message.job_id)
 
     def _register_failure(self, status: int) -> None:
         """Have the node drained, by a registration that bears no switch state."""
@@ -400,7 +441,7 @@ class Slurmd:
         epilog = "" if key in self._revoked else self.site.conf.epilog
         self._revoke(job_id, message.restart_cnt)
         termination = Termination(request=message, asked_by=envelope.sender, epilog=epilog)
-        if not self._steps_of(job_id) and not self._prologs.under_way(key):
+        if not self._steps_of(job_id) and not self._is_starting(key):
             self._epilog(termination)
             return
         self._terminations[job_id] = termination
@@ -409,6 +450,10 @@ class Slurmd:
         termination.timer = self.mailbox.post_at(
             self.site.kernel.now_us + wait_us, KillWaitOver(job_id)
         )
+
+    def _is_starting(self, key: JobRun) -> bool:
+        """Tell whether a run of a job is in its prolog, or its failure is not settled."""
+        return self._prologs.under_way(key) or self._requeues.get(key[0]) == key
 
     def _revoke(self, job_id: int, restart_cnt: int) -> None:
         now_us = self.site.kernel.now_us
@@ -432,7 +477,7 @@ class Slurmd:
         termination = self._terminations.get(job_id)
         if termination is None or termination.ending or self._steps_of(job_id):
             return
-        if self._prologs.under_way((job_id, termination.request.restart_cnt)):
+        if self._is_starting((job_id, termination.request.restart_cnt)):
             return
         del self._terminations[job_id]
         if termination.timer is not None:

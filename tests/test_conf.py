@@ -124,7 +124,12 @@ def test_every_built_key_sets_its_field() -> None:
         ("BurstBufferType", "burst_buffer/generic", "not simulated yet"),
         ("CompleteWait", 5, "not simulated yet; leave it out, or give Slurm's default, 0"),
         ("SlurmctldTimeout", 60, "default, 120"),
-        ("PrologFlags", "Alloc", "PrologFlags is known to Slurm but not simulated yet"),
+        (
+            "PrologFlags",
+            "Alloc,Contain",
+            "Contain is known to Slurm but not simulated yet; Alloc is",
+        ),
+        ("PrologFlags", "Allocate", "did you mean Alloc?"),
         ("Prolog", ["a"], "expected a text"),
         ("auth_type", "x", "did you mean AuthType?"),
         ("AuthType", "auth/munge", "AuthType is known to Slurm but not simulated yet"),

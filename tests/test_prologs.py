@@ -557,3 +557,88 @@ def test_without_scripts_nothing_of_this_runs(model: str) -> None:
     ran = run(timeline("at: 0s, as: alice, run: srun -N2 sleep 1"), model=model)
     assert ran.all(kind="script") == []
     assert not [event for event in ran.all("job_state") if "CONFIGURING" in str(event.args)]
+
+
+def test_a_node_whose_prolog_fails_is_drained_before_it_is_free(model: str) -> None:
+    """The next job does not start there, with or without an epilog."""
+    ran = run(
+        conf(Prolog="/etc/bad")
+        + SLOW
+        + timeline(
+            'at: 0s, as: alice, run: sbatch -w n1 --wrap "sleep 1"',
+            'at: 1s, as: alice, run: sbatch -w n1 --wrap "sleep 1"',
+        ),
+        model=model,
+    )
+    assert ran.all("REQUEST_BATCH_JOB_LAUNCH", job=2) == []
+    assert ran.job(2)[0] == "PENDING"
+
+
+# PrologFlags=Alloc.
+
+ALLOC = "slurm_conf: {PrologFlags: Alloc, Prolog: /etc/prolog, Epilog: /etc/epilog}\n" + SLOW
+
+
+@pytest.mark.parametrize("what", ['sbatch -N2 --wrap "srun -N2 sleep 1"', "srun -N2 sleep 1"])
+def test_with_alloc_the_prologs_run_on_all_nodes_before_the_launch(model: str, what: str) -> None:
+    """The job is CONFIGURING with the reason Prolog until every node has reported."""
+    ran = run(ALLOC + timeline(f"at: 0s, as: alice, run: '{what}'"), model=model)
+    configuring = ran.one("job_state", args_to="RUNNING|CONFIGURING")
+    assert configuring.args["reason"] == "Prolog"  # type: ignore[index]
+    launched = ran.one("job_state", args_from="RUNNING|CONFIGURING")
+    assert launched.args["to"] == "RUNNING"  # type: ignore[index]
+    for node in ("n1", "n2"):
+        prolog = ran.one("prolog", node=node)
+        request = ran.one("REQUEST_LAUNCH_PROLOG", node=node, phase="receive")
+        report = ran.one("REQUEST_COMPLETE_PROLOG", node=node, phase="send")
+        assert request.seq < entered(prolog) < prolog.seq < report.seq < launched.seq
+        assert launched.time_us <= min(forks(ran, node))
+    assert ran.job() == ("COMPLETED", "0:0", "None")
+
+
+@pytest.mark.parametrize(
+    ("what", "end"),
+    [
+        ('sbatch -N2 --wrap "sleep 1"', ("PENDING", "0:0", "launch failed requeued held")),
+        ("srun -N2 sleep 1", ("FAILED", "0:127", "JobLaunchFailure")),
+    ],
+)
+def test_with_alloc_one_prolog_that_fails_ends_the_run(
+    model: str, what: str, end: tuple[str, str, str]
+) -> None:
+    """Also on a node where nothing was to be launched; nothing is."""
+    ran = run(
+        ALLOC
+        + timeline('at: 0s, fault: {fail: "prolog node=n2"}', f"at: 0s, as: alice, run: '{what}'"),
+        model=model,
+    )
+    assert ran.job() == end
+    assert forks(ran, "n1") == forks(ran, "n2") == []
+    assert reason(ran, "n2") != ""
+    assert reason(ran, "n1") == ""
+    assert {event.node for event in ran.all("epilog")} == {"n1", "n2"}
+    assert ran.result.stalled == ()
+
+
+def test_with_alloc_and_prologslurmctld_the_controllers_is_first(model: str) -> None:
+    """Both are over before the launch."""
+    ran = run(
+        ALLOC.replace("Epilog:", "PrologSlurmctld: /etc/prolog, Epilog:")
+        + timeline("at: 0s, as: alice, run: srun -N2 sleep 1"),
+        model=model,
+    )
+    first = ran.one("prolog_slurmctld")
+    assert first.seq < ran.first("REQUEST_LAUNCH_PROLOG", phase="send")
+    assert ran.last("prolog") < ran.first("RESPONSE_RESOURCE_ALLOCATION", phase="send")
+    assert ran.job() == ("COMPLETED", "0:0", "None")
+
+
+def test_alloc_without_a_prolog_only_asks(model: str) -> None:
+    """The nodes report at once."""
+    ran = run(
+        "slurm_conf: {PrologFlags: alloc}\n" + timeline("at: 0s, as: alice, run: srun -N2 sleep 1"),
+        model=model,
+    )
+    assert ran.all(kind="script") == []
+    assert len(ran.all("REQUEST_COMPLETE_PROLOG", phase="receive")) == 2
+    assert ran.job() == ("COMPLETED", "0:0", "None")

@@ -29,7 +29,7 @@ def start(ctld: "Slurmctld", job: JobRecord, nodes: tuple[NodeRecord, ...]) -> N
     for node in nodes:
         node.job = job
         ctld.set_node(node, NodeBase.ALLOCATED, node.flags)
-    if ctld.site.conf.prolog_slurmctld:
+    if ctld.site.conf.prolog_slurmctld or ctld.site.conf.prolog_flags:
         prologs.configure(ctld, job)
     else:
         tell(ctld, job)

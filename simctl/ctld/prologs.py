@@ -1,5 +1,7 @@
 """PrologSlurmctld and EpilogSlurmctld: a job is CONFIGURING until the one has ended well.
 
+With PrologFlags=Alloc it is so until its nodes have reported on their prologs as well.
+
 Both run as SlurmUser in processes of their own, and the controller serves requests meanwhile.
 """
 
@@ -14,8 +16,9 @@ from simctl.ctld.records import JobRecord
 from simctl.kernel.fabric import Envelope
 from simctl.plugins.site import User
 from simctl.stepd.script_process import ScriptProcess
+from simctl.wire.errno import ESLURM_INVALID_JOB_ID, SLURM_SUCCESS
 from simctl.wire.ids import INFINITE, SECOND
-from simctl.wire.messages import SrunUserMsg
+from simctl.wire.messages import RequestCompleteProlog, RequestLaunchProlog, SrunUserMsg
 from simctl.wire.states import CONFIGURING, RUNNING, JobBase, Reason
 
 if TYPE_CHECKING:
@@ -97,17 +100,23 @@ def _start(
 
 
 def configure(ctld: "Slurmctld", job: JobRecord) -> None:
-    """Start PrologSlurmctld for a job that has just been given its nodes."""
+    """Start the prologs of a job that has just been given its nodes: slurmctld's, then theirs."""
     if job.limit_timer is not None:
         job.limit_timer.cancel()
         job.limit_timer = None
+    conf = ctld.site.conf
+    if conf.prolog_flags:
+        job.reason = Reason.PROLOG
     ctld.set_job(job, CONFIGURING)
+    if not conf.prolog_slurmctld:
+        _launch_prologs(ctld, job)
+        return
     run = job.restart_cnt
 
     def ended(status: int) -> PrologEnded:
         return PrologEnded(job, run, status, ctld.process.cause)
 
-    _start(ctld, job, "prolog_slurmctld", ctld.site.conf.prolog_slurmctld, ended)
+    _start(ctld, job, "prolog_slurmctld", conf.prolog_slurmctld, ended)
 
 
 async def prolog_ended(ctld: "Slurmctld", _: Envelope, message: PrologEnded) -> None:
@@ -117,7 +126,9 @@ async def prolog_ended(ctld: "Slurmctld", _: Envelope, message: PrologEnded) -> 
         # It was cancelled or requeued meanwhile.
         return
     ctld.process.cause = message.cause
-    if not message.status:
+    if not message.status and ctld.site.conf.prolog_flags:
+        _launch_prologs(ctld, job)
+    elif not message.status:
         _launch(ctld, job)
     elif job.batch and job.requeue:
         job.launch_failures += 1
@@ -131,8 +142,38 @@ async def prolog_ended(ctld: "Slurmctld", _: Envelope, message: PrologEnded) -> 
         await completion.end_job(ctld, job, JobBase.CANCELLED, Reason.NONE)
 
 
+def _launch_prologs(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Have every node of a job run its prolog now, whether anything is launched there or not."""
+    request = RequestLaunchProlog(
+        job_id=job.job_id,
+        restart_cnt=job.restart_cnt,
+        uid=job.desc.uid,
+        node_list=job.node_list,
+        partition=job.part.name,
+    )
+    job.prologs_out = {node.name for node in job.nodes}
+    for node in job.nodes:
+        ctld.send(ctld.address(node), request)
+
+
+async def complete_prolog(
+    ctld: "Slurmctld", envelope: Envelope, message: RequestCompleteProlog
+) -> None:
+    """Take in that a prolog is over; the last that went well lets the job be launched.
+
+    A node whose prolog failed asks for the job to be requeued besides.
+    """
+    job = ctld.jobs.get(message.job_id)
+    if job is not None and job.restart_cnt == message.restart_cnt and not message.prolog_rc:
+        job.prologs_out.discard(message.node_name)
+        if job.state.configuring and not job.prologs_out:
+            _launch(ctld, job)
+    ctld.answer(envelope, SLURM_SUCCESS if job is not None else ESLURM_INVALID_JOB_ID)
+
+
 def _launch(ctld: "Slurmctld", job: JobRecord) -> None:
     """End CONFIGURING: the job's time begins now."""
+    job.reason = Reason.NONE
     ctld.set_job(job, RUNNING)
     job.launch_failures = 0
     job.start_us = ctld.now_us

@@ -214,6 +214,9 @@ class JobRecord:
     launch_failures: int = 0
     """How often in a row PrologSlurmctld has sent the job back into the queue."""
 
+    prologs_out: set[str] = attrs.field(factory=set)
+    """Nodes that have yet to tell how the prolog of an allocation went (PrologFlags=Alloc)."""
+
     epilog_running: bool = False
     """EpilogSlurmctld has yet to end for the run that is over."""
 

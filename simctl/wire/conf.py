@@ -72,6 +72,8 @@ class SlurmConf:
     task_epilog: str = ""
     srun_prolog: str = ""
     srun_epilog: str = ""
+    prolog_flags: str = ""
+    """``Alloc`` or nothing."""
 
     def value(self, key: str) -> str | int | bool:
         """Return what a key of slurm.conf is set to, or Slurm's default, whatever the key's case.
@@ -140,6 +142,26 @@ def _optional_text(value: object) -> str:
 def _script(value: object) -> str:
     """Read the path of a script; "(null)" is how Slurm prints that there is none."""
     return "" if value is None or str(value).strip() in ("", "(null)") else _text(value)
+
+
+_PROLOG_FLAGS: Final = ("Contain", "DeferBatch", "ForceRequeueOnFail", "NoHold", "Serial", "X11")
+
+
+def _prolog_flags(value: object) -> str:
+    """Read the flags of prologs, of which Alloc is built."""
+    found = ""
+    for word in filter(None, map(str.strip, _script(value).split(","))):
+        if word.casefold() == "alloc":
+            found = "Alloc"
+        elif word.casefold() in map(str.casefold, _PROLOG_FLAGS):
+            message = f"{word} is known to Slurm but not simulated yet; Alloc is"
+            raise _Refused(message)
+        elif word.casefold() != "none":
+            message = (
+                f'"{word}" is not a flag of prologs{_did_you_mean(word, {"Alloc", *_PROLOG_FLAGS})}'
+            )
+            raise _Refused(message)
+    return found
 
 
 def _number(lowest: int, highest: int) -> Callable[[object], int]:
@@ -321,6 +343,7 @@ _BUILT: Final = (
     _Built("TaskEpilog", "task_epilog", _script),
     _Built("SrunProlog", "srun_prolog", _script),
     _Built("SrunEpilog", "srun_epilog", _script),
+    _Built("PrologFlags", "prolog_flags", _prolog_flags),
 )
 BUILT_KEYS: Final = tuple(key.name for key in _BUILT)
 """The slurm.conf keys that change what a run does."""
@@ -347,7 +370,6 @@ _HONOURED: Final[dict[str, tuple[str, ...]]] = {
     "PreemptMode": ("off",),
     "PreemptType": ("preempt/none",),
     "ProctrackType": ("proctrack/cgroup", "proctrack/pgid"),
-    "PrologFlags": ("", "none"),
     "PropagateResourceLimits": ("all",),
     "ResumeTimeout": ("60",),
     "SlurmctldPort": ("6817",),

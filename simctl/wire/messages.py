@@ -247,6 +247,31 @@ class RequestCompleteBatchScript(Message, frozen=True, kw_only=True):
     node_name: str
 
 
+class RequestLaunchProlog(Message, frozen=True, kw_only=True):
+    """Tell slurmd to run the prolog of a job that has just been given the node."""
+
+    rpc: ClassVar[str] = "REQUEST_LAUNCH_PROLOG"
+    tells: ClassVar[tuple[str, ...]] = ("job_id",)
+
+    job_id: int
+    restart_cnt: int
+    uid: int
+    node_list: str
+    partition: str
+
+
+class RequestCompleteProlog(Message, frozen=True, kw_only=True):
+    """Tell slurmctld how the prolog of a job went on a node."""
+
+    rpc: ClassVar[str] = "REQUEST_COMPLETE_PROLOG"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "prolog_rc", "node_name")
+
+    job_id: int
+    restart_cnt: int
+    prolog_rc: int
+    node_name: str
+
+
 class RequestTerminateJob(Message, frozen=True, kw_only=True):
     """Tell slurmd that a job is over: end its steps, run the epilog, report."""
 

@@ -175,4 +175,5 @@ class Reason(enum.StrEnum):
     HELD_ADMIN = "JobHeldAdmin"
     HELD_USER = "JobHeldUser"
     BAD_CONSTRAINTS = "BadConstraints"
+    PROLOG = "Prolog"
     HOLD_MAX_REQUEUE = "JobHoldMaxRequeue"
