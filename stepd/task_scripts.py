@@ -29,8 +29,15 @@ class PrologFailure:
 class TaskScripts:
     """The prologs and epilogs of the tasks of one step daemon."""
 
+    prologs: tuple[tuple[str, str], ...] = ()
+    epilogs: tuple[tuple[str, int], ...] = ()
+
     def __init__(self, site: Site, work: "StepWork") -> None:
+        self._site = site
+        self._work = work
         conf = site.conf
+        if not (conf.task_prolog or conf.task_epilog or work.task_prolog or work.task_epilog):
+            return
         self.prologs = tuple(
             (label, path)
             for label, path in (
@@ -47,8 +54,6 @@ class TaskScripts:
             )
             if path
         )
-        self._site = site
-        self._work = work
 
     async def run_prologs(
         self,

@@ -189,7 +189,7 @@ class Srun:
             await hooks.call(switch_p_free_jobinfo, who, credential)
             return await self._finish(1, wait_status(1))
         self.book = TaskBook(reply.layout, own=self.own)
-        if await self._run_script("srun_prolog", "prolog", self.site.conf.srun_prolog):
+        if await self._run_script("srun_prolog", "prolog", self.book.layout):
             self._abandon(reply.layout)
             exit_status, job_rc = 1, wait_status(1)
         else:
@@ -198,7 +198,7 @@ class Srun:
             exit_status, job_rc = self.book.exit_status(), self.book.worst_status()
         await hooks.call(switch_p_free_jobinfo, who, credential)
         exit_status = await self._finish(exit_status, job_rc)
-        await self._run_script("srun_epilog", "epilog", self.site.conf.srun_epilog)
+        await self._run_script("srun_epilog", "epilog", self.book.layout)
         return exit_status
 
     async def _create_step(self) -> ResponseJobStepCreate | None:
@@ -225,9 +225,11 @@ class Srun:
                 self.call.err(f"srun: Force Terminated job {self.job_id}")
                 return False
 
-    async def _run_script(self, name: str, option: str, usual: str) -> int:
-        """Run srun's own prolog or epilog, the one asked for or the usual one."""
+    async def _run_script(self, name: str, option: str, layout: StepLayout) -> int:
+        """Run srun's own prolog or epilog, the one asked for or slurm.conf's."""
         call = self.call
+        conf = self.site.conf
+        usual = conf.srun_prolog if option == "prolog" else conf.srun_epilog
         path = self.options.get(option, usual)
         if not path or path.lower() == "none":
             return 0
@@ -237,7 +239,7 @@ class Srun:
             name=name,
             path=path,
             user=call.user,
-            env=call.env | {"SLURM_JOB_ID": str(self.job_id), "SLURM_STEP_ID": str(self.step_id)},
+            env=self._step_launch(layout).env,
             job_id=self.job_id,
             step=call.process.step,
             work_dir=call.work_dir,

@@ -47,7 +47,7 @@ class EpilogEnded:
 
 
 def environment(ctld: "Slurmctld", job: JobRecord) -> dict[str, str]:
-    """Return what a script of slurmctld's finds in its environment."""
+    """Return the environment of a script of slurmctld's; an epilog is told how the job ended."""
     desc = job.desc
     env = {
         "SLURM_CLUSTER_NAME": ctld.site.conf.cluster_name,
@@ -60,10 +60,10 @@ def environment(ctld: "Slurmctld", job: JobRecord) -> dict[str, str]:
         "SLURM_JOB_PARTITION": job.part.name,
         "SLURM_JOB_NODELIST": job.node_list,
         "SLURM_NODELIST": job.node_list,
-        "SLURM_JOB_EXIT_CODE": str(job.exit_code),
-        "SLURM_JOB_EXIT_CODE2": exit_code_text(job.exit_code),
-        "SLURM_JOB_DERIVED_EC": "0",
     }
+    if not job.state.configuring:
+        env["SLURM_JOB_EXIT_CODE"] = str(job.exit_code)
+        env["SLURM_JOB_EXIT_CODE2"] = exit_code_text(job.exit_code)
     if desc.account:
         env["SLURM_JOB_ACCOUNT"] = desc.account
     if job.restart_cnt:
