@@ -236,7 +236,7 @@ class Slurmd:
 
             await self._prologs.before(of_launch(message), launch)
         else:
-            await self._launch(envelope, message, credential)
+            await self._launch(envelope, message, credential, about)
 
     async def _launch_after_prolog(
         self, envelope: Envelope, message: RequestLaunchTasks, credential: Handle
@@ -246,23 +246,22 @@ class Slurmd:
         key = (message.job_id, message.launch.restart_cnt)
         if self._prologs.failed(key):
             rc = ESLURMD_PROLOG_FAILED
+        about = About(job=message.job_id, step=step_name(message.job_id, message.step_id))
         if not rc:
-            await self._launch(envelope, message, credential)
+            await self._launch(envelope, message, credential, about)
             return
         self._answer(envelope, rc)
         if rc == ESLURMD_PROLOG_FAILED and self._prologs.report_once(key):
             self._register_failure(rc)
-        about = About(job=message.job_id, step=step_name(message.job_id, message.step_id))
         await self.site.hooks.call(switch_p_free_jobinfo, self.process, credential, about=about)
 
     async def _launch(
-        self, envelope: Envelope, message: RequestLaunchTasks, credential: Handle
+        self, envelope: Envelope, message: RequestLaunchTasks, credential: Handle, about: About
     ) -> None:
         """Fork the step daemon, hand it the credential, answer, and release the credential."""
         hooks = self.site.hooks
         who = self.process
         step = step_name(message.job_id, message.step_id)
-        about = About(job=message.job_id, step=step)
         stepd = self._fork_stepd(message.job_id, message.step_id, step)
         handed = Buf()
         await hooks.call(switch_p_pack_jobinfo, who, credential, handed, about=about)

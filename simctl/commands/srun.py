@@ -399,10 +399,8 @@ class Srun:
         book = self.book
         if isinstance(message, SrunJobComplete | Signalled):
             self._cancel_step(message)
-        elif isinstance(message, SrunUserMsg):
-            self.call.err(f"srun: {message.text}")
         elif isinstance(message, SrunTimeout) or book is None:
-            return
+            self._tell_user(message)
         elif isinstance(message, MessageTaskExit):
             self._say(book.exited(message.task_ids, message.return_code))
         elif isinstance(message, ResponseLaunchTasks):
@@ -418,6 +416,13 @@ class Srun:
             self._say(book.lost(message.node_list))
         elif isinstance(message, TaskOutput):
             self._print(message)
+        else:
+            self._tell_user(message)
+
+    def _tell_user(self, message: Message) -> None:
+        """Print a line that slurmctld has for the user; other messages ask nothing of srun."""
+        if isinstance(message, SrunUserMsg):
+            self.call.err(f"srun: {message.text}")
 
     def _say(self, lines: list[str]) -> None:
         for line in lines:

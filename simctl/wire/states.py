@@ -65,7 +65,8 @@ class JobState:
     @property
     def configuring(self) -> bool:
         """Tell whether the job has its nodes and may not be launched yet."""
-        return bool(self.flags & JobFlag.CONFIGURING)
+        flags = self.flags
+        return flags is not JobFlag.NONE and bool(flags & JobFlag.CONFIGURING)
 
     @property
     def completing(self) -> bool:
