@@ -34,6 +34,8 @@ def step_work(message: RequestLaunchTasks, switch_job: bytes) -> StepWork:
         tids=tids,
         nnodes=len(layout.nodes),
         switch_job=switch_job,
+        task_prolog=launch.task_prolog,
+        task_epilog=launch.task_epilog,
         branch=branch,
         parent=f"slurmd@{layout.nodes[branch.parent]}" if branch.parent >= 0 else "",
     )

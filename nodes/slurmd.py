@@ -9,7 +9,18 @@ from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import SIGCONT, SIGKILL, SIGTERM, Host, Process, RunsAs
 from simctl.kernel.turns import Timer
 from simctl.nodes.launch import batch_work, step_work
-from simctl.plugins.hooks import About, failed
+from simctl.nodes.prologs import (
+    JobRun,
+    NodeJob,
+    PrologEnded,
+    Prologs,
+    node_script,
+    of_allocation,
+    of_batch_launch,
+    of_launch,
+    of_termination,
+)
+from simctl.plugins.hooks import About, Handle, failed
 from simctl.plugins.points.switch import (
     switch_p_alloc_jobinfo,
     switch_p_alloc_node_info,
@@ -26,9 +37,13 @@ from simctl.plugins.site import Site
 from simctl.stepd.manager import StepDaemon, StepWork
 from simctl.wire.buf import Buf
 from simctl.wire.errno import (
+    ESLURM_BATCH_ONLY,
+    ESLURM_DISABLED,
     ESLURMD_CREDENTIAL_REVOKED,
+    ESLURMD_EPILOG_FAILED,
     ESLURMD_INVALID_JOB_CREDENTIAL,
     ESLURMD_JOB_NOTRUNNING,
+    ESLURMD_PROLOG_FAILED,
     ESLURMD_STEP_EXISTS,
     SLURM_SUCCESS,
 )
@@ -38,8 +53,12 @@ from simctl.wire.messages import (
     MessageEpilogComplete,
     MessageNodeRegistrationStatus,
     RequestBatchJobLaunch,
+    RequestCompleteBatchScript,
+    RequestCompleteProlog,
+    RequestJobRequeue,
     RequestKillPreempted,
     RequestKillTimelimit,
+    RequestLaunchProlog,
     RequestLaunchTasks,
     RequestPing,
     RequestShutdown,
@@ -53,6 +72,9 @@ _REVOKED_KEPT_US = 120 * SECOND
 """How long a revoked credential is remembered: as long as one is valid."""
 
 _MIN_KILL_WAIT_S = 5
+
+_NOT_STARTED = 127
+"""The wait status that is reported of a batch script that never ran and cannot be requeued."""
 
 
 @attrs.frozen
@@ -75,6 +97,10 @@ class Termination:
 
     request: RequestTerminateJob
     asked_by: Mailbox | None
+    epilog: str = ""
+    ending: bool = False
+    """Its epilog is under way."""
+
     timer: Timer | None = None
 
 
@@ -91,7 +117,11 @@ class Slurmd:
         self.mailbox = site.fabric.mailbox(self.process, name, listed=True)
         self._stepds: dict[tuple[int, int], Mailbox] = {}
         self._terminations: dict[int, Termination] = {}
-        self._revoked: dict[tuple[int, int], int] = {}
+        self._revoked: dict[JobRun, int] = {}
+        self._prologs = Prologs(site, self.process, self.mailbox)
+        self._requeues: dict[int, JobRun] = {}
+        """The runs of jobs that slurmctld was asked to requeue and has not answered about."""
+
         self._handlers: dict[type, Callable[[Envelope, Any], Any]] = {
             RequestLaunchTasks: self._launch_tasks,
             RequestBatchJobLaunch: self._batch_job_launch,
@@ -103,6 +133,9 @@ class Slurmd:
             RequestPing: self._ping,
             StepGone: self._step_gone,
             KillWaitOver: self._kill_wait_over,
+            RequestLaunchProlog: self._launch_prolog,
+            PrologEnded: self._prolog_ended,
+            ResponseSlurmRc: self._response_rc,
         }
 
     def start(self) -> None:
@@ -176,7 +209,7 @@ class Slurmd:
     # Launches.
 
     async def _launch_tasks(self, envelope: Envelope, message: RequestLaunchTasks) -> None:
-        """Unpack the credential, fork the step daemon, hand it the credential, answer, free."""
+        """Unpack the credential, see the prolog through if there is one, and launch."""
         hooks = self.site.hooks
         who = self.process
         step = step_name(message.job_id, message.step_id)
@@ -197,23 +230,145 @@ class Slurmd:
             rc = self._refusal(message.job_id, message.step_id, message.launch.restart_cnt)
         if rc:
             self._answer(envelope, rc)
+            await hooks.call(switch_p_free_jobinfo, who, credential, about=about)
+        elif self._prologs.path:
+
+            async def launch() -> None:
+                await self._launch_after_prolog(envelope, message, credential)
+
+            await self._prologs.before(of_launch(message), launch)
         else:
-            stepd = self._fork_stepd(message.job_id, message.step_id, step)
-            handed = Buf()
-            await hooks.call(switch_p_pack_jobinfo, who, credential, handed, about=about)
-            self._run_stepd(stepd, step_work(message, handed.data()), envelope.sender)
-            self._answer(envelope, SLURM_SUCCESS)
+            await self._launch(envelope, message, credential, about)
+
+    async def _launch_after_prolog(
+        self, envelope: Envelope, message: RequestLaunchTasks, credential: Handle
+    ) -> None:
+        """Launch if the prolog went well and the job is still to run; else say why not."""
+        rc = self._refusal(message.job_id, message.step_id, message.launch.restart_cnt)
+        key = (message.job_id, message.launch.restart_cnt)
+        if self._prologs.failed(key):
+            rc = ESLURMD_PROLOG_FAILED
+        about = About(job=message.job_id, step=step_name(message.job_id, message.step_id))
+        if not rc:
+            await self._launch(envelope, message, credential, about)
+            return
+        self._answer(envelope, rc)
+        if rc == ESLURMD_PROLOG_FAILED and self._prologs.report_once(key):
+            self._register_failure(rc)
+        await self.site.hooks.call(switch_p_free_jobinfo, self.process, credential, about=about)
+
+    async def _launch(
+        self, envelope: Envelope, message: RequestLaunchTasks, credential: Handle, about: About
+    ) -> None:
+        """Fork the step daemon, hand it the credential, answer, and release the credential."""
+        hooks = self.site.hooks
+        who = self.process
+        step = step_name(message.job_id, message.step_id)
+        stepd = self._fork_stepd(message.job_id, message.step_id, step)
+        handed = Buf()
+        await hooks.call(switch_p_pack_jobinfo, who, credential, handed, about=about)
+        self._run_stepd(stepd, step_work(message, handed.data()), envelope.sender)
+        self._answer(envelope, SLURM_SUCCESS)
         await hooks.call(switch_p_free_jobinfo, who, credential, about=about)
 
     async def _batch_job_launch(self, envelope: Envelope, message: RequestBatchJobLaunch) -> None:
-        """Answer that the launch is taken on, then fork the step daemon of the script."""
+        """Answer that the launch is taken on; then the prolog, and the script's step daemon."""
         rc = self._refusal(message.job_id, message.step_id, message.restart_cnt)
         self._answer(envelope, rc)
         if rc:
             return
+        if not self._prologs.path:
+            self._launch_batch(message)
+            return
+
+        async def launch() -> None:
+            key = (message.job_id, message.restart_cnt)
+            if self._prologs.failed(key):
+                self._fail_launch(key)
+            elif not self._refusal(message.job_id, message.step_id, message.restart_cnt):
+                self._launch_batch(message)
+
+        await self._prologs.before(of_batch_launch(message), launch)
+
+    def _launch_batch(self, message: RequestBatchJobLaunch) -> None:
         step = step_name(message.job_id, message.step_id)
         stepd = self._fork_stepd(message.job_id, message.step_id, step)
         self._run_stepd(stepd, batch_work(message, self.site), None)
+
+    async def _launch_prolog(self, envelope: Envelope, message: RequestLaunchProlog) -> None:
+        """Answer that the prolog is taken on; run it; then tell how it went."""
+        key = (message.job_id, message.restart_cnt)
+        rc = ESLURMD_CREDENTIAL_REVOKED if key in self._revoked else SLURM_SUCCESS
+        self._answer(envelope, rc)
+        if rc:
+            return
+
+        async def complete() -> None:
+            failed = self._prologs.failed(key)
+            if failed:
+                self._fail_launch(key)
+            self._send(
+                self.site.fabric.addresses.get("slurmctld"),
+                RequestCompleteProlog(
+                    job_id=message.job_id,
+                    restart_cnt=message.restart_cnt,
+                    prolog_rc=ESLURMD_PROLOG_FAILED if failed else SLURM_SUCCESS,
+                    node_name=self.host.name,
+                ),
+            )
+
+        if self._prologs.path:
+            await self._prologs.before(of_allocation(message), complete)
+        else:
+            await complete()
+
+    # Prologs that fail.
+
+    def _fail_launch(self, key: JobRun) -> None:
+        """Ask for the job to be requeued and held; the answer says what else is to be done.
+
+        Until then the job does not end here, so that the node drains before it is free again.
+        """
+        request = RequestJobRequeue(job_id=key[0], hold=True, launch_failed=True)
+        if self._prologs.report_once(key) and self._send(
+            self.site.fabric.addresses.get("slurmctld"), request
+        ):
+            self._requeues[key[0]] = key
+
+    async def _response_rc(self, envelope: Envelope, message: ResponseSlurmRc) -> None:
+        """Go on after a failed launch: a job that may not be requeued ends; the node drains."""
+        if message.answers != RequestJobRequeue.rpc:
+            return
+        self._requeues.pop(message.job_id, None)
+        if message.return_code in (ESLURM_DISABLED, ESLURM_BATCH_ONLY):
+            self._send(
+                envelope.sender,
+                RequestCompleteBatchScript(
+                    job_id=message.job_id,
+                    job_rc=_NOT_STARTED,
+                    slurm_rc=ESLURMD_PROLOG_FAILED,
+                    node_name=self.host.name,
+                ),
+            )
+        self._register_failure(ESLURMD_PROLOG_FAILED)
+        self._end_if_gone(message.job_id)
+
+    def _register_failure(self, status: int) -> None:
+        """Have the node drained, by a registration that bears no switch state."""
+        self._send(
+            self.site.fabric.addresses.get("slurmctld"),
+            MessageNodeRegistrationStatus(
+                node_name=self.host.name,
+                status=status,
+                steps=tuple(self._stepds),
+                switch_nodeinfo=b"",
+            ),
+        )
+
+    async def _prolog_ended(self, envelope: Envelope, message: PrologEnded) -> None:
+        """Make the launches that waited for a prolog; a job that is to end may end now."""
+        await self._prologs.go_on(message.key)
+        self._end_if_gone(message.key[0])
 
     def _refusal(self, job_id: int, step_id: int, restart_cnt: int) -> int:
         """Return why a launch is refused, or 0."""
@@ -282,9 +437,12 @@ class Slurmd:
         self._answer(envelope, SLURM_SUCCESS)
         if job_id in self._terminations:
             return
+        key = (job_id, message.restart_cnt)
+        # A request that comes again is reported on again, and the epilog has run.
+        epilog = "" if key in self._revoked else self.site.conf.epilog
         self._revoke(job_id, message.restart_cnt)
-        termination = Termination(request=message, asked_by=envelope.sender)
-        if not self._steps_of(job_id):
+        termination = Termination(request=message, asked_by=envelope.sender, epilog=epilog)
+        if not self._steps_of(job_id) and not self._is_starting(key):
             self._epilog(termination)
             return
         self._terminations[job_id] = termination
@@ -293,6 +451,10 @@ class Slurmd:
         termination.timer = self.mailbox.post_at(
             self.site.kernel.now_us + wait_us, KillWaitOver(job_id)
         )
+
+    def _is_starting(self, key: JobRun) -> bool:
+        """Tell whether a run of a job is in its prolog, or its failure is not settled."""
+        return self._prologs.under_way(key) or self._requeues.get(key[0]) == key
 
     def _revoke(self, job_id: int, restart_cnt: int) -> None:
         now_us = self.site.kernel.now_us
@@ -308,24 +470,48 @@ class Slurmd:
             self._signal_steps(message.job_id, (SIGKILL,))
 
     async def _step_gone(self, envelope: Envelope, message: StepGone) -> None:
-        """Run the epilog once the last step daemon of a terminated job is gone."""
-        termination = self._terminations.get(message.job_id)
-        if termination is None or self._steps_of(message.job_id):
+        """Look whether that was the last step daemon of a job."""
+        self._end_if_gone(message.job_id)
+
+    def _end_if_gone(self, job_id: int) -> None:
+        """Run the epilog of a terminated job once its step daemons and its prolog are gone."""
+        termination = self._terminations.get(job_id)
+        if termination is None or termination.ending or self._steps_of(job_id):
             return
-        del self._terminations[message.job_id]
+        if self._is_starting((job_id, termination.request.restart_cnt)):
+            return
+        del self._terminations[job_id]
         if termination.timer is not None:
             termination.timer.cancel()
         self._epilog(termination)
 
     def _epilog(self, termination: Termination) -> None:
-        """Run the job's epilog, which is nothing without a script, and report."""
+        """Run the job's epilog, if there is one, in a thread of its own; then report."""
         request = termination.request
+        self._prologs.forget((request.job_id, request.restart_cnt))
+        if not termination.epilog:
+            self._report_epilog(request, SLURM_SUCCESS)
+            return
+        # The job is still being ended: a request that comes again gets its answer and no more.
+        self._terminations[request.job_id] = termination
+        termination.ending = True
+        job: NodeJob = of_termination(request)
+        script = node_script(self.site, self.process, "epilog", termination.epilog, job)
+
+        async def body() -> None:
+            status = await script.run()
+            del self._terminations[request.job_id]
+            self._report_epilog(request, ESLURMD_EPILOG_FAILED if status else SLURM_SUCCESS)
+
+        self.process.start(body, f"epilog of job {request.job_id}")
+
+    def _report_epilog(self, request: RequestTerminateJob, return_code: int) -> None:
         self._send(
             self.site.fabric.addresses.get("slurmctld"),
             MessageEpilogComplete(
                 job_id=request.job_id,
                 restart_cnt=request.restart_cnt,
-                return_code=SLURM_SUCCESS,
+                return_code=return_code,
                 node_name=self.host.name,
             ),
         )

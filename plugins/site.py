@@ -27,6 +27,11 @@ class User:
     account: str = ""
     admin: str = "none"
 
+    @property
+    def home(self) -> str:
+        """Return the home directory, which is also where the scenario's files are."""
+        return "/root" if self.name == "root" else f"/home/{self.name}"
+
 
 @attrs.frozen(kw_only=True)
 class Site:

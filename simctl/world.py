@@ -229,11 +229,11 @@ class World:
             for user in scenario.users
         }
         for user in users.values():
-            self.disk.own(home(user.name), user.uid)
+            self.disk.own(user.home, user.uid)
         self.disk.own(conf.state_save_location, users[conf.slurm_user].uid, "slurmctld")
         for name, text in scenario.files.items():
             for user in users.values():
-                self.disk.write(name, text, home(user.name), uid=user.uid)
+                self.disk.write(name, text, user.home, uid=user.uid)
         self.procs.fabric = self.fabric
         self.procs.disk = self.disk
         self.procs.conf = conf
@@ -398,7 +398,7 @@ class World:
         )
         stdout: list[str] = []
         stderr: list[str] = []
-        where = home(user.name)
+        where = user.home
         call = CommandCall(
             site=self.site,
             process=process,
@@ -649,11 +649,6 @@ class _Trigger:
             self._happen()
 
 
-def home(user: str) -> str:
-    """Return the home directory of a user, which is also where the scenario's files are."""
-    return "/root" if user == "root" else f"/home/{user}"
-
-
 def _only(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return the first exception in a group of groups."""
     error: BaseException = group
@@ -676,7 +671,7 @@ def _could_move(job: JobRecord) -> bool:
 
 def _job_waits(job: JobRecord) -> str:
     if job.state.completing:
-        names = ", ".join(sorted(job.completing_nodes))
+        names = ", ".join(sorted(job.completing_nodes)) or "EpilogSlurmctld"
         return f"job {job.job_id} is {job.state} and waits for {names} to report that it is gone"
     if job.nodes:
         return f"job {job.job_id} is {job.state} on {job.node_list} and nothing is due to end it"

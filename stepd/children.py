@@ -237,8 +237,11 @@ class ScriptHost:
         site = self._site
         main = site.commands.get(argv[0].rsplit("/", 1)[-1]) if argv else None
         name = argv[0].rsplit("/", 1)[-1]
-        role = name if main is not None else "task"
-        process = self.process.fork(daemon=role, role=role, task=self.process.task)
+        own = self.process
+        # What a prolog or an epilog starts is no task of the job's.
+        role = name if main is not None else "script" if own.role == "script" else "task"
+        daemon = own.daemon if role == "script" else role
+        process = own.fork(daemon=daemon, role=role, task=own.task)
         if main is not None:
             process.task = UNSET
             process.step = UNSET

@@ -1,8 +1,21 @@
-"""The SLURM_ variables that jobs, steps and tasks start with."""
+"""The SLURM_ variables that jobs, steps, tasks and their scripts start with."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from simctl.wire.layout import StepLayout
+
+SCRIPT_CONTEXTS: Final[Mapping[str, str]] = {
+    "prolog": "prolog_slurmd",
+    "epilog": "epilog_slurmd",
+    "prolog_slurmctld": "prolog_slurmctld",
+    "epilog_slurmctld": "epilog_slurmctld",
+    "task_prolog": "prolog_task",
+    "task_epilog": "epilog_task",
+    "srun_prolog": "prolog_srun",
+    "srun_epilog": "epilog_srun",
+}
+"""The name of each script's event, and what the script finds in SLURM_SCRIPT_CONTEXT."""
 
 
 def repeat_counts(counts: Sequence[int]) -> str:
@@ -88,3 +101,17 @@ def task_environment(rank: int, procid: int, pid: int, nodeid: int) -> dict[str,
         "SLURM_NODEID": str(nodeid),
         "SLURM_TASK_PID": str(pid),
     }
+
+
+def edit_environment(text: str, env: dict[str, str], say: Callable[[str], None]) -> None:
+    """Do what a task prolog has written: ``export N=V``, ``unset N``, and ``print TEXT``."""
+    for line in text.splitlines():
+        word, _, rest = line.strip().partition(" ")
+        rest = rest.lstrip()
+        name, equals, value = rest.partition("=")
+        if word == "export" and equals:
+            env[name.strip()] = value
+        elif word == "unset":
+            env.pop(rest.strip(), None)
+        elif word == "print":
+            say(rest + "\n")

@@ -32,6 +32,7 @@ from simctl.stepd.children import ScriptHost
 from simctl.stepd.environment import task_environment
 from simctl.stepd.outcome import NEVER_US, SESSION_EXIT_RC, group_exits, runs_of, step_rc
 from simctl.stepd.programs import ScriptRun
+from simctl.stepd.task_scripts import TaskScripts
 from simctl.stepd.tasks import Task, TaskSet
 from simctl.stepd.tree import ALONE, Branch
 from simctl.wire.buf import Buf
@@ -93,6 +94,8 @@ class StepWork:
     script: str = ""
     std_out: str = ""
     std_err: str = ""
+    task_prolog: str = ""
+    task_epilog: str = ""
     branch: Branch = ALONE
     parent: str = ""
     """Address of the slurmd whose step daemon this one reports to."""
@@ -123,6 +126,13 @@ class StepDaemon:
         self._unreported: list[tuple[int, int]] = []
         self._flush_us = NEVER_US
         self._children_rc = 0
+        self._scripts = TaskScripts(site, work)
+        self._cleaning = 0
+        """Ended tasks whose epilogs have yet to end."""
+
+        self._cleaned: list[tuple[Task, int]] = []
+        """Those of them that are done with, and what their end is the cause of."""
+
         self._reports = [True] + [False] * (work.branch.last - work.job.nodeid)
 
     async def run(self) -> None:
@@ -313,7 +323,9 @@ class StepDaemon:
 
         An attach that takes time blocks its own task, and neither the parent nor its siblings.
         """
-        takes_time = not self._batch and self._hooks.takes_time(switch_p_job_attach)
+        takes_time = self._scripts.prologs or (
+            not self._batch and self._hooks.takes_time(switch_p_job_attach)
+        )
         if not takes_time and not self.site.kernel.schedule.separates_processes:
             await self._become_program(task)
             return
@@ -348,6 +360,8 @@ class StepDaemon:
                 self._write(task, 2, await self._attach_problem(process))
                 task.leave(wait_status(1))
                 return
+        if self._scripts.prologs and not await self._run_prologs(task, env):
+            return
         run = self.site.programs.find(work.argv, task.rank, work.work_dir, self._name)
         process.exec(work.argv[0])
         if isinstance(run, ScriptRun):
@@ -358,6 +372,23 @@ class StepDaemon:
             self._write(task, 2, run.error)
         task.run(run, self.site.kernel.now_us)
 
+    async def _run_prologs(self, task: Task, env: dict[str, str]) -> bool:
+        """Run the task's prologs, which may change *env*; one that fails ends it: then false."""
+        failure = await self._scripts.run_prologs(
+            task, self._task_env(task, env), env, lambda text: self._write(task, 1, text)
+        )
+        if failure is None:
+            return True
+        if not task.ended:
+            self._write(task, 2, f"slurmstepd-{self._name}: error: {failure.text}\n")
+            task.leave(failure.status)
+        return False
+
+    def _task_env(self, task: Task, env: dict[str, str]) -> dict[str, str]:
+        """Return *env* with what tells a task who it is."""
+        pid = task.process.pid
+        return {**env, **task_environment(task.rank, task.procid, pid, self.work.job.nodeid)}
+
     async def _attach_problem(self, process: Process) -> str:
         text = await self._hooks.strerror(process, process.errno or SLURM_ERROR)
         return f"slurmstepd-{self._name}: error: Unable to attach to interconnect: {text}\n"
@@ -365,8 +396,7 @@ class StepDaemon:
     def _start_script(self, task: Task, run: ScriptRun, env: dict[str, str]) -> None:
         process = task.process
         work = self.work
-        full = {**env, **task_environment(task.rank, task.procid, process.pid, work.job.nodeid)}
-        process.env = full
+        full = process.env = self._task_env(task, env)
 
         def ended(status: int) -> None:
             task.leave(status)
@@ -412,11 +442,11 @@ class StepDaemon:
             for task in tasks.end_due(kernel.now_us):
                 assert task.program is not None
                 self._write(task, 1, task.program.output)
-            self._reap(parent)
+            self._reap(parent, epilogs=bool(self._scripts.epilogs))
             if reporter is not parent:
                 reporter.cause = parent.cause
             self._report_early()
-            if not tasks.alive:
+            if not tasks.alive and not self._cleaning:
                 return
             due_us = min(tasks.next_due_us(), self._flush_us)
             if due_us < NEVER_US:
@@ -426,10 +456,31 @@ class StepDaemon:
             if envelope is not None:
                 self._serve(envelope)
 
-    def _reap(self, parent: Process) -> None:
-        for task in self.tasks.reap():
+    def _reap(self, parent: Process, *, epilogs: bool = False) -> None:
+        """Take in which tasks have ended; those that have *epilogs* count once these are over."""
+        reaped = self.tasks.reap()
+        for task in reaped:
             parent.cause = task.process.cause
+            if not epilogs:
+                self._unreported.append((task.rank, task.status))
+        if not epilogs:
+            return
+        if reaped:
+            self._cleaning += len(reaped)
+            parent.start(lambda: self._run_epilogs(parent, reaped), "task epilogs")
+        cleaned, self._cleaned = self._cleaned, []
+        for task, cause in cleaned:
+            parent.cause = cause
+            self._cleaning -= 1
             self._unreported.append((task.rank, task.status))
+
+    async def _run_epilogs(self, parent: Process, ended: list[Task]) -> None:
+        """Run the epilogs of tasks that have ended, one task after the other."""
+        for task in ended:
+            env = self._task_env(task, task.process.env or self.work.env)
+            await self._scripts.run_epilogs(parent, task, env)
+            self._cleaned.append((task, parent.cause))
+        self.mailbox.post(TaskEnded())
 
     def _serve(self, envelope: Envelope) -> None:
         """Serve a request that reaches the step daemon while its tasks run."""
@@ -450,7 +501,7 @@ class StepDaemon:
         now_us = self.site.kernel.now_us
         if self._flush_us == NEVER_US:
             self._flush_us = now_us + _COLLECT_US
-        elif now_us >= self._flush_us and self.tasks.alive:
+        elif now_us >= self._flush_us and (self.tasks.alive or self._cleaning):
             self._report_exits()
 
     def _report_exits(self) -> None:

@@ -2,9 +2,10 @@
 
 import attrs
 
-from simctl.kernel.procs import Process
+from simctl.kernel.procs import SIGKILL, Process
 from simctl.stepd.children import ScriptHost
 from simctl.stepd.outcome import NEVER_US, ProgramRun, default_status, status_after_signal
+from simctl.stepd.script_process import ScriptProcess
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -19,6 +20,9 @@ class Task:
     process: Process
     program: ProgramRun | None = None
     host: ScriptHost | None = None
+    prolog: ScriptProcess | None = None
+    """Its task prolog, while one runs: a signal to the task's process group reaches both."""
+
     due_us: int = NEVER_US
     planned: int = 0
     status: int = 0
@@ -37,6 +41,9 @@ class Task:
         self.status = status
         self.due_us = NEVER_US
         self.host = None
+        if self.prolog is not None:
+            self.prolog.signal(SIGKILL)
+            self.prolog = None
         self.process.exit(status)
 
     def signal(self, number: int, *, children: bool) -> None:
@@ -45,6 +52,8 @@ class Task:
             return
         process = self.process
         process.cause = process.table.trace.process(process, "signal", number)
+        if self.prolog is not None:
+            self.prolog.signal(number)
         if self.host is not None:
             for child in self.host.live_children() if children else ():
                 self.host.signal_child(child, number)

@@ -127,6 +127,22 @@ def with_plugin(folder: Path, *methods: Callable[..., Any], setup: str = "") -> 
     return 'plugins: ["./mine.py:Mine"]\nslurm_conf: {SwitchType: switch/mine}\n'
 
 
+def began(script: Event) -> int:
+    """Return when a script began, in virtual microseconds."""
+    return script.t0_us if isinstance(script.t0_us, int) else script.time_us
+
+
+def took(script: Event) -> int:
+    """Return how long a script ran, in virtual microseconds."""
+    return script.time_us - began(script)
+
+
+def entered(script: Event) -> int:
+    """Return the seq of a script's enter line."""
+    assert isinstance(script.enter, int)
+    return script.enter
+
+
 def pids(events: Iterable[Event]) -> set[int]:
     """Return the pids that events name."""
     return {int(str(event.pid)) for event in events}
@@ -138,8 +154,11 @@ __all__ = [
     "TWO_NODES",
     "Ran",
     "SwitchPlugin",
+    "began",
+    "entered",
     "fault",
     "pids",
     "run",
+    "took",
     "with_plugin",
 ]

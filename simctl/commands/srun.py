@@ -11,6 +11,7 @@ from simctl.commands.options import (
     Option,
     UsageError,
     not_negative,
+    text,
     variable,
 )
 from simctl.commands.tasks import TaskBook
@@ -26,15 +27,17 @@ from simctl.plugins.points.switch import (
 from simctl.plugins.site import CommandCall
 from simctl.stepd.children import Signalled
 from simctl.stepd.environment import job_environment, step_environment
+from simctl.stepd.script_process import ScriptProcess
 from simctl.wire.buf import Buf
 from simctl.wire.errno import (
     ESLURM_INVALID_PARTITION_NAME,
     ESLURM_NODES_BUSY,
+    ESLURM_PROLOG_RUNNING,
     SLURM_SUCCESS,
     slurm_strerror,
 )
 from simctl.wire.hostlist import compress
-from simctl.wire.ids import NO_VAL, step_name
+from simctl.wire.ids import NO_VAL, SECOND, step_name
 from simctl.wire.layout import Distribution, StepLayout, default_distribution
 from simctl.wire.messages import (
     Message,
@@ -54,6 +57,7 @@ from simctl.wire.messages import (
     SrunJobComplete,
     SrunNodeFail,
     SrunTimeout,
+    SrunUserMsg,
     StepLaunch,
     TaskOutput,
 )
@@ -68,14 +72,18 @@ GRAMMAR: Final = Grammar(
         Option(long="immediate", short="I"),
         Option(long="overlap"),
         Option(long="unbuffered", short="u"),
+        Option(long="prolog", read=text),
+        Option(long="epilog", read=text),
+        Option(long="task-prolog", read=text),
+        Option(long="task-epilog", read=text),
     ),
     unbuilt=(JOB_UNBUILT - {"u"})
     | set(
         """
-        accel-bind bcast compress cpu-bind debugger-test disable-status epilog X exact K
+        accel-bind bcast compress cpu-bind debugger-test disable-status X exact K
         kill-on-bad-exit launch-cmd mpi msg-timeout multi-prog pack-group het-group
-        prolog preserve-env pty restart-dir R no-allocate Z resv-ports slurmd-debug T
-        threads task-epilog task-prolog W wait whole interactive
+        preserve-env pty restart-dir R no-allocate Z resv-ports slurmd-debug T
+        threads W wait whole interactive
         """.split()
     ),
 )
@@ -99,6 +107,8 @@ class Srun:
         self._ended_early = False
         self._cancelled = False
         self._opened: dict[str, None] = {}
+        self._give_up_us = -1
+        """When srun stops waiting for a step of which a node refused its tasks."""
 
     async def run(self) -> int:
         """Return the exit status."""
@@ -161,8 +171,7 @@ class Srun:
     async def _run_step(self) -> int:
         call = self.call
         call.process.job = self.job_id
-        self._send(self._step_request())
-        reply = await self._expect(ResponseJobStepCreate)
+        reply = await self._create_step()
         if reply is None:
             return await self._finish(1, wait_status(1))
         if reply.error_code or reply.layout is None:
@@ -185,10 +194,78 @@ class Srun:
             await hooks.call(switch_p_free_jobinfo, who, credential)
             return await self._finish(1, wait_status(1))
         self.book = TaskBook(reply.layout, own=self.own)
-        await self._launch(reply.layout, credential)
-        await self._follow(self.book)
+        if await self._run_script("srun_prolog", "prolog", self.book.layout):
+            self._abandon(reply.layout)
+            exit_status, job_rc = 1, wait_status(1)
+        else:
+            await self._launch(reply.layout, credential)
+            await self._follow(self.book)
+            exit_status, job_rc = self.book.exit_status(), self.book.worst_status()
         await hooks.call(switch_p_free_jobinfo, who, credential)
-        return await self._finish(self.book.exit_status(), self.book.worst_status())
+        exit_status = await self._finish(exit_status, job_rc)
+        await self._run_script("srun_epilog", "epilog", self.book.layout)
+        return exit_status
+
+    async def _create_step(self) -> ResponseJobStepCreate | None:
+        """Ask for the step, again and again while the job's PrologSlurmctld runs."""
+        request = self._step_request()
+        pause_us = _FIRST_PAUSE_US
+        while True:
+            self._send(request)
+            reply = await self._expect(ResponseJobStepCreate)
+            if reply is None or reply.error_code != ESLURM_PROLOG_RUNNING:
+                return reply
+            if not await self._pause(self.site.kernel.now_us + pause_us):
+                return None
+            pause_us = min(2 * pause_us, _LONGEST_PAUSE_US)
+
+    async def _pause(self, due_us: int) -> bool:
+        """Wait until *due_us*; false when the job ends before."""
+        while True:
+            envelope = await self.call.mailbox.receive_until(due_us)
+            if envelope is None:
+                return True
+            self._handle(envelope)
+            if isinstance(envelope.message, SrunJobComplete):
+                self.call.err(f"srun: Force Terminated job {self.job_id}")
+                return False
+
+    async def _run_script(self, name: str, option: str, layout: StepLayout) -> int:
+        """Run srun's own prolog or epilog, the one asked for or slurm.conf's."""
+        call = self.call
+        conf = self.site.conf
+        usual = conf.srun_prolog if option == "prolog" else conf.srun_epilog
+        path = self.options.get(option, usual)
+        if not path or path.lower() == "none":
+            return 0
+        script = ScriptProcess(
+            site=self.site,
+            parent=call.process,
+            name=name,
+            path=path,
+            user=call.user,
+            env=self._step_launch(layout).env,
+            job_id=self.job_id,
+            step=call.process.step,
+            work_dir=call.work_dir,
+            output=lambda stream, text: call.write(
+                "stderr" if stream == _STDERR else "stdout", text
+            ),
+        )
+        return await script.run()
+
+    def _abandon(self, layout: StepLayout) -> None:
+        """Report a step over that was never launched, because srun's prolog failed."""
+        self.call.err("srun: error: srun prolog failed. Aborting step.")
+        self._send(
+            RequestStepComplete(
+                job_id=self.job_id,
+                step_id=self.step_id,
+                range_first=0,
+                range_last=len(layout.nodes) - 1,
+                step_rc=wait_status(1),
+            )
+        )
 
     def _step_request(self) -> RequestJobStepCreate:
         """Return what the step asks for: options first, then what the job's environment says."""
@@ -301,14 +378,26 @@ class Srun:
                 self.options.get("chdir", call.work_dir), call.work_dir
             ),
             tree_width=self.site.conf.tree_width,
+            task_prolog=self.options.get("task-prolog", ""),
+            task_epilog=self.options.get("task-epilog", ""),
         )
 
     # What happens to it.
 
     async def _follow(self, book: TaskBook) -> None:
-        """Follow the step until every task has ended or was never started."""
-        while not book.complete:
-            self._handle(await self.call.mailbox.receive())
+        """Follow the step until every task has ended, or there is no more use in waiting."""
+        mailbox = self.call.mailbox
+        while not book.complete and self._give_up_us < 0:
+            self._handle(await mailbox.receive())
+        while self._give_up_us >= 0:
+            # Tasks that a node refused never end: only time ends the wait for the step.
+            envelope = await mailbox.receive_until(self._give_up_us)
+            if envelope is None:
+                self.call.err("srun: error: Timed out waiting for job step to complete")
+                self._cancelled = False
+                self._send_cancel()
+                return
+            self._handle(envelope)
 
     def _handle(self, envelope: Envelope) -> None:
         message = envelope.message
@@ -316,7 +405,7 @@ class Srun:
         if isinstance(message, SrunJobComplete | Signalled):
             self._cancel_step(message)
         elif isinstance(message, SrunTimeout) or book is None:
-            return
+            self._tell_user(message)
         elif isinstance(message, MessageTaskExit):
             self._say(book.exited(message.task_ids, message.return_code))
         elif isinstance(message, ResponseLaunchTasks):
@@ -332,6 +421,13 @@ class Srun:
             self._say(book.lost(message.node_list))
         elif isinstance(message, TaskOutput):
             self._print(message)
+        else:
+            self._tell_user(message)
+
+    def _tell_user(self, message: Message) -> None:
+        """Print a line that slurmctld has for the user; other messages ask nothing of srun."""
+        if isinstance(message, SrunUserMsg):
+            self.call.err(f"srun: {message.text}")
 
     def _say(self, lines: list[str]) -> None:
         for line in lines:
@@ -391,6 +487,12 @@ class Srun:
             )
         )
         self._send_cancel()
+        if self._give_up_us < 0:
+            wait_s = self.site.conf.kill_wait_s + _ABORT_GRACE_S
+            self._give_up_us = self.site.kernel.now_us + wait_s * SECOND
+            self.call.err(
+                f"srun: Job step aborted: Waiting up to {wait_s} seconds for job step to finish."
+            )
 
     def _cancel_step(self, message: Message | Signalled) -> None:
         """End the step, because the job is over or srun itself was told to end."""
@@ -433,7 +535,7 @@ class Srun:
                 return message
             self._handle(envelope)
             if isinstance(message, SrunJobComplete):
-                self.call.err(f"srun: Force Terminated job {self.job_id}")
+                self.call.err(f"srun: Force Terminated job {message.job_id}")
                 return None
 
     async def _expect_answer(self, rpc: str) -> None:
@@ -450,6 +552,12 @@ _OF_ALLOCATIONS: Final = (
     *("time", "exclusive", "immediate", "mem", "mem-per-cpu", "gres", "mincpus", "reservation"),
 )
 """Options that shape an allocation; of a step inside one they are not simulated."""
+_STDERR: Final = 2
+_ABORT_GRACE_S: Final = 2
+"""What srun waits longer than KillWait for a step it has cancelled."""
+
+_FIRST_PAUSE_US: Final = 100_000
+_LONGEST_PAUSE_US: Final = 29 * SECOND
 
 
 def _or_one(value: int) -> int:

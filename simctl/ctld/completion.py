@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import arrays, eligible, schedule, steps
+from simctl.ctld import arrays, eligible, prologs, schedule, steps
 from simctl.ctld.accounting import account
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope, Mailbox
@@ -150,6 +150,13 @@ async def requeue_after_node_failure(ctld: "Slurmctld", job: JobRecord) -> None:
     await _release(ctld, job, RequestTerminateJob, job_state="NODE_FAIL")
 
 
+def hold_requeued(job: JobRecord, text: str) -> None:
+    """Hold a job that goes back into the queue; *text* is shown instead of the usual reason."""
+    job.priority = 0
+    job.held_by_user = True
+    job.hold_text = text
+
+
 async def requeue(ctld: "Slurmctld", job: JobRecord) -> None:
     """Send a running job back into the queue, once its nodes have let it go.
 
@@ -182,7 +189,11 @@ async def _release(
         job_id=job.job_id,
         restart_cnt=job.restart_cnt,
         job_state=job_state or str(job.state),
+        uid=job.desc.uid,
+        node_list=job.node_list,
     )
+    if ctld.site.conf.epilog_slurmctld:
+        prologs.start_epilog(ctld, job)
     for node in job.nodes:
         if node.base is NodeBase.DOWN or node.name in job.nodes_lost:
             node.give_back(job)
@@ -196,7 +207,7 @@ async def _release(
         ctld.set_node(node, node.base, node.flags | NodeFlag.COMPLETING)
         ctld.set_node(node, node.working_base(), node.flags)
         ctld.send(ctld.address(node), message)
-    if not job.completing_nodes:
+    if not job.completing_nodes and not job.epilog_running:
         await _cleanup_completing(ctld, job)
 
 
@@ -218,6 +229,8 @@ async def epilog_complete(
         or node.name not in job.completing_nodes
     ):
         return
+    if message.return_code:
+        ctld.drain(node, "Epilog error")
     await node_is_gone(ctld, job, node)
 
 
@@ -228,8 +241,17 @@ async def node_is_gone(ctld: "Slurmctld", job: JobRecord, node: NodeRecord) -> N
     if not node.completing:
         ctld.set_node(node, node.base, node.flags & ~NodeFlag.COMPLETING)
     if not job.completing_nodes:
+        await gone(ctld, job)
+
+
+async def gone(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Let a job be over that has left its last node, and let the next start.
+
+    While EpilogSlurmctld runs the job stays COMPLETING; its nodes are free all the same.
+    """
+    if not job.epilog_running:
         await _cleanup_completing(ctld, job)
-        await schedule.run_pass(ctld)
+    await schedule.run_pass(ctld)
 
 
 async def _cleanup_completing(ctld: "Slurmctld", job: JobRecord) -> None:

@@ -15,6 +15,7 @@ from simctl.ctld import (
     eligible,
     nodes,
     preempt,
+    prologs,
     reservations,
     schedule,
     steps,
@@ -47,6 +48,7 @@ from simctl.wire.messages import (
     RequestCancelJobStep,
     RequestCompleteBatchScript,
     RequestCompleteJobAllocation,
+    RequestCompleteProlog,
     RequestCreateReservation,
     RequestDeleteReservation,
     RequestJobReady,
@@ -210,6 +212,9 @@ class Slurmctld:
             LimitDue: nodes.limit_due,
             PurgeDue: _purge_due,
             BeginDue: _begin_due,
+            RequestCompleteProlog: prologs.complete_prolog,
+            prologs.PrologEnded: prologs.prolog_ended,
+            prologs.EpilogEnded: prologs.epilog_ended,
             nodes.PingDue: nodes.ping_due,
         }
 

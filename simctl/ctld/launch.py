@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import arrays, eligible
+from simctl.ctld import arrays, eligible, prologs
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.wire.hostlist import compress
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
@@ -35,6 +35,14 @@ def start(ctld: "Slurmctld", job: JobRecord, part: PartRecord, shares: tuple[Sha
     ctld.set_job(job, RUNNING)
     eligible.changed(ctld, job)
     occupy(ctld, job)
+    if ctld.site.conf.prolog_slurmctld or ctld.site.conf.prolog_flags:
+        prologs.configure(ctld, job)
+    else:
+        tell(ctld, job)
+
+
+def tell(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Tell whoever runs a job that it may: the first node its script, or srun its nodes."""
     if job.batch:
         _launch_batch(ctld, job)
     else:

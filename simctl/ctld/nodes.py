@@ -42,6 +42,10 @@ async def node_registration(
     ctld: "Slurmctld", envelope: Envelope, message: MessageNodeRegistrationStatus
 ) -> None:
     """Take in a node's registration: its switch state, then the node itself."""
+    if message.status:
+        # It has no switch state: slurmd only says that a prolog has failed there.
+        ctld.drain(ctld.nodes_by_name[message.node_name], "Prolog error")
+        return
     if not await _unpack_node_info(ctld, message):
         ctld.site.trace.note(
             "log",

@@ -223,6 +223,15 @@ class JobRecord:
     """A wait status."""
 
     restart_cnt: int = 0
+    launch_failures: int = 0
+    """How often in a row PrologSlurmctld has sent the job back into the queue."""
+
+    prologs_out: set[str] = attrs.field(factory=set)
+    """Nodes that have yet to tell how the prolog of an allocation went (PrologFlags=Alloc)."""
+
+    epilog_running: bool = False
+    """EpilogSlurmctld has yet to end for the run that is over."""
+
     nodes: tuple[NodeRecord, ...] = ()
     node_list: str = ""
     shares: dict[int, Share] = attrs.field(factory=dict)

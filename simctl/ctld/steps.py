@@ -23,6 +23,7 @@ from simctl.wire.errno import (
     ESLURM_INVALID_NODE_COUNT,
     ESLURM_INVALID_NODE_NAME,
     ESLURM_JOB_PENDING,
+    ESLURM_PROLOG_RUNNING,
     ESLURM_TOO_MANY_REQUESTED_CPUS,
     SLURM_SUCCESS,
     SlurmError,
@@ -77,6 +78,8 @@ def _refusal(ctld: "Slurmctld", job: JobRecord | None, envelope: Envelope) -> in
         return ESLURM_ACCESS_DENIED
     if job.state.finished or job.state.completing:
         return ESLURM_ALREADY_DONE
+    if job.state.configuring:
+        return ESLURM_PROLOG_RUNNING
     return ESLURM_JOB_PENDING if job.state.base is JobBase.PENDING else SLURM_SUCCESS
 
 

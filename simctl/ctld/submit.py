@@ -24,6 +24,7 @@ from simctl.wire.errno import (
     ESLURM_JOB_PENDING,
     ESLURM_NODES_BUSY,
     ESLURM_NOT_TOP_PRIORITY,
+    ESLURM_PROLOG_RUNNING,
     ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE,
     ESLURM_USER_ID_MISSING,
     SLURM_ERROR,
@@ -239,10 +240,12 @@ def _next_id(ctld: "Slurmctld", desc: JobDesc) -> int:
 
 
 async def job_ready(ctld: "Slurmctld", envelope: Envelope, message: RequestJobReady) -> None:
-    """Answer whether steps of a job may start: none of its nodes has to boot here."""
+    """Answer whether steps of a job may start: not before its PrologSlurmctld has ended."""
     job = ctld.jobs.get(message.job_id)
     if job is None:
         rc = ESLURM_INVALID_JOB_ID
+    elif job.state.configuring:
+        rc = ESLURM_PROLOG_RUNNING
     else:
         rc = ESLURM_JOB_PENDING if job.state.base is JobBase.PENDING else SLURM_SUCCESS
     ctld.answer(envelope, rc)

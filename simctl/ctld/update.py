@@ -193,14 +193,21 @@ async def job_requeue(ctld: "Slurmctld", envelope: Envelope, message: RequestJob
     rc = _refusal(ctld, message.job_id, _uid(ctld, envelope), ESLURM_ACCESS_DENIED)
     if not rc:
         rcs = [
-            await _requeue(ctld, job, hold=message.hold)
+            await _requeue(ctld, job, _hold_text(message))
             for job in await arrays.targets(ctld, message.job_id, message.array_tasks)
         ]
         rc = min(rcs, default=SLURM_SUCCESS)
     ctld.answer(envelope, rc)
 
 
-async def _requeue(ctld: "Slurmctld", job: JobRecord, *, hold: bool) -> int:
+def _hold_text(request: RequestJobRequeue) -> str:
+    """Return what is shown of a job that is to be held; nothing if it is not."""
+    if not request.hold:
+        return ""
+    return "launch failed requeued held" if request.launch_failed else "job requeued in held state"
+
+
+async def _requeue(ctld: "Slurmctld", job: JobRecord, text: str) -> int:
     if not job.batch:
         return ESLURM_BATCH_ONLY
     if not job.requeue:
@@ -211,17 +218,10 @@ async def _requeue(ctld: "Slurmctld", job: JobRecord, *, hold: bool) -> int:
         return ESLURM_ALREADY_DONE
     if job.state.base is JobBase.PENDING:
         return ESLURM_JOB_PENDING
-    if hold:
-        hold_requeued(job)
+    if text:
+        completion.hold_requeued(job, text)
     await completion.requeue(ctld, job)
     return SLURM_SUCCESS
-
-
-def hold_requeued(job: JobRecord) -> None:
-    """Hold a job that goes back into the queue."""
-    job.priority = 0
-    job.held_by_user = True
-    job.hold_text = "job requeued in held state"
 
 
 # Nodes.

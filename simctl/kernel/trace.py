@@ -217,13 +217,19 @@ class Trace:
         job: int | UnsetType = UNSET,
         step: str | UnsetType = UNSET,
         cause: int = 0,
+        enter: int | UnsetType = UNSET,
+        t0_us: int | UnsetType = UNSET,
     ) -> int:
-        """Record a command, fault, script or log event; *who* is absent for simctl's own acts."""
+        """Record a command, fault, script or log event; *who* is absent for simctl's own acts.
+
+        An exit line names its `enter` line, and when that was if time has passed since.
+        """
         if not self.recording:
             return self._number()
         event = Event(
             seq=self._number(),
             time_us=self._kernel.now_us,
+            t0_us=t0_us,
             kind=kind,
             name=name,
             phase=phase,
@@ -232,6 +238,7 @@ class Trace:
             args=args,
             rc=rc,
             errno=errno,
+            enter=enter,
         )
         if who is not None:
             _identify(event, who)

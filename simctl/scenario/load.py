@@ -35,7 +35,7 @@ from simctl.scenario.scripts import ScriptCheck
 from simctl.scenario.shapes import Field, Record, Values
 from simctl.scenario.timeline import COMMANDS, TIMELINE
 from simctl.scenario.users import BUILT_IN, USERS
-from simctl.wire.conf import SlurmConf
+from simctl.wire.conf import SCRIPT_KEYS, SlurmConf
 
 # Read in this order, whatever the order in the file: later keys refer to what earlier ones name.
 FIELDS: Final = (
@@ -239,7 +239,22 @@ def _setting(conf: Value, name: str) -> Value:
 def _check_scripts(values: Values, reading: Reading) -> None:
     files = values.places.get("files")
     children = {} if files is None or not values["files"] else _children(files, reading)
-    ScriptCheck(files=children, programs=values["programs"], reading=reading).run()
+    ScriptCheck(
+        files=children,
+        programs=values["programs"],
+        reading=reading,
+        configured=_configured(values),
+    ).run()
+
+
+def _configured(values: Values) -> list[tuple[Value, str]]:
+    """Return the prologs and epilogs that slurm.conf names, with their places."""
+    conf = values["slurm_conf"]
+    return [
+        (_setting(values.place("slurm_conf"), key), path)
+        for key in SCRIPT_KEYS
+        if (path := str(conf.value(key)))
+    ]
 
 
 def _children(files: Value, reading: Reading) -> dict[str, Value]:

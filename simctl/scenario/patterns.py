@@ -6,6 +6,7 @@ from simctl.kernel.pattern import Pattern, PatternError, near
 from simctl.scenario.model import LOGIN
 from simctl.scenario.positions import Reading, Unreadable, Value
 from simctl.scenario.shapes import Scalar
+from simctl.stepd.environment import SCRIPT_CONTEXTS
 
 SWITCH_FUNCTIONS: Final = (
     "switch_p_build_jobinfo",
@@ -83,11 +84,15 @@ FUNCTIONS: Final = (
 ACTS: Final = ("become_user", "setsid", "chdir", "setrlimit", "fork", "create_container")
 """What a step daemon does for itself and a fault can make fail, besides plugin functions."""
 
+SCRIPTS: Final = tuple(SCRIPT_CONTEXTS)
+"""The prologs and epilogs, which a fault can make fail as well."""
+
 _PREFIXES: Final = ("switch_p_", "slurm_ckpt_", "bb_p_")
 _OTHER_NAMES: Final = (
     *("job_state", "node_state", "step_state", "bb_state"),
     *ACTS,
-    *("exec", "signal", "exit", "prolog", "epilog"),
+    *("exec", "signal", "exit"),
+    *SCRIPTS,
 )
 _NEAR: Final = 0.8
 _JSON: Final = {"type": "string", "minLength": 1}
@@ -148,8 +153,8 @@ def read_call_pattern(value: Value, reading: Reading) -> Pattern:
     for kind in pattern.values("kind"):
         if kind != "plugin":
             raise reading.refuse(value, f"only plugin calls can fail this way, not kind={kind}")
-    if not pattern.names((*reading.functions, *ACTS)):
-        hint = near(pattern.name, (*reading.functions, *ACTS))
+    if not pattern.names((*reading.functions, *ACTS, *SCRIPTS)):
+        hint = near(pattern.name, (*reading.functions, *ACTS, *SCRIPTS))
         raise reading.refuse(value, f"no plugin function is called {pattern.name!r}{hint}")
     return pattern
 

@@ -1,5 +1,6 @@
 """Check the batch scripts a scenario submits, and the programs they and the timeline run."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -31,6 +32,11 @@ _FLAGS: Final = frozenset(
 """Long options that never take the next word as their value."""
 
 
+_SCRIPT_OPTIONS: Final = ("prolog", "epilog", "task-prolog", "task-epilog")
+_HOME: Final = re.compile(r"/(?:root|home/[^/]+)/")
+"""What a path of a scenario's file may begin with: everybody has the files at home."""
+
+
 def operand(argv: Sequence[str]) -> str:
     """Return the first word of a command line that is no option and no option's value.
 
@@ -59,6 +65,20 @@ def _takes_next(command: str, word: str) -> bool:
     )
 
 
+def own_scripts(argv: Sequence[str]) -> list[str]:
+    """Return the prologs and epilogs that a srun names; ``none`` asks for none."""
+    found: list[str] = []
+    for index, word in enumerate(argv):
+        name, equals, path = word.removeprefix("--").partition("=")
+        if not word.startswith("--") or name not in _SCRIPT_OPTIONS:
+            continue
+        if not equals:
+            path = argv[index + 1] if index + 1 < len(argv) else ""
+        if path and path.lower() != "none":
+            found.append(path)
+    return found
+
+
 def wrapped(argv: Sequence[str]) -> str:
     """Return the command that `sbatch --wrap` makes a script of, or nothing."""
     for index, word in enumerate(argv):
@@ -71,22 +91,29 @@ def wrapped(argv: Sequence[str]) -> str:
 
 @attrs.define(kw_only=True)
 class ScriptCheck:
-    """One walk over all scripts that sbatch is given, from the timeline and from scripts."""
+    """One walk over all scripts: those of slurm.conf, and those that the timeline leads to.
+
+    `configured` are the prologs and epilogs that slurm.conf names, with their places.
+    """
 
     files: Mapping[str, Value]
     programs: Mapping[str, Program]
     reading: Reading
+    configured: Sequence[tuple[Value, str]] = ()
     _seen: dict[str, None] = attrs.field(factory=dict, init=False)
     _waiting: list[str] = attrs.field(factory=list, init=False)
 
     def run(self) -> None:
         """Note what lies outside the subset of sh, and warn of programs nobody described."""
+        for place, path in self.configured:
+            self._warn(place, 0, _HOME.sub("", path, count=1) if _HOME.match(path) else path)
         for place, argv in self.reading.runs:
             self._submitted(argv)
             if argv[0] == "sbatch" and wrapped(argv):
                 self._script(wrapped(argv), place)
             elif argv[0] == "srun":
-                self._warn(place, 0, operand(argv))
+                for path in (operand(argv), *own_scripts(argv)):
+                    self._warn(place, 0, path)
         while self._waiting:
             name = self._waiting.pop(0)
             self._script(self.files[name].scalar, self.files[name])
@@ -110,7 +137,8 @@ class ScriptCheck:
         for line, name, argv in programs_used(script):
             self._submitted(argv)
             if name == "srun":
-                self._warn(place, line, operand(argv))
+                for path in (operand(argv), *own_scripts(argv)):
+                    self._warn(place, line, path)
             elif name not in self.reading.commands:
                 self._warn(place, line, name)
 

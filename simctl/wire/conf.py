@@ -93,6 +93,16 @@ class SlurmConf:
     state_save_location: str = "/var/spool"
     slurmd_spool_dir: str = "/var/spool/slurmd"
     plugin_dir: str = ""
+    prolog: str = ""
+    epilog: str = ""
+    prolog_slurmctld: str = ""
+    epilog_slurmctld: str = ""
+    task_prolog: str = ""
+    task_epilog: str = ""
+    srun_prolog: str = ""
+    srun_epilog: str = ""
+    prolog_flags: str = ""
+    """``Alloc`` or nothing."""
 
     @property
     def shares_memory(self) -> bool:
@@ -163,6 +173,31 @@ def _text(value: object) -> str:
 
 def _optional_text(value: object) -> str:
     return "" if value is None or value == "" else _text(value)
+
+
+def _script(value: object) -> str:
+    """Read the path of a script; "(null)" is how Slurm prints that there is none."""
+    return "" if value is None or str(value).strip() in ("", "(null)") else _text(value)
+
+
+_PROLOG_FLAGS: Final = ("Contain", "DeferBatch", "ForceRequeueOnFail", "NoHold", "Serial", "X11")
+
+
+def _prolog_flags(value: object) -> str:
+    """Read the flags of prologs, of which Alloc is built."""
+    found = ""
+    for word in filter(None, map(str.strip, _script(value).split(","))):
+        if word.casefold() == "alloc":
+            found = "Alloc"
+        elif word.casefold() in map(str.casefold, _PROLOG_FLAGS):
+            message = f"{word} is known to Slurm but not simulated yet; Alloc is"
+            raise _Refused(message)
+        elif word.casefold() != "none":
+            message = (
+                f'"{word}" is not a flag of prologs{_did_you_mean(word, {"Alloc", *_PROLOG_FLAGS})}'
+            )
+            raise _Refused(message)
+    return found
 
 
 def _number(lowest: int, highest: int) -> Callable[[object], int]:
@@ -437,9 +472,21 @@ _BUILT: Final = (
     _Built("StateSaveLocation", "state_save_location", _text),
     _Built("SlurmdSpoolDir", "slurmd_spool_dir", _text),
     _Built("PluginDir", "plugin_dir", _optional_text),
+    _Built("Prolog", "prolog", _script),
+    _Built("Epilog", "epilog", _script),
+    _Built("PrologSlurmctld", "prolog_slurmctld", _script),
+    _Built("EpilogSlurmctld", "epilog_slurmctld", _script),
+    _Built("TaskProlog", "task_prolog", _script),
+    _Built("TaskEpilog", "task_epilog", _script),
+    _Built("SrunProlog", "srun_prolog", _script),
+    _Built("SrunEpilog", "srun_epilog", _script),
+    _Built("PrologFlags", "prolog_flags", _prolog_flags),
 )
 BUILT_KEYS: Final = tuple(key.name for key in _BUILT)
 """The slurm.conf keys that change what a run does."""
+
+SCRIPT_KEYS: Final = tuple(key.name for key in _BUILT if key.read is _script)
+"""The slurm.conf keys that name a prolog or an epilog."""
 
 # Slurm's defaults that hold because the thing they switch off, or set, is as they say.
 _HONOURED: Final[dict[str, tuple[str, ...]]] = {
@@ -448,9 +495,7 @@ _HONOURED: Final[dict[str, tuple[str, ...]]] = {
     "CompleteWait": ("0",),
     "DebugFlags": ("", "none"),
     "DisableRootJobs": ("no", "0", "false"),
-    "Epilog": ("",),
     "EpilogMsgTime": ("2000",),
-    "EpilogSlurmctld": ("",),
     "HealthCheckInterval": ("0",),
     "InactiveLimit": ("0",),
     "JobCheckpointDir": ("/var/slurm/checkpoint",),
@@ -459,9 +504,6 @@ _HONOURED: Final[dict[str, tuple[str, ...]]] = {
     "MpiDefault": ("none", ""),
     "PlugStackConfig": ("",),
     "ProctrackType": ("proctrack/cgroup", "proctrack/pgid"),
-    "Prolog": ("",),
-    "PrologFlags": ("", "none"),
-    "PrologSlurmctld": ("",),
     "PropagateResourceLimits": ("all",),
     "ResumeTimeout": ("60",),
     "SlurmctldPort": ("6817",),
@@ -469,8 +511,6 @@ _HONOURED: Final[dict[str, tuple[str, ...]]] = {
     "SlurmdPort": ("6818",),
     "SlurmdUser": ("root",),
     "SuspendTimeout": ("30",),
-    "TaskEpilog": ("",),
-    "TaskProlog": ("",),
     "TmpFS": ("/tmp",),
     "UnkillableStepTimeout": ("60",),
     "WaitTime": ("0",),
@@ -503,7 +543,7 @@ _NOT_BUILT_WORDS: Final = """
     SlurmctldDebug SlurmctldHost SlurmctldLogFile SlurmctldParameters SlurmctldPidFile
     SlurmctldPlugstack SlurmctldPrimaryOffProg SlurmctldPrimaryOnProg SlurmctldSyslogDebug
     SlurmdDebug SlurmdLogFile SlurmdParameters SlurmdPidFile SlurmdSyslogDebug SlurmSchedLogFile
-    SlurmSchedLogLevel SrunEpilog SrunPortRange SrunProlog SuspendExcNodes SuspendExcParts
+    SlurmSchedLogLevel SrunPortRange SuspendExcNodes SuspendExcParts
     SuspendProgram SuspendRate SuspendTime TaskPlugin TaskPluginParam TCPTimeout TopologyParam
     TopologyPlugin TrackWCKey UnkillableStepProgram UsePAM VSizeFactor X11Parameters
 """

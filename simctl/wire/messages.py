@@ -200,6 +200,8 @@ class RequestJobRequeue(Message, frozen=True, kw_only=True):
     job_id: int
     array_tasks: tuple[int, ...] = ()
     hold: bool = False
+    launch_failed: bool = False
+    """It is slurmd that asks, because it could not launch the job."""
 
 
 class RequestUpdateNode(Message, frozen=True, kw_only=True):
@@ -301,6 +303,31 @@ class RequestCompleteBatchScript(Message, frozen=True, kw_only=True):
     node_name: str
 
 
+class RequestLaunchProlog(Message, frozen=True, kw_only=True):
+    """Tell slurmd to run the prolog of a job that has just been given the node."""
+
+    rpc: ClassVar[str] = "REQUEST_LAUNCH_PROLOG"
+    tells: ClassVar[tuple[str, ...]] = ("job_id",)
+
+    job_id: int
+    restart_cnt: int
+    uid: int
+    node_list: str
+    partition: str
+
+
+class RequestCompleteProlog(Message, frozen=True, kw_only=True):
+    """Tell slurmctld how the prolog of a job went on a node."""
+
+    rpc: ClassVar[str] = "REQUEST_COMPLETE_PROLOG"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "prolog_rc", "node_name")
+
+    job_id: int
+    restart_cnt: int
+    prolog_rc: int
+    node_name: str
+
+
 class RequestTerminateJob(Message, frozen=True, kw_only=True):
     """Tell slurmd that a job is over: end its steps, run the epilog, report."""
 
@@ -310,6 +337,8 @@ class RequestTerminateJob(Message, frozen=True, kw_only=True):
     job_id: int
     restart_cnt: int
     job_state: str
+    uid: int = 0
+    node_list: str = ""
 
 
 class RequestKillTimelimit(RequestTerminateJob, frozen=True, kw_only=True):
@@ -396,6 +425,8 @@ class StepLaunch(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str]
     work_dir: str
     tree_width: int
+    task_prolog: str = ""
+    task_epilog: str = ""
 
 
 class RequestLaunchTasks(Message, frozen=True, kw_only=True):
@@ -511,6 +542,16 @@ class SrunNodeFail(Message, frozen=True, kw_only=True):
 
     job_id: int
     node_list: str
+
+
+class SrunUserMsg(Message, frozen=True, kw_only=True):
+    """Have srun print a line."""
+
+    rpc: ClassVar[str] = "SRUN_USER_MSG"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "text")
+
+    job_id: int
+    text: str
 
 
 class SrunJobComplete(Message, frozen=True, kw_only=True):

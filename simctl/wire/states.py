@@ -25,6 +25,7 @@ class JobFlag(enum.IntFlag):
 
     NONE = 0
     REQUEUE = 0x400
+    CONFIGURING = 0x4000
     COMPLETING = 0x8000
 
 
@@ -84,6 +85,12 @@ class JobState:
         return self.base > JobBase.SUSPENDED
 
     @property
+    def configuring(self) -> bool:
+        """Tell whether the job has its nodes and may not be launched yet."""
+        flags = self.flags
+        return flags is not JobFlag.NONE and bool(flags & JobFlag.CONFIGURING)
+
+    @property
     def completing(self) -> bool:
         """Tell whether nodes have yet to report that the job is gone."""
         return bool(self.flags & JobFlag.COMPLETING)
@@ -104,6 +111,7 @@ def _all_job_states() -> dict[JobState, str]:
             JobFlag.COMPLETING,
             JobFlag.REQUEUE,
             JobFlag.REQUEUE | JobFlag.COMPLETING,
+            JobFlag.CONFIGURING,
         )
     }
 
@@ -115,6 +123,7 @@ PENDING_COMPLETING: Final = JobState(JobBase.PENDING, JobFlag.COMPLETING)
 PENDING_REQUEUE: Final = JobState(JobBase.PENDING, JobFlag.REQUEUE)
 PENDING_REQUEUE_COMPLETING: Final = JobState(JobBase.PENDING, JobFlag.REQUEUE | JobFlag.COMPLETING)
 RUNNING: Final = JobState(JobBase.RUNNING)
+CONFIGURING: Final = JobState(JobBase.RUNNING, JobFlag.CONFIGURING)
 CANCELLED: Final = JobState(JobBase.CANCELLED)
 FAILED: Final = JobState(JobBase.FAILED)
 NODE_FAIL: Final = JobState(JobBase.NODE_FAIL)
@@ -130,7 +139,10 @@ def _job_changes() -> dict[JobState, frozenset[JobState]]:
     changes: dict[JobState, frozenset[JobState]] = {
         PENDING: frozenset({RUNNING, CANCELLED, FAILED, PENDING_COMPLETING}),
         RUNNING: frozenset(
-            {*(COMPLETING[base] for base in ends), NODE_FAIL, PENDING, PENDING_REQUEUE}
+            {*(COMPLETING[base] for base in ends), NODE_FAIL, PENDING, PENDING_REQUEUE, CONFIGURING}
+        ),
+        CONFIGURING: frozenset(
+            {*(COMPLETING[base] for base in ends), NODE_FAIL, PENDING_REQUEUE, RUNNING}
         ),
         # Requeueing passes through its states in one request.
         PENDING_REQUEUE: frozenset({PENDING_REQUEUE_COMPLETING, PENDING}),
@@ -189,3 +201,5 @@ class Reason(enum.StrEnum):
     HELD_ADMIN = "JobHeldAdmin"
     HELD_USER = "JobHeldUser"
     BAD_CONSTRAINTS = "BadConstraints"
+    PROLOG = "Prolog"
+    HOLD_MAX_REQUEUE = "JobHoldMaxRequeue"

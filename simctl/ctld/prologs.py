@@ -1,0 +1,210 @@
+"""PrologSlurmctld and EpilogSlurmctld: a job is CONFIGURING until the one has ended well.
+
+With PrologFlags=Alloc it is so until its nodes have reported on their prologs as well.
+
+Both run as SlurmUser in processes of their own, and the controller serves requests meanwhile.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from simctl.ctld import completion, launch
+from simctl.ctld.accounting import exit_code_text
+from simctl.ctld.records import JobRecord
+from simctl.kernel.fabric import Envelope
+from simctl.plugins.site import User
+from simctl.stepd.script_process import ScriptProcess
+from simctl.wire.errno import ESLURM_INVALID_JOB_ID, SLURM_SUCCESS
+from simctl.wire.ids import INFINITE, SECOND
+from simctl.wire.messages import RequestCompleteProlog, RequestLaunchProlog, SrunUserMsg
+from simctl.wire.states import CONFIGURING, RUNNING, JobBase, Reason
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+MAX_BATCH_REQUEUE: Final = 5
+"""How often a job is sent back into the queue because its launch failed, before it is held."""
+
+
+@attrs.frozen
+class PrologEnded:
+    """Tell slurmctld that PrologSlurmctld has ended for a run of a job."""
+
+    job: JobRecord
+    run: int
+    status: int
+    cause: int
+
+
+@attrs.frozen
+class EpilogEnded:
+    """Tell slurmctld that EpilogSlurmctld has ended for a job."""
+
+    job: JobRecord
+    cause: int
+
+
+def environment(ctld: "Slurmctld", job: JobRecord) -> dict[str, str]:
+    """Return the environment of a script of slurmctld's; an epilog is told how the job ended."""
+    desc = job.desc
+    env = {
+        "SLURM_CLUSTER_NAME": ctld.site.conf.cluster_name,
+        "SLURM_JOB_ID": str(job.job_id),
+        "SLURM_JOBID": str(job.job_id),
+        "SLURM_JOB_NAME": job.name,
+        "SLURM_JOB_USER": desc.user,
+        "SLURM_JOB_UID": str(desc.uid),
+        "SLURM_JOB_GID": str(desc.gid),
+        "SLURM_JOB_PARTITION": job.part.name,
+        "SLURM_JOB_NODELIST": job.node_list,
+        "SLURM_NODELIST": job.node_list,
+    }
+    if not job.state.configuring:
+        env["SLURM_JOB_EXIT_CODE"] = str(job.exit_code)
+        env["SLURM_JOB_EXIT_CODE2"] = exit_code_text(job.exit_code)
+    if desc.account:
+        env["SLURM_JOB_ACCOUNT"] = desc.account
+    if job.restart_cnt:
+        env["SLURM_RESTART_COUNT"] = str(job.restart_cnt)
+    if job.array is not None and job.array_task >= 0:
+        env["SLURM_ARRAY_JOB_ID"] = str(job.array.job_id)
+        env["SLURM_ARRAY_TASK_ID"] = str(job.array_task)
+    return env
+
+
+def _start(
+    ctld: "Slurmctld", job: JobRecord, name: str, path: str, ended: Callable[[int], Any]
+) -> None:
+    """Run a script in a thread of the controller; what *ended* makes of its status is posted."""
+    site = ctld.site
+    conf = site.conf
+    script = ScriptProcess(
+        site=site,
+        parent=ctld.process,
+        name=name,
+        path=path,
+        user=site.users.get(conf.slurm_user, User(name="slurm", uid=ctld.process.uid, gid=0)),
+        env=environment(ctld, job),
+        job_id=job.job_id,
+    )
+
+    async def body() -> None:
+        ctld.mailbox.post(ended(await script.run()))
+
+    ctld.process.start(body, f"{name} of job {job.job_id}")
+
+
+# PrologSlurmctld.
+
+
+def configure(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Start the prologs of a job that has just been given its nodes: slurmctld's, then theirs."""
+    if job.limit_timer is not None:
+        job.limit_timer.cancel()
+        job.limit_timer = None
+    conf = ctld.site.conf
+    if conf.prolog_flags:
+        job.reason = Reason.PROLOG
+    ctld.set_job(job, CONFIGURING)
+    if not conf.prolog_slurmctld:
+        _launch_prologs(ctld, job)
+        return
+    run = job.restart_cnt
+
+    def ended(status: int) -> PrologEnded:
+        return PrologEnded(job, run, status, ctld.process.cause)
+
+    _start(ctld, job, "prolog_slurmctld", conf.prolog_slurmctld, ended)
+
+
+async def prolog_ended(ctld: "Slurmctld", _: Envelope, message: PrologEnded) -> None:
+    """Launch the job that has waited; where its prolog has failed, requeue or cancel it."""
+    job = message.job
+    if job.restart_cnt != message.run or not job.state.configuring:
+        # It was cancelled or requeued meanwhile.
+        return
+    ctld.process.cause = message.cause
+    if not message.status and ctld.site.conf.prolog_flags:
+        _launch_prologs(ctld, job)
+    elif not message.status:
+        _launch(ctld, job)
+    elif job.batch and job.requeue:
+        job.launch_failures += 1
+        if job.launch_failures > MAX_BATCH_REQUEUE:
+            completion.hold_requeued(job, Reason.HOLD_MAX_REQUEUE)
+        await completion.requeue(ctld, job)
+    else:
+        text = "PrologSlurmctld failed, job killed"
+        for srun in completion.clients(job):
+            ctld.send(srun, SrunUserMsg(job_id=job.job_id, text=text))
+        await completion.end_job(ctld, job, JobBase.CANCELLED, Reason.NONE)
+
+
+def _launch_prologs(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Have every node of a job run its prolog now, whether anything is launched there or not."""
+    request = RequestLaunchProlog(
+        job_id=job.job_id,
+        restart_cnt=job.restart_cnt,
+        uid=job.desc.uid,
+        node_list=job.node_list,
+        partition=job.part.name,
+    )
+    job.prologs_out = {node.name for node in job.nodes}
+    for node in job.nodes:
+        ctld.send(ctld.address(node), request)
+
+
+async def complete_prolog(
+    ctld: "Slurmctld", envelope: Envelope, message: RequestCompleteProlog
+) -> None:
+    """Take in that a prolog is over; the last that went well lets the job be launched.
+
+    A node whose prolog failed asks for the job to be requeued besides.
+    """
+    job = ctld.jobs.get(message.job_id)
+    if job is not None and job.restart_cnt == message.restart_cnt and not message.prolog_rc:
+        job.prologs_out.discard(message.node_name)
+        if job.state.configuring and not job.prologs_out:
+            _launch(ctld, job)
+    ctld.answer(envelope, SLURM_SUCCESS if job is not None else ESLURM_INVALID_JOB_ID)
+
+
+def _launch(ctld: "Slurmctld", job: JobRecord) -> None:
+    """End CONFIGURING: the job's time begins now."""
+    job.reason = Reason.NONE
+    ctld.set_job(job, RUNNING)
+    job.launch_failures = 0
+    job.start_us = ctld.now_us
+    if job.limit_timer is not None:
+        job.limit_timer.cancel()
+        job.limit_timer = None
+    if job.time_limit_min != INFINITE:
+        job.limit_us = job.start_us + job.time_limit_min * 60 * SECOND
+        ctld.watch_limit(job)
+    launch.tell(ctld, job)
+
+
+# EpilogSlurmctld.
+
+
+def start_epilog(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Start EpilogSlurmctld for a run that is over; the job is COMPLETING until it has ended."""
+    job.epilog_running = True
+    _start(
+        ctld,
+        job,
+        "epilog_slurmctld",
+        ctld.site.conf.epilog_slurmctld,
+        lambda _status: EpilogEnded(job, ctld.process.cause),
+    )
+
+
+async def epilog_ended(ctld: "Slurmctld", _: Envelope, message: EpilogEnded) -> None:
+    """Let the job be over if its nodes have let it go; what the script came to is only logged."""
+    job = message.job
+    ctld.process.cause = message.cause
+    job.epilog_running = False
+    if not job.completing_nodes:
+        await completion.gone(ctld, job)
