@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 
 from simctl.kernel.fabric import Envelope, Mailbox
-from simctl.kernel.procs import SIGKILL, Process, RunsAs, wait_status
+from simctl.kernel.procs import SIGCONT, SIGKILL, SIGTERM, Process, RunsAs, wait_status
 from simctl.plugin import StepdJob
 from simctl.plugins.hooks import NOTHING, About, failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_stepd_prefork
@@ -29,6 +29,7 @@ from simctl.plugins.points.switch import (
 )
 from simctl.plugins.site import Site, User
 from simctl.stepd.children import ScriptHost
+from simctl.stepd.ending import ENDINGS, cancelled_line, grace_s
 from simctl.stepd.environment import task_environment
 from simctl.stepd.outcome import NEVER_US, SESSION_EXIT_RC, group_exits, runs_of, step_rc
 from simctl.stepd.programs import ScriptRun
@@ -43,7 +44,7 @@ from simctl.wire.errno import (
     SLURM_ERROR,
     SLURM_PLUGIN_NAME_INVALID,
 )
-from simctl.wire.ids import SECOND
+from simctl.wire.ids import SECOND, step_name
 from simctl.wire.messages import (
     Message,
     MessageTaskExit,
@@ -122,6 +123,7 @@ class StepDaemon:
         self._session = process
         self._unreported: list[tuple[int, int]] = []
         self._flush_us = NEVER_US
+        self._kill_us = NEVER_US
         self._children_rc = 0
         self._reports = [True] + [False] * (work.branch.last - work.job.nodeid)
 
@@ -409,6 +411,9 @@ class StepDaemon:
         tasks = self.tasks
         kernel = self.site.kernel
         while True:
+            if self._kill_us <= kernel.now_us:
+                self._kill_us = NEVER_US
+                tasks.signal(SIGKILL)
             for task in tasks.end_due(kernel.now_us):
                 assert task.program is not None
                 self._write(task, 1, task.program.output)
@@ -418,7 +423,7 @@ class StepDaemon:
             self._report_early()
             if not tasks.alive:
                 return
-            due_us = min(tasks.next_due_us(), self._flush_us)
+            due_us = min(tasks.next_due_us(), self._flush_us, self._kill_us)
             if due_us < NEVER_US:
                 envelope = await self.mailbox.receive_until(due_us)
             else:
@@ -435,9 +440,33 @@ class StepDaemon:
         """Serve a request that reaches the step daemon while its tasks run."""
         message = envelope.message
         if isinstance(message, RequestSignalTasks):
-            self.tasks.signal(message.signal, children=message.container or not self._batch)
+            if message.signal in ENDINGS:
+                self._begin_end(message.signal)
+            else:
+                self.tasks.signal(message.signal, children=message.container or not self._batch)
         elif isinstance(message, RequestStepComplete):
             self._fold_child(message)
+
+    def _begin_end(self, number: int) -> None:
+        """End the tasks for a reason: the user is told, SIGTERM comes first, SIGKILL later."""
+        ending = ENDINGS[number]
+        job = self.work.job
+        site = self.site
+        now_us = site.kernel.now_us
+        if job.nodeid == 0 and self.tasks.alive:
+            line = cancelled_line(
+                step=step_name(job.job_id, job.step_id),
+                node=self._name,
+                epoch_s=site.start_time_s + now_us // SECOND,
+                reason=ending.reason,
+            )
+            self._write(self.tasks.tasks[0], 2, line)
+        if ending.at_once:
+            self.tasks.signal(SIGKILL)
+            return
+        self.tasks.signal(SIGCONT)
+        self.tasks.signal(SIGTERM)
+        self._kill_us = min(self._kill_us, now_us + grace_s(site.conf.kill_wait_s) * SECOND)
 
     def _report_early(self) -> None:
         """Tell srun of tasks that ended before the last: at once in guide, gathered in modern."""
@@ -512,9 +541,9 @@ class StepDaemon:
                 range_last=job.nodeid + last,
                 step_rc=rc,
             )
-            if work.parent:
-                self._send(self.site.fabric.addresses.get(work.parent), report)
-            else:
+            # A daemon whose parent is gone with its node reports for itself.
+            parent = self.site.fabric.addresses.get(work.parent) if work.parent else None
+            if parent is None or not self._send(parent, report):
                 await self._report_to_controller(report)
 
     async def _wait_for_children(self) -> None:

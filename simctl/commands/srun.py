@@ -4,16 +4,18 @@ from typing import Any, Final, TypeVar
 
 from simctl.commands.describe import UNREACHABLE, describe, refuse
 from simctl.commands.options import (
-    BAD_OPTION,
     JOB_OPTIONS,
     JOB_UNBUILT,
     Grammar,
     Option,
     UsageError,
+    at_once,
     not_negative,
     variable,
+    yes_or_no,
 )
-from simctl.commands.tasks import TaskBook
+from simctl.commands.step_request import step_request
+from simctl.commands.tasks import Guard, TaskBook
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import wait_status
 from simctl.plugins.hooks import Handle, failed
@@ -26,16 +28,20 @@ from simctl.plugins.points.switch import (
 from simctl.plugins.site import CommandCall
 from simctl.stepd.children import Signalled
 from simctl.stepd.environment import job_environment, step_environment
+from simctl.stepd.outcome import NEVER_US
 from simctl.wire.buf import Buf
 from simctl.wire.errno import (
+    ESLURM_DISABLED,
+    ESLURM_INVALID_JOB_ID,
     ESLURM_INVALID_PARTITION_NAME,
     ESLURM_NODES_BUSY,
+    ESLURM_PROLOG_RUNNING,
     SLURM_SUCCESS,
     slurm_strerror,
 )
 from simctl.wire.hostlist import compress
-from simctl.wire.ids import NO_VAL, step_name
-from simctl.wire.layout import Distribution, StepLayout, default_distribution
+from simctl.wire.ids import NO_VAL, SECOND, step_name
+from simctl.wire.layout import StepLayout
 from simctl.wire.messages import (
     Message,
     MessageTaskExit,
@@ -53,10 +59,12 @@ from simctl.wire.messages import (
     ResponseSlurmRc,
     SrunJobComplete,
     SrunNodeFail,
+    SrunStepSignal,
     SrunTimeout,
     StepLaunch,
     TaskOutput,
 )
+from simctl.wire.signals import SIG_TERM_KILL
 
 GRAMMAR: Final = Grammar(
     command="srun",
@@ -65,17 +73,19 @@ GRAMMAR: Final = Grammar(
         Option(long="label", short="l"),
         Option(long="relative", short="r", read=not_negative),
         Option(long="jobid", read=not_negative),
-        Option(long="immediate", short="I"),
+        Option(long="immediate", short="I", read=at_once, optional="1"),
+        Option(long="kill-on-bad-exit", short="K", read=yes_or_no, optional="1"),
+        Option(long="wait", short="W", read=not_negative),
         Option(long="overlap"),
         Option(long="unbuffered", short="u"),
     ),
     unbuilt=(JOB_UNBUILT - {"u"})
     | set(
         """
-        accel-bind bcast compress cpu-bind debugger-test disable-status epilog X exact K
-        kill-on-bad-exit launch-cmd mpi msg-timeout multi-prog pack-group het-group
+        accel-bind bcast compress cpu-bind debugger-test disable-status epilog X exact
+        launch-cmd mpi msg-timeout multi-prog pack-group het-group
         prolog preserve-env pty restart-dir R no-allocate Z resv-ports slurmd-debug T
-        threads task-epilog task-prolog W wait whole interactive
+        threads task-epilog task-prolog whole interactive
         """.split()
     ),
 )
@@ -96,8 +106,12 @@ class Srun:
         self.own = self.job_id == NO_VAL
         self.step_id = NO_VAL
         self.book: TaskBook | None = None
+        self._guard = Guard()
+        self._kill_us = NEVER_US
         self._ended_early = False
         self._cancelled = False
+        self._terminated = False
+        self._no_kill = False
         self._opened: dict[str, None] = {}
 
     async def run(self) -> int:
@@ -156,12 +170,16 @@ class Srun:
     async def _run_step(self) -> int:
         call = self.call
         call.process.job = self.job_id
-        self._send(self._step_request())
-        reply = await self._expect(ResponseJobStepCreate)
+        try:
+            request = self._step_request()
+        except UsageError as error:
+            self._say(list(error.lines))
+            return await self._finish(error.status, wait_status(error.status))
+        reply = await self._create_step(request)
         if reply is None:
             return await self._finish(1, wait_status(1))
         if reply.error_code or reply.layout is None:
-            refuse(call, f"Unable to create step for job {self.job_id}", reply.error_code)
+            self._no_step(reply.error_code)
             return await self._finish(1, wait_status(1))
         self.step_id = reply.step_id
         call.process.step = step_name(self.job_id, reply.step_id)
@@ -179,61 +197,63 @@ class Srun:
             call.err(f"srun: error: Unable to create step for job {self.job_id}: invalid reply")
             await hooks.call(switch_p_free_jobinfo, who, credential)
             return await self._finish(1, wait_status(1))
-        self.book = TaskBook(reply.layout, own=self.own)
+        self.book = TaskBook(reply.layout)
+        self._guard = Guard.of(self.options, call.env, self.site.conf)
         await self._launch(reply.layout, credential)
         await self._follow(self.book)
         await hooks.call(switch_p_free_jobinfo, who, credential)
         return await self._finish(self.book.exit_status(), self.book.worst_status())
 
     def _step_request(self) -> RequestJobStepCreate:
-        """Return what the step asks for: options first, then what the job's environment says."""
-        env = {} if self.own else self.call.env
-        options = self.options
-        tasks = options.get("ntasks", variable(env, "SLURM_NTASKS"))
-        least, most = options.get("nodes", (NO_VAL, NO_VAL))
-        if "ntasks" in options and least != NO_VAL and tasks < least and not self.own:
-            self.call.err(
-                f"srun: Warning: can't run {tasks} processes on {least} nodes, "
-                f"setting nnodes to {tasks}"
+        name = self.words[0].rsplit("/", 1)[-1]
+        request = step_request(self.call, self.options, job_id=self.job_id, own=self.own, name=name)
+        self._no_kill = request.no_kill
+        return request
+
+    async def _create_step(self, request: RequestJobStepCreate) -> ResponseJobStepCreate | None:
+        """Ask for the step until it is made or refused; None when the wait for it is over."""
+        waited = False
+        while True:
+            self._send(request)
+            reply = await self._expect(ResponseJobStepCreate)
+            if reply is None or reply.error_code not in _WORTH_WAITING or request.immediate:
+                if waited and reply is not None and not reply.error_code:
+                    self._tell(f"srun: Step created for job {self.job_id}")
+                return reply
+            if not waited:
+                waited = True
+                self._tell(f"srun: Job {self.job_id} step creation temporarily disabled, retrying")
+            if not await self._wait_to_retry():
+                return None
+
+    async def _wait_to_retry(self) -> bool:
+        """Wait until another step of the job ends, or long enough; false when told to end."""
+        call = self.call
+        pause_us = (_RETRY_S + call.process.pid % _RETRY_SPREAD) * SECOND
+        due_us = self.site.kernel.now_us + pause_us
+        while True:
+            envelope = await call.mailbox.receive_until(due_us)
+            if envelope is None or isinstance(envelope.message, SrunStepSignal):
+                return True
+            self._handle(envelope)
+            if isinstance(envelope.message, SrunJobComplete):
+                call.err(f"srun: Force Terminated job {self.job_id}")
+                return False
+            if self._ended_early:
+                call.err(f"srun: Cancelled pending step for job {self.job_id}")
+                return False
+
+    def _no_step(self, error_code: int) -> None:
+        """Say why there is no step."""
+        call = self.call
+        if error_code == ESLURM_INVALID_JOB_ID:
+            refuse(call, f"Unable to confirm allocation for job {self.job_id}", error_code)
+            call.err(
+                "srun: Check SLURM_JOB_ID environment variable. "
+                f"Expired or invalid job {self.job_id}"
             )
-            least = most = tasks
-        per_node = options.get("ntasks-per-node", variable(env, "SLURM_NTASKS_PER_NODE"))
-        nodes = variable(env, "SLURM_NNODES")
-        if least == NO_VAL and nodes != NO_VAL:
-            least = min(nodes, tasks) if tasks != NO_VAL else nodes
-            if "nodelist" in options:
-                least = min(least, len(options["nodelist"]))
-            least = max(1, least - len(options.get("exclude", ())))
-            most = least
-        if "nodes" in options and "ntasks" not in options and not self.own:
-            tasks = NO_VAL
-        if tasks == NO_VAL and per_node != NO_VAL and least != NO_VAL:
-            tasks = per_node * least
-        how, plane = options.get("distribution", (None, 0))
-        if how is None:
-            how = default_distribution(
-                num_tasks=1 if tasks == NO_VAL else tasks,
-                num_nodes=1 if least == NO_VAL else least,
-                own_allocation=self.own,
-            )
-            if tasks == NO_VAL and not self.own:
-                how = Distribution.CYCLIC
-        return RequestJobStepCreate(
-            job_id=self.job_id,
-            name=self.words[0].rsplit("/", 1)[-1],
-            num_tasks=0 if tasks == NO_VAL else tasks,
-            min_nodes=0 if least == NO_VAL else least,
-            max_nodes=0 if most == NO_VAL else most,
-            cpus_per_task=max(
-                1, options.get("cpus-per-task", _or_one(variable(env, "SLURM_CPUS_PER_TASK")))
-            ),
-            ntasks_per_node=0 if per_node == NO_VAL else per_node,
-            distribution=how,
-            plane_size=plane,
-            nodes=options.get("nodelist", ()),
-            excluded=options.get("exclude", ()),
-            relative=options.get("relative", NO_VAL),
-        )
+            return
+        refuse(call, f"Unable to create step for job {self.job_id}", error_code)
 
     async def _launch(self, layout: StepLayout, credential: Handle) -> None:
         """Send each node its tasks, with the credential packed for it."""
@@ -302,8 +322,46 @@ class Srun:
 
     async def _follow(self, book: TaskBook) -> None:
         """Follow the step until every task has ended or was never started."""
+        mailbox = self.call.mailbox
         while not book.complete:
-            self._handle(await self.call.mailbox.receive())
+            if self._kill_us < NEVER_US:
+                envelope = await mailbox.receive_until(self._kill_us)
+            else:
+                envelope = await mailbox.receive()
+            if envelope is None:
+                self._waited_long_enough(book)
+            else:
+                self._handle(envelope)
+        if self._terminated:
+            self._tell(f"srun: Force Terminated job step {self.job_id}.{self.step_id}")
+
+    def _watch_exits(self, book: TaskBook, status: int) -> None:
+        """End the step if a bad exit is to end it; from the first exit on, wait only so long."""
+        if book.complete:
+            return
+        if status and self._guard.kill_on_bad_exit:
+            self._terminate()
+        elif self._guard.wait_s and self._kill_us == NEVER_US:
+            self._kill_us = self.site.kernel.now_us + self._guard.wait_s * SECOND
+
+    def _waited_long_enough(self, book: TaskBook) -> None:
+        """End a step whose first task has ended long enough ago."""
+        waited_s = self._guard.wait_s
+        self._kill_us = NEVER_US
+        self._guard = Guard()
+        self._tell(f"srun: First task exited {waited_s}s ago")
+        for line in book.states():
+            self._tell(f"srun: step:{self.job_id}.{self.step_id} {line}")
+        self._terminate()
+
+    def _terminate(self) -> None:
+        """Have the step's tasks sent SIGTERM, and SIGKILL after KillWait."""
+        if self._cancelled:
+            return
+        self._terminated = True
+        self._kill_us = NEVER_US
+        self._tell(f"srun: Terminating job step {self.job_id}.{self.step_id}")
+        self._send_cancel(SIG_TERM_KILL)
 
     def _handle(self, envelope: Envelope) -> None:
         message = envelope.message
@@ -314,6 +372,7 @@ class Srun:
             return
         elif isinstance(message, MessageTaskExit):
             self._say(book.exited(message.task_ids, message.return_code))
+            self._watch_exits(book, message.return_code)
         elif isinstance(message, ResponseLaunchTasks):
             if message.return_code:
                 self._say(book.not_launched(message.task_ids, message.return_code))
@@ -324,7 +383,7 @@ class Srun:
                 self._launch_failed(node, text, message.return_code)
         elif isinstance(message, SrunNodeFail):
             self.call.err(f"srun: error: Node failure on {message.node_list}")
-            self._say(book.lost(message.node_list))
+            book.lost(message.node_list, counts=not self._no_kill)
         elif isinstance(message, TaskOutput):
             self._print(message)
 
@@ -400,11 +459,11 @@ class Srun:
             self.call.err("srun: forcing job termination")
         self._send_cancel()
 
-    def _send_cancel(self) -> None:
+    def _send_cancel(self, signal: int = FORCED) -> None:
         if self._cancelled:
             return
         self._cancelled = True
-        self._send(RequestCancelJobStep(job_id=self.job_id, step_id=self.step_id, signal=FORCED))
+        self._send(RequestCancelJobStep(job_id=self.job_id, step_id=self.step_id, signal=signal))
 
     async def _finish(self, status: int, job_rc: int) -> int:
         """Give the allocation back, if it is srun's own; return the exit status."""
@@ -442,9 +501,12 @@ class Srun:
 
 _DEAD_NODE: Final = 1001
 
+_WORTH_WAITING: Final = (ESLURM_NODES_BUSY, ESLURM_DISABLED, ESLURM_PROLOG_RUNNING)
+"""Why there may be no step now, and one later."""
 
-def _or_one(value: int) -> int:
-    return 1 if value == NO_VAL else value
+_RETRY_S: Final = 120
+_RETRY_SPREAD: Final = 10
+"""A srun that nobody wakes asks again after SlurmctldTimeout and up to ten seconds by its pid."""
 
 
 def _or_zero(value: int) -> int:
@@ -463,14 +525,6 @@ async def srun(call: CommandCall) -> int:
         for line in error.lines:
             call.err(line)
         return error.status
-    inside = "SLURM_JOB_ID" in call.env or "jobid" in options
-    for name in ("time", "exclusive", "immediate") if inside else ():
-        if name in options:
-            call.err(
-                f"srun: error: --{name} of a step inside an allocation is an option of Slurm's "
-                "that simctl does not simulate yet"
-            )
-            return BAD_OPTION
     if not words:
         call.err("srun: fatal: No command given to execute.")
         return 1

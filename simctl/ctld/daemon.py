@@ -9,10 +9,11 @@ from typing import Any
 
 import attrs
 
-from simctl.ctld import completion, eligible, nodes, schedule, steps, submit, update
+from simctl.ctld import completion, eligible, nodes, schedule, step_limits, steps, submit, update
 from simctl.ctld.accounting import JobRow, row
 from simctl.ctld.cancel import cancel_job_step, kill_job
 from simctl.ctld.records import JobArray, JobRecord, NodeRecord, PartRecord
+from simctl.ctld.step_limits import PERIODIC_US, StepLimitDue
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import Host, Process, RunsAs, wait_status
 from simctl.kernel.turns import Killed, Timer
@@ -54,9 +55,6 @@ from simctl.wire.states import (
     check_job_change,
     node_text,
 )
-
-PERIODIC_US = 30 * SECOND
-"""How far apart the checks of time limits are."""
 
 PROTOCOL_VERSION = 18 << 8 | 8
 
@@ -149,6 +147,7 @@ class Slurmctld:
             ResponseSlurmRc: nodes.response_rc,
             PassDue: _pass_due,
             LimitDue: nodes.limit_due,
+            StepLimitDue: step_limits.step_limit_due,
             PurgeDue: _purge_due,
             BeginDue: _begin_due,
             nodes.PingDue: nodes.ping_due,

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from simctl.ctld import arrays, eligible
 from simctl.ctld.records import JobRecord, NodeRecord
+from simctl.ctld.step_layout import cpus_on
 from simctl.wire.hostlist import compress
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.messages import RequestBatchJobLaunch, ResponseResourceAllocation
@@ -34,7 +35,13 @@ def start(ctld: "Slurmctld", job: JobRecord, nodes: tuple[NodeRecord, ...]) -> N
     else:
         ctld.send(
             job.client,
-            ResponseResourceAllocation(job_id=job.job_id, error_code=0, node_list=job.node_list),
+            ResponseResourceAllocation(
+                job_id=job.job_id,
+                error_code=0,
+                node_list=job.node_list,
+                cpus_per_node=cpus_on(job),
+                partition=job.part.name,
+            ),
         )
 
 

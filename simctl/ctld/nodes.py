@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from simctl.ctld import excise
 from simctl.ctld.completion import clients, end_job, requeue_after_node_failure
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
@@ -165,12 +166,15 @@ async def take_down(ctld: "Slurmctld", node: NodeRecord) -> None:
 
 
 async def fail_jobs(ctld: "Slurmctld", node: NodeRecord) -> None:
-    """End the job of a node that is gone, or send it back into the queue."""
+    """End the job of a node that is gone, send it back into the queue, or go on without."""
     job = node.job
     if job is None:
         return
     for srun in clients(job):
         ctld.send(srun, SrunNodeFail(job_id=job.job_id, node_list=node.name))
+    if excise.survives(job, node):
+        await excise.take_out(ctld, job, node)
+        return
     gone = node.base
     if gone is not NodeBase.DOWN:
         # It has restarted: nothing of the job is left to be told to end.

@@ -160,6 +160,10 @@ class StepRecord:
     reported: bytearray
     """One flag a node of the step: its daemon has reported the end."""
 
+    cpus_per_task: int = 1
+    no_kill: bool = False
+    limit_timer: Timer | None = None
+
 
 @attrs.define(eq=False, kw_only=True)
 class JobRecord:
@@ -219,6 +223,9 @@ class JobRecord:
 
     steps: dict[int, StepRecord] = attrs.field(factory=dict)
     next_step_id: int = 0
+    step_waiters: dict[Mailbox, int] = attrs.field(factory=dict)
+    """The sruns that wait for cpus of the job, first come first, and since when."""
+
     limit_timer: Timer | None = None
     begin_us: int = -1
 

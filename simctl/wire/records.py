@@ -14,7 +14,8 @@ class JobDesc:
     """A job as sbatch or srun describes it; NO_VAL stands for what was not asked.
 
     `time_limit_min` is in minutes; `cpus_per_task` counts the cpus that each task needs; a
-    `priority` of 0 holds the job; `begin_s` is in seconds since the epoch, 0 for at once.
+    `priority` of 0 holds the job; `begin_s` is in seconds since the epoch, 0 for at once; a job of
+    `no_kill` goes on without a node that fails.
     """
 
     name: str
@@ -41,6 +42,7 @@ class JobDesc:
     dependency: str = ""
     array: str = ""
     immediate: bool = False
+    no_kill: bool = False
     work_dir: str = "/"
     std_out: str = ""
     std_err: str = ""
