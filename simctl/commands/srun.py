@@ -105,6 +105,8 @@ class Srun:
         self.job_id = options.get("jobid", variable(call.env, "SLURM_JOB_ID"))
         self.own = self.job_id == NO_VAL
         self.step_id = NO_VAL
+        self._partition = ""
+        self._cpus_per_node: tuple[int, ...] = ()
         self.book: TaskBook | None = None
         self._guard = Guard()
         self._kill_us = NEVER_US
@@ -112,6 +114,7 @@ class Srun:
         self._cancelled = False
         self._terminated = False
         self._no_kill = False
+        self._woken = False
         self._opened: dict[str, None] = {}
 
     async def run(self) -> int:
@@ -157,6 +160,8 @@ class Srun:
                 call.err(f"srun: error: invalid partition specified: {job.partition}")
             return refuse(call, "Unable to allocate resources", reply.error_code)
         self.job_id = reply.job_id
+        self._partition = reply.partition
+        self._cpus_per_node = reply.cpus_per_node
         call.process.job = reply.job_id
         self._send(RequestJobReady(job_id=self.job_id))
         return 0 if await self._expect(ResponseSlurmRc) is not None else 1
@@ -231,9 +236,9 @@ class Srun:
         call = self.call
         pause_us = (_RETRY_S + call.process.pid % _RETRY_SPREAD) * SECOND
         due_us = self.site.kernel.now_us + pause_us
-        while True:
+        while not self._woken:
             envelope = await call.mailbox.receive_until(due_us)
-            if envelope is None or isinstance(envelope.message, SrunStepSignal):
+            if envelope is None:
                 return True
             self._handle(envelope)
             if isinstance(envelope.message, SrunJobComplete):
@@ -242,6 +247,8 @@ class Srun:
             if self._ended_early:
                 call.err(f"srun: Cancelled pending step for job {self.job_id}")
                 return False
+        self._woken = False
+        return True
 
     def _no_step(self, error_code: int) -> None:
         """Say why there is no step."""
@@ -288,11 +295,11 @@ class Srun:
                 uid=call.user.uid,
                 gid=call.user.gid,
                 account=call.user.account,
-                partition=self.options.get("partition", ""),
+                partition=self._partition,
                 node_list=node_list,
                 num_nodes=len(layout.nodes),
                 num_tasks=layout.num_tasks,
-                cpus_per_node=layout.tasks,
+                cpus_per_node=self._cpus_per_node,
                 work_dir=call.work_dir,
                 cluster=self.site.conf.cluster_name,
                 restart_cnt=0,
@@ -368,6 +375,8 @@ class Srun:
         book = self.book
         if isinstance(message, SrunJobComplete | Signalled):
             self._cancel_step(message)
+        elif isinstance(message, SrunStepSignal):
+            self._woken = True
         elif isinstance(message, SrunTimeout) or book is None:
             return
         elif isinstance(message, MessageTaskExit):

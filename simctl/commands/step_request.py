@@ -111,13 +111,19 @@ def _shape(
     nodes = variable(env, "SLURM_NNODES")
     if NO_VAL not in (least, nodes) and least > nodes:
         raise UsageError(1, f"srun: error: Only allocated {nodes} nodes asked for {least}")
+    first = options.get("relative", 0)
+    if NO_VAL not in (least, nodes) and first + least > nodes:
+        raise UsageError(
+            1,
+            "srun: error: --relative and --nodes option incompatible with count of allocated "
+            f"nodes ({first}+{least}>{nodes})",
+        )
     if least == NO_VAL and nodes != NO_VAL and "exclusive" not in options:
         least = min(nodes, tasks) if tasks != NO_VAL else nodes
         if "nodelist" in options:
             least = min(least, len(options["nodelist"]))
         least = max(1, least - len(options.get("exclude", ())))
-        if "relative" in options:
-            least = max(1, min(least, nodes - options["relative"]))
+        least = max(1, min(least, nodes - first))
         most = least
     if "nodes" in options and "ntasks" not in options and not own:
         tasks = NO_VAL

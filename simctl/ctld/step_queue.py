@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 WOKEN_AT_A_TIME: Final = 8
 """How many sruns are woken when a step ends: nobody knows yet whom its cpus suit."""
 
+WOKEN: Final = -1
+"""Stands for the time since when a srun waits that has been woken and has not asked again."""
+
 LONG_US: Final = 60 * SECOND
 """Whoever has waited as long is woken in any case."""
 
@@ -21,7 +24,7 @@ LONG_US: Final = 60 * SECOND
 def wait(ctld: "Slurmctld", job: JobRecord, srun: Mailbox | None) -> None:
     """Note that a srun waits; one that asks again keeps its place."""
     if srun is not None:
-        job.step_waiters.setdefault(srun, ctld.now_us)
+        job.step_waiters[srun] = ctld.now_us
 
 
 def leave(job: JobRecord, srun: Mailbox | None) -> None:
@@ -36,6 +39,10 @@ def wake(ctld: "Slurmctld", job: JobRecord) -> None:
         return
     for gone in [srun for srun in job.step_waiters if not srun.open]:
         del job.step_waiters[gone]
-    for place, (srun, since_us) in enumerate(job.step_waiters.items()):
-        if place < WOKEN_AT_A_TIME or since_us + LONG_US <= ctld.now_us:
+    woken = 0
+    for srun, since_us in job.step_waiters.items():
+        asks_anyway = since_us == WOKEN
+        if not asks_anyway and (woken < WOKEN_AT_A_TIME or since_us + LONG_US <= ctld.now_us):
+            woken += 1
+            job.step_waiters[srun] = WOKEN
             ctld.send(srun, SrunStepSignal(job_id=job.job_id))

@@ -17,10 +17,21 @@ BUILT_IN: Final = ("sleep", "true", "false", "exit", "echo", "sh", "bash")
 _VALUE_LETTERS: Final = "ABCDFGJLMNPRSTUabcdegijmnopqrtwx"
 """Short options of sbatch and srun that take a value, which may be the next word."""
 
+_SHELL_SCRIPT: Final = 2
+"""Place of the commands in ``sh -c COMMANDS``."""
+
 _FLAGS: Final = frozenset(
     {
         *("bb-none", "contiguous", "disable-status", "exact", "exclusive", "get-user-env", "help"),
-        *("hold", "ignore-pbs", "immediate", "interactive", "join", "kill-on-bad-exit"),
+        *(
+            "hold",
+            "ignore-pbs",
+            "immediate",
+            "interactive",
+            "join",
+            "kill-command",
+            "kill-on-bad-exit",
+        ),
         *("kill-on-invalid-dep", "label", "multi-prog", "nice", "no-allocate", "no-bell"),
         *("no-kill", "no-requeue", "no-shell", "overcommit", "overlap", "oversubscribe"),
         *("parsable", "preserve-env", "propagate", "pty", "quiet", "quit-on-interrupt", "reboot"),
@@ -36,15 +47,20 @@ def operand(argv: Sequence[str]) -> str:
 
     It is the script of sbatch and the program of srun; empty if there is none.
     """
+    return next(iter(after_options(argv)), "")
+
+
+def after_options(argv: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of a command line after its options and their values."""
     words = iter(argv[1:])
     for word in words:
         if word == "--":
-            return next(words, "")
+            return tuple(words)
         if not word.startswith("-") or word == "-":
-            return word
+            return (word, *words)
         if _takes_next(argv[0], word):
             next(words, "")
-    return ""
+    return ()
 
 
 def _takes_next(command: str, word: str) -> bool:
@@ -82,14 +98,29 @@ class ScriptCheck:
     def run(self) -> None:
         """Note what lies outside the subset of sh, and warn of programs nobody described."""
         for place, argv in self.reading.runs:
-            self._submitted(argv)
-            if argv[0] == "sbatch" and wrapped(argv):
-                self._script(wrapped(argv), place)
-            elif argv[0] == "srun":
-                self._warn(place, 0, operand(argv))
+            self._typed(place, argv)
         while self._waiting:
             name = self._waiting.pop(0)
             self._script(self.files[name].scalar, self.files[name])
+
+    def _typed(self, place: Value, argv: Sequence[str]) -> None:
+        """Look at a command line of the timeline, or at one that salloc runs."""
+        self._submitted(argv)
+        if argv[0] == "sbatch" and wrapped(argv):
+            self._script(wrapped(argv), place)
+        elif argv[0] == "srun":
+            self._warn(place, 0, operand(argv))
+        elif argv[0] == "salloc":
+            self._allocated(place, after_options(argv))
+
+    def _allocated(self, place: Value, argv: Sequence[str]) -> None:
+        """Look at the command of a salloc; one that a shell is to read is a script."""
+        if argv and argv[0] in self.reading.commands:
+            self._typed(place, argv)
+        elif len(argv) > _SHELL_SCRIPT and argv[0] in ("sh", "bash") and argv[1] == "-c":
+            self._script(argv[_SHELL_SCRIPT], place)
+        elif argv:
+            self._warn(place, 0, argv[0])
 
     def _submitted(self, argv: Sequence[str]) -> None:
         name = file_key(operand(argv)) if argv and argv[0] == "sbatch" else ""
