@@ -405,18 +405,6 @@ def test_output_files_are_emptied_by_the_job_or_step_that_opens_them() -> None:
     assert ran.world.disk.read("/home/alice/steps") == "two\ntwo\n"
 
 
-def test_what_a_step_inside_an_allocation_cannot_ask_yet_is_refused() -> None:
-    """A step's own time limit and cpus of its own: refused by name, the script sees 255."""
-    for option in ("-t 1", "--exclusive"):
-        text = (
-            "timeline: [{at: 0s, as: alice, "
-            f"run: sbatch -o out --wrap 'srun {option} sleep 1'}}]\n"
-        )
-        ran = run(text, cluster=FOUR_NODES)
-        assert ran.job()[:2] == ("FAILED", "255:0")
-        assert "simctl does not simulate yet" in str(ran.world.disk.read("/home/alice/out"))
-
-
 def test_sbatch_lines_are_options_and_the_command_line_wins() -> None:
     """#SBATCH lines before the first command count; after it they are comments."""
     text = (
