@@ -3,7 +3,8 @@
 import pytest
 from msgspec import UNSET
 
-from simctl.scenario.load import ScenarioErrors, read_scenario
+from simctl.scenario.load import read_scenario
+from simctl.scenario.positions import ScenarioErrors
 from tests.cluster import Ran, run
 
 CLUSTER = """\

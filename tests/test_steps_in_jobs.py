@@ -371,6 +371,18 @@ def test_relative_places_a_step_further_on() -> None:
     assert list(ranks(ran, "1.1")) == ["n3"]
 
 
+def test_a_small_step_takes_nodes_that_no_other_step_uses() -> None:
+    """As long as there are enough of them; else it shares the job's first nodes."""
+    ran = script(
+        *["srun -N1 -n1 ./ten &\n    sleep 1"] * 4,
+        "srun -N1 -n1 -w n2 ./ten &",
+        "srun -N2 -n2 -x n1 ./ten",
+        options="-w n[1-3] -N3 -n3",
+    )
+    found = [list(ranks(ran, f"1.{number}")) for number in range(6)]
+    assert found == [["n1"], ["n2"], ["n3"], ["n1"], ["n2"], ["n2", "n3"]]
+
+
 def test_arbitrary_takes_its_tasks_from_the_list() -> None:
     """As many as hosts are named; a step has only the nodes that are."""
     ran = script("srun -m arbitrary -w n2,n1,n2 ./ten")

@@ -48,12 +48,19 @@ def candidates(job: JobRecord, request: RequestJobStepCreate) -> list[NodeRecord
 def step_nodes(job: JobRecord, request: RequestJobStepCreate) -> tuple[NodeRecord, ...]:
     """Return the nodes of a step: those asked for by name, then the job's first others.
 
+    Nodes on which no step runs go before the others, if there are enough of them.
+
     Raises:
         SlurmError: The job does not have them.
     """
     named = len(set(request.nodes))
     possible = candidates(job, request)
     count = request.min_nodes or named or len(possible)
+    if job.steps and request.relative == NO_VAL and count < len(possible):
+        busy = {name for step in job.steps.values() for name in step.layout.nodes}
+        idle = [node for node in possible[named:] if node.name not in busy]
+        if len(idle) >= count - named:
+            possible = [*possible[:named], *idle]
     chosen = possible[: max(count, named)]
     if not chosen or len(chosen) < request.min_nodes:
         raise SlurmError(ESLURM_INVALID_NODE_COUNT)
