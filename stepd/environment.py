@@ -87,9 +87,11 @@ def _tasks_per_node(desc: JobDesc, nodes: Sequence[str], cpus_per_node: Sequence
     tasks = desc.num_tasks
     if tasks == NO_VAL:
         tasks = max(1, sum(cpus // need for cpus in cpus_per_node))
+    arbitrary = desc.distribution is Distribution.ARBITRARY
     if len(nodes) == 1:
         return str(tasks)
-    arbitrary = desc.distribution is Distribution.ARBITRARY
+    if tasks == len(nodes) and not arbitrary:
+        return f"1(x{tasks})"
     try:
         layout = lay_out(
             nodes=desc.nodes if arbitrary else nodes,

@@ -221,6 +221,22 @@ def test_immediate_takes_nodes_now_or_none() -> None:
     assert states(ran, 2) == ["PENDING", "FAILED"]
 
 
+@pytest.mark.parametrize("command", ["salloc", "srun"])
+def test_immediate_with_a_number_waits_so_many_seconds(command: str) -> None:
+    """Then the job leaves the queue, and the command says what it would have said at once."""
+    ran = typed(
+        "0s alice salloc -N2 sleep 50",
+        f"1s alice {command} --immediate=20 -N1 true",
+        f"40s alice {command} -I20 -N1 true",
+    )
+    refused, served = ran.result.commands[1:]
+    assert (refused.exit, served.exit) == (1, 0)
+    assert refused.stderr.endswith(": Requested nodes are busy\n")
+    assert f"{command}: job 2 queued and waiting for resources\n" in refused.stderr
+    assert states(ran, 2) == ["PENDING", "CANCELLED"]
+    assert ran.all("job_state", job=2)[-1].time_us // 1_000_000 == 21
+
+
 def test_no_shell_leaves_the_allocation_to_others() -> None:
     """`srun --jobid` makes steps of it, and scancel ends it."""
     ran = typed(

@@ -134,6 +134,19 @@ def test_an_immediate_step_does_not_wait() -> None:
     )
 
 
+def test_an_immediate_step_with_a_number_waits_so_long() -> None:
+    """It asks once more when its time is up."""
+    ran = script(
+        "srun --exclusive -n4 sleep 30 &",
+        "sleep 1",
+        "srun -I5 --exclusive -n1 ./ten",
+        "srun -I60 --exclusive -n1 ./ten",
+    )
+    assert starts(ran) == [0, 30]
+    asked = ran.all("REQUEST_JOB_STEP_CREATE", phase="send")
+    assert time(asked) == [0, 1, 6, 6, 30]
+
+
 @pytest.mark.parametrize(
     ("option", "error"),
     [

@@ -192,13 +192,11 @@ def yes_or_no(value: str) -> bool:
     return value == "1"
 
 
-def at_once(value: str) -> bool:
-    """Read how long to wait for nodes: 1 is not at all, as nothing is."""
-    if value != "1":
-        raise ValueError(
-            f"--immediate={value} is not simulated; without a number nothing is waited for"
-        )
-    return True
+def patience(value: str) -> int:
+    """Read for how many seconds nodes may be waited for; 1, as without a number, is not at all."""
+    if not value.isdecimal() or not int(value):
+        raise ValueError("Invalid --immediate specification")
+    return int(value)
 
 
 def nice(value: str) -> int:

@@ -11,7 +11,7 @@ from simctl.commands.options import (
     Grammar,
     Option,
     UsageError,
-    at_once,
+    patience,
     signal,
 )
 from simctl.kernel.fabric import Envelope
@@ -25,6 +25,7 @@ from simctl.kernel.procs import (
 from simctl.plugins.site import CommandCall
 from simctl.stepd.children import Child, ScriptHost, Signalled
 from simctl.stepd.environment import job_environment, shape_environment
+from simctl.stepd.outcome import NEVER_US
 from simctl.stepd.script_host import Inherited, Redirects, Stream
 from simctl.stepd.signals import SIGQUIT
 from simctl.wire.errno import (
@@ -33,7 +34,7 @@ from simctl.wire.errno import (
     SLURM_SUCCESS,
 )
 from simctl.wire.hostlist import expand
-from simctl.wire.ids import NO_VAL
+from simctl.wire.ids import NO_VAL, SECOND
 from simctl.wire.messages import (
     Message,
     RequestCompleteJobAllocation,
@@ -51,7 +52,7 @@ GRAMMAR: Final = Grammar(
     command="salloc",
     options=(
         *(option for option in JOB_OPTIONS if option.long not in ("output", "error")),
-        Option(long="immediate", short="I", read=at_once, optional="1"),
+        Option(long="immediate", short="I", read=patience, optional="1"),
         Option(long="kill-command", short="K", read=signal, optional="TERM"),
         Option(long="no-shell"),
         Option(long="no-bell"),
@@ -83,13 +84,15 @@ class Salloc:
         self.words = words
         self.job_id = NO_VAL
         self._revoked = False
+        seconds = options.get("immediate", 0)
+        self._patient_to_us = call.site.kernel.now_us + seconds * SECOND if seconds else NEVER_US
         self._host: ScriptHost | None = None
         self._child: Child | None = None
 
     async def run(self) -> int:
         """Return the exit status."""
         job = describe(
-            self.call, self.options, name=JOB_NAME, immediate="immediate" in self.options
+            self.call, self.options, name=JOB_NAME, immediate=self.options.get("immediate") == 1
         )
         granted = await self._allocate(job)
         if granted is None:
@@ -115,7 +118,7 @@ class Salloc:
             self.job_id = reply.job_id
             self._tell(f"salloc: Pending job allocation {self.job_id}")
             self._tell(f"salloc: job {self.job_id} queued and waiting for resources")
-            reply = await self._allocation()
+            reply = await self._allocation(self._patient_to_us)
             if reply is None:
                 return None
             self._tell(f"salloc: job {self.job_id} has been allocated resources")
@@ -128,10 +131,18 @@ class Salloc:
         await self._answer_to(RequestJobReady.rpc)
         return reply
 
-    async def _allocation(self) -> ResponseResourceAllocation | None:
+    async def _allocation(self, until_us: int = NEVER_US) -> ResponseResourceAllocation | None:
         """Wait for the controller's word on the job; None when the job is over before."""
+        mailbox = self.call.mailbox
         while True:
-            message = (await self.call.mailbox.receive()).message
+            if until_us < NEVER_US:
+                envelope = await mailbox.receive_until(until_us)
+            else:
+                envelope = await mailbox.receive()
+            if envelope is None:
+                await self._give_up()
+                return None
+            message = envelope.message
             if isinstance(message, ResponseResourceAllocation):
                 return message
             if isinstance(message, SrunJobComplete):
@@ -139,6 +150,13 @@ class Salloc:
                 return None
             if isinstance(message, Signalled) and self.job_id != NO_VAL:
                 self._send(RequestKillJob(job_id=self.job_id, signal=SIGKILL))
+
+    async def _give_up(self) -> None:
+        """Wait no longer for nodes: the job leaves the queue."""
+        self._send(RequestKillJob(job_id=self.job_id, signal=SIGKILL))
+        self._revoked = True
+        await self._answer_to(RequestKillJob.rpc)
+        refuse(self.call, _FAILED, ESLURM_NODES_BUSY)
 
     def _refused(self, job: JobDesc, error_code: int) -> None:
         if error_code == ESLURM_INVALID_PARTITION_NAME and job.partition:

@@ -9,8 +9,8 @@ from simctl.commands.options import (
     Grammar,
     Option,
     UsageError,
-    at_once,
     not_negative,
+    patience,
     variable,
     yes_or_no,
 )
@@ -73,7 +73,7 @@ GRAMMAR: Final = Grammar(
         Option(long="label", short="l"),
         Option(long="relative", short="r", read=not_negative),
         Option(long="jobid", read=not_negative),
-        Option(long="immediate", short="I", read=at_once, optional="1"),
+        Option(long="immediate", short="I", read=patience, optional="1"),
         Option(long="kill-on-bad-exit", short="K", read=yes_or_no, optional="1"),
         Option(long="wait", short="W", read=not_negative),
         Option(long="overlap"),
@@ -110,6 +110,8 @@ class Srun:
         self.book: TaskBook | None = None
         self._guard = Guard()
         self._kill_us = NEVER_US
+        seconds = options.get("immediate", 0)
+        self._patient_to_us = call.site.kernel.now_us + seconds * SECOND if seconds else NEVER_US
         self._ended_early = False
         self._cancelled = False
         self._terminated = False
@@ -139,7 +141,7 @@ class Srun:
             call,
             self.options,
             name=self.words[0].rsplit("/", 1)[-1],
-            immediate="immediate" in self.options,
+            immediate=self.options.get("immediate") == 1,
         )
         if not self._send(RequestResourceAllocation(job_desc=job)):
             call.err(f"srun: error: Unable to allocate resources: {UNREACHABLE}")
@@ -151,7 +153,7 @@ class Srun:
         if queued:
             self._tell(f"srun: job {reply.job_id} queued and waiting for resources")
             self.job_id = reply.job_id
-            reply = await self._expect(ResponseResourceAllocation)
+            reply = await self._expect(ResponseResourceAllocation, until_us=self._patient_to_us)
             if reply is None:
                 return 1
             self._tell(f"srun: job {reply.job_id} has been allocated resources")
@@ -221,7 +223,8 @@ class Srun:
         while True:
             self._send(request)
             reply = await self._expect(ResponseJobStepCreate)
-            if reply is None or reply.error_code not in _WORTH_WAITING or request.immediate:
+            in_time = self.site.kernel.now_us < self._patient_to_us and not request.immediate
+            if reply is None or reply.error_code not in _WORTH_WAITING or not in_time:
                 if waited and reply is not None and not reply.error_code:
                     self._tell(f"srun: Step created for job {self.job_id}")
                 return reply
@@ -235,7 +238,7 @@ class Srun:
         """Wait until another step of the job ends, or long enough; false when told to end."""
         call = self.call
         pause_us = (_RETRY_S + call.process.pid % _RETRY_SPREAD) * SECOND
-        due_us = self.site.kernel.now_us + pause_us
+        due_us = min(self.site.kernel.now_us + pause_us, self._patient_to_us)
         while not self._woken:
             envelope = await call.mailbox.receive_until(due_us)
             if envelope is None:
@@ -487,10 +490,17 @@ class Srun:
         controller = fabric.addresses.get("slurmctld")
         return fabric.send(self.call.process, controller, message, self.call.mailbox)
 
-    async def _expect(self, kind: type[Reply]) -> Reply | None:
-        """Return the next message of a kind; None when the job ends before it comes."""
+    async def _expect(self, kind: type[Reply], *, until_us: int = NEVER_US) -> Reply | None:
+        """Return the next message of a kind; None when the job ends first, or the time is over."""
+        mailbox = self.call.mailbox
         while True:
-            envelope = await self.call.mailbox.receive()
+            if until_us < NEVER_US:
+                envelope = await mailbox.receive_until(until_us)
+            else:
+                envelope = await mailbox.receive()
+            if envelope is None:
+                await self._give_up()
+                return None
             message = envelope.message
             if isinstance(message, kind):
                 return message
@@ -498,6 +508,12 @@ class Srun:
             if isinstance(message, SrunJobComplete):
                 self.call.err(f"srun: Force Terminated job {self.job_id}")
                 return None
+
+    async def _give_up(self) -> None:
+        """Wait no longer for nodes: the job leaves the queue."""
+        self._send(RequestKillJob(job_id=self.job_id, signal=FORCED))
+        await self._expect_answer(RequestKillJob.rpc)
+        refuse(self.call, "Unable to allocate resources", ESLURM_NODES_BUSY)
 
     async def _expect_answer(self, rpc: str) -> None:
         while True:
