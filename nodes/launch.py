@@ -33,6 +33,7 @@ def step_work(message: RequestLaunchTasks, switch_job: bytes) -> StepWork:
         work_dir=launch.work_dir,
         tids=tids,
         nnodes=len(layout.nodes),
+        programs=tuple(launch.programs[rank] for rank in tids) if launch.programs else (),
         switch_job=switch_job,
         branch=branch,
         parent=f"slurmd@{layout.nodes[branch.parent]}" if branch.parent >= 0 else "",

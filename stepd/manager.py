@@ -80,6 +80,7 @@ class StepWork:
     """What slurmd hands to the step daemon it forks.
 
     `argv` is what each task runs; for a batch script it is the script's path and its arguments.
+    `programs` stands for it, by local id, where tasks run different things.
     `env` is what the tasks start with. `switch_job` is the packed credential.
     """
 
@@ -90,6 +91,7 @@ class StepWork:
     work_dir: str
     tids: tuple[int, ...]
     nnodes: int
+    programs: tuple[tuple[str, ...], ...] = ()
     switch_job: bytes = b""
     script: str = ""
     std_out: str = ""
@@ -350,8 +352,9 @@ class StepDaemon:
                 self._write(task, 2, await self._attach_problem(process))
                 task.leave(wait_status(1))
                 return
-        run = self.site.programs.find(work.argv, task.rank, work.work_dir, self._name)
-        process.exec(work.argv[0])
+        argv = work.programs[task.procid] if work.programs else work.argv
+        run = self.site.programs.find(argv, task.rank, work.work_dir, self._name)
+        process.exec(argv[0])
         if isinstance(run, ScriptRun):
             self._start_script(task, run, env)
             return

@@ -200,6 +200,23 @@ def test_the_time_limit_revokes_the_allocation() -> None:
     assert ran.result.commands[0].exit == 143
 
 
+def test_an_allocation_may_be_revoked_before_the_command_runs() -> None:
+    """Then no command runs."""
+    ran = run(
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: salloc echo no}\n"
+        '  - {when: "job_state job=1 state=RUNNING", as: alice, run: scancel 1}\n',
+        cluster=CLUSTER,
+    )
+    result = ran.result.commands[0]
+    assert (result.exit, result.stdout) == (1, "")
+    assert result.stderr == (
+        "salloc: Granted job allocation 1\n"
+        "salloc: Job allocation 1 has been revoked.\n"
+        "salloc: error: Allocation was revoked for job 1 before command could be run\n"
+    )
+
+
 def test_scancel_of_a_waiting_salloc_ends_it() -> None:
     """There is nothing to give back, and no command runs."""
     ran = typed("0s alice salloc -N2 sleep 50", "1s alice salloc echo no", "5s alice scancel 2")

@@ -97,6 +97,12 @@ class Salloc:
         granted = await self._allocate(job)
         if granted is None:
             return 1
+        if self._revoked:
+            self.call.err(
+                f"salloc: error: Allocation was revoked for job {self.job_id} before command "
+                "could be run"
+            )
+            return 1
         if "no-shell" in self.options:
             return 0
         child = await self._run_command(self._environment(job, granted))

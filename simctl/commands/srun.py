@@ -3,6 +3,7 @@
 from typing import Any, Final, TypeVar
 
 from simctl.commands.describe import UNREACHABLE, describe, refuse
+from simctl.commands.multi_prog import MultiProgError, programs
 from simctl.commands.options import (
     JOB_OPTIONS,
     JOB_UNBUILT,
@@ -77,13 +78,14 @@ GRAMMAR: Final = Grammar(
         Option(long="kill-on-bad-exit", short="K", read=yes_or_no, optional="1"),
         Option(long="wait", short="W", read=not_negative),
         Option(long="overlap"),
+        Option(long="multi-prog"),
         Option(long="unbuffered", short="u"),
     ),
     unbuilt=(JOB_UNBUILT - {"u"})
     | set(
         """
         accel-bind bcast compress cpu-bind debugger-test disable-status epilog X exact
-        launch-cmd mpi msg-timeout multi-prog pack-group het-group
+        launch-cmd mpi msg-timeout pack-group het-group
         prolog preserve-env pty restart-dir R no-allocate Z resv-ports slurmd-debug T
         threads task-epilog task-prolog whole interactive
         """.split()
@@ -105,6 +107,7 @@ class Srun:
         self.job_id = options.get("jobid", variable(call.env, "SLURM_JOB_ID"))
         self.own = self.job_id == NO_VAL
         self.step_id = NO_VAL
+        self._argvs: tuple[tuple[str, ...], ...] = ()
         self._partition = ""
         self._cpus_per_node: tuple[int, ...] = ()
         self.book: TaskBook | None = None
@@ -189,6 +192,12 @@ class Srun:
             self._no_step(reply.error_code)
             return await self._finish(1, wait_status(1))
         self.step_id = reply.step_id
+        try:
+            self._argvs = self._programs(reply.layout.num_tasks)
+        except MultiProgError as error:
+            call.err(f"srun: error: {error}")
+            self._report_nodes(0, len(reply.layout.nodes) - 1, 1)
+            return await self._finish(1, wait_status(1))
         call.process.step = step_name(self.job_id, reply.step_id)
         hooks = self.site.hooks
         who = call.process
@@ -210,6 +219,16 @@ class Srun:
         await self._follow(self.book)
         await hooks.call(switch_p_free_jobinfo, who, credential)
         return await self._finish(self.book.exit_status(), self.book.worst_status())
+
+    def _programs(self, num_tasks: int) -> tuple[tuple[str, ...], ...]:
+        """Return what each task runs; nothing where all run the same."""
+        if "multi-prog" not in self.options:
+            return ()
+        name = self.words[0]
+        text = self.site.disk.read(name, self.call.work_dir, host=self.call.process.host.name)
+        if text is None:
+            raise MultiProgError(f"Could not open multi_prog config file {name}")
+        return programs(text, name, num_tasks)
 
     def _step_request(self) -> RequestJobStepCreate:
         name = self.words[0].rsplit("/", 1)[-1]
@@ -326,6 +345,7 @@ class Srun:
                 self.options.get("chdir", call.work_dir), call.work_dir
             ),
             tree_width=self.site.conf.tree_width,
+            programs=self._argvs,
         )
 
     # What happens to it.
@@ -447,16 +467,20 @@ class Srun:
         )
         self.call.err(f"srun: error: Application launch failed: {text}")
         book.launch_failed(nodeid, return_code)
+        self._report_nodes(nodeid, nodeid, return_code)
+        self._send_cancel()
+
+    def _report_nodes(self, first: int, last: int, step_rc: int) -> None:
+        """Report for nodes of the step on which no step daemon will."""
         self._send(
             RequestStepComplete(
                 job_id=self.job_id,
                 step_id=self.step_id,
-                range_first=nodeid,
-                range_last=nodeid,
-                step_rc=return_code,
+                range_first=first,
+                range_last=last,
+                step_rc=step_rc,
             )
         )
-        self._send_cancel()
 
     def _cancel_step(self, message: Message | Signalled) -> None:
         """End the step, because the job is over or srun itself was told to end."""

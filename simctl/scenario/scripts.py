@@ -50,6 +50,11 @@ def operand(argv: Sequence[str]) -> str:
     return next(iter(after_options(argv)), "")
 
 
+def program(argv: Sequence[str]) -> str:
+    """Return the program that a srun runs; empty where a file says what each task runs."""
+    return "" if "--multi-prog" in argv else operand(argv)
+
+
 def after_options(argv: Sequence[str]) -> tuple[str, ...]:
     """Return the words of a command line after its options and their values."""
     words = iter(argv[1:])
@@ -109,7 +114,7 @@ class ScriptCheck:
         if argv[0] == "sbatch" and wrapped(argv):
             self._script(wrapped(argv), place)
         elif argv[0] == "srun":
-            self._warn(place, 0, operand(argv))
+            self._warn(place, 0, program(argv))
         elif argv[0] == "salloc":
             self._allocated(place, after_options(argv))
 
@@ -141,7 +146,7 @@ class ScriptCheck:
         for line, name, argv in programs_used(script):
             self._submitted(argv)
             if name == "srun":
-                self._warn(place, line, operand(argv))
+                self._warn(place, line, program(argv))
             elif name not in self.reading.commands:
                 self._warn(place, line, name)
 

@@ -343,6 +343,8 @@ class StepLaunch(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str]
     work_dir: str
     tree_width: int
+    programs: tuple[tuple[str, ...], ...] = ()
+    """What each task runs, by rank, where that is not `argv` for all."""
 
 
 class RequestLaunchTasks(Message, frozen=True, kw_only=True):
