@@ -105,6 +105,21 @@ def test_an_allocation_may_lose_any_node_but_its_last(node: str, left: str) -> N
     assert ran.result.stalled == ()
 
 
+def test_only_steps_on_the_node_are_told() -> None:
+    """Another step of the job goes on as if nothing had happened, with -k or without."""
+    ran = lose(
+        "n3",
+        "sbatch -o out -N3 -k job.sh",
+        "srun -w n3 -N1 ./long &",
+        "srun -w n2 -N1 ./long",
+        "wait",
+    )
+    assert output(ran) == "srun: error: Node failure on n3\n"
+    assert len(ran.all("SRUN_NODE_FAIL", phase="send")) == 1
+    assert len(ran.all("switch_p_job_fini", step="1.1", node="n2")) == 1
+    assert ran.job()[0] == "COMPLETED"
+
+
 def test_an_srun_of_its_own_goes_on_too() -> None:
     """Its job ends as the tasks did that were left."""
     ran = lose("n2", "srun -k -N3 ./long")

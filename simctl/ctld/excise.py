@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from simctl.ctld import steps
 from simctl.ctld.records import JobRecord, NodeRecord, StepRecord
+from simctl.kernel.fabric import Mailbox
 from simctl.wire.hostlist import compress
 from simctl.wire.messages import RequestSignalTasks, RequestTerminateJob
 from simctl.wire.signals import SIG_NODE_FAIL
@@ -21,6 +22,13 @@ def survives(job: JobRecord, node: NodeRecord) -> bool:
         and len(job.nodes) > 1
         and not (job.batch and job.nodes[0] is node)
     )
+
+
+def who_is_told(job: JobRecord, node: NodeRecord) -> list[Mailbox]:
+    """Return whom the loss of a node concerns: who made the allocation, and its steps there."""
+    steps_there = [step.srun for step in job.steps.values() if node.name in step.layout.nodes]
+    boxes = dict.fromkeys((job.client, *steps_there))
+    return [box for box in boxes if box is not None and box.open]
 
 
 async def take_out(ctld: "Slurmctld", job: JobRecord, node: NodeRecord) -> None:

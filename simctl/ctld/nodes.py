@@ -170,7 +170,7 @@ async def fail_jobs(ctld: "Slurmctld", node: NodeRecord) -> None:
     job = node.job
     if job is None:
         return
-    for srun in clients(job):
+    for srun in excise.who_is_told(job, node):
         ctld.send(srun, SrunNodeFail(job_id=job.job_id, node_list=node.name))
     if excise.survives(job, node):
         await excise.take_out(ctld, job, node)
