@@ -347,6 +347,26 @@ def test_wait_0_waits_for_ever() -> None:
     assert ran.job()[0] == "COMPLETED"
 
 
+# What steps find in their environment.
+
+
+def test_a_srun_of_its_own_has_what_the_controller_gave_it() -> None:
+    """Partition and cpus are those of the allocation, whatever was asked for."""
+    line = "srun -N2 -w n[1-2] bash -c 'echo $SLURM_JOB_PARTITION $SLURM_JOB_CPUS_PER_NODE'"
+    ran = run(f"timeline: [{{at: 0s, as: alice, run: {line!r}}}]\n", cluster=CLUSTER)
+    assert ran.result.commands[0].stdout == "debug 2(x2)\n" * 2
+
+
+def test_a_batch_script_has_what_its_sruns_read() -> None:
+    """How many tasks each node is to have, and how they lie."""
+    names = "TASKS_PER_NODE DISTRIBUTION DIST_PLANESIZE NTASKS_PER_NODE CPUS_PER_TASK NTASKS"
+    shown = "echo " + " ".join(f"$SLURM_{name}" for name in names.split())
+    shape = "-w n[1-3] -N3 -n6 --ntasks-per-node=2 -c1 -m plane=2"
+    assert output(script(shown, options=shape)) == "2(x3) plane 2 2 1 6\n"
+    assert output(script(shown, options="-w n[1-3] -N3 -n5")) == "2(x2),1 5\n"
+    assert output(script(shown, options="-w n[2-3] -N2")) == "2,4\n"
+
+
 # Where tasks lie.
 
 A4 = [
