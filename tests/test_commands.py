@@ -194,7 +194,8 @@ def test_prints_what_slurm_prints(command: str, status: int, stdout: str, stderr
 
 @pytest.mark.parametrize(
     "command",
-    ["sbatch --mem=1G j.sh", "sbatch --signal=9 j.sh", "sbatch -C x j.sh", "srun --mem=4G true", "srun -Z true",
+    ["sbatch --mem=1G j.sh", "sbatch --signal=9 j.sh", "sbatch -C x j.sh", "srun --mem=4G true",
+     "srun -Z true",
      "srun --exact true", "salloc --bell true", "salloc -o out true",
      "salloc --mem=1G true",
      "scancel -u alice", "scancel --hurry 1", "sbatch --deadline=now+1 j.sh"],
