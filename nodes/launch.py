@@ -2,7 +2,7 @@
 
 from simctl.plugin import StepdJob
 from simctl.plugins.site import Site, User
-from simctl.stepd.environment import job_environment
+from simctl.stepd.environment import job_environment, shape_environment
 from simctl.stepd.manager import StepWork
 from simctl.stepd.tree import branches
 from simctl.wire.filenames import fill_in
@@ -33,6 +33,7 @@ def step_work(message: RequestLaunchTasks, switch_job: bytes) -> StepWork:
         work_dir=launch.work_dir,
         tids=tids,
         nnodes=len(layout.nodes),
+        programs=tuple(launch.programs[rank] for rank in tids) if launch.programs else (),
         switch_job=switch_job,
         task_prolog=launch.task_prolog,
         task_epilog=launch.task_epilog,
@@ -82,14 +83,11 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
             cluster=site.conf.cluster_name,
             restart_cnt=message.restart_cnt,
         ),
+        **shape_environment(desc, message.nodes, message.cpus_per_node),
         "SLURMD_NODENAME": message.nodes[0],
         "HOSTNAME": message.nodes[0],
         "ENVIRONMENT": "BATCH",
     }
-    if desc.ntasks_per_node != NO_VAL:
-        env["SLURM_NTASKS_PER_NODE"] = str(desc.ntasks_per_node)
-    if desc.cpus_per_task != NO_VAL:
-        env["SLURM_CPUS_PER_TASK"] = str(desc.cpus_per_task)
     return StepWork(
         job=StepdJob(
             job_id=job_id,

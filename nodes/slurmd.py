@@ -57,6 +57,7 @@ from simctl.wire.messages import (
     RequestCompleteProlog,
     RequestJobRequeue,
     RequestKillPreempted,
+    RequestKillStepTimelimit,
     RequestKillTimelimit,
     RequestLaunchProlog,
     RequestLaunchTasks,
@@ -67,6 +68,7 @@ from simctl.wire.messages import (
     RequestTerminateJob,
     ResponseSlurmRc,
 )
+from simctl.wire.signals import SIG_TIME_LIMIT
 
 _REVOKED_KEPT_US = 120 * SECOND
 """How long a revoked credential is remembered: as long as one is valid."""
@@ -129,6 +131,7 @@ class Slurmd:
             RequestKillTimelimit: self._terminate_job,
             RequestKillPreempted: self._terminate_job,
             RequestSignalTasks: self._signal_tasks,
+            RequestKillStepTimelimit: self._step_time_limit,
             RequestStepComplete: self._step_complete,
             RequestPing: self._ping,
             StepGone: self._step_gone,
@@ -424,6 +427,16 @@ class Slurmd:
         if stepd is not None:
             self._send(stepd, message)
         self._answer(envelope, SLURM_SUCCESS if stepd is not None else ESLURMD_JOB_NOTRUNNING)
+
+    async def _step_time_limit(self, envelope: Envelope, message: RequestKillStepTimelimit) -> None:
+        """Have the step daemon end a step that has reached its time limit."""
+        stepd = self._stepds.get((message.job_id, message.step_id))
+        if stepd is not None:
+            request = RequestSignalTasks(
+                job_id=message.job_id, step_id=message.step_id, signal=SIG_TIME_LIMIT
+            )
+            self._send(stepd, request)
+        self._answer(envelope, SLURM_SUCCESS)
 
     async def _step_complete(self, envelope: Envelope, message: RequestStepComplete) -> None:
         """Hand the report of a daemon further down the tree to this node's step daemon."""

@@ -126,7 +126,7 @@ class ScriptHost:
                 self._end(child, status)
 
     def _signal_command(self, child: Child, call: CommandCall, signal: int) -> None:
-        if signal != SIGKILL and child.process.daemon == "srun":
+        if signal != SIGKILL and child.process.daemon in ("srun", "salloc"):
             call.mailbox.post(Signalled(signal=signal))
             return
         status = SIGKILL if signal == SIGKILL else default_status(signal)

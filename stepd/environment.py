@@ -3,7 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from simctl.wire.layout import StepLayout
+from simctl.wire.errno import SlurmError
+from simctl.wire.ids import NO_VAL
+from simctl.wire.layout import Distribution, StepLayout, lay_out
+from simctl.wire.records import JobDesc
 
 SCRIPT_CONTEXTS: Final[Mapping[str, str]] = {
     "prolog": "prolog_slurmd",
@@ -71,6 +74,51 @@ def job_environment(
     if restart_cnt:
         env["SLURM_RESTART_COUNT"] = str(restart_cnt)
     return env
+
+
+def shape_environment(
+    desc: JobDesc, nodes: Sequence[str], cpus_per_node: Sequence[int]
+) -> dict[str, str]:
+    """Return what tells the sruns of a job how tasks were asked to lie on its nodes."""
+    env = {"SLURM_TASKS_PER_NODE": _tasks_per_node(desc, nodes, cpus_per_node)}
+    if desc.ntasks_per_node != NO_VAL:
+        env["SLURM_NTASKS_PER_NODE"] = str(desc.ntasks_per_node)
+    if desc.cpus_per_task != NO_VAL:
+        env["SLURM_CPUS_PER_TASK"] = str(desc.cpus_per_task)
+    if desc.distribution is not Distribution.UNKNOWN:
+        env["SLURM_DISTRIBUTION"] = desc.distribution.name.lower()
+    if desc.distribution is Distribution.PLANE:
+        env["SLURM_DIST_PLANESIZE"] = str(desc.plane_size)
+    if desc.distribution is Distribution.ARBITRARY and desc.nodes:
+        env["SLURM_ARBITRARY_NODELIST"] = ",".join(desc.nodes)
+    return env
+
+
+def _tasks_per_node(desc: JobDesc, nodes: Sequence[str], cpus_per_node: Sequence[int]) -> str:
+    """Return how many tasks each node would have, as many as there are cpus if none was asked."""
+    need = 1 if desc.cpus_per_task == NO_VAL else desc.cpus_per_task
+    tasks = desc.num_tasks
+    if tasks == NO_VAL:
+        tasks = max(1, sum(cpus // need for cpus in cpus_per_node))
+    arbitrary = desc.distribution is Distribution.ARBITRARY
+    if len(nodes) == 1:
+        return str(tasks)
+    if tasks == len(nodes) and not arbitrary:
+        return f"1(x{tasks})"
+    try:
+        layout = lay_out(
+            nodes=desc.nodes if arbitrary else nodes,
+            cpus_per_node=cpus_per_node,
+            num_tasks=tasks,
+            cpus_per_task=need,
+            distribution=desc.distribution,
+            plane_size=desc.plane_size,
+            ntasks_per_node=0 if desc.ntasks_per_node == NO_VAL else desc.ntasks_per_node,
+        )
+    except SlurmError:
+        # More or fewer tasks than nodes named for them: the job's sruns will be told.
+        return repeat_counts([1] * len(nodes))
+    return repeat_counts(layout.tasks)
 
 
 def step_environment(

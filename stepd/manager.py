@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 
 from simctl.kernel.fabric import Envelope, Mailbox
-from simctl.kernel.procs import SIGKILL, Process, RunsAs, wait_status
+from simctl.kernel.procs import SIGCONT, SIGKILL, SIGTERM, Process, RunsAs, wait_status
 from simctl.plugin import StepdJob
 from simctl.plugins.hooks import NOTHING, About, failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_stepd_prefork
@@ -29,6 +29,7 @@ from simctl.plugins.points.switch import (
 )
 from simctl.plugins.site import Site, User
 from simctl.stepd.children import ScriptHost
+from simctl.stepd.ending import ENDINGS, cancelled_line, grace_s
 from simctl.stepd.environment import task_environment
 from simctl.stepd.outcome import NEVER_US, SESSION_EXIT_RC, group_exits, runs_of, step_rc
 from simctl.stepd.programs import ScriptRun
@@ -44,7 +45,7 @@ from simctl.wire.errno import (
     SLURM_ERROR,
     SLURM_PLUGIN_NAME_INVALID,
 )
-from simctl.wire.ids import SECOND
+from simctl.wire.ids import SECOND, step_name
 from simctl.wire.messages import (
     Message,
     MessageTaskExit,
@@ -80,6 +81,7 @@ class StepWork:
     """What slurmd hands to the step daemon it forks.
 
     `argv` is what each task runs; for a batch script it is the script's path and its arguments.
+    `programs` stands for it, by local id, where tasks run different things.
     `env` is what the tasks start with. `switch_job` is the packed credential.
     """
 
@@ -90,6 +92,7 @@ class StepWork:
     work_dir: str
     tids: tuple[int, ...]
     nnodes: int
+    programs: tuple[tuple[str, ...], ...] = ()
     switch_job: bytes = b""
     script: str = ""
     std_out: str = ""
@@ -125,6 +128,7 @@ class StepDaemon:
         self._session = process
         self._unreported: list[tuple[int, int]] = []
         self._flush_us = NEVER_US
+        self._kill_us = NEVER_US
         self._children_rc = 0
         self._scripts = TaskScripts(site, work)
         self._cleaning = 0
@@ -362,8 +366,9 @@ class StepDaemon:
                 return
         if self._scripts.prologs and not await self._run_prologs(task, env):
             return
-        run = self.site.programs.find(work.argv, task.rank, work.work_dir, self._name)
-        process.exec(work.argv[0])
+        argv = work.programs[task.procid] if work.programs else work.argv
+        run = self.site.programs.find(argv, task.rank, work.work_dir, self._name)
+        process.exec(argv[0])
         if isinstance(run, ScriptRun):
             self._start_script(task, run, env)
             return
@@ -439,6 +444,9 @@ class StepDaemon:
         tasks = self.tasks
         kernel = self.site.kernel
         while True:
+            if self._kill_us <= kernel.now_us:
+                self._kill_us = NEVER_US
+                tasks.signal(SIGKILL)
             for task in tasks.end_due(kernel.now_us):
                 assert task.program is not None
                 self._write(task, 1, task.program.output)
@@ -448,7 +456,7 @@ class StepDaemon:
             self._report_early()
             if not tasks.alive and not self._cleaning:
                 return
-            due_us = min(tasks.next_due_us(), self._flush_us)
+            due_us = min(tasks.next_due_us(), self._flush_us, self._kill_us)
             if due_us < NEVER_US:
                 envelope = await self.mailbox.receive_until(due_us)
             else:
@@ -486,9 +494,33 @@ class StepDaemon:
         """Serve a request that reaches the step daemon while its tasks run."""
         message = envelope.message
         if isinstance(message, RequestSignalTasks):
-            self.tasks.signal(message.signal, children=message.container or not self._batch)
+            if message.signal in ENDINGS:
+                self._begin_end(message.signal)
+            else:
+                self.tasks.signal(message.signal, children=message.container or not self._batch)
         elif isinstance(message, RequestStepComplete):
             self._fold_child(message)
+
+    def _begin_end(self, number: int) -> None:
+        """End the tasks for a reason: the user is told, SIGTERM comes first, SIGKILL later."""
+        ending = ENDINGS[number]
+        job = self.work.job
+        site = self.site
+        now_us = site.kernel.now_us
+        if job.nodeid == 0 and self.tasks.alive:
+            line = cancelled_line(
+                step=step_name(job.job_id, job.step_id),
+                node=self._name,
+                epoch_s=site.start_time_s + now_us // SECOND,
+                reason=ending.reason,
+            )
+            self._write(self.tasks.tasks[0], 2, line)
+        if ending.at_once:
+            self.tasks.signal(SIGKILL)
+            return
+        self.tasks.signal(SIGCONT)
+        self.tasks.signal(SIGTERM)
+        self._kill_us = min(self._kill_us, now_us + grace_s(site.conf.kill_wait_s) * SECOND)
 
     def _report_early(self) -> None:
         """Tell srun of tasks that ended before the last: at once in guide, gathered in modern."""
@@ -563,9 +595,9 @@ class StepDaemon:
                 range_last=job.nodeid + last,
                 step_rc=rc,
             )
-            if work.parent:
-                self._send(self.site.fabric.addresses.get(work.parent), report)
-            else:
+            # A daemon whose parent is gone with its node reports for itself.
+            parent = self.site.fabric.addresses.get(work.parent) if work.parent else None
+            if parent is None or not self._send(parent, report):
                 await self._report_to_controller(report)
 
     async def _wait_for_children(self) -> None:

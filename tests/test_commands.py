@@ -195,7 +195,10 @@ def test_prints_what_slurm_prints(command: str, status: int, stdout: str, stderr
 @pytest.mark.parametrize(
     "command",
     ["sbatch --tmp=1G j.sh", "sbatch --signal=9 j.sh", "sbatch -C x j.sh", "srun --tmp=4G true",
-     "srun -K true", "scancel -u alice", "scancel --hurry 1", "sbatch --deadline=now+1 j.sh"],
+     "srun -Z true",
+     "srun --exact true", "salloc --bell true", "salloc -o out true",
+     "salloc --tmp=1G true",
+     "scancel -u alice", "scancel --hurry 1", "sbatch --deadline=now+1 j.sh"],
 )  # fmt: skip
 def test_options_that_are_not_built_are_refused_by_name(command: str) -> None:
     """Nothing is parsed and then ignored."""
@@ -403,18 +406,6 @@ def test_output_files_are_emptied_by_the_job_or_step_that_opens_them() -> None:
     ran = run(text, cluster=FOUR_NODES)
     assert ran.world.disk.read("/home/alice/out") == "two\n"
     assert ran.world.disk.read("/home/alice/steps") == "two\ntwo\n"
-
-
-def test_what_a_step_inside_an_allocation_cannot_ask_yet_is_refused() -> None:
-    """A step's own time limit and cpus of its own: refused by name, the script sees 255."""
-    for option in ("-t 1", "--exclusive"):
-        text = (
-            "timeline: [{at: 0s, as: alice, "
-            f"run: sbatch -o out --wrap 'srun {option} sleep 1'}}]\n"
-        )
-        ran = run(text, cluster=FOUR_NODES)
-        assert ran.job()[:2] == ("FAILED", "255:0")
-        assert "simctl does not simulate yet" in str(ran.world.disk.read("/home/alice/out"))
 
 
 def test_sbatch_lines_are_options_and_the_command_line_wins() -> None:

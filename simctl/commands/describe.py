@@ -32,6 +32,8 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         )
         least = most = tasks
     how, plane = options.get("distribution", (Distribution.UNKNOWN, 0))
+    if how is Distribution.ARBITRARY and tasks == NO_VAL:
+        tasks = len(options.get("nodelist", ())) or NO_VAL
     return JobDesc(
         name=options.get("job-name", name),
         uid=call.user.uid,
@@ -55,6 +57,7 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         memory_per_cpu_mb=options.get("mem-per-cpu", NO_VAL),
         gres=options.get("gres", {}),
         reservation=options.get("reservation", ""),
+        no_kill="no-kill" in options,
         work_dir=call.site.disk.resolve(options.get("chdir", call.work_dir), call.work_dir),
         **more,
     )

@@ -32,11 +32,15 @@ class UsageError(Exception):
 
 @attrs.frozen(kw_only=True)
 class Option:
-    """One option: its long name, its letter, and what reads its value (None for a flag)."""
+    """One option: its long name, its letter, and what reads its value (None for a flag).
+
+    A value that is `optional` stands where none is attached to the option.
+    """
 
     long: str
     short: str = ""
     read: Callable[[str], Any] | None = None
+    optional: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -62,7 +66,7 @@ class Grammar:
         longs = [name + ("=" if option.read is not None else "") for name, option in names.items()]
         self._refuse_unbuilt(argv)
         try:
-            pairs, rest = getopt.getopt(list(argv), shorts, longs)
+            pairs, rest = getopt.getopt(self._completed(argv), shorts, longs)
         except getopt.GetoptError as error:
             raise self._usage(error) from error
         values: dict[str, Any] = {}
@@ -70,6 +74,36 @@ class Grammar:
             option = names[flag[2:]] if flag.startswith("--") else letters[flag[1:]]
             values[option.long] = True if option.read is None else self._read(option, text)
         return values, rest
+
+    def _completed(self, argv: Sequence[str]) -> list[str]:
+        """Return the words with the values that stand for optional ones left out."""
+        done: list[str] = []
+        words = iter(argv)
+        for word in words:
+            if word in ("-", "--") or not word.startswith("-"):
+                return [*done, word, *words]
+            if word.startswith("--"):
+                option = next((one for one in self.options if one.long == word[2:]), None)
+            else:
+                word, option = self._letter_with_value(word)  # noqa: PLW2901 - the word as completed
+            if option is not None and option.optional:
+                done.append(f"{word}={option.optional}" if word.startswith("--") else word)
+                continue
+            done.append(word)
+            if option is not None and option.read is not None:
+                # The next word is its value.
+                done += [each for each in (next(words, None),) if each is not None]
+        return done
+
+    def _letter_with_value(self, word: str) -> tuple[str, Option | None]:
+        """Return letters as they are meant, and the option among them that waits for a value."""
+        for place, letter in enumerate(word[1:], start=1):
+            option = next((one for one in self.options if one.short == letter), None)
+            if option is None or (option.read is not None and not option.optional):
+                return word, option if place == len(word) - 1 else None
+            if option.optional:
+                return word if word[place + 1 :] else word + option.optional, option
+        return word, None
 
     def _refuse_unbuilt(self, argv: Sequence[str]) -> None:
         for word in argv:
@@ -157,6 +191,20 @@ def not_negative(value: str) -> int:
     return int(value)
 
 
+def yes_or_no(value: str) -> bool:
+    """Read 0 or 1."""
+    if value not in ("0", "1"):
+        raise ValueError(f'expected 0 or 1, got "{value}"')
+    return value == "1"
+
+
+def patience(value: str) -> int:
+    """Read for how many seconds nodes may be waited for; 1, as without a number, is not at all."""
+    if not value.isdecimal() or not int(value):
+        raise ValueError("Invalid --immediate specification")
+    return int(value)
+
+
 def nice(value: str) -> int:
     """Read a nice value as Slurm does: what is no number counts as 0."""
     match = re.match(r"-?\d+", value)
@@ -198,15 +246,15 @@ def hosts(value: str) -> tuple[str, ...]:
 
 
 def distribution(value: str) -> tuple[Distribution, int]:
-    """Read ``block``, ``cyclic`` or ``plane=N``; what follows a colon concerns sockets."""
+    """Read ``block``, ``cyclic``, ``arbitrary`` or ``plane=N``; the rest concerns sockets."""
     word = value.split(":", maxsplit=1)[0].split(",", maxsplit=1)[0].lower()
-    if word in ("block", "cyclic"):
+    if word in ("block", "cyclic", "arbitrary"):
         return Distribution[word.upper()], 0
     match = re.fullmatch(r"plane=(\d+)", word)
     if match is not None and int(match[1]):
         return Distribution.PLANE, int(match[1])
-    if word in ("arbitrary", "plane"):
-        raise ValueError(f"--distribution={word} is not simulated yet; block, cyclic, plane=N are")
+    if word == "plane":
+        raise ValueError("--distribution=plane needs a size, as in plane=4")
     raise ValueError("Invalid --distribution specification")
 
 
@@ -262,6 +310,7 @@ JOB_OPTIONS: Final = (
     Option(long="mincpus", read=positive),
     Option(long="gres", read=gres),
     Option(long="reservation", read=text),
+    Option(long="no-kill", short="k"),
     Option(long="quiet", short="Q"),
 )
 """What sbatch and srun both take."""
@@ -272,7 +321,7 @@ JOB_UNBUILT: Final = frozenset(
     clusters M comment constraint C contiguous core-spec S cores-per-socket cpu-freq
     cpus-per-gpu d deadline delay-boot dependency ex exclusive-user export export-file
     extra-node-info B F nodefile get-user-env gid G gpu-bind gpu-freq gpus gpus-per-node
-    gpus-per-socket gpus-per-task gres-flags h H hold hint i ignore-pbs input k no-kill
+    gpus-per-socket gpus-per-task gres-flags h H hold hint i ignore-pbs input
     kill-on-invalid-dep L licenses mail-type mail-user mcs-label mem-bind
     mem-per-gpu network nice ntasks-per-core ntasks-per-gpu ntasks-per-socket O
     overcommit s oversubscribe power priority profile propagate q qos reboot

@@ -3,6 +3,7 @@
 from typing import Any, Final, TypeVar
 
 from simctl.commands.describe import UNREACHABLE, describe, refuse
+from simctl.commands.multi_prog import MultiProgError, programs
 from simctl.commands.options import (
     BAD_OPTION,
     JOB_OPTIONS,
@@ -11,10 +12,13 @@ from simctl.commands.options import (
     Option,
     UsageError,
     not_negative,
+    patience,
     text,
     variable,
+    yes_or_no,
 )
-from simctl.commands.tasks import TaskBook
+from simctl.commands.step_request import step_request
+from simctl.commands.tasks import Guard, TaskBook
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import wait_status
 from simctl.plugins.hooks import Handle, failed
@@ -27,9 +31,12 @@ from simctl.plugins.points.switch import (
 from simctl.plugins.site import CommandCall
 from simctl.stepd.children import Signalled
 from simctl.stepd.environment import job_environment, step_environment
+from simctl.stepd.outcome import NEVER_US
 from simctl.stepd.script_process import ScriptProcess
 from simctl.wire.buf import Buf
 from simctl.wire.errno import (
+    ESLURM_DISABLED,
+    ESLURM_INVALID_JOB_ID,
     ESLURM_INVALID_PARTITION_NAME,
     ESLURM_NODES_BUSY,
     ESLURM_PROLOG_RUNNING,
@@ -38,7 +45,7 @@ from simctl.wire.errno import (
 )
 from simctl.wire.hostlist import compress
 from simctl.wire.ids import NO_VAL, SECOND, step_name
-from simctl.wire.layout import Distribution, StepLayout, default_distribution
+from simctl.wire.layout import StepLayout
 from simctl.wire.messages import (
     Message,
     MessageTaskExit,
@@ -56,11 +63,13 @@ from simctl.wire.messages import (
     ResponseSlurmRc,
     SrunJobComplete,
     SrunNodeFail,
+    SrunStepSignal,
     SrunTimeout,
     SrunUserMsg,
     StepLaunch,
     TaskOutput,
 )
+from simctl.wire.signals import SIG_TERM_KILL
 
 GRAMMAR: Final = Grammar(
     command="srun",
@@ -69,8 +78,11 @@ GRAMMAR: Final = Grammar(
         Option(long="label", short="l"),
         Option(long="relative", short="r", read=not_negative),
         Option(long="jobid", read=not_negative),
-        Option(long="immediate", short="I"),
+        Option(long="immediate", short="I", read=patience, optional="1"),
+        Option(long="kill-on-bad-exit", short="K", read=yes_or_no, optional="1"),
+        Option(long="wait", short="W", read=not_negative),
         Option(long="overlap"),
+        Option(long="multi-prog"),
         Option(long="unbuffered", short="u"),
         Option(long="prolog", read=text),
         Option(long="epilog", read=text),
@@ -80,10 +92,10 @@ GRAMMAR: Final = Grammar(
     unbuilt=(JOB_UNBUILT - {"u"})
     | set(
         """
-        accel-bind bcast compress cpu-bind debugger-test disable-status X exact K
-        kill-on-bad-exit launch-cmd mpi msg-timeout multi-prog pack-group het-group
+        accel-bind bcast compress cpu-bind debugger-test disable-status X exact
+        launch-cmd mpi msg-timeout pack-group het-group
         preserve-env pty restart-dir R no-allocate Z resv-ports slurmd-debug T
-        threads W wait whole interactive
+        threads whole interactive
         """.split()
     ),
 )
@@ -103,11 +115,21 @@ class Srun:
         self.job_id = options.get("jobid", variable(call.env, "SLURM_JOB_ID"))
         self.own = self.job_id == NO_VAL
         self.step_id = NO_VAL
+        self._argvs: tuple[tuple[str, ...], ...] = ()
+        self._partition = ""
+        self._cpus_per_node: tuple[int, ...] = ()
         self.book: TaskBook | None = None
+        self._guard = Guard()
+        self._kill_us = NEVER_US
+        seconds = options.get("immediate", 0)
+        self._patient_to_us = call.site.kernel.now_us + seconds * SECOND if seconds else NEVER_US
         self._ended_early = False
         self._cancelled = False
+        self._terminated = False
+        self._no_kill = False
+        self._woken = False
         self._opened: dict[str, None] = {}
-        self._give_up_us = -1
+        self._give_up_us = NEVER_US
         """When srun stops waiting for a step of which a node refused its tasks."""
 
     async def run(self) -> int:
@@ -133,11 +155,10 @@ class Srun:
                 call,
                 self.options,
                 name=self.words[0].rsplit("/", 1)[-1],
-                immediate="immediate" in self.options,
+                immediate=self.options.get("immediate") == 1,
             )
         except UsageError as error:
-            for line in error.lines:
-                call.err(line)
+            self._say(list(error.lines))
             return error.status
         if not self._send(RequestResourceAllocation(job_desc=job)):
             call.err(f"srun: error: Unable to allocate resources: {UNREACHABLE}")
@@ -149,7 +170,7 @@ class Srun:
         if queued:
             self._tell(f"srun: job {reply.job_id} queued and waiting for resources")
             self.job_id = reply.job_id
-            reply = await self._expect(ResponseResourceAllocation)
+            reply = await self._expect(ResponseResourceAllocation, until_us=self._patient_to_us)
             if reply is None:
                 return 1
             self._tell(f"srun: job {reply.job_id} has been allocated resources")
@@ -158,6 +179,8 @@ class Srun:
                 call.err(f"srun: error: invalid partition specified: {job.partition}")
             return refuse(call, "Unable to allocate resources", reply.error_code, reply.text)
         self.job_id = reply.job_id
+        self._partition = reply.partition
+        self._cpus_per_node = reply.cpus_per_node
         call.process.job = reply.job_id
         self._send(RequestJobReady(job_id=self.job_id))
         return 0 if await self._expect(ResponseSlurmRc) is not None else 1
@@ -171,13 +194,24 @@ class Srun:
     async def _run_step(self) -> int:
         call = self.call
         call.process.job = self.job_id
-        reply = await self._create_step()
+        try:
+            request = self._step_request()
+        except UsageError as error:
+            self._say(list(error.lines))
+            return await self._finish(error.status, wait_status(error.status))
+        reply = await self._create_step(request)
         if reply is None:
             return await self._finish(1, wait_status(1))
         if reply.error_code or reply.layout is None:
-            refuse(call, f"Unable to create step for job {self.job_id}", reply.error_code)
+            self._no_step(reply.error_code)
             return await self._finish(1, wait_status(1))
         self.step_id = reply.step_id
+        try:
+            self._argvs = self._programs(reply.layout.num_tasks)
+        except MultiProgError as error:
+            call.err(f"srun: error: {error}")
+            self._report_nodes(0, len(reply.layout.nodes) - 1, 1)
+            return await self._finish(1, wait_status(1))
         call.process.step = step_name(self.job_id, reply.step_id)
         hooks = self.site.hooks
         who = call.process
@@ -193,7 +227,8 @@ class Srun:
             call.err(f"srun: error: Unable to create step for job {self.job_id}: invalid reply")
             await hooks.call(switch_p_free_jobinfo, who, credential)
             return await self._finish(1, wait_status(1))
-        self.book = TaskBook(reply.layout, own=self.own)
+        self.book = TaskBook(reply.layout)
+        self._guard = Guard.of(self.options, call.env, self.site.conf)
         if await self._run_script("srun_prolog", "prolog", self.book.layout):
             self._abandon(reply.layout)
             exit_status, job_rc = 1, wait_status(1)
@@ -205,30 +240,6 @@ class Srun:
         exit_status = await self._finish(exit_status, job_rc)
         await self._run_script("srun_epilog", "epilog", self.book.layout)
         return exit_status
-
-    async def _create_step(self) -> ResponseJobStepCreate | None:
-        """Ask for the step, again and again while the job's PrologSlurmctld runs."""
-        request = self._step_request()
-        pause_us = _FIRST_PAUSE_US
-        while True:
-            self._send(request)
-            reply = await self._expect(ResponseJobStepCreate)
-            if reply is None or reply.error_code != ESLURM_PROLOG_RUNNING:
-                return reply
-            if not await self._pause(self.site.kernel.now_us + pause_us):
-                return None
-            pause_us = min(2 * pause_us, _LONGEST_PAUSE_US)
-
-    async def _pause(self, due_us: int) -> bool:
-        """Wait until *due_us*; false when the job ends before."""
-        while True:
-            envelope = await self.call.mailbox.receive_until(due_us)
-            if envelope is None:
-                return True
-            self._handle(envelope)
-            if isinstance(envelope.message, SrunJobComplete):
-                self.call.err(f"srun: Force Terminated job {self.job_id}")
-                return False
 
     async def _run_script(self, name: str, option: str, layout: StepLayout) -> int:
         """Run srun's own prolog or epilog, the one asked for or slurm.conf's."""
@@ -257,65 +268,76 @@ class Srun:
     def _abandon(self, layout: StepLayout) -> None:
         """Report a step over that was never launched, because srun's prolog failed."""
         self.call.err("srun: error: srun prolog failed. Aborting step.")
-        self._send(
-            RequestStepComplete(
-                job_id=self.job_id,
-                step_id=self.step_id,
-                range_first=0,
-                range_last=len(layout.nodes) - 1,
-                step_rc=wait_status(1),
-            )
-        )
+        self._report_nodes(0, len(layout.nodes) - 1, wait_status(1))
+
+    def _programs(self, num_tasks: int) -> tuple[tuple[str, ...], ...]:
+        """Return what each task runs; nothing where all run the same."""
+        if "multi-prog" not in self.options:
+            return ()
+        name = self.words[0]
+        text = self.site.disk.read(name, self.call.work_dir, host=self.call.process.host.name)
+        if text is None:
+            raise MultiProgError(f"Could not open multi_prog config file {name}")
+        return programs(text, name, num_tasks)
 
     def _step_request(self) -> RequestJobStepCreate:
-        """Return what the step asks for: options first, then what the job's environment says."""
-        env = {} if self.own else self.call.env
-        options = self.options
-        tasks = options.get("ntasks", variable(env, "SLURM_NTASKS"))
-        least, most = options.get("nodes", (NO_VAL, NO_VAL))
-        if "ntasks" in options and least != NO_VAL and tasks < least and not self.own:
-            self.call.err(
-                f"srun: Warning: can't run {tasks} processes on {least} nodes, "
-                f"setting nnodes to {tasks}"
+        name = self.words[0].rsplit("/", 1)[-1]
+        request = step_request(self.call, self.options, job_id=self.job_id, own=self.own, name=name)
+        self._no_kill = request.no_kill
+        return request
+
+    async def _create_step(self, request: RequestJobStepCreate) -> ResponseJobStepCreate | None:
+        """Ask for the step until it is made or refused; None when the wait for it is over."""
+        waited = False
+        pause_us = _FIRST_PAUSE_US
+        while True:
+            self._send(request)
+            reply = await self._expect(ResponseJobStepCreate)
+            in_time = self.site.kernel.now_us < self._patient_to_us and not request.immediate
+            if reply is None or reply.error_code not in _WORTH_WAITING or not in_time:
+                if waited and reply is not None and not reply.error_code:
+                    self._tell(f"srun: Step created for job {self.job_id}")
+                return reply
+            if reply.error_code == ESLURM_NODES_BUSY:
+                # Who waits for cpus is woken when a step ends.
+                spread = self.call.process.pid % _RETRY_SPREAD
+                pause_us = (_RETRY_S + spread) * SECOND
+            if not waited and reply.error_code != ESLURM_PROLOG_RUNNING:
+                waited = True
+                self._tell(f"srun: Job {self.job_id} step creation temporarily disabled, retrying")
+            if not await self._wait_to_retry(pause_us):
+                return None
+            pause_us = min(2 * pause_us, _LONGEST_PAUSE_US)
+
+    async def _wait_to_retry(self, pause_us: int) -> bool:
+        """Wait until another step of the job ends, or long enough; false when told to end."""
+        call = self.call
+        due_us = min(self.site.kernel.now_us + pause_us, self._patient_to_us)
+        while not self._woken:
+            envelope = await call.mailbox.receive_until(due_us)
+            if envelope is None:
+                return True
+            self._handle(envelope)
+            if isinstance(envelope.message, SrunJobComplete):
+                call.err(f"srun: Force Terminated job {self.job_id}")
+                return False
+            if self._ended_early:
+                call.err(f"srun: Cancelled pending step for job {self.job_id}")
+                return False
+        self._woken = False
+        return True
+
+    def _no_step(self, error_code: int) -> None:
+        """Say why there is no step."""
+        call = self.call
+        if error_code == ESLURM_INVALID_JOB_ID:
+            refuse(call, f"Unable to confirm allocation for job {self.job_id}", error_code)
+            call.err(
+                "srun: Check SLURM_JOB_ID environment variable. "
+                f"Expired or invalid job {self.job_id}"
             )
-            least = most = tasks
-        per_node = options.get("ntasks-per-node", variable(env, "SLURM_NTASKS_PER_NODE"))
-        nodes = variable(env, "SLURM_NNODES")
-        if least == NO_VAL and nodes != NO_VAL:
-            least = min(nodes, tasks) if tasks != NO_VAL else nodes
-            if "nodelist" in options:
-                least = min(least, len(options["nodelist"]))
-            least = max(1, least - len(options.get("exclude", ())))
-            most = least
-        if "nodes" in options and "ntasks" not in options and not self.own:
-            tasks = NO_VAL
-        if tasks == NO_VAL and per_node != NO_VAL and least != NO_VAL:
-            tasks = per_node * least
-        how, plane = options.get("distribution", (None, 0))
-        if how is None:
-            how = default_distribution(
-                num_tasks=1 if tasks == NO_VAL else tasks,
-                num_nodes=1 if least == NO_VAL else least,
-                own_allocation=self.own,
-            )
-            if tasks == NO_VAL and not self.own:
-                how = Distribution.CYCLIC
-        return RequestJobStepCreate(
-            job_id=self.job_id,
-            name=self.words[0].rsplit("/", 1)[-1],
-            num_tasks=0 if tasks == NO_VAL else tasks,
-            min_nodes=0 if least == NO_VAL else least,
-            max_nodes=0 if most == NO_VAL else most,
-            cpus_per_task=max(
-                1, options.get("cpus-per-task", _or_one(variable(env, "SLURM_CPUS_PER_TASK")))
-            ),
-            ntasks_per_node=0 if per_node == NO_VAL else per_node,
-            distribution=how,
-            plane_size=plane,
-            nodes=options.get("nodelist", ()),
-            excluded=options.get("exclude", ()),
-            relative=options.get("relative", NO_VAL),
-        )
+            return
+        refuse(call, f"Unable to create step for job {self.job_id}", error_code)
 
     async def _launch(self, layout: StepLayout, credential: Handle) -> None:
         """Send each node its tasks, with the credential packed for it."""
@@ -350,11 +372,11 @@ class Srun:
                 uid=call.user.uid,
                 gid=call.user.gid,
                 account=call.user.account,
-                partition=self.options.get("partition", ""),
+                partition=self._partition,
                 node_list=node_list,
                 num_nodes=len(layout.nodes),
                 num_tasks=layout.num_tasks,
-                cpus_per_node=layout.tasks,
+                cpus_per_node=self._cpus_per_node,
                 work_dir=call.work_dir,
                 cluster=self.site.conf.cluster_name,
                 restart_cnt=0,
@@ -380,6 +402,7 @@ class Srun:
             tree_width=self.site.conf.tree_width,
             task_prolog=self.options.get("task-prolog", ""),
             task_epilog=self.options.get("task-epilog", ""),
+            programs=self._argvs,
         )
 
     # What happens to it.
@@ -387,27 +410,65 @@ class Srun:
     async def _follow(self, book: TaskBook) -> None:
         """Follow the step until every task has ended, or there is no more use in waiting."""
         mailbox = self.call.mailbox
-        while not book.complete and self._give_up_us < 0:
-            self._handle(await mailbox.receive())
-        while self._give_up_us >= 0:
+        while self._give_up_us < NEVER_US or not book.complete:
             # Tasks that a node refused never end: only time ends the wait for the step.
-            envelope = await mailbox.receive_until(self._give_up_us)
-            if envelope is None:
+            due_us = min(self._kill_us, self._give_up_us)
+            if due_us < NEVER_US:
+                envelope = await mailbox.receive_until(due_us)
+            else:
+                envelope = await mailbox.receive()
+            if envelope is not None:
+                self._handle(envelope)
+            elif due_us == self._give_up_us:
                 self.call.err("srun: error: Timed out waiting for job step to complete")
                 self._cancelled = False
                 self._send_cancel()
-                return
-            self._handle(envelope)
+                break
+            else:
+                self._waited_long_enough(book)
+        if self._terminated:
+            self._tell(f"srun: Force Terminated job step {self.job_id}.{self.step_id}")
+
+    def _watch_exits(self, book: TaskBook, status: int) -> None:
+        """End the step if a bad exit is to end it; from the first exit on, wait only so long."""
+        if book.complete:
+            return
+        if status and self._guard.kill_on_bad_exit:
+            self._terminate()
+        elif self._guard.wait_s and self._kill_us == NEVER_US:
+            self._kill_us = self.site.kernel.now_us + self._guard.wait_s * SECOND
+
+    def _waited_long_enough(self, book: TaskBook) -> None:
+        """End a step whose first task has ended long enough ago."""
+        waited_s = self._guard.wait_s
+        self._kill_us = NEVER_US
+        self._guard = Guard()
+        self._tell(f"srun: First task exited {waited_s}s ago")
+        for line in book.states():
+            self._tell(f"srun: step:{self.job_id}.{self.step_id} {line}")
+        self._terminate()
+
+    def _terminate(self) -> None:
+        """Have the step's tasks sent SIGTERM, and SIGKILL after KillWait."""
+        if self._cancelled:
+            return
+        self._terminated = True
+        self._kill_us = NEVER_US
+        self._tell(f"srun: Terminating job step {self.job_id}.{self.step_id}")
+        self._send_cancel(SIG_TERM_KILL)
 
     def _handle(self, envelope: Envelope) -> None:
         message = envelope.message
         book = self.book
         if isinstance(message, SrunJobComplete | Signalled):
             self._cancel_step(message)
+        elif isinstance(message, SrunStepSignal):
+            self._woken = True
         elif isinstance(message, SrunTimeout) or book is None:
             self._tell_user(message)
         elif isinstance(message, MessageTaskExit):
             self._say(book.exited(message.task_ids, message.return_code))
+            self._watch_exits(book, message.return_code)
         elif isinstance(message, ResponseLaunchTasks):
             if message.return_code:
                 self._say(book.not_launched(message.task_ids, message.return_code))
@@ -418,7 +479,7 @@ class Srun:
                 self._launch_failed(node, text, message.return_code)
         elif isinstance(message, SrunNodeFail):
             self.call.err(f"srun: error: Node failure on {message.node_list}")
-            self._say(book.lost(message.node_list))
+            book.lost(message.node_list, counts=not self._no_kill)
         elif isinstance(message, TaskOutput):
             self._print(message)
         else:
@@ -477,22 +538,26 @@ class Srun:
         )
         self.call.err(f"srun: error: Application launch failed: {text}")
         book.launch_failed(nodeid, return_code)
-        self._send(
-            RequestStepComplete(
-                job_id=self.job_id,
-                step_id=self.step_id,
-                range_first=nodeid,
-                range_last=nodeid,
-                step_rc=return_code,
-            )
-        )
+        self._report_nodes(nodeid, nodeid, return_code)
         self._send_cancel()
-        if self._give_up_us < 0:
+        if self._give_up_us == NEVER_US:
             wait_s = self.site.conf.kill_wait_s + _ABORT_GRACE_S
             self._give_up_us = self.site.kernel.now_us + wait_s * SECOND
             self.call.err(
                 f"srun: Job step aborted: Waiting up to {wait_s} seconds for job step to finish."
             )
+
+    def _report_nodes(self, first: int, last: int, step_rc: int) -> None:
+        """Report for nodes of the step on which no step daemon will."""
+        self._send(
+            RequestStepComplete(
+                job_id=self.job_id,
+                step_id=self.step_id,
+                range_first=first,
+                range_last=last,
+                step_rc=step_rc,
+            )
+        )
 
     def _cancel_step(self, message: Message | Signalled) -> None:
         """End the step, because the job is over or srun itself was told to end."""
@@ -507,11 +572,11 @@ class Srun:
             self.call.err("srun: forcing job termination")
         self._send_cancel()
 
-    def _send_cancel(self) -> None:
+    def _send_cancel(self, signal: int = FORCED) -> None:
         if self._cancelled:
             return
         self._cancelled = True
-        self._send(RequestCancelJobStep(job_id=self.job_id, step_id=self.step_id, signal=FORCED))
+        self._send(RequestCancelJobStep(job_id=self.job_id, step_id=self.step_id, signal=signal))
 
     async def _finish(self, status: int, job_rc: int) -> int:
         """Give the allocation back, if it is srun's own; return the exit status."""
@@ -526,10 +591,17 @@ class Srun:
         controller = fabric.addresses.get("slurmctld")
         return fabric.send(self.call.process, controller, message, self.call.mailbox)
 
-    async def _expect(self, kind: type[Reply]) -> Reply | None:
-        """Return the next message of a kind; None when the job ends before it comes."""
+    async def _expect(self, kind: type[Reply], *, until_us: int = NEVER_US) -> Reply | None:
+        """Return the next message of a kind; None when the job ends first, or the time is over."""
+        mailbox = self.call.mailbox
         while True:
-            envelope = await self.call.mailbox.receive()
+            if until_us < NEVER_US:
+                envelope = await mailbox.receive_until(until_us)
+            else:
+                envelope = await mailbox.receive()
+            if envelope is None:
+                await self._give_up()
+                return None
             message = envelope.message
             if isinstance(message, kind):
                 return message
@@ -537,6 +609,12 @@ class Srun:
             if isinstance(message, SrunJobComplete):
                 self.call.err(f"srun: Force Terminated job {message.job_id}")
                 return None
+
+    async def _give_up(self) -> None:
+        """Wait no longer for nodes: the job leaves the queue."""
+        self._send(RequestKillJob(job_id=self.job_id, signal=FORCED))
+        await self._expect_answer(RequestKillJob.rpc)
+        refuse(self.call, "Unable to allocate resources", ESLURM_NODES_BUSY)
 
     async def _expect_answer(self, rpc: str) -> None:
         while True:
@@ -548,9 +626,7 @@ class Srun:
 
 
 _DEAD_NODE: Final = 1001
-_OF_ALLOCATIONS: Final = (
-    *("time", "exclusive", "immediate", "mem", "mem-per-cpu", "gres", "mincpus", "reservation"),
-)
+_OF_ALLOCATIONS: Final = ("mem", "mem-per-cpu", "gres", "mincpus", "reservation")
 """Options that shape an allocation; of a step inside one they are not simulated."""
 _STDERR: Final = 2
 _ABORT_GRACE_S: Final = 2
@@ -559,9 +635,12 @@ _ABORT_GRACE_S: Final = 2
 _FIRST_PAUSE_US: Final = 100_000
 _LONGEST_PAUSE_US: Final = 29 * SECOND
 
+_WORTH_WAITING: Final = (ESLURM_NODES_BUSY, ESLURM_DISABLED, ESLURM_PROLOG_RUNNING)
+"""Why there may be no step now, and one later."""
 
-def _or_one(value: int) -> int:
-    return 1 if value == NO_VAL else value
+_RETRY_S: Final = 120
+_RETRY_SPREAD: Final = 10
+"""A srun that nobody wakes asks again after SlurmctldTimeout and up to ten seconds by its pid."""
 
 
 def _or_zero(value: int) -> int:

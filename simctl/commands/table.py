@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from simctl.commands.salloc import salloc
 from simctl.commands.sbatch import sbatch
 from simctl.commands.scancel import scancel
 from simctl.commands.scontrol import scontrol
@@ -9,6 +10,7 @@ from simctl.commands.srun import srun
 from simctl.plugins.site import CommandMain
 
 COMMANDS: Final[dict[str, CommandMain]] = {
+    "salloc": salloc,
     "sbatch": sbatch,
     "scancel": scancel,
     "scontrol": scontrol,

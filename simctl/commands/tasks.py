@@ -1,9 +1,12 @@
 """What srun knows of the tasks of its step, and what it says of their ends."""
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
-from simctl.kernel.procs import exit_code_of, signal_of
+import attrs
+
+from simctl.kernel.procs import SIGKILL, exit_code_of, signal_of
+from simctl.wire.conf import SlurmConf
 from simctl.wire.errno import slurm_strerror
 from simctl.wire.layout import StepLayout
 
@@ -26,12 +29,34 @@ _SIGNAL_TEXT: Final = {
 }
 
 
+@attrs.frozen(kw_only=True)
+class Guard:
+    """What lets srun end a step before all of its tasks have ended.
+
+    `wait_s` is how long it goes on once a task has ended, 0 for as long as it takes.
+    """
+
+    kill_on_bad_exit: bool = False
+    wait_s: int = 0
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any], env: Mapping[str, str], conf: SlurmConf) -> "Guard":
+        """Return what options say, or else the environment, or else slurm.conf."""
+        kill = env.get("SLURM_KILL_BAD_EXIT", "")
+        wait = env.get("SLURM_WAIT", "")
+        return cls(
+            kill_on_bad_exit=options.get(
+                "kill-on-bad-exit", kill != "0" if kill else conf.kill_on_bad_exit
+            ),
+            wait_s=options.get("wait", int(wait) if wait.isdecimal() else conf.wait_time_s),
+        )
+
+
 class TaskBook:
     """The tasks of a step by rank: still out, ended with a wait status, or never started."""
 
-    def __init__(self, layout: StepLayout, *, own: bool) -> None:
+    def __init__(self, layout: StepLayout) -> None:
         self.layout = layout
-        self._own = own
         self._out = layout.num_tasks
         self._ended: dict[int, int] = {}
         self._node_of: dict[int, str] = {}
@@ -71,11 +96,25 @@ class TaskBook:
         self._launch_rc = max(self._launch_rc, return_code)
         self._end(self.layout.tids[nodeid], 0)
 
-    def lost(self, node: str) -> list[str]:
-        """Take in that a node is gone with its tasks."""
+    def lost(self, node: str, *, counts: bool) -> None:
+        """Take in that a node is gone with its tasks; unless it *counts*, that is no failure."""
         if node in self.layout.nodes:
-            self._end(self.layout.tids[self.layout.nodes.index(node)], 9)
-        return []
+            tids = self.layout.tids[self.layout.nodes.index(node)]
+            self._end(tids, SIGKILL if counts else 0)
+
+    def states(self) -> list[str]:
+        """Return which tasks run still and which have ended, as srun tells it."""
+        ended = self._ended
+        groups = {
+            "running": [rank for rank in range(self.layout.num_tasks) if rank not in ended],
+            "exited": [rank for rank, status in ended.items() if not status],
+            "exited abnormally": [rank for rank, status in ended.items() if status],
+        }
+        return [
+            f"{'task' if len(ranks) == 1 else 'tasks'} {_ranges(ranks)}: {what}"
+            for what, ranks in groups.items()
+            if ranks
+        ]
 
     def _node(self, rank: int) -> str:
         if not self._node_of:

@@ -22,6 +22,7 @@ from simctl.wire.messages import (
     RequestSignalTasks,
     SrunJobComplete,
 )
+from simctl.wire.signals import SIG_TERM_KILL
 from simctl.wire.states import CANCELLED, PENDING_COMPLETING, JobBase, Reason
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def _signal_step(ctld: "Slurmctld", step: StepRecord, signal: int) -> None:
 async def cancel_job_step(
     ctld: "Slurmctld", envelope: Envelope, message: RequestCancelJobStep
 ) -> None:
-    """Signal one step; SIGKILL also tells its srun that it is over."""
+    """Signal one step; what ends it is told to its srun as well."""
     job = ctld.jobs.get(message.job_id)
     rc = _refusal(ctld, job, envelope)
     if job is not None and not rc:
@@ -132,7 +133,8 @@ async def cancel_job_step(
         elif job.state.finished or step is None:
             rc = ESLURM_ALREADY_DONE if job.state.finished else ESLURM_INVALID_JOB_ID
         else:
-            if message.signal == SIGKILL and step.srun is not None and step.srun.open:
+            ends = message.signal in (SIGKILL, SIG_TERM_KILL)
+            if ends and step.srun is not None and step.srun.open:
                 ctld.send(step.srun, SrunJobComplete(job_id=job.job_id))
             _signal_step(ctld, step, message.signal)
     ctld.answer(envelope, rc)

@@ -213,7 +213,7 @@ async def _release(
 
 def clients(job: JobRecord) -> list[Mailbox]:
     """Return the mailboxes of the sruns that still wait on a job, each once."""
-    boxes = [job.client, *(step.srun for step in job.steps.values())]
+    boxes = [job.client, *(step.srun for step in job.steps.values()), *job.step_waiters]
     return [box for box in dict.fromkeys(boxes) if box is not None and box.open]
 
 

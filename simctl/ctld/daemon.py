@@ -18,6 +18,7 @@ from simctl.ctld import (
     prologs,
     reservations,
     schedule,
+    step_limits,
     steps,
     submit,
     update,
@@ -27,6 +28,7 @@ from simctl.ctld.accounting import JobRow, row
 from simctl.ctld.cancel import cancel_job_step, kill_job
 from simctl.ctld.records import JobArray, JobRecord, NodeRecord, PartRecord
 from simctl.ctld.reservations import ReservationRecord
+from simctl.ctld.step_limits import PERIODIC_US, StepLimitDue
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import Host, Process, RunsAs, wait_status
 from simctl.kernel.turns import Killed, Timer
@@ -73,9 +75,6 @@ from simctl.wire.states import (
     check_job_change,
     node_text,
 )
-
-PERIODIC_US = 30 * SECOND
-"""How far apart the checks of time limits are."""
 
 PROTOCOL_VERSION = 18 << 8 | 8
 
@@ -210,6 +209,7 @@ class Slurmctld:
             BackfillDue: _backfill_due,
             GraceDue: _grace_due,
             LimitDue: nodes.limit_due,
+            StepLimitDue: step_limits.step_limit_due,
             PurgeDue: _purge_due,
             BeginDue: _begin_due,
             RequestCompleteProlog: prologs.complete_prolog,

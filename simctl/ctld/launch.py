@@ -48,7 +48,13 @@ def tell(ctld: "Slurmctld", job: JobRecord) -> None:
     else:
         ctld.send(
             job.client,
-            ResponseResourceAllocation(job_id=job.job_id, error_code=0, node_list=job.node_list),
+            ResponseResourceAllocation(
+                job_id=job.job_id,
+                error_code=0,
+                node_list=job.node_list,
+                cpus_per_node=job.cpus,
+                partition=job.part.name,
+            ),
         )
 
 

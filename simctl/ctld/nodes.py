@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from simctl.ctld import excise
 from simctl.ctld.completion import clients, end_job, requeue_after_node_failure
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
@@ -172,14 +173,17 @@ async def take_down(ctld: "Slurmctld", node: NodeRecord) -> None:
 async def fail_jobs(
     ctld: "Slurmctld", node: NodeRecord, spared: Collection[int] = frozenset()
 ) -> None:
-    """End the jobs of a node that is gone, or send them back into the queue."""
+    """End the jobs of a node that is gone, send them back into the queue, or go on without."""
     for job in [job for job in node.jobs.values() if job.job_id not in spared]:
         await _fail_job(ctld, node, job)
 
 
 async def _fail_job(ctld: "Slurmctld", node: NodeRecord, job: JobRecord) -> None:
-    for srun in clients(job):
+    for srun in excise.who_is_told(job, node):
         ctld.send(srun, SrunNodeFail(job_id=job.job_id, node_list=node.name))
+    if excise.survives(job, node):
+        await excise.take_out(ctld, job, node)
+        return
     if node.base is not NodeBase.DOWN:
         # It has restarted: nothing of the job is left to be told to end.
         job.nodes_lost.add(node.name)

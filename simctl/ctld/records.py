@@ -169,6 +169,10 @@ class StepRecord:
     reported: bytearray
     """One flag a node of the step: its daemon has reported the end."""
 
+    cpus_per_task: int = 1
+    no_kill: bool = False
+    limit_timer: Timer | None = None
+
 
 @attrs.define(eq=False, kw_only=True)
 class JobRecord:
@@ -251,6 +255,8 @@ class JobRecord:
 
     preempt_us: int = -1
     """When its grace time ends, if it is being preempted."""
+    step_waiters: dict[Mailbox, int] = attrs.field(factory=dict)
+    """The sruns that wait for cpus of the job, first come first, and since when."""
 
     limit_timer: Timer | None = None
     begin_us: int = -1

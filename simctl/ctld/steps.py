@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from simctl.ctld.records import JobRecord, NodeRecord, StepRecord
+from simctl.ctld import step_limits, step_queue
+from simctl.ctld.records import JobRecord, StepRecord
+from simctl.ctld.step_layout import lay_out_step
 from simctl.kernel.fabric import Envelope
 from simctl.plugins.hooks import NULL, About, Handle, failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_alloc_job, slurm_ckpt_free_job
@@ -20,17 +22,15 @@ from simctl.wire.errno import (
     ESLURM_ALREADY_DONE,
     ESLURM_INTERCONNECT_FAILURE,
     ESLURM_INVALID_JOB_ID,
-    ESLURM_INVALID_NODE_COUNT,
-    ESLURM_INVALID_NODE_NAME,
     ESLURM_JOB_PENDING,
+    ESLURM_NODES_BUSY,
     ESLURM_PROLOG_RUNNING,
-    ESLURM_TOO_MANY_REQUESTED_CPUS,
     SLURM_SUCCESS,
     SlurmError,
 )
 from simctl.wire.hostlist import compress
-from simctl.wire.ids import NO_VAL, step_name
-from simctl.wire.layout import StepLayout, lay_out
+from simctl.wire.ids import step_name
+from simctl.wire.layout import StepLayout
 from simctl.wire.messages import (
     RequestJobStepCreate,
     RequestStepComplete,
@@ -54,8 +54,11 @@ async def job_step_create(
     try:
         layout = lay_out_step(job, message)
     except SlurmError as error:
+        if error.errno == ESLURM_NODES_BUSY and not message.immediate:
+            step_queue.wait(ctld, job, envelope.sender)
         _refuse(ctld, envelope, message, error.errno)
         return
+    step_queue.leave(job, envelope.sender)
     step = await _create(ctld, job, message, layout, envelope)
     if step is None:
         _refuse(ctld, envelope, message, ESLURM_INTERCONNECT_FAILURE)
@@ -81,55 +84,6 @@ def _refusal(ctld: "Slurmctld", job: JobRecord | None, envelope: Envelope) -> in
     if job.state.configuring:
         return ESLURM_PROLOG_RUNNING
     return ESLURM_JOB_PENDING if job.state.base is JobBase.PENDING else SLURM_SUCCESS
-
-
-def step_nodes(job: JobRecord, request: RequestJobStepCreate) -> tuple[NodeRecord, ...]:
-    """Return the nodes of a step: those asked for by name, then the job's first others. Pure.
-
-    Raises:
-        SlurmError: The job does not have them.
-    """
-    own = {node.name: node for node in job.nodes}
-    if any(name not in own for name in request.nodes):
-        raise SlurmError(ESLURM_INVALID_NODE_NAME)
-    named = dict.fromkeys(own[name] for name in request.nodes)
-    excluded = set(request.excluded)
-    rest = [node for node in job.nodes if node.name not in excluded]
-    if request.relative != NO_VAL:
-        rest = [node for node in job.nodes[request.relative :] if node.name not in excluded]
-    count = request.min_nodes or len(named)
-    if not count:
-        count = len(rest)
-    chosen = list(dict.fromkeys((*named, *rest)))[: max(count, len(named))]
-    if not chosen or len(chosen) < request.min_nodes:
-        raise SlurmError(ESLURM_INVALID_NODE_COUNT)
-    return tuple(sorted(chosen, key=lambda node: node.index))
-
-
-def lay_out_step(job: JobRecord, request: RequestJobStepCreate) -> StepLayout:
-    """Return where the tasks of a step run. Pure.
-
-    Raises:
-        SlurmError: The job lacks the nodes or the cpus.
-    """
-    nodes = step_nodes(job, request)
-    num_tasks = request.num_tasks or len(nodes)
-    if num_tasks < len(nodes):
-        nodes = nodes[:num_tasks]
-    own = dict(zip((node.name for node in job.nodes), job.cpus, strict=True))
-    cpus = tuple(own[node.name] for node in nodes)
-    need = max(1, request.cpus_per_task)
-    if sum(count // need for count in cpus) < num_tasks:
-        raise SlurmError(ESLURM_TOO_MANY_REQUESTED_CPUS)
-    return lay_out(
-        nodes=tuple(node.name for node in nodes),
-        cpus_per_node=cpus,
-        num_tasks=num_tasks,
-        cpus_per_task=need,
-        distribution=request.distribution,
-        plane_size=request.plane_size,
-        ntasks_per_node=request.ntasks_per_node,
-    )
 
 
 async def _create(
@@ -177,8 +131,11 @@ async def _create(
         switch_job=switch_job,
         check_job=check_job,
         reported=bytearray(len(layout.nodes)),
+        cpus_per_task=max(1, request.cpus_per_task),
+        no_kill=request.no_kill,
     )
     job.steps[step_id] = step
+    step_limits.watch(ctld, step, request.time_limit_min)
     ctld.site.trace.state(
         who,
         "step_state",
@@ -233,8 +190,9 @@ async def step_complete(
 
 
 async def delete(ctld: "Slurmctld", step: StepRecord) -> None:
-    """Delete a step: its switch is told, then its records are released."""
+    """Delete a step: its switch is told, its records are released, and who waits may ask again."""
     del step.job.steps[step.step_id]
+    step_limits.unwatch(step)
     await _release(ctld, step.switch_job, step.check_job, step.node_list, step.about)
     ctld.site.trace.state(
         ctld.process,
@@ -245,6 +203,7 @@ async def delete(ctld: "Slurmctld", step: StepRecord) -> None:
         job=step.about.job,
         step=step.about.step,
     )
+    step_queue.wake(ctld, step.job)
 
 
 async def _release(

@@ -18,10 +18,21 @@ BUILT_IN: Final = ("sleep", "true", "false", "exit", "echo", "sh", "bash")
 _VALUE_LETTERS: Final = "ABCDFGJLMNPRSTUabcdegijmnopqrtwx"
 """Short options of sbatch and srun that take a value, which may be the next word."""
 
+_SHELL_SCRIPT: Final = 2
+"""Place of the commands in ``sh -c COMMANDS``."""
+
 _FLAGS: Final = frozenset(
     {
         *("bb-none", "contiguous", "disable-status", "exact", "exclusive", "get-user-env", "help"),
-        *("hold", "ignore-pbs", "immediate", "interactive", "join", "kill-on-bad-exit"),
+        *(
+            "hold",
+            "ignore-pbs",
+            "immediate",
+            "interactive",
+            "join",
+            "kill-command",
+            "kill-on-bad-exit",
+        ),
         *("kill-on-invalid-dep", "label", "multi-prog", "nice", "no-allocate", "no-bell"),
         *("no-kill", "no-requeue", "no-shell", "overcommit", "overlap", "oversubscribe"),
         *("parsable", "preserve-env", "propagate", "pty", "quiet", "quit-on-interrupt", "reboot"),
@@ -42,15 +53,25 @@ def operand(argv: Sequence[str]) -> str:
 
     It is the script of sbatch and the program of srun; empty if there is none.
     """
+    return next(iter(after_options(argv)), "")
+
+
+def program(argv: Sequence[str]) -> str:
+    """Return the program that a srun runs; empty where a file says what each task runs."""
+    return "" if "--multi-prog" in argv else operand(argv)
+
+
+def after_options(argv: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of a command line after its options and their values."""
     words = iter(argv[1:])
     for word in words:
         if word == "--":
-            return next(words, "")
+            return tuple(words)
         if not word.startswith("-") or word == "-":
-            return word
+            return (word, *words)
         if _takes_next(argv[0], word):
             next(words, "")
-    return ""
+    return ()
 
 
 def _takes_next(command: str, word: str) -> bool:
@@ -108,15 +129,30 @@ class ScriptCheck:
         for place, path in self.configured:
             self._warn(place, 0, _HOME.sub("", path, count=1) if _HOME.match(path) else path)
         for place, argv in self.reading.runs:
-            self._submitted(argv)
-            if argv[0] == "sbatch" and wrapped(argv):
-                self._script(wrapped(argv), place)
-            elif argv[0] == "srun":
-                for path in (operand(argv), *own_scripts(argv)):
-                    self._warn(place, 0, path)
+            self._typed(place, argv)
         while self._waiting:
             name = self._waiting.pop(0)
             self._script(self.files[name].scalar, self.files[name])
+
+    def _typed(self, place: Value, argv: Sequence[str]) -> None:
+        """Look at a command line of the timeline, or at one that salloc runs."""
+        self._submitted(argv)
+        if argv[0] == "sbatch" and wrapped(argv):
+            self._script(wrapped(argv), place)
+        elif argv[0] == "srun":
+            for path in (program(argv), *own_scripts(argv)):
+                self._warn(place, 0, path)
+        elif argv[0] == "salloc":
+            self._allocated(place, after_options(argv))
+
+    def _allocated(self, place: Value, argv: Sequence[str]) -> None:
+        """Look at the command of a salloc; one that a shell is to read is a script."""
+        if argv and argv[0] in self.reading.commands:
+            self._typed(place, argv)
+        elif len(argv) > _SHELL_SCRIPT and argv[0] in ("sh", "bash") and argv[1] == "-c":
+            self._script(argv[_SHELL_SCRIPT], place)
+        elif argv:
+            self._warn(place, 0, argv[0])
 
     def _submitted(self, argv: Sequence[str]) -> None:
         name = file_key(operand(argv)) if argv and argv[0] == "sbatch" else ""
@@ -137,7 +173,7 @@ class ScriptCheck:
         for line, name, argv in programs_used(script):
             self._submitted(argv)
             if name == "srun":
-                for path in (operand(argv), *own_scripts(argv)):
+                for path in (program(argv), *own_scripts(argv)):
                     self._warn(place, line, path)
             elif name not in self.reading.commands:
                 self._warn(place, line, name)

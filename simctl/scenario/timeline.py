@@ -25,10 +25,10 @@ from simctl.scenario.scalars import BOOLEAN, DURATION, text, whole
 from simctl.scenario.shapes import Field, Forms, Items, Record, Scalar, Values
 from simctl.wire.errno import errno_name, errno_number
 
-COMMANDS: Final = ("sbatch", "srun", "scancel", "scontrol")
+COMMANDS: Final = ("sbatch", "salloc", "srun", "scancel", "scontrol")
 _OTHER_COMMANDS: Final = (
     *("srun_cr", "squeue", "sinfo"),
-    *("salloc", "sacct", "sacctmgr", "sattach", "sbcast", "sdiag", "sgather", "smap", "sprio"),
+    *("sacct", "sacctmgr", "sattach", "sbcast", "sdiag", "sgather", "smap", "sprio"),
     *("sreport", "sshare", "sstat", "strigger", "sview", "slurmctld", "slurmd", "slurmdbd"),
 )
 _SHELL_WORDS: Final = ("|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1")

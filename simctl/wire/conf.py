@@ -90,6 +90,9 @@ class SlurmConf:
     tree_width: int = 50
     max_tasks_per_node: int = 512
     job_requeue: bool = True
+    kill_on_bad_exit: bool = False
+    wait_time_s: int = 0
+    """How long srun lets a step go on whose first task has ended; 0: as long as it takes."""
     state_save_location: str = "/var/spool"
     slurmd_spool_dir: str = "/var/spool/slurmd"
     plugin_dir: str = ""
@@ -469,6 +472,8 @@ _BUILT: Final = (
     _Built("TreeWidth", "tree_width", _number(1, _UINT16_MAX - 2)),
     _Built("MaxTasksPerNode", "max_tasks_per_node", _number(1, _UINT16_MAX - 2)),
     _Built("JobRequeue", "job_requeue", _flag),
+    _Built("KillOnBadExit", "kill_on_bad_exit", _flag),
+    _Built("WaitTime", "wait_time_s", _number(0, _UINT16_MAX - 2)),
     _Built("StateSaveLocation", "state_save_location", _text),
     _Built("SlurmdSpoolDir", "slurmd_spool_dir", _text),
     _Built("PluginDir", "plugin_dir", _optional_text),
@@ -513,7 +518,6 @@ _HONOURED: Final[dict[str, tuple[str, ...]]] = {
     "SuspendTimeout": ("30",),
     "TmpFS": ("/tmp",),
     "UnkillableStepTimeout": ("60",),
-    "WaitTime": ("0",),
 }
 _NOT_BUILT_WORDS: Final = """
     AccountingStorageBackupHost AccountingStorageEnforce AccountingStorageHost AccountingStorageLoc
@@ -529,7 +533,7 @@ _NOT_BUILT_WORDS: Final = """
     GroupUpdateForce GroupUpdateTime HealthCheckNodeState HealthCheckProgram Include
     JobAcctGatherFrequency JobAcctGatherParams JobAcctGatherType JobCompHost JobCompLoc JobCompPass
     JobCompPort JobCompType JobCompUser JobContainerType JobCredentialPrivateKey
-    JobCredentialPublicCertificate JobFileAppend JobSubmitPlugins KeepAliveTime KillOnBadExit
+    JobCredentialPublicCertificate JobFileAppend JobSubmitPlugins KeepAliveTime
     LaunchParameters LaunchType Layouts Licenses LogTimeFormat MailDomain MailProg MaxMemPerCPU
     MaxMemPerNode MaxStepCount MCSParameters MCSPlugin MemLimitEnforce MpiParams
     MsgAggregationParams NodeFeaturesPlugins PowerParameters PowerPlugin PriorityCalcPeriod

@@ -126,6 +126,8 @@ class ResponseResourceAllocation(Message, frozen=True, kw_only=True):
     error_code: int
     node_list: str
     text: str = ""
+    cpus_per_node: tuple[int, ...] = ()
+    partition: str = ""
 
 
 class RequestJobReady(Message, frozen=True, kw_only=True):
@@ -369,7 +371,11 @@ class RequestKillPreempted(RequestTerminateJob, frozen=True, kw_only=True):
 
 
 class RequestJobStepCreate(Message, frozen=True, kw_only=True):
-    """Ask slurmctld for a step of a job; 0 nodes or tasks mean as many as the job has."""
+    """Ask slurmctld for a step of a job; 0 nodes or tasks mean as many as the job has.
+
+    An `exclusive` step has cpus that no other step of the job has, and waits for them unless it is
+    to be `immediate`. With `no_kill` it goes on without a node that fails.
+    """
 
     rpc: ClassVar[str] = "REQUEST_JOB_STEP_CREATE"
     tells: ClassVar[tuple[str, ...]] = ("job_id", "num_tasks", "min_nodes")
@@ -387,6 +393,9 @@ class RequestJobStepCreate(Message, frozen=True, kw_only=True):
     excluded: tuple[str, ...]
     relative: int = NO_VAL
     time_limit_min: int = NO_VAL
+    exclusive: bool = False
+    immediate: bool = False
+    no_kill: bool = False
 
 
 class ResponseJobStepCreate(Message, frozen=True, kw_only=True):
@@ -427,6 +436,8 @@ class StepLaunch(msgspec.Struct, frozen=True, kw_only=True):
     tree_width: int
     task_prolog: str = ""
     task_epilog: str = ""
+    programs: tuple[tuple[str, ...], ...] = ()
+    """What each task runs, by rank, where that is not `argv` for all."""
 
 
 class RequestLaunchTasks(Message, frozen=True, kw_only=True):
@@ -503,6 +514,16 @@ class RequestSignalTasks(Message, frozen=True, kw_only=True):
     container: bool = False
 
 
+class RequestKillStepTimelimit(Message, frozen=True, kw_only=True):
+    """Tell slurmd that a step has reached its time limit, where its job has not."""
+
+    rpc: ClassVar[str] = "REQUEST_KILL_TIMELIMIT"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "step_id")
+
+    job_id: int
+    step_id: int
+
+
 class RequestStepComplete(Message, frozen=True, kw_only=True):
     """Tell the parent step daemon, or slurmctld, that the step is over on a range of its nodes."""
 
@@ -529,6 +550,15 @@ class SrunTimeout(Message, frozen=True, kw_only=True):
     """Warn srun that its job is at its time limit."""
 
     rpc: ClassVar[str] = "SRUN_TIMEOUT"
+    tells: ClassVar[tuple[str, ...]] = ("job_id",)
+
+    job_id: int
+
+
+class SrunStepSignal(Message, frozen=True, kw_only=True):
+    """Tell srun that a step of its job has ended, so that it may ask for its own again."""
+
+    rpc: ClassVar[str] = "SRUN_STEP_SIGNAL"
     tells: ClassVar[tuple[str, ...]] = ("job_id",)
 
     job_id: int

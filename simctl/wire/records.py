@@ -17,7 +17,8 @@ class JobDesc:
 
     `time_limit_min` is in minutes; `cpus_per_task` counts the cpus that each task needs; memory is
     in megabytes, and 0 stands for all a node has; `partition` may name several. A
-    `priority` of 0 holds the job; `begin_s` is in seconds since the epoch, 0 for at once.
+    `priority` of 0 holds the job; `begin_s` is in seconds since the epoch, 0 for at once; a job of
+    `no_kill` goes on without a node that fails.
     """
 
     name: str
@@ -50,6 +51,7 @@ class JobDesc:
     reservation: str = ""
     array: str = ""
     immediate: bool = False
+    no_kill: bool = False
     work_dir: str = "/"
     std_out: str = ""
     std_err: str = ""

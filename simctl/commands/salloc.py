@@ -1,0 +1,299 @@
+"""salloc: an allocation for a command on the login host, given back when the command ends."""
+
+from typing import Any, Final
+
+import attrs
+
+from simctl.commands.describe import UNREACHABLE, describe, refuse
+from simctl.commands.options import (
+    JOB_OPTIONS,
+    JOB_UNBUILT,
+    Grammar,
+    Option,
+    UsageError,
+    patience,
+    signal,
+)
+from simctl.kernel.fabric import Envelope
+from simctl.kernel.procs import (
+    SIGHUP,
+    SIGINT,
+    SIGKILL,
+    exit_code_of,
+    signal_of,
+)
+from simctl.plugins.site import CommandCall
+from simctl.stepd.children import Child, ScriptHost, Signalled
+from simctl.stepd.environment import job_environment, shape_environment
+from simctl.stepd.outcome import NEVER_US
+from simctl.stepd.script_host import Inherited, Redirects, Stream
+from simctl.stepd.signals import SIGQUIT
+from simctl.wire.errno import (
+    ESLURM_INVALID_PARTITION_NAME,
+    ESLURM_NODES_BUSY,
+    SLURM_SUCCESS,
+)
+from simctl.wire.hostlist import expand
+from simctl.wire.ids import NO_VAL, SECOND
+from simctl.wire.messages import (
+    Message,
+    RequestCompleteJobAllocation,
+    RequestJobReady,
+    RequestKillJob,
+    RequestResourceAllocation,
+    ResponseResourceAllocation,
+    ResponseSlurmRc,
+    SrunJobComplete,
+    SrunNodeFail,
+)
+from simctl.wire.records import JobDesc
+
+GRAMMAR: Final = Grammar(
+    command="salloc",
+    options=(
+        *(option for option in JOB_OPTIONS if option.long not in ("output", "error")),
+        Option(long="immediate", short="I", read=patience, optional="1"),
+        Option(long="kill-command", short="K", read=signal, optional="TERM"),
+        Option(long="no-shell"),
+        Option(long="no-bell"),
+    ),
+    unbuilt=JOB_UNBUILT | {"bell", "W", "wait", "o", "output", "e", "error"},
+)
+
+JOB_NAME: Final = "interactive"
+"""Name of a job that was given none."""
+
+_NO_FAULT_OF_THE_COMMAND: Final = (SIGHUP, SIGINT, SIGQUIT, SIGKILL)
+"""Signals that its user may have sent: dying of one leaves salloc's exit status at 0."""
+
+_HIDDEN: Final = ("SLURM_JOB_USER", "SLURM_JOB_UID", "SLURM_JOB_GID")
+"""Variables of batch jobs and steps that salloc does not set."""
+
+
+@attrs.frozen(kw_only=True)
+class CommandEnded:
+    """Tell salloc that its command has ended."""
+
+
+class Salloc:
+    """One run of salloc, from its arguments to its exit status."""
+
+    def __init__(self, call: CommandCall, options: dict[str, Any], words: list[str]) -> None:
+        self.call = call
+        self.options = options
+        self.words = words
+        self.job_id = NO_VAL
+        self._revoked = False
+        seconds = options.get("immediate", 0)
+        self._patient_to_us = call.site.kernel.now_us + seconds * SECOND if seconds else NEVER_US
+        self._host: ScriptHost | None = None
+        self._child: Child | None = None
+
+    async def run(self) -> int:
+        """Return the exit status."""
+        job = describe(
+            self.call, self.options, name=JOB_NAME, immediate=self.options.get("immediate") == 1
+        )
+        granted = await self._allocate(job)
+        if granted is None:
+            return 1
+        if self._revoked:
+            self.call.err(
+                f"salloc: error: Allocation was revoked for job {self.job_id} before command "
+                "could be run"
+            )
+            return 1
+        if "no-shell" in self.options:
+            return 0
+        child = await self._run_command(self._environment(job, granted))
+        if not self._revoked:
+            await self._give_back(child.status)
+        return _exit_status(child.status)
+
+    # The allocation.
+
+    async def _allocate(self, job: JobDesc) -> ResponseResourceAllocation | None:
+        """Return the allocation; None, and why is said, where there is none."""
+        if not self._send(RequestResourceAllocation(job_desc=job)):
+            self.call.err(f"salloc: error: {_FAILED}: {UNREACHABLE}")
+            return None
+        reply = await self._allocation()
+        if reply is None:
+            return None
+        if reply.error_code == ESLURM_NODES_BUSY and reply.job_id and not job.immediate:
+            self.job_id = reply.job_id
+            self._tell(f"salloc: Pending job allocation {self.job_id}")
+            self._tell(f"salloc: job {self.job_id} queued and waiting for resources")
+            reply = await self._allocation(self._patient_to_us)
+            if reply is None:
+                return None
+            self._tell(f"salloc: job {self.job_id} has been allocated resources")
+        if reply.error_code != SLURM_SUCCESS:
+            self._refused(job, reply.error_code)
+            return None
+        self.job_id = self.call.process.job = reply.job_id
+        self._tell(f"salloc: Granted job allocation {self.job_id}")
+        self._send(RequestJobReady(job_id=self.job_id))
+        await self._answer_to(RequestJobReady.rpc)
+        return reply
+
+    async def _allocation(self, until_us: int = NEVER_US) -> ResponseResourceAllocation | None:
+        """Wait for the controller's word on the job; None when the job is over before."""
+        mailbox = self.call.mailbox
+        while True:
+            if until_us < NEVER_US:
+                envelope = await mailbox.receive_until(until_us)
+            else:
+                envelope = await mailbox.receive()
+            if envelope is None:
+                await self._give_up()
+                return None
+            message = envelope.message
+            if isinstance(message, ResponseResourceAllocation):
+                return message
+            if isinstance(message, SrunJobComplete):
+                self._tell(f"salloc: Job allocation {message.job_id} has been revoked.")
+                return None
+            if isinstance(message, Signalled) and self.job_id != NO_VAL:
+                self._send(RequestKillJob(job_id=self.job_id, signal=SIGKILL))
+
+    async def _give_up(self) -> None:
+        """Wait no longer for nodes: the job leaves the queue."""
+        self._send(RequestKillJob(job_id=self.job_id, signal=SIGKILL))
+        self._revoked = True
+        await self._answer_to(RequestKillJob.rpc)
+        refuse(self.call, _FAILED, ESLURM_NODES_BUSY)
+
+    def _refused(self, job: JobDesc, error_code: int) -> None:
+        if error_code == ESLURM_INVALID_PARTITION_NAME and job.partition:
+            self.call.err(f"salloc: error: invalid partition specified: {job.partition}")
+        refuse(self.call, _FAILED, error_code)
+
+    def _environment(self, job: JobDesc, granted: ResponseResourceAllocation) -> dict[str, str]:
+        """Return what the command finds in its environment."""
+        call = self.call
+        nodes = expand(granted.node_list)
+        env = job_environment(
+            job_id=self.job_id,
+            job_name=job.name,
+            user=job.user,
+            uid=job.uid,
+            gid=job.gid,
+            account=job.account,
+            partition=granted.partition,
+            node_list=granted.node_list,
+            num_nodes=len(nodes),
+            num_tasks=0 if job.num_tasks == NO_VAL else job.num_tasks,
+            cpus_per_node=granted.cpus_per_node,
+            work_dir=call.work_dir,
+            cluster=call.site.conf.cluster_name,
+            restart_cnt=0,
+        )
+        shape = shape_environment(job, nodes, granted.cpus_per_node)
+        return {
+            **call.env,
+            **{name: value for name, value in env.items() if name not in _HIDDEN},
+            **shape,
+        }
+
+    async def _give_back(self, status: int) -> None:
+        """Give the allocation back; the job ends as the command has ended."""
+        self._tell(f"salloc: Relinquishing job allocation {self.job_id}")
+        if self._send(RequestCompleteJobAllocation(job_id=self.job_id, job_rc=status)):
+            await self._answer_to(RequestCompleteJobAllocation.rpc)
+
+    # The command.
+
+    async def _run_command(self, env: dict[str, str]) -> Child:
+        """Run the command in a process of its own, and see what becomes of the job meanwhile."""
+        call = self.call
+        host = self._host = ScriptHost(
+            call.site,
+            call.process,
+            user=call.user,
+            work_dir=call.site.disk.resolve(
+                self.options.get("chdir", call.work_dir), call.work_dir
+            ),
+            output=lambda descriptor, text: call.write(_STREAMS[descriptor], text),
+            ended=lambda _: None,
+        )
+        pid = host.start(tuple(self.words), env, Redirects(stdout=_OUT, stderr=_ERR))
+        child = self._child = next(each for each in host.live_children())
+
+        async def watch() -> None:
+            await host.wait(pid)
+            call.mailbox.post(CommandEnded())
+
+        call.process.start(watch, "salloc's command")
+        while not child.ended:
+            self._handle(await call.mailbox.receive())
+        # What follows, follows from the command's end.
+        call.process.cause = child.process.cause
+        return child
+
+    def _handle(self, envelope: Envelope) -> None:
+        """Take in what the controller says while the command runs."""
+        message = envelope.message
+        if isinstance(message, SrunJobComplete) and not self._revoked:
+            self._revoked = True
+            self._tell(f"salloc: Job allocation {self.job_id} has been revoked.")
+            self._signal_command(self.options.get("kill-command", 0))
+        elif isinstance(message, SrunNodeFail):
+            self.call.err(f"salloc: error: Node failure on {message.node_list}")
+        elif isinstance(message, Signalled):
+            self._signal_command(message.signal)
+
+    def _signal_command(self, number: int) -> None:
+        child = self._child
+        if number and self._host is not None and child is not None and not child.ended:
+            self._host.signal_child(child, number)
+
+    # Messages.
+
+    def _tell(self, line: str) -> None:
+        if "quiet" not in self.options:
+            self.call.err(line)
+
+    def _send(self, message: Message) -> bool:
+        fabric = self.call.site.fabric
+        controller = fabric.addresses.get("slurmctld")
+        return fabric.send(self.call.process, controller, message, self.call.mailbox)
+
+    async def _answer_to(self, rpc: str) -> None:
+        while True:
+            envelope = await self.call.mailbox.receive()
+            message = envelope.message
+            if isinstance(message, ResponseSlurmRc) and message.answers == rpc:
+                return
+            self._handle(envelope)
+
+
+_FAILED: Final = "Job submit/allocate failed"
+_OUT: Final[Stream] = Inherited(descriptor=1)
+_ERR: Final[Stream] = Inherited(descriptor=2)
+_STREAMS: Final = {1: "stdout", 2: "stderr"}
+
+
+def _exit_status(status: int) -> int:
+    """Return salloc's exit status from the wait status of its command."""
+    number = signal_of(status)
+    if number:
+        return 0 if number in _NO_FAULT_OF_THE_COMMAND else 1
+    return exit_code_of(status)
+
+
+async def salloc(call: CommandCall) -> int:
+    """Run a command with an allocation; return its exit status."""
+    try:
+        options, words = GRAMMAR.parse(call.argv[1:])
+    except UsageError as error:
+        for line in error.lines:
+            call.err(line)
+        return error.status
+    if not words and "no-shell" not in options:
+        call.err(
+            "salloc: error: without a command salloc starts a shell for somebody at a terminal, "
+            "which simctl does not simulate; name a command, or give --no-shell"
+        )
+        return 1
+    return await Salloc(call, options, words).run()

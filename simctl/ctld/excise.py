@@ -1,0 +1,71 @@
+"""A job that is not to be killed goes on without a node that fails."""
+
+from typing import TYPE_CHECKING
+
+from simctl.ctld import steps
+from simctl.ctld.records import JobRecord, NodeRecord, StepRecord
+from simctl.kernel.fabric import Mailbox
+from simctl.wire.hostlist import compress
+from simctl.wire.messages import RequestSignalTasks, RequestTerminateJob
+from simctl.wire.signals import SIG_NODE_FAIL
+from simctl.wire.states import JobBase, NodeBase, NodeFlag
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+
+def survives(job: JobRecord, node: NodeRecord) -> bool:
+    """Tell whether a job goes on without a node: not without its last, nor its script's. Pure."""
+    return (
+        job.desc.no_kill
+        and job.state.base is JobBase.RUNNING
+        and len(job.nodes) > 1
+        and not (job.batch and job.nodes[0] is node)
+    )
+
+
+def who_is_told(job: JobRecord, node: NodeRecord) -> list[Mailbox]:
+    """Return whom the loss of a node concerns: who made the allocation, and its steps there."""
+    steps_there = [step.srun for step in job.steps.values() if node.name in step.layout.nodes]
+    boxes = dict.fromkeys((job.client, *steps_there))
+    return [box for box in boxes if box is not None and box.open]
+
+
+async def take_out(ctld: "Slurmctld", job: JobRecord, node: NodeRecord) -> None:
+    """Take a node out of a running job: the job shrinks, and its steps lose the node."""
+    node.give_back(job)
+    del job.shares[node.index]
+    job.nodes = tuple(each for each in job.nodes if each is not node)
+    job.node_list = compress(tuple(each.name for each in job.nodes))
+    ctld.site.trace.note(
+        "log", "node_removed", ctld.process, args={"node": node.name}, job=job.job_id
+    )
+    for step in list(job.steps.values()):
+        await _leave_out(ctld, step, node)
+    if node.base is NodeBase.DOWN and not node.flags & NodeFlag.NO_RESPOND:
+        # Set down by hand: it is told, and nobody waits for it.
+        ctld.send(
+            ctld.address(node),
+            RequestTerminateJob(
+                job_id=job.job_id, restart_cnt=job.restart_cnt, job_state="NODE_FAIL"
+            ),
+        )
+
+
+async def _leave_out(ctld: "Slurmctld", step: StepRecord, node: NodeRecord) -> None:
+    """Count a step as over on a node; unless it is not to be killed, it ends on the others."""
+    nodes = step.layout.nodes
+    if node.name not in nodes:
+        return
+    step.reported[nodes.index(node.name)] = 1
+    if all(step.reported):
+        await steps.delete(ctld, step)
+        return
+    for name, reported in zip(nodes, step.reported, strict=True):
+        if not reported and not step.no_kill:
+            ctld.send(
+                ctld.address(ctld.nodes_by_name[name]),
+                RequestSignalTasks(
+                    job_id=step.job.job_id, step_id=step.step_id, signal=SIG_NODE_FAIL
+                ),
+            )
