@@ -9,6 +9,7 @@ from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import SIGCONT, SIGKILL, SIGTERM, Host, Process, RunsAs
 from simctl.kernel.turns import Timer
 from simctl.nodes.launch import batch_work, step_work
+from simctl.nodes.suspend import Suspensions
 from simctl.plugins.hooks import About, failed
 from simctl.plugins.points.switch import (
     switch_p_alloc_jobinfo,
@@ -44,6 +45,7 @@ from simctl.wire.messages import (
     RequestShutdown,
     RequestSignalTasks,
     RequestStepComplete,
+    RequestSuspendInt,
     RequestTerminateJob,
     ResponseSlurmRc,
 )
@@ -91,12 +93,14 @@ class Slurmd:
         self._stepds: dict[tuple[int, int], Mailbox] = {}
         self._terminations: dict[int, Termination] = {}
         self._revoked: dict[tuple[int, int], int] = {}
+        self._suspensions = Suspensions(site, self.process, self._steps_of)
         self._handlers: dict[type, Callable[[Envelope, Any], Any]] = {
             RequestLaunchTasks: self._launch_tasks,
             RequestBatchJobLaunch: self._batch_job_launch,
             RequestTerminateJob: self._terminate_job,
             RequestKillTimelimit: self._terminate_job,
             RequestSignalTasks: self._signal_tasks,
+            RequestSuspendInt: self._suspend_int,
             RequestStepComplete: self._step_complete,
             RequestPing: self._ping,
             StepGone: self._step_gone,
@@ -200,6 +204,7 @@ class Slurmd:
             handed = Buf()
             await hooks.call(switch_p_pack_jobinfo, who, credential, handed, about=about)
             self._run_stepd(stepd, step_work(message, handed.data()), envelope.sender)
+            self._suspensions.launched(message.job_id)
             self._answer(envelope, SLURM_SUCCESS)
         await hooks.call(switch_p_free_jobinfo, who, credential, about=about)
 
@@ -268,6 +273,11 @@ class Slurmd:
             self._send(stepd, message)
         self._answer(envelope, SLURM_SUCCESS if stepd is not None else ESLURMD_JOB_NOTRUNNING)
 
+    async def _suspend_int(self, envelope: Envelope, message: RequestSuspendInt) -> None:
+        """Answer, then have the job's step daemons stop their tasks, or let them go on."""
+        self._answer(envelope, SLURM_SUCCESS)
+        self._suspensions.take(message)
+
     async def _step_complete(self, envelope: Envelope, message: RequestStepComplete) -> None:
         """Hand the report of a daemon further down the tree to this node's step daemon."""
         stepd = self._stepds.get((message.job_id, message.step_id))
@@ -286,7 +296,9 @@ class Slurmd:
             self._epilog(termination)
             return
         self._terminations[job_id] = termination
-        self._signal_steps(job_id, (SIGCONT, SIGTERM))
+        # What is stopped gets no time to end by itself.
+        suspended = self._suspensions.forget(job_id)
+        self._signal_steps(job_id, (SIGKILL,) if suspended else (SIGCONT, SIGTERM))
         wait_us = max(self.site.conf.kill_wait_s, _MIN_KILL_WAIT_S) * SECOND
         termination.timer = self.mailbox.post_at(
             self.site.kernel.now_us + wait_us, KillWaitOver(job_id)

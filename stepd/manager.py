@@ -32,6 +32,7 @@ from simctl.stepd.children import ScriptHost
 from simctl.stepd.environment import task_environment
 from simctl.stepd.outcome import NEVER_US, SESSION_EXIT_RC, group_exits, runs_of, step_rc
 from simctl.stepd.programs import ScriptRun
+from simctl.stepd.suspend import Suspender
 from simctl.stepd.tasks import Task, TaskSet
 from simctl.stepd.tree import ALONE, Branch
 from simctl.wire.buf import Buf
@@ -50,6 +51,7 @@ from simctl.wire.messages import (
     RequestCompleteBatchScript,
     RequestSignalTasks,
     RequestStepComplete,
+    RequestStepSuspend,
     ResponseLaunchTasks,
     ResponseSlurmRc,
     TaskOutput,
@@ -123,6 +125,7 @@ class StepDaemon:
         self._unreported: list[tuple[int, int]] = []
         self._flush_us = NEVER_US
         self._children_rc = 0
+        self._suspender: Suspender | None = None
         self._reports = [True] + [False] * (work.branch.last - work.job.nodeid)
 
     async def run(self) -> None:
@@ -140,6 +143,8 @@ class StepDaemon:
         if self.site.model == "guide":
             for plugin_class in ("checkpoint", "switch"):
                 await self._hooks.unload(self.process, plugin_class)
+        if self._suspender is not None:
+            self._suspender.give_up()
         self.mailbox.close()
         self.process.exit(0)
 
@@ -435,9 +440,19 @@ class StepDaemon:
         """Serve a request that reaches the step daemon while its tasks run."""
         message = envelope.message
         if isinstance(message, RequestSignalTasks):
-            self.tasks.signal(message.signal, children=message.container or not self._batch)
+            self._signal(message)
         elif isinstance(message, RequestStepComplete):
             self._fold_child(message)
+        elif isinstance(message, RequestStepSuspend):
+            if self._suspender is None:
+                self._suspender = Suspender(self.site, self.process, self.tasks, self.mailbox)
+            self._suspender.ask(envelope)
+
+    def _signal(self, message: RequestSignalTasks) -> None:
+        """Signal the tasks; those of a suspended step take SIGKILL alone."""
+        suspended = self._suspender is not None and self._suspender.suspended
+        if message.signal == SIGKILL or not suspended:
+            self.tasks.signal(message.signal, children=message.container or not self._batch)
 
     def _report_early(self) -> None:
         """Tell srun of tasks that ended before the last: at once in guide, gathered in modern."""

@@ -4,7 +4,8 @@ import attrs
 
 from simctl.kernel.procs import Process
 from simctl.stepd.children import ScriptHost
-from simctl.stepd.outcome import NEVER_US, ProgramRun, default_status, status_after_signal
+from simctl.stepd.outcome import NEVER_US, ProgramRun, by_default_stops, default_status
+from simctl.stepd.stopping import take_signal
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -21,6 +22,8 @@ class Task:
     host: ScriptHost | None = None
     due_us: int = NEVER_US
     planned: int = 0
+    left_us: int = -1
+    kept: list[int] = attrs.field(factory=list)
     status: int = 0
     ended: bool = False
     reported: bool = False
@@ -50,9 +53,13 @@ class Task:
                 self.host.signal_child(child, number)
             self.host.deliver(number)
         elif self.program is not None:
-            status = status_after_signal(self.program, number)
+            now_us = process.table.kernel.now_us
+            if self.due_us <= now_us and by_default_stops(number):
+                # It ends this very moment.
+                return
+            status = take_signal(self, self.program, number, now_us)
             if status is not None:
-                self.due_us = process.table.kernel.now_us
+                self.due_us = now_us
                 self.planned = status
         else:
             self._die_before_exec(number)

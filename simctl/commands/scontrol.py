@@ -9,11 +9,19 @@ from simctl.commands.options import UsageError
 from simctl.plugins.site import CommandCall
 from simctl.wire.arrays import parse_tasks
 from simctl.wire.conf import parse_time_limit_min
-from simctl.wire.errno import SLURM_SUCCESS, errno_name, slurm_strerror
+from simctl.wire.errno import (
+    ESLURM_INVALID_JOB_ID,
+    SLURM_SUCCESS,
+    errno_name,
+    slurm_strerror,
+)
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.messages import (
+    RESUME_JOB,
+    SUSPEND_JOB,
     Message,
     RequestJobRequeue,
+    RequestSuspend,
     RequestUpdateJob,
     RequestUpdateNode,
     ResponseSlurmRc,
@@ -24,8 +32,8 @@ _UNBUILT: Final = frozenset(
     """
     abort cancel_reboot checkpoint cluster completing create delete details errnumstr
     fsdampeningfactor getaddrs help hide listpids local notify oneliner pidinfo ping quiet
-    reboot reboot_nodes reconfigure resume schedloglevel scontrol setdebug setdebugflags
-    show shutdown suspend takeover token top verbose version wait_job write
+    reboot reboot_nodes reconfigure schedloglevel scontrol setdebug setdebugflags
+    show shutdown takeover token top verbose version wait_job write
     """.split()
 )
 
@@ -115,6 +123,21 @@ async def _requeue(call: CommandCall, keyword: str, words: tuple[str, ...]) -> i
         rc = await _ask(call, RequestJobRequeue(**who, hold=keyword == "requeuehold"))
         if rc:
             call.err(f"{slurm_strerror(rc)} for job {shown}")
+            status = 1
+    return status
+
+
+async def _suspend(call: CommandCall, keyword: str, words: tuple[str, ...]) -> int:
+    status = 0
+    op = SUSPEND_JOB if keyword == "suspend" else RESUME_JOB
+    for shown, who in _jobs(keyword, words):
+        rc = await _ask(call, RequestSuspend(**who, op=op))
+        if rc:
+            text = slurm_strerror(rc)
+            if rc == ESLURM_INVALID_JOB_ID:
+                # scontrol does not expect to be told so.
+                text = "Unexpected message received"
+            call.err(f"{text} for job {shown}")
             status = 1
     return status
 
@@ -218,5 +241,7 @@ _KEYWORDS: Final = {
     "release": _hold,
     "requeue": _requeue,
     "requeuehold": _requeue,
+    "resume": _suspend,
+    "suspend": _suspend,
     "update": _update,
 }

@@ -61,6 +61,8 @@ async def _kill(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob) -> i
         return _cancel_pending(ctld, job, message.signal)
     if message.signal == SIGKILL and not message.batch_only:
         await end_job(ctld, job, JobBase.CANCELLED, Reason.NONE)
+    elif job.state.base is JobBase.SUSPENDED:
+        return ESLURM_TRANSITION_STATE_NO_UPDATE
     else:
         _signal_job(ctld, job, message)
     return SLURM_SUCCESS
@@ -114,7 +116,7 @@ async def cancel_job_step(
     rc = _refusal(ctld, job, envelope)
     if job is not None and not rc:
         step = job.steps.get(message.step_id)
-        if job.state == PENDING_COMPLETING:
+        if job.state == PENDING_COMPLETING or job.state.base is JobBase.SUSPENDED:
             rc = ESLURM_TRANSITION_STATE_NO_UPDATE
         elif job.state.finished or step is None:
             rc = ESLURM_ALREADY_DONE if job.state.finished else ESLURM_INVALID_JOB_ID

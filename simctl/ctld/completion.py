@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import arrays, eligible, schedule, steps
+from simctl.ctld import arrays, eligible, schedule, steps, suspend
 from simctl.ctld.accounting import account
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope, Mailbox
@@ -87,7 +87,7 @@ async def complete_batch_script(
         rc = ESLURM_ALREADY_DONE
         if job.state.completing:
             job.exit_code = message.job_rc
-    elif job.state.base is JobBase.RUNNING:
+    elif job.state.base in (JobBase.RUNNING, JobBase.SUSPENDED):
         if message.slurm_rc:
             node = ctld.nodes_by_name[message.node_name]
             ctld.drain(node, "batch job complete failure")
@@ -166,6 +166,7 @@ async def _release(
     job_state: str = "",
 ) -> None:
     """Tell the clients and the nodes of a job that it is over."""
+    suspend.forget(ctld, job)
     if job.limit_timer is not None:
         job.limit_timer.cancel()
         job.limit_timer = None
@@ -177,17 +178,18 @@ async def _release(
         job_state=job_state or str(job.state),
     )
     for node in job.nodes:
+        # One that is suspended has given its nodes back already.
+        had_node = suspend.take_off(node, job)
         if node.base is NodeBase.DOWN or node.name in job.nodes_lost:
-            node.job = None
             if node.base is NodeBase.DOWN and not node.flags & NodeFlag.NO_RESPOND:
                 # Set down by hand: it is told, and nobody waits for it.
                 ctld.send(ctld.address(node), message)
             continue
         job.completing_nodes.add(node.name)
         node.completing += 1
-        node.job = None
-        ctld.set_node(node, NodeBase.ALLOCATED, node.flags | NodeFlag.COMPLETING)
-        ctld.set_node(node, NodeBase.IDLE, node.flags)
+        ctld.set_node(node, node.base, node.flags | NodeFlag.COMPLETING)
+        if had_node:
+            ctld.set_node(node, NodeBase.IDLE, node.flags)
         ctld.send(ctld.address(node), message)
     if not job.completing_nodes:
         await _cleanup_completing(ctld, job)
@@ -256,6 +258,7 @@ def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     job.nodes_lost.clear()
     job.start_us = job.end_us = -1
     job.limit_us = INFINITE
+    job.suspended_us = 0
     job.exit_code = 0
     job.submit_us = ctld.now_us
     job.begin_us = ctld.now_us + (CRED_LIFETIME_S + 1) * SECOND

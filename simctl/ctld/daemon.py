@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from simctl.ctld import completion, eligible, nodes, schedule, steps, submit, update
+from simctl.ctld import completion, eligible, nodes, schedule, steps, submit, suspend, update
 from simctl.ctld.accounting import JobRow, row
 from simctl.ctld.cancel import cancel_job_step, kill_job
 from simctl.ctld.records import JobArray, JobRecord, NodeRecord, PartRecord
@@ -43,6 +43,7 @@ from simctl.wire.messages import (
     RequestShutdown,
     RequestStepComplete,
     RequestSubmitBatchJob,
+    RequestSuspend,
     RequestUpdateJob,
     RequestUpdateNode,
     ResponseSlurmRc,
@@ -127,6 +128,8 @@ class Slurmctld:
         """Jobs by user and name, of those names that a singleton has asked for."""
         self.arrays: dict[int, JobArray] = {}
         """Job arrays, by the id they were submitted under."""
+        self.suspended: dict[int, JobRecord] = {}
+        """Suspended jobs by id: no node counts them as its own."""
         self.last_pass_us = -1
         self.pass_is_due = False
         self.ping_timer: Timer | None = None
@@ -145,6 +148,7 @@ class Slurmctld:
             RequestUpdateJob: update.update_job,
             RequestJobRequeue: update.job_requeue,
             RequestUpdateNode: update.update_node,
+            RequestSuspend: suspend.suspend,
             RequestPing: _ping,
             ResponseSlurmRc: nodes.response_rc,
             PassDue: _pass_due,
@@ -176,6 +180,11 @@ class Slurmctld:
             job_id = job_id + 1 if job_id < conf.max_job_id else conf.first_job_id
         self.next_job_id = job_id + 1 if job_id < conf.max_job_id else conf.first_job_id
         return job_id
+
+    def next_priority(self, nice: int) -> int:
+        """Return a priority one below the last, less a nice value."""
+        self.last_priority -= 1
+        return max(1, self.last_priority - nice)
 
     # Its life.
 

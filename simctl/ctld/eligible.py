@@ -232,7 +232,9 @@ def forget(ctld: "Slurmctld", job: JobRecord) -> None:
 
 
 def is_stuck(job: JobRecord) -> bool:
-    """Tell whether a pending job can only wait: held, unfit, or behind a job that is stuck."""
+    """Tell whether a job waits for somebody: held, unfit, suspended, or behind such a job."""
+    if job.state.base is JobBase.SUSPENDED:
+        return True
     if job.state.base is not JobBase.PENDING or job.state.flags:
         return False
     if job.lasting_reason or not job.priority or job.reason == Reason.DEPENDENCY_NEVER:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from simctl.ctld import suspend
 from simctl.ctld.completion import clients, end_job, requeue_after_node_failure
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
@@ -51,8 +52,9 @@ async def node_registration(
     node = ctld.nodes_by_name[message.node_name]
     node.last_response_us = ctld.now_us
     running = {job_id for job_id, _ in message.steps}
-    if node.job is not None and node.job.job_id not in running:
-        await fail_jobs(ctld, node)
+    for job in _jobs_of(ctld, node):
+        if job.job_id not in running:
+            await _fail_job(ctld, node, job)
     await _forget_completing(ctld, node, running)
     flags = node.flags & ~NodeFlag.NO_RESPOND
     base = NodeBase.ALLOCATED if node.job is not None else NodeBase.IDLE
@@ -165,16 +167,24 @@ async def take_down(ctld: "Slurmctld", node: NodeRecord) -> None:
 
 
 async def fail_jobs(ctld: "Slurmctld", node: NodeRecord) -> None:
-    """End the job of a node that is gone, or send it back into the queue."""
-    job = node.job
-    if job is None:
-        return
+    """End the jobs of a node that is gone, or send them back into the queue."""
+    for job in _jobs_of(ctld, node):
+        await _fail_job(ctld, node, job)
+
+
+def _jobs_of(ctld: "Slurmctld", node: NodeRecord) -> list[JobRecord]:
+    """Return the job that runs on a node, and those that are suspended there."""
+    running = [node.job] if node.job is not None else []
+    return running + suspend.suspended_on(ctld, node)
+
+
+async def _fail_job(ctld: "Slurmctld", node: NodeRecord, job: JobRecord) -> None:
     for srun in clients(job):
         ctld.send(srun, SrunNodeFail(job_id=job.job_id, node_list=node.name))
     gone = node.base
     if gone is not NodeBase.DOWN:
         # It has restarted: nothing of the job is left to be told to end.
-        node.job = None
+        suspend.take_off(node, job)
         job.nodes_lost.add(node.name)
     if job.batch and job.requeue:
         await requeue_after_node_failure(ctld, job)

@@ -220,6 +220,12 @@ class JobRecord:
     steps: dict[int, StepRecord] = attrs.field(factory=dict)
     next_step_id: int = 0
     limit_timer: Timer | None = None
+    suspend_us: int = -1
+    """Since when it is suspended."""
+
+    suspended_us: int = 0
+    """How long it was suspended before, all in all."""
+
     begin_us: int = -1
 
 

@@ -267,8 +267,7 @@ def _priority(ctld: "Slurmctld", desc: JobDesc, uid: int) -> int:
         return 0
     if desc.priority != NO_VAL and ctld.is_operator(uid):
         return desc.priority
-    ctld.last_priority -= 1
-    return max(1, ctld.last_priority - desc.nice)
+    return ctld.next_priority(desc.nice)
 
 
 def _next_id(ctld: "Slurmctld", desc: JobDesc) -> int:

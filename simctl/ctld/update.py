@@ -134,8 +134,7 @@ def _set_priority(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, 
         job.hold_text = ""
     elif message.priority == INFINITE:
         if not job.priority:
-            ctld.last_priority -= 1
-            job.priority = max(1, ctld.last_priority - job.nice)
+            job.priority = ctld.next_priority(job.nice)
         job.hold_text = ""
     elif message.priority != NO_VAL:
         job.priority = message.priority
@@ -153,7 +152,7 @@ def _set_time_limit(ctld: "Slurmctld", job: JobRecord, minutes: int) -> None:
         job.limit_timer = None
     job.limit_us = INFINITE
     if minutes != INFINITE:
-        job.limit_us = job.start_us + minutes * 60 * SECOND
+        job.limit_us = job.start_us + job.suspended_us + minutes * 60 * SECOND
         ctld.watch_limit(job)
 
 

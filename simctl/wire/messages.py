@@ -200,6 +200,50 @@ class RequestJobRequeue(Message, frozen=True, kw_only=True):
     hold: bool = False
 
 
+SUSPEND_JOB = 0
+RESUME_JOB = 1
+
+
+class RequestSuspend(Message, frozen=True, kw_only=True):
+    """Ask slurmctld to suspend a job or to resume it, as `op` says; of an array all tasks or some.
+
+    `op` is SUSPEND_JOB or RESUME_JOB.
+    """
+
+    rpc: ClassVar[str] = "REQUEST_SUSPEND"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "op")
+
+    job_id: int
+    op: int
+    array_tasks: tuple[int, ...] = ()
+
+
+class RequestSuspendInt(Message, frozen=True, kw_only=True):
+    """Tell slurmd to stop all processes of a job, or to let them go on."""
+
+    rpc: ClassVar[str] = "REQUEST_SUSPEND_INT"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "op")
+
+    job_id: int
+    op: int
+
+
+class RequestStepSuspend(Message, frozen=True, kw_only=True):
+    """Tell a step daemon to stop its tasks."""
+
+    rpc: ClassVar[str] = "REQUEST_STEP_SUSPEND"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "step_id")
+
+    job_id: int
+    step_id: int
+
+
+class RequestStepResume(RequestStepSuspend, frozen=True, kw_only=True):
+    """Tell a step daemon to let its tasks go on."""
+
+    rpc: ClassVar[str] = "REQUEST_STEP_RESUME"
+
+
 class RequestUpdateNode(Message, frozen=True, kw_only=True):
     """Ask slurmctld to change the state of nodes: ``DRAIN``, ``DOWN`` or ``RESUME``."""
 

@@ -93,6 +93,7 @@ PENDING_COMPLETING: Final = JobState(JobBase.PENDING, JobFlag.COMPLETING)
 PENDING_REQUEUE: Final = JobState(JobBase.PENDING, JobFlag.REQUEUE)
 PENDING_REQUEUE_COMPLETING: Final = JobState(JobBase.PENDING, JobFlag.REQUEUE | JobFlag.COMPLETING)
 RUNNING: Final = JobState(JobBase.RUNNING)
+SUSPENDED: Final = JobState(JobBase.SUSPENDED)
 CANCELLED: Final = JobState(JobBase.CANCELLED)
 FAILED: Final = JobState(JobBase.FAILED)
 NODE_FAIL: Final = JobState(JobBase.NODE_FAIL)
@@ -105,11 +106,11 @@ DONE: Final[dict[JobBase, JobState]] = {base: JobState(base) for base in JobBase
 
 def _job_changes() -> dict[JobState, frozenset[JobState]]:
     ends = [base for base in JobBase if base > JobBase.SUSPENDED]
+    taken_away = (*(COMPLETING[base] for base in ends), NODE_FAIL, PENDING, PENDING_REQUEUE)
     changes: dict[JobState, frozenset[JobState]] = {
         PENDING: frozenset({RUNNING, CANCELLED, FAILED, PENDING_COMPLETING}),
-        RUNNING: frozenset(
-            {*(COMPLETING[base] for base in ends), NODE_FAIL, PENDING, PENDING_REQUEUE}
-        ),
+        RUNNING: frozenset({*taken_away, SUSPENDED}),
+        SUSPENDED: frozenset({*taken_away, RUNNING}),
         # Requeueing passes through its states in one request.
         PENDING_REQUEUE: frozenset({PENDING_REQUEUE_COMPLETING, PENDING}),
         PENDING_REQUEUE_COMPLETING: frozenset({PENDING_REQUEUE}),
