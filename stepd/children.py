@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from simctl.kernel.disk import DiskView
 from simctl.kernel.procs import (
+    OUT_OF_MEMORY_STATUS,
     SIGCONT,
     SIGKILL,
     SIGSTOP,
@@ -91,6 +92,7 @@ class ScriptHost:
         self._pending: deque[int] = deque()
         self._waiter: Thread | None = None
         self._interruptible = False
+        self._out_of_memory = False
         self._stopped = False
         self._kept: list[int] = []
 
@@ -101,9 +103,13 @@ class ScriptHost:
         async def body() -> None:
             status = wait_status(await shell.run())
             self.process.exit(status)
-            self._ended(status)
+            self._tell_end(status)
 
         self.process.start(body, "script")
+
+    def _tell_end(self, status: int) -> None:
+        """Tell how the script ended; that a child took too much memory counts for all of it."""
+        self._ended(OUT_OF_MEMORY_STATUS if self._out_of_memory else status)
 
     # Signals from outside.
 
@@ -129,7 +135,7 @@ class ScriptHost:
         status = SIGKILL if signal == SIGKILL else default_status(signal)
         if status is not None and not self.process.exited:
             self._site.procs.kill(self.process, status)
-            self._ended(status)
+            self._tell_end(status)
 
     def _take_while_stopped(self, signal: int) -> None:
         if signal != SIGCONT:
@@ -385,6 +391,9 @@ class ScriptHost:
     def _end(self, child: Child, status: int) -> None:
         if child.ended:
             return
+        if status == OUT_OF_MEMORY_STATUS:
+            self._out_of_memory = True
+            status = SIGKILL
         child.ended = True
         child.status = status
         child.call = child.host = None

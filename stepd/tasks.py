@@ -2,7 +2,7 @@
 
 import attrs
 
-from simctl.kernel.procs import Process
+from simctl.kernel.procs import OUT_OF_MEMORY_STATUS, SIGKILL, Process
 from simctl.stepd.children import ScriptHost
 from simctl.stepd.outcome import NEVER_US, ProgramRun, by_default_stops, default_status
 from simctl.stepd.stopping import take_signal
@@ -40,7 +40,7 @@ class Task:
         self.status = status
         self.due_us = NEVER_US
         self.host = None
-        self.process.exit(status)
+        self.process.exit(SIGKILL if status == OUT_OF_MEMORY_STATUS else status)
 
     def signal(self, number: int, *, children: bool) -> None:
         """Take a signal; with *children* those of a script get it as well."""

@@ -194,8 +194,8 @@ def test_prints_what_slurm_prints(command: str, status: int, stdout: str, stderr
 
 @pytest.mark.parametrize(
     "command",
-    ["sbatch --mem=1G j.sh", "sbatch --signal=9 j.sh", "sbatch -C x j.sh", "srun --mem=4G true",
-     "srun -K true", "scancel -u alice", "scancel --hurry 1", "sbatch --deadline=now+1 j.sh"],
+    ["sbatch --mem=1G j.sh", "sbatch --signal=R:9 j.sh", "sbatch -C x j.sh", "srun --mem=4G true",
+     "srun -K true", "scancel -u alice", "scancel --hurry 1", "sbatch --time-min=1 j.sh"],
 )  # fmt: skip
 def test_options_that_are_not_built_are_refused_by_name(command: str) -> None:
     """Nothing is parsed and then ignored."""

@@ -16,6 +16,7 @@ from simctl.commands.options import (
     text,
     with_nice,
     words_of,
+    yes_or_no,
 )
 from simctl.plugins.site import CommandCall
 from simctl.stepd.script import has_interpreter, parse, sbatch_options
@@ -23,6 +24,8 @@ from simctl.wire.errno import ESLURM_JOB_HELD, SLURM_SUCCESS
 from simctl.wire.ids import NO_VAL, SECOND
 from simctl.wire.messages import RequestSubmitBatchJob, ResponseSubmitBatchJob
 from simctl.wire.times import parse_moment
+
+_OWN: Final = "a array H hold b begin d dependency kill-on-invalid-dep nice priority"
 
 GRAMMAR: Final = Grammar(
     command="sbatch",
@@ -36,12 +39,12 @@ GRAMMAR: Final = Grammar(
         Option(long="hold", short="H"),
         Option(long="begin", short="b", read=text),
         Option(long="dependency", short="d", read=text),
+        Option(long="kill-on-invalid-dep", read=yes_or_no),
         Option(long="nice", read=nice),
         Option(long="priority", read=not_negative),
         Option(long="array", short="a", read=text),
     ),
-    unbuilt=(JOB_UNBUILT - frozenset("a array H hold b begin d dependency nice priority".split()))
-    | {"W", "wait", "I", "immediate", "open-mode"},
+    unbuilt=(JOB_UNBUILT - frozenset(_OWN.split())) | {"W", "wait", "I", "immediate", "open-mode"},
 )
 
 
@@ -70,6 +73,7 @@ async def sbatch(call: CommandCall) -> int:
         nice=options.get("nice", 0),
         begin_s=begin_s,
         dependency=options.get("dependency", ""),
+        kill_on_invalid_dep=options.get("kill-on-invalid-dep", NO_VAL),
         array=options.get("array", ""),
     )
     controller = call.site.fabric.addresses.get("slurmctld")

@@ -119,8 +119,15 @@ async def _hold(call: CommandCall, keyword: str, words: tuple[str, ...]) -> int:
 
 async def _requeue(call: CommandCall, keyword: str, words: tuple[str, ...]) -> int:
     status = 0
+    hold = keyword == "requeuehold"
+    special_exit = hold and words[:1] != () and words[0].lower().startswith("state=")
+    if special_exit:
+        state = words[0].partition("=")[2]
+        if not "specialexit".startswith(state.lower()) or not state:
+            raise UsageError(1, f"scontrol: error: {words[0]}: only SpecialExit may be asked for")
+        words = words[1:]
     for shown, who in _jobs(keyword, words):
-        rc = await _ask(call, RequestJobRequeue(**who, hold=keyword == "requeuehold"))
+        rc = await _ask(call, RequestJobRequeue(**who, hold=hold, special_exit=special_exit))
         if rc:
             call.err(f"{slurm_strerror(rc)} for job {shown}")
             status = 1

@@ -28,13 +28,14 @@ from simctl.stepd.children import Signalled
 from simctl.stepd.environment import job_environment, step_environment
 from simctl.wire.buf import Buf
 from simctl.wire.errno import (
+    ESLURM_DISABLED,
     ESLURM_INVALID_PARTITION_NAME,
     ESLURM_NODES_BUSY,
     SLURM_SUCCESS,
     slurm_strerror,
 )
 from simctl.wire.hostlist import compress
-from simctl.wire.ids import NO_VAL, step_name
+from simctl.wire.ids import NO_VAL, SECOND, step_name
 from simctl.wire.layout import Distribution, StepLayout, default_distribution
 from simctl.wire.messages import (
     Message,
@@ -81,6 +82,11 @@ GRAMMAR: Final = Grammar(
 )
 
 FORCED: Final = 9
+_WORTH_A_RETRY: Final = frozenset({ESLURM_DISABLED})
+"""Why a step cannot be had now, though perhaps later."""
+
+_FIRST_RETRY_US: Final = SECOND // 10
+_LONGEST_RETRY_US: Final = 29 * SECOND
 Reply = TypeVar("Reply", bound=Message)
 
 
@@ -156,8 +162,7 @@ class Srun:
     async def _run_step(self) -> int:
         call = self.call
         call.process.job = self.job_id
-        self._send(self._step_request())
-        reply = await self._expect(ResponseJobStepCreate)
+        reply = await self._ask_for_step(self._step_request())
         if reply is None:
             return await self._finish(1, wait_status(1))
         if reply.error_code or reply.layout is None:
@@ -184,6 +189,33 @@ class Srun:
         await self._follow(self.book)
         await hooks.call(switch_p_free_jobinfo, who, credential)
         return await self._finish(self.book.exit_status(), self.book.worst_status())
+
+    async def _ask_for_step(self, request: RequestJobStepCreate) -> ResponseJobStepCreate | None:
+        """Ask for a step, again and again while the job is suspended; None when it ends first."""
+        wait_us = _FIRST_RETRY_US
+        told = False
+        while True:
+            self._send(request)
+            reply = await self._expect(ResponseJobStepCreate)
+            if reply is None or reply.error_code not in _WORTH_A_RETRY:
+                return reply
+            if not told:
+                told = True
+                self._tell(f"srun: Job {self.job_id} step creation temporarily disabled, retrying")
+            if await self._is_over_within(wait_us):
+                return None
+            wait_us = min(2 * wait_us, _LONGEST_RETRY_US)
+
+    async def _is_over_within(self, length_us: int) -> bool:
+        """Serve what comes for a while; tell whether the job or srun itself is to end."""
+        until_us = self.site.kernel.now_us + length_us
+        while not self._ended_early:
+            envelope = await self.call.mailbox.receive_until(until_us)
+            if envelope is None:
+                return False
+            self._handle(envelope)
+        self.call.err(f"srun: Force Terminated job {self.job_id}")
+        return True
 
     def _step_request(self) -> RequestJobStepCreate:
         """Return what the step asks for: options first, then what the job's environment says."""
@@ -464,7 +496,7 @@ async def srun(call: CommandCall) -> int:
             call.err(line)
         return error.status
     inside = "SLURM_JOB_ID" in call.env or "jobid" in options
-    for name in ("time", "exclusive", "immediate") if inside else ():
+    for name in ("time", "exclusive", "immediate", "signal", "deadline") if inside else ():
         if name in options:
             call.err(
                 f"srun: error: --{name} of a step inside an allocation is an option of Slurm's "

@@ -1,15 +1,17 @@
 """How a job ends: the decision, and the tail that every end shares."""
 
+import enum
 from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import arrays, eligible, schedule, steps, suspend
+from simctl.ctld import arrays, eligible, limits, schedule, steps, suspend
 from simctl.ctld.accounting import account
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope, Mailbox
-from simctl.kernel.procs import exit_code_of, signal_of
+from simctl.kernel.procs import OUT_OF_MEMORY_STATUS, exit_code_of, signal_of
 from simctl.plugins.points.checkpoint import slurm_ckpt_free_job
+from simctl.wire.conf import SlurmConf
 from simctl.wire.errno import (
     ESLURM_ALREADY_DONE,
     ESLURM_INVALID_JOB_ID,
@@ -33,6 +35,7 @@ from simctl.wire.states import (
     PENDING_COMPLETING,
     PENDING_REQUEUE,
     PENDING_REQUEUE_COMPLETING,
+    PENDING_SPECIAL_EXIT,
     JobBase,
     NodeBase,
     NodeFlag,
@@ -59,6 +62,8 @@ class Completion:
 
 def decide(job_rc: int, *, past_limit: bool) -> Completion:
     """Decide how a running job ends from the wait status of its script or srun."""
+    if job_rc & 0xFF == OUT_OF_MEMORY_STATUS:
+        return Completion(base=JobBase.OUT_OF_MEMORY, reason=Reason.OUT_OF_MEMORY)
     if signal_of(job_rc):
         return Completion(base=JobBase.FAILED, reason=Reason.JOB_LAUNCH_FAILURE)
     if exit_code_of(job_rc):
@@ -66,6 +71,26 @@ def decide(job_rc: int, *, past_limit: bool) -> Completion:
     if past_limit:
         return Completion(base=JobBase.TIMEOUT, reason=Reason.TIME_LIMIT)
     return Completion(base=JobBase.COMPLETED, reason=Reason.NONE)
+
+
+class AfterExit(enum.Enum):
+    """What becomes of a job that has exited by itself."""
+
+    END = "it is over"
+    AGAIN = "it goes back into the queue"
+    HOLD = "it goes back into the queue and is held"
+
+
+def after_exit(conf: SlurmConf, job: JobRecord) -> AfterExit:
+    """Tell whether a batch job exited with a code that sends it back into the queue. Pure."""
+    if not job.batch or not job.requeue or signal_of(job.exit_code):
+        return AfterExit.END
+    if job.state.base not in (JobBase.COMPLETED, JobBase.FAILED):
+        return AfterExit.END
+    code = exit_code_of(job.exit_code)
+    if code in conf.requeue_exit.codes:
+        return AfterExit.AGAIN
+    return AfterExit.HOLD if code in conf.requeue_exit_hold.codes else AfterExit.END
 
 
 def purge_interval_us(min_job_age_s: int) -> int:
@@ -167,9 +192,7 @@ async def _release(
 ) -> None:
     """Tell the clients and the nodes of a job that it is over."""
     suspend.forget(ctld, job)
-    if job.limit_timer is not None:
-        job.limit_timer.cancel()
-        job.limit_timer = None
+    limits.forget(job)
     for srun in clients(job):
         ctld.send(srun, SrunJobComplete(job_id=job.job_id))
     message = request(
@@ -236,11 +259,20 @@ async def _cleanup_completing(ctld: "Slurmctld", job: JobRecord) -> None:
         _back_to_queue(ctld, job)
         return
     ctld.set_job(job, DONE[job.state.base])
-    finish(ctld, job)
+    again = after_exit(ctld.site.conf, job)
+    if again is AfterExit.END:
+        finish(ctld, job)
+        return
+    if again is AfterExit.HOLD:
+        hold_requeued(job, special_exit=True)
+    job.reason = job.hold_text or Reason.BEGIN_TIME
+    ctld.set_job(job, PENDING)
+    _back_to_queue(ctld, job)
 
 
 def finish(ctld: "Slurmctld", job: JobRecord) -> None:
     """Account a job that is over for good, and have it purged once it is old enough."""
+    limits.forget(job)
     account(ctld, job, job.state.base)
     if job.start_us >= 0 and job.nodes:
         arrays.ended(ctld, job)
@@ -251,7 +283,17 @@ def finish(ctld: "Slurmctld", job: JobRecord) -> None:
     ctld.purge_at(max(-(-old_us // interval_us) * interval_us, ctld.now_us), job)
 
 
+def hold_requeued(job: JobRecord, *, special_exit: bool = False) -> None:
+    """Hold a job that goes back into the queue."""
+    job.priority = 0
+    job.held_by_user = True
+    job.special_exit = special_exit
+    job.hold_text = f"job requeued in {'special exit' if special_exit else 'held'} state"
+
+
 def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
+    if job.special_exit:
+        ctld.set_job(job, PENDING_SPECIAL_EXIT)
     arrays.ended(ctld, job)
     job.restart_cnt += 1
     job.nodes = ()
@@ -259,9 +301,11 @@ def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     job.start_us = job.end_us = -1
     job.limit_us = INFINITE
     job.suspended_us = 0
+    job.warned = False
     job.exit_code = 0
     job.submit_us = ctld.now_us
     job.begin_us = ctld.now_us + (CRED_LIFETIME_S + 1) * SECOND
+    limits.watch_deadline(ctld, job)
     eligible.settle(ctld, job)
 
 

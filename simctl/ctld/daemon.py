@@ -9,7 +9,18 @@ from typing import Any
 
 import attrs
 
-from simctl.ctld import completion, eligible, nodes, schedule, steps, submit, suspend, update
+from simctl.ctld import (
+    completion,
+    deadlines,
+    eligible,
+    limits,
+    nodes,
+    schedule,
+    steps,
+    submit,
+    suspend,
+    update,
+)
 from simctl.ctld.accounting import JobRow, row
 from simctl.ctld.cancel import cancel_job_step, kill_job
 from simctl.ctld.records import JobArray, JobRecord, NodeRecord, PartRecord
@@ -55,9 +66,6 @@ from simctl.wire.states import (
     check_job_change,
     node_text,
 )
-
-PERIODIC_US = 30 * SECOND
-"""How far apart the checks of time limits are."""
 
 PROTOCOL_VERSION = 18 << 8 | 8
 
@@ -153,6 +161,8 @@ class Slurmctld:
             ResponseSlurmRc: nodes.response_rc,
             PassDue: _pass_due,
             LimitDue: nodes.limit_due,
+            limits.WarningDue: deadlines.warning_due,
+            limits.DeadlineDue: deadlines.deadline_due,
             PurgeDue: _purge_due,
             BeginDue: _begin_due,
             nodes.PingDue: nodes.ping_due,
@@ -347,8 +357,8 @@ class Slurmctld:
     def watch_limit(self, job: JobRecord) -> None:
         """Look at a job's time limit at the check before it is reached, and at the one after."""
         over_us = self.site.conf.over_time_limit_min * 60 * SECOND
-        kill_us = -(-(job.limit_us + over_us) // PERIODIC_US) * PERIODIC_US
-        warn_us = kill_us - PERIODIC_US
+        kill_us = limits.check_at_or_after(job.limit_us + over_us)
+        warn_us = kill_us - limits.PERIODIC_US
         job.limit_timer = self.mailbox.post_at(
             warn_us if warn_us > self.now_us else kill_us, LimitDue(job, job.restart_cnt)
         )

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from simctl.ctld import arrays, eligible
+from simctl.ctld import arrays, eligible, limits
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.wire.hostlist import compress
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
@@ -23,8 +23,10 @@ def start(ctld: "Slurmctld", job: JobRecord, nodes: tuple[NodeRecord, ...]) -> N
     if job.time_limit_min != INFINITE:
         job.limit_us = job.start_us + job.time_limit_min * 60 * SECOND
         ctld.watch_limit(job)
+        limits.watch_warning(ctld, job)
     arrays.started(job)
     ctld.set_job(job, RUNNING)
+    limits.watch_deadline(ctld, job)
     eligible.changed(ctld, job)
     for node in nodes:
         node.job = job

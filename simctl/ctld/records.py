@@ -220,6 +220,14 @@ class JobRecord:
     steps: dict[int, StepRecord] = attrs.field(factory=dict)
     next_step_id: int = 0
     limit_timer: Timer | None = None
+    warn_timer: Timer | None = None
+    warned: bool = False
+    """The signal that warns of the time limit was sent."""
+
+    deadline_timer: Timer | None = None
+    special_exit: bool = False
+    """It goes back into the queue to be held there for how it ended."""
+
     suspend_us: int = -1
     """Since when it is suspended."""
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import arrays, eligible, launch, schedule
+from simctl.ctld import arrays, eligible, launch, limits, schedule
 from simctl.ctld.completion import finish
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord, cpus_needed
 from simctl.ctld.select import could_hold, tasks_on
@@ -124,12 +124,22 @@ async def submit_batch_job(
     """Take a batch job in; a scheduler pass starts it."""
     job, rc = await _create(ctld, envelope, message.job_desc, batch=True)
     if job is not None:
-        eligible.settle(ctld, job)
+        await _settle(ctld, job)
         rc = SLURM_SUCCESS if job.priority else ESLURM_JOB_HELD
     ctld.send(
         envelope.sender,
         ResponseSubmitBatchJob(job_id=job.job_id if job is not None else 0, error_code=rc),
     )
+
+
+async def _settle(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Put a new job where it belongs; tasks that wait each for another are split off at once."""
+    if not eligible.waits_for_tasks(job):
+        eligible.settle(ctld, job)
+        return
+    assert job.array is not None
+    for task in tuple(job.array.waiting):
+        eligible.settle(ctld, await arrays.split_off(ctld, job, task))
 
 
 async def resource_allocation(
@@ -190,8 +200,11 @@ async def _create(
     request = read_request(desc, ctld.partitions, ctld.nodes_by_name)
     if request.part is None:
         return None, request.error_code
-    if len(ctld.jobs) >= ctld.site.conf.max_job_count:
-        return None, EAGAIN
+    limit = _time_limit(request, desc)
+    no_room = EAGAIN if len(ctld.jobs) >= ctld.site.conf.max_job_count else SLURM_SUCCESS
+    rc = no_room or limits.refusal(desc, limit, ctld.site.start_time_s + ctld.now_us // SECOND)
+    if rc:
+        return None, rc
     try:
         array = arrays.read_array(desc.array)
     except SlurmError as error:
@@ -223,9 +236,7 @@ async def _create(
         batch=batch,
         client=None if batch else sender,
         requeue=bool(ctld.site.conf.job_requeue if desc.requeue == NO_VAL else desc.requeue),
-        time_limit_min=min(request.time_limit_min, request.part.max_time_min)
-        if desc.time_limit_min == NO_VAL
-        else request.time_limit_min,
+        time_limit_min=limit,
         min_nodes=request.min_nodes,
         max_nodes=min(request.max_nodes, request.part.max_nodes),
         num_tasks=request.num_tasks,
@@ -242,6 +253,7 @@ async def _create(
     elif not could_hold(job):
         job.lasting_reason = job.reason = Reason.PARTITION_CONFIG
     ctld.jobs[job_id] = job
+    limits.watch_deadline(ctld, job)
     arrays.register(ctld, job)
     eligible.note_name(ctld, job)
     eligible.register(ctld, job)
@@ -256,6 +268,13 @@ async def _create(
         job=job_id,
     )
     return job, SLURM_SUCCESS
+
+
+def _time_limit(request: Request, desc: JobDesc) -> int:
+    """Return a new job's limit in minutes; one that was not asked for keeps to the partition's."""
+    if request.part is None or desc.time_limit_min != NO_VAL:
+        return request.time_limit_min
+    return min(request.time_limit_min, request.part.max_time_min)
 
 
 def _priority(ctld: "Slurmctld", desc: JobDesc, uid: int) -> int:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from simctl.ctld import arrays
+from simctl.ctld import arrays, limits
 from simctl.ctld.records import JobArray, JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.errno import (
@@ -65,9 +65,7 @@ def _suspend(ctld: "Slurmctld", job: JobRecord) -> int:
     hand_back(ctld, job)
     job.suspend_us = ctld.now_us
     job.priority = 0
-    if job.limit_timer is not None:
-        job.limit_timer.cancel()
-        job.limit_timer = None
+    limits.forget(job)
     ctld.suspended[job.job_id] = job
     ctld.set_job(job, SUSPENDED)
     _tell_nodes(ctld, job, SUSPEND_JOB)
@@ -85,7 +83,9 @@ def _resume(ctld: "Slurmctld", job: JobRecord) -> int:
     if job.time_limit_min != INFINITE:
         job.limit_us = job.start_us + job.suspended_us + job.time_limit_min * 60 * SECOND
         ctld.watch_limit(job)
+        limits.watch_warning(ctld, job)
     ctld.set_job(job, RUNNING)
+    limits.watch_deadline(ctld, job)
     _tell_nodes(ctld, job, RESUME_JOB)
     return SLURM_SUCCESS
 

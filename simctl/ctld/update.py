@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import arrays, completion, eligible, nodes, schedule
+from simctl.ctld import arrays, completion, eligible, limits, nodes, schedule
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.ctld.select import could_hold
 from simctl.ctld.submit import read_request
@@ -28,7 +28,14 @@ from simctl.wire.errno import (
 from simctl.wire.hostlist import HostlistError, expand
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.messages import RequestJobRequeue, RequestUpdateJob, RequestUpdateNode
-from simctl.wire.states import JobBase, NodeBase, NodeFlag, Reason
+from simctl.wire.states import (
+    PENDING,
+    PENDING_SPECIAL_EXIT,
+    JobBase,
+    NodeBase,
+    NodeFlag,
+    Reason,
+)
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
@@ -136,6 +143,9 @@ def _set_priority(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, 
         if not job.priority:
             job.priority = ctld.next_priority(job.nice)
         job.hold_text = ""
+        job.special_exit = False
+        if job.state == PENDING_SPECIAL_EXIT:
+            ctld.set_job(job, PENDING)
     elif message.priority != NO_VAL:
         job.priority = message.priority
     if job.priority != before and job.queued:
@@ -145,6 +155,7 @@ def _set_priority(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, 
 
 def _set_time_limit(ctld: "Slurmctld", job: JobRecord, minutes: int) -> None:
     job.time_limit_min = minutes
+    limits.watch_deadline(ctld, job)
     if job.state.base is not JobBase.RUNNING:
         return
     if job.limit_timer is not None:
@@ -154,6 +165,7 @@ def _set_time_limit(ctld: "Slurmctld", job: JobRecord, minutes: int) -> None:
     if minutes != INFINITE:
         job.limit_us = job.start_us + job.suspended_us + minutes * 60 * SECOND
         ctld.watch_limit(job)
+    limits.watch_warning(ctld, job)
 
 
 def _ask_anew(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob) -> None:
@@ -181,14 +193,14 @@ async def job_requeue(ctld: "Slurmctld", envelope: Envelope, message: RequestJob
     rc = _refusal(ctld, message.job_id, _uid(ctld, envelope), ESLURM_ACCESS_DENIED)
     if not rc:
         rcs = [
-            await _requeue(ctld, job, hold=message.hold)
+            await _requeue(ctld, job, message)
             for job in await arrays.targets(ctld, message.job_id, message.array_tasks)
         ]
         rc = min(rcs, default=SLURM_SUCCESS)
     ctld.answer(envelope, rc)
 
 
-async def _requeue(ctld: "Slurmctld", job: JobRecord, *, hold: bool) -> int:
+async def _requeue(ctld: "Slurmctld", job: JobRecord, message: RequestJobRequeue) -> int:
     if not job.batch:
         return ESLURM_BATCH_ONLY
     if not job.requeue:
@@ -199,17 +211,10 @@ async def _requeue(ctld: "Slurmctld", job: JobRecord, *, hold: bool) -> int:
         return ESLURM_ALREADY_DONE
     if job.state.base is JobBase.PENDING:
         return ESLURM_JOB_PENDING
-    if hold:
-        hold_requeued(job)
+    if message.hold:
+        completion.hold_requeued(job, special_exit=message.special_exit)
     await completion.requeue(ctld, job)
     return SLURM_SUCCESS
-
-
-def hold_requeued(job: JobRecord) -> None:
-    """Hold a job that goes back into the queue."""
-    job.priority = 0
-    job.held_by_user = True
-    job.hold_text = "job requeued in held state"
 
 
 # Nodes.

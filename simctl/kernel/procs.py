@@ -26,6 +26,10 @@ SIGSTOP: Final = 19
 SIGTSTP: Final = 20
 
 
+OUT_OF_MEMORY_STATUS: Final = 0xFD
+"""What stands for a wait status where a process was killed for the memory it used."""
+
+
 class RunsAs(enum.Enum):
     """As whom a process acts; root's own jobs act as the user as well, with uid 0."""
 

@@ -27,13 +27,28 @@ class SchedulerParameters:
     """Shortest time between two passes that an event asked for."""
     sched_interval_us: int = 60 * SECOND
     """Time between passes over the whole queue."""
+    kill_invalid_depend: bool = False
+    """Jobs whose dependency can never be met are cancelled."""
 
     def __str__(self) -> str:
         """Write the parameters as slurm.conf does."""
         delay, interval = (
             f"{us / SECOND:g}" for us in (self.batch_sched_delay_us, self.sched_interval_us)
         )
-        return f"batch_sched_delay={delay},sched_interval={interval}"
+        flags = ",kill_invalid_depend" if self.kill_invalid_depend else ""
+        return f"batch_sched_delay={delay},sched_interval={interval}{flags}"
+
+
+@attrs.frozen
+class ExitCodes:
+    """Some exit codes, as RequeueExit lists them: ``1,5-8``."""
+
+    text: str = ""
+    codes: frozenset[int] = frozenset()
+
+    def __str__(self) -> str:
+        """Write the codes as slurm.conf does."""
+        return self.text
 
 
 @attrs.frozen(kw_only=True)
@@ -61,6 +76,10 @@ class SlurmConf:
     tree_width: int = 50
     max_tasks_per_node: int = 512
     job_requeue: bool = True
+    requeue_exit: ExitCodes = ExitCodes()
+    """Batch jobs that exit so go back into the queue."""
+    requeue_exit_hold: ExitCodes = ExitCodes()
+    """Batch jobs that exit so go back into the queue and are held there."""
     state_save_location: str = "/var/spool"
     slurmd_spool_dir: str = "/var/spool/slurmd"
     plugin_dir: str = ""
@@ -162,6 +181,24 @@ def _over_time_limit(value: object) -> int:
         raise _Refused(message) from None
 
 
+def _exit_codes(value: object) -> ExitCodes:
+    """Read single exit codes and ranges of them that stand apart by commas."""
+    text = "" if value is None else str(value).replace(" ", "")
+    codes: set[int] = set()
+    for part in filter(None, text.split(",")):
+        match = _CODES.fullmatch(part)
+        low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if high > _LAST_CODE or low > high:
+            message = f'expected exit codes from 0 to {_LAST_CODE}, such as 1,5-8, got "{value}"'
+            raise _Refused(message)
+        codes.update(range(low, high + 1))
+    return ExitCodes(text, frozenset(codes))
+
+
+_CODES: Final = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?")
+_LAST_CODE: Final = 255
+
+
 def _plugin_type(kind: str) -> Callable[[object], str]:
     """Return a reader of plugin types of one kind; whether the plugin exists shows at its load."""
 
@@ -211,7 +248,7 @@ _SCHEDULER_WORDS: Final = """
     bf_one_resv_per_job bf_resolution bf_running_job_reserve bf_window bf_window_linear
     bf_yield_interval bf_yield_sleep build_queue_timeout default_gbytes default_queue_depth defer
     delay_boot disable_hetero_steps disable_job_shrink disable_user_top enable_hetero_steps
-    enable_user_top ignore_numa inventory_interval jobs_per_user_per_hour kill_invalid_depend
+    enable_user_top ignore_numa inventory_interval jobs_per_user_per_hour
     max_array_tasks max_depend_depth max_rpc_cnt max_sched_time max_script_size max_switch_wait
     no_backup_scheduling no_env_cache nohold_on_prolog_fail pack_serial_at_end partition_job_depth
     permit_job_expansion preempt_reorder_count preempt_strict_order preempt_youngest_first
@@ -224,6 +261,7 @@ _SCHEDULER_BUILT: Final = {
     "batch_sched_delay": "batch_sched_delay_us",
     "sched_interval": "sched_interval_us",
 }
+_SCHEDULER_FLAGS: Final = frozenset({"kill_invalid_depend"})
 _SECONDS: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?|\.[0-9]{1,6}")
 
 
@@ -242,16 +280,21 @@ def _scheduler_parameters(value: object) -> SchedulerParameters:
             wrong.extend(error.args)
     if wrong:
         raise _Refused(*wrong)
-    return SchedulerParameters(**found)
+    return SchedulerParameters(**found)  # type: ignore[arg-type] # a flag is True or not there
 
 
 def _scheduler_parameter(name: str, amount: str) -> tuple[str, int]:
     field = _SCHEDULER_BUILT.get(name)
+    if name in _SCHEDULER_FLAGS:
+        if amount:
+            message = f"{name} stands alone, without a value"
+            raise _Refused(message)
+        return name, True
     if field is None:
         if name in _SCHEDULER_NAMES:
             message = f"{name} is known to Slurm but not simulated yet"
         else:
-            hint = _did_you_mean(name, {*_SCHEDULER_BUILT, *_SCHEDULER_NAMES})
+            hint = _did_you_mean(name, {*_SCHEDULER_BUILT, *_SCHEDULER_FLAGS, *_SCHEDULER_NAMES})
             message = f'"{name}" is not a SchedulerParameters option of Slurm{hint}'
         raise _Refused(message)
     amount_us = int(Decimal(amount) * SECOND) if _SECONDS.fullmatch(amount) else -1
@@ -297,6 +340,8 @@ _BUILT: Final = (
     _Built("TreeWidth", "tree_width", _number(1, _UINT16_MAX - 2)),
     _Built("MaxTasksPerNode", "max_tasks_per_node", _number(1, _UINT16_MAX - 2)),
     _Built("JobRequeue", "job_requeue", _flag),
+    _Built("RequeueExit", "requeue_exit", _exit_codes),
+    _Built("RequeueExitHold", "requeue_exit_hold", _exit_codes),
     _Built("StateSaveLocation", "state_save_location", _text),
     _Built("SlurmdSpoolDir", "slurmd_spool_dir", _text),
     _Built("PluginDir", "plugin_dir", _optional_text),
@@ -363,7 +408,7 @@ _NOT_BUILT_WORDS: Final = """
     PriorityType PriorityUsageResetPeriod PriorityWeightAge PriorityWeightFairshare
     PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS PriorityWeightTRES PrivateData
     PrologEpilogTimeout PropagatePrioProcess PropagateResourceLimitsExcept RebootProgram
-    ReconfigFlags RequeueExit RequeueExitHold ResumeFailProgram ResumeProgram ResumeRate ResvEpilog
+    ReconfigFlags ResumeFailProgram ResumeProgram ResumeRate ResvEpilog
     ResvOverRun ResvProlog RoutePlugin SallocDefaultCommand SbcastParameters SchedulerAuth
     SchedulerPort SchedulerRootFilter SchedulerTimeSlice SelectTypeParameters SlurmctldAddr
     SlurmctldDebug SlurmctldHost SlurmctldLogFile SlurmctldParameters SlurmctldPidFile

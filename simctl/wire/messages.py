@@ -190,7 +190,10 @@ class RequestUpdateJob(Message, frozen=True, kw_only=True):
 
 
 class RequestJobRequeue(Message, frozen=True, kw_only=True):
-    """Ask slurmctld to send a running batch job back into the queue, held if `hold`."""
+    """Ask slurmctld to send a running batch job back into the queue, held if `hold`.
+
+    With `special_exit` as well it shows that it was held for how it ended.
+    """
 
     rpc: ClassVar[str] = "REQUEST_JOB_REQUEUE"
     tells: ClassVar[tuple[str, ...]] = ("job_id",)
@@ -198,6 +201,7 @@ class RequestJobRequeue(Message, frozen=True, kw_only=True):
     job_id: int
     array_tasks: tuple[int, ...] = ()
     hold: bool = False
+    special_exit: bool = False
 
 
 SUSPEND_JOB = 0

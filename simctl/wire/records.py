@@ -14,7 +14,9 @@ class JobDesc:
     """A job as sbatch or srun describes it; NO_VAL stands for what was not asked.
 
     `time_limit_min` is in minutes; `cpus_per_task` counts the cpus that each task needs; a
-    `priority` of 0 holds the job; `begin_s` is in seconds since the epoch, 0 for at once.
+    `priority` of 0 holds the job; `begin_s` is in seconds since the epoch, 0 for at once, and so is
+    `deadline_s`, 0 for none. `warn_signal` is sent `warn_time_s` seconds before the time limit, 0
+    for none: to the steps, or with `warn_batch` to the batch script alone.
     """
 
     name: str
@@ -40,6 +42,11 @@ class JobDesc:
     begin_s: int = 0
     dependency: str = ""
     array: str = ""
+    warn_signal: int = 0
+    warn_time_s: int = 0
+    warn_batch: bool = False
+    deadline_s: int = 0
+    kill_on_invalid_dep: int = NO_VAL
     immediate: bool = False
     work_dir: str = "/"
     std_out: str = ""
