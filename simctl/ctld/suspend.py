@@ -65,6 +65,7 @@ def _suspend(ctld: "Slurmctld", job: JobRecord) -> int:
     hand_back(ctld, job)
     job.suspend_us = ctld.now_us
     job.priority = 0
+    job.limit_us = INFINITE
     limits.forget(job)
     ctld.suspended[job.job_id] = job
     ctld.set_job(job, SUSPENDED)
