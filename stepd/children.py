@@ -55,7 +55,7 @@ class Child:
     due_us: int = NEVER_US
     planned: int = 0
     left_us: int = -1
-    kept: list[int] = attrs.field(factory=list)
+    kept: tuple[int, ...] = ()
     stopped: bool = False
     """A command is stopped; of programs `left_us` tells."""
 
@@ -94,7 +94,7 @@ class ScriptHost:
         self._interruptible = False
         self._out_of_memory = False
         self._stopped = False
-        self._kept: list[int] = []
+        self._kept: tuple[int, ...] = ()
 
     def start_script(self, run: ScriptRun, env: dict[str, str]) -> None:
         """Run a script in a thread of the process; its end is told with a wait status."""
@@ -140,10 +140,10 @@ class ScriptHost:
     def _take_while_stopped(self, signal: int) -> None:
         if signal != SIGCONT:
             if not by_default_stops(signal):
-                self._kept.append(signal)
+                self._kept += (signal,)
             return
         self._stopped = False
-        kept, self._kept = self._kept, []
+        kept, self._kept = self._kept, ()
         for each in (SIGCONT, *kept):
             self.deliver(each)
         if self._waiter is not None and not self.process.exited:
@@ -183,7 +183,7 @@ class ScriptHost:
         if signal == SIGCONT and child.stopped:
             child.stopped = False
             self._site.procs.go_on(child.process)
-            kept, child.kept = child.kept, []
+            kept, child.kept = child.kept, ()
             for each in kept:
                 if not child.ended:
                     self._signal_command(child, call, each)
@@ -193,7 +193,7 @@ class ScriptHost:
             self._site.procs.stop(child.process)
             return
         if child.stopped and signal != SIGKILL:
-            child.kept.append(signal)
+            child.kept += (signal,)
             return
         if signal != SIGKILL and child.process.daemon == "srun":
             call.mailbox.post(Signalled(signal=signal))

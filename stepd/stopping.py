@@ -14,7 +14,7 @@ class Stoppable(Protocol):
 
     due_us: int
     left_us: int
-    kept: list[int]
+    kept: tuple[int, ...]
 
 
 def take_signal(run: Stoppable, program: ProgramRun, signal: int, now_us: int) -> int | None:
@@ -33,10 +33,10 @@ def take_signal(run: Stoppable, program: ProgramRun, signal: int, now_us: int) -
         return SIGKILL
     if signal != SIGCONT:
         if not by_default_stops(signal):
-            run.kept.append(signal)
+            run.kept += (signal,)
         return None
     run.due_us = min(NEVER_US, now_us + run.left_us)
     run.left_us = -1
-    kept, run.kept = run.kept, []
+    kept, run.kept = run.kept, ()
     acts = (status_after_signal(program, each) for each in (SIGCONT, *kept))
     return next((status for status in acts if status is not None), None)

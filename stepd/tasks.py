@@ -23,7 +23,7 @@ class Task:
     due_us: int = NEVER_US
     planned: int = 0
     left_us: int = -1
-    kept: list[int] = attrs.field(factory=list)
+    kept: tuple[int, ...] = ()
     status: int = 0
     ended: bool = False
     reported: bool = False

@@ -1,6 +1,6 @@
 """Suspended jobs: their processes stopped, their nodes given back, their clock standing still."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from simctl.ctld import arrays, limits
 from simctl.ctld.records import JobArray, JobRecord, NodeRecord
@@ -20,6 +20,9 @@ from simctl.wire.states import RUNNING, SUSPENDED, JobBase, NodeBase, NodeFlag
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
+
+_NOT_FREE: Final = NodeFlag.COMPLETING | NodeFlag.NO_RESPOND
+"""A node with one of these is not given to a job that is resumed."""
 
 
 async def suspend(ctld: "Slurmctld", envelope: Envelope, message: RequestSuspend) -> None:
@@ -118,15 +121,12 @@ def hand_back(ctld: "Slurmctld", job: JobRecord) -> None:
 
 def take_again(ctld: "Slurmctld", job: JobRecord) -> bool:
     """Take a suspended job's nodes again; false, and nothing done, if one of them is not free."""
-    if any(node.base is not NodeBase.IDLE or node.flags & _BUSY for node in job.nodes):
+    if any(node.base is not NodeBase.IDLE or node.flags & _NOT_FREE for node in job.nodes):
         return False
     for node in job.nodes:
         node.job = job
         ctld.set_node(node, NodeBase.ALLOCATED, node.flags)
     return True
-
-
-_BUSY = NodeFlag.COMPLETING | NodeFlag.NO_RESPOND
 
 
 def take_off(node: NodeRecord, job: JobRecord) -> bool:
