@@ -29,27 +29,27 @@ class Suspensions:
         self._site = site
         self._process = process
         self._steps_of = steps_of
-        self._jobs: dict[int, OneByOne[RequestSuspendInt]] = {}
+        self._queues: dict[int, OneByOne[RequestSuspendInt]] = {}
+        self._suspended: dict[int, bool] = {}
 
     def take(self, message: RequestSuspendInt) -> None:
         """Have a job suspended or resumed, behind what is under way for it."""
-        queue = self._jobs.get(message.job_id)
+        queue = self._queues.get(message.job_id)
         if queue is None:
             queue = OneByOne(self._process, "suspend", self._serve)
-        if message.op == SUSPEND_JOB:
-            self._jobs[message.job_id] = queue
-        else:
-            self._jobs.pop(message.job_id, None)
+            self._queues[message.job_id] = queue
+        self._suspended[message.job_id] = message.op == SUSPEND_JOB
         queue.add(message)
 
     def launched(self, job_id: int) -> None:
         """Suspend a step as well that was on its way when its job was suspended."""
-        if job_id in self._jobs:
+        if self._suspended.get(job_id):
             self.take(RequestSuspendInt(job_id=job_id, op=SUSPEND_JOB))
 
     def forget(self, job_id: int) -> bool:
         """Forget a job that is over; tell whether it was suspended."""
-        return self._jobs.pop(job_id, None) is not None
+        self._queues.pop(job_id, None)
+        return self._suspended.pop(job_id, False)
 
     async def _serve(self, message: RequestSuspendInt) -> None:
         """Ask every step daemon of a job, and wait for their answers."""

@@ -1,9 +1,11 @@
 """Suspended jobs: who may, what is told to whom, whose clock stands still, and how they end."""
 
+from pathlib import Path
+
 import pytest
 
 from simctl.kernel.events import Event
-from tests.cluster import Ran, run
+from tests.cluster import Ran, run, with_plugin
 from tests.test_queue import args, reasons, states, timeline, wrong
 
 TWO = "sbatch -N2 --wrap 'srun sleep 20'"
@@ -346,3 +348,41 @@ def test_what_is_suspended_and_resumed_at_once_goes_on_when_it_was_stopped() -> 
     script = [args(e)["signal"] for e in ran.all("signal", daemon="task")]
     assert script[::2] == [20, 19, 18]
     assert ends(ran) == {1: 22}
+
+
+def test_what_is_asked_for_quickly_is_done_in_turn() -> None:
+    """Suspended, resumed and suspended again within the two seconds: it stays suspended."""
+    ran = timeline(
+        f"0s alice {ONE}",
+        "5s root scontrol suspend 1",
+        "6s root scontrol resume 1",
+        "6s root scontrol suspend 1",
+        "60s root scontrol resume 1",
+    )
+    script = [args(e)["signal"] for e in ran.all("signal", daemon="task")]
+    assert script[::2] == [20, 19, 18, 20, 19, 18]
+    assert ends(ran) == {1: 75}
+
+
+def test_a_step_that_was_on_its_way_when_its_job_was_suspended_is_stopped_as_well(
+    tmp_path: Path,
+) -> None:
+    """Its srun, which nobody stops, was slow: the launch comes to nodes that are suspended."""
+
+    async def switch_p_unpack_jobinfo(self, switch_job, buffer):  # type: ignore[no-untyped-def]
+        if process().role == "srun":  # type: ignore[name-defined]  # noqa: F821
+            await sleep(3)  # type: ignore[name-defined]  # noqa: F821
+
+    ran = run(
+        with_plugin(tmp_path, switch_p_unpack_jobinfo) + "timeline:\n"
+        "  - {at: 0s, as: alice, run: sbatch -N2 --wrap 'sleep 40'}\n"
+        "  - {at: 5s, as: alice, run: srun --jobid=1 -N2 sleep 20}\n"
+        "  - {at: 6s, as: root, run: scontrol suspend 1}\n"
+        "  - {at: 60s, as: root, run: scontrol resume 1}\n",
+        folder=tmp_path,
+    )
+    stops = [e for e in ran.all("signal", step="1.0", daemon="task") if args(e)["signal"] == 19]
+    assert sorted(str(e.node) for e in stops) == ["n1", "n2"]
+    assert {round(at(e)) for e in stops} == {10}
+    assert [round(at(e)) for e in ran.all("exit", step="1.0", daemon="task")] == [80, 80]
+    assert ran.job() == ("COMPLETED", "0:0", "None")
