@@ -20,6 +20,7 @@ from simctl.nodes.prologs import (
     of_launch,
     of_termination,
 )
+from simctl.nodes.suspend import Suspensions
 from simctl.plugins.hooks import About, Handle, failed
 from simctl.plugins.points.switch import (
     switch_p_alloc_jobinfo,
@@ -65,6 +66,7 @@ from simctl.wire.messages import (
     RequestShutdown,
     RequestSignalTasks,
     RequestStepComplete,
+    RequestSuspendInt,
     RequestTerminateJob,
     ResponseSlurmRc,
 )
@@ -120,6 +122,7 @@ class Slurmd:
         self._stepds: dict[tuple[int, int], Mailbox] = {}
         self._terminations: dict[int, Termination] = {}
         self._revoked: dict[JobRun, int] = {}
+        self._suspensions = Suspensions(site, self.process, self._steps_of)
         self._prologs = Prologs(site, self.process, self.mailbox)
         self._requeues: dict[int, JobRun] = {}
         """The runs of jobs that slurmctld was asked to requeue and has not answered about."""
@@ -132,6 +135,7 @@ class Slurmd:
             RequestKillPreempted: self._terminate_job,
             RequestSignalTasks: self._signal_tasks,
             RequestKillStepTimelimit: self._step_time_limit,
+            RequestSuspendInt: self._suspend_int,
             RequestStepComplete: self._step_complete,
             RequestPing: self._ping,
             StepGone: self._step_gone,
@@ -271,6 +275,7 @@ class Slurmd:
         handed = Buf()
         await hooks.call(switch_p_pack_jobinfo, who, credential, handed, about=about)
         self._run_stepd(stepd, step_work(message, handed.data()), envelope.sender)
+        self._suspensions.launched(message.job_id)
         self._answer(envelope, SLURM_SUCCESS)
         await hooks.call(switch_p_free_jobinfo, who, credential, about=about)
 
@@ -438,6 +443,11 @@ class Slurmd:
             self._send(stepd, request)
         self._answer(envelope, SLURM_SUCCESS)
 
+    async def _suspend_int(self, envelope: Envelope, message: RequestSuspendInt) -> None:
+        """Answer, then have the job's step daemons stop their tasks, or let them go on."""
+        self._answer(envelope, SLURM_SUCCESS)
+        self._suspensions.take(message)
+
     async def _step_complete(self, envelope: Envelope, message: RequestStepComplete) -> None:
         """Hand the report of a daemon further down the tree to this node's step daemon."""
         stepd = self._stepds.get((message.job_id, message.step_id))
@@ -459,7 +469,9 @@ class Slurmd:
             self._epilog(termination)
             return
         self._terminations[job_id] = termination
-        self._signal_steps(job_id, (SIGCONT, SIGTERM))
+        # What is stopped gets no time to end by itself.
+        suspended = self._suspensions.forget(job_id)
+        self._signal_steps(job_id, (SIGKILL,) if suspended else (SIGCONT, SIGTERM))
         wait_us = max(self.site.conf.kill_wait_s, _MIN_KILL_WAIT_S) * SECOND
         termination.timer = self.mailbox.post_at(
             self.site.kernel.now_us + wait_us, KillWaitOver(job_id)

@@ -24,6 +24,7 @@ from simctl.kernel.events import Event
 from simctl.kernel.fabric import Fabric
 from simctl.kernel.faults import CallFault, CallFaults
 from simctl.kernel.procs import (
+    OUT_OF_MEMORY_STATUS,
     Host,
     Process,
     ProcessTable,
@@ -722,7 +723,7 @@ def _describe(program: Program) -> Callable[[int, random.Random], ProgramRun]:
             runs_us = chance.randint(spec.runs_min_us, spec.runs_max_us)
         return ProgramRun(
             runs_us=runs_us,
-            status=spec.signal or wait_status(spec.exit),
+            status=OUT_OF_MEMORY_STATUS if spec.oom else spec.signal or wait_status(spec.exit),
             output=spec.output,
             ignores=spec.ignores,
             exits_on=spec.exits_on,

@@ -8,10 +8,19 @@ import attrs
 from msgspec import UNSET
 
 from simctl.kernel.disk import DiskView
-from simctl.kernel.procs import SIGKILL, Process, exit_code_of, signal_of, wait_status
+from simctl.kernel.procs import (
+    OUT_OF_MEMORY_STATUS,
+    SIGCONT,
+    SIGKILL,
+    SIGSTOP,
+    Process,
+    exit_code_of,
+    signal_of,
+    wait_status,
+)
 from simctl.kernel.turns import Killed, Thread, Timer
 from simctl.plugins.site import CommandCall, Site, User
-from simctl.stepd.outcome import NEVER_US, ProgramRun, default_status, status_after_signal
+from simctl.stepd.outcome import NEVER_US, ProgramRun, by_default_stops, default_status
 from simctl.stepd.programs import ScriptRun
 from simctl.stepd.script_host import (
     Disposition,
@@ -22,6 +31,7 @@ from simctl.stepd.script_host import (
     Stream,
 )
 from simctl.stepd.shell import Shell
+from simctl.stepd.stopping import take_signal
 
 Output = Callable[[int, str], None]
 """Takes a file descriptor (1 or 2) and a text that a process wrote to it."""
@@ -44,6 +54,11 @@ class Child:
     program: ProgramRun | None = None
     due_us: int = NEVER_US
     planned: int = 0
+    left_us: int = -1
+    kept: tuple[int, ...] = ()
+    stopped: bool = False
+    """A command is stopped; of programs `left_us` tells."""
+
     stdout: Stream = attrs.field(factory=lambda: Inherited(descriptor=1))
     status: int = 0
     ended: bool = False
@@ -77,6 +92,9 @@ class ScriptHost:
         self._pending: deque[int] = deque()
         self._waiter: Thread | None = None
         self._interruptible = False
+        self._out_of_memory = False
+        self._stopped = False
+        self._kept: tuple[int, ...] = ()
 
     def start_script(self, run: ScriptRun, env: dict[str, str]) -> None:
         """Run a script in a thread of the process; its end is told with a wait status."""
@@ -85,15 +103,28 @@ class ScriptHost:
         async def body() -> None:
             status = wait_status(await shell.run())
             self.process.exit(status)
-            self._ended(status)
+            self._tell_end(status)
 
         self.process.start(body, "script")
+
+    def _tell_end(self, status: int) -> None:
+        """Tell how the script ended; that a child took too much memory counts for all of it."""
+        self._ended(OUT_OF_MEMORY_STATUS if self._out_of_memory else status)
 
     # Signals from outside.
 
     def deliver(self, signal: int) -> None:
-        """Take a signal as the script has arranged: end by it, drop it, or keep it for a trap."""
+        """Take a signal as the script has arranged: end by it, drop it, or keep it for a trap.
+
+        A script that is stopped takes signals once it is continued, save SIGKILL.
+        """
+        if self._stopped and signal != SIGKILL:
+            self._take_while_stopped(signal)
+            return
         disposition = self._dispositions.get(signal, "default")
+        if signal == SIGSTOP or (disposition == "default" and by_default_stops(signal)):
+            self._stopped = True
+            return
         if signal != SIGKILL and disposition == "ignore":
             return
         if signal != SIGKILL and disposition == _TRAP_KEEPS:
@@ -104,7 +135,19 @@ class ScriptHost:
         status = SIGKILL if signal == SIGKILL else default_status(signal)
         if status is not None and not self.process.exited:
             self._site.procs.kill(self.process, status)
-            self._ended(status)
+            self._tell_end(status)
+
+    def _take_while_stopped(self, signal: int) -> None:
+        if signal != SIGCONT:
+            if not by_default_stops(signal):
+                self._kept += (signal,)
+            return
+        self._stopped = False
+        kept, self._kept = self._kept, ()
+        for each in (SIGCONT, *kept):
+            self.deliver(each)
+        if self._waiter is not None and not self.process.exited:
+            self._kernel.wake(self._waiter)
 
     def live_children(self) -> list[Child]:
         """Return the children that have not ended, oldest first."""
@@ -121,11 +164,37 @@ class ScriptHost:
         elif child.call is not None:
             self._signal_command(child, child.call, signal)
         elif child.program is not None:
-            status = status_after_signal(child.program, signal)
-            if status is not None:
-                self._end(child, status)
+            self._signal_program(child, child.program, signal)
+
+    def _signal_program(self, child: Child, program: ProgramRun, signal: int) -> None:
+        due_us = child.due_us
+        status = take_signal(child, program, signal, self._kernel.now_us)
+        if status is not None:
+            self._end(child, status)
+        elif child.due_us != due_us:
+            # It was stopped, or goes on: what was to end it at its old time must not.
+            if child.timer is not None:
+                child.timer.cancel()
+                child.timer = None
+            if child.due_us < NEVER_US:
+                child.timer = self._kernel.call_at(child.due_us, self._expire, child)
 
     def _signal_command(self, child: Child, call: CommandCall, signal: int) -> None:
+        if signal == SIGCONT and child.stopped:
+            child.stopped = False
+            self._site.procs.go_on(child.process)
+            kept, child.kept = child.kept, ()
+            for each in kept:
+                if not child.ended:
+                    self._signal_command(child, call, each)
+            return
+        if by_default_stops(signal):
+            child.stopped = True
+            self._site.procs.stop(child.process)
+            return
+        if child.stopped and signal != SIGKILL:
+            child.kept += (signal,)
+            return
         if signal != SIGKILL and child.process.daemon in ("srun", "salloc"):
             call.mailbox.post(Signalled(signal=signal))
             return
@@ -144,6 +213,12 @@ class ScriptHost:
 
     async def run(self, argv: tuple[str, ...], env: dict[str, str], redirects: Redirects) -> int:
         """Run a program and wait for its end."""
+        while self._stopped:
+            # It has stopped itself.
+            self._waiter = self._kernel.current
+            self._interruptible = False
+            await self._kernel.park("SIGCONT")
+            self._waiter = None
         child = self._launch(argv, env, redirects)
         await self._wait_for(child, interruptible=False)
         return self._status(child)
@@ -319,6 +394,9 @@ class ScriptHost:
     def _end(self, child: Child, status: int) -> None:
         if child.ended:
             return
+        if status == OUT_OF_MEMORY_STATUS:
+            self._out_of_memory = True
+            status = SIGKILL
         child.ended = True
         child.status = status
         child.call = child.host = None
@@ -335,10 +413,15 @@ class ScriptHost:
 
     async def _wait_for(self, child: Child, *, interruptible: bool) -> None:
         kernel = self._kernel
-        while not child.ended:
-            if interruptible and self._pending:
+        while self._stopped or not child.ended:
+            if interruptible and self._pending and not self._stopped:
                 raise Interrupted(self._pending[0])
-            timed = child.timer is None and child.program is not None and child.due_us < NEVER_US
+            timed = (
+                child.timer is None
+                and not child.ended
+                and child.program is not None
+                and child.due_us < NEVER_US
+            )
             if timed:
                 kernel.arm(child.due_us)
             self._waiter = kernel.current

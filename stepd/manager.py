@@ -33,6 +33,7 @@ from simctl.stepd.ending import ENDINGS, cancelled_line, grace_s
 from simctl.stepd.environment import task_environment
 from simctl.stepd.outcome import NEVER_US, SESSION_EXIT_RC, group_exits, runs_of, step_rc
 from simctl.stepd.programs import ScriptRun
+from simctl.stepd.suspend import Suspender
 from simctl.stepd.task_scripts import TaskScripts
 from simctl.stepd.tasks import Task, TaskSet
 from simctl.stepd.tree import ALONE, Branch
@@ -52,6 +53,7 @@ from simctl.wire.messages import (
     RequestCompleteBatchScript,
     RequestSignalTasks,
     RequestStepComplete,
+    RequestStepSuspend,
     ResponseLaunchTasks,
     ResponseSlurmRc,
     TaskOutput,
@@ -137,6 +139,7 @@ class StepDaemon:
         self._cleaned: list[tuple[Task, int]] = []
         """Those of them that are done with, and what their end is the cause of."""
 
+        self._suspender: Suspender | None = None
         self._reports = [True] + [False] * (work.branch.last - work.job.nodeid)
 
     async def run(self) -> None:
@@ -154,6 +157,8 @@ class StepDaemon:
         if self.site.model == "guide":
             for plugin_class in ("checkpoint", "switch"):
                 await self._hooks.unload(self.process, plugin_class)
+        if self._suspender is not None:
+            self._suspender.give_up()
         self.mailbox.close()
         self.process.exit(0)
 
@@ -494,12 +499,21 @@ class StepDaemon:
         """Serve a request that reaches the step daemon while its tasks run."""
         message = envelope.message
         if isinstance(message, RequestSignalTasks):
-            if message.signal in ENDINGS:
-                self._begin_end(message.signal)
-            else:
-                self.tasks.signal(message.signal, children=message.container or not self._batch)
+            self._signal(message)
         elif isinstance(message, RequestStepComplete):
             self._fold_child(message)
+        elif isinstance(message, RequestStepSuspend):
+            if self._suspender is None:
+                self._suspender = Suspender(self.site, self.process, self.tasks, self.mailbox)
+            self._suspender.ask(envelope)
+
+    def _signal(self, message: RequestSignalTasks) -> None:
+        """Signal the tasks; those of a suspended step take SIGKILL alone."""
+        suspended = self._suspender is not None and self._suspender.suspended
+        if message.signal in ENDINGS:
+            self._begin_end(message.signal)
+        elif message.signal == SIGKILL or not suspended:
+            self.tasks.signal(message.signal, children=message.container or not self._batch)
 
     def _begin_end(self, number: int) -> None:
         """End the tasks for a reason: the user is told, SIGTERM comes first, SIGKILL later."""

@@ -5,7 +5,7 @@ from typing import Final
 
 import attrs
 
-from simctl.kernel.procs import SIGKILL, exit_code_of, signal_of, wait_status
+from simctl.kernel.procs import SIGKILL, SIGSTOP, SIGTSTP, exit_code_of, signal_of, wait_status
 from simctl.wire.errno import (
     ESCRIPT_CHDIR_FAILED,
     ESLURM_INTERCONNECT_FAILURE,
@@ -31,7 +31,7 @@ NEVER_US: Final = 1 << 62
 """When a program ends that only a signal can end."""
 
 _IGNORED_BY_DEFAULT: Final = frozenset({17, 18, 23, 28})
-_STOPPING: Final = frozenset({19, 20, 21, 22})
+_STOPPING: Final = frozenset({SIGSTOP, SIGTSTP, 21, 22})
 
 
 @attrs.frozen(kw_only=True)
@@ -61,11 +61,22 @@ def status_after_signal(program: ProgramRun, signal: int) -> int | None:
     return default_status(signal)
 
 
-def default_status(signal: int) -> int | None:
-    """Return the wait status that a signal's default action leads to; None if the process goes on.
+def stops(program: ProgramRun, signal: int) -> bool:
+    """Tell whether *signal* stops a program until SIGCONT; only SIGSTOP always does."""
+    if signal == SIGSTOP:
+        return True
+    return by_default_stops(signal) and not (
+        signal in program.ignores or signal in program.exits_on
+    )
 
-    Stopping signals go on as well: job control inside a step is not simulated.
-    """
+
+def by_default_stops(signal: int) -> bool:
+    """Tell whether a signal's default action is to stop a process."""
+    return signal in _STOPPING
+
+
+def default_status(signal: int) -> int | None:
+    """Return the wait status that a signal's default action leads to; None if it ends nothing."""
     if signal in _IGNORED_BY_DEFAULT or signal in _STOPPING or signal == 0:
         return None
     return signal

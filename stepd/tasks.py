@@ -2,10 +2,11 @@
 
 import attrs
 
-from simctl.kernel.procs import SIGKILL, Process
+from simctl.kernel.procs import OUT_OF_MEMORY_STATUS, SIGKILL, Process
 from simctl.stepd.children import ScriptHost
-from simctl.stepd.outcome import NEVER_US, ProgramRun, default_status, status_after_signal
+from simctl.stepd.outcome import NEVER_US, ProgramRun, by_default_stops, default_status
 from simctl.stepd.script_process import ScriptProcess
+from simctl.stepd.stopping import take_signal
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -25,6 +26,8 @@ class Task:
 
     due_us: int = NEVER_US
     planned: int = 0
+    left_us: int = -1
+    kept: tuple[int, ...] = ()
     status: int = 0
     ended: bool = False
     reported: bool = False
@@ -44,7 +47,7 @@ class Task:
         if self.prolog is not None:
             self.prolog.signal(SIGKILL)
             self.prolog = None
-        self.process.exit(status)
+        self.process.exit(SIGKILL if status == OUT_OF_MEMORY_STATUS else status)
 
     def signal(self, number: int, *, children: bool) -> None:
         """Take a signal; with *children* those of a script get it as well."""
@@ -59,9 +62,13 @@ class Task:
                 self.host.signal_child(child, number)
             self.host.deliver(number)
         elif self.program is not None:
-            status = status_after_signal(self.program, number)
+            now_us = process.table.kernel.now_us
+            if self.due_us <= now_us and by_default_stops(number):
+                # It ends this very moment.
+                return
+            status = take_signal(self, self.program, number, now_us)
             if status is not None:
-                self.due_us = process.table.kernel.now_us
+                self.due_us = now_us
                 self.planned = status
         else:
             self._die_before_exec(number)

@@ -170,6 +170,29 @@ def test_a_default_that_holds_anyway_may_be_given(key: str, value: object) -> No
     assert read_conf({key: value}) == (SlurmConf(), [])
 
 
+def test_exit_codes_are_numbers_and_ranges_of_them() -> None:
+    """RequeueExit, as sites write it; it prints as it was given."""
+    conf, mistakes = read_conf({"RequeueExit": "1, 5-7,255", "RequeueExitHold": 9})
+    assert mistakes == []
+    assert sorted(conf.requeue_exit.codes) == [1, 5, 6, 7, 255]
+    assert conf.requeue_exit_hold.codes == {9}
+    assert conf.value("RequeueExit") == "1,5-7,255"
+    for wrong in ("256", "7-5", "one", "1-", -1):
+        assert "expected exit codes from 0 to 255" in mistake("RequeueExit", wrong)
+
+
+def test_kill_invalid_depend_stands_alone() -> None:
+    """Among the other parts of SchedulerParameters, without a value."""
+    conf, mistakes = read_conf({"SchedulerParameters": "sched_interval=30,kill_invalid_depend"})
+    assert mistakes == []
+    assert conf.scheduler_parameters.kill_invalid_depend
+    text = str(conf.scheduler_parameters)
+    assert text.startswith("batch_sched_delay=3,sched_interval=30,bf_interval=30,bf_window=1440,")
+    assert text.endswith(",kill_invalid_depend")
+    assert read_conf({"SchedulerParameters": text}) == (conf, [])
+    assert "a word by itself" in mistake("SchedulerParameters", "kill_invalid_depend=1")
+
+
 def test_every_mistake_is_told_at_once() -> None:
     """One look at the messages is enough to mend the file; good values are taken."""
     conf, mistakes = read_conf(

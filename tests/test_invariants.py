@@ -48,7 +48,20 @@ COMMANDS = [
     ("root", "scontrol requeue {n}_[0-1]"),
     ("bob", "sbatch -d afterany:{n} --wrap 'srun ./quick'"),
     ("alice", "sbatch -d afterok:{n}?singleton --begin=now+60 --wrap 'srun ./quick'"),
+    ("root", "scontrol suspend {n}"),
+    ("root", "scontrol suspend {n}"),
+    ("root", "scontrol resume {n}"),
+    ("root", "scontrol resume {n}"),
+    ("root", "scancel -s STOP {n}"),
+    ("root", "scancel -s CONT {n}"),
+    ("root", "scancel -f -s TSTP {n}"),
+    ("bob", "sbatch -t2 --signal=USR1@30 --deadline=now+4minutes --wrap 'srun ./slow'"),
+    ("bob", "sbatch -a 0-2 -d aftercorr:{n} --kill-on-invalid-dep=yes --wrap 'srun ./quick'"),
+    ("root", "scontrol requeuehold state=SpecialExit {n}"),
 ]
+
+
+STOPPED = ("SUSPENDED", "RUNNING|STOPPED")
 
 
 def scenario(seed: int) -> str:
@@ -83,7 +96,7 @@ def scenario(seed: int) -> str:
             lines.append(
                 f"  - {{at: {at + chance.randint(0, 30)}s, as: root, run: scancel {target}}}"
             )
-    for _ in range(chance.randint(0, 4)):
+    for _ in range(chance.randint(0, 8)):
         at, number = chance.randint(0, 200), chance.randint(1, 6)
         user, command = chance.choice(COMMANDS)
         lines.append(f'  - {{at: {at}s, as: {user}, run: "{command.format(n=number)}"}}')
@@ -145,16 +158,22 @@ def check(ran: Ran, model: str) -> None:
     for event in ran.events:
         if event.role in ("manager", "session", "task") and event.step is not UNSET:
             daemons.setdefault(children[int(str(event.pid))], []).append(event)
+    # What nobody has resumed or continued has not ended.
+    stopped = {row.job_id for row in ran.result.rows if row.state in STOPPED}
     for manager, events in daemons.items():
-        check_step_daemon(ran, manager, events, crashed)
+        if events[0].job not in stopped:
+            check_step_daemon(ran, manager, events, crashed)
     # Every credential that was allocated in the controller is completed once, then freed.
     alloc, complete, freed = Counter[object](), Counter[object](), Counter[object]()
     for event in ran.all(kind="plugin", role="slurmctld"):
+        if event.job in stopped:
+            continue
         alloc[event.step] += event.name == "switch_p_alloc_jobinfo"
         complete[event.step] += event.name == "switch_p_job_step_complete"
         freed[event.step] += event.name == "switch_p_free_jobinfo"
     assert alloc == complete
-    copies = Counter(e.step for e in ran.all("switch_p_copy_jobinfo"))
+    copied = ran.all("switch_p_copy_jobinfo")
+    copies = Counter(e.step for e in copied if e.job not in stopped)
     assert freed == alloc + copies
     restarted = {row.job_id for row in ran.result.rows if row.restarts}
     # No step daemon of a job acts on a node after the node reported the job gone.

@@ -267,6 +267,8 @@ MISTAKES = [
     ("programs: {./x: {exit: 256}}", "expected an exit status from 0 to 255"),
     ("programs: {./x: {exit: 1, signal: 9}}", "a program ends in one way"),
     ("programs: {./x: {runs: forever, exit: 1}}", "runs forever has no `exit`"),
+    ("programs: {./x: {runs: forever, oom: true}}", "runs forever has no `oom`"),
+    ("programs: {./x: {signal: 9, oom: true}}", "a program ends in one way"),
     ("programs: {./x: {signal: KIL}}", "did you mean KILL"),
     ("programs: {./x: {signal: 0}}", "signal"),
     ("programs: {./x: {on_signal: {KILL: ignore}}}", "no program can catch or ignore KILL"),

@@ -227,6 +227,73 @@ def test_a_thread_killed_before_its_first_turn_never_starts() -> None:
     assert seen == []
 
 
+def frozen_and_thawed(at_us: int, again_us: int) -> list[tuple[str, int]]:
+    """Freeze a thread that sleeps 100 us, and thaw it; return what happened when."""
+    kernel = Kernel()
+    seen: list[tuple[str, int]] = []
+    threads: list[Thread] = []
+
+    async def sleeper() -> None:
+        await kernel.sleep_us(100)
+        seen.append(("woke", kernel.now_us))
+
+    async def other() -> None:
+        await kernel.sleep_us(at_us)
+        kernel.freeze(threads[0])
+        kernel.freeze(threads[0])
+        await kernel.sleep_us(again_us - at_us)
+        kernel.thaw(threads[0])
+        seen.append(("thawed", kernel.now_us))
+
+    def begin() -> None:
+        kernel.spawn(Owner(), "other", other)
+        threads.append(kernel.spawn(Owner(), "sleeper", sleeper, due_us=10))
+
+    trio.run(kernel.run, begin, clock=kernel)
+    assert kernel.foreground == 0
+    return seen
+
+
+def test_a_frozen_thread_goes_on_once_it_is_thawed() -> None:
+    """What would have ended its wait ends it then, or later if it was not due yet."""
+    assert frozen_and_thawed(50, 300) == [("thawed", 300), ("woke", 300)]
+    assert frozen_and_thawed(50, 80) == [("thawed", 80), ("woke", 110)]
+
+
+def test_a_thread_that_is_frozen_before_it_starts_starts_when_it_is_thawed() -> None:
+    """Its first turn is kept as well."""
+    assert frozen_and_thawed(5, 300) == [("thawed", 300), ("woke", 400)]
+
+
+def test_a_frozen_thread_can_be_killed() -> None:
+    """It does nothing more."""
+    kernel = Kernel()
+    ended: list[str] = []
+    threads: list[Thread] = []
+
+    async def sleeper() -> None:
+        try:
+            await kernel.sleep_us(100)
+        except Killed:
+            ended.append("killed")
+            raise
+        ended.append("woke")
+
+    async def other() -> None:
+        await kernel.sleep_us(50)
+        kernel.freeze(threads[0])
+        await kernel.sleep_us(200)
+        kernel.kill(threads[0])
+
+    def begin() -> None:
+        threads.append(kernel.spawn(Owner(), "sleeper", sleeper))
+        kernel.spawn(Owner(), "other", other)
+
+    trio.run(kernel.run, begin, clock=kernel)
+    assert ended == ["killed"]
+    assert kernel.foreground == 0
+
+
 def test_a_finite_trio_deadline_is_refused() -> None:
     """It would be in real time: the run ends with an error that says what to use."""
     kernel = Kernel()

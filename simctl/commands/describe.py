@@ -6,9 +6,10 @@ from typing import Any
 from simctl.commands.options import INVALID_GRES, UsageError
 from simctl.plugins.site import CommandCall
 from simctl.wire.errno import errno_name, slurm_strerror
-from simctl.wire.ids import INFINITE, NO_VAL
+from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.layout import Distribution
 from simctl.wire.records import JobDesc
+from simctl.wire.times import parse_moment
 
 
 def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more: Any) -> JobDesc:
@@ -31,6 +32,9 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
             f"setting nnodes to {tasks}"
         )
         least = most = tasks
+    warned = options.get("signal")
+    until = options.get("deadline", "")
+    now_s = call.site.start_time_s + call.site.kernel.now_us // SECOND
     how, plane = options.get("distribution", (Distribution.UNKNOWN, 0))
     if how is Distribution.ARBITRARY and tasks == NO_VAL:
         tasks = len(options.get("nodelist", ())) or NO_VAL
@@ -58,6 +62,10 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         gres=options.get("gres", {}),
         reservation=options.get("reservation", ""),
         no_kill="no-kill" in options,
+        warn_signal=warned.signal if warned is not None else 0,
+        warn_time_s=warned.time_s if warned is not None else 0,
+        warn_batch=warned is not None and warned.batch,
+        deadline_s=parse_moment(until, now_s) if until else 0,
         work_dir=call.site.disk.resolve(options.get("chdir", call.work_dir), call.work_dir),
         **more,
     )

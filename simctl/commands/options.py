@@ -13,6 +13,7 @@ from simctl.wire.hostlist import HostlistError, expand
 from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.layout import Distribution
 from simctl.wire.resources import parse_gres
+from simctl.wire.times import parse_moment
 
 BAD_OPTION: Final = 255
 """Exit status where an option or its value does not parse."""
@@ -191,7 +192,7 @@ def not_negative(value: str) -> int:
     return int(value)
 
 
-def yes_or_no(value: str) -> bool:
+def zero_or_one(value: str) -> bool:
     """Read 0 or 1."""
     if value not in ("0", "1"):
         raise ValueError(f'expected 0 or 1, got "{value}"')
@@ -203,6 +204,13 @@ def patience(value: str) -> int:
     if not value.isdecimal() or not int(value):
         raise ValueError("Invalid --immediate specification")
     return int(value)
+
+
+def yes_or_no(value: str) -> int:
+    """Read ``yes`` as 1, ``no`` as 0."""
+    if value.lower() not in ("yes", "no"):
+        raise ValueError
+    return int(value.lower() == "yes")
 
 
 def nice(value: str) -> int:
@@ -289,6 +297,44 @@ class InvalidGresError(ValueError):
     """A value names no generic resource."""
 
 
+@attrs.frozen
+class WarningSpec:
+    """What ``--signal`` asks for: which signal, how many seconds before the limit, to whom."""
+
+    signal: int
+    time_s: int
+    batch: bool
+
+
+def warning(value: str) -> WarningSpec:
+    """Read ``USR1``, ``USR1@120`` or ``B:USR1@120``."""
+    match = re.fullmatch(r"(?:([A-Za-z]+):)?(\w+)(?:@(\d{1,5}))?", value)
+    if match is None or int(match[3] or 0) > _LONGEST_WARNING_S:
+        raise ValueError
+    who = (match[1] or "").upper()
+    if "R" in who:
+        raise ValueError("--signal=R: concerns reservations, which simctl does not simulate yet")
+    if who not in ("", "B"):
+        raise ValueError
+    try:
+        number = signal_number(match[2])
+    except SignalError:
+        raise ValueError from None
+    return WarningSpec(signal=number, time_s=int(match[3] or 60), batch=who == "B")
+
+
+_LONGEST_WARNING_S: Final = 0xFFFF
+
+
+def moment(value: str) -> str:
+    """Take a moment as it is if there can be such a one."""
+    try:
+        parse_moment(value, 0)
+    except (ValueError, OverflowError):
+        raise ValueError from None
+    return value
+
+
 JOB_OPTIONS: Final = (
     Option(long="nodes", short="N", read=node_count),
     Option(long="ntasks", short="n", read=positive),
@@ -304,6 +350,8 @@ JOB_OPTIONS: Final = (
     Option(long="chdir", short="D", read=text),
     Option(long="output", short="o", read=text),
     Option(long="error", short="e", read=text),
+    Option(long="signal", read=warning),
+    Option(long="deadline", read=moment),
     Option(long="exclusive"),
     Option(long="mem", read=memory),
     Option(long="mem-per-cpu", read=memory),
@@ -319,13 +367,13 @@ JOB_UNBUILT: Final = frozenset(
     """
     a array begin b batch bb bbf burst-buffer checkpoint checkpoint-dir cluster-constraint
     clusters M comment constraint C contiguous core-spec S cores-per-socket cpu-freq
-    cpus-per-gpu d deadline delay-boot dependency ex exclusive-user export export-file
+    cpus-per-gpu d delay-boot dependency ex exclusive-user export export-file
     extra-node-info B F nodefile get-user-env gid G gpu-bind gpu-freq gpus gpus-per-node
     gpus-per-socket gpus-per-task gres-flags h H hold hint i ignore-pbs input
     kill-on-invalid-dep L licenses mail-type mail-user mcs-label mem-bind
     mem-per-gpu network nice ntasks-per-core ntasks-per-gpu ntasks-per-socket O
     overcommit s oversubscribe power priority profile propagate q qos reboot
-    signal sockets-per-node spread-job switches test-only thread-spec threads-per-core
+    sockets-per-node spread-job switches test-only thread-spec threads-per-core
     time-min tmp u usage uid use-min-nodes v verbose V version wait-all-nodes wckey
     container prefer
     """.split()

@@ -16,6 +16,7 @@ from simctl.commands.options import (
     text,
     with_nice,
     words_of,
+    yes_or_no,
 )
 from simctl.plugins.site import CommandCall
 from simctl.stepd.script import has_interpreter, parse, sbatch_options
@@ -24,6 +25,8 @@ from simctl.wire.ids import NO_VAL, SECOND
 from simctl.wire.messages import RequestSubmitBatchJob, ResponseSubmitBatchJob
 from simctl.wire.records import JobDesc
 from simctl.wire.times import parse_moment
+
+_OWN: Final = "a array H hold b begin d dependency kill-on-invalid-dep nice priority"
 
 GRAMMAR: Final = Grammar(
     command="sbatch",
@@ -37,12 +40,12 @@ GRAMMAR: Final = Grammar(
         Option(long="hold", short="H"),
         Option(long="begin", short="b", read=text),
         Option(long="dependency", short="d", read=text),
+        Option(long="kill-on-invalid-dep", read=yes_or_no),
         Option(long="nice", read=nice),
         Option(long="priority", read=not_negative),
         Option(long="array", short="a", read=text),
     ),
-    unbuilt=(JOB_UNBUILT - frozenset("a array H hold b begin d dependency nice priority".split()))
-    | {"W", "wait", "I", "immediate", "open-mode"},
+    unbuilt=(JOB_UNBUILT - frozenset(_OWN.split())) | {"W", "wait", "I", "immediate", "open-mode"},
 )
 
 
@@ -97,6 +100,7 @@ def _job(
         nice=options.get("nice", 0),
         begin_s=_begin(call, options.get("begin", "")),
         dependency=options.get("dependency", ""),
+        kill_on_invalid_dep=options.get("kill-on-invalid-dep", NO_VAL),
         array=options.get("array", ""),
     )
 

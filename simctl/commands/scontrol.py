@@ -10,11 +10,19 @@ from simctl.commands.scontrol_admin import create, delete, update_partition
 from simctl.plugins.site import CommandCall
 from simctl.wire.arrays import parse_tasks
 from simctl.wire.conf import parse_time_limit_min
-from simctl.wire.errno import SLURM_SUCCESS, errno_name, slurm_strerror
+from simctl.wire.errno import (
+    ESLURM_INVALID_JOB_ID,
+    SLURM_SUCCESS,
+    errno_name,
+    slurm_strerror,
+)
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.messages import (
+    RESUME_JOB,
+    SUSPEND_JOB,
     Message,
     RequestJobRequeue,
+    RequestSuspend,
     RequestUpdateJob,
     RequestUpdateNode,
     ResponseSlurmRc,
@@ -25,8 +33,8 @@ _UNBUILT: Final = frozenset(
     """
     abort cancel_reboot checkpoint cluster completing details errnumstr
     fsdampeningfactor getaddrs help hide listpids local notify oneliner pidinfo ping quiet
-    reboot reboot_nodes reconfigure resume schedloglevel scontrol setdebug setdebugflags
-    show shutdown suspend takeover token top verbose version wait_job write
+    reboot reboot_nodes reconfigure schedloglevel scontrol setdebug setdebugflags
+    show shutdown takeover token top verbose version wait_job write
     """.split()
 )
 
@@ -112,10 +120,32 @@ async def _hold(call: CommandCall, keyword: str, words: tuple[str, ...]) -> int:
 
 async def _requeue(call: CommandCall, keyword: str, words: tuple[str, ...]) -> int:
     status = 0
+    hold = keyword == "requeuehold"
+    special_exit = hold and words[:1] != () and words[0].lower().startswith("state=")
+    if special_exit:
+        state = words[0].partition("=")[2]
+        if not "specialexit".startswith(state.lower()) or not state:
+            raise UsageError(1, f"scontrol: error: {words[0]}: only SpecialExit may be asked for")
+        words = words[1:]
     for shown, who in _jobs(keyword, words):
-        rc = await _ask(call, RequestJobRequeue(**who, hold=keyword == "requeuehold"))
+        rc = await _ask(call, RequestJobRequeue(**who, hold=hold, special_exit=special_exit))
         if rc:
             call.err(f"{slurm_strerror(rc)} for job {shown}")
+            status = 1
+    return status
+
+
+async def _suspend(call: CommandCall, keyword: str, words: tuple[str, ...]) -> int:
+    status = 0
+    op = SUSPEND_JOB if keyword == "suspend" else RESUME_JOB
+    for shown, who in _jobs(keyword, words):
+        rc = await _ask(call, RequestSuspend(**who, op=op))
+        if rc:
+            text = slurm_strerror(rc)
+            if rc == ESLURM_INVALID_JOB_ID:
+                # scontrol does not expect to be told so.
+                text = "Unexpected message received"
+            call.err(f"{text} for job {shown}")
             status = 1
     return status
 
@@ -221,6 +251,8 @@ _KEYWORDS: Final = {
     "release": _hold,
     "requeue": _requeue,
     "requeuehold": _requeue,
+    "resume": _suspend,
+    "suspend": _suspend,
     "update": _update,
     "create": create,
     "delete": delete,

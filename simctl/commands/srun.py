@@ -15,7 +15,7 @@ from simctl.commands.options import (
     patience,
     text,
     variable,
-    yes_or_no,
+    zero_or_one,
 )
 from simctl.commands.step_request import step_request
 from simctl.commands.tasks import Guard, TaskBook
@@ -79,7 +79,7 @@ GRAMMAR: Final = Grammar(
         Option(long="relative", short="r", read=not_negative),
         Option(long="jobid", read=not_negative),
         Option(long="immediate", short="I", read=patience, optional="1"),
-        Option(long="kill-on-bad-exit", short="K", read=yes_or_no, optional="1"),
+        Option(long="kill-on-bad-exit", short="K", read=zero_or_one, optional="1"),
         Option(long="wait", short="W", read=not_negative),
         Option(long="overlap"),
         Option(long="multi-prog"),
@@ -101,6 +101,11 @@ GRAMMAR: Final = Grammar(
 )
 
 FORCED: Final = 9
+_WORTH_A_RETRY: Final = frozenset({ESLURM_DISABLED})
+"""Why a step cannot be had now, though perhaps later."""
+
+_FIRST_RETRY_US: Final = SECOND // 10
+_LONGEST_RETRY_US: Final = 29 * SECOND
 Reply = TypeVar("Reply", bound=Message)
 
 
@@ -626,7 +631,9 @@ class Srun:
 
 
 _DEAD_NODE: Final = 1001
-_OF_ALLOCATIONS: Final = ("mem", "mem-per-cpu", "gres", "mincpus", "reservation")
+_OF_ALLOCATIONS: Final = (
+    *("mem", "mem-per-cpu", "gres", "mincpus", "reservation", "signal", "deadline"),
+)
 """Options that shape an allocation; of a step inside one they are not simulated."""
 _STDERR: Final = 2
 _ABORT_GRACE_S: Final = 2

@@ -26,6 +26,7 @@ _SIGNAL_TEXT: Final = {
     14: "Alarm clock",
     15: "Terminated",
     24: "CPU time limit exceeded",
+    125: "Out Of Memory",
 }
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import eligible
+from simctl.ctld import eligible, limits
 from simctl.ctld.records import JobArray, JobRecord
 from simctl.plugins.hooks import NULL, About, failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_copy_job
@@ -71,6 +71,7 @@ async def split_off(ctld: "Slurmctld", job: JobRecord, task: int) -> JobRecord:
     if record is not job:
         ctld.jobs[record.job_id] = record
         eligible.note_name(ctld, record)
+        eligible.register(ctld, record)
         ctld.site.trace.state(
             ctld.process,
             "job_state",
@@ -94,7 +95,9 @@ async def _split(ctld: "Slurmctld", job: JobRecord) -> JobRecord:
         completing_nodes=set(),
         nodes_lost=set(),
         steps={},
+        deadline_timer=None,
     )
+    limits.watch_deadline(ctld, record)
     copied = await ctld.site.hooks.call(
         slurm_ckpt_copy_job, ctld.process, job.check_job, about=job.about
     )

@@ -3,10 +3,11 @@
 from typing import TYPE_CHECKING
 
 from simctl.ctld import arrays, schedule
-from simctl.ctld.completion import clients, end_job, finish
+from simctl.ctld.completion import end_job
+from simctl.ctld.pending import end_pending
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.kernel.fabric import Envelope
-from simctl.kernel.procs import SIGKILL
+from simctl.kernel.procs import SIGCONT, SIGKILL, SIGSTOP
 from simctl.wire.errno import (
     ESLURM_ACCESS_DENIED,
     ESLURM_ALREADY_DONE,
@@ -23,7 +24,14 @@ from simctl.wire.messages import (
     SrunJobComplete,
 )
 from simctl.wire.signals import SIG_TERM_KILL
-from simctl.wire.states import CANCELLED, PENDING_COMPLETING, JobBase, Reason
+from simctl.wire.states import (
+    CANCELLED,
+    PENDING_COMPLETING,
+    RUNNING,
+    RUNNING_STOPPED,
+    JobBase,
+    Reason,
+)
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
@@ -62,9 +70,20 @@ async def _kill(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob) -> i
         return _cancel_pending(ctld, job, message.signal)
     if message.signal == SIGKILL and not message.batch_only:
         await end_job(ctld, job, JobBase.CANCELLED, Reason.NONE)
+    elif job.state.base is JobBase.SUSPENDED:
+        return ESLURM_TRANSITION_STATE_NO_UPDATE
     else:
-        _signal_job(ctld, job, message)
+        _note_stop(ctld, job, message.signal)
+        signal_job(ctld, job, message)
     return SLURM_SUCCESS
+
+
+def _note_stop(ctld: "Slurmctld", job: JobRecord, signal: int) -> None:
+    """Show that somebody has stopped a job, which keeps its nodes, or lets it go on."""
+    if signal == SIGSTOP and job.state == RUNNING:
+        ctld.set_job(job, RUNNING_STOPPED)
+    elif signal == SIGCONT and job.state == RUNNING_STOPPED:
+        ctld.set_job(job, RUNNING)
 
 
 def _cancel_pending(ctld: "Slurmctld", job: JobRecord, signal: int) -> int:
@@ -72,20 +91,11 @@ def _cancel_pending(ctld: "Slurmctld", job: JobRecord, signal: int) -> int:
     if signal != SIGKILL:
         return ESLURM_JOB_PENDING
     job.reason = schedule.reason_to_wait(job)
-    if job.queued:
-        schedule.take_from_queue(job)
-        ctld.request_pass()
-    job.begin_us = -1
-    job.start_us = job.end_us = ctld.now_us
-    ctld.set_job(job, CANCELLED)
-    arrays.cancelled(job)
-    for srun in clients(job):
-        ctld.send(srun, SrunJobComplete(job_id=job.job_id))
-    finish(ctld, job)
+    end_pending(ctld, job, CANCELLED)
     return SLURM_SUCCESS
 
 
-def _signal_job(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob) -> None:
+def signal_job(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob) -> None:
     """Signal the steps of a running job, or its batch script, or with `full` both."""
     if not message.batch_only:
         for step in job.steps.values():
@@ -128,7 +138,7 @@ async def cancel_job_step(
     rc = _refusal(ctld, job, envelope)
     if job is not None and not rc:
         step = job.steps.get(message.step_id)
-        if job.state == PENDING_COMPLETING:
+        if job.state == PENDING_COMPLETING or job.state.base is JobBase.SUSPENDED:
             rc = ESLURM_TRANSITION_STATE_NO_UPDATE
         elif job.state.finished or step is None:
             rc = ESLURM_ALREADY_DONE if job.state.finished else ESLURM_INVALID_JOB_ID

@@ -1,15 +1,17 @@
 """How a job ends: the decision, and the tail that every end shares."""
 
-from typing import TYPE_CHECKING
+import enum
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from simctl.ctld import arrays, eligible, prologs, schedule, steps
+from simctl.ctld import arrays, eligible, limits, prologs, schedule, steps, suspend
 from simctl.ctld.accounting import account
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope, Mailbox
-from simctl.kernel.procs import exit_code_of, signal_of
+from simctl.kernel.procs import OUT_OF_MEMORY_STATUS, exit_code_of, signal_of
 from simctl.plugins.points.checkpoint import slurm_ckpt_free_job
+from simctl.wire.conf import SlurmConf
 from simctl.wire.errno import (
     ESLURM_ALREADY_DONE,
     ESLURM_INVALID_JOB_ID,
@@ -32,6 +34,7 @@ from simctl.wire.states import (
     PENDING_COMPLETING,
     PENDING_REQUEUE,
     PENDING_REQUEUE_COMPLETING,
+    PENDING_SPECIAL_EXIT,
     JobBase,
     NodeBase,
     NodeFlag,
@@ -58,6 +61,8 @@ class Completion:
 
 def decide(job_rc: int, *, past_limit: bool) -> Completion:
     """Decide how a running job ends from the wait status of its script or srun."""
+    if job_rc & 0xFF == OUT_OF_MEMORY_STATUS:
+        return Completion(base=JobBase.OUT_OF_MEMORY, reason=Reason.OUT_OF_MEMORY)
     if signal_of(job_rc):
         return Completion(base=JobBase.FAILED, reason=Reason.JOB_LAUNCH_FAILURE)
     if exit_code_of(job_rc):
@@ -65,6 +70,26 @@ def decide(job_rc: int, *, past_limit: bool) -> Completion:
     if past_limit:
         return Completion(base=JobBase.TIMEOUT, reason=Reason.TIME_LIMIT)
     return Completion(base=JobBase.COMPLETED, reason=Reason.NONE)
+
+
+class AfterExit(enum.Enum):
+    """What becomes of a job that has exited by itself."""
+
+    END = "it is over"
+    AGAIN = "it goes back into the queue"
+    HOLD = "it goes back into the queue and is held"
+
+
+def after_exit(conf: SlurmConf, job: JobRecord) -> AfterExit:
+    """Tell whether a batch job exited with a code that sends it back into the queue. Pure."""
+    if not job.batch or not job.requeue or signal_of(job.exit_code):
+        return AfterExit.END
+    if job.state.base not in (JobBase.COMPLETED, JobBase.FAILED):
+        return AfterExit.END
+    code = exit_code_of(job.exit_code)
+    if code in conf.requeue_exit.codes:
+        return AfterExit.AGAIN
+    return AfterExit.HOLD if code in conf.requeue_exit_hold.codes else AfterExit.END
 
 
 def purge_interval_us(min_job_age_s: int) -> int:
@@ -86,7 +111,7 @@ async def complete_batch_script(
         rc = ESLURM_ALREADY_DONE
         if job.state.completing:
             job.exit_code = message.job_rc
-    elif job.state.base is JobBase.RUNNING:
+    elif job.state.base in (JobBase.RUNNING, JobBase.SUSPENDED):
         if message.slurm_rc:
             node = ctld.nodes_by_name[message.node_name]
             ctld.drain(node, "batch job complete failure")
@@ -150,11 +175,17 @@ async def requeue_after_node_failure(ctld: "Slurmctld", job: JobRecord) -> None:
     await _release(ctld, job, RequestTerminateJob, job_state="NODE_FAIL")
 
 
-def hold_requeued(job: JobRecord, text: str) -> None:
+REQUEUED_HELD: Final = "job requeued in held state"
+LAUNCH_FAILED_HELD: Final = "launch failed requeued held"
+_SPECIAL_EXIT_HELD: Final = "job requeued in special exit state"
+
+
+def hold_requeued(job: JobRecord, text: str = REQUEUED_HELD, *, special_exit: bool = False) -> None:
     """Hold a job that goes back into the queue; *text* is shown instead of the usual reason."""
     job.priority = 0
     job.held_by_user = True
-    job.hold_text = text
+    job.special_exit = special_exit
+    job.hold_text = _SPECIAL_EXIT_HELD if special_exit else text
 
 
 async def requeue(ctld: "Slurmctld", job: JobRecord) -> None:
@@ -180,9 +211,8 @@ async def _release(
     job_state: str = "",
 ) -> None:
     """Tell the clients and the nodes of a job that it is over."""
-    if job.limit_timer is not None:
-        job.limit_timer.cancel()
-        job.limit_timer = None
+    suspend.forget(ctld, job)
+    limits.forget(job)
     for srun in clients(job):
         ctld.send(srun, SrunJobComplete(job_id=job.job_id))
     message = request(
@@ -195,15 +225,15 @@ async def _release(
     if ctld.site.conf.epilog_slurmctld:
         prologs.start_epilog(ctld, job)
     for node in job.nodes:
+        # One that is suspended has given its nodes back already.
+        node.give_back(job)
         if node.base is NodeBase.DOWN or node.name in job.nodes_lost:
-            node.give_back(job)
             if node.base is NodeBase.DOWN and not node.flags & NodeFlag.NO_RESPOND:
                 # Set down by hand: it is told, and nobody waits for it.
                 ctld.send(ctld.address(node), message)
             continue
         job.completing_nodes.add(node.name)
         node.completing += 1
-        node.give_back(job)
         ctld.set_node(node, node.base, node.flags | NodeFlag.COMPLETING)
         ctld.set_node(node, node.working_base(), node.flags)
         ctld.send(ctld.address(node), message)
@@ -263,11 +293,20 @@ async def _cleanup_completing(ctld: "Slurmctld", job: JobRecord) -> None:
         _back_to_queue(ctld, job)
         return
     ctld.set_job(job, DONE[job.state.base])
-    finish(ctld, job)
+    again = after_exit(ctld.site.conf, job)
+    if again is AfterExit.END:
+        finish(ctld, job)
+        return
+    if again is AfterExit.HOLD:
+        hold_requeued(job, special_exit=True)
+    job.reason = job.hold_text or Reason.BEGIN_TIME
+    ctld.set_job(job, PENDING)
+    _back_to_queue(ctld, job)
 
 
 def finish(ctld: "Slurmctld", job: JobRecord) -> None:
     """Account a job that is over for good, and have it purged once it is old enough."""
+    limits.forget(job)
     account(ctld, job, job.state.base)
     if job.start_us >= 0 and job.nodes:
         arrays.ended(ctld, job)
@@ -279,6 +318,8 @@ def finish(ctld: "Slurmctld", job: JobRecord) -> None:
 
 
 def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
+    if job.special_exit:
+        ctld.set_job(job, PENDING_SPECIAL_EXIT)
     arrays.ended(ctld, job)
     job.restart_cnt += 1
     job.nodes = ()
@@ -287,9 +328,12 @@ def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     job.nodes_lost.clear()
     job.start_us = job.end_us = -1
     job.limit_us = INFINITE
+    job.suspended_us = 0
+    job.warned = False
     job.exit_code = 0
     job.submit_us = ctld.now_us
     job.begin_us = ctld.now_us + (CRED_LIFETIME_S + 1) * SECOND
+    limits.watch_deadline(ctld, job)
     eligible.settle(ctld, job)
 
 

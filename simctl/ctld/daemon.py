@@ -12,7 +12,9 @@ import attrs
 from simctl.ctld import (
     backfill,
     completion,
+    deadlines,
     eligible,
+    limits,
     nodes,
     preempt,
     prologs,
@@ -21,6 +23,7 @@ from simctl.ctld import (
     step_limits,
     steps,
     submit,
+    suspend,
     update,
     update_partition,
 )
@@ -28,7 +31,7 @@ from simctl.ctld.accounting import JobRow, row
 from simctl.ctld.cancel import cancel_job_step, kill_job
 from simctl.ctld.records import JobArray, JobRecord, NodeRecord, PartRecord
 from simctl.ctld.reservations import ReservationRecord
-from simctl.ctld.step_limits import PERIODIC_US, StepLimitDue
+from simctl.ctld.step_limits import StepLimitDue
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import Host, Process, RunsAs, wait_status
 from simctl.kernel.turns import Killed, Timer
@@ -62,6 +65,7 @@ from simctl.wire.messages import (
     RequestShutdown,
     RequestStepComplete,
     RequestSubmitBatchJob,
+    RequestSuspend,
     RequestUpdateJob,
     RequestUpdateNode,
     RequestUpdatePartition,
@@ -181,6 +185,8 @@ class Slurmctld:
         """When a pass is due because a reservation begins or ends."""
         self.backfill_is_due = False
         self.last_backfill_us = -1
+        self.suspended: dict[int, JobRecord] = {}
+        """Suspended jobs by id: no node counts them as its own."""
         self.last_pass_us = -1
         self.pass_is_due = False
         self.ping_timer: Timer | None = None
@@ -203,6 +209,7 @@ class Slurmctld:
             RequestCreateReservation: reservations.create_reservation,
             RequestDeleteReservation: reservations.delete_reservation,
             ReservationDue: _reservation_due,
+            RequestSuspend: suspend.suspend,
             RequestPing: _ping,
             ResponseSlurmRc: nodes.response_rc,
             PassDue: _pass_due,
@@ -210,6 +217,8 @@ class Slurmctld:
             GraceDue: _grace_due,
             LimitDue: nodes.limit_due,
             StepLimitDue: step_limits.step_limit_due,
+            limits.WarningDue: deadlines.warning_due,
+            limits.DeadlineDue: deadlines.deadline_due,
             PurgeDue: _purge_due,
             BeginDue: _begin_due,
             RequestCompleteProlog: prologs.complete_prolog,
@@ -240,6 +249,11 @@ class Slurmctld:
             job_id = job_id + 1 if job_id < conf.max_job_id else conf.first_job_id
         self.next_job_id = job_id + 1 if job_id < conf.max_job_id else conf.first_job_id
         return job_id
+
+    def next_priority(self, nice: int) -> int:
+        """Return a priority one below the last, less a nice value."""
+        self.last_priority -= 1
+        return max(1, self.last_priority - nice)
 
     # Its life.
 
@@ -448,8 +462,8 @@ class Slurmctld:
     def watch_limit(self, job: JobRecord) -> None:
         """Look at a job's time limit at the check before it is reached, and at the one after."""
         over_us = self.site.conf.over_time_limit_min * 60 * SECOND
-        kill_us = -(-(job.limit_us + over_us) // PERIODIC_US) * PERIODIC_US
-        warn_us = kill_us - PERIODIC_US
+        kill_us = limits.check_at_or_after(job.limit_us + over_us)
+        warn_us = kill_us - limits.PERIODIC_US
         job.limit_timer = self.mailbox.post_at(
             warn_us if warn_us > self.now_us else kill_us, LimitDue(job, job.restart_cnt)
         )

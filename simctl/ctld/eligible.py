@@ -8,15 +8,15 @@ import attrs
 from simctl.ctld import schedule
 from simctl.ctld.records import Dependency, JobArray, JobRecord, Need
 from simctl.wire.errno import ESLURM_DEPENDENCY, SlurmError
-from simctl.wire.ids import SECOND
-from simctl.wire.states import JobBase, Reason
+from simctl.wire.ids import NO_VAL, SECOND
+from simctl.wire.states import CANCELLED, RUNNING_STOPPED, JobBase, JobFlag, Reason
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
-_KINDS: Final = frozenset({"after", "afterany", "afterok", "afternotok"})
+_KINDS: Final = frozenset({"after", "afterany", "afterok", "afternotok", "aftercorr"})
 _TARGET: Final = re.compile(r"(\d+)(?:\+(\d+))?")
-_UNBUILT: Final = frozenset({"aftercorr", "afterburstbuffer", "expand"})
+_UNBUILT: Final = frozenset({"afterburstbuffer", "expand"})
 
 
 def parse_dependency(text: str, ctld: "Slurmctld", own_id: int) -> Dependency | None:
@@ -89,7 +89,7 @@ def look_at(need: Need, now_us: int) -> Verdict:
     if not state.finished or state.completing:
         return _WAIT
     good = state.base is JobBase.COMPLETED
-    if need.kind == "afterany" or good == (need.kind == "afterok"):
+    if need.kind == "afterany" or good == (need.kind != "afternotok"):
         return _MET
     return _NEVER
 
@@ -113,7 +113,9 @@ def verdict(ctld: "Slurmctld", job: JobRecord) -> Verdict:
     if job.dependency is None:
         return _MET
     found = [
-        _singleton(ctld, job) if need.kind == "singleton" else look_at(need, ctld.now_us)
+        _singleton(ctld, job)
+        if need.kind == "singleton"
+        else look_at(_corresponding(need, job), ctld.now_us)
         for need in job.dependency.needs
     ]
     if not found:
@@ -126,6 +128,20 @@ def verdict(ctld: "Slurmctld", job: JobRecord) -> Verdict:
         never = any(each.never for each in found)
     due = [each.due_us for each in found if each.due_us >= 0]
     return Verdict(met=met, never=never and not met, due_us=min(due, default=-1))
+
+
+def _corresponding(need: Need, job: JobRecord) -> Need:
+    """Return a need, of an array only the task that bears a job's own number where it is meant."""
+    if need.kind != "aftercorr" or need.array is None:
+        return need
+    other = need.array.records.get(job.array_task)
+    return need if other is None else attrs.evolve(need, job=other, array=None)
+
+
+def waits_for_tasks(job: JobRecord) -> bool:
+    """Tell whether the tasks of a job array wait each for a task of another."""
+    needs = job.dependency.needs if job.dependency is not None else ()
+    return job.array is not None and any(need.kind == "aftercorr" for need in needs)
 
 
 def _singleton(ctld: "Slurmctld", job: JobRecord) -> Verdict:
@@ -144,12 +160,17 @@ def settle(ctld: "Slurmctld", job: JobRecord, *, asks: bool = True) -> None:
 
     One that *asks* has a pass run; a job that was just tried need not.
     """
-    if job.state.base is not JobBase.PENDING or job.state.flags:
+    if job.state.base is not JobBase.PENDING or job.state.flags & ~JobFlag.SPECIAL_EXIT:
         return
     now = verdict(ctld, job)
     reason = obstacle(ctld, job, now)
     if reason:
         job.reason = reason
+        if reason == Reason.DEPENDENCY_NEVER and _is_killed(ctld, job):
+            from simctl.ctld.pending import end_pending  # noqa: PLC0415 - the end of a job needs us
+
+            end_pending(ctld, job, CANCELLED)
+            return
         if job.queued:
             schedule.take_from_queue(job)
         due_us = job.begin_us if reason == Reason.BEGIN_TIME else now.due_us
@@ -163,6 +184,14 @@ def settle(ctld: "Slurmctld", job: JobRecord, *, asks: bool = True) -> None:
         schedule.enqueue(ctld, job)
         if asks:
             ctld.request_pass()
+
+
+def _is_killed(ctld: "Slurmctld", job: JobRecord) -> bool:
+    """Tell whether a job ends whose dependency can never be met: as it asked, or all do."""
+    asked = job.desc.kill_on_invalid_dep
+    if asked != NO_VAL:
+        return bool(asked)
+    return ctld.site.conf.scheduler_parameters.kill_invalid_depend
 
 
 def obstacle(ctld: "Slurmctld", job: JobRecord, dependency: Verdict) -> str:
@@ -232,8 +261,12 @@ def forget(ctld: "Slurmctld", job: JobRecord) -> None:
 
 
 def is_stuck(job: JobRecord) -> bool:
-    """Tell whether a pending job can only wait: held, unfit, or behind a job that is stuck."""
-    if job.state.base is not JobBase.PENDING or job.state.flags:
+    """Tell whether a job waits for somebody: held, unfit, suspended, or behind such a job."""
+    if job.state.base is JobBase.SUSPENDED:
+        return True
+    if job.state == RUNNING_STOPPED:
+        return True
+    if job.state.base is not JobBase.PENDING or job.state.flags & ~JobFlag.SPECIAL_EXIT:
         return False
     closed = not any(part.state.starts_jobs for part in job.parts)
     if closed or job.lasting_reason or not job.priority or job.reason == Reason.DEPENDENCY_NEVER:

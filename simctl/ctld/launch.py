@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import arrays, eligible, prologs
+from simctl.ctld import arrays, eligible, limits, prologs
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.wire.hostlist import compress
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.messages import RequestBatchJobLaunch, ResponseResourceAllocation
 from simctl.wire.resources import Share
-from simctl.wire.states import RUNNING, NodeBase, Reason
+from simctl.wire.states import RUNNING, Reason
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
@@ -31,8 +31,10 @@ def start(ctld: "Slurmctld", job: JobRecord, part: PartRecord, shares: tuple[Sha
     if job.time_limit_min != INFINITE:
         job.limit_us = job.start_us + job.time_limit_min * 60 * SECOND
         ctld.watch_limit(job)
+        limits.watch_warning(ctld, job)
     arrays.started(job)
     ctld.set_job(job, RUNNING)
+    limits.watch_deadline(ctld, job)
     eligible.changed(ctld, job)
     occupy(ctld, job)
     if ctld.site.conf.prolog_slurmctld or ctld.site.conf.prolog_flags:
@@ -63,14 +65,6 @@ def occupy(ctld: "Slurmctld", job: JobRecord) -> None:
     for node in job.nodes:
         node.take(job, job.shares[node.index])
         ctld.set_node(node, node.working_base(), node.flags)
-
-
-def vacate(ctld: "Slurmctld", job: JobRecord) -> None:
-    """Take back what a job has of its nodes, as long as they are there."""
-    for node in job.nodes:
-        node.give_back(job)
-        if node.base >= NodeBase.IDLE:
-            ctld.set_node(node, node.working_base(), node.flags)
 
 
 def _launch_batch(ctld: "Slurmctld", job: JobRecord) -> None:

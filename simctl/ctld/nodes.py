@@ -1,11 +1,10 @@
 """Nodes: registration, pings of those that do not answer, time limits of the jobs they run."""
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simctl.ctld import excise
+from simctl.ctld import excise, suspend
 from simctl.ctld.completion import clients, end_job, requeue_after_node_failure
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
@@ -58,7 +57,9 @@ async def node_registration(
     node = ctld.nodes_by_name[message.node_name]
     node.last_response_us = ctld.now_us
     running = {job_id for job_id, _ in message.steps}
-    await fail_jobs(ctld, node, spared=running)
+    for job in _jobs_of(ctld, node):
+        if job.job_id not in running:
+            await _fail_job(ctld, node, job)
     await _forget_completing(ctld, node, running)
     flags = node.flags & ~NodeFlag.NO_RESPOND
     base = node.working_base()
@@ -170,12 +171,15 @@ async def take_down(ctld: "Slurmctld", node: NodeRecord) -> None:
     await fail_jobs(ctld, node)
 
 
-async def fail_jobs(
-    ctld: "Slurmctld", node: NodeRecord, spared: Collection[int] = frozenset()
-) -> None:
+async def fail_jobs(ctld: "Slurmctld", node: NodeRecord) -> None:
     """End the jobs of a node that is gone, send them back into the queue, or go on without."""
-    for job in [job for job in node.jobs.values() if job.job_id not in spared]:
+    for job in _jobs_of(ctld, node):
         await _fail_job(ctld, node, job)
+
+
+def _jobs_of(ctld: "Slurmctld", node: NodeRecord) -> list[JobRecord]:
+    """Return the jobs that run on a node, and those that are suspended there."""
+    return [*node.jobs.values(), *suspend.suspended_on(ctld, node)]
 
 
 async def _fail_job(ctld: "Slurmctld", node: NodeRecord, job: JobRecord) -> None:

@@ -259,6 +259,20 @@ class JobRecord:
     """The sruns that wait for cpus of the job, first come first, and since when."""
 
     limit_timer: Timer | None = None
+    warn_timer: Timer | None = None
+    warned: bool = False
+    """The signal that warns of the time limit was sent."""
+
+    deadline_timer: Timer | None = None
+    special_exit: bool = False
+    """It goes back into the queue to be held there for how it ended."""
+
+    suspend_us: int = -1
+    """Since when it is suspended."""
+
+    suspended_us: int = 0
+    """How long it was suspended before, all in all."""
+
     begin_us: int = -1
 
     @property

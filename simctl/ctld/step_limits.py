@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from simctl.ctld.limits import PERIODIC_US
 from simctl.ctld.records import StepRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
@@ -11,9 +12,6 @@ from simctl.wire.messages import RequestKillStepTimelimit, SrunTimeout
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
-
-PERIODIC_US = 30 * SECOND
-"""How far apart the checks of time limits are."""
 
 
 @attrs.frozen

@@ -20,6 +20,7 @@ from simctl.wire.buf import Buf
 from simctl.wire.errno import (
     ESLURM_ACCESS_DENIED,
     ESLURM_ALREADY_DONE,
+    ESLURM_DISABLED,
     ESLURM_INTERCONNECT_FAILURE,
     ESLURM_INVALID_JOB_ID,
     ESLURM_JOB_PENDING,
@@ -83,6 +84,8 @@ def _refusal(ctld: "Slurmctld", job: JobRecord | None, envelope: Envelope) -> in
         return ESLURM_ALREADY_DONE
     if job.state.configuring:
         return ESLURM_PROLOG_RUNNING
+    if job.state.base is JobBase.SUSPENDED:
+        return ESLURM_DISABLED
     return ESLURM_JOB_PENDING if job.state.base is JobBase.PENDING else SLURM_SUCCESS
 
 

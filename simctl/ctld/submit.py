@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import arrays, eligible, launch, preempt, reservations, schedule
+from simctl.ctld import arrays, eligible, launch, limits, preempt, reservations, schedule
 from simctl.ctld.completion import finish
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.request import Asker, Request, read_request
@@ -54,10 +54,20 @@ async def submit_batch_job(
     if isinstance(made, Refusal):
         answer = ResponseSubmitBatchJob(job_id=0, error_code=made.error_code, text=made.text)
     else:
-        eligible.settle(ctld, made)
+        await _settle(ctld, made)
         rc = SLURM_SUCCESS if made.priority else ESLURM_JOB_HELD
         answer = ResponseSubmitBatchJob(job_id=made.job_id, error_code=rc)
     ctld.send(envelope.sender, answer)
+
+
+async def _settle(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Put a new job where it belongs; tasks that wait each for another are split off at once."""
+    if not eligible.waits_for_tasks(job):
+        eligible.settle(ctld, job)
+        return
+    assert job.array is not None
+    for task in tuple(job.array.waiting):
+        eligible.settle(ctld, await arrays.split_off(ctld, job, task))
 
 
 async def resource_allocation(
@@ -137,7 +147,12 @@ def _refusal(ctld: "Slurmctld", desc: JobDesc, uid: int, request: Request) -> in
         return ESLURM_USER_ID_MISSING
     if desc.nice < 0 and not ctld.is_operator(uid):
         return ESLURM_INVALID_NICE
-    refused = request.error_code or reservations.refusal(ctld, desc)
+    now_s = ctld.site.start_time_s + ctld.now_us // SECOND
+    refused = (
+        request.error_code
+        or reservations.refusal(ctld, desc)
+        or limits.refusal(desc, request.time_limit_min, now_s)
+    )
     if not refused and len(ctld.jobs) >= ctld.site.conf.max_job_count:
         return EAGAIN
     return refused
@@ -202,6 +217,7 @@ async def _create(
     elif not any(could_hold(job, part) for part in job.parts):
         job.lasting_reason = job.reason = Reason.PARTITION_CONFIG
     ctld.jobs[job_id] = job
+    limits.watch_deadline(ctld, job)
     arrays.register(ctld, job)
     eligible.note_name(ctld, job)
     eligible.register(ctld, job)
@@ -227,8 +243,7 @@ def _priority(ctld: "Slurmctld", desc: JobDesc, uid: int) -> int:
         return 0
     if desc.priority != NO_VAL and ctld.is_operator(uid):
         return desc.priority
-    ctld.last_priority -= 1
-    return max(1, ctld.last_priority - desc.nice)
+    return ctld.next_priority(desc.nice)
 
 
 def _next_id(ctld: "Slurmctld", desc: JobDesc) -> int:

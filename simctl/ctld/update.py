@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import arrays, completion, eligible, nodes, schedule
+from simctl.ctld import arrays, completion, eligible, limits, nodes, schedule
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.ctld.request import Asker, read_request
 from simctl.ctld.select import could_hold
@@ -28,7 +28,14 @@ from simctl.wire.errno import (
 from simctl.wire.hostlist import HostlistError, expand
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.messages import RequestJobRequeue, RequestUpdateJob, RequestUpdateNode
-from simctl.wire.states import JobBase, NodeBase, NodeFlag, Reason
+from simctl.wire.states import (
+    PENDING,
+    PENDING_SPECIAL_EXIT,
+    JobBase,
+    NodeBase,
+    NodeFlag,
+    Reason,
+)
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
@@ -134,9 +141,11 @@ def _set_priority(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, 
         job.hold_text = ""
     elif message.priority == INFINITE:
         if not job.priority:
-            ctld.last_priority -= 1
-            job.priority = max(1, ctld.last_priority - job.nice)
+            job.priority = ctld.next_priority(job.nice)
         job.hold_text = ""
+        job.special_exit = False
+        if job.state == PENDING_SPECIAL_EXIT:
+            ctld.set_job(job, PENDING)
     elif message.priority != NO_VAL:
         job.priority = message.priority
     if job.priority != before and job.queued:
@@ -147,6 +156,7 @@ def _set_priority(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, 
 def _set_time_limit(ctld: "Slurmctld", job: JobRecord, minutes: int) -> None:
     job.time_limit_min = minutes
     job.desc = attrs.evolve(job.desc, time_limit_min=minutes)
+    limits.watch_deadline(ctld, job)
     if job.state.base is not JobBase.RUNNING:
         return
     if job.limit_timer is not None:
@@ -154,8 +164,9 @@ def _set_time_limit(ctld: "Slurmctld", job: JobRecord, minutes: int) -> None:
         job.limit_timer = None
     job.limit_us = INFINITE
     if minutes != INFINITE:
-        job.limit_us = job.start_us + minutes * 60 * SECOND
+        job.limit_us = job.start_us + job.suspended_us + minutes * 60 * SECOND
         ctld.watch_limit(job)
+    limits.watch_warning(ctld, job)
 
 
 def _change_request(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob) -> None:
@@ -193,21 +204,14 @@ async def job_requeue(ctld: "Slurmctld", envelope: Envelope, message: RequestJob
     rc = _refusal(ctld, message.job_id, _uid(ctld, envelope), ESLURM_ACCESS_DENIED)
     if not rc:
         rcs = [
-            await _requeue(ctld, job, _hold_text(message))
+            await _requeue(ctld, job, message)
             for job in await arrays.targets(ctld, message.job_id, message.array_tasks)
         ]
         rc = min(rcs, default=SLURM_SUCCESS)
     ctld.answer(envelope, rc)
 
 
-def _hold_text(request: RequestJobRequeue) -> str:
-    """Return what is shown of a job that is to be held; nothing if it is not."""
-    if not request.hold:
-        return ""
-    return "launch failed requeued held" if request.launch_failed else "job requeued in held state"
-
-
-async def _requeue(ctld: "Slurmctld", job: JobRecord, text: str) -> int:
+async def _requeue(ctld: "Slurmctld", job: JobRecord, message: RequestJobRequeue) -> int:
     if not job.batch:
         return ESLURM_BATCH_ONLY
     if not job.requeue:
@@ -218,8 +222,11 @@ async def _requeue(ctld: "Slurmctld", job: JobRecord, text: str) -> int:
         return ESLURM_ALREADY_DONE
     if job.state.base is JobBase.PENDING:
         return ESLURM_JOB_PENDING
-    if text:
-        completion.hold_requeued(job, text)
+    if message.hold:
+        text = completion.REQUEUED_HELD
+        if message.launch_failed:
+            text = completion.LAUNCH_FAILED_HELD
+        completion.hold_requeued(job, text, special_exit=message.special_exit)
     await completion.requeue(ctld, job)
     return SLURM_SUCCESS
 

@@ -22,6 +22,12 @@ SIGINT: Final = 2
 SIGKILL: Final = 9
 SIGTERM: Final = 15
 SIGCONT: Final = 18
+SIGSTOP: Final = 19
+SIGTSTP: Final = 20
+
+
+OUT_OF_MEMORY_STATUS: Final = 0xFD
+"""What stands for a wait status where a process was killed for the memory it used."""
 
 
 class RunsAs(enum.Enum):
@@ -353,6 +359,16 @@ class ProcessTable:
         process = Process(self, host, pid=pid, **fields)
         host.processes[pid] = process
         return process
+
+    def stop(self, process: Process) -> None:
+        """Let a process do nothing more until it is continued, as SIGSTOP does."""
+        for thread in process.threads:
+            self.kernel.freeze(thread)
+
+    def go_on(self, process: Process) -> None:
+        """Continue a stopped process, as SIGCONT does."""
+        for thread in process.threads:
+            self.kernel.thaw(thread)
 
     def kill(self, process: Process, status: int = SIGKILL) -> None:
         """End a process and its threads at once, as SIGKILL does."""

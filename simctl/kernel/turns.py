@@ -121,6 +121,10 @@ class Thread:
     finished: bool = False
     killed: bool = False
     lingers: bool = False
+    frozen: bool = False
+    missed: "tuple[Any] | None" = None
+    """What ended the wait of a frozen thread: it goes on with it once it is thawed."""
+
     waits_for: str = "its first turn"
 
 
@@ -290,6 +294,9 @@ class Kernel(trio.abc.Clock):
         self._count(thread, -1)
         if thread.killed:
             return False
+        if thread.frozen:
+            thread.missed = (None,)
+            return False
         thread.owner.cause = thread.cause
         self.current = thread
         if self._idle_workers:
@@ -334,6 +341,8 @@ class Kernel(trio.abc.Clock):
     def resume(self, thread: Thread, value: Any = None) -> bool:
         """End a thread's wait inside the present turn; for turns and mailboxes only."""
         if not thread.parked:
+            if thread.frozen and thread.missed is None:
+                self._miss(thread, value)
             return False
         thread.parked = False
         thread.generation += 1
@@ -347,6 +356,39 @@ class Kernel(trio.abc.Clock):
         # A thread whose kill is due this moment does nothing more, whatever else it waited for.
         reschedule(task, outcome.Error(Killed()) if thread.killed else outcome.Value(value))
         return True
+
+    def _miss(self, thread: Thread, value: Any) -> None:
+        """Keep what would have ended a frozen thread's wait."""
+        thread.missed = (value,)
+        thread.generation += 1
+        if thread.timed:
+            thread.timed = False
+            self._count(thread, -1)
+
+    def freeze(self, thread: Thread) -> None:
+        """Let a thread that waits do nothing more until it is thawed, as SIGSTOP does.
+
+        The first thing that would end its wait meanwhile ends it then. It must not be the current
+        thread.
+        """
+        if thread.frozen or thread.finished or thread.killed:
+            return
+        thread.frozen = True
+        thread.parked = False
+
+    def thaw(self, thread: Thread) -> None:
+        """Let a frozen thread go on; harmless to any other."""
+        if not thread.frozen:
+            return
+        thread.frozen = False
+        missed, thread.missed = thread.missed, None
+        if thread.task is not None:
+            thread.parked = True
+            if missed is not None:
+                self.wake(thread, missed[0])
+        elif missed is not None:
+            # Its first turn came meanwhile.
+            self._push_for(thread, self.now_us, self._start, None)
 
     def wake(self, thread: Thread, value: Any = None) -> None:
         """End a thread's present wait in a turn of its own, due now."""
@@ -400,6 +442,7 @@ class Kernel(trio.abc.Clock):
         if thread.killed or thread.finished:
             return
         thread.killed = True
+        self.thaw(thread)
         if thread.task is not None:
             self.push(self.now_us, self._kill, thread, None)
 

@@ -89,6 +89,8 @@ class ProgramSpec:
     """Signals that change nothing."""
     exits_on: Mapping[int, int] = attrs.field(factory=dict)
     """Signals it catches, and the status it then exits with at once."""
+    oom: bool = False
+    """It is killed at its end for the memory it uses."""
 
 
 Program = tuple[ProgramSpec, ...]

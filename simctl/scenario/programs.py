@@ -10,7 +10,7 @@ from simctl.kernel.pattern import near
 from simctl.scenario.durations import format_us
 from simctl.scenario.model import PluginSpec, Program, ProgramSpec
 from simctl.scenario.positions import Reading, Value
-from simctl.scenario.scalars import DURATION, text, whole
+from simctl.scenario.scalars import BOOLEAN, DURATION, text, whole
 from simctl.scenario.shapes import (
     Built,
     Either,
@@ -155,7 +155,10 @@ def _check_program(values: Values, reading: Reading) -> None:
     if "exit" in values.places and "signal" in values.places:
         message = "`exit` and `signal` together: a program ends in one way"
         reading.mistake(values.place("signal"), message)
-    ends = [key for key in ("exit", "signal") if key in values.places]
+    if values["oom"] and ("exit" in values.places or "signal" in values.places):
+        message = "`oom` stands in place of `exit` and `signal`: a program ends in one way"
+        reading.mistake(values.place("oom"), message)
+    ends = [key for key in ("exit", "signal", "oom") if key in values.places]
     if values["runs"].forever and ends:
         reading.mistake(values.place(ends[0]), f"a program that runs forever has no `{ends[0]}`")
 
@@ -171,6 +174,7 @@ def _build_program(values: Values, _: Value, __: Reading) -> ProgramSpec:
         signal=values["signal"],
         tasks=tuple(sorted(dict.fromkeys(values["tasks"]))),
         output=values["output"],
+        oom=values["oom"],
         ignores=tuple(number for number, status in reactions.items() if status == _IGNORE),
         exits_on={number: status for number, status in reactions.items() if status != _IGNORE},
     )
@@ -213,6 +217,12 @@ PROGRAM: Final = Record(
             doc="Signal it dies of, in place of exiting.",
         ),
         Field(
+            name="oom",
+            shape=BOOLEAN,
+            default=False,
+            doc="Whether it is killed at its end for using too much memory, in place of exiting.",
+        ),
+        Field(
             name="tasks",
             shape=Items(
                 item=whole("the rank of a task", least=0),
@@ -253,7 +263,7 @@ def _one_behaviour(spec: ProgramSpec, _: Value, __: Reading) -> Program:
     """Let the tasks that `tasks` leaves out run as long, and end well."""
     if not spec.tasks:
         return (spec,)
-    return (spec, attrs.evolve(spec, tasks=(), exit=0, signal=0))
+    return (spec, attrs.evolve(spec, tasks=(), exit=0, signal=0, oom=False))
 
 
 def _several_behaviours(specs: tuple[ProgramSpec, ...], value: Value, reading: Reading) -> Program:

@@ -46,6 +46,8 @@ class SchedulerParameters:
     bf_min_age_reserve_us: int = 0
     """Nor do jobs that have waited for less."""
     preempt_youngest_first: bool = False
+    kill_invalid_depend: bool = False
+    """Jobs whose dependency can never be met are cancelled."""
 
     def __str__(self) -> str:
         """Write the parameters as slurm.conf does."""
@@ -57,6 +59,18 @@ class SchedulerParameters:
             else:
                 words.append(f"{name}={value / unit_us:g}" if unit_us > 1 else f"{name}={value}")
         return ",".join(words)
+
+
+@attrs.frozen
+class ExitCodes:
+    """Some exit codes, as RequeueExit lists them: ``1,5-8``."""
+
+    text: str = ""
+    codes: frozenset[int] = frozenset()
+
+    def __str__(self) -> str:
+        """Write the codes as slurm.conf does."""
+        return self.text
 
 
 @attrs.frozen(kw_only=True)
@@ -93,6 +107,10 @@ class SlurmConf:
     kill_on_bad_exit: bool = False
     wait_time_s: int = 0
     """How long srun lets a step go on whose first task has ended; 0: as long as it takes."""
+    requeue_exit: ExitCodes = ExitCodes()
+    """Batch jobs that exit so go back into the queue."""
+    requeue_exit_hold: ExitCodes = ExitCodes()
+    """Batch jobs that exit so go back into the queue and are held there."""
     state_save_location: str = "/var/spool"
     slurmd_spool_dir: str = "/var/spool/slurmd"
     plugin_dir: str = ""
@@ -236,6 +254,24 @@ def _over_time_limit(value: object) -> int:
         raise _Refused(message) from None
 
 
+def _exit_codes(value: object) -> ExitCodes:
+    """Read single exit codes and ranges of them that stand apart by commas."""
+    text = "" if value is None else str(value).replace(" ", "")
+    codes: set[int] = set()
+    for part in filter(None, text.split(",")):
+        match = _CODES.fullmatch(part)
+        low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if high > _LAST_CODE or low > high:
+            message = f'expected exit codes from 0 to {_LAST_CODE}, such as 1,5-8, got "{value}"'
+            raise _Refused(message)
+        codes.update(range(low, high + 1))
+    return ExitCodes(text, frozenset(codes))
+
+
+_CODES: Final = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?")
+_LAST_CODE: Final = 255
+
+
 def _plugin_type(kind: str) -> Callable[[object], str]:
     """Return a reader of plugin types of one kind; whether the plugin exists shows at its load."""
 
@@ -288,7 +324,7 @@ _SCHEDULER_WORDS: Final = """
     bf_one_resv_per_job bf_resolution bf_running_job_reserve bf_window bf_window_linear
     bf_yield_interval bf_yield_sleep build_queue_timeout default_gbytes default_queue_depth defer
     delay_boot disable_hetero_steps disable_job_shrink disable_user_top enable_hetero_steps
-    enable_user_top ignore_numa inventory_interval jobs_per_user_per_hour kill_invalid_depend
+    enable_user_top ignore_numa inventory_interval jobs_per_user_per_hour
     max_array_tasks max_depend_depth max_rpc_cnt max_sched_time max_script_size max_switch_wait
     no_backup_scheduling no_env_cache nohold_on_prolog_fail pack_serial_at_end partition_job_depth
     permit_job_expansion preempt_reorder_count preempt_strict_order preempt_youngest_first
@@ -312,6 +348,7 @@ _SCHEDULER_BUILT: Final[dict[str, tuple[str, int, int]]] = {
     "bf_min_prio_reserve": ("bf_min_prio_reserve", 1, 0),
     "bf_min_age_reserve": ("bf_min_age_reserve_us", SECOND, 0),
     "preempt_youngest_first": ("preempt_youngest_first", 0, 0),
+    "kill_invalid_depend": ("kill_invalid_depend", 0, 0),
 }
 """What each word sets, in what unit (0 for a switch, 1 for a count), and its least value."""
 
@@ -474,6 +511,8 @@ _BUILT: Final = (
     _Built("JobRequeue", "job_requeue", _flag),
     _Built("KillOnBadExit", "kill_on_bad_exit", _flag),
     _Built("WaitTime", "wait_time_s", _number(0, _UINT16_MAX - 2)),
+    _Built("RequeueExit", "requeue_exit", _exit_codes),
+    _Built("RequeueExitHold", "requeue_exit_hold", _exit_codes),
     _Built("StateSaveLocation", "state_save_location", _text),
     _Built("SlurmdSpoolDir", "slurmd_spool_dir", _text),
     _Built("PluginDir", "plugin_dir", _optional_text),
@@ -541,7 +580,7 @@ _NOT_BUILT_WORDS: Final = """
     PriorityType PriorityUsageResetPeriod PriorityWeightAge PriorityWeightFairshare
     PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS PriorityWeightTRES PrivateData
     PrologEpilogTimeout PropagatePrioProcess PropagateResourceLimitsExcept RebootProgram
-    ReconfigFlags RequeueExit RequeueExitHold ResumeFailProgram ResumeProgram ResumeRate ResvEpilog
+    ReconfigFlags ResumeFailProgram ResumeProgram ResumeRate ResvEpilog
     ResvOverRun ResvProlog RoutePlugin SallocDefaultCommand SbcastParameters SchedulerAuth
     SchedulerPort SchedulerRootFilter SchedulerTimeSlice SlurmctldAddr
     SlurmctldDebug SlurmctldHost SlurmctldLogFile SlurmctldParameters SlurmctldPidFile

@@ -194,7 +194,10 @@ class RequestUpdateJob(Message, frozen=True, kw_only=True):
 
 
 class RequestJobRequeue(Message, frozen=True, kw_only=True):
-    """Ask slurmctld to send a running batch job back into the queue, held if `hold`."""
+    """Ask slurmctld to send a running batch job back into the queue, held if `hold`.
+
+    With `special_exit` as well it shows that it was held for how it ended.
+    """
 
     rpc: ClassVar[str] = "REQUEST_JOB_REQUEUE"
     tells: ClassVar[tuple[str, ...]] = ("job_id",)
@@ -204,6 +207,51 @@ class RequestJobRequeue(Message, frozen=True, kw_only=True):
     hold: bool = False
     launch_failed: bool = False
     """It is slurmd that asks, because it could not launch the job."""
+    special_exit: bool = False
+
+
+SUSPEND_JOB = 0
+RESUME_JOB = 1
+
+
+class RequestSuspend(Message, frozen=True, kw_only=True):
+    """Ask slurmctld to suspend a job or to resume it, as `op` says; of an array all tasks or some.
+
+    `op` is SUSPEND_JOB or RESUME_JOB.
+    """
+
+    rpc: ClassVar[str] = "REQUEST_SUSPEND"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "op")
+
+    job_id: int
+    op: int
+    array_tasks: tuple[int, ...] = ()
+
+
+class RequestSuspendInt(Message, frozen=True, kw_only=True):
+    """Tell slurmd to stop all processes of a job, or to let them go on."""
+
+    rpc: ClassVar[str] = "REQUEST_SUSPEND_INT"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "op")
+
+    job_id: int
+    op: int
+
+
+class RequestStepSuspend(Message, frozen=True, kw_only=True):
+    """Tell a step daemon to stop its tasks."""
+
+    rpc: ClassVar[str] = "REQUEST_STEP_SUSPEND"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "step_id")
+
+    job_id: int
+    step_id: int
+
+
+class RequestStepResume(RequestStepSuspend, frozen=True, kw_only=True):
+    """Tell a step daemon to let its tasks go on."""
+
+    rpc: ClassVar[str] = "REQUEST_STEP_RESUME"
 
 
 class RequestUpdateNode(Message, frozen=True, kw_only=True):

@@ -17,8 +17,10 @@ class JobDesc:
 
     `time_limit_min` is in minutes; `cpus_per_task` counts the cpus that each task needs; memory is
     in megabytes, and 0 stands for all a node has; `partition` may name several. A
-    `priority` of 0 holds the job; `begin_s` is in seconds since the epoch, 0 for at once; a job of
-    `no_kill` goes on without a node that fails.
+    `priority` of 0 holds the job; `begin_s` is in seconds since the epoch, 0 for at once, and so is
+    `deadline_s`, 0 for none; a job of `no_kill` goes on without a node that fails. `warn_signal` is
+    sent `warn_time_s` seconds before the time limit, 0 for none: to the steps, or with `warn_batch`
+    to the batch script alone.
     """
 
     name: str
@@ -50,6 +52,11 @@ class JobDesc:
     exclusive: bool = False
     reservation: str = ""
     array: str = ""
+    warn_signal: int = 0
+    warn_time_s: int = 0
+    warn_batch: bool = False
+    deadline_s: int = 0
+    kill_on_invalid_dep: int = NO_VAL
     immediate: bool = False
     no_kill: bool = False
     work_dir: str = "/"

@@ -18,6 +18,8 @@ class JobBase(enum.IntEnum):
     TIMEOUT = 6
     NODE_FAIL = 7
     PREEMPTED = 8
+    DEADLINE = 10
+    OUT_OF_MEMORY = 11
 
 
 class JobFlag(enum.IntFlag):
@@ -25,8 +27,10 @@ class JobFlag(enum.IntFlag):
 
     NONE = 0
     REQUEUE = 0x400
+    SPECIAL_EXIT = 0x1000
     CONFIGURING = 0x4000
     COMPLETING = 0x8000
+    STOPPED = 0x10000
 
 
 class NodeBase(enum.IntEnum):
@@ -112,6 +116,8 @@ def _all_job_states() -> dict[JobState, str]:
             JobFlag.REQUEUE,
             JobFlag.REQUEUE | JobFlag.COMPLETING,
             JobFlag.CONFIGURING,
+            JobFlag.SPECIAL_EXIT,
+            JobFlag.STOPPED,
         )
     }
 
@@ -124,6 +130,9 @@ PENDING_REQUEUE: Final = JobState(JobBase.PENDING, JobFlag.REQUEUE)
 PENDING_REQUEUE_COMPLETING: Final = JobState(JobBase.PENDING, JobFlag.REQUEUE | JobFlag.COMPLETING)
 RUNNING: Final = JobState(JobBase.RUNNING)
 CONFIGURING: Final = JobState(JobBase.RUNNING, JobFlag.CONFIGURING)
+RUNNING_STOPPED: Final = JobState(JobBase.RUNNING, JobFlag.STOPPED)
+PENDING_SPECIAL_EXIT: Final = JobState(JobBase.PENDING, JobFlag.SPECIAL_EXIT)
+SUSPENDED: Final = JobState(JobBase.SUSPENDED)
 CANCELLED: Final = JobState(JobBase.CANCELLED)
 FAILED: Final = JobState(JobBase.FAILED)
 NODE_FAIL: Final = JobState(JobBase.NODE_FAIL)
@@ -136,14 +145,16 @@ DONE: Final[dict[JobBase, JobState]] = {base: JobState(base) for base in JobBase
 
 def _job_changes() -> dict[JobState, frozenset[JobState]]:
     ends = [base for base in JobBase if base > JobBase.SUSPENDED]
+    gone = (CANCELLED, DONE[JobBase.DEADLINE])
+    taken_away = (*(COMPLETING[base] for base in ends), NODE_FAIL, PENDING, PENDING_REQUEUE)
     changes: dict[JobState, frozenset[JobState]] = {
-        PENDING: frozenset({RUNNING, CANCELLED, FAILED, PENDING_COMPLETING}),
-        RUNNING: frozenset(
-            {*(COMPLETING[base] for base in ends), NODE_FAIL, PENDING, PENDING_REQUEUE, CONFIGURING}
-        ),
-        CONFIGURING: frozenset(
-            {*(COMPLETING[base] for base in ends), NODE_FAIL, PENDING_REQUEUE, RUNNING}
-        ),
+        PENDING: frozenset({RUNNING, *gone, FAILED, PENDING_COMPLETING, PENDING_SPECIAL_EXIT}),
+        # Held for what it ended with: it is released, or ended.
+        PENDING_SPECIAL_EXIT: frozenset({PENDING, *gone}),
+        RUNNING: frozenset({*taken_away, SUSPENDED, RUNNING_STOPPED, CONFIGURING}),
+        CONFIGURING: frozenset({*taken_away, RUNNING}),
+        RUNNING_STOPPED: frozenset({*taken_away, SUSPENDED, RUNNING}),
+        SUSPENDED: frozenset({*taken_away, RUNNING}),
         # Requeueing passes through its states in one request.
         PENDING_REQUEUE: frozenset({PENDING_REQUEUE_COMPLETING, PENDING}),
         PENDING_REQUEUE_COMPLETING: frozenset({PENDING_REQUEUE}),
@@ -151,6 +162,9 @@ def _job_changes() -> dict[JobState, frozenset[JobState]]:
     }
     for base in ends:
         changes[COMPLETING[base]] = frozenset({DONE[base]})
+    # RequeueExit and RequeueExitHold send a job back that has ended.
+    for base in (JobBase.COMPLETED, JobBase.FAILED):
+        changes[DONE[base]] = frozenset({PENDING, PENDING_SPECIAL_EXIT})
     # A failed node sends a job that may run again from NODE_FAIL back into the queue.
     changes[NODE_FAIL] = frozenset({PENDING})
     return changes
@@ -194,6 +208,8 @@ class Reason(enum.StrEnum):
     NON_ZERO_EXIT_CODE = "NonZeroExitCode"
     TIME_LIMIT = "TimeLimit"
     NODE_DOWN = "NodeDown"
+    DEADLINE = "DeadLine"
+    OUT_OF_MEMORY = "OutOfMemory"
     REQ_NODE_NOT_AVAIL = "ReqNodeNotAvail"
     ARRAY_TASK_LIMIT = "JobArrayTaskLimit"
     DEPENDENCY = "Dependency"

@@ -1,0 +1,67 @@
+"""What slurmd does to suspend and resume the jobs of its node: a thread a job."""
+
+from collections.abc import Callable
+from typing import Final
+
+from simctl.kernel.fabric import Mailbox
+from simctl.kernel.procs import Process
+from simctl.plugins.site import Site
+from simctl.stepd.one_by_one import OneByOne
+from simctl.wire.ids import SECOND
+from simctl.wire.messages import (
+    SUSPEND_JOB,
+    RequestStepResume,
+    RequestStepSuspend,
+    RequestSuspendInt,
+)
+
+_ANSWER_WITHIN_US: Final = 10 * SECOND
+"""How long a step daemon is waited for."""
+
+Steps = Callable[[int], list[tuple[tuple[int, int], Mailbox]]]
+"""Gives the steps of a job on the node, with where their daemons receive."""
+
+
+class Suspensions:
+    """The jobs that are suspended on a node, and the threads that have it done."""
+
+    def __init__(self, site: Site, process: Process, steps_of: Steps) -> None:
+        self._site = site
+        self._process = process
+        self._steps_of = steps_of
+        self._queues: dict[int, OneByOne[RequestSuspendInt]] = {}
+        self._suspended: dict[int, bool] = {}
+
+    def take(self, message: RequestSuspendInt) -> None:
+        """Have a job suspended or resumed, behind what is under way for it."""
+        queue = self._queues.get(message.job_id)
+        if queue is None:
+            queue = OneByOne(self._process, "suspend", self._serve)
+            self._queues[message.job_id] = queue
+        self._suspended[message.job_id] = message.op == SUSPEND_JOB
+        queue.add(message)
+
+    def launched(self, job_id: int) -> None:
+        """Suspend a step as well that was on its way when its job was suspended."""
+        if self._suspended.get(job_id):
+            self.take(RequestSuspendInt(job_id=job_id, op=SUSPEND_JOB))
+
+    def forget(self, job_id: int) -> bool:
+        """Forget a job that is over; tell whether it was suspended."""
+        self._queues.pop(job_id, None)
+        return self._suspended.pop(job_id, False)
+
+    async def _serve(self, message: RequestSuspendInt) -> None:
+        """Ask every step daemon of a job, and wait for their answers."""
+        site = self._site
+        box = site.fabric.mailbox(self._process, f"slurmd@{self._process.host.name}")
+        request = RequestStepSuspend if message.op == SUSPEND_JOB else RequestStepResume
+        asked = 0
+        for (job_id, step_id), stepd in self._steps_of(message.job_id):
+            asked += site.fabric.send(
+                self._process, stepd, request(job_id=job_id, step_id=step_id), box
+            )
+        until_us = site.kernel.now_us + _ANSWER_WITHIN_US
+        while asked and await box.receive_until(until_us) is not None:
+            asked -= 1
+        box.close()

@@ -1,0 +1,49 @@
+"""What happens when a job is to be warned, or its deadline is there."""
+
+from typing import TYPE_CHECKING
+
+from simctl.ctld import limits
+from simctl.ctld.cancel import signal_job
+from simctl.ctld.completion import clients, end_job
+from simctl.ctld.pending import end_pending
+from simctl.kernel.fabric import Envelope
+from simctl.wire.ids import SECOND
+from simctl.wire.messages import RequestKillJob, RequestKillTimelimit, SrunTimeout
+from simctl.wire.states import DONE, JobBase, Reason
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+
+async def warning_due(ctld: "Slurmctld", _: Envelope, message: limits.WarningDue) -> None:
+    """Send a job the signal it asked for before its limit, once: to its steps or to its script."""
+    job = message.job
+    job.warn_timer = None
+    if job.state.base is not JobBase.RUNNING:
+        return
+    job.warned = True
+    desc = job.desc
+    signal_job(
+        ctld,
+        job,
+        RequestKillJob(job_id=job.job_id, signal=desc.warn_signal, batch_only=desc.warn_batch),
+    )
+
+
+async def deadline_due(ctld: "Slurmctld", _: Envelope, message: limits.DeadlineDue) -> None:
+    """End a job that can no longer keep its deadline; a suspended one once it is resumed."""
+    job = message.job
+    job.deadline_timer = None
+    end_us = limits.deadline_us(ctld, job)
+    if job.state.base is JobBase.PENDING:
+        last_us = limits.last_start_us(end_us, job.time_limit_min)
+        if ctld.now_us < last_us + SECOND:
+            limits.watch_deadline(ctld, job)
+        elif not job.state.completing:
+            job.reason = Reason.DEADLINE
+            job.exit_code = 1
+            end_pending(ctld, job, DONE[JobBase.DEADLINE])
+    elif job.state.base is JobBase.RUNNING:
+        for srun in clients(job):
+            ctld.send(srun, SrunTimeout(job_id=job.job_id))
+        await end_job(ctld, job, JobBase.DEADLINE, Reason.DEADLINE, request=RequestKillTimelimit)

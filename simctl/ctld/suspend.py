@@ -1,0 +1,149 @@
+"""Suspended jobs: their processes stopped, their nodes given back, their clock standing still."""
+
+from typing import TYPE_CHECKING, Final
+
+from simctl.ctld import arrays, limits
+from simctl.ctld.records import JobArray, JobRecord, NodeRecord
+from simctl.kernel.fabric import Envelope
+from simctl.wire.errno import (
+    ESLURM_ACCESS_DENIED,
+    ESLURM_ALREADY_DONE,
+    ESLURM_DISABLED,
+    ESLURM_INVALID_JOB_ID,
+    ESLURM_JOB_PENDING,
+    ESLURM_NODES_BUSY,
+    ESLURM_TRANSITION_STATE_NO_UPDATE,
+    SLURM_SUCCESS,
+)
+from simctl.wire.ids import INFINITE, SECOND
+from simctl.wire.messages import RESUME_JOB, SUSPEND_JOB, RequestSuspend, RequestSuspendInt
+from simctl.wire.states import RUNNING, SUSPENDED, JobBase, NodeBase, NodeFlag
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+_NOT_FREE: Final = NodeFlag.COMPLETING | NodeFlag.NO_RESPOND
+"""A node with one of these is not given to a job that is resumed."""
+
+
+async def suspend(ctld: "Slurmctld", envelope: Envelope, message: RequestSuspend) -> None:
+    """Suspend or resume a job, the running tasks of an array or some; for operators only."""
+    sender = envelope.sender
+    uid = sender.process.uid if sender is not None else ctld.process.uid
+    array = ctld.arrays.get(message.job_id)
+    if array is None and message.job_id not in ctld.jobs:
+        rc = ESLURM_INVALID_JOB_ID
+    elif not ctld.is_operator(uid):
+        rc = ESLURM_ACCESS_DENIED
+    else:
+        rcs = [_act(ctld, job, message.op) for job in await _targets(ctld, array, message)]
+        # Of an array, what waits or is over does not matter as long as one task does neither.
+        rc = min(rcs, default=ESLURM_INVALID_JOB_ID)
+    ctld.answer(envelope, rc)
+
+
+async def _targets(
+    ctld: "Slurmctld", array: JobArray | None, message: RequestSuspend
+) -> list[JobRecord]:
+    """Return the records that are meant, without splitting off tasks that wait."""
+    if array is not None and set(message.array_tasks) & set(array.waiting):
+        records = [array.records.get(task, array.rest) for task in message.array_tasks]
+        return [job for job in dict.fromkeys(records) if job is not None]
+    return await arrays.targets(ctld, message.job_id, message.array_tasks)
+
+
+def _act(ctld: "Slurmctld", job: JobRecord, op: int) -> int:
+    if job.state.base is JobBase.PENDING:
+        return ESLURM_JOB_PENDING
+    if job.state.finished:
+        return ESLURM_ALREADY_DONE
+    if job.state.configuring:
+        return ESLURM_TRANSITION_STATE_NO_UPDATE
+    if op == SUSPEND_JOB:
+        return _suspend(ctld, job)
+    return _resume(ctld, job)
+
+
+def _suspend(ctld: "Slurmctld", job: JobRecord) -> int:
+    """Give a running job's nodes back and have it stopped there; a suspended one stays as it is."""
+    if job.state.base is JobBase.SUSPENDED:
+        return SLURM_SUCCESS
+    hand_back(ctld, job)
+    job.suspend_us = ctld.now_us
+    job.priority = 0
+    job.limit_us = INFINITE
+    limits.forget(job)
+    ctld.suspended[job.job_id] = job
+    ctld.set_job(job, SUSPENDED)
+    _tell_nodes(ctld, job, SUSPEND_JOB)
+    ctld.request_pass()
+    return SLURM_SUCCESS
+
+
+def _resume(ctld: "Slurmctld", job: JobRecord) -> int:
+    """Take a suspended job's nodes again and let it go on; not while others have them."""
+    if job.state.base is not JobBase.SUSPENDED:
+        return ESLURM_DISABLED
+    if not take_again(ctld, job):
+        return ESLURM_NODES_BUSY
+    forget(ctld, job)
+    if job.time_limit_min != INFINITE:
+        job.limit_us = job.start_us + job.suspended_us + job.time_limit_min * 60 * SECOND
+        ctld.watch_limit(job)
+        limits.watch_warning(ctld, job)
+    ctld.set_job(job, RUNNING)
+    limits.watch_deadline(ctld, job)
+    _tell_nodes(ctld, job, RESUME_JOB)
+    return SLURM_SUCCESS
+
+
+def _tell_nodes(ctld: "Slurmctld", job: JobRecord, op: int) -> None:
+    for node in job.nodes:
+        ctld.send(ctld.address(node), RequestSuspendInt(job_id=job.job_id, op=op))
+
+
+def forget(ctld: "Slurmctld", job: JobRecord) -> None:
+    """End a job's suspension, if there is one: its time is counted, it has a priority again."""
+    if ctld.suspended.pop(job.job_id, None) is None:
+        return
+    job.suspended_us += ctld.now_us - job.suspend_us
+    job.suspend_us = -1
+    if not job.hold_text:
+        job.priority = ctld.next_priority(job.nice)
+
+
+# Nodes.
+
+
+def hand_back(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Give a job's share of its nodes to whoever wants it."""
+    for node in job.nodes:
+        node.give_back(job)
+        ctld.set_node(node, node.working_base(), node.flags)
+
+
+def take_again(ctld: "Slurmctld", job: JobRecord) -> bool:
+    """Take a suspended job's nodes again; false, and nothing done, if one has no room for it."""
+    if not all(_has_room(node, job) for node in job.nodes):
+        return False
+    for node in job.nodes:
+        node.take(job, job.shares[node.index])
+        ctld.set_node(node, node.working_base(), node.flags)
+    return True
+
+
+def _has_room(node: NodeRecord, job: JobRecord) -> bool:
+    """Tell whether a node answers and has left what a job had of it."""
+    share = job.shares[node.index]
+    return (
+        node.base >= NodeBase.IDLE
+        and not node.flags & _NOT_FREE
+        and node.free.cpus >= share.cpus
+        and node.free.memory_mb >= share.memory_mb
+        and all(node.free.gres.get(name, 0) >= count for name, count in share.gres.items())
+    )
+
+
+def suspended_on(ctld: "Slurmctld", node: NodeRecord) -> list[JobRecord]:
+    """Return the jobs that are suspended on a node, or also there."""
+    return [job for job in ctld.suspended.values() if node in job.nodes]

@@ -1,0 +1,83 @@
+"""The thread of a step daemon that suspends and resumes its tasks."""
+
+from typing import Final
+
+from simctl.kernel.fabric import Envelope, Mailbox
+from simctl.kernel.procs import SIGCONT, SIGSTOP, SIGTSTP, Process
+from simctl.plugins.site import Site
+from simctl.stepd.one_by_one import OneByOne
+from simctl.stepd.tasks import TaskSet
+from simctl.wire.errno import (
+    ESLURMD_JOB_NOTRUNNING,
+    ESLURMD_STEP_NOTSUSPENDED,
+    ESLURMD_STEP_SUSPENDED,
+    SLURM_SUCCESS,
+)
+from simctl.wire.ids import SECOND
+from simctl.wire.messages import RequestStepResume, ResponseSlurmRc
+
+_STOP_AFTER_US: Final = 2 * SECOND
+"""How long after SIGTSTP, which a program may catch, SIGSTOP follows."""
+
+
+class TasksSignalled:
+    """Tell the main thread of a step daemon that its tasks may end at other times than before."""
+
+
+class Suspender:
+    """Stops the tasks of a step, and lets them go on; one request at a time."""
+
+    def __init__(self, site: Site, process: Process, tasks: TaskSet, mailbox: Mailbox) -> None:
+        self.suspended = False
+        """Whether the tasks are stopped: signals are refused then."""
+
+        self._site = site
+        self._process = process
+        self._tasks = tasks
+        self._mailbox = mailbox
+        self._requests = OneByOne(process, "suspend", self._serve)
+
+    def ask(self, envelope: Envelope) -> None:
+        """Take a request in; it is answered once the tasks are stopped, or go on."""
+        self._requests.add(envelope)
+
+    def give_up(self) -> None:
+        """Answer what is left to answer: the step is over."""
+        waiting = self._requests.waiting
+        while waiting:
+            self._answer(waiting.popleft(), ESLURMD_JOB_NOTRUNNING)
+
+    async def _serve(self, envelope: Envelope) -> None:
+        if isinstance(envelope.message, RequestStepResume):
+            rc = self._resume()
+        else:
+            rc = await self._suspend()
+        if not self._process.exited:
+            self._answer(envelope, rc)
+
+    async def _suspend(self) -> int:
+        """Stop the tasks: SIGTSTP, two seconds, SIGSTOP."""
+        if self.suspended:
+            return ESLURMD_STEP_SUSPENDED
+        self._signal(SIGTSTP)
+        await self._site.kernel.sleep_us(_STOP_AFTER_US)
+        if not self._process.exited:
+            self._signal(SIGSTOP)
+            self.suspended = True
+        return SLURM_SUCCESS
+
+    def _resume(self) -> int:
+        """Let the tasks go on."""
+        if not self.suspended:
+            return ESLURMD_STEP_NOTSUSPENDED
+        self._signal(SIGCONT)
+        self.suspended = False
+        return SLURM_SUCCESS
+
+    def _signal(self, number: int) -> None:
+        self._tasks.signal(number)
+        self._mailbox.post(TasksSignalled())
+
+    def _answer(self, envelope: Envelope, rc: int) -> None:
+        answer = ResponseSlurmRc.to(envelope.message, rc)
+        self._site.fabric.send(self._process, envelope.sender, answer, self._mailbox)

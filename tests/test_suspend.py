@@ -1,0 +1,390 @@
+"""Suspended jobs: who may, what is told to whom, whose clock stands still, and how they end."""
+
+from pathlib import Path
+
+import pytest
+
+from simctl.kernel.events import Event
+from tests.cluster import Ran, run, with_plugin
+from tests.test_queue import args, reasons, states, timeline, wrong
+
+TWO = "sbatch -N2 --wrap 'srun sleep 20'"
+ONE = "sbatch -N1 -w n1 --wrap 'sleep 20'"
+
+
+def ends(ran: Ran) -> dict[int, int]:
+    """Return when each job ended, in whole seconds."""
+    return {row.job_id: row.end_us // 1_000_000 for row in ran.result.rows}
+
+
+def signals(ran: Ran, **fields: object) -> list[int]:
+    """Return the numbers of the signals that processes got."""
+    return [args(event)["signal"] for event in ran.all("signal", **fields)]
+
+
+def at(event: Event) -> float:
+    """Return when an event was, in seconds."""
+    return event.time_us / 1_000_000
+
+
+# The way of the messages.
+
+
+def test_a_suspended_job_gives_its_nodes_back_and_then_its_processes_stop() -> None:
+    """Nodes idle, SUSPENDED, a message a node; SIGTSTP, two seconds, SIGSTOP in every step."""
+    ran = timeline(f"0s alice {TWO}", "5s root scontrol suspend 1", "30s root scontrol resume 1")
+    idle = [e.seq for e in ran.all("node_state") if args(e)["to"] == "IDLE"][-4:-2]
+    suspended = next(e.seq for e in ran.all("job_state") if args(e)["to"] == "SUSPENDED")
+    sent = [e.seq for e in ran.all("REQUEST_SUSPEND_INT", phase="send")]
+    assert idle[-1] < suspended < sent[0]
+    assert [args(e)["op"] for e in ran.all("REQUEST_SUSPEND_INT", phase="send")] == [0, 0, 1, 1]
+    steps = [e.step for e in ran.all("REQUEST_STEP_SUSPEND", phase="receive")]
+    assert sorted(map(str, steps)) == ["1.0", "1.0", "1.batch"]
+    for number, moment in ((20, 5.0002), (19, 7.0002), (18, 30.0002)):
+        got = [e for e in ran.all("signal") if args(e)["signal"] == number]
+        # The script and its srun, and a task on each node.
+        assert len(got) == 4
+        assert {at(e) for e in got} == {moment}
+    assert states(ran)[1:4] == ["RUNNING", "SUSPENDED", "RUNNING"]
+
+
+def test_a_resumed_job_has_its_nodes_again_before_it_runs() -> None:
+    """ALLOCATED, RUNNING, and a message a node."""
+    ran = timeline(f"0s alice {TWO}", "5s root scontrol suspend 1", "30s root scontrol resume 1")
+    allocated = [e.seq for e in ran.all("node_state") if args(e)["to"] == "ALLOCATED"]
+    running = [e.seq for e in ran.all("job_state", job=1) if args(e)["to"] == "RUNNING"]
+    assert len(allocated) == 4
+    assert allocated[-1] < running[-1] < ran.last("REQUEST_SUSPEND_INT", phase="send")
+
+
+def test_a_stopped_programs_clock_stands_still() -> None:
+    """It runs on for as long as it had yet to run."""
+    ran = timeline(f"0s alice {TWO}", "5s root scontrol suspend 1", "100s root scontrol resume 1")
+    assert ends(ran) == {1: 115}
+    assert reasons(ran) == {1: ("COMPLETED", "None")}
+
+
+def test_what_ends_in_the_two_seconds_before_it_is_stopped_by_force_has_ended() -> None:
+    """A program that ignores SIGTSTP goes on until SIGSTOP."""
+    ran = run(
+        "programs: {./app: {runs: 6s, on_signal: {TSTP: ignore}}}\n"
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: sbatch --wrap ./app}\n"
+        "  - {at: 5s, as: root, run: scontrol suspend 1}\n"
+        "  - {at: 50s, as: root, run: scontrol resume 1}\n"
+    )
+    exited = next(e for e in ran.all("exit", daemon="task"))
+    assert at(exited) == pytest.approx(6.0002, abs=0.001)
+    assert ran.job() == ("COMPLETED", "0:0", "None")
+
+
+# Who may, and what is refused.
+
+
+@pytest.mark.parametrize(
+    ("user", "status"), [("alice", 1), ("bob", 1), ("op", 0), ("root", 0), ("slurm", 0)]
+)
+def test_only_operators_suspend(user: str, status: int) -> None:
+    """Not even the owner."""
+    ran = timeline(
+        f"0s alice {ONE}", f"5s {user} scontrol suspend 1 | exit: {status}",
+        "9s root scontrol resume 1",
+    )  # fmt: skip
+    assert wrong(ran) == []
+    assert ran.stderr(1) == ("Access/permission denied for job 1\n" if status else "")
+    assert ("SUSPENDED" in states(ran)) is (not status)
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("suspend 77", "Unexpected message received for job 77"),
+        ("resume 77", "Unexpected message received for job 77"),
+        ("suspend 2", "Job is pending execution for job 2"),
+        ("resume 1", "Requested operation is presently disabled for job 1"),
+        ("suspend 3", "Job/step already completing or completed for job 3"),
+        ("suspend", "too few arguments for keyword:suspend"),
+        ("suspend x", "Invalid job id specified for job x"),
+    ],
+)
+def test_what_cannot_be_is_refused(command: str, text: str) -> None:
+    """With the words of the error and the job's name."""
+    ran = timeline(
+        f"0s alice {ONE}", "0s alice sbatch -H --wrap true", "0s alice sbatch -w n2 --wrap true",
+        f"9s root scontrol {command} | exit: 1",
+    )  # fmt: skip
+    assert wrong(ran) == []
+    assert ran.stderr(3) == text + "\n"
+
+
+def test_a_second_suspend_is_answered_well_and_does_nothing() -> None:
+    """No message goes to any node."""
+    ran = timeline(
+        f"0s alice {ONE}", "5s root scontrol suspend 1", "9s root scontrol suspend 1 | exit: 0",
+        "30s root scontrol resume 1",
+    )  # fmt: skip
+    assert wrong(ran) == []
+    assert len(ran.all("REQUEST_SUSPEND_INT", phase="send")) == 2
+
+
+def test_nodes_that_others_took_meanwhile_are_not_shared() -> None:
+    """The resume is refused until they are free again; nothing is ever oversubscribed."""
+    ran = timeline(
+        f"0s alice {ONE}",
+        "5s root scontrol suspend 1",
+        "6s bob sbatch -w n1 --wrap 'sleep 30'",
+        "10s root scontrol resume 1 | exit: 1",
+        "60s root scontrol resume 1 | exit: 0",
+    )
+    assert wrong(ran) == []
+    assert ran.stderr(3) == "Requested nodes are busy for job 1\n"
+    assert reasons(ran) == {1: ("COMPLETED", "None"), 2: ("COMPLETED", "None")}
+
+
+def test_a_job_that_is_never_resumed_is_no_stall() -> None:
+    """As one that is held: it waits for somebody."""
+    ran = timeline(
+        f"0s alice {ONE}", "1s bob sbatch -d afterany:1 --wrap true", "5s root scontrol suspend 1"
+    )
+    assert ran.result.stalled == ()
+    assert reasons(ran) == {1: ("SUSPENDED", "None"), 2: ("PENDING", "Dependency")}
+
+
+# Time.
+
+
+def test_suspended_time_does_not_count_against_the_limit() -> None:
+    """A job of a minute that was suspended for ten is ended by its limit ten minutes later."""
+    ran = timeline(
+        "0s alice sbatch -t1 --wrap 'sleep 1000'", "30s root scontrol suspend 1",
+        "630s root scontrol resume 1",
+    )  # fmt: skip
+    assert reasons(ran) == {1: ("TIMEOUT", "TimeLimit")}
+    assert ends(ran) == {1: 690}
+
+
+def test_a_limit_that_is_changed_later_counts_from_the_start_without_that_time() -> None:
+    """Two minutes after the start, and the ten it was suspended."""
+    ran = timeline(
+        "0s alice sbatch -t1 --wrap 'sleep 1000'", "30s root scontrol suspend 1",
+        "630s root scontrol resume 1", "640s root scontrol update jobid=1 timelimit=2",
+    )  # fmt: skip
+    assert ends(ran) == {1: 750}
+
+
+def test_the_priority_is_0_while_suspended_and_set_anew_on_resume() -> None:
+    """It is below that of every job before."""
+    ran = timeline(
+        f"0s alice {ONE}", "1s bob sbatch -H --wrap true", "5s root scontrol suspend 1",
+    )  # fmt: skip
+    assert ran.world.ctld.jobs[1].priority == 0
+    ran = timeline(
+        f"0s alice {ONE}", "1s bob sbatch -w n2 --wrap 'sleep 50'", "5s root scontrol suspend 1",
+        "9s root scontrol resume 1",
+    )  # fmt: skip
+    tops = [e for e in ran.all("job_state") if args(e)["to"] == "RUNNING"]
+    assert len(tops) == 3
+    assert ran.world.ctld.last_priority == 4294901760 - 3
+
+
+# Ends.
+
+
+def test_a_suspended_job_that_is_cancelled_is_killed_at_once() -> None:
+    """What is stopped gets no SIGTERM: ExitCode 0:9. The answer to the next resume tells it."""
+    ran = timeline(
+        f"0s alice {TWO}", "5s root scontrol suspend 1", "30s alice scancel 1",
+        "31s root scontrol resume 1 | exit: 1",
+    )  # fmt: skip
+    assert wrong(ran) == []
+    assert ran.job() == ("CANCELLED", "0:9", "None")
+    assert states(ran)[-3:] == ["SUSPENDED", "CANCELLED|COMPLETING", "CANCELLED"]
+    assert 15 not in signals(ran)
+    fini = [e.node for e in ran.all("switch_p_job_fini")]
+    assert sorted(map(str, fini)) == ["n1", "n2"]
+
+
+def test_a_cancelled_one_waits_for_no_job_that_has_its_node() -> None:
+    """The other job stays ALLOCATED beside the COMPLETING, and runs to its end."""
+    ran = timeline(
+        f"0s alice {ONE}", "5s root scontrol suspend 1", "6s bob sbatch -w n1 --wrap 'sleep 30'",
+        "9s alice scancel 1",
+    )  # fmt: skip
+    assert reasons(ran) == {1: ("CANCELLED", "None"), 2: ("COMPLETED", "None")}
+    changes = [args(e)["to"] for e in ran.all("node_state") if args(e)["node"] == "n1"]
+    assert "ALLOCATED|COMPLETING" in changes
+    assert changes[-1] == "IDLE"
+
+
+def test_only_sigkill_reaches_a_suspended_job() -> None:
+    """Others are refused, to jobs and to steps; a step's kill too."""
+    ran = timeline(
+        f"0s alice {TWO}",
+        "5s root scontrol suspend 1",
+        "6s alice scancel -s USR1 1 | exit: 228, expect: ESLURM_TRANSITION_STATE_NO_UPDATE",
+        "7s alice scancel 1.0 | expect: ESLURM_TRANSITION_STATE_NO_UPDATE",
+        "9s root scontrol resume 1",
+    )
+    assert wrong(ran) == []
+    assert reasons(ran) == {1: ("COMPLETED", "None")}
+
+
+def test_a_suspended_job_that_is_requeued_is_killed_and_runs_again() -> None:
+    """It has a priority again, and its next run its whole time."""
+    ran = timeline(
+        "0s alice sbatch -t2 --wrap 'sleep 100'", "50s root scontrol suspend 1",
+        "60s root scontrol requeue 1",
+    )  # fmt: skip
+    assert reasons(ran) == {1: ("COMPLETED", "None")}
+    assert set(signals(ran)) == {20, 19, 9}
+    (row,) = ran.result.rows
+    assert row.restarts == 1
+    assert row.end_us - row.start_us == pytest.approx(100e6, abs=1e4)
+
+
+@pytest.mark.parametrize(("more", "state"), [("", "COMPLETED"), ("--no-requeue ", "NODE_FAIL")])
+def test_a_suspended_job_fails_with_its_node(more: str, state: str) -> None:
+    """Though another job has the node meanwhile, and fails with it."""
+    ran = timeline(
+        f"0s alice sbatch {more}-w n1 --wrap 'sleep 20'", "5s root scontrol suspend 1",
+        "6s bob sbatch --no-requeue -w n1 --wrap 'sleep 300'",
+        "20s root scontrol update nodename=n1 state=down reason=x",
+        "30s root scontrol update nodename=n1 state=resume",
+    )  # fmt: skip
+    assert ran.job(1)[0] == state
+    assert ran.job(2)[0] == "NODE_FAIL"
+    assert ran.result.stalled == ()
+
+
+def test_a_node_that_restarts_has_lost_its_suspended_job() -> None:
+    """Its registration does not list it."""
+    ran = run(
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: sbatch --no-requeue -w n1 --wrap 'sleep 20'}\n"
+        "  - {at: 5s, as: root, run: scontrol suspend 1}\n"
+        "  - {at: 9s, fault: {crash: n1}}\n"
+        "  - {at: 20s, fault: {start: n1}}\n"
+    )
+    assert ran.job() == ("NODE_FAIL", "0:0", "NodeDown")
+
+
+def test_a_script_that_ends_before_it_is_stopped_ends_the_job() -> None:
+    """SUSPENDED, and then COMPLETED: SIGTSTP was ignored, and the end came first."""
+    ran = run(
+        "files: {j.sh: \"#!/bin/sh\\ntrap '' TSTP\\nsleep 6\\n\"}\n"
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: sbatch j.sh}\n"
+        "  - {at: 5s, as: root, run: scontrol suspend 1}\n"
+    )
+    assert states(ran)[2:] == ["SUSPENDED", "COMPLETED|COMPLETING", "COMPLETED"]
+
+
+# Steps and arrays.
+
+
+def test_a_step_of_a_suspended_job_is_asked_for_again_until_it_may_be() -> None:
+    """Srun says so once, and waits twice as long each time."""
+    ran = timeline(
+        "0s alice sbatch -N2 --wrap 'sleep 60'", "5s root scontrol suspend 1",
+        "6s alice srun --jobid=1 -N1 -n1 true", "20s root scontrol resume 1",
+    )  # fmt: skip
+    text = (
+        "srun: Job 1 step creation temporarily disabled, retrying\nsrun: Step created for job 1\n"
+    )
+    assert ran.result.commands[2].stderr == text
+    assert ran.result.commands[2].exit == 0
+    asked = [at(e) for e in ran.all("REQUEST_JOB_STEP_CREATE", phase="send")]
+    assert asked == pytest.approx([6, 6.1, 6.3, 6.7, 7.5, 9.1, 12.3, 18.7, 31.5], abs=0.01)
+    assert args(ran.all("RESPONSE_JOB_STEP_CREATE", phase="send")[0])["error_code"] == 2037
+
+
+def test_an_srun_that_waits_for_a_step_ends_with_its_job() -> None:
+    """Cancelled while it was suspended."""
+    ran = timeline(
+        "0s alice srun -N2 sleep 60", "5s root scontrol suspend 1",
+        "6s alice srun --jobid=1 -N1 -n1 true", "9s alice scancel 1",
+    )  # fmt: skip
+    assert ran.result.commands[2].exit == 1
+    assert ran.result.stalled == ()
+
+
+def test_of_an_array_all_tasks_that_run_are_suspended_or_single_ones() -> None:
+    """By the array's id, or by number; the others go on."""
+    ran = timeline(
+        "0s alice sbatch -a 0-2%2 --wrap 'sleep 20'",
+        "5s root scontrol suspend 1_0",
+        "8s root scontrol suspend 1",
+        "12s root scontrol resume 1_1",
+        "15s root scontrol suspend 1_2 | exit: 1",
+        "60s root scontrol resume 1",
+    )
+    assert wrong(ran) == []
+    seconds = {row.array_task_id: row.end_us // 1_000_000 for row in ran.result.rows}
+    # The limit on tasks counts suspended ones: the third starts when the second has ended.
+    assert seconds == {0: 75, 1: 24, 2: 44}
+    assert ran.stderr(4) == "Job is pending execution for job 1_2\n"
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+@pytest.mark.parametrize("seed", range(4))
+def test_holds_in_every_schedule_and_model(seed: int, model: str) -> None:
+    """Stopped again and again, the job still runs for as long as it has to."""
+    lines = [
+        f"  - {{at: {5 * n}s, as: root, run: scontrol {'suspend' if n % 2 else 'resume'} 1}}\n"
+        for n in range(1, 9)
+    ]
+    ran = run(
+        "timeline:\n  - {at: 0s, as: alice, run: \"sbatch -N2 --wrap 'srun sleep 20; srun true'\"}"
+        "\n" + "".join(lines),
+        model=model,
+        schedule="random",
+        seed=seed,
+    )
+    assert ran.job() == ("COMPLETED", "0:0", "None")
+    assert ran.result.rows[0].end_us // 1_000_000 == 40
+
+
+def test_what_is_suspended_and_resumed_at_once_goes_on_when_it_was_stopped() -> None:
+    """The step daemon does one thing after the other: SIGTSTP, two seconds, SIGSTOP, SIGCONT."""
+    ran = timeline(f"0s alice {ONE}", "5s root scontrol suspend 1", "6s root scontrol resume 1")
+    script = [args(e)["signal"] for e in ran.all("signal", daemon="task")]
+    assert script[::2] == [20, 19, 18]
+    assert ends(ran) == {1: 22}
+
+
+def test_what_is_asked_for_quickly_is_done_in_turn() -> None:
+    """Suspended, resumed and suspended again within the two seconds: it stays suspended."""
+    ran = timeline(
+        f"0s alice {ONE}",
+        "5s root scontrol suspend 1",
+        "6s root scontrol resume 1",
+        "6s root scontrol suspend 1",
+        "60s root scontrol resume 1",
+    )
+    script = [args(e)["signal"] for e in ran.all("signal", daemon="task")]
+    assert script[::2] == [20, 19, 18, 20, 19, 18]
+    assert ends(ran) == {1: 75}
+
+
+def test_a_step_that_was_on_its_way_when_its_job_was_suspended_is_stopped_as_well(
+    tmp_path: Path,
+) -> None:
+    """Its srun, which nobody stops, was slow: the launch comes to nodes that are suspended."""
+
+    async def switch_p_unpack_jobinfo(self, switch_job, buffer):  # type: ignore[no-untyped-def]
+        if process().role == "srun":  # type: ignore[name-defined]  # noqa: F821
+            await sleep(3)  # type: ignore[name-defined]  # noqa: F821
+
+    ran = run(
+        with_plugin(tmp_path, switch_p_unpack_jobinfo) + "timeline:\n"
+        "  - {at: 0s, as: alice, run: sbatch -N2 --wrap 'sleep 40'}\n"
+        "  - {at: 5s, as: alice, run: srun --jobid=1 -N2 sleep 20}\n"
+        "  - {at: 6s, as: root, run: scontrol suspend 1}\n"
+        "  - {at: 60s, as: root, run: scontrol resume 1}\n",
+        folder=tmp_path,
+    )
+    stops = [e for e in ran.all("signal", step="1.0", daemon="task") if args(e)["signal"] == 19]
+    assert sorted(str(e.node) for e in stops) == ["n1", "n2"]
+    assert {round(at(e)) for e in stops} == {10}
+    assert [round(at(e)) for e in ran.all("exit", step="1.0", daemon="task")] == [80, 80]
+    assert ran.job() == ("COMPLETED", "0:0", "None")
