@@ -2,7 +2,8 @@
 
 from typing import Any, Final, TypeVar
 
-from simctl.commands.describe import UNREACHABLE, describe, refuse
+from simctl.commands.ask import controller, no_answer
+from simctl.commands.describe import describe, refuse
 from simctl.commands.options import (
     BAD_OPTION,
     JOB_OPTIONS,
@@ -14,7 +15,8 @@ from simctl.commands.options import (
     variable,
 )
 from simctl.commands.tasks import TaskBook
-from simctl.kernel.fabric import Envelope, Mailbox
+from simctl.kernel.fabric import NEVER_US, Envelope, Mailbox, Unanswered
+from simctl.kernel.outbox import Outbox
 from simctl.kernel.procs import wait_status
 from simctl.plugins.hooks import Handle, failed
 from simctl.plugins.points.switch import (
@@ -30,11 +32,14 @@ from simctl.wire.buf import Buf
 from simctl.wire.errno import (
     ESLURM_INVALID_PARTITION_NAME,
     ESLURM_NODES_BUSY,
+    SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT,
     SLURM_SUCCESS,
+    SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR,
+    SlurmError,
     slurm_strerror,
 )
 from simctl.wire.hostlist import compress
-from simctl.wire.ids import NO_VAL, step_name
+from simctl.wire.ids import NO_VAL, SECOND, step_name
 from simctl.wire.layout import Distribution, StepLayout, default_distribution
 from simctl.wire.messages import (
     Message,
@@ -98,6 +103,8 @@ class Srun:
         self.book: TaskBook | None = None
         self._ended_early = False
         self._cancelled = False
+        self._give_up_us = NEVER_US
+        self._outbox = Outbox(self.site.fabric, call.process, call.mailbox, interval_us=_AGAIN_US)
         self._opened: dict[str, None] = {}
 
     async def run(self) -> int:
@@ -124,17 +131,20 @@ class Srun:
             name=self.words[0].rsplit("/", 1)[-1],
             immediate="immediate" in self.options,
         )
-        if not self._send(RequestResourceAllocation(job_desc=job)):
-            call.err(f"srun: error: Unable to allocate resources: {UNREACHABLE}")
+        try:
+            reply = await self._ask(
+                RequestResourceAllocation(job_desc=job), ResponseResourceAllocation
+            )
+        except SlurmError as error:
+            no_answer(call, error, "srun: error: Unable to allocate resources")
             return 1
-        reply = await self._expect(ResponseResourceAllocation)
         if reply is None:
             return 1
         queued = reply.error_code == ESLURM_NODES_BUSY and reply.job_id and not job.immediate
         if queued:
             self._tell(f"srun: job {reply.job_id} queued and waiting for resources")
             self.job_id = reply.job_id
-            reply = await self._expect(ResponseResourceAllocation)
+            reply = await self._allocated()
             if reply is None:
                 return 1
             self._tell(f"srun: job {reply.job_id} has been allocated resources")
@@ -144,8 +154,12 @@ class Srun:
             return refuse(call, "Unable to allocate resources", reply.error_code)
         self.job_id = reply.job_id
         call.process.job = reply.job_id
-        self._send(RequestJobReady(job_id=self.job_id))
-        return 0 if await self._expect(ResponseSlurmRc) is not None else 1
+        try:
+            ready = await self._ask(RequestJobReady(job_id=self.job_id), ResponseSlurmRc)
+        except SlurmError:
+            # The creation of the step will tell.
+            return 0
+        return 0 if ready is not None else 1
 
     def _tell(self, line: str) -> None:
         if "quiet" not in self.options:
@@ -156,8 +170,11 @@ class Srun:
     async def _run_step(self) -> int:
         call = self.call
         call.process.job = self.job_id
-        self._send(self._step_request())
-        reply = await self._expect(ResponseJobStepCreate)
+        try:
+            reply = await self._ask(self._step_request(), ResponseJobStepCreate)
+        except SlurmError as error:
+            no_answer(call, error, f"srun: error: Unable to create step for job {self.job_id}")
+            return await self._finish(1, wait_status(1))
         if reply is None:
             return await self._finish(1, wait_status(1))
         if reply.error_code or reply.layout is None:
@@ -233,7 +250,15 @@ class Srun:
             nodes=options.get("nodelist", ()),
             excluded=options.get("exclude", ()),
             relative=options.get("relative", NO_VAL),
+            restart_cnt=self._run_of_job(),
         )
+
+    def _run_of_job(self) -> int:
+        """Return which run of its job srun belongs to, NO_VAL where it is no process of the job."""
+        env = self.call.env
+        if self.own or variable(env, "SLURM_JOB_ID") != self.job_id:
+            return NO_VAL
+        return _or_zero(variable(env, "SLURM_RESTART_COUNT"))
 
     async def _launch(self, layout: StepLayout, credential: Handle) -> None:
         """Send each node its tasks, with the credential packed for it."""
@@ -301,9 +326,31 @@ class Srun:
     # What happens to it.
 
     async def _follow(self, book: TaskBook) -> None:
-        """Follow the step until every task has ended or was never started."""
+        """Follow the step until every task has ended, was never started or is given up."""
         while not book.complete:
-            self._handle(await self.call.mailbox.receive())
+            envelope = await self._next()
+            if envelope is None:
+                self.call.err("srun: error: Timed out waiting for job step to complete")
+                book.give_up()
+                return
+            self._handle(envelope)
+
+    async def _next(self) -> Envelope | None:
+        """Return the next message, and None once the end of the step was waited for in vain.
+
+        In the meantime what a cut link holds back is sent.
+        """
+        mailbox = self.call.mailbox
+        while True:
+            due_us = min(self._outbox.due_us, self._give_up_us)
+            if due_us == NEVER_US:
+                return await mailbox.receive()
+            envelope = await mailbox.receive_until(due_us)
+            if envelope is not None:
+                return envelope
+            if self._give_up_us <= self.site.kernel.now_us:
+                return None
+            self._outbox.flush()
 
     def _handle(self, envelope: Envelope) -> None:
         message = envelope.message
@@ -317,6 +364,10 @@ class Srun:
         elif isinstance(message, ResponseLaunchTasks):
             if message.return_code:
                 self._say(book.not_launched(message.task_ids, message.return_code))
+        elif isinstance(message, Unanswered):
+            if isinstance(message.request, RequestLaunchTasks):
+                text = slurm_strerror(SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT)
+                self._launch_failed(_node_of(message.by), text, _LAUNCH_TIMED_OUT)
         elif isinstance(message, ResponseSlurmRc):
             if message.return_code and message.answers == RequestLaunchTasks.rpc:
                 node = _node_of(envelope.sender)
@@ -404,43 +455,92 @@ class Srun:
         if self._cancelled:
             return
         self._cancelled = True
+        wait_us = (max(self.site.conf.kill_wait_s, _MIN_KILL_WAIT_S) + _PATIENCE_S) * SECOND
+        self._give_up_us = self.site.kernel.now_us + wait_us
         self._send(RequestCancelJobStep(job_id=self.job_id, step_id=self.step_id, signal=FORCED))
 
     async def _finish(self, status: int, job_rc: int) -> int:
         """Give the allocation back, if it is srun's own; return the exit status."""
-        if self.own and self._send(RequestCompleteJobAllocation(job_id=self.job_id, job_rc=job_rc)):
-            await self._expect_answer(RequestCompleteJobAllocation.rpc)
+        if self.own:
+            await self._give_back(RequestCompleteJobAllocation(job_id=self.job_id, job_rc=job_rc))
         return status
+
+    async def _give_back(self, request: RequestCompleteJobAllocation) -> None:
+        """Give the allocation back; one that nobody gives back would last for ever."""
+        fabric = self.site.fabric
+        who = self.call.process
+        while True:
+            try:
+                await self._ask(request, ResponseSlurmRc, heeds_end=False)
+            except SlurmError as error:
+                to = controller(self.call)
+                if to is None or not fabric.holds_back(who, to):
+                    return
+                due_us = fabric.next_try_us(who.host, to.host, _AGAIN_US)
+                if due_us == NEVER_US:
+                    no_answer(self.call, error, f"srun: error: Unable to end job {self.job_id}")
+                    return
+                await self.site.kernel.sleep_us(due_us - self.site.kernel.now_us)
+                self._outbox.flush()
+            else:
+                return
 
     # Messages.
 
     def _send(self, message: Message) -> bool:
-        fabric = self.site.fabric
-        controller = fabric.addresses.get("slurmctld")
-        return fabric.send(self.call.process, controller, message, self.call.mailbox)
+        """Send slurmctld what it has to know; what a cut link holds back is sent later."""
+        return self._outbox.send(controller(self.call), message)
 
-    async def _expect(self, kind: type[Reply]) -> Reply | None:
-        """Return the next message of a kind; None when the job ends before it comes."""
+    async def _ask(
+        self, request: Message, kind: type[Reply], *, heeds_end: bool = True
+    ) -> Reply | None:
+        """Send a request and return its answer; None when the job ends before it comes.
+
+        Raises:
+            SlurmError: slurmctld cannot be reached, or does not answer within MessageTimeout.
+        """
+        call = self.call
+        if not self.site.fabric.send(call.process, controller(call), request, call.mailbox):
+            raise SlurmError(SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR)
+        limit_us = self.site.kernel.now_us + self.site.conf.message_timeout_s * SECOND
         while True:
-            envelope = await self.call.mailbox.receive()
+            envelope = await call.mailbox.receive_until(limit_us)
+            if envelope is None:
+                raise SlurmError(SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT)
             message = envelope.message
-            if isinstance(message, kind):
+            if (
+                isinstance(message, kind)
+                and getattr(message, "answers", request.rpc) == request.rpc
+            ):
                 return message
             self._handle(envelope)
-            if isinstance(message, SrunJobComplete):
-                self.call.err(f"srun: Force Terminated job {self.job_id}")
-                return None
+            if heeds_end and isinstance(message, SrunJobComplete):
+                return self._force_terminated()
 
-    async def _expect_answer(self, rpc: str) -> None:
+    async def _allocated(self) -> ResponseResourceAllocation | None:
+        """Wait for an allocation, however long it takes; None when the job ends before it comes."""
         while True:
-            envelope = await self.call.mailbox.receive()
-            message = envelope.message
-            if isinstance(message, ResponseSlurmRc) and message.answers == rpc:
-                return
-            self._handle(envelope)
+            envelope = await self._next()
+            message = envelope.message if envelope is not None else None
+            if isinstance(message, ResponseResourceAllocation):
+                return message
+            if envelope is not None:
+                self._handle(envelope)
+            if isinstance(message, SrunJobComplete):
+                return self._force_terminated()
+
+    def _force_terminated(self) -> None:
+        self.call.err(f"srun: Force Terminated job {self.job_id}")
 
 
 _DEAD_NODE: Final = 1001
+_LAUNCH_TIMED_OUT: Final = SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT
+_MIN_KILL_WAIT_S: Final = 5
+_PATIENCE_S: Final = 2
+"""How long after the last task must have been killed a step is given up."""
+
+_AGAIN_US: Final = 60 * SECOND
+"""How far apart the tries to tell slurmctld something are, while it cannot be reached."""
 
 
 def _or_one(value: int) -> int:

@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING
 
 from simctl.ctld import arrays, schedule
-from simctl.ctld.completion import clients, end_job, finish
+from simctl.ctld.completion import clients, end_by_status, end_job, finish
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.kernel.fabric import Envelope
-from simctl.kernel.procs import SIGKILL
+from simctl.kernel.procs import SIGKILL, SIGTERM
 from simctl.wire.errno import (
     ESLURM_ACCESS_DENIED,
     ESLURM_ALREADY_DONE,
@@ -22,7 +22,7 @@ from simctl.wire.messages import (
     RequestSignalTasks,
     SrunJobComplete,
 )
-from simctl.wire.states import CANCELLED, PENDING_COMPLETING, JobBase, Reason
+from simctl.wire.states import CANCELLED, PENDING, PENDING_COMPLETING, JobBase, Reason
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
@@ -82,6 +82,15 @@ def _cancel_pending(ctld: "Slurmctld", job: JobRecord, signal: int) -> int:
         ctld.send(srun, SrunJobComplete(job_id=job.job_id))
     finish(ctld, job)
     return SLURM_SUCCESS
+
+
+async def cancel_without_client(ctld: "Slurmctld", job: JobRecord) -> None:
+    """End a job whose client could not be told of its allocation, and has gone away."""
+    if job.state == PENDING:
+        _cancel_pending(ctld, job, SIGKILL)
+    elif job.state.base is JobBase.RUNNING:
+        job.client = None
+        await end_by_status(ctld, job, SIGTERM)
 
 
 def _signal_job(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import arrays, eligible, schedule, steps
+from simctl.ctld import arrays, eligible, leftovers, schedule, steps
 from simctl.ctld.accounting import account
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope, Mailbox
@@ -83,6 +83,15 @@ async def complete_batch_script(
     rc = SLURM_SUCCESS
     if job is None:
         rc = ESLURM_INVALID_JOB_ID
+    elif _is_of_another_run(job, message):
+        # Its node was given up, the step daemon went on, and the job is back in the queue or
+        # runs elsewhere: the report is answered, and changes nothing.
+        ctld.site.trace.note(
+            "log",
+            "wrong_run",
+            ctld.process,
+            args={"rpc": message.rpc, "job": job.job_id, "node": message.node_name},
+        )
     elif job.state.finished:
         rc = ESLURM_ALREADY_DONE
         if job.state.completing:
@@ -93,6 +102,12 @@ async def complete_batch_script(
             ctld.drain(node, "batch job complete failure")
         await end_by_status(ctld, job, message.job_rc)
     ctld.answer(envelope, rc)
+
+
+def _is_of_another_run(job: JobRecord, message: RequestCompleteBatchScript) -> bool:
+    """Tell whether a report is of a run that was given up. Pure."""
+    host = job.nodes[0].name if job.nodes else ""
+    return (message.restart_cnt, message.node_name) != (job.restart_cnt, host)
 
 
 async def complete_job_allocation(
@@ -205,6 +220,9 @@ async def epilog_complete(
     """Take in that a job is gone from a node; the last node ends COMPLETING and frees a pass."""
     job = ctld.jobs.get(message.job_id)
     node = ctld.nodes_by_name[message.node_name]
+    if leftovers.forget_leftover(ctld, node, (message.job_id, message.restart_cnt)):
+        ctld.request_pass()
+        return
     if (
         job is None
         or message.restart_cnt != job.restart_cnt

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from simctl.ctld.completion import clients, end_job, requeue_after_node_failure
+from simctl.ctld.leftovers import Run, end_leftovers, forget_others
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
 from simctl.plugins.hooks import failed
@@ -17,6 +18,7 @@ from simctl.wire.buf import Buf
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.messages import (
     MessageNodeRegistrationStatus,
+    RequestNodeRegistrationStatus,
     RequestPing,
     ResponseSlurmRc,
     SrunNodeFail,
@@ -27,8 +29,13 @@ from simctl.wire.states import JobBase, NodeBase, NodeFlag, Reason
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
-_MESSAGE_TIMEOUT_US = 10 * SECOND
 _PINGS_PER_TIMEOUT = 3
+
+NOT_RESPONDING = "Not responding"
+"""The reason of a node that was set down because it did not answer."""
+
+_RETURNS_WHATEVER_THE_REASON = 2
+"""ReturnToService by which a registration brings a node back that was DOWN for any reason."""
 
 
 @attrs.frozen
@@ -50,24 +57,36 @@ async def node_registration(
         return
     node = ctld.nodes_by_name[message.node_name]
     node.last_response_us = ctld.now_us
-    running = {job_id for job_id, _ in message.steps}
-    if node.job is not None and node.job.job_id not in running:
-        await fail_jobs(ctld, node)
-    await _forget_completing(ctld, node, running)
+    runs = [(job_id, restart_cnt) for job_id, _, restart_cnt in message.steps]
+    if message.startup:
+        await _after_restart(ctld, node, runs)
     flags = node.flags & ~NodeFlag.NO_RESPOND
+    ctld.set_node(node, node.base, flags)
     base = NodeBase.ALLOCATED if node.job is not None else NodeBase.IDLE
     if node.base is NodeBase.DOWN and not _returns(ctld, node):
         base = NodeBase.DOWN
     else:
         node.reason = "" if not flags & NodeFlag.DRAIN else node.reason
     ctld.set_node(node, base, flags)
+    end_leftovers(ctld, node, runs)
     if node.usable:
         ctld.request_pass()
 
 
+async def _after_restart(ctld: "Slurmctld", node: NodeRecord, runs: list[Run]) -> None:
+    """Take in that slurmd has started anew: what it does not list is gone from the node."""
+    running = {job_id for job_id, _ in runs}
+    if node.job is not None and node.job.job_id not in running:
+        await fail_jobs(ctld, node)
+    await _forget_completing(ctld, node, running)
+    forget_others(ctld, node, runs)
+
+
 def _returns(ctld: "Slurmctld", node: NodeRecord) -> bool:
-    """Tell whether a node that was DOWN for not answering comes back by registering."""
-    return bool(ctld.site.conf.return_to_service) and node.reason == "Not responding"
+    """Tell whether a node that is DOWN comes back by registering: as ReturnToService says."""
+    if ctld.site.conf.return_to_service == _RETURNS_WHATEVER_THE_REASON:
+        return True
+    return bool(ctld.site.conf.return_to_service) and node.reason == NOT_RESPONDING
 
 
 async def _unpack_node_info(ctld: "Slurmctld", message: MessageNodeRegistrationStatus) -> bool:
@@ -113,19 +132,37 @@ def watch_unreachable(ctld: "Slurmctld") -> None:
     ctld.ping_timer = ctld.mailbox.post_at(due_us, PingDue())
 
 
+def _silent_since_us(ctld: "Slurmctld", node: NodeRecord) -> int:
+    """Return since when a node that does not answer cannot: its host is down, or its link cut."""
+    fabric = ctld.site.fabric
+    slurmd = ctld.address(node)
+    since_us = ctld.now_us
+    if slurmd is None or not slurmd.open or not slurmd.host.up:
+        since_us = fabric.down_since_us.get(node.name, node.last_response_us)
+    cut = fabric.cut_between(ctld.process.host, slurmd.host) if slurmd is not None else None
+    return min(since_us, cut.since_us) if cut is not None else since_us
+
+
 async def ping_due(ctld: "Slurmctld", _: Envelope, __: PingDue) -> None:
-    """Ping the nodes whose host is down; those silent for SlurmdTimeout become DOWN."""
+    """Ping the nodes that cannot answer; those silent for SlurmdTimeout become DOWN.
+
+    One that can answer again is asked to register, which tells what it still runs.
+    """
     interval_us = ping_interval_us(ctld)
     timeout_us = ctld.site.conf.slurmd_timeout_s * SECOND
     again = False
     for node in ctld.nodes:
         mailbox = ctld.address(node)
-        if mailbox is None or mailbox.host.up or node.base is NodeBase.DOWN:
+        if ctld.site.fabric.reaches(ctld.process.host, mailbox):
+            if node.flags & NodeFlag.NO_RESPOND:
+                ctld.send(mailbox, RequestNodeRegistrationStatus())
+            continue
+        if mailbox is None or node.base is NodeBase.DOWN:
             continue
         # The last ping it answered was the last one before it went down.
         node.last_response_us = max(
             node.last_response_us,
-            (ctld.site.fabric.down_since_us[node.name] // interval_us) * interval_us,
+            _silent_since_us(ctld, node) // interval_us * interval_us,
         )
         ctld.send(mailbox, RequestPing())
         # Slurm counts in whole seconds.
@@ -152,10 +189,11 @@ async def response_rc(ctld: "Slurmctld", envelope: Envelope, message: ResponseSl
 
 async def set_down(ctld: "Slurmctld", node: NodeRecord) -> None:
     """Give a node up: its jobs fail, or wait again."""
-    node.reason = "Not responding"
+    node.reason = NOT_RESPONDING
     ctld.set_node(node, NodeBase.DOWN, node.flags | NodeFlag.NO_RESPOND)
     await fail_jobs(ctld, node)
     await _forget_completing(ctld, node, set())
+    forget_others(ctld, node, ())
 
 
 async def take_down(ctld: "Slurmctld", node: NodeRecord) -> None:
