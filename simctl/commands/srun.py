@@ -515,7 +515,8 @@ class Srun:
                 return message
             self._handle(envelope)
             if heeds_end and isinstance(message, SrunJobComplete):
-                return self._force_terminated()
+                self._force_terminated()
+                return None
 
     async def _allocated(self) -> ResponseResourceAllocation | None:
         """Wait for an allocation, however long it takes; None when the job ends before it comes."""
@@ -527,7 +528,8 @@ class Srun:
             if envelope is not None:
                 self._handle(envelope)
             if isinstance(message, SrunJobComplete):
-                return self._force_terminated()
+                self._force_terminated()
+                return None
 
     def _force_terminated(self) -> None:
         self.call.err(f"srun: Force Terminated job {self.job_id}")

@@ -23,7 +23,7 @@ from simctl.scenario.model import (
     When,
 )
 from simctl.scenario.patterns import CALL_PATTERN, PATTERN
-from simctl.scenario.positions import Reading, Value
+from simctl.scenario.positions import Reading, Unreadable, Value
 from simctl.scenario.scalars import BOOLEAN, DURATION, text, whole
 from simctl.scenario.shapes import Field, Forms, Items, Record, Scalar, Values
 from simctl.wire.errno import errno_name, errno_number
@@ -157,13 +157,16 @@ def _check_cut(values: Values, reading: Reading) -> None:
     ends = values["cut"]
     if "cut" not in values.places or ends is None:
         return
-    if len(ends) != _ENDS:
+    if len(values.places["cut"].items()) != _ENDS:
         reading.mistake(values.place("cut"), "a link has two ends: [slurmctld, n1]")
-    elif ends[0] == ends[1]:
+    elif len(ends) == _ENDS and ends[0] == ends[1]:
         reading.mistake(values.place("cut"), f"a link joins two hosts, not {ends[0]} with itself")
 
 
 def _build_cut(values: Values, _: Value, __: Reading) -> Fault:
+    if len(values["cut"]) != _ENDS:
+        # One of the ends could not be read, and that is told already.
+        raise Unreadable(_CUT.what)
     one, other = values["cut"]
     return CutFault(one=one, other=other, for_us=values["for"])
 
