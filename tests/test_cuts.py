@@ -199,6 +199,17 @@ def test_a_signal_that_cannot_be_sent_is_sent_again() -> None:
     assert [e.time_us // SECOND for e in ran.all("signal", step="1.batch")] == [80]
 
 
+def test_a_signal_whose_answer_is_lost_strikes_once() -> None:
+    """It has been delivered; sent again it would strike a second time."""
+    ran = played(
+        batch("./long"),
+        "at: 20s, as: alice, run: scancel -b -s USR1 1",
+        cut_when("slurmctld", "n1", "REQUEST_SIGNAL_TASKS phase=receive daemon=slurmd", "30s"),
+    )
+    assert arrived(ran, "REQUEST_SIGNAL_TASKS", daemon="slurmd")[:1] == [20]
+    assert len(ran.all("signal", step="1.batch")) == 1
+
+
 def test_a_signal_is_not_sent_to_a_later_run() -> None:
     """What was meant for the first run of a job is dropped when it is requeued."""
     ran = played(
@@ -310,6 +321,59 @@ def test_srun_is_told_of_its_tasks_once_it_can_be() -> None:
     assert arrived(ran, "MESSAGE_TASK_EXIT") == [110]
     assert arrived(ran, "REQUEST_STEP_COMPLETE") == [60]
     assert ran.result.commands[0].exit == 0
+
+
+def test_what_srun_is_told_comes_in_order_when_it_can() -> None:
+    """Output and the ends of tasks are kept while the link is cut, none is lost."""
+    ran = run(
+        "programs: {./says: [{runs: 20s, output: one, tasks: [0]}, {runs: 40s, output: two}]}\n"
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: srun -N1 -n2 ./says, stdout: onetwo, exit: 0}\n"
+        "  - {at: 10s, fault: {cut: [login, n1], for: 15s}}\n"
+    )
+    assert unsent(ran, "TASK_OUTPUT") == [20]
+    assert arrived(ran, "TASK_OUTPUT") == [25, 40]
+    assert arrived(ran, "MESSAGE_TASK_EXIT") == [25, 40]
+    assert ran.result.held
+
+
+def test_srun_learns_late_that_its_launch_failed() -> None:
+    """RESPONSE_LAUNCH_TASKS with an error gets there, and srun ends as it would have."""
+    ran = played(
+        "at: 0s, as: alice, run: srun -N1 ./app",
+        'at: 0s, fault: {fail: "switch_p_job_preinit"}',
+        cut_when("login", "n1", "switch_p_job_preinit", "30s"),
+    )
+    assert len(unsent(ran, "RESPONSE_LAUNCH_TASKS")) == 1
+    assert "task 0 launch failed: Error configuring interconnect" in ran.stderr()
+    assert ran.result.stalled == ()
+
+
+def test_srun_is_told_late_that_a_node_of_its_step_is_down() -> None:
+    """SRUN_NODE_FAIL is sent again."""
+    ran = played(
+        "at: 0s, as: alice, run: srun -N2 ./long",
+        cut("login", "slurmctld", "10s", "400s"),
+        "at: 20s, fault: {crash: n2}",
+    )
+    assert len(unsent(ran, "SRUN_NODE_FAIL")) == 1
+    assert "srun: error: Node failure on n2" in ran.stderr()
+    assert ran.job()[0] == "NODE_FAIL"
+    assert ran.result.stalled == ()
+
+
+def test_srun_gives_up_waiting_for_tasks_of_a_step_that_was_ended() -> None:
+    """KillWait and two seconds after it has asked for the end."""
+    ran = played(
+        "at: 0s, as: alice, run: srun -N1 ./long",
+        cut("login", "n1", "10s"),
+        "at: 20s, as: root, run: sbatch -N1 --wrap 'scancel 1'",
+        KillWait=10,
+    )
+    assert "srun: error: Timed out waiting for job step to complete" in ran.stderr()
+    end = ran.all("srun", kind="command", phase="exit")[0]
+    assert end.time_us // SECOND in (32, 33)
+    assert ran.result.commands[0].exit == 137
 
 
 def test_srun_gives_its_allocation_back_once_it_can() -> None:

@@ -81,7 +81,12 @@ async def retry(ctld: "Slurmctld", _: Envelope, notice: AgentRetry) -> None:
 
 
 async def unanswered(ctld: "Slurmctld", _: Envelope, notice: Unanswered) -> None:
-    """Send a request again that was taken in, but whose answer was lost."""
+    """Send a request again that was taken in, but whose answer was lost.
+
+    A signal is not: it has been delivered, and would strike a second time.
+    """
+    if isinstance(notice.request, RequestSignalTasks):
+        return
     if _is_wanted(ctld, notice.by, notice.request):
         ctld.send(notice.by, notice.request)
 

@@ -222,7 +222,8 @@ class Fabric:
 
     def cut_between(self, one: Host, other: Host) -> Cut | None:
         """Return the cut of the link between two hosts, or None if it carries messages."""
-        return self.cuts.get(_pair(one.name, other.name)) if self.cuts else None
+        cut = self.cuts.get(_pair(one.name, other.name)) if self.cuts else None
+        return cut if cut is not None and cut.until_us > self.kernel.now_us else None
 
     def holds_back(self, sender: Process, to: Mailbox | None) -> bool:
         """Tell whether nothing but a cut link keeps a message from a receiver."""
