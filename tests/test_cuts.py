@@ -462,6 +462,35 @@ def test_only_return_to_service_2_brings_a_node_back_that_was_set_down_by_hand(
     assert node_states(ran, "n1")[-1] == base
 
 
+def test_a_node_set_down_and_resumed_while_it_is_cut_off_is_cleaned_first() -> None:
+    """The job's second run waits for the node until the first has been ended there."""
+    ran = played(
+        batch("./long", "-w n1"),
+        cut("slurmctld", "n1", "10s", "250s"),
+        "at: 20s, as: root, run: scontrol update nodename=n1 state=down reason=x",
+        "at: 30s, as: root, run: scontrol update nodename=n1 state=resume",
+    )
+    assert ran.last("MESSAGE_EPILOG_COMPLETE", phase="receive") > ran.last(
+        "job_state", args_to="RUNNING"
+    )
+    first_gone = ran.all("MESSAGE_EPILOG_COMPLETE", phase="receive")[0]
+    assert first_gone.time_us // SECOND == 300
+    assert first_gone.seq < ran.last("job_state", args_to="RUNNING")
+    assert ran.job()[0] == "COMPLETED"
+
+
+def test_a_job_does_not_wait_for_a_silent_node_that_was_set_down_by_hand() -> None:
+    """After SlurmdTimeout what still completes there is given up; the reason stays."""
+    ran = played(
+        batch("./app", "-N2 --no-requeue"),
+        cut("slurmctld", "n2", "10s"),
+        "at: 80s, as: root, run: scontrol update nodename=n2 state=down reason=broken",
+    )
+    assert ran.job()[0] == "COMPLETED"
+    assert ran.world.ctld.nodes_by_name["n2"].reason == "broken"
+    assert ran.result.stalled == ()
+
+
 def test_a_job_that_nobody_knows_any_more_is_aborted() -> None:
     """MinJobAge is over when its node comes back."""
     ran = played(

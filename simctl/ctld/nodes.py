@@ -157,7 +157,8 @@ async def ping_due(ctld: "Slurmctld", _: Envelope, __: PingDue) -> None:
             if node.flags & NodeFlag.NO_RESPOND:
                 ctld.send(mailbox, RequestNodeRegistrationStatus())
             continue
-        if mailbox is None or node.base is NodeBase.DOWN:
+        # A node that was set down by hand counts as long as a job has yet to leave it.
+        if mailbox is None or (node.base is NodeBase.DOWN and not node.completing):
             continue
         # The last ping it answered was the last one before it went down.
         node.last_response_us = max(
@@ -189,7 +190,8 @@ async def response_rc(ctld: "Slurmctld", envelope: Envelope, message: ResponseSl
 
 async def set_down(ctld: "Slurmctld", node: NodeRecord) -> None:
     """Give a node up: its jobs fail, or wait again."""
-    node.reason = NOT_RESPONDING
+    if node.base is not NodeBase.DOWN:
+        node.reason = NOT_RESPONDING
     ctld.set_node(node, NodeBase.DOWN, node.flags | NodeFlag.NO_RESPOND)
     await fail_jobs(ctld, node)
     await _forget_completing(ctld, node, set())
@@ -197,8 +199,14 @@ async def set_down(ctld: "Slurmctld", node: NodeRecord) -> None:
 
 
 async def take_down(ctld: "Slurmctld", node: NodeRecord) -> None:
-    """Set a node down that still answers: its jobs fail, or wait again."""
-    ctld.set_node(node, NodeBase.DOWN, node.flags)
+    """Set a node down by hand: its jobs fail, or wait again.
+
+    One that cannot be reached has to register first, whoever resumes it: its jobs still run there.
+    """
+    flags = node.flags
+    if not ctld.site.fabric.reaches(ctld.process.host, ctld.address(node)):
+        flags |= NodeFlag.NO_RESPOND
+    ctld.set_node(node, NodeBase.DOWN, flags)
     await fail_jobs(ctld, node)
 
 
