@@ -45,6 +45,14 @@ def scenario(seed: int) -> str:
         at = chance.randint(1, 200)
         lines.append(f"  - {{at: {at}s, fault: {{crash: {node}}}}}")
         lines.append(f"  - {{at: {at + chance.randint(1, 600)}s, fault: {{start: {node}}}}}")
+    if chance.random() < 0.3:
+        node = chance.choice(nodes)
+        at = chance.randint(0, 200)
+        typed = f"scontrol update nodename={node} state="
+        lines.append(f"  - {{at: {at}s, as: slurm, run: {typed}down reason=x}}")
+        # The second time, if not the first, every link is whole.
+        for later in (at + chance.randint(1, 900), 2000):
+            lines.append(f"  - {{at: {later}s, as: slurm, run: {typed}resume}}")
     return "\n".join(lines) + "\n"
 
 

@@ -539,6 +539,19 @@ def test_a_node_that_was_resumed_while_it_is_silent_is_watched() -> None:
     ]
 
 
+def test_a_node_that_falls_silent_while_it_is_down_is_found_out_when_resumed() -> None:
+    """The job that starts there goes back into the queue, and runs elsewhere."""
+    ran = played(
+        "at: 5s, as: root, run: scontrol update nodename=n1 state=down reason=x",
+        "at: 10s, fault: {cut: [slurmctld, n1]}",
+        "at: 20s, as: root, run: scontrol update nodename=n1 state=resume",
+        batch("./quick", at="21s"),
+    )
+    assert node_states(ran, "n1")[-1] == "DOWN|NO_RESPOND"
+    assert [row.restarts for row in ran.result.rows] == [1]
+    assert ran.job()[0] == "COMPLETED"
+
+
 def test_a_node_that_restarts_while_it_is_cut_off_has_lost_its_job() -> None:
     """Its first registration says so, however late it gets through."""
     ran = played(

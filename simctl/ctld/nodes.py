@@ -132,6 +132,11 @@ def watch_unreachable(ctld: "Slurmctld") -> None:
     ctld.ping_timer = ctld.mailbox.post_at(due_us, PingDue())
 
 
+def answers(ctld: "Slurmctld", node: NodeRecord) -> bool:
+    """Tell whether a ping of a node would be answered now."""
+    return ctld.site.fabric.reaches(ctld.process.host, ctld.address(node))
+
+
 def _silent_since_us(ctld: "Slurmctld", node: NodeRecord) -> int:
     """Return since when a node that does not answer cannot: its host is down, or its link cut."""
     fabric = ctld.site.fabric
@@ -148,33 +153,33 @@ async def ping_due(ctld: "Slurmctld", _: Envelope, __: PingDue) -> None:
 
     One that can answer again is asked to register, which tells what it still runs.
     """
-    interval_us = ping_interval_us(ctld)
-    timeout_us = ctld.site.conf.slurmd_timeout_s * SECOND
     again = False
     for node in ctld.nodes:
-        mailbox = ctld.address(node)
-        if ctld.site.fabric.reaches(ctld.process.host, mailbox):
+        if answers(ctld, node):
             if node.flags & NodeFlag.NO_RESPOND:
-                ctld.send(mailbox, RequestNodeRegistrationStatus())
-            continue
+                ctld.send(ctld.address(node), RequestNodeRegistrationStatus())
         # A node that was set down by hand counts as long as a job has yet to leave it.
-        if mailbox is None or (node.base is NodeBase.DOWN and not node.completing):
-            continue
-        # The last ping it answered was the last one before it went down.
-        node.last_response_us = max(
-            node.last_response_us,
-            _silent_since_us(ctld, node) // interval_us * interval_us,
-        )
-        ctld.send(mailbox, RequestPing())
-        # Slurm counts in whole seconds.
-        silent_s = ctld.now_us // SECOND - node.last_response_us // SECOND
-        if timeout_us and silent_s * SECOND >= timeout_us:
-            await set_down(ctld, node)
-            continue
-        again = again or bool(timeout_us)
-        ctld.set_node(node, node.base, node.flags | NodeFlag.NO_RESPOND)
+        elif node.base is not NodeBase.DOWN or node.completing:
+            again = await _ping_in_vain(ctld, node) or again
     if again:
         watch_unreachable(ctld)
+
+
+async def _ping_in_vain(ctld: "Slurmctld", node: NodeRecord) -> bool:
+    """Ping a node that cannot answer; tell whether it is to be pinged again."""
+    interval_us = ping_interval_us(ctld)
+    timeout_us = ctld.site.conf.slurmd_timeout_s * SECOND
+    # The last ping it answered was the last one before it fell silent.
+    answered_us = _silent_since_us(ctld, node) // interval_us * interval_us
+    node.last_response_us = max(node.last_response_us, answered_us)
+    ctld.send(ctld.address(node), RequestPing())
+    # Slurm counts in whole seconds.
+    silent_s = ctld.now_us // SECOND - node.last_response_us // SECOND
+    if timeout_us and silent_s * SECOND >= timeout_us:
+        await set_down(ctld, node)
+        return False
+    ctld.set_node(node, node.base, node.flags | NodeFlag.NO_RESPOND)
+    return bool(timeout_us)
 
 
 async def response_rc(ctld: "Slurmctld", envelope: Envelope, message: ResponseSlurmRc) -> None:
@@ -204,7 +209,7 @@ async def take_down(ctld: "Slurmctld", node: NodeRecord) -> None:
     One that cannot be reached has to register first, whoever resumes it: its jobs still run there.
     """
     flags = node.flags
-    if not ctld.site.fabric.reaches(ctld.process.host, ctld.address(node)):
+    if not answers(ctld, node):
         flags |= NodeFlag.NO_RESPOND
     ctld.set_node(node, NodeBase.DOWN, flags)
     await fail_jobs(ctld, node)
