@@ -106,4 +106,5 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
         nnodes=1,
         std_out=std_out,
         std_err=std_err,
+        restart_cnt=message.restart_cnt,
     )

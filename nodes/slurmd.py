@@ -5,7 +5,8 @@ from typing import Any
 
 import attrs
 
-from simctl.kernel.fabric import Envelope, Mailbox
+from simctl.kernel.fabric import NEVER_US, Envelope, Mailbox, Unanswered
+from simctl.kernel.outbox import Outbox
 from simctl.kernel.procs import SIGCONT, SIGKILL, SIGTERM, Host, Process, RunsAs
 from simctl.kernel.turns import Timer
 from simctl.nodes.launch import batch_work, step_work
@@ -53,6 +54,7 @@ from simctl.wire.messages import (
     Message,
     MessageEpilogComplete,
     MessageNodeRegistrationStatus,
+    RequestAbortJob,
     RequestBatchJobLaunch,
     RequestCompleteBatchScript,
     RequestCompleteProlog,
@@ -62,7 +64,9 @@ from simctl.wire.messages import (
     RequestKillTimelimit,
     RequestLaunchProlog,
     RequestLaunchTasks,
+    RequestNodeRegistrationStatus,
     RequestPing,
+    RequestReconfigure,
     RequestShutdown,
     RequestSignalTasks,
     RequestStepComplete,
@@ -79,6 +83,11 @@ _MIN_KILL_WAIT_S = 5
 
 _NOT_STARTED = 127
 """The wait status that is reported of a batch script that never ran and cannot be requeued."""
+_REPORT_AGAIN_US = 60 * SECOND
+"""How far apart the tries to send a report are, while slurmctld cannot be reached."""
+
+_REGISTER_AGAIN_US = SECOND
+"""The same of the first registration."""
 
 
 @attrs.frozen
@@ -93,6 +102,16 @@ class KillWaitOver:
     """Tell slurmd that the steps of a job have had their time to end."""
 
     job_id: int
+
+
+@attrs.frozen
+class RegistrationDue:
+    """Time to try again to register."""
+
+
+@attrs.frozen
+class ReportsDue:
+    """Time to send the reports that a cut link held back."""
 
 
 @attrs.define(eq=False)
@@ -120,6 +139,9 @@ class Slurmd:
         name = f"slurmd@{host.name}"
         self.mailbox = site.fabric.mailbox(self.process, name, listed=True)
         self._stepds: dict[tuple[int, int], Mailbox] = {}
+        self._runs: dict[tuple[int, int], int] = {}
+        self._registered = False
+        self._outbox = Outbox(site.fabric, self.process, self.mailbox, interval_us=_REPORT_AGAIN_US)
         self._terminations: dict[int, Termination] = {}
         self._revoked: dict[JobRun, int] = {}
         self._suspensions = Suspensions(site, self.process, self._steps_of)
@@ -137,7 +159,13 @@ class Slurmd:
             RequestKillStepTimelimit: self._step_time_limit,
             RequestSuspendInt: self._suspend_int,
             RequestStepComplete: self._step_complete,
+            RequestAbortJob: self._abort_job,
             RequestPing: self._ping,
+            RequestNodeRegistrationStatus: self._registration_due,
+            RegistrationDue: self._registration_due,
+            RequestReconfigure: _ignore,
+            ReportsDue: self._reports_due,
+            Unanswered: self._unanswered,
             StepGone: self._step_gone,
             KillWaitOver: self._kill_wait_over,
             RequestLaunchProlog: self._launch_prolog,
@@ -195,23 +223,57 @@ class Slurmd:
             buffer = Buf()
             await hooks.call(switch_p_pack_node_info, who, info, buffer)
             packed = buffer.data()
-        self._send(
-            self.site.fabric.addresses.get("slurmctld"),
-            MessageNodeRegistrationStatus(
-                node_name=self.host.name,
-                status=SLURM_SUCCESS,
-                steps=tuple(self._stepds),
-                switch_nodeinfo=packed,
-            ),
-        )
+        self._send_registration(packed)
         if not failed(info):
             await hooks.call(switch_p_free_node_info, who, info)
+
+    def _send_registration(self, packed: bytes) -> None:
+        """Send a registration; the first is tried again until slurmctld can be reached."""
+        fabric = self.site.fabric
+        controller = fabric.addresses.get("slurmctld")
+        message = MessageNodeRegistrationStatus(
+            node_name=self.host.name,
+            status=SLURM_SUCCESS,
+            steps=tuple((*key, self._runs[key]) for key in self._stepds),
+            startup=not self._registered,
+            switch_nodeinfo=packed,
+        )
+        if self._send(controller, message):
+            self._registered = True
+        elif not self._registered and controller is not None:
+            due_us = fabric.next_try_us(self.host, controller.host, _REGISTER_AGAIN_US)
+            if fabric.holds_back(self.process, controller) and due_us < NEVER_US:
+                self.mailbox.post_at(due_us, RegistrationDue())
+
+    async def _registration_due(self, _: Envelope, message: Any) -> None:
+        """Register because slurmctld asks, or because the first try did not get through."""
+        if type(message) is RequestNodeRegistrationStatus or not self._registered:
+            await self._register()
+
+    def _report(self, message: Message) -> bool:
+        """Send slurmctld what it has to know, if it is there; what a cut link holds back, later."""
+        kept = self._outbox.send(self.site.fabric.addresses.get("slurmctld"), message)
+        self._watch_outbox()
+        return kept
+
+    def _watch_outbox(self) -> None:
+        if self._outbox.due_us < NEVER_US:
+            self.mailbox.post_at(self._outbox.due_us, ReportsDue())
+
+    async def _reports_due(self, _: Envelope, __: ReportsDue) -> None:
+        """Send the reports that were held back."""
+        if self._outbox.due_us <= self.site.kernel.now_us:
+            self._outbox.flush()
+            self._watch_outbox()
 
     def _send(self, to: Mailbox | None, message: Message) -> bool:
         return self.site.fabric.send(self.process, to, message, self.mailbox)
 
     def _answer(self, envelope: Envelope, return_code: int) -> None:
-        self._send(envelope.sender, ResponseSlurmRc.to(envelope.message, return_code))
+        answer = ResponseSlurmRc.to(envelope.message, return_code)
+        if not self._send(envelope.sender, answer):
+            timeout_us = self.site.conf.message_timeout_s * SECOND
+            self.site.fabric.answer_lost(envelope, self.mailbox, timeout_us)
 
     # Launches.
 
@@ -271,7 +333,7 @@ class Slurmd:
         hooks = self.site.hooks
         who = self.process
         step = step_name(message.job_id, message.step_id)
-        stepd = self._fork_stepd(message.job_id, message.step_id, step)
+        stepd = self._fork_stepd(message.job_id, message.step_id, step, message.launch.restart_cnt)
         handed = Buf()
         await hooks.call(switch_p_pack_jobinfo, who, credential, handed, about=about)
         self._run_stepd(stepd, step_work(message, handed.data()), envelope.sender)
@@ -300,7 +362,7 @@ class Slurmd:
 
     def _launch_batch(self, message: RequestBatchJobLaunch) -> None:
         step = step_name(message.job_id, message.step_id)
-        stepd = self._fork_stepd(message.job_id, message.step_id, step)
+        stepd = self._fork_stepd(message.job_id, message.step_id, step, message.restart_cnt)
         self._run_stepd(stepd, batch_work(message, self.site), None)
 
     async def _launch_prolog(self, envelope: Envelope, message: RequestLaunchProlog) -> None:
@@ -315,8 +377,7 @@ class Slurmd:
             failed = self._prologs.failed(key)
             if failed:
                 self._fail_launch(key)
-            self._send(
-                self.site.fabric.addresses.get("slurmctld"),
+            self._report(
                 RequestCompleteProlog(
                     job_id=message.job_id,
                     restart_cnt=message.restart_cnt,
@@ -338,24 +399,27 @@ class Slurmd:
         Until then the job does not end here, so that the node drains before it is free again.
         """
         request = RequestJobRequeue(job_id=key[0], hold=True, launch_failed=True)
-        if self._prologs.report_once(key) and self._send(
-            self.site.fabric.addresses.get("slurmctld"), request
-        ):
+        if self._prologs.report_once(key) and self._report(request):
             self._requeues[key[0]] = key
+
+    async def _unanswered(self, _: Envelope, message: Unanswered) -> None:
+        """Ask again for what a failed launch waits for, if a cut link has swallowed the answer."""
+        if isinstance(message.request, RequestJobRequeue):
+            self._report(message.request)
 
     async def _response_rc(self, envelope: Envelope, message: ResponseSlurmRc) -> None:
         """Go on after a failed launch: a job that may not be requeued ends; the node drains."""
         if message.answers != RequestJobRequeue.rpc:
             return
-        self._requeues.pop(message.job_id, None)
-        if message.return_code in (ESLURM_DISABLED, ESLURM_BATCH_ONLY):
-            self._send(
-                envelope.sender,
+        key = self._requeues.pop(message.job_id, None)
+        if key is not None and message.return_code in (ESLURM_DISABLED, ESLURM_BATCH_ONLY):
+            self._report(
                 RequestCompleteBatchScript(
                     job_id=message.job_id,
                     job_rc=_NOT_STARTED,
                     slurm_rc=ESLURMD_PROLOG_FAILED,
                     node_name=self.host.name,
+                    restart_cnt=key[1],
                 ),
             )
         self._register_failure(ESLURMD_PROLOG_FAILED)
@@ -363,12 +427,12 @@ class Slurmd:
 
     def _register_failure(self, status: int) -> None:
         """Have the node drained, by a registration that bears no switch state."""
-        self._send(
-            self.site.fabric.addresses.get("slurmctld"),
+        self._report(
             MessageNodeRegistrationStatus(
                 node_name=self.host.name,
                 status=status,
-                steps=tuple(self._stepds),
+                steps=tuple((*key, self._runs[key]) for key in self._stepds),
+                startup=False,
                 switch_nodeinfo=b"",
             ),
         )
@@ -386,7 +450,7 @@ class Slurmd:
             return ESLURMD_STEP_EXISTS
         return 0
 
-    def _fork_stepd(self, job_id: int, step_id: int, step: str) -> Process:
+    def _fork_stepd(self, job_id: int, step_id: int, step: str, restart_cnt: int) -> Process:
         stepd = self.process.fork(
             daemon="slurmstepd", role="manager", fresh=True, name=f"slurmstepd {step}"
         )
@@ -395,6 +459,7 @@ class Slurmd:
         self._stepds[job_id, step_id] = self.site.fabric.mailbox(
             stepd, f"stepd {step}@{self.host.name}"
         )
+        self._runs[job_id, step_id] = restart_cnt
         return stepd
 
     def _run_stepd(self, stepd: Process, work: StepWork, srun: Mailbox | None) -> None:
@@ -406,6 +471,7 @@ class Slurmd:
         async def body() -> None:
             await daemon.run()
             del self._stepds[key]
+            del self._runs[key]
             if job.job_id in self._terminations:
                 self.mailbox.post(StepGone(job.job_id))
 
@@ -453,6 +519,15 @@ class Slurmd:
         stepd = self._stepds.get((message.job_id, message.step_id))
         if stepd is not None:
             self._send(stepd, message)
+        else:
+            # It has waited long enough and is gone: what comes after goes straight up.
+            self._report(message)
+
+    async def _abort_job(self, envelope: Envelope, message: RequestAbortJob) -> None:
+        """Kill the steps of a job that slurmctld does not know; nobody waits for a report."""
+        self._answer(envelope, SLURM_SUCCESS)
+        self._revoke(message.job_id, message.restart_cnt)
+        self._signal_steps(message.job_id, (SIGKILL,))
 
     async def _terminate_job(self, envelope: Envelope, message: RequestTerminateJob) -> None:
         """Revoke the job's credential and end its steps; once they are gone, run the epilog."""
@@ -531,8 +606,7 @@ class Slurmd:
         self.process.start(body, f"epilog of job {request.job_id}")
 
     def _report_epilog(self, request: RequestTerminateJob, return_code: int) -> None:
-        self._send(
-            self.site.fabric.addresses.get("slurmctld"),
+        self._report(
             MessageEpilogComplete(
                 job_id=request.job_id,
                 restart_cnt=request.restart_cnt,
@@ -544,3 +618,7 @@ class Slurmd:
     async def _ping(self, envelope: Envelope, message: RequestPing) -> None:
         """Answer that the node is there."""
         self._answer(envelope, SLURM_SUCCESS)
+
+
+async def _ignore(_: Envelope, __: Any) -> None:
+    """Take in a message that asks for nothing more."""

@@ -21,6 +21,7 @@ from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
 from simctl.ctld.schedule import reason_to_wait
 from simctl.kernel.disk import Disk
 from simctl.kernel.events import Event
+from simctl.kernel.fabric import NEVER_US as NEVER
 from simctl.kernel.fabric import Fabric
 from simctl.kernel.faults import CallFault, CallFaults
 from simctl.kernel.procs import (
@@ -41,9 +42,11 @@ from simctl.plugins.site import CommandCall, Site, User
 from simctl.plugins.watchdog import Watchdog
 from simctl.scenario.expect import Result, check
 from simctl.scenario.model import (
+    CONTROLLER,
     At,
     Checks,
     CrashFault,
+    CutFault,
     FailFault,
     FaultEntry,
     Program,
@@ -361,10 +364,10 @@ class World:
             start()
 
     def _is_in_force_first(self, entry: RunEntry | FaultEntry) -> bool:
-        """Put a rule for calls that holds from time 0 in force before any daemon starts."""
+        """Put a rule or a cut that holds from time 0 in force before any daemon starts."""
         if not isinstance(entry, FaultEntry) or entry.moment != At(time_us=0):
             return False
-        if not isinstance(entry.fault, FailFault | RaiseFault):
+        if not isinstance(entry.fault, FailFault | RaiseFault | CutFault):
             return False
         self._apply(entry)
         return True
@@ -468,6 +471,8 @@ class World:
             )
         elif isinstance(fault, CrashFault):
             self.crash(fault.node)
+        elif isinstance(fault, CutFault):
+            self.cut(fault)
         else:
             self.start_node(fault.node)
 
@@ -491,6 +496,26 @@ class World:
             return
         host.up = True
         Slurmd(self.site, host).start()
+
+    def cut(self, fault: CutFault) -> None:
+        """Let the link between two hosts carry nothing for a while, or for ever."""
+        until_us = NEVER if fault.for_us is None else self.kernel.now_us + fault.for_us
+        self.fabric.cut(fault.one, fault.other, until_us)
+        if until_us < NEVER:
+            self.kernel.call_at(until_us, self._heal, fault)
+        if CONTROLLER in (fault.one, fault.other):
+            watch_unreachable(self.ctld)
+
+    def _heal(self, fault: CutFault) -> None:
+        if not self.fabric.heal(fault.one, fault.other):
+            return
+        text = f"heal {fault.one} {fault.other}"
+        self.trace.note("fault", "fault", args={"fault": text})
+        ends = [self.ctld.nodes_by_name.get(name) for name in (fault.one, fault.other)]
+        if CONTROLLER in (fault.one, fault.other) and any(
+            node is not None and node.flags & NodeFlag.NO_RESPOND for node in ends
+        ):
+            watch_unreachable(self.ctld)
 
     # The end.
 

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import attrs
 
-from simctl.kernel.fabric import Envelope, Mailbox
+from simctl.kernel.fabric import Envelope, Mailbox, Unanswered
+from simctl.kernel.outbox import Outbox
 from simctl.kernel.procs import SIGCONT, SIGKILL, SIGTERM, Process, RunsAs, wait_status
 from simctl.plugin import StepdJob
 from simctl.plugins.hooks import NOTHING, About, failed
@@ -69,6 +70,14 @@ SESSION_FORK_FAILED: Final = 6
 _COLLECT_US: Final = 100_000
 """Model modern: how long ended tasks are gathered before srun is told of them."""
 
+_TREE_TRIES: Final = 5
+"""How often a report is sent to the parent, a second apart, before slurmctld gets it."""
+
+_SRUN_AGAIN_US: Final = SECOND
+_STEP_AGAIN_US: Final = 60 * SECOND
+_BATCH_AGAIN_US: Final = 15 * SECOND
+"""How far apart the tries are while srun or slurmctld cannot be reached."""
+
 _TREE_WAIT_S: Final = 60
 _TREE_WAIT_PER_LEVEL_S: Final = 3
 
@@ -105,6 +114,9 @@ class StepWork:
     parent: str = ""
     """Address of the slurmd whose step daemon this one reports to."""
 
+    restart_cnt: int = 0
+    """Which run of its job a batch script is."""
+
 
 class StepDaemon:
     """One slurmstepd, from its first plugin to its last message."""
@@ -140,6 +152,8 @@ class StepDaemon:
         """Those of them that are done with, and what their end is the cause of."""
 
         self._suspender: Suspender | None = None
+        self._told_to_end = False
+        self._outbox = Outbox(site.fabric, process, mailbox, interval_us=_SRUN_AGAIN_US)
         self._reports = [True] + [False] * (work.branch.last - work.job.nodeid)
 
     async def run(self) -> None:
@@ -154,6 +168,7 @@ class StepDaemon:
             await self._complete_batch(rc)
         else:
             await self._complete_step()
+            await self._empty_outbox()
         if self.site.model == "guide":
             for plugin_class in ("checkpoint", "switch"):
                 await self._hooks.unload(self.process, plugin_class)
@@ -431,7 +446,7 @@ class StepDaemon:
                 path, text, work.work_dir, append=True, host=self._name, uid=work.job.uid
             )
             return
-        self._send(
+        self._outbox.send(
             self._srun,
             TaskOutput(
                 job_id=work.job.job_id,
@@ -461,13 +476,15 @@ class StepDaemon:
             self._report_early()
             if not tasks.alive and not self._cleaning:
                 return
-            due_us = min(tasks.next_due_us(), self._flush_us, self._kill_us)
+            due_us = min(tasks.next_due_us(), self._flush_us, self._kill_us, self._outbox.due_us)
             if due_us < NEVER_US:
                 envelope = await self.mailbox.receive_until(due_us)
             else:
                 envelope = await self.mailbox.receive()
             if envelope is not None:
                 self._serve(envelope)
+            elif self._outbox.due_us <= kernel.now_us:
+                self._outbox.flush()
 
     def _reap(self, parent: Process, *, epilogs: bool = False) -> None:
         """Take in which tasks have ended; those that have *epilogs* count once these are over."""
@@ -499,6 +516,7 @@ class StepDaemon:
         """Serve a request that reaches the step daemon while its tasks run."""
         message = envelope.message
         if isinstance(message, RequestSignalTasks):
+            self._told_to_end = self._told_to_end or message.container
             self._signal(message)
         elif isinstance(message, RequestStepComplete):
             self._fold_child(message)
@@ -558,7 +576,7 @@ class StepDaemon:
             return
         job = self.work.job
         for status, ranks in group_exits(ended):
-            self._send(
+            self._outbox.send(
                 self._srun,
                 MessageTaskExit(
                     job_id=job.job_id, step_id=job.step_id, return_code=status, task_ids=ranks
@@ -575,7 +593,7 @@ class StepDaemon:
         if self._batch:
             return
         job = self.work.job
-        self._send(
+        self._outbox.send(
             self._srun,
             ResponseLaunchTasks(
                 job_id=job.job_id,
@@ -591,28 +609,49 @@ class StepDaemon:
         status = self.tasks.tasks[0].status if self.tasks.tasks and not rc else 0
         await self._report_to_controller(
             RequestCompleteBatchScript(
-                job_id=self.work.job.job_id, job_rc=status, slurm_rc=rc, node_name=self._name
-            )
+                job_id=self.work.job.job_id,
+                job_rc=status,
+                slurm_rc=rc,
+                node_name=self._name,
+                restart_cnt=self.work.restart_cnt,
+            ),
+            again_us=_BATCH_AGAIN_US,
         )
 
     async def _complete_step(self) -> None:
         """Report the end of the step for this node and the nodes below it in the tree."""
-        work = self.work
         await self._wait_for_children()
-        job = work.job
-        rc = max(step_rc(task.status for task in self.tasks.tasks), self._children_rc)
-        for first, last in runs_of(self._reports):
-            report = RequestStepComplete(
-                job_id=job.job_id,
-                step_id=job.step_id,
-                range_first=job.nodeid + first,
-                range_last=job.nodeid + last,
-                step_rc=rc,
+        told = [False] * len(self._reports)
+        while True:
+            # A report from below may come in while slurmctld cannot be reached.
+            new = list(
+                runs_of([have and not was for have, was in zip(self._reports, told, strict=True)])
             )
-            # A daemon whose parent is gone with its node reports for itself.
-            parent = self.site.fabric.addresses.get(work.parent) if work.parent else None
-            if parent is None or not self._send(parent, report):
-                await self._report_to_controller(report)
+            for first, last in new:
+                told[first : last + 1] = [True] * (last + 1 - first)
+                await self._report_step(self._step_report(first, last))
+            if not new:
+                return
+
+    def _step_report(self, first: int, last: int) -> RequestStepComplete:
+        job = self.work.job
+        return RequestStepComplete(
+            job_id=job.job_id,
+            step_id=job.step_id,
+            range_first=job.nodeid + first,
+            range_last=job.nodeid + last,
+            step_rc=max(step_rc(task.status for task in self.tasks.tasks), self._children_rc),
+        )
+
+    async def _report_step(self, report: RequestStepComplete) -> None:
+        """Send a report to the parent in the tree, or to slurmctld if that does not answer."""
+        parent = self.work.parent
+        for attempt in range(_TREE_TRIES if parent else 0):
+            if attempt:
+                await self._serve_until(self.site.kernel.now_us + SECOND)
+            if self._send(self.site.fabric.addresses.get(parent), report):
+                return
+        await self._report_to_controller(report, again_us=_STEP_AGAIN_US)
 
     async def _wait_for_children(self) -> None:
         """Wait for the reports of the daemons below, but not for ever for one that is lost."""
@@ -630,14 +669,48 @@ class StepDaemon:
             self._reports[rank - own] = True
         self._children_rc = max(self._children_rc, report.step_rc)
 
-    async def _report_to_controller(self, report: Message) -> None:
-        if not self._send(self.site.fabric.addresses.get("slurmctld"), report):
-            return
+    async def _report_to_controller(self, report: Message, *, again_us: int) -> None:
+        """Send slurmctld a report until it is answered; a slurmctld that is gone is not told."""
+        fabric = self.site.fabric
+        while True:
+            controller = fabric.addresses.get("slurmctld")
+            if self._send(controller, report):
+                if await self._is_answered():
+                    return
+            elif not fabric.holds_back(self.process, controller):
+                return
+            assert controller is not None
+            await self._serve_until(
+                fabric.next_try_us(self.process.host, controller.host, again_us)
+            )
+
+    async def _is_answered(self) -> bool:
+        """Wait for the answer of slurmctld; false if a cut link has swallowed it."""
         while True:
             envelope = await self.mailbox.receive()
-            if isinstance(envelope.message, ResponseSlurmRc):
+            if isinstance(envelope.message, ResponseSlurmRc | Unanswered):
+                return isinstance(envelope.message, ResponseSlurmRc)
+            self._serve(envelope)
+
+    async def _serve_until(self, due_us: int) -> None:
+        """Serve requests until a moment."""
+        while True:
+            if due_us == NEVER_US:
+                envelope: Envelope | None = await self.mailbox.receive()
+            else:
+                envelope = await self.mailbox.receive_until(due_us)
+            if envelope is None:
                 return
             self._serve(envelope)
+
+    async def _empty_outbox(self) -> None:
+        """Stay until srun has been told all it waits for, unless the job is over."""
+        while self._outbox.due_us < NEVER_US and not self._told_to_end:
+            envelope = await self.mailbox.receive_until(self._outbox.due_us)
+            if envelope is None:
+                self._outbox.flush()
+            else:
+                self._serve(envelope)
 
 
 __all__ = ["RunsAs", "StepDaemon", "StepWork"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-SCENARIOS = ("node_crash", "cancel", "own_plugin")
+SCENARIOS = ("node_crash", "cancel", "own_plugin", "cut_long")
 
 
 def trace(tmp_path: Path, name: str, hash_seed: str, *words: str) -> bytes:

@@ -403,7 +403,9 @@ def test_a_job_is_configuring_until_prologslurmctld_has_ended(model: str, what: 
     started = ran.all("job_state", args_to="RUNNING")[-1]
     assert started.cause == prolog.seq
     launch = "REQUEST_BATCH_JOB_LAUNCH" if "sbatch" in what else "RESPONSE_RESOURCE_ALLOCATION"
-    assert ran.first(launch, phase="send") > started.seq
+    assert ran.last(launch, phase="send") > started.seq
+    if "srun" in what:
+        assert ran.all(launch, phase="send")[0].args == {"error_code": 2016, "node_list": ""}
     assert ran.result.rows[0].start_us == prolog.time_us
     assert ran.job() == ("COMPLETED", "0:0", "None")
 
@@ -469,6 +471,7 @@ def test_another_job_whose_prologslurmctld_fails_is_cancelled(model: str, what: 
     assert ran.job()[0] == "CANCELLED"
     if "srun" in what:
         assert ran.stderr() == (
+            "srun: job 1 queued and waiting for resources\n"
             "srun: PrologSlurmctld failed, job killed\nsrun: Force Terminated job 1\n"
         )
         assert ran.result.commands[0].exit == 1
@@ -629,7 +632,7 @@ def test_with_alloc_and_prologslurmctld_the_controllers_is_first(model: str) -> 
     )
     first = ran.one("prolog_slurmctld")
     assert first.seq < ran.first("REQUEST_LAUNCH_PROLOG", phase="send")
-    assert ran.last("prolog") < ran.first("RESPONSE_RESOURCE_ALLOCATION", phase="send")
+    assert ran.last("prolog") < ran.last("RESPONSE_RESOURCE_ALLOCATION", phase="send")
     assert ran.job() == ("COMPLETED", "0:0", "None")
 
 

@@ -316,7 +316,7 @@ def test_slurm_conf_is_read_by_slurms_own_names(tmp_path: Path) -> None:
         "text": "conf",
         "kill": 30,
         "state": "/var/spool",
-        "timeout": "10",
+        "timeout": 10,
         "known": True,
         "missing": "nothing",
     }

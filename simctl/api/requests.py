@@ -1,9 +1,9 @@
 """libslurm's functions: requests that a process sends to the cluster, and their answers."""
 
-from typing import Final, NoReturn
+from typing import NoReturn
 
 from simctl.api.surroundings import caller
-from simctl.kernel.fabric import Mailbox
+from simctl.kernel.fabric import Mailbox, Unanswered
 from simctl.kernel.procs import SIGKILL
 from simctl.wire.errno import (
     SLURM_COMMUNICATIONS_CONNECTION_ERROR,
@@ -22,9 +22,6 @@ from simctl.wire.messages import (
 )
 from simctl.wire.records import JobDesc
 
-MESSAGE_TIMEOUT_S: Final = 10
-"""Slurm's MessageTimeout: how long an answer is waited for."""
-
 
 async def _ask(to: Mailbox | None, request: Message, unreachable: int) -> Message:
     """Send a request from the calling process and return the answer.
@@ -38,8 +35,10 @@ async def _ask(to: Mailbox | None, request: Message, unreachable: int) -> Messag
     try:
         if not table.fabric.send(process, to, request, box):
             raise SlurmError(unreachable)
-        envelope = await box.receive_until(table.kernel.now_us + MESSAGE_TIMEOUT_S * SECOND)
-        if envelope is None:
+        envelope = await box.receive_until(
+            table.kernel.now_us + table.conf.message_timeout_s * SECOND
+        )
+        if envelope is None or isinstance(envelope.message, Unanswered):
             raise SlurmError(SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT)
         answer: Message = envelope.message
         return answer

@@ -2,7 +2,8 @@
 
 from typing import Any, Final
 
-from simctl.commands.describe import UNREACHABLE, describe, refuse
+from simctl.commands.ask import ask, no_answer
+from simctl.commands.describe import describe, refuse
 from simctl.commands.options import (
     BAD_OPTION,
     JOB_OPTIONS,
@@ -20,7 +21,7 @@ from simctl.commands.options import (
 )
 from simctl.plugins.site import CommandCall
 from simctl.stepd.script import has_interpreter, parse, sbatch_options
-from simctl.wire.errno import ESLURM_JOB_HELD, SLURM_SUCCESS
+from simctl.wire.errno import ESLURM_JOB_HELD, SLURM_SUCCESS, SlurmError
 from simctl.wire.ids import NO_VAL, SECOND
 from simctl.wire.messages import RequestSubmitBatchJob, ResponseSubmitBatchJob
 from simctl.wire.records import JobDesc
@@ -58,12 +59,11 @@ async def sbatch(call: CommandCall) -> int:
         for line in error.lines:
             call.err(line)
         return error.status
-    controller = call.site.fabric.addresses.get("slurmctld")
-    request = RequestSubmitBatchJob(job_desc=job)
-    if not call.site.fabric.send(call.process, controller, request, call.mailbox):
-        call.err(f"sbatch: error: Batch job submission failed: {UNREACHABLE}")
+    try:
+        reply = await ask(call, RequestSubmitBatchJob(job_desc=job))
+    except SlurmError as error:
+        no_answer(call, error, "sbatch: error: Batch job submission failed")
         return 1
-    reply = (await call.mailbox.receive()).message
     assert isinstance(reply, ResponseSubmitBatchJob)
     # A held job is told by an error number, and is in all the same.
     if reply.error_code not in (SLURM_SUCCESS, ESLURM_JOB_HELD):

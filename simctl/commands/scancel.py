@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from simctl.commands.describe import UNREACHABLE
+from simctl.commands.ask import ask, no_answer
 from simctl.commands.options import Grammar, Option, UsageError, signal
 from simctl.kernel.procs import SIGKILL
 from simctl.plugins.site import CommandCall
@@ -12,6 +12,7 @@ from simctl.wire.errno import (
     ESLURM_ALREADY_DONE,
     ESLURM_INVALID_JOB_ID,
     SLURM_SUCCESS,
+    SlurmError,
     errno_name,
     slurm_strerror,
 )
@@ -91,11 +92,13 @@ def _targets(words: list[str]) -> list[tuple[int, int | None, tuple[int, ...]]]:
 
 
 async def _ask(call: CommandCall, request: Message, what: str, *, verbose: bool) -> int:
-    controller = call.site.fabric.addresses.get("slurmctld")
-    if not call.site.fabric.send(call.process, controller, request, call.mailbox):
-        call.err(f"scancel: error: {UNREACHABLE}")
-        return 1
-    reply = (await call.mailbox.receive()).message
+    try:
+        reply = await ask(call, request)
+    except SlurmError as error:
+        number = what.rsplit(" ", 1)[1]
+        named = f"job step id {number}" if what.startswith("job step") else f"job id {number}"
+        no_answer(call, error, f"scancel: error: Kill job error on {named}")
+        return error.errno & 0xFF
     assert isinstance(reply, ResponseSlurmRc)
     code = reply.return_code
     if code == SLURM_SUCCESS:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from simctl.commands.describe import UNREACHABLE
+from simctl.commands.ask import ask
 from simctl.commands.options import UsageError
 from simctl.commands.scontrol_admin import create, delete, update_partition
 from simctl.plugins.site import CommandCall
@@ -13,6 +13,7 @@ from simctl.wire.conf import parse_time_limit_min
 from simctl.wire.errno import (
     ESLURM_INVALID_JOB_ID,
     SLURM_SUCCESS,
+    SlurmError,
     errno_name,
     slurm_strerror,
 )
@@ -22,6 +23,8 @@ from simctl.wire.messages import (
     SUSPEND_JOB,
     Message,
     RequestJobRequeue,
+    RequestPing,
+    RequestReconfigure,
     RequestSuspend,
     RequestUpdateJob,
     RequestUpdateNode,
@@ -32,8 +35,8 @@ from simctl.wire.times import parse_moment
 _UNBUILT: Final = frozenset(
     """
     abort cancel_reboot checkpoint cluster completing details errnumstr
-    fsdampeningfactor getaddrs help hide listpids local notify oneliner pidinfo ping quiet
-    reboot reboot_nodes reconfigure schedloglevel scontrol setdebug setdebugflags
+    fsdampeningfactor getaddrs help hide listpids local notify oneliner pidinfo quiet
+    reboot reboot_nodes schedloglevel scontrol setdebug setdebugflags
     show shutdown takeover token top verbose version wait_job write
     """.split()
 )
@@ -66,11 +69,12 @@ async def scontrol(call: CommandCall) -> int:
 
 
 async def _ask(call: CommandCall, request: Message) -> int:
-    """Send a request; return the error it is answered with."""
-    controller = call.site.fabric.addresses.get("slurmctld")
-    if not call.site.fabric.send(call.process, controller, request, call.mailbox):
-        raise UsageError(1, f"slurm_update error: {UNREACHABLE}")
-    reply = (await call.mailbox.receive()).message
+    """Send a request; return the error it is answered with, or why it is not."""
+    try:
+        reply = await ask(call, request)
+    except SlurmError as error:
+        call.errno = errno_name(error.errno)
+        return error.errno
     assert isinstance(reply, ResponseSlurmRc)
     if reply.return_code != SLURM_SUCCESS:
         call.errno = errno_name(reply.return_code)
@@ -244,10 +248,35 @@ async def _update_nodes(call: CommandCall, pairs: dict[str, str]) -> int:
     return 1 if rc else 0
 
 
+# The controller.
+
+
+async def _ping(call: CommandCall, keyword: str, words: tuple[str, ...]) -> int:
+    _no_more(keyword, words)
+    rc = await _ask(call, RequestPing())
+    call.out(f"Slurmctld(primary) at slurmctld is {'DOWN' if rc else 'UP'}")
+    return 1 if rc else 0
+
+
+async def _reconfigure(call: CommandCall, keyword: str, words: tuple[str, ...]) -> int:
+    _no_more(keyword, words)
+    rc = await _ask(call, RequestReconfigure())
+    if rc:
+        call.err(f"slurm_reconfigure error: {slurm_strerror(rc)}")
+    return 1 if rc else 0
+
+
+def _no_more(keyword: str, words: tuple[str, ...]) -> None:
+    if words:
+        raise UsageError(1, f"too many arguments for keyword:{keyword}")
+
+
 _KEYWORDS: Final = {
     "hold": _hold,
     "holdu": _hold,
     "uhold": _hold,
+    "ping": _ping,
+    "reconfigure": _reconfigure,
     "release": _hold,
     "requeue": _requeue,
     "requeuehold": _requeue,

@@ -1,8 +1,12 @@
 """srun: an allocation of its own if need be, one step, and the exit status of its tasks."""
 
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from simctl.commands.describe import UNREACHABLE, describe, refuse
+import msgspec
+
+from simctl.commands.ask import controller, no_answer
+from simctl.commands.describe import describe, refuse
 from simctl.commands.multi_prog import MultiProgError, programs
 from simctl.commands.options import (
     BAD_OPTION,
@@ -19,7 +23,8 @@ from simctl.commands.options import (
 )
 from simctl.commands.step_request import step_request
 from simctl.commands.tasks import Guard, TaskBook
-from simctl.kernel.fabric import Envelope, Mailbox
+from simctl.kernel.fabric import NEVER_US, Envelope, Mailbox, Unanswered
+from simctl.kernel.outbox import Outbox
 from simctl.kernel.procs import wait_status
 from simctl.plugins.hooks import Handle, failed
 from simctl.plugins.points.switch import (
@@ -31,7 +36,6 @@ from simctl.plugins.points.switch import (
 from simctl.plugins.site import CommandCall
 from simctl.stepd.children import Signalled
 from simctl.stepd.environment import job_environment, step_environment
-from simctl.stepd.outcome import NEVER_US
 from simctl.stepd.script_process import ScriptProcess
 from simctl.wire.buf import Buf
 from simctl.wire.errno import (
@@ -40,7 +44,10 @@ from simctl.wire.errno import (
     ESLURM_INVALID_PARTITION_NAME,
     ESLURM_NODES_BUSY,
     ESLURM_PROLOG_RUNNING,
+    SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT,
     SLURM_SUCCESS,
+    SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR,
+    SlurmError,
     slurm_strerror,
 )
 from simctl.wire.hostlist import compress
@@ -133,9 +140,13 @@ class Srun:
         self._terminated = False
         self._no_kill = False
         self._woken = False
+        self._outbox = Outbox(self.site.fabric, call.process, call.mailbox, interval_us=_AGAIN_US)
         self._opened: dict[str, None] = {}
+        self._stay_us = NEVER_US
+        """How long srun waits for a step of which a node refused its tasks."""
+
         self._give_up_us = NEVER_US
-        """When srun stops waiting for a step of which a node refused its tasks."""
+        """When srun gives up a step that was told to end."""
 
     async def run(self) -> int:
         """Return the exit status."""
@@ -162,20 +173,22 @@ class Srun:
                 name=self.words[0].rsplit("/", 1)[-1],
                 immediate=self.options.get("immediate") == 1,
             )
+            reply = await self._ask(
+                RequestResourceAllocation(job_desc=job), ResponseResourceAllocation
+            )
         except UsageError as error:
             self._say(list(error.lines))
             return error.status
-        if not self._send(RequestResourceAllocation(job_desc=job)):
-            call.err(f"srun: error: Unable to allocate resources: {UNREACHABLE}")
+        except SlurmError as error:
+            no_answer(call, error, "srun: error: Unable to allocate resources")
             return 1
-        reply = await self._expect(ResponseResourceAllocation)
         if reply is None:
             return 1
         queued = reply.error_code == ESLURM_NODES_BUSY and reply.job_id and not job.immediate
         if queued:
             self._tell(f"srun: job {reply.job_id} queued and waiting for resources")
             self.job_id = reply.job_id
-            reply = await self._expect(ResponseResourceAllocation, until_us=self._patient_to_us)
+            reply = await self._allocated()
             if reply is None:
                 return 1
             self._tell(f"srun: job {reply.job_id} has been allocated resources")
@@ -187,8 +200,12 @@ class Srun:
         self._partition = reply.partition
         self._cpus_per_node = reply.cpus_per_node
         call.process.job = reply.job_id
-        self._send(RequestJobReady(job_id=self.job_id))
-        return 0 if await self._expect(ResponseSlurmRc) is not None else 1
+        try:
+            ready = await self._ask(RequestJobReady(job_id=self.job_id), ResponseSlurmRc)
+        except SlurmError:
+            # The creation of the step will tell.
+            return 0
+        return 0 if ready is not None else 1
 
     def _tell(self, line: str) -> None:
         if "quiet" not in self.options:
@@ -200,11 +217,13 @@ class Srun:
         call = self.call
         call.process.job = self.job_id
         try:
-            request = self._step_request()
+            reply = await self._create_step(self._step_request())
         except UsageError as error:
             self._say(list(error.lines))
             return await self._finish(error.status, wait_status(error.status))
-        reply = await self._create_step(request)
+        except SlurmError as error:
+            no_answer(call, error, f"srun: error: Unable to create step for job {self.job_id}")
+            return await self._finish(1, wait_status(1))
         if reply is None:
             return await self._finish(1, wait_status(1))
         if reply.error_code or reply.layout is None:
@@ -289,15 +308,14 @@ class Srun:
         name = self.words[0].rsplit("/", 1)[-1]
         request = step_request(self.call, self.options, job_id=self.job_id, own=self.own, name=name)
         self._no_kill = request.no_kill
-        return request
+        return msgspec.structs.replace(request, restart_cnt=self._run_of_job())
 
     async def _create_step(self, request: RequestJobStepCreate) -> ResponseJobStepCreate | None:
         """Ask for the step until it is made or refused; None when the wait for it is over."""
         waited = False
         pause_us = _FIRST_PAUSE_US
         while True:
-            self._send(request)
-            reply = await self._expect(ResponseJobStepCreate)
+            reply = await self._ask(request, ResponseJobStepCreate)
             in_time = self.site.kernel.now_us < self._patient_to_us and not request.immediate
             if reply is None or reply.error_code not in _WORTH_WAITING or not in_time:
                 if waited and reply is not None and not reply.error_code:
@@ -343,6 +361,13 @@ class Srun:
             )
             return
         refuse(call, f"Unable to create step for job {self.job_id}", error_code)
+
+    def _run_of_job(self) -> int:
+        """Return which run of its job srun belongs to, NO_VAL where it is no process of the job."""
+        env = self.call.env
+        if self.own or variable(env, "SLURM_JOB_ID") != self.job_id:
+            return NO_VAL
+        return _or_zero(variable(env, "SLURM_RESTART_COUNT"))
 
     async def _launch(self, layout: StepLayout, credential: Handle) -> None:
         """Send each node its tasks, with the credential packed for it."""
@@ -414,25 +439,43 @@ class Srun:
 
     async def _follow(self, book: TaskBook) -> None:
         """Follow the step until every task has ended, or there is no more use in waiting."""
-        mailbox = self.call.mailbox
-        while self._give_up_us < NEVER_US or not book.complete:
-            # Tasks that a node refused never end: only time ends the wait for the step.
-            due_us = min(self._kill_us, self._give_up_us)
-            if due_us < NEVER_US:
-                envelope = await mailbox.receive_until(due_us)
-            else:
-                envelope = await mailbox.receive()
+        while self._stay_us < NEVER_US or not book.complete:
+            envelope = await self._next()
+            now_us = self.site.kernel.now_us
             if envelope is not None:
                 self._handle(envelope)
-            elif due_us == self._give_up_us:
+            elif now_us >= self._stay_us:
+                # Tasks that a node refused never end: only time ends the wait for the step.
                 self.call.err("srun: error: Timed out waiting for job step to complete")
                 self._cancelled = False
                 self._send_cancel()
+                break
+            elif now_us >= self._give_up_us:
+                self.call.err("srun: error: Timed out waiting for job step to complete")
+                book.give_up()
                 break
             else:
                 self._waited_long_enough(book)
         if self._terminated:
             self._tell(f"srun: Force Terminated job step {self.job_id}.{self.step_id}")
+
+    async def _next(self, until_us: int = NEVER_US) -> Envelope | None:
+        """Return the next message, and None once something was waited for in vain.
+
+        In the meantime what a cut link holds back is sent.
+        """
+        mailbox = self.call.mailbox
+        while True:
+            limit_us = min(until_us, self._stay_us, self._give_up_us, self._kill_us)
+            due_us = min(self._outbox.due_us, limit_us)
+            if due_us == NEVER_US:
+                return await mailbox.receive()
+            envelope = await mailbox.receive_until(due_us)
+            if envelope is not None:
+                return envelope
+            if limit_us <= self.site.kernel.now_us:
+                return None
+            self._outbox.flush()
 
     def _watch_exits(self, book: TaskBook, status: int) -> None:
         """End the step if a bad exit is to end it; from the first exit on, wait only so long."""
@@ -477,11 +520,8 @@ class Srun:
         elif isinstance(message, ResponseLaunchTasks):
             if message.return_code:
                 self._say(book.not_launched(message.task_ids, message.return_code))
-        elif isinstance(message, ResponseSlurmRc):
-            if message.return_code and message.answers == RequestLaunchTasks.rpc:
-                node = _node_of(envelope.sender)
-                text = slurm_strerror(message.return_code)
-                self._launch_failed(node, text, message.return_code)
+        elif isinstance(message, Unanswered | ResponseSlurmRc):
+            self._launch_answered(envelope)
         elif isinstance(message, SrunNodeFail):
             self.call.err(f"srun: error: Node failure on {message.node_list}")
             book.lost(message.node_list, counts=not self._no_kill)
@@ -489,6 +529,17 @@ class Srun:
             self._print(message)
         else:
             self._tell_user(message)
+
+    def _launch_answered(self, envelope: Envelope) -> None:
+        """Take in a slurmd's answer to a launch, or that it was lost."""
+        message = envelope.message
+        if isinstance(message, Unanswered):
+            if isinstance(message.request, RequestLaunchTasks):
+                text = slurm_strerror(SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT)
+                self._launch_failed(_node_of(message.by), text, _LAUNCH_TIMED_OUT)
+        elif message.return_code and message.answers == RequestLaunchTasks.rpc:
+            text = slurm_strerror(message.return_code)
+            self._launch_failed(_node_of(envelope.sender), text, message.return_code)
 
     def _tell_user(self, message: Message) -> None:
         """Print a line that slurmctld has for the user; other messages ask nothing of srun."""
@@ -545,9 +596,9 @@ class Srun:
         book.launch_failed(nodeid, return_code)
         self._report_nodes(nodeid, nodeid, return_code)
         self._send_cancel()
-        if self._give_up_us == NEVER_US:
+        if self._stay_us == NEVER_US:
             wait_s = self.site.conf.kill_wait_s + _ABORT_GRACE_S
-            self._give_up_us = self.site.kernel.now_us + wait_s * SECOND
+            self._stay_us = self.site.kernel.now_us + wait_s * SECOND
             self.call.err(
                 f"srun: Job step aborted: Waiting up to {wait_s} seconds for job step to finish."
             )
@@ -581,53 +632,94 @@ class Srun:
         if self._cancelled:
             return
         self._cancelled = True
+        wait_us = (max(self.site.conf.kill_wait_s, _MIN_KILL_WAIT_S) + _PATIENCE_S) * SECOND
+        self._give_up_us = self.site.kernel.now_us + wait_us
         self._send(RequestCancelJobStep(job_id=self.job_id, step_id=self.step_id, signal=signal))
 
     async def _finish(self, status: int, job_rc: int) -> int:
         """Give the allocation back, if it is srun's own; return the exit status."""
-        if self.own and self._send(RequestCompleteJobAllocation(job_id=self.job_id, job_rc=job_rc)):
-            await self._expect_answer(RequestCompleteJobAllocation.rpc)
+        if self.own:
+            await self._give_back(RequestCompleteJobAllocation(job_id=self.job_id, job_rc=job_rc))
         return status
+
+    async def _give_back(self, request: RequestCompleteJobAllocation) -> None:
+        """Give the allocation back; one that nobody gives back would last for ever."""
+        fabric = self.site.fabric
+        who = self.call.process
+        while True:
+            try:
+                await self._ask(request, ResponseSlurmRc, heeds_end=False)
+            except SlurmError as error:
+                to = controller(self.call)
+                if to is None or not fabric.holds_back(who, to):
+                    return
+                due_us = fabric.next_try_us(who.host, to.host, _AGAIN_US)
+                if due_us == NEVER_US:
+                    no_answer(self.call, error, f"srun: error: Unable to end job {self.job_id}")
+                    return
+                await self.site.kernel.sleep_us(due_us - self.site.kernel.now_us)
+                self._outbox.flush()
+            else:
+                return
 
     # Messages.
 
     def _send(self, message: Message) -> bool:
-        fabric = self.site.fabric
-        controller = fabric.addresses.get("slurmctld")
-        return fabric.send(self.call.process, controller, message, self.call.mailbox)
+        """Send slurmctld what it has to know; what a cut link holds back is sent later."""
+        return self._outbox.send(controller(self.call), message)
 
-    async def _expect(self, kind: type[Reply], *, until_us: int = NEVER_US) -> Reply | None:
-        """Return the next message of a kind; None when the job ends first, or the time is over."""
-        mailbox = self.call.mailbox
+    async def _ask(
+        self, request: Message, kind: type[Reply], *, heeds_end: bool = True
+    ) -> Reply | None:
+        """Send a request and return its answer; None when the job ends before it comes.
+
+        Raises:
+            SlurmError: slurmctld cannot be reached, or does not answer within MessageTimeout.
+        """
+        call = self.call
+        if not self.site.fabric.send(call.process, controller(call), request, call.mailbox):
+            raise SlurmError(SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR)
+        limit_us = self.site.kernel.now_us + self.site.conf.message_timeout_s * SECOND
         while True:
-            if until_us < NEVER_US:
-                envelope = await mailbox.receive_until(until_us)
-            else:
-                envelope = await mailbox.receive()
+            envelope = await call.mailbox.receive_until(limit_us)
             if envelope is None:
-                await self._give_up()
-                return None
+                raise SlurmError(SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT)
             message = envelope.message
-            if isinstance(message, kind):
+            if (
+                isinstance(message, kind)
+                and getattr(message, "answers", request.rpc) == request.rpc
+            ):
                 return message
             self._handle(envelope)
-            if isinstance(message, SrunJobComplete):
-                self.call.err(f"srun: Force Terminated job {message.job_id}")
+            if heeds_end and isinstance(message, SrunJobComplete):
+                self._force_terminated(message)
                 return None
 
     async def _give_up(self) -> None:
         """Wait no longer for nodes: the job leaves the queue."""
-        self._send(RequestKillJob(job_id=self.job_id, signal=FORCED))
-        await self._expect_answer(RequestKillJob.rpc)
+        with suppress(SlurmError):
+            await self._ask(
+                RequestKillJob(job_id=self.job_id, signal=FORCED), ResponseSlurmRc, heeds_end=False
+            )
         refuse(self.call, "Unable to allocate resources", ESLURM_NODES_BUSY)
 
-    async def _expect_answer(self, rpc: str) -> None:
+    async def _allocated(self) -> ResponseResourceAllocation | None:
+        """Wait for an allocation; None when the job ends before it comes, or patience does."""
         while True:
-            envelope = await self.call.mailbox.receive()
+            envelope = await self._next(self._patient_to_us)
+            if envelope is None:
+                await self._give_up()
+                return None
             message = envelope.message
-            if isinstance(message, ResponseSlurmRc) and message.answers == rpc:
-                return
+            if isinstance(message, ResponseResourceAllocation):
+                return message
             self._handle(envelope)
+            if isinstance(message, SrunJobComplete):
+                self._force_terminated(message)
+                return None
+
+    def _force_terminated(self, message: SrunJobComplete) -> None:
+        self.call.err(f"srun: Force Terminated job {message.job_id}")
 
 
 _DEAD_NODE: Final = 1001
@@ -638,6 +730,14 @@ _OF_ALLOCATIONS: Final = (
 _STDERR: Final = 2
 _ABORT_GRACE_S: Final = 2
 """What srun waits longer than KillWait for a step it has cancelled."""
+
+_LAUNCH_TIMED_OUT: Final = SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT
+_MIN_KILL_WAIT_S: Final = 5
+_PATIENCE_S: Final = 2
+"""How long after the last task must have been killed a step is given up."""
+
+_AGAIN_US: Final = 60 * SECOND
+"""How far apart the tries to tell slurmctld something are, while it cannot be reached."""
 
 _FIRST_PAUSE_US: Final = 100_000
 _LONGEST_PAUSE_US: Final = 29 * SECOND

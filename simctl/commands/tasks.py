@@ -117,6 +117,10 @@ class TaskBook:
             if ranks
         ]
 
+    def give_up(self) -> None:
+        """Take in that nothing more will be heard of the tasks that are still out."""
+        self._end(range(self.layout.num_tasks), 9)
+
     def _node(self, rank: int) -> str:
         if not self._node_of:
             self._node_of = {

@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING
 
 from simctl.ctld import arrays, schedule
-from simctl.ctld.completion import end_job
+from simctl.ctld.completion import end_by_status, end_job
 from simctl.ctld.pending import end_pending
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.kernel.fabric import Envelope
-from simctl.kernel.procs import SIGCONT, SIGKILL, SIGSTOP
+from simctl.kernel.procs import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 from simctl.wire.errno import (
     ESLURM_ACCESS_DENIED,
     ESLURM_ALREADY_DONE,
@@ -26,6 +26,7 @@ from simctl.wire.messages import (
 from simctl.wire.signals import SIG_TERM_KILL
 from simctl.wire.states import (
     CANCELLED,
+    PENDING,
     PENDING_COMPLETING,
     RUNNING,
     RUNNING_STOPPED,
@@ -93,6 +94,15 @@ def _cancel_pending(ctld: "Slurmctld", job: JobRecord, signal: int) -> int:
     job.reason = schedule.reason_to_wait(job)
     end_pending(ctld, job, CANCELLED)
     return SLURM_SUCCESS
+
+
+async def cancel_without_client(ctld: "Slurmctld", job: JobRecord) -> None:
+    """End a job whose client could not be told of its allocation, and has gone away."""
+    if job.state == PENDING:
+        _cancel_pending(ctld, job, SIGKILL)
+    elif job.state.base is JobBase.RUNNING:
+        job.client = None
+        await end_by_status(ctld, job, SIGTERM)
 
 
 def signal_job(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from simctl.ctld import arrays, eligible, limits, prologs, schedule, steps, suspend
+from simctl.ctld import arrays, eligible, leftovers, limits, prologs, schedule, steps, suspend
 from simctl.ctld.accounting import account
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope, Mailbox
@@ -107,6 +107,15 @@ async def complete_batch_script(
     rc = SLURM_SUCCESS
     if job is None:
         rc = ESLURM_INVALID_JOB_ID
+    elif _is_of_another_run(job, message):
+        # Its node was given up, the step daemon went on, and the job is back in the queue or
+        # runs elsewhere: the report is answered, and changes nothing.
+        ctld.site.trace.note(
+            "log",
+            "wrong_run",
+            ctld.process,
+            args={"rpc": message.rpc, "job": job.job_id, "node": message.node_name},
+        )
     elif job.state.finished:
         rc = ESLURM_ALREADY_DONE
         if job.state.completing:
@@ -117,6 +126,14 @@ async def complete_batch_script(
             ctld.drain(node, "batch job complete failure")
         await end_by_status(ctld, job, message.job_rc)
     ctld.answer(envelope, rc)
+
+
+def _is_of_another_run(job: JobRecord, message: RequestCompleteBatchScript) -> bool:
+    """Tell whether a report is of a run that was given up. Pure."""
+    names = [node.name for node in job.nodes]
+    # A prolog that fails may be any node's; a script runs on the first.
+    hosts = names if message.slurm_rc else names[:1]
+    return message.restart_cnt != job.restart_cnt or message.node_name not in hosts
 
 
 async def complete_job_allocation(
@@ -253,6 +270,9 @@ async def epilog_complete(
     """Take in that a job is gone from a node; the last node ends COMPLETING and frees a pass."""
     job = ctld.jobs.get(message.job_id)
     node = ctld.nodes_by_name[message.node_name]
+    if leftovers.forget_leftover(ctld, node, (message.job_id, message.restart_cnt)):
+        ctld.request_pass()
+        return
     if (
         job is None
         or message.restart_cnt != job.restart_cnt

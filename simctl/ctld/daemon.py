@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from simctl.ctld import (
+    agent,
     backfill,
     completion,
     deadlines,
@@ -18,6 +19,7 @@ from simctl.ctld import (
     nodes,
     preempt,
     prologs,
+    reconfigure,
     reservations,
     schedule,
     step_limits,
@@ -32,7 +34,7 @@ from simctl.ctld.cancel import cancel_job_step, kill_job
 from simctl.ctld.records import JobArray, JobRecord, NodeRecord, PartRecord
 from simctl.ctld.reservations import ReservationRecord
 from simctl.ctld.step_limits import StepLimitDue
-from simctl.kernel.fabric import Envelope, Mailbox
+from simctl.kernel.fabric import Envelope, Mailbox, Unanswered
 from simctl.kernel.procs import Host, Process, RunsAs, wait_status
 from simctl.kernel.turns import Killed, Timer
 from simctl.plugins.hooks import About, failed
@@ -61,6 +63,7 @@ from simctl.wire.messages import (
     RequestJobStepCreate,
     RequestKillJob,
     RequestPing,
+    RequestReconfigure,
     RequestResourceAllocation,
     RequestShutdown,
     RequestStepComplete,
@@ -190,6 +193,8 @@ class Slurmctld:
         self.last_pass_us = -1
         self.pass_is_due = False
         self.ping_timer: Timer | None = None
+        self.leftovers: dict[str, dict[tuple[int, int], None]] = {}
+        """Runs of jobs that are over, by the node that has yet to report them gone."""
         self._handlers: dict[type, Callable[[Slurmctld, Envelope, Any], Any]] = {
             MessageNodeRegistrationStatus: nodes.node_registration,
             RequestSubmitBatchJob: submit.submit_batch_job,
@@ -211,6 +216,7 @@ class Slurmctld:
             ReservationDue: _reservation_due,
             RequestSuspend: suspend.suspend,
             RequestPing: _ping,
+            RequestReconfigure: reconfigure.reconfigure,
             ResponseSlurmRc: nodes.response_rc,
             PassDue: _pass_due,
             BackfillDue: _backfill_due,
@@ -225,6 +231,9 @@ class Slurmctld:
             prologs.PrologEnded: prologs.prolog_ended,
             prologs.EpilogEnded: prologs.epilog_ended,
             nodes.PingDue: nodes.ping_due,
+            agent.AgentRetry: agent.retry,
+            agent.ClientGone: agent.client_gone,
+            Unanswered: agent.unanswered,
         }
 
     @property
@@ -328,8 +337,11 @@ class Slurmctld:
     # Messages.
 
     def send(self, to: Mailbox | None, message: Message) -> bool:
-        """Send a message; false when nobody is there."""
-        return self.site.fabric.send(self.process, to, message, self.mailbox)
+        """Send a message; false when nobody is there. What a cut link holds back is sent later."""
+        if self.site.fabric.send(self.process, to, message, self.mailbox):
+            return True
+        agent.not_sent(self, to, message)
+        return False
 
     def address(self, node: NodeRecord) -> Mailbox | None:
         """Return where the slurmd of a node receives."""
@@ -337,7 +349,9 @@ class Slurmctld:
 
     def answer(self, envelope: Envelope, return_code: int) -> None:
         """Answer a request with a return code."""
-        self.send(envelope.sender, ResponseSlurmRc.to(envelope.message, return_code))
+        if not self.send(envelope.sender, ResponseSlurmRc.to(envelope.message, return_code)):
+            timeout_us = self.site.conf.message_timeout_s * SECOND
+            self.site.fabric.answer_lost(envelope, self.mailbox, timeout_us)
 
     # States.
 

@@ -6,6 +6,7 @@ import attrs
 
 from simctl.ctld import excise, suspend
 from simctl.ctld.completion import clients, end_job, requeue_after_node_failure
+from simctl.ctld.leftovers import Run, end_leftovers, forget_others
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
 from simctl.plugins.hooks import failed
@@ -19,6 +20,7 @@ from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.messages import (
     MessageNodeRegistrationStatus,
     RequestKillTimelimit,
+    RequestNodeRegistrationStatus,
     RequestPing,
     ResponseSlurmRc,
     SrunNodeFail,
@@ -29,8 +31,13 @@ from simctl.wire.states import JobBase, NodeBase, NodeFlag, Reason
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
-_MESSAGE_TIMEOUT_US = 10 * SECOND
 _PINGS_PER_TIMEOUT = 3
+
+NOT_RESPONDING = "Not responding"
+"""The reason of a node that was set down because it did not answer."""
+
+_RETURNS_WHATEVER_THE_REASON = 2
+"""ReturnToService by which a registration brings a node back that was DOWN for any reason."""
 
 
 @attrs.frozen
@@ -56,25 +63,37 @@ async def node_registration(
         return
     node = ctld.nodes_by_name[message.node_name]
     node.last_response_us = ctld.now_us
-    running = {job_id for job_id, _ in message.steps}
-    for job in _jobs_of(ctld, node):
-        if job.job_id not in running:
-            await _fail_job(ctld, node, job)
-    await _forget_completing(ctld, node, running)
+    runs = [(job_id, restart_cnt) for job_id, _, restart_cnt in message.steps]
+    if message.startup:
+        await _after_restart(ctld, node, runs)
     flags = node.flags & ~NodeFlag.NO_RESPOND
+    ctld.set_node(node, node.base, flags)
     base = node.working_base()
     if node.base is NodeBase.DOWN and not _returns(ctld, node):
         base = NodeBase.DOWN
     else:
         node.reason = "" if not flags & NodeFlag.DRAIN else node.reason
     ctld.set_node(node, base, flags)
+    end_leftovers(ctld, node, runs)
     if node.usable:
         ctld.request_pass()
 
 
+async def _after_restart(ctld: "Slurmctld", node: NodeRecord, runs: list[Run]) -> None:
+    """Take in that slurmd has started anew: what it does not list is gone from the node."""
+    running = {job_id for job_id, _ in runs}
+    for job in _jobs_of(ctld, node):
+        if job.job_id not in running:
+            await _fail_job(ctld, node, job)
+    await _forget_completing(ctld, node, running)
+    forget_others(ctld, node, runs)
+
+
 def _returns(ctld: "Slurmctld", node: NodeRecord) -> bool:
-    """Tell whether a node that was DOWN for not answering comes back by registering."""
-    return bool(ctld.site.conf.return_to_service) and node.reason == "Not responding"
+    """Tell whether a node that is DOWN comes back by registering: as ReturnToService says."""
+    if ctld.site.conf.return_to_service == _RETURNS_WHATEVER_THE_REASON:
+        return True
+    return bool(ctld.site.conf.return_to_service) and node.reason == NOT_RESPONDING
 
 
 async def _unpack_node_info(ctld: "Slurmctld", message: MessageNodeRegistrationStatus) -> bool:
@@ -120,30 +139,54 @@ def watch_unreachable(ctld: "Slurmctld") -> None:
     ctld.ping_timer = ctld.mailbox.post_at(due_us, PingDue())
 
 
+def answers(ctld: "Slurmctld", node: NodeRecord) -> bool:
+    """Tell whether a ping of a node would be answered now."""
+    return ctld.site.fabric.reaches(ctld.process.host, ctld.address(node))
+
+
+def _silent_since_us(ctld: "Slurmctld", node: NodeRecord) -> int:
+    """Return since when a node that does not answer cannot: its host is down, or its link cut."""
+    fabric = ctld.site.fabric
+    slurmd = ctld.address(node)
+    since_us = ctld.now_us
+    if slurmd is None or not slurmd.open or not slurmd.host.up:
+        since_us = fabric.down_since_us.get(node.name, node.last_response_us)
+    cut = fabric.cut_between(ctld.process.host, slurmd.host) if slurmd is not None else None
+    return min(since_us, cut.since_us) if cut is not None else since_us
+
+
 async def ping_due(ctld: "Slurmctld", _: Envelope, __: PingDue) -> None:
-    """Ping the nodes whose host is down; those silent for SlurmdTimeout become DOWN."""
-    interval_us = ping_interval_us(ctld)
-    timeout_us = ctld.site.conf.slurmd_timeout_s * SECOND
+    """Ping the nodes that cannot answer; those silent for SlurmdTimeout become DOWN.
+
+    One that can answer again is asked to register, which tells what it still runs.
+    """
     again = False
     for node in ctld.nodes:
-        mailbox = ctld.address(node)
-        if mailbox is None or mailbox.host.up or node.base is NodeBase.DOWN:
-            continue
-        # The last ping it answered was the last one before it went down.
-        node.last_response_us = max(
-            node.last_response_us,
-            (ctld.site.fabric.down_since_us[node.name] // interval_us) * interval_us,
-        )
-        ctld.send(mailbox, RequestPing())
-        # Slurm counts in whole seconds.
-        silent_s = ctld.now_us // SECOND - node.last_response_us // SECOND
-        if timeout_us and silent_s * SECOND >= timeout_us:
-            await set_down(ctld, node)
-            continue
-        again = again or bool(timeout_us)
-        ctld.set_node(node, node.base, node.flags | NodeFlag.NO_RESPOND)
+        if answers(ctld, node):
+            if node.flags & NodeFlag.NO_RESPOND:
+                ctld.send(ctld.address(node), RequestNodeRegistrationStatus())
+        # A node that was set down by hand counts as long as a job has yet to leave it.
+        elif node.base is not NodeBase.DOWN or node.completing:
+            again = await _ping_in_vain(ctld, node) or again
     if again:
         watch_unreachable(ctld)
+
+
+async def _ping_in_vain(ctld: "Slurmctld", node: NodeRecord) -> bool:
+    """Ping a node that cannot answer; tell whether it is to be pinged again."""
+    interval_us = ping_interval_us(ctld)
+    timeout_us = ctld.site.conf.slurmd_timeout_s * SECOND
+    # The last ping it answered was the last one before it fell silent.
+    answered_us = _silent_since_us(ctld, node) // interval_us * interval_us
+    node.last_response_us = max(node.last_response_us, answered_us)
+    ctld.send(ctld.address(node), RequestPing())
+    # Slurm counts in whole seconds.
+    silent_s = ctld.now_us // SECOND - node.last_response_us // SECOND
+    if timeout_us and silent_s * SECOND >= timeout_us:
+        await set_down(ctld, node)
+        return False
+    ctld.set_node(node, node.base, node.flags | NodeFlag.NO_RESPOND)
+    return bool(timeout_us)
 
 
 async def response_rc(ctld: "Slurmctld", envelope: Envelope, message: ResponseSlurmRc) -> None:
@@ -159,15 +202,23 @@ async def response_rc(ctld: "Slurmctld", envelope: Envelope, message: ResponseSl
 
 async def set_down(ctld: "Slurmctld", node: NodeRecord) -> None:
     """Give a node up: its jobs fail, or wait again."""
-    node.reason = "Not responding"
+    if node.base is not NodeBase.DOWN:
+        node.reason = NOT_RESPONDING
     ctld.set_node(node, NodeBase.DOWN, node.flags | NodeFlag.NO_RESPOND)
     await fail_jobs(ctld, node)
     await _forget_completing(ctld, node, set())
+    forget_others(ctld, node, ())
 
 
 async def take_down(ctld: "Slurmctld", node: NodeRecord) -> None:
-    """Set a node down that still answers: its jobs fail, or wait again."""
-    ctld.set_node(node, NodeBase.DOWN, node.flags)
+    """Set a node down by hand: its jobs fail, or wait again.
+
+    One that cannot be reached has to register first, whoever resumes it: its jobs still run there.
+    """
+    flags = node.flags
+    if not answers(ctld, node):
+        flags |= NodeFlag.NO_RESPOND
+    ctld.set_node(node, NodeBase.DOWN, flags)
     await fail_jobs(ctld, node)
 
 

@@ -30,7 +30,7 @@ from simctl.wire.errno import (
     SlurmError,
 )
 from simctl.wire.hostlist import compress
-from simctl.wire.ids import step_name
+from simctl.wire.ids import NO_VAL, step_name
 from simctl.wire.layout import StepLayout
 from simctl.wire.messages import (
     RequestJobStepCreate,
@@ -49,6 +49,9 @@ async def job_step_create(
     """Create a step: nodes, layout, credential built, checkpoint record, reply."""
     job = ctld.jobs.get(message.job_id)
     refusal = _refusal(ctld, job, envelope)
+    if job is not None and message.restart_cnt not in (NO_VAL, job.restart_cnt):
+        # A script of a run that was given up, on a node that can be reached again.
+        refusal = ESLURM_ALREADY_DONE
     if job is None or refusal:
         _refuse(ctld, envelope, message, refusal)
         return

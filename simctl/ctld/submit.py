@@ -81,6 +81,9 @@ async def resource_allocation(
         return
     rc = await _try_now(ctld, job)
     if rc == SLURM_SUCCESS:
+        if job.state.configuring:
+            # The allocation follows its prologs, which may take longer than anybody waits.
+            _reply(ctld, envelope, job.job_id, ESLURM_NODES_BUSY)
         return
     if desc.immediate:
         job.reason = Reason.BAD_CONSTRAINTS

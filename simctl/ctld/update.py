@@ -277,5 +277,7 @@ def _resume(ctld: "Slurmctld", node: NodeRecord) -> int:
         # One that still does not answer is found out by the next pings.
         base = NodeBase.IDLE
     ctld.set_node(node, base, node.flags & ~NodeFlag.DRAIN)
+    if node.flags & NodeFlag.NO_RESPOND or not nodes.answers(ctld, node):
+        nodes.watch_unreachable(ctld)
     ctld.request_pass()
     return SLURM_SUCCESS

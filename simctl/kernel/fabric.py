@@ -1,11 +1,32 @@
 """The in-process channels between daemons: mailboxes, and links with latency."""
 
 from collections import deque
-from typing import Any
+from typing import Any, Final
+
+import attrs
 
 from simctl.kernel.procs import Host, Process
 from simctl.kernel.trace import Trace, Traceable
 from simctl.kernel.turns import Kernel, Thread, Timer
+
+NEVER_US: Final = 1 << 62
+"""A moment that does not come."""
+
+
+@attrs.frozen(kw_only=True)
+class Unanswered:
+    """Tell a process that its request was taken in, but that the answer could not be sent back."""
+
+    request: Any
+    by: "Mailbox"
+
+
+@attrs.define(kw_only=True)
+class Cut:
+    """A link that carries nothing: since when, and until when."""
+
+    since_us: int
+    until_us: int
 
 
 class Envelope:
@@ -164,6 +185,8 @@ class Fabric:
         self.latency_us = latency_us
         self.addresses: dict[str, Mailbox] = {}
         self.down_since_us: dict[str, int] = {}
+        self.cuts: dict[tuple[str, str], Cut] = {}
+        """The links that carry nothing now, by the names of their hosts."""
 
     def mailbox(self, process: Process, name: str, *, listed: bool = False) -> Mailbox:
         """Make a mailbox for *process*; a listed one can be found by its name."""
@@ -176,6 +199,62 @@ class Fabric:
         """Take a host off the network, with what is on its way to it."""
         host.up = False
         self.down_since_us[host.name] = self.kernel.now_us
+
+    # Links that are cut.
+
+    def cut(self, one: str, other: str, until_us: int = NEVER_US) -> None:
+        """Let the link between two hosts carry nothing until a moment.
+
+        What is on its way arrives; from now on nobody can connect. A link that is cut already
+        stays so until the later of the two moments.
+        """
+        cut = self.cuts.setdefault(_pair(one, other), Cut(since_us=self.kernel.now_us, until_us=0))
+        cut.until_us = max(cut.until_us, until_us)
+
+    def heal(self, one: str, other: str) -> bool:
+        """End the cut of a link whose time has come; tell whether the link is whole now."""
+        pair = _pair(one, other)
+        cut = self.cuts.get(pair)
+        if cut is None or cut.until_us > self.kernel.now_us:
+            return False
+        del self.cuts[pair]
+        return True
+
+    def cut_between(self, one: Host, other: Host) -> Cut | None:
+        """Return the cut of the link between two hosts, or None if it carries messages."""
+        cut = self.cuts.get(_pair(one.name, other.name)) if self.cuts else None
+        return cut if cut is not None and cut.until_us > self.kernel.now_us else None
+
+    def holds_back(self, sender: Process, to: Mailbox | None) -> bool:
+        """Tell whether nothing but a cut link keeps a message from a receiver."""
+        return to is not None and to.open and self.cut_between(sender.host, to.host) is not None
+
+    def next_try_us(self, one: Host, other: Host, interval_us: int) -> int:
+        """Return when a message that could not be sent now gets through; NEVER_US if never.
+
+        It is tried again at each interval from now on. The tries that are bound to fail change
+        nothing, so that only the first that can succeed is made.
+        """
+        now_us = self.kernel.now_us
+        cut = self.cut_between(one, other)
+        if cut is None:
+            return now_us + interval_us
+        if cut.until_us >= NEVER_US:
+            return NEVER_US
+        return now_us + max(1, -((now_us - cut.until_us) // interval_us)) * interval_us
+
+    def reaches(self, host: Host, to: Mailbox | None) -> bool:
+        """Tell whether a message from *host* would get to a receiver now."""
+        return to is not None and to.open and to.host.up and self.cut_between(host, to.host) is None
+
+    def answer_lost(self, request: Envelope, by: Mailbox, timeout_us: int) -> None:
+        """Let a requester wait in vain for an answer that a cut link has swallowed."""
+        asked = request.sender
+        if asked is not None and self.holds_back(by.process, asked):
+            notice = Unanswered(request=request.message, by=by)
+            asked.post(notice, due_us=self.kernel.now_us + timeout_us)
+
+    # Messages.
 
     def send(
         self, sender: Process, to: Mailbox | None, message: Traceable, reply_to: Mailbox
@@ -194,6 +273,9 @@ class Fabric:
             trace.seq = sent = trace.seq + 1
         if not reachable:
             return False
+        if self.cuts and self.holds_back(sender, to):
+            self._tell_unreachable(message, to, sent)
+            return False
         assert to is not None
         envelope = Envelope(message, reply_to, sent)
         if to.host is sender.host:
@@ -201,3 +283,11 @@ class Fabric:
         else:
             to.deliver(envelope, self.kernel.now_us + self.latency_us)
         return True
+
+    def _tell_unreachable(self, message: Traceable, to: Mailbox | None, sent: int) -> None:
+        name = to.name if to is not None else "nobody"
+        self.trace.note("log", "unreachable", args={"rpc": message.rpc, "to": name}, cause=sent)
+
+
+def _pair(one: str, other: str) -> tuple[str, str]:
+    return (one, other) if one < other else (other, one)

@@ -13,6 +13,9 @@ from simctl.wire.ids import INFINITE
 LOGIN: Final = "login"
 """The host where the commands of a timeline are typed; no node may have its name."""
 
+CONTROLLER: Final = "slurmctld"
+"""The host of the controller."""
+
 
 @attrs.frozen(kw_only=True)
 class NodeSpec:
@@ -178,7 +181,16 @@ class StartFault:
     node: str
 
 
-Fault = FailFault | RaiseFault | CrashFault | StartFault
+@attrs.frozen(kw_only=True)
+class CutFault:
+    """Let the link between two hosts carry nothing for a while, or for ever if *for_us* is None."""
+
+    one: str
+    other: str
+    for_us: int | None = None
+
+
+Fault = FailFault | RaiseFault | CrashFault | StartFault | CutFault
 
 
 @attrs.frozen(kw_only=True)

@@ -6,9 +6,12 @@ from typing import Any, Final
 
 from simctl.kernel.pattern import near
 from simctl.scenario.model import (
+    CONTROLLER,
+    LOGIN,
     At,
     Checks,
     CrashFault,
+    CutFault,
     Entry,
     FailFault,
     Fault,
@@ -20,10 +23,11 @@ from simctl.scenario.model import (
     When,
 )
 from simctl.scenario.patterns import CALL_PATTERN, PATTERN
-from simctl.scenario.positions import Reading, Value
+from simctl.scenario.positions import Reading, Unreadable, Value
 from simctl.scenario.scalars import BOOLEAN, DURATION, text, whole
 from simctl.scenario.shapes import Field, Forms, Items, Record, Scalar, Values
 from simctl.wire.errno import errno_name, errno_number
+from simctl.wire.ids import SECOND
 
 COMMANDS: Final = ("sbatch", "salloc", "srun", "scancel", "scontrol")
 _OTHER_COMMANDS: Final = (
@@ -63,6 +67,24 @@ def _read_target(value: Value, reading: Reading) -> str:
 
 _TARGET: Final = Scalar(
     expected="the name of a node", convert=_read_target, json={"type": "string", "minLength": 1}
+)
+
+
+def _read_end(value: Value, reading: Reading) -> str:
+    """Read one end of a link: a node, the controller's host, or the login host."""
+    host = value.scalar.strip()
+    hosts = [*reading.nodes, CONTROLLER, LOGIN]
+    if host in hosts or ("nodes" in reading.unsure and host):
+        return host
+    if "[" in host or "," in host:
+        raise ValueError(f"{host!r} is several nodes; write a fault for each")
+    raise ValueError(f"no node {host!r}, nor is it {CONTROLLER} or {LOGIN}{near(host, hosts)}")
+
+
+_END: Final = Scalar(
+    expected="the name of a node, slurmctld or login",
+    convert=_read_end,
+    json={"type": "string", "minLength": 1},
 )
 _TIMES: Final = Field(
     name="times",
@@ -128,12 +150,46 @@ _START: Final[Record[Fault]] = Record(
     fields=(Field(name="start", shape=_TARGET, required=True, doc="The node that starts."),),
     build=lambda values, _value, _reading: StartFault(node=values["start"]),
 )
+
+
+def _check_cut(values: Values, reading: Reading) -> None:
+    """Check that a link has two ends, and that they are not the same."""
+    ends = values["cut"]
+    if "cut" not in values.places or ends is None:
+        return
+    if len(values.places["cut"].items()) != _ENDS:
+        reading.mistake(values.place("cut"), "a link has two ends: [slurmctld, n1]")
+    elif len(ends) == _ENDS and ends[0] == ends[1]:
+        reading.mistake(values.place("cut"), f"a link joins two hosts, not {ends[0]} with itself")
+
+
+def _build_cut(values: Values, _: Value, __: Reading) -> Fault:
+    if len(values["cut"]) != _ENDS:
+        # One of the ends could not be read, and that is told already.
+        raise Unreadable(_CUT.what)
+    one, other = values["cut"]
+    return CutFault(one=one, other=other, for_us=values["for"])
+
+
+_ENDS: Final = 2
+_CUT: Final[Record[Fault]] = Record(
+    what="a `cut` fault",
+    fields=(
+        Field(
+            name="cut",
+            shape=Items(item=_END, expected="a list of two hosts"),
+            required=True,
+            doc="The two hosts whose link carries nothing: nodes, slurmctld, login.",
+        ),
+        Field(name="for", shape=DURATION, doc="For how long; for ever if left out."),
+    ),
+    build=_build_cut,
+    check=_check_cut,
+)
 FAULT: Final[Forms[Fault]] = Forms(
     what="a fault",
-    forms={"fail": _FAIL, "raise": _RAISE, "crash": _CRASH, "start": _START},
-    not_built=dict.fromkeys(
-        ("hang", "cut", "drop", "duplicate", "delay", "corrupt", "disk"), _NOT_BUILT
-    ),
+    forms={"fail": _FAIL, "raise": _RAISE, "crash": _CRASH, "start": _START, "cut": _CUT},
+    not_built=dict.fromkeys(("hang", "drop", "duplicate", "delay", "corrupt", "disk"), _NOT_BUILT),
 )
 
 
@@ -232,6 +288,9 @@ def fault_text(fault: Fault) -> str:
         return f"crash {fault.node}"
     if isinstance(fault, StartFault):
         return f"start {fault.node}"
+    if isinstance(fault, CutFault):
+        length = "" if fault.for_us is None else f" for {fault.for_us / SECOND:g}s"
+        return f"cut {fault.one} {fault.other}{length}"
     word = "fail" if isinstance(fault, FailFault) else "raise"
     return f"{word} {fault.pattern.text}"
 

@@ -96,6 +96,8 @@ class SlurmConf:
     kill_wait_s: int = 30
     min_job_age_s: int = 300
     """0: finished jobs are never purged."""
+    message_timeout_s: int = 10
+    """How long an answer is waited for."""
     slurmd_timeout_s: int = 300
     """0: a node that does not answer is never set down."""
     return_to_service: int = 0
@@ -503,6 +505,7 @@ _BUILT: Final = (
     _Built("MaxJobCount", "max_job_count", _number(1, NO_VAL - 1)),
     _Built("KillWait", "kill_wait_s", _number(0, _UINT16_MAX - 2)),
     _Built("MinJobAge", "min_job_age_s", _number(0, NO_VAL - 1)),
+    _Built("MessageTimeout", "message_timeout_s", _number(1, _UINT16_MAX - 2)),
     _Built("SlurmdTimeout", "slurmd_timeout_s", _number(0, _UINT16_MAX - 2)),
     _Built("ReturnToService", "return_to_service", _number(0, 2)),
     _Built("OverTimeLimit", "over_time_limit_min", _over_time_limit),
@@ -544,7 +547,6 @@ _HONOURED: Final[dict[str, tuple[str, ...]]] = {
     "InactiveLimit": ("0",),
     "JobCheckpointDir": ("/var/slurm/checkpoint",),
     "MaxArraySize": ("1001",),
-    "MessageTimeout": ("10",),
     "MpiDefault": ("none", ""),
     "PlugStackConfig": ("",),
     "ProctrackType": ("proctrack/cgroup", "proctrack/pgid"),

@@ -313,6 +313,10 @@ _TEXTS: Final[dict[int, str]] = {
     ESLURM_TOO_MANY_REQUESTED_CPUS: "More processors requested than permitted",
     ESLURM_INVALID_NODE_COUNT: "Node count cannot be satisfied",
     ESLURM_JOB_SCRIPT_MISSING: "Batch job has no script",
+    SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR: (
+        "Unable to contact slurm controller (connect failure)"
+    ),
+    SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT: "Socket timed out on send/recv operation",
     ESLURM_USER_ID_MISSING: "Invalid user id",
     ESLURM_DUPLICATE_JOB_ID: "Duplicate job id",
     ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE: "Requested node configuration is not available",

@@ -70,8 +70,25 @@ class MessageNodeRegistrationStatus(Message, frozen=True, kw_only=True):
 
     node_name: str
     status: int
-    steps: tuple[tuple[int, int], ...]
+    steps: tuple[tuple[int, int, int], ...]
+    """The steps that run there: job id, step id, and which run of the job."""
+
+    startup: bool
+    """Whether it is the first that this slurmd sends."""
+
     switch_nodeinfo: bytes
+
+
+class RequestNodeRegistrationStatus(Message, frozen=True, kw_only=True):
+    """Ask slurmd to register again."""
+
+    rpc: ClassVar[str] = "REQUEST_NODE_REGISTRATION_STATUS"
+
+
+class RequestReconfigure(Message, frozen=True, kw_only=True):
+    """Ask a daemon to read its configuration again."""
+
+    rpc: ClassVar[str] = "REQUEST_RECONFIGURE"
 
 
 class RequestPing(Message, frozen=True, kw_only=True):
@@ -351,6 +368,7 @@ class RequestCompleteBatchScript(Message, frozen=True, kw_only=True):
     job_rc: int  # wait status of the script, not its exit code
     slurm_rc: int  # 0, or why the script could not be started
     node_name: str
+    restart_cnt: int
 
 
 class RequestLaunchProlog(Message, frozen=True, kw_only=True):
@@ -395,6 +413,12 @@ class RequestKillTimelimit(RequestTerminateJob, frozen=True, kw_only=True):
     """Tell slurmd that a job has reached its time limit; else as REQUEST_TERMINATE_JOB."""
 
     rpc: ClassVar[str] = "REQUEST_KILL_TIMELIMIT"
+
+
+class RequestAbortJob(RequestTerminateJob, frozen=True, kw_only=True):
+    """Tell slurmd to kill what it has of a job that slurmctld does not know; no report follows."""
+
+    rpc: ClassVar[str] = "REQUEST_ABORT_JOB"
 
 
 class MessageEpilogComplete(Message, frozen=True, kw_only=True):
@@ -444,6 +468,7 @@ class RequestJobStepCreate(Message, frozen=True, kw_only=True):
     exclusive: bool = False
     immediate: bool = False
     no_kill: bool = False
+    restart_cnt: int = NO_VAL  # the run of the job that asks, where a process of the job does
 
 
 class ResponseJobStepCreate(Message, frozen=True, kw_only=True):

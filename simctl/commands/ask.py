@@ -1,0 +1,51 @@
+"""A command's request to slurmctld, and its answer, or why there is none."""
+
+from simctl.kernel.fabric import Mailbox
+from simctl.plugins.site import CommandCall
+from simctl.wire.errno import (
+    SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT,
+    SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR,
+    SlurmError,
+    errno_name,
+    slurm_strerror,
+)
+from simctl.wire.ids import SECOND
+from simctl.wire.messages import Message, ResponseSlurmRc
+
+
+async def ask(call: CommandCall, request: Message) -> Message:
+    """Send a request to slurmctld and return the answer.
+
+    Raises:
+        SlurmError: slurmctld cannot be reached, or does not answer within MessageTimeout.
+    """
+    site = call.site
+    if not site.fabric.send(call.process, controller(call), request, call.mailbox):
+        raise SlurmError(SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR)
+    limit_us = site.kernel.now_us + site.conf.message_timeout_s * SECOND
+    while True:
+        envelope = await call.mailbox.receive_until(limit_us)
+        if envelope is None:
+            raise SlurmError(SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT)
+        if _is_answer(envelope.message, request):
+            answer: Message = envelope.message
+            return answer
+
+
+def _is_answer(message: object, request: Message) -> bool:
+    """Tell an answer from the process's own notices and from late answers to other requests."""
+    if isinstance(message, ResponseSlurmRc):
+        about = (message.answers, message.job_id)
+        return about == (request.rpc, getattr(request, "job_id", 0))
+    return isinstance(message, Message)
+
+
+def controller(call: CommandCall) -> Mailbox | None:
+    """Return where slurmctld receives."""
+    return call.site.fabric.addresses.get("slurmctld")
+
+
+def no_answer(call: CommandCall, error: SlurmError, what: str) -> None:
+    """Print why a request was not answered, after *what* was to be done; note the errno."""
+    call.errno = errno_name(error.errno)
+    call.err(f"{what}: {slurm_strerror(error.errno)}")

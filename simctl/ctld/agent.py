@@ -1,0 +1,178 @@
+"""The controller's agent: what a cut link kept from a node or a client is sent again.
+
+Slurm's agent tries every RPC_RETRY_INTERVAL, as long as somebody still wants the message to get
+there. Tries that are bound to fail are left out.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from simctl.ctld.cancel import cancel_without_client
+from simctl.ctld.leftovers import is_leftover
+from simctl.ctld.records import JobRecord
+from simctl.kernel.fabric import NEVER_US, Envelope, Mailbox, Unanswered
+from simctl.wire.ids import SECOND, SLURM_BATCH_SCRIPT
+from simctl.wire.messages import (
+    SUSPEND_JOB,
+    Message,
+    RequestAbortJob,
+    RequestBatchJobLaunch,
+    RequestKillPreempted,
+    RequestKillStepTimelimit,
+    RequestKillTimelimit,
+    RequestLaunchProlog,
+    RequestSignalTasks,
+    RequestSuspendInt,
+    RequestTerminateJob,
+    ResponseResourceAllocation,
+    SrunJobComplete,
+    SrunNodeFail,
+)
+from simctl.wire.states import JobBase
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+RETRY_US: Final = 60 * SECOND
+"""Slurm's RPC_RETRY_INTERVAL."""
+
+
+@attrs.frozen
+class AgentRetry:
+    """Time to send a message again; `run` is the run of its job that it was meant for."""
+
+    to: Mailbox
+    message: Message
+    run: int
+
+
+@attrs.frozen
+class ClientGone:
+    """Tell the controller that nobody waits any more for the allocation of a job."""
+
+    job: JobRecord
+
+
+def not_sent(ctld: "Slurmctld", to: Mailbox | None, message: Message) -> None:
+    """Take in that a message was not sent: keep it, if only a cut link stood in its way."""
+    if to is None or type(message) not in _WANTED:
+        return
+    job = _job(ctld, message)
+    if isinstance(message, ResponseResourceAllocation) and not to.open:
+        if job is not None:
+            ctld.mailbox.post(ClientGone(job))
+        return
+    if ctld.site.fabric.holds_back(ctld.process, to):
+        _plan(ctld, AgentRetry(to, message, job.restart_cnt if job is not None else -1))
+
+
+def _plan(ctld: "Slurmctld", notice: AgentRetry) -> None:
+    due_us = ctld.site.fabric.next_try_us(ctld.process.host, notice.to.host, RETRY_US)
+    if due_us == NEVER_US and isinstance(notice.message, ResponseResourceAllocation):
+        # By then the client has given up, which ends the job.
+        due_us = ctld.now_us + RETRY_US
+    if due_us < NEVER_US:
+        ctld.mailbox.post_at(due_us, notice)
+
+
+async def retry(ctld: "Slurmctld", _: Envelope, notice: AgentRetry) -> None:
+    """Send a message again, if it is still wanted."""
+    to = ctld.site.fabric.addresses.get(notice.to.name, notice.to)
+    job = _job(ctld, notice.message)
+    if (job is None or job.restart_cnt == notice.run) and _is_wanted(ctld, to, notice.message):
+        ctld.send(to, notice.message)
+
+
+async def unanswered(ctld: "Slurmctld", _: Envelope, notice: Unanswered) -> None:
+    """Send a request again that was taken in, but whose answer was lost.
+
+    A signal is not: it has been delivered, and would strike a second time.
+    """
+    if isinstance(notice.request, RequestSignalTasks):
+        return
+    if _is_wanted(ctld, notice.by, notice.request):
+        ctld.send(notice.by, notice.request)
+
+
+async def client_gone(ctld: "Slurmctld", _: Envelope, notice: ClientGone) -> None:
+    """End a job that was allocated to a client which has gone away."""
+    await cancel_without_client(ctld, notice.job)
+
+
+def _job(ctld: "Slurmctld", message: Message) -> JobRecord | None:
+    return ctld.jobs.get(getattr(message, "job_id", 0))
+
+
+def _is_wanted(ctld: "Slurmctld", to: Mailbox, message: Message) -> bool:
+    wanted = _WANTED.get(type(message))
+    return wanted is not None and wanted(ctld, to, message)
+
+
+def _launch(ctld: "Slurmctld", _: Mailbox, message: RequestBatchJobLaunch) -> bool:
+    job = _job(ctld, message)
+    return (
+        job is not None
+        and job.state.base is JobBase.RUNNING
+        and job.restart_cnt == message.restart_cnt
+    )
+
+
+def _end(ctld: "Slurmctld", to: Mailbox, message: RequestTerminateJob) -> bool:
+    job = _job(ctld, message)
+    completing = (
+        job is not None
+        and job.restart_cnt == message.restart_cnt
+        and to.host.name in job.completing_nodes
+    )
+    return completing or is_leftover(ctld, to.host.name, message.job_id, message.restart_cnt)
+
+
+def _signal(ctld: "Slurmctld", _: Mailbox, message: RequestSignalTasks) -> bool:
+    job = _job(ctld, message)
+    if job is None or job.state.base is not JobBase.RUNNING:
+        return False
+    return message.step_id in job.steps or message.step_id == SLURM_BATCH_SCRIPT
+
+
+def _step_limit(ctld: "Slurmctld", _: Mailbox, message: RequestKillStepTimelimit) -> bool:
+    job = _job(ctld, message)
+    return job is not None and message.step_id in job.steps
+
+
+def _prolog(ctld: "Slurmctld", _: Mailbox, message: RequestLaunchProlog) -> bool:
+    job = _job(ctld, message)
+    return job is not None and job.state.configuring and job.restart_cnt == message.restart_cnt
+
+
+def _suspension(ctld: "Slurmctld", _: Mailbox, message: RequestSuspendInt) -> bool:
+    job = _job(ctld, message)
+    base = JobBase.SUSPENDED if message.op == SUSPEND_JOB else JobBase.RUNNING
+    return job is not None and job.state.base is base
+
+
+def _client(_: "Slurmctld", to: Mailbox, __: Message) -> bool:
+    return to.open
+
+
+def _allocation(ctld: "Slurmctld", _: Mailbox, message: ResponseResourceAllocation) -> bool:
+    job = _job(ctld, message)
+    return job is not None and not job.state.finished and not job.state.completing
+
+
+_WANTED: Final[dict[type[Message], Callable[["Slurmctld", Mailbox, Any], bool]]] = {
+    RequestBatchJobLaunch: _launch,
+    RequestTerminateJob: _end,
+    RequestKillTimelimit: _end,
+    RequestKillPreempted: _end,
+    RequestKillStepTimelimit: _step_limit,
+    RequestLaunchProlog: _prolog,
+    RequestSuspendInt: _suspension,
+    RequestAbortJob: lambda _ctld, _to, _message: True,
+    RequestSignalTasks: _signal,
+    ResponseResourceAllocation: _allocation,
+    SrunJobComplete: _client,
+    SrunNodeFail: _client,
+}
+"""The messages that are sent again, and what tells whether one is still wanted."""

@@ -1,0 +1,27 @@
+"""scontrol reconfigure: the controller reads its configuration again, and has the nodes do so."""
+
+from typing import TYPE_CHECKING
+
+from simctl.kernel.fabric import Envelope
+from simctl.wire.errno import ESLURM_USER_ID_MISSING, SLURM_SUCCESS
+from simctl.wire.messages import RequestReconfigure
+from simctl.wire.states import NodeBase
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+
+async def reconfigure(ctld: "Slurmctld", envelope: Envelope, message: RequestReconfigure) -> None:
+    """Find the states of the nodes anew, answer, and only then tell every slurmd."""
+    sender = envelope.sender
+    if sender is not None and sender.process.uid not in (0, ctld.process.uid):
+        ctld.answer(envelope, ESLURM_USER_ID_MISSING)
+        return
+    before = [(node, node.base) for node in ctld.nodes if node.base is not NodeBase.DOWN]
+    for node, _ in before:
+        ctld.set_node(node, NodeBase.UNKNOWN, node.flags)
+    for node, base in before:
+        ctld.set_node(node, base, node.flags)
+    ctld.answer(envelope, SLURM_SUCCESS)
+    for node in ctld.nodes:
+        ctld.send(ctld.address(node), message)
