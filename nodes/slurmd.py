@@ -36,7 +36,8 @@ from simctl.plugins.points.switch import (
     switch_p_unpack_jobinfo,
 )
 from simctl.plugins.site import Site
-from simctl.stepd.manager import StepDaemon, StepWork
+from simctl.stepd.manager import StepDaemon
+from simctl.stepd.work import StepWork
 from simctl.wire.buf import Buf
 from simctl.wire.errno import (
     ESLURM_BATCH_ONLY,
