@@ -121,6 +121,7 @@ class StepDaemon:
                 await self._hooks.unload(self.process, plugin_class)
         if self._suspender is not None:
             self._suspender.give_up()
+        self._reports.close()
         self.mailbox.close()
         self.process.exit(0)
 

@@ -94,7 +94,10 @@ class SrunLink:
 
     def tell_exits(self) -> None:
         """Send MESSAGE_TASK_EXIT for every ended task that srun has not been told of."""
-        ended, self._unreported = self._unreported, []
+        ended = self._unreported
+        if not ended:
+            return
+        self._unreported = []
         self._flush_us = NEVER_US
         job = self._work.job
         for status, ranks in group_exits(ended):

@@ -1,11 +1,14 @@
 """The replay of workload logs: a plain FCFS simulator when nothing takes time but the jobs."""
 
+import gc
 import gzip
 import json
 import operator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -204,3 +207,27 @@ def test_skip_bad_leaves_out_what_cannot_be_replayed(
     assert [job["name"] for job in json.loads(captured.out)["jobs"]] == ["swf1"]
     assert "log.swf:3" in captured.err
     assert "asks for 3 processors" in captured.err
+
+
+def test_a_run_leaves_nothing_to_the_collector() -> None:
+    """What has ended is let go at once: objects that refer to each other would pile up."""
+    jobs = [swf_job(number, number * 30, 10, 4) for number in range(1, 6)]
+    replay(jobs, nodes=4, cpus=2)
+    gc.collect()
+    gc.disable()
+    found = []
+    original = trio.run
+
+    def run(*args: Any, **more: Any) -> Any:
+        gc.collect()
+        result = original(*args, **more)
+        found.append(gc.collect())
+        return result
+
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(trio, "run", run)
+            replay(jobs, nodes=4, cpus=2)
+    finally:
+        gc.enable()
+    assert found == [0]

@@ -114,6 +114,10 @@ class Salloc:
             await self._give_back(child.status)
         return _exit_status(child.status)
 
+    def close(self) -> None:
+        """Let go of what refers back to this run."""
+        self._talk.close()
+
     # The allocation.
 
     async def _allocate(self, job: JobDesc) -> ResponseResourceAllocation | None:
@@ -295,9 +299,12 @@ async def salloc(call: CommandCall) -> int:
             "which simctl does not simulate; name a command, or give --no-shell"
         )
         return 1
+    program = Salloc(call, options, words)
     try:
-        return await Salloc(call, options, words).run()
+        return await program.run()
     except UsageError as error:
         for line in error.lines:
             call.err(line)
         return error.status
+    finally:
+        program.close()

@@ -70,7 +70,6 @@ from simctl.wire.messages import (
     SrunJobComplete,
     SrunNodeFail,
     SrunStepSignal,
-    SrunTimeout,
     SrunUserMsg,
     StepLaunch,
     TaskOutput,
@@ -156,6 +155,7 @@ class Srun:
             status = await self._run_step()
         if self.site.model == "guide":
             await hooks.unload(who, "switch")
+        self._talk.close()
         return status
 
     # An allocation.
@@ -433,27 +433,29 @@ class Srun:
         self._send_cancel(SIG_TERM_KILL)
 
     def _handle(self, envelope: Envelope) -> None:
+        """Take in what comes."""
         message = envelope.message
+        kind = type(message)
         book = self.book
-        if isinstance(message, SrunJobComplete | Signalled):
+        if kind is SrunJobComplete or kind is Signalled:
             self._cancel_step(message)
-        elif isinstance(message, SrunStepSignal):
+        elif kind is SrunStepSignal:
             self._woken = True
-        elif isinstance(message, SrunTimeout) or book is None:
+        elif book is None:
             self._tell_user(message)
-        elif isinstance(message, MessageTaskExit):
-            self._say(book.exited(message.task_ids, message.return_code))
-            self._watch_exits(book, message.return_code)
-        elif isinstance(message, ResponseLaunchTasks):
+        elif kind is ResponseLaunchTasks:
             if message.return_code:
                 self._say(book.not_launched(message.task_ids, message.return_code))
-        elif isinstance(message, Unanswered | ResponseSlurmRc):
+        elif kind is ResponseSlurmRc or kind is Unanswered:
             self._launch_answered(envelope)
-        elif isinstance(message, SrunNodeFail):
+        elif kind is MessageTaskExit:
+            self._say(book.exited(message.task_ids, message.return_code))
+            self._watch_exits(book, message.return_code)
+        elif kind is TaskOutput:
+            self._output.show(message)
+        elif kind is SrunNodeFail:
             self.call.err(f"srun: error: Node failure on {message.node_list}")
             book.lost(message.node_list, counts=not self._no_kill)
-        elif isinstance(message, TaskOutput):
-            self._output.show(message)
         else:
             self._tell_user(message)
 

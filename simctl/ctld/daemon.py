@@ -5,7 +5,7 @@ So a slow plugin call holds up every other request, as it does in Slurm for near
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -84,6 +84,9 @@ from simctl.wire.states import (
 )
 
 PROTOCOL_VERSION = 18 << 8 | 8
+
+_LOST: Final = NodeFlag.DRAIN | NodeFlag.NO_RESPOND
+"""The flags of nodes that no job gets, even once they are idle."""
 
 _TOP_PRIORITY = 4294901760
 """What the first job's priority is one below."""
@@ -403,14 +406,16 @@ class Slurmctld:
     def _sort_node(self, node: NodeRecord) -> None:
         """Note in the sets of nodes what may be done with one."""
         bit = 1 << node.index
-        usable = node.usable
+        base, flags = node.base, node.flags
+        free = not flags
+        idle = free and base is NodeBase.IDLE
+        usable = idle or (free and base is NodeBase.MIXED)
         self.usable_nodes = self.usable_nodes | bit if usable else self.usable_nodes & ~bit
-        idle = usable and node.base is NodeBase.IDLE
         self.idle_nodes = self.idle_nodes | bit if idle else self.idle_nodes & ~bit
-        lost = node.base is NodeBase.DOWN or node.flags & (NodeFlag.DRAIN | NodeFlag.NO_RESPOND)
-        self.serviceable_nodes = (
-            self.serviceable_nodes & ~bit if lost else self.serviceable_nodes | bit
-        )
+        if base is NodeBase.DOWN or (flags and flags & _LOST):
+            self.serviceable_nodes &= ~bit
+        else:
+            self.serviceable_nodes |= bit
 
     def drain(self, node: NodeRecord, reason: str) -> None:
         """Let no more jobs start on a node, until an administrator resumes it."""
