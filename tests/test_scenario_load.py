@@ -369,6 +369,10 @@ CLUSTER_MISTAKES = [
     ("nodes: [{name: n1, cpu: 2}]", "did you mean cpus?"),
     ("nodes: [{name: n1, weight: 3}]", "known to Slurm but not simulated yet"),
     ("nodes: [{name: n1, gres: 'gpu:x:y:z'}]", "is no generic resource"),
+    (
+        "slurm_conf: {GresTypes: gpu}\nnodes: [{name: n1, gres: 'gpus:1'}]",
+        "nodes have 'gpus', which GresTypes lacks; did you mean",
+    ),
 ]
 
 

@@ -420,3 +420,44 @@ def test_arbitrary_takes_its_tasks_from_the_list() -> None:
     """As many as hosts are named; a step has only the nodes that are."""
     ran = script("srun -m arbitrary -w n2,n1,n2 ./ten")
     assert ranks(ran, "1.0") == {"n1": [1], "n2": [0, 2]}
+
+
+# What was recorded of eight tasks on four nodes of four cpus, whose job has 4, 2, 1 and 1 of them.
+
+_BLOCK = [[0, 1, 2, 3], [4, 5], [6], [7]]
+_CYCLIC = [[0, 4, 6, 7], [1, 5], [2], [3]]
+_PAIRS = [[0, 1], [2, 3], [4, 5], [6, 7]]
+_ROUNDS = [[0, 4], [1, 5], [2, 6], [3, 7]]
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("", _BLOCK),
+        ("-m block", _BLOCK),
+        ("-m cyclic", _CYCLIC),
+        ("--ntasks-per-node=2", _PAIRS),
+        ("--ntasks-per-node=2 -m cyclic", _ROUNDS),
+        ("--ntasks-per-node=2 -m plane=1", _ROUNDS),
+        ("--ntasks-per-node=2 -m plane=2", _PAIRS),
+    ],
+)
+def test_tasks_lie_on_the_cpus_of_the_job_as_recorded(
+    options: str, expected: list[list[int]], model: str
+) -> None:
+    """With cons_tres a job has one cpu of each node first, and then fills node after node."""
+    ran = run(
+        f"timeline: [{{at: 1s, as: alice, run: 'srun -N4 -n8 {options} sleep 1'}}]\n",
+        cluster=(
+            "slurm_conf: {SelectType: select/cons_tres}\n"
+            'nodes: [{name: "n[1-4]", cpus: 4}]\n'
+            'partitions: [{name: debug, nodes: "n[1-4]"}]\nusers: {alice: 1001}\n'
+        ),
+        model=model,
+    )
+    ranks: dict[str, list[int]] = {}
+    for event in ran.all("switch_p_job_attach"):
+        assert event.args is not UNSET
+        ranks.setdefault(str(event.node), []).append(event.args["rank"])
+    assert [sorted(ranks[node]) for node in sorted(ranks)] == expected

@@ -179,6 +179,7 @@ def read_scenario(
     try:
         values, _ = SCENARIO.read_values(root, reading)
         _check_slurm_user(values, reading)
+        _check_gres(values, reading)
         _check_scripts(values, reading)
     except Unreadable:
         pass
@@ -227,6 +228,15 @@ def _check_slurm_user(values: Values, reading: Reading) -> None:
     message = f"SlurmUser {name!r} is no user of this cluster{near(name, reading.users)}"
     # With a conf that could not be read the name is the default, which is always there.
     reading.mistake(_setting(values.place("slurm_conf"), "SlurmUser"), message)
+
+
+def _check_gres(values: Values, reading: Reading) -> None:
+    """Note resources of nodes that GresTypes lacks; without GresTypes all are known."""
+    types = values["slurm_conf"].gres_types
+    names = {name.partition(":")[0] for node in values["nodes"] or () for name in node.gres}
+    for name in sorted(names.difference(types)) if types else ():
+        message = f"nodes have {name!r}, which GresTypes lacks{near(name, types)}"
+        reading.mistake(_setting(values.place("slurm_conf"), "GresTypes"), message)
 
 
 def _setting(conf: Value, name: str) -> Value:

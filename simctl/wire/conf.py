@@ -412,13 +412,15 @@ def _did_you_mean(name: str, known: set[str]) -> str:
 
 
 def _select_parameters(value: object) -> str:
-    """Read SelectTypeParameters: what is shared out; with one thread a core, cores are cpus."""
+    """Read SelectTypeParameters: what is shared out; cores are cpus, with one thread each."""
     words = [word for word in _optional_text(value).upper().split(",") if word]
     for word in words:
         if word not in _SELECT_WORDS:
             if word in _SELECT_UNBUILT:
                 raise _Refused(f"{word} is known to Slurm but not simulated yet")
-            raise _Refused(f'"{word}" is no word of SelectTypeParameters; {_or(_SELECT_WORDS)} are')
+            raise _Refused(
+                f'"{word}" is no word of SelectTypeParameters; {_and(_SELECT_WORDS)} are'
+            )
     if len(words) > 1:
         raise _Refused(f"{' and '.join(words)} exclude each other")
     return "".join(words)
@@ -433,7 +435,7 @@ _SELECT_UNBUILT: Final = frozenset(
 )
 
 
-def _or(words: tuple[str, ...]) -> str:
+def _and(words: tuple[str, ...]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
@@ -456,7 +458,7 @@ def read_preempt_mode(value: object) -> str:
         return text
     if {word for word in text.split(",") if word} & _PREEMPT_UNBUILT:
         raise ValueError(f"{text} is known to Slurm but not simulated yet")
-    raise ValueError(f"expected {_or(PREEMPT_MODES)}, got {_quoted(text)}")
+    raise ValueError(f"expected {', '.join(PREEMPT_MODES[:-1])} or SUSPEND, got {_quoted(text)}")
 
 
 def _preempt_mode(value: object) -> str:
