@@ -47,15 +47,16 @@ def test_every_option_is_in_the_docs(grammar: Grammar, titles: tuple[str, ...]) 
     assert [each for each in (*options, *letters) if not named(text, each)] == []
 
 
-@pytest.mark.parametrize("command", ["sbatch", "salloc", "srun", "scancel"])
-def test_the_docs_promise_no_option_that_is_not_built(command: str) -> None:
+@pytest.mark.parametrize(
+    "grammar",
+    [sbatch.GRAMMAR, salloc.GRAMMAR, srun.GRAMMAR, scancel.GRAMMAR],
+    ids=lambda grammar: grammar.command,
+)
+def test_the_docs_promise_no_option_that_is_not_built(grammar: Grammar) -> None:
     """Each long option of the table of a command alone is one of its grammar's."""
-    grammar = {each.GRAMMAR.command: each.GRAMMAR for each in (sbatch, salloc, srun, scancel)}[
-        command
-    ]
-    title = "scancel" if command == "scancel" else f"Of {command} alone"
+    title = "scancel" if grammar.command == "scancel" else f"Of {grammar.command} alone"
     rows = [line for line in section(page("commands.md"), title).splitlines() if line[:1] == "|"]
-    told = {name for row in rows for name in re.findall(r"--([a-z-]+)", row.split(" | ")[0])}
+    told = {name for row in rows for name in re.findall(r"--([a-z][a-z-]+)", row.split(" | ")[0])}
     assert told
     assert told <= {option.long for option in grammar.options}
 
@@ -79,7 +80,7 @@ def test_every_key_of_slurm_conf_is_in_the_docs_with_its_default() -> None:
     assert [key for key in (*BUILT_KEYS, *_HONOURED) if f"`{key}`" not in text] == []
     conf = SlurmConf()
     rows = [[cell.strip() for cell in row.split("|")[1:4]] for row in text.splitlines()]
-    told = {}
+    told: dict[str, str] = {}
     for keys, default, _ in (row for row in rows if len(row) == 3):
         names = re.findall(r"`(\w+)`", keys)
         values = default.split(", ") if ", " in default else [default] * len(names)
