@@ -3,8 +3,8 @@
 from simctl.plugin import StepdJob
 from simctl.plugins.site import Site, User
 from simctl.stepd.environment import job_environment, shape_environment
-from simctl.stepd.manager import StepWork
 from simctl.stepd.tree import branches
+from simctl.stepd.work import StepWork
 from simctl.wire.filenames import fill_in
 from simctl.wire.ids import NO_VAL, SLURM_BATCH_SCRIPT
 from simctl.wire.messages import RequestBatchJobLaunch, RequestLaunchTasks

@@ -12,10 +12,8 @@ from typing import Any, Final
 
 import attrs
 
-from simctl.kernel.fabric import Envelope, Mailbox, Unanswered
-from simctl.kernel.outbox import Outbox
-from simctl.kernel.procs import SIGCONT, SIGKILL, SIGTERM, Process, RunsAs, wait_status
-from simctl.plugin import StepdJob
+from simctl.kernel.fabric import Envelope, Mailbox
+from simctl.kernel.procs import SIGCONT, SIGKILL, SIGTERM, Process, wait_status
 from simctl.plugins.hooks import NOTHING, About, failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_stepd_prefork
 from simctl.plugins.points.declare import Point
@@ -28,16 +26,18 @@ from simctl.plugins.points.switch import (
     switch_p_job_preinit,
     switch_p_unpack_jobinfo,
 )
-from simctl.plugins.site import Site, User
+from simctl.plugins.site import Site
 from simctl.stepd.children import ScriptHost
 from simctl.stepd.ending import ENDINGS, cancelled_line, grace_s
 from simctl.stepd.environment import task_environment
-from simctl.stepd.outcome import NEVER_US, SESSION_EXIT_RC, group_exits, runs_of, step_rc
+from simctl.stepd.outcome import NEVER_US, SESSION_EXIT_RC
 from simctl.stepd.programs import ScriptRun
+from simctl.stepd.srun_link import SrunLink
+from simctl.stepd.step_reports import StepReports
 from simctl.stepd.suspend import Suspender
 from simctl.stepd.task_scripts import TaskScripts
 from simctl.stepd.tasks import Task, TaskSet
-from simctl.stepd.tree import ALONE, Branch
+from simctl.stepd.work import StepWork
 from simctl.wire.buf import Buf
 from simctl.wire.errno import (
     ESLURM_INTERCONNECT_FAILURE,
@@ -49,15 +49,9 @@ from simctl.wire.errno import (
 )
 from simctl.wire.ids import SECOND, step_name
 from simctl.wire.messages import (
-    Message,
-    MessageTaskExit,
-    RequestCompleteBatchScript,
     RequestSignalTasks,
     RequestStepComplete,
     RequestStepSuspend,
-    ResponseLaunchTasks,
-    ResponseSlurmRc,
-    TaskOutput,
 )
 
 SESSION_INIT_FAILED: Final = 1
@@ -67,55 +61,12 @@ SESSION_CHDIR_FAILED: Final = 4
 SESSION_PREPARE_FAILED: Final = 5
 SESSION_FORK_FAILED: Final = 6
 
-_COLLECT_US: Final = 100_000
-"""Model modern: how long ended tasks are gathered before srun is told of them."""
-
-_TREE_TRIES: Final = 5
-"""How often a report is sent to the parent, a second apart, before slurmctld gets it."""
-
-_SRUN_AGAIN_US: Final = SECOND
-_STEP_AGAIN_US: Final = 60 * SECOND
-_BATCH_AGAIN_US: Final = 15 * SECOND
-"""How far apart the tries are while srun or slurmctld cannot be reached."""
-
-_TREE_WAIT_S: Final = 60
-_TREE_WAIT_PER_LEVEL_S: Final = 3
+_STDERR: Final = 2
 
 
 @attrs.frozen(kw_only=True)
 class TaskEnded:
     """Tell the step daemon that a task with a thread of its own has ended."""
-
-
-@attrs.frozen(kw_only=True)
-class StepWork:
-    """What slurmd hands to the step daemon it forks.
-
-    `argv` is what each task runs; for a batch script it is the script's path and its arguments.
-    `programs` stands for it, by local id, where tasks run different things.
-    `env` is what the tasks start with. `switch_job` is the packed credential.
-    """
-
-    job: StepdJob
-    user: User
-    argv: tuple[str, ...]
-    env: dict[str, str]
-    work_dir: str
-    tids: tuple[int, ...]
-    nnodes: int
-    programs: tuple[tuple[str, ...], ...] = ()
-    switch_job: bytes = b""
-    script: str = ""
-    std_out: str = ""
-    std_err: str = ""
-    task_prolog: str = ""
-    task_epilog: str = ""
-    branch: Branch = ALONE
-    parent: str = ""
-    """Address of the slurmd whose step daemon this one reports to."""
-
-    restart_cnt: int = 0
-    """Which run of its job a batch script is."""
 
 
 class StepDaemon:
@@ -137,13 +88,9 @@ class StepDaemon:
         self.tasks = TaskSet()
         self._hooks = site.hooks
         self._batch = work.job.batch
-        self._srun = srun
         self._name = process.host.name
         self._session = process
-        self._unreported: list[tuple[int, int]] = []
-        self._flush_us = NEVER_US
         self._kill_us = NEVER_US
-        self._children_rc = 0
         self._scripts = TaskScripts(site, work)
         self._cleaning = 0
         """Ended tasks whose epilogs have yet to end."""
@@ -153,8 +100,8 @@ class StepDaemon:
 
         self._suspender: Suspender | None = None
         self._told_to_end = False
-        self._outbox = Outbox(site.fabric, process, mailbox, interval_us=_SRUN_AGAIN_US)
-        self._reports = [True] + [False] * (work.branch.last - work.job.nodeid)
+        self._srun = SrunLink(site, process, mailbox, srun, work)
+        self._reports = StepReports(site, process, mailbox, work, self.tasks, serve=self._serve)
 
     async def run(self) -> None:
         """Run the step as the model says; then report its end."""
@@ -162,13 +109,13 @@ class StepDaemon:
             rc = await self._run_guide()
         else:
             rc = await self._run_modern()
-        if rc and not self._batch:
-            self._respond(rc, ())
         if self._batch:
-            await self._complete_batch(rc)
+            await self._reports.complete_batch(rc)
         else:
-            await self._complete_step()
-            await self._empty_outbox()
+            if rc:
+                self._srun.launched(rc, ())
+            await self._reports.complete_step()
+            await self._let_srun_hear()
         if self.site.model == "guide":
             for plugin_class in ("checkpoint", "switch"):
                 await self._hooks.unload(self.process, plugin_class)
@@ -194,11 +141,11 @@ class StepDaemon:
         exit_code = await self._start_session(session)
         if not exit_code:
             manager.cause = session.cause
-            self._respond(0, tuple(task.rank for task in self.tasks.tasks))
+            self._srun.launched(0, tuple(task.rank for task in self.tasks.tasks))
             exit_code = await self._see_session_out(session)
         session.exit(wait_status(exit_code))
         manager.cause = session.cause
-        self._report_exits()
+        self._srun.tell_exits()
         if not self._batch:
             job = self.work.job
             await self._switch(switch_p_job_postfini, manager, session.pid, job.job_id, job.step_id)
@@ -264,7 +211,7 @@ class StepDaemon:
             await self._switch(
                 switch_p_job_postfini, stepd, stepd.pid, job.job_id, job.step_id, about=about
             )
-        self._report_exits()
+        self._srun.tell_exits()
         return rc
 
     async def _run_container(self, stepd: Process) -> int:
@@ -274,7 +221,7 @@ class StepDaemon:
             return ESLURM_INTERCONNECT_FAILURE
         rc = await self._fork_all_tasks(stepd)
         if not rc:
-            self._respond(0, tuple(task.rank for task in self.tasks.tasks))
+            self._srun.launched(0, tuple(task.rank for task in self.tasks.tasks))
             await self._wait_for_tasks(stepd, stepd)
         if not self._batch:
             await self._switch(switch_p_job_fini, stepd)
@@ -441,21 +388,12 @@ class StepDaemon:
         """Carry what a task wrote to the files of a batch job, or to srun."""
         work = self.work
         if self._batch:
-            path = work.std_err if stream == 2 else work.std_out  # noqa: PLR2004 - descriptor 2
+            path = work.std_err if stream == _STDERR else work.std_out
             self.site.disk.write(
                 path, text, work.work_dir, append=True, host=self._name, uid=work.job.uid
             )
             return
-        self._outbox.send(
-            self._srun,
-            TaskOutput(
-                job_id=work.job.job_id,
-                step_id=work.job.step_id,
-                task_id=task.rank,
-                stream="stderr" if stream == 2 else "stdout",  # noqa: PLR2004
-                text=text,
-            ),
-        )
+        self._srun.output(task.rank, "stderr" if stream == _STDERR else "stdout", text)
 
     # Waiting.
 
@@ -473,18 +411,18 @@ class StepDaemon:
             self._reap(parent, epilogs=bool(self._scripts.epilogs))
             if reporter is not parent:
                 reporter.cause = parent.cause
-            self._report_early()
+            self._srun.tell_early(more_to_come=bool(tasks.alive or self._cleaning))
             if not tasks.alive and not self._cleaning:
                 return
-            due_us = min(tasks.next_due_us(), self._flush_us, self._kill_us, self._outbox.due_us)
+            due_us = min(tasks.next_due_us(), self._kill_us, self._srun.due_us)
             if due_us < NEVER_US:
                 envelope = await self.mailbox.receive_until(due_us)
             else:
                 envelope = await self.mailbox.receive()
             if envelope is not None:
                 self._serve(envelope)
-            elif self._outbox.due_us <= kernel.now_us:
-                self._outbox.flush()
+            else:
+                self._srun.flush()
 
     def _reap(self, parent: Process, *, epilogs: bool = False) -> None:
         """Take in which tasks have ended; those that have *epilogs* count once these are over."""
@@ -492,7 +430,7 @@ class StepDaemon:
         for task in reaped:
             parent.cause = task.process.cause
             if not epilogs:
-                self._unreported.append((task.rank, task.status))
+                self._srun.ended(task.rank, task.status)
         if not epilogs:
             return
         if reaped:
@@ -502,7 +440,7 @@ class StepDaemon:
         for task, cause in cleaned:
             parent.cause = cause
             self._cleaning -= 1
-            self._unreported.append((task.rank, task.status))
+            self._srun.ended(task.rank, task.status)
 
     async def _run_epilogs(self, parent: Process, ended: list[Task]) -> None:
         """Run the epilogs of tasks that have ended, one task after the other."""
@@ -519,7 +457,7 @@ class StepDaemon:
             self._told_to_end = self._told_to_end or message.container
             self._signal(message)
         elif isinstance(message, RequestStepComplete):
-            self._fold_child(message)
+            self._reports.fold(message)
         elif isinstance(message, RequestStepSuspend):
             if self._suspender is None:
                 self._suspender = Suspender(self.site, self.process, self.tasks, self.mailbox)
@@ -554,163 +492,11 @@ class StepDaemon:
         self.tasks.signal(SIGTERM)
         self._kill_us = min(self._kill_us, now_us + grace_s(site.conf.kill_wait_s) * SECOND)
 
-    def _report_early(self) -> None:
-        """Tell srun of tasks that ended before the last: at once in guide, gathered in modern."""
-        if not self._unreported or self._batch:
-            self._unreported = [] if self._batch else self._unreported
-            return
-        if self.site.model == "guide":
-            self._report_exits()
-            return
-        now_us = self.site.kernel.now_us
-        if self._flush_us == NEVER_US:
-            self._flush_us = now_us + _COLLECT_US
-        elif now_us >= self._flush_us and (self.tasks.alive or self._cleaning):
-            self._report_exits()
-
-    def _report_exits(self) -> None:
-        """Send MESSAGE_TASK_EXIT for every ended task that srun has not been told of."""
-        ended, self._unreported = self._unreported, []
-        self._flush_us = NEVER_US
-        if self._batch:
-            return
-        job = self.work.job
-        for status, ranks in group_exits(ended):
-            self._outbox.send(
-                self._srun,
-                MessageTaskExit(
-                    job_id=job.job_id, step_id=job.step_id, return_code=status, task_ids=ranks
-                ),
-            )
-
-    # Reports.
-
-    def _send(self, to: Mailbox | None, message: Message) -> bool:
-        return self.site.fabric.send(self.process, to, message, self.mailbox)
-
-    def _respond(self, rc: int, ranks: tuple[int, ...]) -> None:
-        """Tell srun how the launch went; a batch script has no srun."""
-        if self._batch:
-            return
-        job = self.work.job
-        self._outbox.send(
-            self._srun,
-            ResponseLaunchTasks(
-                job_id=job.job_id,
-                step_id=job.step_id,
-                return_code=rc,
-                node_name=self._name,
-                count_of_pids=job.node_tasks,
-                task_ids=self.work.tids if rc else ranks,
-            ),
-        )
-
-    async def _complete_batch(self, rc: int) -> None:
-        status = self.tasks.tasks[0].status if self.tasks.tasks and not rc else 0
-        await self._report_to_controller(
-            RequestCompleteBatchScript(
-                job_id=self.work.job.job_id,
-                job_rc=status,
-                slurm_rc=rc,
-                node_name=self._name,
-                restart_cnt=self.work.restart_cnt,
-            ),
-            again_us=_BATCH_AGAIN_US,
-        )
-
-    async def _complete_step(self) -> None:
-        """Report the end of the step for this node and the nodes below it in the tree."""
-        await self._wait_for_children()
-        told = [False] * len(self._reports)
-        while True:
-            # A report from below may come in while slurmctld cannot be reached.
-            new = list(
-                runs_of([have and not was for have, was in zip(self._reports, told, strict=True)])
-            )
-            for first, last in new:
-                told[first : last + 1] = [True] * (last + 1 - first)
-                await self._report_step(self._step_report(first, last))
-            if not new:
-                return
-
-    def _step_report(self, first: int, last: int) -> RequestStepComplete:
-        job = self.work.job
-        return RequestStepComplete(
-            job_id=job.job_id,
-            step_id=job.step_id,
-            range_first=job.nodeid + first,
-            range_last=job.nodeid + last,
-            step_rc=max(step_rc(task.status for task in self.tasks.tasks), self._children_rc),
-        )
-
-    async def _report_step(self, report: RequestStepComplete) -> None:
-        """Send a report to the parent in the tree, or to slurmctld if that does not answer."""
-        parent = self.work.parent
-        for attempt in range(_TREE_TRIES if parent else 0):
-            if attempt:
-                await self._serve_until(self.site.kernel.now_us + SECOND)
-            if self._send(self.site.fabric.addresses.get(parent), report):
-                return
-        await self._report_to_controller(report, again_us=_STEP_AGAIN_US)
-
-    async def _wait_for_children(self) -> None:
-        """Wait for the reports of the daemons below, but not for ever for one that is lost."""
-        wait_s = _TREE_WAIT_S + _TREE_WAIT_PER_LEVEL_S * self.work.branch.height
-        limit_us = self.site.kernel.now_us + wait_s * SECOND
-        while not all(self._reports):
-            envelope = await self.mailbox.receive_until(limit_us)
-            if envelope is None:
-                return
-            self._serve(envelope)
-
-    def _fold_child(self, report: RequestStepComplete) -> None:
-        own = self.work.job.nodeid
-        for rank in range(report.range_first, report.range_last + 1):
-            self._reports[rank - own] = True
-        self._children_rc = max(self._children_rc, report.step_rc)
-
-    async def _report_to_controller(self, report: Message, *, again_us: int) -> None:
-        """Send slurmctld a report until it is answered; a slurmctld that is gone is not told."""
-        fabric = self.site.fabric
-        while True:
-            controller = fabric.addresses.get("slurmctld")
-            if self._send(controller, report):
-                if await self._is_answered():
-                    return
-            elif not fabric.holds_back(self.process, controller):
-                return
-            assert controller is not None
-            await self._serve_until(
-                fabric.next_try_us(self.process.host, controller.host, again_us)
-            )
-
-    async def _is_answered(self) -> bool:
-        """Wait for the answer of slurmctld; false if a cut link has swallowed it."""
-        while True:
-            envelope = await self.mailbox.receive()
-            if isinstance(envelope.message, ResponseSlurmRc | Unanswered):
-                return isinstance(envelope.message, ResponseSlurmRc)
-            self._serve(envelope)
-
-    async def _serve_until(self, due_us: int) -> None:
-        """Serve requests until a moment."""
-        while True:
-            if due_us == NEVER_US:
-                envelope: Envelope | None = await self.mailbox.receive()
-            else:
-                envelope = await self.mailbox.receive_until(due_us)
-            if envelope is None:
-                return
-            self._serve(envelope)
-
-    async def _empty_outbox(self) -> None:
+    async def _let_srun_hear(self) -> None:
         """Stay until srun has been told all it waits for, unless the job is over."""
-        while self._outbox.due_us < NEVER_US and not self._told_to_end:
-            envelope = await self.mailbox.receive_until(self._outbox.due_us)
+        while self._srun.held_back_until_us < NEVER_US and not self._told_to_end:
+            envelope = await self.mailbox.receive_until(self._srun.held_back_until_us)
             if envelope is None:
-                self._outbox.flush()
+                self._srun.flush()
             else:
                 self._serve(envelope)
-
-
-__all__ = ["RunsAs", "StepDaemon", "StepWork"]

@@ -12,7 +12,7 @@ from simctl.stepd.script_process import ScriptProcess
 from simctl.stepd.tasks import Task
 
 if TYPE_CHECKING:
-    from simctl.stepd.manager import StepWork
+    from simctl.stepd.work import StepWork
 
 _USER_EPILOG_LIMIT_S: Final = 5
 """How long the epilog of ``srun --task-epilog`` may take; the administrator's has no limit."""

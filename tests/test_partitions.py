@@ -8,6 +8,7 @@ from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from simctl.scenario.load import read_scenario
+from simctl.scenario.positions import ScenarioErrors
 from simctl.world import World
 from tests.cluster import Ran, run
 
@@ -374,3 +375,70 @@ def test_reservations_are_for_operators_and_deleted_when_nobody_needs_them() -> 
     )
     assert held(ran) == []
     assert starts(ran)[2] == 9
+
+
+# Preemption by suspension.
+
+SUSPEND = PREEMPT + "'SUSPEND,GANG'"
+
+
+def test_a_preempted_job_may_be_suspended_and_goes_on() -> None:
+    """The other starts at once in its place; the job runs for its 100 s, 10 s later."""
+    ran = timeline(*TWO, f"10s bob {HIGH}", conf=SUSPEND)
+    assert states(ran, 2) == [
+        *("PENDING", "RUNNING", "SUSPENDED", "RUNNING", "COMPLETED|COMPLETING", "COMPLETED")
+    ]
+    assert starts(ran)[3] == 10
+    row = next(row for row in ran.result.rows if row.job_id == 2)
+    assert row.end_us // 1_000_000 == 3 + 100 + 10
+    assert [event.args for event in ran.all("REQUEST_SUSPEND_INT", phase="receive", job=2)] == [
+        {"op": 0},
+        {"op": 1},
+    ]
+
+
+def test_nodes_of_a_preempted_job_are_kept_for_it() -> None:
+    """A job of its own tier may not have the node that is left idle, one of a higher may."""
+    ran = timeline(
+        "0s bob sbatch -N2 --exclusive --wrap 'sleep 100'",
+        "10s bob sbatch -p high -w n1 --wrap 'sleep 50'",
+        "11s bob sbatch -w n2 --wrap 'sleep 5'",
+        "12s bob sbatch -p high -w n2 --wrap 'sleep 20'",
+        conf=SUSPEND,
+    )
+    assert starts(ran)[2] == 10
+    assert starts(ran)[4] == 13
+    assert states(ran, 1)[2:4] == ["SUSPENDED", "RUNNING"]
+    # It goes on at 60 s and ends at 150 s; only then the last one starts.
+    assert starts(ran)[3] == 150
+
+
+def test_who_suspends_a_preempted_job_keeps_it_suspended() -> None:
+    """It does not go on by itself; resumed by hand it does."""
+    ran = timeline(
+        *TWO,
+        f"10s bob {HIGH}",
+        "12s root scontrol suspend 2",
+        "100s root scontrol resume 2",
+        conf=SUSPEND,
+    )
+    changes = [
+        event.time_us // 1_000_000 for event in ran.all("job_state", job=2, args_to="RUNNING")
+    ]
+    assert changes == [3, 100]
+
+
+def test_a_preempted_job_can_be_cancelled_and_requeued() -> None:
+    """As any suspended job."""
+    for command, end in (("scancel 2", "CANCELLED"), ("scontrol requeue 2", "COMPLETED")):
+        ran = timeline(*TWO, f"10s bob {HIGH}", f"12s root {command}", conf=SUSPEND)
+        assert states(ran, 2)[-1] == end
+        assert ran.world.ctld.preempted == {}
+
+
+def test_suspend_needs_gang() -> None:
+    """As Slurm demands of slurm.conf; a partition's own mode stands alone."""
+    with pytest.raises(ScenarioErrors, match="needs GANG"):
+        timeline("0s bob sbatch --wrap true", conf=PREEMPT + "SUSPEND")
+    ran = timeline(*TWO, f"10s bob {HIGH}", conf=PREEMPT + "CANCEL", low=", preempt_mode: SUSPEND")
+    assert "SUSPENDED" in states(ran, 2)

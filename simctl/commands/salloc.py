@@ -1,10 +1,12 @@
 """salloc: an allocation for a command on the login host, given back when the command ends."""
 
+from contextlib import suppress
 from typing import Any, Final
 
 import attrs
 
-from simctl.commands.describe import UNREACHABLE, describe, refuse
+from simctl.commands.ask import no_answer
+from simctl.commands.describe import describe, refuse
 from simctl.commands.options import (
     JOB_OPTIONS,
     JOB_UNBUILT,
@@ -14,6 +16,7 @@ from simctl.commands.options import (
     patience,
     signal,
 )
+from simctl.commands.talk import Talk
 from simctl.kernel.fabric import Envelope
 from simctl.kernel.procs import (
     SIGHUP,
@@ -32,11 +35,11 @@ from simctl.wire.errno import (
     ESLURM_INVALID_PARTITION_NAME,
     ESLURM_NODES_BUSY,
     SLURM_SUCCESS,
+    SlurmError,
 )
 from simctl.wire.hostlist import expand
 from simctl.wire.ids import NO_VAL, SECOND
 from simctl.wire.messages import (
-    Message,
     RequestCompleteJobAllocation,
     RequestJobReady,
     RequestKillJob,
@@ -86,6 +89,7 @@ class Salloc:
         self._revoked = False
         seconds = options.get("immediate", 0)
         self._patient_to_us = call.site.kernel.now_us + seconds * SECOND if seconds else NEVER_US
+        self._talk = Talk(call, self._handle)
         self._host: ScriptHost | None = None
         self._child: Child | None = None
 
@@ -114,37 +118,40 @@ class Salloc:
 
     async def _allocate(self, job: JobDesc) -> ResponseResourceAllocation | None:
         """Return the allocation; None, and why is said, where there is none."""
-        if not self._send(RequestResourceAllocation(job_desc=job)):
-            self.call.err(f"salloc: error: {_FAILED}: {UNREACHABLE}")
+        try:
+            first = await self._talk.ask(
+                RequestResourceAllocation(job_desc=job), ResponseResourceAllocation
+            )
+        except SlurmError as error:
+            no_answer(self.call, error, f"salloc: error: {_FAILED}")
             return None
-        reply = await self._allocation()
-        if reply is None:
+        if isinstance(first, SrunJobComplete):
             return None
+        reply = first
         if reply.error_code == ESLURM_NODES_BUSY and reply.job_id and not job.immediate:
             self.job_id = reply.job_id
             self._tell(f"salloc: Pending job allocation {self.job_id}")
             self._tell(f"salloc: job {self.job_id} queued and waiting for resources")
-            reply = await self._allocation(self._patient_to_us)
-            if reply is None:
+            later = await self._allocation()
+            if later is None:
                 return None
+            reply = later
             self._tell(f"salloc: job {self.job_id} has been allocated resources")
         if reply.error_code != SLURM_SUCCESS:
-            self._refused(job, reply.error_code)
+            self._refused(job, reply)
             return None
         self.job_id = self.call.process.job = reply.job_id
         self._tell(f"salloc: Granted job allocation {self.job_id}")
-        self._send(RequestJobReady(job_id=self.job_id))
-        await self._answer_to(RequestJobReady.rpc)
+        with suppress(SlurmError):
+            await self._talk.ask(
+                RequestJobReady(job_id=self.job_id), ResponseSlurmRc, heeds_end=False
+            )
         return reply
 
-    async def _allocation(self, until_us: int = NEVER_US) -> ResponseResourceAllocation | None:
+    async def _allocation(self) -> ResponseResourceAllocation | None:
         """Wait for the controller's word on the job; None when the job is over before."""
-        mailbox = self.call.mailbox
         while True:
-            if until_us < NEVER_US:
-                envelope = await mailbox.receive_until(until_us)
-            else:
-                envelope = await mailbox.receive()
+            envelope = await self._talk.next(self._patient_to_us)
             if envelope is None:
                 await self._give_up()
                 return None
@@ -154,20 +161,21 @@ class Salloc:
             if isinstance(message, SrunJobComplete):
                 self._tell(f"salloc: Job allocation {message.job_id} has been revoked.")
                 return None
-            if isinstance(message, Signalled) and self.job_id != NO_VAL:
-                self._send(RequestKillJob(job_id=self.job_id, signal=SIGKILL))
+            if isinstance(message, Signalled):
+                self._talk.send(RequestKillJob(job_id=self.job_id, signal=SIGKILL))
 
     async def _give_up(self) -> None:
         """Wait no longer for nodes: the job leaves the queue."""
-        self._send(RequestKillJob(job_id=self.job_id, signal=SIGKILL))
         self._revoked = True
-        await self._answer_to(RequestKillJob.rpc)
+        with suppress(SlurmError):
+            request = RequestKillJob(job_id=self.job_id, signal=SIGKILL)
+            await self._talk.ask(request, ResponseSlurmRc, heeds_end=False)
         refuse(self.call, _FAILED, ESLURM_NODES_BUSY)
 
-    def _refused(self, job: JobDesc, error_code: int) -> None:
-        if error_code == ESLURM_INVALID_PARTITION_NAME and job.partition:
+    def _refused(self, job: JobDesc, reply: ResponseResourceAllocation) -> None:
+        if reply.error_code == ESLURM_INVALID_PARTITION_NAME and job.partition:
             self.call.err(f"salloc: error: invalid partition specified: {job.partition}")
-        refuse(self.call, _FAILED, error_code)
+        refuse(self.call, _FAILED, reply.error_code, reply.text)
 
     def _environment(self, job: JobDesc, granted: ResponseResourceAllocation) -> dict[str, str]:
         """Return what the command finds in its environment."""
@@ -199,8 +207,10 @@ class Salloc:
     async def _give_back(self, status: int) -> None:
         """Give the allocation back; the job ends as the command has ended."""
         self._tell(f"salloc: Relinquishing job allocation {self.job_id}")
-        if self._send(RequestCompleteJobAllocation(job_id=self.job_id, job_rc=status)):
-            await self._answer_to(RequestCompleteJobAllocation.rpc)
+        await self._talk.give_back(
+            RequestCompleteJobAllocation(job_id=self.job_id, job_rc=status),
+            f"salloc: error: Unable to end job {self.job_id}",
+        )
 
     # The command.
 
@@ -226,7 +236,9 @@ class Salloc:
 
         call.process.start(watch, "salloc's command")
         while not child.ended:
-            self._handle(await call.mailbox.receive())
+            envelope = await self._talk.next()
+            assert envelope is not None
+            self._handle(envelope)
         # What follows, follows from the command's end.
         call.process.cause = child.process.cause
         return child
@@ -236,7 +248,7 @@ class Salloc:
         message = envelope.message
         if isinstance(message, SrunJobComplete) and not self._revoked:
             self._revoked = True
-            self._tell(f"salloc: Job allocation {self.job_id} has been revoked.")
+            self._tell(f"salloc: Job allocation {message.job_id} has been revoked.")
             self._signal_command(self.options.get("kill-command", 0))
         elif isinstance(message, SrunNodeFail):
             self.call.err(f"salloc: error: Node failure on {message.node_list}")
@@ -253,19 +265,6 @@ class Salloc:
     def _tell(self, line: str) -> None:
         if "quiet" not in self.options:
             self.call.err(line)
-
-    def _send(self, message: Message) -> bool:
-        fabric = self.call.site.fabric
-        controller = fabric.addresses.get("slurmctld")
-        return fabric.send(self.call.process, controller, message, self.call.mailbox)
-
-    async def _answer_to(self, rpc: str) -> None:
-        while True:
-            envelope = await self.call.mailbox.receive()
-            message = envelope.message
-            if isinstance(message, ResponseSlurmRc) and message.answers == rpc:
-                return
-            self._handle(envelope)
 
 
 _FAILED: Final = "Job submit/allocate failed"
@@ -296,4 +295,9 @@ async def salloc(call: CommandCall) -> int:
             "which simctl does not simulate; name a command, or give --no-shell"
         )
         return 1
-    return await Salloc(call, options, words).run()
+    try:
+        return await Salloc(call, options, words).run()
+    except UsageError as error:
+        for line in error.lines:
+            call.err(line)
+        return error.status

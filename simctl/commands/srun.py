@@ -1,13 +1,13 @@
 """srun: an allocation of its own if need be, one step, and the exit status of its tasks."""
 
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 
-from simctl.commands.ask import controller, no_answer
+from simctl.commands.ask import no_answer
 from simctl.commands.describe import describe, refuse
-from simctl.commands.multi_prog import MultiProgError, programs
+from simctl.commands.multi_prog import MultiProgError
 from simctl.commands.options import (
     BAD_OPTION,
     JOB_OPTIONS,
@@ -21,10 +21,12 @@ from simctl.commands.options import (
     variable,
     zero_or_one,
 )
+from simctl.commands.step_launch import run_of_job, step_launch
+from simctl.commands.step_output import StepOutput
 from simctl.commands.step_request import step_request
+from simctl.commands.talk import Reply, Talk
 from simctl.commands.tasks import Guard, TaskBook
 from simctl.kernel.fabric import NEVER_US, Envelope, Mailbox, Unanswered
-from simctl.kernel.outbox import Outbox
 from simctl.kernel.procs import wait_status
 from simctl.plugins.hooks import Handle, failed
 from simctl.plugins.points.switch import (
@@ -35,7 +37,6 @@ from simctl.plugins.points.switch import (
 )
 from simctl.plugins.site import CommandCall
 from simctl.stepd.children import Signalled
-from simctl.stepd.environment import job_environment, step_environment
 from simctl.stepd.script_process import ScriptProcess
 from simctl.wire.buf import Buf
 from simctl.wire.errno import (
@@ -46,11 +47,9 @@ from simctl.wire.errno import (
     ESLURM_PROLOG_RUNNING,
     SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT,
     SLURM_SUCCESS,
-    SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR,
     SlurmError,
     slurm_strerror,
 )
-from simctl.wire.hostlist import compress
 from simctl.wire.ids import NO_VAL, SECOND, step_name
 from simctl.wire.layout import StepLayout
 from simctl.wire.messages import (
@@ -113,7 +112,6 @@ _WORTH_A_RETRY: Final = frozenset({ESLURM_DISABLED})
 
 _FIRST_RETRY_US: Final = SECOND // 10
 _LONGEST_RETRY_US: Final = 29 * SECOND
-Reply = TypeVar("Reply", bound=Message)
 
 
 class Srun:
@@ -127,9 +125,7 @@ class Srun:
         self.job_id = options.get("jobid", variable(call.env, "SLURM_JOB_ID"))
         self.own = self.job_id == NO_VAL
         self.step_id = NO_VAL
-        self._argvs: tuple[tuple[str, ...], ...] = ()
-        self._partition = ""
-        self._cpus_per_node: tuple[int, ...] = ()
+        self._granted: ResponseResourceAllocation | None = None
         self.book: TaskBook | None = None
         self._guard = Guard()
         self._kill_us = NEVER_US
@@ -140,8 +136,8 @@ class Srun:
         self._terminated = False
         self._no_kill = False
         self._woken = False
-        self._outbox = Outbox(self.site.fabric, call.process, call.mailbox, interval_us=_AGAIN_US)
-        self._opened: dict[str, None] = {}
+        self._talk = Talk(call, self._handle)
+        self._output = StepOutput(call, options, words[0])
         self._stay_us = NEVER_US
         """How long srun waits for a step of which a node refused its tasks."""
 
@@ -197,8 +193,7 @@ class Srun:
                 call.err(f"srun: error: invalid partition specified: {job.partition}")
             return refuse(call, "Unable to allocate resources", reply.error_code, reply.text)
         self.job_id = reply.job_id
-        self._partition = reply.partition
-        self._cpus_per_node = reply.cpus_per_node
+        self._granted = reply
         call.process.job = reply.job_id
         try:
             ready = await self._ask(RequestJobReady(job_id=self.job_id), ResponseSlurmRc)
@@ -231,7 +226,15 @@ class Srun:
             return await self._finish(1, wait_status(1))
         self.step_id = reply.step_id
         try:
-            self._argvs = self._programs(reply.layout.num_tasks)
+            launch = step_launch(
+                call,
+                self.options,
+                self.words,
+                job_id=self.job_id,
+                step_id=reply.step_id,
+                layout=reply.layout,
+                granted=self._granted,
+            )
         except MultiProgError as error:
             call.err(f"srun: error: {error}")
             self._report_nodes(0, len(reply.layout.nodes) - 1, 1)
@@ -253,19 +256,19 @@ class Srun:
             return await self._finish(1, wait_status(1))
         self.book = TaskBook(reply.layout)
         self._guard = Guard.of(self.options, call.env, self.site.conf)
-        if await self._run_script("srun_prolog", "prolog", self.book.layout):
+        if await self._run_script("srun_prolog", "prolog", launch):
             self._abandon(reply.layout)
             exit_status, job_rc = 1, wait_status(1)
         else:
-            await self._launch(reply.layout, credential)
+            await self._launch(launch, credential)
             await self._follow(self.book)
             exit_status, job_rc = self.book.exit_status(), self.book.worst_status()
         await hooks.call(switch_p_free_jobinfo, who, credential)
         exit_status = await self._finish(exit_status, job_rc)
-        await self._run_script("srun_epilog", "epilog", self.book.layout)
+        await self._run_script("srun_epilog", "epilog", launch)
         return exit_status
 
-    async def _run_script(self, name: str, option: str, layout: StepLayout) -> int:
+    async def _run_script(self, name: str, option: str, launch: StepLaunch) -> int:
         """Run srun's own prolog or epilog, the one asked for or slurm.conf's."""
         call = self.call
         conf = self.site.conf
@@ -279,7 +282,7 @@ class Srun:
             name=name,
             path=path,
             user=call.user,
-            env=self._step_launch(layout).env,
+            env=launch.env,
             job_id=self.job_id,
             step=call.process.step,
             work_dir=call.work_dir,
@@ -293,16 +296,6 @@ class Srun:
         """Report a step over that was never launched, because srun's prolog failed."""
         self.call.err("srun: error: srun prolog failed. Aborting step.")
         self._report_nodes(0, len(layout.nodes) - 1, wait_status(1))
-
-    def _programs(self, num_tasks: int) -> tuple[tuple[str, ...], ...]:
-        """Return what each task runs; nothing where all run the same."""
-        if "multi-prog" not in self.options:
-            return ()
-        name = self.words[0]
-        text = self.site.disk.read(name, self.call.work_dir, host=self.call.process.host.name)
-        if text is None:
-            raise MultiProgError(f"Could not open multi_prog config file {name}")
-        return programs(text, name, num_tasks)
 
     def _step_request(self) -> RequestJobStepCreate:
         name = self.words[0].rsplit("/", 1)[-1]
@@ -367,16 +360,13 @@ class Srun:
         env = self.call.env
         if self.own or variable(env, "SLURM_JOB_ID") != self.job_id:
             return NO_VAL
-        return _or_zero(variable(env, "SLURM_RESTART_COUNT"))
+        return run_of_job(self.call)
 
-    async def _launch(self, layout: StepLayout, credential: Handle) -> None:
+    async def _launch(self, launch: StepLaunch, credential: Handle) -> None:
         """Send each node its tasks, with the credential packed for it."""
         call = self.call
         fabric = self.site.fabric
-        launch = self._step_launch(layout)
-        book = self.book
-        assert book is not None
-        for nodeid, node in enumerate(layout.nodes):
+        for nodeid, node in enumerate(launch.layout.nodes):
             buffer = Buf()
             await self.site.hooks.call(switch_p_pack_jobinfo, call.process, credential, buffer)
             slurmd = fabric.addresses.get(f"slurmd@{node}")
@@ -390,57 +380,12 @@ class Srun:
             if not fabric.send(call.process, slurmd, message, call.mailbox):
                 self._launch_failed(node, "Communication connection failure", _DEAD_NODE)
 
-    def _step_launch(self, layout: StepLayout) -> StepLaunch:
-        call = self.call
-        node_list = compress(layout.nodes)
-        env = dict(call.env)
-        if self.own:
-            env |= job_environment(
-                job_id=self.job_id,
-                job_name=self.options.get("job-name", self.words[0].rsplit("/", 1)[-1]),
-                user=call.user.name,
-                uid=call.user.uid,
-                gid=call.user.gid,
-                account=call.user.account,
-                partition=self._partition,
-                node_list=node_list,
-                num_nodes=len(layout.nodes),
-                num_tasks=layout.num_tasks,
-                cpus_per_node=self._cpus_per_node,
-                work_dir=call.work_dir,
-                cluster=self.site.conf.cluster_name,
-                restart_cnt=0,
-            )
-        env |= step_environment(
-            layout, job_id=self.job_id, step_id=self.step_id, node_list=node_list
-        )
-        return StepLaunch(
-            job_id=self.job_id,
-            step_id=self.step_id,
-            uid=call.process.uid,
-            gid=call.user.gid,
-            user=call.user.name,
-            restart_cnt=_or_zero(variable(call.env, "SLURM_RESTART_COUNT")),
-            job_name=call.env.get("SLURM_JOB_NAME", self.words[0]),
-            layout=layout,
-            node_list=node_list,
-            argv=tuple(self.words),
-            env=env,
-            work_dir=self.site.disk.resolve(
-                self.options.get("chdir", call.work_dir), call.work_dir
-            ),
-            tree_width=self.site.conf.tree_width,
-            task_prolog=self.options.get("task-prolog", ""),
-            task_epilog=self.options.get("task-epilog", ""),
-            programs=self._argvs,
-        )
-
     # What happens to it.
 
     async def _follow(self, book: TaskBook) -> None:
         """Follow the step until every task has ended, or there is no more use in waiting."""
         while self._stay_us < NEVER_US or not book.complete:
-            envelope = await self._next()
+            envelope = await self._talk.next(min(self._stay_us, self._give_up_us, self._kill_us))
             now_us = self.site.kernel.now_us
             if envelope is not None:
                 self._handle(envelope)
@@ -458,24 +403,6 @@ class Srun:
                 self._waited_long_enough(book)
         if self._terminated:
             self._tell(f"srun: Force Terminated job step {self.job_id}.{self.step_id}")
-
-    async def _next(self, until_us: int = NEVER_US) -> Envelope | None:
-        """Return the next message, and None once something was waited for in vain.
-
-        In the meantime what a cut link holds back is sent.
-        """
-        mailbox = self.call.mailbox
-        while True:
-            limit_us = min(until_us, self._stay_us, self._give_up_us, self._kill_us)
-            due_us = min(self._outbox.due_us, limit_us)
-            if due_us == NEVER_US:
-                return await mailbox.receive()
-            envelope = await mailbox.receive_until(due_us)
-            if envelope is not None:
-                return envelope
-            if limit_us <= self.site.kernel.now_us:
-                return None
-            self._outbox.flush()
 
     def _watch_exits(self, book: TaskBook, status: int) -> None:
         """End the step if a bad exit is to end it; from the first exit on, wait only so long."""
@@ -526,7 +453,7 @@ class Srun:
             self.call.err(f"srun: error: Node failure on {message.node_list}")
             book.lost(message.node_list, counts=not self._no_kill)
         elif isinstance(message, TaskOutput):
-            self._print(message)
+            self._output.show(message)
         else:
             self._tell_user(message)
 
@@ -550,39 +477,6 @@ class Srun:
         for line in lines:
             self.call.err(line)
 
-    def _print(self, message: TaskOutput) -> None:
-        """Write what a task wrote; with --label each line bears its rank."""
-        text = message.text
-        if "label" in self.options:
-            text = "".join(f"{message.task_id}: {line}" for line in text.splitlines(keepends=True))
-        target = self.options.get("output" if message.stream == "stdout" else "error", "")
-        if not target and message.stream == "stderr":
-            target = self.options.get("output", "")
-        if target:
-            from simctl.wire.filenames import fill_in  # noqa: PLC0415 - few steps write files
-
-            path = fill_in(
-                target,
-                job_id=self.job_id,
-                user=self.call.user.name,
-                job_name=self.words[0],
-                node="",
-                step=str(self.step_id),
-                rank=message.task_id,
-            )
-            # A file is emptied when the step first writes to it.
-            self.site.disk.write(
-                path,
-                text,
-                self.call.work_dir,
-                append=path in self._opened,
-                host=self.call.process.host.name,
-                uid=self.call.process.uid,
-            )
-            self._opened[path] = None
-        else:
-            self.call.write(message.stream, text)
-
     def _launch_failed(self, node: str, text: str, return_code: int) -> None:
         """Give a node of the step up: report for it, and end the step elsewhere."""
         book = self.book
@@ -605,7 +499,7 @@ class Srun:
 
     def _report_nodes(self, first: int, last: int, step_rc: int) -> None:
         """Report for nodes of the step on which no step daemon will."""
-        self._send(
+        self._talk.send(
             RequestStepComplete(
                 job_id=self.job_id,
                 step_id=self.step_id,
@@ -622,7 +516,7 @@ class Srun:
         self._ended_early = True
         if self.step_id == NO_VAL:
             if isinstance(message, Signalled) and self.job_id != NO_VAL and self.own:
-                self._send(RequestKillJob(job_id=self.job_id, signal=FORCED))
+                self._talk.send(RequestKillJob(job_id=self.job_id, signal=FORCED))
             return
         if isinstance(message, Signalled):
             self.call.err("srun: forcing job termination")
@@ -634,79 +528,38 @@ class Srun:
         self._cancelled = True
         wait_us = (max(self.site.conf.kill_wait_s, _MIN_KILL_WAIT_S) + _PATIENCE_S) * SECOND
         self._give_up_us = self.site.kernel.now_us + wait_us
-        self._send(RequestCancelJobStep(job_id=self.job_id, step_id=self.step_id, signal=signal))
+        self._talk.send(
+            RequestCancelJobStep(job_id=self.job_id, step_id=self.step_id, signal=signal)
+        )
 
     async def _finish(self, status: int, job_rc: int) -> int:
         """Give the allocation back, if it is srun's own; return the exit status."""
         if self.own:
-            await self._give_back(RequestCompleteJobAllocation(job_id=self.job_id, job_rc=job_rc))
+            await self._talk.give_back(
+                RequestCompleteJobAllocation(job_id=self.job_id, job_rc=job_rc),
+                f"srun: error: Unable to end job {self.job_id}",
+            )
         return status
 
-    async def _give_back(self, request: RequestCompleteJobAllocation) -> None:
-        """Give the allocation back; one that nobody gives back would last for ever."""
-        fabric = self.site.fabric
-        who = self.call.process
-        while True:
-            try:
-                await self._ask(request, ResponseSlurmRc, heeds_end=False)
-            except SlurmError as error:
-                to = controller(self.call)
-                if to is None or not fabric.holds_back(who, to):
-                    return
-                due_us = fabric.next_try_us(who.host, to.host, _AGAIN_US)
-                if due_us == NEVER_US:
-                    no_answer(self.call, error, f"srun: error: Unable to end job {self.job_id}")
-                    return
-                await self.site.kernel.sleep_us(due_us - self.site.kernel.now_us)
-                self._outbox.flush()
-            else:
-                return
-
-    # Messages.
-
-    def _send(self, message: Message) -> bool:
-        """Send slurmctld what it has to know; what a cut link holds back is sent later."""
-        return self._outbox.send(controller(self.call), message)
-
-    async def _ask(
-        self, request: Message, kind: type[Reply], *, heeds_end: bool = True
-    ) -> Reply | None:
-        """Send a request and return its answer; None when the job ends before it comes.
-
-        Raises:
-            SlurmError: slurmctld cannot be reached, or does not answer within MessageTimeout.
-        """
-        call = self.call
-        if not self.site.fabric.send(call.process, controller(call), request, call.mailbox):
-            raise SlurmError(SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR)
-        limit_us = self.site.kernel.now_us + self.site.conf.message_timeout_s * SECOND
-        while True:
-            envelope = await call.mailbox.receive_until(limit_us)
-            if envelope is None:
-                raise SlurmError(SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT)
-            message = envelope.message
-            if (
-                isinstance(message, kind)
-                and getattr(message, "answers", request.rpc) == request.rpc
-            ):
-                return message
-            self._handle(envelope)
-            if heeds_end and isinstance(message, SrunJobComplete):
-                self._force_terminated(message)
-                return None
+    async def _ask(self, request: Message, kind: type[Reply]) -> Reply | None:
+        """Send a request and return its answer; None when the job ends before it comes."""
+        reply = await self._talk.ask(request, kind)
+        if isinstance(reply, SrunJobComplete):
+            self._force_terminated(reply)
+            return None
+        return reply
 
     async def _give_up(self) -> None:
         """Wait no longer for nodes: the job leaves the queue."""
         with suppress(SlurmError):
-            await self._ask(
-                RequestKillJob(job_id=self.job_id, signal=FORCED), ResponseSlurmRc, heeds_end=False
-            )
+            request = RequestKillJob(job_id=self.job_id, signal=FORCED)
+            await self._talk.ask(request, ResponseSlurmRc, heeds_end=False)
         refuse(self.call, "Unable to allocate resources", ESLURM_NODES_BUSY)
 
     async def _allocated(self) -> ResponseResourceAllocation | None:
         """Wait for an allocation; None when the job ends before it comes, or patience does."""
         while True:
-            envelope = await self._next(self._patient_to_us)
+            envelope = await self._talk.next(self._patient_to_us)
             if envelope is None:
                 await self._give_up()
                 return None
@@ -736,9 +589,6 @@ _MIN_KILL_WAIT_S: Final = 5
 _PATIENCE_S: Final = 2
 """How long after the last task must have been killed a step is given up."""
 
-_AGAIN_US: Final = 60 * SECOND
-"""How far apart the tries to tell slurmctld something are, while it cannot be reached."""
-
 _FIRST_PAUSE_US: Final = 100_000
 _LONGEST_PAUSE_US: Final = 29 * SECOND
 
@@ -748,10 +598,6 @@ _WORTH_WAITING: Final = (ESLURM_NODES_BUSY, ESLURM_DISABLED, ESLURM_PROLOG_RUNNI
 _RETRY_S: Final = 120
 _RETRY_SPREAD: Final = 10
 """A srun that nobody wakes asks again after SlurmctldTimeout and up to ten seconds by its pid."""
-
-
-def _or_zero(value: int) -> int:
-    return 0 if value == NO_VAL else value
 
 
 def _node_of(sender: Mailbox | None) -> str:

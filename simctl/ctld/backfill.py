@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from simctl.ctld import arrays, reservations
+from simctl.ctld import arrays, preempt, reservations
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.schedule import Line, held_by_fragmentation, start_head
 from simctl.ctld.select import choose, demand_in
@@ -143,6 +143,8 @@ class Plan:
         mask = (ctld.idle_nodes if demand.whole else ctld.usable_nodes) & part.mask
         if ctld.reservations:
             mask &= reservations.open_to(ctld, job)
+        if ctld.preempted:
+            mask &= ~preempt.kept_nodes(ctld, part)
         end_us = self._now_us + self._length_us(job)
         return choose(demand, self._rooms_now(mask, end_us, demand))
 

@@ -190,6 +190,8 @@ class Slurmctld:
         self.last_backfill_us = -1
         self.suspended: dict[int, JobRecord] = {}
         """Suspended jobs by id: no node counts them as its own."""
+        self.preempted: dict[int, JobRecord] = {}
+        """Those of them that were preempted: they go on as soon as their nodes are free."""
         self.last_pass_us = -1
         self.pass_is_due = False
         self.ping_timer: Timer | None = None
@@ -419,7 +421,7 @@ class Slurmctld:
 
     def request_pass(self) -> None:
         """Have a pass run as soon as the last one is batch_sched_delay ago, if anybody waits."""
-        if self.pass_is_due or not schedule.anybody_waits(self):
+        if self.pass_is_due or not (schedule.anybody_waits(self) or self.preempted):
             return
         self.pass_is_due = True
         due_us = self.now_us

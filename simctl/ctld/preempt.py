@@ -1,17 +1,19 @@
 """Preemption: jobs of partitions of a lower tier make room for those of a higher one.
 
-PreemptType=preempt/partition_prio. A job that finds no room has the least important jobs end, or go
-back into the queue, of those whose nodes would give it room; it starts once they are gone.
+PreemptType=preempt/partition_prio. A job that finds no room has the least important jobs end, go
+back into the queue or be suspended, of those whose nodes would give it room. It starts once they
+are gone, or at once beside suspended ones, which go on when their nodes are free again; until then
+no job that is no more important than they are gets these.
 """
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from simctl.ctld import cancel, completion
+from simctl.ctld import cancel, completion, suspend
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.select import choose, demand_in
 from simctl.kernel.procs import SIGCONT, SIGTERM
-from simctl.wire.bitmap import members
+from simctl.wire.bitmap import mask_of, members
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import RequestKillPreempted
 from simctl.wire.states import JobBase, Reason
@@ -26,7 +28,7 @@ def is_on(ctld: "Slurmctld") -> bool:
 
 
 def mode_of(ctld: "Slurmctld", victim: JobRecord) -> str:
-    """Return what becomes of a job that is preempted: OFF, CANCEL or REQUEUE."""
+    """Return what becomes of a job that is preempted: OFF, CANCEL, REQUEUE or SUSPEND."""
     mode = victim.part.preempt_mode or ctld.site.conf.preempt_mode
     if mode == "REQUEUE" and not (victim.batch and victim.requeue):
         return "CANCEL"
@@ -42,7 +44,7 @@ async def make_room(ctld: "Slurmctld", job: JobRecord, part: PartRecord, allowed
     job.gives_way = choose_victims(ctld, job, part, allowed)
     for victim in job.gives_way:
         await _preempt(ctld, victim)
-    return False
+    return bool(job.gives_way)
 
 
 def choose_victims(
@@ -111,8 +113,12 @@ def _is_warned(victim: JobRecord) -> bool:
 async def _preempt(ctld: "Slurmctld", victim: JobRecord) -> None:
     """End a job, or send it back into the queue; with a grace time, warn it first."""
     grace_us = victim.part.grace_time_s * SECOND
-    if mode_of(ctld, victim) == "REQUEUE":
+    mode = mode_of(ctld, victim)
+    if mode == "REQUEUE":
         await completion.requeue(ctld, victim)
+    elif mode == "SUSPEND":
+        suspend.put_aside(ctld, victim)
+        ctld.preempted[victim.job_id] = victim
     elif grace_us and victim.preempt_us < 0:
         victim.preempt_us = ctld.now_us + grace_us
         for signal in (SIGCONT, SIGTERM):
@@ -128,3 +134,24 @@ async def end(ctld: "Slurmctld", victim: JobRecord) -> None:
         await completion.end_job(
             ctld, victim, JobBase.PREEMPTED, Reason.NONE, request=RequestKillPreempted
         )
+
+
+# Suspended jobs.
+
+
+def kept_nodes(ctld: "Slurmctld", part: PartRecord) -> int:
+    """Return the nodes that wait for preempted jobs at least as important as a partition's."""
+    return mask_of(
+        node.index
+        for victim in ctld.preempted.values()
+        if victim.part.tier >= part.tier
+        for node in victim.nodes
+    )
+
+
+def let_go_on(ctld: "Slurmctld") -> None:
+    """Let preempted jobs go on whose nodes are free again, the most important first."""
+    for victim in sorted(
+        ctld.preempted.values(), key=lambda each: (-each.part.tier, each.suspend_us, each.job_id)
+    ):
+        suspend.go_on(ctld, victim)

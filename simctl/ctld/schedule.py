@@ -87,6 +87,7 @@ async def run_pass(ctld: "Slurmctld") -> None:
     """Start, in each partition, jobs from the head of the queue until one does not fit."""
     ctld.pass_is_due = False
     if not anybody_waits(ctld) or await held_by_fragmentation(ctld):
+        preempt.let_go_on(ctld)
         return
     line = Line(ctld)
     blocked = 0
@@ -115,6 +116,7 @@ async def run_pass(ctld: "Slurmctld") -> None:
         line.block(part)
         blocked |= part.mask
     line.close()
+    preempt.let_go_on(ctld)
     ctld.request_backfill()
     if ctld.reservations and anybody_waits(ctld):
         ctld.wait_for_reservations()
@@ -161,6 +163,8 @@ def find_nodes(
     mask = there & part.mask & allowed
     if ctld.reservations:
         mask &= reservations.open_to(ctld, job)
+    if ctld.preempted:
+        mask &= ~preempt.kept_nodes(ctld, part)
     if part.uniform_cpus and demand.plain:
         need = uniform_need(demand, part.uniform_cpus)
         if not need or mask.bit_count() < need:

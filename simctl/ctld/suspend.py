@@ -65,27 +65,37 @@ def _act(ctld: "Slurmctld", job: JobRecord, op: int) -> int:
 
 
 def _suspend(ctld: "Slurmctld", job: JobRecord) -> int:
-    """Give a running job's nodes back and have it stopped there; a suspended one stays as it is."""
-    if job.state.base is JobBase.SUSPENDED:
-        return SLURM_SUCCESS
+    """Suspend a running job; a suspended one stays as it is, and is now for people to resume."""
+    if job.state.base is JobBase.RUNNING:
+        put_aside(ctld, job)
+        ctld.request_pass()
+    ctld.preempted.pop(job.job_id, None)
+    job.priority = 0
+    return SLURM_SUCCESS
+
+
+def put_aside(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Give a running job's nodes back and have it stopped there."""
     hand_back(ctld, job)
     job.suspend_us = ctld.now_us
-    job.priority = 0
     job.limit_us = INFINITE
     limits.forget(job)
     ctld.suspended[job.job_id] = job
     ctld.set_job(job, SUSPENDED)
     _tell_nodes(ctld, job, SUSPEND_JOB)
-    ctld.request_pass()
-    return SLURM_SUCCESS
 
 
 def _resume(ctld: "Slurmctld", job: JobRecord) -> int:
-    """Take a suspended job's nodes again and let it go on; not while others have them."""
+    """Let a suspended job go on, if it is one and its nodes are free."""
     if job.state.base is not JobBase.SUSPENDED:
         return ESLURM_DISABLED
+    return SLURM_SUCCESS if go_on(ctld, job) else ESLURM_NODES_BUSY
+
+
+def go_on(ctld: "Slurmctld", job: JobRecord) -> bool:
+    """Take a suspended job's nodes again and let it go on; false while others have them."""
     if not take_again(ctld, job):
-        return ESLURM_NODES_BUSY
+        return False
     forget(ctld, job)
     if job.time_limit_min != INFINITE:
         job.limit_us = job.start_us + job.suspended_us + job.time_limit_min * 60 * SECOND
@@ -94,7 +104,7 @@ def _resume(ctld: "Slurmctld", job: JobRecord) -> int:
     ctld.set_job(job, RUNNING)
     limits.watch_deadline(ctld, job)
     _tell_nodes(ctld, job, RESUME_JOB)
-    return SLURM_SUCCESS
+    return True
 
 
 def _tell_nodes(ctld: "Slurmctld", job: JobRecord, op: int) -> None:
@@ -106,9 +116,10 @@ def forget(ctld: "Slurmctld", job: JobRecord) -> None:
     """End a job's suspension, if there is one: its time is counted, it has a priority again."""
     if ctld.suspended.pop(job.job_id, None) is None:
         return
+    ctld.preempted.pop(job.job_id, None)
     job.suspended_us += ctld.now_us - job.suspend_us
     job.suspend_us = -1
-    if not job.hold_text:
+    if not job.priority and not job.hold_text:
         job.priority = ctld.next_priority(job.nice)
 
 

@@ -443,8 +443,8 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(word.strip() for word in _optional_text(value).split(",") if word.strip())
 
 
-_PREEMPT_UNBUILT: Final = frozenset({"GANG", "SUSPEND", "CHECKPOINT", "WITHIN"})
-PREEMPT_MODES: Final = ("OFF", "CANCEL", "REQUEUE")
+_PREEMPT_UNBUILT: Final = frozenset({"GANG", "CHECKPOINT", "WITHIN"})
+PREEMPT_MODES: Final = ("OFF", "CANCEL", "REQUEUE", "SUSPEND")
 
 
 def read_preempt_mode(value: object) -> str:
@@ -462,6 +462,12 @@ def read_preempt_mode(value: object) -> str:
 
 
 def _preempt_mode(value: object) -> str:
+    """Read the cluster's PreemptMode; SUSPEND stands beside GANG, which lets jobs go on again."""
+    words = {word.strip() for word in _optional_text(value).upper().split(",")}
+    if words == {"SUSPEND", "GANG"}:
+        return "SUSPEND"
+    if words == {"SUSPEND"}:
+        raise _Refused("SUSPEND needs GANG beside it, which resumes the jobs: SUSPEND,GANG")
     try:
         return read_preempt_mode(value)
     except ValueError as error:

@@ -1,0 +1,117 @@
+"""What slurmd tells slurmctld: that the node is there, and what becomes of jobs on it."""
+
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from simctl.kernel.fabric import NEVER_US, Mailbox
+from simctl.kernel.outbox import Outbox
+from simctl.kernel.procs import Process
+from simctl.plugins.hooks import failed
+from simctl.plugins.points.switch import (
+    switch_p_alloc_node_info,
+    switch_p_build_node_info,
+    switch_p_free_node_info,
+    switch_p_pack_node_info,
+)
+from simctl.plugins.site import Site
+from simctl.wire.buf import Buf
+from simctl.wire.errno import SLURM_SUCCESS
+from simctl.wire.ids import SECOND
+from simctl.wire.messages import Message, MessageNodeRegistrationStatus
+
+_REPORT_AGAIN_US: Final = 60 * SECOND
+"""How far apart the tries to send a report are, while slurmctld cannot be reached."""
+
+_REGISTER_AGAIN_US: Final = SECOND
+"""The same of the first registration."""
+
+
+@attrs.frozen
+class RegistrationDue:
+    """Time to try again to register."""
+
+
+@attrs.frozen
+class ReportsDue:
+    """Time to send the reports that a cut link held back."""
+
+
+class ControllerLink:
+    """The way of a slurmd to slurmctld; *listed* gives the steps that a registration lists."""
+
+    def __init__(
+        self,
+        site: Site,
+        process: Process,
+        mailbox: Mailbox,
+        *,
+        listed: Callable[[], tuple[tuple[int, int, int], ...]],
+    ) -> None:
+        self._site = site
+        self._process = process
+        self._mailbox = mailbox
+        self._listed = listed
+        self._outbox = Outbox(site.fabric, process, mailbox, interval_us=_REPORT_AGAIN_US)
+        self.registered = False
+
+    async def register(self) -> None:
+        """Register, with the state of the node's switch."""
+        hooks = self._site.hooks
+        who = self._process
+        packed = b""
+        info = await hooks.call(switch_p_alloc_node_info, who)
+        # A failure on the way is logged by the plugin's own error; the node registers all the same.
+        if not failed(info):
+            await hooks.call(switch_p_build_node_info, who, info)
+            buffer = Buf()
+            await hooks.call(switch_p_pack_node_info, who, info, buffer)
+            packed = buffer.data()
+        self._send_registration(packed)
+        if not failed(info):
+            await hooks.call(switch_p_free_node_info, who, info)
+
+    def _send_registration(self, packed: bytes) -> None:
+        """Send a registration; the first is tried again until slurmctld can be reached."""
+        fabric = self._site.fabric
+        controller = fabric.addresses.get("slurmctld")
+        message = self._registration(SLURM_SUCCESS, packed, startup=not self.registered)
+        if fabric.send(self._process, controller, message, self._mailbox):
+            self.registered = True
+        elif not self.registered and controller is not None:
+            host = self._process.host
+            due_us = fabric.next_try_us(host, controller.host, _REGISTER_AGAIN_US)
+            if fabric.holds_back(self._process, controller) and due_us < NEVER_US:
+                self._mailbox.post_at(due_us, RegistrationDue())
+
+    def _registration(
+        self, status: int, packed: bytes, *, startup: bool
+    ) -> MessageNodeRegistrationStatus:
+        return MessageNodeRegistrationStatus(
+            node_name=self._process.host.name,
+            status=status,
+            steps=self._listed(),
+            startup=startup,
+            switch_nodeinfo=packed,
+        )
+
+    def register_failure(self, status: int) -> None:
+        """Have the node drained, by a registration that bears no switch state."""
+        self.report(self._registration(status, b"", startup=False))
+
+    def report(self, message: Message) -> bool:
+        """Send slurmctld what it has to know, if it is there; what a cut link holds back, later."""
+        kept = self._outbox.send(self._site.fabric.addresses.get("slurmctld"), message)
+        self._watch_outbox()
+        return kept
+
+    def _watch_outbox(self) -> None:
+        if self._outbox.due_us < NEVER_US:
+            self._mailbox.post_at(self._outbox.due_us, ReportsDue())
+
+    def send_reports(self) -> None:
+        """Send the reports that were held back, if their time has come."""
+        if self._outbox.due_us <= self._site.kernel.now_us:
+            self._outbox.flush()
+            self._watch_outbox()

@@ -1,0 +1,162 @@
+"""The end of jobs on a node: signals, SIGKILL after KillWait, the epilog, the report."""
+
+from typing import Final
+
+import attrs
+
+from simctl.kernel.fabric import Mailbox
+from simctl.kernel.procs import SIGCONT, SIGKILL, SIGTERM, Process
+from simctl.kernel.turns import Timer
+from simctl.nodes.controller_link import ControllerLink
+from simctl.nodes.prologs import JobRun, Prologs, node_script, of_termination
+from simctl.nodes.step_daemons import StepDaemons
+from simctl.nodes.suspend import Suspensions
+from simctl.plugins.site import Site
+from simctl.wire.errno import ESLURMD_EPILOG_FAILED, SLURM_SUCCESS
+from simctl.wire.ids import SECOND
+from simctl.wire.messages import MessageEpilogComplete, RequestTerminateJob
+
+_REVOKED_KEPT_US: Final = 120 * SECOND
+"""How long a revoked credential is remembered: as long as one is valid."""
+
+_MIN_KILL_WAIT_S: Final = 5
+
+
+@attrs.frozen
+class KillWaitOver:
+    """Tell slurmd that the steps of a job have had their time to end."""
+
+    job_id: int
+
+
+@attrs.define(eq=False)
+class Termination:
+    """A job that slurmd is ending: the request, its epilog, and the timer of its SIGKILL."""
+
+    request: RequestTerminateJob
+    epilog: str
+    ending: bool = False
+    """Its epilog is under way."""
+
+    timer: Timer | None = None
+
+
+class Terminations:
+    """The jobs that are being ended on a node, and the credentials that are void there."""
+
+    def __init__(
+        self,
+        site: Site,
+        process: Process,
+        mailbox: Mailbox,
+        *,
+        steps: StepDaemons,
+        prologs: Prologs,
+        suspensions: Suspensions,
+        link: ControllerLink,
+    ) -> None:
+        self._site = site
+        self._process = process
+        self._mailbox = mailbox
+        self._steps = steps
+        self._prologs = prologs
+        self._suspensions = suspensions
+        self._link = link
+        self._ending: dict[int, Termination] = {}
+        self._revoked: dict[JobRun, int] = {}
+        self.requeues: dict[int, JobRun] = {}
+        """The runs of jobs that slurmctld was asked to requeue and has not answered about."""
+
+    def is_revoked(self, key: JobRun) -> bool:
+        """Tell whether nothing of a run of a job may be launched any more."""
+        return key in self._revoked
+
+    def __contains__(self, job_id: int) -> bool:
+        """Tell whether a job is being ended."""
+        return job_id in self._ending
+
+    def abort(self, key: JobRun) -> None:
+        """Kill the steps of a job that slurmctld does not know; nobody waits for a report."""
+        self._revoke(key)
+        self._steps.signal_job(key[0], (SIGKILL,))
+
+    def terminate(self, message: RequestTerminateJob) -> None:
+        """Revoke the job's credential and end its steps; once they are gone, run the epilog."""
+        job_id = message.job_id
+        if job_id in self._ending:
+            return
+        key = (job_id, message.restart_cnt)
+        # A request that comes again is reported on again, and the epilog has run.
+        epilog = "" if key in self._revoked else self._site.conf.epilog
+        self._revoke(key)
+        termination = Termination(request=message, epilog=epilog)
+        if not self._steps.of_job(job_id) and not self._is_starting(key):
+            self._epilog(termination)
+            return
+        self._ending[job_id] = termination
+        # What is stopped gets no time to end by itself.
+        suspended = self._suspensions.forget(job_id)
+        self._steps.signal_job(job_id, (SIGKILL,) if suspended else (SIGCONT, SIGTERM))
+        wait_us = max(self._site.conf.kill_wait_s, _MIN_KILL_WAIT_S) * SECOND
+        termination.timer = self._mailbox.post_at(
+            self._site.kernel.now_us + wait_us, KillWaitOver(job_id)
+        )
+
+    def _is_starting(self, key: JobRun) -> bool:
+        """Tell whether a run of a job is in its prolog, or its failure is not settled."""
+        return self._prologs.under_way(key) or self.requeues.get(key[0]) == key
+
+    def _revoke(self, run: JobRun) -> None:
+        now_us = self._site.kernel.now_us
+        for key, since_us in list(self._revoked.items()):
+            if since_us + _REVOKED_KEPT_US > now_us:
+                break
+            del self._revoked[key]
+        self._revoked[run] = now_us
+
+    def kill(self, job_id: int) -> None:
+        """Kill what has not ended by itself."""
+        if job_id in self._ending:
+            self._steps.signal_job(job_id, (SIGKILL,))
+
+    def go_on(self, job_id: int) -> None:
+        """Run the epilog of a job that is to end, once its step daemons and its prolog are gone."""
+        termination = self._ending.get(job_id)
+        if termination is None or termination.ending or self._steps.of_job(job_id):
+            return
+        if self._is_starting((job_id, termination.request.restart_cnt)):
+            return
+        del self._ending[job_id]
+        if termination.timer is not None:
+            termination.timer.cancel()
+        self._epilog(termination)
+
+    def _epilog(self, termination: Termination) -> None:
+        """Run the job's epilog, if there is one, in a thread of its own; then report."""
+        request = termination.request
+        self._prologs.forget((request.job_id, request.restart_cnt))
+        if not termination.epilog:
+            self._report(request, SLURM_SUCCESS)
+            return
+        # The job is still being ended: a request that comes again gets its answer and no more.
+        self._ending[request.job_id] = termination
+        termination.ending = True
+        job = of_termination(request)
+        script = node_script(self._site, self._process, "epilog", termination.epilog, job)
+
+        async def body() -> None:
+            status = await script.run()
+            del self._ending[request.job_id]
+            self._report(request, ESLURMD_EPILOG_FAILED if status else SLURM_SUCCESS)
+
+        self._process.start(body, f"epilog of job {request.job_id}")
+
+    def _report(self, request: RequestTerminateJob, return_code: int) -> None:
+        self._link.report(
+            MessageEpilogComplete(
+                job_id=request.job_id,
+                restart_cnt=request.restart_cnt,
+                return_code=return_code,
+                node_name=self._process.host.name,
+            ),
+        )

@@ -1,0 +1,99 @@
+"""What srun tells the nodes of its step: the program, its environment, where its tasks run."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from simctl.commands.multi_prog import MultiProgError, programs
+from simctl.commands.options import variable
+from simctl.plugins.site import CommandCall
+from simctl.stepd.environment import job_environment, step_environment
+from simctl.wire.hostlist import compress
+from simctl.wire.ids import NO_VAL
+from simctl.wire.layout import StepLayout
+from simctl.wire.messages import ResponseResourceAllocation, StepLaunch
+
+
+def step_launch(
+    call: CommandCall,
+    options: Mapping[str, Any],
+    words: list[str],
+    *,
+    job_id: int,
+    step_id: int,
+    layout: StepLayout,
+    granted: ResponseResourceAllocation | None,
+) -> StepLaunch:
+    """Return what every node of a step is told alike; *granted* is srun's own allocation, if any.
+
+    Raises:
+        MultiProgError: The file that says what each task runs is not there, or wrong.
+    """
+    node_list = compress(layout.nodes)
+    env = dict(call.env)
+    if granted is not None:
+        env |= _own_job(call, options, words, layout, granted)
+    env |= step_environment(layout, job_id=job_id, step_id=step_id, node_list=node_list)
+    site = call.site
+    return StepLaunch(
+        job_id=job_id,
+        step_id=step_id,
+        uid=call.process.uid,
+        gid=call.user.gid,
+        user=call.user.name,
+        restart_cnt=run_of_job(call),
+        job_name=call.env.get("SLURM_JOB_NAME", words[0]),
+        layout=layout,
+        node_list=node_list,
+        argv=tuple(words),
+        env=env,
+        work_dir=site.disk.resolve(options.get("chdir", call.work_dir), call.work_dir),
+        tree_width=site.conf.tree_width,
+        task_prolog=options.get("task-prolog", ""),
+        task_epilog=options.get("task-epilog", ""),
+        programs=_programs(call, options, words[0], layout.num_tasks),
+    )
+
+
+def _own_job(
+    call: CommandCall,
+    options: Mapping[str, Any],
+    words: list[str],
+    layout: StepLayout,
+    granted: ResponseResourceAllocation,
+) -> dict[str, str]:
+    """Return the variables of a job that srun has made itself."""
+    user = call.user
+    return job_environment(
+        job_id=granted.job_id,
+        job_name=options.get("job-name", words[0].rsplit("/", 1)[-1]),
+        user=user.name,
+        uid=user.uid,
+        gid=user.gid,
+        account=user.account,
+        partition=granted.partition,
+        node_list=compress(layout.nodes),
+        num_nodes=len(layout.nodes),
+        num_tasks=layout.num_tasks,
+        cpus_per_node=granted.cpus_per_node,
+        work_dir=call.work_dir,
+        cluster=call.site.conf.cluster_name,
+        restart_cnt=0,
+    )
+
+
+def _programs(
+    call: CommandCall, options: Mapping[str, Any], name: str, num_tasks: int
+) -> tuple[tuple[str, ...], ...]:
+    """Return what each task runs; nothing where all run the same."""
+    if "multi-prog" not in options:
+        return ()
+    text = call.site.disk.read(name, call.work_dir, host=call.process.host.name)
+    if text is None:
+        raise MultiProgError(f"Could not open multi_prog config file {name}")
+    return programs(text, name, num_tasks)
+
+
+def run_of_job(call: CommandCall) -> int:
+    """Return which run of its job a command's environment tells of; 0 for the first."""
+    run = variable(call.env, "SLURM_RESTART_COUNT")
+    return 0 if run == NO_VAL else run

@@ -1,0 +1,106 @@
+"""What a step daemon tells its srun: how the launch went, what tasks write, how they end."""
+
+from typing import Final
+
+from simctl.kernel.fabric import Mailbox
+from simctl.kernel.outbox import Outbox
+from simctl.kernel.procs import Process
+from simctl.plugins.site import Site
+from simctl.stepd.outcome import NEVER_US, group_exits
+from simctl.stepd.work import StepWork
+from simctl.wire.ids import SECOND
+from simctl.wire.messages import MessageTaskExit, ResponseLaunchTasks, TaskOutput
+
+_COLLECT_US: Final = 100_000
+"""Model modern: how long ended tasks are gathered before srun is told of them."""
+
+_AGAIN_US: Final = SECOND
+"""How far apart the tries are while srun cannot be reached."""
+
+
+class SrunLink:
+    """The way to the srun of a step; a batch script has none, and nobody is told."""
+
+    def __init__(
+        self, site: Site, process: Process, mailbox: Mailbox, srun: Mailbox | None, work: StepWork
+    ) -> None:
+        self._site = site
+        self._process = process
+        self._work = work
+        self._srun = srun
+        self._outbox = Outbox(site.fabric, process, mailbox, interval_us=_AGAIN_US)
+        self._unreported: list[tuple[int, int]] = []
+        self._flush_us = NEVER_US
+
+    @property
+    def due_us(self) -> int:
+        """Return when `tell_early` has something to do; NEVER_US if it has not."""
+        return min(self._flush_us, self._outbox.due_us)
+
+    @property
+    def held_back_until_us(self) -> int:
+        """Return when what a cut link holds back may get through; NEVER_US if there is nothing."""
+        return self._outbox.due_us
+
+    def flush(self) -> None:
+        """Send what a cut link held back, if its time has come."""
+        if self._outbox.due_us <= self._site.kernel.now_us:
+            self._outbox.flush()
+
+    def launched(self, rc: int, ranks: tuple[int, ...]) -> None:
+        """Tell srun how the launch went."""
+        job = self._work.job
+        if job.batch:
+            return
+        self._outbox.send(
+            self._srun,
+            ResponseLaunchTasks(
+                job_id=job.job_id,
+                step_id=job.step_id,
+                return_code=rc,
+                node_name=self._process.host.name,
+                count_of_pids=job.node_tasks,
+                task_ids=self._work.tids if rc else ranks,
+            ),
+        )
+
+    def output(self, rank: int, stream: str, text: str) -> None:
+        """Hand on what a task wrote."""
+        job = self._work.job
+        self._outbox.send(
+            self._srun,
+            TaskOutput(
+                job_id=job.job_id, step_id=job.step_id, task_id=rank, stream=stream, text=text
+            ),
+        )
+
+    def ended(self, rank: int, status: int) -> None:
+        """Note how a task ended, to be told."""
+        if not self._work.job.batch:
+            self._unreported.append((rank, status))
+
+    def tell_early(self, *, more_to_come: bool) -> None:
+        """Tell of tasks that ended before the last: at once in guide, gathered in modern."""
+        if not self._unreported:
+            return
+        if self._site.model == "guide":
+            self.tell_exits()
+            return
+        now_us = self._site.kernel.now_us
+        if self._flush_us == NEVER_US:
+            self._flush_us = now_us + _COLLECT_US
+        elif now_us >= self._flush_us and more_to_come:
+            self.tell_exits()
+
+    def tell_exits(self) -> None:
+        """Send MESSAGE_TASK_EXIT for every ended task that srun has not been told of."""
+        ended, self._unreported = self._unreported, []
+        self._flush_us = NEVER_US
+        job = self._work.job
+        for status, ranks in group_exits(ended):
+            self._outbox.send(
+                self._srun,
+                MessageTaskExit(
+                    job_id=job.job_id, step_id=job.step_id, return_code=status, task_ids=ranks
+                ),
+            )

@@ -1,0 +1,154 @@
+"""What a step daemon tells slurmctld, through the tree of the step's daemons, when it is over."""
+
+from collections.abc import Callable
+from typing import Final
+
+from simctl.kernel.fabric import Envelope, Mailbox, Unanswered
+from simctl.kernel.procs import Process
+from simctl.plugins.site import Site
+from simctl.stepd.outcome import NEVER_US, runs_of, step_rc
+from simctl.stepd.tasks import TaskSet
+from simctl.stepd.work import StepWork
+from simctl.wire.ids import SECOND
+from simctl.wire.messages import (
+    Message,
+    RequestCompleteBatchScript,
+    RequestStepComplete,
+    ResponseSlurmRc,
+)
+
+_TREE_TRIES: Final = 5
+"""How often a report is sent to the parent, a second apart, before slurmctld gets it."""
+
+_STEP_AGAIN_US: Final = 60 * SECOND
+_BATCH_AGAIN_US: Final = 15 * SECOND
+"""How far apart the tries are while slurmctld cannot be reached."""
+
+_TREE_WAIT_S: Final = 60
+_TREE_WAIT_PER_LEVEL_S: Final = 3
+
+
+class StepReports:
+    """The end of a step on a node and on those below it; requests are *served* meanwhile."""
+
+    def __init__(
+        self,
+        site: Site,
+        process: Process,
+        mailbox: Mailbox,
+        work: StepWork,
+        tasks: TaskSet,
+        *,
+        serve: Callable[[Envelope], None],
+    ) -> None:
+        self._site = site
+        self._process = process
+        self._mailbox = mailbox
+        self._work = work
+        self._tasks = tasks
+        self._serve = serve
+        self._children_rc = 0
+        self._reports = [True] + [False] * (work.branch.last - work.job.nodeid)
+
+    async def complete_batch(self, rc: int) -> None:
+        """Report how a batch script ended, or why it could not be started."""
+        status = self._tasks.tasks[0].status if self._tasks.tasks and not rc else 0
+        await self._report_to_controller(
+            RequestCompleteBatchScript(
+                job_id=self._work.job.job_id,
+                job_rc=status,
+                slurm_rc=rc,
+                node_name=self._process.host.name,
+                restart_cnt=self._work.restart_cnt,
+            ),
+            again_us=_BATCH_AGAIN_US,
+        )
+
+    async def complete_step(self) -> None:
+        """Report the end of the step for this node and the nodes below it in the tree."""
+        await self._wait_for_children()
+        told = [False] * len(self._reports)
+        while True:
+            # A report from below may come in while slurmctld cannot be reached.
+            new = list(
+                runs_of([have and not was for have, was in zip(self._reports, told, strict=True)])
+            )
+            for first, last in new:
+                told[first : last + 1] = [True] * (last + 1 - first)
+                await self._report_step(self._step_report(first, last))
+            if not new:
+                return
+
+    def _step_report(self, first: int, last: int) -> RequestStepComplete:
+        job = self._work.job
+        return RequestStepComplete(
+            job_id=job.job_id,
+            step_id=job.step_id,
+            range_first=job.nodeid + first,
+            range_last=job.nodeid + last,
+            step_rc=max(step_rc(task.status for task in self._tasks.tasks), self._children_rc),
+        )
+
+    async def _report_step(self, report: RequestStepComplete) -> None:
+        """Send a report to the parent in the tree, or to slurmctld if that does not answer."""
+        parent = self._work.parent
+        for attempt in range(_TREE_TRIES if parent else 0):
+            if attempt:
+                await self._serve_until(self._site.kernel.now_us + SECOND)
+            if self._send(self._site.fabric.addresses.get(parent), report):
+                return
+        await self._report_to_controller(report, again_us=_STEP_AGAIN_US)
+
+    async def _wait_for_children(self) -> None:
+        """Wait for the reports of the daemons below, but not for ever for one that is lost."""
+        wait_s = _TREE_WAIT_S + _TREE_WAIT_PER_LEVEL_S * self._work.branch.height
+        limit_us = self._site.kernel.now_us + wait_s * SECOND
+        while not all(self._reports):
+            envelope = await self._mailbox.receive_until(limit_us)
+            if envelope is None:
+                return
+            self._serve(envelope)
+
+    def fold(self, report: RequestStepComplete) -> None:
+        """Take in the report of a daemon further down the tree."""
+        own = self._work.job.nodeid
+        for rank in range(report.range_first, report.range_last + 1):
+            self._reports[rank - own] = True
+        self._children_rc = max(self._children_rc, report.step_rc)
+
+    def _send(self, to: Mailbox | None, message: Message) -> bool:
+        return self._site.fabric.send(self._process, to, message, self._mailbox)
+
+    async def _report_to_controller(self, report: Message, *, again_us: int) -> None:
+        """Send slurmctld a report until it is answered; a slurmctld that is gone is not told."""
+        fabric = self._site.fabric
+        while True:
+            controller = fabric.addresses.get("slurmctld")
+            if self._send(controller, report):
+                if await self._is_answered():
+                    return
+            elif not fabric.holds_back(self._process, controller):
+                return
+            assert controller is not None
+            await self._serve_until(
+                fabric.next_try_us(self._process.host, controller.host, again_us)
+            )
+
+    async def _is_answered(self) -> bool:
+        """Wait for the answer of slurmctld; false if a cut link has swallowed it."""
+        while True:
+            envelope = await self._mailbox.receive()
+            if isinstance(envelope.message, ResponseSlurmRc | Unanswered):
+                return isinstance(envelope.message, ResponseSlurmRc)
+            self._serve(envelope)
+
+    async def _serve_until(self, due_us: int) -> None:
+        """Serve requests until a moment."""
+        while True:
+            if due_us == NEVER_US:
+                envelope: Envelope | None = await self._mailbox.receive()
+            else:
+                envelope = await self._mailbox.receive_until(due_us)
+            if envelope is None:
+                return
+            self._serve(envelope)

@@ -1,0 +1,38 @@
+"""What slurmd hands to a step daemon."""
+
+import attrs
+
+from simctl.plugin import StepdJob
+from simctl.plugins.site import User
+from simctl.stepd.tree import ALONE, Branch
+
+
+@attrs.frozen(kw_only=True)
+class StepWork:
+    """What slurmd hands to the step daemon it forks.
+
+    `argv` is what each task runs; for a batch script it is the script's path and its arguments.
+    `programs` stands for it, by local id, where tasks run different things.
+    `env` is what the tasks start with. `switch_job` is the packed credential.
+    """
+
+    job: StepdJob
+    user: User
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    work_dir: str
+    tids: tuple[int, ...]
+    nnodes: int
+    programs: tuple[tuple[str, ...], ...] = ()
+    switch_job: bytes = b""
+    script: str = ""
+    std_out: str = ""
+    std_err: str = ""
+    task_prolog: str = ""
+    task_epilog: str = ""
+    branch: Branch = ALONE
+    parent: str = ""
+    """Address of the slurmd whose step daemon this one reports to."""
+
+    restart_cnt: int = 0
+    """Which run of its job a batch script is."""
