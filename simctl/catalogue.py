@@ -66,7 +66,7 @@ def _shown_plugin(name: str) -> list[str]:
         near = get_close_matches(name, names, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise InputError(
-            f"plugins show: there is no class, plugin or function {name!r}{hint} "
+            f"plugins show: there is no class, plugin or function {name!r}{hint}. "
             "A plugin of your own is named by its file: ./my_switch.py"
         )
     try:

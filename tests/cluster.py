@@ -1,6 +1,7 @@
 """Run a scenario written in a test, and look at its trace."""
 
 import inspect
+import sys
 import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -22,6 +23,16 @@ users: {alice: 1001, bob: 1002}
 
 STEP = 'timeline: [{at: 0s, as: alice, run: "srun -N2 -n4 --ntasks-per-node=2 sleep 10"}]\n'
 BATCH = 'timeline: [{at: 0s, as: alice, run: sbatch --wrap "sleep 10"}]\n'
+
+
+INTERRUPTIBLE = (
+    sys.executable,
+    "-c",
+    "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "runpy.run_module('simctl', run_name='__main__', alter_sys=True)",
+)
+"""simctl as a command that Ctrl-C reaches, also where the tests run in the background of a shell,
+which has them and what they start ignore SIGINT."""
 
 
 @attrs.frozen
@@ -150,6 +161,7 @@ def pids(events: Iterable[Event]) -> set[int]:
 
 __all__ = [
     "BATCH",
+    "INTERRUPTIBLE",
     "STEP",
     "TWO_NODES",
     "Ran",

@@ -122,6 +122,7 @@ def test_every_built_key_sets_its_field() -> None:
         ("SchedulerParameters", "batch_sched_delay", 'got ""'),
         ("SchedulerParameters", "sched_interval=0", "seconds above 0"),
         ("SchedulerParameters", "sched_interval=1,sched_interval=2", "given twice"),
+        ("SchedulerParameters", "bf_continue=3", 'a word by itself, got "=3"'),
         ("BurstBufferType", "burst_buffer/generic", "not simulated yet"),
         ("CompleteWait", 5, "not simulated yet; leave it out, or give Slurm's default, 0"),
         ("SlurmctldTimeout", 60, "default, 120"),

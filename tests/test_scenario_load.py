@@ -500,13 +500,15 @@ programs: {{./app: {{runs: 1s}}}}
 timeline:
   - {{at: 0, run: sbatch a.sh}}
   - {{at: 0, run: srun -N1 hostname}}
+  - {{at: 0, run: srun -N1 squeue}}
 """
-    first, second, third = (str(warning) for warning in read(text).warnings)
+    first, second, third, fourth = (str(warning) for warning in read(text).warnings)
     assert first.startswith("folder/x.yaml:8:5: files[\"a.sh\"]: nobody described './ap'")
     assert "did you mean ./app?" in first
     assert "ends with 127" in second
     assert ":9:" in second
     assert "'hostname'" in third
+    assert "squeue is known to Slurm but not simulated yet: it ends with 127" in fourth
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@
 
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from simctl.plugin import Event, JobDesc, conf, disk, log, process, rpc, sleep, 
 from simctl.plugins.registry import PluginError
 from simctl.scenario.load import read_scenario
 from simctl.world import World
-from tests.cluster import STEP, TWO_NODES, Ran, run, with_plugin
+from tests.cluster import INTERRUPTIBLE, STEP, TWO_NODES, Ran, run, with_plugin
 
 SECONDS = 0.0
 ONE = 'timeline: [{at: 0s, as: alice, run: "srun -n1 sleep 10"}]\n'
@@ -512,7 +511,7 @@ def test_ctrl_c_ends_a_plugins_loop_and_the_run(tmp_path: Path) -> None:
     )
     words = ["run", "s.yaml", "--watchdog", "600"]
     run = subprocess.Popen(
-        [sys.executable, "-m", "simctl", *words],
+        [*INTERRUPTIBLE, *words],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -369,7 +369,7 @@ JOB_UNBUILT: Final = frozenset(
     clusters M comment constraint C contiguous core-spec S cores-per-socket cpu-freq
     cpus-per-gpu d delay-boot dependency ex exclusive-user export export-file
     extra-node-info B F nodefile get-user-env gid G gpu-bind gpu-freq gpus gpus-per-node
-    gpus-per-socket gpus-per-task gres-flags h H hold hint i ignore-pbs input
+    gpus-per-socket gpus-per-task gres-flags h H help hold hint i ignore-pbs input
     kill-on-invalid-dep L licenses mail-type mail-user mcs-label mem-bind
     mem-per-gpu network nice ntasks-per-core ntasks-per-gpu ntasks-per-socket O
     overcommit s oversubscribe power priority profile propagate q qos reboot

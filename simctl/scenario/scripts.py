@@ -10,6 +10,7 @@ from simctl.kernel.pattern import near
 from simctl.scenario.model import Program
 from simctl.scenario.positions import Reading, Value
 from simctl.scenario.programs import file_key
+from simctl.scenario.timeline import OTHER_COMMANDS
 from simctl.stepd.script import has_interpreter, parse, programs_used
 
 BUILT_IN: Final = ("sleep", "true", "false", "exit", "echo", "sh", "bash")
@@ -186,7 +187,10 @@ class ScriptCheck:
             self._read_later(file_key(name))
             return
         hint = near(name, list(self.programs), cutoff=0.7) or "; `programs:` can say what it does"
-        message = f"nobody described {name!r}: it ends with 127{hint}"
+        what = f"nobody described {name!r}"
+        if name in OTHER_COMMANDS:
+            what = f"{name} is known to Slurm but not simulated yet"
+        message = f"{what}: it ends with 127{hint}"
         if line:
             self.reading.warn_in_block(place, line, message)
         else:

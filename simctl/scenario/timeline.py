@@ -30,11 +30,13 @@ from simctl.wire.errno import errno_name, errno_number
 from simctl.wire.ids import SECOND
 
 COMMANDS: Final = ("sbatch", "salloc", "srun", "scancel", "scontrol")
-_OTHER_COMMANDS: Final = (
+OTHER_COMMANDS: Final = (
     *("srun_cr", "squeue", "sinfo"),
     *("sacct", "sacctmgr", "sattach", "sbcast", "sdiag", "sgather", "smap", "sprio"),
     *("sreport", "sshare", "sstat", "strigger", "sview", "slurmctld", "slurmd", "slurmdbd"),
 )
+"""Slurm's other commands, which are not simulated."""
+
 _SHELL_WORDS: Final = ("|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1")
 _RUN_KEYS: Final = ("as", "expect", "exit", "stdout", "stderr")
 _NOT_BUILT: Final = "known but not simulated yet"
@@ -207,7 +209,7 @@ def _read_command(value: Value, reading: Reading) -> tuple[str, tuple[str, ...]]
         raise ValueError(f"cannot split {value.shown()} into words: {error}".lower()) from error
     if not argv:
         raise ValueError
-    if argv[0] in _OTHER_COMMANDS and argv[0] not in reading.commands:
+    if argv[0] in OTHER_COMMANDS and argv[0] not in reading.commands:
         raise ValueError(f"{argv[0]} is known to Slurm but not simulated yet")
     if argv[0] not in reading.commands:
         hint = near(argv[0], reading.commands) or f"; there are {', '.join(reading.commands)}"

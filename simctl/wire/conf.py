@@ -383,7 +383,9 @@ def _scheduler_parameters(value: object) -> SchedulerParameters:
 def _scheduler_parameter(name: str, amount: str) -> tuple[str, int | bool]:
     built = _SCHEDULER_BUILT.get(name)
     if built is None:
-        if name in _SCHEDULER_NAMES:
+        if name in _WITHOUT_EFFECT:
+            message = f'{name}: it is a word by itself, got "={amount}"'
+        elif name in _SCHEDULER_NAMES:
             message = f"{name} is known to Slurm but not simulated yet"
         else:
             hint = _did_you_mean(name, {*_SCHEDULER_BUILT, *_SCHEDULER_NAMES})

@@ -1,0 +1,148 @@
+"""The pages of docs name what is built: options, keys, words, states, scenarios."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from simctl.commands import salloc, sbatch, scancel, scontrol, scontrol_admin, srun
+from simctl.commands.options import Grammar
+from simctl.wire.conf import _HONOURED, _SCHEDULER_BUILT, _WITHOUT_EFFECT, BUILT_KEYS, SlurmConf
+from simctl.wire.states import JobBase, JobFlag, NodeBase, NodeFlag, PartState, Reason
+
+ROOT = Path(__file__).parent.parent
+
+
+def page(name: str) -> str:
+    """Return the text of a page of docs."""
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def section(text: str, *titles: str) -> str:
+    """Return the sections of a page with these titles."""
+    found = re.split(r"(?m)^#+ ", text)
+    return "".join(part for part in found if part.split("\n", 1)[0] in titles)
+
+
+def named(text: str, option: str) -> bool:
+    """Tell whether a text names a long or short option as such."""
+    return re.search(rf"`[^`\n]*(?<![\w-]){re.escape(option)}(?![\w-])[^`\n]*`", text) is not None
+
+
+@pytest.mark.parametrize(
+    ("grammar", "titles"),
+    [
+        (sbatch.GRAMMAR, ("Jobs: sbatch, salloc, srun", "Of sbatch alone")),
+        (salloc.GRAMMAR, ("Jobs: sbatch, salloc, srun", "Of salloc alone")),
+        (srun.GRAMMAR, ("Jobs: sbatch, salloc, srun", "Of srun alone")),
+        (scancel.GRAMMAR, ("scancel",)),
+    ],
+    ids=lambda value: value.command if isinstance(value, Grammar) else "",
+)
+def test_every_option_is_in_the_docs(grammar: Grammar, titles: tuple[str, ...]) -> None:
+    """And in the table of the command that has it."""
+    text = section(page("commands.md"), *titles)
+    options = [f"--{option.long}" for option in grammar.options]
+    letters = [f"-{option.short}" for option in grammar.options if option.short]
+    assert [each for each in (*options, *letters) if not named(text, each)] == []
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    [sbatch.GRAMMAR, salloc.GRAMMAR, srun.GRAMMAR, scancel.GRAMMAR],
+    ids=lambda grammar: grammar.command,
+)
+def test_the_docs_promise_no_option_that_is_not_built(grammar: Grammar) -> None:
+    """Each long option of the table of a command alone is one of its grammar's."""
+    title = "scancel" if grammar.command == "scancel" else f"Of {grammar.command} alone"
+    rows = [line for line in section(page("commands.md"), title).splitlines() if line[:1] == "|"]
+    told = {name for row in rows for name in re.findall(r"--([a-z][a-z-]+)", row.split(" | ")[0])}
+    assert told
+    assert told <= {option.long for option in grammar.options}
+
+
+def test_every_keyword_and_key_of_scontrol_is_in_the_docs() -> None:
+    """What may be said, and what may be updated."""
+    text = section(page("commands.md"), "scontrol")
+    words = (
+        *scontrol._KEYWORDS,
+        *scontrol._JOB_KEYS,
+        *(state.lower() for state in scontrol._STATES),
+        *scontrol_admin._PARTITION_KEYS,
+        *scontrol_admin._RESERVATION_KEYS,
+    )
+    assert [word for word in words if not named(text, word)] == []
+
+
+def test_every_key_of_slurm_conf_is_in_the_docs_with_its_default() -> None:
+    """The keys that are built, and those that are taken with Slurm's default alone."""
+    text = page("slurm_conf.md")
+    assert [key for key in (*BUILT_KEYS, *_HONOURED) if f"`{key}`" not in text] == []
+    conf = SlurmConf()
+    rows = [[cell.strip() for cell in row.split("|")[1:4]] for row in text.splitlines()]
+    told: dict[str, str] = {}
+    for keys, default, _ in (row for row in rows if len(row) == 3):
+        names = re.findall(r"`(\w+)`", keys)
+        values = default.split(", ") if ", " in default else [default] * len(names)
+        told |= dict(zip(names, values, strict=True))
+    for key in BUILT_KEYS:
+        value = conf.value(key)
+        expected = str(int(value) if isinstance(value, bool) else value) or "none"
+        if key != "SchedulerParameters":
+            assert (key, told[key]) == (key, expected)
+
+
+def test_every_word_of_schedulerparameters_is_in_the_docs_with_its_default() -> None:
+    """In the table of backfill."""
+    text = section(page("scheduling.md"), "Backfill")
+    words = (*_SCHEDULER_BUILT, *_WITHOUT_EFFECT)
+    assert [word for word in words if f"`{word}`" not in text] == []
+    given = dict(pair.split("=") for pair in str(SlurmConf().scheduler_parameters).split(","))
+    for word, value in given.items():
+        row = next(line for line in text.splitlines() if line[:1] == "|" and f"`{word}`" in line)
+        assert row.split("|")[2].strip() == value, word
+
+
+def test_every_state_flag_and_reason_is_in_the_docs() -> None:
+    """On the page of jobs and nodes; states of partitions on that of scheduling."""
+    text = page("jobs.md")
+    words = [
+        *(base.name for base in (*JobBase, *NodeBase)),
+        *(str(flag.name) for flag in (*JobFlag, *NodeFlag) if flag),
+        *(reason.value for reason in Reason),
+    ]
+    assert [word for word in words if not re.search(rf"\b{word}\b", text)] == []
+    partitions = section(page("scheduling.md"), "Partitions")
+    assert [state for state in PartState.__members__ if f"| {state} |" not in partitions] == []
+
+
+def test_every_shipped_scenario_is_in_the_docs() -> None:
+    """The page of scenarios lists all of them, and none that is not there."""
+    told = re.findall(r"`((?:mistakes/)?\w+\.yaml)`", section(page("scenarios.md"), _SHIPPED))
+    folder = ROOT / "scenarios"
+    there = [path.relative_to(folder).as_posix() for path in folder.rglob("*.yaml")]
+    assert sorted(told) == sorted(there)
+
+
+_SHIPPED = "The shipped scenarios"
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    """Files are there, and so are the headings behind ``#``."""
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+    broken = []
+    for path in pages:
+        for target in re.findall(r"\]\(([^)\s]+)\)", path.read_text(encoding="utf-8")):
+            if "://" in target:
+                continue
+            name, _, anchor = target.partition("#")
+            other = (path.parent / name).resolve() if name else path
+            if not other.exists() or (anchor and anchor not in _anchors(other)):
+                broken.append(f"{path.name}: {target}")
+    assert broken == []
+
+
+def _anchors(path: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    titles = re.findall(r"(?m)^#+ (.*)$", path.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
