@@ -68,8 +68,9 @@ async def update_partition(call: CommandCall, ask: Ask, pairs: dict[str, str]) -
         field, read = _PARTITION_KEYS[key]
         try:
             fields[field] = read(value)
-        except ValueError:
-            raise UsageError(1, f"Invalid input: {key}={value}", "Request aborted") from None
+        except ValueError as error:
+            told = [f"scontrol: error: {error}"] if "not simulated" in str(error) else []
+            raise UsageError(1, *told, f"Invalid input: {key}={value}", "Request aborted") from None
     rc = await ask(call, RequestUpdatePartition(name=pairs["partitionname"], **fields))
     if rc:
         call.err(f"slurm_update error: {slurm_strerror(rc)}")

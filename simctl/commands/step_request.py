@@ -101,11 +101,13 @@ def _shape(
     least, most = options.get("nodes", (NO_VAL, NO_VAL))
     if hosts:
         return _Shape(tasks=_or(tasks, len(hosts)), least=NO_VAL, most=NO_VAL, per_node=NO_VAL)
-    if "ntasks" in options and least != NO_VAL and tasks < least and not own:
-        call.err(
-            f"srun: Warning: can't run {tasks} processes on {least} nodes, "
-            f"setting nnodes to {tasks}"
-        )
+    if "ntasks" in options and least != NO_VAL and tasks < least:
+        if not own:
+            # Of its own job srun has said so already.
+            call.err(
+                f"srun: Warning: can't run {tasks} processes on {least} nodes, "
+                f"setting nnodes to {tasks}"
+            )
         least = most = tasks
     per_node = options.get("ntasks-per-node", variable(env, "SLURM_NTASKS_PER_NODE"))
     nodes = variable(env, "SLURM_NNODES")

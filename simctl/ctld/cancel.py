@@ -108,8 +108,7 @@ async def cancel_without_client(ctld: "Slurmctld", job: JobRecord) -> None:
 def signal_job(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob) -> None:
     """Signal the steps of a running job, or its batch script, or with `full` both."""
     if not message.batch_only:
-        for step in job.steps.values():
-            _signal_step(ctld, step, message.signal)
+        signal_steps(ctld, job, message.signal)
     if job.batch and (message.batch_only or message.full):
         ctld.send(
             ctld.address(job.nodes[0]),
@@ -119,17 +118,10 @@ def signal_job(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob) -> No
         )
 
 
-def signal_all(ctld: "Slurmctld", job: JobRecord, signal: int) -> None:
-    """Signal everything of a running job: its steps, and its batch script with its children."""
+def signal_steps(ctld: "Slurmctld", job: JobRecord, signal: int) -> None:
+    """Signal the steps of a running job, and not its batch script."""
     for step in job.steps.values():
         _signal_step(ctld, step, signal)
-    if job.batch:
-        ctld.send(
-            ctld.address(job.nodes[0]),
-            RequestSignalTasks(
-                job_id=job.job_id, step_id=SLURM_BATCH_SCRIPT, signal=signal, container=True
-            ),
-        )
 
 
 def _signal_step(ctld: "Slurmctld", step: StepRecord, signal: int) -> None:

@@ -122,7 +122,7 @@ async def _preempt(ctld: "Slurmctld", victim: JobRecord) -> None:
     elif grace_us and victim.preempt_us < 0:
         victim.preempt_us = ctld.now_us + grace_us
         for signal in (SIGCONT, SIGTERM):
-            cancel.signal_all(ctld, victim, signal)
+            cancel.signal_steps(ctld, victim, signal)
         ctld.grace_at(victim.preempt_us, victim)
     else:
         await end(ctld, victim)
