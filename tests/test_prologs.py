@@ -538,6 +538,38 @@ files:
     assert ran.world.disk.read("/shared/log") == "1 try 768 3:0\n"
 
 
+def test_prologslurmctld_finds_the_task_of_an_array(model: str) -> None:
+    """The id of the array and the number of the task, beside the id of the task's own job."""
+    ran = run(
+        conf(PrologSlurmctld="/shared/p.sh")
+        + """\
+files:
+  /shared/p.sh: |
+    #!/bin/sh
+    echo $SLURM_JOB_ID $SLURM_ARRAY_JOB_ID $SLURM_ARRAY_TASK_ID >> /shared/log
+"""
+        + timeline("at: 0s, as: alice, run: sbatch -a 4-5 --wrap true"),
+        model=model,
+    )
+    assert sorted(str(ran.world.disk.read("/shared/log")).splitlines()) == ["1 1 5", "2 1 4"]
+
+
+def test_prologslurmctld_finds_the_account(model: str) -> None:
+    """Where the job has one."""
+    ran = run(
+        conf(PrologSlurmctld="/shared/p.sh")
+        + """\
+files:
+  /shared/p.sh: |
+    #!/bin/sh
+    echo $SLURM_JOB_USER $SLURM_JOB_ACCOUNT >> /shared/log
+"""
+        + timeline("at: 0s, as: alice, run: sbatch -A physics --wrap true"),
+        model=model,
+    )
+    assert ran.world.disk.read("/shared/log") == "alice physics\n"
+
+
 def test_a_requeued_job_waits_for_epilogslurmctld_as_well(model: str) -> None:
     """It is PENDING|COMPLETING until then."""
     ran = run(

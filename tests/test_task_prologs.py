@@ -71,6 +71,20 @@ def test_a_task_prolog_edits_the_environment_of_its_task(model: str, schedule: s
         assert attach.seq < scripts[0].seq < scripts[1].seq < program.seq
 
 
+def test_a_task_epilog_finds_what_the_task_prolog_has_set(model: str) -> None:
+    """Whether the task ran a script or a program; it knows as well which task it was."""
+    files = FILES.replace(
+        "programs:", "  e.sh: |\n    #!/bin/sh\n    echo $COLOUR $SLURM_PROCID >> log\nprograms:"
+    )
+    for command in ("sleep 1", "./app.sh"):
+        ran = run(
+            f"slurm_conf: {{TaskProlog: p.sh, TaskEpilog: e.sh}}\n{files}"
+            f"timeline: [{{at: 0s, as: alice, run: srun -n2 {command}}}]\n",
+            model=model,
+        )
+        assert ran.world.disk.read("/home/alice/log") == "blue 0\nblue 1\n"
+
+
 def test_a_batch_script_has_a_task_prolog_too(model: str) -> None:
     """It is task 0 of step 1.batch."""
     ran = run(
