@@ -296,4 +296,9 @@ async def salloc(call: CommandCall) -> int:
             "which simctl does not simulate; name a command, or give --no-shell"
         )
         return 1
-    return await Salloc(call, options, words).run()
+    try:
+        return await Salloc(call, options, words).run()
+    except UsageError as error:
+        for line in error.lines:
+            call.err(line)
+        return error.status

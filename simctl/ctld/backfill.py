@@ -15,7 +15,7 @@ import attrs
 from simctl.ctld import arrays, reservations
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.schedule import Line, held_by_fragmentation, start_head
-from simctl.ctld.select import choose, demand_in
+from simctl.ctld.select import choose, demand_in, limit_in
 from simctl.wire.bitmap import members
 from simctl.wire.hostlist import compress
 from simctl.wire.ids import INFINITE, SECOND
@@ -44,7 +44,6 @@ class Planned:
 async def run_backfill(ctld: "Slurmctld") -> None:
     """Look at the queue beyond the heads that block it, and start what delays none of them."""
     ctld.backfill_is_due = False
-    ctld.last_backfill_us = ctld.now_us
     line = Line(ctld)
     if line.head() is None or await held_by_fragmentation(ctld):
         line.close()
@@ -55,21 +54,24 @@ async def run_backfill(ctld: "Slurmctld") -> None:
         part, job = found
         if arrays.is_full(job):
             job.reason = Reason.ARRAY_TASK_LIMIT
-            line.take(part)
+            line.take()
             continue
         if not limits.admit(job, part):
-            line.skip(part)
+            line.skip()
             continue
         shares = plan.room_now(job, part)
         if shares:
             limits.started += 1
-            plan.hold(job, shares)
+            plan.hold(job, part, shares)
             await start_head(ctld, line, part, job, shares)
             continue
         if limits.may_reserve(job, part) and plan.reserve(job, part):
-            limits.reserved.add(part.name)
-        line.skip(part)
+            limits.note_head(job, part)
+        line.skip()
     line.close()
+    if limits.started and (limits.cut_short or not all(job.queued for job in limits.heads)):
+        # There is room for others within the limits, or in the plan.
+        ctld.request_backfill()
 
 
 class _Limits:
@@ -82,21 +84,29 @@ class _Limits:
         self.started = 0
         self._of_user: Counter[int] = Counter()
         self._of_part: Counter[str] = Counter()
-        self.reserved: set[str] = set()
-        """The partitions whose head has its reservation."""
+        self.heads: list[JobRecord] = []
+        """Those that have a place in the plan."""
+        self._have_head: set[tuple[str, str]] = set()
+        """The partitions, and reservations in them, whose head that is."""
+        self.cut_short = False
+        """Somebody was not looked at."""
 
     def go_on(self) -> bool:
         """Tell whether another job may be looked at."""
         words = self._words
         enough = 0 < words.bf_max_job_start <= self.started
-        return not enough and self._tested < words.bf_max_job_test
+        if enough or self._tested >= words.bf_max_job_test:
+            self.cut_short = True
+        return not self.cut_short
 
     def admit(self, job: JobRecord, part: PartRecord) -> bool:
         """Count a job, and tell whether it is to be looked at."""
         words = self._words
-        if 0 < words.bf_max_job_user <= self._of_user[job.desc.uid]:
-            return False
-        if 0 < words.bf_max_job_part <= self._of_part[part.name]:
+        if (
+            0 < words.bf_max_job_user <= self._of_user[job.desc.uid]
+            or 0 < words.bf_max_job_part <= self._of_part[part.name]
+        ):
+            self.cut_short = True
             return False
         self._tested += 1
         self._of_user[job.desc.uid] += 1
@@ -108,8 +118,13 @@ class _Limits:
         words = self._words
         waited_us = self._now_us - max(job.eligible_us, 0)
         old_enough = waited_us >= words.bf_min_age_reserve_us
-        first = part.name not in self.reserved
+        first = (part.name, job.desc.reservation) not in self._have_head
         return first and old_enough and job.priority >= words.bf_min_prio_reserve
+
+    def note_head(self, job: JobRecord, part: PartRecord) -> None:
+        """Note that a job is the head of its partition, or of a reservation there."""
+        self.heads.append(job)
+        self._have_head.add((part.name, job.desc.reservation))
 
 
 class Plan:
@@ -131,8 +146,9 @@ class Plan:
             return NEVER_US
         return max(job.limit_us, self._now_us + SECOND)
 
-    def _length_us(self, job: JobRecord) -> int:
-        return NEVER_US if job.time_limit_min == INFINITE else job.time_limit_min * 60 * SECOND
+    def _length_us(self, job: JobRecord, part: PartRecord) -> int:
+        limit_min = limit_in(job, part)
+        return NEVER_US if limit_min == INFINITE else limit_min * 60 * SECOND
 
     # Who may start now.
 
@@ -142,8 +158,8 @@ class Plan:
         demand = demand_in(job, part)
         mask = (ctld.idle_nodes if demand.whole else ctld.usable_nodes) & part.mask
         if ctld.reservations:
-            mask &= reservations.open_to(ctld, job)
-        end_us = self._now_us + self._length_us(job)
+            mask &= reservations.open_to(ctld, job, part)
+        end_us = self._now_us + self._length_us(job, part)
         return choose(demand, self._rooms_now(mask, end_us, demand))
 
     def _rooms_now(self, mask: int, end_us: int, demand: Demand) -> Iterator[Room]:
@@ -159,9 +175,9 @@ class Plan:
                         room.cpus = 0
             yield room
 
-    def hold(self, job: JobRecord, shares: tuple[Share, ...]) -> None:
+    def hold(self, job: JobRecord, part: PartRecord, shares: tuple[Share, ...]) -> None:
         """Note that a job starts now: what runs into a reservation takes of what it left over."""
-        end_us = self._now_us + self._length_us(job)
+        end_us = self._now_us + self._length_us(job, part)
         number = len(self._ends) + NEVER_US
         insort(self._ends, (end_us, number, {share.index: share for share in shares}))
         for planned in self._planned:
@@ -184,7 +200,7 @@ class Plan:
                     Planned(
                         # Rounded down: a coarser plan is a more careful one.
                         start_us=when_us // self._grain_us * self._grain_us,
-                        end_us=min(NEVER_US, when_us + self._length_us(job)),
+                        end_us=min(NEVER_US, when_us + self._length_us(job, part)),
                         shares={share.index: share for share in shares},
                         spare={share.index: rooms[share.index] for share in shares},
                     )
@@ -226,7 +242,7 @@ class Plan:
         """Return what a job could take at a moment, and what there would be."""
         ctld = self._ctld
         mask = part.mask & ctld.serviceable_nodes
-        end_us = min(NEVER_US, when_us + self._length_us(job))
+        end_us = min(NEVER_US, when_us + self._length_us(job, part))
         if ctld.reservations:
             mask &= reservations.open_between(ctld, job, when_us, end_us)
         demand = demand_in(job, part)
