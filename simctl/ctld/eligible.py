@@ -274,11 +274,17 @@ def is_stuck(job: JobRecord) -> bool:
     closed = not any(part.state.starts_jobs for part in job.parts)
     if closed or job.lasting_reason or not job.priority or job.reason == Reason.DEPENDENCY_NEVER:
         return True
+    if job.reason == Reason.ARRAY_TASK_LIMIT and job.array is not None:
+        running = [task for task in job.array.records.values() if task.nodes]
+        return all(is_stuck(task) for task in running if not task.state.finished)
     if job.reason != Reason.DEPENDENCY or job.dependency is None:
         return False
-    others = [
-        need.array.rest if need.array is not None and need.array.rest is not None else need.job
-        for need in job.dependency.needs
-        if need.job is not None
-    ]
-    return any(is_stuck(other) for other in others)
+    return any(is_stuck(other) for need in job.dependency.needs for other in _who_is_meant(need))
+
+
+def _who_is_meant(need: Need) -> list[JobRecord]:
+    """Return the records of the jobs that a need is about."""
+    array = need.array
+    if array is None:
+        return [need.job] if need.job is not None else []
+    return [*array.records.values(), *([array.rest] if array.rest is not None else [])]
