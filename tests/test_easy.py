@@ -51,9 +51,7 @@ def easy_job(submit: int, run: int, odd: int, more: int, nodes: int) -> EasyJob:
     """
     run = INTERVAL * run + odd
     limit_min = -(-run // 60_000) + more
-    return EasyJob(
-        submit=INTERVAL * submit + 2000, run=run, limit=60_000 * limit_min, nodes=nodes
-    )
+    return EasyJob(submit=INTERVAL * submit + 2000, run=run, limit=60_000 * limit_min, nodes=nodes)
 
 
 LOADS = st.lists(
@@ -118,6 +116,8 @@ def test_easy_shares_no_node(interval: int, jobs: list[EasyJob]) -> None:
     """The reference itself: a node runs one job at a time, and nobody starts before it comes."""
     runs = run_easy(jobs, nodes=6, interval=interval)
     for node in range(6):
-        here = sorted(span for run, span in zip(runs, spans(runs), strict=True) if node in run.nodes)
+        here = sorted(
+            span for run, span in zip(runs, spans(runs), strict=True) if node in run.nodes
+        )
         assert all(one[1] <= other[0] for one, other in zip(here, here[1:], strict=False))
     assert all(run.start >= job.submit for job, run in zip(jobs, runs, strict=True))
