@@ -1,5 +1,7 @@
 """sched/backfill held against an EASY simulator that shares nothing with it."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -23,7 +25,7 @@ def swf_job(number: int, job: EasyJob) -> SwfJob:
         submit_s=job.submit / 1000,
         run_s=job.run / 1000,
         processors=job.nodes,
-        requested_s=job.limit / 1000,
+        requested_s=job.limit // 1000,
         user_id=number % 3,
         group_id=1,
         queue=1,
@@ -119,5 +121,5 @@ def test_easy_shares_no_node(interval: int, jobs: list[EasyJob]) -> None:
         here = sorted(
             span for run, span in zip(runs, spans(runs), strict=True) if node in run.nodes
         )
-        assert all(one[1] <= other[0] for one, other in zip(here, here[1:], strict=False))
+        assert all(one[1] <= other[0] for one, other in pairwise(here))
     assert all(run.start >= job.submit for job, run in zip(jobs, runs, strict=True))

@@ -37,6 +37,7 @@ OPTIONS: dict[str, tuple[float, Callable[[random.Random], object]]] = {
     "--reservation=": (0.15, lambda _: "r1"),
     "-d ": (0.1, lambda c: f"{c.choice(['afterany', 'afterok', 'after'])}:{c.randint(1, 4)}"),
 }
+WORDS = ("bf_max_job_start=1", "batch_sched_delay=0", "bf_max_job_user=1", "bf_resolution=1")
 COMMANDS = (
     *("scontrol hold {j}", "scontrol release {j}", "scontrol suspend {j}", "scontrol resume {j}"),
     *("scontrol requeue {j}", "scancel {j}", "scancel -s USR1 {j}_1", "scontrol hold {j}_1"),
@@ -66,7 +67,7 @@ def scenario(seed: int) -> str:
     conf = [
         f"SchedulerType: sched/{c.choice(['builtin', 'backfill'])}",
         f"SelectType: select/{c.choice(['linear', 'cons_tres'])}",
-        f"SchedulerParameters: '{c.choice(['bf_max_job_start=1', 'batch_sched_delay=0', 'bf_max_job_user=1'])}'",
+        f"SchedulerParameters: {c.choice(WORDS)}",
         "KillWait: 5, SlurmdTimeout: 30, ReturnToService: 1",
         c.choice(["", "PreemptType: preempt/partition_prio, PreemptMode: REQUEUE"]),
     ]
@@ -102,9 +103,10 @@ def scenario(seed: int) -> str:
         + "".join(
             f"  - {{name: n{k}, {each}, gres: 'gpu:{k}'}}\n" for k, each in enumerate(nodes, 1)
         )
-        + f"partitions:\n  - {{name: a, nodes: 'n[1-3]', default: true, priority_tier: {c.randint(1, 2)}}}\n"
-        f"  - {{name: b, nodes: 'n[{c.choice(['1', '2', '2-3'])}]', priority_tier: {c.randint(1, 3)}, "
-        f"over_subscribe: {c.choice(['EXCLUSIVE', 'NO'])}}}\n"
+        + "partitions:\n  - {name: a, nodes: 'n[1-3]', default: true, "
+        f"priority_tier: {c.randint(1, 2)}}}\n"
+        f"  - {{name: b, nodes: 'n[{c.choice(['1', '2', '2-3'])}]', "
+        f"priority_tier: {c.randint(1, 3)}, over_subscribe: {c.choice(['EXCLUSIVE', 'NO'])}}}\n"
         "users: {alice: 1001, bob: 1002}\ntimeline:\n" + timeline
     )
 

@@ -91,7 +91,7 @@ def test_a_node_left_early_is_used_while_others_are_slow() -> None:
 
 
 def test_a_task_that_is_named_waits_by_itself() -> None:
-    """A signal for a task that waits splits it off, and is refused; the task starts all the same."""
+    """A signal for a task that waits splits it off, and is refused; the task still starts."""
     for command in ("scancel -s USR1 1_2", "scontrol requeue 1_2"):
         ran = timeline("0 bob sbatch -a 0-3 -N3 --exclusive --wrap 'sleep 10'", f"5 bob {command}")
         assert [row.state for row in ran.result.rows] == ["COMPLETED"] * 4
