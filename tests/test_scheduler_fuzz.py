@@ -72,17 +72,17 @@ def scenario(seed: int) -> str:
         c.choice(["", "PreemptType: preempt/partition_prio, PreemptMode: REQUEUE"]),
     ]
     lines: list[tuple[int, str, str]] = []
-    for _ in range(c.randint(3, 10)):
+    for _ in range(c.randint(5, 14)):
         words = [f"{name}{make(c)}" for name, (odds, make) in OPTIONS.items() if c.random() < odds]
-        run = f"sleep {c.choice([0, 5, 60, 200])}"
+        run = f"sleep {c.choice([0, 20, 100, 300])}"
         kind = c.random()
         if kind < 0.75:
             array = c.choice(["", "", "-a 0-3", "-a 0-3%1"])
             line = f'sbatch {" ".join(words)} {array} --wrap "{run}"'
         else:
             line = f"srun {' '.join(words)} {c.choice(['', '--immediate'])} {run}"
-        lines.append((c.randint(0, 200), c.choice(["alice", "bob"]), line))
-    for _ in range(c.randint(0, 8)):
+        lines.append((c.randint(0, 60), c.choice(["alice", "bob"]), line))
+    for _ in range(c.randint(2, 12)):
         line = c.choice(COMMANDS).format(j=c.randint(1, 10), k=c.randint(1, 3))
         lines.append((c.randint(0, 400), "root", line))
     lines += [(3000, "root", f"scontrol update nodename=n{k} state=resume") for k in (1, 2, 3)]
@@ -255,7 +255,7 @@ def watched(handler: Callable[..., Any]) -> Callable[..., Any]:
 @pytest.mark.parametrize("block", range(4))
 def test_random_runs_keep_the_scheduler_honest(block: int) -> None:
     """Whatever users, operators and crashes do."""
-    for seed in range(block * 15, block * 15 + 15):
+    for seed in range(block * 10, block * 10 + 10):
         text = scenario(seed)
         order = "random" if seed % 3 == 1 else "fifo"
         model = "modern" if seed % 2 else "guide"
