@@ -92,9 +92,12 @@ async def _split(ctld: "Slurmctld", job: JobRecord) -> JobRecord:
         about=About(job=job_id),
         queued=False,
         reason=Reason.NONE,
+        prologs_out=set(),
         completing_nodes=set(),
         nodes_lost=set(),
         steps={},
+        gives_way=(),
+        step_waiters={},
         deadline_timer=None,
     )
     limits.watch_deadline(ctld, record)
@@ -148,7 +151,7 @@ def cancelled(job: JobRecord) -> None:
 async def targets(ctld: "Slurmctld", job_id: int, tasks: tuple[int, ...]) -> list[JobRecord]:
     """Return the records that an id means: a job, all of an array, or single tasks of it.
 
-    A task that is named is split off; one that there is not is left out.
+    A task that is named is split off, and waits by itself; one that there is not is left out.
     """
     array = ctld.arrays.get(job_id)
     if array is None:
@@ -161,8 +164,9 @@ async def targets(ctld: "Slurmctld", job_id: int, tasks: tuple[int, ...]) -> lis
     for task in tasks:
         if task in array.waiting:
             assert array.rest is not None
-            rest = array.rest
-            chosen.append(await split_off(ctld, rest, task))
+            record = await split_off(ctld, array.rest, task)
+            eligible.settle(ctld, record)
+            chosen.append(record)
         elif (
             task in array.records
             and ctld.jobs.get(array.records[task].job_id) is (array.records[task])

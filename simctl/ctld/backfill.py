@@ -5,7 +5,7 @@ running job uses its time limit up. A job behind it starts now if it is over by 
 alone what the head will need.
 """
 
-from bisect import insort
+from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -15,8 +15,8 @@ import attrs
 from simctl.ctld import arrays, preempt, reservations
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.schedule import Line, held_by_fragmentation, start_head
-from simctl.ctld.select import choose, demand_in
-from simctl.wire.bitmap import members
+from simctl.ctld.select import choose, demand_in, limit_in, uniform_need, whole_nodes
+from simctl.wire.bitmap import first, mask_of, members
 from simctl.wire.hostlist import compress
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.resources import Demand, Room, Share
@@ -38,13 +38,13 @@ class Planned:
     start_us: int
     end_us: int
     shares: dict[int, Share]
+    nodes: int
     spare: dict[int, Room]
 
 
 async def run_backfill(ctld: "Slurmctld") -> None:
     """Look at the queue beyond the heads that block it, and start what delays none of them."""
     ctld.backfill_is_due = False
-    ctld.last_backfill_us = ctld.now_us
     line = Line(ctld)
     if line.head() is None or await held_by_fragmentation(ctld):
         line.close()
@@ -55,21 +55,24 @@ async def run_backfill(ctld: "Slurmctld") -> None:
         part, job = found
         if arrays.is_full(job):
             job.reason = Reason.ARRAY_TASK_LIMIT
-            line.take(part)
+            line.take()
             continue
         if not limits.admit(job, part):
-            line.skip(part)
+            line.skip()
             continue
         shares = plan.room_now(job, part)
         if shares:
             limits.started += 1
-            plan.hold(job, shares)
+            plan.hold(job, part, shares)
             await start_head(ctld, line, part, job, shares)
             continue
         if limits.may_reserve(job, part) and plan.reserve(job, part):
-            limits.reserved.add(part.name)
-        line.skip(part)
+            limits.note_head(job, part)
+        line.skip()
     line.close()
+    if limits.started and (limits.cut_short or not all(job.queued for job in limits.heads)):
+        # There is room for others within the limits, or in the plan.
+        ctld.request_backfill()
 
 
 class _Limits:
@@ -82,21 +85,29 @@ class _Limits:
         self.started = 0
         self._of_user: Counter[int] = Counter()
         self._of_part: Counter[str] = Counter()
-        self.reserved: set[str] = set()
-        """The partitions whose head has its reservation."""
+        self.heads: list[JobRecord] = []
+        """Those that have a place in the plan."""
+        self._have_head: set[tuple[str, str]] = set()
+        """The partitions, and reservations in them, whose head that is."""
+        self.cut_short = False
+        """Somebody was not looked at."""
 
     def go_on(self) -> bool:
         """Tell whether another job may be looked at."""
         words = self._words
         enough = 0 < words.bf_max_job_start <= self.started
-        return not enough and self._tested < words.bf_max_job_test
+        if enough or self._tested >= words.bf_max_job_test:
+            self.cut_short = True
+        return not self.cut_short
 
     def admit(self, job: JobRecord, part: PartRecord) -> bool:
         """Count a job, and tell whether it is to be looked at."""
         words = self._words
-        if 0 < words.bf_max_job_user <= self._of_user[job.desc.uid]:
-            return False
-        if 0 < words.bf_max_job_part <= self._of_part[part.name]:
+        if (
+            0 < words.bf_max_job_user <= self._of_user[job.desc.uid]
+            or 0 < words.bf_max_job_part <= self._of_part[part.name]
+        ):
+            self.cut_short = True
             return False
         self._tested += 1
         self._of_user[job.desc.uid] += 1
@@ -108,8 +119,13 @@ class _Limits:
         words = self._words
         waited_us = self._now_us - max(job.eligible_us, 0)
         old_enough = waited_us >= words.bf_min_age_reserve_us
-        first = part.name not in self.reserved
+        first = (part.name, job.desc.reservation) not in self._have_head
         return first and old_enough and job.priority >= words.bf_min_prio_reserve
+
+    def note_head(self, job: JobRecord, part: PartRecord) -> None:
+        """Note that a job is the head of its partition, or of a reservation there."""
+        self.heads.append(job)
+        self._have_head.add((part.name, job.desc.reservation))
 
 
 class Plan:
@@ -121,9 +137,11 @@ class Plan:
         self._window_us = ctld.now_us + ctld.site.conf.scheduler_parameters.bf_window_us
         self._grain_us = ctld.site.conf.scheduler_parameters.bf_resolution_us
         self._planned: list[Planned] = []
-        self._ends: list[tuple[int, int, dict[int, Share]]] = sorted(
-            (self._end_of(job), job.job_id, job.shares) for job in ctld.running.values()
+        self._ends: list[tuple[int, int, int, dict[int, Share]]] = sorted(
+            (self._end_of(job), job.job_id, mask_of(job.shares), job.shares)
+            for job in ctld.running.values()
         )
+        """When who is expected to end, on which nodes, and what that gives back."""
 
     def _end_of(self, job: JobRecord) -> int:
         """Return when a running job is expected to end; soon, if it should have already."""
@@ -131,8 +149,9 @@ class Plan:
             return NEVER_US
         return max(job.limit_us, self._now_us + SECOND)
 
-    def _length_us(self, job: JobRecord) -> int:
-        return NEVER_US if job.time_limit_min == INFINITE else job.time_limit_min * 60 * SECOND
+    def _length_us(self, job: JobRecord, part: PartRecord) -> int:
+        limit_min = limit_in(job, part)
+        return NEVER_US if limit_min == INFINITE else limit_min * 60 * SECOND
 
     # Who may start now.
 
@@ -142,14 +161,18 @@ class Plan:
         demand = demand_in(job, part)
         mask = (ctld.idle_nodes if demand.whole else ctld.usable_nodes) & part.mask
         if ctld.reservations:
-            mask &= reservations.open_to(ctld, job)
+            mask &= reservations.open_to(ctld, job, part)
         if ctld.preempted:
             mask &= ~preempt.kept_nodes(ctld, part)
-        end_us = self._now_us + self._length_us(job)
-        return choose(demand, self._rooms_now(mask, end_us, demand))
-
-    def _rooms_now(self, mask: int, end_us: int, demand: Demand) -> Iterator[Room]:
+        end_us = self._now_us + self._length_us(job, part)
         late = [planned for planned in self._planned if planned.start_us < end_us]
+        if part.uniform_cpus and demand.plain:
+            for planned in late:
+                mask &= ~planned.nodes
+            return _whole_nodes_of(mask, demand, part)
+        return choose(demand, self._rooms_now(mask, late, demand))
+
+    def _rooms_now(self, mask: int, late: list[Planned], demand: Demand) -> Iterator[Room]:
         for index in members(mask):
             room = self._ctld.nodes[index].free
             for planned in late:
@@ -161,11 +184,12 @@ class Plan:
                         room.cpus = 0
             yield room
 
-    def hold(self, job: JobRecord, shares: tuple[Share, ...]) -> None:
+    def hold(self, job: JobRecord, part: PartRecord, shares: tuple[Share, ...]) -> None:
         """Note that a job starts now: what runs into a reservation takes of what it left over."""
-        end_us = self._now_us + self._length_us(job)
+        end_us = self._now_us + self._length_us(job, part)
         number = len(self._ends) + NEVER_US
-        insort(self._ends, (end_us, number, {share.index: share for share in shares}))
+        held = {share.index: share for share in shares}
+        insort(self._ends, (end_us, number, mask_of(held), held))
         for planned in self._planned:
             if planned.start_us < end_us:
                 for share in shares:
@@ -177,18 +201,19 @@ class Plan:
     def reserve(self, job: JobRecord, part: PartRecord) -> bool:
         """Find when and where a head will start, and keep that free; false if nobody can tell."""
         for when_us in self._moments(job, part):
-            shares, rooms = self._fit_at(job, part, when_us)
+            shares, spare = self._fit_at(job, part, when_us)
             if shares:
                 self._note(job, when_us, shares)
                 for share in shares:
-                    rooms[share.index].take(share)
+                    spare[share.index].take(share)
                 self._planned.append(
                     Planned(
                         # Rounded down: a coarser plan is a more careful one.
                         start_us=when_us // self._grain_us * self._grain_us,
-                        end_us=min(NEVER_US, when_us + self._length_us(job)),
+                        end_us=min(NEVER_US, when_us + self._length_us(job, part)),
                         shares={share.index: share for share in shares},
-                        spare={share.index: rooms[share.index] for share in shares},
+                        nodes=mask_of(share.index for share in shares),
+                        spare=spare,
                     )
                 )
                 return True
@@ -206,7 +231,7 @@ class Plan:
 
     def _moments(self, job: JobRecord, part: PartRecord) -> Iterator[int]:
         """Yield when things change that a head may wait for, until the end of the window."""
-        moments = {self._now_us, *(end_us for end_us, _, _ in self._ends)}
+        moments = {self._now_us, *(each[0] for each in self._ends)}
         moments.update(planned.end_us for planned in self._planned)
         moments.update(self._now_us + due for due in reservations.waits(self._ctld))
         near = sorted(when for when in moments if self._now_us <= when <= self._window_us)
@@ -225,31 +250,61 @@ class Plan:
     def _fit_at(
         self, job: JobRecord, part: PartRecord, when_us: int
     ) -> tuple[tuple[Share, ...], dict[int, Room]]:
-        """Return what a job could take at a moment, and what there would be."""
+        """Return what a job could take at a moment, and what those nodes would have."""
         ctld = self._ctld
         mask = part.mask & ctld.serviceable_nodes
-        end_us = min(NEVER_US, when_us + self._length_us(job))
+        end_us = min(NEVER_US, when_us + self._length_us(job, part))
         if ctld.reservations:
             mask &= reservations.open_between(ctld, job, when_us, end_us)
         demand = demand_in(job, part)
-        rooms = self._rooms_at(mask, when_us)
-        for planned in self._planned:
-            if planned.start_us < end_us and when_us < planned.end_us:
-                for index, share in planned.shares.items():
-                    if index in rooms:
-                        rooms[index].take(share)
+        others = [
+            planned
+            for planned in self._planned
+            if planned.start_us < end_us and when_us < planned.end_us
+        ]
+        if part.uniform_cpus and demand.plain:
+            for _, _, busy, _ in self._ends[bisect_right(self._ends, when_us, key=_end) :]:
+                mask &= ~busy
+            for planned in others:
+                mask &= ~planned.nodes
+            shares = _whole_nodes_of(mask, demand, part)
+            return shares, {share.index: ctld.nodes[share.index].total.copy() for share in shares}
+        rooms = self._rooms_at(mask, when_us, others)
         if demand.whole:
             for index in [each for each in rooms if rooms[each] != ctld.nodes[each].total]:
                 del rooms[index]
-        return choose(demand, (rooms[index] for index in sorted(rooms))), rooms
+        shares = choose(demand, rooms.values())
+        return shares, {share.index: rooms[share.index].copy() for share in shares}
 
-    def _rooms_at(self, mask: int, when_us: int) -> dict[int, Room]:
-        """Return what nodes will have when all have ended that should by then."""
-        rooms = {index: self._ctld.nodes[index].free.copy() for index in members(mask)}
-        for end_us, _, shares in self._ends:
-            if end_us > when_us:
-                break
+    def _rooms_at(self, mask: int, when_us: int, others: list[Planned]) -> dict[int, Room]:
+        """Return what nodes will have when all have ended that should by then, and others begun.
+
+        Most nodes do not change; what they have free is not copied.
+        """
+        nodes = self._ctld.nodes
+        rooms = {index: nodes[index].free for index in members(mask)}
+
+        def change(shares: dict[int, Share], sign: int) -> None:
             for index, share in shares.items():
                 if index in rooms:
-                    rooms[index].take(share, -1)
+                    if rooms[index] is nodes[index].free:
+                        rooms[index] = rooms[index].copy()
+                    rooms[index].take(share, sign)
+
+        for end_us, _, _, shares in self._ends:
+            if end_us > when_us:
+                break
+            change(shares, -1)
+        for planned in others:
+            change(planned.shares, 1)
         return rooms
+
+
+def _end(entry: tuple[int, int, int, dict[int, Share]]) -> int:
+    return entry[0]
+
+
+def _whole_nodes_of(mask: int, demand: Demand, part: PartRecord) -> tuple[Share, ...]:
+    """Return the first of these nodes, which are alike, that a job needs; none if too few."""
+    need = uniform_need(demand, part.uniform_cpus)
+    return whole_nodes(part, first(mask, need)) if 0 < need <= mask.bit_count() else ()

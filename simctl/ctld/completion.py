@@ -292,6 +292,8 @@ async def node_is_gone(ctld: "Slurmctld", job: JobRecord, node: NodeRecord) -> N
         ctld.set_node(node, node.base, node.flags & ~NodeFlag.COMPLETING)
     if not job.completing_nodes:
         await gone(ctld, job)
+    elif node.usable:
+        ctld.request_late_pass()
 
 
 async def gone(ctld: "Slurmctld", job: JobRecord) -> None:
@@ -302,6 +304,7 @@ async def gone(ctld: "Slurmctld", job: JobRecord) -> None:
     if not job.epilog_running:
         await _cleanup_completing(ctld, job)
     await schedule.run_pass(ctld)
+    ctld.forget_late_pass()
 
 
 async def _cleanup_completing(ctld: "Slurmctld", job: JobRecord) -> None:
@@ -351,6 +354,7 @@ def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     job.suspended_us = 0
     job.warned = False
     job.exit_code = 0
+    job.desc = attrs.evolve(job.desc, partition=",".join(part.name for part in job.parts))
     job.submit_us = ctld.now_us
     job.begin_us = ctld.now_us + (CRED_LIFETIME_S + 1) * SECOND
     limits.watch_deadline(ctld, job)

@@ -91,6 +91,9 @@ _LOST: Final = NodeFlag.DRAIN | NodeFlag.NO_RESPOND
 _TOP_PRIORITY = 4294901760
 """What the first job's priority is one below."""
 
+_LATE_US = 60 * SECOND
+"""How long nodes may lie idle that a job has left which has yet to leave others."""
+
 
 @attrs.frozen
 class PassDue:
@@ -190,13 +193,13 @@ class Slurmctld:
         self.boundary_us = -1
         """When a pass is due because a reservation begins or ends."""
         self.backfill_is_due = False
-        self.last_backfill_us = -1
         self.suspended: dict[int, JobRecord] = {}
         """Suspended jobs by id: no node counts them as its own."""
         self.preempted: dict[int, JobRecord] = {}
         """Those of them that were preempted: they go on as soon as their nodes are free."""
         self.last_pass_us = -1
         self.pass_is_due = False
+        self.late_pass: Timer | None = None
         self.ping_timer: Timer | None = None
         self.leftovers: dict[str, dict[tuple[int, int], None]] = {}
         """Runs of jobs that are over, by the node that has yet to report them gone."""
@@ -412,10 +415,12 @@ class Slurmctld:
         usable = idle or (free and base is NodeBase.MIXED)
         self.usable_nodes = self.usable_nodes | bit if usable else self.usable_nodes & ~bit
         self.idle_nodes = self.idle_nodes | bit if idle else self.idle_nodes & ~bit
-        if base is NodeBase.DOWN or (flags and flags & _LOST):
-            self.serviceable_nodes &= ~bit
-        else:
-            self.serviceable_nodes |= bit
+        before = self.serviceable_nodes
+        lost = base is NodeBase.DOWN or (flags and flags & _LOST)
+        self.serviceable_nodes = before & ~bit if lost else before | bit
+        if self.serviceable_nodes != before:
+            # Who waits for it blocks nobody any more, or does so again.
+            self.request_pass()
 
     def drain(self, node: NodeRecord, reason: str) -> None:
         """Let no more jobs start on a node, until an administrator resumes it."""
@@ -434,6 +439,21 @@ class Slurmctld:
             delay_us = self.site.conf.scheduler_parameters.batch_sched_delay_us
             due_us = max(due_us, self.last_pass_us + delay_us)
         self.mailbox.post_at(due_us, PassDue())
+
+    def request_late_pass(self) -> None:
+        """Have a pass run for nodes that a job has left which is slow to leave its others.
+
+        Once it has left them all a pass follows at once, and this one is called off.
+        """
+        late = self.late_pass
+        if (late is None or not late.live) and schedule.anybody_waits(self):
+            self.late_pass = self.mailbox.post_at(self.now_us + _LATE_US, PassDue())
+
+    def forget_late_pass(self) -> None:
+        """Call the late pass off if nobody is leaving nodes any more."""
+        if self.late_pass is not None and not self.completing:
+            self.late_pass.cancel()
+            self.late_pass = None
 
     def request_backfill(self) -> None:
         """Have the next backfill pass run, if somebody still waits and it is configured.

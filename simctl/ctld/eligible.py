@@ -173,6 +173,7 @@ def settle(ctld: "Slurmctld", job: JobRecord, *, asks: bool = True) -> None:
             return
         if job.queued:
             schedule.take_from_queue(job)
+            ctld.request_pass()
         due_us = job.begin_us if reason == Reason.BEGIN_TIME else now.due_us
         if due_us > ctld.now_us and reason in (Reason.BEGIN_TIME, Reason.DEPENDENCY):
             ctld.begin_at(due_us, job)
@@ -214,15 +215,17 @@ def obstacle(ctld: "Slurmctld", job: JobRecord, dependency: Verdict) -> str:
 
 def changed(ctld: "Slurmctld", job: JobRecord) -> None:
     """Look again at the jobs that wait for *job*, which has started or ended."""
-    key = job.array.job_id if job.array is not None else job.job_id
-    for other in list(ctld.dependents.get(key, ())):
-        settle(ctld, other)
+    # A task of an array may be meant by itself as well.
+    keys = {job.job_id: None} | ({job.array.job_id: None} if job.array is not None else {})
+    for key in keys:
+        for other in list(ctld.dependents.get(key, ())):
+            settle(ctld, other)
     if job.state.finished and not job.state.completing:
         twins = ctld.singletons.get((job.desc.uid, job.name))
         if twins is not None:
             for other in list(twins):
                 settle(ctld, other)
-        if job.array is None:
+        if job.job_id not in ctld.arrays:
             ctld.dependents.pop(job.job_id, None)
 
 
@@ -271,11 +274,17 @@ def is_stuck(job: JobRecord) -> bool:
     closed = not any(part.state.starts_jobs for part in job.parts)
     if closed or job.lasting_reason or not job.priority or job.reason == Reason.DEPENDENCY_NEVER:
         return True
+    if job.reason == Reason.ARRAY_TASK_LIMIT and job.array is not None:
+        running = [task for task in job.array.records.values() if task.nodes]
+        return all(is_stuck(task) for task in running if not task.state.finished)
     if job.reason != Reason.DEPENDENCY or job.dependency is None:
         return False
-    others = [
-        need.array.rest if need.array is not None and need.array.rest is not None else need.job
-        for need in job.dependency.needs
-        if need.job is not None
-    ]
-    return any(is_stuck(other) for other in others)
+    return any(is_stuck(other) for need in job.dependency.needs for other in _who_is_meant(need))
+
+
+def _who_is_meant(need: Need) -> list[JobRecord]:
+    """Return the records of the jobs that a need is about."""
+    array = need.array
+    if array is None:
+        return [need.job] if need.job is not None else []
+    return [*array.records.values(), *([array.rest] if array.rest is not None else [])]

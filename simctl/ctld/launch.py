@@ -6,6 +6,7 @@ import attrs
 
 from simctl.ctld import arrays, eligible, limits, prologs
 from simctl.ctld.records import JobRecord, PartRecord
+from simctl.ctld.select import limit_in
 from simctl.wire.hostlist import compress
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.messages import RequestBatchJobLaunch, ResponseResourceAllocation
@@ -26,6 +27,7 @@ def start(ctld: "Slurmctld", job: JobRecord, part: PartRecord, shares: tuple[Sha
     job.shares = {share.index: share for share in shares}
     job.node_list = compress(tuple(node.name for node in nodes))
     job.start_us = ctld.now_us
+    job.time_limit_min = limit_in(job, part)
     job.begin_us = -1
     job.reason = Reason.NONE
     if job.time_limit_min != INFINITE:

@@ -9,7 +9,7 @@ no job that is no more important than they are gets these.
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from simctl.ctld import cancel, completion, suspend
+from simctl.ctld import cancel, completion, reservations, suspend
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.select import choose, demand_in
 from simctl.kernel.procs import SIGCONT, SIGTERM
@@ -35,16 +35,15 @@ def mode_of(ctld: "Slurmctld", victim: JobRecord) -> str:
     return mode
 
 
-async def make_room(ctld: "Slurmctld", job: JobRecord, part: PartRecord, allowed: int) -> bool:
+async def make_room(ctld: "Slurmctld", job: JobRecord, part: PartRecord, allowed: int) -> None:
     """Have as many jobs give way as a job needs, unless some already do."""
     if not is_on(ctld):
-        return False
-    if any(victim.state.completing or _is_warned(victim) for victim in job.gives_way):
-        return False
+        return
+    if any(victim.state.completing or _is_warned(ctld, victim) for victim in job.gives_way):
+        return
     job.gives_way = choose_victims(ctld, job, part, allowed)
     for victim in job.gives_way:
         await _preempt(ctld, victim)
-    return bool(job.gives_way)
 
 
 def choose_victims(
@@ -95,6 +94,8 @@ def _fits_without(
 ) -> bool:
     """Tell whether a job has room once some others are gone, and those that are going."""
     mask = part.mask & allowed & ctld.serviceable_nodes
+    if ctld.reservations:
+        mask &= reservations.open_to(ctld, job, part)
     rooms = {index: ctld.nodes[index].free.copy() for index in members(mask)}
     for victim in victims:
         for index, share in victim.shares.items():
@@ -106,8 +107,9 @@ def _fits_without(
     return bool(choose(demand, rooms.values()))
 
 
-def _is_warned(victim: JobRecord) -> bool:
-    return victim.preempt_us >= 0 and victim.state.base is JobBase.RUNNING
+def _is_warned(ctld: "Slurmctld", victim: JobRecord) -> bool:
+    """Tell whether a job has grace time left; one that was suspended may have missed its end."""
+    return victim.preempt_us > ctld.now_us and victim.state.base is JobBase.RUNNING
 
 
 async def _preempt(ctld: "Slurmctld", victim: JobRecord) -> None:

@@ -95,8 +95,11 @@ class PartRecord:
     queue: "list[tuple[int, int, JobRecord]]" = attrs.field(factory=list)
     """A heap: the highest priority first, then who came first; what left it is dropped when met."""
 
+    reserved_queue: "list[tuple[int, int, JobRecord]]" = attrs.field(factory=list)
+    """The same of the jobs that name a reservation: they wait beside the others, for its nodes."""
+
     waiting: int = 0
-    """Jobs in the queue; those that have left it stay in the heap until a pass meets them."""
+    """Jobs in both; those that have left them stay in the heaps until a pass meets them."""
 
     examined_to: int = -1
     """Queue number of the last job that was waiting at the latest pass."""

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from simctl.ctld import schedule
-from simctl.ctld.records import JobRecord
+from simctl.ctld.records import JobRecord, PartRecord
+from simctl.ctld.select import limit_in
 from simctl.kernel.fabric import Envelope
 from simctl.wire.bitmap import mask_of
 from simctl.wire.errno import (
@@ -48,6 +49,8 @@ class ReservationRecord:
     users: tuple[int, ...] = ()
     accounts: tuple[str, ...] = ()
     maintenance: bool = False
+    overlaps: bool = False
+    """It was made over others on purpose."""
 
     def admits(self, uid: int, account: str) -> bool:
         """Tell whether jobs of a user, or of an account, may use it."""
@@ -64,35 +67,42 @@ def refusal(ctld: "Slurmctld", desc: JobDesc) -> int:
     return SLURM_SUCCESS if own.admits(desc.uid, desc.account) else ESLURM_RESERVATION_ACCESS
 
 
-def _length_us(job: JobRecord) -> int:
-    return _FOR_EVER if job.time_limit_min == INFINITE else job.time_limit_min * 60 * SECOND
-
-
-def open_to(ctld: "Slurmctld", job: JobRecord) -> int:
-    """Return the nodes on which reservations let a job start now."""
-    return open_between(ctld, job, ctld.now_us, ctld.now_us + _length_us(job))
+def open_to(ctld: "Slurmctld", job: JobRecord, part: PartRecord) -> int:
+    """Return the nodes on which reservations let a job start now in a partition."""
+    limit_min = limit_in(job, part)
+    length_us = _FOR_EVER if limit_min == INFINITE else limit_min * 60 * SECOND
+    return open_between(ctld, job, ctld.now_us, ctld.now_us + length_us)
 
 
 def open_between(ctld: "Slurmctld", job: JobRecord, start_us: int, end_us: int) -> int:
     """Return the nodes that reservations leave to a job for a time.
 
-    A job that names a reservation has its nodes, and must be over before it is.
+    A job that names a reservation has its nodes, and must be over before it is. Where another lies
+    over that one, its nodes are the other's.
     """
     if job.desc.reservation:
         own = ctld.reservations.get(job.desc.reservation)
         if own is None or start_us < own.start_us or end_us > own.end_us:
             return 0
-        return own.nodes
+    else:
+        own = None
     closed = 0
     for each in ctld.reservations.values():
-        if each.start_us < end_us and start_us < each.end_us:
+        if each.start_us < end_us and start_us < each.end_us and not _gives_way(each, own):
             closed |= each.nodes
-    return ~closed
+    return ~closed if own is None else own.nodes & ~closed
 
 
-def reason_to_wait(ctld: "Slurmctld", job: JobRecord) -> str:
+def _gives_way(each: ReservationRecord, own: ReservationRecord | None) -> bool:
+    """Tell whether a reservation does not keep out the jobs of another; maintenance always does."""
+    if own is None:
+        return False
+    return each is own or own.maintenance or (own.overlaps and not each.maintenance)
+
+
+def reason_to_wait(ctld: "Slurmctld", job: JobRecord, part: PartRecord) -> str:
     """Return Reservation for a job whose reservation does not let it start now, else nothing."""
-    return "" if open_to(ctld, job) else Reason.RESERVATION
+    return "" if open_to(ctld, job, part) else Reason.RESERVATION
 
 
 def waits(ctld: "Slurmctld") -> Iterator[int]:
@@ -140,6 +150,7 @@ def _read(
         users=message.users,
         accounts=message.accounts,
         maintenance="MAINT" in message.flags,
+        overlaps="OVERLAP" in message.flags,
     )
     if record.name in ctld.reservations:
         return ESLURM_RESERVATION_NAME_DUP, None

@@ -1,6 +1,7 @@
 """The main scheduler pass: by priority, and first in, first out, until a job does not fit.
 
-A job that finds no room blocks its partition, and the nodes of it, for all that come after it.
+A job that finds no room blocks its partition, and the nodes of it, for all that come after it; one
+that names a reservation blocks only those that name the same.
 """
 
 from heapq import heappop, heappush
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
 _Entry = tuple[int, int, JobRecord]
+_Queue = list[_Entry]
 
 
 class Line:
@@ -30,46 +32,55 @@ class Line:
 
     def __init__(self, ctld: "Slurmctld") -> None:
         self._parts = list(ctld.partitions.values())
-        self._open = [part for part in self._parts if part.waiting and part.state.starts_jobs]
-        self._aside: list[tuple[PartRecord, _Entry]] = []
+        self._open = [
+            (part, queue)
+            for part in self._parts
+            if part.waiting and part.state.starts_jobs
+            for queue in (part.queue, part.reserved_queue)
+        ]
+        self._at: _Queue = []
+        """The queue whose head is next."""
+        self._aside: list[tuple[_Queue, _Entry]] = []
         self._last = ctld.last_queue_number
 
     def head(self) -> tuple[PartRecord, JobRecord] | None:
         """Return who is next: of the highest tier, the highest priority, the longest there."""
         best: tuple[tuple[int, int, int], PartRecord, JobRecord] | None = None
-        for part in list(self._open):
-            entry = _front(part)
+        for place in range(len(self._open) - 1, -1, -1):
+            part, queue = self._open[place]
+            entry = _front(queue)
             if entry is None:
-                self._open.remove(part)
+                del self._open[place]
                 continue
             rank = (-part.tier, entry[0], entry[1])
-            if best is None or rank < best[0]:
+            # Where a job waits for several partitions of a tier, the first of them comes first.
+            if best is None or rank <= best[0]:
                 best = (rank, part, entry[2])
+                self._at = queue
         return best[1:] if best is not None else None
 
-    def take(self, part: PartRecord) -> None:
+    def take(self) -> None:
         """Take the head out of the queue, of every partition it waits for."""
-        take_from_queue(heappop(part.queue)[2])
+        take_from_queue(heappop(self._at)[2])
 
-    def skip(self, part: PartRecord) -> None:
+    def skip(self) -> None:
         """Go on behind the head."""
-        self._aside.append((part, heappop(part.queue)))
+        self._aside.append((self._at, heappop(self._at)))
 
-    def block(self, part: PartRecord) -> None:
-        """Look at nobody more of a partition."""
-        self._open.remove(part)
+    def block(self) -> None:
+        """Look at nobody more of the queue whose head is next."""
+        self._open = [each for each in self._open if each[1] is not self._at]
 
     def close(self) -> None:
         """End the pass: everybody who still waits has been looked at, or somebody before."""
-        for part, entry in self._aside:
+        for queue, entry in self._aside:
             if _is_in_place(entry):
-                heappush(part.queue, entry)
+                heappush(queue, entry)
         for part in self._parts:
             part.examined_to = self._last
 
 
-def _front(part: PartRecord) -> _Entry | None:
-    queue = part.queue
+def _front(queue: _Queue) -> _Entry | None:
     while queue:
         if _is_in_place(queue[0]):
             return queue[0]
@@ -91,32 +102,48 @@ async def run_pass(ctld: "Slurmctld") -> None:
         return
     line = Line(ctld)
     blocked = 0
+    blocking: list[JobRecord] = []
+    full: set[str] = set()
     while (found := line.head()) is not None:
         part, job = found
+        own = job.desc.reservation
+        if own in full:
+            line.skip()
+            continue
         if arrays.is_full(job):
             # Until one of its tasks ends nothing of the array can start, and others may.
             job.reason = Reason.ARRAY_TASK_LIMIT
-            line.take(part)
+            line.take()
             continue
-        shares = find_nodes(ctld, job, part, ~blocked)
+        allowed = -1 if own else ~blocked
+        shares = find_nodes(ctld, job, part, allowed)
         if shares:
             await start_head(ctld, line, part, job, shares)
             continue
         waits_for = _what_time_alone_brings(ctld, job, part)
         if waits_for:
             job.reason = waits_for
-            line.skip(part)
+            line.skip()
             continue
         job.reason = Reason.RESOURCES
-        if await preempt.make_room(ctld, job, part, ~blocked):
-            shares = find_nodes(ctld, job, part, ~blocked)
-            if shares:
-                await start_head(ctld, line, part, job, shares)
-                continue
-        line.block(part)
-        blocked |= part.mask
+        await preempt.make_room(ctld, job, part, allowed)
+        # Beside jobs that were suspended for it, it may start at once.
+        shares = find_nodes(ctld, job, part, allowed) if job.gives_way else ()
+        if shares:
+            await start_head(ctld, line, part, job, shares)
+            continue
+        if own:
+            full.add(own)
+            line.skip()
+        else:
+            line.block()
+            blocked |= part.mask
+            blocking.append(job)
     line.close()
     preempt.let_go_on(ctld)
+    if not all(job.queued for job in blocking):
+        # It has started in another of its partitions, and blocks this one no more.
+        ctld.request_pass()
     ctld.request_backfill()
     if ctld.reservations and anybody_waits(ctld):
         ctld.wait_for_reservations()
@@ -133,19 +160,19 @@ async def start_head(
     """Start the head of a partition's queue, or one task of the array that is the head."""
     array = job.array
     if array is None or array.rest is not job:
-        line.take(part)
+        line.take()
         launch.start(ctld, job, part, shares)
         return
     task = await arrays.split_off(ctld, job, array.waiting[0])
     if task is job:
-        line.take(part)
+        line.take()
     launch.start(ctld, task, part, shares)
 
 
 def _what_time_alone_brings(ctld: "Slurmctld", job: JobRecord, part: PartRecord) -> str:
     """Return what a job waits for that blocks nobody behind it: its reservation, lost nodes."""
     if job.desc.reservation:
-        return reservations.reason_to_wait(ctld, job)
+        return reservations.reason_to_wait(ctld, job, part)
     lost = part.mask & ~ctld.serviceable_nodes
     if not lost or could_hold(job, part, ctld.serviceable_nodes):
         return ""
@@ -162,7 +189,7 @@ def find_nodes(
     there = ctld.idle_nodes if demand.whole else ctld.usable_nodes
     mask = there & part.mask & allowed
     if ctld.reservations:
-        mask &= reservations.open_to(ctld, job)
+        mask &= reservations.open_to(ctld, job, part)
     if ctld.preempted:
         mask &= ~preempt.kept_nodes(ctld, part)
     if part.uniform_cpus and demand.plain:
@@ -200,7 +227,8 @@ def enqueue(ctld: "Slurmctld", job: JobRecord) -> None:
     job.queue_number = ctld.last_queue_number
     job.queued = True
     for part in job.parts:
-        heappush(part.queue, (-job.priority, job.queue_number, job))
+        queue = part.reserved_queue if job.desc.reservation else part.queue
+        heappush(queue, (-job.priority, job.queue_number, job))
         part.waiting += 1
 
 

@@ -9,19 +9,32 @@ from collections.abc import Iterable
 import attrs
 
 from simctl.ctld.records import JobRecord, PartRecord
+from simctl.wire.ids import NO_VAL
 from simctl.wire.resources import ALL_MEMORY, Demand, Room, Share, split_gres, tasks_in
 
 
 def demand_in(job: JobRecord, part: PartRecord) -> Demand:
-    """Return what a job asks for in a partition, which may want whole nodes or cap their cpus."""
+    """Return what a job asks for in a partition, which has limits and may give whole nodes only."""
     demand = job.demand
-    if (part.exclusive and not demand.whole) or part.max_nodes < demand.max_nodes:
+    if (
+        (part.exclusive and not demand.whole)
+        or part.max_nodes < demand.max_nodes
+        or part.min_nodes > demand.min_nodes
+    ):
         return attrs.evolve(
             demand,
             whole=demand.whole or part.exclusive,
+            min_nodes=max(part.min_nodes, demand.min_nodes),
             max_nodes=min(part.max_nodes, demand.max_nodes),
         )
     return demand
+
+
+def limit_in(job: JobRecord, part: PartRecord) -> int:
+    """Return the minutes that a job may run in a partition; who asks for none has its default."""
+    if job.desc.time_limit_min != NO_VAL:
+        return job.time_limit_min
+    return min(part.default_time_min, part.max_time_min)
 
 
 def uniform_need(demand: Demand, cpus: int) -> int:
@@ -121,3 +134,15 @@ def could_hold(job: JobRecord, part: PartRecord, serviceable: int = -1) -> bool:
         return 0 < uniform_need(demand, part.uniform_cpus) <= mask.bit_count()
     rooms = (node.total for node in part.nodes if mask >> node.index & 1)
     return bool(choose(demand, rooms))
+
+
+def keep_fitting(job: JobRecord) -> bool:
+    """Leave a job the partitions that could hold it, so that it waits for no other; false if none.
+
+    In one that could not it would be in the way of others, and never start.
+    """
+    fitting = tuple(part for part in job.parts if could_hold(job, part))
+    if fitting:
+        job.parts = fitting
+        job.part = fitting[0]
+    return bool(fitting)

@@ -8,7 +8,7 @@ from simctl.ctld import arrays, eligible, launch, limits, preempt, reservations,
 from simctl.ctld.completion import finish
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.request import Asker, Request, read_request
-from simctl.ctld.select import could_hold
+from simctl.ctld.select import keep_fitting
 from simctl.kernel.fabric import Envelope
 from simctl.plugins.hooks import NULL, About, failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_alloc_job, slurm_ckpt_free_job
@@ -92,8 +92,10 @@ async def resource_allocation(
         finish(ctld, job)
         _reply(ctld, envelope, job.job_id, rc)
         return
-    # One that found no room just now need not be tried again; others may be passed by this one.
-    eligible.settle(ctld, job, asks=rc != ESLURM_NODES_BUSY or preempt.is_on(ctld))
+    # One that found no room just now need not be tried again; others may be passed by this one. A
+    # pass knows more ways out: jobs that give way, and moments at which reservations do.
+    settled = rc == ESLURM_NODES_BUSY and not preempt.is_on(ctld) and not ctld.reservations
+    eligible.settle(ctld, job, asks=not settled)
     ctld.request_backfill()
     _reply(ctld, envelope, job.job_id, ESLURM_NODES_BUSY)
 
@@ -131,7 +133,10 @@ async def _try_now(ctld: "Slurmctld", job: JobRecord) -> int:
 def _is_behind(ctld: "Slurmctld", part: PartRecord) -> bool:
     """Tell whether somebody waits for a partition's nodes who comes before a new job."""
     return any(
-        other.waiting and other.tier >= part.tier and other.mask & part.mask
+        other.waiting
+        and other.state.starts_jobs
+        and other.tier >= part.tier
+        and other.mask & part.mask
         for other in ctld.partitions.values()
     )
 
@@ -217,7 +222,7 @@ async def _create(
     )
     if request.reason != Reason.NONE:
         job.lasting_reason = job.reason = request.reason
-    elif not any(could_hold(job, part) for part in job.parts):
+    elif not keep_fitting(job):
         job.lasting_reason = job.reason = Reason.PARTITION_CONFIG
     ctld.jobs[job_id] = job
     limits.watch_deadline(ctld, job)

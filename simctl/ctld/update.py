@@ -7,7 +7,7 @@ import attrs
 from simctl.ctld import arrays, completion, eligible, limits, nodes, schedule
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.ctld.request import Asker, read_request
-from simctl.ctld.select import could_hold
+from simctl.ctld.select import keep_fitting, limit_in
 from simctl.kernel.fabric import Envelope
 from simctl.wire.errno import (
     ESLURM_ACCESS_DENIED,
@@ -56,6 +56,8 @@ async def update_job(ctld: "Slurmctld", envelope: Envelope, message: RequestUpda
     if not rc:
         for job in await arrays.targets(ctld, message.job_id, message.array_tasks):
             rc = _update(ctld, job, message, uid) or rc
+        # Others may have waited for the job to run as long as it could, or behind it.
+        ctld.request_pass()
     ctld.answer(envelope, rc)
 
 
@@ -193,9 +195,10 @@ def ask_anew(ctld: "Slurmctld", job: JobRecord) -> None:
         job.demand = request.demand
     job.parts = request.parts or tuple(ctld.partitions[name] for name in desc.partition.split(","))
     job.part = job.parts[0]
+    job.time_limit_min = limit_in(job, job.part)
+    limits.watch_deadline(ctld, job)
     job.lasting_reason = "" if request.reason == Reason.NONE else request.reason
-    fits = not request.error_code and any(could_hold(job, part) for part in job.parts)
-    if not job.lasting_reason and not fits:
+    if not job.lasting_reason and (request.error_code or not keep_fitting(job)):
         job.lasting_reason = Reason.PARTITION_CONFIG
 
 

@@ -1,0 +1,125 @@
+"""sched/backfill held against an EASY simulator that shares nothing with it."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from benchmarks.run import options
+from simctl.replay import scenario, submit_all
+from simctl.scenario.swf import SwfJob, SwfLog
+from simctl.wire.hostlist import expand
+from simctl.world import RunResult, World
+from tests.easy import EasyJob, EasyRun, run_easy
+
+INTERVAL = 30_000
+"""Of backfill, in milliseconds, as all times here."""
+CONF = ["SchedulerParameters=batch_sched_delay=0,bf_resolution=1"]
+
+
+def swf_job(number: int, job: EasyJob) -> SwfJob:
+    """Return a job of a log."""
+    return SwfJob(
+        number=number,
+        submit_s=job.submit / 1000,
+        run_s=job.run / 1000,
+        processors=job.nodes,
+        requested_s=job.limit // 1000,
+        user_id=number % 3,
+        group_id=1,
+        queue=1,
+        partition=1,
+        status=1,
+        line=number,
+    )
+
+
+def replay(jobs: list[EasyJob], nodes: int) -> RunResult:
+    """Replay jobs with backfill, without latency and scheduler delays."""
+    made = [swf_job(number, job) for number, job in enumerate(jobs, start=1)]
+    log = SwfLog(path="log.swf", header={}, jobs=tuple(made), malformed=(), partial_lines=())
+    given_options = options(nodes, scheduler="backfill", latency="0", conf=CONF)
+    world = World(scenario(log, made, given_options))
+    submit_all(world, made, 1)
+    return world.run()
+
+
+def easy_job(submit: int, run: int, odd: int, more: int, nodes: int) -> EasyJob:
+    """Return a job to which nothing ever happens in the moment in which backfill looks.
+
+    Submissions are two seconds past those moments, and every run moves the end of a job on by at
+    most one second from them, so that up to 27 jobs one after another never meet one.
+    """
+    run = INTERVAL * run + odd
+    limit_min = -(-run // 60_000) + more
+    return EasyJob(submit=INTERVAL * submit + 2000, run=run, limit=60_000 * limit_min, nodes=nodes)
+
+
+LOADS = st.lists(
+    st.builds(
+        easy_job,
+        st.integers(0, 12),
+        st.integers(0, 20),
+        st.integers(1, 1000),
+        st.integers(0, 3),
+        st.integers(1, 6),
+    ),
+    min_size=2,
+    max_size=16,
+).map(lambda jobs: sorted(jobs, key=lambda job: job.submit))
+
+
+@settings(derandomize=True, deadline=None, max_examples=40)
+@given(jobs=LOADS)
+def test_backfill_agrees_with_a_small_easy_simulator(jobs: list[EasyJob]) -> None:
+    """Every start and end, and every node."""
+    first = jobs[0].submit - 2000
+    jobs = [EasyJob(submit=j.submit - first, run=j.run, limit=j.limit, nodes=j.nodes) for j in jobs]
+    # A replay begins with the first submission; one more job keeps that at second 0.
+    jobs = [EasyJob(submit=0, run=1, limit=60_000, nodes=1), *jobs]
+    wanted = run_easy(jobs, nodes=6, interval=INTERVAL)
+    # Of jobs that end at one moment the controller hears one after another.
+    moments = [run.end for run in wanted] + list({job.submit for job in jobs})
+    assume(len(set(moments)) == len(moments))
+    found = [
+        (row.start_us, row.end_us, tuple(int(name[1:]) - 1 for name in expand(row.nodes)))
+        for row in replay(jobs, 6).rows
+    ]
+    assert found == [(run.start * 1000, run.end * 1000, run.nodes) for run in wanted]
+
+
+def test_by_hand() -> None:
+    """The third job is over before the head begins, and the fourth would be in its way."""
+    jobs = [
+        EasyJob(submit=0, run=600, limit=600, nodes=2),
+        EasyJob(submit=1, run=600, limit=600, nodes=4),
+        EasyJob(submit=2, run=300, limit=300, nodes=2),
+        EasyJob(submit=3, run=900, limit=900, nodes=2),
+    ]
+    runs = run_easy(jobs, nodes=4, interval=30)
+    assert [(run.start, run.nodes) for run in runs] == [
+        (0, (0, 1)),
+        (600, (0, 1, 2, 3)),
+        (30, (2, 3)),
+        (1200, (0, 1)),
+    ]
+
+
+def spans(runs: list[EasyRun]) -> list[tuple[int, int]]:
+    """Return from when to when jobs run."""
+    return [(run.start, run.end) for run in runs]
+
+
+@pytest.mark.parametrize("interval", [1000, INTERVAL])
+@settings(derandomize=True, deadline=None)
+@given(jobs=LOADS)
+def test_easy_shares_no_node(interval: int, jobs: list[EasyJob]) -> None:
+    """The reference itself: a node runs one job at a time, and nobody starts before it comes."""
+    runs = run_easy(jobs, nodes=6, interval=interval)
+    for node in range(6):
+        here = sorted(
+            span for run, span in zip(runs, spans(runs), strict=True) if node in run.nodes
+        )
+        assert all(one[1] <= other[0] for one, other in pairwise(here))
+    assert all(run.start >= job.submit for job, run in zip(jobs, runs, strict=True))
