@@ -23,6 +23,7 @@ users: {alice: 1001, bob: 1002, op: {uid: 1003, admin: operator}}
 programs:
   ./deaf: {runs: 900s, on_signal: {TERM: ignore, TSTP: ignore}}
   ./bad: {runs: 3s, exit: 3}
+  ./hungry: {runs: 3s, oom: true}
   ./long: {runs: 400s}
   ./talks: {runs: 2s, output: "done\\n"}
 """
@@ -63,6 +64,10 @@ PATHS: dict[str, tuple[str, ...]] = {
     "after_a_requeued_job": (SCRIPT, "5s root scontrol requeue 1",
                              "40s alice sbatch -d after:1 --wrap true"),
     "tasks_end_apart": ("0s alice srun -N2 -n4 sh -c 'sleep $((SLURM_PROCID * 2))'",),
+    "cancelled_by_slurm_user": (SCRIPT, "5s slurm scancel 1"),
+    "end_asked_for_twice": ("0s alice sbatch -w n2 --wrap 'srun ./deaf'", "5s alice scancel 1",
+                            "5.00015s ! cut: [slurmctld, n2], for: 5s"),
+    "out_of_memory": ("0s alice srun -n2 ./hungry",),
     # Suspension.
     "suspended_before_its_limit": ("0s alice srun -N2 -t2 ./long", "5s op scontrol suspend 1",
                                    "45s op scontrol resume 1"),
@@ -100,8 +105,8 @@ PATHS: dict[str, tuple[str, ...]] = {
     "srun_cut_off": ("0s alice srun -N2 ./talks", "1s ! cut: [login, n2], for: 30s"),
     "completing_node_crashes": ("conf SlurmdTimeout: 60", "5s alice scancel 1", "6s ! crash: n2",
                                 "0s alice sbatch -N2 --wrap 'srun -N2 ./deaf'"),
-    "leftover_ends_before_its_node_crashes": (
-        "conf SlurmdTimeout: 60", "conf ReturnToService: 1", "322s ! crash: n2",
+    "leftover_ends_before_its_node_restarts": (
+        "conf SlurmdTimeout: 60", "conf ReturnToService: 1", "322s ! crash: n2", "328s ! start: n2",
         "0s alice sbatch -w n2 --wrap ./deaf", "5s ! cut: [slurmctld, n2], for: 295s"),
     "leftover_crashes": ("conf SlurmdTimeout: 60", "conf ReturnToService: 1", "322s ! crash: n2",
                          "0s alice sbatch -w n2 --wrap 'trap : TERM; ./deaf'",
