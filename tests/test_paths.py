@@ -2,7 +2,8 @@
 
 A line is an event: when, where, who (with its uid), what, for which job, step and task, with which
 arguments and result, and the event that caused it. `pytest --rewrite-golden tests/test_paths.py`
-renews the files; their diff is for review. They were read once beside LIFECYCLE §3.
+renews the files; their diff is for review. They hold what the code did when they were recorded:
+they tell that a path has changed, and the tests of each module tell what is right.
 """
 
 from pathlib import Path
@@ -262,9 +263,7 @@ def trace(ran: Ran, *, whole: bool) -> list[str]:
         *((path, "modern") for path in MODERN),
     ],
 )
-def test_takes_the_steps_that_were_reviewed(
-    path: str, model: str, request: pytest.FixtureRequest
-) -> None:
+def test_takes_the_recorded_steps(path: str, model: str, request: pytest.FixtureRequest) -> None:
     """Every call, message and change of state, in order, by whom, and why."""
     ran = run(scenario(PATHS[path]), cluster=CLUSTER, model=model)
     lines = trace(ran, whole="_init_" in path)
