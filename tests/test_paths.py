@@ -2,7 +2,8 @@
 
 A line is an event: when, where, who (with its uid), what, for which job, step and task, with which
 arguments and result, and the event that caused it. `pytest --rewrite-golden tests/test_paths.py`
-renews the files; their diff is for review. They were read once beside LIFECYCLE §3.
+renews the files; their diff is for review. They hold what the code did when they were recorded:
+they tell that a path has changed, and the tests of each module tell what is right.
 """
 
 from pathlib import Path
@@ -21,8 +22,9 @@ nodes: [{name: "n[1-3]", cpus: 4}]
 partitions: [{name: debug, nodes: "n[1-3]", default: true}]
 users: {alice: 1001, bob: 1002, op: {uid: 1003, admin: operator}}
 programs:
-  ./deaf: {runs: 300s, on_signal: {TERM: ignore, TSTP: ignore}}
+  ./deaf: {runs: 900s, on_signal: {TERM: ignore, TSTP: ignore}}
   ./bad: {runs: 3s, exit: 3}
+  ./hungry: {runs: 3s, oom: true}
   ./long: {runs: 400s}
   ./talks: {runs: 2s, output: "done\\n"}
 """
@@ -63,6 +65,10 @@ PATHS: dict[str, tuple[str, ...]] = {
     "after_a_requeued_job": (SCRIPT, "5s root scontrol requeue 1",
                              "40s alice sbatch -d after:1 --wrap true"),
     "tasks_end_apart": ("0s alice srun -N2 -n4 sh -c 'sleep $((SLURM_PROCID * 2))'",),
+    "cancelled_by_slurm_user": (SCRIPT, "5s slurm scancel 1"),
+    "end_asked_for_twice": ("0s alice sbatch -w n2 --wrap 'srun ./deaf'", "5s alice scancel 1",
+                            "5.00015s ! cut: [slurmctld, n2], for: 5s"),
+    "out_of_memory": ("0s alice srun -n2 ./hungry",),
     # Suspension.
     "suspended_before_its_limit": ("0s alice srun -N2 -t2 ./long", "5s op scontrol suspend 1",
                                    "45s op scontrol resume 1"),
@@ -100,8 +106,11 @@ PATHS: dict[str, tuple[str, ...]] = {
     "srun_cut_off": ("0s alice srun -N2 ./talks", "1s ! cut: [login, n2], for: 30s"),
     "completing_node_crashes": ("conf SlurmdTimeout: 60", "5s alice scancel 1", "6s ! crash: n2",
                                 "0s alice sbatch -N2 --wrap 'srun -N2 ./deaf'"),
-    "leftover_crashes": ("conf SlurmdTimeout: 60", "conf ReturnToService: 1", "310s ! crash: n2",
-                         "0s alice sbatch -N2 --wrap 'srun -N2 ./deaf'",
+    "leftover_ends_before_its_node_restarts": (
+        "conf SlurmdTimeout: 60", "conf ReturnToService: 1", "322s ! crash: n2", "328s ! start: n2",
+        "0s alice sbatch -w n2 --wrap ./deaf", "5s ! cut: [slurmctld, n2], for: 295s"),
+    "leftover_crashes": ("conf SlurmdTimeout: 60", "conf ReturnToService: 1", "322s ! crash: n2",
+                         "0s alice sbatch -w n2 --wrap 'trap : TERM; ./deaf'",
                          "5s ! cut: [slurmctld, n2], for: 295s"),
     "end_answered_in_vain": ("conf Epilog: /e", "prog /e runs: 2s",
                              "0s alice sbatch -N2 --wrap 'srun -N2 sleep 5'",
@@ -112,10 +121,14 @@ PATHS: dict[str, tuple[str, ...]] = {
     "job_nobody_knows": ("conf SlurmdTimeout: 60", "conf ReturnToService: 1",
                          "0s alice sbatch --no-requeue --wrap 'srun ./deaf; sleep 3000'",
                          "5s ! cut: [slurmctld, n1], for: 900s"),
-    "completing_node_restarts": ("0s alice sbatch -N2 --wrap 'srun -N2 ./deaf'", "5s alice scancel 1",
+    "node_restarts_under_a_job": (SCRIPT, "5s ! crash: n2", "8s ! start: n2"),
+    "cancelled_while_srun_is_cut_off": ("0s alice srun -N2 ./talks", "9s alice scancel 1",
+                                        "1s ! cut: [login, n2], for: 300s"),
+    "completing_node_restarts": ("0s alice sbatch -N2 --wrap 'srun -N2 ./deaf'",
+                                 "5s alice scancel 1",
                                  "6s ! crash: n2", "15s ! start: n2"),
-    "leftover_restarts": ("conf SlurmdTimeout: 60", "conf ReturnToService: 1", "310s ! crash: n2",
-                          "0s alice sbatch -N2 --wrap 'srun -N2 ./deaf'", "315s ! start: n2",
+    "leftover_restarts": ("conf SlurmdTimeout: 60", "conf ReturnToService: 1", "322s ! crash: n2",
+                          "0s alice sbatch -w n2 --wrap 'trap : TERM; ./deaf'", "328s ! start: n2",
                           "5s ! cut: [slurmctld, n2], for: 295s"),
     "silent_node_set_down_and_resumed": (
         "conf SlurmdTimeout: 0", SCRIPT, "5s ! cut: [slurmctld, n2], for: 300s",
@@ -125,7 +138,7 @@ PATHS: dict[str, tuple[str, ...]] = {
     "one_prolog_reported_late": ("conf PrologFlags: Alloc", "conf Prolog: /p", TWO,
                                  "prog /p runs: 2s", "1s ! cut: [slurmctld, n2], for: 10s"),
     "prolog_under_two_steps": ("conf Prolog: /p", "prog /p runs: 4s",
-                               "0s alice salloc -N2 sh -c 'srun -N2 sleep 1 & srun -N2 true; wait'"),
+                               "0s alice salloc -N2 sh -c 'srun sleep 1 & srun true; wait'"),
     "prologs_at_allocation": ("conf PrologFlags: Alloc", "conf Prolog: /p", "conf Epilog: /e",
                               TWO, "prog /p runs: 2s", "prog /e runs: 3s"),
     "prolog_fails_at_allocation": ("conf PrologFlags: Alloc", "conf Prolog: /p", SCRIPT,
@@ -136,7 +149,8 @@ PATHS: dict[str, tuple[str, ...]] = {
     "slurmctld_scripts": ("conf PrologSlurmctld: /p", "conf EpilogSlurmctld: /e", TWO,
                           "prog /p runs: 4s", "prog /e runs: 5s"),
     "prologslurmctld_fails": ("conf PrologSlurmctld: /p", TWO, "prog /p runs: 1s, exit: 2"),
-    "prologslurmctld_requeues": ("conf PrologSlurmctld: /p", "prog /p runs: 1s, exit: 2", "200s alice scancel 1",
+    "prologslurmctld_requeues": ("conf PrologSlurmctld: /p", "prog /p runs: 1s, exit: 2",
+                                 "200s alice scancel 1",
                                  "0s alice sbatch --wrap true"),
     "cancelled_while_configuring": ("conf PrologSlurmctld: /p", TWO, "5s alice scancel 1",
                                     "prog /p runs: 30s"),
@@ -165,7 +179,8 @@ DAEMONS = ("slurmctld", "slurmd", UNSET)
 """Whose events there are before anybody types a command."""
 
 MODERN = (
-    "immediate_refused", "tasks_end_apart", "cancelled_while_deaf", "step_cancelled", "requeued_by_hand",
+    "immediate_refused", "tasks_end_apart", "cancelled_while_deaf", "step_cancelled",
+    "requeued_by_hand",
     "suspended_and_cancelled", "srun_loses_a_node", "prologs_at_allocation", "task_scripts",
     "srun_at_its_limit", "init_fails", "prefork_fails", "fork_fails_in_modern",
     "one_fork_fails_in_modern", "fini_fails", "unpack_fails_in_slurmd", "node_init_fails",
@@ -248,9 +263,7 @@ def trace(ran: Ran, *, whole: bool) -> list[str]:
         *((path, "modern") for path in MODERN),
     ],
 )
-def test_takes_the_steps_that_were_reviewed(
-    path: str, model: str, request: pytest.FixtureRequest
-) -> None:
+def test_takes_the_recorded_steps(path: str, model: str, request: pytest.FixtureRequest) -> None:
     """Every call, message and change of state, in order, by whom, and why."""
     ran = run(scenario(PATHS[path]), cluster=CLUSTER, model=model)
     lines = trace(ran, whole="_init_" in path)
