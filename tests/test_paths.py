@@ -107,7 +107,7 @@ PATHS: dict[str, tuple[str, ...]] = {
     "completing_node_crashes": ("conf SlurmdTimeout: 60", "5s alice scancel 1", "6s ! crash: n2",
                                 "0s alice sbatch -N2 --wrap 'srun -N2 ./deaf'"),
     "leftover_ends_before_its_node_restarts": (
-        "conf SlurmdTimeout: 60", "conf ReturnToService: 1", "322s ! crash: n2", "328s ! start: n2",
+        "conf SlurmdTimeout: 60", "conf ReturnToService: 1", "324s ! crash: n2", "330s ! start: n2",
         "0s alice sbatch -w n2 --wrap ./deaf", "5s ! cut: [slurmctld, n2], for: 295s"),
     "leftover_crashes": ("conf SlurmdTimeout: 60", "conf ReturnToService: 1", "322s ! crash: n2",
                          "0s alice sbatch -w n2 --wrap 'trap : TERM; ./deaf'",
