@@ -494,9 +494,13 @@ class StepDaemon:
 
     async def _let_srun_hear(self) -> None:
         """Stay until srun has been told all it waits for, unless the job is over."""
-        while self._srun.held_back_until_us < NEVER_US and not self._told_to_end:
-            envelope = await self.mailbox.receive_until(self._srun.held_back_until_us)
-            if envelope is None:
-                self._srun.flush()
-            else:
-                self._serve(envelope)
+        try:
+            while self._srun.held_back_until_us < NEVER_US and not self._told_to_end:
+                envelope = await self.mailbox.receive_until(self._srun.held_back_until_us)
+                if envelope is None:
+                    self._srun.flush()
+                else:
+                    self._serve(envelope)
+        finally:
+            # slurmctld counts the step as over: nobody else will tell srun, should the node crash.
+            self._srun.hang_up()

@@ -271,6 +271,9 @@ def is_stuck(job: JobRecord) -> bool:
     closed = not any(part.state.starts_jobs for part in job.parts)
     if closed or job.lasting_reason or not job.priority or job.reason == Reason.DEPENDENCY_NEVER:
         return True
+    if job.reason == Reason.ARRAY_TASK_LIMIT and job.array is not None:
+        tasks = job.array.records.values()
+        return any(is_stuck(task) for task in tasks if task.state.base is not JobBase.PENDING)
     if job.reason != Reason.DEPENDENCY or job.dependency is None:
         return False
     others = [
