@@ -145,6 +145,7 @@ class StepDaemon:
             exit_code = await self._see_session_out(session)
         session.exit(wait_status(exit_code))
         manager.cause = session.cause
+        self._kill_container()
         self._srun.tell_exits()
         if not self._batch:
             job = self.work.job
@@ -252,8 +253,8 @@ class StepDaemon:
         return 0
 
     def _kill_container(self) -> None:
-        """Kill what is left in the container: tasks, and what scripts that still run started."""
-        self.tasks.signal(SIGKILL)
+        """Kill what is left in the container: tasks, and whatever scripts have started."""
+        self.tasks.kill_all()
         self.tasks.end_due(self.site.kernel.now_us)
 
     # What both models share.
