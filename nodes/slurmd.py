@@ -259,6 +259,7 @@ class Slurmd:
     def _launch_batch(self, message: RequestBatchJobLaunch) -> None:
         stepd = self._steps.fork(message.job_id, message.step_id, message.restart_cnt)
         self._steps.run(stepd, batch_work(message, self.site), None)
+        self._suspensions.launched(message.job_id)
 
     async def _launch_prolog(self, envelope: Envelope, message: RequestLaunchProlog) -> None:
         """Answer that the prolog is taken on; run it; then tell how it went."""

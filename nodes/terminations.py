@@ -90,12 +90,13 @@ class Terminations:
         epilog = "" if key in self._revoked else self._site.conf.epilog
         self._revoke(key)
         termination = Termination(request=message, epilog=epilog)
+        # A node may have none of a suspended job's steps, and some of its next run's.
+        suspended = self._suspensions.forget(job_id)
         if not self._steps.of_job(job_id) and not self._is_starting(key):
             self._epilog(termination)
             return
         self._ending[job_id] = termination
         # What is stopped gets no time to end by itself.
-        suspended = self._suspensions.forget(job_id)
         self._steps.signal_job(job_id, (SIGKILL,) if suspended else (SIGCONT, SIGTERM))
         wait_us = max(self._site.conf.kill_wait_s, _MIN_KILL_WAIT_S) * SECOND
         termination.timer = self._mailbox.post_at(

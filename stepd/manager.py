@@ -146,6 +146,7 @@ class StepDaemon:
             exit_code = await self._see_session_out(session)
         session.exit(wait_status(exit_code))
         manager.cause = session.cause
+        self._kill_container()
         self._srun.tell_exits()
         if not self._batch:
             job = self.work.job
@@ -253,8 +254,8 @@ class StepDaemon:
         return 0
 
     def _kill_container(self) -> None:
-        """Kill what is left in the container: tasks, and what scripts that still run started."""
-        self.tasks.signal(SIGKILL)
+        """Kill what is left in the container: tasks, and whatever scripts have started."""
+        self.tasks.kill_all()
         self.tasks.end_due(self.site.kernel.now_us)
 
     # What both models share.
@@ -495,9 +496,13 @@ class StepDaemon:
 
     async def _let_srun_hear(self) -> None:
         """Stay until srun has been told all it waits for, unless the job is over."""
-        while self._srun.held_back_until_us < NEVER_US and not self._told_to_end:
-            envelope = await self.mailbox.receive_until(self._srun.held_back_until_us)
-            if envelope is None:
-                self._srun.flush()
-            else:
-                self._serve(envelope)
+        try:
+            while self._srun.held_back_until_us < NEVER_US and not self._told_to_end:
+                envelope = await self.mailbox.receive_until(self._srun.held_back_until_us)
+                if envelope is None:
+                    self._srun.flush()
+                else:
+                    self._serve(envelope)
+        finally:
+            # slurmctld counts the step as over: nobody else will tell srun, should the node crash.
+            self._srun.hang_up()

@@ -11,7 +11,7 @@ import attrs
 from msgspec import UNSET, UnsetType
 
 from simctl.kernel.procs import Process, wait_status
-from simctl.kernel.turns import Thread
+from simctl.kernel.turns import Killed, Thread
 from simctl.plugins.site import Site, User
 from simctl.stepd.children import Output, ScriptHost
 from simctl.stepd.environment import SCRIPT_CONTEXTS
@@ -63,9 +63,19 @@ class ScriptProcess:
         args = {"path": self.path}
         self._enter = self.site.trace.note("script", self.name, process, phase="enter", args=args)
         process.cause = self._enter
-        await self._run_to_end(process)
+        try:
+            await self._run_to_end(process)
+        except Killed:
+            self._die_with_parent(process)
+            raise
         self.parent.cause = process.cause
         return self.status
+
+    def _die_with_parent(self, process: Process) -> None:
+        """End with a parent that was killed: what kills that has killed the whole process group."""
+        self._waiter = None
+        if process.host.up and not process.exited:
+            self.signal(_KILLED)
 
     def signal(self, number: int) -> None:
         """Deliver a signal to the script and to what it has started."""

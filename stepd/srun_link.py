@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import attrs
+
 from simctl.kernel.fabric import Mailbox
 from simctl.kernel.outbox import Outbox
 from simctl.kernel.procs import Process
@@ -16,6 +18,13 @@ _COLLECT_US: Final = 100_000
 
 _AGAIN_US: Final = SECOND
 """How far apart the tries are while srun cannot be reached."""
+
+
+@attrs.frozen(kw_only=True)
+class LineLost:
+    """Tell srun that the line to a step daemon is dead, which had more to say and is gone."""
+
+    node: str
 
 
 class SrunLink:
@@ -46,6 +55,12 @@ class SrunLink:
         """Send what a cut link held back, if its time has come."""
         if self._outbox.due_us <= self._site.kernel.now_us:
             self._outbox.flush()
+
+    def hang_up(self) -> None:
+        """Say nothing more; what is still held back srun learns to be lost, once the link heals."""
+        if self._srun is not None and self._outbox.due_us < NEVER_US:
+            notice = LineLost(node=self._process.host.name)
+            self._srun.post(notice, due_us=self._outbox.due_us)
 
     def launched(self, rc: int, ranks: tuple[int, ...]) -> None:
         """Tell srun how the launch went."""

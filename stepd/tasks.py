@@ -24,6 +24,9 @@ class Task:
     prolog: ScriptProcess | None = None
     """Its task prolog, while one runs: a signal to the task's process group reaches both."""
 
+    left_behind: ScriptHost | None = None
+    """A script that has ended before what it had started."""
+
     due_us: int = NEVER_US
     planned: int = 0
     left_us: int = -1
@@ -43,6 +46,8 @@ class Task:
         self.ended = True
         self.status = status
         self.due_us = NEVER_US
+        if self.host is not None and self.host.live_children():
+            self.left_behind = self.host
         self.host = None
         if self.prolog is not None:
             self.prolog.signal(SIGKILL)
@@ -119,6 +124,20 @@ class TaskSet:
             task.reported = True
         self.alive -= len(reaped)
         return reaped
+
+    def kill_all(self) -> None:
+        """Kill every process of the step: tasks, and what scripts have started and not awaited.
+
+        A srun among that ends by itself: it is told when its job is over.
+        """
+        self.signal(SIGKILL)
+        for task in self.tasks:
+            host, task.left_behind = task.left_behind, None
+            if host is None:
+                continue
+            for child in host.live_children():
+                if child.call is None:
+                    host.signal_child(child, SIGKILL)
 
     def signal(self, number: int, *, children: bool = True) -> None:
         """Signal every task that is alive."""

@@ -234,3 +234,14 @@ def test_a_dependency_on_an_array_means_all_its_tasks(kind: str, first: str, sta
     if state == "COMPLETED":
         ends = [each.end_us for each in ran.result.rows if each.array_job_id]
         assert row.start_us >= max(ends)
+
+
+def test_tasks_behind_a_suspended_one_do_not_stall_the_run() -> None:
+    """Who waits for a slot of the array waits for whoever suspended the task that has it."""
+    ran = run(
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: \"sbatch -a 0-1%1 --wrap 'sleep 60'\"}\n"
+        "  - {at: 5s, as: root, run: scontrol suspend 1_0}\n"
+    )
+    assert ran.result.stalled == ()
+    assert sorted(row.state for row in ran.result.rows) == ["PENDING", "SUSPENDED"]

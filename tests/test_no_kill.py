@@ -159,3 +159,32 @@ def test_a_node_that_has_restarted_is_free_for_others() -> None:
     assert ran.result.commands[1].exit == 0
     assert ran.one("switch_p_job_fini", step="2.0").time_us < 50_000_000
     assert ran.job()[0] == "COMPLETED"
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+@pytest.mark.parametrize(
+    ("command", "state"),
+    [("srun -N2 -k ./short", "FAILED"), ("sbatch -N2 -k --wrap 'srun ./short'", "COMPLETED")],
+)
+def test_nobody_waits_for_the_prolog_of_a_node_that_is_lost(
+    command: str, state: str, model: str
+) -> None:
+    """With PrologFlags=Alloc the job is CONFIGURING when the node goes: the others are enough.
+
+    A srun of its own asks for a step as wide as it was told to, which is refused; nothing hangs.
+    """
+    ran = run(
+        "timeline:\n"
+        f'  - {{at: 0s, as: alice, run: "{command}"}}\n'
+        "  - {when: prolog phase=enter node=n2, fault: {crash: n2}}\n",
+        cluster=CLUSTER.replace(
+            "{SlurmdTimeout", "{PrologFlags: Alloc, Prolog: /p, SlurmdTimeout"
+        ).replace("{./long", "{/p: {runs: 9s}, ./long"),
+        model=model,
+    )
+    assert ran.result.stalled == ()
+    launched = ran.one("job_state", args_from="RUNNING|CONFIGURING", args_to="RUNNING")
+    lost = ran.one("node_state", args_node="n2", args_to="DOWN|NO_RESPOND")
+    assert launched.time_us == lost.time_us
+    assert ran.job()[0] == state
+    assert ran.result.rows[0].nodes == "n1"

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from simctl.kernel.events import Event
+from simctl.wire.ids import SECOND
 from tests.cluster import Ran, run, with_plugin
 from tests.test_queue import args, reasons, states, timeline, wrong
 
@@ -388,3 +389,49 @@ def test_a_step_that_was_on_its_way_when_its_job_was_suspended_is_stopped_as_wel
     assert {round(at(e)) for e in stops} == {10}
     assert [round(at(e)) for e in ran.all("exit", step="1.0", daemon="task")] == [80, 80]
     assert ran.job() == ("COMPLETED", "0:0", "None")
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_a_script_that_was_on_its_way_is_suspended_as_well(model: str) -> None:
+    """Its job is suspended while the node's prolog runs: it starts, stops, and waits for resume."""
+    ran = run(
+        "slurm_conf: {Prolog: /p}\nprograms: {/p: {runs: 10s}}\ntimeline:\n"
+        "  - {at: 0s, as: alice, run: \"sbatch --wrap 'sleep 20'\"}\n"
+        "  - {at: 5s, as: root, run: scontrol suspend 1}\n"
+        "  - {at: 100s, as: root, run: scontrol resume 1}\n",
+        model=model,
+    )
+    asked = ran.one("REQUEST_STEP_SUSPEND", phase="receive", step="1.batch")
+    assert asked.time_us // SECOND == 10
+    assert ran.job() == ("COMPLETED", "0:0", "None")
+    assert ran.result.rows[0].end_us > 110 * SECOND
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_the_next_run_of_a_suspended_job_is_not_suspended(model: str) -> None:
+    """The second node has none of the first run's steps, and lets that of the second run go on."""
+    ran = run(
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: \"sbatch -N2 --wrap 'sleep 20; srun -N2 sleep 5'\"}\n"
+        "  - {at: 5s, as: root, run: scontrol suspend 1}\n"
+        "  - {at: 10s, as: root, run: scontrol requeue 1}\n",
+        model=model,
+    )
+    assert ran.all("REQUEST_STEP_SUSPEND", step="1.0") == []
+    assert ran.job() == ("COMPLETED", "0:0", "None")
+    assert ran.result.rows[0].end_us < 170 * SECOND
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+@pytest.mark.parametrize("script", ["sleep 100 & exit 0", "sleep 100 & sleep 50"])
+def test_what_a_script_leaves_behind_dies_with_the_step(script: str, model: str) -> None:
+    """Whether the script ends by itself or of a signal of its own; before the job leaves a node."""
+    ran = run(
+        "timeline:\n"
+        f"  - {{at: 0s, as: alice, run: \"sbatch --wrap '{script}'\"}}\n"
+        "  - {at: 5s, as: alice, run: scancel -b -s USR1 1}\n",
+        model=model,
+    )
+    epilog = ran.one("MESSAGE_EPILOG_COMPLETE", phase="send")
+    assert ran.last("exit", daemon="task") < epilog.seq
+    assert ran.all("signal", daemon="task", args_signal=9)

@@ -3,6 +3,7 @@
 import pytest
 
 from simctl.scenario.load import read_scenario
+from simctl.wire.ids import SECOND
 from tests.cluster import TWO_NODES, Ran, run, took
 
 pytestmark = pytest.mark.parametrize("model", ["guide", "modern"])
@@ -204,6 +205,24 @@ def test_a_step_is_not_launched_when_the_prolog_of_srun_fails(model: str) -> Non
     assert ran.all("REQUEST_LAUNCH_TASKS") == []
     assert len(ran.all("switch_p_job_step_complete")) == 1
     assert ran.job() == ("FAILED", "1:0", "NonZeroExitCode")
+
+
+@pytest.mark.parametrize("path", ["/etc/slow", "slow.sh"])
+def test_a_script_of_srun_does_not_outlive_srun(path: str, model: str) -> None:
+    """What kills srun in a batch job kills all that the script has started."""
+    ran = run(
+        f"slurm_conf: {{SrunProlog: {path}}}\n"
+        + FILES.replace("files:\n", "files:\n  slow.sh: |\n    #!/bin/sh\n    sleep 60\n")
+        + "timeline:\n"
+        "  - {at: 0s, as: alice, run: \"sbatch --wrap 'srun true'\"}\n"
+        "  - {at: 5s, as: root, run: scontrol suspend 1}\n"
+        "  - {at: 9s, as: alice, run: scancel 1}\n",
+        model=model,
+    )
+    prolog = ran.one("srun_prolog")
+    assert (prolog.rc, prolog.time_us // SECOND) == (9, 9)
+    assert all(not host.processes for host in ran.world.hosts.values())
+    assert ran.job() == ("CANCELLED", "0:9", "None")
 
 
 # The scenario.

@@ -38,6 +38,7 @@ from simctl.plugins.points.switch import (
 from simctl.plugins.site import CommandCall
 from simctl.stepd.children import Signalled
 from simctl.stepd.script_process import ScriptProcess
+from simctl.stepd.srun_link import LineLost
 from simctl.wire.buf import Buf
 from simctl.wire.errno import (
     ESLURM_DISABLED,
@@ -456,8 +457,18 @@ class Srun:
         elif kind is SrunNodeFail:
             self.call.err(f"srun: error: Node failure on {message.node_list}")
             book.lost(message.node_list, counts=not self._no_kill)
+        elif kind is LineLost:
+            self._line_lost(book, message.node)
         else:
             self._tell_user(message)
+
+    def _line_lost(self, book: TaskBook, node: str) -> None:
+        """Give up the tasks of a node that will say nothing more, and with them the step."""
+        nodeid = book.layout.nodes.index(node)
+        self.call.err(f"srun: error: Aborting, io error with slurmstepd on node {nodeid}")
+        book.lost(node, counts=not self._no_kill)
+        if not self._no_kill:
+            self._send_cancel()
 
     def _launch_answered(self, envelope: Envelope) -> None:
         """Take in a slurmd's answer to a launch, or that it was lost."""

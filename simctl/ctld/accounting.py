@@ -60,8 +60,9 @@ class JobRow:
 
 
 def exit_code_text(status: int) -> str:
-    """Return a wait status as Slurm prints exit codes: ``code:signal``."""
-    return f"{exit_code_of(status)}:{signal_of(status)}"
+    """Return a wait status as Slurm prints exit codes: ``code:signal``; one of them is 0."""
+    number = signal_of(status)
+    return f"0:{number}" if number else f"{exit_code_of(status)}:0"
 
 
 def row(job: JobRecord, state: str, reason: str) -> JobRow:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from simctl.ctld import steps
+from simctl.ctld import prologs, steps
 from simctl.ctld.records import JobRecord, NodeRecord, StepRecord
 from simctl.kernel.fabric import Mailbox
 from simctl.wire.hostlist import compress
@@ -42,6 +42,8 @@ async def take_out(ctld: "Slurmctld", job: JobRecord, node: NodeRecord) -> None:
     )
     for step in list(job.steps.values()):
         await _leave_out(ctld, step, node)
+    # Nobody waits for a prolog there any more.
+    prologs.prolog_over(ctld, job, node.name)
     if node.base is NodeBase.DOWN and not node.flags & NodeFlag.NO_RESPOND:
         # Set down by hand: it is told, and nobody waits for it.
         ctld.send(

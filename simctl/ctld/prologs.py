@@ -107,6 +107,7 @@ def configure(ctld: "Slurmctld", job: JobRecord) -> None:
     conf = ctld.site.conf
     if conf.prolog_flags:
         job.reason = Reason.PROLOG
+    job.prologs_out.clear()
     ctld.set_job(job, CONFIGURING)
     if not conf.prolog_slurmctld:
         _launch_prologs(ctld, job)
@@ -165,10 +166,17 @@ async def complete_prolog(
     """
     job = ctld.jobs.get(message.job_id)
     if job is not None and job.restart_cnt == message.restart_cnt and not message.prolog_rc:
-        job.prologs_out.discard(message.node_name)
-        if job.state.configuring and not job.prologs_out:
-            _launch(ctld, job)
+        prolog_over(ctld, job, message.node_name)
     ctld.answer(envelope, SLURM_SUCCESS if job is not None else ESLURM_INVALID_JOB_ID)
+
+
+def prolog_over(ctld: "Slurmctld", job: JobRecord, node_name: str) -> None:
+    """Wait no more for a node's prolog; the last lets the job be launched."""
+    if node_name not in job.prologs_out:
+        return
+    job.prologs_out.remove(node_name)
+    if job.state.configuring and not job.prologs_out:
+        _launch(ctld, job)
 
 
 def _launch(ctld: "Slurmctld", job: JobRecord) -> None:
