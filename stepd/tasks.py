@@ -133,7 +133,9 @@ class TaskSet:
         self.signal(SIGKILL)
         for task in self.tasks:
             host, task.left_behind = task.left_behind, None
-            for child in host.live_children() if host is not None else ():
+            if host is None:
+                continue
+            for child in host.live_children():
                 if child.call is None:
                     host.signal_child(child, SIGKILL)
 

@@ -177,8 +177,9 @@ def test_nobody_waits_for_the_prolog_of_a_node_that_is_lost(
         "timeline:\n"
         f'  - {{at: 0s, as: alice, run: "{command}"}}\n'
         "  - {when: prolog phase=enter node=n2, fault: {crash: n2}}\n",
-        cluster=CLUSTER.replace("{SlurmdTimeout", "{PrologFlags: Alloc, Prolog: /p, SlurmdTimeout")
-        .replace("{./long", "{/p: {runs: 9s}, ./long"),
+        cluster=CLUSTER.replace(
+            "{SlurmdTimeout", "{PrologFlags: Alloc, Prolog: /p, SlurmdTimeout"
+        ).replace("{./long", "{/p: {runs: 9s}, ./long"),
         model=model,
     )
     assert ran.result.stalled == ()

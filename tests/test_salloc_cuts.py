@@ -47,7 +47,7 @@ def test_without_a_controller_there_is_no_allocation() -> None:
 
 
 def test_an_allocation_whose_answer_is_lost_ends_without_its_client() -> None:
-    """salloc gives up after MessageTimeout, and the controller finds nobody there."""
+    """Salloc gives up after MessageTimeout, and the controller finds nobody there."""
     ran = played(
         typed("salloc true", at="5s"),
         cut_when("login", "slurmctld", "RESPONSE_RESOURCE_ALLOCATION phase=send", "30s"),
@@ -127,7 +127,7 @@ def test_a_srun_inside_learns_that_a_line_died_with_its_node(model: str) -> None
 
 
 def test_a_node_that_is_lost_under_an_allocation_ends_it() -> None:
-    """salloc is told of the node and that its job is over; its command goes on to its own end."""
+    """Salloc is told of the node and that its job is over; its command goes on to its own end."""
     ran = played(typed("salloc -N2 sleep 400"), "at: 5s, fault: {crash: n2}", SlurmdTimeout=15)
     assert ran.stderr() == (
         "salloc: Granted job allocation 1\n"

@@ -200,7 +200,7 @@ def test_a_script_of_srun_does_not_outlive_srun(path: str, model: str) -> None:
         f"slurm_conf: {{SrunProlog: {path}}}\n"
         + FILES.replace("files:\n", "files:\n  slow.sh: |\n    #!/bin/sh\n    sleep 60\n")
         + "timeline:\n"
-        '  - {at: 0s, as: alice, run: "sbatch --wrap \'srun true\'"}\n'
+        "  - {at: 0s, as: alice, run: \"sbatch --wrap 'srun true'\"}\n"
         "  - {at: 5s, as: root, run: scontrol suspend 1}\n"
         "  - {at: 9s, as: alice, run: scancel 1}\n",
         model=model,

@@ -461,7 +461,7 @@ class Srun:
             self._tell_user(message)
 
     def _line_lost(self, book: TaskBook, node: str) -> None:
-        """Give up the tasks of a node of which nothing more will be heard, and with them the step."""
+        """Give up the tasks of a node of which nothing more will be heard, and the step."""
         nodeid = book.layout.nodes.index(node)
         self.call.err(f"srun: error: Aborting, io error with slurmstepd on node {nodeid}")
         book.lost(node, counts=not self._no_kill)
