@@ -113,12 +113,15 @@ def test_a_srun_inside_learns_that_a_line_died_with_the_job(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", ["guide", "modern"])
-def test_a_srun_inside_learns_that_a_line_died_with_its_node(model: str) -> None:
-    """The same when the node crashes before the link is whole again."""
+@pytest.mark.parametrize(
+    "moment", ["at: 100s", "when: REQUEST_STEP_COMPLETE phase=receive daemon=slurmctld"]
+)
+def test_a_srun_inside_learns_that_a_line_died_with_its_node(moment: str, model: str) -> None:
+    """The same when the node crashes before the link is whole again, or even the step reported."""
     ran = played(
         typed("salloc -N2 srun ./app"),
         cut("n2", "login", "50s", "100s"),
-        "at: 100s, fault: {crash: n2}",
+        f"{moment}, fault: {{crash: n2}}",
         model=model,
         SlurmdTimeout=300,
     )
