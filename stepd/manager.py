@@ -118,7 +118,7 @@ class StepDaemon:
                 await self._reports.complete_step()
                 await self._let_srun_hear()
             finally:
-                # Should the node crash, nobody else may tell srun: slurmctld counts the step as over.
+                # Should the node crash nobody else may tell srun: for slurmctld the step is over.
                 self._srun.hang_up()
         if self.site.model == "guide":
             for plugin_class in ("checkpoint", "switch"):
