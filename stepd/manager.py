@@ -114,8 +114,12 @@ class StepDaemon:
         else:
             if rc:
                 self._srun.launched(rc, ())
-            await self._reports.complete_step()
-            await self._let_srun_hear()
+            try:
+                await self._reports.complete_step()
+                await self._let_srun_hear()
+            finally:
+                # Should the node crash nobody else may tell srun: for slurmctld the step is over.
+                self._srun.hang_up()
         if self.site.model == "guide":
             for plugin_class in ("checkpoint", "switch"):
                 await self._hooks.unload(self.process, plugin_class)
@@ -496,13 +500,9 @@ class StepDaemon:
 
     async def _let_srun_hear(self) -> None:
         """Stay until srun has been told all it waits for, unless the job is over."""
-        try:
-            while self._srun.held_back_until_us < NEVER_US and not self._told_to_end:
-                envelope = await self.mailbox.receive_until(self._srun.held_back_until_us)
-                if envelope is None:
-                    self._srun.flush()
-                else:
-                    self._serve(envelope)
-        finally:
-            # slurmctld counts the step as over: nobody else will tell srun, should the node crash.
-            self._srun.hang_up()
+        while self._srun.held_back_until_us < NEVER_US and not self._told_to_end:
+            envelope = await self.mailbox.receive_until(self._srun.held_back_until_us)
+            if envelope is None:
+                self._srun.flush()
+            else:
+                self._serve(envelope)

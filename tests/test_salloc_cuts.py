@@ -113,16 +113,19 @@ def test_a_srun_inside_learns_that_a_line_died_with_the_job(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", ["guide", "modern"])
-def test_a_srun_inside_learns_that_a_line_died_with_its_node(model: str) -> None:
-    """The same when the node crashes before the link is whole again."""
+@pytest.mark.parametrize(
+    "moment", ["at: 100s", "when: REQUEST_STEP_COMPLETE phase=receive daemon=slurmctld"]
+)
+def test_a_srun_inside_learns_that_a_line_died_with_its_node(moment: str, model: str) -> None:
+    """The same when the node crashes, if only the controller has heard that the step is over."""
     ran = played(
-        typed("salloc -N2 srun ./app"),
-        cut("n2", "login", "50s", "100s"),
-        "at: 100s, fault: {crash: n2}",
+        typed("salloc -w n1 srun ./app"),
+        cut("n1", "login", "50s", "100s"),
+        f"{moment}, fault: {{crash: n1}}",
         model=model,
         SlurmdTimeout=300,
     )
-    assert "Aborting, io error with slurmstepd on node 1" in ran.stderr()
+    assert "Aborting, io error with slurmstepd on node 0" in ran.stderr()
     assert ended_s(ran) in range(150, 160)
 
 

@@ -435,3 +435,19 @@ def test_what_a_script_leaves_behind_dies_with_the_step(script: str, model: str)
     epilog = ran.one("MESSAGE_EPILOG_COMPLETE", phase="send")
     assert ran.last("exit", daemon="task") < epilog.seq
     assert ran.all("signal", daemon="task", args_signal=9)
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_the_clock_of_a_step_stands_still_while_its_job_is_suspended(model: str) -> None:
+    """A step of one minute that was suspended for 90 seconds is ended 90 seconds later."""
+    ran = run(
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: \"sbatch --wrap 'srun -t1 sleep 300'\"}\n"
+        "  - {at: 30s, as: root, run: scontrol suspend 1}\n"
+        "  - {at: 120s, as: root, run: scontrol resume 1}\n",
+        model=model,
+    )
+    kill = ran.one("REQUEST_KILL_TIMELIMIT", phase="send", step="1.0")
+    # The first check after 150 seconds and a little.
+    assert kill.time_us // SECOND == 180
+    assert ran.job()[0] == "FAILED"

@@ -174,6 +174,9 @@ class StepRecord:
 
     cpus_per_task: int = 1
     no_kill: bool = False
+    limit_us: int = INFINITE
+    """When it has reached its time limit, but for what its job is suspended."""
+
     limit_timer: Timer | None = None
 
 

@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld.limits import PERIODIC_US
-from simctl.ctld.records import StepRecord
+from simctl.ctld.limits import check_at_or_after
+from simctl.ctld.records import JobRecord, StepRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.messages import RequestKillStepTimelimit, SrunTimeout
+from simctl.wire.states import JobBase
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
@@ -25,9 +26,22 @@ def watch(ctld: "Slurmctld", step: StepRecord, time_limit_min: int) -> None:
     """Have a step ended at the first check after its time limit, if it asked for one."""
     if time_limit_min in (NO_VAL, INFINITE):
         return
-    limit_us = ctld.now_us + time_limit_min * 60 * SECOND
-    due_us = -(-limit_us // PERIODIC_US) * PERIODIC_US
-    step.limit_timer = ctld.mailbox.post_at(due_us, StepLimitDue(step))
+    # What its job has been suspended before does not count, nor will what it is from now on.
+    step.limit_us = ctld.now_us - step.job.suspended_us + time_limit_min * 60 * SECOND
+    _look_again(ctld, step)
+
+
+def _look_again(ctld: "Slurmctld", step: StepRecord) -> None:
+    due_us = check_at_or_after(step.limit_us + step.job.suspended_us)
+    step.limit_timer = ctld.mailbox.post_at(max(due_us, ctld.now_us), StepLimitDue(step))
+
+
+def resume(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Go on with the limits of the steps of a job that was suspended."""
+    for step in job.steps.values():
+        if step.limit_us != INFINITE:
+            unwatch(step)
+            _look_again(ctld, step)
 
 
 def unwatch(step: StepRecord) -> None:
@@ -44,6 +58,9 @@ async def step_limit_due(ctld: "Slurmctld", _: Envelope, message: StepLimitDue) 
     if job.steps.get(step.step_id) is not step:
         return
     step.limit_timer = None
+    if job.state.base is JobBase.SUSPENDED:
+        # Its clock stands still; it is looked at again once the job goes on.
+        return
     if step.srun is not None and step.srun.open:
         ctld.send(step.srun, SrunTimeout(job_id=job.job_id))
     for name in step.layout.nodes:

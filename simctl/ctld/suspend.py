@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from simctl.ctld import arrays, limits
+from simctl.ctld import arrays, limits, step_limits
 from simctl.ctld.records import JobArray, JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.errno import (
@@ -103,6 +103,7 @@ def go_on(ctld: "Slurmctld", job: JobRecord) -> bool:
         limits.watch_warning(ctld, job)
     ctld.set_job(job, RUNNING)
     limits.watch_deadline(ctld, job)
+    step_limits.resume(ctld, job)
     _tell_nodes(ctld, job, RESUME_JOB)
     return True
 
