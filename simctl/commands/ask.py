@@ -19,10 +19,7 @@ async def ask(call: CommandCall, request: Message) -> Message:
     Raises:
         SlurmError: slurmctld cannot be reached, or does not answer within MessageTimeout.
     """
-    site = call.site
-    if not site.fabric.send(call.process, controller(call), request, call.mailbox):
-        raise SlurmError(SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR)
-    limit_us = site.kernel.now_us + site.conf.message_timeout_s * SECOND
+    limit_us = post(call, request)
     while True:
         envelope = await call.mailbox.receive_until(limit_us)
         if envelope is None:
@@ -30,6 +27,18 @@ async def ask(call: CommandCall, request: Message) -> Message:
         if _is_answer(envelope.message, request):
             answer: Message = envelope.message
             return answer
+
+
+def post(call: CommandCall, request: Message) -> int:
+    """Send a request to slurmctld and return until when to wait for its answer, virtual us.
+
+    Raises:
+        SlurmError: slurmctld cannot be reached.
+    """
+    site = call.site
+    if not site.fabric.send(call.process, controller(call), request, call.mailbox):
+        raise SlurmError(SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR)
+    return site.kernel.now_us + site.conf.message_timeout_s * SECOND
 
 
 def _is_answer(message: object, request: Message) -> bool:

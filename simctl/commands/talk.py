@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from simctl.commands.ask import controller, no_answer
+from simctl.commands.ask import controller, no_answer, post
 from simctl.kernel.fabric import NEVER_US, Envelope
 from simctl.kernel.outbox import Outbox
 from simctl.plugins.site import CommandCall
 from simctl.wire.errno import (
     SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT,
-    SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR,
     SlurmError,
 )
 from simctl.wire.ids import SECOND
@@ -65,10 +64,7 @@ class Talk:
             SlurmError: slurmctld cannot be reached, or does not answer within MessageTimeout.
         """
         call = self._call
-        site = call.site
-        if not site.fabric.send(call.process, controller(call), request, call.mailbox):
-            raise SlurmError(SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR)
-        limit_us = site.kernel.now_us + site.conf.message_timeout_s * SECOND
+        limit_us = post(call, request)
         while True:
             envelope = await call.mailbox.receive_until(limit_us)
             if envelope is None:
