@@ -151,3 +151,37 @@ def test_wrong_words_are_told(
     """An event that is not there, a file that is not there, a field and a kind misspelt."""
     assert cli.main(["trace", *(str(trace) if w == "TRACE" else w for w in words)]) == 2
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["REQUEST_BATCH_JOB_LANCH"], "did you mean REQUEST_BATCH_JOB_LAUNCH?"),
+        (["init", "node=n7"], "none matches the rest"),
+        (["--kinds", "fault,script"], "none is of kind fault or script"),
+    ],
+)
+def test_an_empty_result_is_explained(
+    trace: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+) -> None:
+    """On standard error, so that a pipe stays clean."""
+    assert cli.main(["trace", "show", str(trace), *words]) == cli.OK
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert captured.err.startswith("simctl: nothing to show: ")
+    assert told in captured.err
+
+
+def test_show_tells_the_arguments_of_logs_faults_and_scripts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They say most of what there is to say of these."""
+    for name, wanted in (
+        ("backfill", "backfill_reservation job=2 start_us=605000100 node_list=n[1-3]"),
+        ("cut_short", "fault fault=cut slurmctld n1 for 240s"),
+        ("prolog_epilog", "prolog enter job=1 path=/etc/slurm/prolog"),
+    ):
+        path = tmp_path / f"{name}.jsonl"
+        assert cli.main(["run", name, "--quiet", "--trace", str(path)]) == cli.OK
+        assert cli.main(["trace", "show", str(path), "--kinds", "log,fault,script"]) == cli.OK
+        assert wanted in capsys.readouterr().out

@@ -37,7 +37,8 @@ def read_recording(path: Path) -> Recording:
         if data.startswith(_GZIP):
             data = gzip.decompress(data)
     except (OSError, EOFError) as error:
-        raise RecordingError(f"{path}: cannot read it: {error}") from error
+        why = (isinstance(error, OSError) and error.strerror) or error
+        raise RecordingError(f"{path}: cannot read it: {why}") from error
     lines = data.splitlines()
     header = _header(path, lines[0] if lines else b"")
     decoder = msgspec.json.Decoder(Event)

@@ -14,6 +14,8 @@ from simctl.scenario.durations import format_us
 
 _BEFORE_GAP: Final = 6
 _AFTER_GAP: Final = 4
+_TELLING: Final = ("fault", "log", "script")
+"""Kinds of which the arguments say most of what there is to say."""
 _SEQ: Final = operator.attrgetter("seq")
 
 
@@ -71,6 +73,8 @@ def describe(event: Event) -> str:
     result = [_named("rc", event.rc), _named("errno", event.errno)]
     if event.kind == "state" and event.args is not UNSET:
         about.append(f"{value_text(event.args.get('from'))} -> {value_text(event.args.get('to'))}")
+    elif event.kind in _TELLING and event.args is not UNSET:
+        about += [_named(key, value) for key, value in event.args.items()]
     words = " ".join(part for part in (node, *process, *what, *about, *result) if part)
     return f"{event.seq:>6} {format_us(event.time_us):>12} {words}"
 

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from simctl.kernel.events import KINDS, Event
 from simctl.kernel.pattern import EVERYTHING, Pattern, PatternError
 from simctl.kernel.recording import Recording, RecordingError, read_recording
-from simctl.scenario.recorded import describe
+from simctl.scenario.recorded import Recorded, describe
 from simctl.status import NOT_HELD, OK, WRONG_INPUT
 
 _CONTEXT = 3
@@ -40,12 +40,31 @@ def show(path: Path, pattern: str, kinds: Sequence[str], *, as_json: bool) -> in
         wanted = EVERYTHING
         if pattern:
             wanted = Pattern.parse(pattern, recording.header.get("users", {}))
+        found = 0
         for event in recording.events:
             if (not kinds or event.kind in kinds) and wanted.matches(event):
+                found += 1
                 print(msgspec.json.encode(event).decode() if as_json else describe(event))
+        if not found:
+            _tell_nothing(recording, pattern, wanted, kinds)
         return OK
 
     return _told(verb)
+
+
+def _tell_nothing(
+    recording: Recording, pattern: str, wanted: Pattern, kinds: Sequence[str]
+) -> None:
+    """Say on standard error why nothing is shown, so that silence is not taken for a result."""
+    recorded = Recorded(recording.events)
+    if not recording.events:
+        why = "the trace holds no events"
+    elif pattern and not recorded.matches(wanted):
+        why = recorded.absent(wanted)
+    else:
+        held = ", ".join(dict.fromkeys(event.kind for event in recording.events))
+        why = f"none is of kind {' or '.join(kinds)}; the trace has {held}"
+    print(f"simctl: nothing to show: {why}", file=sys.stderr)
 
 
 def diff(path: Path, other: Path) -> int:
