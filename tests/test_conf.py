@@ -309,3 +309,22 @@ def test_time_limits_print_as_squeue_and_scontrol_do(minutes: int, short: str, p
 def test_a_printed_time_limit_reads_back(minutes: int, padded: bool) -> None:
     """What a command prints may be given to another."""
     assert parse_time_limit_min(format_time_limit_min(minutes, padded=padded)) == minutes
+
+
+@pytest.mark.parametrize(
+    ("given", "key", "words"),
+    [
+        ({"PreemptMode": "CANCEL"}, "PreemptMode", "needs PreemptType=preempt/partition_prio"),
+        ({"PreemptType": "preempt/partition_prio"}, "PreemptType", "CANCEL, REQUEUE or SUSPEND,"),
+        (
+            {"preempttype": "preempt/partition_prio", "PreemptMode": "OFF"},
+            "preempttype",
+            "needs a PreemptMode beside it",
+        ),
+    ],
+)
+def test_preempt_type_and_mode_go_together(given: dict[str, object], key: str, words: str) -> None:
+    """As in Slurm, whose daemons do not start with one of them alone."""
+    _, mistakes = read_conf(given)
+    assert [found.key for found in mistakes] == [key]
+    assert words in mistakes[0].message

@@ -191,10 +191,9 @@ TWO = ("0s bob sbatch -w n1 --wrap 'sleep 100'", "1s bob sbatch -w n2 --wrap 'sl
 
 
 def test_without_preemption_jobs_of_a_higher_tier_wait() -> None:
-    """PreemptMode=OFF, and preempt/none whatever the mode."""
-    for conf in ("", PREEMPT + "OFF", ", PreemptMode: CANCEL"):
-        ran = timeline(*TWO, f"10s bob {HIGH}", conf=conf)
-        assert starts(ran) == {1: 0, 2: 3, 3: 100}
+    """preempt/none is the default."""
+    ran = timeline(*TWO, f"10s bob {HIGH}")
+    assert starts(ran) == {1: 0, 2: 3, 3: 100}
 
 
 def test_a_preempted_job_is_cancelled() -> None:

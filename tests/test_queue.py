@@ -225,6 +225,23 @@ def test_a_job_begins_when_it_may(begin: str, start: int) -> None:
         assert args(ran.all("job_state", job=1)[0])["reason"] == "BeginTime"
 
 
+def test_a_cancelled_job_is_not_waited_for() -> None:
+    """The run ends with the job, five minutes and a check after it, not at its begin time."""
+    ran = timeline("0s alice sbatch --begin=now+1day --wrap true", "5s alice scancel 1")
+    assert ran.result.end_time_us < 7 * 60 * 1_000_000
+
+
+def test_a_begin_time_that_is_put_off_holds() -> None:
+    """The first one passes and starts nothing, also of an array's tasks."""
+    ran = timeline(
+        "0s alice sbatch --begin=now+60 --array=0-1 --wrap true",
+        "5s root scontrol update jobid=1 starttime=now+600",
+        "6s alice scancel 1_1",
+    )
+    assert [row.state for row in ran.result.rows] == ["COMPLETED", "CANCELLED"]
+    assert [row.start_us // 1_000_000 for row in ran.result.rows] == [605, 6]
+
+
 @pytest.mark.parametrize("begin", ["foo", "25:00", "2026-13-01", "now+3fortnights"])
 def test_a_begin_time_that_is_none_is_refused(begin: str) -> None:
     """As sbatch says it, with status 255."""

@@ -186,3 +186,13 @@ def test_a_stopped_srun_is_killed_at_once() -> None:
     script = "srun ./app &\\nsleep 5\\nkill -STOP $!\\nkill -TERM $!\\nkill -KILL $!\\nwait $!\\n"
     ran = signalled("sbatch j.sh", files=f'files: {{j.sh: "#!/bin/sh\\n{script}exit $?\\n"}}\n')
     assert ran.job()[:2] == ("FAILED", "137:0")
+
+
+def test_a_job_behind_a_stopped_one_is_no_stall() -> None:
+    """Somebody stopped that one, and has to let it go on."""
+    ran = signalled("sbatch --wrap ./app", "5 scancel -f -s STOP 1", "6 sbatch -N2 --wrap true")
+    assert ran.result.stalled == ()
+    assert [(row.state, row.reason) for row in ran.result.rows] == [
+        ("RUNNING|STOPPED", "None"),
+        ("PENDING", "Resources"),
+    ]

@@ -99,6 +99,7 @@ async def _split(ctld: "Slurmctld", job: JobRecord) -> JobRecord:
         gives_way=(),
         step_waiters={},
         deadline_timer=None,
+        begin_timer=None,
     )
     limits.watch_deadline(ctld, record)
     copied = await ctld.site.hooks.call(

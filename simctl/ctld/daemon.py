@@ -498,7 +498,9 @@ class Slurmctld:
 
     def begin_at(self, due_us: int, job: JobRecord) -> None:
         """Have a job join its queue at a moment."""
-        self.mailbox.post_at(due_us, BeginDue(job))
+        if job.begin_timer is not None:
+            job.begin_timer.cancel()
+        job.begin_timer = self.mailbox.post_at(due_us, BeginDue(job))
 
     def watch_limit(self, job: JobRecord) -> None:
         """Look at a job's time limit at the check before it is reached, and at the one after."""

@@ -277,9 +277,21 @@ def is_stuck(job: JobRecord) -> bool:
     if job.reason == Reason.ARRAY_TASK_LIMIT and job.array is not None:
         running = [task for task in job.array.records.values() if task.nodes]
         return all(is_stuck(task) for task in running if not task.state.finished)
+    if job.queued:
+        return _waits_for_stopped(job)
     if job.reason != Reason.DEPENDENCY or job.dependency is None:
         return False
     return any(is_stuck(other) for need in job.dependency.needs for other in _who_is_meant(need))
+
+
+def _waits_for_stopped(job: JobRecord) -> bool:
+    """Tell whether nodes a job waits for are held by one that somebody stopped with a signal."""
+    return any(
+        other.state == RUNNING_STOPPED
+        for part in job.parts
+        for node in part.nodes
+        for other in node.jobs.values()
+    )
 
 
 def _who_is_meant(need: Need) -> list[JobRecord]:

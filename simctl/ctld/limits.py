@@ -102,7 +102,7 @@ def watch_deadline(ctld: "Slurmctld", job: JobRecord) -> None:
 
 def forget(job: JobRecord) -> None:
     """Look at no limit of a job any more: it is over, or goes back into the queue."""
-    for timer in (job.limit_timer, job.warn_timer, job.deadline_timer):
+    for timer in (job.limit_timer, job.warn_timer, job.deadline_timer, job.begin_timer):
         if timer is not None:
             timer.cancel()
-    job.limit_timer = job.warn_timer = job.deadline_timer = None
+    job.limit_timer = job.warn_timer = job.deadline_timer = job.begin_timer = None

@@ -280,6 +280,7 @@ class JobRecord:
     """How long it was suspended before, all in all."""
 
     begin_us: int = -1
+    begin_timer: Timer | None = None
 
     @property
     def cpus(self) -> tuple[int, ...]:

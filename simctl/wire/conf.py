@@ -642,7 +642,18 @@ def read_conf(mapping: Mapping[str, object]) -> tuple[SlurmConf, list[ConfMistak
         key = given.get("firstjobid") or given["maxjobid"]
         message = f"FirstJobId {conf.first_job_id} is above MaxJobId {conf.max_job_id}"
         mistakes.append(ConfMistake(key=key, message=message))
+    if (conf.preempt_type == "preempt/none") != (conf.preempt_mode == "OFF"):
+        mistakes.append(_preemption_mistake(conf, given))
     return conf, mistakes
+
+
+def _preemption_mistake(conf: SlurmConf, given: Mapping[str, str]) -> ConfMistake:
+    """Say that PreemptType and PreemptMode do not go together, at the one that was given."""
+    if conf.preempt_type == "preempt/none":
+        message = "needs PreemptType=preempt/partition_prio; without it nobody is preempted"
+        return ConfMistake(key=given["preemptmode"], message=message)
+    message = "needs a PreemptMode beside it: CANCEL, REQUEUE or SUSPEND,GANG"
+    return ConfMistake(key=given["preempttype"], message=message)
 
 
 def _read_key(key: str, value: object) -> dict[str, object]:
