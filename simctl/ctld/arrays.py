@@ -101,6 +101,7 @@ async def _split(ctld: "Slurmctld", job: JobRecord) -> JobRecord:
         deadline_timer=None,
         begin_timer=None,
     )
+    job.place = ctld.next_place()
     limits.watch_deadline(ctld, record)
     copied = await ctld.site.hooks.call(
         slurm_ckpt_copy_job, ctld.process, job.check_job, about=job.about

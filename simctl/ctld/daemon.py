@@ -15,6 +15,7 @@ from simctl.ctld import (
     completion,
     deadlines,
     eligible,
+    info,
     limits,
     nodes,
     preempt,
@@ -58,12 +59,17 @@ from simctl.wire.messages import (
     RequestCompleteProlog,
     RequestCreateReservation,
     RequestDeleteReservation,
+    RequestJobInfo,
     RequestJobReady,
     RequestJobRequeue,
     RequestJobStepCreate,
+    RequestJobStepInfo,
     RequestKillJob,
+    RequestNodeInfo,
+    RequestPartitionInfo,
     RequestPing,
     RequestReconfigure,
+    RequestReservationInfo,
     RequestResourceAllocation,
     RequestShutdown,
     RequestStepComplete,
@@ -174,6 +180,7 @@ class Slurmctld:
         """Those that are COMPLETING."""
         self.ended_rows: dict[int, JobRow] = {}
         self.next_job_id = site.conf.first_job_id
+        self.last_place = 0
         self.last_queue_number = -1
         self.last_priority = _TOP_PRIORITY
         self.dependents: dict[int, list[JobRecord]] = {}
@@ -219,6 +226,11 @@ class Slurmctld:
             RequestJobRequeue: update.job_requeue,
             RequestUpdateNode: update.update_node,
             RequestUpdatePartition: update_partition.update_partition,
+            RequestJobInfo: info.job_info,
+            RequestJobStepInfo: info.job_step_info,
+            RequestNodeInfo: info.node_info,
+            RequestPartitionInfo: info.partition_info,
+            RequestReservationInfo: info.reservation_info,
             RequestCreateReservation: reservations.create_reservation,
             RequestDeleteReservation: reservations.delete_reservation,
             ReservationDue: _reservation_due,
@@ -257,6 +269,11 @@ class Slurmctld:
         return any(
             user.uid == uid and user.admin in ("operator", "administrator") for user in users
         )
+
+    def next_place(self) -> int:
+        """Return the place at the end of the list of jobs."""
+        self.last_place += 1
+        return self.last_place
 
     def next_id(self) -> int:
         """Return the next job id that is free; after MaxJobId FirstJobId follows."""
@@ -424,8 +441,15 @@ class Slurmctld:
 
     def drain(self, node: NodeRecord, reason: str) -> None:
         """Let no more jobs start on a node, until an administrator resumes it."""
-        node.reason = node.reason or reason
+        if not node.reason:
+            self.note_reason(node, reason, self.process.uid)
         self.set_node(node, node.base, node.flags | NodeFlag.DRAIN)
+
+    def note_reason(self, node: NodeRecord, reason: str, uid: int) -> None:
+        """Note why a node is out of service, and who says so."""
+        node.reason = reason
+        node.reason_uid = uid
+        node.reason_us = self.now_us
 
     # What comes later.
 

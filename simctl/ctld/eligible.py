@@ -130,6 +130,35 @@ def verdict(ctld: "Slurmctld", job: JobRecord) -> Verdict:
     return Verdict(met=met, never=never and not met, due_us=min(due, default=-1))
 
 
+def told(ctld: "Slurmctld", job: JobRecord) -> str:
+    """Return what is left of a job's dependency, as ``afterok:7(unfulfilled)``."""
+    dependency = job.dependency
+    if dependency is None:
+        return ""
+    left = []
+    for need in dependency.needs:
+        now = (
+            _singleton(ctld, job)
+            if need.kind == "singleton"
+            else look_at(_corresponding(need, job), ctld.now_us)
+        )
+        if not now.met:
+            left.append(f"{_words_of(need)}({'failed' if now.never else 'unfulfilled'})")
+    return ("?" if dependency.any_will_do else ",").join(left)
+
+
+def _words_of(need: Need) -> str:
+    """Write a need as it was asked for; all tasks of an array are ``7_*``."""
+    if need.array is not None:
+        who = f":{need.array.job_id}_*"
+    elif need.job is not None:
+        who = f":{need.job.job_id}"
+    else:
+        who = ""
+    delay_min = need.delay_us // (60 * SECOND)
+    return f"{need.kind}{who}{f'+{delay_min}' if delay_min else ''}"
+
+
 def _corresponding(need: Need, job: JobRecord) -> Need:
     """Return a need, of an array only the task that bears a job's own number where it is meant."""
     if need.kind != "aftercorr" or need.array is None:

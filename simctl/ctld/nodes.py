@@ -65,6 +65,7 @@ async def node_registration(
     node.last_response_us = ctld.now_us
     runs = [(job_id, restart_cnt) for job_id, _, restart_cnt in message.steps]
     if message.startup:
+        node.start_us = ctld.now_us
         await _after_restart(ctld, node, runs)
     flags = node.flags & ~NodeFlag.NO_RESPOND
     ctld.set_node(node, node.base, flags)
@@ -203,7 +204,7 @@ async def response_rc(ctld: "Slurmctld", envelope: Envelope, message: ResponseSl
 async def set_down(ctld: "Slurmctld", node: NodeRecord) -> None:
     """Give a node up: its jobs fail, or wait again."""
     if node.base is not NodeBase.DOWN:
-        node.reason = NOT_RESPONDING
+        ctld.note_reason(node, NOT_RESPONDING, ctld.process.uid)
     ctld.set_node(node, NodeBase.DOWN, node.flags | NodeFlag.NO_RESPOND)
     await fail_jobs(ctld, node)
     await _forget_completing(ctld, node, set())

@@ -6,7 +6,7 @@ from simctl.kernel.fabric import Mailbox
 from simctl.kernel.turns import Timer
 from simctl.plugins.hooks import About, Handle
 from simctl.wire.bitmap import mask_of
-from simctl.wire.ids import INFINITE
+from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.layout import StepLayout
 from simctl.wire.records import JobDesc
 from simctl.wire.resources import Demand, Room, Share
@@ -25,6 +25,16 @@ class NodeRecord:
     base: NodeBase = NodeBase.UNKNOWN
     flags: NodeFlag = NodeFlag.NONE
     reason: str = ""
+    reason_uid: int = NO_VAL
+    """Who gave the reason."""
+
+    reason_us: int = -1
+    start_us: int = -1
+    """When its slurmd started, as far as the controller knows."""
+
+    last_busy_us: int = 0
+    """When the last job left it."""
+
     jobs: "dict[int, JobRecord]" = attrs.field(factory=dict)
     """The jobs that run here, by id; those that are completing hold nothing any more."""
 
@@ -174,6 +184,8 @@ class StepRecord:
 
     cpus_per_task: int = 1
     no_kill: bool = False
+    start_us: int = 0
+    time_limit_min: int = INFINITE
     limit_us: int = INFINITE
     """When it has reached its time limit, but for what its job is suspended."""
 
@@ -206,6 +218,9 @@ class JobRecord:
     name: str
     priority: int
     """The highest starts first; 0 holds the job."""
+
+    place: int = 0
+    """Where it stands in the list of jobs; the tasks of an array that wait go to its end."""
 
     queue_number: int = -1
     queued: bool = False

@@ -48,6 +48,7 @@ class ReservationRecord:
     nodes: int
     users: tuple[int, ...] = ()
     accounts: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
     maintenance: bool = False
     overlaps: bool = False
     """It was made over others on purpose."""
@@ -149,6 +150,7 @@ def _read(
         nodes=_nodes(ctld, message.nodes),
         users=message.users,
         accounts=message.accounts,
+        flags=message.flags,
         maintenance="MAINT" in message.flags,
         overlaps="OVERLAP" in message.flags,
     )

@@ -26,6 +26,7 @@ def watch(ctld: "Slurmctld", step: StepRecord, time_limit_min: int) -> None:
     """Have a step ended at the first check after its time limit, if it asked for one."""
     if time_limit_min in (NO_VAL, INFINITE):
         return
+    step.time_limit_min = time_limit_min
     # What its job has been suspended before does not count, nor will what it is from now on.
     step.limit_us = ctld.now_us - step.job.suspended_us + time_limit_min * 60 * SECOND
     _look_again(ctld, step)

@@ -139,6 +139,7 @@ async def _create(
         reported=bytearray(len(layout.nodes)),
         cpus_per_task=max(1, request.cpus_per_task),
         no_kill=request.no_kill,
+        start_us=ctld.now_us,
     )
     job.steps[step_id] = step
     step_limits.watch(ctld, step, request.time_limit_min)

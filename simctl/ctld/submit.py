@@ -206,6 +206,7 @@ async def _create(
         state=PENDING,
         about=about,
         check_job=check_job,
+        place=ctld.next_place(),
         submit_us=ctld.now_us,
         batch=batch,
         client=None if batch else sender,

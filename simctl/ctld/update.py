@@ -252,16 +252,18 @@ async def update_node(ctld: "Slurmctld", envelope: Envelope, message: RequestUpd
     else:
         rc = SLURM_SUCCESS
         for node in found:
-            rc = await _set_node(ctld, node, message) or rc
+            rc = await _set_node(ctld, node, message, _uid(ctld, envelope)) or rc
     ctld.answer(envelope, rc)
 
 
-async def _set_node(ctld: "Slurmctld", node: NodeRecord, message: RequestUpdateNode) -> int:
+async def _set_node(
+    ctld: "Slurmctld", node: NodeRecord, message: RequestUpdateNode, uid: int
+) -> int:
     if message.state == "DRAIN":
-        node.reason = message.reason
+        ctld.note_reason(node, message.reason, uid)
         ctld.set_node(node, node.base, node.flags | NodeFlag.DRAIN)
     elif message.state == "DOWN":
-        node.reason = message.reason
+        ctld.note_reason(node, message.reason, uid)
         await nodes.take_down(ctld, node)
     elif message.state == "RESUME":
         return _resume(ctld, node)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from simctl.wire.ids import NO_VAL, SLURM_BATCH_SCRIPT, step_name
+from simctl.wire.info import JobInfo, NodeInfo, PartInfo, ReservationInfo, StepInfo
 from simctl.wire.layout import Distribution, StepLayout
 from simctl.wire.records import JobDesc
 
@@ -280,6 +281,85 @@ class RequestUpdateNode(Message, frozen=True, kw_only=True):
     node_names: str
     state: str
     reason: str = ""
+
+
+class RequestJobInfo(Message, frozen=True, kw_only=True):
+    """Ask slurmctld about all jobs, or with a `job_id` about one and the tasks of its array."""
+
+    rpc: ClassVar[str] = "REQUEST_JOB_INFO"
+
+    job_id: int = 0
+
+
+class ResponseJobInfo(Message, frozen=True, kw_only=True):
+    """Answer with jobs, and with what the controller's clock shows."""
+
+    rpc: ClassVar[str] = "RESPONSE_JOB_INFO"
+
+    now_s: int
+    jobs: tuple[JobInfo, ...]
+
+
+class RequestJobStepInfo(Message, frozen=True, kw_only=True):
+    """Ask slurmctld what steps run, or with a `job_id` which of that job."""
+
+    rpc: ClassVar[str] = "REQUEST_JOB_STEP_INFO"
+
+    job_id: int = 0
+
+
+class ResponseJobStepInfo(Message, frozen=True, kw_only=True):
+    """Answer with steps."""
+
+    rpc: ClassVar[str] = "RESPONSE_JOB_STEP_INFO"
+
+    now_s: int
+    steps: tuple[StepInfo, ...]
+
+
+class RequestNodeInfo(Message, frozen=True, kw_only=True):
+    """Ask slurmctld what nodes there are."""
+
+    rpc: ClassVar[str] = "REQUEST_NODE_INFO"
+
+
+class ResponseNodeInfo(Message, frozen=True, kw_only=True):
+    """Answer with all nodes."""
+
+    rpc: ClassVar[str] = "RESPONSE_NODE_INFO"
+
+    now_s: int
+    nodes: tuple[NodeInfo, ...]
+
+
+class RequestPartitionInfo(Message, frozen=True, kw_only=True):
+    """Ask slurmctld what partitions there are."""
+
+    rpc: ClassVar[str] = "REQUEST_PARTITION_INFO"
+
+
+class ResponsePartitionInfo(Message, frozen=True, kw_only=True):
+    """Answer with all partitions."""
+
+    rpc: ClassVar[str] = "RESPONSE_PARTITION_INFO"
+
+    now_s: int
+    partitions: tuple[PartInfo, ...]
+
+
+class RequestReservationInfo(Message, frozen=True, kw_only=True):
+    """Ask slurmctld what reservations there are."""
+
+    rpc: ClassVar[str] = "REQUEST_RESERVATION_INFO"
+
+
+class ResponseReservationInfo(Message, frozen=True, kw_only=True):
+    """Answer with all reservations."""
+
+    rpc: ClassVar[str] = "RESPONSE_RESERVATION_INFO"
+
+    now_s: int
+    reservations: tuple[ReservationInfo, ...]
 
 
 class RequestUpdatePartition(Message, frozen=True, kw_only=True):

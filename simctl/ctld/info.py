@@ -1,0 +1,388 @@
+"""What slurmctld tells of jobs, steps, nodes, partitions and reservations when it is asked.
+
+Answers hold copies in the units of the commands: seconds since the epoch, minutes, megabytes.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from simctl.ctld import eligible, schedule
+from simctl.ctld.records import JobRecord, NodeRecord, PartRecord, StepRecord
+from simctl.ctld.reservations import ReservationRecord
+from simctl.kernel.fabric import Envelope
+from simctl.wire.arrays import format_tasks
+from simctl.wire.bitmap import members
+from simctl.wire.errno import ESLURM_INVALID_JOB_ID
+from simctl.wire.filenames import fill_in
+from simctl.wire.hostlist import compress
+from simctl.wire.ids import INFINITE, NO_VAL, SECOND, SLURM_BATCH_SCRIPT
+from simctl.wire.info import JobInfo, NodeInfo, PartInfo, ReservationInfo, StepInfo
+from simctl.wire.messages import (
+    RequestJobInfo,
+    RequestJobStepInfo,
+    RequestNodeInfo,
+    RequestPartitionInfo,
+    RequestReservationInfo,
+    ResponseJobInfo,
+    ResponseJobStepInfo,
+    ResponseNodeInfo,
+    ResponsePartitionInfo,
+    ResponseReservationInfo,
+    ResponseSlurmRc,
+)
+from simctl.wire.resources import ALL_MEMORY
+from simctl.wire.states import JobBase
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+
+async def job_info(ctld: "Slurmctld", envelope: Envelope, message: RequestJobInfo) -> None:
+    """Tell of all jobs, or of one and the tasks of its array."""
+    jobs: Iterable[JobRecord] = sorted(ctld.jobs.values(), key=lambda job: job.place)
+    if message.job_id:
+        jobs = _of_id(ctld, message.job_id)
+        if not jobs:
+            ctld.send(envelope.sender, ResponseSlurmRc.to(message, ESLURM_INVALID_JOB_ID))
+            return
+    told = tuple(describe_job(ctld, job) for job in jobs)
+    ctld.send(envelope.sender, ResponseJobInfo(now_s=_clock(ctld, ctld.now_us), jobs=told))
+
+
+def _of_id(ctld: "Slurmctld", job_id: int) -> list[JobRecord]:
+    """Return the records a job id stands for: of an array, the waiting tasks and the others."""
+    array = ctld.arrays.get(job_id)
+    if array is None:
+        job = ctld.jobs.get(job_id)
+        return [job] if job is not None else []
+    rest = [array.rest] if array.rest is not None else []
+    tasks = [array.records[number] for number in sorted(array.records)]
+    return [*rest, *(task for task in tasks if task.job_id in ctld.jobs and task is not array.rest)]
+
+
+def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
+    """Return what is told of a job."""
+    desc, demand, array = job.desc, job.demand, job.array
+    waits = array is not None and array.rest is job
+    pending = job.state.base is JobBase.PENDING
+    num_nodes = len(job.nodes) or max(demand.min_nodes, 1)
+    num_cpus = sum(job.cpus) if job.nodes else _asked_cpus(job, num_nodes)
+    out, err = _files(ctld, job)
+    return JobInfo(
+        job_id=job.job_id,
+        array_job_id=array.job_id if array is not None else 0,
+        array_task_id=job.array_task if array is not None and not waits else NO_VAL,
+        array_tasks=_waiting_tasks(job) if waits else "",
+        array_limit=array.limit if array is not None else 0,
+        name=job.name,
+        user_id=desc.uid,
+        user=desc.user,
+        group_id=desc.gid,
+        account=desc.account,
+        partition=job.part.name if not pending else desc.partition,
+        state=job.state,
+        reason=schedule.reason_to_wait(job),
+        priority=job.priority,
+        nice=job.nice,
+        dependency=eligible.told(ctld, job) if pending else "",
+        requeue=job.requeue,
+        restart_cnt=job.restart_cnt,
+        batch=job.batch,
+        exit_code=job.exit_code,
+        submit_s=_clock(ctld, job.submit_us),
+        eligible_s=_clock(ctld, job.eligible_us),
+        accrue_s=_clock(ctld, job.eligible_us),
+        start_s=_start_s(ctld, job),
+        end_s=_end_s(ctld, job),
+        suspend_s=_clock(ctld, job.suspend_us),
+        run_s=run_us(ctld, job) // SECOND,
+        pre_suspend_s=0,
+        preempt_s=_clock(ctld, job.preempt_us),
+        deadline_s=desc.deadline_s,
+        time_limit_min=job.time_limit_min,
+        node_list=job.node_list if job.nodes else "",
+        num_nodes=num_nodes,
+        max_nodes=0 if demand.max_nodes == INFINITE else demand.max_nodes,
+        num_cpus=num_cpus,
+        num_tasks=demand.num_tasks,
+        cpus_per_task=demand.cpus_per_task,
+        ntasks_per_node=demand.ntasks_per_node,
+        min_cpus_per_node=max(1, demand.cpus_per_node, demand.cpus_per_task),
+        memory_per_node_mb=demand.memory_per_node_mb,
+        memory_per_cpu_mb=demand.memory_per_cpu_mb,
+        cpus=job.cpus if job.nodes else (),
+        memory_mb=tuple(job.shares[node.index].memory_mb for node in job.nodes),
+        total_memory_mb=_memory_mb(job, num_nodes, num_cpus),
+        gres=desc.gres,
+        required_nodes=compress(desc.nodes),
+        excluded_nodes=compress(desc.excluded),
+        exclusive=desc.exclusive,
+        shares=not demand.whole,
+        reservation=desc.reservation,
+        command=desc.script_name if job.batch else " ".join(desc.argv),
+        work_dir=desc.work_dir,
+        std_in="/dev/null",
+        std_out=out,
+        std_err=err,
+    )
+
+
+def _clock(ctld: "Slurmctld", when_us: int) -> int:
+    """Return what clocks show at a moment, in seconds since the epoch; 0 if it is none."""
+    return ctld.site.start_time_s + when_us // SECOND if when_us >= 0 else 0
+
+
+def _waiting_tasks(job: JobRecord) -> str:
+    array = job.array
+    assert array is not None
+    tasks = format_tasks(array.waiting)
+    return f"{tasks}%{array.limit}" if array.limit else tasks
+
+
+def _asked_cpus(job: JobRecord, num_nodes: int) -> int:
+    demand = job.demand
+    return max(demand.num_tasks * demand.cpus_per_task, num_nodes * max(1, demand.cpus_per_node))
+
+
+def _memory_mb(job: JobRecord, num_nodes: int, num_cpus: int) -> int:
+    """Return the memory that a job has, or asks for, on all its nodes together."""
+    if job.nodes:
+        return sum(share.memory_mb for share in job.shares.values())
+    demand = job.demand
+    if demand.memory_per_node_mb == ALL_MEMORY:
+        return 0
+    return demand.memory_per_node_mb * num_nodes or demand.memory_per_cpu_mb * num_cpus
+
+
+def run_us(ctld: "Slurmctld", job: JobRecord) -> int:
+    """Return how long a job has run, or ran, suspensions left out; 0 if it has not started."""
+    if job.start_us < 0 or job.state.base is JobBase.PENDING:
+        return 0
+    until_us = job.end_us if job.end_us >= 0 else ctld.now_us
+    if job.suspend_us >= 0:
+        until_us = min(until_us, job.suspend_us)
+    return max(0, until_us - job.start_us - job.suspended_us)
+
+
+def _start_s(ctld: "Slurmctld", job: JobRecord) -> int:
+    """Return when a job started, or is expected to as far as anybody knows."""
+    if job.start_us >= 0 and job.state.base is not JobBase.PENDING:
+        return _clock(ctld, job.start_us)
+    if job.begin_us > ctld.now_us:
+        return _clock(ctld, job.begin_us)
+    return _clock(ctld, job.planned_us) if job.queued and job.planned_us > 0 else 0
+
+
+def _end_s(ctld: "Slurmctld", job: JobRecord) -> int:
+    """Return when a job ended, or will if it uses its time limit up."""
+    if job.end_us >= 0 and job.state.base is not JobBase.PENDING:
+        return _clock(ctld, job.end_us)
+    if job.state.base is JobBase.RUNNING:
+        return _clock(ctld, job.limit_us) if job.limit_us != INFINITE else 0
+    start_s = _start_s(ctld, job)
+    limited = job.time_limit_min != INFINITE
+    return start_s + job.time_limit_min * 60 if start_s and limited else 0
+
+
+def _files(ctld: "Slurmctld", job: JobRecord) -> tuple[str, str]:
+    """Return where the output of a batch script goes, and where its errors do."""
+    desc, array = job.desc, job.array
+    if not job.batch:
+        return desc.std_out, desc.std_err
+    usual = "slurm-%A_%a.out" if array is not None else "slurm-%j.out"
+
+    def place(pattern: str) -> str:
+        name = fill_in(
+            pattern,
+            job_id=job.job_id,
+            user=desc.user,
+            job_name=job.name,
+            node=job.nodes[0].name if job.nodes else "",
+            array_job_id=array.job_id if array is not None else 0,
+            array_task_id=job.array_task if array is not None and job.array_task >= 0 else NO_VAL,
+        )
+        return name if name.startswith("/") else f"{desc.work_dir.rstrip('/')}/{name}"
+
+    out = place(desc.std_out or usual)
+    return out, place(desc.std_err) if desc.std_err else out
+
+
+async def job_step_info(ctld: "Slurmctld", envelope: Envelope, message: RequestJobStepInfo) -> None:
+    """Tell of the steps that run, of all jobs or of one."""
+    steps = [
+        step
+        for job in sorted(ctld.jobs.values(), key=lambda job: job.place)
+        if job.state.base in (JobBase.RUNNING, JobBase.SUSPENDED)
+        and (not message.job_id or message.job_id in (job.job_id, _array_id(job)))
+        for step in describe_steps(ctld, job)
+    ]
+    ctld.send(
+        envelope.sender,
+        ResponseJobStepInfo(now_s=_clock(ctld, ctld.now_us), steps=tuple(steps)),
+    )
+
+
+def _array_id(job: JobRecord) -> int:
+    return job.array.job_id if job.array is not None else 0
+
+
+def describe_steps(ctld: "Slurmctld", job: JobRecord) -> list[StepInfo]:
+    """Return what is told of the steps of a job; its batch script comes last."""
+    found = [_step(ctld, step) for step in job.steps.values()]
+    if job.batch and job.nodes and not job.state.configuring:
+        found.append(
+            StepInfo(
+                **_of_job(job),
+                step_id=SLURM_BATCH_SCRIPT,
+                name="batch",
+                start_s=_clock(ctld, job.start_us),
+                run_s=run_us(ctld, job) // SECOND,
+                node_list=job.nodes[0].name,
+                num_nodes=1,
+                num_cpus=0,
+                num_tasks=1,
+            )
+        )
+    return found
+
+
+def _of_job(job: JobRecord) -> dict[str, Any]:
+    return {
+        "job_id": job.job_id,
+        "array_job_id": _array_id(job),
+        "array_task_id": job.array_task if job.array_task >= 0 else NO_VAL,
+        "user_id": job.desc.uid,
+        "user": job.desc.user,
+        "partition": job.part.name,
+    }
+
+
+def _step(ctld: "Slurmctld", step: StepRecord) -> StepInfo:
+    job, layout = step.job, step.layout
+    first_us = step.start_us
+    return StepInfo(
+        **_of_job(job),
+        step_id=step.step_id,
+        name=step.name,
+        start_s=_clock(ctld, first_us),
+        run_s=max(0, ctld.now_us - first_us) // SECOND,
+        time_limit_min=step.time_limit_min,
+        node_list=step.node_list,
+        num_nodes=len(layout.nodes),
+        num_cpus=layout.num_tasks * step.cpus_per_task,
+        num_tasks=layout.num_tasks,
+        memory_mb=sum(
+            job.shares[ctld.nodes_by_name[name].index].memory_mb for name in layout.nodes
+        ),
+        gres=job.desc.gres,
+        distribution=layout.distribution.name.capitalize(),
+        srun_host=step.srun.process.host.name if step.srun is not None else "",
+        srun_pid=step.srun.process.pid if step.srun is not None else 0,
+    )
+
+
+async def node_info(ctld: "Slurmctld", envelope: Envelope, message: RequestNodeInfo) -> None:
+    """Tell of all nodes, in their order."""
+    nodes = tuple(describe_node(ctld, node) for node in ctld.nodes)
+    ctld.send(envelope.sender, ResponseNodeInfo(now_s=_clock(ctld, ctld.now_us), nodes=nodes))
+
+
+def describe_node(ctld: "Slurmctld", node: NodeRecord) -> NodeInfo:
+    """Return what is told of a node."""
+    bit = 1 << node.index
+    active = [each for each in ctld.reservations.values() if _is_active(ctld, each)]
+    here = [each for each in active if each.nodes & bit]
+    return NodeInfo(
+        name=node.name,
+        base=node.base,
+        flags=node.flags,
+        cpus=node.total.cpus,
+        cpus_allocated=node.total.cpus - node.free.cpus,
+        memory_mb=node.total.memory_mb,
+        memory_allocated_mb=node.total.memory_mb - node.free.memory_mb,
+        gres=node.total.gres,
+        gres_used={
+            name: count - node.free.gres.get(name, 0) for name, count in node.total.gres.items()
+        },
+        reason=node.reason,
+        reason_uid=node.reason_uid,
+        reason_user=ctld.site.user_name(node.reason_uid) if node.reason_uid != NO_VAL else "",
+        reason_s=_clock(ctld, node.reason_us) if node.reason else 0,
+        partitions=tuple(part.name for part in ctld.partitions.values() if part.mask & bit),
+        boot_s=_clock(ctld, 0),
+        slurmd_start_s=_clock(ctld, node.start_us),
+        last_busy_s=_clock(ctld, node.last_busy_us),
+        maintenance=any(each.maintenance for each in here),
+        reserved=any(not each.maintenance for each in here),
+    )
+
+
+async def partition_info(
+    ctld: "Slurmctld", envelope: Envelope, message: RequestPartitionInfo
+) -> None:
+    """Tell of all partitions, in their order."""
+    parts = tuple(describe_partition(part) for part in ctld.partitions.values())
+    now_s = _clock(ctld, ctld.now_us)
+    ctld.send(envelope.sender, ResponsePartitionInfo(now_s=now_s, partitions=parts))
+
+
+def describe_partition(part: PartRecord) -> PartInfo:
+    """Return what is told of a partition. Pure."""
+    gres: dict[str, int] = {}
+    for node in part.nodes:
+        for name, count in node.total.gres.items():
+            gres[name] = gres.get(name, 0) + count
+    names = tuple(node.name for node in part.nodes)
+    return PartInfo(
+        name=part.name,
+        default=part.default,
+        state=part.state,
+        nodes=names,
+        node_list=compress(names),
+        cpus=sum(node.cpus for node in part.nodes),
+        memory_mb=sum(node.total.memory_mb for node in part.nodes),
+        gres=gres,
+        default_time_min=part.default_time_min,
+        max_time_min=part.max_time_min,
+        min_nodes=part.min_nodes,
+        max_nodes=part.max_nodes,
+        tier=part.tier,
+        exclusive=part.exclusive,
+        preempt_mode=part.preempt_mode,
+        grace_time_s=part.grace_time_s,
+        root_only=part.root_only,
+        allow_accounts=part.allow_accounts,
+        deny_accounts=part.deny_accounts,
+        def_mem_per_cpu_mb=part.def_mem_per_cpu_mb,
+        def_mem_per_node_mb=part.def_mem_per_node_mb,
+    )
+
+
+async def reservation_info(
+    ctld: "Slurmctld", envelope: Envelope, message: RequestReservationInfo
+) -> None:
+    """Tell of all reservations, in the order in which they were made."""
+    told = tuple(describe_reservation(ctld, each) for each in ctld.reservations.values())
+    now_s = _clock(ctld, ctld.now_us)
+    ctld.send(envelope.sender, ResponseReservationInfo(now_s=now_s, reservations=told))
+
+
+def _is_active(ctld: "Slurmctld", record: ReservationRecord) -> bool:
+    return record.start_us <= ctld.now_us < record.end_us
+
+
+def describe_reservation(ctld: "Slurmctld", record: ReservationRecord) -> ReservationInfo:
+    """Return what is told of a reservation."""
+    nodes = [ctld.nodes[index] for index in members(record.nodes)]
+    return ReservationInfo(
+        name=record.name,
+        start_s=_clock(ctld, record.start_us),
+        end_s=_clock(ctld, record.end_us),
+        node_list=compress(tuple(node.name for node in nodes)),
+        num_nodes=len(nodes),
+        cpus=sum(node.cpus for node in nodes),
+        flags=record.flags,
+        users=tuple(ctld.site.user_name(uid) for uid in record.users),
+        accounts=record.accounts,
+        active=_is_active(ctld, record),
+    )
