@@ -80,7 +80,7 @@ slurm_conf:
   SchedulerParameters: bf_interval=2
 nodes:
   - {name: "n[1-3]", cpus: 4, memory_mb: 4000}
-  - {name: n4, cpus: 4, memory_mb: 4000, gres: {gpu: 2}}
+  - {name: n4, cpus: 4, memory_mb: 4000, gres: "gpu:2"}
 partitions:
   - {name: debug, nodes: "n[1-4]", default: true, max_time: "1:00:00", default_time: "10:00"}
   - {name: short, nodes: "n[1-2]", max_time: "5:00", max_nodes: 1, priority_tier: 10}
