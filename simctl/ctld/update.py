@@ -13,6 +13,7 @@ from simctl.wire.errno import (
     ESLURM_ACCESS_DENIED,
     ESLURM_ALREADY_DONE,
     ESLURM_BATCH_ONLY,
+    ESLURM_CIRCULAR_DEPENDENCY,
     ESLURM_DISABLED,
     ESLURM_INVALID_JOB_ID,
     ESLURM_INVALID_NODE_NAME,
@@ -104,9 +105,11 @@ def _check(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: in
         return ESLURM_DISABLED
     if message.dependency is not None:
         try:
-            eligible.parse_dependency(message.dependency, ctld, job.job_id)
+            dependency = eligible.parse_dependency(message.dependency, ctld, job.job_id)
         except SlurmError as error:
             return error.errno
+        if eligible.closes_circle(job, dependency):
+            return ESLURM_CIRCULAR_DEPENDENCY
     return SLURM_SUCCESS
 
 
