@@ -84,3 +84,17 @@ def test_an_update_of_a_job_that_says_nothing_is_refused() -> None:
     """As scontrol does."""
     ran = timeline(HELD, '1s alice scontrol update jobid=1 | exit: 1, stderr: "No changes"')
     assert wrong(ran) == []
+
+
+def test_a_job_that_is_renamed_counts_under_its_new_name_alone() -> None:
+    """A singleton of the old name goes on at once, one that takes the new name waits for it."""
+    ran = timeline(
+        "0s alice sbatch -w n1 -J old --wrap 'sleep 100'",
+        "1s alice sbatch -w n2 -d singleton -J old --wrap true",
+        "10s alice scontrol update jobid=1 name=new",
+        "20s alice sbatch --hold -d singleton -J other --wrap true",
+        "21s alice scontrol update jobid=3 name=new",
+        "22s alice scontrol release 3",
+    )
+    assert wrong(ran) == []
+    assert [row.start_us // 1_000_000 for row in ran.result.rows] == [0, 10, 100]

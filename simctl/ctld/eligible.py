@@ -243,14 +243,32 @@ def register(ctld: "Slurmctld", job: JobRecord) -> None:
         elif need.job is not None:
             ctld.dependents.setdefault(need.job.job_id, []).append(job)
         elif need.kind == "singleton":
-            key = (job.desc.uid, job.name)
-            if key not in ctld.singletons:
-                # From now on every job of this name and user counts.
-                ctld.singletons[key] = [
-                    other
-                    for other in ctld.jobs.values()
-                    if (other.desc.uid, other.name) == key and not other.state.finished
-                ]
+            _count_namesakes(ctld, job)
+
+
+def _count_namesakes(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Count from now on every job of a job's name and user."""
+    key = (job.desc.uid, job.name)
+    if key not in ctld.singletons:
+        ctld.singletons[key] = [
+            other
+            for other in ctld.jobs.values()
+            if (other.desc.uid, other.name) == key and not other.state.finished
+        ]
+
+
+def rename(ctld: "Slurmctld", job: JobRecord, name: str) -> None:
+    """Give a job another name: singletons of the old one go by it no more, those of the new do."""
+    before = list(ctld.singletons.get((job.desc.uid, job.name), ()))
+    forget(ctld, job)
+    job.name = name
+    job.desc = attrs.evolve(job.desc, name=name)
+    note_name(ctld, job)
+    if job.dependency is not None and any(n.kind == "singleton" for n in job.dependency.needs):
+        _count_namesakes(ctld, job)
+    for other in before:
+        if other is not job:
+            settle(ctld, other)
 
 
 def note_name(ctld: "Slurmctld", job: JobRecord) -> None:

@@ -116,9 +116,7 @@ def _check(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: in
 def _apply(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: int) -> None:
     _set_priority(ctld, job, message, uid)
     if message.name is not None:
-        job.name = message.name
-        job.desc = attrs.evolve(job.desc, name=message.name)
-        eligible.note_name(ctld, job)
+        eligible.rename(ctld, job, message.name)
     if message.requeue != NO_VAL:
         job.requeue = bool(message.requeue)
     if message.time_limit_min != NO_VAL:
