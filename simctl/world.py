@@ -559,7 +559,7 @@ class World:
 
     def _who_waits(self) -> tuple[str, ...]:
         """Return who waits for what in a run that can go no further; nothing if all is done."""
-        jobs = [job for job in self.ctld.jobs.values() if _could_move(job)]
+        jobs = [job for job in self.ctld.jobs.values() if _could_move(self.ctld, job)]
         lines = [_job_waits(job) for job in jobs]
         held = any(not job.state.finished for job in self.ctld.jobs.values())
         if lines or not held:
@@ -691,8 +691,8 @@ def _end_crashed(process: Process) -> None:
     process.exit(9)
 
 
-def _could_move(job: JobRecord) -> bool:
-    return not (job.state.finished and not job.state.completing) and not is_stuck(job)
+def _could_move(ctld: Slurmctld, job: JobRecord) -> bool:
+    return not (job.state.finished and not job.state.completing) and not is_stuck(ctld, job)
 
 
 def _job_waits(job: JobRecord) -> str:

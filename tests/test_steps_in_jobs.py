@@ -7,6 +7,7 @@ from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from tests.cluster import Ran, run
+from tests.test_queue import reasons, wrong
 
 CLUSTER = """\
 nodes: [{name: "n[1-2]", cpus: 2}, {name: "n[3-4]", cpus: 4}]
@@ -461,3 +462,18 @@ def test_tasks_lie_on_the_cpus_of_the_job_as_recorded(
         assert event.args is not UNSET
         ranks.setdefault(str(event.node), []).append(event.args["rank"])
     assert [sorted(ranks[node]) for node in sorted(ranks)] == expected
+
+
+def test_a_step_from_outside_belongs_to_the_run_the_job_is_in() -> None:
+    """Its node finds it among those of that run when it registers again after a cut."""
+    ran = run(
+        "slurm_conf: {SlurmdTimeout: 60, ReturnToService: 1}\n"
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: sbatch -w n1 --wrap 'sleep 1000'}\n"
+        "  - {at: 5s, as: alice, run: scontrol requeue 1}\n"
+        "  - {at: 200s, as: alice, run: srun --jobid=1 sleep 100, exit: 0}\n"
+        "  - {at: 205s, fault: {cut: [slurmctld, n1], for: 30s}}\n"
+    )
+    assert wrong(ran) == []
+    assert ran.all("MESSAGE_NODE_REGISTRATION_STATUS", phase="receive")[-1].time_us > 205_000_000
+    assert {state for state, _ in reasons(ran).values()} == {"COMPLETED"}

@@ -69,6 +69,7 @@ JOB_NAME: Final = "interactive"
 _NO_FAULT_OF_THE_COMMAND: Final = (SIGHUP, SIGINT, SIGQUIT, SIGKILL)
 """Signals that its user may have sent: dying of one leaves salloc's exit status at 0."""
 
+_RESTARTS: Final = "SLURM_RESTART_COUNT"
 _HIDDEN: Final = ("SLURM_JOB_USER", "SLURM_JOB_UID", "SLURM_JOB_GID")
 """Variables of batch jobs and steps that salloc does not set."""
 
@@ -202,8 +203,10 @@ class Salloc:
             restart_cnt=0,
         )
         shape = shape_environment(job, nodes, granted.cpus_per_node)
+        # A job around salloc may be in a later run; this one is in its first.
+        around = {name: value for name, value in call.env.items() if name != _RESTARTS}
         return {
-            **call.env,
+            **around,
             **{name: value for name, value in env.items() if name not in _HIDDEN},
             **shape,
         }

@@ -192,6 +192,8 @@ async def _update_jobs(call: CommandCall, pairs: dict[str, str]) -> int:
             fields[field] = read(value, now_s)
         except ValueError:
             raise UsageError(1, f"Invalid {key} value: {value}", "Request aborted") from None
+    if not fields:
+        raise UsageError(1, "No changes specified")
     status = 0
     for shown, who in _jobs("update", (pairs["jobid"],)):
         rc = await _ask(call, RequestUpdateJob(**who, **fields))

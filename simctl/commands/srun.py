@@ -233,6 +233,7 @@ class Srun:
                 self.words,
                 job_id=self.job_id,
                 step_id=reply.step_id,
+                restart_cnt=reply.restart_cnt,
                 layout=reply.layout,
                 granted=self._granted,
             )

@@ -20,6 +20,7 @@ def step_launch(
     *,
     job_id: int,
     step_id: int,
+    restart_cnt: int,
     layout: StepLayout,
     granted: ResponseResourceAllocation | None,
 ) -> StepLaunch:
@@ -40,7 +41,7 @@ def step_launch(
         uid=call.process.uid,
         gid=call.user.gid,
         user=call.user.name,
-        restart_cnt=run_of_job(call),
+        restart_cnt=restart_cnt,
         job_name=call.env.get("SLURM_JOB_NAME", words[0]),
         layout=layout,
         node_list=node_list,

@@ -26,6 +26,7 @@ from simctl.wire.messages import (
 from simctl.wire.signals import SIG_TERM_KILL
 from simctl.wire.states import (
     CANCELLED,
+    COMPLETING,
     PENDING,
     PENDING_COMPLETING,
     RUNNING,
@@ -66,7 +67,11 @@ async def _kill(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob) -> i
     if job.state.finished:
         return ESLURM_ALREADY_DONE
     if job.state == PENDING_COMPLETING:
-        return ESLURM_TRANSITION_STATE_NO_UPDATE
+        if message.signal != SIGKILL or message.batch_only:
+            return ESLURM_TRANSITION_STATE_NO_UPDATE
+        # Its nodes are letting go of it already: it only does not go back into the queue.
+        ctld.set_job(job, COMPLETING[JobBase.CANCELLED])
+        return SLURM_SUCCESS
     if job.state.base is JobBase.PENDING:
         return _cancel_pending(ctld, job, message.signal)
     if message.signal == SIGKILL and not message.batch_only:

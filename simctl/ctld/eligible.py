@@ -175,13 +175,17 @@ def waits_for_tasks(job: JobRecord) -> bool:
 
 def _singleton(ctld: "Slurmctld", job: JobRecord) -> Verdict:
     """Wait for every earlier job of the same name and user."""
+    return _WAIT if _earlier_twins(ctld, job) else _MET
+
+
+def _earlier_twins(ctld: "Slurmctld", job: JobRecord) -> list[JobRecord]:
+    """Return the jobs of the same name and user that are not over, and were there first."""
     twins = ctld.singletons.get((job.desc.uid, job.name), ())
-    earlier = any(
-        other.job_id < job.job_id and not (other.state.finished and not other.state.completing)
+    return [
+        other
         for other in twins
-        if other is not job
-    )
-    return _WAIT if earlier else _MET
+        if other.job_id < job.job_id and not (other.state.finished and not other.state.completing)
+    ]
 
 
 def settle(ctld: "Slurmctld", job: JobRecord, *, asks: bool = True) -> None:
@@ -268,14 +272,32 @@ def register(ctld: "Slurmctld", job: JobRecord) -> None:
         elif need.job is not None:
             ctld.dependents.setdefault(need.job.job_id, []).append(job)
         elif need.kind == "singleton":
-            key = (job.desc.uid, job.name)
-            if key not in ctld.singletons:
-                # From now on every job of this name and user counts.
-                ctld.singletons[key] = [
-                    other
-                    for other in ctld.jobs.values()
-                    if (other.desc.uid, other.name) == key and not other.state.finished
-                ]
+            _count_namesakes(ctld, job)
+
+
+def _count_namesakes(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Count from now on every job of a job's name and user."""
+    key = (job.desc.uid, job.name)
+    if key not in ctld.singletons:
+        ctld.singletons[key] = [
+            other
+            for other in ctld.jobs.values()
+            if (other.desc.uid, other.name) == key and not other.state.finished
+        ]
+
+
+def rename(ctld: "Slurmctld", job: JobRecord, name: str) -> None:
+    """Give a job another name: singletons of the old one go by it no more, those of the new do."""
+    before = list(ctld.singletons.get((job.desc.uid, job.name), ()))
+    forget(ctld, job)
+    job.name = name
+    job.desc = attrs.evolve(job.desc, name=name)
+    note_name(ctld, job)
+    if job.dependency is not None and any(n.kind == "singleton" for n in job.dependency.needs):
+        _count_namesakes(ctld, job)
+    for other in before:
+        if other is not job:
+            settle(ctld, other)
 
 
 def note_name(ctld: "Slurmctld", job: JobRecord) -> None:
@@ -292,11 +314,25 @@ def forget(ctld: "Slurmctld", job: JobRecord) -> None:
         twins.remove(job)
 
 
-def is_stuck(job: JobRecord) -> bool:
+def is_stuck(ctld: "Slurmctld", job: JobRecord) -> bool:
     """Tell whether a job waits for somebody: held, unfit, suspended, or behind such a job."""
-    if job.state.base is JobBase.SUSPENDED:
-        return True
-    if job.state == RUNNING_STOPPED:
+    seen: set[int] = set()
+    todo = [job]
+    while todo:
+        each = todo.pop()
+        if each.job_id in seen:
+            continue
+        seen.add(each.job_id)
+        if _waits_for_somebody(each):
+            return True
+        if each.state.base is JobBase.PENDING and each.reason == Reason.DEPENDENCY:
+            todo += _waited_for(ctld, each)
+    return False
+
+
+def _waits_for_somebody(job: JobRecord) -> bool:
+    """Tell whether it is a job's own state, and not another job, that somebody has to change."""
+    if job.state.base is JobBase.SUSPENDED or job.state == RUNNING_STOPPED:
         return True
     if job.state.base is not JobBase.PENDING or job.state.flags & ~JobFlag.SPECIAL_EXIT:
         return False
@@ -305,12 +341,36 @@ def is_stuck(job: JobRecord) -> bool:
         return True
     if job.reason == Reason.ARRAY_TASK_LIMIT and job.array is not None:
         running = [task for task in job.array.records.values() if task.nodes]
-        return all(is_stuck(task) for task in running if not task.state.finished)
-    if job.queued:
-        return _waits_for_stopped(job)
-    if job.reason != Reason.DEPENDENCY or job.dependency is None:
-        return False
-    return any(is_stuck(other) for need in job.dependency.needs for other in _who_is_meant(need))
+        return all(_waits_for_somebody(task) for task in running if not task.state.finished)
+    return job.queued and _waits_for_stopped(job)
+
+
+def _waited_for(ctld: "Slurmctld", job: JobRecord) -> list[JobRecord]:
+    """Return the jobs that a job's dependency is about."""
+    found: list[JobRecord] = []
+    for need in job.dependency.needs if job.dependency is not None else ():
+        found += _earlier_twins(ctld, job) if need.kind == "singleton" else _who_is_meant(need)
+    return found
+
+
+def closes_circle(job: JobRecord, dependency: Dependency | None) -> bool:
+    """Tell whether a job would wait for itself, by way of others. Pure.
+
+    Who is no longer pending is not looked behind, and a singleton waits for nobody.
+    """
+    seen: set[int] = set()
+    todo = [dependency] if dependency is not None else []
+    while todo:
+        for need in todo.pop().needs:
+            for other in _who_is_meant(need):
+                if other is job:
+                    return True
+                if other.job_id in seen or other.state.base is not JobBase.PENDING:
+                    continue
+                seen.add(other.job_id)
+                if other.dependency is not None:
+                    todo.append(other.dependency)
+    return False
 
 
 def _waits_for_stopped(job: JobRecord) -> bool:

@@ -172,6 +172,7 @@ async def _reply(ctld: "Slurmctld", envelope: Envelope, step: StepRecord) -> Non
         ResponseJobStepCreate(
             job_id=step.job.job_id,
             step_id=step.step_id,
+            restart_cnt=step.job.restart_cnt,
             layout=step.layout,
             switch_job=buffer.data(),
         ),

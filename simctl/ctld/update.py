@@ -13,6 +13,7 @@ from simctl.wire.errno import (
     ESLURM_ACCESS_DENIED,
     ESLURM_ALREADY_DONE,
     ESLURM_BATCH_ONLY,
+    ESLURM_CIRCULAR_DEPENDENCY,
     ESLURM_DISABLED,
     ESLURM_INVALID_JOB_ID,
     ESLURM_INVALID_NODE_NAME,
@@ -104,18 +105,18 @@ def _check(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: in
         return ESLURM_DISABLED
     if message.dependency is not None:
         try:
-            eligible.parse_dependency(message.dependency, ctld, job.job_id)
+            dependency = eligible.parse_dependency(message.dependency, ctld, job.job_id)
         except SlurmError as error:
             return error.errno
+        if eligible.closes_circle(job, dependency):
+            return ESLURM_CIRCULAR_DEPENDENCY
     return SLURM_SUCCESS
 
 
 def _apply(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: int) -> None:
     _set_priority(ctld, job, message, uid)
     if message.name is not None:
-        job.name = message.name
-        job.desc = attrs.evolve(job.desc, name=message.name)
-        eligible.note_name(ctld, job)
+        eligible.rename(ctld, job, message.name)
     if message.requeue != NO_VAL:
         job.requeue = bool(message.requeue)
     if message.time_limit_min != NO_VAL:

@@ -353,6 +353,7 @@ _TEXTS: Final[dict[int, str]] = {
     ESLURM_INVALID_QOS: "Invalid QOS specified",
     ESLURM_NODE_NOT_AVAIL: "A requested node is not available",
     ESLURM_PARTITION_NOT_AVAIL: "Required partition not available (inactive or drain)",
+    ESLURM_CIRCULAR_DEPENDENCY: "Job would wait for itself: circular dependency",
     ESLURM_INVALID_GRES: "Invalid generic resource (gres) specification",
     ESLURM_JOB_NOT_PENDING: "Job is no longer pending",
     # Slurm's own grammar, as recorded.

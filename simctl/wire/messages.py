@@ -560,6 +560,9 @@ class ResponseJobStepCreate(Message, frozen=True, kw_only=True):
     job_id: int
     step_id: int = NO_VAL
     error_code: int = 0
+    restart_cnt: int = 0
+    """Which run of the job it is a step of."""
+
     layout: StepLayout | None = None
     switch_job: bytes = b""
 
