@@ -10,6 +10,8 @@ from simctl.kernel.turns import ENDED
 from simctl.plugins.checkpoint.none import CheckpointNone
 from simctl.plugins.fitting import PluginError, check_class
 from simctl.plugins.importing import GROUP, Found, find
+from simctl.plugins.switch.elan import SwitchElan
+from simctl.plugins.switch.federation import SwitchFederation
 from simctl.plugins.switch.none import SwitchNone
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ class Known:
     kind: type[Any] | None
 
 
-_BUNDLED = (SwitchNone, CheckpointNone)
+_BUNDLED = (SwitchNone, SwitchElan, SwitchFederation, CheckpointNone)
 
 
 def _bundled() -> dict[str, Entry]:

@@ -8,6 +8,7 @@ returns nothing has succeeded. A method is a `def`, or an `async def` where it t
 Around a call there are `process()`, who calls; `now()` and `await sleep(seconds)`, virtual time;
 `start(coroutine_function)`, a thread of the plugin's own; `disk()`, the host's files; `conf`, the
 cluster's slurm.conf; `log`, which writes into the trace; and `rpc`, libslurm's functions.
+`hostlist(text)` gives the names that a text such as ``n[1-4]`` stands for.
 """
 
 import enum
@@ -35,6 +36,7 @@ from simctl.kernel.procs import CALLING
 from simctl.wire import errno
 from simctl.wire.buf import Buf
 from simctl.wire.errno import SLURM_ERROR, SLURM_SUCCESS, SlurmError
+from simctl.wire.hostlist import expand as hostlist
 from simctl.wire.ids import INFINITE, NO_VAL, SLURM_BATCH_SCRIPT
 from simctl.wire.records import JobDesc
 
@@ -66,6 +68,7 @@ __all__ = [
     "conf",
     "disk",
     "errno",
+    "hostlist",
     "log",
     "now",
     "process",

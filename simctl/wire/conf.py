@@ -80,6 +80,7 @@ class SlurmConf:
     cluster_name: str = "cluster"
     slurm_user: str = "slurm"
     switch_type: str = "switch/none"
+    switch_parameters: str = ""
     checkpoint_type: str = "checkpoint/none"
     scheduler_type: str = "sched/backfill"
     scheduler_parameters: SchedulerParameters = SchedulerParameters()
@@ -488,6 +489,7 @@ _BUILT: Final = (
     _Built("ClusterName", "cluster_name", _text),
     _Built("SlurmUser", "slurm_user", _text),
     _Built("SwitchType", "switch_type", _plugin_type("switch")),
+    _Built("SwitchParameters", "switch_parameters", _optional_text),
     _Built("CheckpointType", "checkpoint_type", _plugin_type("checkpoint")),
     _Built(
         "SchedulerType",

@@ -1,0 +1,545 @@
+"""switch/federation: IBM's pSeries High Performance Switch, with its adapters' windows.
+
+Each task of a step gets a window on each adapter of its node. slurmctld keeps the books, from what
+nodes told of themselves when they first registered; slurmstepd loads the windows and unloads them.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Final
+
+import attrs
+
+from simctl.plugin import (
+    Buf,
+    SlurmError,
+    SwitchPlugin,
+    conf,
+    disk,
+    errno,
+    hostlist,
+    log,
+    process,
+    sleep,
+)
+from simctl.plugins.switch import records, sni
+from simctl.plugins.switch.sni import LOADED, UNLOADED, Driver, Settings
+
+_WINDOWS: Final = 512
+"""How many windows an adapter has, unless SwitchParameters says fewer."""
+_TRIES: Final = 15
+_KEYS: Final = 0xFFF0
+_FREE: Final = 0
+"""The key of a window that no job has; keys of jobs start at 1."""
+
+_STATE_FILE: Final = "fed_state"
+_TABLES, _TABLES_PER_TASK, _KEY, _PROTOCOL, _MODE = range(5)
+
+
+def _form(magic: int, bad_magic: int, name: str, damaged: int = sni.EUNPACK) -> records.Form:
+    return records.Form(
+        magic=magic,
+        version=100,
+        bad_magic=bad_magic,
+        bad_version=sni.EVERSION,
+        damaged=damaged,
+        name=f"federation {name}",
+    )
+
+
+_NODEINFO: Final = _form(0xC00CC00D, sni.EBADMAGIC_FEDNODEINFO, "nodeinfo")
+_JOBINFO: Final = _form(0xC00CC00E, sni.EBADMAGIC_FEDJOBINFO, "jobinfo")
+_LIBSTATE: Final = _form(
+    0xC00CC00F, sni.EBADMAGIC_FEDLIBSTATE, "libstate", sni.EBADMAGIC_FEDLIBSTATE
+)
+
+
+@attrs.define(kw_only=True)
+class Window:
+    """A window of an adapter: UNLOADED, or LOADED by the job with this key."""
+
+    id: int
+    status: int = UNLOADED
+    key: int = _FREE
+
+
+@attrs.define(kw_only=True)
+class Adapter:
+    """An adapter: where it is reached, and its windows."""
+
+    name: str
+    lid: int
+    windows: list[Window]
+
+
+@attrs.define(kw_only=True)
+class FedNodeInfo:
+    """What a node tells of its adapters."""
+
+    magic: int = _NODEINFO.magic
+    name: str = ""
+    adapters: list[Adapter] = attrs.field(factory=list)
+
+
+@attrs.frozen(kw_only=True)
+class Entry:
+    """A row of a step's network table: the window in which a task is reached."""
+
+    task_id: int
+    lid: int
+    window_id: int
+
+
+@attrs.frozen(kw_only=True)
+class Table:
+    """The windows of a step's tasks on the adapters of one name."""
+
+    adapter: str
+    entries: tuple[Entry, ...]
+
+
+@attrs.define(kw_only=True)
+class FedJobInfo:
+    """The credential of a step: its key, and a network table for each adapter."""
+
+    magic: int = _JOBINFO.magic
+    job_key: int = _FREE
+    job_desc: str = ""
+    window_memory: int = 0
+    bulk_xfer: bool = False
+    tables: list[Table] = attrs.field(factory=list)
+
+
+class SwitchFederation(SwitchPlugin):
+    """Give each task of a step a window on each adapter of its node."""
+
+    plugin_type: ClassVar[str] = "switch/federation"
+    plugin_name: ClassVar[str] = "IBM Federation interconnect"
+    plugin_version: ClassVar[int] = 100
+
+    def __init__(self) -> None:
+        self._windows = _WINDOWS
+        self._nodes: dict[str, FedNodeInfo] = {}
+        self._key_index = 0
+
+    def init(self) -> None:
+        """Read how many windows an adapter has.
+
+        Raises:
+            SlurmError: SwitchParameters does not tell.
+        """
+        self._windows = records.parameter(conf["SwitchParameters"], "windows", _WINDOWS)
+
+    # Global state.
+
+    def switch_p_libstate_save(self, dir_name: str) -> None:
+        """Write the nodes' windows and the last key into ``fed_state``."""
+        buffer = Buf()
+        records.pack(_LIBSTATE, buffer, self._write_state)
+        files = disk()
+        files.write(f"{dir_name}/{_STATE_FILE}.new", buffer.data(), mode=0o600)
+        files.rename(f"{dir_name}/{_STATE_FILE}.new", f"{dir_name}/{_STATE_FILE}")
+
+    def switch_p_libstate_restore(self, dir_name: str) -> None:
+        """Read ``fed_state``; where there is none, this is a clean start.
+
+        Raises:
+            SlurmError: It is damaged, of another version, or something else.
+        """
+        path = f"{dir_name}/{_STATE_FILE}"
+        files = disk()
+        if not files.exists(path):
+            log.info("no saved state: clean start", path=path)
+            return
+        self._key_index, nodes = records.unpack(_LIBSTATE, Buf(files.read(path)), _read_state)
+        self._nodes = {node.name: node for node in nodes}
+
+    def _write_state(self, buffer: Buf) -> None:
+        buffer.pack32(self._key_index)
+        buffer.pack32(len(self._nodes))
+        for node in self._nodes.values():
+            _write_nodeinfo(node, buffer)
+
+    # Node state.
+
+    def switch_p_clear_node_state(self) -> None:
+        """Unload every window on the node, whoever left it loaded."""
+        for adapter in Settings.here().adapters:
+            cleaned = Driver().clean(adapter)
+            if cleaned:
+                log.info("windows cleaned", adapter=adapter, windows=cleaned)
+
+    def switch_p_alloc_node_info(self) -> FedNodeInfo:
+        """Return an empty record."""
+        return FedNodeInfo()
+
+    def switch_p_build_node_info(self, switch_node: FedNodeInfo) -> None:
+        """Ask the node's adapters for their windows.
+
+        Raises:
+            SlurmError: EBADMAGIC_FEDNODEINFO.
+        """
+        records.check(_NODEINFO, switch_node.magic)
+        names = Settings.here().adapters
+        switch_node.name = process().hostname
+        switch_node.adapters = [
+            self._ask(switch_node.name, index, names) for index in range(len(names))
+        ]
+
+    def _ask(self, host: str, index: int, names: tuple[str, ...]) -> Adapter:
+        """Return an adapter of this node with the states of its windows."""
+        loaded = Driver().loaded(names[index])
+        windows = [
+            Window(id=number, status=LOADED, key=loaded[number])
+            if number in loaded
+            else Window(id=number)
+            for number in range(self._windows)
+        ]
+        lid = sni.lid_of(host, index, len(names))
+        return Adapter(name=names[index], lid=lid, windows=windows)
+
+    def switch_p_pack_node_info(self, switch_node: FedNodeInfo, buffer: Buf) -> int:
+        """Append magic, version, name and adapters."""
+        records.check(_NODEINFO, switch_node.magic)
+        return records.pack(_NODEINFO, buffer, lambda buf: _write_nodeinfo(switch_node, buf))
+
+    def switch_p_unpack_node_info(self, switch_node: FedNodeInfo, buffer: Buf) -> None:
+        """Fill the record in, and take a node in that was not known: its windows count as free.
+
+        What a known node tells of its windows changes nothing: slurmctld's books are newer.
+
+        Raises:
+            SlurmError: What the buffer holds is no such record, of another version, or damaged.
+        """
+        found = records.unpack(_NODEINFO, buffer, _read_nodeinfo)
+        switch_node.magic = found.magic
+        switch_node.name = found.name
+        switch_node.adapters = found.adapters
+        if found.name and found.name not in self._nodes:
+            self._nodes[found.name] = FedNodeInfo(
+                name=found.name,
+                adapters=[
+                    attrs.evolve(each, windows=[Window(id=one.id) for one in each.windows])
+                    for each in found.adapters
+                ],
+            )
+
+    def switch_p_free_node_info(self, switch_node: FedNodeInfo) -> None:
+        """Spoil the magic number, so that later uses of the record are told."""
+        switch_node.magic = records.NO_MAGIC
+
+    def switch_p_sprintf_node_info(self, switch_node: FedNodeInfo, size: int) -> str:
+        """Return name, adapters and loaded windows as a text."""
+        return records.cut(_describe_node(switch_node), size)
+
+    # Credentials.
+
+    def switch_p_alloc_jobinfo(self) -> FedJobInfo:
+        """Return an empty credential."""
+        return FedJobInfo()
+
+    def switch_p_build_jobinfo(
+        self, switch_job: FedJobInfo, nodelist: str, nprocs: int, cyclic_alloc: int
+    ) -> None:
+        """Choose a key, and a window for each task on each adapter of its node.
+
+        The table follows the guide's arguments: tasks fill node after node, or go round them. A
+        window once taken stays taken when this fails; job_step_complete gives it back.
+
+        Raises:
+            SlurmError: A node is not known, has no adapters, or has no windows left.
+        """
+        records.check(_JOBINFO, switch_job.magic)
+        names = hostlist(nodelist)
+        if nprocs < 1 or not names:
+            raise SlurmError(sni.ENOTSUPPORTED, f"{nprocs} tasks on {nodelist}")
+        nodes = [self._node(name) for name in names]
+        switch_job.job_key = self._next_key()
+        switch_job.job_desc = f"slurm federation driver key={switch_job.job_key}"
+        placed = list(_placement(nprocs, nodes, cyclic=bool(cyclic_alloc)))
+        for adapter in [each.name for each in nodes[0].adapters]:
+            rows = tuple(_take(node, adapter, task, switch_job.job_key) for task, node in placed)
+            switch_job.tables.append(Table(adapter=adapter, entries=rows))
+
+    def _node(self, name: str) -> FedNodeInfo:
+        node = self._nodes.get(name)
+        if node is None:
+            raise SlurmError(sni.EHOSTNAME, f"node {name}")
+        if not node.adapters:
+            raise SlurmError(sni.ENOADAPTER, f"node {name}")
+        return node
+
+    def _next_key(self) -> int:
+        """Return the next key that no window has."""
+        in_use = {
+            window.key
+            for node in self._nodes.values()
+            for adapter in node.adapters
+            for window in adapter.windows
+        }
+        while True:
+            key = self._key_index % _KEYS or 1
+            self._key_index += 1
+            if key not in in_use:
+                return key
+
+    def switch_p_copy_jobinfo(self, switch_job: FedJobInfo) -> FedJobInfo:
+        """Return a credential of the same contents."""
+        records.check(_JOBINFO, switch_job.magic)
+        return attrs.evolve(switch_job, tables=list(switch_job.tables))
+
+    def switch_p_free_jobinfo(self, switch_job: FedJobInfo) -> None:
+        """Spoil the magic number, so that later uses of the credential are told."""
+        switch_job.magic = records.NO_MAGIC
+
+    def switch_p_pack_jobinfo(self, switch_job: FedJobInfo, buffer: Buf) -> int:
+        """Append magic, version, key and tables."""
+        records.check(_JOBINFO, switch_job.magic)
+        return records.pack(_JOBINFO, buffer, lambda buf: _write_jobinfo(switch_job, buf))
+
+    def switch_p_unpack_jobinfo(self, switch_job: FedJobInfo, buffer: Buf) -> None:
+        """Fill the credential in, or leave it as it was.
+
+        Raises:
+            SlurmError: What the buffer holds is no credential, of another version, or damaged.
+        """
+        found = records.unpack(_JOBINFO, buffer, _read_jobinfo)
+        for field in attrs.fields(FedJobInfo):
+            setattr(switch_job, field.name, getattr(found, field.name))
+
+    def switch_p_get_jobinfo(self, switch_job: FedJobInfo, data_type: int) -> Any:
+        """Return what a key stands for: 0 the tables, 1 their number, 2 the job's key.
+
+        Keys 3 and 4 are protocol and mode, which are those of a step without ``--network``.
+
+        Raises:
+            SlurmError: EINVAL for any other key.
+        """
+        records.check(_JOBINFO, switch_job.magic)
+        known: dict[int, Callable[[], Any]] = {
+            _TABLES: lambda: [attrs.asdict(table) for table in switch_job.tables],
+            _TABLES_PER_TASK: lambda: len(switch_job.tables),
+            _KEY: lambda: switch_job.job_key,
+            _PROTOCOL: lambda: "mpi",
+            _MODE: lambda: "user space",
+        }
+        if data_type not in known:
+            raise SlurmError(errno.EINVAL, f"data type {data_type}")
+        return known[data_type]()
+
+    def switch_p_job_step_complete(self, switch_job: FedJobInfo, nodelist: str) -> None:
+        """Give the step's windows on these nodes back; those of other keys stay."""
+        records.check(_JOBINFO, switch_job.magic)
+        if switch_job.job_key == _FREE:
+            return
+        for name in hostlist(nodelist):
+            node = self._nodes.get(name)
+            for adapter in node.adapters if node is not None else ():
+                for window in adapter.windows:
+                    if window.key == switch_job.job_key:
+                        window.status, window.key = UNLOADED, _FREE
+
+    def switch_p_print_jobinfo(self, fp: Any, switch_job: FedJobInfo) -> None:
+        """Write key and tables to an open file."""
+        fp.write(_describe_job(switch_job))
+
+    def switch_p_sprint_jobinfo(self, switch_job: FedJobInfo, size: int) -> str:
+        """Return key and tables as a text."""
+        return records.cut(_describe_job(switch_job), size)
+
+    # The node and the step.
+
+    def switch_p_node_init(self) -> None:
+        """Check the version of the adapters' driver.
+
+        Raises:
+            SlurmError: EVERSION: it is another one.
+        """
+        version = Settings.here().driver_version
+        if version != sni.DRIVER_VERSION:
+            raise SlurmError(sni.EVERSION, f"driver {version}, not {sni.DRIVER_VERSION}")
+
+    async def switch_p_job_init(self, switch_job: FedJobInfo, uid: int) -> None:
+        """Load the step's windows on this node, waiting for one that is loaded still.
+
+        Raises:
+            SlurmError: ESTATUS: it stays loaded.
+        """
+        records.check(_JOBINFO, switch_job.magic)
+        driver = Driver()
+        for adapter, window in _own_windows(switch_job):
+            for _ in range(_TRIES):
+                if window not in driver.loaded(adapter):
+                    break
+                await sleep(1)
+            driver.load(adapter, window, switch_job.job_key)
+
+    def switch_p_job_attach(
+        self,
+        switch_job: FedJobInfo,
+        env: dict[str, str],
+        nodeid: int,
+        procid: int,
+        nnodes: int,
+        nprocs: int,
+        rank: int,
+    ) -> None:
+        """Tell the task who it is, and in which windows it is reached."""
+        records.check(_JOBINFO, switch_job.magic)
+        env["MP_CHILD"] = str(rank)
+        env["MP_PROCS"] = str(nprocs)
+        env["MP_PARTITION"] = str(switch_job.job_key)
+        env["MP_WINDOWS"] = ",".join(
+            f"{table.adapter}:{entry.window_id}"
+            for table in switch_job.tables
+            for entry in table.entries
+            if entry.task_id == rank
+        )
+
+    def switch_p_job_postfini(
+        self, switch_job: FedJobInfo, pgid: int, job_id: int, step_id: int
+    ) -> None:
+        """Unload the windows that the step has loaded on this node."""
+        records.check(_JOBINFO, switch_job.magic)
+        driver = Driver()
+        for adapter, window in _own_windows(switch_job):
+            driver.unload(adapter, window, switch_job.job_key)
+
+    # Errors.
+
+    def switch_p_strerror(self, errnum: int) -> str | None:
+        """Return what a number of this plugin's means."""
+        return sni.TEXTS.get(errnum)
+
+
+def _placement(
+    nprocs: int, nodes: list[FedNodeInfo], *, cyclic: bool
+) -> Iterator[tuple[int, FedNodeInfo]]:
+    """Yield each task with its node."""
+    if cyclic:
+        yield from ((task, nodes[task % len(nodes)]) for task in range(nprocs))
+        return
+    each, more = divmod(nprocs, len(nodes))
+    task = 0
+    for index, node in enumerate(nodes):
+        for _ in range(each + (index < more)):
+            yield task, node
+            task += 1
+
+
+def _take(node: FedNodeInfo, adapter: str, task: int, key: int) -> Entry:
+    """Take the first free window of a node's adapter for a task."""
+    found = next((each for each in node.adapters if each.name == adapter), None)
+    if found is None:
+        raise SlurmError(sni.EADAPTER, f"{adapter} of {node.name}")
+    window = next((each for each in found.windows if each.status == UNLOADED), None)
+    if window is None:
+        raise SlurmError(sni.EWINDOW, f"{adapter} of {node.name}")
+    window.status, window.key = LOADED, key
+    return Entry(task_id=task, lid=found.lid, window_id=window.id)
+
+
+def _own_windows(info: FedJobInfo) -> Iterator[tuple[str, int]]:
+    """Yield adapter and number of each window that a step has on the calling process's node."""
+    names = Settings.here().adapters
+    host = process().hostname
+    lids = {sni.lid_of(host, index, len(names)): name for index, name in enumerate(names)}
+    for table in info.tables:
+        for entry in table.entries:
+            if lids.get(entry.lid) == table.adapter:
+                yield table.adapter, entry.window_id
+
+
+# Packed forms.
+
+
+def _write_nodeinfo(info: FedNodeInfo, buffer: Buf) -> None:
+    buffer.packstr(info.name)
+    buffer.pack32(len(info.adapters))
+    for adapter in info.adapters:
+        buffer.packstr(adapter.name)
+        buffer.pack16(adapter.lid)
+        buffer.pack32(len(adapter.windows))
+        for window in adapter.windows:
+            buffer.pack32(window.id)
+            buffer.pack32(window.status)
+            buffer.pack16(window.key)
+
+
+def _read_nodeinfo(buffer: Buf) -> FedNodeInfo:
+    name = buffer.unpackstr() or ""
+    adapters = [_read_adapter(buffer) for _ in range(buffer.unpack32())]
+    return FedNodeInfo(name=name, adapters=adapters)
+
+
+def _read_adapter(buffer: Buf) -> Adapter:
+    name = buffer.unpackstr() or ""
+    lid = buffer.unpack16()
+    windows = [
+        Window(id=buffer.unpack32(), status=buffer.unpack32(), key=buffer.unpack16())
+        for _ in range(buffer.unpack32())
+    ]
+    return Adapter(name=name, lid=lid, windows=windows)
+
+
+def _read_state(buffer: Buf) -> tuple[int, list[FedNodeInfo]]:
+    return buffer.unpack32(), [_read_nodeinfo(buffer) for _ in range(buffer.unpack32())]
+
+
+def _write_jobinfo(info: FedJobInfo, buffer: Buf) -> None:
+    buffer.pack16(info.job_key)
+    buffer.packstr(info.job_desc)
+    buffer.pack32(info.window_memory)
+    buffer.pack8(info.bulk_xfer)
+    buffer.pack32(len(info.tables))
+    for table in info.tables:
+        buffer.packstr(table.adapter)
+        buffer.pack32(len(table.entries))
+        for entry in table.entries:
+            buffer.pack32(entry.task_id)
+            buffer.pack16(entry.lid)
+            buffer.pack32(entry.window_id)
+
+
+def _read_jobinfo(buffer: Buf) -> FedJobInfo:
+    return FedJobInfo(
+        job_key=buffer.unpack16(),
+        job_desc=buffer.unpackstr() or "",
+        window_memory=buffer.unpack32(),
+        bulk_xfer=bool(buffer.unpack8()),
+        tables=[_read_table(buffer) for _ in range(buffer.unpack32())],
+    )
+
+
+def _read_table(buffer: Buf) -> Table:
+    adapter = buffer.unpackstr() or ""
+    entries = tuple(
+        Entry(task_id=buffer.unpack32(), lid=buffer.unpack16(), window_id=buffer.unpack32())
+        for _ in range(buffer.unpack32())
+    )
+    return Table(adapter=adapter, entries=entries)
+
+
+# Texts.
+
+
+def _describe_node(info: FedNodeInfo) -> str:
+    if info.magic != _NODEINFO.magic:
+        return "Node: ? (no node info)\n"
+    lines = [f"Node: {info.name}\n"]
+    for adapter in info.adapters:
+        loaded = [str(each.id) for each in adapter.windows if each.status == LOADED]
+        lines.append(
+            f"  Adapter: {adapter.name} lid {adapter.lid} windows {len(adapter.windows)} "
+            f"loaded {','.join(loaded) or 'none'}\n"
+        )
+    return "".join(lines)
+
+
+def _describe_job(info: FedJobInfo) -> str:
+    if info.magic != _JOBINFO.magic:
+        return "Job key: ? (no credential)\n"
+    lines = [f"Job key: {info.job_key} ({info.job_desc or 'not built'})\n"]
+    for table in info.tables:
+        rows = " ".join(f"{row.task_id}:{row.lid}/{row.window_id}" for row in table.entries)
+        lines.append(f"  Adapter: {table.adapter} tasks {rows or 'none'}\n")
+    return "".join(lines)
