@@ -281,10 +281,8 @@ class Hooks:
         seen: Any = None
         instance = getattr(method, "__self__", None)
         try:
-            fault = self._faults.find(call) if self._faults.rules else None
-            if fault is not None:
-                result = fault.strike()
-            else:
+            result = await self._strike(call) if self._faults.rules else None
+            if result is None:
                 if self.observer is not None:
                     seen = self.observer.before(point, name, who, instance, values)
                 result = method(*values)
@@ -324,6 +322,24 @@ class Hooks:
         if problem:
             self._trace.complain(who, name, problem, counted=not injected)
         return result
+
+    async def _strike(self, call: OpenCall) -> int | None:
+        """Let a call fail or hang for a fault's sake; return its result if it does not run."""
+        fault = self._faults.find(call)
+        if fault is None:
+            return None
+        if fault.hangs:
+            await self._see_through(call, self._hang(call.who, fault))
+            return None
+        return fault.strike()
+
+    @staticmethod
+    async def _hang(who: Process, fault: CallFault) -> None:
+        """Let nothing happen for as long as a fault says."""
+        if fault.hangs_us is None:
+            await who.table.kernel.park("a call of its plugin that hangs")
+        else:
+            await who.table.kernel.sleep_us(fault.hangs_us)
 
     async def _see_through(self, call: OpenCall, running: Any) -> Any:
         """Let an `async def` run to its end; meanwhile it is known to be under way."""
@@ -366,7 +382,9 @@ class Hooks:
         return SLURM_ERROR, f"returned {told(_REPR.repr, result)}; expected {returns.value}"
 
     def takes_time(self, point: Point) -> bool:
-        """Tell whether the configured plugin's function is an `async def`."""
+        """Tell whether the configured plugin's function is an `async def`, or may hang."""
+        if self._faults.rules and self._faults.may_hang(point.name):
+            return True
         known = self._async.get(point.name)
         if known is None:
             kind = self._registry.kind(self.types[point.plugin_class])
@@ -399,7 +417,8 @@ class Hooks:
         """Tell whether a fault makes an act of *who* fail, such as ``setsid`` or ``fork``."""
         if not self._faults.rules:
             return False
-        return self._faults.find(OpenCall(who, name, {}, 0)) is not None
+        fault = self._faults.find(OpenCall(who, name, {}, 0))
+        return fault is not None and not fault.hangs
 
     async def _ask_errno(self, point: Point, who: Process, about: About) -> None:
         if point is switch_p_get_errno or point is switch_p_strerror:

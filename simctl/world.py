@@ -49,6 +49,7 @@ from simctl.scenario.model import (
     CutFault,
     FailFault,
     FaultEntry,
+    HangFault,
     Program,
     ProgramSpec,
     RaiseFault,
@@ -367,7 +368,7 @@ class World:
         """Put a rule or a cut that holds from time 0 in force before any daemon starts."""
         if not isinstance(entry, FaultEntry) or entry.moment != At(time_us=0):
             return False
-        if not isinstance(entry.fault, FailFault | RaiseFault | CutFault):
+        if not isinstance(entry.fault, FailFault | RaiseFault | HangFault | CutFault):
             return False
         self._apply(entry)
         return True
@@ -468,6 +469,17 @@ class World:
         elif isinstance(fault, RaiseFault):
             self.faults.add(
                 CallFault(pattern=fault.pattern, text=entry.text, raises=True, times=fault.times)
+            )
+        elif isinstance(fault, HangFault):
+            self.faults.add(
+                CallFault(
+                    pattern=fault.pattern,
+                    text=entry.text,
+                    hangs=True,
+                    hangs_us=fault.for_us,
+                    times=fault.times,
+                    skip=fault.skip,
+                )
             )
         elif isinstance(fault, CrashFault):
             self.crash(fault.node)

@@ -1,4 +1,4 @@
-"""Rules that make a plugin call fail, or raise, instead of running."""
+"""Rules that make a plugin call fail or raise instead of running, or hang before it runs."""
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,12 +20,15 @@ class InjectedError(RuntimeError):
 class CallFault:
     """One rule; `times` and `skip` count the calls that match, `rc` is what the call returns.
 
-    With `raises` the call raises an exception instead of returning.
+    With `raises` the call raises an exception instead of returning. With `hangs` it does not come
+    back for `hangs_us`, or ever if that is None, and then runs as it would have.
     """
 
     pattern: Pattern
     text: str
     raises: bool = False
+    hangs: bool = False
+    hangs_us: int | None = None
     errno: int = 0
     rc: int = -1
     times: int = 1
@@ -53,6 +56,13 @@ class CallFaults:
     def add(self, rule: CallFault) -> None:
         """Put a rule in force from now on."""
         self.rules.append(rule)
+
+    def may_hang(self, name: str) -> bool:
+        """Tell whether a call of this name may take time for a rule's sake."""
+        return any(
+            rule.hangs and (rule.pattern.any_name or rule.pattern.name == name)
+            for rule in self.rules
+        )
 
     def find(self, call: OpenCall) -> CallFault | None:
         """Return the first rule that the call at hand matches, counted down."""

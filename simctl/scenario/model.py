@@ -168,6 +168,16 @@ class RaiseFault:
 
 
 @attrs.frozen(kw_only=True)
+class HangFault:
+    """Let plugin calls block their caller for *for_us* before they run, or for ever."""
+
+    pattern: Pattern
+    for_us: int | None = None
+    times: int = 1
+    skip: int = 0
+
+
+@attrs.frozen(kw_only=True)
 class CrashFault:
     """Let a node go down with all its processes."""
 
@@ -190,7 +200,7 @@ class CutFault:
     for_us: int | None = None
 
 
-Fault = FailFault | RaiseFault | CrashFault | StartFault | CutFault
+Fault = FailFault | RaiseFault | HangFault | CrashFault | StartFault | CutFault
 
 
 @attrs.frozen(kw_only=True)

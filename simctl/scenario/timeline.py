@@ -16,6 +16,7 @@ from simctl.scenario.model import (
     FailFault,
     Fault,
     FaultEntry,
+    HangFault,
     Moment,
     RaiseFault,
     RunEntry,
@@ -97,6 +98,15 @@ _TIMES: Final = Field(
 )
 
 
+_SKIP: Final = Field(
+    name="skip",
+    shape=whole("a whole number of 0 or more", least=0),
+    default=0,
+    shown=0,
+    doc="How many matching calls are let through first.",
+)
+
+
 def _build_fail(values: Values, _: Value, __: Reading) -> Fault:
     return FailFault(
         pattern=values["fail"],
@@ -124,13 +134,7 @@ _FAIL: Final[Record[Fault]] = Record(
             doc="What they return.",
         ),
         _TIMES,
-        Field(
-            name="skip",
-            shape=whole("a whole number of 0 or more", least=0),
-            default=0,
-            shown=0,
-            doc="How many matching calls are let through first.",
-        ),
+        _SKIP,
     ),
     build=_build_fail,
 )
@@ -141,6 +145,21 @@ _RAISE: Final[Record[Fault]] = Record(
         _TIMES,
     ),
     build=_build_raise,
+)
+_HANG: Final[Record[Fault]] = Record(
+    what="a `hang` fault",
+    fields=(
+        Field(name="hang", shape=CALL_PATTERN, required=True, doc="Plugin calls that hang."),
+        Field(name="for", shape=DURATION, doc="For how long; for ever if left out."),
+        _TIMES,
+        _SKIP,
+    ),
+    build=lambda values, _value, _reading: HangFault(
+        pattern=values["hang"],
+        for_us=values["for"],
+        times=values["times"],
+        skip=values["skip"],
+    ),
 )
 _CRASH: Final[Record[Fault]] = Record(
     what="a `crash` fault",
@@ -190,8 +209,15 @@ _CUT: Final[Record[Fault]] = Record(
 )
 FAULT: Final[Forms[Fault]] = Forms(
     what="a fault",
-    forms={"fail": _FAIL, "raise": _RAISE, "crash": _CRASH, "start": _START, "cut": _CUT},
-    not_built=dict.fromkeys(("hang", "drop", "duplicate", "delay", "corrupt", "disk"), _NOT_BUILT),
+    forms={
+        "fail": _FAIL,
+        "raise": _RAISE,
+        "hang": _HANG,
+        "crash": _CRASH,
+        "start": _START,
+        "cut": _CUT,
+    },
+    not_built=dict.fromkeys(("drop", "duplicate", "delay", "corrupt", "disk"), _NOT_BUILT),
 )
 
 
@@ -293,6 +319,9 @@ def fault_text(fault: Fault) -> str:
     if isinstance(fault, CutFault):
         length = "" if fault.for_us is None else f" for {fault.for_us / SECOND:g}s"
         return f"cut {fault.one} {fault.other}{length}"
+    if isinstance(fault, HangFault):
+        length = "" if fault.for_us is None else f" for {fault.for_us / SECOND:g}s"
+        return f"hang {fault.pattern.text}{length}"
     word = "fail" if isinstance(fault, FailFault) else "raise"
     return f"{word} {fault.pattern.text}"
 
