@@ -23,6 +23,7 @@ from simctl.nodes.terminations import KillWaitOver, Terminations
 from simctl.plugins.hooks import About, Handle, failed
 from simctl.plugins.points.switch import (
     switch_p_alloc_jobinfo,
+    switch_p_clear_node_state,
     switch_p_free_jobinfo,
     switch_p_node_fini,
     switch_p_node_init,
@@ -80,8 +81,9 @@ class StepGone:
 class Slurmd:
     """The daemon of one compute node."""
 
-    def __init__(self, site: Site, host: Host) -> None:
+    def __init__(self, site: Site, host: Host, *, clean: bool = False) -> None:
         self.site = site
+        self._clean = clean
         self.host = host
         self.process: Process = site.procs.add(
             host, ppid=1, daemon="slurmd", role="slurmd", uid=0, runs_as=RunsAs.ROOT
@@ -152,16 +154,22 @@ class Slurmd:
         self.process.exit(0)
 
     async def _set_up(self) -> bool:
-        """Load the switch plugin and set the node's interconnect up; either failing is fatal."""
-        hooks = self.site.hooks
-        if await hooks.load(self.process, "switch") and not failed(
-            await hooks.call(switch_p_node_init, self.process)
-        ):
+        """Load the switch plugin and set the node's interconnect up; any failure is fatal."""
+        if await self._set_up_switch():
             return True
         self.site.trace.note(
             "log", "fatal", self.process, args={"text": "Unable to initialize interconnect."}
         )
         return False
+
+    async def _set_up_switch(self) -> bool:
+        hooks = self.site.hooks
+        who = self.process
+        if not await hooks.load(who, "switch"):
+            return False
+        if failed(await hooks.call(switch_p_node_init, who)):
+            return False
+        return not (self._clean and failed(await hooks.call(switch_p_clear_node_state, who)))
 
     def _send(self, to: Mailbox | None, message: Message) -> bool:
         return self.site.fabric.send(self.process, to, message, self.mailbox)

@@ -142,6 +142,7 @@ def scenario(log: SwfLog, jobs: Sequence[SwfJob], options: argparse.Namespace) -
             UserSpec(name="root", uid=0, gid=0),
             UserSpec(name="slurm", uid=64030, gid=64030),
         ),
+        asks_nodes=False,
     )
 
 

@@ -236,9 +236,7 @@ class World:
         for user in users.values():
             self.disk.own(user.home, user.uid)
         self.disk.own(conf.state_save_location, users[conf.slurm_user].uid, "slurmctld")
-        for name, text in scenario.files.items():
-            for user in users.values():
-                self.disk.write(name, text, user.home, uid=user.uid)
+        self._place_files(users)
         self.procs.fabric = self.fabric
         self.procs.disk = self.disk
         self.procs.conf = conf
@@ -257,6 +255,17 @@ class World:
             commands=dict(COMMANDS),
             programs=Programs(described, self.disk, random.Random(f"programs:{self.seed}")),
         )
+
+    def _place_files(self, users: Mapping[str, User]) -> None:
+        """Put files into each user's folder, and those with a whole path onto every host."""
+        hosts = ("login", "slurmctld", *(node.name for node in self.scenario.nodes))
+        for name, text in self.scenario.files.items():
+            if name.startswith("/"):
+                for host in hosts:
+                    self.disk.write(name, text, host=host)
+                continue
+            for user in users.values():
+                self.disk.write(name, text, user.home, uid=user.uid)
 
     def _make_controller(self) -> Slurmctld:
         scenario = self.scenario
@@ -308,6 +317,7 @@ class World:
             uid=self.site.users[scenario.slurm_conf.slurm_user].uid,
             records=records,
             partitions=partitions,
+            asks_nodes=scenario.asks_nodes,
         )
 
     # Running.
@@ -486,7 +496,7 @@ class World:
         elif isinstance(fault, CutFault):
             self.cut(fault)
         else:
-            self.start_node(fault.node)
+            self.start_node(fault.node, clean=fault.clean)
 
     def crash(self, name: str) -> None:
         """Take a node down with all its processes, one a turn, in pid order."""
@@ -501,13 +511,13 @@ class World:
             self.kernel.call_at(self.kernel.now_us, _end_crashed, process)
         watch_unreachable(self.ctld)
 
-    def start_node(self, name: str) -> None:
-        """Start a node that is down: a new slurmd registers."""
+    def start_node(self, name: str, *, clean: bool = False) -> None:
+        """Start a node that is down: a new slurmd registers, *clean* as with its option -c."""
         host = self.hosts[name]
         if host.up:
             return
         host.up = True
-        Slurmd(self.site, host).start()
+        Slurmd(self.site, host, clean=clean).start()
 
     def cut(self, fault: CutFault) -> None:
         """Let the link between two hosts carry nothing for a while, or for ever."""

@@ -212,9 +212,9 @@ def test_check_finds_plugins_that_do_not_fit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A switch type nobody has, and a plugin whose function has other parameters."""
-    path = write(tmp_path, "slurm_conf: {SwitchType: switch/elan}\n")
+    path = write(tmp_path, "slurm_conf: {SwitchType: switch/myrinet}\n")
     assert cli.main(["check", path]) == cli.WRONG_INPUT
-    assert "no plugin 'switch/elan'" in capsys.readouterr().err
+    assert "no plugin 'switch/myrinet'" in capsys.readouterr().err
     (tmp_path / "bad.py").write_text(
         "from simctl.plugin import SwitchPlugin\n"
         "class Bad(SwitchPlugin):\n"

@@ -4,7 +4,6 @@ from typing import Any, Final
 
 from simctl.plugins.points.declare import (
     MANAGER,
-    NOT_YET,
     NOWHERE,
     ON_DEMAND,
     SESSION,
@@ -110,7 +109,6 @@ def switch_p_no_frag() -> bool:
     failure="slurmd stops",
     versions=_TO_18,
     glossary=_GLOSSARY,
-    later=NOT_YET,
 )
 def switch_p_clear_node_state() -> int:
     """Establish a clean state of the switch on the node, when slurmd starts clean."""

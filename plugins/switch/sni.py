@@ -1,7 +1,8 @@
 """The Federation adapters of one node, as their driver shows them: windows and their states.
 
 A window belongs to the adapter, not to the process that loaded it: job_init of one process loads
-it, postfini of another unloads it. A crash of the node leaves no window loaded.
+it, postfini of another unloads it. Adapters have power of their own: a window that was loaded when
+its node crashed is loaded still when the node is back, until somebody cleans it.
 """
 
 import zlib
@@ -45,7 +46,7 @@ LOADED: Final = 10
 DRIVER_VERSION: Final = 100
 """The version of the adapters' driver that this plugin was made for."""
 
-_STATE: Final = "/run/sni"
+_STATE: Final = "/var/lib/sni"
 _CONF: Final = "/etc/federation.conf"
 
 

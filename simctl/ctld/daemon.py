@@ -159,8 +159,10 @@ class Slurmctld:
         uid: int,
         records: list[NodeRecord],
         partitions: list[PartRecord],
+        asks_nodes: bool = True,
     ) -> None:
         self.site = site
+        self._asks_nodes = asks_nodes
         self.process: Process = site.procs.add(
             host,
             ppid=1,
@@ -251,6 +253,7 @@ class Slurmctld:
             prologs.PrologEnded: prologs.prolog_ended,
             prologs.EpilogEnded: prologs.epilog_ended,
             nodes.PingDue: nodes.ping_due,
+            nodes.RegistrationsDue: nodes.registrations_due,
             agent.AgentRetry: agent.retry,
             agent.ClientGone: agent.client_gone,
             Unanswered: agent.unanswered,
@@ -306,6 +309,8 @@ class Slurmctld:
             self.mailbox.close()
             self.process.exit(wait_status(1))
             return
+        if self._asks_nodes:
+            nodes.ask_in_a_while(self)
         handlers = self._handlers
         receive = self.mailbox.receive
         while True:

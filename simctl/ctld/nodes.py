@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
 _PINGS_PER_TIMEOUT = 3
+_PINGS_PER_REGISTRATION = 20
 
 NOT_RESPONDING = "Not responding"
 """The reason of a node that was set down because it did not answer."""
@@ -43,6 +44,11 @@ _RETURNS_WHATEVER_THE_REASON = 2
 @attrs.frozen
 class PingDue:
     """Time to ping the nodes that may not answer."""
+
+
+@attrs.frozen
+class RegistrationsDue:
+    """Time to ask the nodes what they and their switch are like."""
 
 
 async def node_registration(
@@ -154,6 +160,30 @@ def _silent_since_us(ctld: "Slurmctld", node: NodeRecord) -> int:
         since_us = fabric.down_since_us.get(node.name, node.last_response_us)
     cut = fabric.cut_between(ctld.process.host, slurmd.host) if slurmd is not None else None
     return min(since_us, cut.since_us) if cut is not None else since_us
+
+
+def ask_in_a_while(ctld: "Slurmctld") -> None:
+    """Have all nodes asked to register again, at every twentieth ping.
+
+    This goes on as long as something else is due: what recurs keeps no run alive.
+    """
+    kernel = ctld.site.kernel
+
+    def ask() -> None:
+        if ctld.mailbox.open and kernel.foreground:
+            ctld.mailbox.post(RegistrationsDue())
+
+    due_us = ctld.now_us + _PINGS_PER_REGISTRATION * ping_interval_us(ctld)
+    kernel.call_in_background(due_us, ask)
+
+
+async def registrations_due(ctld: "Slurmctld", _: Envelope, __: RegistrationsDue) -> None:
+    """Ask the nodes that answer to register; the others are asked once they do."""
+    ctld.process.cause = 0  # nothing but the time leads to this
+    for node in ctld.nodes:
+        if answers(ctld, node):
+            ctld.send(ctld.address(node), RequestNodeRegistrationStatus())
+    ask_in_a_while(ctld)
 
 
 async def ping_due(ctld: "Slurmctld", _: Envelope, __: PingDue) -> None:

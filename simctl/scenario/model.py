@@ -186,9 +186,10 @@ class CrashFault:
 
 @attrs.frozen(kw_only=True)
 class StartFault:
-    """Start a node that is down."""
+    """Start a node that is down; *clean*: its slurmd clears the state of its switch."""
 
     node: str
+    clean: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -299,6 +300,9 @@ class Scenario:
     programs: Mapping[str, Program] = attrs.field(factory=dict)
     timeline: tuple[Entry, ...] = ()
     expect: tuple[Expectation, ...] = ()
+    asks_nodes: bool = True
+    """Whether slurmctld asks nodes to register again now and then; a replay's does not."""
+
     warnings: tuple[Mistake, ...] = attrs.field(default=(), eq=False)
 
     def uids(self) -> dict[str, int]:

@@ -168,8 +168,17 @@ _CRASH: Final[Record[Fault]] = Record(
 )
 _START: Final[Record[Fault]] = Record(
     what="a `start` fault",
-    fields=(Field(name="start", shape=_TARGET, required=True, doc="The node that starts."),),
-    build=lambda values, _value, _reading: StartFault(node=values["start"]),
+    fields=(
+        Field(name="start", shape=_TARGET, required=True, doc="The node that starts."),
+        Field(
+            name="clean",
+            shape=BOOLEAN,
+            default=False,
+            shown=False,
+            doc="Its slurmd starts with -c, and clears the state of its switch.",
+        ),
+    ),
+    build=lambda values, _value, _reading: StartFault(node=values["start"], clean=values["clean"]),
 )
 
 
@@ -315,7 +324,7 @@ def fault_text(fault: Fault) -> str:
     if isinstance(fault, CrashFault):
         return f"crash {fault.node}"
     if isinstance(fault, StartFault):
-        return f"start {fault.node}"
+        return f"start {fault.node}{' clean' if fault.clean else ''}"
     if isinstance(fault, CutFault):
         length = "" if fault.for_us is None else f" for {fault.for_us / SECOND:g}s"
         return f"cut {fault.one} {fault.other}{length}"

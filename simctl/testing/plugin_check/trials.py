@@ -65,7 +65,7 @@ STEPS: Final = (
         "a node that crashes and comes back",
         "  - {at: 0s, as: alice, run: sbatch --no-requeue -N2 -n4 --wrap 'srun ./stays'}\n"
         "  - {at: 10s, fault: {crash: n2}}\n"
-        "  - {at: 20m, fault: {start: n2}}\n",
+        "  - {at: 20m, fault: {start: n2, clean: true}}\n",
     ),
 )
 """Runs through the whole cluster, for plugins of every class that it calls."""
