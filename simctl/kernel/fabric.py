@@ -30,7 +30,11 @@ class Cut:
 
 
 class Envelope:
-    """A message on its way: what, from where, and the seq of its sending."""
+    """A message on its way: what, from where, and the seq of its sending.
+
+    A notice of the process's own has no sender; one that was set for a time has the seq that it
+    was set after, below 0, since it is what led to it that caused what follows.
+    """
 
     __slots__ = ("message", "sender", "sent")
 
@@ -96,7 +100,9 @@ class Mailbox:
     def _take(self) -> Envelope:
         envelope = self._items.popleft()
         trace = self._trace
-        if not envelope.sent:
+        if envelope.sent <= 0:
+            if envelope.sent:
+                self.process.cause = -envelope.sent
             return envelope
         if not trace.recording and not trace.open_calls:
             trace.seq = self.process.cause = trace.seq + 1
@@ -118,7 +124,9 @@ class Mailbox:
     def post_at(self, due_us: int, notice: Any) -> Timer:
         """Put a notice into the mailbox at *due_us*, unless called off."""
         return self._kernel.call_at(
-            max(due_us, self._kernel.now_us), self._arrive, Envelope(notice, None, 0)
+            max(due_us, self._kernel.now_us),
+            self._arrive,
+            Envelope(notice, None, -self.process.cause),
         )
 
     def _arrive(self, envelope: Envelope) -> None:
@@ -157,7 +165,7 @@ class Mailbox:
 
     def _lose(self, batch: list[Envelope]) -> None:
         for envelope in batch:
-            if envelope.sent:
+            if envelope.sent > 0:
                 self._trace.note(
                     "log",
                     "undeliverable",
