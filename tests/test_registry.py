@@ -266,7 +266,10 @@ def test_mistakes_of_all_plugins_come_at_once_with_their_places(
 
 def test_a_type_that_is_nowhere_names_those_there_are(tmp_path: Path) -> None:
     """And says how to name one's own."""
-    with pytest.raises(PluginError, match=r"no plugin 'switch/mine'; known: switch/elan, switch/federation, switch/none"):
+    with pytest.raises(
+        PluginError,
+        match=r"no plugin 'switch/mine'; known: switch/elan, switch/federation, switch/none",
+    ):
         run(CONF + STEP, folder=tmp_path)
 
 

@@ -28,7 +28,7 @@ TEXTS: Final = {
     EBADMAGIC_QSWJOBINFO: "Bad magic in QSW jobinfo",
     EINVAL_PRGCREATE: "Elan program exists already, or has no number",
     EEXIST_PRGDESTROY: "No such Elan program to destroy",
-    EFAULT_PRGADDCAP: "Elan capability names no contexts",
+    EFAULT_PRGADDCAP: "Elan capability names no contexts, or those of another program",
     EINVAL_SETCAP: "Elan program has no capability of this number, or is another user's",
     EFAULT_SETCAP: "No such Elan program to attach to",
     EGETNODEID: "Host has no Elan id",
@@ -51,6 +51,10 @@ class Program:
     low_context: int
     high_context: int
 
+    def meets(self, other: "Program") -> bool:
+        """Tell whether another program has one of its contexts."""
+        return self.low_context <= other.high_context and other.low_context <= self.high_context
+
 
 class Card:
     """The card of the node that the calling process runs on, with that process's rights."""
@@ -70,11 +74,13 @@ class Card:
         """Make a program, with a capability for each of its contexts.
 
         Raises:
-            SlurmError: It has no number or is there already; its contexts are none.
+            SlurmError: It has no number or is there already; its contexts are none, or another
+                program's.
         """
         if prognum < 1 or self.find(prognum) is not None:
             raise SlurmError(EINVAL_PRGCREATE, f"program {prognum}")
-        if program.low_context > program.high_context:
+        others = [found for number in self.programs() if (found := self.find(number))]
+        if program.low_context > program.high_context or any(map(program.meets, others)):
             raise SlurmError(EFAULT_PRGADDCAP, f"program {prognum}")
         for folder in (_CARD, f"{_CARD}/prg"):
             if not self._disk.is_dir(folder):
