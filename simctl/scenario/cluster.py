@@ -9,9 +9,10 @@ import yaml
 from simctl.kernel.pattern import near
 from simctl.scenario.model import LOGIN, NodeSpec
 from simctl.scenario.positions import Reading, Value, pairs
-from simctl.scenario.scalars import whole
+from simctl.scenario.scalars import choice, text, whole
 from simctl.scenario.shapes import Built, Field, Items, Record, Scalar, Values, check_mapping
-from simctl.wire.conf import SlurmConf, read_conf
+from simctl.scenario.site import conf_of, merge_nodes, override
+from simctl.wire.conf import SlurmConf
 from simctl.wire.hostlist import expand
 from simctl.wire.resources import parse_gres
 
@@ -22,8 +23,8 @@ _RESERVED_NODES: Final = (LOGIN, "slurmctld", "null", "DEFAULT", "ALL")
 
 _NODE_KEYS: Final = (
     "boards core_spec_count cores_per_socket cpu_bind cpu_spec_list features feature "
-    "mem_spec_limit node_addr node_hostname port procs real_memory reason sockets "
-    "sockets_per_board state threads_per_core tmp_disk tres_weights weight"
+    "mem_spec_limit node_addr node_hostname port procs real_memory sockets "
+    "sockets_per_board threads_per_core tmp_disk tres_weights weight"
 )
 _BURST_BUFFER_KEYS: Final = (
     "AllowUsers AltPool CreateBuffer DefaultPool DenyUsers DestroyBuffer Directive Flags "
@@ -67,7 +68,7 @@ class SlurmConfShape:
     def read(self, value: Value, reading: Reading) -> SlurmConf:
         """Return the configuration, with each key's mistakes at the key's value."""
         if value.nothing:
-            return read_conf({})[0]
+            return conf_of({}, {}, reading)
         check_mapping(value, reading, "slurm.conf keys")
         children = {key: child for _, key, child in pairs(value, reading)}
         settings: dict[str, object] = {}
@@ -76,10 +77,7 @@ class SlurmConfShape:
                 settings[key] = child.scalar
             else:
                 reading.mistake(child, f"expected one word, number or text, got {child.shown()}")
-        conf, mistakes = read_conf(settings)
-        for mistake in mistakes:
-            reading.mistake(children.get(mistake.key, value), mistake.message)
-        return conf
+        return conf_of(children, settings, reading)
 
     def schema(self) -> dict[str, Any]:
         """Return an object with scalar values."""
@@ -132,7 +130,13 @@ def _read_node_names(value: Value, reading: Reading) -> tuple[str, ...]:
     except ValueError:
         reading.unsure.append("nodes")
         raise
-    taken = [name for name in dict.fromkeys(names) if name in reading.nodes]
+    site = reading.site.nodes if reading.site is not None else {}
+    said = {name for name, key in reading.overridden.get("nodes", ()) if key == "name"}
+    taken = [
+        name
+        for name in dict.fromkeys(names)
+        if name in reading.nodes and (name not in site or name in said)
+    ]
     taken += [name for name in dict.fromkeys(names) if names.count(name) > 1 and not taken]
     for name in names:
         reading.nodes.setdefault(name, len(reading.nodes))
@@ -148,20 +152,25 @@ def _check_node_name(name: str) -> None:
         raise ValueError(f"no node can be called {name!r}: the name stands for something else")
 
 
-def _build_nodes(values: Values, _: Value, __: Reading) -> tuple[NodeSpec, ...]:
+def _build_nodes(values: Values, _: Value, reading: Reading) -> tuple[NodeSpec, ...]:
+    override(reading, "nodes", values["name"], values.places)
     return tuple(
         NodeSpec(
             name=name,
             cpus=values["cpus"],
             memory_mb=values["memory_mb"],
             gres=values["gres"],
+            state=values["state"],
+            reason=values["reason"],
         )
         for name in values["name"]
     )
 
 
-def _flatten(groups: tuple[tuple[Any, ...], ...], _: Value, __: Reading) -> tuple[Any, ...]:
-    return tuple(one for group in groups for one in group)
+def _flatten(
+    groups: tuple[tuple[NodeSpec, ...], ...], _: Value, reading: Reading
+) -> tuple[NodeSpec, ...]:
+    return merge_nodes((one for group in groups for one in group), reading)
 
 
 NODES: Final = Built(
@@ -204,6 +213,19 @@ NODES: Final = Built(
                     ),
                     default={},
                     doc="Generic resources of each, as NAME[:TYPE]:COUNT.",
+                ),
+                Field(
+                    name="state",
+                    shape=choice("UNKNOWN", "DOWN", "DRAIN"),
+                    default="UNKNOWN",
+                    shown="UNKNOWN",
+                    doc="What it begins in; UNKNOWN until its daemon registers.",
+                ),
+                Field(
+                    name="reason",
+                    shape=text("a text"),
+                    default="",
+                    doc="Why it begins DOWN or DRAIN.",
                 ),
             ),
             build=_build_nodes,

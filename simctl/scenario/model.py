@@ -26,6 +26,9 @@ class NodeSpec:
     memory_mb: int = 1
     gres: Mapping[str, int] = attrs.field(factory=dict)
     """How many of each generic resource, by `name` or `name:type`."""
+    state: str = "UNKNOWN"
+    """What it begins in: UNKNOWN, DOWN or DRAIN."""
+    reason: str = ""
 
 
 @attrs.frozen(kw_only=True)

@@ -12,6 +12,7 @@ from simctl.scenario.model import PartitionSpec
 from simctl.scenario.positions import Reading, Value, pairs
 from simctl.scenario.scalars import BOOLEAN, DURATION, text, whole
 from simctl.scenario.shapes import Built, Field, Items, Record, Scalar, Values
+from simctl.scenario.site import merge_partitions, override
 from simctl.wire.conf import PREEMPT_MODES, read_preempt_mode
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.states import PartState
@@ -51,7 +52,7 @@ _LIMIT: Final = Scalar(
 def _build_partition(values: Values, _: Value, __: Reading) -> PartitionSpec:
     return PartitionSpec(
         name=values["name"],
-        nodes=values["nodes"],
+        nodes=values["nodes"] or (),
         default=values["default"] is True,
         max_time_min=values["max_time"],
         default_time_min=values["default_time"] or values["max_time"],
@@ -72,9 +73,19 @@ def _build_partition(values: Values, _: Value, __: Reading) -> PartitionSpec:
 
 def _check_partition(values: Values, reading: Reading) -> None:
     name = values["name"]
-    if name is not None and name in reading.partitions:
+    site = reading.site.partitions if reading.site is not None else {}
+    said = {other for other, _ in reading.overridden.get("partitions", ())}
+    if name in reading.partitions and (name not in site or name in said):
         reading.mistake(values.place("name"), f"partition {name!r} is there already")
-    earlier = [other for other, default in reading.partitions.items() if default]
+    if "nodes" not in values.places and name not in site:
+        reading.mistake(values.whole, "missing key `nodes`: Its nodes, as a host list, or ALL.")
+    if name is not None:
+        override(reading, "partitions", (name,), values.places)
+    earlier = [
+        other
+        for other, default in reading.partitions.items()
+        if default and (other not in site or (other, "default") in reading.overridden["partitions"])
+    ]
     if values["default"] and earlier:
         message = f"{earlier[0]!r} is the default already; only one partition can be"
         reading.mistake(values.place("default"), message)
@@ -110,6 +121,8 @@ def _build_partitions(
     partitions: tuple[PartitionSpec, ...], value: Value, reading: Reading
 ) -> tuple[PartitionSpec, ...]:
     """Make a partition that stands alone the default, unless it says it is not."""
+    if reading.site is not None:
+        return merge_partitions(partitions, reading)
     if len(partitions) != 1 or "default" in {key for _, key, _ in pairs(value.items()[0], reading)}:
         return partitions
     return (attrs.evolve(partitions[0], default=True),)
@@ -158,7 +171,6 @@ PARTITIONS: Final = Built(
                         convert=_read_partition_nodes,
                         json={"type": "string", "minLength": 1},
                     ),
-                    required=True,
                     doc="Its nodes, as a host list, or ALL.",
                 ),
                 Field(
