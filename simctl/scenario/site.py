@@ -20,6 +20,7 @@ from simctl.wire.conf import (
     read_conf,
     slurm_name,
 )
+from simctl.wire.conf_names import renamed
 from simctl.wire.conf_lines import Place, Setting, SiteMistake
 from simctl.wire.site import Site, read_site
 from simctl.wire.site_cluster import SiteNode, SitePartition
@@ -97,7 +98,8 @@ def site_settings(
         kind = key_kind(setting.key, setting.value)
         if kind is KeyKind.NO_EFFECT:
             holds = holds_instead(setting.key)
-            _ignore(site, name, f"{setting.value}, where {holds} holds" if holds else "")
+            note = f"{setting.value}, where {holds} holds" if holds else renamed(name)
+            _ignore(site, name, note)
         elif kind is KeyKind.ACTS:
             value, without = acting_words(setting.key, setting.value)
             for word in without:

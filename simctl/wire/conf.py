@@ -1,7 +1,7 @@
 """slurm.conf: the keys that change what the simulator does, and what is said of all others.
 
-Three kinds of keys: those that are built; those Slurm 18.08 knows but that are not simulated,
-which may be given only where their default already holds; and unknown ones.
+Three kinds of keys: those that are built; those Slurm 18.08 or 22.05 knows but that are not
+simulated, which may be given only where their default already holds; and unknown ones.
 """
 
 import difflib
@@ -669,6 +669,12 @@ _NOT_BUILT_WORDS: Final = """
     SlurmSchedLogLevel SrunPortRange SuspendExcNodes SuspendExcParts
     SuspendProgram SuspendRate SuspendTime TaskPlugin TaskPluginParam TCPTimeout TopologyParam
     TopologyPlugin TrackWCKey UnkillableStepProgram UsePAM VSizeFactor X11Parameters
+    AccountingStorageExternalHost AccountingStorageParameters AccountingStoreFlags
+    AuthAltParameters AuthAltTypes BcastExclude BcastParameters CliFilterPlugins CredType
+    DependencyParameters GpuFreqDef InteractiveStepOptions JobCompParams JobCompPassScript
+    JobDefaults MaxBatchRequeue MaxDBDMsgs MaxNodeCount NodeSet PreemptExemptTime
+    PreemptParameters PrEpParameters PrEpPlugins PrioritySiteFactorParameters
+    PrioritySiteFactorPlugin PriorityWeightAssoc ScronParameters SwitchParameters
 """
 _NOT_BUILT: Final = frozenset(_NOT_BUILT_WORDS.split())
 _ELSEWHERE: Final = {

@@ -12,6 +12,8 @@ from typing import Final
 
 import attrs
 
+from simctl.wire.conf_names import REPEATED
+
 ReadFile = Callable[[str], str]
 """Returns the text of a file; raises OSError, or ValueError where it is no text."""
 
@@ -221,7 +223,7 @@ def by_key(
     found: dict[str, Setting] = {}
     for setting in settings:
         before = found.get(setting.folded)
-        if before is not None:
+        if before is not None and setting.folded not in REPEATED:
             message = f"given twice, first on line {before.key_place.line}: the last one counts"
             note(SiteMistake(setting.key_place, setting.key, message))
         found[setting.folded] = setting

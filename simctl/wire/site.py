@@ -16,6 +16,10 @@ _RECORDS: Final = {
     name.casefold(): name
     for name in ("NodeName", "PartitionName", "DownNodes", "NodeSet", "FrontendName")
 }
+_NO_FRONT_ENDS: Final = (
+    "front ends, on which slurmd works for nodes of another make, are not simulated; "
+    "leave the FrontendName lines out, and every node runs a slurmd of its own"
+)
 
 
 @attrs.define(kw_only=True)
@@ -91,7 +95,7 @@ class _Reader:
             for index, setting in enumerate(settings):
                 record = _RECORDS.get(setting.folded)
                 if record == "FrontendName":
-                    site.ignored.add(record)
+                    self._records.note(setting, _NO_FRONT_ENDS)
                     break
                 if record is not None:
                     rest = by_key(settings[index + 1 :], site.warnings.append)
