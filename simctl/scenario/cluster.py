@@ -1,13 +1,13 @@
 """Read the cluster: its clocks, slurm.conf and nodes."""
 
-import re
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import yaml
 
 from simctl.kernel.pattern import near
-from simctl.scenario.model import LOGIN, NodeSpec
+from simctl.scenario.model import NodeSpec
+from simctl.scenario.names import check_node_name
 from simctl.scenario.positions import Reading, Value, pairs
 from simctl.scenario.scalars import choice, text, whole
 from simctl.scenario.shapes import Built, Field, Items, Record, Scalar, Values, check_mapping
@@ -17,9 +17,6 @@ from simctl.wire.hostlist import expand
 from simctl.wire.resources import parse_gres
 
 NOT_BUILT: Final = "known to Slurm but not simulated yet; leave it out"
-
-_NODE_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
-_RESERVED_NODES: Final = (LOGIN, "slurmctld", "null", "DEFAULT", "ALL")
 
 _NODE_KEYS: Final = (
     "boards core_spec_count cores_per_socket cpu_bind cpu_spec_list features feature "
@@ -126,7 +123,7 @@ def _read_node_names(value: Value, reading: Reading) -> tuple[str, ...]:
     try:
         names = host_names(value)
         for name in names:
-            _check_node_name(name)
+            check_node_name(name)
     except ValueError:
         reading.unsure.append("nodes")
         raise
@@ -143,13 +140,6 @@ def _read_node_names(value: Value, reading: Reading) -> tuple[str, ...]:
     if taken:
         raise ValueError(f"node {taken[0]!r} is there already")
     return names
-
-
-def _check_node_name(name: str) -> None:
-    if _NODE_NAME.fullmatch(name) is None:
-        raise ValueError(f"{name!r} cannot be a host: use letters, digits, '.', '_' and '-'")
-    if name in _RESERVED_NODES:
-        raise ValueError(f"no node can be called {name!r}: the name stands for something else")
 
 
 def _build_nodes(values: Values, _: Value, reading: Reading) -> tuple[NodeSpec, ...]:

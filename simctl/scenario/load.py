@@ -187,16 +187,33 @@ def read_scenario(
     Raises:
         ScenarioErrors: the text holds mistakes: all of them.
     """
-    root = Value(node=compose(text, file), path="")
-    reading = Reading(
+    reading = start(text, file)
+    reading.functions = tuple(functions)
+    reading.event_names = tuple(event_names)
+    reading.commands = tuple(commands)
+    return _scenario(read_values(text, reading), reading, description(text))
+
+
+def start(text: str, file: str) -> Reading:
+    """Return a reading of a scenario at its beginning."""
+    return Reading(
         file=file,
         lines=tuple(re.split(r"\r\n|\r|\n", text)),
         folder=str(Path(file).parent),
         users={user.name: user.uid for user in BUILT_IN},
-        functions=tuple(functions),
-        event_names=tuple(event_names),
-        commands=tuple(commands),
+        functions=tuple(FUNCTIONS),
+        commands=tuple(COMMANDS),
     )
+
+
+def read_values(text: str, reading: Reading) -> Values:
+    """Return what stands under each key of a scenario, or its default.
+
+    Raises:
+        ScenarioErrors: the text holds mistakes: all of them.
+    """
+    values: Values | None = None
+    root = Value(node=compose(text, reading.file), path="")
     try:
         values, _ = SCENARIO.read_values(root, reading)
         complete(values, reading)
@@ -205,9 +222,9 @@ def read_scenario(
         _check_scripts(values, reading)
     except Unreadable:
         pass
-    if reading.mistakes:
+    if reading.mistakes or values is None:
         raise ScenarioErrors(sort_mistakes(reading.mistakes))
-    return _scenario(values, reading, description(text))
+    return values
 
 
 def description(text: str) -> str:

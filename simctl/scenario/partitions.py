@@ -1,6 +1,5 @@
 """Read the partitions of the cluster."""
 
-import re
 from typing import Final
 
 import attrs
@@ -9,6 +8,7 @@ from simctl.kernel.pattern import near
 from simctl.scenario.cluster import NOT_BUILT, host_names, not_built
 from simctl.scenario.durations import UNITS_US, parse_duration_us
 from simctl.scenario.model import PartitionSpec
+from simctl.scenario.names import check_partition_name
 from simctl.scenario.positions import Reading, Value, pairs
 from simctl.scenario.scalars import BOOLEAN, DURATION, text, whole
 from simctl.scenario.shapes import Built, Field, Items, Record, Scalar, Values
@@ -25,7 +25,6 @@ _PARTITION_KEYS: Final = (
     "resume_timeout select_type_parameters shared suspend_time suspend_timeout "
     "tres_billing_weights"
 )
-_PARTITION_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 def _read_limit(value: Value, reading: Reading) -> int:
@@ -98,8 +97,7 @@ def _check_partition(values: Values, reading: Reading) -> None:
 
 
 def _read_partition_name(value: Value, _: Reading) -> str:
-    if _PARTITION_NAME.fullmatch(value.scalar) is None or value.scalar.upper() == "DEFAULT":
-        raise ValueError(f"{value.shown()} cannot be the name of a partition")
+    check_partition_name(value.scalar)
     return value.scalar
 
 

@@ -133,6 +133,10 @@ class Reading:
     """The site's own slurm.conf, where the scenario names one."""
     overridden: dict[str, set[tuple[str, str]]] = attrs.field(factory=dict)
     """What the scenario says of the site's `nodes` and `partitions`: names and keys."""
+    lenient: bool = False
+    """Whether what is not simulated of the site's file is left out, and is no mistake."""
+    left_out: list[Mistake] = attrs.field(factory=list)
+    """What was left out so."""
     functions: tuple[str, ...] = ()
     event_names: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()

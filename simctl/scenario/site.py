@@ -9,6 +9,7 @@ import yaml
 
 from simctl.kernel.pattern import near
 from simctl.scenario.model import NodeSpec, PartitionSpec
+from simctl.scenario.names import check_node_name, check_partition_name
 from simctl.scenario.positions import Mistake, Reading, Value
 from simctl.scenario.shapes import Values
 from simctl.wire.conf import (
@@ -20,8 +21,8 @@ from simctl.wire.conf import (
     read_conf,
     slurm_name,
 )
-from simctl.wire.conf_names import renamed
 from simctl.wire.conf_lines import Place, Setting, SiteMistake
+from simctl.wire.conf_names import renamed
 from simctl.wire.site import Site, read_site
 from simctl.wire.site_cluster import SiteNode, SitePartition
 
@@ -61,12 +62,27 @@ class SiteShape:
         for name, node in site.nodes.items():
             if node.state != "FUTURE":
                 reading.nodes.setdefault(name, len(reading.nodes))
+        _check_names(site)
         reading.partitions |= {name: part.default for name, part in site.partitions.items()}
         return value.scalar
 
     def schema(self) -> dict[str, Any]:
         """Return a text."""
         return {"type": "string", "minLength": 1}
+
+
+def _check_names(site: Site) -> None:
+    """Note names that Slurm takes, it may be, and that cannot be had here."""
+    for name, node in site.nodes.items():
+        try:
+            check_node_name(name)
+        except ValueError as error:
+            site.mistakes.append(SiteMistake(node.place, "NodeName", str(error)))
+    for name, part in site.partitions.items():
+        try:
+            check_partition_name(name)
+        except ValueError as error:
+            site.mistakes.append(SiteMistake(part.place, "PartitionName", str(error)))
 
 
 def placed(setting: Setting) -> Value:
@@ -117,6 +133,8 @@ def _ignore(site: Site | None, name: str, note: str) -> None:
 def conf_of(children: dict[str, Value], given: dict[str, object], reading: Reading) -> SlurmConf:
     """Return the configuration of the scenario's keys and the file's; note their mistakes."""
     places, values = site_settings(children, reading)
+    if reading.lenient:
+        leave_out_unbuilt(values, reading)
     conf, mistakes = read_conf({**values, **given})
     for mistake in mistakes:
         place = children.get(mistake.key) or places.get(mistake.key)
@@ -126,6 +144,24 @@ def conf_of(children: dict[str, Value], given: dict[str, object], reading: Readi
         if place is not None:
             reading.mistake(place, f"{mistake.message}{hint}")
     return conf
+
+
+def leave_out_unbuilt(values: dict[str, str], reading: Reading) -> None:
+    """Take out what is not simulated of the file's values, and what makes no sense without it."""
+    while True:
+        _, mistakes = read_conf(dict(values))
+        found = [mistake for mistake in mistakes if mistake.unbuilt]
+        if not found and reading.left_out:
+            found = [mistake for mistake in mistakes if mistake.key.casefold() in _PREEMPTION]
+        if not found:
+            return
+        for mistake in found:
+            if values.pop(mistake.key, None) is not None and reading.site is not None:
+                setting = reading.site.settings[mistake.key.casefold()]
+                reading.left_out.append(_mistake(setting.place, setting.key, mistake.message))
+
+
+_PREEMPTION: Final = ("preempttype", "preemptmode")
 
 
 # Nodes and partitions.
@@ -296,7 +332,9 @@ def _tell_site(reading: Reading) -> None:
     if site is None:
         return
     for mistake in site.mistakes:
-        if not _mended(mistake, reading):
+        if reading.lenient and mistake.unbuilt:
+            reading.left_out.append(_mistake(mistake.place, mistake.key, mistake.message))
+        elif not _mended(mistake, reading):
             hint = "; the scenario may say otherwise" if mistake.unbuilt else ""
             _note(reading, mistake.place, mistake.key, f"{mistake.message}{hint}")
     for warning in site.warnings:

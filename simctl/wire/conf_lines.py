@@ -75,6 +75,9 @@ class _Logical:
     removed: list[int] = attrs.field(factory=list)
     """The backslashes that were removed, as offsets in the joined text."""
 
+    comment: bool = False
+    """Whether a comment was removed."""
+
     def place(self, offset: int) -> Place:
         """Return where a character of the text stands in the file."""
         for position in self.removed:
@@ -103,7 +106,8 @@ def _logical_lines(text: str, file: str) -> Iterator[_Logical]:
 def _stripped(line: _Logical) -> _Logical:
     text = line.text
     if "\\" not in text:
-        line.text = text.partition("#")[0]
+        line.text, sign, _ = text.partition("#")
+        line.comment = bool(sign)
         return line
     kept, position = [], 0
     while position < len(text) and text[position] != "#":
@@ -112,7 +116,7 @@ def _stripped(line: _Logical) -> _Logical:
             position += 1
         kept.append(text[position : position + 1])
         position += 1
-    line.text = "".join(kept)
+    line.text, line.comment = "".join(kept), position < len(text)
     return line
 
 
@@ -172,7 +176,9 @@ class LineReader:
             self._note(place, empty[1], 'nothing stands behind "="; leave the key out')
             return len(text)
         if _ENDLESS.match(text, position):
-            self._note(place, "", "the quote that is opened here is not closed on the line")
+            hint = "; # begins a comment in quotes too, and \\# does not" if line.comment else ""
+            message = f"the quote that is opened here is not closed on the line{hint}"
+            self._note(place, "", message)
             return len(text)
         word = _WORD.match(text, position)
         end = len(text) if word is None else word.end()

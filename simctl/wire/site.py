@@ -240,7 +240,7 @@ class _Reader:
         if name.value in self.site.partitions:
             self._records.note(name, f"partition {name.value} is there already")
             return
-        self._check(partition, merged)
+        partition = self._checked(partition, merged)
         if partition.default:
             self._only_default(name)
         self.site.partitions[name.value] = partition
@@ -253,11 +253,16 @@ class _Reader:
                 self.site.warnings.append(SiteMistake(name.place, "Default", message))
                 self.site.partitions[other.name] = attrs.evolve(other, default=False)
 
-    def _check(self, partition: SitePartition, given: Mapping[str, Setting]) -> None:
-        if (partition.default_time_min or 0) > partition.max_time_min:
-            self._records.note(given["DefaultTime"], "DefaultTime is above MaxTime")
+    def _checked(self, partition: SitePartition, given: Mapping[str, Setting]) -> SitePartition:
+        """Return the partition without a DefaultTime that is too long, which Slurm drops."""
         if partition.min_nodes > partition.max_nodes:
             self._records.note(given.get("MinNodes", given["MaxNodes"]), "MinNodes above MaxNodes")
+        if (partition.default_time_min or 0) <= partition.max_time_min:
+            return partition
+        setting = given["DefaultTime"]
+        message = f"above the MaxTime of {partition.name}, which holds instead, as in Slurm"
+        self.site.warnings.append(SiteMistake(setting.place, setting.key, message))
+        return attrs.evolve(partition, default_time_min=None)
 
 
 _MOST_CPUS: Final = 0xFFFD

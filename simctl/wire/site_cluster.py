@@ -59,8 +59,12 @@ class Ignored:
         """Take in a key, with what is to be said of it."""
         self.words.setdefault(key, note)
 
+    def texts(self) -> tuple[str, ...]:
+        """Return each word, with its note in brackets."""
+        return tuple(f"{key} ({note})" if note else key for key, note in self.words.items())
+
     def __str__(self) -> str:
-        return ", ".join(f"{key} ({note})" if note else key for key, note in self.words.items())
+        return ", ".join(self.texts())
 
 
 @attrs.define(kw_only=True)
