@@ -1,5 +1,6 @@
 """Read the cluster: its clocks, slurm.conf and nodes."""
 
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -11,7 +12,9 @@ from simctl.scenario.names import check_node_name
 from simctl.scenario.positions import Reading, Value, pairs
 from simctl.scenario.scalars import choice, text, whole
 from simctl.scenario.shapes import Built, Field, Items, Record, Scalar, Values, check_mapping
-from simctl.scenario.site import conf_of, merge_nodes, override
+from simctl.scenario.site import conf_of
+from simctl.scenario.site_merge import merge_nodes, override
+from simctl.wire.burst_buffer_conf import KEYS
 from simctl.wire.conf import SlurmConf
 from simctl.wire.hostlist import expand
 from simctl.wire.resources import parse_gres
@@ -22,11 +25,6 @@ _NODE_KEYS: Final = (
     "boards core_spec_count cores_per_socket cpu_bind cpu_spec_list features feature "
     "mem_spec_limit node_addr node_hostname port procs real_memory sockets "
     "sockets_per_board threads_per_core tmp_disk tres_weights weight"
-)
-_BURST_BUFFER_KEYS: Final = (
-    "AllowUsers AltPool CreateBuffer DefaultPool DenyUsers DestroyBuffer Directive Flags "
-    "GetSysState GetSysStatus Granularity OtherTimeout PollInterval Pools StageInTimeout "
-    "StageOutTimeout StartStageIn StartStageOut StopStageIn StopStageOut ValidateTimeout"
 )
 _OPTIONS: Final = ("bb_load_first", "bb_post_run_gate", "bb_stageout_after_epilog", "strict_source")
 
@@ -106,7 +104,7 @@ class RefusedShape:
         return {"type": "object", "maxProperties": 0}
 
 
-BURST_BUFFER_CONF: Final = RefusedShape("burst_buffer.conf key", tuple(_BURST_BUFFER_KEYS.split()))
+BURST_BUFFER_CONF: Final = RefusedShape("burst_buffer.conf key", tuple(KEYS))
 OPTIONS: Final = RefusedShape("option", _OPTIONS)
 
 
@@ -128,13 +126,12 @@ def _read_node_names(value: Value, reading: Reading) -> tuple[str, ...]:
         reading.unsure.append("nodes")
         raise
     site = reading.site.nodes if reading.site is not None else {}
-    said = {name for name, key in reading.overridden.get("nodes", ()) if key == "name"}
+    said = reading.overridden.get("nodes", ())
     taken = [
         name
-        for name in dict.fromkeys(names)
-        if name in reading.nodes and (name not in site or name in said)
+        for name, count in Counter(names).items()
+        if count > 1 or (name in reading.nodes and (name not in site or (name, "name") in said))
     ]
-    taken += [name for name in dict.fromkeys(names) if names.count(name) > 1 and not taken]
     for name in names:
         reading.nodes.setdefault(name, len(reading.nodes))
     if taken:

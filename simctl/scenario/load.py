@@ -33,7 +33,8 @@ from simctl.scenario.programs import FILES, PLUGINS, PROGRAMS, file_key
 from simctl.scenario.scalars import DURATION, choice, whole
 from simctl.scenario.scripts import ScriptCheck
 from simctl.scenario.shapes import Field, Record, Values
-from simctl.scenario.site import SiteShape, complete, placed
+from simctl.scenario.site import BurstBufferShape, SiteShape, placed
+from simctl.scenario.site_complete import complete
 from simctl.scenario.timeline import COMMANDS, TIMELINE
 from simctl.scenario.users import BUILT_IN, USERS
 from simctl.wire.conf import SCRIPT_KEYS, SlurmConf
@@ -85,6 +86,12 @@ FIELDS: Final = (
         shape=BURST_BUFFER_CONF,
         default={},
         doc="Keys of burst_buffer.conf; none is simulated yet.",
+    ),
+    Field(
+        name="burst_buffer_conf_file",
+        shape=BurstBufferShape(),
+        default="",
+        doc="A site's own burst_buffer.conf; without it, one beside its slurm.conf is read.",
     ),
     Field(
         name="options",

@@ -4,14 +4,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-import attrs
 import yaml
 
-from simctl.kernel.pattern import near
-from simctl.scenario.model import NodeSpec, PartitionSpec
 from simctl.scenario.names import check_node_name, check_partition_name
 from simctl.scenario.positions import Mistake, Reading, Value
-from simctl.scenario.shapes import Values
 from simctl.wire.conf import (
     KeyKind,
     SlurmConf,
@@ -24,7 +20,7 @@ from simctl.wire.conf import (
 from simctl.wire.conf_lines import Place, Setting, SiteMistake
 from simctl.wire.conf_names import renamed
 from simctl.wire.site import Site, read_site
-from simctl.wire.site_cluster import SiteNode, SitePartition
+from simctl.wire.site_files import BURST_BUFFER, SiteFile, read_site_file
 
 _TAG: Final = "tag:yaml.org,2002:str"
 
@@ -43,20 +39,25 @@ def read_text(path: str) -> str:
         raise ValueError(f"line {line} is not UTF-8; save the file as UTF-8") from error
 
 
+def _read_named(value: Value, reading: Reading, what: str) -> tuple[str, str]:
+    """Return the path that a value names, from the folder of the scenario on, and the text."""
+    if not isinstance(value.node, yaml.ScalarNode) or not value.scalar:
+        raise reading.refuse(value, f"expected the path of a {what}, got {value.shown()}")
+    path = str(Path(reading.folder) / value.scalar)
+    try:
+        return path, read_text(path)
+    except OSError as error:
+        raise reading.refuse(value, f"cannot read {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise reading.refuse(value, f"cannot read {path}: {error}") from error
+
+
 class SiteShape:
     """The path of a slurm.conf, from the folder of the scenario on; reading it reads that file."""
 
     def read(self, value: Value, reading: Reading) -> str:
         """Read the file into the reading, with all its mistakes."""
-        if not isinstance(value.node, yaml.ScalarNode) or not value.scalar:
-            raise reading.refuse(value, f"expected the path of a slurm.conf, got {value.shown()}")
-        path = str(Path(reading.folder) / value.scalar)
-        try:
-            text = read_text(path)
-        except OSError as error:
-            raise reading.refuse(value, f"cannot read {path}: {error.strerror or error}") from error
-        except ValueError as error:
-            raise reading.refuse(value, f"cannot read {path}: {error}") from error
+        path, text = _read_named(value, reading, "slurm.conf")
         site = read_site(text, path, read_text)
         reading.site = site
         for name, node in site.nodes.items():
@@ -69,6 +70,19 @@ class SiteShape:
     def schema(self) -> dict[str, Any]:
         """Return a text."""
         return {"type": "string", "minLength": 1}
+
+
+class BurstBufferShape(SiteShape):
+    """The path of a burst_buffer.conf, from the folder of the scenario on."""
+
+    def read(self, value: Value, reading: Reading) -> str:
+        """Look for what is wrong with the file; nothing acts on it yet."""
+        path, text = _read_named(value, reading, BURST_BUFFER)
+        found = read_site_file(BURST_BUFFER, text, path, read_text)
+        tell_file(found, reading)
+        message = f"ignored here: {found.why}"
+        reading.warnings.append(mistake_at(Place(path), "", message))
+        return value.scalar
 
 
 def _check_names(site: Site) -> None:
@@ -158,202 +172,23 @@ def leave_out_unbuilt(values: dict[str, str], reading: Reading) -> None:
         for mistake in found:
             if values.pop(mistake.key, None) is not None and reading.site is not None:
                 setting = reading.site.settings[mistake.key.casefold()]
-                reading.left_out.append(_mistake(setting.place, setting.key, mistake.message))
+                reading.left_out.append(mistake_at(setting.place, setting.key, mistake.message))
 
 
 _PREEMPTION: Final = ("preempttype", "preemptmode")
 
 
-# Nodes and partitions.
+def tell_file(found: SiteFile, reading: Reading) -> None:
+    """Note what is wrong with a file beside slurm.conf."""
+    reading.mistakes += [mistake_at(one.place, one.key, one.message) for one in found.mistakes]
+    reading.warnings += [mistake_at(one.place, one.key, one.message) for one in found.warnings]
 
 
-def override(reading: Reading, kind: str, names: Iterable[str], keys: Iterable[str]) -> None:
-    """Note that the scenario says something of nodes or partitions of the file."""
-    said = reading.overridden.setdefault(kind, set())
-    names = tuple(names)
-    said.update((name, key) for key in keys for name in names)
+def note(reading: Reading, place: Place, key: str, message: str) -> None:
+    """Note what is wrong at a place of a site's file."""
+    reading.mistakes.append(mistake_at(place, key, message))
 
 
-def node_spec(name: str, node: SiteNode) -> NodeSpec:
-    """Return a node of the file as the scenario has nodes."""
-    return NodeSpec(
-        name=name,
-        cpus=node.cpus,
-        memory_mb=node.memory_mb,
-        gres=node.gres,
-        state=node.state,
-        reason=node.reason,
-    )
-
-
-def merge_nodes(own: Iterable[NodeSpec], reading: Reading) -> tuple[NodeSpec, ...]:
-    """Return the nodes of the file, with what the scenario says of them, then the others."""
-    site = reading.site
-    if site is None:
-        return tuple(own)
-    found = {
-        name: node_spec(name, node) for name, node in site.nodes.items() if node.state != "FUTURE"
-    }
-    said = reading.overridden.get("nodes", set())
-    for spec in own:
-        below = found.get(spec.name)
-        if below is None:
-            found[spec.name] = spec
-            continue
-        kept = {key: getattr(below, key) for key in NODE_KEYS if (spec.name, key) not in said}
-        found[spec.name] = attrs.evolve(spec, **kept)
-    return tuple(found.values())
-
-
-NODE_KEYS: Final = ("cpus", "memory_mb", "gres", "state", "reason")
-
-
-def partition_spec(part: SitePartition, reading: Reading) -> PartitionSpec:
-    """Return a partition of the file as the scenario has partitions; note unknown nodes."""
-    nodes = _members(part, reading)
-    default_time = part.default_time_min
-    return PartitionSpec(
-        name=part.name,
-        nodes=nodes,
-        default=part.default,
-        max_time_min=part.max_time_min,
-        default_time_min=part.max_time_min if default_time is None else default_time,
-        max_nodes=part.max_nodes,
-        min_nodes=part.min_nodes,
-        state=part.state,
-        priority_tier=part.priority_tier,
-        exclusive=part.exclusive,
-        preempt_mode=part.preempt_mode,
-        grace_time_s=part.grace_time_s,
-        root_only=part.root_only,
-        allow_accounts=part.allow_accounts,
-        deny_accounts=part.deny_accounts,
-        def_mem_per_cpu_mb=part.def_mem_per_cpu_mb,
-        def_mem_per_node_mb=part.def_mem_per_node_mb,
-    )
-
-
-def _members(part: SitePartition, reading: Reading) -> tuple[str, ...]:
-    site = reading.site
-    overridden = (part.name, "nodes") in reading.overridden.get("partitions", set())
-    if site is None or overridden:
-        return ()
-    if part.nodes is None or not part.nodes.value:
-        _note(reading, part.place, "PartitionName", f"{part.name} has no Nodes; name some, or ALL")
-        return ()
-    if part.nodes.value.casefold() == "all":
-        return tuple(reading.nodes)
-    value = placed(part.nodes)
-    try:
-        names, unknown = site.members(part.nodes.value)
-    except ValueError as error:
-        reading.mistake(value, str(error))
-        return ()
-    unknown = [name for name in unknown if name not in reading.nodes]
-    if unknown:
-        more = f" (and {len(unknown) - 1} more)" if unknown[1:] else ""
-        hint = near(unknown[0], list(reading.nodes))
-        reading.mistake(value, f"no node {unknown[0]!r}{more}{hint}")
-    known = {name for name in names if name in reading.nodes}
-    if not known and not unknown:
-        reading.mistake(value, "no node is left of these that is not FUTURE")
-    return tuple(sorted(known, key=reading.nodes.__getitem__))
-
-
-def merge_partitions(own: Iterable[PartitionSpec], reading: Reading) -> tuple[PartitionSpec, ...]:
-    """Return the partitions of the file, with what the scenario says of them, then the others."""
-    site = reading.site
-    if site is None:
-        return tuple(own)
-    found = {name: partition_spec(part, reading) for name, part in site.partitions.items()}
-    said = reading.overridden.get("partitions", set())
-    for spec in own:
-        below = found.get(spec.name)
-        if below is not None:
-            kept = {
-                field: getattr(below, field)
-                for key, field in PARTITION_FIELDS.items()
-                if (spec.name, key) not in said
-            }
-            spec = attrs.evolve(spec, **kept)  # noqa: PLW2901 - what is below shows through
-        if spec.default:
-            found = {name: attrs.evolve(part, default=False) for name, part in found.items()}
-        found[spec.name] = spec
-    return tuple(found.values())
-
-
-PARTITION_FIELDS: Final = {
-    "nodes": "nodes",
-    "default": "default",
-    "max_nodes": "max_nodes",
-    "min_nodes": "min_nodes",
-    "state": "state",
-    "priority_tier": "priority_tier",
-    "preempt_mode": "preempt_mode",
-    "root_only": "root_only",
-    "max_time": "max_time_min",
-    "default_time": "default_time_min",
-    "over_subscribe": "exclusive",
-    "grace_time": "grace_time_s",
-    "allow_accounts": "allow_accounts",
-    "deny_accounts": "deny_accounts",
-    "def_mem_per_cpu": "def_mem_per_cpu_mb",
-    "def_mem_per_node": "def_mem_per_node_mb",
-}
-"""The keys of a partition of the scenario, and their fields in PartitionSpec."""
-
-# What is wrong.
-
-_SCENARIO_KEYS: Final = {
-    "state": "state",
-    "preemptmode": "preempt_mode",
-    "oversubscribe": "over_subscribe",
-    "shared": "over_subscribe",
-}
-
-
-def complete(values: Values, reading: Reading) -> None:
-    """Take from the file what the scenario does not say at all, and note what is wrong with it."""
-    if reading.site is None:
-        return
-    if "slurm_conf" not in values.places:
-        values["slurm_conf"] = conf_of({}, {}, reading)
-    for key, merge in (("nodes", merge_nodes), ("partitions", merge_partitions)):
-        if key not in values.places:
-            values[key] = merge((), reading)
-        if not values[key] and not reading.mistakes:
-            _note(reading, Place(reading.site.file), "", f"the file names no {key}")
-    _tell_site(reading)
-
-
-def _tell_site(reading: Reading) -> None:
-    """Note what is wrong with the file, and once what in it is not acted on."""
-    site = reading.site
-    if site is None:
-        return
-    for mistake in site.mistakes:
-        if reading.lenient and mistake.unbuilt:
-            reading.left_out.append(_mistake(mistake.place, mistake.key, mistake.message))
-        elif not _mended(mistake, reading):
-            hint = "; the scenario may say otherwise" if mistake.unbuilt else ""
-            _note(reading, mistake.place, mistake.key, f"{mistake.message}{hint}")
-    for warning in site.warnings:
-        reading.warnings.append(_mistake(warning.place, warning.key, warning.message))
-    if site.ignored.words:
-        message = f"known to Slurm, and ignored here: {site.ignored}"
-        reading.warnings.append(_mistake(Place(site.file), "", message))
-
-
-def _mended(mistake: SiteMistake, reading: Reading) -> bool:
-    """Tell whether a value is not simulated, and the scenario gives another for all it is of."""
-    key = _SCENARIO_KEYS.get(mistake.key.casefold(), "")
-    said = reading.overridden.get("nodes", set()) | reading.overridden.get("partitions", set())
-    return mistake.unbuilt and all((owner, key) in said for owner in mistake.owners)
-
-
-def _note(reading: Reading, place: Place, key: str, message: str) -> None:
-    reading.mistakes.append(_mistake(place, key, message))
-
-
-def _mistake(place: Place, key: str, message: str) -> Mistake:
+def mistake_at(place: Place, key: str, message: str) -> Mistake:
+    """Return a mistake at a place of a site's file."""
     return Mistake(file=place.file, line=place.line, column=place.column, path=key, message=message)

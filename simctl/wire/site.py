@@ -1,5 +1,6 @@
 """A site's slurm.conf, read whole: settings, nodes, partitions, and everything wrong with them."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -133,11 +134,11 @@ class _Reader:
             return
         names = self._names(name)
         node = self._node(name, self._node_default | settings, names)
-        taken = [each for each in dict.fromkeys(names) if each in self.site.nodes]
-        taken += [each for each in dict.fromkeys(names) if names.count(each) > 1][: not taken]
+        counts = Counter(names)
+        taken = [each for each in counts if each in self.site.nodes or counts[each] > 1]
         if taken:
             self._records.note(name, f"node {taken[0]} is there already")
-        fresh = tuple(each for each in dict.fromkeys(names) if each not in self.site.nodes)
+        fresh = tuple(each for each in counts if each not in self.site.nodes)
         if fresh:
             self.site.nodes.update(dict.fromkeys(fresh, node))
             self.site.lines.append((fresh, node))
@@ -191,8 +192,7 @@ class _Reader:
                 "counts, as in Slurm"
             )
             warning = SiteMistake(where.place, where.key, message)
-            if warning not in self.site.warnings:
-                self.site.warnings.append(warning)
+            self.site.warnings.append(warning)
         return product
 
     def _down_line(self, name: Setting, settings: dict[str, Setting]) -> None:
