@@ -123,6 +123,8 @@ class RunResult:
     interrupted: bool = False
     complaints: tuple[Complaint, ...] = ()
     """What plugins did wrong by themselves, in the order of their first time."""
+    ignored: tuple[str, ...] = ()
+    """What a site's own slurm.conf says that nothing here depends on."""
 
     @property
     def held(self) -> bool:
@@ -145,6 +147,7 @@ class RunResult:
             ],
             "orderings": {"checked": 0, "broken": []},
             "plugin_errors": [attrs.asdict(each) for each in self.complaints],
+            "ignored": list(self.ignored),
             "counts": dict(self.counts),
             "wall_s": round(self.wall_s, 3),
         }
@@ -620,6 +623,7 @@ class World:
                 Complaint(function=function, problem=problem, times=times)
                 for (function, problem), times in self.trace.complaints.items()
             ),
+            ignored=self.scenario.ignored,
         )
 
     def header(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from simctl.scenario.model import Scenario
 from simctl.scenario.positions import ScenarioErrors
 from simctl.scenario.written import scenario_text
 from simctl.status import NOT_HELD, OK, WRONG_INPUT
+from simctl.wire.burst_buffer_conf import size
 from simctl.world import World
 
 SITES = Path(__file__).parent / "site"
@@ -29,7 +30,8 @@ def beside(folder: Path, conf: str, scenario: str = "", **files: str) -> Scenari
     """Return the scenario that has a slurm.conf, and says no more than it is given."""
     (folder / "slurm.conf").write_text(conf)
     for name, text in files.items():
-        (folder / name.replace("_", ".")).write_text(text)
+        stem = name.removesuffix("_conf")
+        (folder / f"{stem}.conf").write_text(text)
     text = f"slurm_conf_file: slurm.conf\n{scenario}"
     return read_scenario(text, file=str(folder / "site.yaml"))
 
@@ -232,6 +234,106 @@ def test_of_what_contradicts_itself_that_counts_which_does_in_slurm(tmp_path: Pa
     ]
     places = [(each.line, each.path) for each in site.warnings if each.line]
     assert places == [(4, "killwait"), (5, "CPUs"), (6, "DefaultTime"), (8, "Default")]
+
+
+# The files beside it.
+
+
+def test_the_files_beside_are_checked_and_told_as_ignored(tmp_path: Path) -> None:
+    """Once each, with the reason; the keys of burst_buffer.conf by their values too."""
+    site = beside(
+        tmp_path,
+        ONE,
+        burst_buffer_conf="DefaultPool=wlm_pool\nFlags=EnablePersistent,privatedata\n"
+        "Granularity=200GiB StageInTimeout=600\nAllowUsers=alice,bob\n",
+        cgroup_conf="###\nCgroupMountpoint=/sys/fs/cgroup\nConstrainRAMSpace=yes\n",
+        topology_conf="SwitchName=s1 Nodes=n[1-2]\nSwitchName=s2 Switches=s1 LinkSpeed=2\n",
+    )
+    assert "\n".join(site.ignored) == (
+        "burst_buffer.conf (no burst buffer plugin is simulated yet)\n"
+        "cgroup.conf (nothing is confined)\ntopology.conf (all nodes are near)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "mistake"),
+    [
+        ("burst_buffer.conf", "\nPols=a", '2:1: "Pols" is not a burst_buffer.conf key; did you'),
+        ("burst_buffer.conf", "Granularity=12Q", "1:13: Granularity: expected a size such as"),
+        ("burst_buffer.conf", "Flags=Private", '1:7: Flags: "Private" is none of Flags; did you'),
+        ("burst_buffer.conf", "StageInTimeout=1h", "1:16: StageInTimeout: expected a whole number"),
+        ("burst_buffer.conf", "AllowUsers=a DenyUsers=b", "1:14: DenyUsers: AllowUsers stands"),
+        ("cgroup.conf", "ConstrainRam=yes", '1:1: "ConstrainRam" is not a cgroup.conf key; did'),
+        ("gres.conf", "Name=gpu Fil=/dev/x", '1:10: "Fil" is not a gres.conf key; did you mean'),
+        ("topology.conf", "Switchname=s Node=n1", '1:14: "Node" is not a topology.conf key; did'),
+        ("gres.conf", "Include absent", "1:9: Include: cannot read"),
+    ],
+)
+def test_a_mistake_beside_names_its_place(
+    name: str, text: str, mistake: str, tmp_path: Path
+) -> None:
+    """As in slurm.conf itself."""
+    (tmp_path / name).write_text(text)
+    assert [each for each in mistakes(tmp_path, ONE) if each.startswith(f"{name}:{mistake}")]
+
+
+def test_the_burst_buffer_conf_may_be_named_or_be_called_after_its_plugin(tmp_path: Path) -> None:
+    """One that is named is read in place of the one that lies there."""
+    (tmp_path / "burst_buffer_generic.conf").write_text("Bad=1")
+    conf = f"BurstBufferType=burst_buffer/generic\n{ONE}"
+    over = "slurm_conf: {BurstBufferType: none}\n"
+    assert mistakes(tmp_path, conf, over) == [
+        'burst_buffer_generic.conf:1:1: "Bad" is not a burst_buffer.conf key'
+    ]
+    (tmp_path / "other.conf").write_text("Granularity=1\n")
+    site = beside(tmp_path, conf, f"{over}burst_buffer_conf_file: other.conf\n")
+    assert [each.message for each in site.warnings if "other.conf" in each.file] == [
+        "ignored here: no burst buffer plugin is simulated yet"
+    ]
+    assert (
+        "burst_buffer_conf_file: cannot read"
+        in mistakes(tmp_path, conf, f"{over}burst_buffer_conf_file: absent.conf\n")[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("512", (512, "bytes")),
+        ("2b", (2, "bytes")),
+        ("2k", (2048, "bytes")),
+        ("3KB", (3000, "bytes")),
+        ("1GiB", (1 << 30, "bytes")),
+        ("1p", (1 << 50, "bytes")),
+        ("4N", (4, "nodes")),
+        ("4nodes", (4, "nodes")),
+    ],
+)
+def test_sizes_have_the_units_of_slurm(text: str, expected: tuple[int, str]) -> None:
+    """By 1024, by 1000 with a B alone behind the letter, or in nodes."""
+    assert size(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("gres", "told"),
+    [
+        ("Name=gpu File=/dev/nvidia[0-3]", []),
+        ("Name=gpu Count=2", ["n[1-2] has 2 gpu here, and 4 by slurm.conf"]),
+        ("NodeName=n1 Name=gpu Type=a File=/dev/x0\nName=gpu Count=3", ["n2 has 3 gpu here"]),
+        ("AutoDetect=nvml\nName=gpu Count=1", []),
+        ("AutoDetect=off\nName=gpu", ["n[1-2] has 1 gpu here"]),
+    ],
+)
+def test_nodes_with_fewer_resources_than_they_should_have_are_warned_of(
+    gres: str, told: list[str], tmp_path: Path
+) -> None:
+    """Slurm would drain them."""
+    conf = "NodeName=n[1-2] Gres=gpu:a:4\nPartitionName=p Nodes=ALL\n"
+    warnings = beside(tmp_path, conf, gres_conf=gres).warnings
+    found = [each.message for each in warnings if "Slurm drains" in each.message]
+    assert [each.partition(" and ")[0].rstrip(",") for each in found] == [
+        each.partition(" and ")[0].rstrip(",") for each in told
+    ]
 
 
 # simctl import

@@ -1,6 +1,6 @@
 """Import a slurm.conf: the scenario of the cluster that it describes."""
 
-from simctl.importing.sources import Imported
+from simctl.importing.result import Imported
 from simctl.scenario.imported import read_imported
 from simctl.scenario.positions import ScenarioErrors
 from simctl.scenario.written import scenario_text

@@ -4,25 +4,16 @@ import argparse
 import importlib
 import sys
 from pathlib import Path
-from typing import Any, Final
-
-import attrs
+from typing import TYPE_CHECKING, Any, Final
 
 from simctl.status import OK, InputError
+
+if TYPE_CHECKING:
+    from simctl.importing.result import Imported
 
 SLURM_CONF: Final = "slurm.conf"
 SOURCES: Final = {SLURM_CONF: "simctl.importing.slurm_conf", "sacct": ""}
 """What can be imported, and the module whose `import_file` does it; none of what is not built."""
-
-
-@attrs.frozen(kw_only=True)
-class Imported:
-    """A scenario made of a site's file."""
-
-    text: str
-    told: str
-    """What it holds, in one line for people."""
-    warnings: tuple[str, ...] = ()
 
 
 def add_arguments(parser: Any) -> None:

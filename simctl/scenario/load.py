@@ -264,6 +264,7 @@ def _scenario(values: Values, reading: Reading, text: str) -> Scenario:
         timeline=values["timeline"],
         expect=values["expect"],
         warnings=sort_mistakes(reading.warnings),
+        ignored=reading.site.ignored.texts() if reading.site is not None else (),
     )
 
 

@@ -293,6 +293,8 @@ class Scenario:
     timeline: tuple[Entry, ...] = ()
     expect: tuple[Expectation, ...] = ()
     warnings: tuple[Mistake, ...] = attrs.field(default=(), eq=False)
+    ignored: tuple[str, ...] = attrs.field(default=(), eq=False)
+    """What Slurm knows in the site's own files and nothing here depends on."""
 
     def uids(self) -> dict[str, int]:
         """Return the uid behind each user's name, as the header of a trace has it."""

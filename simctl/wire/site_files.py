@@ -1,5 +1,6 @@
 """The files beside a site's slurm.conf: checked for mistakes; nothing simulated depends on them."""
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any, Final
@@ -38,6 +39,7 @@ def _texts(keys: str) -> dict[str, Callable[[str], Any]]:
     return dict.fromkeys(keys.split(), str)
 
 
+_WORD: Final = re.compile(r"[a-z]{1,32}")
 BURST_BUFFER: Final = "burst_buffer.conf"
 _KINDS: Final = {
     BURST_BUFFER: _Kind(keys=burst_buffer_conf.KEYS, why="no burst buffer plugin is simulated yet"),
@@ -110,7 +112,8 @@ def read_site_files(
         names: tuple[str, ...] = (name,)
         if name == BURST_BUFFER:
             own = burst_buffer.rpartition("/")[2]
-            names = () if named else (name, f"burst_buffer_{own}.conf")
+            other = (f"burst_buffer_{own}.conf",) if _WORD.fullmatch(own) else ()
+            names = () if named else (name, *other)
         for one in names:
             site_file = _read_if_there(name, str(folder / one), read_file)
             if site_file is not None:
