@@ -188,6 +188,20 @@ def test_the_scenario_goes_before_the_file(tmp_path: Path) -> None:
     assert site.partitions[1].nodes == ("n1", "n2", "n3", "x1")
 
 
+def test_plugins_may_lack_their_prefix_and_flags_imply_others(tmp_path: Path) -> None:
+    """As in Slurm; cons_tres stands in for cons_res, and that is told."""
+    site = beside(
+        tmp_path,
+        "SchedulerType=builtin SelectType=cons_res SelectTypeParameters=CR_CPU\n"
+        "PrologFlags=contain,x11\nNodeName=n1\n"
+        "PartitionName=p Nodes=n1 DefMemPerNode=UNLIMITED\n",
+    )
+    conf = site.slurm_conf
+    assert (conf.scheduler_type, conf.select_type) == ("sched/builtin", "select/cons_tres")
+    assert (conf.prolog_flags, site.partitions[0].def_mem_per_node_mb) == ("Alloc", 0)
+    assert "SelectType=cons_res (select/cons_tres stands in for it)" in site.ignored
+
+
 def test_nodes_that_begin_down_or_drained_take_no_job(tmp_path: Path) -> None:
     """Until somebody resumes them; the others do."""
     site = beside(
@@ -386,7 +400,7 @@ def test_import_comments_on_what_it_left_out(tmp_path: Path) -> None:
     """With the reason; the default holds, and the scenario loads."""
     path = tmp_path / "slurm.conf"
     path.write_text(
-        "PreemptType=preempt/qos\nPreemptMode=REQUEUE\nSelectType=select/cons_res\n"
+        "PreemptType=preempt/qos\nPreemptMode=REQUEUE\nSelectType=select/serial\n"
         "Licenses=matlab:5\nNodeName=c[1-9] State=CLOUD\nPartitionName=p Nodes=ALL Shared=YES\n"
     )
     text = scenario_text(read_imported(str(path)))
@@ -394,7 +408,7 @@ def test_import_comments_on_what_it_left_out(tmp_path: Path) -> None:
     for told in (
         "preempt/qos is known",
         "PreemptMode: needs PreemptType",
-        "select/cons_res is",
+        "select/serial is",
         "CLOUD is",
     ):
         assert told in comments

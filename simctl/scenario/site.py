@@ -16,6 +16,7 @@ from simctl.wire.conf import (
     key_kind,
     read_conf,
     slurm_name,
+    stands_in,
 )
 from simctl.wire.conf_lines import Place, Setting, SiteMistake
 from simctl.wire.conf_names import renamed
@@ -131,7 +132,9 @@ def site_settings(
             note = f"{setting.value}, where {holds} holds" if holds else renamed(name)
             _ignore(site, name, note)
         elif kind is KeyKind.ACTS:
-            value, without = acting_words(setting.key, setting.value)
+            value, without = acting_words(setting.key, stands_in(setting.key, setting.value))
+            if setting.value.casefold().endswith("cons_res"):
+                _ignore(site, f"{name}={setting.value}", f"{value} stands in for it")
             for word in without:
                 _ignore(site, f"{name}={word}", "")
             places[setting.key] = placed(setting)

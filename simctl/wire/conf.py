@@ -471,7 +471,34 @@ def acting_words(key: str, value: str) -> tuple[str, tuple[str, ...]]:
         return value, ()
     words = [word.strip() for word in value.split(",")]
     without = [word for word in words if word.partition("=")[0].strip().casefold() in optional]
-    return ",".join(word for word in words if word not in without), tuple(without)
+    acting = [word for word in words if word not in without]
+    if _IMPLY_ALLOC.intersection(word.casefold() for word in without):
+        acting = list(dict.fromkeys([*acting, "Alloc"]))
+    return ",".join(acting), tuple(without)
+
+
+_IMPLY_ALLOC: Final = frozenset({"contain", "deferbatch", "forcerequeueonfail", "nohold", "x11"})
+"""Words of PrologFlags, folded, that have prologs run when the nodes are allocated as well."""
+
+
+def stands_in(key: str, value: str) -> str:
+    """Return what is simulated in place of a plugin that does much the same, or the value."""
+    return _STANDS_IN.get((key.casefold(), value.casefold()), value)
+
+
+_STANDS_IN: Final = {
+    ("selecttype", "select/cons_res"): "select/cons_tres",
+    ("selecttype", "cons_res"): "select/cons_tres",
+    ("selecttype", "cons_tres"): "select/cons_tres",
+    ("selecttype", "linear"): "select/linear",
+    ("schedulertype", "backfill"): "sched/backfill",
+    ("schedulertype", "builtin"): "sched/builtin",
+    ("switchtype", "none"): "switch/none",
+    ("preempttype", "none"): "preempt/none",
+    ("preempttype", "partition_prio"): "preempt/partition_prio",
+    ("checkpointtype", "none"): "checkpoint/none",
+}
+"""The prefix of a plugin's type may be left out; and what cons_res shares out, cons_tres does."""
 
 
 def did_you_mean(name: str, known: set[str]) -> str:

@@ -12,7 +12,7 @@ from simctl.wire.ids import NO_VAL
 from simctl.wire.site_cluster import Ignored
 
 _COUNT: Final = read.whole(1, 0xFFFD)
-_MEGABYTES: Final = read.whole(0, NO_VAL - 1)
+_MEGABYTES: Final = read.memory
 Readers = Mapping[str, Callable[[str], Any]]
 
 NODE_KEYS: Final[Readers] = {

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from simctl.wire.conf import NOT_SIMULATED, parse_time_limit_min, read_preempt_mode
-from simctl.wire.ids import INFINITE
+from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.resources import parse_gres
 from simctl.wire.states import PartState
 
@@ -25,6 +25,13 @@ def whole(least: int, most: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def memory(text: str) -> int:
+    """Read megabytes; of UNLIMITED, as of 0, a job gets what its nodes have."""
+    if text.upper() in {"UNLIMITED", "INFINITE"}:
+        return 0
+    return whole(0, NO_VAL - 1)(text)
 
 
 def boolean(text: str) -> bool:
