@@ -401,7 +401,8 @@ def test_import_comments_on_what_it_left_out(tmp_path: Path) -> None:
     path = tmp_path / "slurm.conf"
     path.write_text(
         "PreemptType=preempt/qos\nPreemptMode=REQUEUE\nSelectType=select/serial\n"
-        "Licenses=matlab:5\nNodeName=c[1-9] State=CLOUD\nPartitionName=p Nodes=ALL Shared=YES\n"
+        "SwitchType=switch/hpe_slingshot\nLicenses=matlab:5\n"
+        "NodeName=c[1-9] State=CLOUD\nPartitionName=p Nodes=ALL Shared=YES\n"
     )
     text = scenario_text(read_imported(str(path)))
     comments = " ".join(line for line in text.splitlines() if line.startswith("#"))
@@ -410,6 +411,7 @@ def test_import_comments_on_what_it_left_out(tmp_path: Path) -> None:
         "PreemptMode: needs PreemptType",
         "select/serial is",
         "CLOUD is",
+        "there is no plugin switch/hpe_slingshot here; known: switch/none",
     ):
         assert told in comments
     assert "Licenses" in comments

@@ -6,6 +6,7 @@ from typing import Final
 
 import attrs
 
+from simctl.plugins.registry import Registry
 from simctl.scenario.load import read_values, start
 from simctl.scenario.model import NodeSpec, PartitionSpec
 from simctl.scenario.positions import Mistake, Reading, ScenarioErrors, sort_mistakes
@@ -47,6 +48,8 @@ def read_imported(file: str) -> ImportedCluster:
     text = json.dumps(given)
     reading = start(text, file)
     reading.lenient = True
+    registry = Registry()
+    reading.plugin_types = (*registry.types("switch"), *registry.types("checkpoint"))
     values = read_values(text, reading)
     conf = values["slurm_conf"]
     scripts = (str(conf.value(key)) for key in SCRIPT_KEYS)

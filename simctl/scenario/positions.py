@@ -135,6 +135,8 @@ class Reading:
     """What the scenario says of the site's `nodes` and `partitions`: names and keys."""
     lenient: bool = False
     """Whether what is not simulated of the site's file is left out, and is no mistake."""
+    plugin_types: tuple[str, ...] = ()
+    """With that, the plugins there are."""
     left_out: list[Mistake] = attrs.field(factory=list)
     """What was left out so."""
     functions: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """A site's own slurm.conf beside a scenario, which overrides it and completes it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,6 +9,7 @@ import yaml
 from simctl.scenario.names import check_node_name, check_partition_name
 from simctl.scenario.positions import Mistake, Reading, Value
 from simctl.wire.conf import (
+    ConfMistake,
     KeyKind,
     SlurmConf,
     acting_words,
@@ -171,6 +172,8 @@ def leave_out_unbuilt(values: dict[str, str], reading: Reading) -> None:
         if not found and reading.left_out:
             found = [mistake for mistake in mistakes if mistake.key.casefold() in _PREEMPTION]
         if not found:
+            found = list(_missing_plugins(values, reading))
+        if not found:
             return
         for mistake in found:
             if values.pop(mistake.key, None) is not None and reading.site is not None:
@@ -178,6 +181,16 @@ def leave_out_unbuilt(values: dict[str, str], reading: Reading) -> None:
                 reading.left_out.append(mistake_at(setting.place, setting.key, mistake.message))
 
 
+def _missing_plugins(values: dict[str, str], reading: Reading) -> Iterator[ConfMistake]:
+    """Go through the keys that name a plugin of the guides which nobody has written here."""
+    for key, value in values.items():
+        if key.casefold() in _OF_PLUGINS and value not in reading.plugin_types:
+            kind = value.partition("/")[0]
+            known = ", ".join(each for each in reading.plugin_types if each.startswith(f"{kind}/"))
+            yield ConfMistake(key=key, message=f"there is no plugin {value} here; known: {known}")
+
+
+_OF_PLUGINS: Final = ("switchtype", "checkpointtype")
 _PREEMPTION: Final = ("preempttype", "preemptmode")
 
 

@@ -100,32 +100,37 @@ def _node_line(alike: tuple[str, NodeSpec]) -> str:
 
 def _partition_line(part: PartitionSpec, cluster: ImportedCluster) -> str:
     whole = part.nodes == tuple(node.name for node in cluster.nodes)
-    parts = [
-        f"name: {quoted(part.name)}",
-        f"nodes: {quoted('ALL' if whole else compress(part.nodes))}",
-    ]
+    nodes = "ALL" if whole else compress(part.nodes)
+    parts = [f"name: {quoted(part.name)}", f"nodes: {quoted(nodes)}"]
     # A partition that stands alone would be the default without it.
     if part.default or len(cluster.partitions) == 1:
         parts.append(f"default: {str(part.default).lower()}")
+    parts += [*_limits(part), *_numbers(part), *_ways(part)]
+    return f"  - {{{', '.join(parts)}}}"
+
+
+def _limits(part: PartitionSpec) -> Iterator[str]:
     if part.max_time_min != INFINITE:
-        parts.append(f"max_time: {_limit(part.max_time_min)}")
+        yield f"max_time: {_limit(part.max_time_min)}"
     if part.default_time_min != part.max_time_min:
-        parts.append(f"default_time: {_limit(part.default_time_min)}")
-    parts += _numbers(part)
+        yield f"default_time: {_limit(part.default_time_min)}"
+
+
+def _ways(part: PartitionSpec) -> Iterator[str]:
+    """Return how a partition treats its jobs, and whose they may be."""
     if part.state != "UP":
-        parts.append(f"state: {part.state}")
+        yield f"state: {part.state}"
     if part.exclusive:
-        parts.append("over_subscribe: EXCLUSIVE")
+        yield "over_subscribe: EXCLUSIVE"
     if part.preempt_mode:
-        parts.append(f"preempt_mode: {quoted(part.preempt_mode)}")
+        yield f"preempt_mode: {quoted(part.preempt_mode)}"
     if part.grace_time_s:
-        parts.append(f"grace_time: {part.grace_time_s}s")
+        yield f"grace_time: {part.grace_time_s}s"
     if part.root_only:
-        parts.append("root_only: true")
+        yield "root_only: true"
     for key in ("allow_accounts", "deny_accounts"):
         if accounts := getattr(part, key):
-            parts.append(f"{key}: [{', '.join(map(quoted, accounts))}]")
-    return f"  - {{{', '.join(parts)}}}"
+            yield f"{key}: [{', '.join(map(quoted, accounts))}]"
 
 
 def _limit(minutes: int) -> str:

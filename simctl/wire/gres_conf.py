@@ -14,33 +14,42 @@ def too_few(gres: SiteFile, nodes: Mapping[str, SiteNode]) -> Iterator[SiteMista
 
     Slurm counts them by itself where AutoDetect is on; then nothing can be told.
     """
-    if any(
-        line["autodetect"].value.casefold() != "off" for line in gres.lines if "autodetect" in line
-    ):
+    detect = [line["autodetect"].value for line in gres.lines if "autodetect" in line]
+    if any(value.casefold() != "off" for value in detect):
         return
-    there: dict[str, Counter[str]] = {name: Counter() for name in nodes}
-    places: dict[str, Setting] = {}
-    for line in gres.lines:
-        if "name" not in line:
-            continue
-        name = line["name"].value
-        places[name] = line["name"]
-        for node in _nodes(line, nodes):
-            there[node][name] += _count(line)
-    missing: dict[tuple[str, int, int], list[str]] = {}
+    there = _there(gres, nodes)
+    alike: dict[tuple[str, int, int], list[str]] = {}
     for node, spec in nodes.items():
-        wanted = Counter[str]()
-        for full, count in spec.gres.items():
-            wanted[full.partition(":")[0]] += count
-        for name, count in wanted.items():
-            if name in places and there[node][name] < count:
-                missing.setdefault((name, there[node][name], count), []).append(node)
-    for (name, has, count), alike in missing.items():
+        for name, wants in _wanted(spec).items():
+            has = there[node][name]
+            if has < wants and name in there[""]:
+                alike.setdefault((name, has, wants), []).append(node)
+    places = {line["name"].value: line["name"] for line in gres.lines if "name" in line}
+    for (name, has, wants), names in alike.items():
         message = (
-            f"{compress(alike)} has {has} {name} here, and {count} by slurm.conf: Slurm drains "
+            f"{compress(names)} has {has} {name} here, and {wants} by slurm.conf: Slurm drains "
             "such a node"
         )
         yield SiteMistake(places[name].place, places[name].key, message)
+
+
+def _there(gres: SiteFile, nodes: Mapping[str, SiteNode]) -> dict[str, Counter[str]]:
+    """Return how many of each resource a node has; of no node, what the file speaks of."""
+    there: dict[str, Counter[str]] = {name: Counter() for name in ("", *nodes)}
+    for line in gres.lines:
+        if "name" in line:
+            count = _count(line)
+            for node in ("", *_nodes(line, nodes)):
+                there[node][line["name"].value] += count
+    return there
+
+
+def _wanted(spec: SiteNode) -> Counter[str]:
+    """Return how many of each resource slurm.conf says that a node has, of all types."""
+    wanted = Counter[str]()
+    for full, count in spec.gres.items():
+        wanted[full.partition(":")[0]] += count
+    return wanted
 
 
 def _nodes(line: Mapping[str, Setting], nodes: Mapping[str, SiteNode]) -> list[str]:

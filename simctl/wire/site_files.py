@@ -78,21 +78,26 @@ def read_site_file(name: str, text: str, path: str, read_file: ReadFile) -> Site
         line = by_key(settings, found.warnings.append)
         found.lines.append(line)
         for folded, setting in line.items():
-            key = known.get(folded)
-            if key is None:
-                hint = did_you_mean(setting.key, set(kind.keys))
-                message = f'"{setting.key}" is not a {name} key{hint}'
-                found.mistakes.append(SiteMistake(setting.key_place, "", message))
-                continue
-            try:
-                found.values[key] = kind.keys[key](setting.value)
-            except ValueError as error:
-                found.mistakes.append(SiteMistake(setting.place, setting.key, str(error)))
+            _take(known.get(folded), setting, found)
     if {"AllowUsers", "DenyUsers"} <= found.values.keys():
         setting = found.lines[0]["denyusers"]
         message = "AllowUsers stands there too; one of them says it all"
         found.mistakes.append(SiteMistake(setting.key_place, setting.key, message))
     return found
+
+
+def _take(key: str | None, setting: Setting, found: SiteFile) -> None:
+    """Read the value of a key, or note that there is no such key."""
+    keys = _KINDS[found.name].keys
+    if key is None:
+        hint = did_you_mean(setting.key, set(keys))
+        message = f'"{setting.key}" is not a {found.name} key{hint}'
+        found.mistakes.append(SiteMistake(setting.key_place, "", message))
+        return
+    try:
+        found.values[key] = keys[key](setting.value)
+    except ValueError as error:
+        found.mistakes.append(SiteMistake(setting.place, setting.key, str(error)))
 
 
 def read_site_files(
