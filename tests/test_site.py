@@ -120,6 +120,8 @@ def test_what_is_ignored_is_told_once() -> None:
         ("NodeName=n1", "3:10: NodeName: node n1 is there already"),
         ("NodeName=login", "3:10: NodeName: no node can be called 'login'"),
         ("NodeName=n2 State=CLOUD", "3:19: State: CLOUD is known to Slurm but not simulated yet"),
+        ("NodeName=n2 Gres=gpu:no_consume:2", "3:18: Gres: no_consume is known to Slurm but not"),
+        ("NodeName=n2 Gres=gpu:2:a", '3:18: Gres: "gpu:2:a" is no generic resource'),
         ("PartitionName=q Nodes=n7", "3:23: Nodes: no node 'n7'"),
         ("PartitionName=q", "3:15: PartitionName: q has no Nodes"),
         ("PartitionName=p Nodes=n1", "3:15: PartitionName: partition p is there already"),
@@ -158,6 +160,27 @@ def test_mistakes_come_all_at_once_each_in_its_own_file(tmp_path: Path) -> None:
     assert [each.split(" ")[0] for each in found] == [
         "more.conf:2:1:", "site.yaml:2:10:", "slurm.conf:1:1:", "slurm.conf:5:1:",
     ]  # fmt: skip
+
+
+def test_words_that_are_no_pairs_are_told_once_and_the_rest_of_the_line_is_read(
+    tmp_path: Path,
+) -> None:
+    """Up to the next pair."""
+    assert mistakes(tmp_path, f"{ONE}KillWait=5 a b c KillWat=3 =7 d\n") == [
+        'slurm.conf:3:12: expected Key=Value, got "a"',
+        'slurm.conf:3:18: "KillWat" is not a slurm.conf key; did you mean KillWait?',
+        'slurm.conf:3:28: expected Key=Value, got "=7"',
+    ]
+
+
+def test_an_old_file_may_be_latin_1_and_a_binary_is_no_text(tmp_path: Path) -> None:
+    """Comments of some decades ago are."""
+    path = tmp_path / "slurm.conf"
+    path.write_bytes(f"# gr\xf6\xdfer\n{ONE}DownNodes=n1 Reason=L\xfcfter\n".encode("latin-1"))
+    assert read_imported(str(path)).nodes[0].reason == "L\xfcfter"
+    path.write_bytes(b"\x7fELF\xff\x00")
+    with pytest.raises(ScenarioErrors, match="cannot read the file: it is no text"):
+        read_imported(str(path))
 
 
 def test_circles_of_includes_are_refused(tmp_path: Path) -> None:
@@ -200,6 +223,23 @@ def test_plugins_may_lack_their_prefix_and_flags_imply_others(tmp_path: Path) ->
     assert (conf.scheduler_type, conf.select_type) == ("sched/builtin", "select/cons_tres")
     assert (conf.prolog_flags, site.partitions[0].def_mem_per_node_mb) == ("Alloc", 0)
     assert "SelectType=cons_res (select/cons_tres stands in for it)" in site.ignored
+
+
+@pytest.mark.parametrize(
+    ("gres", "expected"),
+    [
+        ("gpu", {"gpu": 1}),
+        ("gpu:2080ti:4,mps:400", {"gpu:2080ti": 4, "mps": 400}),
+        ("gpu:a100:2(S:0-1),fast:1K", {"gpu:a100": 2, "fast": 1024}),
+        ("(null)", {}),
+    ],
+)
+def test_resources_are_written_in_many_ways(
+    gres: str, expected: dict[str, int], tmp_path: Path
+) -> None:
+    """With types that begin with a digit, units, and what scontrol prints behind them."""
+    conf = f"NodeName=n1 Gres={gres}\nPartitionName=p Nodes=n1\n"
+    assert beside(tmp_path, conf).nodes[0].gres == expected
 
 
 def test_nodes_that_begin_down_or_drained_take_no_job(tmp_path: Path) -> None:

@@ -28,17 +28,19 @@ _TAG: Final = "tag:yaml.org,2002:str"
 
 
 def read_text(path: str) -> str:
-    """Return the text of a file.
+    """Return the text of a file; one that is not UTF-8 is Latin-1, as old comments are.
 
     Raises:
         OSError: It cannot be read.
-        ValueError: It is not UTF-8, or its name is none.
+        ValueError: It is no text, or its name is none.
     """
+    data = Path(path).read_bytes()
     try:
-        return Path(path).read_bytes().decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise ValueError(f"line {line} is not UTF-8; save the file as UTF-8") from error
+        if b"\0" in data:
+            raise ValueError("it is no text") from error
+        return data.decode("latin-1")
 
 
 def _read_named(value: Value, reading: Reading, what: str) -> tuple[str, str]:

@@ -28,7 +28,7 @@ def complete(values: Values, reading: Reading) -> None:
     for key, merge in (("nodes", merge_nodes), ("partitions", merge_partitions)):
         if key not in values.places:
             values[key] = merge((), reading)
-        if not values[key] and not reading.mistakes:
+        if not values[key] and not reading.mistakes and not reading.site.mistakes:
             note(reading, Place(reading.site.file), "", f"the file names no {key}")
     _read_others(reading.site, reading, named="burst_buffer_conf_file" in values.places)
     _tell_site(reading)

@@ -21,6 +21,7 @@ _MOST_INCLUDES: Final = 1000
 _SPACE: Final = re.compile(r"\s*")
 _PAIR: Final = re.compile(r'([A-Za-z0-9_.]+)\s*=\s*(?:"([^"]*)"|([^\s"]\S*))(?=\s|$)')
 _INCLUDE: Final = re.compile(r'include\s+(?:"([^"]*)"|([^\s"=]\S*))\s*', re.IGNORECASE)
+_NEXT: Final = re.compile(r"\s(?=[A-Za-z0-9_.]+\s*=)")
 _WORD: Final = re.compile(r"\S+")
 _ENDLESS: Final = re.compile(r'[A-Za-z0-9_.]+\s*=\s*"[^"]*$')
 _EMPTY: Final = re.compile(r"([A-Za-z0-9_.]+)\s*=\s*$")
@@ -183,7 +184,8 @@ class LineReader:
         word = _WORD.match(text, position)
         end = len(text) if word is None else word.end()
         self._note(place, "", f'expected Key=Value, got "{text[position:end][:_SHOWN]}"')
-        return end
+        again = _NEXT.search(text, end)
+        return len(text) if again is None else again.end()
 
     def _include(self, line: _Logical, match: re.Match[str]) -> Iterator[tuple[Setting, ...]]:
         indent = len(line.text) - len(line.text.lstrip())

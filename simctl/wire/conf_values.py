@@ -13,6 +13,7 @@ from simctl.wire.resources import parse_gres
 from simctl.wire.states import PartState
 
 _UNBUILT: Final = f"is known to Slurm but {NOT_SIMULATED}"
+_SOCKETS: Final = re.compile(r"\([SI][^()]*\)")
 _WHOLE: Final = re.compile(r"[0-9]{1,18}")
 
 
@@ -83,8 +84,15 @@ def accounts(text: str) -> tuple[str, ...]:
 
 
 def gres(text: str) -> dict[str, int]:
-    """Read generic resources; "(null)" is how Slurm prints that there are none."""
-    return {} if text.casefold() in ("", "(null)", "none") else parse_gres(text)
+    """Read generic resources; "(null)" is how Slurm prints that there are none.
+
+    What scontrol prints behind a count, such as ``(S:0-1)`` for the sockets, says nothing here.
+    """
+    if text.casefold() in ("", "(null)", "none"):
+        return {}
+    if "no_consume" in text.casefold().split(":"):
+        raise ValueError(f"no_consume {_UNBUILT}; write NAME[:TYPE][:COUNT]")
+    return parse_gres(_SOCKETS.sub("", text))
 
 
 def part_state(text: str) -> str:
