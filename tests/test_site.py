@@ -445,7 +445,7 @@ def test_import_comments_on_what_it_left_out(tmp_path: Path) -> None:
         "NodeName=c[1-9] State=CLOUD\nPartitionName=p Nodes=ALL Shared=YES\n"
     )
     text = scenario_text(read_imported(str(path)))
-    comments = " ".join(line for line in text.splitlines() if line.startswith("#"))
+    comments = " ".join(line.lstrip("# ") for line in text.splitlines() if line.startswith("#"))
     for told in (
         "preempt/qos is known",
         "PreemptMode: needs PreemptType",
