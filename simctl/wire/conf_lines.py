@@ -5,6 +5,8 @@ before any other character takes that character as it is. Values with blanks sta
 quotes. ``Include FILE`` is read in place; ``%c`` in its name is the ClusterName read so far.
 """
 
+import bisect
+import operator
 import re
 from collections.abc import Callable, Iterator
 from pathlib import PurePath
@@ -73,19 +75,19 @@ class _Logical:
     starts: list[tuple[int, int, int]]
     """Where in the joined text each line of the file begins: offset, line number, column."""
 
-    removed: list[int] = attrs.field(factory=list)
-    """The backslashes that were removed, as offsets in the joined text."""
+    kept: list[int] = attrs.field(factory=list)
+    """Where backslashes were removed: the offset in the joined text of each character left."""
 
     comment: bool = False
     """Whether a comment was removed."""
 
     def place(self, offset: int) -> Place:
         """Return where a character of the text stands in the file."""
-        for position in self.removed:
-            if position > offset:
-                break
-            offset += 1
-        begin, line, column = next(one for one in reversed(self.starts) if one[0] <= offset)
+        if self.kept:
+            after = offset - len(self.kept) + 1
+            offset = self.kept[-1] + after if after > 0 else self.kept[offset]
+        index = bisect.bisect_right(self.starts, offset, key=operator.itemgetter(0))
+        begin, line, column = self.starts[index - 1]
         return Place(self.file, line, offset - begin + column)
 
 
@@ -110,14 +112,13 @@ def _stripped(line: _Logical) -> _Logical:
         line.text, sign, _ = text.partition("#")
         line.comment = bool(sign)
         return line
-    kept, position = [], 0
+    position = 0
     while position < len(text) and text[position] != "#":
-        if text[position] == "\\":
-            line.removed.append(position)
-            position += 1
-        kept.append(text[position : position + 1])
+        position += text[position] == "\\"
+        if position < len(text):
+            line.kept.append(position)
         position += 1
-    line.text, line.comment = "".join(kept), position < len(text)
+    line.text, line.comment = "".join(text[each] for each in line.kept), position < len(text)
     return line
 
 
