@@ -49,6 +49,7 @@ from simctl.scenario.model import (
     CutFault,
     FailFault,
     FaultEntry,
+    NodeSpec,
     Program,
     ProgramSpec,
     RaiseFault,
@@ -60,7 +61,7 @@ from simctl.scenario.model import (
 from simctl.stepd.outcome import NEVER_US, ProgramRun
 from simctl.stepd.programs import Programs
 from simctl.wire.errno import errno_number
-from simctl.wire.ids import INFINITE
+from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.resources import Room
 from simctl.wire.states import NodeBase, NodeFlag, PartState
 
@@ -122,6 +123,8 @@ class RunResult:
     interrupted: bool = False
     complaints: tuple[Complaint, ...] = ()
     """What plugins did wrong by themselves, in the order of their first time."""
+    ignored: tuple[str, ...] = ()
+    """What a site's own slurm.conf says that nothing here depends on."""
 
     @property
     def held(self) -> bool:
@@ -144,6 +147,7 @@ class RunResult:
             ],
             "orderings": {"checked": 0, "broken": []},
             "plugin_errors": [attrs.asdict(each) for each in self.complaints],
+            "ignored": list(self.ignored),
             "counts": dict(self.counts),
             "wall_s": round(self.wall_s, 3),
         }
@@ -270,6 +274,7 @@ class World:
                     memory_mb=node.memory_mb,
                     gres=dict(node.gres),
                 ),
+                **_begins(node, self.site.users[scenario.slurm_conf.slurm_user].uid),
             )
             for index, node in enumerate(scenario.nodes)
         ]
@@ -618,6 +623,7 @@ class World:
                 Complaint(function=function, problem=problem, times=times)
                 for (function, problem), times in self.trace.complaints.items()
             ),
+            ignored=self.scenario.ignored,
         )
 
     def header(self) -> dict[str, Any]:
@@ -632,6 +638,20 @@ class World:
             "start_time": self.scenario.start_time,
             "users": {name: user.uid for name, user in self.site.users.items()},
         }
+
+
+def _begins(node: NodeSpec, uid: int) -> dict[str, Any]:
+    """Return the state in which a node begins that is not as a node usually begins."""
+    if node.state == "UNKNOWN":
+        return {}
+    down = node.state == "DOWN"
+    return {
+        "base": NodeBase.DOWN if down else NodeBase.UNKNOWN,
+        "flags": NodeFlag.NONE if down else NodeFlag.DRAIN,
+        "reason": node.reason,
+        "reason_uid": uid if node.reason else NO_VAL,
+        "reason_us": 0,
+    }
 
 
 def _load_plugins(registry: Registry, scenario: Scenario, model: str) -> None:

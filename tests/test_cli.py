@@ -74,7 +74,7 @@ def test_json_has_the_promised_keys(tmp_path: Path, capsys: pytest.CaptureFixtur
     found = json.loads(capsys.readouterr().out)
     assert list(found) == [
         *("scenario", "seed", "schedule", "model", "end_time_us", "stalled", "jobs"),
-        *("expectations", "orderings", "plugin_errors", "counts", "wall_s"),
+        *("expectations", "orderings", "plugin_errors", "ignored", "counts", "wall_s"),
     ]
     assert list(found["jobs"][0]) == [
         *("job_id", "array_job_id", "array_task_id", "name", "user", "partition", "state"),

@@ -7,7 +7,17 @@ import pytest
 
 from simctl.commands import salloc, sbatch, scancel, scontrol, scontrol_admin, srun
 from simctl.commands.options import Grammar
-from simctl.wire.conf import _HONOURED, _SCHEDULER_BUILT, _WITHOUT_EFFECT, BUILT_KEYS, SlurmConf
+from simctl.wire.conf import (
+    _HONOURED,
+    _NOT_BUILT,
+    _SCHEDULER_BUILT,
+    _WITHOUT_EFFECT,
+    BUILT_KEYS,
+    SlurmConf,
+)
+from simctl.wire.conf_names import RENAMED
+from simctl.wire.conf_records import ACTING, NO_EFFECT
+from simctl.wire.site_files import _KINDS
 from simctl.wire.states import JobBase, JobFlag, NodeBase, NodeFlag, PartState, Reason
 
 ROOT = Path(__file__).parent.parent
@@ -76,7 +86,7 @@ def test_every_keyword_and_key_of_scontrol_is_in_the_docs() -> None:
 
 def test_every_key_of_slurm_conf_is_in_the_docs_with_its_default() -> None:
     """The keys that are built, and those that are taken with Slurm's default alone."""
-    text = page("slurm_conf.md")
+    text = section(page("slurm_conf.md"), "slurm.conf: the keys that are built")
     assert [key for key in (*BUILT_KEYS, *_HONOURED) if f"`{key}`" not in text] == []
     conf = SlurmConf()
     rows = [[cell.strip() for cell in row.split("|")[1:4]] for row in text.splitlines()]
@@ -90,6 +100,17 @@ def test_every_key_of_slurm_conf_is_in_the_docs_with_its_default() -> None:
         expected = str(int(value) if isinstance(value, bool) else value) or "none"
         if key != "SchedulerParameters":
             assert (key, told[key]) == (key, expected)
+
+
+def test_every_key_of_a_sites_own_files_is_in_the_docs() -> None:
+    """Those that act, those that are ignored, and those of the files beside slurm.conf."""
+    text = page("slurm_conf.md")
+    own = section(text, "A site's own slurm.conf")
+    records = [key for kind in (ACTING, NO_EFFECT) for keys in kind.values() for key in keys]
+    beside = [name for kind in _KINDS.items() for name in (kind[0], *kind[1].keys)]
+    alone = [key for key in _NOT_BUILT if f"`{key}`" not in own]
+    assert [key for key in (*records, *beside, *RENAMED) if f"`{key}`" not in own] == []
+    assert set(alone) <= {"Include"}
 
 
 def test_every_word_of_schedulerparameters_is_in_the_docs_with_its_default() -> None:

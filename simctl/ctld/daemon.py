@@ -255,6 +255,9 @@ class Slurmctld:
             agent.ClientGone: agent.client_gone,
             Unanswered: agent.unanswered,
         }
+        for node in records:
+            if node.base is not NodeBase.UNKNOWN or node.flags:
+                self._sort_node(node)
 
     @property
     def now_us(self) -> int:

@@ -26,6 +26,9 @@ class NodeSpec:
     memory_mb: int = 1
     gres: Mapping[str, int] = attrs.field(factory=dict)
     """How many of each generic resource, by `name` or `name:type`."""
+    state: str = "UNKNOWN"
+    """What it begins in: UNKNOWN, DOWN or DRAIN."""
+    reason: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -290,6 +293,8 @@ class Scenario:
     timeline: tuple[Entry, ...] = ()
     expect: tuple[Expectation, ...] = ()
     warnings: tuple[Mistake, ...] = attrs.field(default=(), eq=False)
+    ignored: tuple[str, ...] = attrs.field(default=(), eq=False)
+    """What Slurm knows in the site's own files and nothing here depends on."""
 
     def uids(self) -> dict[str, int]:
         """Return the uid behind each user's name, as the header of a trace has it."""
