@@ -221,6 +221,7 @@ class Plan:
 
     def _note(self, job: JobRecord, when_us: int, shares: tuple[Share, ...]) -> None:
         """Say in the trace when and where a head will start at the latest, if that is news."""
+        job.planned_nodes = mask_of(share.index for share in shares)
         if job.planned_us == when_us:
             return
         job.planned_us = when_us

@@ -65,8 +65,9 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
     desc, demand, array = job.desc, job.demand, job.array
     waits = array is not None and array.rest is job
     pending = job.state.base is JobBase.PENDING
-    num_nodes = len(job.nodes) or max(demand.min_nodes, 1)
-    num_cpus = sum(job.cpus) if job.nodes else _asked_cpus(job, num_nodes)
+    min_nodes = max(demand.min_nodes, 1)
+    num_cpus = sum(job.cpus) if job.nodes else _asked_cpus(job, min_nodes)
+    num_nodes = len(job.nodes) or max(min_nodes, -(-num_cpus // job.part.widest_cpus))
     out, err = _files(ctld, job)
     return JobInfo(
         job_id=job.job_id,
@@ -101,7 +102,9 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         deadline_s=desc.deadline_s,
         time_limit_min=job.time_limit_min,
         node_list=job.node_list if job.nodes else "",
+        planned_nodes=_planned_nodes(ctld, job),
         num_nodes=num_nodes,
+        min_nodes=min_nodes,
         max_nodes=0 if demand.max_nodes == INFINITE else demand.max_nodes,
         num_cpus=num_cpus,
         num_tasks=demand.num_tasks,
@@ -112,7 +115,7 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         memory_per_cpu_mb=demand.memory_per_cpu_mb,
         cpus=job.cpus if job.nodes else (),
         memory_mb=tuple(job.shares[node.index].memory_mb for node in job.nodes),
-        total_memory_mb=_memory_mb(job, num_nodes, num_cpus),
+        total_memory_mb=_memory_mb(job, min_nodes, num_cpus),
         gres=desc.gres,
         required_nodes=compress(desc.nodes),
         excluded_nodes=compress(desc.excluded),
@@ -166,11 +169,33 @@ def run_us(ctld: "Slurmctld", job: JobRecord) -> int:
 
 def _start_s(ctld: "Slurmctld", job: JobRecord) -> int:
     """Return when a job started, or is expected to as far as anybody knows."""
-    if job.start_us >= 0 and job.state.base is not JobBase.PENDING:
+    if job.start_us >= 0 and (job.state.base is not JobBase.PENDING or job.state.completing):
         return _clock(ctld, job.start_us)
+    if job.state.finished:
+        return _clock(ctld, job.end_us)
     if job.begin_us > ctld.now_us:
         return _clock(ctld, job.begin_us)
     return _clock(ctld, job.planned_us) if job.queued and job.planned_us > 0 else 0
+
+
+def _waits_as_planned(ctld: "Slurmctld", job: JobRecord) -> bool:
+    return job.queued and job.planned_us > ctld.now_us and job.begin_us <= ctld.now_us
+
+
+def _planned_nodes(ctld: "Slurmctld", job: JobRecord) -> str:
+    """Return where a job is expected to start; nothing where nobody can tell."""
+    if not _waits_as_planned(ctld, job):
+        return ""
+    return compress(tuple(ctld.nodes[index].name for index in members(job.planned_nodes)))
+
+
+def _kept_nodes(ctld: "Slurmctld") -> int:
+    """Return the nodes that are kept for jobs expected to start there, a bit a node."""
+    kept = 0
+    for job in ctld.jobs.values():
+        if job.planned_nodes and _waits_as_planned(ctld, job):
+            kept |= job.planned_nodes
+    return kept
 
 
 def _end_s(ctld: "Slurmctld", job: JobRecord) -> int:
@@ -283,12 +308,13 @@ def _step(ctld: "Slurmctld", step: StepRecord) -> StepInfo:
 
 async def node_info(ctld: "Slurmctld", envelope: Envelope, message: RequestNodeInfo) -> None:
     """Tell of all nodes, in their order."""
-    nodes = tuple(describe_node(ctld, node) for node in ctld.nodes)
+    kept = _kept_nodes(ctld)
+    nodes = tuple(describe_node(ctld, node, kept) for node in ctld.nodes)
     ctld.send(envelope.sender, ResponseNodeInfo(now_s=_clock(ctld, ctld.now_us), nodes=nodes))
 
 
-def describe_node(ctld: "Slurmctld", node: NodeRecord) -> NodeInfo:
-    """Return what is told of a node."""
+def describe_node(ctld: "Slurmctld", node: NodeRecord, kept: int = 0) -> NodeInfo:
+    """Return what is told of a node; *kept* has the bits of those that are kept free for jobs."""
     bit = 1 << node.index
     active = [each for each in ctld.reservations.values() if _is_active(ctld, each)]
     here = [each for each in active if each.nodes & bit]
@@ -312,6 +338,7 @@ def describe_node(ctld: "Slurmctld", node: NodeRecord) -> NodeInfo:
         boot_s=_clock(ctld, 0),
         slurmd_start_s=_clock(ctld, node.start_us),
         last_busy_s=_clock(ctld, node.last_busy_us),
+        planned=bool(kept & bit),
         maintenance=any(each.maintenance for each in here),
         reserved=any(not each.maintenance for each in here),
     )
