@@ -7,7 +7,6 @@ import attrs
 from simctl.commands.columns import Column, checked_time, moment, with_unit
 from simctl.commands.job_states import state_letters, state_text
 from simctl.wire.arrays import format_tasks
-from simctl.wire.hostlist import compress
 from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.info import JobInfo
 from simctl.wire.resources import ALL_MEMORY
@@ -88,7 +87,7 @@ def _exec_host(row: JobRow) -> str:
     info = row.info
     if not info.batch:
         return info.submit_host or "n/a"
-    return info.node_list and _first_node(info.node_list) or "n/a"
+    return (info.node_list and _first_node(info.node_list)) or "n/a"
 
 
 def _first_node(node_list: str) -> str:
@@ -164,9 +163,7 @@ LETTERS: Final[dict[str, Column[JobRow]]] = {
     "A": Column("JOBID", lambda row: str(row.info.job_id)),
     "b": Column("TRES_PER_NODE", _tres_per_node),
     "B": Column("EXEC_HOST", _exec_host),
-    "c": Column(
-        "MIN_CPUS", lambda row: with_unit(row.info.min_cpus_per_node, convert=row.convert)
-    ),
+    "c": Column("MIN_CPUS", lambda row: with_unit(row.info.min_cpus_per_node, convert=row.convert)),
     "C": Column("CPUS", lambda row: str(row.info.num_cpus)),
     "d": Column("MIN_TMP_DISK", lambda _: "0"),
     "D": Column("NODES", lambda row: str(row.info.num_nodes)),

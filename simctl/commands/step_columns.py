@@ -81,9 +81,7 @@ def _fixed(heading: str, text: str) -> Column[StepRow]:
 
 NAMES: Final[dict[str, Column[StepRow]]] = {
     **{name: LETTERS[letter] for name, letter in _BY_LETTER.items()},
-    "arrayjobid": Column(
-        "ARRAY_JOB_ID", lambda row: str(row.info.array_job_id or row.info.job_id)
-    ),
+    "arrayjobid": Column("ARRAY_JOB_ID", lambda row: str(row.info.array_job_id or row.info.job_id)),
     "arraytaskid": Column("ARRAY_TASK_ID", _task),
     "cluster": Column("CLUSTER", lambda row: row.cluster),
     "container": _fixed("CONTAINER", "(null)"),
