@@ -1,15 +1,20 @@
-"""The jobs that were in the queue when squeue and sinfo were recorded."""
+"""The queue and the nodes as they were when squeue and sinfo were recorded, as scenarios."""
 
-from tests.printed import CLUSTER
+import functools
 
-_NAME = "averyveryverylongjobname"
-_SUBMISSIONS = (
-    ("bob", "-J bobrun -w n2 -n2 -t 20 --wrap 'sleep 600'"),
-    ("alice", "-J runner -w n1 -n2 --mem 500 -t 30 --wrap 'srun -n1 sleep 600'"),
-    ("alice", "-J gpujob -p long -w n4 --gres=gpu:1 -t 365-0 --wrap 'sleep 600'"),
-    ("alice", f"-J {_NAME} -a 0-5%1 --wrap 'sleep 600'"),
-    ("alice", "-J needres -N3 --exclusive --wrap 'sleep 600'"),
-    ("alice", "-J prio -w n1 -c 4 --wrap 'sleep 600'"),
+from simctl.world import CommandResult
+from tests.cluster import run
+from tests.printed import CLUSTER, read
+
+NUMBERED = CLUSTER.replace("slurm_conf:\n", "slurm_conf:\n  FirstJobId: 118\n")
+DRAIN = "scontrol update nodename=n3 state=drain reason='bad disk'"
+SUBMISSIONS = (
+    ("bob", "-J bobrun -H -w n2 -n2 -t 20 --wrap 'sleep 600'"),
+    ("alice", "-J runner -H -w n1 -n2 --mem 500 -t 30 --wrap 'srun -n1 sleep 600'"),
+    ("alice", "-J gpujob -H -p long -w n4 --gres=gpu:1 -t 365-0 --wrap 'sleep 600'"),
+    ("alice", "-J averyveryverylongjobname -H -x n[1-2] -a 0-5%1 --wrap 'sleep 600'"),
+    ("alice", "-J needres -H -N3 --exclusive --wrap 'sleep 600'"),
+    ("alice", "-J prio -H -w n1 -c 4 --wrap 'sleep 600'"),
     ("alice", "-J held -H --wrap 'sleep 600'"),
     ("alice", "-J begin -b now+1hour --wrap 'sleep 600'"),
     ("alice", "-J plim -p short -t 60 --wrap 'sleep 600'"),
@@ -17,18 +22,45 @@ _SUBMISSIONS = (
     ("alice", "-J toobig -n 100 --wrap 'sleep 600'"),
     ("alice", "-J tootall -N 5 --wrap 'sleep 600'"),
     ("alice", "-J first -H --wrap 'sleep 600'"),
-    ("alice", "-J dep -d afterok:13 --wrap 'sleep 600'"),
-    ("alice", "-J depany -d afterany:13?afternotok:13 --wrap 'sleep 600'"),
+    ("alice", "-J dep -d afterok:130 --wrap 'sleep 600'"),
+    ("alice", "-J depany -d afterany:130?afternotok:130 --wrap 'sleep 600'"),
     ("alice", "-J fails --wrap 'exit 3'"),
-    ("alice", "-J depnever -d afterok:16 --wrap 'sleep 600'"),
+)
+"""Jobs 118 to 133. Some wait for a moment: the first task of the array is to be job 134."""
+
+LATER = (
+    ("root", "scontrol release 118,119,120,121"),
+    ("root", "scontrol release 122,123"),
+    ("alice", "sbatch -J depnever -d afterok:133 --wrap 'sleep 600'"),
+    ("alice", "sbatch -J single1 -b now+1hour --wrap 'sleep 600'"),
+    ("alice", "sbatch -J single1 -d singleton --wrap 'sleep 600'"),
+    ("alice", "sbatch -J lic -H --wrap 'sleep 600'"),
+    ("root", "scontrol hold 138"),
+    *(("root", f"scontrol update jobid={job} priority=1000") for job in (118, 119, 120, 134)),
+    *(("root", f"scontrol update jobid={job} priority=1000") for job in (121, *range(122, 124))),
+    *(("root", f"scontrol update jobid={job} priority=1000") for job in (*range(125, 130), 131)),
+    *(("root", f"scontrol update jobid={job} priority=1000") for job in (132, *range(135, 138))),
 )
 
-def mix(*lines: str) -> str:
-    out = [CLUSTER, "timeline:"]
-    out.append('- {at: 0s, as: root, run: "scontrol update nodename=n3 state=drain reason=\'bad disk\'"}')
-    for n,(who, words) in enumerate(_SUBMISSIONS):
-        out.append(f'- {{at: {1 + (n>2) + (n>15)}s, as: {who}, run: "sbatch {words}"}}')
-    for line in lines:
-        text = line.replace('"', '\\"')
-        out.append(f'- {{at: 12s, as: alice, run: "{text}"}}')
-    return "\n".join(out) + "\n"
+
+def _entry(at: str, who: str, line: str) -> str:
+    text = line.replace("\\", "\\\\").replace('"', '\\"')
+    return f'- {{at: {at}, as: {who}, run: "{text}"}}'
+
+
+@functools.cache
+def typed(section: str, *names: str) -> dict[str, CommandResult]:
+    """Return what the commands of recordings print where that queue is."""
+    before = [("1s", who, f"sbatch {words}") for who, words in SUBMISSIONS]
+    entries = [
+        ("0s", "root", DRAIN),
+        *before,
+        *((f"{2 + place * 2}s", *each) for place, each in enumerate(LATER[:3])),
+        *(("7s", *each) for each in LATER[3:]),
+    ]
+    entries += [
+        ("12s", read(f"{section}/{name}").user, read(f"{section}/{name}").line) for name in names
+    ]
+    text = "\n".join(["timeline:", *(_entry(*entry) for entry in entries)]) + "\n"
+    commands = run(text, cluster=NUMBERED, model="modern").result.commands
+    return dict(zip(names, commands[-len(names) :], strict=True))

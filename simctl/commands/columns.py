@@ -19,7 +19,7 @@ _NAMED_WIDTH: Final = 20
 _LEAST_FIT: Final = 9
 """Width at the least of a field that is as wide as its longest text."""
 
-_LETTER: Final = re.compile(r"(\.?)(\d*|#)(.?)(.*)", re.DOTALL)
+_LETTER: Final = re.compile(r"(\.?)(#|\d*)(.?)(.*)", re.DOTALL)
 _WIDTH: Final = re.compile(r"(\.?)(\d*)(.*)", re.DOTALL)
 _LONGEST_S: Final = 365 * 24 * 3600
 

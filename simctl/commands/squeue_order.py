@@ -1,6 +1,7 @@
 """The order of squeue's rows: the keys of --sort, the least important sorted by first."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, Final, TypeVar
 
 from simctl.commands.job_columns import JobRow, memory_mb, time_left_s
@@ -100,11 +101,15 @@ def _letters(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _by_start(rows: Sequence[JobRow], *, down: bool) -> list[JobRow]:
-    """Sort jobs by their start; those without one come last, and each time in reverse."""
+    """Sort jobs by their start; those without one come last, and each time in reverse.
+
+    The tasks of an array that wait are one job, and keep their order.
+    """
     known = [row for row in rows if row.info.start_s]
     unknown = [row for row in rows if not row.info.start_s]
     known.sort(key=lambda row: row.info.start_s, reverse=down)
-    return known + unknown[::-1]
+    jobs = [list(lines) for _, lines in groupby(unknown, key=lambda row: row.info.job_id)]
+    return known + [row for lines in reversed(jobs) for row in lines]
 
 
 def sorted_jobs(rows: Sequence[JobRow], text: str) -> list[JobRow]:

@@ -36,6 +36,9 @@ from simctl.wire.states import JobBase
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
+_WRAPPED_UNTIL = 64
+"""In how many of its first characters a script of --wrap says that it is one."""
+
 
 async def job_info(ctld: "Slurmctld", envelope: Envelope, message: RequestJobInfo) -> None:
     """Tell of all jobs, or of one and the tasks of its array."""
@@ -122,7 +125,7 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         exclusive=desc.exclusive,
         shares=not demand.whole,
         reservation=desc.reservation,
-        command=desc.script_name if job.batch else " ".join(desc.argv),
+        command=_command(job),
         work_dir=desc.work_dir,
         std_in="/dev/null",
         std_out=out,
@@ -207,6 +210,19 @@ def _end_s(ctld: "Slurmctld", job: JobRecord) -> int:
     start_s = _start_s(ctld, job)
     limited = job.time_limit_min != INFINITE
     return start_s + job.time_limit_min * 60 if start_s and limited else 0
+
+
+def _command(job: JobRecord) -> str:
+    """Return the script with its path, or the command, with its arguments; none for --wrap."""
+    desc = job.desc
+    if not job.batch or not desc.argv:
+        return " ".join(desc.argv)
+    if "# This script was created by sbatch --wrap." in desc.script[:_WRAPPED_UNTIL]:
+        return ""
+    path, *arguments = desc.argv
+    if not path.startswith("/"):
+        path = f"{desc.work_dir.rstrip('/')}/{path.removeprefix('./')}"
+    return " ".join([path, *arguments])
 
 
 def _files(ctld: "Slurmctld", job: JobRecord) -> tuple[str, str]:
