@@ -48,19 +48,19 @@ def _entry(at: str, who: str, line: str) -> str:
     return f'- {{at: {at}, as: {who}, run: "{text}"}}'
 
 
+def _queue() -> list[tuple[str, str, str]]:
+    before = [("1s", who, f"sbatch {words}") for who, words in SUBMISSIONS]
+    first = [(f"{2 + place * 2}s", *each) for place, each in enumerate(LATER[:3])]
+    return [("0s", "root", DRAIN), *before, *first, *(("7s", *each) for each in LATER[3:])]
+
+
 @functools.cache
 def typed(section: str, *names: str) -> dict[str, CommandResult]:
-    """Return what the commands of recordings print where that queue is."""
-    before = [("1s", who, f"sbatch {words}") for who, words in SUBMISSIONS]
-    entries = [
-        ("0s", "root", DRAIN),
-        *before,
-        *((f"{2 + place * 2}s", *each) for place, each in enumerate(LATER[:3])),
-        *(("7s", *each) for each in LATER[3:]),
-    ]
-    entries += [
-        ("12s", read(f"{section}/{name}").user, read(f"{section}/{name}").line) for name in names
-    ]
+    """Return what the commands of recordings print: in that queue, or where there is none."""
+    entries = _queue() if section.endswith("mix") else []
+    for name in names:
+        recorded = read(f"{section}/{name}")
+        entries.append(("12s", recorded.user, recorded.line))
     text = "\n".join(["timeline:", *(_entry(*entry) for entry in entries)]) + "\n"
     commands = run(text, cluster=NUMBERED, model="modern").result.commands
     return dict(zip(names, commands[-len(names) :], strict=True))

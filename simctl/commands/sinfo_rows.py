@@ -64,8 +64,8 @@ _PARTITION_KEYS: Final[dict[str, Callable[[PartInfo], Any]]] = {
 }
 _NODE_KEYS: Final[dict[str, Callable[[NodeInfo], Any]]] = {
     "name": lambda node: node.name,
-    "gres": lambda node: sorted(node.gres.items()),
-    "gres_used": lambda node: sorted(node.gres_used.items()),
+    "gres": lambda node: tuple(sorted(node.gres.items())),
+    "gres_used": lambda node: tuple(sorted(node.gres_used.items())),
     "reason": lambda node: node.reason,
     "reason_time": lambda node: node.reason_s,
     "reason_user": lambda node: node.reason_uid,
