@@ -52,11 +52,8 @@ class Grammar:
     options: tuple[Option, ...]
     unbuilt: Collection[str]
     bad_status: int = BAD_OPTION
-    anywhere: bool = False
-    """Options may stand behind other words as well."""
-
-    also: Mapping[str, str] = attrs.field(factory=dict)
-    """Other long names of options."""
+    permutes: bool = False
+    """Options may stand behind words."""
 
     def parse(self, argv: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
         """Return the options given, by long name, and the words after them.
@@ -70,9 +67,8 @@ class Grammar:
             letter + (":" if option.read is not None else "") for letter, option in letters.items()
         )
         longs = [name + ("=" if option.read is not None else "") for name, option in names.items()]
-        argv = [self._usual_name(word) for word in argv]
         self._refuse_unbuilt(argv)
-        split = getopt.gnu_getopt if self.anywhere else getopt.getopt
+        split = getopt.gnu_getopt if self.permutes else getopt.getopt
         try:
             pairs, rest = split(self._completed(argv), shorts, longs)
         except getopt.GetoptError as error:
@@ -84,13 +80,6 @@ class Grammar:
             option = names[flag[2:]] if flag.startswith("--") else letters[flag[1:]]
             values[option.long] = True if option.read is None else self._read(option, text)
         return values, rest
-
-    def _usual_name(self, word: str) -> str:
-        """Return a word in which an option's other name is replaced by its usual one."""
-        name, equals, value = word[2:].partition("=")
-        if not word.startswith("--") or name not in self.also:
-            return word
-        return f"--{self.also[name]}{equals}{value}"
 
     def _not_built(self, name: str) -> UsageError:
         shown = f"--{name}" if len(name) > 1 else f"-{name}"
@@ -106,7 +95,7 @@ class Grammar:
         words = iter(argv)
         for word in words:
             plain = word == "-" or not word.startswith("-")
-            if word == "--" or (plain and not self.anywhere):
+            if word == "--" or (plain and not self.permutes):
                 return [*done, word, *words]
             if plain:
                 done.append(word)

@@ -1,6 +1,6 @@
 """What squeue and sinfo share: questions to slurmctld, clusters by name, the watch's rounds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from simctl.commands.ask import ask, no_answer
 from simctl.commands.options import UsageError
@@ -47,6 +47,18 @@ def check_clusters(call: CommandCall, names: Sequence[str]) -> None:
                 f"{command}: error: '{name}' can't be reached now, or it is an invalid entry for "
                 "--cluster.  Use 'sacctmgr list clusters' to see available clusters.",
             )
+
+
+def usual_names(argv: Sequence[str], others: Mapping[str, str]) -> list[str]:
+    """Return a command line in which other long names of options are replaced by the usual ones."""
+
+    def usual(word: str) -> str:
+        name, equals, value = word[2:].partition("=")
+        if not word.startswith("--") or name not in others:
+            return word
+        return f"--{others[name]}{equals}{value}"
+
+    return [usual(word) for word in argv]
 
 
 def interval(value: str) -> int:

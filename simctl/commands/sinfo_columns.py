@@ -97,6 +97,10 @@ def _sockets(row: NodeRow) -> str:
     return f"1:{_least([node.cpus for node in row.nodes])}:1"
 
 
+def _features(node: NodeInfo) -> str:
+    return ",".join(node.features) or "(null)"
+
+
 def _gres(node: NodeInfo) -> str:
     return ",".join(f"{name}:{count}" for name, count in node.gres.items()) or "(null)"
 
@@ -132,7 +136,7 @@ _NODE_LIST: Final = InfoColumn("NODELIST", _names, cut=False)
 LETTERS: Final[dict[str, InfoColumn]] = {
     "a": _of_part("AVAIL", lambda part: _AVAILABLE[part.state], "avail"),
     "A": InfoColumn("NODES(A/I)", lambda row: _numbers(row.counts[:2])),
-    "b": _fixed("ACTIVE_FEATURES", "(null)"),
+    "b": _of_node("ACTIVE_FEATURES", _features, "(null)", "features"),
     "B": _fixed("MAX_CPUS_PER_NODE", "UNLIMITED"),
     "c": _size("CPUS", lambda node: node.cpus, "cpus"),
     "C": InfoColumn("CPUS(A/I/O/T)", lambda row: _numbers(row.cpu_counts)),
@@ -140,7 +144,7 @@ LETTERS: Final[dict[str, InfoColumn]] = {
     "D": InfoColumn("NODES", lambda row: str(len(row.nodes))),
     "e": _fixed("FREE_MEM", "N/A"),
     "E": _REASON,
-    "f": _fixed("AVAIL_FEATURES", "(null)"),
+    "f": _of_node("AVAIL_FEATURES", _features, "(null)", "features"),
     "F": InfoColumn("NODES(A/I/O/T)", lambda row: _numbers(row.counts)),
     "g": _fixed("GROUPS", "all"),
     "G": _of_node("GRES", _gres, "(null)", "gres"),

@@ -7,7 +7,7 @@ import attrs
 
 from simctl.commands.node_states import VALID, is_in, parse_state
 from simctl.commands.options import Grammar, Option, UsageError, text
-from simctl.commands.showing import interval
+from simctl.commands.showing import interval, usual_names
 from simctl.wire.hostlist import HostlistError, expand
 from simctl.wire.info import NodeInfo
 from simctl.wire.states import NodeFlag
@@ -37,9 +37,10 @@ GRAMMAR: Final = Grammar(
     ),
     unbuilt=frozenset("federation help hide json local usage v verbose V version yaml".split()),
     bad_status=1,
-    anywhere=True,
-    also={"cluster": "clusters", "node": "nodes", "state": "states"},
+    permutes=True,
 )
+
+_OTHER_NAMES: Final = {"cluster": "clusters", "node": "nodes", "state": "states"}
 
 _VALUES: Final = {
     "SINFO_FORMAT": "format",
@@ -114,7 +115,7 @@ def read_query(argv: Sequence[str], environment: Mapping[str, str]) -> Query:
     Raises:
         UsageError: With what sinfo prints.
     """
-    given, words = GRAMMAR.parse(argv)
+    given, words = GRAMMAR.parse(usual_names(argv, _OTHER_NAMES))
     if words:
         raise UsageError(1, f"sinfo: error: Unrecognized option: {words[0]}")
     found = {option: environment[name] for name, option in _VALUES.items() if name in environment}

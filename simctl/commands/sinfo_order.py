@@ -34,6 +34,7 @@ _KEYS: Final[dict[str, Key]] = {
     "C": lambda row: row.cpu_counts[0],
     "D": lambda row: len(row.nodes),
     "E": _node(lambda node: node.reason, ""),
+    "f": _node(lambda node: node.features, ()),
     "F": lambda row: row.counts[0],
     "G": _node(lambda node: sorted(node.gres.items()), []),
     "h": lambda row: row.part.exclusive,

@@ -64,6 +64,7 @@ _PARTITION_KEYS: Final[dict[str, Callable[[PartInfo], Any]]] = {
 }
 _NODE_KEYS: Final[dict[str, Callable[[NodeInfo], Any]]] = {
     "name": lambda node: node.name,
+    "features": lambda node: node.features,
     "gres": lambda node: tuple(sorted(node.gres.items())),
     "gres_used": lambda node: tuple(sorted(node.gres_used.items())),
     "reason": lambda node: node.reason,

@@ -8,7 +8,7 @@ import attrs
 
 from simctl.commands.job_states import VALID, parse_state
 from simctl.commands.options import Grammar, Option, UsageError, text
-from simctl.commands.showing import interval
+from simctl.commands.showing import interval, usual_names
 from simctl.plugins.site import User
 from simctl.wire.hostlist import HostlistError, expand
 from simctl.wire.ids import NO_VAL
@@ -126,22 +126,22 @@ GRAMMAR: Final = Grammar(
         "array-unique federation help hide json local sibling usage V version yaml".split()
     ),
     bad_status=1,
-    anywhere=True,
-    also={
-        "account": "accounts",
-        "cluster": "clusters",
-        "job": "jobs",
-        "license": "licenses",
-        "names": "name",
-        "node": "nodelist",
-        "nodes": "nodelist",
-        "partitions": "partition",
-        "state": "states",
-        "step": "steps",
-        "users": "user",
-    },
+    permutes=True,
 )
 
+_OTHER_NAMES: Final = {
+    "account": "accounts",
+    "cluster": "clusters",
+    "job": "jobs",
+    "license": "licenses",
+    "names": "name",
+    "node": "nodelist",
+    "nodes": "nodelist",
+    "partitions": "partition",
+    "state": "states",
+    "step": "steps",
+    "users": "user",
+}
 _VALUES: Final = {
     "SQUEUE_ACCOUNT": "accounts",
     "SQUEUE_FORMAT": "format",
@@ -255,7 +255,7 @@ def read_query(
 
 def _given(argv: Sequence[str], environment: Mapping[str, str]) -> dict[str, Any]:
     """Return the options by their long names: those of the line, then those of variables."""
-    given, words = GRAMMAR.parse(argv)
+    given, words = GRAMMAR.parse(usual_names(argv, _OTHER_NAMES))
     for option in ("jobs", "steps"):
         # The list may also be the next word.
         if words and given.get(option) == _NONE:

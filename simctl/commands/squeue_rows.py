@@ -80,8 +80,8 @@ def _is_wanted(info: JobInfo, query: Query) -> bool:
         _has(info.account, query.accounts),
         _has(info.name, query.names),
         _has(QOS, query.qos),
-        # No job has licenses.
-        query.licenses is None,
+        query.licenses is None
+        or any(_has(each.partition(":")[0], query.licenses) for each in info.licenses.split(",")),
         query.reservation is None or info.reservation == query.reservation,
         query.users is None or info.user_id in query.users,
         _is_on(info.node_list, query.nodes),

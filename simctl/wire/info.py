@@ -105,6 +105,10 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     reservation: str = ""
     comment: str = ""
+    features: str = ""
+    licenses: str = ""
+    burst_buffer: str = ""
+    container: str = ""
     command: str = ""
     work_dir: str = ""
     std_in: str = ""
@@ -148,6 +152,7 @@ class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
     cpus_allocated: int
     memory_mb: int
     memory_allocated_mb: int
+    features: tuple[str, ...] = ()
     gres: Mapping[str, int] = {}
     gres_used: Mapping[str, int] = {}
     reason: str = ""
