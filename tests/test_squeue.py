@@ -1,9 +1,17 @@
 """squeue, held against recordings of Slurm's: tables, formats, filters, order, errors."""
 
+from datetime import datetime
+from typing import Any
+
 import pytest
 
+from simctl.commands.job_columns import JobRow
+from simctl.commands.job_states import VALID, is_in, parse_state, state_letters, state_text
+from simctl.commands.squeue_order import sorted_jobs
+from simctl.wire.info import JobInfo
+from simctl.wire.states import JobBase, JobFlag, JobState
 from tests.cluster import run
-from tests.printed import CLUSTER, assert_as_printed
+from tests.printed import CLUSTER, assert_as_printed, read
 from tests.queue_of_recordings import typed
 
 MIX = (
@@ -145,3 +153,123 @@ def test_what_is_not_built_is_refused_by_name() -> None:
     assert result.stderr == (
         "squeue: error: --json is an option of Slurm's that simctl does not simulate yet\n"
     )
+
+
+ONE_JOB = {
+    "sq_reqhold": ("120", "gpujob -p long", ("scontrol requeuehold 120",)),
+    "sq_susp": ("119", "runner -w n1", ("scontrol suspend 119",)),
+    "sq_uhold": ("125", "begin -H", ()),
+    "sq_lic": ("138", "lic -H", ("scontrol hold 138",)),
+    "sq_partdown": (
+        *("120", "gpujob -p long"),
+        ("scontrol requeuehold 120", "scontrol update partitionname=long state=down"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ONE_JOB)
+def test_shows_what_was_done_to_a_job(name: str) -> None:
+    """Suspended, held by its owner or an operator, sent back into the queue and held."""
+    job_id, words, deeds = ONE_JOB[name]
+    recorded = read(f"scontrol_update/{name}")
+    line = recorded.line.replace('"', "'")
+    entries = [("1s", "alice", f"sbatch -J {words} --wrap 'sleep 600'")]
+    entries += [("15s", "root", deed) for deed in deeds]
+    text = "timeline:\n" + "".join(
+        f'- {{at: {at}, as: {who}, run: "{deed}"}}\n'
+        for at, who, deed in [*entries, ("18s", "alice", line)]
+    )
+    cluster = CLUSTER.replace("slurm_conf:\n", f"slurm_conf:\n  FirstJobId: {job_id}\n")
+    result = run(text, cluster=cluster, model="modern").result.commands[-1]
+    assert_as_printed(f"scontrol_update/{name}", result, BLUR)
+
+
+def test_shows_what_is_left_of_an_array() -> None:
+    """Its waiting tasks as a list with holes."""
+    array = "sbatch -J averyveryverylongjobname -w n4 -a 0-5%1 --wrap 'sleep 600'"
+    text = f"""\
+timeline:
+  - {{at: 1s, as: alice, run: "{array}"}}
+  - {{at: 5s, as: alice, run: "scancel 121_[2-4]"}}
+  - {{at: 26s, as: alice, run: "squeue -n averyveryverylongjobname"}}
+"""
+    cluster = CLUSTER.replace("slurm_conf:\n", "slurm_conf:\n  FirstJobId: 121\n")
+    result = run(text, cluster=cluster, model="modern").result.commands[-1]
+    assert_as_printed("scancel/sq_after", result, BLUR)
+
+
+def test_orders_finished_jobs_as_slurm_does() -> None:
+    """By partition, state and priority; then the latest to start comes first."""
+    partitions = {"97": "short", "92": "short"}
+    rows = []
+    for line in read("squeue_empty/t_all_fmt").stdout.splitlines():
+        job_id, state, _, _, start, *_ = line.split("|")
+        if "_" not in job_id:
+            info = job_info(
+                job_id=int(job_id),
+                partition=partitions.get(job_id, "debug"),
+                state=JobState(JobBase[state]),
+                priority=0 if job_id == "88" else 1000,
+                start_s=int(datetime.fromisoformat(f"{start}Z").timestamp()),
+            )
+            rows.append(row_of(info))
+    by_id = sorted(rows, key=lambda row: row.info.job_id)
+    assert by_id != rows
+    found = [row.info.job_id for row in sorted_jobs(by_id, "P,t,-p")]
+    assert found == [row.info.job_id for row in rows]
+
+
+def job_info(**fields: Any) -> JobInfo:
+    """Return what is told of a job."""
+    usual: dict[str, Any] = {
+        "name": "j",
+        "user_id": 1,
+        "user": "u",
+        "group_id": 1,
+        "account": "",
+        "reason": "",
+    }
+    sizes: dict[str, Any] = {
+        "nice": 0,
+        "submit_s": 0,
+        "num_nodes": 1,
+        "num_cpus": 1,
+        "num_tasks": 1,
+    }
+    return JobInfo(**usual, **sizes, **fields)
+
+
+def row_of(info: JobInfo) -> JobRow:
+    """Return the line about a job."""
+    return JobRow(
+        info=info, now_s=0, partition=info.partition, reason="", group="", cluster="", tier=0
+    )
+
+
+@pytest.mark.parametrize(
+    ("base", "flags", "short", "long"),
+    [
+        (JobBase.PENDING, JobFlag.NONE, "PD", "PENDING"),
+        (JobBase.RUNNING, JobFlag.CONFIGURING, "CF", "CONFIGURING"),
+        (JobBase.RUNNING, JobFlag.STOPPED, "ST", "STOPPED"),
+        (JobBase.PENDING, JobFlag.REQUEUE | JobFlag.COMPLETING, "CG", "COMPLETING"),
+        (JobBase.PENDING, JobFlag.REQUEUE, "RQ", "REQUEUED"),
+        (JobBase.PENDING, JobFlag.SPECIAL_EXIT, "SE", "SPECIAL_EXIT"),
+        (JobBase.TIMEOUT, JobFlag.NONE, "TO", "TIMEOUT"),
+        (JobBase.NODE_FAIL, JobFlag.COMPLETING, "CG", "COMPLETING"),
+        (JobBase.OUT_OF_MEMORY, JobFlag.NONE, "OOM", "OUT_OF_MEMORY"),
+    ],
+)
+def test_states_in_short_and_in_full(base: JobBase, flags: JobFlag, short: str, long: str) -> None:
+    """A flag stands for the base state, the most important one first."""
+    state = JobState(base, flags)
+    assert (state_letters(state), state_text(state)) == (short, long)
+    named = parse_state(short.lower())
+    assert named is not None
+    assert is_in(state, named)
+
+
+def test_every_name_of_a_state_is_understood() -> None:
+    """Those that no job here is in as well."""
+    for word in VALID.split(","):
+        parse_state(word)

@@ -24,9 +24,9 @@ NUMBERS: Final = {
     NodeBase.ALLOCATED: 3,
     NodeBase.MIXED: 5,
 }
-_RESERVED: Final = 0x40
-_MAINTENANCE: Final = 0x10000
-_PLANNED: Final = 0x80000
+_RESERVED: Final = 0x20
+_MAINTENANCE: Final = 0x8000
+_PLANNED: Final = 0x200000
 """Slurm's bits for what NodeInfo tells beside the flags; states sort by their numbers."""
 
 VALID: Final = (
