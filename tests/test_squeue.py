@@ -273,3 +273,22 @@ def test_every_name_of_a_state_is_understood() -> None:
     """Those that no job here is in as well."""
     for word in VALID.split(","):
         parse_state(word)
+
+
+def test_says_that_slurmctld_cannot_be_reached() -> None:
+    """Each command in its own words; all end with 1."""
+    text = """\
+timeline:
+  - {at: 1s, fault: {cut: [slurmctld, login], for: 1m}}
+  - {at: 2s, as: alice, run: squeue}
+  - {at: 2s, as: alice, run: squeue -s}
+  - {at: 2s, as: alice, run: sinfo}
+"""
+    why = "Unable to contact slurm controller (connect failure)\n"
+    commands = run(text, cluster=CLUSTER, model="modern").result.commands
+    assert {each.exit for each in commands} == {1}
+    assert [each.stderr for each in commands] == [
+        f"slurm_load_jobs error: {why}",
+        f"slurm_get_job_steps error: {why}",
+        f"slurm_load_partitions: {why}",
+    ]

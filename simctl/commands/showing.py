@@ -23,11 +23,11 @@ async def answer(call: CommandCall, request: Message, what: str) -> Message:
     try:
         found = await ask(call, request)
     except SlurmError as error:
-        no_answer(call, error, f"{what} error")
+        no_answer(call, error, what)
         raise NoAnswerError from error
     if isinstance(found, ResponseSlurmRc):
         call.errno = errno_name(found.return_code)
-        call.err(f"{what} error: {slurm_strerror(found.return_code)}")
+        call.err(f"{what}: {slurm_strerror(found.return_code)}")
         raise NoAnswerError
     return found
 

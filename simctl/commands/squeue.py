@@ -70,7 +70,7 @@ async def squeue(call: CommandCall) -> int:
 async def _check_nodes(call: CommandCall, query: Query) -> None:
     if query.nodes is None:
         return
-    found = await answer(call, RequestNodeInfo(), "slurm_load_node")
+    found = await answer(call, RequestNodeInfo(), "slurm_load_node error")
     assert isinstance(found, ResponseNodeInfo)
     known = {node.name for node in found.nodes}
     for name in query.nodes:
@@ -92,7 +92,7 @@ async def _show(call: CommandCall, query: Query) -> None:
 
 async def _show_jobs(call: CommandCall, query: Query) -> None:
     only = query.jobs[0].job_id if query.jobs and len(query.jobs) == 1 else 0
-    found = await answer(call, RequestJobInfo(job_id=only), "slurm_load_jobs")
+    found = await answer(call, RequestJobInfo(job_id=only), "slurm_load_jobs error")
     assert isinstance(found, ResponseJobInfo)
     tiers = await _tiers(call) if query.has("priority") else {}
     if query.has("verbose"):
@@ -107,13 +107,13 @@ async def _show_jobs(call: CommandCall, query: Query) -> None:
 
 
 async def _tiers(call: CommandCall) -> dict[str, int]:
-    found = await answer(call, RequestPartitionInfo(), "slurm_load_partitions")
+    found = await answer(call, RequestPartitionInfo(), "slurm_load_partitions error")
     assert isinstance(found, ResponsePartitionInfo)
     return {part.name: part.tier for part in found.partitions}
 
 
 async def _show_steps(call: CommandCall, query: Query) -> None:
-    found = await answer(call, RequestJobStepInfo(), "slurm_get_job_steps")
+    found = await answer(call, RequestJobStepInfo(), "slurm_get_job_steps error")
     assert isinstance(found, ResponseJobStepInfo)
     if query.has("verbose"):
         call.out(f"last_update_time={found.now_s} records={len(found.steps)}")
