@@ -175,6 +175,12 @@ def test_variables_stand_in_for_options() -> None:
     assert found == "NODELIST STATE\nn[3-4] idle\nn[1-4]\nshort\n4 \n"
 
 
+def test_says_which_slurm_it_is() -> None:
+    """As squeue does."""
+    commands = (("1s", "sinfo -V"), ("1s", "squeue --version"))
+    assert printed(*commands, before="timeline:\n") == ["slurm-wlm 22.05.8\n"] * 2
+
+
 def test_what_is_not_built_is_refused_by_name() -> None:
     """With a clear error."""
     text = 'timeline: [{at: 1s, as: alice, run: "sinfo -p debug --yaml"}]\n'

@@ -1,6 +1,7 @@
 """What squeue and sinfo share: questions to slurmctld, clusters by name, the watch's rounds."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from simctl.commands.ask import ask, no_answer
 from simctl.commands.options import UsageError
@@ -8,6 +9,9 @@ from simctl.plugins.site import CommandCall
 from simctl.wire.errno import SlurmError, errno_name, slurm_strerror
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import Message, ResponseSlurmRc
+
+VERSION: Final = "22.05.8"
+"""The Slurm whose output this is."""
 
 
 class NoAnswerError(Exception):

@@ -12,7 +12,14 @@ from simctl.commands.columns import (
     read_names,
 )
 from simctl.commands.options import UsageError
-from simctl.commands.showing import NoAnswerError, answer, check_clusters, clock_s, next_round
+from simctl.commands.showing import (
+    VERSION,
+    NoAnswerError,
+    answer,
+    check_clusters,
+    clock_s,
+    next_round,
+)
 from simctl.commands.sinfo_columns import LETTERS, NAMES, InfoColumn
 from simctl.commands.sinfo_options import Query, read_query
 from simctl.commands.sinfo_order import USUAL, USUAL_OF_NODES, sorted_rows
@@ -35,6 +42,9 @@ async def sinfo(call: CommandCall) -> int:
     """Show the nodes and partitions that are asked for, once or every so many seconds."""
     try:
         query = read_query(call.argv[1:], call.env)
+        if query.has("version"):
+            call.out(f"slurm-wlm {VERSION}")
+            return 0
         check_clusters(call, query.clusters)
         while True:
             await _show(call, query)

@@ -7,14 +7,12 @@ import attrs
 
 from simctl.commands.columns import Column, moment, run_time
 from simctl.commands.node_states import complete_state_text, short_state_text, state_text
+from simctl.commands.showing import VERSION
 from simctl.commands.sinfo_rows import NodeRow
 from simctl.wire.hostlist import compress, sort_unique
 from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.info import NodeInfo, PartInfo
 from simctl.wire.states import PartState
-
-VERSION: Final = "22.05.8"
-"""The Slurm whose output this is."""
 
 _AVAILABLE: Final = {
     PartState.UP: "up",

@@ -34,8 +34,9 @@ GRAMMAR: Final = Grammar(
         Option(long="sort", short="S", read=text),
         Option(long="states", short="t", read=text),
         Option(long="summarize", short="s"),
+        Option(long="version", short="V"),
     ),
-    unbuilt=frozenset("federation help hide json local usage v verbose V version yaml".split()),
+    unbuilt=frozenset("federation help hide json local usage v verbose yaml".split()),
     bad_status=1,
     permutes=True,
 )

@@ -5,7 +5,14 @@ from typing import Any, Final
 from simctl.commands import job_columns, step_columns
 from simctl.commands.columns import Column, Layout, date_line, read_all, read_letters, read_names
 from simctl.commands.options import UsageError
-from simctl.commands.showing import NoAnswerError, answer, check_clusters, clock_s, next_round
+from simctl.commands.showing import (
+    VERSION,
+    NoAnswerError,
+    answer,
+    check_clusters,
+    clock_s,
+    next_round,
+)
 from simctl.commands.squeue_options import Query, read_query
 from simctl.commands.squeue_order import (
     USUAL,
@@ -47,6 +54,9 @@ async def squeue(call: CommandCall) -> int:
         query = read_query(call.argv[1:], call.env, call.user, call.site.users)
         for word in query.unknown_users:
             call.err(f"squeue: error: Invalid user: {word}\n")
+        if query.has("version"):
+            call.out(f"slurm-wlm {VERSION}")
+            return 0
         check_clusters(call, query.clusters)
         if query.has("verbose"):
             _tell_options(call, query)

@@ -120,11 +120,10 @@ GRAMMAR: Final = Grammar(
         Option(long="user", short="u", read=text),
         Option(long="me"),
         Option(long="verbose", short="v"),
+        Option(long="version", short="V"),
         Option(long="nodelist", short="w", read=text),
     ),
-    unbuilt=frozenset(
-        "array-unique federation help hide json local sibling usage V version yaml".split()
-    ),
+    unbuilt=frozenset("array-unique federation help hide json local sibling usage yaml".split()),
     bad_status=1,
     permutes=True,
 )
