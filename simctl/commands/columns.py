@@ -125,8 +125,10 @@ def read_letters(
         match = _LETTER.match(token)
         assert match is not None
         point, width, letter, suffix = match.groups()
+        if width == "#" and not fits:
+            letter = "#"
         column = columns.get(letter)
-        if column is None or (width == "#" and not fits):
+        if column is None:
             unknown.append(letter)
             fields.append(_literal(f"%{token}"))
             continue

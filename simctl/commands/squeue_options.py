@@ -242,9 +242,10 @@ def read_query(
                 raise UsageError(1, f"squeue: error: {error}") from None
     if "states" not in given:
         fields["states"] = _usual_states("start" in given)
-    if "user" in given or "me" in given:
-        words = _words(given.get("user", "")) if "me" not in given else (str(me.uid),)
-        uids, unknown = _uids(words, users)
+    if "me" in given:
+        given["user"] = str(me.uid)
+    if "user" in given:
+        uids, unknown = _uids(_words(given["user"]), users)
         fields |= {"users": uids, "unknown_users": unknown}
     bits = environment.get("SLURM_BITSTR_LEN", "")
     for field in ("jobs", "steps"):
