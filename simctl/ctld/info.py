@@ -105,7 +105,7 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         deadline_s=desc.deadline_s,
         time_limit_min=job.time_limit_min,
         node_list=job.node_list if job.nodes else "",
-        planned_nodes=_planned_nodes(ctld, job),
+        planned_nodes=job.planned_nodes if pending and job.queued else "",
         num_nodes=num_nodes,
         min_nodes=min_nodes,
         max_nodes=0 if demand.max_nodes == INFINITE else demand.max_nodes,
@@ -172,33 +172,14 @@ def run_us(ctld: "Slurmctld", job: JobRecord) -> int:
 
 def _start_s(ctld: "Slurmctld", job: JobRecord) -> int:
     """Return when a job started, or is expected to as far as anybody knows."""
-    if job.start_us >= 0 and (job.state.base is not JobBase.PENDING or job.state.completing):
+    if job.start_us >= 0 and job.state.base is not JobBase.PENDING:
         return _clock(ctld, job.start_us)
-    if job.state.finished:
+    if job.state.completing or job.state.finished:
+        # It is as if it had been about to start when it was sent back, or ended.
         return _clock(ctld, job.end_us)
     if job.begin_us > ctld.now_us:
         return _clock(ctld, job.begin_us)
     return _clock(ctld, job.planned_us) if job.queued and job.planned_us > 0 else 0
-
-
-def _waits_as_planned(ctld: "Slurmctld", job: JobRecord) -> bool:
-    return job.queued and job.planned_us > ctld.now_us and job.begin_us <= ctld.now_us
-
-
-def _planned_nodes(ctld: "Slurmctld", job: JobRecord) -> str:
-    """Return where a job is expected to start; nothing where nobody can tell."""
-    if not _waits_as_planned(ctld, job):
-        return ""
-    return compress(tuple(ctld.nodes[index].name for index in members(job.planned_nodes)))
-
-
-def _kept_nodes(ctld: "Slurmctld") -> int:
-    """Return the nodes that are kept for jobs expected to start there, a bit a node."""
-    kept = 0
-    for job in ctld.jobs.values():
-        if job.planned_nodes and _waits_as_planned(ctld, job):
-            kept |= job.planned_nodes
-    return kept
 
 
 def _end_s(ctld: "Slurmctld", job: JobRecord) -> int:
@@ -324,13 +305,12 @@ def _step(ctld: "Slurmctld", step: StepRecord) -> StepInfo:
 
 async def node_info(ctld: "Slurmctld", envelope: Envelope, message: RequestNodeInfo) -> None:
     """Tell of all nodes, in their order."""
-    kept = _kept_nodes(ctld)
-    nodes = tuple(describe_node(ctld, node, kept) for node in ctld.nodes)
+    nodes = tuple(describe_node(ctld, node) for node in ctld.nodes)
     ctld.send(envelope.sender, ResponseNodeInfo(now_s=_clock(ctld, ctld.now_us), nodes=nodes))
 
 
-def describe_node(ctld: "Slurmctld", node: NodeRecord, kept: int = 0) -> NodeInfo:
-    """Return what is told of a node; *kept* has the bits of those that are kept free for jobs."""
+def describe_node(ctld: "Slurmctld", node: NodeRecord) -> NodeInfo:
+    """Return what is told of a node."""
     bit = 1 << node.index
     active = [each for each in ctld.reservations.values() if _is_active(ctld, each)]
     here = [each for each in active if each.nodes & bit]
@@ -354,7 +334,7 @@ def describe_node(ctld: "Slurmctld", node: NodeRecord, kept: int = 0) -> NodeInf
         boot_s=_clock(ctld, 0),
         slurmd_start_s=_clock(ctld, node.start_us),
         last_busy_s=_clock(ctld, node.last_busy_us),
-        planned=bool(kept & bit),
+        planned=bool(ctld.planned_nodes & bit) and schedule.anybody_waits(ctld),
         maintenance=any(each.maintenance for each in here),
         reserved=any(not each.maintenance for each in here),
     )

@@ -265,8 +265,8 @@ class JobRecord:
     planned_us: int = -1
     """When backfill last expected it to start."""
 
-    planned_nodes: int = 0
-    """Where that would be, a bit a node."""
+    planned_nodes: str = ""
+    """Where that was to be."""
 
     completing_nodes: set[str] = attrs.field(factory=set)
     nodes_lost: set[str] = attrs.field(factory=set)
