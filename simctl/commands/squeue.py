@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from simctl.commands import job_columns, step_columns
+from simctl.commands import job_columns, job_names, step_columns
 from simctl.commands.columns import Column, Layout, date_line, read_all, read_letters, read_names
 from simctl.commands.options import UsageError
 from simctl.commands.showing import (
@@ -108,7 +108,7 @@ async def _show_jobs(call: CommandCall, query: Query) -> None:
     if query.has("verbose"):
         call.out(f"last_update_time={found.now_s} records={len(found.jobs)}")
     usual = _START if query.has("start") else _LONG if query.has("long") else _USUAL
-    layout = _layout(call, query, usual, job_columns.LETTERS, job_columns.NAMES)
+    layout = _layout(call, query, usual, job_columns.LETTERS, job_names.NAMES)
     _head(call, query, layout)
     rows = job_rows(found, query, call.site, tiers)
     order = query.text("sort") or ("S" if query.has("start") else USUAL)
