@@ -69,33 +69,29 @@ async def _show(call: CommandCall, query: Query) -> None:
         await _show_reservations(call, query)
         return
     layout = _layout(call, query)
-    parts = await answer(call, RequestPartitionInfo(), "slurm_load_partitions")
-    nodes = await answer(call, RequestNodeInfo(), "slurm_load_node")
-    assert isinstance(parts, ResponsePartitionInfo)
-    assert isinstance(nodes, ResponseNodeInfo)
-    chosen = [
-        part
-        for part in parts.partitions
-        if query.partitions is None or part.name in query.partitions
-    ]
-    if not chosen:
-        rows = []
-    else:
-        row = NodeRow(
-            part=chosen[0],
-            cluster=call.site.conf.cluster_name,
-            gres_types=call.site.conf.gres_types,
-        )
-        wanted = [node for node in nodes.nodes if query.wants(node)]
-        rows = group(chosen, wanted, _grouping(query, layout), row)
-    usual = USUAL_OF_NODES if query.has("Node") else USUAL
-    order = query.given.get("sort") or usual
-    rows = sorted_rows(rows, order, [part.name for part in parts.partitions])
+    rows = await _rows(call, query, _grouping(query, layout))
     layout = layout.fitted(rows)
     if not query.has("noheader"):
         call.out(layout.heading())
     for each in rows:
         call.out(layout.line(each))
+
+
+async def _rows(call: CommandCall, query: Query, grouping: Grouping) -> list[NodeRow]:
+    """Return the lines in their order."""
+    parts = await answer(call, RequestPartitionInfo(), "slurm_load_partitions")
+    nodes = await answer(call, RequestNodeInfo(), "slurm_load_node")
+    assert isinstance(parts, ResponsePartitionInfo)
+    assert isinstance(nodes, ResponseNodeInfo)
+    names = query.partitions
+    chosen = [part for part in parts.partitions if names is None or part.name in names]
+    if not chosen:
+        return []
+    conf = call.site.conf
+    row = NodeRow(part=chosen[0], cluster=conf.cluster_name, gres_types=conf.gres_types)
+    rows = group(chosen, [node for node in nodes.nodes if query.wants(node)], grouping, row)
+    order = query.given.get("sort") or (USUAL_OF_NODES if query.has("Node") else USUAL)
+    return sorted_rows(rows, order, [part.name for part in parts.partitions])
 
 
 def _grouping(query: Query, layout: Layout[NodeRow]) -> Grouping:

@@ -18,7 +18,6 @@ class NodeRow:
     nodes: tuple[NodeInfo, ...] = ()
     cluster: str = ""
     gres_types: tuple[str, ...] = ()
-    reservations: tuple[str, ...] = ()
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
