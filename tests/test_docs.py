@@ -5,7 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from simctl.commands import salloc, sbatch, scancel, scontrol, scontrol_admin, srun
+from simctl.commands import (
+    salloc,
+    sbatch,
+    scancel,
+    scontrol,
+    scontrol_admin,
+    sinfo_columns,
+    sinfo_options,
+    squeue_options,
+    srun,
+)
+from simctl.commands.job_columns import LETTERS
 from simctl.commands.options import Grammar
 from simctl.wire.conf import (
     _HONOURED,
@@ -46,6 +57,8 @@ def named(text: str, option: str) -> bool:
         (salloc.GRAMMAR, ("Jobs: sbatch, salloc, srun", "Of salloc alone")),
         (srun.GRAMMAR, ("Jobs: sbatch, salloc, srun", "Of srun alone")),
         (scancel.GRAMMAR, ("scancel",)),
+        (squeue_options.GRAMMAR, ("squeue",)),
+        (sinfo_options.GRAMMAR, ("sinfo",)),
     ],
     ids=lambda value: value.command if isinstance(value, Grammar) else "",
 )
@@ -59,16 +72,33 @@ def test_every_option_is_in_the_docs(grammar: Grammar, titles: tuple[str, ...]) 
 
 @pytest.mark.parametrize(
     "grammar",
-    [sbatch.GRAMMAR, salloc.GRAMMAR, srun.GRAMMAR, scancel.GRAMMAR],
+    [
+        *(sbatch.GRAMMAR, salloc.GRAMMAR, srun.GRAMMAR),
+        *(scancel.GRAMMAR, squeue_options.GRAMMAR, sinfo_options.GRAMMAR),
+    ],
     ids=lambda grammar: grammar.command,
 )
 def test_the_docs_promise_no_option_that_is_not_built(grammar: Grammar) -> None:
     """Each long option of the table of a command alone is one of its grammar's."""
-    title = "scancel" if grammar.command == "scancel" else f"Of {grammar.command} alone"
+    jobs = ("sbatch", "salloc", "srun")
+    title = f"Of {grammar.command} alone" if grammar.command in jobs else grammar.command
     rows = [line for line in section(page("commands.md"), title).splitlines() if line[:1] == "|"]
-    told = {name for row in rows for name in re.findall(r"--([a-z][a-z-]+)", row.split(" | ")[0])}
+    told = {
+        name for row in rows for name in re.findall(r"--([A-Za-z][a-z-]+)", row.split(" | ")[0])
+    }
     assert told
     assert told <= {option.long for option in grammar.options}
+
+
+def test_every_field_and_variable_of_squeue_and_sinfo_is_in_the_docs() -> None:
+    """On the part of the page about the command."""
+    for title, letters, variables in (
+        ("squeue", LETTERS, squeue_options.VARIABLES),
+        ("sinfo", sinfo_columns.LETTERS, sinfo_options.VARIABLES),
+    ):
+        text = section(page("commands.md"), title)
+        assert [name for name in variables if name not in text] == []
+        assert set(re.findall(r"%(\w)\b", text)) == set(letters)
 
 
 def test_every_keyword_and_key_of_scontrol_is_in_the_docs() -> None:

@@ -500,7 +500,7 @@ programs: {{./app: {{runs: 1s}}}}
 timeline:
   - {{at: 0, run: sbatch a.sh}}
   - {{at: 0, run: srun -N1 hostname}}
-  - {{at: 0, run: srun -N1 squeue}}
+  - {{at: 0, run: srun -N1 sdiag}}
 """
     first, second, third, fourth = (str(warning) for warning in read(text).warnings)
     assert first.startswith("folder/x.yaml:8:5: files[\"a.sh\"]: nobody described './ap'")
@@ -508,7 +508,7 @@ timeline:
     assert "ends with 127" in second
     assert ":9:" in second
     assert "'hostname'" in third
-    assert "squeue is known to Slurm but not simulated yet: it ends with 127" in fourth
+    assert "sdiag is known to Slurm but not simulated yet: it ends with 127" in fourth
 
 
 @pytest.mark.parametrize(

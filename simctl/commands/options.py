@@ -52,6 +52,8 @@ class Grammar:
     options: tuple[Option, ...]
     unbuilt: Collection[str]
     bad_status: int = BAD_OPTION
+    permutes: bool = False
+    """Options may stand behind words."""
 
     def parse(self, argv: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
         """Return the options given, by long name, and the words after them.
@@ -66,9 +68,12 @@ class Grammar:
         )
         longs = [name + ("=" if option.read is not None else "") for name, option in names.items()]
         self._refuse_unbuilt(argv)
+        split = getopt.gnu_getopt if self.permutes else getopt.getopt
         try:
-            pairs, rest = getopt.getopt(self._completed(argv), shorts, longs)
+            pairs, rest = split(self._completed(argv), shorts, longs)
         except getopt.GetoptError as error:
+            if error.opt in self.unbuilt:
+                raise self._not_built(error.opt) from error
             raise self._usage(error) from error
         values: dict[str, Any] = {}
         for flag, text in pairs:
@@ -76,13 +81,25 @@ class Grammar:
             values[option.long] = True if option.read is None else self._read(option, text)
         return values, rest
 
+    def _not_built(self, name: str) -> UsageError:
+        shown = f"--{name}" if len(name) > 1 else f"-{name}"
+        return UsageError(
+            self.bad_status,
+            f"{self.command}: error: {shown} is an option of Slurm's that simctl does "
+            "not simulate yet",
+        )
+
     def _completed(self, argv: Sequence[str]) -> list[str]:
         """Return the words with the values that stand for optional ones left out."""
         done: list[str] = []
         words = iter(argv)
         for word in words:
-            if word in ("-", "--") or not word.startswith("-"):
+            plain = word == "-" or not word.startswith("-")
+            if word == "--" or (plain and not self.permutes):
                 return [*done, word, *words]
+            if plain:
+                done.append(word)
+                continue
             if word.startswith("--"):
                 option = next((one for one in self.options if one.long == word[2:]), None)
             else:
@@ -112,12 +129,7 @@ class Grammar:
                 return
             name = word[2:].partition("=")[0] if word.startswith("--") else word[1:2]
             if name in self.unbuilt:
-                shown = f"--{name}" if word.startswith("--") else f"-{name}"
-                raise UsageError(
-                    self.bad_status,
-                    f"{self.command}: error: {shown} is an option of Slurm's that simctl does "
-                    "not simulate yet",
-                )
+                raise self._not_built(name)
             option = next((one for one in self.options if name in (one.long, one.short)), None)
             if (
                 option is not None

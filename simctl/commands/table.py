@@ -6,6 +6,8 @@ from simctl.commands.salloc import salloc
 from simctl.commands.sbatch import sbatch
 from simctl.commands.scancel import scancel
 from simctl.commands.scontrol import scontrol
+from simctl.commands.sinfo import sinfo
+from simctl.commands.squeue import squeue
 from simctl.commands.srun import srun
 from simctl.plugins.site import CommandMain
 
@@ -14,5 +16,7 @@ COMMANDS: Final[dict[str, CommandMain]] = {
     "sbatch": sbatch,
     "scancel": scancel,
     "scontrol": scontrol,
+    "sinfo": sinfo,
+    "squeue": squeue,
     "srun": srun,
 }

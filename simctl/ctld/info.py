@@ -36,6 +36,9 @@ from simctl.wire.states import JobBase
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
+_WRAPPED_UNTIL = 64
+"""In how many of its first characters a script of --wrap says that it is one."""
+
 
 async def job_info(ctld: "Slurmctld", envelope: Envelope, message: RequestJobInfo) -> None:
     """Tell of all jobs, or of one and the tasks of its array."""
@@ -65,8 +68,9 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
     desc, demand, array = job.desc, job.demand, job.array
     waits = array is not None and array.rest is job
     pending = job.state.base is JobBase.PENDING
-    num_nodes = len(job.nodes) or max(demand.min_nodes, 1)
-    num_cpus = sum(job.cpus) if job.nodes else _asked_cpus(job, num_nodes)
+    min_nodes = max(demand.min_nodes, 1)
+    num_cpus = sum(job.cpus) if job.nodes else _asked_cpus(job, min_nodes)
+    num_nodes = len(job.nodes) or max(min_nodes, -(-num_cpus // job.part.widest_cpus))
     out, err = _files(ctld, job)
     return JobInfo(
         job_id=job.job_id,
@@ -101,7 +105,9 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         deadline_s=desc.deadline_s,
         time_limit_min=job.time_limit_min,
         node_list=job.node_list if job.nodes else "",
+        planned_nodes=job.planned_nodes if pending and job.queued else "",
         num_nodes=num_nodes,
+        min_nodes=min_nodes,
         max_nodes=0 if demand.max_nodes == INFINITE else demand.max_nodes,
         num_cpus=num_cpus,
         num_tasks=demand.num_tasks,
@@ -112,14 +118,14 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         memory_per_cpu_mb=demand.memory_per_cpu_mb,
         cpus=job.cpus if job.nodes else (),
         memory_mb=tuple(job.shares[node.index].memory_mb for node in job.nodes),
-        total_memory_mb=_memory_mb(job, num_nodes, num_cpus),
+        total_memory_mb=_memory_mb(job, min_nodes, num_cpus),
         gres=desc.gres,
         required_nodes=compress(desc.nodes),
         excluded_nodes=compress(desc.excluded),
         exclusive=desc.exclusive,
         shares=not demand.whole,
         reservation=desc.reservation,
-        command=desc.script_name if job.batch else " ".join(desc.argv),
+        command=_command(job),
         work_dir=desc.work_dir,
         std_in="/dev/null",
         std_out=out,
@@ -168,6 +174,9 @@ def _start_s(ctld: "Slurmctld", job: JobRecord) -> int:
     """Return when a job started, or is expected to as far as anybody knows."""
     if job.start_us >= 0 and job.state.base is not JobBase.PENDING:
         return _clock(ctld, job.start_us)
+    if job.state.completing or job.state.finished:
+        # It is as if it had been about to start when it was sent back, or ended.
+        return _clock(ctld, job.end_us)
     if job.begin_us > ctld.now_us:
         return _clock(ctld, job.begin_us)
     return _clock(ctld, job.planned_us) if job.queued and job.planned_us > 0 else 0
@@ -182,6 +191,19 @@ def _end_s(ctld: "Slurmctld", job: JobRecord) -> int:
     start_s = _start_s(ctld, job)
     limited = job.time_limit_min != INFINITE
     return start_s + job.time_limit_min * 60 if start_s and limited else 0
+
+
+def _command(job: JobRecord) -> str:
+    """Return the script with its path, or the command, with its arguments; none for --wrap."""
+    desc = job.desc
+    if not job.batch or not desc.argv:
+        return " ".join(desc.argv)
+    if "# This script was created by sbatch --wrap." in desc.script[:_WRAPPED_UNTIL]:
+        return ""
+    path, *arguments = desc.argv
+    if not path.startswith("/"):
+        path = f"{desc.work_dir.rstrip('/')}/{path.removeprefix('./')}"
+    return " ".join([path, *arguments])
 
 
 def _files(ctld: "Slurmctld", job: JobRecord) -> tuple[str, str]:
@@ -312,6 +334,7 @@ def describe_node(ctld: "Slurmctld", node: NodeRecord) -> NodeInfo:
         boot_s=_clock(ctld, 0),
         slurmd_start_s=_clock(ctld, node.start_us),
         last_busy_s=_clock(ctld, node.last_busy_us),
+        planned=bool(ctld.planned_nodes & bit) and schedule.anybody_waits(ctld),
         maintenance=any(each.maintenance for each in here),
         reserved=any(not each.maintenance for each in here),
     )

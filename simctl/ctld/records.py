@@ -265,6 +265,9 @@ class JobRecord:
     planned_us: int = -1
     """When backfill last expected it to start."""
 
+    planned_nodes: str = ""
+    """Where that was to be."""
+
     completing_nodes: set[str] = attrs.field(factory=set)
     nodes_lost: set[str] = attrs.field(factory=set)
     """Nodes that restarted under the job, and have nothing of it left."""
