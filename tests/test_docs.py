@@ -5,7 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from simctl.commands import salloc, sbatch, scancel, scontrol, scontrol_admin, srun
+from simctl.commands import (
+    salloc,
+    sbatch,
+    scancel,
+    scontrol,
+    scontrol_nodes,
+    scontrol_partitions,
+    scontrol_reservations,
+    scontrol_show,
+    scontrol_steps,
+    scontrol_update,
+    srun,
+)
 from simctl.commands.options import Grammar
 from simctl.wire.conf import _HONOURED, _SCHEDULER_BUILT, _WITHOUT_EFFECT, BUILT_KEYS, SlurmConf
 from simctl.wire.states import JobBase, JobFlag, NodeBase, NodeFlag, PartState, Reason
@@ -36,6 +48,7 @@ def named(text: str, option: str) -> bool:
         (salloc.GRAMMAR, ("Jobs: sbatch, salloc, srun", "Of salloc alone")),
         (srun.GRAMMAR, ("Jobs: sbatch, salloc, srun", "Of srun alone")),
         (scancel.GRAMMAR, ("scancel",)),
+        (scontrol.GRAMMAR, ("scontrol",)),
     ],
     ids=lambda value: value.command if isinstance(value, Grammar) else "",
 )
@@ -64,12 +77,17 @@ def test_the_docs_promise_no_option_that_is_not_built(grammar: Grammar) -> None:
 def test_every_keyword_and_key_of_scontrol_is_in_the_docs() -> None:
     """What may be said, and what may be updated."""
     text = section(page("commands.md"), "scontrol")
+    keywords = [name for name, (_, act) in scontrol.KEYWORDS.items() if act is not scontrol.refuse]
+    shown = scontrol_show.ENTITIES.items()
+    entities = [name for name, (_, show) in shown if show is not scontrol_show.refuse]
     words = (
-        *scontrol._KEYWORDS,
-        *scontrol._JOB_KEYS,
-        *(state.lower() for state in scontrol._STATES),
-        *scontrol_admin._PARTITION_KEYS,
-        *scontrol_admin._RESERVATION_KEYS,
+        *keywords,
+        *entities,
+        *scontrol_update.JOB_KEYS,
+        *(state.lower() for state in scontrol_nodes.BUILT),
+        *scontrol_partitions.PARTITION_KEYS,
+        *scontrol_reservations.RESERVATION_KEYS,
+        *scontrol_steps.STEP_KEYS,
     )
     assert [word for word in words if not named(text, word)] == []
 

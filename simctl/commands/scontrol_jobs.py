@@ -1,4 +1,4 @@
-"""scontrol's keywords for jobs: hold, release, requeue, suspend, notify, wait_job, write and more."""
+"""scontrol's keywords for jobs: hold, release, requeue, suspend, notify, wait_job, write."""
 
 import re
 from typing import Any, Final
@@ -59,12 +59,11 @@ async def hold(order: Order) -> int:
     """Hold jobs, or release them."""
     order.count(1)
     status = 0
-    keyword = order.keyword.lower()
     for shown, who in read_jobs(order.words):
         request = RequestUpdateJob(
             **who,
-            priority=INFINITE if keyword.startswith("rel") else 0,
-            hold_by_user=keyword in ("uhold", "holdu"),
+            priority=INFINITE if order.name == "release" else 0,
+            hold_by_user=order.name in ("uhold", "holdu"),
         )
         rc = await order.ask(request)
         if rc:
@@ -78,7 +77,7 @@ async def requeue(order: Order) -> int:
     """Send running batch jobs back into the queue, to be held there or not."""
     order.count(1)
     status, words = 0, order.words
-    held = order.keyword.lower().startswith("requeueh")
+    held = order.name == "requeuehold"
     special_exit = held and words[0].lower().startswith("state=")
     if special_exit:
         state = words[0].partition("=")[2]
@@ -99,7 +98,7 @@ async def suspend(order: Order) -> int:
     """Stop running jobs, or let them go on."""
     order.count(1)
     status = 0
-    op = SUSPEND_JOB if order.keyword.lower().startswith("su") else RESUME_JOB
+    op = SUSPEND_JOB if order.name == "suspend" else RESUME_JOB
     for shown, who in read_jobs(order.words):
         rc = await order.ask(RequestSuspend(**who, op=op))
         if rc:

@@ -4,11 +4,11 @@ from typing import Final
 
 from simctl.commands.options import UsageError
 from simctl.commands.scontrol_order import Order
-from simctl.commands.scontrol_update import refuse_key, split_pairs
+from simctl.commands.scontrol_pairs import begins, refuse_key, split_pairs
 from simctl.wire.errno import slurm_strerror
 from simctl.wire.messages import RequestUpdateNode
 
-NODE_STATES: Final = {
+_STATES: Final = {
     "DRAIN": 3,
     "DOWN": 1,
     "FAIL": 3,
@@ -22,7 +22,7 @@ NODE_STATES: Final = {
 }
 """The states that may be asked for, and how much of each name is enough."""
 
-_BUILT: Final = ("DRAIN", "DOWN", "IDLE", "RESUME", "UNDRAIN")
+BUILT: Final = ("DRAIN", "DOWN", "IDLE", "RESUME", "UNDRAIN")
 _NEED_REASON: Final = ("DRAIN", "DOWN", "FAIL")
 _UNBUILT: Final = frozenset(
     """
@@ -35,20 +35,20 @@ _UNBUILT: Final = frozenset(
 async def update_nodes(order: Order) -> int:
     """Change the states of nodes, or the reason for them."""
     names, state, reason = "", "", ""
-    for key, value, word in split_pairs(order.words):
-        if len(key) >= len("nod") and "nodename".startswith(key):
-            names = value
-        elif "state".startswith(key):
-            state = _state(value, word)
-        elif len(key) > 1 and "reason".startswith(key):
-            reason = value
+    for pair in split_pairs(order.words):
+        if begins(pair.key, "nodename", 3):
+            names = pair.value
+        elif begins(pair.key, "state", 1):
+            state = _state(pair.value, pair.word)
+        elif begins(pair.key, "reason", 2):
+            reason = pair.value
         else:
-            raise refuse_key("nodename", key, word, _UNBUILT)
+            raise refuse_key("nodename", pair, _UNBUILT)
     if state in _NEED_REASON and not reason:
         raise UsageError(
             1, "You must specify a reason when DOWNING or DRAINING a node. Request denied"
         )
-    if state and state not in _BUILT:
+    if state and state not in BUILT:
         raise UsageError(
             1, f"scontrol: error: state={state} is known to Slurm but not simulated yet"
         )
@@ -62,8 +62,8 @@ async def update_nodes(order: Order) -> int:
 
 def _state(value: str, word: str) -> str:
     """Return the state that is meant."""
-    for name, least in NODE_STATES.items():
-        if len(value) >= least and name.startswith(value.upper()):
+    for name, least in _STATES.items():
+        if begins(value.upper(), name, least):
             return name
     raise UsageError(
         1,

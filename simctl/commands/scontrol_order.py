@@ -15,10 +15,17 @@ class Order:
 
     call: CommandCall
     keyword: str
+    name: str = ""
+    """The keyword in full, where it was shortened."""
+
     words: tuple[str, ...] = ()
     oneliner: bool = False
     details: bool = False
     quiet: bool = False
+
+    def with_words(self, words: tuple[str, ...]) -> "Order":
+        """Return the same with other words."""
+        return attrs.evolve(self, words=words)
 
     def complain(self, text: str) -> None:
         """Write a line to standard error, unless scontrol is to be quiet."""

@@ -63,26 +63,23 @@ async def _topology(order: Order, _: str | None) -> int:
     return 0
 
 
-def _unbuilt(name: str) -> Show:
-    async def refuse(order: Order, _: str | None) -> int:
-        order.call.err(
-            f"scontrol: error: show {name} is known to Slurm but not simulated yet"
-        )
-        return 1
-
-    return refuse
+async def refuse(order: Order, _: str | None) -> int:
+    """Refuse an entity that simctl lacks, by the name that was given."""
+    name = order.words[0].partition("=")[0]
+    order.call.err(f"scontrol: error: show {name} is known to Slurm but not simulated yet")
+    return 1
 
 
 ENTITIES: Final[dict[str, tuple[int, Show]]] = {
     "aliases": (1, _nothing),
-    "assoc_mgr": (2, _unbuilt("assoc_mgr")),
+    "assoc_mgr": (2, refuse),
     "burstbuffer": (2, _nothing),
-    "bbstat": (2, _unbuilt("bbstat")),
+    "bbstat": (2, refuse),
     "config": (1, show_config),
     "daemons": (1, _daemons),
-    "dwstat": (2, _unbuilt("dwstat")),
+    "dwstat": (2, refuse),
     "federation": (2, _nothing),
-    "frontendname": (1, _unbuilt("frontend")),
+    "frontendname": (1, refuse),
     "hostnames": (5, show_hostnames),
     "hostlist": (5, show_hostlist),
     "hostlistsorted": (9, show_hostlistsorted),
@@ -93,10 +90,10 @@ ENTITIES: Final[dict[str, tuple[int, Show]]] = {
     "nodename": (1, show_nodes),
     "partitions": (1, show_partitions),
     "partitionname": (1, show_partitions),
-    "powercapping": (2, _unbuilt("powercap")),
+    "powercapping": (2, refuse),
     "reservations": (1, show_reservations),
     "reservationname": (1, show_reservations),
-    "slurmd": (2, _unbuilt("slurmd")),
+    "slurmd": (2, refuse),
     "steps": (2, show_steps),
     "stepid": (2, show_steps),
     "topology": (1, _topology),

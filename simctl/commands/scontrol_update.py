@@ -1,5 +1,6 @@
 """``scontrol update`` of jobs: keys, their abbreviations, and what their values become."""
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -8,12 +9,13 @@ import attrs
 from simctl.commands.options import UsageError
 from simctl.commands.scontrol_jobs import read_jobs
 from simctl.commands.scontrol_order import Order
+from simctl.commands.scontrol_pairs import Pair, begins, not_negative, refuse_key, split_pairs
 from simctl.wire.conf import parse_time_limit_min
 from simctl.wire.errno import slurm_strerror
 from simctl.wire.hostlist import expand
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.messages import RequestJobInfo, RequestUpdateJob, ResponseJobInfo
-from simctl.wire.resources import parse_gres, parse_memory_mb
+from simctl.wire.resources import parse_gres
 from simctl.wire.times import parse_moment
 
 Fields = dict[str, Any]
@@ -22,35 +24,8 @@ Fields = dict[str, Any]
 _LARGEST_NICE: Final = 0x7FFFFFFF
 
 
-def split_pairs(words: tuple[str, ...]) -> list[tuple[str, str, str]]:
-    """Return the words of an update: key in lower case, value, and the word itself.
-
-    Raises:
-        UsageError: A word is no KEY=VALUE.
-    """
-    found = []
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals:
-            raise UsageError(1, f"Invalid input: {word}", "Request aborted")
-        found.append((key.lower(), value.strip("\"'"), word))
-    return found
-
-
-def refuse_key(entity: str, key: str, word: str, unbuilt: frozenset[str]) -> UsageError:
-    """Return how a key is refused: as one that simctl lacks, or as none of Slurm's."""
-    if any(len(key) >= _ENOUGH and name.startswith(key) for name in unbuilt):
-        return UsageError(
-            1, f"scontrol: error: update {entity} {key}= is known to Slurm but not simulated yet"
-        )
-    return UsageError(1, f"Update of this parameter is not supported: {word}", "Request aborted")
-
-
-_ENOUGH: Final = 3
-
-
 @attrs.frozen
-class Key:
+class JobKey:
     """A key of an update of a job: how much of it is enough, its name in errors, its reader."""
 
     least: int
@@ -66,12 +41,6 @@ def _moment(field: str) -> Callable[[str, int], Fields]:
     return lambda text, now_s: {field: parse_moment(text, now_s)}
 
 
-def _not_negative(text: str) -> int:
-    if not text.isdecimal():
-        raise ValueError(text)
-    return int(text)
-
-
 def _nice(text: str) -> int:
     number = int(text or "100")
     if abs(number) > _LARGEST_NICE:
@@ -81,8 +50,8 @@ def _nice(text: str) -> int:
 
 def _node_count(text: str, _: int) -> Fields:
     least, dash, most = text.partition("-")
-    low = _not_negative(least)
-    return {"min_nodes": low, "max_nodes": _not_negative(most) if dash else low}
+    low = not_negative(least)
+    return {"min_nodes": low, "max_nodes": not_negative(most) if dash else low}
 
 
 def _yes_or_no(text: str) -> bool:
@@ -95,44 +64,50 @@ def _limit(text: str) -> int:
     return parse_time_limit_min(text) or INFINITE
 
 
+def _megabytes(text: str) -> int:
+    """Read megabytes, or a number with K, M, G or T."""
+    match = re.fullmatch(r"(\d+)([KMGT]?)B?", text.upper())
+    if match is None:
+        raise ValueError(text)
+    units = {"K": 1, "": 1 << 10, "M": 1 << 10, "G": 1 << 20, "T": 1 << 30}
+    return -(-int(match[1]) * units[match[2]] // 1024)
+
+
 def _memory(field: str) -> Callable[[str, int], Fields]:
-    return _field(field, parse_memory_mb)
+    return _field(field, _megabytes)
 
 
-_TRES_PREFIX: Final = "gres:"
-
-JOB_KEYS: Final[dict[str, Key]] = {
-    "account": Key(1, "Account", _field("account")),
-    "arraytaskthrottle": Key(10, "ArrayTaskThrottle", _field("array_limit", _not_negative)),
-    "comment": Key(3, "Comment", _field("comment")),
-    "cpuspertask": Key(9, "CPUsPerTask", _field("cpus_per_task", _not_negative)),
-    "deadline": Key(3, "Deadline", _moment("deadline_s")),
-    "dependency": Key(3, "Dependency", _field("dependency")),
-    "eligibletime": Key(2, "EligibleTime", _moment("begin_s")),
-    "excnodelist": Key(3, "ExcNodeList", _field("excluded", expand)),
-    "gres": Key(2, "Gres", _field("gres", parse_gres)),
-    "jobname": Key(4, "JobName", _field("name")),
-    "mincpusnode": Key(4, "MinCPUsNode", _field("min_cpus_per_node", _not_negative)),
-    "minmemorycpu": Key(10, "MinMemoryCPU", _memory("memory_per_cpu_mb")),
-    "minmemorynode": Key(10, "MinMemoryNode", _memory("memory_per_node_mb")),
-    "name": Key(2, "Name", _field("name")),
-    "nice": Key(2, "Nice", _field("nice", _nice)),
-    "nodelist": Key(5, "NodeList", _field("nodes", expand)),
-    "numcpus": Key(4, "NumCPUs", _field("num_cpus", _not_negative)),
-    "numnodes": Key(4, "NumNodes", _node_count),
-    "numtasks": Key(8, "NumTasks", _field("num_tasks", _not_negative)),
-    "oversubscribe": Key(2, "OverSubscribe", _field("exclusive", lambda x: not _yes_or_no(x))),
-    "partition": Key(2, "Partition", _field("partition")),
-    "priority": Key(2, "Priority", _field("priority", _not_negative)),
-    "reqnodelist": Key(8, "ReqNodeList", _field("nodes", expand)),
-    "reqnodes": Key(8, "ReqNodes", _node_count),
-    "requeue": Key(4, "Requeue", _field("requeue", lambda text: int(_yes_or_no(text)))),
-    "reservationname": Key(3, "ReservationName", _field("reservation")),
-    "starttime": Key(2, "StartTime", _moment("begin_s")),
-    "stdout": Key(6, "StdOut", _field("std_out")),
-    "timelimit": Key(5, "TimeLimit", _field("time_limit_min", _limit)),
-    "trespernode": Key(8, "TresPerNode", _field("gres", parse_gres)),
-    "workdir": Key(2, "WorkDir", _field("work_dir")),
+JOB_KEYS: Final[dict[str, JobKey]] = {
+    "account": JobKey(1, "Account", _field("account")),
+    "arraytaskthrottle": JobKey(10, "ArrayTaskThrottle", _field("array_limit", not_negative)),
+    "comment": JobKey(3, "Comment", _field("comment")),
+    "cpuspertask": JobKey(9, "CPUsPerTask", _field("cpus_per_task", not_negative)),
+    "deadline": JobKey(3, "Deadline", _moment("deadline_s")),
+    "dependency": JobKey(3, "Dependency", _field("dependency")),
+    "eligibletime": JobKey(2, "EligibleTime", _moment("begin_s")),
+    "excnodelist": JobKey(3, "ExcNodeList", _field("excluded", expand)),
+    "gres": JobKey(2, "Gres", _field("gres", parse_gres)),
+    "jobname": JobKey(4, "JobName", _field("name")),
+    "mincpusnode": JobKey(4, "MinCPUsNode", _field("min_cpus_per_node", not_negative)),
+    "minmemorycpu": JobKey(10, "MinMemoryCPU", _memory("memory_per_cpu_mb")),
+    "minmemorynode": JobKey(10, "MinMemoryNode", _memory("memory_per_node_mb")),
+    "name": JobKey(2, "Name", _field("name")),
+    "nice": JobKey(2, "Nice", _field("nice", _nice)),
+    "nodelist": JobKey(5, "NodeList", _field("nodes", expand)),
+    "numnodes": JobKey(4, "NumNodes", _node_count),
+    "numtasks": JobKey(8, "NumTasks", _field("num_tasks", not_negative)),
+    "oversubscribe": JobKey(2, "OverSubscribe", _field("exclusive", lambda x: not _yes_or_no(x))),
+    "partition": JobKey(2, "Partition", _field("partition")),
+    "priority": JobKey(2, "Priority", _field("priority", not_negative)),
+    "reqnodelist": JobKey(8, "ReqNodeList", _field("nodes", expand)),
+    "reqnodes": JobKey(8, "ReqNodes", _node_count),
+    "requeue": JobKey(4, "Requeue", _field("requeue", lambda text: int(_yes_or_no(text)))),
+    "reservationname": JobKey(3, "ReservationName", _field("reservation")),
+    "starttime": JobKey(2, "StartTime", _moment("begin_s")),
+    "stdout": JobKey(6, "StdOut", _field("std_out")),
+    "timelimit": JobKey(5, "TimeLimit", _field("time_limit_min", _limit)),
+    "trespernode": JobKey(8, "TresPerNode", _field("gres", parse_gres)),
+    "workdir": JobKey(2, "WorkDir", _field("work_dir")),
 }
 """Keys of an update of a job."""
 
@@ -140,20 +115,20 @@ _UNBUILT: Final = frozenset(
     """
     admincomment batchfeatures burstbuffer clusterfeatures clusters container contiguous corespec
     delayboot endtime extra features licenses mailtype mailuser mcslabel mintmpdisknode network
-    ntaskspernode power prefer qos reboot reqcores reqprocs reqsockets reqthreads shared
+    numcpus ntaskspernode power prefer qos reboot reqcores reqprocs reqsockets reqthreads shared
     sitefactor switches systemcomment thread-spec threadspec timemin userid wait-for-switch wckey
     """.split()
 )
 
 
-def _find(key: str, word: str) -> Key:
+def _find(pair: Pair) -> JobKey:
     """Return what a key means, or the beginning of one that is long enough."""
-    if key in JOB_KEYS:
-        return JOB_KEYS[key]
+    if pair.key in JOB_KEYS:
+        return JOB_KEYS[pair.key]
     for name, found in JOB_KEYS.items():
-        if len(key) >= found.least and name.startswith(key):
+        if begins(pair.key, name, found.least):
             return found
-    raise refuse_key("jobid", key, word, _UNBUILT)
+    raise refuse_key("jobid", pair, _UNBUILT)
 
 
 async def update_jobs(order: Order) -> int:
@@ -162,11 +137,12 @@ async def update_jobs(order: Order) -> int:
     fields: Fields = {}
     ids, step = "", ""
     now_s = call.site.start_time_s + call.site.kernel.now_us // SECOND
-    for key, value, word in split_pairs(order.words):
-        if key in ("jobid", "job", "arrayjobid"):
+    for pair in split_pairs(order.words):
+        value = pair.value
+        if begins(pair.key, "jobid", 3) or pair.key == "arrayjobid":
             ids = value
             continue
-        found = _find(key, word)
+        found = _find(pair)
         if found.name == "TimeLimit" and value[:1] in ("+", "-"):
             step = value
             continue

@@ -104,9 +104,7 @@ def _exit(status: int) -> str:
 
 def _state(job: JobInfo, *, brief: bool) -> Iterator[str]:
     reason = job.reason.replace(" ", "_")
-    yield (
-        f"JobState={state_text(job.state)} Reason={reason} Dependency={job.dependency or NULL}"
-    )
+    yield (f"JobState={state_text(job.state)} Reason={reason} Dependency={job.dependency or NULL}")
     yield (
         f"Requeue={job.requeue:d} Restarts={job.restart_cnt} BatchFlag={job.batch:d} Reboot=0 "
         f"ExitCode={_exit(job.exit_code)}"
@@ -136,9 +134,7 @@ def _times(job: JobInfo) -> Iterator[str]:
 
 def _place(job: JobInfo) -> Iterator[str]:
     yield f"Partition={job.partition} AllocNode:Sid={job.submit_host}:{job.submit_sid}"
-    yield (
-        f"ReqNodeList={job.required_nodes or NULL} ExcNodeList={job.excluded_nodes or NULL}"
-    )
+    yield (f"ReqNodeList={job.required_nodes or NULL} ExcNodeList={job.excluded_nodes or NULL}")
     planned = f" SchedNodeList={job.planned_nodes}" if job.planned_nodes else ""
     yield f"NodeList={job.node_list}{planned}"
     if job.node_list:

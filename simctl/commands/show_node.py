@@ -54,9 +54,7 @@ def _lines(node: NodeInfo) -> Iterator[str]:
     known = node.slurmd_start_s > 0 and node.base is not NodeBase.UNKNOWN
     arch = "Arch=x86_64 " if known else ""
     yield f"NodeName={node.name} {arch}CoresPerSocket={node.cpus} "
-    yield (
-        f"CPUAlloc={node.cpus_allocated} CPUEfctv={node.cpus} CPUTot={node.cpus} CPULoad=N/A"
-    )
+    yield (f"CPUAlloc={node.cpus_allocated} CPUEfctv={node.cpus} CPUTot={node.cpus} CPULoad=N/A")
     yield "AvailableFeatures=(null)"
     yield "ActiveFeatures=(null)"
     yield f"Gres={gres(node.gres)}"
@@ -68,9 +66,7 @@ def _lines(node: NodeInfo) -> Iterator[str]:
         f"RealMemory={node.memory_mb} AllocMem={node.memory_allocated_mb} FreeMem=N/A "
         "Sockets=1 Boards=1"
     )
-    yield (
-        f"State={state_text(node)} ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A"
-    )
+    yield (f"State={state_text(node)} ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A")
     if node.partitions:
         yield f"Partitions={','.join(node.partitions)} "
     boot = moment(node.boot_s if known else 0, "None")

@@ -70,12 +70,12 @@ def _lines(step: StepInfo) -> list[str]:
     amount = tres(cpus=step.num_cpus, memory_mb=step.memory_mb, nodes=step.num_nodes)
     layout = f" Dist={step.distribution}" if step.distribution else ""
     devices = gres(step.gres, "gres:", "")
+    start, limit = moment(step.start_s), minutes(step.time_limit_min)
+    amounts = f"Nodes={step.num_nodes} CPUs={step.num_cpus} Tasks={step.num_tasks}"
     return [
-        f"StepId={job}.{_name(step)} UserId={step.user_id} StartTime={moment(step.start_s)} "
-        f"TimeLimit={minutes(step.time_limit_min)}",
+        f"StepId={job}.{_name(step)} UserId={step.user_id} StartTime={start} TimeLimit={limit}",
         f"State=RUNNING Partition={step.partition} NodeList={step.node_list}",
-        f"Nodes={step.num_nodes} CPUs={step.num_cpus} Tasks={step.num_tasks} Name={step.name} "
-        f"Network={NULL}",
+        f"{amounts} Name={step.name} Network={NULL}",
         f"TRES={NULL if batch else amount}",
         f"ResvPorts={NULL}",
         f"CPUFreqReq=Default{layout}",

@@ -120,7 +120,14 @@ class PartRecord:
 
     def __attrs_post_init__(self) -> None:
         self.mask = mask_of(node.index for node in self.nodes)
-        self.widest_cpus = max(node.cpus for node in self.nodes)
+        self.widest_cpus = max((node.cpus for node in self.nodes), default=0)
+
+    def set_nodes(self, nodes: tuple[NodeRecord, ...]) -> None:
+        """Give the partition other nodes."""
+        self.nodes = nodes
+        cpus = {node.cpus for node in nodes}
+        self.uniform_cpus = nodes[0].cpus if len(cpus) == 1 else 0
+        self.__attrs_post_init__()
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -185,6 +192,9 @@ class StepRecord:
     cpus_per_task: int = 1
     no_kill: bool = False
     start_us: int = 0
+    clock_us: int = 0
+    """When it started, less how long its job had been suspended by then."""
+
     time_limit_min: int = INFINITE
     limit_us: int = INFINITE
     """When it has reached its time limit, but for what its job is suspended."""

@@ -103,6 +103,17 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
     std_out: str = ""
     std_err: str = ""
     submit_host: str = ""
+    submit_sid: int = 0
+    """The process that submitted it."""
+
+    min_nodes: int = 1
+    """How many nodes it asks for at least."""
+
+    planned_nodes: str = ""
+    """Where backfill expects it to start."""
+
+    cpu_ids: tuple[str, ...] = ()
+    """Which cpus it has on each of its nodes, as ``0-1,3``."""
 
 
 class StepInfo(msgspec.Struct, frozen=True, kw_only=True):
