@@ -429,7 +429,7 @@ def test_a_node_set_down_fails_its_job() -> None:
         ("root", "nodename=n9 state=drain reason=x", "ESLURM_INVALID_NODE_NAME", "node name"),
         ("root", "nodename=n1 state=drain", "", "You must specify a reason when DOWNING"),
         ("root", "nodename=n1 state=resume", "ESLURM_INVALID_NODE_STATE", "node state"),
-        ("root", "nodename=n1 state=fail", "", "state=FAIL is known to Slurm"),
+        ("root", "nodename=n1 state=fail reason=x", "", "state=FAIL is known to Slurm"),
         (
             "root",
             "reservationname=r1 nodes=n1",

@@ -49,7 +49,7 @@ async def _daemons(order: Order, value: str | None) -> int:
         raise UsageError(1, f"too many arguments for keyword:{order.keyword}")
     host = order.call.process.host
     here = ["slurmctld"] if host.name == "slurmctld" else []
-    order.call.out(" ".join([*here, *(["slurmd"] if host.node else [])]))
+    order.call.out(" ".join([*here, *(["slurmd"] if host.node not in (None, "login") else [])]))
     return 0
 
 

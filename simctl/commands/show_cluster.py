@@ -54,7 +54,8 @@ def _partition(part: PartInfo, mode: str) -> Iterator[str]:
     )
     yield (
         f"MaxNodes={_no_limit(part.max_nodes)} MaxTime={minutes(part.max_time_min)} "
-        f"MinNodes={part.min_nodes} LLN=NO MaxCPUsPerNode=UNLIMITED"
+        # A limit of one node is none.
+        f"MinNodes={part.min_nodes if part.min_nodes > 1 else 0} LLN=NO MaxCPUsPerNode=UNLIMITED"
     )
     yield f"Nodes={part.node_list}"
     sharing = "EXCLUSIVE" if part.exclusive else "NO"

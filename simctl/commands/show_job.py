@@ -18,6 +18,7 @@ from simctl.wire.messages import RequestJobInfo, ResponseJobInfo
 from simctl.wire.states import JobBase, JobFlag, JobState
 
 _ID: Final = re.compile(r"(\d+)(?:_(\d+))?")
+_KILLS: Final = {0: "No", 1: "Yes"}
 _FLAG_TEXT: Final = {
     JobFlag.COMPLETING: "COMPLETING",
     JobFlag.CONFIGURING: "CONFIGURING",
@@ -72,6 +73,7 @@ def _lines(job: JobInfo, task: int, *, brief: bool) -> list[str]:
         *_files(job, task),
         "Power=",
         *_optional("TresPerNode", gres(job.gres, "gres:", "")),
+        *_optional("KillOInInvalidDependent", _KILLS.get(job.kill_on_invalid_dep, "")),
         "",
     ]
 
@@ -137,8 +139,7 @@ def _place(job: JobInfo) -> Iterator[str]:
     yield (f"ReqNodeList={job.required_nodes or NULL} ExcNodeList={job.excluded_nodes or NULL}")
     planned = f" SchedNodeList={job.planned_nodes}" if job.planned_nodes else ""
     yield f"NodeList={job.node_list}{planned}"
-    if job.node_list:
-        yield f"BatchHost={expand(job.node_list)[0]}"
+    yield from _optional("BatchHost", job.batch_host)
 
 
 def _size(job: JobInfo, *, brief: bool) -> Iterator[str]:

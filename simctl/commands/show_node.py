@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from simctl.commands.scontrol_order import Order
-from simctl.commands.scontrol_text import gres, moment, tres
+from simctl.commands.scontrol_text import NULL, gres, moment, tres
 from simctl.wire.hostlist import HostlistError, expand
 from simctl.wire.info import NodeInfo
 from simctl.wire.messages import RequestNodeInfo, ResponseNodeInfo
@@ -55,8 +55,9 @@ def _lines(node: NodeInfo) -> Iterator[str]:
     arch = "Arch=x86_64 " if known else ""
     yield f"NodeName={node.name} {arch}CoresPerSocket={node.cpus} "
     yield (f"CPUAlloc={node.cpus_allocated} CPUEfctv={node.cpus} CPUTot={node.cpus} CPULoad=N/A")
-    yield "AvailableFeatures=(null)"
-    yield "ActiveFeatures=(null)"
+    features = ",".join(node.features) or NULL
+    yield f"AvailableFeatures={features}"
+    yield f"ActiveFeatures={features}"
     yield f"Gres={gres(node.gres)}"
     version = f" Version={VERSION}" if known else ""
     yield f"NodeAddr={node.name} NodeHostName={node.name} Port={_PORT}{version}"

@@ -60,6 +60,7 @@ async def run_backfill(ctld: "Slurmctld") -> None:
         if not limits.admit(job, part):
             line.skip()
             continue
+        job.evaluated_us, job.scheduler = ctld.now_us, "Backfill"
         shares = plan.room_now(job, part)
         if shares:
             limits.started += 1
@@ -223,9 +224,9 @@ class Plan:
         """Say in the trace when and where a head will start at the latest, if that is news."""
         if job.planned_us == when_us:
             return
-        job.planned_us = when_us
         ctld = self._ctld
         names = compress(tuple(ctld.nodes[share.index].name for share in shares))
+        job.planned_us, job.planned_nodes = when_us, names
         args = {"start_us": when_us, "node_list": names}
         ctld.site.trace.note("log", "backfill_reservation", ctld.process, args=args, job=job.job_id)
 

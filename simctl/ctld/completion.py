@@ -351,7 +351,8 @@ def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     job.nodes_lost.clear()
     job.start_us = job.end_us = -1
     job.limit_us = INFINITE
-    job.suspended_us = 0
+    job.suspended_us = job.before_suspension_us = 0
+    job.switched_us = -1
     job.warned = False
     job.exit_code = 0
     job.desc = attrs.evolve(job.desc, partition=",".join(part.name for part in job.parts))

@@ -3,15 +3,16 @@
 Answers hold copies in the units of the commands: seconds since the epoch, minutes, megabytes.
 """
 
+import posixpath
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from simctl.ctld import eligible, schedule
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord, StepRecord
 from simctl.ctld.reservations import ReservationRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.arrays import format_tasks
-from simctl.wire.bitmap import members
+from simctl.wire.bitmap import members, ranges
 from simctl.wire.errno import ESLURM_INVALID_JOB_ID
 from simctl.wire.filenames import fill_in
 from simctl.wire.hostlist import compress
@@ -31,7 +32,7 @@ from simctl.wire.messages import (
     ResponseSlurmRc,
 )
 from simctl.wire.resources import ALL_MEMORY
-from simctl.wire.states import JobBase
+from simctl.wire.states import JobBase, Reason
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
@@ -65,8 +66,8 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
     desc, demand, array = job.desc, job.demand, job.array
     waits = array is not None and array.rest is job
     pending = job.state.base is JobBase.PENDING
-    num_nodes = len(job.nodes) or max(demand.min_nodes, 1)
-    num_cpus = sum(job.cpus) if job.nodes else _asked_cpus(job, num_nodes)
+    num_cpus = sum(job.cpus) if job.nodes else _asked_cpus(job, max(demand.min_nodes, 1))
+    num_nodes = len(job.nodes) or _asked_nodes(job, num_cpus)
     out, err = _files(ctld, job)
     return JobInfo(
         job_id=job.job_id,
@@ -90,15 +91,17 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         batch=job.batch,
         exit_code=job.exit_code,
         submit_s=_clock(ctld, job.submit_us),
-        eligible_s=_clock(ctld, job.eligible_us),
-        accrue_s=_clock(ctld, job.eligible_us),
+        eligible_s=_eligible_s(ctld, job),
+        accrue_s=_accrue_s(ctld, job),
         start_s=_start_s(ctld, job),
         end_s=_end_s(ctld, job),
-        suspend_s=_clock(ctld, job.suspend_us),
+        suspend_s=_clock(ctld, job.switched_us),
         run_s=run_us(ctld, job) // SECOND,
-        pre_suspend_s=0,
+        pre_suspend_s=job.before_suspension_us // SECOND,
         preempt_s=_clock(ctld, job.preempt_us),
         deadline_s=desc.deadline_s,
+        evaluated_s=_clock(ctld, max(job.evaluated_us, job.submit_us)),
+        scheduler=job.scheduler,
         time_limit_min=job.time_limit_min,
         node_list=job.node_list if job.nodes else "",
         num_nodes=num_nodes,
@@ -119,11 +122,19 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         exclusive=desc.exclusive,
         shares=not demand.whole,
         reservation=desc.reservation,
-        command=desc.script_name if job.batch else " ".join(desc.argv),
+        comment=desc.comment,
+        command=_command(job),
         work_dir=desc.work_dir,
         std_in="/dev/null",
         std_out=out,
         std_err=err,
+        submit_host=job.submit_host,
+        submit_sid=job.submit_pid,
+        min_nodes=max(demand.min_nodes, 1),
+        planned_nodes=job.planned_nodes if pending and job.queued else "",
+        cpu_ids=tuple(ranges(job.cores.get(node.index, 0)) for node in job.nodes),
+        batch_host=job.batch_host,
+        kill_on_invalid_dep=desc.kill_on_invalid_dep,
     )
 
 
@@ -164,10 +175,59 @@ def run_us(ctld: "Slurmctld", job: JobRecord) -> int:
     return max(0, until_us - job.start_us - job.suspended_us)
 
 
+def _asked_nodes(job: JobRecord, num_cpus: int) -> int:
+    """Return how many nodes a job that has none will need, as far as its partition tells."""
+    demand = job.demand
+    by_cpus = -(-num_cpus // max(1, job.part.widest_cpus))
+    by_tasks = -(-demand.num_tasks // demand.ntasks_per_node) if demand.ntasks_per_node else 1
+    return max(1, demand.min_nodes, by_cpus, by_tasks)
+
+
+def _eligible_s(ctld: "Slurmctld", job: JobRecord) -> int:
+    """Return since or from when nothing but room keeps a job from starting; 0 if nobody knows."""
+    if job.state.base is not JobBase.PENDING:
+        return _clock(ctld, max(job.eligible_us, job.submit_us) if job.start_us >= 0 else -1)
+    if job.state.completing or job.reason == Reason.ARRAY_TASK_LIMIT:
+        return 0
+    if job.eligible_us >= 0:
+        return _clock(ctld, job.eligible_us)
+    return _clock(ctld, max(job.begin_us, job.submit_us)) if _is_independent(job) else 0
+
+
+def _is_independent(job: JobRecord) -> bool:
+    """Tell whether a pending job is neither held nor waits for others."""
+    return bool(job.priority) and job.dependency is None
+
+
+def _accrue_s(ctld: "Slurmctld", job: JobRecord) -> int:
+    """Return from when a job's age counts: nothing of one that started as it was submitted."""
+    if not job.batch and job.start_us == job.submit_us:
+        return 0
+    if job.eligible_us >= 0:
+        return _clock(ctld, job.eligible_us)
+    return _eligible_s(ctld, job)
+
+
+_WRAPPED: Final = "# This script was created by sbatch --wrap."
+
+
+def _command(job: JobRecord) -> str:
+    """Return the path of a script with its arguments, or of the program that srun starts."""
+    desc = job.desc
+    if not job.batch:
+        return desc.argv[0] if desc.argv else ""
+    if desc.script_name == "stdin" or _WRAPPED in desc.script:
+        return ""
+    return " ".join((posixpath.join(desc.work_dir, desc.script_name), *desc.argv[1:]))
+
+
 def _start_s(ctld: "Slurmctld", job: JobRecord) -> int:
     """Return when a job started, or is expected to as far as anybody knows."""
     if job.start_us >= 0 and job.state.base is not JobBase.PENDING:
         return _clock(ctld, job.start_us)
+    if job.state.completing:
+        # It is as if it had been about to start when it was sent back.
+        return _clock(ctld, job.end_us)
     if job.begin_us > ctld.now_us:
         return _clock(ctld, job.begin_us)
     return _clock(ctld, job.planned_us) if job.queued and job.planned_us > 0 else 0
@@ -300,6 +360,7 @@ def describe_node(ctld: "Slurmctld", node: NodeRecord) -> NodeInfo:
         cpus_allocated=node.total.cpus - node.free.cpus,
         memory_mb=node.total.memory_mb,
         memory_allocated_mb=node.total.memory_mb - node.free.memory_mb,
+        features=node.features,
         gres=node.total.gres,
         gres_used={
             name: count - node.free.gres.get(name, 0) for name, count in node.total.gres.items()

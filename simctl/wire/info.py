@@ -106,6 +106,10 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
     submit_sid: int = 0
     """The process that submitted it."""
 
+    batch_host: str = ""
+    kill_on_invalid_dep: int = NO_VAL
+    """Whether it is to end if its dependency can never be met; NO_VAL if it does not say."""
+
     min_nodes: int = 1
     """How many nodes it asks for at least."""
 
@@ -151,6 +155,7 @@ class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
     cpus_allocated: int
     memory_mb: int
     memory_allocated_mb: int
+    features: tuple[str, ...] = ()
     gres: Mapping[str, int] = {}
     gres_used: Mapping[str, int] = {}
     reason: str = ""
