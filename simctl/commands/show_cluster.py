@@ -46,8 +46,8 @@ def _partition(part: PartInfo, mode: str) -> Iterator[str]:
     yield f"AllowGroups=ALL {accounts} AllowQos=ALL"
     yield f"AllocNodes=ALL Default={_yes(part.default)} QoS=N/A"
     # A default time that is no shorter than the longest is none.
-    default = NO_VAL if part.default_time_min == part.max_time_min else part.default_time_min
-    default_time = "NONE" if default == NO_VAL else minutes(default)
+    none = part.default_time_min in (part.max_time_min, INFINITE, NO_VAL)
+    default_time = "NONE" if none else minutes(part.default_time_min)
     yield (
         f"DefaultTime={default_time} DisableRootJobs=NO ExclusiveUser=NO "
         f"GraceTime={part.grace_time_s} Hidden=NO"

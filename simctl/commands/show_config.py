@@ -39,6 +39,8 @@ def _value(conf: SlurmConf, name: str, usual: str) -> str:
         return f"{conf.slurm_user}(64030)"
     if name in ("SchedulerType", "SelectType", "PreemptType"):
         return str(conf.value(name))
+    if name == "SchedulerParameters":
+        return _set_words(str(conf.scheduler_parameters)) or NULL
     if name not in BUILT_KEYS:
         return usual
     found = conf.value(name)
@@ -47,6 +49,12 @@ def _value(conf: SlurmConf, name: str, usual: str) -> str:
     text = str(int(found)) if isinstance(found, bool) else str(found)
     number, _, unit = usual.partition(" ")
     return f"{text} {unit}" if unit and number.isdecimal() else text or NULL
+
+
+def _set_words(words: str) -> str:
+    """Return those words of SchedulerParameters that are not as they are by default."""
+    usual = str(SlurmConf().scheduler_parameters).split(",")
+    return ",".join(word for word in words.split(",") if word not in usual)
 
 
 _LINES: Final = """

@@ -43,11 +43,10 @@ def _encode(order: Order, value: str | None, *, sort: bool) -> int:
     if value is None:
         order.call.err("invalid encode argument")
         return 1
-    if value == "-":
-        order.call.err("scontrol: error: a host list from standard input is not simulated")
-        return 1
     text: str | None = value
-    if value.startswith("/"):
+    if value == "-":
+        text = order.call.stdin
+    elif value.startswith("/"):
         call = order.call
         text = call.site.disk.read(value, host=call.process.host.name)
         if text is None:

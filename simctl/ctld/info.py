@@ -87,7 +87,7 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         nice=job.nice,
         dependency=eligible.told(ctld, job) if pending else "",
         requeue=job.requeue,
-        restart_cnt=job.restart_cnt,
+        restart_cnt=job.restart_cnt + (pending and job.state.completing),
         batch=job.batch,
         exit_code=job.exit_code,
         submit_s=_clock(ctld, job.submit_us),
@@ -95,9 +95,9 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         accrue_s=_accrue_s(ctld, job),
         start_s=_start_s(ctld, job),
         end_s=_end_s(ctld, job),
-        suspend_s=_clock(ctld, job.switched_us),
+        suspend_s=_clock(ctld, job.switched_us) if not pending else 0,
         run_s=run_us(ctld, job) // SECOND,
-        pre_suspend_s=job.before_suspension_us // SECOND,
+        pre_suspend_s=job.before_suspension_us // SECOND if not pending else 0,
         preempt_s=_clock(ctld, job.preempt_us),
         deadline_s=desc.deadline_s,
         evaluated_s=_clock(ctld, max(job.evaluated_us, job.submit_us)),
@@ -185,8 +185,9 @@ def _asked_nodes(job: JobRecord, num_cpus: int) -> int:
 
 def _eligible_s(ctld: "Slurmctld", job: JobRecord) -> int:
     """Return since or from when nothing but room keeps a job from starting; 0 if nobody knows."""
-    if job.state.base is not JobBase.PENDING:
-        return _clock(ctld, max(job.eligible_us, job.submit_us) if job.start_us >= 0 else -1)
+    if job.eligible_us < 0 and job.start_us >= 0:
+        # It was held when it ran already, or started as it was submitted.
+        return _clock(ctld, -1 if job.accrue_us >= 0 else job.submit_us)
     if job.state.completing or job.reason == Reason.ARRAY_TASK_LIMIT:
         return 0
     if job.eligible_us >= 0:
@@ -203,8 +204,8 @@ def _accrue_s(ctld: "Slurmctld", job: JobRecord) -> int:
     """Return from when a job's age counts: nothing of one that started as it was submitted."""
     if not job.batch and job.start_us == job.submit_us:
         return 0
-    if job.eligible_us >= 0:
-        return _clock(ctld, job.eligible_us)
+    if job.accrue_us >= 0:
+        return _clock(ctld, job.accrue_us)
     return _eligible_s(ctld, job)
 
 

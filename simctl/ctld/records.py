@@ -255,6 +255,9 @@ class JobRecord:
     nice: int = 0
     dependency: Dependency | None = None
     eligible_us: int = -1
+    accrue_us: int = -1
+    """When it was eligible first: its age counts from then on, held or not."""
+
     array: JobArray | None = None
     array_task: int = -1
     """Number of the task; -1 for a record that stands for the tasks that wait."""

@@ -148,9 +148,14 @@ def _set_priority(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, 
         # What its owner holds, and what an operator holds in the owner's name, the owner releases.
         job.held_by_user = message.hold_by_user or uid == job.desc.uid
         job.hold_text = ""
+        job.eligible_us = -1
+        if job.state.base is not JobBase.PENDING:
+            job.reason = Reason.HELD_USER if job.held_by_user else Reason.HELD_ADMIN
     elif message.priority == INFINITE:
         if not job.priority:
             job.priority = ctld.next_priority(job.nice)
+        if job.state.base is not JobBase.PENDING:
+            job.reason = Reason.NONE
         job.hold_text = ""
         job.special_exit = False
         if job.state == PENDING_SPECIAL_EXIT:
