@@ -64,7 +64,7 @@ async def create(order: Order) -> int:
         return await create_reservation(order, words)
     if begins(what, "partitionname", 1):
         return await create_partition(order, words)
-    raise _no_entity(order, what)
+    raise _no_entity(order, what, "creation")
 
 
 async def delete(order: Order) -> int:
@@ -76,15 +76,15 @@ async def delete(order: Order) -> int:
         return await delete_reservation(order, name)
     if begins(what, "partitionname", 1):
         return await delete_partition(order, name)
-    raise _no_entity(order, what)
+    raise _no_entity(order, what, "deletion")
 
 
-def _no_entity(order: Order, what: str) -> UsageError:
+def _no_entity(order: Order, what: str, deed: str) -> UsageError:
     if what and begins(what, "nodename", 1):
         return UsageError(
             1, f"scontrol: error: {order.name} {what} is known to Slurm but not simulated yet"
         )
-    return UsageError(1, f"invalid entity:{what} for keyword:{order.keyword} ")
+    return UsageError(1, f"Invalid {deed} entity: {order.words[0]}")
 
 
 def _entity(order: Order) -> tuple[str, tuple[str, ...]]:

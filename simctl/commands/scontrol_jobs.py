@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from simctl.commands.options import UsageError
 from simctl.commands.scontrol_order import Order
+from simctl.kernel.procs import Process
 from simctl.wire.arrays import parse_tasks
 from simctl.wire.errno import (
     ESLURM_ACCESS_DENIED,
@@ -153,9 +154,10 @@ async def wait_job(order: Order) -> int:
             return 1
         await call.site.kernel.sleep_us(_POLL_S * SECOND)
     answer = await order.load(RequestJobInfo(job_id=job_id), "slurm_load_jobs")
-    if isinstance(answer, ResponseJobInfo):
-        nodes = next((job.node_list for job in answer.jobs if job.job_id == job_id), "")
-        call.err(f"scontrol: Nodes {nodes} are ready for job {job_id}")
+    if not isinstance(answer, ResponseJobInfo) or answer.jobs[0].state.finished:
+        call.err(f"scontrol: Problem running job {job_id}")
+        return 1
+    call.err(f"scontrol: Nodes {answer.jobs[0].node_list} are ready for job {job_id}")
     return 0
 
 
@@ -200,13 +202,13 @@ async def listpids(order: Order) -> int:
     call.out("PID      JOBID    STEPID   LOCALID GLOBALID")
     steps: dict[tuple[int, str], list[tuple[int, str, str]]] = {}
     for process in call.process.host.processes.values():
-        name = str(process.step or "")
+        owner = _step_daemon(process)
+        name = str(owner.step) if owner is not None else ""
         job, _, step = name.rpartition(".")
-        if process.role in ("manager", "session", "slurmd") or wanted not in ("", job, name):
+        if owner in (None, process) or wanted not in ("", job, name):
             continue
-        if job.isdecimal():
-            local, rank = _ranks(process, steps.setdefault((int(job), step), []))
-            steps[int(job), step].append((process.pid, local, rank))
+        rows = steps.setdefault((int(job), step), [])
+        rows.append((process.pid, *_ranks(process, name, rows)))
     if not steps:
         where = f"Job {wanted} does not exist" if wanted else "No job steps exist"
         call.err(f"{where} on this node.")
@@ -223,12 +225,26 @@ def _step_order(key: tuple[int, str]) -> tuple[int, bool, int]:
     return job_id, step != "batch", int(step) if step.isdecimal() else 0
 
 
-def _ranks(process: Any, before: list[tuple[int, str, str]]) -> tuple[str, str]:
+def _step_daemon(process: Process) -> Process | None:
+    """Return the step daemon that a process descends from, itself or nothing it may be."""
+    found: Process | None = process
+    while found is not None and found.role != "manager":
+        found = process.host.processes.get(found.ppid)
+    return found
+
+
+def _ranks(process: Process, step: str, before: list[tuple[int, str, str]]) -> tuple[str, str]:
     """Return the number of a task on its host and in its step; dashes for another process."""
-    if process.role not in ("task", "batch"):
+    if process.role != "task" or process.step != step or _is_child(process):
         return "-", "-"
     number = sum(1 for _, local, _ in before if local != "-")
     return str(number), str(process.task if isinstance(process.task, int) else 0)
+
+
+def _is_child(process: Process) -> bool:
+    """Tell whether a process was started by another task."""
+    parent = process.host.processes.get(process.ppid)
+    return parent is not None and parent.role == "task"
 
 
 async def completing(order: Order) -> int:

@@ -134,5 +134,5 @@ async def delete_partition(order: Order, name: str) -> int:
     """Delete a partition that no job asks for."""
     rc = await order.ask(RequestDeletePartition(name=name))
     if rc:
-        order.complain(f"slurm_delete_partition: {slurm_strerror(rc)}")
+        order.complain(f"delete_partition {order.words[0]}: {slurm_strerror(rc)}")
     return 1 if rc else 0

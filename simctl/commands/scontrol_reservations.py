@@ -161,5 +161,5 @@ async def delete_reservation(order: Order, name: str) -> int:
     """Delete a reservation that no job asks for."""
     rc = await order.ask(RequestDeleteReservation(name=name))
     if rc:
-        order.complain(f"slurm_delete_reservation: {slurm_strerror(rc)}")
+        order.complain(f"delete_reservation {order.words[0]}: {slurm_strerror(rc)}")
     return 1 if rc else 0

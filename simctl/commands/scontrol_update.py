@@ -149,7 +149,8 @@ async def update_jobs(order: Order) -> int:
         try:
             fields |= found.read(value, now_s)
         except (ValueError, OverflowError):
-            raise UsageError(1, f"scontrol: error: Invalid {found.name} value: {value}") from None
+            told = "" if found.name == "TimeLimit" else f": {value}"
+            raise UsageError(1, f"scontrol: error: Invalid {found.name} value{told}") from None
     if not fields and not step:
         raise UsageError(1, "No changes specified")
     jobs = read_jobs((ids,))

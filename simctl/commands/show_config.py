@@ -30,7 +30,7 @@ async def show_config(order: Order, _: str | None) -> int:
         name, _, usual = line.partition(" ")
         order.call.out(f"{name:{_WIDTH}} = {own.get(name) or _value(conf, name, usual)}")
     order.call.out("")
-    return await ping(order)
+    return await ping(order.with_words(()))
 
 
 def _value(conf: SlurmConf, name: str, usual: str) -> str:

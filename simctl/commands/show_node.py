@@ -46,6 +46,7 @@ def state_text(node: NodeInfo) -> str:
         "MAINTENANCE": node.maintenance,
         "RESERVED": node.reserved,
         "NOT_RESPONDING": NodeFlag.NO_RESPOND in node.flags,
+        "PLANNED": node.planned,
     }
     return "+".join([node.base.name, *(name for name, holds in beside.items() if holds)])
 

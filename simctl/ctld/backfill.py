@@ -47,6 +47,7 @@ async def run_backfill(ctld: "Slurmctld") -> None:
     ctld.backfill_is_due = False
     line = Line(ctld)
     if line.head() is None or await held_by_fragmentation(ctld):
+        ctld.planned_nodes = 0
         line.close()
         return
     limits = _Limits(ctld)
@@ -71,6 +72,7 @@ async def run_backfill(ctld: "Slurmctld") -> None:
             limits.note_head(job, part)
         line.skip()
     line.close()
+    ctld.planned_nodes = plan.kept_nodes()
     if limits.started and (limits.cut_short or not all(job.queued for job in limits.heads)):
         # There is room for others within the limits, or in the plan.
         ctld.request_backfill()
@@ -153,6 +155,13 @@ class Plan:
     def _length_us(self, job: JobRecord, part: PartRecord) -> int:
         limit_min = limit_in(job, part)
         return NEVER_US if limit_min == INFINITE else limit_min * 60 * SECOND
+
+    def kept_nodes(self) -> int:
+        """Return the nodes that are kept for those that wait."""
+        kept = 0
+        for planned in self._planned:
+            kept |= planned.nodes
+        return kept
 
     # Who may start now.
 

@@ -208,6 +208,8 @@ class Slurmctld:
         self.boundary_us = -1
         """When a pass is due because a reservation begins or ends."""
         self.backfill_is_due = False
+        self.planned_nodes = 0
+        """The nodes that the latest backfill pass keeps for jobs that wait."""
         self.suspended: dict[int, JobRecord] = {}
         """Suspended jobs by id: no node counts them as its own."""
         self.preempted: dict[int, JobRecord] = {}

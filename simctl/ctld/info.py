@@ -185,11 +185,12 @@ def _asked_nodes(job: JobRecord, num_cpus: int) -> int:
 
 def _eligible_s(ctld: "Slurmctld", job: JobRecord) -> int:
     """Return since or from when nothing but room keeps a job from starting; 0 if nobody knows."""
+    requeued = job.state.base is JobBase.PENDING and job.state.completing
+    if requeued or job.reason == Reason.ARRAY_TASK_LIMIT:
+        return 0
     if job.eligible_us < 0 and job.start_us >= 0:
         # It was held when it ran already, or started as it was submitted.
         return _clock(ctld, -1 if job.accrue_us >= 0 else job.submit_us)
-    if job.state.completing or job.reason == Reason.ARRAY_TASK_LIMIT:
-        return 0
     if job.eligible_us >= 0:
         return _clock(ctld, job.eligible_us)
     return _clock(ctld, max(job.begin_us, job.submit_us)) if _is_independent(job) else 0
@@ -375,6 +376,7 @@ def describe_node(ctld: "Slurmctld", node: NodeRecord) -> NodeInfo:
         slurmd_start_s=_clock(ctld, node.start_us),
         last_busy_s=_clock(ctld, node.last_busy_us),
         maintenance=any(each.maintenance for each in here),
+        planned=bool(ctld.planned_nodes & bit) and schedule.anybody_waits(ctld),
         reserved=any(not each.maintenance for each in here),
     )
 

@@ -67,6 +67,7 @@ def occupy(ctld: "Slurmctld", job: JobRecord) -> None:
     """Give a job its shares of its nodes."""
     for node in job.nodes:
         node.take(job, job.shares[node.index])
+        ctld.planned_nodes &= ~(1 << node.index)
         ctld.set_node(node, node.working_base(), node.flags)
 
 

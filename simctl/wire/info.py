@@ -172,6 +172,9 @@ class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
     reserved: bool = False
     """It belongs to another reservation that has begun."""
 
+    planned: bool = False
+    """Backfill keeps it for a job that waits."""
+
 
 class PartInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A partition."""
