@@ -51,6 +51,9 @@ def test_words_may_be_shortened_and_options_stand_anywhere(line: str) -> None:
         ("scontrol -x show node", "scontrol: invalid option -- 'x'"),
         ("scontrol hold", "too few arguments for keyword:hold"),
         ("scontrol ping now", "too many arguments for keyword:ping"),
+        ("scontrol hold name=x", "jobs by name, name=x, are not simulated yet"),
+        ("scontrol update partitionname=debug nodes+=n1", "nodes+= is known to Slurm"),
+        ("scontrol update res=odd users-=bob", "users-= is known to Slurm"),
         ("scontrol hold odd", "Invalid job id specified for job odd"),
         ("scontrol update jobid=1", "No changes specified"),
         ("scontrol update jobid=1 odd", "Invalid input: odd"),
@@ -398,3 +401,26 @@ def test_cpus_of_a_job_on_its_nodes() -> None:
     one, several = after(setup, "scontrol -d show job 3", "scontrol show job 4 -d")
     assert "     Nodes=n1 CPU_IDs=0,2 Mem=200 GRES=\n" in one.stdout
     assert "     Nodes=n[2,4] CPU_IDs=0 Mem=100 GRES=\n" in several.stdout
+
+
+def test_generic_resources_of_a_node() -> None:
+    """With --details, how many jobs have; of a type it lacks, none."""
+    setup: Lines = [("1s", "alice", "sbatch -w n4 --gres=gpu:1 --wrap 'sleep 60'")]
+    four, one = after(setup, "scontrol -d show node n4", "scontrol -d show node n1")
+    assert "   Gres=gpu:2\n   GresDrain=N/A\n   GresUsed=gpu:1(IDX:0)\n" in four.stdout
+    assert "   Gres=(null)\n   GresDrain=N/A\n   GresUsed=gpu:0\n" in one.stdout
+
+
+def test_a_node_that_backfill_keeps_for_a_job_is_told() -> None:
+    """Until the job has it, or nobody waits any more."""
+    lines: Lines = [
+        ("1s", "alice", "sbatch -w n1 -n4 -t 10 --wrap 'sleep 60'"),
+        ("2s", "alice", "sbatch -w n1,n2 -N2 --exclusive -t 5 --wrap 'sleep 9'"),
+        ("30s", "alice", "scontrol -o show node n2"),
+        ("31s", "alice", "scontrol -o show job 2"),
+        ("80s", "alice", "scontrol -o show node n2"),
+    ]
+    _, _, kept, job, free = type_in(lines).result.commands
+    assert "State=IDLE+PLANNED " in kept.stdout
+    assert "NodeList= SchedNodeList=n[1-2] " in job.stdout
+    assert "State=IDLE " in free.stdout

@@ -45,6 +45,8 @@ def read_jobs(words: tuple[str, ...]) -> list[tuple[str, dict[str, Any]]]:
     found = []
     for word in re.split(r",(?![^\[]*\])", ",".join(words)):
         match = _JOB.fullmatch(word)
+        if word.lower().startswith(("name=", "jobname=")):
+            raise UsageError(1, f"scontrol: error: jobs by name, {word}, are not simulated yet")
         if match is None:
             raise UsageError(1, f"Invalid job id specified for job {word}")
         try:

@@ -54,7 +54,9 @@ def begins(word: str, name: str, least: int) -> bool:
 
 def refuse_key(entity: str, pair: Pair, unbuilt: frozenset[str]) -> UsageError:
     """Return how a key is refused: as one that simctl lacks, or as none of Slurm's."""
-    if any(begins(pair.key, name, _ENOUGH) for name in unbuilt):
+    # What would be added to a list, or taken from it.
+    partly = pair.key[-1:] in ("+", "-")
+    if partly or any(begins(pair.key, name, _ENOUGH) for name in unbuilt):
         known = f"update {entity} {pair.key}= is known to Slurm but not simulated yet"
         return UsageError(1, f"scontrol: error: {known}")
     return UsageError(

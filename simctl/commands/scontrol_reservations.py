@@ -76,7 +76,8 @@ class _Reader:
         return fields
 
     def _unknown(self, pair: Pair) -> UsageError:
-        if any(begins(pair.key, name, 1) for name in _UNBUILT):
+        partly = pair.key[-1:] in ("+", "-")
+        if partly or any(begins(pair.key, name, 1) for name in _UNBUILT):
             known = f"reservation {pair.key}= is known to Slurm but not simulated yet"
             return UsageError(1, f"scontrol: error: {known}")
         return UsageError(1, f"Unknown parameter {pair.word}.  {self._none}")

@@ -23,7 +23,7 @@ async def show_nodes(order: Order, value: str | None) -> int:
     if not isinstance(answer, ResponseNodeInfo):
         return 1
     if value is None:
-        order.print_records([list(_lines(node)) for node in answer.nodes])
+        order.print_records([_lines(order, node) for node in answer.nodes])
         return 0
     nodes = {node.name: node for node in answer.nodes}
     try:
@@ -32,7 +32,7 @@ async def show_nodes(order: Order, value: str | None) -> int:
         names = (value,)
     for name in names:
         if name in nodes:
-            order.print_records([list(_lines(nodes[name]))])
+            order.print_records([_lines(order, nodes[name])])
         elif not order.quiet:
             order.call.out(f"Node {name} not found")
     return 0 if all(name in nodes for name in names) else 1
@@ -51,15 +51,45 @@ def state_text(node: NodeInfo) -> str:
     return "+".join([node.base.name, *(name for name, holds in beside.items() if holds)])
 
 
-def _lines(node: NodeInfo) -> Iterator[str]:
-    known = node.slurmd_start_s > 0 and node.base is not NodeBase.UNKNOWN
-    arch = "Arch=x86_64 " if known else ""
+def _lines(order: Order, node: NodeInfo) -> list[str]:
+    details = []
+    if order.details:
+        details = ["GresDrain=N/A", f"GresUsed={_used(node, order.call.site.conf.gres_types)}"]
+    return [*_head(node), *details, *_body(node)]
+
+
+def _used(node: NodeInfo, types: tuple[str, ...]) -> str:
+    """Return how many of each generic resource jobs have, and which; all types are named."""
+    found = []
+    for name in [*node.gres, *(kind for kind in types if not _has(node, kind))]:
+        count = node.gres_used.get(name, 0)
+        last = f"-{count - 1}" if count > 1 else ""
+        which = f"(IDX:{f'0{last}' if count else 'N/A'})" if name in node.gres else ""
+        found.append(f"{name}:{count}{which}")
+    return ",".join(found) or NULL
+
+
+def _has(node: NodeInfo, kind: str) -> bool:
+    return any(name.partition(":")[0] == kind for name in node.gres)
+
+
+def _is_known(node: NodeInfo) -> bool:
+    """Tell whether a node has ever registered."""
+    return node.slurmd_start_s > 0 and node.base is not NodeBase.UNKNOWN
+
+
+def _head(node: NodeInfo) -> Iterator[str]:
+    arch = "Arch=x86_64 " if _is_known(node) else ""
     yield f"NodeName={node.name} {arch}CoresPerSocket={node.cpus} "
     yield (f"CPUAlloc={node.cpus_allocated} CPUEfctv={node.cpus} CPUTot={node.cpus} CPULoad=N/A")
     features = ",".join(node.features) or NULL
     yield f"AvailableFeatures={features}"
     yield f"ActiveFeatures={features}"
     yield f"Gres={gres(node.gres)}"
+
+
+def _body(node: NodeInfo) -> Iterator[str]:
+    known = _is_known(node)
     version = f" Version={VERSION}" if known else ""
     yield f"NodeAddr={node.name} NodeHostName={node.name} Port={_PORT}{version}"
     if known:
