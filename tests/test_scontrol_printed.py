@@ -3,6 +3,7 @@
 import attrs
 import pytest
 
+from tests.cluster import run
 from tests.printed import FOLDER, assert_as_printed
 from tests.scontrol_situations import BLUR, MIX, Lines, recorded, type_in
 
@@ -42,6 +43,24 @@ def test_the_configuration() -> None:
     ran = type_in(recorded("scontrol", ["show_config"], "8s"))
     blur = BLUR | {rf"(?m)^({SITE})( *)= .*$": r"\1\2= SITE"}
     assert_as_printed("scontrol/show_config", ran.result.commands[0], blur)
+
+
+def test_the_configuration_as_it_is_set() -> None:
+    """Units as Slurm has them; memory by node where it is not by cpu."""
+    conf = (
+        "slurm_conf: {SlurmUser: alice, SelectType: select/cons_tres, DefMemPerNode: 50, "
+        "OverTimeLimit: UNLIMITED, WaitTime: 3, SchedulerParameters: 'defer,bf_interval=9'}\n"
+    )
+    told = run(conf + "timeline: [{at: 1s, run: scontrol show config}]\n").result.commands[0].stdout
+    for line in (
+        "DefMemPerNode           = 50",
+        "OverTimeLimit           = UNLIMITED",
+        "SchedulerParameters     = defer,bf_interval=9",
+        "SelectTypeParameters    = NONE",
+        "SlurmUser               = alice(1001)",
+        "WaitTime                = 3 sec",
+    ):
+        assert f"{line}\n" in told
 
 
 def test_jobs_in_some_twenty_states() -> None:

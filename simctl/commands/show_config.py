@@ -26,19 +26,22 @@ async def show_config(order: Order, _: str | None) -> int:
         "SLURM_VERSION": VERSION,
     }
     conf = order.call.site.conf
+    user = order.call.site.users[conf.slurm_user]
+    own["SlurmUser"] = f"{user.name}({user.uid})"
     for line in _LINES.strip().splitlines():
         name, _, usual = line.partition(" ")
-        order.call.out(f"{name:{_WIDTH}} = {own.get(name) or _value(conf, name, usual)}")
+        value = own.get(name) or _value(conf, name, usual)
+        if name == "DefMemPerCPU" and not conf.def_mem_per_cpu_mb:
+            name, value = "DefMemPerNode", str(conf.def_mem_per_node_mb or "UNLIMITED")
+        order.call.out(f"{name:{_WIDTH}} = {value}")
     order.call.out("")
     return await ping(order.with_words(()))
 
 
 def _value(conf: SlurmConf, name: str, usual: str) -> str:
     """Return what a key is set to, in the unit of its usual value; else that."""
-    if name == "SlurmUser":
-        return f"{conf.slurm_user}(64030)"
-    if name in ("SchedulerType", "SelectType", "PreemptType"):
-        return str(conf.value(name))
+    if name == "SelectTypeParameters":
+        return conf.select_type_parameters.upper() or "NONE"
     if name == "SchedulerParameters":
         return _set_words(str(conf.scheduler_parameters)) or NULL
     if name not in BUILT_KEYS:
