@@ -424,3 +424,22 @@ def test_a_node_that_backfill_keeps_for_a_job_is_told() -> None:
     assert "State=IDLE+PLANNED " in kept.stdout
     assert "NodeList= SchedNodeList=n[1-2] " in job.stdout
     assert "State=IDLE " in free.stdout
+
+
+def test_the_command_of_a_job() -> None:
+    """A script's path with its arguments, the program of srun alone, nothing of --wrap."""
+    ran = type_in(
+        [
+            ("1s", "alice", "sbatch job.sh a b"),
+            ("1s", "alice", "srun sleep 9"),
+            ("1s", "alice", "sbatch --wrap 'sleep 9'"),
+            *(("4s", "bob", f"scontrol show job {job}") for job in (1, 2, 3)),
+        ],
+        more='files:\n  job.sh: "#!/bin/sh\\nsleep 9\\n"\n',
+    )
+    found = [each.stdout for each in ran.result.commands[3:]]
+    lines = [line for text in found for line in text.splitlines() if "Command=" in line]
+    assert lines == ["   Command=/home/alice/job.sh a b", "   Command=sleep", "   Command=(null)"]
+    assert "BatchFlag=0" in found[1]
+    assert "Std" not in found[1]
+    assert "AccrueTime=Unknown" in found[1]

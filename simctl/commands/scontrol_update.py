@@ -133,10 +133,31 @@ def _find(pair: Pair) -> JobKey:
 
 async def update_jobs(order: Order) -> int:
     """Change jobs; each that is refused is told."""
-    call = order.call
-    fields: Fields = {}
+    ids, fields, step = _read_changes(order)
+    if not fields and not step:
+        raise UsageError(1, "No changes specified")
+    jobs = read_jobs((ids,))
+    if step:
+        fields["time_limit_min"] = await _changed_limit(order, jobs, step)
+    status = 0
+    for shown, who in jobs:
+        rc = await order.ask(RequestUpdateJob(**who, **fields))
+        if rc:
+            order.complain(f"{slurm_strerror(rc)} for job {shown}")
+            status = 1
+    return status
+
+
+def _read_changes(order: Order) -> tuple[str, Fields, str]:
+    """Return the jobs that are meant, the fields to be set, and by how much the limit changes.
+
+    Raises:
+        UsageError: A key or a value is none, or not built.
+    """
+    site = order.call.site
+    now_s = site.start_time_s + site.kernel.now_us // SECOND
     ids, step = "", ""
-    now_s = call.site.start_time_s + call.site.kernel.now_us // SECOND
+    fields: Fields = {}
     for pair in split_pairs(order.words):
         value = pair.value
         if begins(pair.key, "jobid", 3) or pair.key == "arrayjobid":
@@ -151,18 +172,7 @@ async def update_jobs(order: Order) -> int:
         except (ValueError, OverflowError):
             told = "" if found.name == "TimeLimit" else f": {value}"
             raise UsageError(1, f"scontrol: error: Invalid {found.name} value{told}") from None
-    if not fields and not step:
-        raise UsageError(1, "No changes specified")
-    jobs = read_jobs((ids,))
-    if step:
-        fields["time_limit_min"] = await _changed_limit(order, jobs, step)
-    status = 0
-    for shown, who in jobs:
-        rc = await order.ask(RequestUpdateJob(**who, **fields))
-        if rc:
-            order.complain(f"{slurm_strerror(rc)} for job {shown}")
-            status = 1
-    return status
+    return ids, fields, step
 
 
 async def _changed_limit(order: Order, jobs: list[tuple[str, Fields]], step: str) -> int:

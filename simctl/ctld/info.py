@@ -3,11 +3,10 @@
 Answers hold copies in the units of the commands: seconds since the epoch, minutes, megabytes.
 """
 
-import posixpath
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from simctl.ctld import eligible, schedule
+from simctl.ctld import eligible, job_facts, schedule
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord, StepRecord
 from simctl.ctld.reservations import ReservationRecord
 from simctl.kernel.fabric import Envelope
@@ -32,7 +31,7 @@ from simctl.wire.messages import (
     ResponseSlurmRc,
 )
 from simctl.wire.resources import ALL_MEMORY
-from simctl.wire.states import JobBase, Reason
+from simctl.wire.states import JobBase
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
@@ -67,7 +66,7 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
     waits = array is not None and array.rest is job
     pending = job.state.base is JobBase.PENDING
     num_cpus = sum(job.cpus) if job.nodes else _asked_cpus(job, max(demand.min_nodes, 1))
-    num_nodes = len(job.nodes) or _asked_nodes(job, num_cpus)
+    num_nodes = len(job.nodes) or job_facts.asked_nodes(job, num_cpus)
     out, err = _files(ctld, job)
     return JobInfo(
         job_id=job.job_id,
@@ -91,8 +90,8 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         batch=job.batch,
         exit_code=job.exit_code,
         submit_s=_clock(ctld, job.submit_us),
-        eligible_s=_eligible_s(ctld, job),
-        accrue_s=_accrue_s(ctld, job),
+        eligible_s=_clock(ctld, job_facts.eligible_us(job)),
+        accrue_s=_clock(ctld, job_facts.accrue_us(job)),
         start_s=_start_s(ctld, job),
         end_s=_end_s(ctld, job),
         suspend_s=_clock(ctld, job.switched_us) if not pending else 0,
@@ -123,7 +122,7 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         shares=not demand.whole,
         reservation=desc.reservation,
         comment=desc.comment,
-        command=_command(job),
+        command=job_facts.command(job),
         work_dir=desc.work_dir,
         std_in="/dev/null",
         std_out=out,
@@ -173,54 +172,6 @@ def run_us(ctld: "Slurmctld", job: JobRecord) -> int:
     if job.suspend_us >= 0:
         until_us = min(until_us, job.suspend_us)
     return max(0, until_us - job.start_us - job.suspended_us)
-
-
-def _asked_nodes(job: JobRecord, num_cpus: int) -> int:
-    """Return how many nodes a job that has none will need, as far as its partition tells."""
-    demand = job.demand
-    by_cpus = -(-num_cpus // max(1, job.part.widest_cpus))
-    by_tasks = -(-demand.num_tasks // demand.ntasks_per_node) if demand.ntasks_per_node else 1
-    return max(1, demand.min_nodes, by_cpus, by_tasks)
-
-
-def _eligible_s(ctld: "Slurmctld", job: JobRecord) -> int:
-    """Return since or from when nothing but room keeps a job from starting; 0 if nobody knows."""
-    requeued = job.state.base is JobBase.PENDING and job.state.completing
-    if requeued or job.reason == Reason.ARRAY_TASK_LIMIT:
-        return 0
-    if job.eligible_us < 0 and job.start_us >= 0:
-        # It was held when it ran already, or started as it was submitted.
-        return _clock(ctld, -1 if job.accrue_us >= 0 else job.submit_us)
-    if job.eligible_us >= 0:
-        return _clock(ctld, job.eligible_us)
-    return _clock(ctld, max(job.begin_us, job.submit_us)) if _is_independent(job) else 0
-
-
-def _is_independent(job: JobRecord) -> bool:
-    """Tell whether a pending job is neither held nor waits for others."""
-    return bool(job.priority) and job.dependency is None
-
-
-def _accrue_s(ctld: "Slurmctld", job: JobRecord) -> int:
-    """Return from when a job's age counts: nothing of one that started as it was submitted."""
-    if not job.batch and job.start_us == job.submit_us:
-        return 0
-    if job.accrue_us >= 0:
-        return _clock(ctld, job.accrue_us)
-    return _eligible_s(ctld, job)
-
-
-_WRAPPED: Final = "# This script was created by sbatch --wrap."
-
-
-def _command(job: JobRecord) -> str:
-    """Return the path of a script with its arguments, or of the program that srun starts."""
-    desc = job.desc
-    if not job.batch:
-        return desc.argv[0] if desc.argv else ""
-    if desc.script_name == "stdin" or _WRAPPED in desc.script:
-        return ""
-    return " ".join((posixpath.join(desc.work_dir, desc.script_name), *desc.argv[1:]))
 
 
 def _start_s(ctld: "Slurmctld", job: JobRecord) -> int:
