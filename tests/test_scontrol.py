@@ -443,3 +443,26 @@ def test_the_command_of_a_job() -> None:
     assert "BatchFlag=0" in found[1]
     assert "Std" not in found[1]
     assert "AccrueTime=Unknown" in found[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "texts"),
+    [
+        ("-p short -t 60", ("Reason=PartitionTimeLimit", "EligibleTime=2026-11-20T23:14:08")),
+        ("-H", ("Reason=JobHeldUser", "EligibleTime=Unknown", "AccrueTime=Unknown")),
+        ("-n 100", ("Reason=PartitionConfig", "NumNodes=25 NumCPUs=100")),
+        ("-b now+99", ("Reason=BeginTime", "EligibleTime=2026-11-20T23:15:47")),
+    ],
+)
+def test_a_job_that_is_cancelled_before_it_runs(options: str, texts: tuple[str, ...]) -> None:
+    """It has started and ended when it was cancelled; the rest stays as it was."""
+    lines: Lines = [
+        ("1s", "alice", f"sbatch {options} --wrap true"),
+        ("9s", "alice", "scancel 1"),
+        ("10s", "alice", "scontrol -o show job 1"),
+    ]
+    told = type_in(lines).result.commands[2].stdout
+    when = "2026-11-20T23:14:16"
+    for text in (*texts, "JobState=CANCELLED", f"StartTime={when} EndTime={when}", "NodeList= Num"):
+        assert text in told
+    assert "BatchHost" not in told

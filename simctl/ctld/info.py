@@ -178,8 +178,8 @@ def _start_s(ctld: "Slurmctld", job: JobRecord) -> int:
     """Return when a job started, or is expected to as far as anybody knows."""
     if job.start_us >= 0 and job.state.base is not JobBase.PENDING:
         return _clock(ctld, job.start_us)
-    if job.state.completing:
-        # It is as if it had been about to start when it was sent back.
+    if job.state.completing or job.state.finished:
+        # As if it had started when it was sent back into the queue, or cancelled there.
         return _clock(ctld, job.end_us)
     if job.begin_us > ctld.now_us:
         return _clock(ctld, job.begin_us)

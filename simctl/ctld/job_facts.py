@@ -23,7 +23,7 @@ def eligible_us(job: JobRecord) -> int:
     requeued = job.state.base is JobBase.PENDING and job.state.completing
     if requeued or job.reason == Reason.ARRAY_TASK_LIMIT:
         return _UNKNOWN
-    if job.eligible_us < 0 and job.start_us >= 0:
+    if job.eligible_us < 0 and job.start_us >= 0 and job.batch_host:
         # It was held when it ran already, or started as it was submitted.
         return _UNKNOWN if job.accrue_us >= 0 else job.submit_us
     if job.eligible_us >= 0:
