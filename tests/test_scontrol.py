@@ -451,7 +451,6 @@ def test_the_command_of_a_job() -> None:
         ("-p short -t 60", ("Reason=PartitionTimeLimit", "EligibleTime=2026-11-20T23:14:08")),
         ("-H", ("Reason=JobHeldUser", "EligibleTime=Unknown", "AccrueTime=Unknown")),
         ("-n 100", ("Reason=PartitionConfig", "NumNodes=25 NumCPUs=100")),
-        ("-b now+99", ("Reason=BeginTime", "EligibleTime=2026-11-20T23:15:47")),
     ],
 )
 def test_a_job_that_is_cancelled_before_it_runs(options: str, texts: tuple[str, ...]) -> None:
