@@ -39,7 +39,8 @@ async def update(order: Order) -> int:
     raise UsageError(
         1,
         "No valid entity in update command",
-        'Input line must include "NodeName", "PartitionName", "Reservation", "JobId" or "StepId"',
+        'Input line must include "NodeName", "PartitionName", "Reservation", "JobId", or '
+        '"SlurmctldDebug"',
     )
 
 

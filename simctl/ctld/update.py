@@ -265,8 +265,11 @@ async def _set_node(
         ctld.note_reason(node, message.reason, uid)
         await nodes.take_down(ctld, node)
     elif message.state in ("RESUME", "IDLE", "UNDRAIN"):
-        if message.state == "UNDRAIN" and not node.flags & NodeFlag.DRAIN:
+        drained = bool(node.flags & NodeFlag.DRAIN)
+        if message.state == "UNDRAIN" and not drained:
             return ESLURM_INVALID_NODE_STATE
+        if message.state == "IDLE" and not drained and node.base is not NodeBase.DOWN:
+            return SLURM_SUCCESS
         return _resume(ctld, node)
     elif not message.state:
         ctld.note_reason(node, message.reason, uid)
