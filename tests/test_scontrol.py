@@ -51,6 +51,7 @@ def test_words_may_be_shortened_and_options_stand_anywhere(line: str) -> None:
         ("scontrol -x show node", "scontrol: invalid option -- 'x'"),
         ("scontrol hold", "too few arguments for keyword:hold"),
         ("scontrol ping now", "too many arguments for keyword:ping"),
+        ("scontrol top 1", "top is not simulated yet for operators"),
         ("scontrol hold name=x", "jobs by name, name=x, are not simulated yet"),
         ("scontrol update partitionname=debug nodes+=n1", "nodes+= is known to Slurm"),
         ("scontrol update res=odd users-=bob", "users-= is known to Slurm"),

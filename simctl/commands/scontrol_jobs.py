@@ -117,6 +117,11 @@ async def suspend(order: Order) -> int:
 async def top(order: Order) -> int:
     """Refuse to move jobs ahead of others: SchedulerParameters does not let users do so."""
     order.count(1, 1)
+    user = order.call.user
+    if not user.uid or user.admin in ("operator", "administrator"):
+        raise UsageError(
+            1, "scontrol: error: top is not simulated yet for operators, who may use it"
+        )
     order.call.errno = errno_name(ESLURM_ACCESS_DENIED)
     order.complain(f"{slurm_strerror(ESLURM_ACCESS_DENIED)} for job {order.words[0]}")
     return 1
