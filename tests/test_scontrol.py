@@ -215,11 +215,15 @@ def test_nodes_are_changed_together() -> None:
             "scontrol update nodename=n[1-2] state=drain reason='two words'",
             "scontrol update nodename=n2 reason=other",
             "scontrol update nodename=n1 state=undrain",
+            "scontrol update nodename=n[3-4] features=fast,ib",
+            "scontrol update nodename=n4 availablefeatures=",
             "scontrol -o show node",
         )
     )
     states = [line.split("State=")[1].split()[0] for line in text.splitlines()]
     assert states == ["IDLE", "IDLE+DRAIN", "IDLE", "IDLE"]
+    features = [line.split(" ActiveFeatures=")[1].split()[0] for line in text.splitlines()]
+    assert features == ["(null)", "(null)", "fast,ib", "(null)"]
     assert "Reason=other [root@2026-11-20T23:14:28]" in text
 
 

@@ -26,38 +26,50 @@ BUILT: Final = ("DRAIN", "DOWN", "IDLE", "RESUME", "UNDRAIN")
 _NEED_REASON: Final = ("DRAIN", "DOWN", "FAIL")
 _UNBUILT: Final = frozenset(
     """
-    activefeatures availablefeatures comment cpubind extra features gres nodeaddr nodehostname
+    activefeatures comment cpubind extra gres nodeaddr nodehostname
     resumeafter weight
     """.split()
 )
 
 
 async def update_nodes(order: Order) -> int:
-    """Change the states of nodes, or the reason for them."""
+    """Change the states of nodes, the reason for them, or their features."""
+    request = _read_request(order.words)
+    if request.state in _NEED_REASON and not request.reason:
+        raise UsageError(
+            1, "You must specify a reason when DOWNING or DRAINING a node. Request denied"
+        )
+    if request.state and request.state not in BUILT:
+        known = f"state={request.state} is known to Slurm but not simulated yet"
+        raise UsageError(1, f"scontrol: error: {known}")
+    if not request.state and not request.reason and request.features is None:
+        raise UsageError(1, "No changes specified")
+    rc = await order.ask(request)
+    if rc:
+        order.complain(f"slurm_update error: {slurm_strerror(rc)}")
+    return 1 if rc else 0
+
+
+def _read_request(words: tuple[str, ...]) -> RequestUpdateNode:
+    """Return the request that words spell.
+
+    Raises:
+        UsageError: A key or a state is none, or a key is not built.
+    """
     names, state, reason = "", "", ""
-    for pair in split_pairs(order.words):
+    features: tuple[str, ...] | None = None
+    for pair in split_pairs(words):
         if begins(pair.key, "nodename", 3):
             names = pair.value
         elif begins(pair.key, "state", 1):
             state = _state(pair.value, pair.word)
         elif begins(pair.key, "reason", 2):
             reason = pair.value
+        elif begins(pair.key, "features", 1) or begins(pair.key, "availablefeatures", 3):
+            features = tuple(filter(None, pair.value.split(",")))
         else:
             raise refuse_key("nodename", pair, _UNBUILT)
-    if state in _NEED_REASON and not reason:
-        raise UsageError(
-            1, "You must specify a reason when DOWNING or DRAINING a node. Request denied"
-        )
-    if state and state not in BUILT:
-        raise UsageError(
-            1, f"scontrol: error: state={state} is known to Slurm but not simulated yet"
-        )
-    if not state and not reason:
-        raise UsageError(1, "No changes specified")
-    rc = await order.ask(RequestUpdateNode(node_names=names, state=state, reason=reason))
-    if rc:
-        order.complain(f"slurm_update error: {slurm_strerror(rc)}")
-    return 1 if rc else 0
+    return RequestUpdateNode(node_names=names, state=state, reason=reason, features=features)
 
 
 def _state(value: str, word: str) -> str:

@@ -251,6 +251,8 @@ async def update_node(ctld: "Slurmctld", envelope: Envelope, message: RequestUpd
     else:
         rc = SLURM_SUCCESS
         for node in found:
+            if message.features is not None:
+                node.features = message.features
             rc = await _set_node(ctld, node, message, _uid(ctld, envelope)) or rc
     ctld.answer(envelope, rc)
 
@@ -272,7 +274,8 @@ async def _set_node(
             return SLURM_SUCCESS
         return _resume(ctld, node)
     elif not message.state:
-        ctld.note_reason(node, message.reason, uid)
+        if message.reason:
+            ctld.note_reason(node, message.reason, uid)
     else:
         return ESLURM_INVALID_NODE_STATE
     return SLURM_SUCCESS

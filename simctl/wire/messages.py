@@ -345,7 +345,10 @@ class RequestStepResume(RequestStepSuspend, frozen=True, kw_only=True):
 
 
 class RequestUpdateNode(Message, frozen=True, kw_only=True):
-    """Ask slurmctld to change nodes: their state, empty to leave it, or the reason for it."""
+    """Ask slurmctld to change nodes: their state, the reason for it, their features.
+
+    An empty state or reason and None stand for what is to stay.
+    """
 
     rpc: ClassVar[str] = "REQUEST_UPDATE_NODE"
     tells: ClassVar[tuple[str, ...]] = ("node_names", "state")
@@ -353,6 +356,7 @@ class RequestUpdateNode(Message, frozen=True, kw_only=True):
     node_names: str
     state: str = ""
     reason: str = ""
+    features: tuple[str, ...] | None = None
 
 
 class RequestJobInfo(Message, frozen=True, kw_only=True):
