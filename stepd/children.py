@@ -280,6 +280,10 @@ class ScriptHost:
         else:
             self._files.append(stream.path, text)
 
+    def _input(self, stream: Stream) -> str:
+        """Return what a command finds on its standard input: a file, or nothing."""
+        return "" if isinstance(stream, Inherited) else self._files.read_text(stream.path)
+
     def exists(self, path: str) -> bool:
         """Say whether a file or a directory is there."""
         return self._files.exists(path)
@@ -349,6 +353,7 @@ class ScriptHost:
             work_dir=self._work_dir,
             user=self._user,
             write=lambda stream, text: self.write(streams[stream], text),
+            stdin=self._input(redirects.stdin),
         )
         child.call = call
 

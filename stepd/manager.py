@@ -49,6 +49,7 @@ from simctl.wire.errno import (
 )
 from simctl.wire.ids import SECOND, step_name
 from simctl.wire.messages import (
+    RequestJobNotify,
     RequestSignalTasks,
     RequestStepComplete,
     RequestStepSuspend,
@@ -464,6 +465,10 @@ class StepDaemon:
             self._signal(message)
         elif isinstance(message, RequestStepComplete):
             self._reports.fold(message)
+        elif isinstance(message, RequestJobNotify):
+            if self.tasks.alive:
+                line = f"slurmstepd-{self._name}: error: {message.text}\n"
+                self._write(self.tasks.tasks[0], 2, line)
         elif isinstance(message, RequestStepSuspend):
             if self._suspender is None:
                 self._suspender = Suspender(self.site, self.process, self.tasks, self.mailbox)

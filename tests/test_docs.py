@@ -10,7 +10,12 @@ from simctl.commands import (
     sbatch,
     scancel,
     scontrol,
-    scontrol_admin,
+    scontrol_nodes,
+    scontrol_partitions,
+    scontrol_reservations,
+    scontrol_show,
+    scontrol_steps,
+    scontrol_update,
     sinfo_columns,
     sinfo_options,
     squeue_options,
@@ -59,6 +64,7 @@ def named(text: str, option: str) -> bool:
         (scancel.GRAMMAR, ("scancel",)),
         (squeue_options.GRAMMAR, ("squeue",)),
         (sinfo_options.GRAMMAR, ("sinfo",)),
+        (scontrol.GRAMMAR, ("scontrol",)),
     ],
     ids=lambda value: value.command if isinstance(value, Grammar) else "",
 )
@@ -104,12 +110,17 @@ def test_every_field_and_variable_of_squeue_and_sinfo_is_in_the_docs() -> None:
 def test_every_keyword_and_key_of_scontrol_is_in_the_docs() -> None:
     """What may be said, and what may be updated."""
     text = section(page("commands.md"), "scontrol")
+    keywords = [name for name, (_, act) in scontrol.KEYWORDS.items() if act is not scontrol.refuse]
+    shown = scontrol_show.ENTITIES.items()
+    entities = [name for name, (_, show) in shown if show is not scontrol_show.refuse]
     words = (
-        *scontrol._KEYWORDS,
-        *scontrol._JOB_KEYS,
-        *(state.lower() for state in scontrol._STATES),
-        *scontrol_admin._PARTITION_KEYS,
-        *scontrol_admin._RESERVATION_KEYS,
+        *keywords,
+        *entities,
+        *scontrol_update.JOB_KEYS,
+        *(state.lower() for state in scontrol_nodes.BUILT),
+        *scontrol_partitions.PARTITION_KEYS,
+        *scontrol_reservations.RESERVATION_KEYS,
+        *scontrol_steps.STEP_KEYS,
     )
     assert [word for word in words if not named(text, word)] == []
 

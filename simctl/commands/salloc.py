@@ -48,6 +48,7 @@ from simctl.wire.messages import (
     ResponseSlurmRc,
     SrunJobComplete,
     SrunNodeFail,
+    SrunUserMsg,
 )
 from simctl.wire.records import JobDesc
 
@@ -257,6 +258,8 @@ class Salloc:
             self._revoked = True
             self._tell(f"salloc: Job allocation {message.job_id} has been revoked.")
             self._signal_command(self.options.get("kill-command", 0))
+        elif isinstance(message, SrunUserMsg):
+            self.call.err(f"salloc: {message.text}")
         elif isinstance(message, SrunNodeFail):
             self.call.err(f"salloc: error: Node failure on {message.node_list}")
         elif isinstance(message, Signalled):

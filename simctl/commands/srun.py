@@ -168,6 +168,7 @@ class Srun:
                 call,
                 self.options,
                 name=self.words[0].rsplit("/", 1)[-1],
+                argv=(self.words[0],),
                 immediate=self.options.get("immediate") == 1,
             )
             reply = await self._ask(

@@ -61,6 +61,7 @@ async def run_backfill(ctld: "Slurmctld") -> None:
         if not limits.admit(job, part):
             line.skip()
             continue
+        job.evaluated_us, job.scheduler = ctld.now_us, "Backfill"
         shares = plan.room_now(job, part)
         if shares:
             limits.started += 1

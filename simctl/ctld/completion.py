@@ -214,7 +214,10 @@ async def requeue(ctld: "Slurmctld", job: JobRecord) -> None:
     ctld.set_job(job, PENDING_REQUEUE)
     ctld.set_job(job, PENDING_REQUEUE_COMPLETING)
     ctld.set_job(job, PENDING_REQUEUE)
-    job.reason = job.hold_text or Reason.BEGIN_TIME
+    if job.reason not in (Reason.HELD_USER, Reason.HELD_ADMIN):
+        # Who held it while it ran is told until it is back in the queue.
+        job.reason = Reason.BEGIN_TIME
+    job.reason = job.hold_text or job.reason
     ctld.set_job(job, PENDING)
     ctld.set_job(job, PENDING_COMPLETING)
     await _release(ctld, job, RequestTerminateJob, job_state="COMPLETING")
@@ -351,7 +354,8 @@ def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     job.nodes_lost.clear()
     job.start_us = job.end_us = -1
     job.limit_us = INFINITE
-    job.suspended_us = 0
+    job.suspended_us = job.before_suspension_us = 0
+    job.switched_us = -1
     job.warned = False
     job.exit_code = 0
     job.desc = attrs.evolve(job.desc, partition=",".join(part.name for part in job.parts))

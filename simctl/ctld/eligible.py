@@ -215,6 +215,8 @@ def settle(ctld: "Slurmctld", job: JobRecord, *, asks: bool = True) -> None:
         job.reason = Reason.NONE
         job.dependency = None
         job.eligible_us = ctld.now_us
+        if job.accrue_us < 0:
+            job.accrue_us = ctld.now_us
         schedule.enqueue(ctld, job)
         if asks:
             ctld.request_pass()

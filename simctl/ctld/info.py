@@ -6,12 +6,12 @@ Answers hold copies in the units of the commands: seconds since the epoch, minut
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from simctl.ctld import eligible, schedule
+from simctl.ctld import eligible, job_facts, schedule
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord, StepRecord
 from simctl.ctld.reservations import ReservationRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.arrays import format_tasks
-from simctl.wire.bitmap import members
+from simctl.wire.bitmap import members, ranges
 from simctl.wire.errno import ESLURM_INVALID_JOB_ID
 from simctl.wire.filenames import fill_in
 from simctl.wire.hostlist import compress
@@ -35,9 +35,6 @@ from simctl.wire.states import JobBase
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
-
-_WRAPPED_UNTIL = 64
-"""In how many of its first characters a script of --wrap says that it is one."""
 
 
 async def job_info(ctld: "Slurmctld", envelope: Envelope, message: RequestJobInfo) -> None:
@@ -70,7 +67,7 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
     pending = job.state.base is JobBase.PENDING
     min_nodes = max(demand.min_nodes, 1)
     num_cpus = sum(job.cpus) if job.nodes else _asked_cpus(job, min_nodes)
-    num_nodes = len(job.nodes) or max(min_nodes, -(-num_cpus // job.part.widest_cpus))
+    num_nodes = len(job.nodes) or job_facts.asked_nodes(job, num_cpus)
     out, err = _files(ctld, job)
     return JobInfo(
         job_id=job.job_id,
@@ -90,19 +87,21 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         nice=job.nice,
         dependency=eligible.told(ctld, job) if pending else "",
         requeue=job.requeue,
-        restart_cnt=job.restart_cnt,
+        restart_cnt=job.restart_cnt + (pending and job.state.completing),
         batch=job.batch,
         exit_code=job.exit_code,
         submit_s=_clock(ctld, job.submit_us),
-        eligible_s=_clock(ctld, job.eligible_us),
-        accrue_s=_clock(ctld, job.eligible_us),
+        eligible_s=_clock(ctld, job_facts.eligible_us(job)),
+        accrue_s=_clock(ctld, job_facts.accrue_us(job)),
         start_s=_start_s(ctld, job),
         end_s=_end_s(ctld, job),
-        suspend_s=_clock(ctld, job.suspend_us),
+        suspend_s=_clock(ctld, job.switched_us) if not pending else 0,
         run_s=run_us(ctld, job) // SECOND,
-        pre_suspend_s=0,
+        pre_suspend_s=job.before_suspension_us // SECOND if not pending else 0,
         preempt_s=_clock(ctld, job.preempt_us),
         deadline_s=desc.deadline_s,
+        evaluated_s=_clock(ctld, max(job.evaluated_us, job.submit_us)),
+        scheduler=job.scheduler,
         time_limit_min=job.time_limit_min,
         node_list=job.node_list if job.nodes else "",
         planned_nodes=job.planned_nodes if pending and job.queued else "",
@@ -125,11 +124,17 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         exclusive=desc.exclusive,
         shares=not demand.whole,
         reservation=desc.reservation,
-        command=_command(job),
+        comment=desc.comment,
+        command=job_facts.command(job),
         work_dir=desc.work_dir,
         std_in="/dev/null",
         std_out=out,
         std_err=err,
+        submit_host=job.submit_host,
+        submit_sid=job.submit_pid,
+        cpu_ids=tuple(ranges(job.cores.get(node.index, 0)) for node in job.nodes),
+        batch_host=job.batch_host,
+        kill_on_invalid_dep=desc.kill_on_invalid_dep,
     )
 
 
@@ -175,7 +180,7 @@ def _start_s(ctld: "Slurmctld", job: JobRecord) -> int:
     if job.start_us >= 0 and job.state.base is not JobBase.PENDING:
         return _clock(ctld, job.start_us)
     if job.state.completing or job.state.finished:
-        # It is as if it had been about to start when it was sent back, or ended.
+        # As if it had started when it was sent back into the queue, or cancelled there.
         return _clock(ctld, job.end_us)
     if job.begin_us > ctld.now_us:
         return _clock(ctld, job.begin_us)
@@ -191,19 +196,6 @@ def _end_s(ctld: "Slurmctld", job: JobRecord) -> int:
     start_s = _start_s(ctld, job)
     limited = job.time_limit_min != INFINITE
     return start_s + job.time_limit_min * 60 if start_s and limited else 0
-
-
-def _command(job: JobRecord) -> str:
-    """Return the script with its path, or the command, with its arguments; none for --wrap."""
-    desc = job.desc
-    if not job.batch or not desc.argv:
-        return " ".join(desc.argv)
-    if "# This script was created by sbatch --wrap." in desc.script[:_WRAPPED_UNTIL]:
-        return ""
-    path, *arguments = desc.argv
-    if not path.startswith("/"):
-        path = f"{desc.work_dir.rstrip('/')}/{path.removeprefix('./')}"
-    return " ".join([path, *arguments])
 
 
 def _files(ctld: "Slurmctld", job: JobRecord) -> tuple[str, str]:
@@ -322,6 +314,7 @@ def describe_node(ctld: "Slurmctld", node: NodeRecord) -> NodeInfo:
         cpus_allocated=node.total.cpus - node.free.cpus,
         memory_mb=node.total.memory_mb,
         memory_allocated_mb=node.total.memory_mb - node.free.memory_mb,
+        features=node.features,
         gres=node.total.gres,
         gres_used={
             name: count - node.free.gres.get(name, 0) for name, count in node.total.gres.items()

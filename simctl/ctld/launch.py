@@ -26,7 +26,8 @@ def start(ctld: "Slurmctld", job: JobRecord, part: PartRecord, shares: tuple[Sha
     job.nodes = nodes
     job.shares = {share.index: share for share in shares}
     job.node_list = compress(tuple(node.name for node in nodes))
-    job.start_us = ctld.now_us
+    job.batch_host = nodes[0].name
+    job.start_us = job.evaluated_us = ctld.now_us
     job.time_limit_min = limit_in(job, part)
     job.begin_us = -1
     job.reason = Reason.NONE
@@ -66,6 +67,7 @@ def occupy(ctld: "Slurmctld", job: JobRecord) -> None:
     """Give a job its shares of its nodes."""
     for node in job.nodes:
         node.take(job, job.shares[node.index])
+        ctld.planned_nodes &= ~(1 << node.index)
         ctld.set_node(node, node.working_base(), node.flags)
 
 

@@ -5,7 +5,7 @@ import attrs
 from simctl.kernel.fabric import Mailbox
 from simctl.kernel.turns import Timer
 from simctl.plugins.hooks import About, Handle
-from simctl.wire.bitmap import mask_of
+from simctl.wire.bitmap import lowest, mask_of
 from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.layout import StepLayout
 from simctl.wire.records import JobDesc
@@ -24,6 +24,7 @@ class NodeRecord:
     free: Room = attrs.field(init=False)
     base: NodeBase = NodeBase.UNKNOWN
     flags: NodeFlag = NodeFlag.NONE
+    features: tuple[str, ...] = ()
     reason: str = ""
     reason_uid: int = NO_VAL
     """Who gave the reason."""
@@ -43,8 +44,12 @@ class NodeRecord:
 
     last_response_us: int = 0
 
+    free_cores: int = attrs.field(init=False)
+    """The cpus that no job has: a bit for each."""
+
     def __attrs_post_init__(self) -> None:
         self.free = self.total.copy()
+        self.free_cores = (1 << self.total.cpus) - 1
 
     @property
     def cpus(self) -> int:
@@ -66,11 +71,14 @@ class NodeRecord:
         """Give a share of the node to a job."""
         self.jobs[job.job_id] = job
         self.free.take(share)
+        job.cores[self.index] = lowest(self.free_cores, share.cpus)
+        self.free_cores &= ~job.cores[self.index]
 
     def give_back(self, job: "JobRecord") -> None:
         """Take back what a job has of the node; harmless if it has nothing."""
         if self.jobs.pop(job.job_id, None) is not None:
             self.free.take(job.shares[self.index], -1)
+            self.free_cores |= job.cores.get(self.index, 0)
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -120,7 +128,14 @@ class PartRecord:
 
     def __attrs_post_init__(self) -> None:
         self.mask = mask_of(node.index for node in self.nodes)
-        self.widest_cpus = max(node.cpus for node in self.nodes)
+        self.widest_cpus = max((node.cpus for node in self.nodes), default=0)
+
+    def set_nodes(self, nodes: tuple[NodeRecord, ...]) -> None:
+        """Give the partition other nodes."""
+        self.nodes = nodes
+        cpus = {node.cpus for node in nodes}
+        self.uniform_cpus = nodes[0].cpus if len(cpus) == 1 else 0
+        self.__attrs_post_init__()
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -185,6 +200,9 @@ class StepRecord:
     cpus_per_task: int = 1
     no_kill: bool = False
     start_us: int = 0
+    clock_us: int = 0
+    """When it started, less how long its job had been suspended by then."""
+
     time_limit_min: int = INFINITE
     limit_us: int = INFINITE
     """When it has reached its time limit, but for what its job is suspended."""
@@ -237,6 +255,9 @@ class JobRecord:
     nice: int = 0
     dependency: Dependency | None = None
     eligible_us: int = -1
+    accrue_us: int = -1
+    """When it was eligible first: its age counts from then on, held or not."""
+
     array: JobArray | None = None
     array_task: int = -1
     """Number of the task; -1 for a record that stands for the tasks that wait."""
@@ -268,6 +289,22 @@ class JobRecord:
     planned_nodes: str = ""
     """Where that was to be."""
 
+    evaluated_us: int = -1
+    """When a scheduler last looked at it."""
+
+    scheduler: str = "Main"
+    """Which of them that was, Main or Backfill."""
+
+    batch_host: str = ""
+    """The first node of its latest run."""
+
+    submit_host: str = ""
+    submit_pid: int = 0
+    """The process that submitted it."""
+
+    cores: dict[int, int] = attrs.field(factory=dict)
+    """Which cpus it has on each of its nodes, by the node's index: a bit for each."""
+
     completing_nodes: set[str] = attrs.field(factory=set)
     nodes_lost: set[str] = attrs.field(factory=set)
     """Nodes that restarted under the job, and have nothing of it left."""
@@ -296,6 +333,12 @@ class JobRecord:
 
     suspended_us: int = 0
     """How long it was suspended before, all in all."""
+
+    switched_us: int = -1
+    """When it was suspended or resumed last."""
+
+    before_suspension_us: int = 0
+    """How long it had run when it was suspended last."""
 
     begin_us: int = -1
     begin_timer: Timer | None = None

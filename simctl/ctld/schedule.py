@@ -106,6 +106,7 @@ async def run_pass(ctld: "Slurmctld") -> None:
     full: set[str] = set()
     while (found := line.head()) is not None:
         part, job = found
+        job.evaluated_us, job.scheduler = ctld.now_us, "Main"
         own = job.desc.reservation
         if own in full:
             line.skip()

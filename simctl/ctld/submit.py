@@ -210,6 +210,8 @@ async def _create(
         submit_us=ctld.now_us,
         batch=batch,
         client=None if batch else sender,
+        submit_host=sender.process.host.name if sender is not None else "",
+        submit_pid=sender.process.pid if sender is not None else 0,
         requeue=bool(ctld.site.conf.job_requeue if desc.requeue == NO_VAL else desc.requeue),
         time_limit_min=request.time_limit_min,
         demand=request.demand,

@@ -115,6 +115,15 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
     std_out: str = ""
     std_err: str = ""
     submit_host: str = ""
+    submit_sid: int = 0
+    """The process that submitted it."""
+
+    batch_host: str = ""
+    kill_on_invalid_dep: int = NO_VAL
+    """Whether it is to end if its dependency can never be met; NO_VAL if it does not say."""
+
+    cpu_ids: tuple[str, ...] = ()
+    """Which cpus it has on each of its nodes, as ``0-1,3``."""
 
 
 class StepInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -209,6 +209,78 @@ class RequestUpdateJob(Message, frozen=True, kw_only=True):
     dependency: str | None = None
     begin_s: int | None = None
     requeue: int = NO_VAL
+    max_nodes: int = NO_VAL
+    num_tasks: int = NO_VAL
+    cpus_per_task: int = NO_VAL
+    min_cpus_per_node: int = NO_VAL
+    memory_per_node_mb: int = NO_VAL
+    memory_per_cpu_mb: int = NO_VAL
+    gres: dict[str, int] | None = None
+    nodes: tuple[str, ...] | None = None
+    excluded: tuple[str, ...] | None = None
+    exclusive: bool | None = None
+    account: str | None = None
+    comment: str | None = None
+    reservation: str | None = None
+    std_out: str | None = None
+    work_dir: str | None = None
+    deadline_s: int | None = None
+    array_limit: int = NO_VAL
+
+
+class RequestUpdateJobStep(Message, frozen=True, kw_only=True):
+    """Ask slurmctld to change the time limit of a step, or of all steps of a job."""
+
+    rpc: ClassVar[str] = "REQUEST_UPDATE_JOB_STEP"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "step_id")
+
+    job_id: int
+    step_id: int = NO_VAL
+    time_limit_min: int = NO_VAL
+
+
+class RequestBatchScript(Message, frozen=True, kw_only=True):
+    """Ask slurmctld for the script of a job."""
+
+    rpc: ClassVar[str] = "REQUEST_BATCH_SCRIPT"
+    tells: ClassVar[tuple[str, ...]] = ("job_id",)
+
+    job_id: int
+
+
+class ResponseBatchScript(Message, frozen=True, kw_only=True):
+    """Answer with the script of a job."""
+
+    rpc: ClassVar[str] = "RESPONSE_BATCH_SCRIPT"
+
+    script: str
+
+
+class RequestJobNotify(Message, frozen=True, kw_only=True):
+    """Ask slurmctld to have a line of text shown to a job."""
+
+    rpc: ClassVar[str] = "REQUEST_JOB_NOTIFY"
+    tells: ClassVar[tuple[str, ...]] = ("job_id",)
+
+    job_id: int
+    text: str
+
+
+class RequestBuildInfo(Message, frozen=True, kw_only=True):
+    """Ask slurmctld for its configuration."""
+
+    rpc: ClassVar[str] = "REQUEST_BUILD_INFO"
+
+
+class ResponseBuildInfo(Message, frozen=True, kw_only=True):
+    """Answer with what of the configuration only the controller knows."""
+
+    rpc: ClassVar[str] = "RESPONSE_BUILD_INFO"
+
+    now_s: int
+    boot_s: int
+    num_nodes: int
+    next_job_id: int
 
 
 class RequestJobRequeue(Message, frozen=True, kw_only=True):
@@ -273,14 +345,18 @@ class RequestStepResume(RequestStepSuspend, frozen=True, kw_only=True):
 
 
 class RequestUpdateNode(Message, frozen=True, kw_only=True):
-    """Ask slurmctld to change the state of nodes: ``DRAIN``, ``DOWN`` or ``RESUME``."""
+    """Ask slurmctld to change nodes: their state, the reason for it, their features.
+
+    An empty state or reason and None stand for what is to stay.
+    """
 
     rpc: ClassVar[str] = "REQUEST_UPDATE_NODE"
     tells: ClassVar[tuple[str, ...]] = ("node_names", "state")
 
     node_names: str
-    state: str
+    state: str = ""
     reason: str = ""
+    features: tuple[str, ...] | None = None
 
 
 class RequestJobInfo(Message, frozen=True, kw_only=True):
@@ -380,6 +456,26 @@ class RequestUpdatePartition(Message, frozen=True, kw_only=True):
     root_only: bool | None = None
     preempt_mode: str = ""
     grace_time_s: int = NO_VAL
+    nodes: str | None = None
+    allow_accounts: tuple[str, ...] | None = None
+    deny_accounts: tuple[str, ...] | None = None
+    def_mem_per_cpu_mb: int = NO_VAL
+    def_mem_per_node_mb: int = NO_VAL
+
+
+class RequestCreatePartition(RequestUpdatePartition, frozen=True, kw_only=True):
+    """Ask slurmctld for a new partition; what is not told is as in slurm.conf."""
+
+    rpc: ClassVar[str] = "REQUEST_CREATE_PARTITION"
+
+
+class RequestDeletePartition(Message, frozen=True, kw_only=True):
+    """Ask slurmctld to forget a partition."""
+
+    rpc: ClassVar[str] = "REQUEST_DELETE_PARTITION"
+    tells: ClassVar[tuple[str, ...]] = ("name",)
+
+    name: str
 
 
 class RequestCreateReservation(Message, frozen=True, kw_only=True):
@@ -395,6 +491,22 @@ class RequestCreateReservation(Message, frozen=True, kw_only=True):
     users: tuple[int, ...] = ()
     accounts: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+
+
+class RequestUpdateReservation(Message, frozen=True, kw_only=True):
+    """Ask slurmctld to change a reservation; None stands for what is to stay."""
+
+    rpc: ClassVar[str] = "REQUEST_UPDATE_RESERVATION"
+    tells: ClassVar[tuple[str, ...]] = ("name",)
+
+    name: str
+    start_s: int | None = None
+    end_s: int | None = None
+    duration_min: int | None = None
+    nodes: str | None = None
+    users: tuple[int, ...] | None = None
+    accounts: tuple[str, ...] | None = None
+    flags: tuple[str, ...] | None = None
 
 
 class ResponseCreateReservation(Message, frozen=True, kw_only=True):

@@ -49,6 +49,7 @@ class JobDesc:
     memory_per_node_mb: int = NO_VAL
     memory_per_cpu_mb: int = NO_VAL
     gres: Mapping[str, int] = attrs.field(factory=dict)
+    comment: str = ""
     exclusive: bool = False
     reservation: str = ""
     array: str = ""
