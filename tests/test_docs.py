@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from simctl.commands import salloc, sbatch, scancel, scontrol, scontrol_admin, srun
+from simctl.commands import sacct, salloc, sbatch, scancel, scontrol, scontrol_admin, srun
 from simctl.commands.options import Grammar
 from simctl.wire.conf import _HONOURED, _SCHEDULER_BUILT, _WITHOUT_EFFECT, BUILT_KEYS, SlurmConf
 from simctl.wire.states import JobBase, JobFlag, NodeBase, NodeFlag, PartState, Reason
@@ -36,6 +36,7 @@ def named(text: str, option: str) -> bool:
         (salloc.GRAMMAR, ("Jobs: sbatch, salloc, srun", "Of salloc alone")),
         (srun.GRAMMAR, ("Jobs: sbatch, salloc, srun", "Of srun alone")),
         (scancel.GRAMMAR, ("scancel",)),
+        (sacct.GRAMMAR, ("sacct",)),
     ],
     ids=lambda value: value.command if isinstance(value, Grammar) else "",
 )
@@ -49,12 +50,13 @@ def test_every_option_is_in_the_docs(grammar: Grammar, titles: tuple[str, ...]) 
 
 @pytest.mark.parametrize(
     "grammar",
-    [sbatch.GRAMMAR, salloc.GRAMMAR, srun.GRAMMAR, scancel.GRAMMAR],
+    [sbatch.GRAMMAR, salloc.GRAMMAR, srun.GRAMMAR, scancel.GRAMMAR, sacct.GRAMMAR],
     ids=lambda grammar: grammar.command,
 )
 def test_the_docs_promise_no_option_that_is_not_built(grammar: Grammar) -> None:
     """Each long option of the table of a command alone is one of its grammar's."""
-    title = "scancel" if grammar.command == "scancel" else f"Of {grammar.command} alone"
+    whole = grammar.command in ("scancel", "sacct")
+    title = grammar.command if whole else f"Of {grammar.command} alone"
     rows = [line for line in section(page("commands.md"), title).splitlines() if line[:1] == "|"]
     told = {name for row in rows for name in re.findall(r"--([a-z][a-z-]+)", row.split(" | ")[0])}
     assert told

@@ -80,9 +80,6 @@ async def sacct(call: CommandCall) -> int:
         view = _view(call, options)
         query = _query(call, options, view.now_s)
         table = _table(call, options)
-        unit_ok = not view.unit or view.unit in _UNIT_LETTERS
-        if not unit_ok:
-            raise UsageError(1, f"sacct: fatal: Invalid unit type ({options['units']})")
     except UsageError as error:
         # Unlike the other commands sacct does not point to its help.
         call.err(error.lines[0])
@@ -110,6 +107,9 @@ _UNIT_LETTERS: Final = ("K", "M", "G", "T", "P")
 
 def _view(call: CommandCall, options: Mapping[str, Any]) -> View:
     site = call.site
+    unit = options.get("units", "").upper()
+    if unit and unit not in _UNIT_LETTERS:
+        raise UsageError(1, f"sacct: fatal: Invalid unit type ({options['units']})")
     if "completion" in options:
         raise UsageError(1, "Slurm job completion is disabled")
     for name in filter(None, options.get("clusters", "").split(",")):
@@ -119,9 +119,9 @@ def _view(call: CommandCall, options: Mapping[str, Any]) -> View:
         epoch_s=site.start_time_s,
         now_s=site.start_time_s + site.kernel.now_us // SECOND,
         cluster=site.conf.cluster_name,
-        groups={user.gid: user.name for user in reversed(site.users.values())},
+        groups={user.gid: user.name for user in reversed(list(site.users.values()))},
         time_format=call.env.get("SLURM_TIME_FORMAT", "standard"),
-        unit=options.get("units", "").upper(),
+        unit=unit,
         convert="noconvert" not in options,
     )
 

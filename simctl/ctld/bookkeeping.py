@@ -42,7 +42,12 @@ def started(ctld: "Slurmctld", job: JobRecord) -> None:
 
 
 def waits(job: JobRecord, reason: str) -> None:
-    """Note what a job has to wait for; its turn and nodes that are in use do not count."""
+    """Note what a job has to wait for; its turn and nodes that are in use do not count.
+
+    Nor does, of a job whose srun or salloc waits, what its partition does not allow.
+    """
+    if reason == job.lasting_reason and not job.batch:
+        return
     if reason == job.hold_text and reason:
         reason = Reason.HELD_USER
     if reason and reason not in _NOT_TOLD:
@@ -50,10 +55,21 @@ def waits(job: JobRecord, reason: str) -> None:
 
 
 def run_ended(ctld: "Slurmctld", job: JobRecord, state: str) -> None:
-    """Enter how a run of a job ended; one that is back in the queue has a new record."""
+    """Enter how a run of a job ended; one that is back in the queue has a new record.
+
+    Tasks that are taken out of an array before accounting has heard of them leave no record.
+    """
+    if job.array is not None and not job.db_index and job.array.rest is not job:
+        return
     started(ctld, job)
     if ctld.books.open:
         ctld.books.enter(_account(ctld, job, state))
+
+
+def refused(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Enter a job that was to start at once and could not: it has waited for nothing."""
+    job.waited_for = ""
+    run_ended(ctld, job, JobBase.FAILED.name)
 
 
 def back_in_queue(ctld: "Slurmctld", job: JobRecord) -> None:
@@ -154,8 +170,17 @@ def _tasks(job: JobRecord) -> str:
 
 
 def _eligible_us(job: JobRecord) -> int:
+    array = job.array
+    if array is not None and array.rest is job and job.reason == Reason.ARRAY_TASK_LIMIT:
+        # Nobody looks at the other tasks before one of those that run has ended.
+        return -1
+    if not job.nodes and job.begin_us > max(job.end_us, job.eligible_us, job.submit_us):
+        return job.begin_us
     if job.eligible_us >= 0:
         return max(job.eligible_us, job.submit_us)
+    if job.lasting_reason and job.priority and job.dependency is None:
+        # What is too much for its partition may start all the same, as far as it is concerned.
+        return max(job.begin_us, job.submit_us)
     return job.start_us if job.nodes or job.state.base is JobBase.FAILED else -1
 
 
@@ -187,7 +212,9 @@ def _asked_memory_mb(job: JobRecord, nodes: int, cpus: int) -> int:
 
 def _step(ctld: "Slurmctld", step: StepRecord, state: str, end_us: int) -> StepAccount:
     job, layout = step.job, step.layout
-    shares = [job.shares.get(ctld.nodes_by_name[name].index) for name in layout.nodes]
+    found = [job.shares.get(ctld.nodes_by_name[name].index) for name in layout.nodes]
+    shares = [share for share in found if share is not None]
+    asked = layout.num_tasks * step.cpus_per_task
     return StepAccount(
         db_index=job.db_index,
         job_id=job.job_id,
@@ -201,9 +228,9 @@ def _step(ctld: "Slurmctld", step: StepRecord, state: str, end_us: int) -> StepA
         suspended_us=_suspended_us(ctld, job) - step.suspended_before_us,
         node_list=step.node_list,
         num_nodes=len(layout.nodes),
-        num_cpus=layout.num_tasks * step.cpus_per_task,
+        num_cpus=asked if step.exact or not shares else sum(share.cpus for share in shares),
         num_tasks=layout.num_tasks,
-        memory_mb=sum(share.memory_mb for share in shares if share is not None),
+        memory_mb=sum(share.memory_mb for share in shares),
         layout=layout.distribution.name.capitalize(),
         submit_line=step.submit_line,
     )

@@ -159,7 +159,9 @@ async def cancel_job_step(
         elif job.state.finished or step is None:
             rc = ESLURM_ALREADY_DONE if job.state.finished else ESLURM_INVALID_JOB_ID
         else:
-            step.cancel_uid = _uid(ctld, envelope)
+            if envelope.sender is not step.srun:
+                # What an srun ends by itself nobody has cancelled.
+                step.cancel_uid = _uid(ctld, envelope)
             ends = message.signal in (SIGKILL, SIG_TERM_KILL)
             if ends and step.srun is not None and step.srun.open:
                 ctld.send(step.srun, SrunJobComplete(job_id=job.job_id))

@@ -183,6 +183,9 @@ class StepRecord:
     """One flag a node of the step: its daemon has reported the end."""
 
     cpus_per_task: int = 1
+    exact: bool = False
+    """Whether it has the cpus it asks for alone, not all that its job has on its nodes."""
+
     no_kill: bool = False
     start_us: int = 0
     time_limit_min: int = INFINITE

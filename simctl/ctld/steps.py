@@ -138,6 +138,7 @@ async def _create(
         check_job=check_job,
         reported=bytearray(len(layout.nodes)),
         cpus_per_task=max(1, request.cpus_per_task),
+        exact=request.exclusive or request.cpus_per_task > 1,
         no_kill=request.no_kill,
         start_us=ctld.now_us,
         submit_line=request.submit_line,

@@ -98,7 +98,7 @@ async def resource_allocation(
         job.reason = Reason.BAD_CONSTRAINTS
         job.end_us = job.start_us = ctld.now_us
         ctld.set_job(job, FAILED)
-        bookkeeping.run_ended(ctld, job, FAILED.base.name)
+        bookkeeping.refused(ctld, job)
         finish(ctld, job)
         _reply(ctld, envelope, job.job_id, rc)
         return
