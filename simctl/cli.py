@@ -56,6 +56,7 @@ def _add_run(commands: Any) -> None:
     run.add_argument("--model", choices=("guide", "modern"), help="instead of the scenario's")
     run.add_argument("--until", metavar="TIME", help="stop at a moment of virtual time")
     run.add_argument("--trace", metavar="FILE", help="write the trace there; - is stdout")
+    run.add_argument("--db", metavar="FILE", help="write the run there as an SQLite file")
     run.add_argument("--trace-kinds", metavar="K,..", help="write only events of these kinds")
     run.add_argument(
         "--watchdog",
