@@ -13,7 +13,6 @@ _UNBUILT: Final = {
     "test": "runs scenarios as tests",
     "explore": "searches interleavings",
     "repl": "steps through a cluster",
-    "import": "makes scenarios from a site's own files",
 }
 
 
@@ -34,6 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("schema", help="print the JSON Schema of a scenario")
     _add_trace(commands)
     _add_plugins(commands)
+    _add_import(commands)
     for name, what in _UNBUILT.items():
         commands.add_parser(name, help=f"not built yet: {what}", add_help=False)
     return parser
@@ -130,6 +130,20 @@ def _add_plugins(commands: Any) -> None:
     )
 
 
+def _add_import(commands: Any) -> None:
+    made = commands.add_parser("import", help="make a scenario from a site's own files")
+    kinds = made.add_subparsers(dest="kind", metavar="KIND", required=True)
+    sacct = kinds.add_parser(
+        "sacct",
+        help="of what `sacct -P` printed: the jobs of a site, as they ran",
+        description="Make a scenario that replays the jobs that `sacct -P -o JobID,Submit,...` "
+        "printed. Lines that cannot be used are told, and listed in its head.",
+    )
+    kinds.add_parser("slurm.conf", help="not built yet", add_help=False)
+    sacct.add_argument("file", metavar="FILE")
+    sacct.add_argument("-o", "--output", required=True, metavar="SCENARIO", help="- is stdout")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
@@ -138,6 +152,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return WRONG_INPUT
     if words[:1] == ["trace"] and words[1:2] in (["assert"], ["conform"]):
         print(f"simctl: `trace {words[1]}` is not built yet", file=sys.stderr)
+        return WRONG_INPUT
+    if words[:2] == ["import", "slurm.conf"]:
+        print("simctl: `import slurm.conf` is not built yet", file=sys.stderr)
         return WRONG_INPUT
     parser = _parser()
     options = parser.parse_args(words)
@@ -224,6 +241,12 @@ def _plugins(options: argparse.Namespace) -> int:
     )
 
 
+def _import(options: argparse.Namespace) -> int:
+    from simctl.imports.sacct import import_sacct
+
+    return import_sacct(options.file, options.output)
+
+
 __all__ = ["BROKEN", "INTERRUPTED", "NOT_HELD", "OK", "WRONG_INPUT", "InputError", "main"]
 
 _COMMANDS: Final = {
@@ -232,4 +255,5 @@ _COMMANDS: Final = {
     "schema": _schema,
     "trace": _trace,
     "plugins": _plugins,
+    "import": _import,
 }

@@ -1,0 +1,1 @@
+"""Scenarios made from a site's own files."""
