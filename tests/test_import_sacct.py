@@ -1,4 +1,4 @@
-"""`simctl import sacct`: what sacct printed of a run, imported and run again, gives the same jobs."""
+"""`simctl import sacct`: what sacct printed, imported and run, gives the same jobs."""
 
 import re
 import tempfile
@@ -105,3 +105,142 @@ def test_a_run_that_is_imported_gives_the_same_jobs(entries: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         again = imported(told, Path(folder))
     assert jobs_of(run_and_ask(again, sacct(COMPARED))[0]) == jobs_of(wanted)
+
+
+def test_what_waited_is_cancelled_where_it_was(tmp_path: Path) -> None:
+    """A held job by its user, the tasks of an array that never started by root."""
+    text = (
+        HEAD
+        + """\
+timeline:
+  - {at: 0s, as: alice, run: "sbatch -H -J held --wrap true"}
+  - {at: 1s, as: bob, run: "sbatch -J many -a 1-5%1 --wrap 'sleep 20'"}
+  - {at: 9s, as: alice, run: scancel 1}
+  - {at: 30s, as: root, run: scancel 2}
+"""
+    )
+    query = "sacct -a -P -X -S 2026-11-20 -E now -s CD,CA -o "
+    fields = "jobid,submit,jobname,elapsedraw,state"
+    told, wanted = run_and_ask(text, query + ASKED, query + fields)
+    assert run_and_ask(imported(told, tmp_path), query + fields)[0] == wanted
+    assert "2_[3-5%1]|2026-11-20T00:00:01|many|0|CANCELLED by 0" in wanted
+
+
+def rows(*lines: str, head: str = "JobID|Submit|Elapsed|NCPUS|State|ExitCode|User") -> str:
+    """Return what sacct printed: a header, and lines whose times are of one day."""
+    return "\n".join([head, *lines]).replace(" T", "2026-01-05T") + "\n"
+
+
+def make(text: str, folder: Path, status: int = 0) -> str:
+    """Import a text; return the scenario."""
+    source, target = folder / "in.txt", folder / "out.yaml"
+    source.write_text(text)
+    assert main(["import", "sacct", str(source), "-o", str(target)]) == status
+    return target.read_text() if not status else ""
+
+
+def test_columns_come_in_any_order_and_case(tmp_path: Path) -> None:
+    """With a delimiter at the end or without, and with headers again where files were joined."""
+    one = make(rows("7| T10:00:30|00:00:09|2|COMPLETED|0:0|amy"), tmp_path)
+    text = "state|USER|ncpus|Submit|JobID|CPUTimeRAW|\n" * 2
+    text += "COMPLETED|amy|2|2026-01-05T10:00:30|7|18|\n"
+    assert make(text, tmp_path).partition("start_time")[2] == one.partition("start_time")[2]
+    assert "start_time: 2026-01-05T10:00:00Z" in one
+    assert (
+        '{at: 30s, as: "amy", run: "sbatch --jobid=7 -N1 -n1 -c2 \'--wrap=srun sleep 9\'"}' in one
+    )
+
+
+def test_lines_that_are_no_use_are_told_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On standard error, in the head of the scenario, and in the last line."""
+    text = rows(
+        "1| T10:00:00|00:00:09|2|COMPLETED|0:0|amy",
+        "1| T10:00:00|00:00:09|2|COMPLETED|0:0|amy",
+        "1.batch| T10:00:00|00:00:09|2|COMPLETED|0:0|",
+        "2| T10:00:00|00:00:00|2|PENDING|0:0|amy",
+        "3|yesterday|00:00:00|2|COMPLETED|0:0|amy",
+        "4| T10:00:00|nine|2|COMPLETED|0:0|amy",
+        "5| T10:00:00|00:00:09||COMPLETED|0:0|amy",
+        "6| T10:00:00|00:00:09|2|FAILED|0:0|a|b",
+        "x| T10:00:00|00:00:09|2|COMPLETED|0:0|amy",
+        "8| T10:00:00|00:00:00|2|FAILED|1:0|amy",
+        "9| T10:00:00|00:00:01|2|STRANGE|1:0|amy",
+        "10| T10:00:00|00:00:00|2|CANCELLED|0:0|amy",
+        "11| T10:00:00|00:00:01|2|FAILED|one|amy",
+        "12_[x]| T10:00:00|00:00:01|2|FAILED|1:0|amy",
+    )
+    scenario = make(text, tmp_path)
+    told = capsys.readouterr()
+    assert told.out == "1 jobs from 14 lines, 1 of steps, 1 that stand there twice, 11 left out\n"
+    assert len(told.err.splitlines()) == 11
+    assert "in.txt:5: job 2 is PENDING: how long it will run nobody knows; left out" in told.err
+    assert "#   line 6: Submit is 'yesterday': expected a time as 2026-11-20T23:15:23" in scenario
+    assert "#   line 9: 8 fields where the header has 7; a | in a name?" in scenario
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "in.txt:the file is empty"),
+        ("JobID Submit\n1 2\n", "in.txt:1: expected a header with the columns JobID and Submit"),
+        ("JobID|State\n", "in.txt:1: no column Submit; name it in sacct's -o"),
+        ("JobID|Submit\n", "in.txt:1: no column one of AllocCPUS, NCPUS"),
+        ("JobID|Submit|NCPUS\n", "in.txt:1: no column one of ElapsedRaw, Elapsed"),
+        ("JobID|Submit|NCPUS|Start\n", "in.txt:1: no column End beside Start"),
+        ("JobID|Submit|NCPUS|Elapsed\n", "no line of 0 tells of a job that ran"),
+    ],
+)
+def test_files_that_are_no_use(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is wrong, and what would do."""
+    make(text, tmp_path, 2)
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out.yaml").exists()
+    assert main(["import", "sacct", str(tmp_path / "none"), "-o", "-"]) == 2
+    assert "cannot read" in capsys.readouterr().err
+    assert main(["import", "slurm.conf", "x", "-o", "y"]) == 2
+
+
+def test_states_that_are_not_repeated_are_counted(tmp_path: Path) -> None:
+    """They last as long; the head says what became of them."""
+    scenario = make(
+        rows(
+            "1| T10:00:00|00:00:09|2|NODE_FAIL|1:0|amy",
+            "2| T10:00:00|00:00:08|2|RUNNING|0:0|amy",
+            "3| T10:00:00|1-00:00:07|2|OUT_OF_MEMORY|0:125|amy",
+            "4_2000| T10:00:00|00:00:06|2|COMPLETED|0:0|a@b",
+        ),
+        tmp_path,
+    )
+    assert "# 1 job: NODE_FAIL; cancelled after as long a run." in scenario
+    assert "# 1 job: RUNNING; ends after as long a run as it had by then." in scenario
+    assert "# 1 job: a task above 1000 of an array; a job by itself." in scenario
+    query = "sacct -a -P -X -S 2026-01-01 -o jobid,elapsedraw,state,user"
+    out = run_and_ask(scenario, query)
+    assert [line.split("|") for line in out[0].splitlines()[1:]] == [
+        ["1", "9", "CANCELLED by 20001", "amy"],
+        ["2", "8", "COMPLETED", "amy"],
+        ["3", "9000", "RUNNING", "amy"],
+        ["4", "6", "COMPLETED", "a_b"],
+    ]
+
+
+def test_sizes_of_older_versions_and_limits(tmp_path: Path) -> None:
+    """Memory by node and by cpu; a time limit is raised for what ran longer."""
+    head = "JobID|Submit|ElapsedRaw|ReqCPUS|NNodes|ReqMem|Timelimit|AllocTRES"
+    scenario = make(
+        rows(
+            "1| T10:00:00|9|4|2|4Gn|UNLIMITED|",
+            "2| T10:00:00|90|4|2|100Mc|00:01:00|",
+            "3| T10:00:00|9|5|2|1G|1-00:00:00|",
+            head=head,
+        ),
+        tmp_path,
+    )
+    assert "--jobid=1 -N2 -n2 -c2 --mem=4096 --time=UNLIMITED" in scenario
+    assert "--jobid=2 -N2 -n2 -c2 --mem=200 --time=2" in scenario
+    assert "--jobid=3 -N2 -n5 --mem=512 --time=1440" in scenario
+    assert "1 job: ran longer than the time limit, which is raised" in scenario

@@ -99,7 +99,7 @@ class Writer:
 
     def _node(self, nodes: Nodes) -> str:
         memory = f", memory_mb: {nodes.memory_mb}" if self._memory else ""
-        return f"  - {{name: {json.dumps(compress(nodes.names))}, cpus: {nodes.cpus}{memory}}}"
+        return f"  - {{name: {_quoted(compress(nodes.names))}, cpus: {nodes.cpus}{memory}}}"
 
     def _partitions(self) -> list[str]:
         found = partitions(self._rows) or {"all": "ALL"}
@@ -108,7 +108,7 @@ class Writer:
             self.notes["without a partition; in the first one"] += 1
         lines = []
         for name, nodes in found.items():
-            lines.append(f"  - {{name: {json.dumps(name)}, nodes: {json.dumps(nodes)}{default}}}")
+            lines.append(f"  - {{name: {_quoted(name)}, nodes: {_quoted(nodes)}{default}}}")
             default = ""
         return lines
 
@@ -124,21 +124,26 @@ class Writer:
             else:
                 uids.setdefault(row.user, -1)
             accounts.setdefault(row.user, Counter())[row.account] += 1
-        taken = {0, _SLURM_UID, *uids.values()}
+        taken = {0, _SLURM_UID}
+        names: set[str] = set()
         users = {}
-        for user, uid in uids.items():
-            given = uid
+        for user, told in uids.items():
+            uid, name = told, _name_of(user)
             if user == "root":
-                given = 0
-            elif given <= 0 or given == _SLURM_UID:
-                given = next(each for each in range(_FIRST_UID, 10**6) if each not in taken)
-                taken.add(given)
-            users[user] = (_name_of(user), given, accounts[user].most_common(1)[0][0])
+                uid = 0
+            elif uid < 0 or uid in taken:
+                free = range(_FIRST_UID, 10**6)
+                uid = next(each for each in free if each not in taken | set(uids.values()))
+            while name in names:
+                name += "_"
+            taken.add(uid)
+            names.add(name)
+            users[user] = (name, uid, accounts[user].most_common(1)[0][0])
         return users
 
     def _user_lines(self) -> list[str]:
         lines = [
-            f"  {json.dumps(name)}: {{uid: {uid}, account: {json.dumps(account)}}}"
+            f"  {_quoted(name)}: {{uid: {uid}, account: {_quoted(account)}}}"
             for name, uid, account in sorted(self._users.values())
             if uid
         ]
@@ -160,7 +165,7 @@ class Writer:
             entries += self._cancellations(tasks)
         lines = []
         for at_s, _, user, command in sorted(entries, key=lambda each: each[:2]):
-            lines.append(f"  - {{at: {at_s}s, as: {json.dumps(user)}, run: {json.dumps(command)}}}")
+            lines.append(f"  - {{at: {at_s}s, as: {_quoted(user)}, run: {_quoted(command)}}}")
         return lines
 
     def _submissions(self) -> list[list[Job]]:
@@ -217,13 +222,19 @@ class Writer:
         return [name]
 
     def _cancellations(self, tasks: Sequence[Job]) -> Iterable[tuple[int, int, str, str]]:
+        """Return what cancels jobs from outside, those of an array at one moment together."""
+        groups: dict[tuple[int, str], list[Row]] = {}
         for job in filter(cancelled_from_outside, tasks):
             row = job.last
-            word = str(row.job_id)
-            if row.tasks and len(tasks) > len([one for one in tasks if one is job]):
-                word += f"_[{format_tasks(row.tasks)}]"
             end_s = row.end_s if row.end_s >= 0 else row.submit_s + row.elapsed_s
-            yield end_s - self._start_s, 1, self._canceller(row), f"scancel {word}"
+            key = (end_s - self._start_s, self._canceller(row))
+            groups.setdefault(key, []).append(row)
+        for (at_s, user), rows in groups.items():
+            word = str(rows[0].job_id)
+            # Where tasks that waited were cancelled nothing was left of their array.
+            if rows[0].tasks and not any(row.waiting for row in rows):
+                word += f"_[{format_tasks(sorted(n for row in rows for n in row.tasks))}]"
+            yield at_s, 1, user, f"scancel {word}"
 
     def _programs(self) -> list[str]:
         lengths = sorted({row.elapsed_s for row in self._rows if row.state == "OUT_OF_MEMORY"})
@@ -240,6 +251,11 @@ class Writer:
         return lines if self._files else []
 
 
+def _quoted(text: str) -> str:
+    """Return a text as YAML has it in double quotes."""
+    return json.dumps(text, ensure_ascii=False)
+
+
 def _clock(moment_s: int) -> str:
     return datetime.fromtimestamp(moment_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
@@ -248,7 +264,8 @@ def _name_of(user: str) -> str:
     """Return a name that a scenario's user can have."""
     if not user:
         return "user"
-    return user if _USER.fullmatch(user) else "_" + re.sub(r"[^A-Za-z0-9_.-]", "_", user)
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", user)
+    return name if _USER.fullmatch(name) else f"_{name}"
 
 
 def _numbers(tasks: Iterable[Job]) -> list[int]:
