@@ -277,3 +277,83 @@ def test_where_and_until_when() -> None:
         "0s sbatch -n3 -N3 -w n[2-4] --wrap 'srun app'",
     )
     assert_as_printed("sacct/reframe", ask(sit, read("sacct/reframe").line, first=51))
+
+
+_THREE = _timeline(
+    "0s sbatch -n2 -J two --wrap 'sleep 20'",
+    "5s sbatch -N2 -n2 -J wide --wrap 'sleep 100'",
+    "5s bob: sbatch -J others --wrap true",
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ("", "two wide"),
+        ("-a", "two wide others"),
+        ("-a -I 2", "two wide"),
+        ("-i 2-3", "wide"),
+        ("-a -q normal -x 0 -L", "two wide others"),
+        ("-a -x 7", ""),
+        ("-A proj2 -a", "others"),
+        ("-a -g bob", "others"),
+        ("-a -r short", ""),
+        ("-a --name two,others", "two others"),
+        ("-u 2002", "others"),
+        ("-s R", "wide"),
+        ("-j 2,3", "wide others"),
+        ("-S now-10 -E now", "wide"),
+        ("-N n2", "wide"),
+    ],
+)
+def test_what_narrows_the_jobs(options: str, names: str) -> None:
+    """Each option by itself, on three jobs of which one still runs."""
+    found = ask(_THREE, f"sacct -X -n -P -o jobname {options}", at="60s")
+    assert (found.stdout.split(), found.stderr, found.exit) == (names.split(), "", 0)
+
+
+def test_times_are_cut_off_at_the_ends_of_the_span() -> None:
+    """With -T, of jobs and of steps."""
+    fields = "-o jobid,start,end,elapsed,state -P -n"
+    found = ask(_THREE, f"sacct -T -j 2 -S 23:15:00 -E now {fields}", at="60s")
+    assert found.stdout.splitlines() == [
+        "2|2026-11-20T23:15:00|2026-11-20T23:15:07|00:00:07|RUNNING",
+        "2.batch|2026-11-20T23:15:00|2026-11-20T23:15:07|00:00:07|RUNNING",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("-q fast", "sacct: error: You gave a bad qos 'fast'.  Valid qos's are normal"),
+        ("-i some", "sacct: error: invalid nnodes value: some"),
+        ("--units=X", "sacct: fatal: Invalid unit type (X)"),
+        (
+            "--json",
+            "sacct: error: --json is an option of Slurm's that simctl does not simulate yet",
+        ),
+    ],
+)
+def test_values_that_are_none(options: str, said: str) -> None:
+    """And options that are not built."""
+    found = ask("", f"sacct {options}")
+    assert (found.stdout, found.stderr.splitlines()[0], found.exit) == ("", said, 1)
+
+
+_ASK = """\
+files:
+  ask.sh: |
+    #!/bin/sh
+    export SACCT_FORMAT=jobid%5
+    sacct -n -j 1
+    sacct -n -X -j 1 -o user
+    export SLURM_TIME_FORMAT=%H
+    sacct -n -P -X -j 1 -o submit
+"""
+
+
+def test_the_environment_has_formats() -> None:
+    """Of fields, where the command line has none, and of times."""
+    timeline = _timeline("0s sbatch --wrap true", "5s salloc -Q ./ask.sh")
+    found = run(_ASK + timeline, cluster=CLUSTER).result.commands[-1]
+    assert found.stdout.split() == ["1", "1.ba+", "alice", "23"]

@@ -28,8 +28,10 @@ GRAMMAR: Final = Grammar(
     command="sacct",
     options=(
         Option(long="accounts", short="A", read=text),
+        Option(long="allclusters", short="L"),
         Option(long="allocations", short="X"),
         Option(long="allusers", short="a"),
+        Option(long="associations", short="x", read=text),
         Option(long="batch-script", short="B"),
         Option(long="brief", short="b"),
         Option(long="clusters", short="M", read=text),
@@ -46,35 +48,44 @@ GRAMMAR: Final = Grammar(
         Option(long="me"),
         Option(long="name", read=text),
         Option(long="noconvert"),
+        Option(long="ncpus", short="I", read=text),
+        Option(long="nnodes", short="i", read=text),
         Option(long="nodelist", short="N", read=hosts),
         Option(long="noheader", short="n"),
         Option(long="parsable", short="p"),
         Option(long="parsable2", short="P"),
         Option(long="partition", short="r", read=text),
+        Option(long="qos", short="q", read=text),
         Option(long="starttime", short="S", read=text),
         Option(long="state", short="s", read=text),
+        Option(long="truncate", short="T"),
         Option(long="uid", read=text),
         Option(long="units", read=text),
         Option(long="user", short="u", read=text),
+        Option(long="version", short="V"),
     ),
     unbuilt=frozenset(
         """
-        allclusters L array associations x constraints C env-vars federation flags F file f
-        help h json K k local ncpus I nnodes i qos q R reason timelimit-max timelimit-min T
-        truncate usage use-local-uid v verbose V version wckeys W whole-hetjob yaml
+        array constraints C env-vars federation flags F file f help h json K k local R reason
+        timelimit-max timelimit-min usage use-local-uid v verbose wckeys W whole-hetjob yaml
         """.split()
     ),
     bad_status=1,
 )
 _RULE_WIDTH: Final = 80
+_VERSION: Final = "slurm-wlm 22.05.8"
+"""The version of Slurm whose output is printed."""
+
+_QOS: Final = "normal"
+"""The only QOS there is."""
 
 
 async def sacct(call: CommandCall) -> int:
     """Show records of accounting; return the exit status."""
     try:
         options, _ = GRAMMAR.parse(call.argv[1:])
-        if "helpformat" in options:
-            for each in listed():
+        if "helpformat" in options or "version" in options:
+            for each in listed() if "helpformat" in options else [_VERSION]:
                 call.out(each)
             return 0
         view = _view(call, options)
@@ -132,6 +143,7 @@ def _query(call: CommandCall, options: Mapping[str, Any], now_s: int) -> Query:
     Raises:
         UsageError: One of them is wrong.
     """
+    _check_qos(options)
     query = Query(
         wanted=read_wanted(options.get("jobs", "")),
         gids=_gids(call, options.get("gid", options.get("group", ""))),
@@ -139,6 +151,10 @@ def _query(call: CommandCall, options: Mapping[str, Any], now_s: int) -> Query:
         partitions=frozenset(_words(options, "partition")),
         names=_words(options, "name"),
         nodes=frozenset(options.get("nodelist", ())),
+        node_counts=_range(options, "nnodes"),
+        cpu_counts=_range(options, "ncpus"),
+        associations=_words(options, "associations"),
+        truncated="truncate" in options,
         states=read_states(options.get("state", "")),
         duplicates="duplicates" in options,
         jobs_only="allocations" in options,
@@ -154,6 +170,29 @@ def _query(call: CommandCall, options: Mapping[str, Any], now_s: int) -> Query:
         )
     uids = _uids(call, options, anybody=bool(query.wanted))
     return attrs.evolve(query, uids=uids, start_s=start_s, end_s=end_s)
+
+
+def _check_qos(options: Mapping[str, Any]) -> None:
+    """Take the only QOS there is; it narrows nothing.
+
+    Raises:
+        UsageError: Another is named.
+    """
+    for name in _words(options, "qos"):
+        if name.lower() not in (_QOS, "1"):
+            raise UsageError(
+                1, f"sacct: error: You gave a bad qos '{name}'.  Valid qos's are {_QOS}"
+            )
+
+
+def _range(options: Mapping[str, Any], name: str) -> range:
+    """Return the numbers of ``2`` or ``2-5``; an empty range if none are asked for."""
+    if name not in options:
+        return range(0)
+    first, _, last = options[name].partition("-")
+    if not first.isdecimal() or not (last or first).isdecimal():
+        raise UsageError(1, f"sacct: error: invalid {name} value: {options[name]}")
+    return range(int(first), int(last or first) + 1)
 
 
 def _words(options: Mapping[str, Any], name: str) -> tuple[str, ...]:

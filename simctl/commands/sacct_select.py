@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Collection, Iterable
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
+import msgspec
 
 from simctl.commands.options import UsageError
 from simctl.commands.sacct_lines import Line, View
 from simctl.wire.accounts import JobAccount, StepAccount, step_label
 from simctl.wire.arrays import parse_tasks
 from simctl.wire.hostlist import expand
+from simctl.wire.ids import SECOND
 from simctl.wire.states import JobBase
 
 _ID: Final = re.compile(r"(\d+)(?:_(\d+|\[[\d,:-]+\]))?(?:\.(\d+|batch|extern|interactive))?")
@@ -77,6 +79,12 @@ class Query:
     states: tuple[str, ...] = ()
     start_s: int = 0
     end_s: int = 0
+    node_counts: range = range(0)
+    cpu_counts: range = range(0)
+    associations: Collection[str] = ()
+    truncated: bool = False
+    """Whether times outside of the span are shown as its ends."""
+
     duplicates: bool = False
     jobs_only: bool = False
 
@@ -162,12 +170,33 @@ def _lines(query: Query, view: View, job: JobAccount, steps: list[StepAccount]) 
     words = [word for word in query.wanted if word.means(job)]
     whole = not query.wanted or any(not word.step for word in words)
     picked = {word.step for word in words}
-    lines = [Line(view, job)] if whole else []
+    shown = _within(query, view, job)
+    lines = [Line(view, shown)] if whole else []
     if query.jobs_only:
         return lines
     return lines + [
-        Line(view, job, step) for step in steps if whole or step_label(step.step_id) in picked
+        Line(view, shown, _within(query, view, step))
+        for step in steps
+        if whole or step_label(step.step_id) in picked
     ]
+
+
+Record = TypeVar("Record", JobAccount, StepAccount)
+
+
+def _within(query: Query, view: View, record: Record) -> Record:
+    """Return a record with its times cut off at the ends of the span, if that is asked for."""
+    if not query.truncated or not query.start_s:
+        return record
+    first_us = (query.start_s - view.epoch_s) * SECOND
+    last_us = (query.end_s - view.epoch_s) * SECOND
+    start_us, end_us = record.start_us, record.end_us
+    if 0 <= start_us < first_us:
+        start_us = first_us
+    if end_us < 0 or end_us > last_us:
+        end_us = last_us
+    start_us = end_us if start_us < 0 else start_us
+    return msgspec.structs.replace(record, start_us=start_us, end_us=end_us)
 
 
 def _is_meant(query: Query, job: JobAccount) -> bool:
@@ -183,6 +212,13 @@ def _is_meant(query: Query, job: JobAccount) -> bool:
     if query.partitions and not query.partitions & set(job.partition.split(",")):
         return False
     if query.names and job.name not in query.names:
+        return False
+    if query.associations and "0" not in query.associations:
+        # No job has an association, which sacct shows as 0.
+        return False
+    if query.node_counts and job.alloc_nodes not in query.node_counts:
+        return False
+    if query.cpu_counts and job.alloc_cpus not in query.cpu_counts:
         return False
     return not query.nodes or not query.nodes.isdisjoint(expand(job.node_list))
 
