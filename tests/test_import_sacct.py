@@ -244,3 +244,21 @@ def test_sizes_of_older_versions_and_limits(tmp_path: Path) -> None:
     assert "--jobid=2 -N2 -n2 -c2 --mem=200 --time=2" in scenario
     assert "--jobid=3 -N2 -n5 --mem=512 --time=1440" in scenario
     assert "1 job: ran longer than the time limit, which is raised" in scenario
+
+
+def test_limits_and_memory_end_jobs_again(tmp_path: Path) -> None:
+    """A run into its time limit is as long, for limits are looked at at the same moments."""
+    text = (
+        HEAD
+        + """\
+programs: {./eat: {runs: 3s, oom: true}}
+timeline:
+  - {at: 7s, as: alice, run: "sbatch -t 1 --wrap 'srun sleep 300'"}
+  - {at: 9s, as: bob, run: "sbatch -t 5 --wrap ./eat"}
+  - {at: 9s, as: bob, run: "sbatch -t 5 --wrap 'kill -SEGV $$'"}
+"""
+    )
+    told, wanted = run_and_ask(text, sacct(ASKED), sacct(COMPARED))
+    assert jobs_of(run_and_ask(imported(told, tmp_path), sacct(COMPARED))[0]) == jobs_of(wanted)
+    for state in ("TIMEOUT", "OUT_OF_MEMORY", "FAILED"):
+        assert f"|{state}|" in wanted
