@@ -340,6 +340,12 @@ def test_values_that_are_none(options: str, said: str) -> None:
     assert (found.stdout, found.stderr.splitlines()[0], found.exit) == ("", said, 1)
 
 
+def test_words_that_belong_to_no_option() -> None:
+    """They end sacct, without a word about it."""
+    found = ask("", "sacct 7")
+    assert (found.stdout, found.stderr, found.exit) == ("", "", 1)
+
+
 _ASK = """\
 files:
   ask.sh: |

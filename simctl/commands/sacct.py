@@ -83,7 +83,10 @@ _QOS: Final = "normal"
 async def sacct(call: CommandCall) -> int:
     """Show records of accounting; return the exit status."""
     try:
-        options, _ = GRAMMAR.parse(call.argv[1:])
+        options, words = GRAMMAR.parse(call.argv[1:])
+        if words:
+            # Slurm says nothing either.
+            return 1
         if "helpformat" in options or "version" in options:
             for each in listed() if "helpformat" in options else [_VERSION]:
                 call.out(each)

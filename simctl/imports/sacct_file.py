@@ -63,14 +63,9 @@ def read_lines(lines: Iterable[str]) -> Found:
             found.columns = _header(line, number)
             continue
         found.lines += 1
-        cells = line.split("|")
-        if len(cells) == len(found.columns) + 1 and not cells[-1]:
-            cells.pop()
-        if len(cells) != len(found.columns):
-            wrong = f"{len(cells)} fields where the header has {len(found.columns)}"
-            found.left_out.append((number, f"{wrong}; a | in a name?"))
+        named = _cells(found, line, number)
+        if not named:
             continue
-        named = dict(zip(found.columns, map(str.strip, cells), strict=True))
         step = step_of(named)
         if step:
             found.steps += 1
@@ -85,6 +80,18 @@ def read_lines(lines: Iterable[str]) -> Found:
         raise HeaderError("the file is empty; `sacct -P -o JobID,Submit,...` prints what is needed")
     found.jobs = _jobs(found, _with_uids(rows), with_steps)
     return found
+
+
+def _cells(found: Found, line: str, number: int) -> dict[str, str]:
+    """Return what a line has in each column; nothing if they do not fit, which is noted."""
+    cells = line.split("|")
+    if len(cells) == len(found.columns) + 1 and not cells[-1]:
+        cells.pop()
+    if len(cells) != len(found.columns):
+        wrong = f"{len(cells)} fields where the header has {len(found.columns)}"
+        found.left_out.append((number, f"{wrong}; a | in a name?"))
+        return {}
+    return dict(zip(found.columns, map(str.strip, cells), strict=True))
 
 
 def _is_header(line: str) -> bool:
