@@ -43,7 +43,7 @@ def import_sacct(source: str, target: str) -> int:
 
 def _read(source: str) -> Found:
     try:
-        with Path(source).open(encoding="utf-8", errors="replace", newline="\n") as file:
+        with Path(source).open(encoding="utf-8-sig", errors="replace", newline="\n") as file:
             return read_lines(file)
     except OSError as error:
         raise InputError(f"import sacct: cannot read {source}: {error.strerror}") from error
