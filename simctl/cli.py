@@ -56,6 +56,7 @@ def _add_run(commands: Any) -> None:
     run.add_argument("--model", choices=("guide", "modern"), help="instead of the scenario's")
     run.add_argument("--until", metavar="TIME", help="stop at a moment of virtual time")
     run.add_argument("--trace", metavar="FILE", help="write the trace there; - is stdout")
+    run.add_argument("--db", metavar="FILE", help="write the run there as an SQLite file")
     run.add_argument("--trace-kinds", metavar="K,..", help="write only events of these kinds")
     run.add_argument(
         "--watchdog",
@@ -137,7 +138,8 @@ def _add_import(commands: Any) -> None:
             "import",
             help="make a scenario from a site's own files",
             usage="simctl import [slurm.conf|sacct] FILE [-o SCENARIO] [--force]",
-            description="Make a scenario of the cluster that a slurm.conf describes.",
+            description="Make a scenario of the cluster that a slurm.conf describes, or of the "
+            "jobs that `sacct -P -o JobID,Submit,...` printed.",
         )
     )
 

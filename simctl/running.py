@@ -147,11 +147,20 @@ def run_world(world: World, options: argparse.Namespace) -> RunResult:
             from simctl.kernel.logs import LogSink
 
             world.trace.add_sink(LogSink())
+        result: RunResult | None = None
+        database = None
+        if options.db:
+            from simctl.database import Database
+
+            database = Database(Path(options.db), world)
         stack.enter_context(Progress(world, quiet=options.quiet or options.json))
         try:
             result = world.run()
         except PluginError as error:
             raise InputError(str(error)) from error
+        finally:
+            if database is not None:
+                database.finish(result)
         if sink is not None:
             sink.flush()
             stream.flush()

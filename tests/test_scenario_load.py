@@ -288,7 +288,7 @@ MISTAKES = [
         "no user 'alic' in `users:`; did you mean alice",
     ),
     ("timeline: [{at: 0, run: sbtach}]", "no command 'sbtach'; did you mean sbatch?"),
-    ("timeline: [{at: 0, run: sacct}]", "sacct is known to Slurm but not simulated yet"),
+    ("timeline: [{at: 0, run: sstat}]", "sstat is known to Slurm but not simulated yet"),
     ("timeline: [{at: 0, run: ' '}]", "expected a command line"),
     ('timeline: [{at: 0, run: "squeue \'x"}]', "no closing quotation"),
     ("timeline: [{at: 0, run: scancel | wc}]", "no shell reads this line: '|'"),

@@ -66,6 +66,7 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         warn_time_s=warned.time_s if warned is not None else 0,
         warn_batch=warned is not None and warned.batch,
         deadline_s=parse_moment(until, now_s) if until else 0,
+        submit_line=" ".join(call.argv),
         work_dir=call.site.disk.resolve(options.get("chdir", call.work_dir), call.work_dir),
         **more,
     )

@@ -301,7 +301,7 @@ class Srun:
         self._report_nodes(0, len(layout.nodes) - 1, wait_status(1))
 
     def _step_request(self) -> RequestJobStepCreate:
-        name = self.words[0].rsplit("/", 1)[-1]
+        name = self.options.get("job-name", self.words[0].rsplit("/", 1)[-1])
         request = step_request(self.call, self.options, job_id=self.job_id, own=self.own, name=name)
         self._no_kill = request.no_kill
         return msgspec.structs.replace(request, restart_cnt=self._run_of_job())

@@ -59,6 +59,7 @@ def step_request(
         time_limit_min=NO_VAL if own else options.get("time", NO_VAL),
         exclusive="exclusive" in options and not own,
         immediate=options.get("immediate") == 1,
+        submit_line=" ".join(call.argv),
         no_kill="no-kill" in options or bool(call.env.get("SLURM_NO_KILL")),
     )
 

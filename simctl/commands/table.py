@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from simctl.commands.sacct import sacct
 from simctl.commands.salloc import salloc
 from simctl.commands.sbatch import sbatch
 from simctl.commands.scancel import scancel
@@ -12,6 +13,7 @@ from simctl.commands.srun import srun
 from simctl.plugins.site import CommandMain
 
 COMMANDS: Final[dict[str, CommandMain]] = {
+    "sacct": sacct,
     "salloc": salloc,
     "sbatch": sbatch,
     "scancel": scancel,

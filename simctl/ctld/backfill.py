@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from simctl.ctld import arrays, preempt, reservations
+from simctl.ctld import arrays, bookkeeping, preempt, reservations
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.schedule import Line, held_by_fragmentation, start_head
 from simctl.ctld.select import choose, demand_in, limit_in, uniform_need, whole_nodes
@@ -56,6 +56,7 @@ async def run_backfill(ctld: "Slurmctld") -> None:
         part, job = found
         if arrays.is_full(job):
             job.reason = Reason.ARRAY_TASK_LIMIT
+            bookkeeping.waits(job, job.reason)
             line.take()
             continue
         if not limits.admit(job, part):

@@ -49,13 +49,19 @@ def _refusal(ctld: "Slurmctld", job: JobRecord | None, envelope: Envelope) -> in
     return SLURM_SUCCESS
 
 
+def _uid(ctld: "Slurmctld", envelope: Envelope) -> int:
+    sender = envelope.sender
+    return sender.process.uid if sender is not None else ctld.process.uid
+
+
 async def kill_job(ctld: "Slurmctld", envelope: Envelope, message: RequestKillJob) -> None:
     """Cancel a job, all of an array or some of its tasks, or hand another signal to their steps."""
     head = ctld.arrays[message.job_id].first if message.job_id in ctld.arrays else None
     rc = _refusal(ctld, head or ctld.jobs.get(message.job_id), envelope)
     if not rc:
+        uid = _uid(ctld, envelope)
         rcs = [
-            await _kill(ctld, job, message)
+            await _kill(ctld, job, message, uid)
             for job in await arrays.targets(ctld, message.job_id, message.array_tasks)
         ]
         # Of an array, tasks that are over do not matter as long as one is not.
@@ -63,15 +69,18 @@ async def kill_job(ctld: "Slurmctld", envelope: Envelope, message: RequestKillJo
     ctld.answer(envelope, rc)
 
 
-async def _kill(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob) -> int:
+async def _kill(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob, uid: int) -> int:
     if job.state.finished:
         return ESLURM_ALREADY_DONE
     if job.state == PENDING_COMPLETING:
         if message.signal != SIGKILL or message.batch_only:
             return ESLURM_TRANSITION_STATE_NO_UPDATE
         # Its nodes are letting go of it already: it only does not go back into the queue.
+        job.cancel_uid = uid
         ctld.set_job(job, COMPLETING[JobBase.CANCELLED])
         return SLURM_SUCCESS
+    if message.signal == SIGKILL:
+        job.cancel_uid = uid
     if job.state.base is JobBase.PENDING:
         return _cancel_pending(ctld, job, message.signal)
     if message.signal == SIGKILL and not message.batch_only:
@@ -150,6 +159,9 @@ async def cancel_job_step(
         elif job.state.finished or step is None:
             rc = ESLURM_ALREADY_DONE if job.state.finished else ESLURM_INVALID_JOB_ID
         else:
+            if envelope.sender is not step.srun:
+                # What an srun ends by itself nobody has cancelled.
+                step.cancel_uid = _uid(ctld, envelope)
             ends = message.signal in (SIGKILL, SIG_TERM_KILL)
             if ends and step.srun is not None and step.srun.open:
                 ctld.send(step.srun, SrunJobComplete(job_id=job.job_id))

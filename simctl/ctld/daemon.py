@@ -13,6 +13,7 @@ from simctl.ctld import (
     agent,
     answers,
     backfill,
+    bookkeeping,
     completion,
     deadlines,
     eligible,
@@ -47,10 +48,12 @@ from simctl.plugins.points.switch import (
     switch_p_pack_jobinfo,
 )
 from simctl.plugins.site import Site
+from simctl.wire.accounts import Books
 from simctl.wire.buf import Buf
 from simctl.wire.errno import SLURM_SUCCESS
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import (
+    DbdGetJobsCond,
     Message,
     MessageEpilogComplete,
     MessageNodeRegistrationStatus,
@@ -187,6 +190,7 @@ class Slurmctld:
         self.completing: dict[int, JobRecord] = {}
         """Those that are COMPLETING."""
         self.ended_rows: dict[int, JobRow] = {}
+        self.books = Books()
         self.next_job_id = site.conf.first_job_id
         self.last_place = 0
         self.last_queue_number = -1
@@ -248,6 +252,7 @@ class Slurmctld:
             RequestNodeInfo: info.node_info,
             RequestPartitionInfo: info.partition_info,
             RequestReservationInfo: info.reservation_info,
+            DbdGetJobsCond: bookkeeping.get_jobs_cond,
             RequestCreateReservation: reservations.create_reservation,
             RequestDeleteReservation: reservations.delete_reservation,
             ReservationDue: _reservation_due,

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import arrays, eligible, limits, prologs
+from simctl.ctld import arrays, bookkeeping, eligible, limits, prologs
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.select import limit_in
 from simctl.wire.hostlist import compress
@@ -28,6 +28,7 @@ def start(ctld: "Slurmctld", job: JobRecord, part: PartRecord, shares: tuple[Sha
     job.node_list = compress(tuple(node.name for node in nodes))
     job.batch_host = nodes[0].name
     job.start_us = job.evaluated_us = ctld.now_us
+    bookkeeping.started(ctld, job)
     job.time_limit_min = limit_in(job, part)
     job.begin_us = -1
     job.reason = Reason.NONE
@@ -72,6 +73,7 @@ def occupy(ctld: "Slurmctld", job: JobRecord) -> None:
 
 
 def _launch_batch(ctld: "Slurmctld", job: JobRecord) -> None:
+    job.batch_start_us = ctld.now_us
     ctld.send(
         ctld.address(job.nodes[0]),
         RequestBatchJobLaunch(

@@ -198,6 +198,9 @@ class StepRecord:
     """One flag a node of the step: its daemon has reported the end."""
 
     cpus_per_task: int = 1
+    exact: bool = False
+    """Whether it has the cpus it asks for alone, not all that its job has on its nodes."""
+
     no_kill: bool = False
     start_us: int = 0
     clock_us: int = 0
@@ -208,6 +211,17 @@ class StepRecord:
     """When it has reached its time limit, but for what its job is suspended."""
 
     limit_timer: Timer | None = None
+    exit_code: int = NO_VAL
+    """The highest wait status reported; NO_VAL while there is none."""
+
+    suspended_before_us: int = 0
+    """How long its job had been suspended when it began."""
+
+    timed_out: bool = False
+    cancel_uid: int = -1
+    """Who cancelled it alone."""
+
+    submit_line: str = ""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -339,6 +353,21 @@ class JobRecord:
 
     before_suspension_us: int = 0
     """How long it had run when it was suspended last."""
+
+    db_index: int = 0
+    """Place of the run in the books of accounting, once they know of it."""
+
+    waited_for: str = ""
+    """What it last had to wait for, but for its turn and for nodes."""
+
+    cancel_uid: int = -1
+    """Who cancelled it."""
+
+    derived_exit_code: int = 0
+    """The highest wait status of its steps."""
+
+    batch_start_us: int = -1
+    """When its batch script was launched, while its end is not known."""
 
     begin_us: int = -1
     begin_timer: Timer | None = None

@@ -99,6 +99,7 @@ async def step_limit_due(ctld: "Slurmctld", _: Envelope, message: StepLimitDue) 
     if job.state.base is JobBase.SUSPENDED:
         # Its clock stands still; it is looked at again once the job goes on.
         return
+    step.timed_out = True
     if step.srun is not None and step.srun.open:
         ctld.send(step.srun, SrunTimeout(job_id=job.job_id))
     for name in step.layout.nodes:

@@ -4,7 +4,16 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import arrays, eligible, launch, limits, preempt, reservations, schedule
+from simctl.ctld import (
+    arrays,
+    bookkeeping,
+    eligible,
+    launch,
+    limits,
+    preempt,
+    reservations,
+    schedule,
+)
 from simctl.ctld.completion import finish
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.request import Asker, Request, read_request
@@ -89,6 +98,7 @@ async def resource_allocation(
         job.reason = Reason.BAD_CONSTRAINTS
         job.end_us = job.start_us = ctld.now_us
         ctld.set_job(job, FAILED)
+        bookkeeping.refused(ctld, job)
         finish(ctld, job)
         _reply(ctld, envelope, job.job_id, rc)
         return
@@ -227,7 +237,9 @@ async def _create(
         job.lasting_reason = job.reason = request.reason
     elif not keep_fitting(job):
         job.lasting_reason = job.reason = Reason.PARTITION_CONFIG
+    bookkeeping.waits(job, job.lasting_reason)
     ctld.jobs[job_id] = job
+    bookkeeping.came(ctld, job)
     limits.watch_deadline(ctld, job)
     arrays.register(ctld, job)
     eligible.note_name(ctld, job)

@@ -29,5 +29,7 @@ def import_file(file: str) -> Imported:
     if silent:
         told += f"; its comments say what was left out ({silent})"
     return Imported(
-        text=scenario_text(cluster), told=told, warnings=tuple(map(str, cluster.warnings))
+        text=scenario_text(cluster),
+        told=told,
+        warnings=tuple(f"{each} (warning)" for each in cluster.warnings),
     )

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from simctl.importing.result import Imported
 
 SLURM_CONF: Final = "slurm.conf"
-SOURCES: Final = {SLURM_CONF: "simctl.importing.slurm_conf", "sacct": ""}
-"""What can be imported, and the module whose `import_file` does it; none of what is not built."""
+SOURCES: Final = {SLURM_CONF: "simctl.importing.slurm_conf", "sacct": "simctl.importing.sacct"}
+"""What can be imported, and the module whose `import_file` does it."""
 
 
 def add_arguments(parser: Any) -> None:
@@ -35,7 +35,7 @@ def import_site(options: argparse.Namespace) -> int:
         raise InputError(f"import: {output} is there already; --force overwrites it")
     imported: Imported = importlib.import_module(SOURCES[source]).import_file(file)
     for warning in imported.warnings:
-        print(f"{warning} (warning)", file=sys.stderr)
+        print(warning, file=sys.stderr)
     if options.output == "-":
         sys.stdout.write(imported.text)
         return OK
@@ -51,7 +51,7 @@ def chosen(words: list[str]) -> tuple[str, str]:
     """Return the source and the file of `SOURCE FILE`, or of a slurm.conf that stands alone.
 
     Raises:
-        InputError: There is no such source, or it is not built.
+        InputError: There is no such source.
     """
     if len(words) == 1 and words[0] not in SOURCES:
         return SLURM_CONF, words[0]
@@ -64,6 +64,4 @@ def chosen(words: list[str]) -> tuple[str, str]:
     if words[0] not in SOURCES:
         known = " and ".join(SOURCES)
         raise InputError(f"import: nothing is known of {words[0]!r}; {known} are")
-    if not SOURCES[words[0]]:
-        raise InputError(f"import: reading of {words[0]} is not built yet")
     return words[0], words[1]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from simctl.wire.accounts import JobAccount, StepAccount
 from simctl.wire.ids import NO_VAL, SLURM_BATCH_SCRIPT, step_name
 from simctl.wire.info import JobInfo, NodeInfo, PartInfo, ReservationInfo, StepInfo
 from simctl.wire.layout import Distribution, StepLayout
@@ -393,6 +394,21 @@ class ResponseJobStepInfo(Message, frozen=True, kw_only=True):
     steps: tuple[StepInfo, ...]
 
 
+class DbdGetJobsCond(Message, frozen=True, kw_only=True):
+    """Ask for the records of accounting."""
+
+    rpc: ClassVar[str] = "DBD_GET_JOBS_COND"
+
+
+class DbdGotJobs(Message, frozen=True, kw_only=True):
+    """Answer with the records of jobs and of steps: those that are over, then the others."""
+
+    rpc: ClassVar[str] = "DBD_GOT_JOBS"
+
+    jobs: tuple[JobAccount, ...]
+    steps: tuple[StepAccount, ...]
+
+
 class RequestNodeInfo(Message, frozen=True, kw_only=True):
     """Ask slurmctld what nodes there are."""
 
@@ -660,6 +676,7 @@ class RequestJobStepCreate(Message, frozen=True, kw_only=True):
     exclusive: bool = False
     immediate: bool = False
     no_kill: bool = False
+    submit_line: str = ""  # as it was typed
     restart_cnt: int = NO_VAL  # the run of the job that asks, where a process of the job does
 
 

@@ -66,4 +66,5 @@ class JobDesc:
     script: str = ""
     script_name: str = ""
     argv: tuple[str, ...] = ()
+    submit_line: str = ""
     environment: dict[str, str] = attrs.field(factory=dict)
