@@ -270,6 +270,7 @@ class World:
                     memory_mb=node.memory_mb,
                     gres=dict(node.gres),
                 ),
+                features=node.features,
             )
             for index, node in enumerate(scenario.nodes)
         ]

@@ -11,6 +11,7 @@ import attrs
 
 from simctl.ctld import (
     agent,
+    awaited,
     backfill,
     completion,
     deadlines,
@@ -29,6 +30,7 @@ from simctl.ctld import (
     suspend,
     update,
     update_partition,
+    will_run,
 )
 from simctl.ctld.accounting import JobRow, row
 from simctl.ctld.cancel import cancel_job_step, kill_job
@@ -64,6 +66,7 @@ from simctl.wire.messages import (
     RequestJobRequeue,
     RequestJobStepCreate,
     RequestJobStepInfo,
+    RequestJobWillRun,
     RequestKillJob,
     RequestNodeInfo,
     RequestPartitionInfo,
@@ -99,6 +102,12 @@ _TOP_PRIORITY = 4294901760
 
 _LATE_US = 60 * SECOND
 """How long nodes may lie idle that a job has left which has yet to leave others."""
+
+
+async def job_info(ctld: "Slurmctld", envelope: Envelope, message: RequestJobInfo) -> None:
+    """Tell of jobs, at once or when one is over."""
+    if not message.when_over or not awaited.hold(ctld, envelope, message):
+        await info.job_info(ctld, envelope, message)
 
 
 @attrs.frozen
@@ -204,6 +213,8 @@ class Slurmctld:
         """Suspended jobs by id: no node counts them as its own."""
         self.preempted: dict[int, JobRecord] = {}
         """Those of them that were preempted: they go on as soon as their nodes are free."""
+        self.awaited: dict[int, list[Envelope]] = {}
+        """Requests to be answered once a job is over, by its id."""
         self.last_pass_us = -1
         self.pass_is_due = False
         self.late_pass: Timer | None = None
@@ -226,7 +237,8 @@ class Slurmctld:
             RequestJobRequeue: update.job_requeue,
             RequestUpdateNode: update.update_node,
             RequestUpdatePartition: update_partition.update_partition,
-            RequestJobInfo: info.job_info,
+            RequestJobInfo: job_info,
+            RequestJobWillRun: will_run.job_will_run,
             RequestJobStepInfo: info.job_step_info,
             RequestNodeInfo: info.node_info,
             RequestPartitionInfo: info.partition_info,
@@ -274,6 +286,11 @@ class Slurmctld:
         """Return the place at the end of the list of jobs."""
         self.last_place += 1
         return self.last_place
+
+    def tell_over(self, job: JobRecord) -> None:
+        """Answer those who wait for a job to be over."""
+        if self.awaited:
+            awaited.over(self, job)
 
     def next_id(self) -> int:
         """Return the next job id that is free; after MaxJobId FirstJobId follows."""

@@ -24,6 +24,7 @@ class NodeRecord:
     free: Room = attrs.field(init=False)
     base: NodeBase = NodeBase.UNKNOWN
     flags: NodeFlag = NodeFlag.NONE
+    features: tuple[str, ...] = ()
     reason: str = ""
     reason_uid: int = NO_VAL
     """Who gave the reason."""

@@ -21,7 +21,7 @@ _NODE_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _RESERVED_NODES: Final = (LOGIN, "slurmctld", "null", "DEFAULT", "ALL")
 
 _NODE_KEYS: Final = (
-    "boards core_spec_count cores_per_socket cpu_bind cpu_spec_list features feature "
+    "boards core_spec_count cores_per_socket cpu_bind cpu_spec_list feature "
     "mem_spec_limit node_addr node_hostname port procs real_memory reason sockets "
     "sockets_per_board state threads_per_core tmp_disk tres_weights weight"
 )
@@ -155,9 +155,19 @@ def _build_nodes(values: Values, _: Value, __: Reading) -> tuple[NodeSpec, ...]:
             cpus=values["cpus"],
             memory_mb=values["memory_mb"],
             gres=values["gres"],
+            features=values["features"],
         )
         for name in values["name"]
     )
+
+
+def _read_features(value: Value, _: Reading) -> tuple[str, ...]:
+    """Read names apart by commas, each once."""
+    names = tuple(dict.fromkeys(filter(None, value.scalar.replace(" ", "").split(","))))
+    for name in names:
+        if re.fullmatch(r"[\w.:=-]+", name) is None:
+            raise ValueError(f"{name!r} cannot be a feature: use letters, digits, '_', '.' and '-'")
+    return names
 
 
 def _flatten(groups: tuple[tuple[Any, ...], ...], _: Value, __: Reading) -> tuple[Any, ...]:
@@ -204,6 +214,17 @@ NODES: Final = Built(
                     ),
                     default={},
                     doc="Generic resources of each, as NAME[:TYPE]:COUNT.",
+                ),
+                Field(
+                    name="features",
+                    shape=Scalar(
+                        expected="names of features such as fast,big",
+                        convert=_read_features,
+                        json={"type": "string"},
+                    ),
+                    default=(),
+                    shown="",
+                    doc="Features of each, for --constraint, apart by commas.",
                 ),
             ),
             build=_build_nodes,

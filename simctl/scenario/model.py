@@ -27,6 +27,9 @@ class NodeSpec:
     gres: Mapping[str, int] = attrs.field(factory=dict)
     """How many of each generic resource, by `name` or `name:type`."""
 
+    features: tuple[str, ...] = ()
+    """What --constraint may ask for."""
+
 
 @attrs.frozen(kw_only=True)
 class PartitionSpec:

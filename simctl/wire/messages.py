@@ -115,6 +115,29 @@ class RequestSubmitBatchJob(Message, frozen=True, kw_only=True):
     job_desc: JobDesc
 
 
+class RequestJobWillRun(Message, frozen=True, kw_only=True):
+    """Ask slurmctld when and where a job would start that is not submitted."""
+
+    rpc: ClassVar[str] = "REQUEST_JOB_WILL_RUN"
+
+    job_desc: JobDesc
+
+
+class ResponseJobWillRun(Message, frozen=True, kw_only=True):
+    """Answer when and where a job would start, or why it never would."""
+
+    rpc: ClassVar[str] = "RESPONSE_JOB_WILL_RUN"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "error_code")
+
+    job_id: int = 0
+    error_code: int = 0
+    text: str = ""
+    start_s: int = 0
+    num_cpus: int = 0
+    node_list: str = ""
+    partition: str = ""
+
+
 class ResponseSubmitBatchJob(Message, frozen=True, kw_only=True):
     """Answer a submission; `error_code` may say why the job waits, or why it was refused."""
 
@@ -289,6 +312,8 @@ class RequestJobInfo(Message, frozen=True, kw_only=True):
     rpc: ClassVar[str] = "REQUEST_JOB_INFO"
 
     job_id: int = 0
+    when_over: bool = False
+    """The answer is to come once the job is over."""
 
 
 class ResponseJobInfo(Message, frozen=True, kw_only=True):

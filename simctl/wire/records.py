@@ -49,6 +49,10 @@ class JobDesc:
     memory_per_node_mb: int = NO_VAL
     memory_per_cpu_mb: int = NO_VAL
     gres: Mapping[str, int] = attrs.field(factory=dict)
+    features: str = ""
+    licenses: str = ""
+    comment: str = ""
+    tmp_disk_mb: int = 0
     exclusive: bool = False
     reservation: str = ""
     array: str = ""
@@ -60,6 +64,8 @@ class JobDesc:
     immediate: bool = False
     no_kill: bool = False
     work_dir: str = "/"
+    submit_dir: str = "/"
+    appends: bool = False
     std_out: str = ""
     std_err: str = ""
     script: str = ""
