@@ -95,6 +95,7 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
             memory_per_cpu_mb=message.memory_per_cpu_mb,
             gpus=message.gpus,
             qos=desc.qos,
+            reservation=desc.reservation,
             working_cluster=working_cluster(
                 site.conf.cluster_name, "slurmctld", site.conf.select_type
             ),

@@ -197,3 +197,29 @@ def test_what_is_answered_without_a_job(line: str) -> None:
     ran = run(line)
     assert ran.result.commands[0].exit == 0
     assert ran.result.rows == ()
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("--exclusive=user", "--exclusive=user is an option of Slurm's that simctl does not"),
+        ("--exclusive=x", "sbatch: error: Invalid --exclusive specification"),
+        ("-C '[a|b]'", "--constraint with counts or brackets is an option of Slurm's"),
+        ("--priority=-3", "sbatch: error: Priority must be >= 0"),
+        ("--nice=3000000000", "sbatch: error: Invalid nice value, must be between -2147483645"),
+        ("--deadline=x", "Invalid time specification (pos=0): x\n"),
+        ("--open-mode=x", "sbatch: error: Invalid --open-mode specification"),
+    ],
+)
+def test_values_that_are_refused(option: str, told: str) -> None:
+    """With what is wrong about them, and status 255."""
+    result = typed(f"sbatch {option} j.sh")
+    assert told in result.stderr
+    assert result.exit == 255
+
+
+def test_options_that_the_jobs_variables_tell_of() -> None:
+    """And the reservation, if there is one."""
+    echo = "echo $SLURM_JOB_DEPENDENCY $SLURM_GPUS $SLURM_CONTAINER"
+    ran = run("sbatch j.sh", f"sbatch -d after:1 -G1 --container=/c --wrap '{echo}'")
+    assert output(ran, "slurm-2.out") == "after:1 1 /c\n"
