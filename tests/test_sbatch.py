@@ -223,3 +223,16 @@ def test_options_that_the_jobs_variables_tell_of() -> None:
     echo = "echo $SLURM_JOB_DEPENDENCY $SLURM_GPUS $SLURM_CONTAINER"
     ran = run("sbatch j.sh", f"sbatch -d after:1 -G1 --container=/c --wrap '{echo}'")
     assert output(ran, "slurm-2.out") == "after:1 1 /c\n"
+
+
+def test_what_a_job_left_can_be_shown() -> None:
+    """By cat in the timeline and in scripts, from shared files and from a node's own."""
+    ran = run(
+        "sbatch -o /tmp/own --wrap 'hostname > all; cat all none; echo $?'",
+        "srun cat all",
+        "srun -w n1 cat /tmp/own",
+        "srun -w n2 cat /tmp/own",
+    )
+    shown = [result.stdout for result in ran.result.commands[1:]]
+    assert shown == ["n1\n", "cat: none: No such file or directory\nn1\n1\n", ""]
+    assert ran.stderr(3).startswith("cat: /tmp/own: No such file or directory\n")
