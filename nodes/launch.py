@@ -88,6 +88,7 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
             restart_cnt=message.restart_cnt,
         ),
         **shape_environment(desc, message.nodes, message.cpus_per_node),
+        "SLURM_SUBMIT_HOST": desc.submit_host,
         **batch_environment(
             node=message.nodes[0],
             cpus=message.cpus_per_node[0],

@@ -5,6 +5,7 @@ import yaml
 
 from simctl.commands.batch_script import foreign, words_of
 from simctl.commands.job_values import export
+from simctl.ctld.info import describe_job
 from simctl.world import CommandResult
 from tests import cluster, printed
 
@@ -236,3 +237,18 @@ def test_what_a_job_left_can_be_shown() -> None:
     shown = [result.stdout for result in ran.result.commands[1:]]
     assert shown == ["n1\n", "cat: none: No such file or directory\nn1\n1\n", ""]
     assert ran.stderr(3).startswith("cat: /tmp/own: No such file or directory\n")
+
+
+def command(line: str) -> str:
+    """Return what is told of the command of a job that is held."""
+    ran = run(line, out="#!/bin/sh\nsbatch -H < j.sh\n")
+    (job,) = ran.world.ctld.jobs.values()
+    return describe_job(ran.world.ctld, job).command
+
+
+def test_the_command_is_told_as_sbatch_found_it() -> None:
+    """Where the job starts, with its arguments; without a file there is none."""
+    assert command("sbatch -H j.sh a b c") == "/home/alice/j.sh a b c"
+    assert command("sbatch -H -D /nope j.sh") == "j.sh"
+    assert command("sbatch -H --wrap true") == ""
+    assert command("sbatch out.sh") == ""
