@@ -40,7 +40,7 @@ from simctl.wire.times import parse_moment
 
 _OWN: Final = (
     "a array H hold b begin d dependency kill-on-invalid-dep nice priority export open-mode "
-    "clusters M test-only ignore-pbs bb container"
+    "clusters M test-only ignore-pbs bb container s oversubscribe"
 )
 
 GRAMMAR: Final = Grammar(
@@ -67,6 +67,7 @@ GRAMMAR: Final = Grammar(
         Option(long="array", short="a", read=text),
         Option(long="ignore-pbs"),
         Option(long="bb", read=text),
+        Option(long="oversubscribe", short="s"),
         Option(long="container", read=text),
     ),
     unbuilt=unbuilt(_OWN, "I immediate"),
