@@ -275,6 +275,7 @@ class World:
                     gres=dict(node.gres),
                 ),
                 **_begins(node, self.site.users[scenario.slurm_conf.slurm_user].uid),
+                features=node.features,
             )
             for index, node in enumerate(scenario.nodes)
         ]
@@ -413,7 +414,13 @@ class World:
             process=process,
             mailbox=self.fabric.mailbox(process, f"{argv[0]}@login"),
             argv=argv,
-            env={"USER": user.name, "HOME": where, "PWD": where, "HOSTNAME": "login"},
+            env={
+                "USER": user.name,
+                "LOGNAME": user.name,
+                "HOME": where,
+                "PWD": where,
+                "HOSTNAME": "login",
+            },
             work_dir=where,
             user=user,
             write=lambda stream, text: (stdout if stream == "stdout" else stderr).append(text),

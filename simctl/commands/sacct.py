@@ -6,7 +6,8 @@ from typing import Any, Final
 import attrs
 
 from simctl.commands.ask import ask, no_answer
-from simctl.commands.options import Grammar, Option, UsageError, hosts, text
+from simctl.commands.job_values import hosts
+from simctl.commands.options import Grammar, Option, UsageError, text
 from simctl.commands.sacct_fields import (
     BRIEF,
     LONG,

@@ -7,9 +7,8 @@ import attrs
 
 from simctl.commands.ask import no_answer
 from simctl.commands.describe import describe, refuse
+from simctl.commands.job_options import JOB_OPTIONS, unbuilt
 from simctl.commands.options import (
-    JOB_OPTIONS,
-    JOB_UNBUILT,
     Grammar,
     Option,
     UsageError,
@@ -61,7 +60,7 @@ GRAMMAR: Final = Grammar(
         Option(long="no-shell"),
         Option(long="no-bell"),
     ),
-    unbuilt=JOB_UNBUILT | {"bell", "W", "wait", "o", "output", "e", "error"},
+    unbuilt=unbuilt("", "bell W wait o output e error"),
 )
 
 JOB_NAME: Final = "interactive"

@@ -209,6 +209,14 @@ class Plan:
 
     # When a head will start.
 
+    def first_fit(self, job: JobRecord, part: PartRecord) -> tuple[int, tuple[Share, ...]] | None:
+        """Return when and where a job would fit first; None if nobody can tell."""
+        for when_us in self._moments(job, part):
+            shares = self._fit_at(job, part, when_us)[0]
+            if shares:
+                return when_us, shares
+        return None
+
     def reserve(self, job: JobRecord, part: PartRecord) -> bool:
         """Find when and where a head will start, and keep that free; false if nobody can tell."""
         for when_us in self._moments(job, part):

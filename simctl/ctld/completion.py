@@ -355,6 +355,7 @@ def finish(ctld: "Slurmctld", job: JobRecord) -> None:
     if job.start_us >= 0 and job.nodes:
         arrays.ended(ctld, job)
     eligible.changed(ctld, job)
+    ctld.tell_over(job)
     conf = ctld.site.conf
     interval_us = purge_interval_us(conf.min_job_age_s)
     old_us = job.end_us + conf.min_job_age_s * SECOND

@@ -39,17 +39,22 @@ if TYPE_CHECKING:
 
 async def job_info(ctld: "Slurmctld", envelope: Envelope, message: RequestJobInfo) -> None:
     """Tell of all jobs, or of one and the tasks of its array."""
+    if message.job_id and not records_of(ctld, message.job_id):
+        ctld.send(envelope.sender, ResponseSlurmRc.to(message, ESLURM_INVALID_JOB_ID))
+        return
+    ctld.send(envelope.sender, answer_about(ctld, message.job_id))
+
+
+def answer_about(ctld: "Slurmctld", job_id: int) -> ResponseJobInfo:
+    """Return what is told of a job and the tasks of its array, or of all jobs where it is 0."""
     jobs: Iterable[JobRecord] = sorted(ctld.jobs.values(), key=lambda job: job.place)
-    if message.job_id:
-        jobs = _of_id(ctld, message.job_id)
-        if not jobs:
-            ctld.send(envelope.sender, ResponseSlurmRc.to(message, ESLURM_INVALID_JOB_ID))
-            return
+    if job_id:
+        jobs = records_of(ctld, job_id)
     told = tuple(describe_job(ctld, job) for job in jobs)
-    ctld.send(envelope.sender, ResponseJobInfo(now_s=_clock(ctld, ctld.now_us), jobs=told))
+    return ResponseJobInfo(now_s=_clock(ctld, ctld.now_us), jobs=told)
 
 
-def _of_id(ctld: "Slurmctld", job_id: int) -> list[JobRecord]:
+def records_of(ctld: "Slurmctld", job_id: int) -> list[JobRecord]:
     """Return the records a job id stands for: of an array, the waiting tasks and the others."""
     array = ctld.arrays.get(job_id)
     if array is None:
@@ -122,9 +127,15 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         required_nodes=compress(desc.nodes),
         excluded_nodes=compress(desc.excluded),
         exclusive=desc.exclusive,
+        oversubscribe=desc.oversubscribe,
         shares=not demand.whole,
         reservation=desc.reservation,
         comment=desc.comment,
+        features=desc.features,
+        licenses=desc.licenses,
+        qos="normal" if desc.qos == "normal" else "",
+        burst_buffer=desc.burst_buffer,
+        container=desc.container,
         command=job_facts.command(job),
         work_dir=desc.work_dir,
         std_in="/dev/null",

@@ -7,7 +7,6 @@ from simctl.ctld.records import JobRecord
 from simctl.wire.states import JobBase, Reason
 
 _UNKNOWN: Final = -1
-_WRAPPED: Final = "# This script was created by sbatch --wrap."
 
 
 def asked_nodes(job: JobRecord, num_cpus: int) -> int:
@@ -45,6 +44,4 @@ def command(job: JobRecord) -> str:
     if not job.batch:
         program = desc.argv[0] if desc.argv else ""
         return posixpath.join(desc.work_dir, program) if "/" in program else program
-    if desc.script_name == "stdin" or _WRAPPED in desc.script:
-        return ""
-    return " ".join((posixpath.join(desc.work_dir, desc.script_name), *desc.argv[1:]))
+    return " ".join((desc.script_name, *desc.argv[1:])) if desc.script_name else ""

@@ -59,7 +59,7 @@ async def submit_batch_job(
     ctld: "Slurmctld", envelope: Envelope, message: RequestSubmitBatchJob
 ) -> None:
     """Take a batch job in; a scheduler pass starts it."""
-    made = await _create(ctld, envelope, message.job_desc, batch=True)
+    made = await create(ctld, envelope, message.job_desc, batch=True)
     if isinstance(made, Refusal):
         answer = ResponseSubmitBatchJob(job_id=0, error_code=made.error_code, text=made.text)
     else:
@@ -84,7 +84,7 @@ async def resource_allocation(
 ) -> None:
     """Take in a job whose srun waits for it, and try to start it at once."""
     desc = message.job_desc
-    job = await _create(ctld, envelope, desc, batch=False)
+    job = await create(ctld, envelope, desc, batch=False)
     if isinstance(job, Refusal):
         _reply(ctld, envelope, 0, job.error_code, job.text)
         return
@@ -176,10 +176,13 @@ def _refusal(ctld: "Slurmctld", desc: JobDesc, uid: int, request: Request) -> in
     return refused
 
 
-async def _create(
-    ctld: "Slurmctld", envelope: Envelope, desc: JobDesc, *, batch: bool
+async def create(
+    ctld: "Slurmctld", envelope: Envelope, desc: JobDesc, *, batch: bool, kept: bool = True
 ) -> JobRecord | Refusal:
-    """Make the record of a new job: checks, id, checkpoint record, PENDING."""
+    """Make the record of a new job: checks, id, checkpoint record, PENDING.
+
+    One that is not *kept* only says what the job would be like: nobody else gets to know it.
+    """
     sender = envelope.sender
     uid = sender.process.uid if sender is not None else desc.uid
     request = read_request(
@@ -195,14 +198,18 @@ async def _create(
     job_id = _next_id(ctld, desc)
     if not job_id:
         return Refusal(ESLURM_DUPLICATE_JOB_ID)
+    if not kept:
+        array = None
     if array is not None:
         arrays.name(ctld, array, job_id)
     about = About(job=job_id)
-    check_job = await ctld.site.hooks.call(slurm_ckpt_alloc_job, ctld.process, about=about)
-    if failed(check_job):
-        nothing = NULL
-        await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, nothing, about=about)
-        return Refusal(SLURM_ERROR)
+    check_job = NULL
+    if kept:
+        check_job = await ctld.site.hooks.call(slurm_ckpt_alloc_job, ctld.process, about=about)
+        if failed(check_job):
+            nothing = NULL
+            await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, nothing, about=about)
+            return Refusal(SLURM_ERROR)
     try:
         dependency = eligible.parse_dependency(desc.dependency, ctld, job_id)
     except SlurmError as error:
@@ -238,6 +245,8 @@ async def _create(
     elif not keep_fitting(job):
         job.lasting_reason = job.reason = Reason.PARTITION_CONFIG
     bookkeeping.waits(job, job.lasting_reason)
+    if not kept:
+        return job
     ctld.jobs[job_id] = job
     bookkeeping.came(ctld, job)
     limits.watch_deadline(ctld, job)

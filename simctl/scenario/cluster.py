@@ -1,5 +1,6 @@
 """Read the cluster: its clocks, slurm.conf and nodes."""
 
+import re
 from collections import Counter
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -22,7 +23,7 @@ from simctl.wire.resources import parse_gres
 NOT_BUILT: Final = "known to Slurm but not simulated yet; leave it out"
 
 _NODE_KEYS: Final = (
-    "boards core_spec_count cores_per_socket cpu_bind cpu_spec_list features feature "
+    "boards core_spec_count cores_per_socket cpu_bind cpu_spec_list feature "
     "mem_spec_limit node_addr node_hostname port procs real_memory sockets "
     "sockets_per_board threads_per_core tmp_disk tres_weights weight"
 )
@@ -149,9 +150,19 @@ def _build_nodes(values: Values, _: Value, reading: Reading) -> tuple[NodeSpec, 
             gres=values["gres"],
             state=values["state"],
             reason=values["reason"],
+            features=values["features"],
         )
         for name in values["name"]
     )
+
+
+def _read_features(value: Value, _: Reading) -> tuple[str, ...]:
+    """Read names apart by commas, each once."""
+    names = tuple(dict.fromkeys(filter(None, value.scalar.replace(" ", "").split(","))))
+    for name in names:
+        if re.fullmatch(r"[\w.:=-]+", name) is None:
+            raise ValueError(f"{name!r} cannot be a feature: use letters, digits, '_', '.' and '-'")
+    return names
 
 
 def _flatten(
@@ -213,6 +224,17 @@ NODES: Final = Built(
                     shape=text("a text"),
                     default="",
                     doc="Why it begins DOWN or DRAIN.",
+                ),
+                Field(
+                    name="features",
+                    shape=Scalar(
+                        expected="names of features such as fast,big",
+                        convert=_read_features,
+                        json={"type": "string"},
+                    ),
+                    default=(),
+                    shown="",
+                    doc="Features of each, for --constraint, apart by commas.",
                 ),
             ),
             build=_build_nodes,

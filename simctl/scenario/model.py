@@ -30,6 +30,9 @@ class NodeSpec:
     """What it begins in: UNKNOWN, DOWN or DRAIN."""
     reason: str = ""
 
+    features: tuple[str, ...] = ()
+    """What --constraint may ask for."""
+
 
 @attrs.frozen(kw_only=True)
 class PartitionSpec:

@@ -100,6 +100,9 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
     required_nodes: str = ""
     excluded_nodes: str = ""
     exclusive: bool = False
+    oversubscribe: bool = False
+    """It would share its cpus, if partitions let jobs do that."""
+
     shares: bool = True
     """Whether its nodes may have other jobs."""
 
@@ -107,6 +110,7 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
     comment: str = ""
     features: str = ""
     licenses: str = ""
+    qos: str = ""
     burst_buffer: str = ""
     container: str = ""
     command: str = ""

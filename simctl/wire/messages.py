@@ -116,6 +116,29 @@ class RequestSubmitBatchJob(Message, frozen=True, kw_only=True):
     job_desc: JobDesc
 
 
+class RequestJobWillRun(Message, frozen=True, kw_only=True):
+    """Ask slurmctld when and where a job would start that is not submitted."""
+
+    rpc: ClassVar[str] = "REQUEST_JOB_WILL_RUN"
+
+    job_desc: JobDesc
+
+
+class ResponseJobWillRun(Message, frozen=True, kw_only=True):
+    """Answer when and where a job would start, or why it never would."""
+
+    rpc: ClassVar[str] = "RESPONSE_JOB_WILL_RUN"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "error_code")
+
+    job_id: int = 0
+    error_code: int = 0
+    text: str = ""
+    start_s: int = 0
+    num_cpus: int = 0
+    node_list: str = ""
+    partition: str = ""
+
+
 class ResponseSubmitBatchJob(Message, frozen=True, kw_only=True):
     """Answer a submission; `error_code` may say why the job waits, or why it was refused."""
 
@@ -173,6 +196,10 @@ class RequestBatchJobLaunch(Message, frozen=True, kw_only=True):
     restart_cnt: int
     array_job_id: int = 0
     array_task_id: int = NO_VAL
+    memory_per_node_mb: int = 0
+    memory_per_cpu_mb: int = 0
+    gpus: tuple[int, ...] = ()
+    """Numbers of the gpus that the job has on its first node."""
 
 
 class RequestKillJob(Message, frozen=True, kw_only=True):
@@ -366,6 +393,8 @@ class RequestJobInfo(Message, frozen=True, kw_only=True):
     rpc: ClassVar[str] = "REQUEST_JOB_INFO"
 
     job_id: int = 0
+    when_over: bool = False
+    """The answer is to come once the job is over."""
 
 
 class ResponseJobInfo(Message, frozen=True, kw_only=True):
@@ -375,6 +404,10 @@ class ResponseJobInfo(Message, frozen=True, kw_only=True):
 
     now_s: int
     jobs: tuple[JobInfo, ...]
+
+
+class ResponseJobOver(ResponseJobInfo, frozen=True, kw_only=True):
+    """Tell whoever waited for it that a job is over; unlike other answers it is sent again."""
 
 
 class RequestJobStepInfo(Message, frozen=True, kw_only=True):
@@ -797,6 +830,8 @@ class RequestSignalTasks(Message, frozen=True, kw_only=True):
     step_id: int
     signal: int
     container: bool = False
+    reason: str = ""
+    """Why a job is ended, as the user of a batch script is told."""
 
 
 class RequestKillStepTimelimit(Message, frozen=True, kw_only=True):
