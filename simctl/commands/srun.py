@@ -7,11 +7,10 @@ import msgspec
 
 from simctl.commands.ask import no_answer
 from simctl.commands.describe import describe, refuse
+from simctl.commands.job_options import JOB_OPTIONS, unbuilt
 from simctl.commands.multi_prog import MultiProgError
 from simctl.commands.options import (
     BAD_OPTION,
-    JOB_OPTIONS,
-    JOB_UNBUILT,
     Grammar,
     Option,
     UsageError,
@@ -95,14 +94,14 @@ GRAMMAR: Final = Grammar(
         Option(long="task-prolog", read=text),
         Option(long="task-epilog", read=text),
     ),
-    unbuilt=(JOB_UNBUILT - {"u"})
-    | set(
+    unbuilt=unbuilt(
+        "u",
         """
         accel-bind bcast compress cpu-bind debugger-test disable-status X exact
         launch-cmd mpi msg-timeout pack-group het-group
         preserve-env pty restart-dir R no-allocate Z resv-ports slurmd-debug T
         threads whole interactive
-        """.split()
+        """,
     ),
 )
 

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import attrs
 
-from simctl.commands.options import BAD_OPTION, UsageError, distribution, hosts, variable
+from simctl.commands.job_values import distribution, hosts
+from simctl.commands.options import BAD_OPTION, UsageError, variable
 from simctl.plugins.site import CommandCall
 from simctl.wire.ids import NO_VAL
 from simctl.wire.layout import Distribution, default_distribution
