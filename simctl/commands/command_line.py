@@ -84,9 +84,7 @@ def check_identity(call: CommandCall, options: Mapping[str, Any]) -> None:
     command = call.argv[0]
     for long in ("uid", "gid"):
         if long in options and call.user.uid:
-            raise UsageError(
-                BAD_OPTION, f"{command}: error: --{long} only permitted by root user"
-            )
+            raise UsageError(BAD_OPTION, f"{command}: error: --{long} only permitted by root user")
     if "uid" in options and _user(call, options["uid"]) is None:
         raise UsageError(BAD_OPTION, f"{command}: error: Invalid --uid specification")
     if "gid" in options and not options["gid"].isdecimal():

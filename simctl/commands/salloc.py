@@ -7,27 +7,13 @@ import attrs
 
 from simctl.commands.ask import no_answer
 from simctl.commands.describe import describe, refuse
-from simctl.commands.command_line import (
-    answered,
-    check_cluster,
-    check_identity,
-    from_environment,
-    tell_options,
-    tell_select_plugins,
-)
-from simctl.commands.job_options import CLUSTERS, JOB_OPTIONS, TEST_ONLY, unbuilt
+from simctl.commands.job_options import JOB_OPTIONS, unbuilt
 from simctl.commands.options import (
     Grammar,
     Option,
     UsageError,
-    nice,
-    not_negative,
     patience,
-    positive,
     signal,
-    text,
-    with_nice,
-    yes_or_no,
 )
 from simctl.commands.talk import Talk
 from simctl.kernel.fabric import Envelope
@@ -73,7 +59,7 @@ GRAMMAR: Final = Grammar(
         Option(long="no-shell"),
         Option(long="no-bell"),
     ),
-    unbuilt=unbuilt("clusters M test-only", "bell W wait o output e error export open-mode"),
+    unbuilt=unbuilt("", "bell W wait o output e error"),
 )
 
 JOB_NAME: Final = "interactive"

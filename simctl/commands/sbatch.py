@@ -139,9 +139,7 @@ def _read(
         for each in GRAMMAR.split(with_nice(batch_script.words_of(line)))[0]
     ]
     _refuse_words(script)
-    return script, GRAMMAR.values(
-        [*lines, *from_environment(GRAMMAR, call.env, VARIABLES), *given]
-    )
+    return script, GRAMMAR.values([*lines, *from_environment(GRAMMAR, call.env, VARIABLES), *given])
 
 
 def _refuse_words(script: batch_script.BatchScript) -> None:
@@ -186,9 +184,7 @@ async def _wait(call: CommandCall, job_id: int) -> int:
     )
 
 
-def _job(
-    call: CommandCall, script: batch_script.BatchScript, options: dict[str, Any]
-) -> JobDesc:
+def _job(call: CommandCall, script: batch_script.BatchScript, options: dict[str, Any]) -> JobDesc:
     """Return the job that the options ask for."""
     return describe(
         call,

@@ -95,7 +95,7 @@ GRAMMAR: Final = Grammar(
         Option(long="task-epilog", read=text),
     ),
     unbuilt=unbuilt(
-        "u",
+        "",
         """
         accel-bind bcast compress cpu-bind debugger-test disable-status X exact
         launch-cmd mpi msg-timeout pack-group het-group

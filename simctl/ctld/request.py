@@ -113,9 +113,7 @@ def _lacking(desc: JobDesc, nodes: Mapping[str, NodeRecord]) -> int:
     if not desc.features:
         return 0
     constraint = Constraint(desc.features)
-    return mask_of(
-        node.index for node in nodes.values() if not constraint.admits(node.features)
-    )
+    return mask_of(node.index for node in nodes.values() if not constraint.admits(node.features))
 
 
 def _partitions(desc: JobDesc, parts: Mapping[str, PartRecord]) -> Sequence[PartRecord] | None:
