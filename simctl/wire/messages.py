@@ -208,6 +208,8 @@ class RequestKillJob(Message, frozen=True, kw_only=True):
     batch_only: bool = False
     full: bool = False
     array_tasks: tuple[int, ...] = ()
+    waiting_only: bool = False
+    """Of an array, all the tasks that wait together, and no other."""
 
 
 class RequestUpdateJob(Message, frozen=True, kw_only=True):
