@@ -2,7 +2,12 @@
 
 from simctl.plugin import StepdJob
 from simctl.plugins.site import Site, User
-from simctl.stepd.environment import job_environment, shape_environment
+from simctl.stepd.environment import (
+    batch_environment,
+    job_environment,
+    shape_environment,
+    working_cluster,
+)
 from simctl.stepd.tree import branches
 from simctl.stepd.work import StepWork
 from simctl.wire.filenames import fill_in
@@ -63,8 +68,6 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
     usual = "slurm-%A_%a.out" if message.array_job_id else "slurm-%j.out"
     std_out = named(desc.std_out or usual)
     std_err = named(desc.std_err) if desc.std_err else std_out
-    for path in (std_out, std_err):
-        site.disk.write(path, "", desc.work_dir, host=message.nodes[0], uid=desc.uid)
     env = {
         **desc.environment,
         **job_environment(
@@ -79,14 +82,22 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
             num_nodes=len(message.nodes),
             num_tasks=0 if desc.num_tasks == NO_VAL else desc.num_tasks,
             cpus_per_node=message.cpus_per_node,
-            work_dir=desc.work_dir,
+            work_dir=desc.submit_dir,
             cluster=site.conf.cluster_name,
             restart_cnt=message.restart_cnt,
         ),
         **shape_environment(desc, message.nodes, message.cpus_per_node),
-        "SLURMD_NODENAME": message.nodes[0],
-        "HOSTNAME": message.nodes[0],
-        "ENVIRONMENT": "BATCH",
+        **batch_environment(
+            node=message.nodes[0],
+            cpus=message.cpus_per_node[0],
+            memory_per_node_mb=message.memory_per_node_mb,
+            memory_per_cpu_mb=message.memory_per_cpu_mb,
+            gpus=message.gpus,
+            qos=desc.qos,
+            working_cluster=working_cluster(
+                site.conf.cluster_name, "slurmctld", site.conf.select_type
+            ),
+        ),
     }
     return StepWork(
         job=StepdJob(
@@ -106,5 +117,6 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
         nnodes=1,
         std_out=std_out,
         std_err=std_err,
+        appends=desc.appends,
         restart_cnt=message.restart_cnt,
     )

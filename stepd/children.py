@@ -273,6 +273,12 @@ class ScriptHost:
             return error.strerror or str(error)
         return ""
 
+    def _read(self, stream: Stream) -> str:
+        """Return what a command finds on its input: a script's own is /dev/null."""
+        if isinstance(stream, Inherited):
+            return ""
+        return self._files.read(stream.path).decode(errors="replace")
+
     def write(self, stream: Stream, text: str) -> None:
         """Write to a descriptor of the script's or to an open file."""
         if isinstance(stream, Inherited):
@@ -349,6 +355,7 @@ class ScriptHost:
             work_dir=self._work_dir,
             user=self._user,
             write=lambda stream, text: self.write(streams[stream], text),
+            stdin=self._read(redirects.stdin),
         )
         child.call = call
 

@@ -94,6 +94,61 @@ def shape_environment(
     return env
 
 
+def batch_environment(
+    *,
+    node: str,
+    cpus: int,
+    memory_per_node_mb: int,
+    memory_per_cpu_mb: int,
+    gpus: Sequence[int],
+    qos: str,
+    working_cluster: str,
+) -> dict[str, str]:
+    """Return what a batch script finds in its environment beside what its job does.
+
+    *cpus* and *gpus* are those of the job on *node*, where the script runs.
+    """
+    env = {
+        "ENVIRONMENT": "BATCH",
+        "HOSTNAME": node,
+        "SLURMD_NODENAME": node,
+        "SLURM_CONF": CONF_FILE,
+        "SLURM_CPUS_ON_NODE": str(cpus),
+        "SLURM_GTIDS": "0",
+        "SLURM_JOB_QOS": qos,
+        "SLURM_NODE_ALIASES": "(null)",
+        "SLURM_PRIO_PROCESS": "0",
+        "SLURM_TOPOLOGY_ADDR": node,
+        "SLURM_TOPOLOGY_ADDR_PATTERN": "node",
+        "SLURM_WORKING_CLUSTER": working_cluster,
+        "TMPDIR": "/tmp",
+    }
+    if memory_per_cpu_mb:
+        env["SLURM_MEM_PER_CPU"] = str(memory_per_cpu_mb)
+    elif memory_per_node_mb:
+        env["SLURM_MEM_PER_NODE"] = str(memory_per_node_mb)
+    if gpus:
+        env["SLURM_JOB_GPUS"] = ",".join(str(gpu) for gpu in gpus)
+        env["SLURM_GPUS_ON_NODE"] = str(len(gpus))
+    return env
+
+
+CONF_FILE: Final = "/etc/slurm/slurm.conf"
+"""Where every host of a simulated cluster has its slurm.conf."""
+
+_PROTOCOL_VERSION: Final = 9728
+_SELECT_PLUGINS: Final = {"select/cons_res": 101, "select/linear": 102, "select/cons_tres": 109}
+
+
+def working_cluster(name: str, host: str, select_type: str) -> str:
+    """Return how a job is told of its cluster: name, controller, port, protocol, selection."""
+    plugin = _SELECT_PLUGINS.get(select_type, 0)
+    return f"{name}:{host}:{SLURMCTLD_PORT}:{_PROTOCOL_VERSION}:{plugin}"
+
+
+SLURMCTLD_PORT: Final = 6817
+
+
 def _tasks_per_node(desc: JobDesc, nodes: Sequence[str], cpus_per_node: Sequence[int]) -> str:
     """Return how many tasks each node would have, as many as there are cpus if none was asked."""
     need = 1 if desc.cpus_per_task == NO_VAL else desc.cpus_per_task

@@ -27,6 +27,7 @@ from simctl.plugins.points.switch import (
     switch_p_unpack_jobinfo,
 )
 from simctl.plugins.site import Site
+from simctl.stepd.batch_files import BatchFiles
 from simctl.stepd.children import ScriptHost
 from simctl.stepd.ending import ENDINGS, cancelled_line, grace_s
 from simctl.stepd.environment import task_environment
@@ -100,6 +101,7 @@ class StepDaemon:
 
         self._suspender: Suspender | None = None
         self._told_to_end = False
+        self._files = BatchFiles(site, process, work)
         self._srun = SrunLink(site, process, mailbox, srun, work)
         self._reports = StepReports(site, process, mailbox, work, self.tasks, serve=self._serve)
 
@@ -110,7 +112,7 @@ class StepDaemon:
         else:
             rc = await self._run_modern()
         if self._batch:
-            await self._reports.complete_batch(rc)
+            await self._reports.complete_batch(rc, has_output=self._files.opened)
         else:
             if rc:
                 self._srun.launched(rc, ())
@@ -174,6 +176,8 @@ class StepDaemon:
         ):
             if self._hooks.strikes(session, act):
                 return exit_code
+        if self._batch and not self._files.open():
+            return 0
         for procid, rank in enumerate(self.work.tids):
             if self._hooks.strikes(session, "fork"):
                 self.tasks.signal(SIGKILL)
@@ -239,6 +243,9 @@ class StepDaemon:
             return SLURM_ERROR
         # Forking is done with the user's effective id, so that files open as the user's.
         stepd.euid = self.work.job.uid
+        if self._batch and not self._files.open():
+            stepd.euid = stepd.uid
+            return 0
         forked: list[Task] = []
         for procid, rank in enumerate(self.work.tids):
             if self._hooks.strikes(stepd, "fork") or self._hooks.strikes(stepd, "become_user"):
@@ -340,7 +347,7 @@ class StepDaemon:
         if self._scripts.prologs and not await self._run_prologs(task, env):
             return
         argv = work.programs[task.procid] if work.programs else work.argv
-        run = self.site.programs.find(argv, task.rank, work.work_dir, self._name)
+        run = self.site.programs.find(argv, task.rank, self._files.work_dir, self._name)
         process.exec(argv[0])
         if isinstance(run, ScriptRun):
             self._start_script(task, run, env)
@@ -384,7 +391,7 @@ class StepDaemon:
             self.site,
             process,
             user=work.user,
-            work_dir=work.work_dir,
+            work_dir=self._files.work_dir,
             output=lambda stream, text: self._write(task, stream, text),
             ended=ended,
         )
@@ -392,12 +399,8 @@ class StepDaemon:
 
     def _write(self, task: Task, stream: int, text: str) -> None:
         """Carry what a task wrote to the files of a batch job, or to srun."""
-        work = self.work
         if self._batch:
-            path = work.std_err if stream == _STDERR else work.std_out
-            self.site.disk.write(
-                path, text, work.work_dir, append=True, host=self._name, uid=work.job.uid
-            )
+            self._files.write(stream, text)
             return
         self._srun.output(task.rank, "stderr" if stream == _STDERR else "stdout", text)
 

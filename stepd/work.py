@@ -28,6 +28,9 @@ class StepWork:
     script: str = ""
     std_out: str = ""
     std_err: str = ""
+    appends: bool = False
+    """Whether what these files hold stays."""
+
     task_prolog: str = ""
     task_epilog: str = ""
     branch: Branch = ALONE

@@ -30,10 +30,11 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
     least, most = options.get("nodes", (NO_VAL, NO_VAL))
     tasks = options.get("ntasks", NO_VAL)
     if tasks != NO_VAL and least != NO_VAL and tasks < least:
-        call.err(
-            f"{call.argv[0]}: Warning: can't run {tasks} processes on {least} nodes, "
-            f"setting nnodes to {tasks}"
-        )
+        if "quiet" not in options:
+            call.err(
+                f"{call.argv[0]}: Warning: can't run {tasks} processes on {least} nodes, "
+                f"setting nnodes to {tasks}"
+            )
         least = most = tasks
     if "gpus" in options and least == NO_VAL:
         least = most = 1
@@ -68,6 +69,9 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         features=options.get("constraint", ""),
         licenses=options.get("licenses", ""),
         comment=options.get("comment", ""),
+        qos=options.get("qos", "normal"),
+        burst_buffer=options.get("bb", ""),
+        container=options.get("container", ""),
         tmp_disk_mb=options.get("tmp", 0),
         reservation=options.get("reservation", ""),
         no_kill="no-kill" in options,
@@ -109,13 +113,15 @@ def refuse_job(call: CommandCall, what: str, job: JobDesc, error_code: int, text
     return refuse(call, what, error_code, text)
 
 
-async def test_only(call: CommandCall, job: JobDesc, what: str) -> int:
+async def test_only(call: CommandCall, job: JobDesc, what: str, options: Mapping[str, Any]) -> int:
     """Print when and where a job would start that is not submitted; return the exit status."""
     reply = await ask(call, RequestJobWillRun(job_desc=job))
     assert isinstance(reply, ResponseJobWillRun)
     command = call.argv[0]
     if reply.error_code:
         return refuse_job(call, what, job, reply.error_code, reply.text)
+    if options.get("quiet"):
+        return 0
     when = datetime.fromtimestamp(reply.start_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     call.err(
         f"{command}: Job {reply.job_id} to start at {when} using {reply.num_cpus} processors "

@@ -42,7 +42,7 @@ from simctl.wire.times import parse_moment
 
 _OWN: Final = (
     "a array H hold b begin d dependency kill-on-invalid-dep nice priority export open-mode "
-    "clusters M test-only ignore-pbs"
+    "clusters M test-only ignore-pbs bb container"
 )
 
 GRAMMAR: Final = Grammar(
@@ -68,6 +68,8 @@ GRAMMAR: Final = Grammar(
         Option(long="priority", read=not_negative),
         Option(long="array", short="a", read=text),
         Option(long="ignore-pbs"),
+        Option(long="bb", read=text),
+        Option(long="container", read=text),
     ),
     unbuilt=unbuilt(_OWN, "I immediate"),
 )
@@ -78,6 +80,7 @@ VARIABLES: Final = {
     "SLURM_CLUSTERS": "clusters",
     "SBATCH_CLUSTERS": "clusters",
     "SBATCH_CONSTRAINT": "constraint",
+    "SBATCH_CONTAINER": "container",
     "SBATCH_DEBUG": "verbose",
     "SBATCH_DISTRIBUTION": "distribution",
     "SBATCH_EXCLUSIVE": "exclusive",
@@ -156,7 +159,7 @@ def _refuse_words(script: batch_script.BatchScript) -> None:
 async def _submit(call: CommandCall, job: JobDesc, options: dict[str, Any]) -> int:
     """Submit a job, tell its id, and wait for its end if that is asked for."""
     if "test-only" in options:
-        return await test_only(call, job, "allocation failure")
+        return await test_only(call, job, "allocation failure", options)
     reply = await ask(call, RequestSubmitBatchJob(job_desc=job))
     assert isinstance(reply, ResponseSubmitBatchJob)
     # A held job is told by an error number, and is in all the same.

@@ -242,6 +242,9 @@ class JobRecord:
     array_task: int = -1
     """Number of the task; -1 for a record that stands for the tasks that wait."""
 
+    gpus: dict[int, tuple[int, ...]] = attrs.field(factory=dict)
+    """Numbers of its gpus, by the index of the node."""
+
     start_us: int = -1
     end_us: int = -1
     limit_us: int = INFINITE

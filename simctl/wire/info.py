@@ -97,6 +97,11 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     reservation: str = ""
     comment: str = ""
+    features: str = ""
+    licenses: str = ""
+    qos: str = ""
+    burst_buffer: str = ""
+    container: str = ""
     command: str = ""
     work_dir: str = ""
     std_in: str = ""

@@ -195,6 +195,10 @@ class RequestBatchJobLaunch(Message, frozen=True, kw_only=True):
     restart_cnt: int
     array_job_id: int = 0
     array_task_id: int = NO_VAL
+    memory_per_node_mb: int = 0
+    memory_per_cpu_mb: int = 0
+    gpus: tuple[int, ...] = ()
+    """Numbers of the gpus that the job has on its first node."""
 
 
 class RequestKillJob(Message, frozen=True, kw_only=True):

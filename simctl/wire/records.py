@@ -52,6 +52,9 @@ class JobDesc:
     features: str = ""
     licenses: str = ""
     comment: str = ""
+    qos: str = "normal"
+    burst_buffer: str = ""
+    container: str = ""
     tmp_disk_mb: int = 0
     exclusive: bool = False
     reservation: str = ""
