@@ -30,7 +30,8 @@ def step_launch(
         MultiProgError: The file that says what each task runs is not there, or wrong.
     """
     node_list = compress(layout.nodes)
-    env = dict(call.env)
+    export = options.get("export")
+    env = dict(call.env) if export is None else export.of(call.env)
     if granted is not None:
         env |= _own_job(call, options, words, layout, granted)
     env |= step_environment(layout, job_id=job_id, step_id=step_id, node_list=node_list)
@@ -51,6 +52,7 @@ def step_launch(
         tree_width=site.conf.tree_width,
         task_prolog=options.get("task-prolog", ""),
         task_epilog=options.get("task-epilog", ""),
+        searches=export is None or export.everything or "PATH" in env,
         programs=_programs(call, options, words[0], layout.num_tasks),
     )
 

@@ -16,6 +16,7 @@ class StepOutput:
         self._options = options
         self._name = name
         self._opened: dict[str, None] = {}
+        self._appends = options.get("open-mode") == "append"
 
     def show(self, message: TaskOutput) -> None:
         """Write what a task wrote; with --label each line bears its rank."""
@@ -40,7 +41,7 @@ class StepOutput:
                 path,
                 text,
                 self._call.work_dir,
-                append=path in self._opened,
+                append=path in self._opened or self._appends,
                 host=self._call.process.host.name,
                 uid=self._call.process.uid,
             )

@@ -53,8 +53,9 @@ class Termination:
         code = await self._ask(
             request, f"job id {name}", (ESLURM_TRANSITION_STATE_NO_UPDATE,), quiet=_GONE
         )
-        # A job that is gone already is no failure: that is what was asked for.
-        self._count(code, _GONE)
+        # A job that is gone already is no failure: that is what was asked for. Of a step it is.
+        if code not in _GONE or self.signal != SIGKILL:
+            self._code = max(self._code, code)
 
     async def step(self, request: RequestCancelJobStep, name: str) -> None:
         """End or signal a step; complaints name its job alone."""
@@ -69,7 +70,7 @@ class Termination:
             (ESLURM_TRANSITION_STATE_NO_UPDATE, ESLURM_JOB_PENDING),
             quiet=(ESLURM_ALREADY_DONE,),
         )
-        self._count(code, (ESLURM_ALREADY_DONE,))
+        self._code = max(self._code, code)
 
     def confirmed(self, job: JobInfo, name: str, step_id: int | None) -> bool:
         """Ask the user whether to go on; what is no answer is asked again, an end of input a no."""
@@ -110,11 +111,6 @@ class Termination:
         if code and (self._loud or code not in quiet):
             call.err(f"scancel: error: Kill job error on {what}: {slurm_strerror(code)}")
         return code
-
-    def _count(self, code: int, harmless: tuple[int, ...]) -> None:
-        if code in harmless and self.signal == SIGKILL:
-            return
-        self._code = max(self._code, code)
 
     def _tell(self, line: str) -> None:
         if self._loud:

@@ -155,10 +155,11 @@ async def cancel_job_step(
         if job.state.base in (JobBase.PENDING, JobBase.SUSPENDED):
             rc = ESLURM_TRANSITION_STATE_NO_UPDATE
         elif job.state.finished or step is None:
-            rc = ESLURM_ALREADY_DONE if job.state.finished else ESLURM_INVALID_JOB_ID
+            was = job.state.finished or message.step_id < job.next_step_id
+            rc = ESLURM_ALREADY_DONE if was else ESLURM_INVALID_JOB_ID
         else:
             ends = message.signal in (SIGKILL, SIG_TERM_KILL)
             if ends and step.srun is not None and step.srun.open:
-                ctld.send(step.srun, SrunJobComplete(job_id=job.job_id))
+                ctld.send(step.srun, SrunJobComplete(job_id=job.job_id, step_id=step.step_id))
             _signal_step(ctld, step, message.signal)
     ctld.answer(envelope, rc)

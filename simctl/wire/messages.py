@@ -623,6 +623,9 @@ class StepLaunch(msgspec.Struct, frozen=True, kw_only=True):
     tree_width: int
     task_prolog: str = ""
     task_epilog: str = ""
+    searches: bool = True
+    """Tasks have a PATH on which programs are found."""
+
     programs: tuple[tuple[str, ...], ...] = ()
     """What each task runs, by rank, where that is not `argv` for all."""
 
@@ -772,9 +775,10 @@ class SrunUserMsg(Message, frozen=True, kw_only=True):
 
 
 class SrunJobComplete(Message, frozen=True, kw_only=True):
-    """Tell srun that its job is over."""
+    """Tell srun that its job is over, or one step that was cancelled."""
 
     rpc: ClassVar[str] = "SRUN_JOB_COMPLETE"
     tells: ClassVar[tuple[str, ...]] = ("job_id",)
 
     job_id: int
+    step_id: int = NO_VAL
