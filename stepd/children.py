@@ -97,7 +97,11 @@ class ScriptHost:
         self._kept: tuple[int, ...] = ()
 
     def start_script(self, run: ScriptRun, env: dict[str, str]) -> None:
-        """Run a script in a thread of the process; its end is told with a wait status."""
+        """Run a script in a thread of the process; its end is told with a wait status.
+
+        A shell that starts elsewhere than PWD says sets it right.
+        """
+        env["PWD"] = self._work_dir
         shell = Shell(run.script, self, args=run.argv, env=env)
 
         async def body() -> None:

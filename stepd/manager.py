@@ -13,7 +13,14 @@ from typing import Any, Final
 import attrs
 
 from simctl.kernel.fabric import Envelope, Mailbox
-from simctl.kernel.procs import SIGCONT, SIGKILL, SIGTERM, Process, wait_status
+from simctl.kernel.procs import (
+    OUT_OF_MEMORY_STATUS,
+    SIGCONT,
+    SIGKILL,
+    SIGTERM,
+    Process,
+    wait_status,
+)
 from simctl.plugins.hooks import NOTHING, About, failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_stepd_prefork
 from simctl.plugins.points.declare import Point
@@ -29,7 +36,7 @@ from simctl.plugins.points.switch import (
 from simctl.plugins.site import Site
 from simctl.stepd.batch_files import BatchFiles
 from simctl.stepd.children import ScriptHost
-from simctl.stepd.ending import ENDINGS, cancelled_line, grace_s
+from simctl.stepd.ending import ENDINGS, cancelled_line, grace_s, out_of_memory_line
 from simctl.stepd.environment import task_environment
 from simctl.stepd.outcome import NEVER_US, SESSION_EXIT_RC
 from simctl.stepd.programs import ScriptRun
@@ -101,6 +108,9 @@ class StepDaemon:
 
         self._suspender: Suspender | None = None
         self._told_to_end = False
+        self._told_user = False
+        """The user of a batch script knows that it is ended."""
+
         self._files = BatchFiles(site, process, work)
         self._srun = SrunLink(site, process, mailbox, srun, work)
         self._reports = StepReports(site, process, mailbox, work, self.tasks, serve=self._serve)
@@ -384,6 +394,8 @@ class StepDaemon:
         full = process.env = self._task_env(task, env)
 
         def ended(status: int) -> None:
+            if self._batch and status == OUT_OF_MEMORY_STATUS:
+                self._write(task, 2, out_of_memory_line(process.step, self._name))
             task.leave(status)
             self.mailbox.post(TaskEnded())
 
@@ -475,6 +487,9 @@ class StepDaemon:
     def _signal(self, message: RequestSignalTasks) -> None:
         """Signal the tasks; those of a suspended step take SIGKILL alone."""
         suspended = self._suspender is not None and self._suspender.suspended
+        if self._batch and not self._told_user and message.signal in (SIGTERM, SIGKILL):
+            self._told_user = True
+            self._tell_end(message.reason)
         if message.signal in ENDINGS:
             self._begin_end(message.signal)
         elif message.signal == SIGKILL or not suspended:
@@ -483,23 +498,28 @@ class StepDaemon:
     def _begin_end(self, number: int) -> None:
         """End the tasks for a reason: the user is told, SIGTERM comes first, SIGKILL later."""
         ending = ENDINGS[number]
-        job = self.work.job
         site = self.site
         now_us = site.kernel.now_us
-        if job.nodeid == 0 and self.tasks.alive:
-            line = cancelled_line(
-                step=step_name(job.job_id, job.step_id),
-                node=self._name,
-                epoch_s=site.start_time_s + now_us // SECOND,
-                reason=ending.reason,
-            )
-            self._write(self.tasks.tasks[0], 2, line)
+        self._tell_end(ending.reason)
         if ending.at_once:
             self.tasks.signal(SIGKILL)
             return
         self.tasks.signal(SIGCONT)
         self.tasks.signal(SIGTERM)
         self._kill_us = min(self._kill_us, now_us + grace_s(site.conf.kill_wait_s) * SECOND)
+
+    def _tell_end(self, reason: str) -> None:
+        """Tell the user that the tasks are ended, and why."""
+        job = self.work.job
+        site = self.site
+        if job.nodeid == 0 and self.tasks.alive:
+            line = cancelled_line(
+                step=step_name(job.job_id, job.step_id),
+                node=self._name,
+                epoch_s=site.start_time_s + site.kernel.now_us // SECOND,
+                reason=reason,
+            )
+            self._write(self.tasks.tasks[0], 2, line)
 
     async def _let_srun_hear(self) -> None:
         """Stay until srun has been told all it waits for, unless the job is over."""

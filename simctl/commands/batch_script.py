@@ -23,10 +23,14 @@ class BatchScript:
     path: str = ""
     argv: tuple[str, ...]
     lines: tuple[str, ...] = ()
+    foreign: str = ""
+    """Another system's word for options among its comments: ``#PBS`` or ``#BSUB``."""
 
 
-def read(call: CommandCall, wrap: str | None, words: list[str]) -> BatchScript:
+def read(call: CommandCall, wrap: str | None, words: list[str], work_dir: str = "") -> BatchScript:
     """Return the script: a wrapped command, the file that is named first, or standard input.
+
+    *work_dir* is where the command line says that the job starts, if it does.
 
     Raises:
         UsageError: There is none, or it cannot be run.
@@ -38,15 +42,38 @@ def read(call: CommandCall, wrap: str | None, words: list[str]) -> BatchScript:
         return BatchScript(text=_parsed(text, "wrap"), name="wrap", argv=("wrap",))
     if not words:
         text = _checked(call.stdin, "stdin")
-        return BatchScript(text=text, name="sbatch", argv=("sbatch",), lines=_lines(text))
+        return BatchScript(
+            text=text, name="sbatch", argv=("sbatch",), lines=_lines(text), foreign=foreign(text)
+        )
     text = _checked(_file(call, words[0]), words[0])
     return BatchScript(
         text=text,
         name=words[0].rsplit("/", 1)[-1],
-        path=call.site.disk.resolve(words[0], call.work_dir),
+        path=_shown_path(call, words[0], work_dir),
         argv=tuple(words),
         lines=_lines(text),
+        foreign=foreign(text),
     )
+
+
+def _shown_path(call: CommandCall, path: str, work_dir: str) -> str:
+    """Return a script's path as it is told: Slurm looks for it where the job will start."""
+    disk = call.site.disk
+    if path.startswith(("/", ".")):
+        return path
+    found = disk.resolve(path, disk.resolve(work_dir, call.work_dir))
+    return found if disk.read(found, host=call.process.host.name) is not None else path
+
+
+def foreign(text: str) -> str:
+    """Return the first of ``#PBS`` and ``#BSUB`` that begins a line of a script's head."""
+    for line in text.split("\n"):
+        for word in ("#PBS", "#BSUB"):
+            if line.startswith(word):
+                return word
+        if line.strip() and not line.strip().startswith("#"):
+            break
+    return ""
 
 
 def _file(call: CommandCall, path: str) -> str:

@@ -45,8 +45,8 @@ JOB_OPTIONS: Final = (
     Option(long="signal", read=warning),
     Option(long="deadline", read=moment),
     Option(long="exclusive"),
-    Option(long="mem", read=memory),
-    Option(long="mem-per-cpu", read=memory),
+    Option(long="mem", read=memory, ousts=("mem-per-cpu",)),
+    Option(long="mem-per-cpu", read=memory, ousts=("mem",)),
     Option(long="mincpus", read=positive),
     Option(long="gres", read=gres),
     Option(long="gpus", short="G", read=gpus),
@@ -76,9 +76,10 @@ INPUT: Final = Option(long="input", short="i", read=text)
 
 JOB_UNBUILT: Final = frozenset(
     """
-    a array begin b batch bb bbf burst-buffer checkpoint checkpoint-dir cluster-constraint
+    a acctg-freq array begin b batch bb bbf burst-buffer
+    checkpoint checkpoint-dir cluster-constraint
     clusters M contiguous core-spec S cores-per-socket cpu-freq
-    cpus-per-gpu d delay-boot dependency ex exclusive-user export export-file
+    cpus-per-gpu d delay-boot dependency exclusive-user export export-file
     extra-node-info B F nodefile get-user-env gpu-bind gpu-freq
     gpus-per-socket gpus-per-task gres-flags H hint hold i ignore-pbs input
     kill-on-invalid-dep mcs-label mem-bind

@@ -165,7 +165,13 @@ class Export:
             for name, value in env.items()
             if self.everything or name in self.names or name.startswith(("SLURM_", "SPANK_"))
         }
+        if not self.everything and self.text != "NIL":
+            # What a login shell gives to everybody.
+            kept |= {name: env[name] for name in _OF_A_LOGIN if name in env}
         return {**kept, **dict(self.values)}
+
+
+_OF_A_LOGIN: Final = ("HOME", "LOGNAME", "PATH", "SHELL", "USER")
 
 
 def export(value: str) -> Export:

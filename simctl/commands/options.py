@@ -31,7 +31,7 @@ class Option:
     """One option: its long name, its letter, and what reads its value (None for a flag).
 
     A value that is `optional` stands where none is attached to the option. A flag that `counts`
-    comes to how often it is given.
+    comes to how often it is given. An option `ousts` earlier ones that it contradicts.
     """
 
     long: str
@@ -39,6 +39,7 @@ class Option:
     read: Callable[[str], Any] | None = None
     optional: str = ""
     counts: bool = False
+    ousts: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -77,6 +78,7 @@ class Grammar:
         )
         longs = [name + ("=" if option.read is not None else "") for name, option in names.items()]
         self._refuse_unbuilt(argv)
+        self._refuse_ambiguous(argv)
         try:
             read = getopt.gnu_getopt if self.permutes else getopt.getopt
             pairs, rest = read(self._completed(argv), shorts, longs)
@@ -95,6 +97,8 @@ class Grammar:
         """
         values: dict[str, Any] = {}
         for option, text in given:
+            for other in option.ousts:
+                values.pop(other, None)
             if option.counts:
                 values[option.long] = values.get(option.long, 0) + 1
             else:
@@ -152,6 +156,26 @@ class Grammar:
             takes_next = option is not None and option.read is not None and not option.optional
             if takes_next and word in (f"--{name}", f"-{name}"):
                 next(words, None)
+
+    def _refuse_ambiguous(self, argv: Sequence[str]) -> None:
+        """Refuse the beginning of a long name that may be one of several of Slurm's."""
+        names = sorted({option.long for option in self.options} | set(self.unbuilt))
+        for word in argv:
+            if word == "--":
+                return
+            begun = word[2:].partition("=")[0]
+            if not word.startswith("--") or not begun or begun in names:
+                continue
+            found = [name for name in names if name.startswith(begun) and len(name) > 1]
+            if len(found) == 1 and found[0] in self.unbuilt:
+                self._refuse_unbuilt([f"--{found[0]}"])
+            if len(found) > 1:
+                listed = " ".join(f"'--{name}'" for name in found)
+                raise UsageError(
+                    self.bad_status,
+                    f"{self.command}: option '--{begun}' is ambiguous; possibilities: {listed}",
+                    f'Try "{self.command} --help" for more information',
+                )
 
     def _usage(self, error: getopt.GetoptError, argv: Sequence[str]) -> UsageError:
         name = error.opt

@@ -57,8 +57,8 @@ GRAMMAR: Final = Grammar(
         Option(long="wrap", read=text),
         Option(long="wait", short="W"),
         Option(long="parsable"),
-        Option(long="requeue"),
-        Option(long="no-requeue"),
+        Option(long="requeue", ousts=("no-requeue",)),
+        Option(long="no-requeue", ousts=("requeue",)),
         Option(long="jobid", read=positive),
         Option(long="hold", short="H"),
         Option(long="begin", short="b", read=text),
@@ -105,6 +105,17 @@ VARIABLES: Final = {
 }
 """Input variables, and the options they stand for."""
 
+UNBUILT_VARIABLES: Final = tuple(
+    f"SBATCH_{name}"
+    for name in """
+    ACCTG_FREQ BATCH CLUSTER_CONSTRAINT CORE_SPEC CPU_FREQ_REQ CPUS_PER_GPU DELAY_BOOT EXPORT_FILE
+    GET_USER_ENV GPU_BIND GPU_FREQ GPUS_PER_TASK GRES_FLAGS HINT MEM_BIND MEM_PER_GPU NETWORK
+    NTASKS_PER_GPU OVERCOMMIT POWER PRIORITY PROFILE REQ_SWITCH SPREAD_JOB THREAD_SPEC
+    THREADS_PER_CORE USE_MIN_NODES WAIT4SWITCH WAIT_ALL_NODES WCKEY
+    """.split()
+)
+"""Input variables of options that are refused."""
+
 _FAILED: Final = "Batch job submission failed"
 
 
@@ -124,10 +135,16 @@ async def sbatch(call: CommandCall) -> int:
     except UsageError as error:
         for line in error.lines:
             call.err(line)
-        return error.status
+        return exit_of_error(call, error.status)
     except SlurmError as error:
         no_answer(call, error, f"sbatch: error: {_FAILED}")
-        return 1
+        return exit_of_error(call, 1)
+
+
+def exit_of_error(call: CommandCall, status: int) -> int:
+    """Return the exit status of an error; of most SLURM_EXIT_ERROR may say another."""
+    chosen = call.env.get("SLURM_EXIT_ERROR", "")
+    return int(chosen) & 0xFF if status == 1 and chosen.isdecimal() and int(chosen) else status
 
 
 def _read(
@@ -135,14 +152,34 @@ def _read(
 ) -> tuple[batch_script.BatchScript, dict[str, Any]]:
     """Return the script and all options: its own, then the environment's, then the line's."""
     wrap = next((value for option, value in given if option.long == "wrap"), None)
-    script = batch_script.read(call, wrap, words)
+    where = next((value for option, value in reversed(given) if option.long == "chdir"), "")
+    script = batch_script.read(call, wrap, words, where)
     lines = [
         each
         for line in script.lines
         for each in GRAMMAR.split(with_nice(batch_script.words_of(line)))[0]
     ]
     _refuse_words(script)
-    return script, GRAMMAR.values([*lines, *from_environment(GRAMMAR, call.env, VARIABLES), *given])
+    refuse_variables(call)
+    options = GRAMMAR.values([*lines, *from_environment(GRAMMAR, call.env, VARIABLES), *given])
+    if script.foreign and "ignore-pbs" not in options:
+        raise UsageError(
+            BAD_OPTION,
+            f"sbatch: error: lines of {script.foreign} are read by Slurm, which simctl does not "
+            "simulate yet; --ignore-pbs passes over them",
+        )
+    return script, options
+
+
+def refuse_variables(call: CommandCall) -> None:
+    """Refuse input variables that stand for options that are not built."""
+    for variable in UNBUILT_VARIABLES:
+        if variable in call.env:
+            raise UsageError(
+                BAD_OPTION,
+                f"sbatch: error: {variable} stands for an option of Slurm's that simctl does not "
+                "simulate yet",
+            )
 
 
 def _refuse_words(script: batch_script.BatchScript) -> None:
@@ -164,7 +201,7 @@ async def _submit(call: CommandCall, job: JobDesc, options: dict[str, Any]) -> i
     assert isinstance(reply, ResponseSubmitBatchJob)
     # A held job is told by an error number, and is in all the same.
     if reply.error_code not in (SLURM_SUCCESS, ESLURM_JOB_HELD):
-        return refuse_job(call, _FAILED, job, reply.error_code, reply.text)
+        return exit_of_error(call, refuse_job(call, _FAILED, job, reply.error_code, reply.text))
     _tell_id(call, reply.job_id, options)
     return await _wait(call, reply.job_id) if "wait" in options else 0
 
@@ -217,10 +254,6 @@ def _environment(call: CommandCall, options: dict[str, Any]) -> dict[str, str]:
     export = options.get("export")
     if export is None:
         return env
-    if not export.everything and not export.names and export.text == "NONE":
-        # A login shell gives the job what its user always has.
-        home = {key: env[key] for key in ("HOME", "LOGNAME", "PATH", "SHELL", "USER") if key in env}
-        return {**home, **export.of(env), "SLURM_EXPORT_ENV": "NONE"}
     return {**export.of(env), "SLURM_EXPORT_ENV": export.text}
 
 

@@ -702,6 +702,8 @@ class RequestSignalTasks(Message, frozen=True, kw_only=True):
     step_id: int
     signal: int
     container: bool = False
+    reason: str = ""
+    """Why a job is ended, as the user of a batch script is told."""
 
 
 class RequestKillStepTimelimit(Message, frozen=True, kw_only=True):
