@@ -39,6 +39,7 @@ def step_work(message: RequestLaunchTasks, switch_job: bytes) -> StepWork:
         tids=tids,
         nnodes=len(layout.nodes),
         programs=tuple(launch.programs[rank] for rank in tids) if launch.programs else (),
+        searches=launch.searches,
         switch_job=switch_job,
         task_prolog=launch.task_prolog,
         task_epilog=launch.task_epilog,

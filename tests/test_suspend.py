@@ -290,7 +290,8 @@ def test_a_step_of_a_suspended_job_is_asked_for_again_until_it_may_be() -> None:
         "6s alice srun --jobid=1 -N1 -n1 true", "20s root scontrol resume 1",
     )  # fmt: skip
     text = (
-        "srun: Job 1 step creation temporarily disabled, retrying\nsrun: Step created for job 1\n"
+        "srun: Job 1 step creation temporarily disabled, retrying (Requested "
+        "operation is presently disabled)\nsrun: Step created for StepId=1.0\n"
     )
     assert ran.result.commands[2].stderr == text
     assert ran.result.commands[2].exit == 0

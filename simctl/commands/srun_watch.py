@@ -65,6 +65,7 @@ class StepWatch:
         self._name = f"StepId={launch.job_id}.{launch.step_id}"
         self.book = TaskBook(launch.layout)
         self._cancelled = False
+        self._gentle = False
         self._aborted = False
         self._forced = False
         """The step was ended from outside, which has been told."""
@@ -205,8 +206,11 @@ class StepWatch:
 
     def _ended_from_outside(self, message: SrunJobComplete) -> None:
         """Follow the end of the job, or of the step, that slurmctld tells of."""
-        if self._cancelled or self.book.complete:
-            # It has heard of srun's own wish, or of the step's end.
+        if self.book.complete:
+            return
+        if self._cancelled:
+            # It has heard of srun's own wish.
+            self._forced = not self._gentle
             return
         self._forced = True
         if self._job.own and message.step_id == NO_VAL:
@@ -237,6 +241,7 @@ class StepWatch:
         if self._cancelled:
             return
         self._cancelled = True
+        self._gentle = signal != SIGKILL
         wait_s = max(self._call.site.conf.kill_wait_s, _MIN_KILL_WAIT_S) + _PATIENCE_S
         self._give_up_us = self._call.site.kernel.now_us + wait_s * SECOND
         self._talk.send(
