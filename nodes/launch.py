@@ -5,6 +5,7 @@ from simctl.plugins.site import Site, User
 from simctl.stepd.environment import (
     batch_environment,
     job_environment,
+    node_environment,
     shape_environment,
     working_cluster,
 )
@@ -34,7 +35,7 @@ def step_work(message: RequestLaunchTasks, switch_job: bytes) -> StepWork:
         ),
         user=User(name=launch.user, uid=launch.uid, gid=launch.gid),
         argv=launch.argv,
-        env=launch.env,
+        env={**launch.env, **node_environment(layout.nodes[nodeid], tids)},
         work_dir=launch.work_dir,
         tids=tids,
         nnodes=len(layout.nodes),

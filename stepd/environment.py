@@ -110,16 +110,11 @@ def batch_environment(
     """
     env = {
         "ENVIRONMENT": "BATCH",
+        **node_environment(node, (0,)),
         "HOSTNAME": node,
-        "SLURMD_NODENAME": node,
-        "SLURM_CONF": CONF_FILE,
         "SLURM_CPUS_ON_NODE": str(cpus),
-        "SLURM_GTIDS": "0",
         "SLURM_JOB_QOS": qos,
         "SLURM_NODE_ALIASES": "(null)",
-        "SLURM_PRIO_PROCESS": "0",
-        "SLURM_TOPOLOGY_ADDR": node,
-        "SLURM_TOPOLOGY_ADDR_PATTERN": "node",
         "SLURM_WORKING_CLUSTER": working_cluster,
         "TMPDIR": "/tmp",
     }
@@ -131,6 +126,18 @@ def batch_environment(
         env["SLURM_JOB_GPUS"] = ",".join(str(gpu) for gpu in gpus)
         env["SLURM_GPUS_ON_NODE"] = str(len(gpus))
     return env
+
+
+def node_environment(node: str, ranks: Sequence[int]) -> dict[str, str]:
+    """Return what tells the tasks of a step where they run; *ranks* are those on the node."""
+    return {
+        "SLURMD_NODENAME": node,
+        "SLURM_CONF": CONF_FILE,
+        "SLURM_GTIDS": ",".join(str(rank) for rank in ranks),
+        "SLURM_PRIO_PROCESS": "0",
+        "SLURM_TOPOLOGY_ADDR": node,
+        "SLURM_TOPOLOGY_ADDR_PATTERN": "node",
+    }
 
 
 CONF_FILE: Final = "/etc/slurm/slurm.conf"
