@@ -623,6 +623,9 @@ class StepLaunch(msgspec.Struct, frozen=True, kw_only=True):
     tree_width: int
     task_prolog: str = ""
     task_epilog: str = ""
+    cpus_on_nodes: tuple[int, ...] = ()
+    """What its own job has on each node of the step; nothing for a step of a job around it."""
+
     searches: bool = True
     """Tasks have a PATH on which programs are found."""
 
