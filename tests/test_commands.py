@@ -194,7 +194,7 @@ def test_prints_what_slurm_prints(command: str, status: int, stdout: str, stderr
 
 @pytest.mark.parametrize(
     "command",
-    ["sbatch --signal=R:9 j.sh", "srun -Z true", "salloc --bell true",
+    ["sbatch --signal=R:9 j.sh", "srun -Z true", "salloc -W5 true",
      "salloc -o out true", "sbatch --contiguous j.sh",
      "scancel --sibling=x 1", "sbatch --time-min=1 j.sh"],
 )  # fmt: skip

@@ -1,6 +1,5 @@
 """srun, held against recordings of Slurm's: what it prints, its exit status, what tasks find."""
 
-
 import pytest
 
 from simctl.world import CommandResult

@@ -8,6 +8,7 @@ import msgspec
 from simctl.commands.ask import no_answer
 from simctl.commands.multi_prog import MultiProgError
 from simctl.commands.options import UsageError, variable
+from simctl.commands.sbatch import exit_of_error
 from simctl.commands.srun_allocation import SrunJob
 from simctl.commands.srun_creation import create_step, say_why_not
 from simctl.commands.srun_options import GRAMMAR, read
@@ -215,7 +216,7 @@ async def srun(call: CommandCall) -> int:
     except UsageError as error:
         for line in error.lines:
             call.err(line)
-        return error.status
+        return exit_of_error(call, error.status)
 
 
 __all__ = ["GRAMMAR", "srun"]

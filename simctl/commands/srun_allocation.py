@@ -7,6 +7,7 @@ from typing import Any, Final
 from simctl.commands.ask import no_answer
 from simctl.commands.describe import describe, refuse, refuse_job, test_only
 from simctl.commands.options import variable
+from simctl.commands.queue_options import queue_wishes
 from simctl.commands.talk import Reply, Talk
 from simctl.kernel.fabric import NEVER_US, Envelope
 from simctl.kernel.procs import SIGINT, SIGKILL, SIGTERM
@@ -37,6 +38,9 @@ from simctl.wire.records import JobDesc
 
 ENDS: Final = (SIGINT, SIGTERM)
 """Signals with which srun is told to end."""
+
+WAITS: Final = (ESLURM_NODES_BUSY, ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE)
+"""Answers to a request for nodes that mean that the job waits for them."""
 
 _FAILED: Final = "Unable to allocate resources"
 
@@ -90,6 +94,7 @@ class SrunJob:
             self._options,
             name=self._name,
             immediate=self._options.get("immediate") == 1,
+            **queue_wishes(self._call, self._options),
         )
 
     async def _wait_in_queue(
@@ -189,8 +194,7 @@ class SrunJob:
 
 
 def _is_queued(reply: ResponseResourceAllocation) -> bool:
-    waits = (ESLURM_NODES_BUSY, ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE)
-    return bool(reply.job_id) and reply.error_code in waits
+    return bool(reply.job_id) and reply.error_code in WAITS
 
 
 def _counted(counts: tuple[int, ...]) -> str:

@@ -10,6 +10,7 @@ from simctl.commands.command_line import (
     from_environment,
     tell_options,
 )
+from simctl.commands.input_variables import refuse_variables
 from simctl.commands.job_options import (
     CLUSTERS,
     EXPORT,
@@ -27,8 +28,10 @@ from simctl.commands.options import (
     patience,
     positive,
     text,
+    with_nice,
     zero_or_one,
 )
+from simctl.commands.queue_options import QUEUE_NAMES, QUEUE_OPTIONS
 from simctl.plugins.site import CommandCall
 
 GRAMMAR: Final = Grammar(
@@ -40,6 +43,7 @@ GRAMMAR: Final = Grammar(
         OPEN_MODE,
         CLUSTERS,
         TEST_ONLY,
+        *QUEUE_OPTIONS,
         Option(long="label", short="l"),
         Option(long="relative", short="r", read=not_negative),
         Option(long="jobid", read=not_negative),
@@ -61,7 +65,7 @@ GRAMMAR: Final = Grammar(
         Option(long="task-epilog", read=text),
     ),
     unbuilt=unbuilt(
-        "u export open-mode clusters M test-only",
+        f"u export open-mode clusters M test-only {QUEUE_NAMES}",
         """
         accel-bind acctg-freq bcast bcast-exclude compress debugger-test disable-status X E
         het-group interactive launch-cmd launcher-opts msg-timeout no-allocate Z pack-group
@@ -117,6 +121,7 @@ OF_ALLOCATIONS: Final = {
 _REFUSED_IN_JOBS: Final = (
     *("mem", "mem-per-cpu", "gres", "gpus", "gpus-per-node", "mincpus", "reservation", "signal"),
     *("deadline", "constraint", "licenses", "tmp", "test-only"),
+    *("hold", "begin", "dependency", "kill-on-invalid-dep", "nice", "priority"),
 )
 """Options that shape an allocation; of a step inside one they are not simulated."""
 
@@ -127,9 +132,10 @@ def read(call: CommandCall) -> tuple[dict[str, Any], list[str]] | int:
     Raises:
         UsageError: The command line is wrong.
     """
-    given, words = GRAMMAR.split(call.argv[1:])
+    given, words = GRAMMAR.split(with_nice(call.argv[1:]))
     if answered(call, GRAMMAR, given):
         return 0
+    refuse_variables(call)
     inside = "SLURM_JOB_ID" in call.env or any(option.long == "jobid" for option, _ in given)
     variables = VARIABLES if inside else {**OF_ALLOCATIONS, **VARIABLES}
     options = GRAMMAR.values([*from_environment(GRAMMAR, call.env, variables), *given])
