@@ -99,6 +99,7 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
             restart_cnt=message.restart_cnt,
         ),
         **shape_environment(desc, message.nodes, message.cpus_per_node),
+        "SLURM_SUBMIT_HOST": desc.submit_host,
         **batch_environment(
             node=message.nodes[0],
             cpus=message.cpus_per_node[0],
@@ -106,6 +107,7 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
             memory_per_cpu_mb=message.memory_per_cpu_mb,
             gpus=message.gpus,
             qos=desc.qos,
+            reservation=desc.reservation,
             working_cluster=working_cluster(
                 site.conf.cluster_name, "slurmctld", site.conf.select_type
             ),

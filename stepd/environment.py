@@ -102,6 +102,7 @@ def batch_environment(
     memory_per_cpu_mb: int,
     gpus: Sequence[int],
     qos: str,
+    reservation: str,
     working_cluster: str,
 ) -> dict[str, str]:
     """Return what a batch script finds in its environment beside what its job does.
@@ -122,6 +123,8 @@ def batch_environment(
         env["SLURM_MEM_PER_CPU"] = str(memory_per_cpu_mb)
     elif memory_per_node_mb:
         env["SLURM_MEM_PER_NODE"] = str(memory_per_node_mb)
+    if reservation:
+        env["SLURM_JOB_RESERVATION"] = reservation
     if gpus:
         env["SLURM_JOB_GPUS"] = ",".join(str(gpu) for gpu in gpus)
         env["SLURM_GPUS_ON_NODE"] = str(len(gpus))

@@ -52,9 +52,14 @@ class Programs:
             describe = self._described.get(name.removeprefix("./"))
         if describe is not None:
             return describe(rank, self._chance)
-        builtin = _BUILT_IN.get(name.rsplit("/", 1)[-1] if name.startswith("/") else name)
+        known = name.rsplit("/", 1)[-1] if name.startswith("/") else name
+        builtin = _BUILT_IN.get(known)
         if builtin is not None:
             return builtin(argv)
+        if known == "hostname":
+            return ProgramRun(runs_us=0, output=host + "\n")
+        if known == "cat":
+            return self._cat(argv, work_dir, host)
         if name in _SHELLS:
             return self._shell(argv, work_dir, host)
         text = self._disk.read(name, work_dir, host=host)
@@ -75,6 +80,17 @@ class Programs:
         if "/" in argv[0]:
             return self.find(argv, rank, work_dir, host)
         return ProgramRun(runs_us=0, exec_errno=errno.ENOENT)
+
+    def _cat(self, argv: tuple[str, ...], work_dir: str, host: str) -> ProgramRun:
+        """Show files; what there is on standard input is not read."""
+        texts = {path: self._disk.read(path, work_dir, host=host) for path in argv[1:]}
+        lacking = [path for path, text in texts.items() if text is None]
+        return ProgramRun(
+            runs_us=0,
+            status=wait_status(1 if lacking else 0),
+            output="".join(texts[path] or "" for path in argv[1:]),
+            error="".join(f"cat: {path}: No such file or directory\n" for path in lacking),
+        )
 
     def _shell(self, argv: tuple[str, ...], work_dir: str, host: str) -> ProgramRun | ScriptRun:
         match argv[1:]:

@@ -5,6 +5,7 @@ import yaml
 
 from simctl.commands.batch_script import foreign, words_of
 from simctl.commands.job_values import export
+from simctl.ctld.info import describe_job
 from simctl.world import CommandResult
 from tests import cluster, printed
 
@@ -197,3 +198,57 @@ def test_what_is_answered_without_a_job(line: str) -> None:
     ran = run(line)
     assert ran.result.commands[0].exit == 0
     assert ran.result.rows == ()
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("--exclusive=user", "--exclusive=user is an option of Slurm's that simctl does not"),
+        ("--exclusive=x", "sbatch: error: Invalid --exclusive specification"),
+        ("-C '[a|b]'", "--constraint with counts or brackets is an option of Slurm's"),
+        ("--priority=-3", "sbatch: error: Priority must be >= 0"),
+        ("--nice=3000000000", "sbatch: error: Invalid nice value, must be between -2147483645"),
+        ("--deadline=x", "Invalid time specification (pos=0): x\n"),
+        ("--open-mode=x", "sbatch: error: Invalid --open-mode specification"),
+    ],
+)
+def test_values_that_are_refused(option: str, told: str) -> None:
+    """With what is wrong about them, and status 255."""
+    result = typed(f"sbatch {option} j.sh")
+    assert told in result.stderr
+    assert result.exit == 255
+
+
+def test_options_that_the_jobs_variables_tell_of() -> None:
+    """And the reservation, if there is one."""
+    echo = "echo $SLURM_JOB_DEPENDENCY $SLURM_GPUS $SLURM_CONTAINER"
+    ran = run("sbatch j.sh", f"sbatch -d after:1 -G1 --container=/c --wrap '{echo}'")
+    assert output(ran, "slurm-2.out") == "after:1 1 /c\n"
+
+
+def test_what_a_job_left_can_be_shown() -> None:
+    """By cat in the timeline and in scripts, from shared files and from a node's own."""
+    ran = run(
+        "sbatch -o /tmp/own --wrap 'hostname > all; cat all none; echo $?'",
+        "srun cat all",
+        "srun -w n1 cat /tmp/own",
+        "srun -w n2 cat /tmp/own",
+    )
+    shown = [result.stdout for result in ran.result.commands[1:]]
+    assert shown == ["n1\n", "cat: none: No such file or directory\nn1\n1\n", ""]
+    assert ran.stderr(3).startswith("cat: /tmp/own: No such file or directory\n")
+
+
+def command(line: str) -> str:
+    """Return what is told of the command of a job that is held."""
+    ran = run(line, out="#!/bin/sh\nsbatch -H < j.sh\n")
+    (job,) = ran.world.ctld.jobs.values()
+    return describe_job(ran.world.ctld, job).command
+
+
+def test_the_command_is_told_as_sbatch_found_it() -> None:
+    """Where the job starts, with its arguments; without a file there is none."""
+    assert command("sbatch -H j.sh a b c") == "/home/alice/j.sh a b c"
+    assert command("sbatch -H -D /nope j.sh") == "j.sh"
+    assert command("sbatch -H --wrap true") == ""
+    assert command("sbatch out.sh") == ""

@@ -499,7 +499,7 @@ files:
 programs: {{./app: {{runs: 1s}}}}
 timeline:
   - {{at: 0, run: sbatch a.sh}}
-  - {{at: 0, run: srun -N1 hostname}}
+  - {{at: 0, run: srun -N1 lscpu}}
   - {{at: 0, run: srun -N1 squeue}}
 """
     first, second, third, fourth = (str(warning) for warning in read(text).warnings)
@@ -507,7 +507,7 @@ timeline:
     assert "did you mean ./app?" in first
     assert "ends with 127" in second
     assert ":9:" in second
-    assert "'hostname'" in third
+    assert "'lscpu'" in third
     assert "squeue is known to Slurm but not simulated yet: it ends with 2" in fourth
 
 

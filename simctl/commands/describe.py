@@ -81,6 +81,7 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         deadline_s=parse_moment(until, now_s) if until else 0,
         work_dir=call.site.disk.resolve(options.get("chdir", call.work_dir), call.work_dir),
         submit_dir=call.work_dir,
+        submit_host=call.process.host.name,
         **more,
     )
 

@@ -4,7 +4,9 @@ from typing import Final
 
 from simctl.commands.job_values import (
     clusters,
+    constraint,
     distribution,
+    exclusive,
     export,
     gpus,
     gres,
@@ -44,7 +46,7 @@ JOB_OPTIONS: Final = (
     Option(long="error", short="e", read=text),
     Option(long="signal", read=warning),
     Option(long="deadline", read=moment),
-    Option(long="exclusive"),
+    Option(long="exclusive", read=exclusive, optional="exclusive"),
     Option(long="mem", read=memory, ousts=("mem-per-cpu",)),
     Option(long="mem-per-cpu", read=memory, ousts=("mem",)),
     Option(long="mincpus", read=positive),
@@ -52,7 +54,7 @@ JOB_OPTIONS: Final = (
     Option(long="gpus", short="G", read=gpus),
     Option(long="gpus-per-node", read=gpus),
     Option(long="reservation", read=text),
-    Option(long="constraint", short="C", read=text),
+    Option(long="constraint", short="C", read=constraint),
     Option(long="licenses", short="L", read=text),
     Option(long="qos", short="q", read=text),
     Option(long="comment", read=text),

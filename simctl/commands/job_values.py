@@ -5,11 +5,11 @@ from typing import Final
 
 import attrs
 
-from simctl.commands.options import InvalidGresError
+from simctl.commands.options import InvalidGresError, InvalidMomentError
 from simctl.stepd.signals import SignalError, signal_number
 from simctl.wire.conf import parse_time_limit_min
 from simctl.wire.hostlist import HostlistError, expand
-from simctl.wire.ids import INFINITE
+from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.layout import Distribution
 from simctl.wire.resources import parse_gres
 from simctl.wire.times import parse_moment
@@ -110,8 +110,43 @@ def moment(value: str) -> str:
     try:
         parse_moment(value, 0)
     except (ValueError, OverflowError):
-        raise ValueError from None
+        raise InvalidMomentError from None
     return value
+
+
+def constraint(value: str) -> str:
+    """Take features of nodes; how many nodes of each, and nodes alike, are not simulated."""
+    if any(letter in value for letter in "*[]"):
+        raise ValueError(
+            "--constraint with counts or brackets is an option of Slurm's that simctl does not "
+            "simulate yet"
+        )
+    return value
+
+
+def exclusive(value: str) -> str:
+    """Read for whom nodes are kept: the job alone, of which the others are not simulated."""
+    word = value.lower()
+    if word in ("user", "mcs"):
+        raise ValueError(
+            f"--exclusive={word} is an option of Slurm's that simctl does not simulate yet"
+        )
+    if word != "exclusive":
+        raise ValueError
+    return word
+
+
+def priority(value: str) -> int:
+    """Read a priority as Slurm does: what is no number counts as 0."""
+    if value.lower() == "top":
+        raise ValueError("--priority=top is an option of Slurm's that simctl does not simulate yet")
+    match = re.match(r"\s*([-+]?\d+)", value)
+    number = int(match[1]) if match is not None else 0
+    if number < 0:
+        raise ValueError("Priority must be >= 0")
+    if number >= NO_VAL:
+        raise ValueError(f"Priority must be < {NO_VAL}")
+    return number
 
 
 MAIL_TYPES: Final = (

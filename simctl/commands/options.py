@@ -215,6 +215,12 @@ class Grammar:
             raise UsageError(
                 1, f'{self.command}: error: Invalid numeric value "{text}" for --{option.long}.'
             ) from error
+        except InvalidMomentError as error:
+            raise UsageError(
+                self.bad_status,
+                f"Invalid time specification (pos=0): {text}",
+                f"{self.command}: error: Invalid --{option.long} specification",
+            ) from error
         except InvalidGresError as error:
             raise UsageError(1, f"{self.command}: error: {INVALID_GRES}") from error
         except ValueError as error:
@@ -224,6 +230,10 @@ class Grammar:
 
 class InvalidGresError(ValueError):
     """A value names no generic resource."""
+
+
+class InvalidMomentError(ValueError):
+    """A value names no moment."""
 
 
 class NumericValueError(ValueError):
@@ -272,8 +282,14 @@ def yes_or_no(value: str) -> int:
 
 def nice(value: str) -> int:
     """Read a nice value as Slurm does: what is no number counts as 0."""
-    match = re.match(r"-?\d+", value)
-    return int(match[0]) if match is not None else 0
+    match = re.match(r"\s*[-+]?\d+", value)
+    number = int(match[0]) if match is not None else 0
+    if abs(number) > _MOST_NICE:
+        raise ValueError(f"Invalid nice value, must be between -{_MOST_NICE} and {_MOST_NICE}")
+    return number
+
+
+_MOST_NICE: Final = 2147483645
 
 
 def with_nice(argv: Sequence[str]) -> list[str]:

@@ -15,13 +15,13 @@ from simctl.commands.command_line import (
 )
 from simctl.commands.describe import describe, refuse_job, test_only
 from simctl.commands.job_options import CLUSTERS, EXPORT, JOB_OPTIONS, OPEN_MODE, TEST_ONLY, unbuilt
+from simctl.commands.job_values import moment, priority
 from simctl.commands.options import (
     BAD_OPTION,
     Grammar,
     Option,
     UsageError,
     nice,
-    not_negative,
     positive,
     text,
     with_nice,
@@ -61,11 +61,11 @@ GRAMMAR: Final = Grammar(
         Option(long="no-requeue", ousts=("requeue",)),
         Option(long="jobid", read=positive),
         Option(long="hold", short="H"),
-        Option(long="begin", short="b", read=text),
+        Option(long="begin", short="b", read=moment),
         Option(long="dependency", short="d", read=text),
         Option(long="kill-on-invalid-dep", read=yes_or_no),
         Option(long="nice", read=nice),
-        Option(long="priority", read=not_negative),
+        Option(long="priority", read=priority),
         Option(long="array", short="a", read=text),
         Option(long="ignore-pbs"),
         Option(long="bb", read=text),
@@ -251,24 +251,26 @@ def _job(call: CommandCall, script: batch_script.BatchScript, options: dict[str,
 def _environment(call: CommandCall, options: dict[str, Any]) -> dict[str, str]:
     """Return what the job sees of sbatch's own environment."""
     env = {key: value for key, value in call.env.items() if key != "SLURM_STEP_ID"}
+    told = {variable: str(options[long]) for long, variable in _TOLD.items() if options.get(long)}
     export = options.get("export")
     if export is None:
-        return env
-    return {**export.of(env), "SLURM_EXPORT_ENV": export.text}
+        return {**env, **told}
+    return {**export.of(env), **told, "SLURM_EXPORT_ENV": export.text}
+
+
+_TOLD: Final = {
+    "container": "SLURM_CONTAINER",
+    "dependency": "SLURM_JOB_DEPENDENCY",
+    "gpus": "SLURM_GPUS",
+    "gpus-per-node": "SLURM_GPUS_PER_NODE",
+}
+"""Options that the job's variables tell of."""
 
 
 def _begin(call: CommandCall, text: str) -> int:
     """Return when the job may begin, in seconds since the epoch; 0 for at once."""
-    if not text:
-        return 0
-    try:
-        return parse_moment(text, call.site.start_time_s + call.site.kernel.now_us // SECOND)
-    except (ValueError, OverflowError):
-        raise UsageError(
-            BAD_OPTION,
-            f"Invalid time specification (pos=0): {text}",
-            "sbatch: error: Invalid --begin specification",
-        ) from None
+    now_s = call.site.start_time_s + call.site.kernel.now_us // SECOND
+    return parse_moment(text, now_s) if text else 0
 
 
 def _requeue(options: dict[str, Any]) -> int:

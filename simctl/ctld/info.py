@@ -130,12 +130,20 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         qos="normal" if desc.qos == "normal" else "",
         burst_buffer=desc.burst_buffer,
         container=desc.container,
-        command=desc.script_name if job.batch else " ".join(desc.argv),
+        command=_command(job),
         work_dir=desc.work_dir,
         std_in="/dev/null",
         std_out=out,
         std_err=err,
     )
+
+
+def _command(job: JobRecord) -> str:
+    """Return what a job runs: the path of its script, as sbatch found it, and its arguments."""
+    desc = job.desc
+    if not job.batch:
+        return " ".join(desc.argv)
+    return " ".join((desc.script_name, *desc.argv[1:])) if desc.script_name else ""
 
 
 def _clock(ctld: "Slurmctld", when_us: int) -> int:

@@ -13,7 +13,10 @@ from simctl.scenario.programs import file_key
 from simctl.scenario.timeline import OTHER_COMMANDS
 from simctl.stepd.script import has_interpreter, parse, programs_used
 
-BUILT_IN: Final = ("sleep", "true", "false", "exit", "echo", "sh", "bash")
+BUILT_IN: Final = (
+    *("sleep", "true", "false", "exit", "echo", "cat", "hostname"),
+    *("sh", "bash"),
+)
 """Programs that every node has."""
 
 _VALUE_LETTERS: Final = "ABCDFGJLMNPRSTUabcdegijmnopqrtwx"

@@ -68,6 +68,7 @@ class JobDesc:
     no_kill: bool = False
     work_dir: str = "/"
     submit_dir: str = "/"
+    submit_host: str = "login"
     appends: bool = False
     std_out: str = ""
     std_err: str = ""
