@@ -177,6 +177,34 @@ def test_signals_are_told_by_number() -> None:
     ]
 
 
+def test_a_task_that_there_is_not() -> None:
+    """It is no failure unless a signal was to reach it."""
+    ran = play("scancel 121_99", "scancel -v 118_1", "scancel -s USR1 121_99")
+    quiet, verbose, signal = results(ran)
+    assert (quiet.stderr, quiet.exit) == ("", 0)
+    assert "job id 118_1: Invalid job id specified" in verbose.stderr
+    assert (signal.stderr, signal.exit) == ("", 2017 & 0xFF)
+
+
+def test_questions_are_answered_from_standard_input() -> None:
+    """Each job has one; what is neither yes nor no is asked again."""
+    ran = run(
+        "files:\n  j.sh: |\n    #!/bin/sh\n    scancel -i -t PENDING -u alice < answers\n"
+        '  answers: "what\\nyes\\nno\\n"\n'
+        'timeline:\n  - {at: 0s, as: alice, run: "sbatch -H -J one --wrap true"}\n'
+        '  - {at: 0s, as: alice, run: "sbatch -H -J two --wrap true"}\n'
+        '  - {at: 0s, as: alice, run: "sbatch -o out j.sh"}\n',
+        cluster=printed.CLUSTER,
+        model="modern",
+    )
+    asked = (
+        "Cancel job_id=1 name=one partition=debug [y/n]? " * 2
+        + "Cancel job_id=2 name=two partition=debug [y/n]? "
+    )
+    assert ran.world.disk.read("/home/alice/out") == asked
+    assert [row.state for row in ran.result.rows[:2]] == ["CANCELLED", "PENDING"]
+
+
 def script(*lines: str) -> str:
     """Return what a script on the first node of a job wrote to its file."""
     text = "".join(f"    {line}\n" for line in ("#!/bin/sh", *lines))

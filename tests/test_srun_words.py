@@ -145,6 +145,20 @@ def test_output_is_added_to_files() -> None:
     assert disk.read("/home/alice/new") == "two\n"
 
 
+@pytest.mark.parametrize(
+    ("options", "stdout"),
+    [
+        ("-o none", ""),
+        ("-o all", "0: x\n1: x\n"),
+        ("-o 1", "1: x\n"),
+        ("-o none -e all", ""),
+    ],
+)
+def test_names_that_are_no_files(options: str, stdout: str) -> None:
+    """Of --output: none, all, or the rank of one task."""
+    assert first(f"0 srun -l -n2 {options} echo x").stdout == stdout
+
+
 @pytest.mark.parametrize("command", ["srun", "salloc"])
 def test_a_job_may_be_held_or_begin_later(command: str) -> None:
     """Whoever waits for it waits as long."""

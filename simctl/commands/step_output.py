@@ -9,7 +9,11 @@ from simctl.wire.messages import TaskOutput
 
 
 class StepOutput:
-    """The output of a step: srun's own, with --label by rank, or files."""
+    """The output of a step: srun's own, with --label by rank, or files.
+
+    A file called ``all`` stands for srun's own, ``none`` for nowhere, and a number for the output
+    of that rank alone.
+    """
 
     def __init__(self, call: CommandCall, options: Mapping[str, Any], name: str) -> None:
         self._call = call
@@ -26,7 +30,9 @@ class StepOutput:
         target = self._options.get("output" if message.stream == "stdout" else "error", "")
         if not target and message.stream == "stderr":
             target = self._options.get("output", "")
-        if target:
+        if target == "none" or (target.isdecimal() and int(target) != message.task_id):
+            return
+        if target and target != "all" and not target.isdecimal():
             path = fill_in(
                 target,
                 job_id=message.job_id,

@@ -54,11 +54,17 @@ async def kill_job(ctld: "Slurmctld", envelope: Envelope, message: RequestKillJo
     """Cancel a job, all of an array or some of its tasks, or hand another signal to their steps."""
     head = ctld.arrays[message.job_id].first if message.job_id in ctld.arrays else None
     job = head or ctld.jobs.get(message.job_id)
+    if message.array_tasks and head is None:
+        job = None
     rc = _refusal(ctld, job, envelope, ESLURM_ACCESS_DENIED)
     if not rc:
         rcs = [await _kill(ctld, each, message) for each in await _meant(ctld, message)]
         # Of an array, tasks that are over do not matter as long as one is not.
-        rc = min(rcs, key=lambda each: (each == ESLURM_ALREADY_DONE, -each), default=SLURM_SUCCESS)
+        rc = min(
+            rcs,
+            key=lambda each: (each == ESLURM_ALREADY_DONE, -each),
+            default=ESLURM_INVALID_JOB_ID,
+        )
     ctld.answer(envelope, rc)
 
 
