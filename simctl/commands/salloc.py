@@ -6,25 +6,10 @@ from typing import Any, Final
 import attrs
 
 from simctl.commands.ask import no_answer
-from simctl.commands.command_line import (
-    answered,
-    check_cluster,
-    check_identity,
-    from_environment,
-    tell_options,
-)
 from simctl.commands.describe import describe, refuse, refuse_job, test_only
-from simctl.commands.input_variables import refuse_variables
-from simctl.commands.job_options import CLUSTERS, JOB_OPTIONS, TEST_ONLY, unbuilt
-from simctl.commands.options import (
-    Grammar,
-    Option,
-    UsageError,
-    patience,
-    signal,
-    with_nice,
-)
-from simctl.commands.queue_options import QUEUE_NAMES, QUEUE_OPTIONS, queue_wishes
+from simctl.commands.options import UsageError
+from simctl.commands.queue_options import queue_wishes
+from simctl.commands.salloc_options import GRAMMAR, read
 from simctl.commands.sbatch import exit_of_error
 from simctl.commands.srun_allocation import WAITS
 from simctl.commands.talk import Talk
@@ -61,51 +46,6 @@ from simctl.wire.messages import (
     SrunNodeFail,
 )
 from simctl.wire.records import JobDesc
-
-GRAMMAR: Final = Grammar(
-    command="salloc",
-    usage="[OPTIONS(0)...] [command(0) [args(0)...]]",
-    options=(
-        *(option for option in JOB_OPTIONS if option.long not in ("output", "error")),
-        Option(long="immediate", short="I", read=patience, optional="1"),
-        Option(long="kill-command", short="K", read=signal, optional="TERM"),
-        Option(long="no-shell"),
-        Option(long="bell"),
-        Option(long="no-bell"),
-        CLUSTERS,
-        TEST_ONLY,
-        *QUEUE_OPTIONS,
-    ),
-    unbuilt=unbuilt(
-        f"clusters M test-only {QUEUE_NAMES}",
-        "acctg-freq W wait o output e error export open-mode tres-per-task",
-    ),
-)
-
-VARIABLES: Final = {
-    "SALLOC_ACCOUNT": "account",
-    "SALLOC_BELL": "bell",
-    "SLURM_CLUSTERS": "clusters",
-    "SALLOC_CLUSTERS": "clusters",
-    "SALLOC_CONSTRAINT": "constraint",
-    "SALLOC_DEBUG": "verbose",
-    "SALLOC_EXCLUSIVE": "exclusive",
-    "SALLOC_GPUS": "gpus",
-    "SALLOC_GPUS_PER_NODE": "gpus-per-node",
-    "SALLOC_GRES": "gres",
-    "SALLOC_IMMEDIATE": "immediate",
-    "SALLOC_KILL_CMD": "kill-command",
-    "SALLOC_MEM_PER_CPU": "mem-per-cpu",
-    "SALLOC_MEM_PER_NODE": "mem",
-    "SALLOC_NO_BELL": "no-bell",
-    "SALLOC_NO_KILL": "no-kill",
-    "SALLOC_PARTITION": "partition",
-    "SALLOC_QOS": "qos",
-    "SALLOC_RESERVATION": "reservation",
-    "SALLOC_SIGNAL": "signal",
-    "SALLOC_TIMELIMIT": "time",
-}
-"""Input variables, and the options they stand for."""
 
 JOB_NAME: Final = "interactive"
 """Name of a job that was given none."""
@@ -348,7 +288,7 @@ def _exit_status(status: int) -> int:
 async def salloc(call: CommandCall) -> int:
     """Run a command with an allocation; return its exit status."""
     try:
-        asked = _read(call)
+        asked = read(call)
         if isinstance(asked, int):
             return asked
         program = Salloc(call, *asked)
@@ -362,20 +302,4 @@ async def salloc(call: CommandCall) -> int:
         return exit_of_error(call, error.status)
 
 
-def _read(call: CommandCall) -> tuple[dict[str, Any], list[str]] | int:
-    """Return the options and the command; an exit status where there is no more to do."""
-    given, words = GRAMMAR.split(with_nice(call.argv[1:]))
-    if answered(call, GRAMMAR, given):
-        return 0
-    refuse_variables(call)
-    options = GRAMMAR.values([*from_environment(GRAMMAR, call.env, VARIABLES), *given])
-    check_identity(call, options)
-    check_cluster(call, options)
-    tell_options(call, options)
-    if not words and not {"no-shell", "test-only"} & set(options):
-        raise UsageError(
-            1,
-            "salloc: error: without a command salloc starts a shell for somebody at a terminal, "
-            "which simctl does not simulate; name a command, or give --no-shell",
-        )
-    return options, words
+__all__ = ["GRAMMAR", "salloc"]
