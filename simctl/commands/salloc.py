@@ -204,6 +204,8 @@ class Salloc:
         around = {name: value for name, value in call.env.items() if name != _RESTARTS}
         return {
             **around,
+            "SLURM_JOB_QOS": self.options.get("qos", "normal"),
+            "SLURM_NODE_ALIASES": "(null)",
             **{name: value for name, value in env.items() if name not in _HIDDEN},
             **shape,
         }
