@@ -207,6 +207,8 @@ class StepWatch:
     def _ended_from_outside(self, message: SrunJobComplete) -> None:
         """Follow the end of the job, or of the step, that slurmctld tells of."""
         if self.book.complete:
+            # srun ends what has ended all the same, and says nothing of it.
+            self._send_cancel()
             return
         if self._cancelled:
             # It has heard of srun's own wish.
