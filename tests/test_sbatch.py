@@ -252,3 +252,14 @@ def test_the_command_is_told_as_sbatch_found_it() -> None:
     assert command("sbatch -H -D /nope j.sh") == "j.sh"
     assert command("sbatch -H --wrap true") == ""
     assert command("sbatch out.sh") == ""
+
+
+@pytest.mark.parametrize("moment", ["at: 10s", "when: RESPONSE_SUBMIT_BATCH_JOB phase=receive"])
+def test_waiting_over_a_link_that_is_cut(moment: str) -> None:
+    """Whenever it is cut, the end of the job is told once the link is whole again."""
+    text = (
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: sbatch -W --wrap 'sleep 30; exit 3'}\n"
+        f"  - {{{moment}, fault: {{cut: [login, slurmctld], for: 2m}}}}\n"
+    )
+    assert cluster.run(text, cluster=printed.CLUSTER).result.commands[0].exit == 3

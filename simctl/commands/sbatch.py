@@ -27,14 +27,12 @@ from simctl.commands.options import (
     with_nice,
     yes_or_no,
 )
-from simctl.kernel.procs import exit_code_of, signal_of
+from simctl.commands.wait_for_job import end_of_job
 from simctl.plugins.site import CommandCall
 from simctl.wire.errno import ESLURM_JOB_HELD, SLURM_SUCCESS, SlurmError
 from simctl.wire.ids import NO_VAL, SECOND
 from simctl.wire.messages import (
-    RequestJobInfo,
     RequestSubmitBatchJob,
-    ResponseJobInfo,
     ResponseSubmitBatchJob,
 )
 from simctl.wire.records import JobDesc
@@ -42,7 +40,7 @@ from simctl.wire.times import parse_moment
 
 _OWN: Final = (
     "a array H hold b begin d dependency kill-on-invalid-dep nice priority export open-mode "
-    "clusters M test-only ignore-pbs bb container"
+    "clusters M test-only ignore-pbs bb container s oversubscribe"
 )
 
 GRAMMAR: Final = Grammar(
@@ -69,6 +67,7 @@ GRAMMAR: Final = Grammar(
         Option(long="array", short="a", read=text),
         Option(long="ignore-pbs"),
         Option(long="bb", read=text),
+        Option(long="oversubscribe", short="s"),
         Option(long="container", read=text),
     ),
     unbuilt=unbuilt(_OWN, "I immediate"),
@@ -203,7 +202,7 @@ async def _submit(call: CommandCall, job: JobDesc, options: dict[str, Any]) -> i
     if reply.error_code not in (SLURM_SUCCESS, ESLURM_JOB_HELD):
         return exit_of_error(call, refuse_job(call, _FAILED, job, reply.error_code, reply.text))
     _tell_id(call, reply.job_id, options)
-    return await _wait(call, reply.job_id) if "wait" in options else 0
+    return await end_of_job(call, reply.job_id) if "wait" in options else 0
 
 
 def _tell_id(call: CommandCall, job_id: int, options: dict[str, Any]) -> None:
@@ -212,16 +211,6 @@ def _tell_id(call: CommandCall, job_id: int, options: dict[str, Any]) -> None:
         call.out(f"{job_id};{cluster}" if cluster else str(job_id))
     elif "quiet" not in options:
         call.out(f"Submitted batch job {job_id}" + (f" on cluster {cluster}" if cluster else ""))
-
-
-async def _wait(call: CommandCall, job_id: int) -> int:
-    """Wait for the end of a job or an array; return the greatest exit status."""
-    reply = await ask(call, RequestJobInfo(job_id=job_id, when_over=True), patient=True)
-    jobs = reply.jobs if isinstance(reply, ResponseJobInfo) else ()
-    return max(
-        (1 if signal_of(job.exit_code) else exit_code_of(job.exit_code) for job in jobs),
-        default=1,
-    )
 
 
 def _job(call: CommandCall, script: batch_script.BatchScript, options: dict[str, Any]) -> JobDesc:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from simctl.ctld.info import answer_about, records_of
 from simctl.ctld.records import JobRecord
 from simctl.kernel.fabric import Envelope
-from simctl.wire.messages import RequestJobInfo
+from simctl.wire.messages import RequestJobInfo, ResponseJobOver
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
@@ -29,5 +29,6 @@ def over(ctld: "Slurmctld", job: JobRecord) -> None:
     if job_id not in ctld.awaited:
         return
     if all(each.state.finished for each in records_of(ctld, job_id)):
+        told = answer_about(ctld, job_id)
         for envelope in ctld.awaited.pop(job_id):
-            ctld.send(envelope.sender, answer_about(ctld, job_id))
+            ctld.send(envelope.sender, ResponseJobOver(now_s=told.now_s, jobs=told.jobs))

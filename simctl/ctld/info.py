@@ -122,6 +122,7 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         required_nodes=compress(desc.nodes),
         excluded_nodes=compress(desc.excluded),
         exclusive=desc.exclusive,
+        oversubscribe=desc.oversubscribe,
         shares=not demand.whole,
         reservation=desc.reservation,
         comment=desc.comment,

@@ -92,6 +92,9 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
     required_nodes: str = ""
     excluded_nodes: str = ""
     exclusive: bool = False
+    oversubscribe: bool = False
+    """It would share its cpus, if partitions let jobs do that."""
+
     shares: bool = True
     """Whether its nodes may have other jobs."""
 

@@ -331,6 +331,10 @@ class ResponseJobInfo(Message, frozen=True, kw_only=True):
     jobs: tuple[JobInfo, ...]
 
 
+class ResponseJobOver(ResponseJobInfo, frozen=True, kw_only=True):
+    """Tell whoever waited for it that a job is over; unlike other answers it is sent again."""
+
+
 class RequestJobStepInfo(Message, frozen=True, kw_only=True):
     """Ask slurmctld what steps run, or with a `job_id` which of that job."""
 

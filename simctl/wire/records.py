@@ -57,6 +57,7 @@ class JobDesc:
     container: str = ""
     tmp_disk_mb: int = 0
     exclusive: bool = False
+    oversubscribe: bool = False
     reservation: str = ""
     array: str = ""
     warn_signal: int = 0
