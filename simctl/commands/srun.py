@@ -45,7 +45,7 @@ class Srun:
         self.words = words
         self._name = words[0].rsplit("/", 1)[-1]
         self._talk = Talk(call, self._handle)
-        self._job = SrunJob(call, options, self._name, self._talk)
+        self._job = SrunJob(call, options, words[0], self._talk)
         self._watch: StepWatch | None = None
 
     def _handle(self, envelope: Envelope) -> None:

@@ -49,11 +49,11 @@ class SrunJob:
     """The job of one srun, `own` if srun has to ask for it, and what it hears before its step."""
 
     def __init__(
-        self, call: CommandCall, options: Mapping[str, Any], name: str, talk: Talk
+        self, call: CommandCall, options: Mapping[str, Any], program: str, talk: Talk
     ) -> None:
         self._call = call
         self._options = options
-        self._name = name
+        self._program = program
         self._talk = talk
         self.job_id: int = options.get("jobid", variable(call.env, "SLURM_JOB_ID"))
         self.own = self.job_id == NO_VAL
@@ -92,7 +92,8 @@ class SrunJob:
         return describe(
             self._call,
             self._options,
-            name=self._name,
+            name=self._program.rsplit("/", 1)[-1],
+            argv=(self._program,),
             immediate=self._options.get("immediate") == 1,
             **queue_wishes(self._call, self._options),
         )
