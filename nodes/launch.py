@@ -1,5 +1,7 @@
 """What slurmd hands to the step daemons it forks: plain functions from a launch message."""
 
+from collections.abc import Sequence
+
 from simctl.plugin import StepdJob
 from simctl.plugins.site import Site, User
 from simctl.stepd.environment import (
@@ -35,17 +37,26 @@ def step_work(message: RequestLaunchTasks, switch_job: bytes) -> StepWork:
         ),
         user=User(name=launch.user, uid=launch.uid, gid=launch.gid),
         argv=launch.argv,
-        env={**launch.env, **node_environment(layout.nodes[nodeid], tids)},
+        env={
+            **launch.env,
+            **node_environment(layout.nodes[nodeid], tids),
+            **_cpus(launch.cpus_on_nodes[nodeid : nodeid + 1]),
+        },
         work_dir=launch.work_dir,
         tids=tids,
         nnodes=len(layout.nodes),
         programs=tuple(launch.programs[rank] for rank in tids) if launch.programs else (),
+        searches=launch.searches,
         switch_job=switch_job,
         task_prolog=launch.task_prolog,
         task_epilog=launch.task_epilog,
         branch=branch,
         parent=f"slurmd@{layout.nodes[branch.parent]}" if branch.parent >= 0 else "",
     )
+
+
+def _cpus(counts: Sequence[int]) -> dict[str, str]:
+    return {"SLURM_CPUS_ON_NODE": str(counts[0])} if counts else {}
 
 
 def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:

@@ -200,7 +200,7 @@ class World:
         self.results: list[CommandResult] = []
         self.events: list[Event] = []
         self.background: list[Callable[[], None]] = []
-        self._waiting_commands: dict[str, CommandResult] = {}
+        self._waiting_commands: dict[str, Callable[[], CommandResult]] = {}
         self._phase = "running"
         self._patience = (-1, 0)
         self._watchdog = Watchdog(self.kernel, 0)
@@ -458,7 +458,7 @@ class World:
             del self._waiting_commands[entry.label]
             self.results.append(result(status))
 
-        self._waiting_commands[entry.label] = result(-1)
+        self._waiting_commands[entry.label] = lambda: result(-1)
         process.start(body)
 
     # Faults.
@@ -577,7 +577,7 @@ class World:
         if lines or not held:
             lines += [
                 f"`{each.command}` of {each.user} ({each.label}) has not ended"
-                for each in self._waiting_commands.values()
+                for each in self._unended()
             ]
         lines += self._calls_under_way()
         if not lines:
@@ -599,9 +599,13 @@ class World:
                 ]
         return tuple(lines)
 
+    def _unended(self) -> list[CommandResult]:
+        """Return what the commands that have not ended have done so far."""
+        return [result_so_far() for result_so_far in self._waiting_commands.values()]
+
     def _result(self, wall_s: float, *, interrupted: bool) -> RunResult:
         rows = tuple(self.ctld.rows())
-        commands = tuple(sorted((*self.results, *self._waiting_commands.values()), key=_by_line))
+        commands = tuple(sorted((*self.results, *self._unended()), key=_by_line))
         expectations = [each for one in commands for each in check_command(one)]
         if self.scenario.expect:
             expectations += check(

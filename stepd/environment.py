@@ -1,7 +1,7 @@
 """The SLURM_ variables that jobs, steps, tasks and their scripts start with."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from simctl.wire.errno import SlurmError
 from simctl.wire.ids import NO_VAL
@@ -204,6 +204,28 @@ def step_environment(
         "SLURM_JOB_ID": str(job_id),
         "SLURM_JOBID": str(job_id),
     }
+
+
+def srun_environment(pid: int, options: Mapping[str, Any]) -> dict[str, str]:
+    """Return what tells the tasks of a step of their srun, and what it was asked for."""
+    port = str(_FIRST_PORT + pid % _PORTS)
+    env = {
+        "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1",
+        "SLURM_SRUN_COMM_HOST": "127.0.0.1",
+        "SLURM_SRUN_COMM_PORT": port,
+        "SLURM_STEP_LAUNCHER_PORT": port,
+        "SLURM_UMASK": "0022",
+    }
+    if "cpus-per-task" in options:
+        env["SLURM_CPUS_PER_TASK"] = str(options["cpus-per-task"])
+    if "ntasks-per-node" in options:
+        env["SLURM_NTASKS_PER_NODE"] = str(options["ntasks-per-node"])
+    return env
+
+
+_FIRST_PORT: Final = 32768
+_PORTS: Final = 28232
+"""Where Linux takes the ports of whoever needs some port."""
 
 
 def task_environment(rank: int, procid: int, pid: int, nodeid: int) -> dict[str, str]:

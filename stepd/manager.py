@@ -38,8 +38,8 @@ from simctl.stepd.batch_files import BatchFiles
 from simctl.stepd.children import ScriptHost
 from simctl.stepd.ending import ENDINGS, cancelled_line, grace_s, out_of_memory_line
 from simctl.stepd.environment import task_environment
-from simctl.stepd.outcome import NEVER_US, SESSION_EXIT_RC
-from simctl.stepd.programs import ScriptRun
+from simctl.stepd.outcome import NEVER_US, SESSION_EXIT_RC, ProgramRun
+from simctl.stepd.programs import ScriptRun, not_executed
 from simctl.stepd.srun_link import SrunLink
 from simctl.stepd.step_reports import StepReports
 from simctl.stepd.suspend import Suspender
@@ -358,7 +358,10 @@ class StepDaemon:
         if self._scripts.prologs and not await self._run_prologs(task, env):
             return
         argv = work.programs[task.procid] if work.programs else work.argv
-        run = self.site.programs.find(argv, task.rank, self._files.work_dir, self._name)
+        find = self.site.programs.find if self._batch or work.searches else self.site.programs.none
+        run = find(argv, task.rank, self._files.work_dir, self._name)
+        if isinstance(run, ProgramRun) and run.exec_errno and not self._batch:
+            run = not_executed(run, argv[0], self._name)
         process.exec(argv[0])
         if isinstance(run, ScriptRun):
             self._start_script(task, run, env)
@@ -492,7 +495,7 @@ class StepDaemon:
     def _signal(self, message: RequestSignalTasks) -> None:
         """Signal the tasks; those of a suspended step take SIGKILL alone."""
         suspended = self._suspender is not None and self._suspender.suspended
-        if self._batch and not self._told_user and message.signal in (SIGTERM, SIGKILL):
+        if not self._told_user and message.signal in (SIGTERM, SIGKILL):
             self._told_user = True
             self._tell_end(message.reason)
         if message.signal in ENDINGS:
@@ -505,6 +508,7 @@ class StepDaemon:
         ending = ENDINGS[number]
         site = self.site
         now_us = site.kernel.now_us
+        self._told_user = True
         self._tell_end(ending.reason)
         if ending.at_once:
             self.tasks.signal(SIGKILL)

@@ -24,6 +24,9 @@ class StepWork:
     tids: tuple[int, ...]
     nnodes: int
     programs: tuple[tuple[str, ...], ...] = ()
+    searches: bool = True
+    """Whether tasks have a PATH on which programs are found."""
+
     switch_job: bytes = b""
     script: str = ""
     std_out: str = ""

@@ -194,9 +194,9 @@ def test_prints_what_slurm_prints(command: str, status: int, stdout: str, stderr
 
 @pytest.mark.parametrize(
     "command",
-    ["sbatch --signal=R:9 j.sh", "srun -Z true", "srun --exact true", "salloc --bell true",
+    ["sbatch --signal=R:9 j.sh", "srun -Z true", "salloc -W5 true",
      "salloc -o out true", "sbatch --contiguous j.sh",
-     "scancel -u alice", "scancel --hurry 1", "sbatch --time-min=1 j.sh"],
+     "scancel --sibling=x 1", "sbatch --time-min=1 j.sh"],
 )  # fmt: skip
 def test_options_that_are_not_built_are_refused_by_name(command: str) -> None:
     """Nothing is parsed and then ignored."""

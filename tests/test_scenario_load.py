@@ -508,7 +508,7 @@ timeline:
     assert "ends with 127" in second
     assert ":9:" in second
     assert "'lscpu'" in third
-    assert "sdiag is known to Slurm but not simulated yet: it ends with 127" in fourth
+    assert "sdiag is known to Slurm but not simulated yet: it ends with 2" in fourth
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from simctl.wire.errno import (
     ESLURM_NOT_TOP_PRIORITY,
     ESLURM_PROLOG_RUNNING,
     ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE,
+    ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE,
     ESLURM_USER_ID_MISSING,
     SLURM_ERROR,
     SLURM_SUCCESS,
@@ -107,7 +108,8 @@ async def resource_allocation(
     settled = rc == ESLURM_NODES_BUSY and not preempt.is_on(ctld) and not ctld.reservations
     eligible.settle(ctld, job, asks=not settled)
     ctld.request_backfill()
-    _reply(ctld, envelope, job.job_id, ESLURM_NODES_BUSY)
+    why = ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE if job.lasting_reason else ESLURM_NODES_BUSY
+    _reply(ctld, envelope, job.job_id, why)
 
 
 def _reply(ctld: "Slurmctld", envelope: Envelope, job_id: int, rc: int, text: str = "") -> None:

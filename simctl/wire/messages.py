@@ -213,6 +213,8 @@ class RequestKillJob(Message, frozen=True, kw_only=True):
     batch_only: bool = False
     full: bool = False
     array_tasks: tuple[int, ...] = ()
+    waiting_only: bool = False
+    """Of an array, all the tasks that wait together, and no other."""
 
 
 class RequestUpdateJob(Message, frozen=True, kw_only=True):
@@ -754,6 +756,12 @@ class StepLaunch(msgspec.Struct, frozen=True, kw_only=True):
     tree_width: int
     task_prolog: str = ""
     task_epilog: str = ""
+    cpus_on_nodes: tuple[int, ...] = ()
+    """What its own job has on each node of the step; nothing for a step of a job around it."""
+
+    searches: bool = True
+    """Tasks have a PATH on which programs are found."""
+
     programs: tuple[tuple[str, ...], ...] = ()
     """What each task runs, by rank, where that is not `argv` for all."""
 
@@ -905,9 +913,10 @@ class SrunUserMsg(Message, frozen=True, kw_only=True):
 
 
 class SrunJobComplete(Message, frozen=True, kw_only=True):
-    """Tell srun that its job is over."""
+    """Tell srun that its job is over, or one step that was cancelled."""
 
     rpc: ClassVar[str] = "SRUN_JOB_COMPLETE"
     tells: ClassVar[tuple[str, ...]] = ("job_id",)
 
     job_id: int
+    step_id: int = NO_VAL
