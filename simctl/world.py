@@ -84,6 +84,7 @@ class CommandResult:
 
     label: str
     line: int
+    at_us: int
     user: str
     command: str
     exit: int
@@ -91,6 +92,18 @@ class CommandResult:
     stdout: str
     stderr: str
     checks: Checks
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `run --json` says of it; `exit` is null while it has not ended."""
+        return {
+            "at_us": self.at_us,
+            "user": self.user,
+            "command": self.command,
+            "exit": self.exit if self.exit >= 0 else None,
+            "errno": self.errno,
+            "stdout": self.stdout,
+            "stderr": self.stderr,
+        }
 
 
 @attrs.frozen(kw_only=True)
@@ -148,6 +161,7 @@ class RunResult:
             "orderings": {"checked": 0, "broken": []},
             "plugin_errors": [attrs.asdict(each) for each in self.complaints],
             "ignored": list(self.ignored),
+            "commands": [each.as_json() for each in self.commands],
             "counts": dict(self.counts),
             "wall_s": round(self.wall_s, 3),
         }
@@ -426,11 +440,13 @@ class World:
             write=lambda stream, text: (stdout if stream == "stdout" else stderr).append(text),
         )
         process.env = call.env
+        at_us = self.kernel.now_us
 
         def result(status: int) -> CommandResult:
             return CommandResult(
                 label=entry.label,
                 line=entry.line,
+                at_us=at_us,
                 user=entry.user,
                 command=entry.command,
                 exit=status,

@@ -212,6 +212,7 @@ class Record(Generic[T]):
     def _children(self, value: Value, reading: Reading) -> dict[str, Value]:
         known = [field.name for field in self.fields]
         children: dict[str, Value] = {}
+        before = ""
         for place, key, child in pairs(value, reading):
             if key in known:
                 children[key] = child
@@ -219,7 +220,11 @@ class Record(Generic[T]):
                 reading.mistake(place, f"`{key}` is {self.not_built[key]}")
             else:
                 hint = near(key, [*known, *self.not_built]) or _choices(known)
+                if child.nothing and before in known:
+                    # Inside braces a comma ends a text that is not in quotes.
+                    hint = f"; if it is more of `{before}`, which a comma ended, quote that text"
                 reading.mistake(place, f"{self.what} has no key `{key}`{hint}")
+            before = key if not child.nothing else before
         return children
 
     def schema(self) -> Schema:
