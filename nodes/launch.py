@@ -1,8 +1,16 @@
 """What slurmd hands to the step daemons it forks: plain functions from a launch message."""
 
+from collections.abc import Sequence
+
 from simctl.plugin import StepdJob
 from simctl.plugins.site import Site, User
-from simctl.stepd.environment import job_environment, shape_environment
+from simctl.stepd.environment import (
+    batch_environment,
+    job_environment,
+    node_environment,
+    shape_environment,
+    working_cluster,
+)
 from simctl.stepd.tree import branches
 from simctl.stepd.work import StepWork
 from simctl.wire.filenames import fill_in
@@ -29,17 +37,26 @@ def step_work(message: RequestLaunchTasks, switch_job: bytes) -> StepWork:
         ),
         user=User(name=launch.user, uid=launch.uid, gid=launch.gid),
         argv=launch.argv,
-        env=launch.env,
+        env={
+            **launch.env,
+            **node_environment(layout.nodes[nodeid], tids),
+            **_cpus(launch.cpus_on_nodes[nodeid : nodeid + 1]),
+        },
         work_dir=launch.work_dir,
         tids=tids,
         nnodes=len(layout.nodes),
         programs=tuple(launch.programs[rank] for rank in tids) if launch.programs else (),
+        searches=launch.searches,
         switch_job=switch_job,
         task_prolog=launch.task_prolog,
         task_epilog=launch.task_epilog,
         branch=branch,
         parent=f"slurmd@{layout.nodes[branch.parent]}" if branch.parent >= 0 else "",
     )
+
+
+def _cpus(counts: Sequence[int]) -> dict[str, str]:
+    return {"SLURM_CPUS_ON_NODE": str(counts[0])} if counts else {}
 
 
 def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
@@ -63,8 +80,6 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
     usual = "slurm-%A_%a.out" if message.array_job_id else "slurm-%j.out"
     std_out = named(desc.std_out or usual)
     std_err = named(desc.std_err) if desc.std_err else std_out
-    for path in (std_out, std_err):
-        site.disk.write(path, "", desc.work_dir, host=message.nodes[0], uid=desc.uid)
     env = {
         **desc.environment,
         **job_environment(
@@ -79,14 +94,24 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
             num_nodes=len(message.nodes),
             num_tasks=0 if desc.num_tasks == NO_VAL else desc.num_tasks,
             cpus_per_node=message.cpus_per_node,
-            work_dir=desc.work_dir,
+            work_dir=desc.submit_dir,
             cluster=site.conf.cluster_name,
             restart_cnt=message.restart_cnt,
         ),
         **shape_environment(desc, message.nodes, message.cpus_per_node),
-        "SLURMD_NODENAME": message.nodes[0],
-        "HOSTNAME": message.nodes[0],
-        "ENVIRONMENT": "BATCH",
+        "SLURM_SUBMIT_HOST": desc.submit_host,
+        **batch_environment(
+            node=message.nodes[0],
+            cpus=message.cpus_per_node[0],
+            memory_per_node_mb=message.memory_per_node_mb,
+            memory_per_cpu_mb=message.memory_per_cpu_mb,
+            gpus=message.gpus,
+            qos=desc.qos,
+            reservation=desc.reservation,
+            working_cluster=working_cluster(
+                site.conf.cluster_name, "slurmctld", site.conf.select_type
+            ),
+        ),
     }
     return StepWork(
         job=StepdJob(
@@ -106,5 +131,6 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
         nnodes=1,
         std_out=std_out,
         std_err=std_err,
+        appends=desc.appends,
         restart_cnt=message.restart_cnt,
     )

@@ -42,13 +42,14 @@ from simctl.wire.errno import (
     ESLURMD_STEP_EXISTS,
     SLURM_SUCCESS,
 )
-from simctl.wire.ids import SECOND, step_name
+from simctl.wire.ids import SECOND, SLURM_BATCH_SCRIPT, step_name
 from simctl.wire.messages import (
     Message,
     RequestAbortJob,
     RequestBatchJobLaunch,
     RequestCompleteBatchScript,
     RequestCompleteProlog,
+    RequestJobNotify,
     RequestJobRequeue,
     RequestKillPreempted,
     RequestKillStepTimelimit,
@@ -112,6 +113,7 @@ class Slurmd:
             RequestSignalTasks: self._signal_tasks,
             RequestKillStepTimelimit: self._step_time_limit,
             RequestSuspendInt: self._suspend_int,
+            RequestJobNotify: self._job_notify,
             RequestStepComplete: self._step_complete,
             RequestAbortJob: self._abort_job,
             RequestPing: self._ping,
@@ -360,6 +362,13 @@ class Slurmd:
             )
             self._send(stepd, request)
         self._answer(envelope, SLURM_SUCCESS)
+
+    async def _job_notify(self, envelope: Envelope, message: RequestJobNotify) -> None:
+        """Answer, then have the daemon of the batch script write a line for the user."""
+        self._answer(envelope, SLURM_SUCCESS)
+        stepd = self._steps.find(message.job_id, SLURM_BATCH_SCRIPT)
+        if stepd is not None:
+            self._send(stepd, message)
 
     async def _suspend_int(self, envelope: Envelope, message: RequestSuspendInt) -> None:
         """Answer, then have the job's step daemons stop their tasks, or let them go on."""

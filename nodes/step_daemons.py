@@ -72,7 +72,7 @@ class StepDaemons:
 
         stepd.start(body)
 
-    def signal_job(self, job_id: int, signals: tuple[int, ...]) -> None:
+    def signal_job(self, job_id: int, signals: tuple[int, ...], reason: str = "") -> None:
         """Have all steps of a job signalled, scripts with what they have started."""
         for (_, step_id), mailbox in self.of_job(job_id):
             for signal in signals:
@@ -80,7 +80,11 @@ class StepDaemons:
                     self._slurmd,
                     mailbox,
                     RequestSignalTasks(
-                        job_id=job_id, step_id=step_id, signal=signal, container=True
+                        job_id=job_id,
+                        step_id=step_id,
+                        signal=signal,
+                        container=True,
+                        reason=reason,
                     ),
                     self._mailbox,
                 )

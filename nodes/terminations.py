@@ -12,9 +12,15 @@ from simctl.nodes.prologs import JobRun, Prologs, node_script, of_termination
 from simctl.nodes.step_daemons import StepDaemons
 from simctl.nodes.suspend import Suspensions
 from simctl.plugins.site import Site
+from simctl.stepd.ending import NODE_FAILURE, PREEMPTION, REQUEUE, TIME_LIMIT
 from simctl.wire.errno import ESLURMD_EPILOG_FAILED, SLURM_SUCCESS
 from simctl.wire.ids import SECOND
-from simctl.wire.messages import MessageEpilogComplete, RequestTerminateJob
+from simctl.wire.messages import (
+    MessageEpilogComplete,
+    RequestKillPreempted,
+    RequestKillTimelimit,
+    RequestTerminateJob,
+)
 
 _REVOKED_KEPT_US: Final = 120 * SECOND
 """How long a revoked credential is remembered: as long as one is valid."""
@@ -97,7 +103,8 @@ class Terminations:
             return
         self._ending[job_id] = termination
         # What is stopped gets no time to end by itself.
-        self._steps.signal_job(job_id, (SIGKILL,) if suspended else (SIGCONT, SIGTERM))
+        signals = (SIGKILL,) if suspended else (SIGCONT, SIGTERM)
+        self._steps.signal_job(job_id, signals, _reason(message))
         wait_us = max(self._site.conf.kill_wait_s, _MIN_KILL_WAIT_S) * SECOND
         termination.timer = self._mailbox.post_at(
             self._site.kernel.now_us + wait_us, KillWaitOver(job_id)
@@ -161,3 +168,12 @@ class Terminations:
                 node_name=self._process.host.name,
             ),
         )
+
+
+def _reason(request: RequestTerminateJob) -> str:
+    """Return why a job is ended, as its batch script's output tells."""
+    if isinstance(request, RequestKillTimelimit):
+        return TIME_LIMIT
+    if isinstance(request, RequestKillPreempted):
+        return PREEMPTION
+    return {"NODE_FAIL": NODE_FAILURE, "COMPLETING": REQUEUE}.get(request.job_state, "")

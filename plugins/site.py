@@ -73,6 +73,9 @@ class CommandCall:
     write: Callable[[str, str], None]
     """Takes a stream (``stdout``, ``stderr``) and a text."""
 
+    stdin: str = ""
+    """What the command finds on its standard input."""
+
     errno: str = ""
     """Name of the Slurm error that ended the command, for `expect:` beside `run:`."""
 

@@ -13,7 +13,6 @@ _UNBUILT: Final = {
     "test": "runs scenarios as tests",
     "explore": "searches interleavings",
     "repl": "steps through a cluster",
-    "import": "makes scenarios from a site's own files",
 }
 
 
@@ -34,6 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("schema", help="print the JSON Schema of a scenario")
     _add_trace(commands)
     _add_plugins(commands)
+    _add_import(commands)
     for name, what in _UNBUILT.items():
         commands.add_parser(name, help=f"not built yet: {what}", add_help=False)
     return parser
@@ -56,6 +56,7 @@ def _add_run(commands: Any) -> None:
     run.add_argument("--model", choices=("guide", "modern"), help="instead of the scenario's")
     run.add_argument("--until", metavar="TIME", help="stop at a moment of virtual time")
     run.add_argument("--trace", metavar="FILE", help="write the trace there; - is stdout")
+    run.add_argument("--db", metavar="FILE", help="write the run there as an SQLite file")
     run.add_argument("--trace-kinds", metavar="K,..", help="write only events of these kinds")
     run.add_argument(
         "--watchdog",
@@ -126,6 +127,20 @@ def _add_plugins(commands: Any) -> None:
         default="2",
         metavar="SECONDS",
         help="stop code that runs this long on the wall clock (default 2, 0 never)",
+    )
+
+
+def _add_import(commands: Any) -> None:
+    from simctl.importing.sources import add_arguments
+
+    add_arguments(
+        commands.add_parser(
+            "import",
+            help="make a scenario from a site's own files",
+            usage="simctl import [slurm.conf|sacct] FILE [-o SCENARIO] [--force]",
+            description="Make a scenario of the cluster that a slurm.conf describes, or of the "
+            "jobs that `sacct -P -o JobID,Submit,...` printed.",
+        )
     )
 
 
@@ -223,6 +238,12 @@ def _plugins(options: argparse.Namespace) -> int:
     )
 
 
+def _import(options: argparse.Namespace) -> int:
+    from simctl.importing.sources import import_site
+
+    return import_site(options)
+
+
 __all__ = ["BROKEN", "INTERRUPTED", "NOT_HELD", "OK", "WRONG_INPUT", "InputError", "main"]
 
 _COMMANDS: Final = {
@@ -231,4 +252,5 @@ _COMMANDS: Final = {
     "schema": _schema,
     "trace": _trace,
     "plugins": _plugins,
+    "import": _import,
 }

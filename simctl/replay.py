@@ -43,6 +43,7 @@ def run_replay(options: argparse.Namespace) -> int:
     log = _read(options)
     jobs = _jobs(log, options)
     world = make_world(scenario(log, jobs, options), options)
+    world.ctld.books.keep = False  # Nobody in there asks sacct.
     submit_all(world, jobs, options.cpus_per_node)
     if options.explain:
         raise InputError("run --swf: --explain goes with a scenario; a log would fill pages")

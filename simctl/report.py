@@ -1,5 +1,6 @@
 """What a run prints: tables that fit 80 columns, sentences about plugin calls, a summary."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from msgspec import UNSET
@@ -12,6 +13,8 @@ from simctl.scenario.model import Checks
 from simctl.world import RunResult
 
 WIDTH = 80
+_TRANSCRIPT_LINES = 500
+_SUBMITTED = re.compile(r"Submitted batch job \d+\n")
 
 
 def job_table(rows: Sequence[JobRow]) -> list[str]:
@@ -72,6 +75,25 @@ def _short(text: str) -> str:
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def transcript(result: RunResult) -> list[str]:
+    """Return what commands of the timeline printed, each below its line; sbatch's ids are left out.
+
+    A long run's is cut: `run --json` has all of it.
+    """
+    lines: list[str] = []
+    for command in sorted(result.commands, key=lambda each: (each.at_us, each.line)):
+        printed = command.stdout
+        if not printed.strip() or _SUBMITTED.fullmatch(printed):
+            continue
+        lines.append(f"{_clock(command.at_us)} {command.user}$ {command.command}")
+        lines += (printed + command.stderr).splitlines()
+        lines.append("")
+    if len(lines) > _TRANSCRIPT_LINES:
+        more = len(lines) - _TRANSCRIPT_LINES
+        lines[_TRANSCRIPT_LINES:] = [f"... {more} more lines; run --json has them", ""]
+    return lines
 
 
 def summary(result: RunResult) -> list[str]:

@@ -12,7 +12,7 @@ from simctl.kernel.events import KINDS
 from simctl.kernel.trace import FileSink
 from simctl.plugins.registry import PluginError
 from simctl.progress import Progress
-from simctl.report import explain, job_table, repeat_command, summary
+from simctl.report import explain, job_table, repeat_command, summary, transcript
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.scenario.load import load_scenario
 from simctl.scenario.model import Scenario
@@ -147,11 +147,20 @@ def run_world(world: World, options: argparse.Namespace) -> RunResult:
             from simctl.kernel.logs import LogSink
 
             world.trace.add_sink(LogSink())
+        result: RunResult | None = None
+        database = None
+        if options.db:
+            from simctl.database import Database
+
+            database = Database(Path(options.db), world)
         stack.enter_context(Progress(world, quiet=options.quiet or options.json))
         try:
             result = world.run()
         except PluginError as error:
             raise InputError(str(error)) from error
+        finally:
+            if database is not None:
+                database.finish(result)
         if sink is not None:
             sink.flush()
             stream.flush()
@@ -191,7 +200,7 @@ def show(world: World, result: RunResult, options: argparse.Namespace) -> None:
             print(line, file=out)
         print(file=out)
     if not options.quiet:
-        for line in (*job_table(result.rows), "", *summary(result)):
+        for line in (*transcript(result), *job_table(result.rows), "", *summary(result)):
             print(line, file=out)
 
 

@@ -50,6 +50,7 @@ from simctl.scenario.model import (
     FailFault,
     FaultEntry,
     HangFault,
+    NodeSpec,
     Program,
     ProgramSpec,
     RaiseFault,
@@ -61,7 +62,7 @@ from simctl.scenario.model import (
 from simctl.stepd.outcome import NEVER_US, ProgramRun
 from simctl.stepd.programs import Programs
 from simctl.wire.errno import errno_number
-from simctl.wire.ids import INFINITE
+from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.resources import Room
 from simctl.wire.states import NodeBase, NodeFlag, PartState
 
@@ -84,6 +85,7 @@ class CommandResult:
 
     label: str
     line: int
+    at_us: int
     user: str
     command: str
     exit: int
@@ -91,6 +93,18 @@ class CommandResult:
     stdout: str
     stderr: str
     checks: Checks
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `run --json` says of it; `exit` is null while it has not ended."""
+        return {
+            "at_us": self.at_us,
+            "user": self.user,
+            "command": self.command,
+            "exit": self.exit if self.exit >= 0 else None,
+            "errno": self.errno,
+            "stdout": self.stdout,
+            "stderr": self.stderr,
+        }
 
 
 @attrs.frozen(kw_only=True)
@@ -123,6 +137,8 @@ class RunResult:
     interrupted: bool = False
     complaints: tuple[Complaint, ...] = ()
     """What plugins did wrong by themselves, in the order of their first time."""
+    ignored: tuple[str, ...] = ()
+    """What a site's own slurm.conf says that nothing here depends on."""
 
     @property
     def held(self) -> bool:
@@ -145,6 +161,8 @@ class RunResult:
             ],
             "orderings": {"checked": 0, "broken": []},
             "plugin_errors": [attrs.asdict(each) for each in self.complaints],
+            "ignored": list(self.ignored),
+            "commands": [each.as_json() for each in self.commands],
             "counts": dict(self.counts),
             "wall_s": round(self.wall_s, 3),
         }
@@ -197,7 +215,7 @@ class World:
         self.results: list[CommandResult] = []
         self.events: list[Event] = []
         self.background: list[Callable[[], None]] = []
-        self._waiting_commands: dict[str, CommandResult] = {}
+        self._waiting_commands: dict[str, Callable[[], CommandResult]] = {}
         self._phase = "running"
         self._patience = (-1, 0)
         self._watchdog = Watchdog(self.kernel, 0)
@@ -280,6 +298,8 @@ class World:
                     memory_mb=node.memory_mb,
                     gres=dict(node.gres),
                 ),
+                **_begins(node, self.site.users[scenario.slurm_conf.slurm_user].uid),
+                features=node.features,
             )
             for index, node in enumerate(scenario.nodes)
         ]
@@ -419,17 +439,25 @@ class World:
             process=process,
             mailbox=self.fabric.mailbox(process, f"{argv[0]}@login"),
             argv=argv,
-            env={"USER": user.name, "HOME": where, "PWD": where, "HOSTNAME": "login"},
+            env={
+                "USER": user.name,
+                "LOGNAME": user.name,
+                "HOME": where,
+                "PWD": where,
+                "HOSTNAME": "login",
+            },
             work_dir=where,
             user=user,
             write=lambda stream, text: (stdout if stream == "stdout" else stderr).append(text),
         )
         process.env = call.env
+        at_us = self.kernel.now_us
 
         def result(status: int) -> CommandResult:
             return CommandResult(
                 label=entry.label,
                 line=entry.line,
+                at_us=at_us,
                 user=entry.user,
                 command=entry.command,
                 exit=status,
@@ -457,7 +485,7 @@ class World:
             del self._waiting_commands[entry.label]
             self.results.append(result(status))
 
-        self._waiting_commands[entry.label] = result(-1)
+        self._waiting_commands[entry.label] = lambda: result(-1)
         process.start(body)
 
     # Faults.
@@ -587,7 +615,7 @@ class World:
         if lines or not held:
             lines += [
                 f"`{each.command}` of {each.user} ({each.label}) has not ended"
-                for each in self._waiting_commands.values()
+                for each in self._unended()
             ]
         lines += self._calls_under_way()
         if not lines:
@@ -609,9 +637,13 @@ class World:
                 ]
         return tuple(lines)
 
+    def _unended(self) -> list[CommandResult]:
+        """Return what the commands that have not ended have done so far."""
+        return [result_so_far() for result_so_far in self._waiting_commands.values()]
+
     def _result(self, wall_s: float, *, interrupted: bool) -> RunResult:
         rows = tuple(self.ctld.rows())
-        commands = tuple(sorted((*self.results, *self._waiting_commands.values()), key=_by_line))
+        commands = tuple(sorted((*self.results, *self._unended()), key=_by_line))
         expectations = [each for one in commands for each in check_command(one)]
         if self.scenario.expect:
             expectations += check(
@@ -640,6 +672,7 @@ class World:
                 Complaint(function=function, problem=problem, times=times)
                 for (function, problem), times in self.trace.complaints.items()
             ),
+            ignored=self.scenario.ignored,
         )
 
     def header(self) -> dict[str, Any]:
@@ -654,6 +687,20 @@ class World:
             "start_time": self.scenario.start_time,
             "users": {name: user.uid for name, user in self.site.users.items()},
         }
+
+
+def _begins(node: NodeSpec, uid: int) -> dict[str, Any]:
+    """Return the state in which a node begins that is not as a node usually begins."""
+    if node.state == "UNKNOWN":
+        return {}
+    down = node.state == "DOWN"
+    return {
+        "base": NodeBase.DOWN if down else NodeBase.UNKNOWN,
+        "flags": NodeFlag.NONE if down else NodeFlag.DRAIN,
+        "reason": node.reason,
+        "reason_uid": uid if node.reason else NO_VAL,
+        "reason_us": 0,
+    }
 
 
 def _load_plugins(registry: Registry, scenario: Scenario, model: str) -> None:

@@ -97,7 +97,11 @@ class ScriptHost:
         self._kept: tuple[int, ...] = ()
 
     def start_script(self, run: ScriptRun, env: dict[str, str]) -> None:
-        """Run a script in a thread of the process; its end is told with a wait status."""
+        """Run a script in a thread of the process; its end is told with a wait status.
+
+        A shell that starts elsewhere than PWD says sets it right.
+        """
+        env["PWD"] = self._work_dir
         shell = Shell(run.script, self, args=run.argv, env=env)
 
         async def body() -> None:
@@ -280,6 +284,12 @@ class ScriptHost:
         else:
             self._files.append(stream.path, text)
 
+    def _input(self, stream: Stream) -> str:
+        """Return what a command finds on its standard input: a file, or nothing."""
+        if isinstance(stream, Inherited):
+            return ""
+        return self._files.read(stream.path).decode(errors="replace")
+
     def exists(self, path: str) -> bool:
         """Say whether a file or a directory is there."""
         return self._files.exists(path)
@@ -349,6 +359,7 @@ class ScriptHost:
             work_dir=self._work_dir,
             user=self._user,
             write=lambda stream, text: self.write(streams[stream], text),
+            stdin=self._input(redirects.stdin),
         )
         child.call = call
 

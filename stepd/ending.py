@@ -23,19 +23,35 @@ class Ending:
     at_once: bool = False
 
 
+TIME_LIMIT: Final = " DUE TO TIME LIMIT"
+PREEMPTION: Final = " DUE TO PREEMPTION"
+REQUEUE: Final = " DUE TO JOB REQUEUE"
+NODE_FAILURE: Final = " DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS"
+
 ENDINGS: Final[Mapping[int, Ending]] = {
     SIG_TERM_KILL: Ending(),
-    SIG_TIME_LIMIT: Ending(reason=" DUE TO TIME LIMIT"),
-    SIG_NODE_FAIL: Ending(
-        reason=" DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS", at_once=True
-    ),
+    SIG_TIME_LIMIT: Ending(reason=TIME_LIMIT),
+    SIG_NODE_FAIL: Ending(reason=NODE_FAILURE, at_once=True),
 }
 
 
 def cancelled_line(*, step: str, node: str, epoch_s: int, reason: str) -> str:
-    """Return what the step daemon of a step's first node tells the user."""
+    """Return what the step daemon of a step's first node tells the user.
+
+    A batch script is told as its job.
+    """
+    job, _, number = step.partition(".")
+    what = f"JOB {job}" if number == "batch" else f"STEP {step}"
     when = datetime.fromtimestamp(epoch_s, tz=UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"slurmstepd-{node}: error: *** STEP {step} ON {node} CANCELLED AT {when}{reason} ***\n"
+    return f"slurmstepd-{node}: error: *** {what} ON {node} CANCELLED AT {when}{reason} ***\n"
+
+
+def out_of_memory_line(step: object, node: str) -> str:
+    """Return what a batch script's output says when memory did not suffice."""
+    return (
+        f"slurmstepd-{node}: error: Detected 1 oom_kill event in StepId={step}. "
+        "Some of the step tasks have been OOM Killed.\n"
+    )
 
 
 def grace_s(kill_wait_s: int) -> int:

@@ -1,7 +1,7 @@
 """The SLURM_ variables that jobs, steps, tasks and their scripts start with."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from simctl.wire.errno import SlurmError
 from simctl.wire.ids import NO_VAL
@@ -94,6 +94,71 @@ def shape_environment(
     return env
 
 
+def batch_environment(
+    *,
+    node: str,
+    cpus: int,
+    memory_per_node_mb: int,
+    memory_per_cpu_mb: int,
+    gpus: Sequence[int],
+    qos: str,
+    reservation: str,
+    working_cluster: str,
+) -> dict[str, str]:
+    """Return what a batch script finds in its environment beside what its job does.
+
+    *cpus* and *gpus* are those of the job on *node*, where the script runs.
+    """
+    env = {
+        "ENVIRONMENT": "BATCH",
+        **node_environment(node, (0,)),
+        "HOSTNAME": node,
+        "SLURM_CPUS_ON_NODE": str(cpus),
+        "SLURM_JOB_QOS": qos,
+        "SLURM_NODE_ALIASES": "(null)",
+        "SLURM_WORKING_CLUSTER": working_cluster,
+        "TMPDIR": "/tmp",
+    }
+    if memory_per_cpu_mb:
+        env["SLURM_MEM_PER_CPU"] = str(memory_per_cpu_mb)
+    elif memory_per_node_mb:
+        env["SLURM_MEM_PER_NODE"] = str(memory_per_node_mb)
+    if reservation:
+        env["SLURM_JOB_RESERVATION"] = reservation
+    if gpus:
+        env["SLURM_JOB_GPUS"] = ",".join(str(gpu) for gpu in gpus)
+        env["SLURM_GPUS_ON_NODE"] = str(len(gpus))
+    return env
+
+
+def node_environment(node: str, ranks: Sequence[int]) -> dict[str, str]:
+    """Return what tells the tasks of a step where they run; *ranks* are those on the node."""
+    return {
+        "SLURMD_NODENAME": node,
+        "SLURM_CONF": CONF_FILE,
+        "SLURM_GTIDS": ",".join(str(rank) for rank in ranks),
+        "SLURM_PRIO_PROCESS": "0",
+        "SLURM_TOPOLOGY_ADDR": node,
+        "SLURM_TOPOLOGY_ADDR_PATTERN": "node",
+    }
+
+
+CONF_FILE: Final = "/etc/slurm/slurm.conf"
+"""Where every host of a simulated cluster has its slurm.conf."""
+
+_PROTOCOL_VERSION: Final = 9728
+_SELECT_PLUGINS: Final = {"select/cons_res": 101, "select/linear": 102, "select/cons_tres": 109}
+
+
+def working_cluster(name: str, host: str, select_type: str) -> str:
+    """Return how a job is told of its cluster: name, controller, port, protocol, selection."""
+    plugin = _SELECT_PLUGINS.get(select_type, 0)
+    return f"{name}:{host}:{SLURMCTLD_PORT}:{_PROTOCOL_VERSION}:{plugin}"
+
+
+SLURMCTLD_PORT: Final = 6817
+
+
 def _tasks_per_node(desc: JobDesc, nodes: Sequence[str], cpus_per_node: Sequence[int]) -> str:
     """Return how many tasks each node would have, as many as there are cpus if none was asked."""
     need = 1 if desc.cpus_per_task == NO_VAL else desc.cpus_per_task
@@ -139,6 +204,28 @@ def step_environment(
         "SLURM_JOB_ID": str(job_id),
         "SLURM_JOBID": str(job_id),
     }
+
+
+def srun_environment(pid: int, options: Mapping[str, Any]) -> dict[str, str]:
+    """Return what tells the tasks of a step of their srun, and what it was asked for."""
+    port = str(_FIRST_PORT + pid % _PORTS)
+    env = {
+        "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1",
+        "SLURM_SRUN_COMM_HOST": "127.0.0.1",
+        "SLURM_SRUN_COMM_PORT": port,
+        "SLURM_STEP_LAUNCHER_PORT": port,
+        "SLURM_UMASK": "0022",
+    }
+    if "cpus-per-task" in options:
+        env["SLURM_CPUS_PER_TASK"] = str(options["cpus-per-task"])
+    if "ntasks-per-node" in options:
+        env["SLURM_NTASKS_PER_NODE"] = str(options["ntasks-per-node"])
+    return env
+
+
+_FIRST_PORT: Final = 32768
+_PORTS: Final = 28232
+"""Where Linux takes the ports of whoever needs some port."""
 
 
 def task_environment(rank: int, procid: int, pid: int, nodeid: int) -> dict[str, str]:

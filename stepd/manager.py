@@ -13,7 +13,14 @@ from typing import Any, Final
 import attrs
 
 from simctl.kernel.fabric import Envelope, Mailbox
-from simctl.kernel.procs import SIGCONT, SIGKILL, SIGTERM, Process, wait_status
+from simctl.kernel.procs import (
+    OUT_OF_MEMORY_STATUS,
+    SIGCONT,
+    SIGKILL,
+    SIGTERM,
+    Process,
+    wait_status,
+)
 from simctl.plugins.hooks import NOTHING, About, failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_stepd_prefork
 from simctl.plugins.points.declare import Point
@@ -27,11 +34,12 @@ from simctl.plugins.points.switch import (
     switch_p_unpack_jobinfo,
 )
 from simctl.plugins.site import Site
+from simctl.stepd.batch_files import BatchFiles
 from simctl.stepd.children import ScriptHost
-from simctl.stepd.ending import ENDINGS, cancelled_line, grace_s
+from simctl.stepd.ending import ENDINGS, cancelled_line, grace_s, out_of_memory_line
 from simctl.stepd.environment import task_environment
-from simctl.stepd.outcome import NEVER_US, SESSION_EXIT_RC
-from simctl.stepd.programs import ScriptRun
+from simctl.stepd.outcome import NEVER_US, SESSION_EXIT_RC, ProgramRun
+from simctl.stepd.programs import ScriptRun, not_executed
 from simctl.stepd.srun_link import SrunLink
 from simctl.stepd.step_reports import StepReports
 from simctl.stepd.suspend import Suspender
@@ -49,6 +57,7 @@ from simctl.wire.errno import (
 )
 from simctl.wire.ids import SECOND, step_name
 from simctl.wire.messages import (
+    RequestJobNotify,
     RequestSignalTasks,
     RequestStepComplete,
     RequestStepSuspend,
@@ -100,6 +109,10 @@ class StepDaemon:
 
         self._suspender: Suspender | None = None
         self._told_to_end = False
+        self._told_user = False
+        """The user of a batch script knows that it is ended."""
+
+        self._files = BatchFiles(site, process, work)
         self._srun = SrunLink(site, process, mailbox, srun, work)
         self._reports = StepReports(site, process, mailbox, work, self.tasks, serve=self._serve)
 
@@ -110,7 +123,7 @@ class StepDaemon:
         else:
             rc = await self._run_modern()
         if self._batch:
-            await self._reports.complete_batch(rc)
+            await self._reports.complete_batch(rc, has_output=self._files.opened)
         else:
             if rc:
                 self._srun.launched(rc, ())
@@ -174,6 +187,8 @@ class StepDaemon:
         ):
             if self._hooks.strikes(session, act):
                 return exit_code
+        if self._batch and not self._files.open():
+            return 0
         for procid, rank in enumerate(self.work.tids):
             if self._hooks.strikes(session, "fork"):
                 self.tasks.signal(SIGKILL)
@@ -239,6 +254,9 @@ class StepDaemon:
             return SLURM_ERROR
         # Forking is done with the user's effective id, so that files open as the user's.
         stepd.euid = self.work.job.uid
+        if self._batch and not self._files.open():
+            stepd.euid = stepd.uid
+            return 0
         forked: list[Task] = []
         for procid, rank in enumerate(self.work.tids):
             if self._hooks.strikes(stepd, "fork") or self._hooks.strikes(stepd, "become_user"):
@@ -340,7 +358,10 @@ class StepDaemon:
         if self._scripts.prologs and not await self._run_prologs(task, env):
             return
         argv = work.programs[task.procid] if work.programs else work.argv
-        run = self.site.programs.find(argv, task.rank, work.work_dir, self._name)
+        find = self.site.programs.find if self._batch or work.searches else self.site.programs.none
+        run = find(argv, task.rank, self._files.work_dir, self._name)
+        if isinstance(run, ProgramRun) and run.exec_errno and not self._batch:
+            run = not_executed(run, argv[0], self._name)
         process.exec(argv[0])
         if isinstance(run, ScriptRun):
             self._start_script(task, run, env)
@@ -377,6 +398,8 @@ class StepDaemon:
         full = process.env = self._task_env(task, env)
 
         def ended(status: int) -> None:
+            if self._batch and status == OUT_OF_MEMORY_STATUS:
+                self._write(task, 2, out_of_memory_line(process.step, self._name))
             task.leave(status)
             self.mailbox.post(TaskEnded())
 
@@ -384,7 +407,7 @@ class StepDaemon:
             self.site,
             process,
             user=work.user,
-            work_dir=work.work_dir,
+            work_dir=self._files.work_dir,
             output=lambda stream, text: self._write(task, stream, text),
             ended=ended,
         )
@@ -392,12 +415,8 @@ class StepDaemon:
 
     def _write(self, task: Task, stream: int, text: str) -> None:
         """Carry what a task wrote to the files of a batch job, or to srun."""
-        work = self.work
         if self._batch:
-            path = work.std_err if stream == _STDERR else work.std_out
-            self.site.disk.write(
-                path, text, work.work_dir, append=True, host=self._name, uid=work.job.uid
-            )
+            self._files.write(stream, text)
             return
         self._srun.output(task.rank, "stderr" if stream == _STDERR else "stdout", text)
 
@@ -464,6 +483,10 @@ class StepDaemon:
             self._signal(message)
         elif isinstance(message, RequestStepComplete):
             self._reports.fold(message)
+        elif isinstance(message, RequestJobNotify):
+            if self.tasks.alive:
+                line = f"slurmstepd-{self._name}: error: {message.text}\n"
+                self._write(self.tasks.tasks[0], 2, line)
         elif isinstance(message, RequestStepSuspend):
             if self._suspender is None:
                 self._suspender = Suspender(self.site, self.process, self.tasks, self.mailbox)
@@ -472,6 +495,9 @@ class StepDaemon:
     def _signal(self, message: RequestSignalTasks) -> None:
         """Signal the tasks; those of a suspended step take SIGKILL alone."""
         suspended = self._suspender is not None and self._suspender.suspended
+        if not self._told_user and message.signal in (SIGTERM, SIGKILL):
+            self._told_user = True
+            self._tell_end(message.reason)
         if message.signal in ENDINGS:
             self._begin_end(message.signal)
         elif message.signal == SIGKILL or not suspended:
@@ -480,23 +506,29 @@ class StepDaemon:
     def _begin_end(self, number: int) -> None:
         """End the tasks for a reason: the user is told, SIGTERM comes first, SIGKILL later."""
         ending = ENDINGS[number]
-        job = self.work.job
         site = self.site
         now_us = site.kernel.now_us
-        if job.nodeid == 0 and self.tasks.alive:
-            line = cancelled_line(
-                step=step_name(job.job_id, job.step_id),
-                node=self._name,
-                epoch_s=site.start_time_s + now_us // SECOND,
-                reason=ending.reason,
-            )
-            self._write(self.tasks.tasks[0], 2, line)
+        self._told_user = True
+        self._tell_end(ending.reason)
         if ending.at_once:
             self.tasks.signal(SIGKILL)
             return
         self.tasks.signal(SIGCONT)
         self.tasks.signal(SIGTERM)
         self._kill_us = min(self._kill_us, now_us + grace_s(site.conf.kill_wait_s) * SECOND)
+
+    def _tell_end(self, reason: str) -> None:
+        """Tell the user that the tasks are ended, and why."""
+        job = self.work.job
+        site = self.site
+        if job.nodeid == 0 and self.tasks.alive:
+            line = cancelled_line(
+                step=step_name(job.job_id, job.step_id),
+                node=self._name,
+                epoch_s=site.start_time_s + site.kernel.now_us // SECOND,
+                reason=reason,
+            )
+            self._write(self.tasks.tasks[0], 2, line)
 
     async def _let_srun_hear(self) -> None:
         """Stay until srun has been told all it waits for, unless the job is over."""

@@ -48,6 +48,8 @@ class ProgramRun:
     error: str = ""
     ignores: tuple[int, ...] = ()
     exits_on: Mapping[int, int] = {}
+    exec_errno: int = 0
+    """Why it cannot be executed: a shell says so in `error`, a step daemon in words of its own."""
 
 
 def status_after_signal(program: ProgramRun, signal: int) -> int | None:

@@ -1,5 +1,7 @@
 """What simulated executables do."""
 
+import errno
+import os
 import random
 import re
 from collections.abc import Callable, Mapping
@@ -50,16 +52,44 @@ class Programs:
             describe = self._described.get(name.removeprefix("./"))
         if describe is not None:
             return describe(rank, self._chance)
-        builtin = _BUILT_IN.get(name.rsplit("/", 1)[-1] if name.startswith("/") else name)
+        known = name.rsplit("/", 1)[-1] if name.startswith("/") else name
+        builtin = _BUILT_IN.get(known)
         if builtin is not None:
             return builtin(argv)
+        if known == "hostname":
+            return ProgramRun(runs_us=0, output=host + "\n")
+        if known == "cat":
+            return self._cat(argv, work_dir, host)
         if name in _SHELLS:
             return self._shell(argv, work_dir, host)
         text = self._disk.read(name, work_dir, host=host)
         if text is not None and script.has_interpreter(text):
             return _script(text, argv)
         return ProgramRun(
-            runs_us=0, status=wait_status(NOT_FOUND), error=f"{name}: command not found\n"
+            runs_us=0,
+            status=wait_status(NOT_FOUND),
+            error=f"{name}: command not found\n",
+            # What lies there without an interpreter is nothing to be executed.
+            exec_errno=errno.ENOENT if text is None else errno.EACCES,
+        )
+
+    def none(
+        self, argv: tuple[str, ...], rank: int, work_dir: str, host: str
+    ) -> ProgramRun | ScriptRun:
+        """Return what *argv* does without a PATH: what is named by its path runs, nothing else."""
+        if "/" in argv[0]:
+            return self.find(argv, rank, work_dir, host)
+        return ProgramRun(runs_us=0, exec_errno=errno.ENOENT)
+
+    def _cat(self, argv: tuple[str, ...], work_dir: str, host: str) -> ProgramRun:
+        """Show files; what there is on standard input is not read."""
+        texts = {path: self._disk.read(path, work_dir, host=host) for path in argv[1:]}
+        lacking = [path for path, text in texts.items() if text is None]
+        return ProgramRun(
+            runs_us=0,
+            status=wait_status(1 if lacking else 0),
+            output="".join(texts[path] or "" for path in argv[1:]),
+            error="".join(f"cat: {path}: No such file or directory\n" for path in lacking),
         )
 
     def _shell(self, argv: tuple[str, ...], work_dir: str, host: str) -> ProgramRun | ScriptRun:
@@ -74,6 +104,16 @@ class Programs:
                 return ProgramRun(runs_us=0, status=wait_status(NOT_FOUND), error=problem)
         problem = f"{argv[0]}: simctl runs `{argv[0]} -c COMMANDS` and `{argv[0]} FILE`\n"
         return ProgramRun(runs_us=0, status=wait_status(2), error=problem)
+
+
+def not_executed(run: ProgramRun, name: str, node: str) -> ProgramRun:
+    """Return what becomes of a task that cannot execute its program: why, as its exit status."""
+    why = os.strerror(run.exec_errno)
+    return ProgramRun(
+        runs_us=0,
+        status=wait_status(run.exec_errno),
+        error=f"slurmstepd-{node}: error: execve(): {name}: {why}\n",
+    )
 
 
 def _script(text: str, argv: tuple[str, ...]) -> ProgramRun | ScriptRun:

@@ -6,6 +6,7 @@ from typing import Final
 from simctl.kernel.fabric import Envelope, Mailbox, Unanswered
 from simctl.kernel.procs import Process
 from simctl.plugins.site import Site
+from simctl.stepd.batch_files import NO_OUTPUT_STATUS
 from simctl.stepd.outcome import NEVER_US, runs_of, step_rc
 from simctl.stepd.tasks import TaskSet
 from simctl.stepd.work import StepWork
@@ -54,9 +55,14 @@ class StepReports:
         """Let go of whoever serves requests, so that neither waits for the collector."""
         self._serve = _ignore
 
-    async def complete_batch(self, rc: int) -> None:
-        """Report how a batch script ended, or why it could not be started."""
+    async def complete_batch(self, rc: int, *, has_output: bool = True) -> None:
+        """Report how a batch script ended, or why it could not be started.
+
+        One whose output files could not be opened was never run. That is no fault of the node.
+        """
         status = self._tasks.tasks[0].status if self._tasks.tasks and not rc else 0
+        if not has_output:
+            status = NO_OUTPUT_STATUS
         await self._report_to_controller(
             RequestCompleteBatchScript(
                 job_id=self._work.job.job_id,

@@ -24,10 +24,16 @@ class StepWork:
     tids: tuple[int, ...]
     nnodes: int
     programs: tuple[tuple[str, ...], ...] = ()
+    searches: bool = True
+    """Whether tasks have a PATH on which programs are found."""
+
     switch_job: bytes = b""
     script: str = ""
     std_out: str = ""
     std_err: str = ""
+    appends: bool = False
+    """Whether what these files hold stays."""
+
     task_prolog: str = ""
     task_epilog: str = ""
     branch: Branch = ALONE

@@ -54,13 +54,13 @@ def test_a_singleton_behind_a_held_namesake_is_no_stall() -> None:
 
 
 def test_a_requeued_job_whose_nodes_still_hold_it_can_be_cancelled() -> None:
-    """It ends, and does not come back; any other signal has to wait."""
+    """It ends, and does not come back; any other signal waits, and comes too late."""
     ran = run(
         "programs: {./app: {runs: 100s, on_signal: {TERM: ignore}}}\n"
         "timeline:\n"
         "  - {at: 0s, as: alice, run: sbatch --wrap 'srun ./app'}\n"
         "  - {at: 5s, as: alice, run: scontrol requeue 1}\n"
-        "  - {at: 6s, as: alice, run: scancel -s USR1 1, exit: 228}\n"
+        "  - {at: 6s, as: alice, run: scancel -s USR1 1, exit: 229}\n"
         "  - {at: 7s, as: alice, run: scancel 1, exit: 0}\n"
     )
     assert wrong(ran) == []

@@ -74,7 +74,11 @@ def test_json_has_the_promised_keys(tmp_path: Path, capsys: pytest.CaptureFixtur
     found = json.loads(capsys.readouterr().out)
     assert list(found) == [
         *("scenario", "seed", "schedule", "model", "end_time_us", "stalled", "jobs"),
-        *("expectations", "orderings", "plugin_errors", "counts", "wall_s"),
+        *("expectations", "orderings", "plugin_errors", "ignored", "commands"),
+        *("counts", "wall_s"),
+    ]
+    assert list(found["commands"][0]) == [
+        *("at_us", "user", "command", "exit", "errno", "stdout", "stderr"),
     ]
     assert list(found["jobs"][0]) == [
         *("job_id", "array_job_id", "array_task_id", "name", "user", "partition", "state"),
@@ -83,6 +87,31 @@ def test_json_has_the_promised_keys(tmp_path: Path, capsys: pytest.CaptureFixtur
     ]
     assert list(found["counts"]) == ["events", "turns", "plugin_calls", "messages"]
     assert found["jobs"][0]["exit_code"] == "0:0"
+
+
+def test_what_commands_print_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each below its line, by the time they were typed; --quiet shows nothing."""
+    path = write(
+        tmp_path,
+        "timeline:\n"
+        "  - {at: 9s, as: alice, run: 'squeue -h -o \"%i, %T\"'}\n"
+        "  - {at: 0s, as: alice, run: 'sbatch --wrap \"sleep 20\"'}\n",
+    )
+    assert cli.main(["run", path]) == cli.OK
+    out = capsys.readouterr().out
+    assert out.startswith('9s alice$ squeue -h -o "%i, %T"\n1, RUNNING\n\nJOBID')
+    assert cli.main(["run", path, "--quiet"]) == cli.OK
+    assert capsys.readouterr().out == ""
+
+
+def test_a_command_cut_by_its_comma_is_explained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Inside braces a comma ends a text; what would do is said."""
+    path = write(tmp_path, "timeline: [{at: 0s, run: sacct -o jobid,state}]\n")
+    assert cli.main(["check", path]) == cli.WRONG_INPUT
+    said = "no key `state`; if it is more of `run`, which a comma ended, quote that text"
+    assert said in capsys.readouterr().err
 
 
 def test_a_stalled_run_exits_1_and_says_who_waits_for_what(

@@ -5,9 +5,36 @@ from pathlib import Path
 
 import pytest
 
-from simctl.commands import salloc, sbatch, scancel, scontrol, scontrol_admin, srun
+from simctl.commands import (
+    sacct,
+    salloc,
+    sbatch,
+    scancel,
+    scontrol,
+    scontrol_nodes,
+    scontrol_partitions,
+    scontrol_reservations,
+    scontrol_show,
+    scontrol_steps,
+    scontrol_update,
+    sinfo_columns,
+    sinfo_options,
+    squeue_options,
+    srun,
+)
+from simctl.commands.job_columns import LETTERS
 from simctl.commands.options import Grammar
-from simctl.wire.conf import _HONOURED, _SCHEDULER_BUILT, _WITHOUT_EFFECT, BUILT_KEYS, SlurmConf
+from simctl.wire.conf import (
+    _HONOURED,
+    _NOT_BUILT,
+    _SCHEDULER_BUILT,
+    _WITHOUT_EFFECT,
+    BUILT_KEYS,
+    SlurmConf,
+)
+from simctl.wire.conf_names import RENAMED
+from simctl.wire.conf_records import ACTING, NO_EFFECT
+from simctl.wire.site_files import _KINDS
 from simctl.wire.states import JobBase, JobFlag, NodeBase, NodeFlag, PartState, Reason
 
 ROOT = Path(__file__).parent.parent
@@ -36,6 +63,10 @@ def named(text: str, option: str) -> bool:
         (salloc.GRAMMAR, ("Jobs: sbatch, salloc, srun", "Of salloc alone")),
         (srun.GRAMMAR, ("Jobs: sbatch, salloc, srun", "Of srun alone")),
         (scancel.GRAMMAR, ("scancel",)),
+        (squeue_options.GRAMMAR, ("squeue",)),
+        (sinfo_options.GRAMMAR, ("sinfo",)),
+        (scontrol.GRAMMAR, ("scontrol",)),
+        (sacct.GRAMMAR, ("sacct",)),
     ],
     ids=lambda value: value.command if isinstance(value, Grammar) else "",
 )
@@ -49,34 +80,56 @@ def test_every_option_is_in_the_docs(grammar: Grammar, titles: tuple[str, ...]) 
 
 @pytest.mark.parametrize(
     "grammar",
-    [sbatch.GRAMMAR, salloc.GRAMMAR, srun.GRAMMAR, scancel.GRAMMAR],
+    [
+        *(sbatch.GRAMMAR, salloc.GRAMMAR, srun.GRAMMAR, sacct.GRAMMAR),
+        *(scancel.GRAMMAR, squeue_options.GRAMMAR, sinfo_options.GRAMMAR),
+    ],
     ids=lambda grammar: grammar.command,
 )
 def test_the_docs_promise_no_option_that_is_not_built(grammar: Grammar) -> None:
     """Each long option of the table of a command alone is one of its grammar's."""
-    title = "scancel" if grammar.command == "scancel" else f"Of {grammar.command} alone"
+    jobs = ("sbatch", "salloc", "srun")
+    title = f"Of {grammar.command} alone" if grammar.command in jobs else grammar.command
     rows = [line for line in section(page("commands.md"), title).splitlines() if line[:1] == "|"]
-    told = {name for row in rows for name in re.findall(r"--([a-z][a-z-]+)", row.split(" | ")[0])}
+    told = {
+        name for row in rows for name in re.findall(r"--([A-Za-z][a-z-]+)", row.split(" | ")[0])
+    }
     assert told
     assert told <= {option.long for option in grammar.options}
+
+
+def test_every_field_and_variable_of_squeue_and_sinfo_is_in_the_docs() -> None:
+    """On the part of the page about the command."""
+    for title, letters, variables in (
+        ("squeue", LETTERS, squeue_options.VARIABLES),
+        ("sinfo", sinfo_columns.LETTERS, sinfo_options.VARIABLES),
+    ):
+        text = section(page("commands.md"), title)
+        assert [name for name in variables if name not in text] == []
+        assert set(re.findall(r"%(\w)\b", text)) == set(letters)
 
 
 def test_every_keyword_and_key_of_scontrol_is_in_the_docs() -> None:
     """What may be said, and what may be updated."""
     text = section(page("commands.md"), "scontrol")
+    keywords = [name for name, (_, act) in scontrol.KEYWORDS.items() if act is not scontrol.refuse]
+    shown = scontrol_show.ENTITIES.items()
+    entities = [name for name, (_, show) in shown if show is not scontrol_show.refuse]
     words = (
-        *scontrol._KEYWORDS,
-        *scontrol._JOB_KEYS,
-        *(state.lower() for state in scontrol._STATES),
-        *scontrol_admin._PARTITION_KEYS,
-        *scontrol_admin._RESERVATION_KEYS,
+        *keywords,
+        *entities,
+        *scontrol_update.JOB_KEYS,
+        *(state.lower() for state in scontrol_nodes.BUILT),
+        *scontrol_partitions.PARTITION_KEYS,
+        *scontrol_reservations.RESERVATION_KEYS,
+        *scontrol_steps.STEP_KEYS,
     )
     assert [word for word in words if not named(text, word)] == []
 
 
 def test_every_key_of_slurm_conf_is_in_the_docs_with_its_default() -> None:
     """The keys that are built, and those that are taken with Slurm's default alone."""
-    text = page("slurm_conf.md")
+    text = section(page("slurm_conf.md"), "slurm.conf: the keys that are built")
     assert [key for key in (*BUILT_KEYS, *_HONOURED) if f"`{key}`" not in text] == []
     conf = SlurmConf()
     rows = [[cell.strip() for cell in row.split("|")[1:4]] for row in text.splitlines()]
@@ -90,6 +143,17 @@ def test_every_key_of_slurm_conf_is_in_the_docs_with_its_default() -> None:
         expected = str(int(value) if isinstance(value, bool) else value) or "none"
         if key != "SchedulerParameters":
             assert (key, told[key]) == (key, expected)
+
+
+def test_every_key_of_a_sites_own_files_is_in_the_docs() -> None:
+    """Those that act, those that are ignored, and those of the files beside slurm.conf."""
+    text = page("slurm_conf.md")
+    own = section(text, "A site's own slurm.conf")
+    records = [key for kind in (ACTING, NO_EFFECT) for keys in kind.values() for key in keys]
+    beside = [name for kind in _KINDS.items() for name in (kind[0], *kind[1].keys)]
+    alone = [key for key in _NOT_BUILT if f"`{key}`" not in own]
+    assert [key for key in (*records, *beside, *RENAMED) if f"`{key}`" not in own] == []
+    assert set(alone) <= {"Include"}
 
 
 def test_every_word_of_schedulerparameters_is_in_the_docs_with_its_default() -> None:

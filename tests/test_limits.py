@@ -181,7 +181,10 @@ def test_a_deadline_in_the_past_is_refused_with_slurms_words() -> None:
         "Requested time limit is invalid (missing or exceeds some limit)\n"
     )
     assert ran.result.commands[0].exit == 1
-    assert ran.stderr(1) == "sbatch: error: Invalid --deadline specification\n"
+    assert ran.stderr(1) == (
+        "Invalid time specification (pos=0): never\n"
+        "sbatch: error: Invalid --deadline specification\n"
+    )
     assert ran.result.commands[1].exit == 255
 
 

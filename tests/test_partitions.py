@@ -342,7 +342,7 @@ def test_a_job_that_waits_for_its_reservation_says_so() -> None:
         ("starttime=now duration=odd users=bob nodes=n1", "Invalid duration odd"),
         ("starttime=now endtime=now users=bob nodes=n1", "time"),
         ("starttime=now duration=10 users=bob nodes=n1 flags=ODD", "flag ODD is not simulated"),
-        ("starttime=now duration=10 users=bob nodes=n1 corecnt=2", "corecnt= is not simulated"),
+        ("starttime=now duration=10 users=bob nodes=n1 corecnt=2", "corecnt= is known to Slurm"),
         ("starttime=now duration=10 users=bob nodes=n2", "Requested nodes are busy"),
         ("starttime=now+30 duration=10 users=bob nodes=ALL", "reservation"),
     ],

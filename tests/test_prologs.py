@@ -230,9 +230,10 @@ files:
     assert reason(ran, "n2") == "Prolog error"
     output = ran.world.disk.read("/home/alice/slurm-1.out")
     assert output == (
-        "srun: error: Task launch for 1.0 failed on node n2: Job prolog failed\n"
+        "srun: error: Task launch for StepId=1.0 failed on node n2: Job prolog failed\n"
         "srun: error: Application launch failed: Job prolog failed\n"
         "srun: Job step aborted: Waiting up to 7 seconds for job step to finish.\n"
+        "slurmstepd-n1: error: *** STEP 1.0 ON n1 CANCELLED AT 2026-01-01T00:00:00 ***\n"
         "srun: error: n1: task 0: Killed\n"
         "srun: error: Timed out waiting for job step to complete\n"
         "182\n"

@@ -425,14 +425,19 @@ def test_a_node_set_down_fails_its_job() -> None:
 @pytest.mark.parametrize(
     ("user", "words", "errno", "text"),
     [
-        ("alice", "nodename=n1 state=drain reason=x", "ESLURM_ACCESS_DENIED", "denied"),
+        ("alice", "nodename=n1 state=drain reason=x", "ESLURM_USER_ID_MISSING", "user id"),
         ("root", "nodename=n9 state=drain reason=x", "ESLURM_INVALID_NODE_NAME", "node name"),
-        ("root", "nodename=n1 state=drain", "", "You must specify a reason when DRAINING a node"),
+        ("root", "nodename=n1 state=drain", "", "You must specify a reason when DOWNING"),
         ("root", "nodename=n1 state=resume", "ESLURM_INVALID_NODE_STATE", "node state"),
-        ("root", "nodename=n1 state=fail", "", "state=fail is not simulated"),
-        ("root", "reservationname=r1 nodes=n1", "", "reservationname is not simulated yet"),
-        ("root", "jobid=1 licenses=x", "", "update jobid licenses= is not simulated"),
-        ("root", "nonsense", "", "Invalid input: nonsense"),
+        ("root", "nodename=n1 state=fail reason=x", "", "state=FAIL is known to Slurm"),
+        (
+            "root",
+            "reservationname=r1 nodes=n1",
+            "ESLURM_RESERVATION_INVALID",
+            "Requested reservation is invalid",
+        ),
+        ("root", "jobid=1 licenses=x", "", "update jobid licenses= is known to Slurm"),
+        ("root", "nonsense", "", "No valid entity in update command"),
     ],
 )
 def test_what_scontrol_cannot_do_is_told(user: str, words: str, errno: str, text: str) -> None:

@@ -111,7 +111,7 @@ def test_the_command_has_the_variables_of_the_job() -> None:
     """The job's name is interactive unless one is given; the rest is what srun reads."""
     names = ("JOB_ID", "JOBID", "JOB_NAME", "JOB_NODELIST", "NODELIST", "JOB_NUM_NODES", "NNODES",
              "NTASKS", "TASKS_PER_NODE", "JOB_CPUS_PER_NODE", "JOB_PARTITION", "JOB_ACCOUNT",
-             "SUBMIT_DIR", "SUBMIT_HOST", "CLUSTER_NAME")  # fmt: skip
+             "SUBMIT_DIR", "SUBMIT_HOST", "CLUSTER_NAME", "JOB_QOS", "NODE_ALIASES")  # fmt: skip
     ran = typed("0s bob salloc -N2 -n3 " + shown(*names))
     assert variables(ran) == {
         "JOB_ID": "1",
@@ -129,6 +129,8 @@ def test_the_command_has_the_variables_of_the_job() -> None:
         "SUBMIT_DIR": "/home/bob",
         "SUBMIT_HOST": "login",
         "CLUSTER_NAME": "cluster",
+        "JOB_QOS": "normal",
+        "NODE_ALIASES": "(null)",
     }
     assert ran.result.rows[0].name == "interactive"
 

@@ -288,7 +288,7 @@ MISTAKES = [
         "no user 'alic' in `users:`; did you mean alice",
     ),
     ("timeline: [{at: 0, run: sbtach}]", "no command 'sbtach'; did you mean sbatch?"),
-    ("timeline: [{at: 0, run: sacct}]", "sacct is known to Slurm but not simulated yet"),
+    ("timeline: [{at: 0, run: sstat}]", "sstat is known to Slurm but not simulated yet"),
     ("timeline: [{at: 0, run: ' '}]", "expected a command line"),
     ('timeline: [{at: 0, run: "squeue \'x"}]', "no closing quotation"),
     ("timeline: [{at: 0, run: scancel | wc}]", "no shell reads this line: '|'"),
@@ -499,16 +499,16 @@ files:
 programs: {{./app: {{runs: 1s}}}}
 timeline:
   - {{at: 0, run: sbatch a.sh}}
-  - {{at: 0, run: srun -N1 hostname}}
-  - {{at: 0, run: srun -N1 squeue}}
+  - {{at: 0, run: srun -N1 lscpu}}
+  - {{at: 0, run: srun -N1 sdiag}}
 """
     first, second, third, fourth = (str(warning) for warning in read(text).warnings)
     assert first.startswith("folder/x.yaml:8:5: files[\"a.sh\"]: nobody described './ap'")
     assert "did you mean ./app?" in first
     assert "ends with 127" in second
     assert ":9:" in second
-    assert "'hostname'" in third
-    assert "squeue is known to Slurm but not simulated yet: it ends with 127" in fourth
+    assert "'lscpu'" in third
+    assert "sdiag is known to Slurm but not simulated yet: it ends with 2" in fourth
 
 
 @pytest.mark.parametrize(
@@ -609,7 +609,10 @@ def test_the_schema_has_the_keys_of_the_reader() -> None:
     """Both come from one table; the outermost keys are its fields."""
     top = schema()
     assert list(top["properties"]) == [field.name for field in FIELDS]
-    assert top["required"] == ["nodes", "partitions"]
+    assert top["anyOf"] == [
+        {"required": ["nodes", "partitions"]},
+        {"required": ["slurm_conf_file"]},
+    ]
     assert top["additionalProperties"] is False
     assert {"crash", "within", "exit_code", "on_signal", "admin", "memory_mb"} <= set(_keys(top))
 

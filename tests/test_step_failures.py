@@ -330,7 +330,7 @@ def test_an_invalid_credential_is_refused_by_slurmd(model: str) -> None:
     """Unpack fails on n2: no step daemon there, srun cancels the step elsewhere and fails."""
     ran = run(fault(f"switch_p_unpack_jobinfo role=slurmd {N2}", SRUN), model=model)
     assert ran.all("fork", role="slurmd", node="n2") == []
-    assert "srun: error: Task launch for 1.0 failed on node n2" in ran.stderr()
+    assert "srun: error: Task launch for StepId=1.0 failed on node n2" in ran.stderr()
     assert ran.result.commands[0].exit != 0
     assert ran.job()[0] == "FAILED"
     assert len(ran.all("switch_p_free_jobinfo", role="slurmd", node="n2")) == 1

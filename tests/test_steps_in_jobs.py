@@ -75,7 +75,8 @@ def test_exclusive_steps_wait_for_cpus() -> None:
     ran = script(*["srun --exclusive -n2 ./ten &"] * 3, "wait")
     assert starts(ran) == [0, 0, 10]
     assert output(ran) == (
-        "srun: Job 1 step creation temporarily disabled, retrying\nsrun: Step created for job 1\n"
+        "srun: Job 1 step creation temporarily disabled, retrying (Requested "
+        "nodes are busy)\nsrun: Step created for StepId=1.2\n"
     )
     assert ran.job()[0] == "COMPLETED"
 
@@ -241,7 +242,7 @@ def test_a_step_ends_at_its_own_time_limit_and_the_job_goes_on() -> None:
         "DUE TO TIME LIMIT ***\n"
         "srun: error: n1: task 0: Terminated\n"
         "srun: error: n2: task 1: Terminated\n"
-        "143\n"
+        "srun: Force Terminated StepId=1.0\n143\n"
     )
     assert ran.job()[0] == "COMPLETED"
     killed = ran.all("REQUEST_KILL_TIMELIMIT", phase="send")
@@ -254,7 +255,7 @@ def test_a_step_ends_at_its_own_time_limit_and_the_job_goes_on() -> None:
 def test_a_task_that_minds_no_sigterm_is_killed_killwait_later() -> None:
     """KillWait is 30 seconds."""
     ran = script("srun -t1 -N1 -n1 ./stubborn", "echo $?")
-    assert "Killed\n137\n" in output(ran)
+    assert "Killed\nsrun: Force Terminated StepId=1.0\n137\n" in output(ran)
     assert time(ran.all("exit", step="1.0", daemon="task")) == [120]
 
 
@@ -274,11 +275,11 @@ def test_kill_on_bad_exit_ends_the_step() -> None:
     ran = script("srun -n4 -K ./one_fails", "echo $?")
     assert output(ran) == (
         "srun: error: n1: task 0: Exited with exit code 5\n"
-        "srun: Terminating job step 1.0\n"
+        "srun: launch/slurm: _step_signal: Terminating StepId=1.0\n"
         "slurmstepd-n1: error: *** STEP 1.0 ON n1 CANCELLED AT 2026-01-01T00:00:05 ***\n"
         "srun: error: n1: task 1: Terminated\n"
         "srun: error: n2: tasks 2-3: Terminated\n"
-        "srun: Force Terminated job step 1.0\n"
+        "srun: Force Terminated StepId=1.0\n"
         "143\n"
     )
 
@@ -286,7 +287,7 @@ def test_kill_on_bad_exit_ends_the_step() -> None:
 def test_a_bad_exit_alone_ends_no_step() -> None:
     """That is 18.08's default."""
     ran = script("srun -n4 -t1 ./one_fails")
-    assert "Terminating job step" not in output(ran)
+    assert "Terminating StepId" not in output(ran)
     assert time(ran.all("switch_p_job_fini", node="n1")) == [90]
 
 
@@ -313,7 +314,7 @@ def test_options_go_before_variables_and_those_before_slurm_conf(
         f"srun -n2 -t1 {option} ./one_fails",
         more=f"slurm_conf: {{KillOnBadExit: {setting}}}\n",
     )
-    assert ("Terminating job step" in output(ran)) is kills
+    assert ("Terminating StepId" in output(ran)) is kills
 
 
 def test_nothing_is_left_to_kill_when_all_fail_together() -> None:
@@ -331,12 +332,12 @@ def test_wait_ends_a_step_whose_first_task_has_ended(option: str, conf: int) -> 
     )
     assert output(ran) == (
         "srun: First task exited 20s ago\n"
-        "srun: step:1.0 task 0: running\n"
-        "srun: step:1.0 task 1: exited\n"
-        "srun: Terminating job step 1.0\n"
+        "srun: StepId=1.0 task 0: running\n"
+        "srun: StepId=1.0 task 1: exited\n"
+        "srun: launch/slurm: _step_signal: Terminating StepId=1.0\n"
         "slurmstepd-n1: error: *** STEP 1.0 ON n1 CANCELLED AT 2026-01-01T00:00:25 ***\n"
         "srun: error: n1: task 0: Terminated\n"
-        "srun: Force Terminated job step 1.0\n"
+        "srun: Force Terminated StepId=1.0\n"
         "143\n"
     )
 

@@ -409,7 +409,12 @@ def test_a_thread_may_ask_the_daemon_it_lives_in(tmp_path: Path) -> None:
             await sleep(5)
             await rpc.slurm_ping()
             desc = JobDesc(
-                name="extra", uid=1001, gid=1001, user="alice", script="#!/bin/sh\nsleep 1\n"
+                name="extra",
+                uid=1001,
+                gid=1001,
+                user="alice",
+                script="#!/bin/sh\nsleep 1\n",
+                work_dir="/home/alice",
             )
             log.info("submitted", job=await rpc.slurm_submit_batch_job(desc))
 

@@ -218,13 +218,13 @@ def test_a_cancelled_one_waits_for_no_job_that_has_its_node() -> None:
 
 
 def test_only_sigkill_reaches_a_suspended_job() -> None:
-    """Others are refused, to jobs and to steps; a step's kill too."""
+    """Others are tried ten times, to jobs and to steps, in 95 s; a step's kill too."""
     ran = timeline(
         f"0s alice {TWO}",
         "5s root scontrol suspend 1",
         "6s alice scancel -s USR1 1 | exit: 228, expect: ESLURM_TRANSITION_STATE_NO_UPDATE",
         "7s alice scancel 1.0 | expect: ESLURM_TRANSITION_STATE_NO_UPDATE",
-        "9s root scontrol resume 1",
+        "200s root scontrol resume 1",
     )
     assert wrong(ran) == []
     assert reasons(ran) == {1: ("COMPLETED", "None")}
@@ -290,7 +290,8 @@ def test_a_step_of_a_suspended_job_is_asked_for_again_until_it_may_be() -> None:
         "6s alice srun --jobid=1 -N1 -n1 true", "20s root scontrol resume 1",
     )  # fmt: skip
     text = (
-        "srun: Job 1 step creation temporarily disabled, retrying\nsrun: Step created for job 1\n"
+        "srun: Job 1 step creation temporarily disabled, retrying (Requested "
+        "operation is presently disabled)\nsrun: Step created for StepId=1.0\n"
     )
     assert ran.result.commands[2].stderr == text
     assert ran.result.commands[2].exit == 0

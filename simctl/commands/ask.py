@@ -13,15 +13,16 @@ from simctl.wire.ids import SECOND
 from simctl.wire.messages import Message, ResponseSlurmRc
 
 
-async def ask(call: CommandCall, request: Message) -> Message:
-    """Send a request to slurmctld and return the answer.
+async def ask(call: CommandCall, request: Message, *, patient: bool = False) -> Message:
+    """Send a request to slurmctld and return the answer; a *patient* command waits without end.
 
     Raises:
         SlurmError: slurmctld cannot be reached, or does not answer within MessageTimeout.
     """
     limit_us = post(call, request)
     while True:
-        envelope = await call.mailbox.receive_until(limit_us)
+        mailbox = call.mailbox
+        envelope = await (mailbox.receive() if patient else mailbox.receive_until(limit_us))
         if envelope is None:
             raise SlurmError(SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT)
         if _is_answer(envelope.message, request):

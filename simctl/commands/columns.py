@@ -6,17 +6,22 @@ between. A field of some width is cut to it and filled up with blanks, at its le
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Generic, TypeVar
+from datetime import UTC, datetime
+from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
 Row = TypeVar("Row")
 
 _NAMED_WIDTH: Final = 20
-"""Width of a field of -O that asks for none."""
+"""Width of a field of -O that says nothing of it."""
 
-_LETTER: Final = re.compile(r"%(\.?)(\d*)(.?)([^%]*)", re.DOTALL)
-_NAMED: Final = re.compile(r"([^:,]+)(?::(\.?)(\d*)([^,]*))?")
+_LEAST_FIT: Final = 9
+"""Width at the least of a field that is as wide as its longest text."""
+
+_LETTER: Final = re.compile(r"(\.?)(#|\d*)(.?)(.*)", re.DOTALL)
+_WIDTH: Final = re.compile(r"(\.?)(\d*)(.*)", re.DOTALL)
+_LONGEST_S: Final = 365 * 24 * 3600
 
 
 @attrs.frozen
@@ -25,6 +30,15 @@ class Column(Generic[Row]):
 
     heading: str
     read: Callable[[Row], str]
+    cut: bool = attrs.field(default=True, kw_only=True)
+    """A text too long for the field is cut also where it stands at the right."""
+
+    cut_heading: bool = attrs.field(default=True, kw_only=True)
+
+    def text(self, row: Row, width: int) -> str:
+        """Return the text for a row, in a field of a width, which is 0 if it has none."""
+        del width
+        return self.read(row)
 
 
 @attrs.frozen(kw_only=True)
@@ -35,11 +49,28 @@ class Field(Generic[Row]):
     width: int = 0
     right: bool = False
     suffix: str = ""
+    fits: bool = False
+    """Its width is that of its longest text."""
 
-    def show(self, text: str) -> str:
-        """Return a text as it stands in the line."""
+    def heading(self) -> str:
+        """Return what stands above the texts."""
+        return self._placed(self.column.heading, cut=self.column.cut_heading)
+
+    def show(self, row: Row) -> str:
+        """Return what stands in the line of a row."""
+        return self._placed(self.column.text(row, self.width), cut=self.column.cut)
+
+    def fitted(self, rows: Iterable[Row]) -> "Field[Row]":
+        """Return the field with the width that these rows give it."""
+        if not self.fits:
+            return self
+        lengths = [len(self.column.text(row, 0)) for row in rows]
+        return attrs.evolve(self, width=max([_LEAST_FIT, *lengths]))
+
+    def _placed(self, text: str, *, cut: bool) -> str:
         if self.width:
-            text = text[: self.width]
+            if cut or not self.right:
+                text = text[: self.width]
             text = text.rjust(self.width) if self.right else text.ljust(self.width)
         return text + self.suffix
 
@@ -57,60 +88,92 @@ class Layout(Generic[Row]):
 
     def heading(self) -> str:
         """Return the line above the rows."""
-        return self.prefix + "".join(field.show(field.column.heading) for field in self.fields)
+        return self.prefix + "".join(field.heading() for field in self.fields)
 
     def line(self, row: Row) -> str:
         """Return the line of a row."""
-        return self.prefix + "".join(field.show(field.column.read(row)) for field in self.fields)
+        return self.prefix + "".join(field.show(row) for field in self.fields)
 
-    def lines(self, rows: Iterable[Row], *, heading: bool = True) -> list[str]:
-        """Return all lines of a table."""
-        found = [self.line(row) for row in rows]
-        return [self.heading(), *found] if heading else found
+    def fitted(self, rows: Iterable[Row]) -> "Layout[Row]":
+        """Return the layout with the widths that these rows give it."""
+        rows = list(rows)
+        return attrs.evolve(self, fields=tuple(field.fitted(rows) for field in self.fields))
 
 
-def read_letters(text: str, columns: Mapping[str, Column[Row]]) -> Layout[Row]:
-    """Read a format of ``-o``; a field that is none stays in the lines as it was written."""
-    prefix, percent, rest = text.partition("%")
+def _nothing(_: Any) -> str:
+    return ""
+
+
+def _literal(text: str) -> Field[Any]:
+    return Field(column=Column("", _nothing), suffix=text)
+
+
+def read_letters(
+    text: str, columns: Mapping[str, Column[Row]], *, fits: bool = False
+) -> Layout[Row]:
+    """Read a format of ``-o``; a field that is none stays in the lines as it was written.
+
+    Args:
+        text: The format.
+        columns: The columns by their letters.
+        fits: Whether ``#`` may stand for the width of the longest text.
+    """
+    prefix, *tokens = text.split("%")
     fields: list[Field[Row]] = []
     unknown: list[str] = []
-    for match in _LETTER.finditer(percent + rest):
+    for token in filter(None, tokens):
+        match = _LETTER.match(token)
+        assert match is not None
         point, width, letter, suffix = match.groups()
+        if width == "#" and not fits:
+            letter = "#"
         column = columns.get(letter)
         if column is None:
             unknown.append(letter)
-            written = match[0]
-            if fields:
-                fields[-1] = attrs.evolve(fields[-1], suffix=fields[-1].suffix + written)
-            else:
-                prefix += written
+            fields.append(_literal(f"%{token}"))
             continue
-        fields.append(Field(column=column, width=int(width or 0), right=bool(point), suffix=suffix))
+        fitting = width == "#"
+        size = int(width) if width and not fitting else 0
+        field = Field(column=column, width=size, right=bool(point), suffix=suffix, fits=fitting)
+        fields.append(field)
     return Layout(prefix=prefix, fields=tuple(fields), unknown=tuple(unknown))
+
+
+def read_all(columns: Mapping[str, Column[Row]], *, blank: bool = False) -> Layout[Row]:
+    """Return the layout of ``%all``: every letter, small ones first, with bars between.
+
+    With *blank*, as sinfo has it: a blank follows the text of a capital letter.
+    """
+    small = [letter for letter in sorted(columns) if letter.islower()]
+    large = [letter for letter in sorted(columns) if letter.isupper()]
+    last = (small + large)[-1]
+    fields = []
+    for letter in small + large:
+        gap = " " if blank and letter.isupper() else ""
+        bar = "" if letter == last else "|"
+        fields.append(Field(column=columns[letter], suffix=gap + bar))
+    return Layout(fields=tuple(fields))
 
 
 def read_names(text: str, columns: Mapping[str, Column[Row]]) -> Layout[Row]:
     """Read a format of ``-O``: names of fields, whatever their case, in the lower case of the keys.
 
-    A field is 20 wide unless it says how wide, or what follows it.
+    A field is 20 wide unless a colon follows its name: then as wide as said there, or as its text.
     """
     fields: list[Field[Row]] = []
     unknown: list[str] = []
-    for match in _NAMED.finditer(text):
-        name, point, width, suffix = match.groups()
-        column = columns.get(name.strip().lower())
+    for token in filter(None, text.split(",")):
+        name, colon, size = token.partition(":")
+        match = _WIDTH.match(size)
+        assert match is not None
+        point, width, suffix = match.groups()
+        column = columns.get(name.lower())
         if column is None:
             unknown.append(name)
+            fields.append(_literal(suffix))
             continue
-        usual = 0 if suffix else _NAMED_WIDTH
-        fields.append(
-            Field(
-                column=column,
-                width=int(width) if width else usual,
-                right=bool(point),
-                suffix=suffix or "",
-            )
-        )
+        wide = int(width or 0) if colon else _NAMED_WIDTH
+        fields.append(Field(column=column, width=wide, right=bool(point), suffix=suffix))
     return Layout(fields=tuple(fields), unknown=tuple(unknown))
 
 
@@ -126,9 +189,35 @@ def run_time(seconds: int) -> str:
     return f"{minutes}:{secs:02}"
 
 
+def checked_time(seconds: int) -> str:
+    """Return a time as squeue prints it where it may be below nothing or above a year."""
+    return run_time(seconds) if 0 <= seconds <= _LONGEST_S else "INVALID"
+
+
 def padded_time(seconds: int) -> str:
     """Return a time as scontrol and sacct print it: ``00:07:05``, ``1-02:00:00``."""
     hours, rest = divmod(max(0, seconds), 3600)
     days, hours = divmod(hours, 24)
     clock = f"{hours:02}:{rest // 60:02}:{rest % 60:02}"
     return f"{days}-{clock}" if days else clock
+
+
+def moment(seconds: int, *, none: str = "N/A") -> str:
+    """Return a moment as the commands print it: ``2026-11-20T23:26:55``."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}" if seconds else none
+
+
+def date_line(seconds: int) -> str:
+    """Return the line with the date above a long table: ``Fri Nov 20 23:26:54 2026``."""
+    now = datetime.fromtimestamp(seconds, UTC)
+    return f"{now:%a %b} {now.day:2} {now:%H:%M:%S %Y}"
+
+
+def with_unit(count: int, unit: str = "", *, convert: bool = True) -> str:
+    """Return a count in the largest unit that it fills exactly: ``100M``, 4096 of M as ``4G``."""
+    units = " KMGTP"
+    place = units.index(unit or " ")
+    while convert and count and not count % 1024 and place < len(units) - 1:
+        count //= 1024
+        place += 1
+    return f"{count}{units[place].strip()}" if count else "0"

@@ -1,13 +1,17 @@
 """From options to a job description."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
-from simctl.commands.options import INVALID_GRES, UsageError
+from simctl.commands.ask import ask
+from simctl.commands.command_line import acting_user
+from simctl.commands.options import BAD_OPTION, INVALID_GRES, UsageError
 from simctl.plugins.site import CommandCall
-from simctl.wire.errno import errno_name, slurm_strerror
+from simctl.wire.errno import ESLURM_INVALID_PARTITION_NAME, errno_name, slurm_strerror
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.layout import Distribution
+from simctl.wire.messages import RequestJobWillRun, ResponseJobWillRun
 from simctl.wire.records import JobDesc
 from simctl.wire.times import parse_moment
 
@@ -21,17 +25,19 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
     Raises:
         UsageError: They ask for a generic resource that slurm.conf does not know.
     """
-    known = call.site.conf.gres_types
-    if any(name.partition(":")[0] not in known for name in options.get("gres", {})):
-        raise UsageError(1, f"{call.argv[0]}: error: {INVALID_GRES}")
+    gres = _gres(call, options)
+    user = acting_user(call, options)
     least, most = options.get("nodes", (NO_VAL, NO_VAL))
     tasks = options.get("ntasks", NO_VAL)
     if tasks != NO_VAL and least != NO_VAL and tasks < least:
-        call.err(
-            f"{call.argv[0]}: Warning: can't run {tasks} processes on {least} nodes, "
-            f"setting nnodes to {tasks}"
-        )
+        if "quiet" not in options:
+            call.err(
+                f"{call.argv[0]}: Warning: can't run {tasks} processes on {least} nodes, "
+                f"setting nnodes to {tasks}"
+            )
         least = most = tasks
+    if "gpus" in options and least == NO_VAL:
+        least = most = 1
     warned = options.get("signal")
     until = options.get("deadline", "")
     now_s = call.site.start_time_s + call.site.kernel.now_us // SECOND
@@ -40,10 +46,10 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         tasks = len(options.get("nodelist", ())) or NO_VAL
     return JobDesc(
         name=options.get("job-name", name),
-        uid=call.user.uid,
-        gid=call.user.gid,
-        user=call.user.name,
-        account=options.get("account", call.user.account),
+        uid=user.uid,
+        gid=int(options.get("gid", user.gid)),
+        user=user.name,
+        account=options.get("account", user.account),
         partition=options.get("partition", ""),
         min_nodes=least,
         max_nodes=most,
@@ -56,19 +62,75 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         distribution=how,
         plane_size=plane,
         exclusive="exclusive" in options,
+        oversubscribe="oversubscribe" in options,
         min_cpus_per_node=options.get("mincpus", NO_VAL),
         memory_per_node_mb=options.get("mem", NO_VAL),
         memory_per_cpu_mb=options.get("mem-per-cpu", NO_VAL),
-        gres=options.get("gres", {}),
+        gres=gres,
+        features=options.get("constraint", ""),
+        licenses=options.get("licenses", ""),
+        comment=options.get("comment", ""),
+        qos=options.get("qos", "normal"),
+        burst_buffer=options.get("bb", ""),
+        container=options.get("container", ""),
+        tmp_disk_mb=options.get("tmp", 0),
         reservation=options.get("reservation", ""),
         no_kill="no-kill" in options,
         warn_signal=warned.signal if warned is not None else 0,
         warn_time_s=warned.time_s if warned is not None else 0,
         warn_batch=warned is not None and warned.batch,
         deadline_s=parse_moment(until, now_s) if until else 0,
+        submit_line=" ".join(call.argv),
         work_dir=call.site.disk.resolve(options.get("chdir", call.work_dir), call.work_dir),
+        submit_dir=call.work_dir,
+        submit_host=call.process.host.name,
         **more,
     )
+
+
+def _gres(call: CommandCall, options: Mapping[str, Any]) -> dict[str, int]:
+    """Return the generic resources of each node; gpus asked for in all are of its nodes alike."""
+    asked = dict(options.get("gres", {}))
+    if "gpus-per-node" in options:
+        asked["gpu"] = options["gpus-per-node"]
+    if "gpus" in options:
+        nodes, most = options.get("nodes", (1, 1))
+        each, rest = divmod(options["gpus"], nodes)
+        if rest or nodes != most:
+            raise UsageError(
+                BAD_OPTION,
+                f"{call.argv[0]}: error: --gpus that nodes do not share alike is an option of "
+                "Slurm's that simctl does not simulate yet",
+            )
+        asked["gpu"] = each
+    known = call.site.conf.gres_types
+    if any(name.partition(":")[0] not in known for name in asked):
+        raise UsageError(1, f"{call.argv[0]}: error: {INVALID_GRES}")
+    return asked
+
+
+def refuse_job(call: CommandCall, what: str, job: JobDesc, error_code: int, text: str) -> int:
+    """Print why the controller took a job not in; return the exit status and note the errno."""
+    if job.partition and error_code == ESLURM_INVALID_PARTITION_NAME:
+        text = f"invalid partition specified: {job.partition}"
+    return refuse(call, what, error_code, text)
+
+
+async def test_only(call: CommandCall, job: JobDesc, what: str, options: Mapping[str, Any]) -> int:
+    """Print when and where a job would start that is not submitted; return the exit status."""
+    reply = await ask(call, RequestJobWillRun(job_desc=job))
+    assert isinstance(reply, ResponseJobWillRun)
+    command = call.argv[0]
+    if reply.error_code:
+        return refuse_job(call, what, job, reply.error_code, reply.text)
+    if options.get("quiet"):
+        return 0
+    when = datetime.fromtimestamp(reply.start_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    call.err(
+        f"{command}: Job {reply.job_id} to start at {when} using {reply.num_cpus} processors "
+        f"on nodes {reply.node_list} in partition {reply.partition}"
+    )
+    return 0
 
 
 def refuse(call: CommandCall, what: str, error_code: int, text: str = "") -> int:

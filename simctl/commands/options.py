@@ -2,18 +2,13 @@
 
 import getopt
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 
 from simctl.stepd.signals import SignalError, signal_number
-from simctl.wire.conf import parse_time_limit_min
-from simctl.wire.hostlist import HostlistError, expand
-from simctl.wire.ids import INFINITE, NO_VAL
-from simctl.wire.layout import Distribution
-from simctl.wire.resources import parse_gres
-from simctl.wire.times import parse_moment
+from simctl.wire.ids import NO_VAL
 
 BAD_OPTION: Final = 255
 """Exit status where an option or its value does not parse."""
@@ -35,13 +30,16 @@ class UsageError(Exception):
 class Option:
     """One option: its long name, its letter, and what reads its value (None for a flag).
 
-    A value that is `optional` stands where none is attached to the option.
+    A value that is `optional` stands where none is attached to the option. A flag that `counts`
+    comes to how often it is given. An option `ousts` earlier ones that it contradicts.
     """
 
     long: str
     short: str = ""
     read: Callable[[str], Any] | None = None
     optional: str = ""
+    counts: bool = False
+    ousts: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -52,12 +50,26 @@ class Grammar:
     options: tuple[Option, ...]
     unbuilt: Collection[str]
     bad_status: int = BAD_OPTION
+    usage: str = ""
+    """What follows the command's name in its usage."""
+
+    permutes: bool = False
+    """Options may stand behind words."""
 
     def parse(self, argv: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
         """Return the options given, by long name, and the words after them.
 
         Raises:
             UsageError: With what Slurm's command would print.
+        """
+        given, rest = self.split(argv)
+        return self.values(given), rest
+
+    def split(self, argv: Sequence[str]) -> tuple[list[tuple[Option, str]], list[str]]:
+        """Return the options given, with their values unread, and the words after them.
+
+        Raises:
+            UsageError: An option is unknown, or lacks its value.
         """
         letters = {option.short: option for option in self.options if option.short}
         names = {option.long: option for option in self.options}
@@ -66,23 +78,58 @@ class Grammar:
         )
         longs = [name + ("=" if option.read is not None else "") for name, option in names.items()]
         self._refuse_unbuilt(argv)
+        self._refuse_ambiguous(argv)
+        split = getopt.gnu_getopt if self.permutes else getopt.getopt
         try:
-            pairs, rest = getopt.getopt(self._completed(argv), shorts, longs)
+            pairs, rest = split(self._completed(argv), shorts, longs)
         except getopt.GetoptError as error:
-            raise self._usage(error) from error
+            if error.opt in self.unbuilt:
+                raise self._not_built(error.opt) from error
+            raise self._usage(error, argv) from error
+        return [
+            (names[flag[2:]] if flag.startswith("--") else letters[flag[1:]], text)
+            for flag, text in pairs
+        ], rest
+
+    def values(self, given: Iterable[tuple[Option, str]]) -> dict[str, Any]:
+        """Return what options say, by long name; the last word of an option counts.
+
+        Raises:
+            UsageError: A value does not parse.
+        """
         values: dict[str, Any] = {}
-        for flag, text in pairs:
-            option = names[flag[2:]] if flag.startswith("--") else letters[flag[1:]]
-            values[option.long] = True if option.read is None else self._read(option, text)
-        return values, rest
+        for option, text in given:
+            for other in option.ousts:
+                values.pop(other, None)
+            if option.counts:
+                values[option.long] = values.get(option.long, 0) + 1
+            else:
+                values[option.long] = True if option.read is None else self.read(option, text)
+        return values
+
+    def named(self, long: str) -> Option:
+        """Return the option of a long name."""
+        return next(option for option in self.options if option.long == long)
+
+    def _not_built(self, name: str) -> UsageError:
+        shown = f"--{name}" if len(name) > 1 else f"-{name}"
+        return UsageError(
+            self.bad_status,
+            f"{self.command}: error: {shown} is an option of Slurm's that simctl does "
+            "not simulate yet",
+        )
 
     def _completed(self, argv: Sequence[str]) -> list[str]:
         """Return the words with the values that stand for optional ones left out."""
         done: list[str] = []
         words = iter(argv)
         for word in words:
-            if word in ("-", "--") or not word.startswith("-"):
+            plain = word == "-" or not word.startswith("-")
+            if word == "--" or (plain and not self.permutes):
                 return [*done, word, *words]
+            if plain:
+                done.append(word)
+                continue
             if word.startswith("--"):
                 option = next((one for one in self.options if one.long == word[2:]), None)
             else:
@@ -107,31 +154,39 @@ class Grammar:
         return word, None
 
     def _refuse_unbuilt(self, argv: Sequence[str]) -> None:
-        for word in argv:
+        words = iter(argv)
+        for word in words:
             if word == "--" or not word.startswith("-"):
                 return
             name = word[2:].partition("=")[0] if word.startswith("--") else word[1:2]
             if name in self.unbuilt:
-                shown = f"--{name}" if word.startswith("--") else f"-{name}"
+                raise self._not_built(name)
+            option = next((one for one in self.options if name in (one.long, one.short)), None)
+            takes_next = option is not None and option.read is not None and not option.optional
+            if takes_next and word in (f"--{name}", f"-{name}"):
+                next(words, None)
+
+    def _refuse_ambiguous(self, argv: Sequence[str]) -> None:
+        """Refuse the beginning of a long name that may be one of several of Slurm's."""
+        names = sorted({option.long for option in self.options} | set(self.unbuilt))
+        for word in argv:
+            if word == "--":
+                return
+            begun = word[2:].partition("=")[0]
+            if not word.startswith("--") or not begun or begun in names:
+                continue
+            found = [name for name in names if name.startswith(begun) and len(name) > 1]
+            if len(found) == 1 and found[0] in self.unbuilt:
+                self._refuse_unbuilt([f"--{found[0]}"])
+            if len(found) > 1:
+                listed = " ".join(f"'--{name}'" for name in found)
                 raise UsageError(
                     self.bad_status,
-                    f"{self.command}: error: {shown} is an option of Slurm's that simctl does "
-                    "not simulate yet",
+                    f"{self.command}: option '--{begun}' is ambiguous; possibilities: {listed}",
+                    f'Try "{self.command} --help" for more information',
                 )
-            option = next((one for one in self.options if name in (one.long, one.short)), None)
-            if (
-                option is not None
-                and option.read is not None
-                and word
-                in (
-                    f"--{name}",
-                    f"-{name}",
-                )
-            ):
-                # The next word is this option's value: what follows is looked at by getopt alone.
-                return
 
-    def _usage(self, error: getopt.GetoptError) -> UsageError:
+    def _usage(self, error: getopt.GetoptError, argv: Sequence[str]) -> UsageError:
         name = error.opt
         dashes = "--" if len(name) > 1 else "-"
         if "requires argument" in error.msg:
@@ -145,7 +200,9 @@ class Grammar:
         elif "not a unique prefix" in error.msg:
             problem = f"option '--{name}' is ambiguous"
         elif dashes == "--":
-            problem = f"unrecognized option '--{name}'"
+            # The word as it was typed, with its value.
+            typed = (word[2:] for word in argv if word.startswith(f"--{name}"))
+            problem = f"unrecognized option '--{next(typed, name)}'"
         else:
             problem = f"invalid option -- '{name}'"
         return UsageError(
@@ -154,7 +211,12 @@ class Grammar:
             f'Try "{self.command} --help" for more information',
         )
 
-    def _read(self, option: Option, text: str) -> Any:
+    def read(self, option: Option, text: str) -> Any:
+        """Return what a value says.
+
+        Raises:
+            UsageError: It says nothing, with what Slurm's command would print.
+        """
         assert option.read is not None
         try:
             return option.read(text)
@@ -162,11 +224,25 @@ class Grammar:
             raise UsageError(
                 1, f'{self.command}: error: Invalid numeric value "{text}" for --{option.long}.'
             ) from error
+        except InvalidMomentError as error:
+            raise UsageError(
+                self.bad_status,
+                f"Invalid time specification (pos=0): {text}",
+                f"{self.command}: error: Invalid --{option.long} specification",
+            ) from error
         except InvalidGresError as error:
             raise UsageError(1, f"{self.command}: error: {INVALID_GRES}") from error
         except ValueError as error:
             told = str(error) or f"Invalid --{option.long} specification"
             raise UsageError(self.bad_status, f"{self.command}: error: {told}") from error
+
+
+class InvalidGresError(ValueError):
+    """A value names no generic resource."""
+
+
+class InvalidMomentError(ValueError):
+    """A value names no moment."""
 
 
 class NumericValueError(ValueError):
@@ -215,55 +291,19 @@ def yes_or_no(value: str) -> int:
 
 def nice(value: str) -> int:
     """Read a nice value as Slurm does: what is no number counts as 0."""
-    match = re.match(r"-?\d+", value)
-    return int(match[0]) if match is not None else 0
+    match = re.match(r"\s*[-+]?\d+", value)
+    number = int(match[0]) if match is not None else 0
+    if abs(number) > _MOST_NICE:
+        raise ValueError(f"Invalid nice value, must be between -{_MOST_NICE} and {_MOST_NICE}")
+    return number
+
+
+_MOST_NICE: Final = 2147483645
 
 
 def with_nice(argv: Sequence[str]) -> list[str]:
     """Return a command line in which a bare ``--nice`` has the value it stands for, 100."""
     return ["--nice=100" if word == "--nice" else word for word in argv]
-
-
-def node_count(value: str) -> tuple[int, int]:
-    """Read ``2`` or ``2-4``: the least and the greatest number of nodes."""
-    match = re.fullmatch(r"(\d+)(?:-(\d+))?", value)
-    if match is None or not int(match[1]):
-        raise ValueError(f'"{value}" is not a valid node count')
-    least = int(match[1])
-    most = int(match[2]) if match[2] else least
-    if most < least:
-        raise ValueError(f"Maximum node count {most} is less than minimum node count {least}")
-    return least, most
-
-
-def time_limit(value: str) -> int:
-    """Read a time limit; 0 stands for none."""
-    try:
-        minutes = parse_time_limit_min(value)
-    except ValueError:
-        raise ValueError("Invalid --time specification") from None
-    return minutes or INFINITE
-
-
-def hosts(value: str) -> tuple[str, ...]:
-    """Read a list of nodes."""
-    try:
-        return expand(value)
-    except HostlistError as error:
-        raise ValueError(f"Invalid node list: {error}") from None
-
-
-def distribution(value: str) -> tuple[Distribution, int]:
-    """Read ``block``, ``cyclic``, ``arbitrary`` or ``plane=N``; the rest concerns sockets."""
-    word = value.split(":", maxsplit=1)[0].split(",", maxsplit=1)[0].lower()
-    if word in ("block", "cyclic", "arbitrary"):
-        return Distribution[word.upper()], 0
-    match = re.fullmatch(r"plane=(\d+)", word)
-    if match is not None and int(match[1]):
-        return Distribution.PLANE, int(match[1])
-    if word == "plane":
-        raise ValueError("--distribution=plane needs a size, as in plane=4")
-    raise ValueError("Invalid --distribution specification")
 
 
 def signal(value: str) -> int:
@@ -272,119 +312,6 @@ def signal(value: str) -> int:
         return signal_number(value)
     except SignalError:
         raise ValueError(f"Unknown job signal: {value}") from None
-
-
-def memory(value: str) -> int:
-    """Read megabytes, or a number with K, M, G or T; what is less than a megabyte counts as one."""
-    match = re.fullmatch(r"(\d+)([KMGT]?)B?", value.upper())
-    if match is None:
-        raise ValueError
-    units = {"K": 1, "": 1 << 10, "M": 1 << 10, "G": 1 << 20, "T": 1 << 30}
-    return -(-int(match[1]) * units[match[2]] // 1024)
-
-
-def gres(value: str) -> dict[str, int]:
-    """Read generic resources, such as ``gpu:2``."""
-    if value.lower() == "none":
-        return {}
-    try:
-        return parse_gres(value)
-    except ValueError:
-        raise InvalidGresError from None
-
-
-class InvalidGresError(ValueError):
-    """A value names no generic resource."""
-
-
-@attrs.frozen
-class WarningSpec:
-    """What ``--signal`` asks for: which signal, how many seconds before the limit, to whom."""
-
-    signal: int
-    time_s: int
-    batch: bool
-
-
-def warning(value: str) -> WarningSpec:
-    """Read ``USR1``, ``USR1@120`` or ``B:USR1@120``."""
-    match = re.fullmatch(r"(?:([A-Za-z]+):)?(\w+)(?:@(\d{1,5}))?", value)
-    if match is None or int(match[3] or 0) > _LONGEST_WARNING_S:
-        raise ValueError
-    who = (match[1] or "").upper()
-    if "R" in who:
-        raise ValueError("--signal=R: concerns reservations, which simctl does not simulate yet")
-    if who not in ("", "B"):
-        raise ValueError
-    try:
-        number = signal_number(match[2])
-    except SignalError:
-        raise ValueError from None
-    return WarningSpec(signal=number, time_s=int(match[3] or 60), batch=who == "B")
-
-
-_LONGEST_WARNING_S: Final = 0xFFFF
-
-
-def moment(value: str) -> str:
-    """Take a moment as it is if there can be such a one."""
-    try:
-        parse_moment(value, 0)
-    except (ValueError, OverflowError):
-        raise ValueError from None
-    return value
-
-
-JOB_OPTIONS: Final = (
-    Option(long="nodes", short="N", read=node_count),
-    Option(long="ntasks", short="n", read=positive),
-    Option(long="ntasks-per-node", read=positive),
-    Option(long="cpus-per-task", short="c", read=positive),
-    Option(long="time", short="t", read=time_limit),
-    Option(long="partition", short="p", read=text),
-    Option(long="job-name", short="J", read=text),
-    Option(long="nodelist", short="w", read=hosts),
-    Option(long="exclude", short="x", read=hosts),
-    Option(long="distribution", short="m", read=distribution),
-    Option(long="account", short="A", read=text),
-    Option(long="chdir", short="D", read=text),
-    Option(long="output", short="o", read=text),
-    Option(long="error", short="e", read=text),
-    Option(long="signal", read=warning),
-    Option(long="deadline", read=moment),
-    Option(long="exclusive"),
-    Option(long="mem", read=memory),
-    Option(long="mem-per-cpu", read=memory),
-    Option(long="mincpus", read=positive),
-    Option(long="gres", read=gres),
-    Option(long="reservation", read=text),
-    Option(long="no-kill", short="k"),
-    Option(long="quiet", short="Q"),
-)
-"""What sbatch and srun both take."""
-
-JOB_UNBUILT: Final = frozenset(
-    """
-    a array begin b batch bb bbf burst-buffer checkpoint checkpoint-dir cluster-constraint
-    clusters M comment constraint C contiguous core-spec S cores-per-socket cpu-freq
-    cpus-per-gpu d delay-boot dependency ex exclusive-user export export-file
-    extra-node-info B F nodefile get-user-env gid G gpu-bind gpu-freq gpus gpus-per-node
-    gpus-per-socket gpus-per-task gres-flags h H help hold hint i ignore-pbs input
-    kill-on-invalid-dep L licenses mail-type mail-user mcs-label mem-bind
-    mem-per-gpu network nice ntasks-per-core ntasks-per-gpu ntasks-per-socket O
-    overcommit s oversubscribe power priority profile propagate q qos reboot
-    sockets-per-node spread-job switches test-only thread-spec threads-per-core
-    time-min tmp u usage uid use-min-nodes v verbose V version wait-all-nodes wckey
-    container prefer
-    """.split()
-)
-
-
-def words_of(line: str) -> list[str]:
-    """Split a #SBATCH line into words, as sbatch does: quotes group, a comment ends it."""
-    import shlex  # noqa: PLC0415 - only scripts with options pay for it
-
-    return shlex.split(line, comments=True)
 
 
 def variable(environment: Mapping[str, str], name: str) -> int:

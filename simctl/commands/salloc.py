@@ -6,16 +6,12 @@ from typing import Any, Final
 import attrs
 
 from simctl.commands.ask import no_answer
-from simctl.commands.describe import describe, refuse
-from simctl.commands.options import (
-    JOB_OPTIONS,
-    JOB_UNBUILT,
-    Grammar,
-    Option,
-    UsageError,
-    patience,
-    signal,
-)
+from simctl.commands.describe import describe, refuse, refuse_job, test_only
+from simctl.commands.options import UsageError
+from simctl.commands.queue_options import queue_wishes
+from simctl.commands.salloc_options import GRAMMAR, read
+from simctl.commands.sbatch import exit_of_error
+from simctl.commands.srun_allocation import WAITS
 from simctl.commands.talk import Talk
 from simctl.kernel.fabric import Envelope
 from simctl.kernel.procs import (
@@ -32,10 +28,10 @@ from simctl.stepd.outcome import NEVER_US
 from simctl.stepd.script_host import Inherited, Redirects, Stream
 from simctl.stepd.signals import SIGQUIT
 from simctl.wire.errno import (
-    ESLURM_INVALID_PARTITION_NAME,
     ESLURM_NODES_BUSY,
     SLURM_SUCCESS,
     SlurmError,
+    slurm_strerror,
 )
 from simctl.wire.hostlist import expand
 from simctl.wire.ids import NO_VAL, SECOND
@@ -48,20 +44,9 @@ from simctl.wire.messages import (
     ResponseSlurmRc,
     SrunJobComplete,
     SrunNodeFail,
+    SrunUserMsg,
 )
 from simctl.wire.records import JobDesc
-
-GRAMMAR: Final = Grammar(
-    command="salloc",
-    options=(
-        *(option for option in JOB_OPTIONS if option.long not in ("output", "error")),
-        Option(long="immediate", short="I", read=patience, optional="1"),
-        Option(long="kill-command", short="K", read=signal, optional="TERM"),
-        Option(long="no-shell"),
-        Option(long="no-bell"),
-    ),
-    unbuilt=JOB_UNBUILT | {"bell", "W", "wait", "o", "output", "e", "error"},
-)
 
 JOB_NAME: Final = "interactive"
 """Name of a job that was given none."""
@@ -97,8 +82,14 @@ class Salloc:
     async def run(self) -> int:
         """Return the exit status."""
         job = describe(
-            self.call, self.options, name=JOB_NAME, immediate=self.options.get("immediate") == 1
+            self.call,
+            self.options,
+            name=JOB_NAME,
+            immediate=self.options.get("immediate") == 1,
+            **queue_wishes(self.call, self.options),
         )
+        if "test-only" in self.options:
+            return await self._test(job)
         granted = await self._allocate(job)
         if granted is None:
             return 1
@@ -114,6 +105,13 @@ class Salloc:
         if not self._revoked:
             await self._give_back(child.status)
         return _exit_status(child.status)
+
+    async def _test(self, job: JobDesc) -> int:
+        try:
+            return await test_only(self.call, job, "allocation failure", self.options)
+        except SlurmError as error:
+            no_answer(self.call, error, f"salloc: error: {_FAILED}")
+            return 1
 
     def close(self) -> None:
         """Let go of what refers back to this run."""
@@ -133,8 +131,10 @@ class Salloc:
         if isinstance(first, SrunJobComplete):
             return None
         reply = first
-        if reply.error_code == ESLURM_NODES_BUSY and reply.job_id and not job.immediate:
+        if reply.error_code in WAITS and reply.job_id and not job.immediate:
             self.job_id = reply.job_id
+            if reply.error_code != ESLURM_NODES_BUSY:
+                self._tell(f"salloc: {slurm_strerror(reply.error_code)}")
             self._tell(f"salloc: Pending job allocation {self.job_id}")
             self._tell(f"salloc: job {self.job_id} queued and waiting for resources")
             later = await self._allocation()
@@ -178,9 +178,7 @@ class Salloc:
         refuse(self.call, _FAILED, ESLURM_NODES_BUSY)
 
     def _refused(self, job: JobDesc, reply: ResponseResourceAllocation) -> None:
-        if reply.error_code == ESLURM_INVALID_PARTITION_NAME and job.partition:
-            self.call.err(f"salloc: error: invalid partition specified: {job.partition}")
-        refuse(self.call, _FAILED, reply.error_code, reply.text)
+        refuse_job(self.call, _FAILED, job, reply.error_code, reply.text)
 
     def _environment(self, job: JobDesc, granted: ResponseResourceAllocation) -> dict[str, str]:
         """Return what the command finds in its environment."""
@@ -207,6 +205,8 @@ class Salloc:
         around = {name: value for name, value in call.env.items() if name != _RESTARTS}
         return {
             **around,
+            "SLURM_JOB_QOS": self.options.get("qos", "normal"),
+            "SLURM_NODE_ALIASES": "(null)",
             **{name: value for name, value in env.items() if name not in _HIDDEN},
             **shape,
         }
@@ -257,6 +257,8 @@ class Salloc:
             self._revoked = True
             self._tell(f"salloc: Job allocation {message.job_id} has been revoked.")
             self._signal_command(self.options.get("kill-command", 0))
+        elif isinstance(message, SrunUserMsg):
+            self.call.err(f"salloc: {message.text}")
         elif isinstance(message, SrunNodeFail):
             self.call.err(f"salloc: error: Node failure on {message.node_list}")
         elif isinstance(message, Signalled):
@@ -291,23 +293,18 @@ def _exit_status(status: int) -> int:
 async def salloc(call: CommandCall) -> int:
     """Run a command with an allocation; return its exit status."""
     try:
-        options, words = GRAMMAR.parse(call.argv[1:])
+        asked = read(call)
+        if isinstance(asked, int):
+            return asked
+        program = Salloc(call, *asked)
+        try:
+            return await program.run()
+        finally:
+            program.close()
     except UsageError as error:
         for line in error.lines:
             call.err(line)
-        return error.status
-    if not words and "no-shell" not in options:
-        call.err(
-            "salloc: error: without a command salloc starts a shell for somebody at a terminal, "
-            "which simctl does not simulate; name a command, or give --no-shell"
-        )
-        return 1
-    program = Salloc(call, options, words)
-    try:
-        return await program.run()
-    except UsageError as error:
-        for line in error.lines:
-            call.err(line)
-        return error.status
-    finally:
-        program.close()
+        return exit_of_error(call, error.status)
+
+
+__all__ = ["GRAMMAR", "salloc"]

@@ -6,8 +6,13 @@ from typing import Any
 from simctl.commands.multi_prog import MultiProgError, programs
 from simctl.commands.options import variable
 from simctl.plugins.site import CommandCall
-from simctl.stepd.environment import job_environment, step_environment
-from simctl.wire.hostlist import compress
+from simctl.stepd.environment import (
+    job_environment,
+    srun_environment,
+    step_environment,
+    working_cluster,
+)
+from simctl.wire.hostlist import compress, expand
 from simctl.wire.ids import NO_VAL
 from simctl.wire.layout import StepLayout
 from simctl.wire.messages import ResponseResourceAllocation, StepLaunch
@@ -30,10 +35,12 @@ def step_launch(
         MultiProgError: The file that says what each task runs is not there, or wrong.
     """
     node_list = compress(layout.nodes)
-    env = dict(call.env)
+    export = options.get("export")
+    env = dict(call.env) if export is None else export.of(call.env)
     if granted is not None:
         env |= _own_job(call, options, words, layout, granted)
     env |= step_environment(layout, job_id=job_id, step_id=step_id, node_list=node_list)
+    env |= srun_environment(call.process.pid, options)
     site = call.site
     return StepLaunch(
         job_id=job_id,
@@ -51,8 +58,20 @@ def step_launch(
         tree_width=site.conf.tree_width,
         task_prolog=options.get("task-prolog", ""),
         task_epilog=options.get("task-epilog", ""),
+        cpus_on_nodes=_cpus_on_nodes(layout, granted),
+        searches=export is None or export.everything or "PATH" in env,
         programs=_programs(call, options, words[0], layout.num_tasks),
     )
+
+
+def _cpus_on_nodes(
+    layout: StepLayout, granted: ResponseResourceAllocation | None
+) -> tuple[int, ...]:
+    """Return the cpus that srun's own job has on the nodes of its step."""
+    if granted is None:
+        return ()
+    cpus = dict(zip(expand(granted.node_list), granted.cpus_per_node, strict=False))
+    return tuple(cpus.get(node, 0) for node in layout.nodes)
 
 
 def _own_job(
@@ -64,7 +83,12 @@ def _own_job(
 ) -> dict[str, str]:
     """Return the variables of a job that srun has made itself."""
     user = call.user
-    return job_environment(
+    conf = call.site.conf
+    around = {
+        "SLURM_JOB_QOS": options.get("qos", "normal"),
+        "SLURM_WORKING_CLUSTER": working_cluster(conf.cluster_name, "127.0.0.1", conf.select_type),
+    }
+    return around | job_environment(
         job_id=granted.job_id,
         job_name=options.get("job-name", words[0].rsplit("/", 1)[-1]),
         user=user.name,

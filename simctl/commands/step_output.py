@@ -9,13 +9,18 @@ from simctl.wire.messages import TaskOutput
 
 
 class StepOutput:
-    """The output of a step: srun's own, with --label by rank, or files."""
+    """The output of a step: srun's own, with --label by rank, or files.
+
+    A file called ``all`` stands for srun's own, ``none`` for nowhere, and a number for the output
+    of that rank alone.
+    """
 
     def __init__(self, call: CommandCall, options: Mapping[str, Any], name: str) -> None:
         self._call = call
         self._options = options
         self._name = name
         self._opened: dict[str, None] = {}
+        self._appends = options.get("open-mode") == "append"
 
     def show(self, message: TaskOutput) -> None:
         """Write what a task wrote; with --label each line bears its rank."""
@@ -25,7 +30,9 @@ class StepOutput:
         target = self._options.get("output" if message.stream == "stdout" else "error", "")
         if not target and message.stream == "stderr":
             target = self._options.get("output", "")
-        if target:
+        if target == "none" or (target.isdecimal() and int(target) != message.task_id):
+            return
+        if target and target != "all" and not target.isdecimal():
             path = fill_in(
                 target,
                 job_id=message.job_id,
@@ -40,7 +47,7 @@ class StepOutput:
                 path,
                 text,
                 self._call.work_dir,
-                append=path in self._opened,
+                append=path in self._opened or self._appends,
                 host=self._call.process.host.name,
                 uid=self._call.process.uid,
             )

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import attrs
 
-from simctl.commands.options import BAD_OPTION, UsageError, distribution, hosts, variable
+from simctl.commands.job_values import distribution, hosts
+from simctl.commands.options import BAD_OPTION, UsageError, variable
 from simctl.plugins.site import CommandCall
 from simctl.wire.ids import NO_VAL
 from simctl.wire.layout import Distribution, default_distribution
@@ -57,8 +58,9 @@ def step_request(
         excluded=options.get("exclude", ()),
         relative=options.get("relative", NO_VAL),
         time_limit_min=NO_VAL if own else options.get("time", NO_VAL),
-        exclusive="exclusive" in options and not own,
+        exclusive=bool({"exclusive", "exact"} & set(options)) and not own,
         immediate=options.get("immediate") == 1,
+        submit_line=" ".join(call.argv),
         no_kill="no-kill" in options or bool(call.env.get("SLURM_NO_KILL")),
     )
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import attrs
 
-from simctl.kernel.procs import SIGKILL, exit_code_of, signal_of
+from simctl.kernel.procs import SIGKILL, SIGTERM, exit_code_of, signal_of
 from simctl.wire.conf import SlurmConf
 from simctl.wire.errno import slurm_strerror
 from simctl.wire.layout import StepLayout
@@ -62,6 +62,8 @@ class TaskBook:
         self._ended: dict[int, int] = {}
         self._node_of: dict[int, str] = {}
         self._launch_rc = 0
+        self.killed = False
+        """A task was seen to die of SIGKILL or SIGTERM."""
 
     @property
     def complete(self) -> bool:
@@ -80,11 +82,19 @@ class TaskBook:
         new = self._end(ranks, status)
         if not status or not new:
             return []
+        self.killed = self.killed or signal_of(status) in (SIGKILL, SIGTERM)
         text = _SIGNAL_TEXT.get(signal_of(status), f"Signal {signal_of(status)}")
         if not signal_of(status):
             text = f"Exited with exit code {exit_code_of(status)}"
-        noun = "task" if len(new) == 1 else "tasks"
-        return [f"srun: error: {self._node(new[0])}: {noun} {_ranges(new)}: {text}"]
+        return [f"srun: error: {self._place(new)}: {text}"]
+
+    def completed(self, ranks: tuple[int, ...]) -> str:
+        """Return what is told of tasks that have ended well."""
+        return f"{self._place(list(ranks))}: Completed"
+
+    def _place(self, ranks: list[int]) -> str:
+        noun = "task" if len(ranks) == 1 else "tasks"
+        return f"{self._node(ranks[0])}: {noun} {_ranges(ranks)}"
 
     def not_launched(self, ranks: tuple[int, ...], return_code: int) -> list[str]:
         """Take in that a step daemon could not start its tasks; they count as done."""

@@ -26,6 +26,7 @@ from simctl.wire.messages import (
     RequestSignalTasks,
     RequestSuspendInt,
     RequestTerminateJob,
+    ResponseJobOver,
     ResponseResourceAllocation,
     SrunJobComplete,
     SrunNodeFail,
@@ -172,6 +173,7 @@ _WANTED: Final[dict[type[Message], Callable[["Slurmctld", Mailbox, Any], bool]]]
     RequestAbortJob: lambda _ctld, _to, _message: True,
     RequestSignalTasks: _signal,
     ResponseResourceAllocation: _allocation,
+    ResponseJobOver: _client,
     SrunJobComplete: _client,
     SrunNodeFail: _client,
 }

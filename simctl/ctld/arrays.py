@@ -94,6 +94,7 @@ async def _split(ctld: "Slurmctld", job: JobRecord) -> JobRecord:
         reason=Reason.NONE,
         prologs_out=set(),
         completing_nodes=set(),
+        cores={},
         nodes_lost=set(),
         steps={},
         gives_way=(),

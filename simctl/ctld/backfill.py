@@ -5,14 +5,14 @@ running job uses its time limit up. A job behind it starts now if it is over by 
 alone what the head will need.
 """
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from simctl.ctld import arrays, preempt, reservations
+from simctl.ctld import arrays, bookkeeping, preempt, reservations
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.schedule import Line, held_by_fragmentation, start_head
 from simctl.ctld.select import choose, demand_in, limit_in, uniform_need, whole_nodes
@@ -47,6 +47,7 @@ async def run_backfill(ctld: "Slurmctld") -> None:
     ctld.backfill_is_due = False
     line = Line(ctld)
     if line.head() is None or await held_by_fragmentation(ctld):
+        ctld.planned_nodes = 0
         line.close()
         return
     limits = _Limits(ctld)
@@ -55,11 +56,13 @@ async def run_backfill(ctld: "Slurmctld") -> None:
         part, job = found
         if arrays.is_full(job):
             job.reason = Reason.ARRAY_TASK_LIMIT
+            bookkeeping.waits(job, job.reason)
             line.take()
             continue
         if not limits.admit(job, part):
             line.skip()
             continue
+        job.evaluated_us, job.scheduler = ctld.now_us, "Backfill"
         shares = plan.room_now(job, part)
         if shares:
             limits.started += 1
@@ -70,6 +73,7 @@ async def run_backfill(ctld: "Slurmctld") -> None:
             limits.note_head(job, part)
         line.skip()
     line.close()
+    ctld.planned_nodes = plan.kept_nodes()
     if limits.started and (limits.cut_short or not all(job.queued for job in limits.heads)):
         # There is room for others within the limits, or in the plan.
         ctld.request_backfill()
@@ -153,6 +157,13 @@ class Plan:
         limit_min = limit_in(job, part)
         return NEVER_US if limit_min == INFINITE else limit_min * 60 * SECOND
 
+    def kept_nodes(self) -> int:
+        """Return the nodes that are kept for those that wait."""
+        kept = 0
+        for planned in self._planned:
+            kept |= planned.nodes
+        return kept
+
     # Who may start now.
 
     def room_now(self, job: JobRecord, part: PartRecord) -> tuple[Share, ...]:
@@ -198,6 +209,14 @@ class Plan:
 
     # When a head will start.
 
+    def first_fit(self, job: JobRecord, part: PartRecord) -> tuple[int, tuple[Share, ...]] | None:
+        """Return when and where a job would fit first; None if nobody can tell."""
+        for when_us in self._moments(job, part):
+            shares = self._fit_at(job, part, when_us)[0]
+            if shares:
+                return when_us, shares
+        return None
+
     def reserve(self, job: JobRecord, part: PartRecord) -> bool:
         """Find when and where a head will start, and keep that free; false if nobody can tell."""
         for when_us in self._moments(job, part):
@@ -217,15 +236,23 @@ class Plan:
                     )
                 )
                 return True
+        self._look_far_ahead(job, part)
         return False
+
+    def _look_far_ahead(self, job: JobRecord, part: PartRecord) -> None:
+        """Note when a head may start that cannot within the window: nothing is kept for it."""
+        ends = sorted({each[0] for each in self._ends if self._window_us < each[0] < NEVER_US})
+        place = bisect_left(ends, True, key=lambda end: bool(self._fit_at(job, part, end)[0]))
+        if place < len(ends):
+            job.planned_us, job.planned_nodes = ends[place], ""
 
     def _note(self, job: JobRecord, when_us: int, shares: tuple[Share, ...]) -> None:
         """Say in the trace when and where a head will start at the latest, if that is news."""
         if job.planned_us == when_us:
             return
-        job.planned_us = when_us
         ctld = self._ctld
         names = compress(tuple(ctld.nodes[share.index].name for share in shares))
+        job.planned_us, job.planned_nodes = when_us, names
         args = {"start_us": when_us, "node_list": names}
         ctld.site.trace.note("log", "backfill_reservation", ctld.process, args=args, job=job.job_id)
 

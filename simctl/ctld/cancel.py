@@ -14,6 +14,7 @@ from simctl.wire.errno import (
     ESLURM_INVALID_JOB_ID,
     ESLURM_JOB_PENDING,
     ESLURM_TRANSITION_STATE_NO_UPDATE,
+    ESLURM_USER_ID_MISSING,
     SLURM_SUCCESS,
 )
 from simctl.wire.ids import SLURM_BATCH_SCRIPT
@@ -39,39 +40,60 @@ if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
 
-def _refusal(ctld: "Slurmctld", job: JobRecord | None, envelope: Envelope) -> int:
-    """Return why the sender may not touch a job, or 0: only its owner, root and SlurmUser may."""
+def _refusal(ctld: "Slurmctld", job: JobRecord | None, envelope: Envelope, others: int) -> int:
+    """Return why the sender may not touch a job, or 0: *others*, but for owner, root, SlurmUser."""
     if job is None:
         return ESLURM_INVALID_JOB_ID
     sender = envelope.sender
     if sender is not None and sender.process.uid not in (job.desc.uid, 0, ctld.process.uid):
-        return ESLURM_ACCESS_DENIED
+        return others
     return SLURM_SUCCESS
+
+
+def _uid(ctld: "Slurmctld", envelope: Envelope) -> int:
+    sender = envelope.sender
+    return sender.process.uid if sender is not None else ctld.process.uid
 
 
 async def kill_job(ctld: "Slurmctld", envelope: Envelope, message: RequestKillJob) -> None:
     """Cancel a job, all of an array or some of its tasks, or hand another signal to their steps."""
     head = ctld.arrays[message.job_id].first if message.job_id in ctld.arrays else None
-    rc = _refusal(ctld, head or ctld.jobs.get(message.job_id), envelope)
+    job = head or ctld.jobs.get(message.job_id)
+    if message.array_tasks and head is None:
+        job = None
+    rc = _refusal(ctld, job, envelope, ESLURM_ACCESS_DENIED)
     if not rc:
-        rcs = [
-            await _kill(ctld, job, message)
-            for job in await arrays.targets(ctld, message.job_id, message.array_tasks)
-        ]
+        uid = _uid(ctld, envelope)
+        rcs = [await _kill(ctld, each, message, uid) for each in await _meant(ctld, message)]
         # Of an array, tasks that are over do not matter as long as one is not.
-        rc = min(rcs, key=lambda each: (each == ESLURM_ALREADY_DONE, -each), default=SLURM_SUCCESS)
+        rc = min(
+            rcs,
+            key=lambda each: (each == ESLURM_ALREADY_DONE, -each),
+            default=ESLURM_INVALID_JOB_ID,
+        )
     ctld.answer(envelope, rc)
 
 
-async def _kill(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob) -> int:
+async def _meant(ctld: "Slurmctld", message: RequestKillJob) -> list[JobRecord]:
+    """Return the records of jobs that a request means."""
+    array = ctld.arrays.get(message.job_id)
+    if message.waiting_only and array is not None:
+        return [array.rest] if array.rest is not None else []
+    return await arrays.targets(ctld, message.job_id, message.array_tasks)
+
+
+async def _kill(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob, uid: int) -> int:
     if job.state.finished:
         return ESLURM_ALREADY_DONE
     if job.state == PENDING_COMPLETING:
         if message.signal != SIGKILL or message.batch_only:
             return ESLURM_TRANSITION_STATE_NO_UPDATE
         # Its nodes are letting go of it already: it only does not go back into the queue.
+        job.cancel_uid = uid
         ctld.set_job(job, COMPLETING[JobBase.CANCELLED])
         return SLURM_SUCCESS
+    if message.signal == SIGKILL:
+        job.cancel_uid = uid
     if job.state.base is JobBase.PENDING:
         return _cancel_pending(ctld, job, message.signal)
     if message.signal == SIGKILL and not message.batch_only:
@@ -142,16 +164,20 @@ async def cancel_job_step(
 ) -> None:
     """Signal one step; what ends it is told to its srun as well."""
     job = ctld.jobs.get(message.job_id)
-    rc = _refusal(ctld, job, envelope)
+    rc = _refusal(ctld, job, envelope, ESLURM_USER_ID_MISSING)
     if job is not None and not rc:
         step = job.steps.get(message.step_id)
-        if job.state == PENDING_COMPLETING or job.state.base is JobBase.SUSPENDED:
+        if job.state.base in (JobBase.PENDING, JobBase.SUSPENDED):
             rc = ESLURM_TRANSITION_STATE_NO_UPDATE
         elif job.state.finished or step is None:
-            rc = ESLURM_ALREADY_DONE if job.state.finished else ESLURM_INVALID_JOB_ID
+            was = job.state.finished or message.step_id < job.next_step_id
+            rc = ESLURM_ALREADY_DONE if was else ESLURM_INVALID_JOB_ID
         else:
+            if envelope.sender is not step.srun:
+                # What an srun ends by itself nobody has cancelled.
+                step.cancel_uid = _uid(ctld, envelope)
             ends = message.signal in (SIGKILL, SIG_TERM_KILL)
             if ends and step.srun is not None and step.srun.open:
-                ctld.send(step.srun, SrunJobComplete(job_id=job.job_id))
+                ctld.send(step.srun, SrunJobComplete(job_id=job.job_id, step_id=step.step_id))
             _signal_step(ctld, step, message.signal)
     ctld.answer(envelope, rc)

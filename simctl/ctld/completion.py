@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from simctl.ctld import arrays, eligible, leftovers, limits, prologs, schedule, steps, suspend
+from simctl.ctld import (
+    arrays,
+    bookkeeping,
+    eligible,
+    leftovers,
+    limits,
+    prologs,
+    schedule,
+    steps,
+    suspend,
+)
 from simctl.ctld.accounting import account
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope, Mailbox
@@ -18,7 +28,7 @@ from simctl.wire.errno import (
     ESLURM_JOB_PENDING,
     SLURM_SUCCESS,
 )
-from simctl.wire.ids import INFINITE, SECOND
+from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.messages import (
     MessageEpilogComplete,
     RequestCompleteBatchScript,
@@ -119,11 +129,15 @@ async def complete_batch_script(
     elif job.state.finished:
         rc = ESLURM_ALREADY_DONE
         if job.state.completing:
+            bookkeeping.batch_ended(ctld, job, message.job_rc)
             job.exit_code = message.job_rc
+    elif job.state == PENDING_COMPLETING:
+        bookkeeping.batch_ended(ctld, job, message.job_rc)
     elif job.state.base in (JobBase.RUNNING, JobBase.SUSPENDED):
         if message.slurm_rc:
             node = ctld.nodes_by_name[message.node_name]
             ctld.drain(node, "batch job complete failure")
+        bookkeeping.batch_ended(ctld, job, message.job_rc)
         await end_by_status(ctld, job, message.job_rc)
     ctld.answer(envelope, rc)
 
@@ -177,6 +191,7 @@ async def end_job(
     """
     job.end_us = ctld.now_us
     job.reason = reason
+    bookkeeping.run_ended(ctld, job, base.name)
     ctld.set_job(job, COMPLETING[base])
     await _release(ctld, job, request)
 
@@ -185,6 +200,7 @@ async def requeue_after_node_failure(ctld: "Slurmctld", job: JobRecord) -> None:
     """Send a job whose node failed back into the queue, once its other nodes have let it go."""
     job.end_us = ctld.now_us
     job.reason = Reason.NODE_DOWN
+    bookkeeping.run_ended(ctld, job, JobBase.NODE_FAIL.name)
     ctld.set_job(job, NODE_FAIL)
     job.reason = Reason.BEGIN_TIME
     ctld.set_job(job, PENDING)
@@ -211,10 +227,14 @@ async def requeue(ctld: "Slurmctld", job: JobRecord) -> None:
     Slurm passes through these states in one request, and nobody sees those between.
     """
     job.end_us = ctld.now_us
+    bookkeeping.requeued(ctld, job)
     ctld.set_job(job, PENDING_REQUEUE)
     ctld.set_job(job, PENDING_REQUEUE_COMPLETING)
     ctld.set_job(job, PENDING_REQUEUE)
-    job.reason = job.hold_text or Reason.BEGIN_TIME
+    if job.reason not in (Reason.HELD_USER, Reason.HELD_ADMIN):
+        # Who held it while it ran is told until it is back in the queue.
+        job.reason = Reason.BEGIN_TIME
+    job.reason = job.hold_text or job.reason
     ctld.set_job(job, PENDING)
     ctld.set_job(job, PENDING_COMPLETING)
     await _release(ctld, job, RequestTerminateJob, job_state="COMPLETING")
@@ -309,6 +329,7 @@ async def gone(ctld: "Slurmctld", job: JobRecord) -> None:
 
 async def _cleanup_completing(ctld: "Slurmctld", job: JobRecord) -> None:
     """End COMPLETING: what steps are left are deleted; the job is over, or waits again."""
+    bookkeeping.batch_ended(ctld, job, NO_VAL)
     for step in list(job.steps.values()):
         await steps.delete(ctld, step)
     if job.state == PENDING_COMPLETING:
@@ -334,6 +355,7 @@ def finish(ctld: "Slurmctld", job: JobRecord) -> None:
     if job.start_us >= 0 and job.nodes:
         arrays.ended(ctld, job)
     eligible.changed(ctld, job)
+    ctld.tell_over(job)
     conf = ctld.site.conf
     interval_us = purge_interval_us(conf.min_job_age_s)
     old_us = job.end_us + conf.min_job_age_s * SECOND
@@ -344,6 +366,7 @@ def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     if job.special_exit:
         ctld.set_job(job, PENDING_SPECIAL_EXIT)
     arrays.ended(ctld, job)
+    bookkeeping.back_in_queue(ctld, job)
     job.restart_cnt += 1
     job.nodes = ()
     job.shares = {}
@@ -351,7 +374,8 @@ def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     job.nodes_lost.clear()
     job.start_us = job.end_us = -1
     job.limit_us = INFINITE
-    job.suspended_us = 0
+    job.suspended_us = job.before_suspension_us = 0
+    job.switched_us = -1
     job.warned = False
     job.exit_code = 0
     job.desc = attrs.evolve(job.desc, partition=",".join(part.name for part in job.parts))

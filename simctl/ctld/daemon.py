@@ -11,7 +11,10 @@ import attrs
 
 from simctl.ctld import (
     agent,
+    answers,
+    awaited,
     backfill,
+    bookkeeping,
     completion,
     deadlines,
     eligible,
@@ -29,6 +32,7 @@ from simctl.ctld import (
     suspend,
     update,
     update_partition,
+    will_run,
 )
 from simctl.ctld.accounting import JobRow, row
 from simctl.ctld.cancel import cancel_job_step, kill_job
@@ -46,24 +50,32 @@ from simctl.plugins.points.switch import (
     switch_p_pack_jobinfo,
 )
 from simctl.plugins.site import Site
+from simctl.wire.accounts import Books
 from simctl.wire.buf import Buf
 from simctl.wire.errno import SLURM_SUCCESS
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import (
+    DbdGetJobsCond,
     Message,
     MessageEpilogComplete,
     MessageNodeRegistrationStatus,
+    RequestBatchScript,
+    RequestBuildInfo,
     RequestCancelJobStep,
     RequestCompleteBatchScript,
     RequestCompleteJobAllocation,
     RequestCompleteProlog,
+    RequestCreatePartition,
     RequestCreateReservation,
+    RequestDeletePartition,
     RequestDeleteReservation,
     RequestJobInfo,
+    RequestJobNotify,
     RequestJobReady,
     RequestJobRequeue,
     RequestJobStepCreate,
     RequestJobStepInfo,
+    RequestJobWillRun,
     RequestKillJob,
     RequestNodeInfo,
     RequestPartitionInfo,
@@ -76,8 +88,10 @@ from simctl.wire.messages import (
     RequestSubmitBatchJob,
     RequestSuspend,
     RequestUpdateJob,
+    RequestUpdateJobStep,
     RequestUpdateNode,
     RequestUpdatePartition,
+    RequestUpdateReservation,
     ResponseSlurmRc,
 )
 from simctl.wire.states import (
@@ -99,6 +113,12 @@ _TOP_PRIORITY = 4294901760
 
 _LATE_US = 60 * SECOND
 """How long nodes may lie idle that a job has left which has yet to leave others."""
+
+
+async def job_info(ctld: "Slurmctld", envelope: Envelope, message: RequestJobInfo) -> None:
+    """Tell of jobs, at once or when one is over."""
+    if not message.when_over or not awaited.hold(ctld, envelope, message):
+        await info.job_info(ctld, envelope, message)
 
 
 @attrs.frozen
@@ -181,9 +201,9 @@ class Slurmctld:
         self.completing: dict[int, JobRecord] = {}
         """Those that are COMPLETING."""
         self.ended_rows: dict[int, JobRow] = {}
+        self.books = Books()
         self.next_job_id = site.conf.first_job_id
-        self.last_place = 0
-        self.last_queue_number = -1
+        self.last_place, self.last_queue_number = 0, -1
         self.last_priority = _TOP_PRIORITY
         self.dependents: dict[int, list[JobRecord]] = {}
         """The jobs that wait for a job, by its id."""
@@ -202,17 +222,29 @@ class Slurmctld:
         self.boundary_us = -1
         """When a pass is due because a reservation begins or ends."""
         self.backfill_is_due = False
+        self.planned_nodes = 0
+        """The nodes that the latest backfill pass keeps for jobs that wait."""
         self.suspended: dict[int, JobRecord] = {}
         """Suspended jobs by id: no node counts them as its own."""
         self.preempted: dict[int, JobRecord] = {}
         """Those of them that were preempted: they go on as soon as their nodes are free."""
+        self.awaited: dict[int, list[Envelope]] = {}
+        """Requests to be answered once a job is over, by its id."""
         self.last_pass_us = -1
         self.pass_is_due = False
         self.late_pass: Timer | None = None
         self.ping_timer: Timer | None = None
         self.leftovers: dict[str, dict[tuple[int, int], None]] = {}
         """Runs of jobs that are over, by the node that has yet to report them gone."""
-        self._handlers: dict[type, Callable[[Slurmctld, Envelope, Any], Any]] = {
+        self._handlers = self._all_handlers()
+        for node in records:
+            if node.base is not NodeBase.UNKNOWN or node.flags:
+                self._sort_node(node)
+
+    @staticmethod
+    def _all_handlers() -> "dict[type, Callable[[Slurmctld, Envelope, Any], Any]]":
+        """Return who takes in which message or notice."""
+        return {
             MessageNodeRegistrationStatus: nodes.node_registration,
             RequestSubmitBatchJob: submit.submit_batch_job,
             RequestResourceAllocation: submit.resource_allocation,
@@ -228,11 +260,20 @@ class Slurmctld:
             RequestJobRequeue: update.job_requeue,
             RequestUpdateNode: update.update_node,
             RequestUpdatePartition: update_partition.update_partition,
-            RequestJobInfo: info.job_info,
+            RequestCreatePartition: update_partition.create_partition,
+            RequestDeletePartition: update_partition.delete_partition,
+            RequestUpdateJobStep: step_limits.update_job_step,
+            RequestUpdateReservation: reservations.update_reservation,
+            RequestBatchScript: answers.batch_script,
+            RequestBuildInfo: answers.build_info,
+            RequestJobNotify: answers.job_notify,
+            RequestJobInfo: job_info,
+            RequestJobWillRun: will_run.job_will_run,
             RequestJobStepInfo: info.job_step_info,
             RequestNodeInfo: info.node_info,
             RequestPartitionInfo: info.partition_info,
             RequestReservationInfo: info.reservation_info,
+            DbdGetJobsCond: bookkeeping.get_jobs_cond,
             RequestCreateReservation: reservations.create_reservation,
             RequestDeleteReservation: reservations.delete_reservation,
             ReservationDue: _reservation_due,
@@ -277,6 +318,11 @@ class Slurmctld:
         """Return the place at the end of the list of jobs."""
         self.last_place += 1
         return self.last_place
+
+    def tell_over(self, job: JobRecord) -> None:
+        """Answer those who wait for a job to be over."""
+        if self.awaited:
+            awaited.over(self, job)
 
     def next_id(self) -> int:
         """Return the next job id that is free; after MaxJobId FirstJobId follows."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from simctl.ctld import schedule
+from simctl.ctld import bookkeeping, schedule
 from simctl.ctld.records import Dependency, JobArray, JobRecord, Need
 from simctl.wire.errno import ESLURM_DEPENDENCY, SlurmError
 from simctl.wire.ids import NO_VAL, SECOND
@@ -199,6 +199,7 @@ def settle(ctld: "Slurmctld", job: JobRecord, *, asks: bool = True) -> None:
     reason = obstacle(ctld, job, now)
     if reason:
         job.reason = reason
+        bookkeeping.waits(job, reason)
         if reason == Reason.DEPENDENCY_NEVER and _is_killed(ctld, job):
             from simctl.ctld.pending import end_pending  # noqa: PLC0415 - the end of a job needs us
 
@@ -215,6 +216,8 @@ def settle(ctld: "Slurmctld", job: JobRecord, *, asks: bool = True) -> None:
         job.reason = Reason.NONE
         job.dependency = None
         job.eligible_us = ctld.now_us
+        if job.accrue_us < 0:
+            job.accrue_us = ctld.now_us
         schedule.enqueue(ctld, job)
         if asks:
             ctld.request_pass()

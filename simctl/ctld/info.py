@@ -6,12 +6,12 @@ Answers hold copies in the units of the commands: seconds since the epoch, minut
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from simctl.ctld import eligible, schedule
+from simctl.ctld import eligible, job_facts, schedule
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord, StepRecord
 from simctl.ctld.reservations import ReservationRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.arrays import format_tasks
-from simctl.wire.bitmap import members
+from simctl.wire.bitmap import members, ranges
 from simctl.wire.errno import ESLURM_INVALID_JOB_ID
 from simctl.wire.filenames import fill_in
 from simctl.wire.hostlist import compress
@@ -39,17 +39,22 @@ if TYPE_CHECKING:
 
 async def job_info(ctld: "Slurmctld", envelope: Envelope, message: RequestJobInfo) -> None:
     """Tell of all jobs, or of one and the tasks of its array."""
+    if message.job_id and not records_of(ctld, message.job_id):
+        ctld.send(envelope.sender, ResponseSlurmRc.to(message, ESLURM_INVALID_JOB_ID))
+        return
+    ctld.send(envelope.sender, answer_about(ctld, message.job_id))
+
+
+def answer_about(ctld: "Slurmctld", job_id: int) -> ResponseJobInfo:
+    """Return what is told of a job and the tasks of its array, or of all jobs where it is 0."""
     jobs: Iterable[JobRecord] = sorted(ctld.jobs.values(), key=lambda job: job.place)
-    if message.job_id:
-        jobs = _of_id(ctld, message.job_id)
-        if not jobs:
-            ctld.send(envelope.sender, ResponseSlurmRc.to(message, ESLURM_INVALID_JOB_ID))
-            return
+    if job_id:
+        jobs = records_of(ctld, job_id)
     told = tuple(describe_job(ctld, job) for job in jobs)
-    ctld.send(envelope.sender, ResponseJobInfo(now_s=_clock(ctld, ctld.now_us), jobs=told))
+    return ResponseJobInfo(now_s=_clock(ctld, ctld.now_us), jobs=told)
 
 
-def _of_id(ctld: "Slurmctld", job_id: int) -> list[JobRecord]:
+def records_of(ctld: "Slurmctld", job_id: int) -> list[JobRecord]:
     """Return the records a job id stands for: of an array, the waiting tasks and the others."""
     array = ctld.arrays.get(job_id)
     if array is None:
@@ -65,8 +70,9 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
     desc, demand, array = job.desc, job.demand, job.array
     waits = array is not None and array.rest is job
     pending = job.state.base is JobBase.PENDING
-    num_nodes = len(job.nodes) or max(demand.min_nodes, 1)
-    num_cpus = sum(job.cpus) if job.nodes else _asked_cpus(job, num_nodes)
+    min_nodes = max(demand.min_nodes, 1)
+    num_cpus = sum(job.cpus) if job.nodes else _asked_cpus(job, min_nodes)
+    num_nodes = len(job.nodes) or job_facts.asked_nodes(job, num_cpus)
     out, err = _files(ctld, job)
     return JobInfo(
         job_id=job.job_id,
@@ -86,22 +92,26 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         nice=job.nice,
         dependency=eligible.told(ctld, job) if pending else "",
         requeue=job.requeue,
-        restart_cnt=job.restart_cnt,
+        restart_cnt=job.restart_cnt + (pending and job.state.completing),
         batch=job.batch,
         exit_code=job.exit_code,
         submit_s=_clock(ctld, job.submit_us),
-        eligible_s=_clock(ctld, job.eligible_us),
-        accrue_s=_clock(ctld, job.eligible_us),
+        eligible_s=_clock(ctld, job_facts.eligible_us(job)),
+        accrue_s=_clock(ctld, job_facts.accrue_us(job)),
         start_s=_start_s(ctld, job),
         end_s=_end_s(ctld, job),
-        suspend_s=_clock(ctld, job.suspend_us),
+        suspend_s=_clock(ctld, job.switched_us) if not pending else 0,
         run_s=run_us(ctld, job) // SECOND,
-        pre_suspend_s=0,
+        pre_suspend_s=job.before_suspension_us // SECOND if not pending else 0,
         preempt_s=_clock(ctld, job.preempt_us),
         deadline_s=desc.deadline_s,
+        evaluated_s=_clock(ctld, max(job.evaluated_us, job.submit_us)),
+        scheduler=job.scheduler,
         time_limit_min=job.time_limit_min,
         node_list=job.node_list if job.nodes else "",
+        planned_nodes=job.planned_nodes if pending and job.queued else "",
         num_nodes=num_nodes,
+        min_nodes=min_nodes,
         max_nodes=0 if demand.max_nodes == INFINITE else demand.max_nodes,
         num_cpus=num_cpus,
         num_tasks=demand.num_tasks,
@@ -112,18 +122,30 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         memory_per_cpu_mb=demand.memory_per_cpu_mb,
         cpus=job.cpus if job.nodes else (),
         memory_mb=tuple(job.shares[node.index].memory_mb for node in job.nodes),
-        total_memory_mb=_memory_mb(job, num_nodes, num_cpus),
+        total_memory_mb=_memory_mb(job, min_nodes, num_cpus),
         gres=desc.gres,
         required_nodes=compress(desc.nodes),
         excluded_nodes=compress(desc.excluded),
         exclusive=desc.exclusive,
+        oversubscribe=desc.oversubscribe,
         shares=not demand.whole,
         reservation=desc.reservation,
-        command=desc.script_name if job.batch else " ".join(desc.argv),
+        comment=desc.comment,
+        features=desc.features,
+        licenses=desc.licenses,
+        qos="normal" if desc.qos == "normal" else "",
+        burst_buffer=desc.burst_buffer,
+        container=desc.container,
+        command=job_facts.command(job),
         work_dir=desc.work_dir,
         std_in="/dev/null",
         std_out=out,
         std_err=err,
+        submit_host=job.submit_host,
+        submit_sid=job.submit_pid,
+        cpu_ids=tuple(ranges(job.cores.get(node.index, 0)) for node in job.nodes),
+        batch_host=job.batch_host,
+        kill_on_invalid_dep=desc.kill_on_invalid_dep,
     )
 
 
@@ -168,6 +190,9 @@ def _start_s(ctld: "Slurmctld", job: JobRecord) -> int:
     """Return when a job started, or is expected to as far as anybody knows."""
     if job.start_us >= 0 and job.state.base is not JobBase.PENDING:
         return _clock(ctld, job.start_us)
+    if job.state.completing or job.state.finished:
+        # As if it had started when it was sent back into the queue, or cancelled there.
+        return _clock(ctld, job.end_us)
     if job.begin_us > ctld.now_us:
         return _clock(ctld, job.begin_us)
     return _clock(ctld, job.planned_us) if job.queued and job.planned_us > 0 else 0
@@ -300,6 +325,7 @@ def describe_node(ctld: "Slurmctld", node: NodeRecord) -> NodeInfo:
         cpus_allocated=node.total.cpus - node.free.cpus,
         memory_mb=node.total.memory_mb,
         memory_allocated_mb=node.total.memory_mb - node.free.memory_mb,
+        features=node.features,
         gres=node.total.gres,
         gres_used={
             name: count - node.free.gres.get(name, 0) for name, count in node.total.gres.items()
@@ -312,6 +338,7 @@ def describe_node(ctld: "Slurmctld", node: NodeRecord) -> NodeInfo:
         boot_s=_clock(ctld, 0),
         slurmd_start_s=_clock(ctld, node.start_us),
         last_busy_s=_clock(ctld, node.last_busy_us),
+        planned=bool(ctld.planned_nodes & bit) and schedule.anybody_waits(ctld),
         maintenance=any(each.maintenance for each in here),
         reserved=any(not each.maintenance for each in here),
     )

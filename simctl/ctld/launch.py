@@ -1,11 +1,13 @@
 """The start of a job: nodes taken, RUNNING, and whoever runs it told."""
 
+from itertools import count as count_from
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import arrays, eligible, limits, prologs
-from simctl.ctld.records import JobRecord, PartRecord
+from simctl.ctld import arrays, bookkeeping, eligible, limits, prologs
+from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
 from simctl.ctld.select import limit_in
 from simctl.wire.hostlist import compress
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
@@ -26,7 +28,9 @@ def start(ctld: "Slurmctld", job: JobRecord, part: PartRecord, shares: tuple[Sha
     job.nodes = nodes
     job.shares = {share.index: share for share in shares}
     job.node_list = compress(tuple(node.name for node in nodes))
-    job.start_us = ctld.now_us
+    job.batch_host = nodes[0].name
+    job.start_us = job.evaluated_us = ctld.now_us
+    bookkeeping.started(ctld, job)
     job.time_limit_min = limit_in(job, part)
     job.begin_us = -1
     job.reason = Reason.NONE
@@ -64,12 +68,17 @@ def tell(ctld: "Slurmctld", job: JobRecord) -> None:
 
 def occupy(ctld: "Slurmctld", job: JobRecord) -> None:
     """Give a job its shares of its nodes."""
+    job.gpus = {
+        node.index: _take_gpus(node, job) for node in job.nodes if job.shares[node.index].gres
+    }
     for node in job.nodes:
         node.take(job, job.shares[node.index])
+        ctld.planned_nodes &= ~(1 << node.index)
         ctld.set_node(node, node.working_base(), node.flags)
 
 
 def _launch_batch(ctld: "Slurmctld", job: JobRecord) -> None:
+    job.batch_start_us = ctld.now_us
     ctld.send(
         ctld.address(job.nodes[0]),
         RequestBatchJobLaunch(
@@ -81,5 +90,19 @@ def _launch_batch(ctld: "Slurmctld", job: JobRecord) -> None:
             restart_cnt=job.restart_cnt,
             array_job_id=job.array.job_id if job.array is not None else 0,
             array_task_id=job.array_task if job.array is not None else NO_VAL,
+            memory_per_node_mb=max(0, job.demand.memory_per_node_mb),
+            memory_per_cpu_mb=job.demand.memory_per_cpu_mb,
+            gpus=job.gpus.get(job.nodes[0].index, ()),
         ),
     )
+
+
+def _take_gpus(node: NodeRecord, job: JobRecord) -> tuple[int, ...]:
+    """Return which of a node's gpus a job gets: the first that no other job there has."""
+    taken = {gpu for other in node.jobs.values() for gpu in other.gpus.get(node.index, ())}
+    wanted = sum(
+        count
+        for name, count in job.shares[node.index].gres.items()
+        if name.partition(":")[0] == "gpu"
+    )
+    return tuple(islice((gpu for gpu in count_from(0) if gpu not in taken), wanted))

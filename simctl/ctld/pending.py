@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from simctl.ctld import arrays, schedule
+from simctl.ctld import arrays, bookkeeping, schedule
 from simctl.ctld.completion import clients, finish
 from simctl.ctld.records import JobRecord
 from simctl.wire.messages import SrunJobComplete
@@ -19,6 +19,8 @@ def end_pending(ctld: "Slurmctld", job: JobRecord, state: JobState) -> None:
         ctld.request_pass()
     job.begin_us = -1
     job.start_us = job.end_us = ctld.now_us
+    bookkeeping.waits(job, job.reason)
+    bookkeeping.run_ended(ctld, job, state.base.name)
     ctld.set_job(job, state)
     arrays.cancelled(job)
     for srun in clients(job):

@@ -5,7 +5,7 @@ import attrs
 from simctl.kernel.fabric import Mailbox
 from simctl.kernel.turns import Timer
 from simctl.plugins.hooks import About, Handle
-from simctl.wire.bitmap import mask_of
+from simctl.wire.bitmap import lowest, mask_of
 from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.layout import StepLayout
 from simctl.wire.records import JobDesc
@@ -24,6 +24,7 @@ class NodeRecord:
     free: Room = attrs.field(init=False)
     base: NodeBase = NodeBase.UNKNOWN
     flags: NodeFlag = NodeFlag.NONE
+    features: tuple[str, ...] = ()
     reason: str = ""
     reason_uid: int = NO_VAL
     """Who gave the reason."""
@@ -43,8 +44,12 @@ class NodeRecord:
 
     last_response_us: int = 0
 
+    free_cores: int = attrs.field(init=False)
+    """The cpus that no job has: a bit for each."""
+
     def __attrs_post_init__(self) -> None:
         self.free = self.total.copy()
+        self.free_cores = (1 << self.total.cpus) - 1
 
     @property
     def cpus(self) -> int:
@@ -66,11 +71,14 @@ class NodeRecord:
         """Give a share of the node to a job."""
         self.jobs[job.job_id] = job
         self.free.take(share)
+        job.cores[self.index] = lowest(self.free_cores, share.cpus)
+        self.free_cores &= ~job.cores[self.index]
 
     def give_back(self, job: "JobRecord") -> None:
         """Take back what a job has of the node; harmless if it has nothing."""
         if self.jobs.pop(job.job_id, None) is not None:
             self.free.take(job.shares[self.index], -1)
+            self.free_cores |= job.cores.get(self.index, 0)
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -120,7 +128,14 @@ class PartRecord:
 
     def __attrs_post_init__(self) -> None:
         self.mask = mask_of(node.index for node in self.nodes)
-        self.widest_cpus = max(node.cpus for node in self.nodes)
+        self.widest_cpus = max((node.cpus for node in self.nodes), default=0)
+
+    def set_nodes(self, nodes: tuple[NodeRecord, ...]) -> None:
+        """Give the partition other nodes."""
+        self.nodes = nodes
+        cpus = {node.cpus for node in nodes}
+        self.uniform_cpus = nodes[0].cpus if len(cpus) == 1 else 0
+        self.__attrs_post_init__()
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -183,13 +198,30 @@ class StepRecord:
     """One flag a node of the step: its daemon has reported the end."""
 
     cpus_per_task: int = 1
+    exact: bool = False
+    """Whether it has the cpus it asks for alone, not all that its job has on its nodes."""
+
     no_kill: bool = False
     start_us: int = 0
+    clock_us: int = 0
+    """When it started, less how long its job had been suspended by then."""
+
     time_limit_min: int = INFINITE
     limit_us: int = INFINITE
     """When it has reached its time limit, but for what its job is suspended."""
 
     limit_timer: Timer | None = None
+    exit_code: int = NO_VAL
+    """The highest wait status reported; NO_VAL while there is none."""
+
+    suspended_before_us: int = 0
+    """How long its job had been suspended when it began."""
+
+    timed_out: bool = False
+    cancel_uid: int = -1
+    """Who cancelled it alone."""
+
+    submit_line: str = ""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -237,9 +269,15 @@ class JobRecord:
     nice: int = 0
     dependency: Dependency | None = None
     eligible_us: int = -1
+    accrue_us: int = -1
+    """When it was eligible first: its age counts from then on, held or not."""
+
     array: JobArray | None = None
     array_task: int = -1
     """Number of the task; -1 for a record that stands for the tasks that wait."""
+
+    gpus: dict[int, tuple[int, ...]] = attrs.field(factory=dict)
+    """Numbers of its gpus, by the index of the node."""
 
     start_us: int = -1
     end_us: int = -1
@@ -264,6 +302,25 @@ class JobRecord:
 
     planned_us: int = -1
     """When backfill last expected it to start."""
+
+    planned_nodes: str = ""
+    """Where that was to be."""
+
+    evaluated_us: int = -1
+    """When a scheduler last looked at it."""
+
+    scheduler: str = "Main"
+    """Which of them that was, Main or Backfill."""
+
+    batch_host: str = ""
+    """The first node of its latest run."""
+
+    submit_host: str = ""
+    submit_pid: int = 0
+    """The process that submitted it."""
+
+    cores: dict[int, int] = attrs.field(factory=dict)
+    """Which cpus it has on each of its nodes, by the node's index: a bit for each."""
 
     completing_nodes: set[str] = attrs.field(factory=set)
     nodes_lost: set[str] = attrs.field(factory=set)
@@ -293,6 +350,27 @@ class JobRecord:
 
     suspended_us: int = 0
     """How long it was suspended before, all in all."""
+
+    switched_us: int = -1
+    """When it was suspended or resumed last."""
+
+    before_suspension_us: int = 0
+    """How long it had run when it was suspended last."""
+
+    db_index: int = 0
+    """Place of the run in the books of accounting, once they know of it."""
+
+    waited_for: str = ""
+    """What it last had to wait for, but for its turn and for nodes."""
+
+    cancel_uid: int = -1
+    """Who cancelled it."""
+
+    derived_exit_code: int = 0
+    """The highest wait status of its steps."""
+
+    batch_start_us: int = -1
+    """When its batch script was launched, while its end is not known."""
 
     begin_us: int = -1
     begin_timer: Timer | None = None

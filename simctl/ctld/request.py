@@ -8,6 +8,8 @@ from simctl.ctld.records import NodeRecord, PartRecord
 from simctl.wire.bitmap import mask_of
 from simctl.wire.conf import SlurmConf
 from simctl.wire.errno import (
+    ESLURM_INVALID_FEATURE,
+    ESLURM_INVALID_LICENSES,
     ESLURM_INVALID_NODE_COUNT,
     ESLURM_INVALID_NODE_NAME,
     ESLURM_INVALID_PARTITION_NAME,
@@ -15,6 +17,7 @@ from simctl.wire.errno import (
     ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE,
     SLURM_SUCCESS,
 )
+from simctl.wire.features import Constraint, ConstraintError
 from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.records import JobDesc
 from simctl.wire.resources import ALL_MEMORY, Demand, tasks_in
@@ -23,6 +26,8 @@ from simctl.wire.states import Reason
 TOO_FEW_CPUS = "CPU count per node can not be satisfied"
 ANY_NODE = Demand(min_nodes=1, max_nodes=INFINITE, num_tasks=1)
 TOO_LITTLE_MEMORY = "Memory specification can not be satisfied"
+TOO_LITTLE_DISK = "Temporary disk specification can not be satisfied"
+"""Nodes have none that jobs may ask for."""
 
 
 @attrs.frozen(kw_only=True)
@@ -70,18 +75,45 @@ def read_request(
         return Request(error_code=ESLURM_PARTITION_NOT_AVAIL)
     if any(name not in nodes for name in (*desc.nodes, *desc.excluded)):
         return Request(error_code=ESLURM_INVALID_NODE_NAME)
+    error_code = _unknown(desc, nodes)
+    if error_code:
+        return Request(error_code=error_code)
     required = mask_of(nodes[name].index for name in desc.nodes)
-    excluded = mask_of(nodes[name].index for name in desc.excluded)
+    lacking = _lacking(desc, nodes)
+    excluded = mask_of(nodes[name].index for name in desc.excluded) | lacking
     there = [part for part in open_to if not required & ~part.mask]
     if not there or required & excluded:
         return Request(error_code=ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE)
     demand = _demand(desc, there[0], conf, required, excluded)
     if demand.max_nodes < demand.min_nodes:
         return Request(error_code=ESLURM_INVALID_NODE_COUNT)
-    text = _too_much(demand, [node for part in there for node in part.nodes])
+    if desc.tmp_disk_mb:
+        return Request(error_code=ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE, text=TOO_LITTLE_DISK)
+    able = [node for part in there for node in part.nodes if not lacking >> node.index & 1]
+    text = _too_much(demand, able) if able else ""
     if text is not None:
         return Request(error_code=ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE, text=text)
     return _with_limits(desc, demand, there)
+
+
+def _unknown(desc: JobDesc, nodes: Mapping[str, NodeRecord]) -> int:
+    """Return why features or licenses cannot be had; no license is ever configured."""
+    if desc.licenses:
+        return ESLURM_INVALID_LICENSES
+    try:
+        names = Constraint(desc.features).names if desc.features else ()
+    except ConstraintError:
+        return ESLURM_INVALID_FEATURE
+    known = {name for node in nodes.values() for name in node.features}
+    return ESLURM_INVALID_FEATURE if set(names) - known else SLURM_SUCCESS
+
+
+def _lacking(desc: JobDesc, nodes: Mapping[str, NodeRecord]) -> int:
+    """Return the nodes whose features are not what a job asks for."""
+    if not desc.features:
+        return 0
+    constraint = Constraint(desc.features)
+    return mask_of(node.index for node in nodes.values() if not constraint.admits(node.features))
 
 
 def _partitions(desc: JobDesc, parts: Mapping[str, PartRecord]) -> Sequence[PartRecord] | None:

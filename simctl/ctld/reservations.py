@@ -11,7 +11,6 @@ from simctl.ctld.select import limit_in
 from simctl.kernel.fabric import Envelope
 from simctl.wire.bitmap import mask_of
 from simctl.wire.errno import (
-    ESLURM_ACCESS_DENIED,
     ESLURM_INVALID_NODE_NAME,
     ESLURM_INVALID_TIME_VALUE,
     ESLURM_NODES_BUSY,
@@ -20,6 +19,7 @@ from simctl.wire.errno import (
     ESLURM_RESERVATION_INVALID,
     ESLURM_RESERVATION_NAME_DUP,
     ESLURM_RESERVATION_OVERLAP,
+    ESLURM_USER_ID_MISSING,
     SLURM_SUCCESS,
 )
 from simctl.wire.hostlist import HostlistError, expand
@@ -27,6 +27,7 @@ from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.messages import (
     RequestCreateReservation,
     RequestDeleteReservation,
+    RequestUpdateReservation,
     ResponseCreateReservation,
 )
 from simctl.wire.records import JobDesc
@@ -124,7 +125,7 @@ async def create_reservation(
     sender = envelope.sender
     uid = sender.process.uid if sender is not None else ctld.process.uid
     if not ctld.is_operator(uid):
-        rc, record = ESLURM_ACCESS_DENIED, None
+        rc, record = ESLURM_USER_ID_MISSING, None
     else:
         rc, record = _read(ctld, message)
     if record is not None:
@@ -156,20 +157,76 @@ def _read(
     )
     if record.name in ctld.reservations:
         return ESLURM_RESERVATION_NAME_DUP, None
+    rc = _conflict(ctld, record)
+    return rc, None if rc else record
+
+
+def _conflict(ctld: "Slurmctld", record: ReservationRecord) -> int:
+    """Return what stands in the way of a reservation, or 0. Pure."""
     if record.end_us <= record.start_us:
-        return ESLURM_INVALID_TIME_VALUE, None
+        return ESLURM_INVALID_TIME_VALUE
     if not record.nodes:
-        return ESLURM_INVALID_NODE_NAME, None
-    if "OVERLAP" not in message.flags and any(
+        return ESLURM_INVALID_NODE_NAME
+    if "OVERLAP" not in record.flags and any(
         each.nodes & record.nodes
         and each.start_us < record.end_us
         and record.start_us < each.end_us
         for each in ctld.reservations.values()
+        if each.name != record.name
     ):
-        return ESLURM_RESERVATION_OVERLAP, None
-    if not {"IGNORE_JOBS", "MAINT"} & set(message.flags) and _has_jobs(ctld, record):
-        return ESLURM_NODES_BUSY, None
-    return SLURM_SUCCESS, record
+        return ESLURM_RESERVATION_OVERLAP
+    if not {"IGNORE_JOBS", "MAINT"} & set(record.flags) and _has_jobs(ctld, record):
+        return ESLURM_NODES_BUSY
+    return SLURM_SUCCESS
+
+
+async def update_reservation(
+    ctld: "Slurmctld", envelope: Envelope, message: RequestUpdateReservation
+) -> None:
+    """Change a reservation, if nothing stands in the way of what it would be."""
+    sender = envelope.sender
+    uid = sender.process.uid if sender is not None else ctld.process.uid
+    record = ctld.reservations.get(message.name)
+    if not ctld.is_operator(uid):
+        rc = ESLURM_USER_ID_MISSING
+    elif record is None:
+        rc = ESLURM_RESERVATION_INVALID
+    else:
+        changed = _changed(ctld, record, message)
+        rc = _conflict(ctld, changed)
+        if not rc:
+            ctld.reservations[record.name] = changed
+            for when_us in (changed.start_us, changed.end_us):
+                if when_us >= ctld.now_us:
+                    ctld.reservation_at(when_us, changed)
+            ctld.request_pass()
+    ctld.answer(envelope, rc)
+
+
+def _changed(
+    ctld: "Slurmctld", record: ReservationRecord, message: RequestUpdateReservation
+) -> ReservationRecord:
+    """Return a reservation as it would be after an update; one that has begun keeps its start."""
+    zero_s = ctld.site.start_time_s
+    start_us, end_us = record.start_us, record.end_us
+    if message.start_s is not None:
+        start_us = max(ctld.now_us, (message.start_s - zero_s) * SECOND)
+    if message.end_s is not None:
+        end_us = (message.end_s - zero_s) * SECOND
+    if message.duration_min is not None:
+        end_us = start_us + message.duration_min * 60 * SECOND
+    flags = record.flags if message.flags is None else (*record.flags, *message.flags)
+    return attrs.evolve(
+        record,
+        start_us=start_us,
+        end_us=end_us,
+        nodes=record.nodes if message.nodes is None else _nodes(ctld, message.nodes),
+        users=record.users if message.users is None else message.users,
+        accounts=record.accounts if message.accounts is None else message.accounts,
+        flags=tuple(dict.fromkeys(flags)),
+        maintenance="MAINT" in flags,
+        overlaps="OVERLAP" in flags,
+    )
 
 
 def _next_name(ctld: "Slurmctld", message: RequestCreateReservation) -> str:
@@ -209,7 +266,7 @@ async def delete_reservation(
     sender = envelope.sender
     uid = sender.process.uid if sender is not None else ctld.process.uid
     if not ctld.is_operator(uid):
-        rc = ESLURM_ACCESS_DENIED
+        rc = ESLURM_USER_ID_MISSING
     elif message.name not in ctld.reservations:
         rc = ESLURM_RESERVATION_INVALID
     elif any(_uses(job, message.name) for job in ctld.jobs.values()):

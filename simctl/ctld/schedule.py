@@ -7,7 +7,7 @@ that names a reservation blocks only those that name the same.
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from simctl.ctld import arrays, launch, preempt, reservations
+from simctl.ctld import arrays, bookkeeping, launch, preempt, reservations
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.select import choose, could_hold, demand_in, uniform_need, whole_nodes
 from simctl.plugins.points.switch import switch_p_no_frag
@@ -106,6 +106,7 @@ async def run_pass(ctld: "Slurmctld") -> None:
     full: set[str] = set()
     while (found := line.head()) is not None:
         part, job = found
+        job.evaluated_us, job.scheduler = ctld.now_us, "Main"
         own = job.desc.reservation
         if own in full:
             line.skip()
@@ -113,6 +114,7 @@ async def run_pass(ctld: "Slurmctld") -> None:
         if arrays.is_full(job):
             # Until one of its tasks ends nothing of the array can start, and others may.
             job.reason = Reason.ARRAY_TASK_LIMIT
+            bookkeeping.waits(job, job.reason)
             line.take()
             continue
         allowed = -1 if own else ~blocked
@@ -120,9 +122,9 @@ async def run_pass(ctld: "Slurmctld") -> None:
         if shares:
             await start_head(ctld, line, part, job, shares)
             continue
-        waits_for = _what_time_alone_brings(ctld, job, part)
-        if waits_for:
+        if waits_for := _what_time_alone_brings(ctld, job, part):
             job.reason = waits_for
+            bookkeeping.waits(job, waits_for)
             line.skip()
             continue
         job.reason = Reason.RESOURCES

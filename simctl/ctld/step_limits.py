@@ -7,8 +7,9 @@ import attrs
 from simctl.ctld.limits import check_at_or_after
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.kernel.fabric import Envelope
+from simctl.wire.errno import ESLURM_ACCESS_DENIED, ESLURM_INVALID_JOB_ID, SLURM_SUCCESS
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
-from simctl.wire.messages import RequestKillStepTimelimit, SrunTimeout
+from simctl.wire.messages import RequestKillStepTimelimit, RequestUpdateJobStep, SrunTimeout
 from simctl.wire.states import JobBase
 
 if TYPE_CHECKING:
@@ -24,11 +25,16 @@ class StepLimitDue:
 
 def watch(ctld: "Slurmctld", step: StepRecord, time_limit_min: int) -> None:
     """Have a step ended at the first check after its time limit, if it asked for one."""
+    # What its job has been suspended before does not count, nor will what it is from now on.
+    step.clock_us = ctld.now_us - step.job.suspended_us
     if time_limit_min in (NO_VAL, INFINITE):
         return
+    _set(ctld, step, time_limit_min)
+
+
+def _set(ctld: "Slurmctld", step: StepRecord, time_limit_min: int) -> None:
     step.time_limit_min = time_limit_min
-    # What its job has been suspended before does not count, nor will what it is from now on.
-    step.limit_us = ctld.now_us - step.job.suspended_us + time_limit_min * 60 * SECOND
+    step.limit_us = step.clock_us + time_limit_min * 60 * SECOND
     _look_again(ctld, step)
 
 
@@ -52,6 +58,37 @@ def unwatch(step: StepRecord) -> None:
         step.limit_timer = None
 
 
+async def update_job_step(
+    ctld: "Slurmctld", envelope: Envelope, message: RequestUpdateJobStep
+) -> None:
+    """Change the time limit of a step, or of all steps of a job; only operators raise one."""
+    sender = envelope.sender
+    uid = sender.process.uid if sender is not None else ctld.process.uid
+    job = ctld.jobs.get(message.job_id)
+    found: list[StepRecord] = []
+    if job is not None:
+        every = message.step_id == NO_VAL
+        found = [step for number, step in job.steps.items() if every or number == message.step_id]
+    rc = SLURM_SUCCESS if found else ESLURM_INVALID_JOB_ID
+    if job is not None and not ctld.is_operator(uid):
+        raised = any(message.time_limit_min > step.time_limit_min for step in found)
+        if uid != job.desc.uid or raised:
+            rc = ESLURM_ACCESS_DENIED
+    if not rc:
+        for step in found:
+            _change(ctld, step, message.time_limit_min)
+    ctld.answer(envelope, rc)
+
+
+def _change(ctld: "Slurmctld", step: StepRecord, time_limit_min: int) -> None:
+    """Give a step another time limit, counted from its start."""
+    unwatch(step)
+    if time_limit_min == INFINITE:
+        step.time_limit_min = step.limit_us = INFINITE
+    else:
+        _set(ctld, step, time_limit_min)
+
+
 async def step_limit_due(ctld: "Slurmctld", _: Envelope, message: StepLimitDue) -> None:
     """Tell the srun and the nodes of a step that its time is over; its job goes on."""
     step = message.step
@@ -62,6 +99,7 @@ async def step_limit_due(ctld: "Slurmctld", _: Envelope, message: StepLimitDue) 
     if job.state.base is JobBase.SUSPENDED:
         # Its clock stands still; it is looked at again once the job goes on.
         return
+    step.timed_out = True
     if step.srun is not None and step.srun.open:
         ctld.send(step.srun, SrunTimeout(job_id=job.job_id))
     for name in step.layout.nodes:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from simctl.ctld import step_limits, step_queue
+from simctl.ctld import bookkeeping, step_limits, step_queue
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.ctld.step_layout import lay_out_step
 from simctl.kernel.fabric import Envelope
@@ -138,8 +138,11 @@ async def _create(
         check_job=check_job,
         reported=bytearray(len(layout.nodes)),
         cpus_per_task=max(1, request.cpus_per_task),
+        exact=request.exclusive or request.cpus_per_task > 1,
         no_kill=request.no_kill,
         start_us=ctld.now_us,
+        submit_line=request.submit_line,
+        suspended_before_us=job.suspended_us,
     )
     job.steps[step_id] = step
     step_limits.watch(ctld, step, request.time_limit_min)
@@ -190,6 +193,8 @@ async def step_complete(
     if step is None:
         ctld.answer(envelope, ESLURM_INVALID_JOB_ID if job is None else ESLURM_ALREADY_DONE)
         return
+    known = step.exit_code
+    step.exit_code = message.step_rc if known == NO_VAL else max(known, message.step_rc)
     first, last = message.range_first, min(message.range_last, len(step.reported) - 1)
     step.reported[first : last + 1] = b"\1" * (last + 1 - first)
     if all(step.reported):
@@ -201,6 +206,7 @@ async def delete(ctld: "Slurmctld", step: StepRecord) -> None:
     """Delete a step: its switch is told, its records are released, and who waits may ask again."""
     del step.job.steps[step.step_id]
     step_limits.unwatch(step)
+    bookkeeping.step_ended(ctld, step)
     await _release(ctld, step.switch_job, step.check_job, step.node_list, step.about)
     ctld.site.trace.state(
         ctld.process,

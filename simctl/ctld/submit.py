@@ -4,7 +4,16 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import arrays, eligible, launch, limits, preempt, reservations, schedule
+from simctl.ctld import (
+    arrays,
+    bookkeeping,
+    eligible,
+    launch,
+    limits,
+    preempt,
+    reservations,
+    schedule,
+)
 from simctl.ctld.completion import finish
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.request import Asker, Request, read_request
@@ -26,6 +35,7 @@ from simctl.wire.errno import (
     ESLURM_NOT_TOP_PRIORITY,
     ESLURM_PROLOG_RUNNING,
     ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE,
+    ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE,
     ESLURM_USER_ID_MISSING,
     SLURM_ERROR,
     SLURM_SUCCESS,
@@ -50,7 +60,7 @@ async def submit_batch_job(
     ctld: "Slurmctld", envelope: Envelope, message: RequestSubmitBatchJob
 ) -> None:
     """Take a batch job in; a scheduler pass starts it."""
-    made = await _create(ctld, envelope, message.job_desc, batch=True)
+    made = await create(ctld, envelope, message.job_desc, batch=True)
     if isinstance(made, Refusal):
         answer = ResponseSubmitBatchJob(job_id=0, error_code=made.error_code, text=made.text)
     else:
@@ -75,7 +85,7 @@ async def resource_allocation(
 ) -> None:
     """Take in a job whose srun waits for it, and try to start it at once."""
     desc = message.job_desc
-    job = await _create(ctld, envelope, desc, batch=False)
+    job = await create(ctld, envelope, desc, batch=False)
     if isinstance(job, Refusal):
         _reply(ctld, envelope, 0, job.error_code, job.text)
         return
@@ -89,6 +99,7 @@ async def resource_allocation(
         job.reason = Reason.BAD_CONSTRAINTS
         job.end_us = job.start_us = ctld.now_us
         ctld.set_job(job, FAILED)
+        bookkeeping.refused(ctld, job)
         finish(ctld, job)
         _reply(ctld, envelope, job.job_id, rc)
         return
@@ -97,7 +108,8 @@ async def resource_allocation(
     settled = rc == ESLURM_NODES_BUSY and not preempt.is_on(ctld) and not ctld.reservations
     eligible.settle(ctld, job, asks=not settled)
     ctld.request_backfill()
-    _reply(ctld, envelope, job.job_id, ESLURM_NODES_BUSY)
+    why = ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE if job.lasting_reason else ESLURM_NODES_BUSY
+    _reply(ctld, envelope, job.job_id, why)
 
 
 def _reply(ctld: "Slurmctld", envelope: Envelope, job_id: int, rc: int, text: str = "") -> None:
@@ -166,10 +178,13 @@ def _refusal(ctld: "Slurmctld", desc: JobDesc, uid: int, request: Request) -> in
     return refused
 
 
-async def _create(
-    ctld: "Slurmctld", envelope: Envelope, desc: JobDesc, *, batch: bool
+async def create(
+    ctld: "Slurmctld", envelope: Envelope, desc: JobDesc, *, batch: bool, kept: bool = True
 ) -> JobRecord | Refusal:
-    """Make the record of a new job: checks, id, checkpoint record, PENDING."""
+    """Make the record of a new job: checks, id, checkpoint record, PENDING.
+
+    One that is not *kept* only says what the job would be like: nobody else gets to know it.
+    """
     sender = envelope.sender
     uid = sender.process.uid if sender is not None else desc.uid
     request = read_request(
@@ -185,14 +200,18 @@ async def _create(
     job_id = _next_id(ctld, desc)
     if not job_id:
         return Refusal(ESLURM_DUPLICATE_JOB_ID)
+    if not kept:
+        array = None
     if array is not None:
         arrays.name(ctld, array, job_id)
     about = About(job=job_id)
-    check_job = await ctld.site.hooks.call(slurm_ckpt_alloc_job, ctld.process, about=about)
-    if failed(check_job):
-        nothing = NULL
-        await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, nothing, about=about)
-        return Refusal(SLURM_ERROR)
+    check_job = NULL
+    if kept:
+        check_job = await ctld.site.hooks.call(slurm_ckpt_alloc_job, ctld.process, about=about)
+        if failed(check_job):
+            nothing = NULL
+            await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, nothing, about=about)
+            return Refusal(SLURM_ERROR)
     try:
         dependency = eligible.parse_dependency(desc.dependency, ctld, job_id)
     except SlurmError as error:
@@ -210,6 +229,8 @@ async def _create(
         submit_us=ctld.now_us,
         batch=batch,
         client=None if batch else sender,
+        submit_host=sender.process.host.name if sender is not None else "",
+        submit_pid=sender.process.pid if sender is not None else 0,
         requeue=bool(ctld.site.conf.job_requeue if desc.requeue == NO_VAL else desc.requeue),
         time_limit_min=request.time_limit_min,
         demand=request.demand,
@@ -225,7 +246,11 @@ async def _create(
         job.lasting_reason = job.reason = request.reason
     elif not keep_fitting(job):
         job.lasting_reason = job.reason = Reason.PARTITION_CONFIG
+    bookkeeping.waits(job, job.lasting_reason)
+    if not kept:
+        return job
     ctld.jobs[job_id] = job
+    bookkeeping.came(ctld, job)
     limits.watch_deadline(ctld, job)
     arrays.register(ctld, job)
     eligible.note_name(ctld, job)

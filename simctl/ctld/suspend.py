@@ -77,7 +77,8 @@ def _suspend(ctld: "Slurmctld", job: JobRecord) -> int:
 def put_aside(ctld: "Slurmctld", job: JobRecord) -> None:
     """Give a running job's nodes back and have it stopped there."""
     hand_back(ctld, job)
-    job.suspend_us = ctld.now_us
+    job.suspend_us = job.switched_us = ctld.now_us
+    job.before_suspension_us = ctld.now_us - job.start_us - job.suspended_us
     job.limit_us = INFINITE
     limits.forget(job)
     ctld.suspended[job.job_id] = job
@@ -120,6 +121,7 @@ def forget(ctld: "Slurmctld", job: JobRecord) -> None:
     ctld.preempted.pop(job.job_id, None)
     job.suspended_us += ctld.now_us - job.suspend_us
     job.suspend_us = -1
+    job.switched_us = ctld.now_us
     if not job.priority and not job.hold_text:
         job.priority = ctld.next_priority(job.nice)
 

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import arrays, completion, eligible, limits, nodes, schedule
+from simctl.ctld import arrays, completion, eligible, limits, nodes, schedule, update_request
 from simctl.ctld.records import JobRecord, NodeRecord
-from simctl.ctld.request import Asker, read_request
 from simctl.ctld.select import keep_fitting, limit_in
 from simctl.kernel.fabric import Envelope
 from simctl.wire.errno import (
@@ -18,7 +17,6 @@ from simctl.wire.errno import (
     ESLURM_INVALID_JOB_ID,
     ESLURM_INVALID_NODE_NAME,
     ESLURM_INVALID_NODE_STATE,
-    ESLURM_INVALID_PARTITION_NAME,
     ESLURM_JOB_PENDING,
     ESLURM_NOT_SUPPORTED,
     ESLURM_TRANSITION_STATE_NO_UPDATE,
@@ -94,13 +92,11 @@ def _check(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: in
     limit = message.time_limit_min
     if limit != NO_VAL and limit > job.time_limit_min and not operator:
         return ESLURM_ACCESS_DENIED
-    if message.min_nodes != NO_VAL and not pending:
+    refused = update_request.refusal(ctld, job, message)
+    if refused:
+        return refused
+    if message.array_limit != NO_VAL and job.array is None:
         return ESLURM_NOT_SUPPORTED
-    if message.partition is not None:
-        if any(name not in ctld.partitions for name in message.partition.split(",")):
-            return ESLURM_INVALID_PARTITION_NAME
-        if not pending:
-            return ESLURM_DISABLED
     if (message.begin_s is not None or message.dependency is not None) and not pending:
         return ESLURM_DISABLED
     if message.dependency is not None:
@@ -126,8 +122,18 @@ def _apply(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: in
         eligible.register(ctld, job)
     if message.begin_s is not None:
         job.begin_us = (message.begin_s - ctld.site.start_time_s) * SECOND
-    if message.partition is not None or message.min_nodes != NO_VAL:
-        _change_request(ctld, job, message)
+    if message.comment is not None:
+        job.desc = attrs.evolve(job.desc, comment=message.comment)
+    if message.deadline_s is not None:
+        job.desc = attrs.evolve(job.desc, deadline_s=message.deadline_s)
+        limits.watch_deadline(ctld, job)
+    if message.array_limit != NO_VAL and job.array is not None:
+        job.array.limit = message.array_limit
+    changes = update_request.changes_of(message)
+    if changes:
+        # It is as if the request came in now.
+        job.desc = attrs.evolve(job.desc, **changes)
+        ask_anew(ctld, job)
     eligible.settle(ctld, job)
 
 
@@ -142,9 +148,14 @@ def _set_priority(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, 
         # What its owner holds, and what an operator holds in the owner's name, the owner releases.
         job.held_by_user = message.hold_by_user or uid == job.desc.uid
         job.hold_text = ""
+        job.eligible_us = -1
+        if job.state.base is not JobBase.PENDING:
+            job.reason = Reason.HELD_USER if job.held_by_user else Reason.HELD_ADMIN
     elif message.priority == INFINITE:
         if not job.priority:
             job.priority = ctld.next_priority(job.nice)
+        if job.state.base is not JobBase.PENDING:
+            job.reason = Reason.NONE
         job.hold_text = ""
         job.special_exit = False
         if job.state == PENDING_SPECIAL_EXIT:
@@ -172,26 +183,12 @@ def _set_time_limit(ctld: "Slurmctld", job: JobRecord, minutes: int) -> None:
     limits.watch_warning(ctld, job)
 
 
-def _change_request(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob) -> None:
-    """Take a pending job's changed request in, as if it came in now."""
-    desc = job.desc
-    if message.partition is not None:
-        desc = attrs.evolve(desc, partition=message.partition)
-    if message.min_nodes != NO_VAL:
-        desc = attrs.evolve(desc, min_nodes=message.min_nodes, max_nodes=message.min_nodes)
-    job.desc = desc
-    ask_anew(ctld, job)
-
-
 def ask_anew(ctld: "Slurmctld", job: JobRecord) -> None:
     """Hold a pending job's request against its partitions as they are now; it leaves its queues."""
     if job.queued:
         schedule.take_from_queue(job)
     desc = job.desc
-    conf = ctld.site.conf
-    asker = Asker(desc.uid, desc.account)
-    # Who is in may stay in, whatever the state of the partition.
-    request = read_request(desc, asker, ctld.partitions, ctld.nodes_by_name, conf, inside=True)
+    request = update_request.read_anew(ctld, desc)
     if not request.error_code:
         job.demand = request.demand
     job.parts = request.parts or tuple(ctld.partitions[name] for name in desc.partition.split(","))
@@ -239,20 +236,23 @@ async def _requeue(ctld: "Slurmctld", job: JobRecord, message: RequestJobRequeue
 
 
 async def update_node(ctld: "Slurmctld", envelope: Envelope, message: RequestUpdateNode) -> None:
-    """Drain nodes, set them down, or take them into service again."""
+    """Drain nodes, set them down, or take them into service again; or say why they are not."""
     try:
-        names = expand(message.node_names)
+        every = tuple(node.name for node in ctld.nodes)
+        names = every if message.node_names.upper() == "ALL" else expand(message.node_names)
     except HostlistError:
         names = ()
     records = [ctld.nodes_by_name.get(name) for name in names]
     found = [node for node in records if node is not None]
     if not ctld.is_operator(_uid(ctld, envelope)):
-        rc = ESLURM_ACCESS_DENIED
+        rc = ESLURM_USER_ID_MISSING
     elif not found or len(found) < len(records):
         rc = ESLURM_INVALID_NODE_NAME
     else:
         rc = SLURM_SUCCESS
         for node in found:
+            if message.features is not None:
+                node.features = message.features
             rc = await _set_node(ctld, node, message, _uid(ctld, envelope)) or rc
     ctld.answer(envelope, rc)
 
@@ -266,8 +266,16 @@ async def _set_node(
     elif message.state == "DOWN":
         ctld.note_reason(node, message.reason, uid)
         await nodes.take_down(ctld, node)
-    elif message.state == "RESUME":
+    elif message.state in ("RESUME", "IDLE", "UNDRAIN"):
+        drained = bool(node.flags & NodeFlag.DRAIN)
+        if message.state == "UNDRAIN" and not drained:
+            return ESLURM_INVALID_NODE_STATE
+        if message.state == "IDLE" and not drained and node.base is not NodeBase.DOWN:
+            return SLURM_SUCCESS
         return _resume(ctld, node)
+    elif not message.state:
+        if message.reason:
+            ctld.note_reason(node, message.reason, uid)
     else:
         return ESLURM_INVALID_NODE_STATE
     return SLURM_SUCCESS

@@ -166,7 +166,8 @@ class Kernel(trio.abc.Clock):
 
     A turn is due at a moment and runs until its thread blocks; turns due at one moment are ordered
     by the schedule. Background turns recur: they keep nothing alive. `foreground` counts the turns
-    that are bound to come, `lingering` those of plugins' own threads, which `on_idle` may wait for.
+    that are bound to come, `lingering` those of plugins' own threads, which `on_idle` may wait for,
+    `watching` those of the foreground whose commands only look on and end with the run.
     """
 
     def __init__(self, *, schedule: Schedule | None = None, until_us: int | None = None) -> None:
@@ -175,6 +176,7 @@ class Kernel(trio.abc.Clock):
         self.turns: int = 0
         self.foreground: int = 0
         self.lingering: int = 0
+        self.watching: int = 0
         self.current: Thread | None = None
         self.stopped_at_limit = False
         self.on_idle: Callable[[], bool] = lambda: False

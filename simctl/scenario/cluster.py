@@ -1,34 +1,31 @@
 """Read the cluster: its clocks, slurm.conf and nodes."""
 
 import re
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import yaml
 
 from simctl.kernel.pattern import near
-from simctl.scenario.model import LOGIN, NodeSpec
+from simctl.scenario.model import NodeSpec
+from simctl.scenario.names import check_node_name
 from simctl.scenario.positions import Reading, Value, pairs
-from simctl.scenario.scalars import whole
+from simctl.scenario.scalars import choice, text, whole
 from simctl.scenario.shapes import Built, Field, Items, Record, Scalar, Values, check_mapping
-from simctl.wire.conf import SlurmConf, read_conf
+from simctl.scenario.site import conf_of
+from simctl.scenario.site_merge import merge_nodes, override
+from simctl.wire.burst_buffer_conf import KEYS
+from simctl.wire.conf import SlurmConf
 from simctl.wire.hostlist import expand
 from simctl.wire.resources import parse_gres
 
 NOT_BUILT: Final = "known to Slurm but not simulated yet; leave it out"
 
-_NODE_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
-_RESERVED_NODES: Final = (LOGIN, "slurmctld", "null", "DEFAULT", "ALL")
-
 _NODE_KEYS: Final = (
-    "boards core_spec_count cores_per_socket cpu_bind cpu_spec_list features feature "
-    "mem_spec_limit node_addr node_hostname port procs real_memory reason sockets "
-    "sockets_per_board state threads_per_core tmp_disk tres_weights weight"
-)
-_BURST_BUFFER_KEYS: Final = (
-    "AllowUsers AltPool CreateBuffer DefaultPool DenyUsers DestroyBuffer Directive Flags "
-    "GetSysState GetSysStatus Granularity OtherTimeout PollInterval Pools StageInTimeout "
-    "StageOutTimeout StartStageIn StartStageOut StopStageIn StopStageOut ValidateTimeout"
+    "boards core_spec_count cores_per_socket cpu_bind cpu_spec_list feature "
+    "mem_spec_limit node_addr node_hostname port procs real_memory sockets "
+    "sockets_per_board threads_per_core tmp_disk tres_weights weight"
 )
 _OPTIONS: Final = ("bb_load_first", "bb_post_run_gate", "bb_stageout_after_epilog", "strict_source")
 
@@ -67,7 +64,7 @@ class SlurmConfShape:
     def read(self, value: Value, reading: Reading) -> SlurmConf:
         """Return the configuration, with each key's mistakes at the key's value."""
         if value.nothing:
-            return read_conf({})[0]
+            return conf_of({}, {}, reading)
         check_mapping(value, reading, "slurm.conf keys")
         children = {key: child for _, key, child in pairs(value, reading)}
         settings: dict[str, object] = {}
@@ -76,10 +73,7 @@ class SlurmConfShape:
                 settings[key] = child.scalar
             else:
                 reading.mistake(child, f"expected one word, number or text, got {child.shown()}")
-        conf, mistakes = read_conf(settings)
-        for mistake in mistakes:
-            reading.mistake(children.get(mistake.key, value), mistake.message)
-        return conf
+        return conf_of(children, settings, reading)
 
     def schema(self) -> dict[str, Any]:
         """Return an object with scalar values."""
@@ -111,7 +105,7 @@ class RefusedShape:
         return {"type": "object", "maxProperties": 0}
 
 
-BURST_BUFFER_CONF: Final = RefusedShape("burst_buffer.conf key", tuple(_BURST_BUFFER_KEYS.split()))
+BURST_BUFFER_CONF: Final = RefusedShape("burst_buffer.conf key", tuple(KEYS))
 OPTIONS: Final = RefusedShape("option", _OPTIONS)
 
 
@@ -128,12 +122,17 @@ def _read_node_names(value: Value, reading: Reading) -> tuple[str, ...]:
     try:
         names = host_names(value)
         for name in names:
-            _check_node_name(name)
+            check_node_name(name)
     except ValueError:
         reading.unsure.append("nodes")
         raise
-    taken = [name for name in dict.fromkeys(names) if name in reading.nodes]
-    taken += [name for name in dict.fromkeys(names) if names.count(name) > 1 and not taken]
+    site = reading.site.nodes if reading.site is not None else {}
+    said = reading.overridden.get("nodes", ())
+    taken = [
+        name
+        for name, count in Counter(names).items()
+        if count > 1 or (name in reading.nodes and (name not in site or (name, "name") in said))
+    ]
     for name in names:
         reading.nodes.setdefault(name, len(reading.nodes))
     if taken:
@@ -141,27 +140,35 @@ def _read_node_names(value: Value, reading: Reading) -> tuple[str, ...]:
     return names
 
 
-def _check_node_name(name: str) -> None:
-    if _NODE_NAME.fullmatch(name) is None:
-        raise ValueError(f"{name!r} cannot be a host: use letters, digits, '.', '_' and '-'")
-    if name in _RESERVED_NODES:
-        raise ValueError(f"no node can be called {name!r}: the name stands for something else")
-
-
-def _build_nodes(values: Values, _: Value, __: Reading) -> tuple[NodeSpec, ...]:
+def _build_nodes(values: Values, _: Value, reading: Reading) -> tuple[NodeSpec, ...]:
+    override(reading, "nodes", values["name"], values.places)
     return tuple(
         NodeSpec(
             name=name,
             cpus=values["cpus"],
             memory_mb=values["memory_mb"],
             gres=values["gres"],
+            state=values["state"],
+            reason=values["reason"],
+            features=values["features"],
         )
         for name in values["name"]
     )
 
 
-def _flatten(groups: tuple[tuple[Any, ...], ...], _: Value, __: Reading) -> tuple[Any, ...]:
-    return tuple(one for group in groups for one in group)
+def _read_features(value: Value, _: Reading) -> tuple[str, ...]:
+    """Read names apart by commas, each once."""
+    names = tuple(dict.fromkeys(filter(None, value.scalar.replace(" ", "").split(","))))
+    for name in names:
+        if re.fullmatch(r"[\w.:=-]+", name) is None:
+            raise ValueError(f"{name!r} cannot be a feature: use letters, digits, '_', '.' and '-'")
+    return names
+
+
+def _flatten(
+    groups: tuple[tuple[NodeSpec, ...], ...], _: Value, reading: Reading
+) -> tuple[NodeSpec, ...]:
+    return merge_nodes((one for group in groups for one in group), reading)
 
 
 NODES: Final = Built(
@@ -204,6 +211,30 @@ NODES: Final = Built(
                     ),
                     default={},
                     doc="Generic resources of each, as NAME[:TYPE]:COUNT.",
+                ),
+                Field(
+                    name="state",
+                    shape=choice("UNKNOWN", "DOWN", "DRAIN"),
+                    default="UNKNOWN",
+                    shown="UNKNOWN",
+                    doc="What it begins in; UNKNOWN until its daemon registers.",
+                ),
+                Field(
+                    name="reason",
+                    shape=text("a text"),
+                    default="",
+                    doc="Why it begins DOWN or DRAIN.",
+                ),
+                Field(
+                    name="features",
+                    shape=Scalar(
+                        expected="names of features such as fast,big",
+                        convert=_read_features,
+                        json={"type": "string"},
+                    ),
+                    default=(),
+                    shown="",
+                    doc="Features of each, for --constraint, apart by commas.",
                 ),
             ),
             build=_build_nodes,

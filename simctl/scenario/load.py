@@ -33,6 +33,8 @@ from simctl.scenario.programs import FILES, PLUGINS, PROGRAMS, file_key
 from simctl.scenario.scalars import DURATION, choice, whole
 from simctl.scenario.scripts import ScriptCheck
 from simctl.scenario.shapes import Field, Record, Values
+from simctl.scenario.site import BurstBufferShape, SiteShape, placed
+from simctl.scenario.site_complete import complete
 from simctl.scenario.timeline import COMMANDS, TIMELINE
 from simctl.scenario.users import BUILT_IN, USERS
 from simctl.wire.conf import SCRIPT_KEYS, SlurmConf
@@ -68,6 +70,12 @@ FIELDS: Final = (
         doc="How long a message between two hosts takes; within a host it takes no time.",
     ),
     Field(
+        name="slurm_conf_file",
+        shape=SiteShape(),
+        default="",
+        doc="A site's own slurm.conf, from the folder of the scenario on.",
+    ),
+    Field(
         name="slurm_conf",
         shape=SlurmConfShape(),
         default=SlurmConf(),
@@ -80,13 +88,33 @@ FIELDS: Final = (
         doc="Keys of burst_buffer.conf; none is simulated yet.",
     ),
     Field(
+        name="burst_buffer_conf_file",
+        shape=BurstBufferShape(),
+        default="",
+        doc="A site's own burst_buffer.conf; without it, one beside its slurm.conf is read.",
+    ),
+    Field(
         name="options",
         shape=OPTIONS,
         default={},
         doc="Switches of the simulator itself; none is built yet.",
     ),
-    Field(name="nodes", shape=NODES, default=(), required=True, doc="The compute nodes."),
-    Field(name="partitions", shape=PARTITIONS, default=(), required=True, doc="The partitions."),
+    Field(
+        name="nodes",
+        shape=NODES,
+        default=(),
+        required=True,
+        unless="slurm_conf_file",
+        doc="The compute nodes.",
+    ),
+    Field(
+        name="partitions",
+        shape=PARTITIONS,
+        default=(),
+        required=True,
+        unless="slurm_conf_file",
+        doc="The partitions.",
+    ),
     Field(
         name="users",
         shape=USERS,
@@ -166,26 +194,44 @@ def read_scenario(
     Raises:
         ScenarioErrors: the text holds mistakes: all of them.
     """
-    root = Value(node=compose(text, file), path="")
-    reading = Reading(
+    reading = start(text, file)
+    reading.functions = tuple(functions)
+    reading.event_names = tuple(event_names)
+    reading.commands = tuple(commands)
+    return _scenario(read_values(text, reading), reading, description(text))
+
+
+def start(text: str, file: str) -> Reading:
+    """Return a reading of a scenario at its beginning."""
+    return Reading(
         file=file,
         lines=tuple(re.split(r"\r\n|\r|\n", text)),
         folder=str(Path(file).parent),
         users={user.name: user.uid for user in BUILT_IN},
-        functions=tuple(functions),
-        event_names=tuple(event_names),
-        commands=tuple(commands),
+        functions=tuple(FUNCTIONS),
+        commands=tuple(COMMANDS),
     )
+
+
+def read_values(text: str, reading: Reading) -> Values:
+    """Return what stands under each key of a scenario, or its default.
+
+    Raises:
+        ScenarioErrors: the text holds mistakes: all of them.
+    """
+    values: Values | None = None
+    root = Value(node=compose(text, reading.file), path="")
     try:
         values, _ = SCENARIO.read_values(root, reading)
+        complete(values, reading)
         _check_slurm_user(values, reading)
         _check_gres(values, reading)
         _check_scripts(values, reading)
     except Unreadable:
         pass
-    if reading.mistakes:
+    if reading.mistakes or values is None:
         raise ScenarioErrors(sort_mistakes(reading.mistakes))
-    return _scenario(values, reading, description(text))
+    return values
 
 
 def description(text: str) -> str:
@@ -218,6 +264,7 @@ def _scenario(values: Values, reading: Reading, text: str) -> Scenario:
         timeline=values["timeline"],
         expect=values["expect"],
         warnings=sort_mistakes(reading.warnings),
+        ignored=reading.site.ignored.texts() if reading.site is not None else (),
     )
 
 
@@ -227,7 +274,7 @@ def _check_slurm_user(values: Values, reading: Reading) -> None:
         return
     message = f"SlurmUser {name!r} is no user of this cluster{near(name, reading.users)}"
     # With a conf that could not be read the name is the default, which is always there.
-    reading.mistake(_setting(values.place("slurm_conf"), "SlurmUser"), message)
+    reading.mistake(_setting(values, "SlurmUser", reading), message)
 
 
 def _check_gres(values: Values, reading: Reading) -> None:
@@ -236,13 +283,17 @@ def _check_gres(values: Values, reading: Reading) -> None:
     names = {name.partition(":")[0] for node in values["nodes"] or () for name in node.gres}
     for name in sorted(names.difference(types)) if types else ():
         message = f"nodes have {name!r}, which GresTypes lacks{near(name, types)}"
-        reading.mistake(_setting(values.place("slurm_conf"), "GresTypes"), message)
+        reading.mistake(_setting(values, "GresTypes", reading), message)
 
 
-def _setting(conf: Value, name: str) -> Value:
+def _setting(values: Values, name: str, reading: Reading) -> Value:
+    """Return where a key of slurm.conf has its value: in the scenario, or in the site's file."""
+    conf = values.place("slurm_conf")
     for key, node in conf.node.value:
         if str(key.value).casefold() == name.casefold():
             return conf.child(str(key.value), node)
+    if reading.site is not None and name.casefold() in reading.site.settings:
+        return placed(reading.site.settings[name.casefold()])
     return conf
 
 
@@ -253,15 +304,15 @@ def _check_scripts(values: Values, reading: Reading) -> None:
         files=children,
         programs=values["programs"],
         reading=reading,
-        configured=_configured(values),
+        configured=_configured(values, reading),
     ).run()
 
 
-def _configured(values: Values) -> list[tuple[Value, str]]:
+def _configured(values: Values, reading: Reading) -> list[tuple[Value, str]]:
     """Return the prologs and epilogs that slurm.conf names, with their places."""
     conf = values["slurm_conf"]
     return [
-        (_setting(values.place("slurm_conf"), key), path)
+        (_setting(values, key, reading), path)
         for key in SCRIPT_KEYS
         if (path := str(conf.value(key)))
     ]

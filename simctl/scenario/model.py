@@ -26,6 +26,12 @@ class NodeSpec:
     memory_mb: int = 1
     gres: Mapping[str, int] = attrs.field(factory=dict)
     """How many of each generic resource, by `name` or `name:type`."""
+    state: str = "UNKNOWN"
+    """What it begins in: UNKNOWN, DOWN or DRAIN."""
+    reason: str = ""
+
+    features: tuple[str, ...] = ()
+    """What --constraint may ask for."""
 
 
 @attrs.frozen(kw_only=True)
@@ -304,6 +310,8 @@ class Scenario:
     """Whether slurmctld asks nodes to register again now and then; a replay's does not."""
 
     warnings: tuple[Mistake, ...] = attrs.field(default=(), eq=False)
+    ignored: tuple[str, ...] = attrs.field(default=(), eq=False)
+    """What Slurm knows in the site's own files and nothing here depends on."""
 
     def uids(self) -> dict[str, int]:
         """Return the uid behind each user's name, as the header of a trace has it."""

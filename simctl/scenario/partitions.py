@@ -1,6 +1,5 @@
 """Read the partitions of the cluster."""
 
-import re
 from typing import Final
 
 import attrs
@@ -9,9 +8,11 @@ from simctl.kernel.pattern import near
 from simctl.scenario.cluster import NOT_BUILT, host_names, not_built
 from simctl.scenario.durations import UNITS_US, parse_duration_us
 from simctl.scenario.model import PartitionSpec
+from simctl.scenario.names import check_partition_name
 from simctl.scenario.positions import Reading, Value, pairs
 from simctl.scenario.scalars import BOOLEAN, DURATION, text, whole
 from simctl.scenario.shapes import Built, Field, Items, Record, Scalar, Values
+from simctl.scenario.site_merge import merge_partitions, override
 from simctl.wire.conf import PREEMPT_MODES, read_preempt_mode
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.states import PartState
@@ -24,7 +25,6 @@ _PARTITION_KEYS: Final = (
     "resume_timeout select_type_parameters shared suspend_time suspend_timeout "
     "tres_billing_weights"
 )
-_PARTITION_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 def _read_limit(value: Value, reading: Reading) -> int:
@@ -51,7 +51,7 @@ _LIMIT: Final = Scalar(
 def _build_partition(values: Values, _: Value, __: Reading) -> PartitionSpec:
     return PartitionSpec(
         name=values["name"],
-        nodes=values["nodes"],
+        nodes=values["nodes"] or (),
         default=values["default"] is True,
         max_time_min=values["max_time"],
         default_time_min=values["default_time"] or values["max_time"],
@@ -72,9 +72,19 @@ def _build_partition(values: Values, _: Value, __: Reading) -> PartitionSpec:
 
 def _check_partition(values: Values, reading: Reading) -> None:
     name = values["name"]
-    if name is not None and name in reading.partitions:
+    site = reading.site.partitions if reading.site is not None else {}
+    said = {other for other, _ in reading.overridden.get("partitions", ())}
+    if name in reading.partitions and (name not in site or name in said):
         reading.mistake(values.place("name"), f"partition {name!r} is there already")
-    earlier = [other for other, default in reading.partitions.items() if default]
+    if "nodes" not in values.places and name not in site:
+        reading.mistake(values.whole, "missing key `nodes`: Its nodes, as a host list, or ALL.")
+    if name is not None:
+        override(reading, "partitions", (name,), values.places)
+    earlier = [
+        other
+        for other, default in reading.partitions.items()
+        if default and (other not in site or (other, "default") in reading.overridden["partitions"])
+    ]
     if values["default"] and earlier:
         message = f"{earlier[0]!r} is the default already; only one partition can be"
         reading.mistake(values.place("default"), message)
@@ -87,8 +97,7 @@ def _check_partition(values: Values, reading: Reading) -> None:
 
 
 def _read_partition_name(value: Value, _: Reading) -> str:
-    if _PARTITION_NAME.fullmatch(value.scalar) is None or value.scalar.upper() == "DEFAULT":
-        raise ValueError(f"{value.shown()} cannot be the name of a partition")
+    check_partition_name(value.scalar)
     return value.scalar
 
 
@@ -110,6 +119,8 @@ def _build_partitions(
     partitions: tuple[PartitionSpec, ...], value: Value, reading: Reading
 ) -> tuple[PartitionSpec, ...]:
     """Make a partition that stands alone the default, unless it says it is not."""
+    if reading.site is not None:
+        return merge_partitions(partitions, reading)
     if len(partitions) != 1 or "default" in {key for _, key, _ in pairs(value.items()[0], reading)}:
         return partitions
     return (attrs.evolve(partitions[0], default=True),)
@@ -158,7 +169,6 @@ PARTITIONS: Final = Built(
                         convert=_read_partition_nodes,
                         json={"type": "string", "minLength": 1},
                     ),
-                    required=True,
                     doc="Its nodes, as a host list, or ALL.",
                 ),
                 Field(

@@ -7,6 +7,8 @@ from typing import Final
 import attrs
 import yaml
 
+from simctl.wire.site import Site
+
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -50,6 +52,8 @@ class Value:
 
     node: yaml.Node
     path: str
+    file: str = ""
+    """The file it stands in, where that is another than the scenario's."""
 
     @property
     def line(self) -> int:
@@ -125,6 +129,16 @@ class Reading:
     """Whether each partition is said to be the default."""
     runs: list[tuple[Value, tuple[str, ...]]] = attrs.field(factory=list)
     """The command lines of the timeline, with their places."""
+    site: Site | None = None
+    """The site's own slurm.conf, where the scenario names one."""
+    overridden: dict[str, set[tuple[str, str]]] = attrs.field(factory=dict)
+    """What the scenario says of the site's `nodes` and `partitions`: names and keys."""
+    lenient: bool = False
+    """Whether what is not simulated of the site's file is left out, and is no mistake."""
+    plugin_types: tuple[str, ...] = ()
+    """With that, the plugins there are."""
+    left_out: list[Mistake] = attrs.field(factory=list)
+    """What was left out so."""
     functions: tuple[str, ...] = ()
     event_names: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
@@ -163,7 +177,7 @@ class Reading:
 
     def _at(self, value: Value, message: str) -> Mistake:
         return Mistake(
-            file=self.file,
+            file=value.file or self.file,
             line=value.line,
             column=value.column,
             path=value.path,
@@ -295,4 +309,6 @@ def line_and_column(text: str, position: int) -> tuple[int, int]:
 def sort_mistakes(mistakes: list[Mistake]) -> tuple[Mistake, ...]:
     """Return the mistakes in the order of the file, each once."""
     unique: Mapping[Mistake, None] = dict.fromkeys(mistakes)
-    return tuple(sorted(unique, key=lambda one: (one.line, one.column, one.path, one.message)))
+    return tuple(
+        sorted(unique, key=lambda one: (one.file, one.line, one.column, one.path, one.message))
+    )

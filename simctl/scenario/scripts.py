@@ -13,7 +13,10 @@ from simctl.scenario.programs import file_key
 from simctl.scenario.timeline import OTHER_COMMANDS
 from simctl.stepd.script import has_interpreter, parse, programs_used
 
-BUILT_IN: Final = ("sleep", "true", "false", "exit", "echo", "sh", "bash")
+BUILT_IN: Final = (
+    *("sleep", "true", "false", "exit", "echo", "cat", "hostname"),
+    *("sh", "bash"),
+)
 """Programs that every node has."""
 
 _VALUE_LETTERS: Final = "ABCDFGJLMNPRSTUabcdegijmnopqrtwx"
@@ -22,9 +25,24 @@ _VALUE_LETTERS: Final = "ABCDFGJLMNPRSTUabcdegijmnopqrtwx"
 _SHELL_SCRIPT: Final = 2
 """Place of the commands in ``sh -c COMMANDS``."""
 
+_NOT_FOUND: Final = 127
+"""What a shell leaves with where there is no such program."""
+
+_NO_ENTRY: Final = 2
+"""What the task of a step leaves with: the number of execve's error."""
+
 _FLAGS: Final = frozenset(
     {
-        *("bb-none", "contiguous", "disable-status", "exact", "exclusive", "get-user-env", "help"),
+        *(
+            "bb-none",
+            "bell",
+            "contiguous",
+            "disable-status",
+            "exact",
+            "exclusive",
+            "get-user-env",
+            "help",
+        ),
         *(
             "hold",
             "ignore-pbs",
@@ -34,7 +52,7 @@ _FLAGS: Final = frozenset(
             "kill-command",
             "kill-on-bad-exit",
         ),
-        *("kill-on-invalid-dep", "label", "multi-prog", "nice", "no-allocate", "no-bell"),
+        *("label", "multi-prog", "nice", "no-allocate", "no-bell"),
         *("no-kill", "no-requeue", "no-shell", "overcommit", "overlap", "oversubscribe"),
         *("parsable", "preserve-env", "propagate", "pty", "quiet", "quit-on-interrupt", "reboot"),
         *("requeue", "share", "slurmd-debug", "spread-job", "test-only", "unbuffered", "usage"),
@@ -141,7 +159,8 @@ class ScriptCheck:
         if argv[0] == "sbatch" and wrapped(argv):
             self._script(wrapped(argv), place)
         elif argv[0] == "srun":
-            for path in (program(argv), *own_scripts(argv)):
+            self._warn(place, 0, program(argv), status=_NO_ENTRY)
+            for path in own_scripts(argv):
                 self._warn(place, 0, path)
         elif argv[0] == "salloc":
             self._allocated(place, after_options(argv))
@@ -174,12 +193,13 @@ class ScriptCheck:
         for line, name, argv in programs_used(script):
             self._submitted(argv)
             if name == "srun":
-                for path in (program(argv), *own_scripts(argv)):
+                self._warn(place, line, program(argv), status=_NO_ENTRY)
+                for path in own_scripts(argv):
                     self._warn(place, line, path)
             elif name not in self.reading.commands:
                 self._warn(place, line, name)
 
-    def _warn(self, place: Value, line: int, name: str) -> None:
+    def _warn(self, place: Value, line: int, name: str, status: int = _NOT_FOUND) -> None:
         """Warn of a program that will not be found; *line* is 0 outside of scripts."""
         if not name or name in BUILT_IN or name in self.programs:
             return
@@ -190,7 +210,7 @@ class ScriptCheck:
         what = f"nobody described {name!r}"
         if name in OTHER_COMMANDS:
             what = f"{name} is known to Slurm but not simulated yet"
-        message = f"{what}: it ends with 127{hint}"
+        message = f"{what}: it ends with {status}{hint}"
         if line:
             self.reading.warn_in_block(place, line, message)
         else:

@@ -141,6 +141,8 @@ class Field:
     shape: Shape[Any]
     doc: str
     required: bool = False
+    unless: str = ""
+    """Another key which, where it is given, may say what a required one would."""
     default: Any = None
     """What a missing key gives; as it is written in the file, *shown*, where people read it."""
     shown: object = ""
@@ -197,7 +199,7 @@ class Record(Generic[T]):
         for field in self.fields:
             values[field.name] = field.default
             if field.name not in children:
-                if field.required:
+                if field.required and field.unless not in children:
                     reading.mistake(value, f"missing key `{field.name}`: {field.doc}")
                     complete = False
                 continue
@@ -210,6 +212,7 @@ class Record(Generic[T]):
     def _children(self, value: Value, reading: Reading) -> dict[str, Value]:
         known = [field.name for field in self.fields]
         children: dict[str, Value] = {}
+        before = ""
         for place, key, child in pairs(value, reading):
             if key in known:
                 children[key] = child
@@ -217,7 +220,11 @@ class Record(Generic[T]):
                 reading.mistake(place, f"`{key}` is {self.not_built[key]}")
             else:
                 hint = near(key, [*known, *self.not_built]) or _choices(known)
+                if child.nothing and before in known:
+                    # Inside braces a comma ends a text that is not in quotes.
+                    hint = f"; if it is more of `{before}`, which a comma ended, quote that text"
                 reading.mistake(place, f"{self.what} has no key `{key}`{hint}")
+            before = key if not child.nothing else before
         return children
 
     def schema(self) -> Schema:
@@ -227,8 +234,13 @@ class Record(Generic[T]):
             "properties": {field.name: field_schema(field) for field in self.fields},
             "additionalProperties": False,
         }
-        if required := [field.name for field in self.fields if field.required]:
-            schema["required"] = required
+        required = [field for field in self.fields if field.required]
+        if always := [field.name for field in required if not field.unless]:
+            schema["required"] = always
+        others = {field.unless for field in required if field.unless}
+        if others:
+            names = [field.name for field in required if field.unless]
+            schema["anyOf"] = [{"required": names}, *({"required": [one]} for one in others)]
         return schema
 
 

@@ -30,10 +30,9 @@ from simctl.scenario.shapes import Field, Forms, Items, Record, Scalar, Values
 from simctl.wire.errno import errno_name, errno_number
 from simctl.wire.ids import SECOND
 
-COMMANDS: Final = ("sbatch", "salloc", "srun", "scancel", "scontrol")
+COMMANDS: Final = ("sbatch", "salloc", "srun", "scancel", "scontrol", "squeue", "sinfo", "sacct")
 OTHER_COMMANDS: Final = (
-    *("srun_cr", "squeue", "sinfo"),
-    *("sacct", "sacctmgr", "sattach", "sbcast", "sdiag", "sgather", "smap", "sprio"),
+    *("srun_cr", "sacctmgr", "sattach", "sbcast", "sdiag", "sgather", "smap", "sprio"),
     *("sreport", "sshare", "sstat", "strigger", "sview", "slurmctld", "slurmd", "slurmdbd"),
 )
 """Slurm's other commands, which are not simulated."""

@@ -27,3 +27,29 @@ def first(mask: int, count: int) -> list[int]:
             break
         found.append(index)
     return found
+
+
+def lowest(mask: int, count: int) -> int:
+    """Return the lowest *count* members of a set, or all there are."""
+    low = mask & -mask
+    run = ((1 << count) - 1) * low
+    if run & ~mask == 0:
+        return run
+    found = 0
+    for _ in range(count):
+        low = mask & -mask
+        found |= low
+        mask ^= low
+    return found
+
+
+def ranges(mask: int) -> str:
+    """Return a set as ``0-1,3``."""
+    texts = []
+    start = 0
+    while mask >> start:
+        start += ((mask >> start) & -(mask >> start)).bit_length() - 1
+        length = (~(mask >> start) & ((mask >> start) + 1)).bit_length() - 1
+        texts.append(str(start) if length == 1 else f"{start}-{start + length - 1}")
+        start += length
+    return ",".join(texts)

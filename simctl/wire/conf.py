@@ -1,10 +1,11 @@
 """slurm.conf: the keys that change what the simulator does, and what is said of all others.
 
-Three kinds of keys: those that are built; those Slurm 18.08 knows but that are not simulated,
-which may be given only where their default already holds; and unknown ones.
+Three kinds of keys: those that are built; those Slurm 18.08 or 22.05 knows but that are not
+simulated, which may be given only where their default already holds; and unknown ones.
 """
 
 import difflib
+import enum
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -150,8 +151,7 @@ class SlurmConf:
             return _HONOURED[name][0]
         if name is not None:
             raise KeyError(f"{name} is known to Slurm but not simulated yet")
-        hint = _did_you_mean(key, {*BUILT_KEYS, *_KNOWN_BY_KEY.values()})
-        raise KeyError(f'"{key}" is not a slurm.conf key{hint}')
+        raise KeyError(unknown_key(key))
 
     @staticmethod
     def keys() -> tuple[str, ...]:
@@ -165,6 +165,14 @@ class ConfMistake:
 
     key: str
     message: str
+
+    @property
+    def unbuilt(self) -> bool:
+        """Whether Slurm takes it, and it is not simulated."""
+        return NOT_SIMULATED in self.message
+
+
+NOT_SIMULATED: Final = "not simulated yet"
 
 
 class _Refused(Exception):
@@ -218,7 +226,7 @@ def _prolog_flags(value: object) -> str:
             raise _Refused(message)
         elif word.casefold() != "none":
             message = (
-                f'"{word}" is not a flag of prologs{_did_you_mean(word, {"Alloc", *_PROLOG_FLAGS})}'
+                f'"{word}" is not a flag of prologs{did_you_mean(word, {"Alloc", *_PROLOG_FLAGS})}'
             )
             raise _Refused(message)
     return found
@@ -334,6 +342,9 @@ _SCHEDULER_WORDS: Final = """
     reduce_completing_frag requeue_setup_env_fail salloc_wait_nodes sbatch_wait_nodes
     sched_max_job_start sched_min_interval spec_cores_first step_retry_count step_retry_time
     time_min_as_soft_limit whole_hetjob whole_pack
+    bf_allow_magnetic_resv bf_licenses bf_node_space_size bf_topopt_enable bf_topopt_iterations
+    bf_yield_rpc_cnt correspond_after_task_cnt defer_batch extra_constraints
+    ignore_constraint_validation ignore_prefer_validation requeue_delay
 """
 _SCHEDULER_NAMES: Final = frozenset(_SCHEDULER_WORDS.split())
 _MINUTE: Final = 60 * SECOND
@@ -389,7 +400,7 @@ def _scheduler_parameter(name: str, amount: str) -> tuple[str, int | bool]:
         elif name in _SCHEDULER_NAMES:
             message = f"{name} is known to Slurm but not simulated yet"
         else:
-            hint = _did_you_mean(name, {*_SCHEDULER_BUILT, *_SCHEDULER_NAMES})
+            hint = did_you_mean(name, {*_SCHEDULER_BUILT, *_SCHEDULER_NAMES})
             message = f'"{name}" is not a SchedulerParameters option of Slurm{hint}'
         raise _Refused(message)
     field, unit, least = built
@@ -407,7 +418,91 @@ def _scheduler_parameter(name: str, amount: str) -> tuple[str, int | bool]:
     return field, value
 
 
-def _did_you_mean(name: str, known: set[str]) -> str:
+class KeyKind(enum.Enum):
+    """What becomes of a key of slurm.conf."""
+
+    ACTS = "it changes what a run does"
+    DEFAULT = "what it says holds with its default alone"
+    NO_EFFECT = "Slurm knows it; nothing here depends on it"
+    UNKNOWN = "Slurm has no such key"
+
+
+def key_kind(key: str, value: str) -> KeyKind:
+    """Tell what becomes of a key with a value in a site's own file."""
+    folded = key.casefold()
+    name = _KNOWN_BY_KEY.get(folded, "")
+    if folded in _BUILT_BY_KEY or name == "BurstBufferType":
+        return KeyKind.ACTS
+    if _folded_value(value) in _HONOURED.get(name, ()):
+        return KeyKind.DEFAULT
+    return KeyKind.NO_EFFECT if name else KeyKind.UNKNOWN
+
+
+def unknown_key(key: str) -> str:
+    """Say that Slurm has no such key, with the name that is nearest."""
+    hint = did_you_mean(key, {*BUILT_KEYS, *_KNOWN_BY_KEY.values()})
+    return f'"{key}" is not a slurm.conf key{hint}'
+
+
+def slurm_name(key: str) -> str:
+    """Return a key as Slurm writes it."""
+    built = _BUILT_BY_KEY.get(key.casefold())
+    return built.name if built is not None else _KNOWN_BY_KEY.get(key.casefold(), key)
+
+
+def holds_instead(key: str) -> str:
+    """Return the default that holds of a key that is not acted on, or nothing."""
+    return _HONOURED.get(slurm_name(key), ("",))[0]
+
+
+_OPTIONAL_WORDS: Final[dict[str, frozenset[str]]] = {
+    "schedulerparameters": _SCHEDULER_NAMES.difference(_SCHEDULER_BUILT, _WITHOUT_EFFECT),
+    "prologflags": frozenset(map(str.casefold, _PROLOG_FLAGS)),
+    "selecttypeparameters": frozenset(
+        "cr_one_task_per_core cr_core_default_dist_block cr_lln cr_pack_nodes".split()
+    ),
+}
+"""Words of keys that act which may stand in a site's own file, and are not acted on."""
+
+
+def acting_words(key: str, value: str) -> tuple[str, tuple[str, ...]]:
+    """Split what is built of a value that is a list of words from what Slurm alone acts on."""
+    optional = _OPTIONAL_WORDS.get(key.casefold())
+    if optional is None:
+        return value, ()
+    words = [word.strip() for word in value.split(",")]
+    without = [word for word in words if word.partition("=")[0].strip().casefold() in optional]
+    acting = [word for word in words if word not in without]
+    if _IMPLY_ALLOC.intersection(word.casefold() for word in without):
+        acting = list(dict.fromkeys([*acting, "Alloc"]))
+    return ",".join(acting), tuple(without)
+
+
+_IMPLY_ALLOC: Final = frozenset({"contain", "deferbatch", "forcerequeueonfail", "nohold", "x11"})
+"""Words of PrologFlags, folded, that have prologs run when the nodes are allocated as well."""
+
+
+def stands_in(key: str, value: str) -> str:
+    """Return what is simulated in place of a plugin that does much the same, or the value."""
+    return _STANDS_IN.get((key.casefold(), value.casefold()), value)
+
+
+_STANDS_IN: Final = {
+    ("selecttype", "select/cons_res"): "select/cons_tres",
+    ("selecttype", "cons_res"): "select/cons_tres",
+    ("selecttype", "cons_tres"): "select/cons_tres",
+    ("selecttype", "linear"): "select/linear",
+    ("schedulertype", "backfill"): "sched/backfill",
+    ("schedulertype", "builtin"): "sched/builtin",
+    ("switchtype", "none"): "switch/none",
+    ("preempttype", "none"): "preempt/none",
+    ("preempttype", "partition_prio"): "preempt/partition_prio",
+    ("checkpointtype", "none"): "checkpoint/none",
+}
+"""The prefix of a plugin's type may be left out; and what cons_res shares out, cons_tres does."""
+
+
+def did_you_mean(name: str, known: set[str]) -> str:
     """Return a hint at the name nearest to *name*, whatever its case, or nothing."""
     folded = {candidate.casefold(): candidate for candidate in sorted(known)}
     near = difflib.get_close_matches(name.casefold(), folded, n=1)
@@ -603,6 +698,12 @@ _NOT_BUILT_WORDS: Final = """
     SlurmSchedLogLevel SrunPortRange SuspendExcNodes SuspendExcParts
     SuspendProgram SuspendRate SuspendTime TaskPlugin TaskPluginParam TCPTimeout TopologyParam
     TopologyPlugin TrackWCKey UnkillableStepProgram UsePAM VSizeFactor X11Parameters
+    AccountingStorageExternalHost AccountingStorageParameters AccountingStoreFlags
+    AuthAltParameters AuthAltTypes BcastExclude BcastParameters CliFilterPlugins CredType
+    DependencyParameters GpuFreqDef InteractiveStepOptions JobCompParams JobCompPassScript
+    JobDefaults MaxBatchRequeue MaxDBDMsgs MaxNodeCount NodeSet PreemptExemptTime
+    PreemptParameters PrEpParameters PrEpPlugins PrioritySiteFactorParameters
+    PrioritySiteFactorPlugin PriorityWeightAssoc ScronParameters SwitchParameters
 """
 _NOT_BUILT: Final = frozenset(_NOT_BUILT_WORDS.split())
 _ELSEWHERE: Final = {
@@ -666,9 +767,7 @@ def _read_key(key: str, value: object) -> dict[str, object]:
         return {built.field: built.read(value)}
     name = _KNOWN_BY_KEY.get(folded)
     if name is None:
-        hint = _did_you_mean(key, {*BUILT_KEYS, *_KNOWN_BY_KEY.values()})
-        message = f'"{key}" is not a slurm.conf key{hint}'
-        raise _Refused(message)
+        raise _Refused(unknown_key(key))
     if name in _ELSEWHERE:
         raise _Refused(_ELSEWHERE[name])
     defaults = _HONOURED.get(name, ())

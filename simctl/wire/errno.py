@@ -320,6 +320,7 @@ _TEXTS: Final[dict[int, str]] = {
     ESLURM_USER_ID_MISSING: "Invalid user id",
     ESLURM_DUPLICATE_JOB_ID: "Duplicate job id",
     ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE: "Requested node configuration is not available",
+    ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE: "Requested partition configuration not available now",
     ESLURM_NODES_BUSY: "Requested nodes are busy",
     ESLURM_INVALID_JOB_ID: "Invalid job id specified",
     ESLURM_INVALID_NODE_NAME: "Invalid node name specified",

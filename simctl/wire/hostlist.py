@@ -237,10 +237,11 @@ def sort_unique(names: Iterable[str]) -> tuple[str, ...]:
     (``r2n1`` before ``r10n1``), then by the width of that number, then by its value. A name
     without a number comes before its numbered kin.
     """
-    return tuple(sorted(dict.fromkeys(names), key=_sort_key))
+    return tuple(sorted(dict.fromkeys(names), key=sort_key_of))
 
 
-def _sort_key(name: str) -> tuple[object, ...]:
+def sort_key_of(name: str) -> tuple[object, ...]:
+    """Return what a name sorts by."""
     match = _NUMBERED.fullmatch(name)
     if match is None:
         return (_natural(name), False, 0, 0)

@@ -70,7 +70,15 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     time_limit_min: int = INFINITE
     node_list: str = ""
+    planned_nodes: str = ""
+    """Where it is expected to start."""
+
     num_nodes: int
+    """Of a pending job, how many it is likely to get."""
+
+    min_nodes: int = 1
+    """How many nodes it asks for at the least."""
+
     max_nodes: int = 0
     num_cpus: int
     num_tasks: int
@@ -92,17 +100,34 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
     required_nodes: str = ""
     excluded_nodes: str = ""
     exclusive: bool = False
+    oversubscribe: bool = False
+    """It would share its cpus, if partitions let jobs do that."""
+
     shares: bool = True
     """Whether its nodes may have other jobs."""
 
     reservation: str = ""
     comment: str = ""
+    features: str = ""
+    licenses: str = ""
+    qos: str = ""
+    burst_buffer: str = ""
+    container: str = ""
     command: str = ""
     work_dir: str = ""
     std_in: str = ""
     std_out: str = ""
     std_err: str = ""
     submit_host: str = ""
+    submit_sid: int = 0
+    """The process that submitted it."""
+
+    batch_host: str = ""
+    kill_on_invalid_dep: int = NO_VAL
+    """Whether it is to end if its dependency can never be met; NO_VAL if it does not say."""
+
+    cpu_ids: tuple[str, ...] = ()
+    """Which cpus it has on each of its nodes, as ``0-1,3``."""
 
 
 class StepInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,6 +165,7 @@ class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
     cpus_allocated: int
     memory_mb: int
     memory_allocated_mb: int
+    features: tuple[str, ...] = ()
     gres: Mapping[str, int] = {}
     gres_used: Mapping[str, int] = {}
     reason: str = ""
@@ -150,6 +176,9 @@ class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
     boot_s: int = 0
     slurmd_start_s: int = 0
     last_busy_s: int = 0
+    planned: bool = False
+    """It is kept free for a job that is expected to start there."""
+
     maintenance: bool = False
     """It belongs to a reservation for maintenance that has begun."""
 

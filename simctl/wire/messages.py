@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from simctl.wire.accounts import JobAccount, StepAccount
 from simctl.wire.ids import NO_VAL, SLURM_BATCH_SCRIPT, step_name
 from simctl.wire.info import JobInfo, NodeInfo, PartInfo, ReservationInfo, StepInfo
 from simctl.wire.layout import Distribution, StepLayout
@@ -115,6 +116,29 @@ class RequestSubmitBatchJob(Message, frozen=True, kw_only=True):
     job_desc: JobDesc
 
 
+class RequestJobWillRun(Message, frozen=True, kw_only=True):
+    """Ask slurmctld when and where a job would start that is not submitted."""
+
+    rpc: ClassVar[str] = "REQUEST_JOB_WILL_RUN"
+
+    job_desc: JobDesc
+
+
+class ResponseJobWillRun(Message, frozen=True, kw_only=True):
+    """Answer when and where a job would start, or why it never would."""
+
+    rpc: ClassVar[str] = "RESPONSE_JOB_WILL_RUN"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "error_code")
+
+    job_id: int = 0
+    error_code: int = 0
+    text: str = ""
+    start_s: int = 0
+    num_cpus: int = 0
+    node_list: str = ""
+    partition: str = ""
+
+
 class ResponseSubmitBatchJob(Message, frozen=True, kw_only=True):
     """Answer a submission; `error_code` may say why the job waits, or why it was refused."""
 
@@ -172,6 +196,10 @@ class RequestBatchJobLaunch(Message, frozen=True, kw_only=True):
     restart_cnt: int
     array_job_id: int = 0
     array_task_id: int = NO_VAL
+    memory_per_node_mb: int = 0
+    memory_per_cpu_mb: int = 0
+    gpus: tuple[int, ...] = ()
+    """Numbers of the gpus that the job has on its first node."""
 
 
 class RequestKillJob(Message, frozen=True, kw_only=True):
@@ -185,6 +213,8 @@ class RequestKillJob(Message, frozen=True, kw_only=True):
     batch_only: bool = False
     full: bool = False
     array_tasks: tuple[int, ...] = ()
+    waiting_only: bool = False
+    """Of an array, all the tasks that wait together, and no other."""
 
 
 class RequestUpdateJob(Message, frozen=True, kw_only=True):
@@ -209,6 +239,78 @@ class RequestUpdateJob(Message, frozen=True, kw_only=True):
     dependency: str | None = None
     begin_s: int | None = None
     requeue: int = NO_VAL
+    max_nodes: int = NO_VAL
+    num_tasks: int = NO_VAL
+    cpus_per_task: int = NO_VAL
+    min_cpus_per_node: int = NO_VAL
+    memory_per_node_mb: int = NO_VAL
+    memory_per_cpu_mb: int = NO_VAL
+    gres: dict[str, int] | None = None
+    nodes: tuple[str, ...] | None = None
+    excluded: tuple[str, ...] | None = None
+    exclusive: bool | None = None
+    account: str | None = None
+    comment: str | None = None
+    reservation: str | None = None
+    std_out: str | None = None
+    work_dir: str | None = None
+    deadline_s: int | None = None
+    array_limit: int = NO_VAL
+
+
+class RequestUpdateJobStep(Message, frozen=True, kw_only=True):
+    """Ask slurmctld to change the time limit of a step, or of all steps of a job."""
+
+    rpc: ClassVar[str] = "REQUEST_UPDATE_JOB_STEP"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "step_id")
+
+    job_id: int
+    step_id: int = NO_VAL
+    time_limit_min: int = NO_VAL
+
+
+class RequestBatchScript(Message, frozen=True, kw_only=True):
+    """Ask slurmctld for the script of a job."""
+
+    rpc: ClassVar[str] = "REQUEST_BATCH_SCRIPT"
+    tells: ClassVar[tuple[str, ...]] = ("job_id",)
+
+    job_id: int
+
+
+class ResponseBatchScript(Message, frozen=True, kw_only=True):
+    """Answer with the script of a job."""
+
+    rpc: ClassVar[str] = "RESPONSE_BATCH_SCRIPT"
+
+    script: str
+
+
+class RequestJobNotify(Message, frozen=True, kw_only=True):
+    """Ask slurmctld to have a line of text shown to a job."""
+
+    rpc: ClassVar[str] = "REQUEST_JOB_NOTIFY"
+    tells: ClassVar[tuple[str, ...]] = ("job_id",)
+
+    job_id: int
+    text: str
+
+
+class RequestBuildInfo(Message, frozen=True, kw_only=True):
+    """Ask slurmctld for its configuration."""
+
+    rpc: ClassVar[str] = "REQUEST_BUILD_INFO"
+
+
+class ResponseBuildInfo(Message, frozen=True, kw_only=True):
+    """Answer with what of the configuration only the controller knows."""
+
+    rpc: ClassVar[str] = "RESPONSE_BUILD_INFO"
+
+    now_s: int
+    boot_s: int
+    num_nodes: int
+    next_job_id: int
 
 
 class RequestJobRequeue(Message, frozen=True, kw_only=True):
@@ -273,14 +375,18 @@ class RequestStepResume(RequestStepSuspend, frozen=True, kw_only=True):
 
 
 class RequestUpdateNode(Message, frozen=True, kw_only=True):
-    """Ask slurmctld to change the state of nodes: ``DRAIN``, ``DOWN`` or ``RESUME``."""
+    """Ask slurmctld to change nodes: their state, the reason for it, their features.
+
+    An empty state or reason and None stand for what is to stay.
+    """
 
     rpc: ClassVar[str] = "REQUEST_UPDATE_NODE"
     tells: ClassVar[tuple[str, ...]] = ("node_names", "state")
 
     node_names: str
-    state: str
+    state: str = ""
     reason: str = ""
+    features: tuple[str, ...] | None = None
 
 
 class RequestJobInfo(Message, frozen=True, kw_only=True):
@@ -289,6 +395,8 @@ class RequestJobInfo(Message, frozen=True, kw_only=True):
     rpc: ClassVar[str] = "REQUEST_JOB_INFO"
 
     job_id: int = 0
+    when_over: bool = False
+    """The answer is to come once the job is over."""
 
 
 class ResponseJobInfo(Message, frozen=True, kw_only=True):
@@ -298,6 +406,10 @@ class ResponseJobInfo(Message, frozen=True, kw_only=True):
 
     now_s: int
     jobs: tuple[JobInfo, ...]
+
+
+class ResponseJobOver(ResponseJobInfo, frozen=True, kw_only=True):
+    """Tell whoever waited for it that a job is over; unlike other answers it is sent again."""
 
 
 class RequestJobStepInfo(Message, frozen=True, kw_only=True):
@@ -315,6 +427,21 @@ class ResponseJobStepInfo(Message, frozen=True, kw_only=True):
 
     now_s: int
     steps: tuple[StepInfo, ...]
+
+
+class DbdGetJobsCond(Message, frozen=True, kw_only=True):
+    """Ask for the records of accounting."""
+
+    rpc: ClassVar[str] = "DBD_GET_JOBS_COND"
+
+
+class DbdGotJobs(Message, frozen=True, kw_only=True):
+    """Answer with the records of jobs and of steps: those that are over, then the others."""
+
+    rpc: ClassVar[str] = "DBD_GOT_JOBS"
+
+    jobs: tuple[JobAccount, ...]
+    steps: tuple[StepAccount, ...]
 
 
 class RequestNodeInfo(Message, frozen=True, kw_only=True):
@@ -380,6 +507,26 @@ class RequestUpdatePartition(Message, frozen=True, kw_only=True):
     root_only: bool | None = None
     preempt_mode: str = ""
     grace_time_s: int = NO_VAL
+    nodes: str | None = None
+    allow_accounts: tuple[str, ...] | None = None
+    deny_accounts: tuple[str, ...] | None = None
+    def_mem_per_cpu_mb: int = NO_VAL
+    def_mem_per_node_mb: int = NO_VAL
+
+
+class RequestCreatePartition(RequestUpdatePartition, frozen=True, kw_only=True):
+    """Ask slurmctld for a new partition; what is not told is as in slurm.conf."""
+
+    rpc: ClassVar[str] = "REQUEST_CREATE_PARTITION"
+
+
+class RequestDeletePartition(Message, frozen=True, kw_only=True):
+    """Ask slurmctld to forget a partition."""
+
+    rpc: ClassVar[str] = "REQUEST_DELETE_PARTITION"
+    tells: ClassVar[tuple[str, ...]] = ("name",)
+
+    name: str
 
 
 class RequestCreateReservation(Message, frozen=True, kw_only=True):
@@ -395,6 +542,22 @@ class RequestCreateReservation(Message, frozen=True, kw_only=True):
     users: tuple[int, ...] = ()
     accounts: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+
+
+class RequestUpdateReservation(Message, frozen=True, kw_only=True):
+    """Ask slurmctld to change a reservation; None stands for what is to stay."""
+
+    rpc: ClassVar[str] = "REQUEST_UPDATE_RESERVATION"
+    tells: ClassVar[tuple[str, ...]] = ("name",)
+
+    name: str
+    start_s: int | None = None
+    end_s: int | None = None
+    duration_min: int | None = None
+    nodes: str | None = None
+    users: tuple[int, ...] | None = None
+    accounts: tuple[str, ...] | None = None
+    flags: tuple[str, ...] | None = None
 
 
 class ResponseCreateReservation(Message, frozen=True, kw_only=True):
@@ -548,6 +711,7 @@ class RequestJobStepCreate(Message, frozen=True, kw_only=True):
     exclusive: bool = False
     immediate: bool = False
     no_kill: bool = False
+    submit_line: str = ""  # as it was typed
     restart_cnt: int = NO_VAL  # the run of the job that asks, where a process of the job does
 
 
@@ -592,6 +756,12 @@ class StepLaunch(msgspec.Struct, frozen=True, kw_only=True):
     tree_width: int
     task_prolog: str = ""
     task_epilog: str = ""
+    cpus_on_nodes: tuple[int, ...] = ()
+    """What its own job has on each node of the step; nothing for a step of a job around it."""
+
+    searches: bool = True
+    """Tasks have a PATH on which programs are found."""
+
     programs: tuple[tuple[str, ...], ...] = ()
     """What each task runs, by rank, where that is not `argv` for all."""
 
@@ -668,6 +838,8 @@ class RequestSignalTasks(Message, frozen=True, kw_only=True):
     step_id: int
     signal: int
     container: bool = False
+    reason: str = ""
+    """Why a job is ended, as the user of a batch script is told."""
 
 
 class RequestKillStepTimelimit(Message, frozen=True, kw_only=True):
@@ -741,9 +913,10 @@ class SrunUserMsg(Message, frozen=True, kw_only=True):
 
 
 class SrunJobComplete(Message, frozen=True, kw_only=True):
-    """Tell srun that its job is over."""
+    """Tell srun that its job is over, or one step that was cancelled."""
 
     rpc: ClassVar[str] = "SRUN_JOB_COMPLETE"
     tells: ClassVar[tuple[str, ...]] = ("job_id",)
 
     job_id: int
+    step_id: int = NO_VAL

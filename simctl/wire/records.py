@@ -49,7 +49,15 @@ class JobDesc:
     memory_per_node_mb: int = NO_VAL
     memory_per_cpu_mb: int = NO_VAL
     gres: Mapping[str, int] = attrs.field(factory=dict)
+    features: str = ""
+    licenses: str = ""
+    comment: str = ""
+    qos: str = "normal"
+    burst_buffer: str = ""
+    container: str = ""
+    tmp_disk_mb: int = 0
     exclusive: bool = False
+    oversubscribe: bool = False
     reservation: str = ""
     array: str = ""
     warn_signal: int = 0
@@ -60,9 +68,13 @@ class JobDesc:
     immediate: bool = False
     no_kill: bool = False
     work_dir: str = "/"
+    submit_dir: str = "/"
+    submit_host: str = "login"
+    appends: bool = False
     std_out: str = ""
     std_err: str = ""
     script: str = ""
     script_name: str = ""
     argv: tuple[str, ...] = ()
+    submit_line: str = ""
     environment: dict[str, str] = attrs.field(factory=dict)

@@ -12,7 +12,10 @@ ALL_MEMORY: Final = -1
 Gres = Mapping[str, int]
 """How many of each generic resource, by ``name`` or ``name:type``."""
 
-_GRES: Final = re.compile(r"([A-Za-z][\w-]*)(?::([A-Za-z]\w*))?(?::(\d+)([kKmMgG]?))?")
+# What could be a count is none of the types, which may otherwise begin with a digit: gpu:2080ti:4.
+_GRES: Final = re.compile(
+    r"([A-Za-z][\w-]*)(?::(?!\d+[kKmMgG]?(?::|$))(\w[\w.+-]*))?(?::(\d+)([kKmMgG]?))?"
+)
 _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 

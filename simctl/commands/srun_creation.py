@@ -1,0 +1,78 @@
+"""srun asks slurmctld for its step, again and again while there is no room for it."""
+
+from typing import Final
+
+from simctl.commands.describe import refuse
+from simctl.commands.srun_allocation import SrunJob
+from simctl.plugins.site import CommandCall
+from simctl.wire.errno import (
+    ESLURM_DISABLED,
+    ESLURM_INVALID_JOB_ID,
+    ESLURM_NODES_BUSY,
+    ESLURM_PROLOG_RUNNING,
+    slurm_strerror,
+)
+from simctl.wire.ids import SECOND
+from simctl.wire.messages import RequestJobStepCreate, ResponseJobStepCreate, SrunJobComplete
+
+_FIRST_PAUSE_US: Final = 100_000
+_LONGEST_PAUSE_US: Final = 29 * SECOND
+
+_WORTH_WAITING: Final = (ESLURM_NODES_BUSY, ESLURM_DISABLED, ESLURM_PROLOG_RUNNING)
+"""Why there may be no step now, and one later."""
+
+_RETRY_S: Final = 120
+_RETRY_SPREAD: Final = 10
+"""A srun that nobody wakes asks again after SlurmctldTimeout and up to ten seconds by its pid."""
+
+
+async def create_step(
+    call: CommandCall, job: SrunJob, request: RequestJobStepCreate
+) -> ResponseJobStepCreate | None:
+    """Ask for the step until it is made or refused; None when the wait for it is over."""
+    waited = False
+    pause_us = _FIRST_PAUSE_US
+    while True:
+        reply = await job.ask(request, ResponseJobStepCreate)
+        in_time = call.site.kernel.now_us < job.patient_to_us and not request.immediate
+        if reply is None or reply.error_code not in _WORTH_WAITING or not in_time:
+            if waited and reply is not None and not reply.error_code:
+                job.tell(f"Step created for StepId={job.job_id}.{reply.step_id}")
+            return reply
+        if reply.error_code == ESLURM_NODES_BUSY:
+            # Who waits for cpus is woken when a step ends.
+            pause_us = (_RETRY_S + call.process.pid % _RETRY_SPREAD) * SECOND
+        if not waited and reply.error_code != ESLURM_PROLOG_RUNNING:
+            waited = True
+            reason = slurm_strerror(reply.error_code)
+            job.tell(f"Job {job.job_id} step creation temporarily disabled, retrying ({reason})")
+        if not await _wait_to_retry(call, job, pause_us):
+            return None
+        pause_us = min(2 * pause_us, _LONGEST_PAUSE_US)
+
+
+async def _wait_to_retry(call: CommandCall, job: SrunJob, pause_us: int) -> bool:
+    """Wait until another step of the job ends, or long enough; false when told to end."""
+    due_us = min(call.site.kernel.now_us + pause_us, job.patient_to_us)
+    while not job.woken:
+        envelope = await call.mailbox.receive_until(due_us)
+        if envelope is None:
+            return True
+        job.handle(envelope)
+        if isinstance(envelope.message, SrunJobComplete):
+            job.tell_forced()
+            return False
+        if job.told_to_end:
+            job.tell(f"Cancelled pending step for job {job.job_id}")
+            return False
+    job.woken = False
+    return True
+
+
+def say_why_not(call: CommandCall, job_id: int, error_code: int) -> None:
+    """Say why there is no step."""
+    if error_code == ESLURM_INVALID_JOB_ID:
+        refuse(call, f"Unable to confirm allocation for job {job_id}", error_code)
+        call.err(f"srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {job_id}")
+        return
+    refuse(call, f"Unable to create step for job {job_id}", error_code)

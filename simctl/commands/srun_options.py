@@ -1,0 +1,208 @@
+"""What srun understands: its options, its input variables, and what they may not ask for."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from simctl.commands.command_line import (
+    answered,
+    check_cluster,
+    check_identity,
+    from_environment,
+    tell_options,
+)
+from simctl.commands.input_variables import refuse_variables
+from simctl.commands.job_options import (
+    CLUSTERS,
+    EXPORT,
+    JOB_OPTIONS,
+    OPEN_MODE,
+    TEST_ONLY,
+    unbuilt,
+)
+from simctl.commands.options import (
+    BAD_OPTION,
+    Grammar,
+    Option,
+    UsageError,
+    not_negative,
+    patience,
+    positive,
+    text,
+    with_nice,
+    zero_or_one,
+)
+from simctl.commands.queue_options import QUEUE_NAMES, QUEUE_OPTIONS
+from simctl.plugins.site import CommandCall
+
+GRAMMAR: Final = Grammar(
+    command="srun",
+    usage="[OPTIONS...] executable [args...]",
+    options=(
+        *JOB_OPTIONS,
+        EXPORT,
+        OPEN_MODE,
+        CLUSTERS,
+        TEST_ONLY,
+        *QUEUE_OPTIONS,
+        Option(long="label", short="l"),
+        Option(long="relative", short="r", read=not_negative),
+        Option(long="jobid", read=not_negative),
+        Option(long="immediate", short="I", read=patience, optional="1"),
+        Option(long="kill-on-bad-exit", short="K", read=zero_or_one, optional="1"),
+        Option(long="wait", short="W", read=not_negative),
+        Option(long="overlap"),
+        Option(long="exact"),
+        Option(long="whole"),
+        Option(long="multi-prog"),
+        Option(long="unbuffered", short="u"),
+        Option(long="cpu-bind", read=text),
+        Option(long="mpi", read=text),
+        Option(long="pty"),
+        Option(long="threads", short="T", read=positive),
+        Option(long="prolog", read=text),
+        Option(long="epilog", read=text),
+        Option(long="task-prolog", read=text),
+        Option(long="task-epilog", read=text),
+    ),
+    unbuilt=unbuilt(
+        f"u export open-mode clusters M test-only {QUEUE_NAMES}",
+        """
+        accel-bind acctg-freq bcast bcast-exclude compress debugger-test disable-status X E
+        het-group interactive launch-cmd launcher-opts msg-timeout no-allocate Z pack-group
+        preserve-env quit-on-interrupt resv-ports send-libs slurmd-debug tres-per-task
+        """,
+    ),
+)
+
+VARIABLES: Final = {
+    "SLURM_CLUSTERS": "clusters",
+    "SLURM_CPU_BIND": "cpu-bind",
+    "SLURM_DEBUG": "verbose",
+    "SLURM_EPILOG": "epilog",
+    "SLURM_EXACT": "exact",
+    "SLURM_EXCLUSIVE": "exclusive",
+    "SLURM_EXPORT_ENV": "export",
+    "SLURM_IMMEDIATE": "immediate",
+    "SLURM_LABELIO": "label",
+    "SLURM_MPI_TYPE": "mpi",
+    "SLURM_OPEN_MODE": "open-mode",
+    "SLURM_OVERLAP": "overlap",
+    "SLURM_PROLOG": "prolog",
+    "SLURM_REMOTE_CWD": "chdir",
+    "SLURM_STDERRMODE": "error",
+    "SLURM_STDOUTMODE": "output",
+    "SLURM_TASK_EPILOG": "task-epilog",
+    "SLURM_TASK_PROLOG": "task-prolog",
+    "SLURM_THREADS": "threads",
+    "SLURM_UNBUFFEREDIO": "unbuffered",
+    "SLURM_WHOLE": "whole",
+    "SLURM_WORKING_DIR": "chdir",
+    "SRUN_EXPORT_ENV": "export",
+}
+"""Input variables, and the options they stand for."""
+
+OF_ALLOCATIONS: Final = {
+    "SLURM_ACCOUNT": "account",
+    "SLURM_CONSTRAINT": "constraint",
+    "SLURM_GPUS": "gpus",
+    "SLURM_GPUS_PER_NODE": "gpus-per-node",
+    "SLURM_GRES": "gres",
+    "SLURM_JOB_NAME": "job-name",
+    "SLURM_MEM_PER_CPU": "mem-per-cpu",
+    "SLURM_MEM_PER_NODE": "mem",
+    "SLURM_PARTITION": "partition",
+    "SLURM_QOS": "qos",
+    "SLURM_RESERVATION": "reservation",
+    "SLURM_SIGNAL": "signal",
+    "SLURM_TIMELIMIT": "time",
+}
+"""Those that count only where srun asks for a job of its own."""
+
+_REFUSED_IN_JOBS: Final = (
+    *("mem", "mem-per-cpu", "gres", "gpus", "gpus-per-node", "mincpus", "reservation", "signal"),
+    *("deadline", "constraint", "licenses", "tmp", "test-only"),
+    *("hold", "begin", "dependency", "kill-on-invalid-dep", "nice", "priority"),
+)
+"""Options that shape an allocation; of a step inside one they are not simulated."""
+
+
+def read(call: CommandCall) -> tuple[dict[str, Any], list[str]] | int:
+    """Return srun's options and the command; an exit status where that is all there is to do.
+
+    Raises:
+        UsageError: The command line is wrong.
+    """
+    given, words = GRAMMAR.split(with_nice(call.argv[1:]))
+    if answered(call, GRAMMAR, given):
+        return 0
+    refuse_variables(call)
+    inside = "SLURM_JOB_ID" in call.env or any(option.long == "jobid" for option, _ in given)
+    variables = VARIABLES if inside else {**OF_ALLOCATIONS, **VARIABLES}
+    options = GRAMMAR.values([*from_environment(GRAMMAR, call.env, variables), *given])
+    if options.get("mpi") == "list":
+        call.write("stdout", _MPI_PLUGINS)
+        return 0
+    _check(call, options, inside=inside)
+    if not words:
+        raise UsageError(1, "srun: fatal: No command given to execute.")
+    tell_options(call, options)
+    if "pty" in options:
+        call.err("srun: error: ioctl(TIOCGWINSZ): Inappropriate ioctl for device")
+        call.err("srun: error: Not using a pseudo-terminal, disregarding --pty option")
+    return options, words
+
+
+def _check(call: CommandCall, options: Mapping[str, Any], *, inside: bool) -> None:
+    """Refuse what cannot be asked for, or not here."""
+    for name in _REFUSED_IN_JOBS if inside else ():
+        if name in options:
+            raise UsageError(
+                BAD_OPTION,
+                f"srun: error: --{name} of a step inside an allocation is an option of Slurm's "
+                "that simctl does not simulate yet",
+            )
+    check_identity(call, options)
+    check_cluster(call, options)
+    _check_binding(call, options.get("cpu-bind", ""))
+    _check_mpi(options.get("mpi", "none"))
+
+
+_BINDINGS: Final = (
+    *("q", "quiet", "v", "verbose", "no", "none", "rank", "rank_ldom", "one_thread"),
+    *("sockets", "cores", "threads", "ldoms", "boards"),
+)
+_MAPS: Final = ("map_cpu:", "mask_cpu:", "map_ldom:", "mask_ldom:")
+
+
+def _check_binding(call: CommandCall, wish: str) -> None:
+    """Tell that no cpus are bound, as without a task plugin."""
+    if not wish:
+        return
+    call.err("srun: cluster configuration lacks support for cpu binding")
+    # Lists of cpus have commas of their own.
+    words = wish.lower().split(",") if not any(each in wish for each in _MAPS) else []
+    for word in words:
+        if word not in _BINDINGS:
+            raise UsageError(
+                BAD_OPTION,
+                f'srun: error: unrecognized --cpu-bind argument "{word}"',
+                "srun: error: Invalid --cpu-bind specification",
+            )
+
+
+_MPI_PLUGINS: Final = (
+    "MPI plugin types are...\n\tpmix\n\tnone\n\tcray_shasta\n\tpmi2\n"
+    "specific pmix plugin versions available: pmix_v4\n"
+)
+
+
+def _check_mpi(kind: str) -> None:
+    """Refuse all kinds of MPI but none."""
+    if kind == "none":
+        return
+    if kind in ("pmix", "pmix_v4", "cray_shasta", "pmi2"):
+        raise UsageError(
+            1,
+            f"srun: error: --mpi={kind} is an option of Slurm's that simctl does not simulate yet",
+        )
+    raise UsageError(1, f"srun: fatal: Invalid MPI type '{kind}', --mpi=list for acceptable types")

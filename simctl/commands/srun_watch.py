@@ -1,0 +1,309 @@
+"""srun launches its step on each node, and follows it until its tasks have ended."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from simctl.commands.srun_allocation import ENDS, SrunJob
+from simctl.commands.step_output import StepOutput
+from simctl.commands.talk import Talk
+from simctl.commands.tasks import Guard, TaskBook
+from simctl.kernel.fabric import NEVER_US, Envelope, Mailbox, Unanswered
+from simctl.kernel.procs import SIGKILL
+from simctl.plugins.hooks import Handle
+from simctl.plugins.points.switch import switch_p_pack_jobinfo
+from simctl.plugins.site import CommandCall
+from simctl.stepd.children import Signalled
+from simctl.stepd.srun_link import LineLost
+from simctl.wire.buf import Buf
+from simctl.wire.errno import SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT, slurm_strerror
+from simctl.wire.hostlist import compress
+from simctl.wire.ids import NO_VAL, SECOND
+from simctl.wire.messages import (
+    MessageTaskExit,
+    RequestCancelJobStep,
+    RequestLaunchTasks,
+    RequestStepComplete,
+    ResponseLaunchTasks,
+    ResponseSlurmRc,
+    SrunJobComplete,
+    SrunNodeFail,
+    StepLaunch,
+    TaskOutput,
+)
+from simctl.wire.signals import SIG_TERM_KILL
+
+_DEAD_NODE: Final = 1001
+_ABORT_GRACE_S: Final = 2
+"""What srun waits longer than KillWait for a step it has cancelled."""
+
+_LAUNCH_TIMED_OUT: Final = SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT
+_MIN_KILL_WAIT_S: Final = 5
+_PATIENCE_S: Final = 2
+"""How long after the last task must have been killed a step is given up."""
+
+
+class StepWatch:
+    """A step as its srun sees it: launched, ended by itself, by its user, or from outside."""
+
+    def __init__(
+        self,
+        call: CommandCall,
+        options: Mapping[str, Any],
+        job: SrunJob,
+        talk: Talk,
+        launch: StepLaunch,
+        *,
+        no_kill: bool,
+    ) -> None:
+        self._call = call
+        self._job = job
+        self._talk = talk
+        self._launch = launch
+        self._no_kill = no_kill
+        self._guard = Guard.of(options, call.env, call.site.conf)
+        self._output = StepOutput(call, options, launch.job_name)
+        self._name = f"StepId={launch.job_id}.{launch.step_id}"
+        self.book = TaskBook(launch.layout)
+        self._cancelled = False
+        self._gentle = False
+        self._aborted = False
+        self._forced = False
+        """The step was ended from outside, which has been told."""
+
+        self._kill_us = NEVER_US
+        self._stay_us = NEVER_US
+        """How long srun waits for a step of which a node refused its tasks."""
+
+        self._give_up_us = NEVER_US
+        """When srun gives up a step that was told to end."""
+
+    async def launch(self, credential: Handle) -> None:
+        """Send each node its tasks, with the credential packed for it."""
+        call = self._call
+        site = call.site
+        launch = self._launch
+        self._tell_launch(launch)
+        for nodeid, node in enumerate(launch.layout.nodes):
+            buffer = Buf()
+            await site.hooks.call(switch_p_pack_jobinfo, call.process, credential, buffer)
+            message = RequestLaunchTasks(
+                job_id=launch.job_id,
+                step_id=launch.step_id,
+                nodeid=nodeid,
+                launch=launch,
+                switch_job=buffer.data(),
+            )
+            slurmd = site.fabric.addresses.get(f"slurmd@{node}")
+            if not site.fabric.send(call.process, slurmd, message, call.mailbox):
+                self._launch_failed(node, "Communication connection failure", _DEAD_NODE)
+
+    def _tell_launch(self, launch: StepLaunch) -> None:
+        self._job.tell_more("launch/slurm: launch_p_step_launch: CpuBindType=(null type)")
+        for node, tids in zip(launch.layout.nodes, launch.layout.tids, strict=True):
+            ranks = compress([str(rank) for rank in tids])
+            self._job.tell_more(
+                f"launching {self._name} on host {node}, {len(tids)} tasks: {ranks}"
+            )
+        self._job.tell_more("route/default: init: route default plugin loaded")
+
+    async def follow(self) -> None:
+        """Follow the step until every task has ended, or there is no more use in waiting."""
+        book = self.book
+        while self._stay_us < NEVER_US or not book.complete:
+            envelope = await self._talk.next(min(self._stay_us, self._give_up_us, self._kill_us))
+            now_us = self._call.site.kernel.now_us
+            if envelope is not None:
+                self.handle(envelope)
+            elif now_us >= self._stay_us:
+                # Tasks that a node refused never end: only time ends the wait for the step.
+                self._call.err("srun: error: Timed out waiting for job step to complete")
+                self._cancelled = False
+                self._send_cancel()
+                break
+            elif now_us >= self._give_up_us:
+                self._call.err("srun: error: Timed out waiting for job step to complete")
+                book.give_up()
+                break
+            else:
+                self._waited_long_enough()
+        if book.killed and not self._forced:
+            self._job.tell(f"Force Terminated {self._name}")
+
+    # What comes.
+
+    def handle(self, envelope: Envelope) -> None:
+        """Take in what comes."""
+        message = envelope.message
+        book = self.book
+        kind = type(message)
+        if kind is SrunJobComplete:
+            self._ended_from_outside(message)
+        elif kind is Signalled:
+            self._signalled(message)
+        elif kind is ResponseLaunchTasks:
+            self._launched(message, envelope)
+        elif kind is ResponseSlurmRc or kind is Unanswered:
+            self._launch_answered(envelope)
+        elif kind is MessageTaskExit:
+            self._exited(message)
+        elif kind is TaskOutput:
+            self._output.show(message)
+        elif kind is SrunNodeFail:
+            self._call.err(f"srun: error: Node failure on {message.node_list}")
+            book.lost(message.node_list, counts=not self._no_kill)
+        elif kind is LineLost:
+            self._line_lost(message.node)
+        else:
+            self._job.handle(envelope)
+
+    def _launched(self, message: ResponseLaunchTasks, envelope: Envelope) -> None:
+        if message.return_code:
+            self._say(self.book.not_launched(message.task_ids, message.return_code))
+            return
+        node = _node_of(envelope.sender) or message.node_name
+        count = len(message.task_ids)
+        self._job.tell_more(f"launch/slurm: _task_start: Node {node}, {count} tasks started")
+
+    def _exited(self, message: MessageTaskExit) -> None:
+        count = len(message.task_ids)
+        tell_more = self._job.tell_more
+        tell_more(
+            "launch/slurm: _task_finish: Received task exit notification for "
+            f"{count} task{'s' * (count > 1)} of {self._name} "
+            f"(status=0x{message.return_code:04x})."
+        )
+        self._say(self.book.exited(message.task_ids, message.return_code))
+        if not message.return_code:
+            tell_more(f"launch/slurm: _task_finish: {self.book.completed(message.task_ids)}")
+        self._watch_exits(message.return_code)
+
+    def _watch_exits(self, status: int) -> None:
+        """End the step if a bad exit is to end it; from the first exit on, wait only so long."""
+        if self.book.complete:
+            return
+        if status and self._guard.kill_on_bad_exit:
+            self._terminate()
+        elif self._guard.wait_s and self._kill_us == NEVER_US:
+            self._kill_us = self._call.site.kernel.now_us + self._guard.wait_s * SECOND
+
+    def _waited_long_enough(self) -> None:
+        """End a step whose first task has ended long enough ago."""
+        waited_s = self._guard.wait_s
+        self._kill_us = NEVER_US
+        self._guard = Guard()
+        self._job.tell(f"First task exited {waited_s}s ago")
+        for line in self.book.states():
+            self._job.tell(f"{self._name} {line}")
+        self._terminate()
+
+    def _terminate(self) -> None:
+        """Have the step's tasks sent SIGTERM, and SIGKILL after KillWait."""
+        if self._cancelled:
+            return
+        self._kill_us = NEVER_US
+        self._job.tell(f"launch/slurm: _step_signal: Terminating {self._name}")
+        self._send_cancel(SIG_TERM_KILL)
+
+    def _ended_from_outside(self, message: SrunJobComplete) -> None:
+        """Follow the end of the job, or of the step, that slurmctld tells of."""
+        if self.book.complete:
+            # srun ends what has ended all the same, and says nothing of it.
+            self._send_cancel()
+            return
+        if self._cancelled:
+            # It has heard of srun's own wish.
+            self._forced = not self._gentle
+            return
+        self._forced = True
+        if self._job.own and message.step_id == NO_VAL:
+            self._job.tell_forced()
+        self._abort()
+
+    def _signalled(self, message: Signalled) -> None:
+        if message.signal not in ENDS:
+            return
+        self._forced = True
+        # Nobody can make srun keep this to itself.
+        self._call.err("srun: forcing job termination")
+        self._abort()
+
+    def _abort(self) -> None:
+        """End the step, and say how long srun will wait for that."""
+        if not self._aborted:
+            self._tell_patience()
+        self._send_cancel()
+
+    def _tell_patience(self) -> int:
+        self._aborted = True
+        wait_s = self._call.site.conf.kill_wait_s + _ABORT_GRACE_S
+        self._job.tell(f"Job step aborted: Waiting up to {wait_s} seconds for job step to finish.")
+        return wait_s
+
+    def _send_cancel(self, signal: int = SIGKILL) -> None:
+        if self._cancelled:
+            return
+        self._cancelled = True
+        self._gentle = signal != SIGKILL
+        wait_s = max(self._call.site.conf.kill_wait_s, _MIN_KILL_WAIT_S) + _PATIENCE_S
+        self._give_up_us = self._call.site.kernel.now_us + wait_s * SECOND
+        self._talk.send(
+            RequestCancelJobStep(
+                job_id=self._launch.job_id, step_id=self._launch.step_id, signal=signal
+            )
+        )
+
+    # What goes wrong.
+
+    def _line_lost(self, node: str) -> None:
+        """Give up the tasks of a node that will say nothing more, and with them the step."""
+        book = self.book
+        nodeid = book.layout.nodes.index(node)
+        self._call.err(f"srun: error: Aborting, io error with slurmstepd on node {nodeid}")
+        book.lost(node, counts=not self._no_kill)
+        if not self._no_kill:
+            self._send_cancel()
+
+    def _launch_answered(self, envelope: Envelope) -> None:
+        """Take in a slurmd's answer to a launch, or that it was lost."""
+        message = envelope.message
+        if isinstance(message, Unanswered):
+            if isinstance(message.request, RequestLaunchTasks):
+                text = slurm_strerror(SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT)
+                self._launch_failed(_node_of(message.by), text, _LAUNCH_TIMED_OUT)
+        elif message.return_code and message.answers == RequestLaunchTasks.rpc:
+            text = slurm_strerror(message.return_code)
+            self._launch_failed(_node_of(envelope.sender), text, message.return_code)
+
+    def _launch_failed(self, node: str, text: str, return_code: int) -> None:
+        """Give a node of the step up: report for it, and end the step elsewhere."""
+        book = self.book
+        nodeid = book.layout.nodes.index(node)
+        self._call.err(f"srun: error: Task launch for {self._name} failed on node {node}: {text}")
+        self._call.err(f"srun: error: Application launch failed: {text}")
+        book.launch_failed(nodeid, return_code)
+        launch = self._launch
+        report_nodes(self._talk, launch.job_id, launch.step_id, (nodeid, nodeid), return_code)
+        self._send_cancel()
+        if self._stay_us == NEVER_US:
+            wait_s = self._tell_patience()
+            self._stay_us = self._call.site.kernel.now_us + wait_s * SECOND
+
+    def _say(self, lines: list[str]) -> None:
+        for line in lines:
+            self._call.err(line)
+
+
+def report_nodes(
+    talk: Talk, job_id: int, step_id: int, nodes: tuple[int, int], step_rc: int
+) -> None:
+    """Report for nodes of a step on which no step daemon will, from one to another."""
+    first, last = nodes
+    talk.send(
+        RequestStepComplete(
+            job_id=job_id, step_id=step_id, range_first=first, range_last=last, step_rc=step_rc
+        )
+    )
+
+
+def _node_of(sender: Mailbox | None) -> str:
+    return sender.name.partition("@")[2] if sender is not None else ""

@@ -1,0 +1,77 @@
+"""Which parts of a pending job's request scontrol changes, and what stands against it."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from simctl.ctld import reservations
+from simctl.ctld.records import JobRecord
+from simctl.ctld.request import Asker, Request, read_request
+from simctl.wire.errno import (
+    ESLURM_DISABLED,
+    ESLURM_INVALID_PARTITION_NAME,
+    ESLURM_JOB_NOT_PENDING,
+    ESLURM_NOT_SUPPORTED,
+    SLURM_SUCCESS,
+)
+from simctl.wire.ids import NO_VAL
+from simctl.wire.messages import RequestUpdateJob
+from simctl.wire.records import JobDesc
+from simctl.wire.states import JobBase
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+_NUMBERS: Final = ("num_tasks", "cpus_per_task", "min_cpus_per_node")
+_OTHERS: Final = (
+    "account",
+    "excluded",
+    "exclusive",
+    "gres",
+    "nodes",
+    "partition",
+    "reservation",
+    "std_out",
+    "work_dir",
+)
+
+
+def changes_of(message: RequestUpdateJob) -> dict[str, Any]:
+    """Return the fields of a job description that an update sets. Pure."""
+    changes = {name: getattr(message, name) for name in _NUMBERS}
+    changes = {name: value for name, value in changes.items() if value != NO_VAL}
+    if message.min_nodes != NO_VAL:
+        most = message.min_nodes if message.max_nodes == NO_VAL else message.max_nodes
+        changes |= {"min_nodes": message.min_nodes, "max_nodes": most}
+    if message.memory_per_node_mb != NO_VAL:
+        changes |= {"memory_per_node_mb": message.memory_per_node_mb, "memory_per_cpu_mb": NO_VAL}
+    elif message.memory_per_cpu_mb != NO_VAL:
+        changes |= {"memory_per_cpu_mb": message.memory_per_cpu_mb, "memory_per_node_mb": NO_VAL}
+    others = {name: getattr(message, name) for name in _OTHERS}
+    return changes | {name: value for name, value in others.items() if value is not None}
+
+
+def refusal(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob) -> int:
+    """Return why a job's request may not be changed so, or 0. Pure."""
+    changes = changes_of(message)
+    if not changes:
+        return SLURM_SUCCESS
+    names = [name for name in str(changes.get("partition", "")).split(",") if name]
+    if any(name not in ctld.partitions for name in names):
+        return ESLURM_INVALID_PARTITION_NAME
+    if job.state.base is not JobBase.PENDING:
+        if "min_nodes" in changes:
+            return ESLURM_NOT_SUPPORTED
+        return ESLURM_DISABLED if "partition" in changes else ESLURM_JOB_NOT_PENDING
+    if changes.keys() <= {"partition", "min_nodes", "max_nodes"}:
+        # What does not fit waits for a day on which it does.
+        return SLURM_SUCCESS
+    desc = attrs.evolve(job.desc, **changes)
+    return reservations.refusal(ctld, desc) or read_anew(ctld, desc).error_code
+
+
+def read_anew(ctld: "Slurmctld", desc: JobDesc) -> Request:
+    """Return what a request comes to now; who is in may stay in, whatever the partition's state."""
+    asker = Asker(desc.uid, desc.account)
+    conf = ctld.site.conf
+    return read_request(desc, asker, ctld.partitions, ctld.nodes_by_name, conf, inside=True)

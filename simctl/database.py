@@ -1,0 +1,232 @@
+"""`simctl run --db FILE`: a run as an SQLite file, written as it goes (docs/database.md)."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from simctl.ctld import bookkeeping
+from simctl.database_tables import (
+    APPLICATION_ID,
+    SCHEMA,
+    command_row,
+    job_row,
+    node_row,
+    step_row,
+)
+from simctl.kernel.events import Event
+from simctl.status import InputError
+from simctl.wire.accounts import JobAccount, StepAccount
+from simctl.world import RunResult, World
+
+_BLOCK: Final = 5_000
+"""How many rows gather before they are written."""
+
+_HEAD: Final = b"SQLite format 3\0"
+
+
+class Database:
+    """The file of a run: a sink of its events, and a reader of its books.
+
+    Rows are written in blocks; a run that breaks leaves what was written, with `complete` 0 in
+    the table `run`.
+    """
+
+    def __init__(self, path: Path, world: World) -> None:
+        """Make the file.
+
+        Raises:
+            InputError: It cannot be written, or is there and no database of simctl's.
+        """
+        self._path = path
+        self._world = world
+        self._rows: dict[str, list[tuple[Any, ...]]] = {}
+        self._gathered = 0
+        self._trouble = ""
+        try:
+            _make_way(path)
+            self._file = sqlite3.connect(path, isolation_level=None)
+            self._file.executescript(
+                f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; "
+                f"PRAGMA application_id = {APPLICATION_ID};{SCHEMA}"
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise InputError(f"--db: cannot write {path}: {_why(error)}") from error
+        self._add_run({**world.header(), "complete": 0})
+        self._flush()
+        world.trace.add_sink(self.event)
+        world.ctld.books.readers.append(self.record)
+
+    # While the run goes on.
+
+    def event(self, event: Event) -> None:
+        """Take in an event of the trace."""
+        write = _EVENTS.get(event.kind)
+        if write is None or (event.phase == "enter" and event.kind == "script"):
+            return
+        found = write(event)
+        if found is not None:
+            self._add(*found)
+
+    def record(self, record: JobAccount | StepAccount) -> None:
+        """Take in a record of accounting."""
+        if isinstance(record, JobAccount):
+            self._add("jobs", job_row(record))
+        else:
+            self._add("steps", step_row(record))
+
+    def _add(self, table: str, row: tuple[Any, ...]) -> None:
+        self._rows.setdefault(table, []).append(row)
+        self._gathered += 1
+        if self._gathered >= _BLOCK:
+            self._flush()
+
+    def _add_run(self, facts: Mapping[str, Any]) -> None:
+        for key, value in facts.items():
+            plain = isinstance(value, str | int) and not isinstance(value, bool)
+            shown = value if plain else int(value) if isinstance(value, bool) else json.dumps(value)
+            self._add("run", (key, shown))
+
+    def _flush(self) -> None:
+        """Write what has gathered; what stands in the way is told at the end, not amid the run."""
+        try:
+            if not self._trouble:
+                self._write()
+        except (sqlite3.Error, UnicodeError) as error:
+            self._trouble = str(error)
+        self._rows.clear()
+        self._gathered = 0
+
+    def _write(self) -> None:
+        self._file.execute("BEGIN")
+        for table, rows in self._rows.items():
+            places = ",".join("?" * len(rows[0]))
+            self._file.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({places})", rows)
+        self._file.execute("COMMIT")
+
+    # Its end.
+
+    def finish(self, result: RunResult | None) -> None:
+        """Write what there is at the end: unfinished jobs, nodes, commands; then close the file.
+
+        Raises:
+            InputError: The file cannot be written to its end.
+        """
+        ctld = self._world.ctld
+        jobs, steps = bookkeeping.current(ctld)
+        for job in jobs:
+            self.record(job)
+        for step in steps:
+            self.record(step)
+        for node in ctld.nodes:
+            self._add("nodes", node_row(node))
+        if result is not None:
+            for command in result.commands:
+                self._add("commands", command_row(command))
+            self._add_run(_outcome(result))
+        self._flush()
+        self._file.close()
+        if self._trouble:
+            raise InputError(f"--db: cannot write {self._path}: {self._trouble}")
+
+
+def _outcome(result: RunResult) -> dict[str, Any]:
+    return {
+        "complete": 1,
+        "end_time_us": result.end_time_us,
+        "held": result.held,
+        "stalled": bool(result.stalled),
+        "interrupted": result.interrupted,
+        "stopped_at_limit": result.stopped_at_limit,
+    }
+
+
+def _make_way(path: Path) -> None:
+    """Remove the database of an earlier run.
+
+    Raises:
+        InputError: What is there is something else.
+        OSError: It cannot be read or removed.
+    """
+    if not path.exists():
+        return
+    if path.is_file():
+        with path.open("rb") as file:
+            head = file.read(72)
+        ours = head[:16] == _HEAD and int.from_bytes(head[68:72], "big") == APPLICATION_ID
+        if ours or not head:
+            path.unlink()
+            return
+    raise InputError(
+        f"--db: {path} is there and is no database that simctl wrote; it is left alone: "
+        "name another file, or remove it"
+    )
+
+
+def _why(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+# From events to rows.
+
+
+def _plain(value: Any) -> Any:
+    """Return what a column holds: null for what does not apply, JSON for what is no scalar."""
+    if value is UNSET or value is None:
+        return None
+    if isinstance(value, int):
+        return value if abs(value) < _TOO_BIG else str(value)
+    if isinstance(value, str | float):
+        return value
+    return json.dumps(value, default=str)
+
+
+_TOO_BIG: Final = 1 << 63
+"""A column holds numbers of 64 bits."""
+
+
+def _where(event: Event) -> tuple[Any, ...]:
+    """Return the columns that tell who acts, and for which job."""
+    found = (event.daemon, event.node, event.role, event.pid, event.uid, event.euid)
+    return tuple(map(_plain, (*found, event.job, event.step, event.task)))
+
+
+def _plugin(event: Event) -> tuple[str, tuple[Any, ...]] | None:
+    if event.phase == "enter":
+        return None
+    began_us = event.time_us if event.t0_us is UNSET else event.t0_us
+    rest = (event.plugin, event.args, event.rc, event.errno, event.cause)
+    row = (event.seq, began_us, event.time_us, event.name, *_where(event))
+    return "plugin_calls", (*row, *map(_plain, rest))
+
+
+def _message(event: Event) -> tuple[str, tuple[Any, ...]]:
+    rest = (event.peer, event.args, event.cause)
+    row = (event.seq, event.time_us, event.phase, event.name, *_where(event))
+    return "messages", (*row, *map(_plain, rest))
+
+
+def _script(event: Event) -> tuple[str, tuple[Any, ...]]:
+    began_us = event.time_us if event.t0_us is UNSET else event.t0_us
+    row = (event.seq, began_us, event.time_us, event.name, *_where(event))
+    return "scripts", (*row, *map(_plain, (event.args, event.rc, event.cause)))
+
+
+def _state(event: Event) -> tuple[str, tuple[Any, ...]] | None:
+    args = event.args if event.args is not UNSET else {}
+    change = (args.get("from"), args.get("to"), args.get("reason"), _plain(event.cause))
+    if event.name == "node_state":
+        return "node_states", (event.seq, event.time_us, args.get("node"), *change)
+    ids = (event.job, event.array_job, event.array_task, event.step)
+    return "job_states", (event.seq, event.time_us, *map(_plain, ids), *change)
+
+
+_EVENTS: Final[dict[str, Callable[[Event], tuple[str, tuple[Any, ...]] | None]]] = {
+    "plugin": _plugin,
+    "message": _message,
+    "script": _script,
+    "state": _state,
+}

@@ -1,0 +1,80 @@
+"""burst_buffer.conf: its keys, and what their values may be; no plugin acts on them yet."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from simctl.wire import conf_values as read
+from simctl.wire.conf import did_you_mean
+from simctl.wire.ids import NO_VAL
+
+BYTES: Final = "bytes"
+NODES: Final = "nodes"
+FLAGS: Final = (
+    "DisablePersistent",
+    "EnablePersistent",
+    "EmulateCray",
+    "PrivateData",
+    "TeardownFailure",
+    "SetExecHost",
+)
+"""Words of Flags, in the order of their bits."""
+
+_SIZE: Final = re.compile(r"([0-9]{1,18})\s*([A-Za-z]*)")
+_POWERS: Final = {letter: power for power, letter in enumerate("kmgtp", 1)}
+
+
+def size(text: str) -> tuple[int, str]:
+    """Read a size: a number and BYTES, or a number and NODES.
+
+    ``k`` and ``kib`` are 1024 bytes, ``kb`` is 1000, and so on up to ``p``; ``n`` counts nodes.
+
+    Raises:
+        ValueError: The text is no size.
+    """
+    match = _SIZE.fullmatch(text)
+    number, unit = (int(match[1]), match[2].casefold()) if match else (0, "?")
+    if unit in ("", "b"):
+        return number, BYTES
+    if unit in ("n", "node", "nodes"):
+        return number, NODES
+    power = _POWERS.get(unit[0])
+    if power is None or unit[1:] not in ("", "b", "ib"):
+        raise ValueError(f'expected a size such as 512, 200G or 16N, got "{text}"')
+    return number * (1000 if unit[1:] == "b" else 1024) ** power, BYTES
+
+
+def flags(text: str) -> tuple[str, ...]:
+    """Read the words of Flags, whatever their case."""
+    known = {flag.casefold(): flag for flag in FLAGS}
+    for word in read.words(text):
+        if word.casefold() not in known:
+            raise ValueError(f'"{word}" is none of Flags{did_you_mean(word, set(FLAGS))}')
+    return tuple(known[word.casefold()] for word in read.words(text))
+
+
+_SECONDS: Final = read.whole(0, NO_VAL - 1)
+KEYS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "AllowUsers": read.words,
+    "AltPool": str,
+    "CreateBuffer": str,
+    "DefaultPool": str,
+    "DenyUsers": read.words,
+    "DestroyBuffer": str,
+    "Directive": str,
+    "Flags": flags,
+    "GetSysState": str,
+    "GetSysStatus": str,
+    "Granularity": size,
+    "OtherTimeout": _SECONDS,
+    "PollInterval": _SECONDS,
+    "Pools": read.words,
+    "StageInTimeout": _SECONDS,
+    "StageOutTimeout": _SECONDS,
+    "StartStageIn": str,
+    "StartStageOut": str,
+    "StopStageIn": str,
+    "StopStageOut": str,
+    "ValidateTimeout": _SECONDS,
+}
+"""The keys of burst_buffer.conf, and how each is read."""

@@ -1,0 +1,42 @@
+"""Keys of slurm.conf that Slurm has given another name, and those that may stand several times."""
+
+from typing import Final
+
+RENAMED: Final = {
+    "AccountingStorageLoc": "",
+    "AccountingStoreJobComment": "AccountingStoreFlags=job_comment",
+    "AcctGatherInfinibandType": "AcctGatherInterconnectType",
+    "BackupAddr": "SlurmctldHost",
+    "BackupController": "SlurmctldHost",
+    "CacheGroups": "",
+    "ChosLoc": "",
+    "ControlAddr": "SlurmctldHost",
+    "ControlMachine": "SlurmctldHost",
+    "CryptoType": "CredType",
+    "DefaultStorageHost": "AccountingStorageHost",
+    "DefaultStorageLoc": "",
+    "DefaultStoragePass": "AccountingStoragePass",
+    "DefaultStoragePort": "AccountingStoragePort",
+    "DefaultStorageType": "AccountingStorageType",
+    "DefaultStorageUser": "AccountingStorageUser",
+    "FastSchedule": "SlurmdParameters=config_overrides",
+    "JobCheckpointDir": "",
+    "Layouts": "",
+    "MemLimitEnforce": "JobAcctGatherParams",
+    "MsgAggregationParams": "",
+    "SallocDefaultCommand": "LaunchParameters=use_interactive_step",
+    "SchedulerAuth": "",
+    "SchedulerPort": "",
+    "SchedulerRootFilter": "",
+}
+"""Keys of older releases: what stands in their place by Slurm 22.05, or nothing."""
+
+REPEATED: Final = frozenset({"slurmctldhost"})
+"""Keys, folded, of which each further line adds something."""
+
+
+def renamed(name: str) -> str:
+    """Say what has become of a key that is out of use; nothing of any other."""
+    if name not in RENAMED:
+        return ""
+    return f"now {RENAMED[name]}" if RENAMED[name] else "gone from newer releases"

@@ -1,0 +1,64 @@
+"""The files of a batch script: where its output goes, and the directory that it starts in."""
+
+from typing import TYPE_CHECKING, Final
+
+from simctl.kernel.procs import Process
+from simctl.plugins.site import Site
+
+if TYPE_CHECKING:
+    from simctl.stepd.work import StepWork
+
+NO_OUTPUT_STATUS: Final = 53
+"""Wait status of a script whose output cannot be opened: the low bits of ESLURMD_IO_ERROR."""
+
+_STDERR: Final = 2
+_FALLBACK: Final = "/tmp"
+
+
+class BatchFiles:
+    """The output files of one batch script, opened and written as its user."""
+
+    def __init__(self, site: Site, process: Process, work: "StepWork") -> None:
+        self._site = site
+        self._process = process
+        self._work = work
+        self.opened = True
+        self.work_dir = work.work_dir
+        """Where the script starts: the job's directory, or /tmp where that is not there."""
+
+    def open(self) -> bool:
+        """Open the files, then go to the directory; false if a file cannot be opened."""
+        work = self._work
+        files = self._site.disk.view(self._process.host.name, work.job.uid, work.work_dir)
+        for path in dict.fromkeys((work.std_out, work.std_err)):
+            try:
+                if work.appends:
+                    files.append(path, "")
+                else:
+                    files.write(path, "")
+            except OSError as error:
+                self.opened = False
+                args = {"path": path, "problem": error.strerror}
+                self._site.trace.note("log", "output_not_opened", self._process, args=args)
+                return False
+        if not files.is_dir(work.work_dir):
+            self.write(
+                _STDERR,
+                f"slurmstepd-{self._process.host.name}: error: couldn't chdir to "
+                f"`{work.work_dir}': No such file or directory: going to {_FALLBACK} instead\n",
+            )
+            self.work_dir = _FALLBACK
+        return True
+
+    def write(self, stream: int, text: str) -> None:
+        """Add to the file of a stream; what a script takes away is made anew."""
+        work = self._work
+        path = work.std_err if stream == _STDERR else work.std_out
+        self._site.disk.write(
+            path,
+            text,
+            work.work_dir,
+            append=True,
+            host=self._process.host.name,
+            uid=work.job.uid,
+        )

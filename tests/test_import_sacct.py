@@ -1,0 +1,268 @@
+"""`simctl import sacct`: what sacct printed, imported and run, gives the same jobs."""
+
+import re
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simctl.cli import main
+from simctl.scenario.load import read_scenario
+from simctl.world import World
+
+HEAD = """\
+start_time: 2026-11-20T00:00:00Z
+slurm_conf: {SelectType: select/cons_tres, SelectTypeParameters: CR_CPU_Memory, DefMemPerCPU: 10}
+nodes: [{name: "n[1-3]", cpus: 4, memory_mb: 1000}]
+partitions:
+  - {name: debug, nodes: "n[1-3]", default: true}
+  - {name: long, nodes: "n[2-3]"}
+users:
+  alice: {uid: 1001, account: proj1}
+  bob: {uid: 1002, account: proj2}
+"""
+ASKED = (
+    "jobid,submit,start,end,eligible,elapsedraw,state,exitcode,user,uid,account,partition,jobname,"
+    "timelimit,alloccpus,nnodes,nodelist,reqmem"
+)
+COMPARED = (
+    "jobid,jobname,user,account,partition,submit,alloccpus,nnodes,reqmem,elapsedraw,state,"
+    "timelimit,exitcode"
+)
+LATE = "9000s"
+
+
+def run_and_ask(text: str, *commands: str) -> list[str]:
+    """Return what commands of root print long after all the rest of a timeline."""
+    entries = "".join(f'  - {{at: {LATE}, as: root, run: "{command}"}}\n' for command in commands)
+    scenario = read_scenario(text + entries, file="s.yaml")
+    result = World(scenario, model=scenario.model).run()
+    assert not result.stalled
+    return [command.stdout for command in result.commands[-len(commands) :]]
+
+
+def sacct(fields: str) -> str:
+    """Return a command line that prints all records."""
+    return f"sacct -a -D -P -S 2026-11-20 -o {fields}"
+
+
+def imported(printed: str, folder: Path) -> str:
+    """Return the scenario that is made of what sacct printed."""
+    (folder / "in.txt").write_text(printed)
+    assert (
+        main(["import", "sacct", str(folder / "in.txt"), "--force", "-o", str(folder / "out.yaml")])
+        == 0
+    )
+    return (folder / "out.yaml").read_text()
+
+
+def jobs_of(printed: str) -> list[str]:
+    """Return the lines of jobs; when a run was given up, and so the next submitted, is chance."""
+    lines, given_up = [], set()
+    for line in printed.splitlines():
+        job_id = line.partition("|")[0]
+        if "." not in job_id:
+            lines.append(re.sub(r"\d{4}-[^|]*", "", line) if job_id in given_up else line)
+        if "|REQUEUED|" in line:
+            given_up.add(job_id)
+    return sorted(lines)
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> list[str]:
+    """Return entries of a timeline: jobs that end in every way that a replay repeats."""
+    entries = []
+    for number in range(1, draw(st.integers(1, 6)) + 1):
+        at = draw(st.integers(0, 40))
+        user = draw(st.sampled_from(["alice", "bob"]))
+        nodes = draw(st.integers(1, 2))
+        size = f"-N{nodes} -n{nodes * draw(st.integers(1, 3))} -t 30 --jobid={number * 100}"
+        where = draw(st.sampled_from(["", " -p long", " --mem=50", " -A other"]))
+        length = draw(st.integers(0, 50))
+        kind = draw(st.sampled_from(["ends", "fails", "killed", "array", "own", "again"]))
+        script = {
+            "ends": f"srun sleep {length}",
+            "fails": f"sleep {length}; exit {1 + length % 7}",
+            "killed": f"srun sleep {length}; kill -9 $$",
+            "array": f"srun sleep {length}",
+            "own": f"sleep {length}; scancel $SLURM_JOB_ID; sleep 9",
+            "again": f"sleep {length}; scontrol requeue $SLURM_JOB_ID; sleep 9",
+        }[kind]
+        if kind == "again":
+            script = f"[ $SLURM_RESTART_COUNT ] && exit; {script}"
+        more = " -a 0-2,7" if kind == "array" else ""
+        entries.append(
+            f"{{at: {at}s, as: {user}, run: \"sbatch {size}{where}{more} --wrap '{script}'\"}}"
+        )
+    return entries
+
+
+@settings(max_examples=60, deadline=None)
+@given(jobs())
+def test_a_run_that_is_imported_gives_the_same_jobs(entries: list[str]) -> None:
+    """At the same times, of the same sizes, as long, and in the same states."""
+    text = HEAD + "timeline:\n" + "".join(f"  - {entry}\n" for entry in entries)
+    told, wanted = run_and_ask(text, sacct(ASKED), sacct(COMPARED))
+    with tempfile.TemporaryDirectory() as folder:
+        again = imported(told, Path(folder))
+    assert jobs_of(run_and_ask(again, sacct(COMPARED))[0]) == jobs_of(wanted)
+
+
+def test_what_waited_is_cancelled_where_it_was(tmp_path: Path) -> None:
+    """A held job by its user, the tasks of an array that never started by root."""
+    text = (
+        HEAD
+        + """\
+timeline:
+  - {at: 0s, as: alice, run: "sbatch -H -J held --wrap true"}
+  - {at: 1s, as: bob, run: "sbatch -J many -a 1-5%1 --wrap 'sleep 20'"}
+  - {at: 9s, as: alice, run: scancel 1}
+  - {at: 30s, as: root, run: scancel 2}
+"""
+    )
+    query = "sacct -a -P -X -S 2026-11-20 -E now -s CD,CA -o "
+    fields = "jobid,submit,jobname,elapsedraw,state"
+    told, wanted = run_and_ask(text, query + ASKED, query + fields)
+    assert run_and_ask(imported(told, tmp_path), query + fields)[0] == wanted
+    assert "2_[3-5%1]|2026-11-20T00:00:01|many|0|CANCELLED by 0" in wanted
+
+
+def rows(*lines: str, head: str = "JobID|Submit|Elapsed|NCPUS|State|ExitCode|User") -> str:
+    """Return what sacct printed: a header, and lines whose times are of one day."""
+    return "\n".join([head, *lines]).replace(" T", "2026-01-05T") + "\n"
+
+
+def make(text: str, folder: Path, status: int = 0) -> str:
+    """Import a text; return the scenario."""
+    source, target = folder / "in.txt", folder / "out.yaml"
+    source.write_text(text)
+    assert main(["import", "sacct", str(source), "--force", "-o", str(target)]) == status
+    return target.read_text() if not status else ""
+
+
+def test_columns_come_in_any_order_and_case(tmp_path: Path) -> None:
+    """With a delimiter at the end or without, and with headers again where files were joined."""
+    one = make(rows("7| T10:00:30|00:00:09|2|COMPLETED|0:0|amy"), tmp_path)
+    text = "state|USER|ncpus|Submit|JobID|CPUTimeRAW|\n" * 2
+    text += "COMPLETED|amy|2|2026-01-05T10:00:30|7|18|\n"
+    assert make(text, tmp_path).partition("start_time")[2] == one.partition("start_time")[2]
+    assert "start_time: 2026-01-05T10:00:00Z" in one
+    assert (
+        '{at: 30s, as: "amy", run: "sbatch --jobid=7 -N1 -n1 -c2 \'--wrap=srun sleep 9\'"}' in one
+    )
+
+
+def test_lines_that_are_no_use_are_told_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On standard error, in the head of the scenario, and in the last line."""
+    text = rows(
+        "1| T10:00:00|00:00:09|2|COMPLETED|0:0|amy",
+        "1| T10:00:00|00:00:09|2|COMPLETED|0:0|amy",
+        "1.batch| T10:00:00|00:00:09|2|COMPLETED|0:0|",
+        "2| T10:00:00|00:00:00|2|PENDING|0:0|amy",
+        "3|yesterday|00:00:00|2|COMPLETED|0:0|amy",
+        "4| T10:00:00|nine|2|COMPLETED|0:0|amy",
+        "5| T10:00:00|00:00:09||COMPLETED|0:0|amy",
+        "6| T10:00:00|00:00:09|2|FAILED|0:0|a|b",
+        "x| T10:00:00|00:00:09|2|COMPLETED|0:0|amy",
+        "8| T10:00:00|00:00:00|2|FAILED|1:0|amy",
+        "9| T10:00:00|00:00:01|2|STRANGE|1:0|amy",
+        "10| T10:00:00|00:00:00|2|CANCELLED|0:0|amy",
+        "11| T10:00:00|00:00:01|2|FAILED|one|amy",
+        "12_[x]| T10:00:00|00:00:01|2|FAILED|1:0|amy",
+    )
+    scenario = make(text, tmp_path)
+    told = capsys.readouterr()
+    *lines, last = told.err.splitlines()
+    assert last.endswith("1 jobs from 14 lines, 1 of steps, 1 that stand there twice, 11 left out")
+    assert len(lines) == 11
+    assert "in.txt:5: job 2 is PENDING: how long it will run nobody knows; left out" in told.err
+    assert "#   line 6: Submit is 'yesterday': expected a time as 2026-11-20T23:15:23" in scenario
+    assert "#   line 9: 8 fields where the header has 7; a | in a name?" in scenario
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "in.txt:the file is empty"),
+        ("JobID Submit\n1 2\n", "in.txt:1: expected a header with the columns JobID and Submit"),
+        ("JobID|State\n", "in.txt:1: no column Submit; name it in sacct's -o"),
+        ("JobID|Submit\n", "in.txt:1: no column one of AllocCPUS, NCPUS"),
+        ("JobID|Submit|NCPUS\n", "in.txt:1: no column one of ElapsedRaw, Elapsed"),
+        ("JobID|Submit|NCPUS|Start\n", "in.txt:1: no column End beside Start"),
+        ("JobID|Submit|NCPUS|Elapsed\n", "no line of 0 tells of a job that ran"),
+    ],
+)
+def test_files_that_are_no_use(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is wrong, and what would do."""
+    make(text, tmp_path, 2)
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out.yaml").exists()
+    assert main(["import", "sacct", str(tmp_path / "none"), "-o", "-"]) == 2
+    assert "cannot read" in capsys.readouterr().err
+    assert main(["import", "slurm.conf", "x", "-o", "y"]) == 2
+
+
+def test_states_that_are_not_repeated_are_counted(tmp_path: Path) -> None:
+    """They last as long; the head says what became of them."""
+    scenario = make(
+        rows(
+            "1| T10:00:00|00:00:09|2|NODE_FAIL|1:0|amy",
+            "2| T10:00:00|00:00:08|2|RUNNING|0:0|amy",
+            "3| T10:00:00|1-00:00:07|2|OUT_OF_MEMORY|0:125|amy",
+            "4_2000| T10:00:00|00:00:06|2|COMPLETED|0:0|a@b",
+        ),
+        tmp_path,
+    )
+    assert "# 1 job: NODE_FAIL; cancelled after as long a run." in scenario
+    assert "# 1 job: RUNNING; ends after as long a run as it had by then." in scenario
+    assert "# 1 job: a task above 1000 of an array; a job by itself." in scenario
+    query = "sacct -a -P -X -S 2026-01-01 -o jobid,elapsedraw,state,user"
+    out = run_and_ask(scenario, query)
+    assert [line.split("|") for line in out[0].splitlines()[1:]] == [
+        ["1", "9", "CANCELLED by 20001", "amy"],
+        ["2", "8", "COMPLETED", "amy"],
+        ["3", "9000", "RUNNING", "amy"],
+        ["4", "6", "COMPLETED", "a_b"],
+    ]
+
+
+def test_sizes_of_older_versions_and_limits(tmp_path: Path) -> None:
+    """Memory by node and by cpu; a time limit is raised for what ran longer."""
+    head = "JobID|Submit|ElapsedRaw|ReqCPUS|NNodes|ReqMem|Timelimit|AllocTRES"
+    scenario = make(
+        rows(
+            "1| T10:00:00|9|4|2|4Gn|UNLIMITED|",
+            "2| T10:00:00|90|4|2|100Mc|00:01:00|",
+            "3| T10:00:00|9|5|2|1G|1-00:00:00|",
+            head=head,
+        ),
+        tmp_path,
+    )
+    assert "--jobid=1 -N2 -n2 -c2 --mem=4096 --time=UNLIMITED" in scenario
+    assert "--jobid=2 -N2 -n2 -c2 --mem=200 --time=2" in scenario
+    assert "--jobid=3 -N2 -n5 --mem=512 --time=1440" in scenario
+    assert "1 job: ran longer than the time limit, which is raised" in scenario
+
+
+def test_limits_and_memory_end_jobs_again(tmp_path: Path) -> None:
+    """A run into its time limit is as long, for limits are looked at at the same moments."""
+    text = (
+        HEAD
+        + """\
+programs: {./eat: {runs: 3s, oom: true}}
+timeline:
+  - {at: 7s, as: alice, run: "sbatch -t 1 --wrap 'srun sleep 300'"}
+  - {at: 9s, as: bob, run: "sbatch -t 5 --wrap ./eat"}
+  - {at: 9s, as: bob, run: "sbatch -t 5 --wrap 'kill -SEGV $$'"}
+"""
+    )
+    told, wanted = run_and_ask(text, sacct(ASKED), sacct(COMPARED))
+    assert jobs_of(run_and_ask(imported(told, tmp_path), sacct(COMPARED))[0]) == jobs_of(wanted)
+    for state in ("TIMEOUT", "OUT_OF_MEMORY", "FAILED"):
+        assert f"|{state}|" in wanted

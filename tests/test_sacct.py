@@ -1,0 +1,365 @@
+"""What sacct prints, held against recordings of Slurm's."""
+
+import json
+import re
+
+import pytest
+
+from simctl.world import CommandResult
+from tests.cluster import run
+from tests.printed import CLUSTER, assert_as_printed, blurred, read
+
+
+def ask_all(situation: str, lines: list[str], *, first: int, at: str) -> list[CommandResult]:
+    """Return what commands of alice print once the rest of the timeline has happened."""
+    cluster = CLUSTER.replace("slurm_conf:\n", f"slurm_conf:\n  FirstJobId: {first}\n")
+    timeline = "" if "timeline:" in situation else "timeline:\n"
+    entries = "".join(f"  - {{at: {at}, as: alice, run: {line!r}}}\n" for line in lines)
+    return list(run(situation + timeline + entries, cluster=cluster).result.commands[-len(lines) :])
+
+
+def ask(situation: str, line: str, *, first: int = 1, at: str = "90s") -> CommandResult:
+    """Return what one command of alice prints."""
+    return ask_all(situation, [line], first=first, at=at)[0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    "bad_fmt bad_id bad_id2 bad_state badopt badtime comp e state_noend u_bad".split(),
+)
+def test_what_needs_no_jobs(name: str) -> None:
+    """Errors, the list of fields, and headings above nothing."""
+    recorded = read(f"sacct/{name}")
+    assert_as_printed(f"sacct/{name}", ask("", recorded.line))
+
+
+_NINE = """\
+files:
+  sub.sh: |
+    #!/bin/sh
+    #SBATCH -J submitit --mem=204 -t 3
+    if [ $SLURM_ARRAY_TASK_ID = 2 ]; then
+      srun -J python ./bad
+      exit 1
+    fi
+    srun python
+programs:
+  python: {runs: 2s}
+  ./bad: {runs: 2s, exit: 1}
+timeline:
+  - {at: 0s, as: alice, run: "sbatch -a 0-3%2 sub.sh"}
+"""
+
+
+@pytest.mark.parametrize(
+    "name",
+    "array_el b delim fmt_widths j_P long noconvert p step_sel submitit units".split(),
+)
+def test_an_array(name: str) -> None:
+    """Tasks in the order in which accounting heard of them, each before its steps."""
+    found = ask(_NINE, read(f"sacct/{name}").line, first=9)
+    # How long sixteen programs of the recording took, and on which node, was chance.
+    assert_as_printed(f"sacct/{name}", found, {r"00:00:0[12]": "LENGTH", r"\|n\d": "|NODE"})
+
+
+_LISTS = ("states_all", "default", "X", "state_times", "cancelledby", "snk")
+"""Recordings of a day: what they say of some of its jobs is held against a run of those alone."""
+
+
+def _timeline(*entries: str) -> str:
+    """Return a timeline: each entry is a moment and what alice, or another, runs."""
+    lines = []
+    for entry in entries:
+        at, _, command = entry.partition(" ")
+        who, colon, rest = command.partition(": ")
+        user, command = (who, rest) if colon and " " not in who else ("alice", command)
+        lines.append(f"  - {{at: {at}, as: {user}, run: {json.dumps(command)}}}\n")
+    return "timeline:\n" + "".join(lines)
+
+
+_BASH = "programs: {bash: %s}\n"
+_HOSTNAME = "programs: {hostname: {runs: 0s}}\n"
+_DAY = {
+    "a script fails": (133, "", ("0s sbatch -w n4 -J failing --wrap 'exit 1'",)),
+    "too long": (
+        97,
+        "",
+        (
+            "0s sbatch -J myjob -p short -t60 --wrap true",
+            "0s sbatch -J myjob -t0 --wrap true",
+            "80s root: scancel 97 98",
+        ),
+    ),
+    "an array": (
+        121,
+        "",
+        (
+            "0s sbatch -J averyveryverylongjobname -w n4 -a 0-5%1 --wrap 'sleep 100'",
+            "25s scancel -s USR1 -f 121_0",
+            "20s scancel 121_4 121_[2-3]",
+            "31s scancel 121",
+        ),
+    ),
+    "what partitions and nodes say": (
+        126,
+        "",
+        (
+            "0s sbatch -J plim -p short -t60 --wrap true",
+            "0s root: scontrol update nodename=n3 state=drain reason=x",
+            "1s sbatch -J drained -w n3 --wrap true",
+            "2s sbatch -J toobig -n100 --wrap true",
+            "2s sbatch -J tootall -n5 -N5 --wrap true",
+            "60s root: scontrol update nodename=n3 state=resume",
+            "80s scancel 126 128 129",
+        ),
+    ),
+    "srun exits with 3": (146, _BASH % "{exit: 3}", ("0s srun bash",)),
+    "srun exits with 3 and 4": (
+        147,
+        _BASH % "[{tasks: 0, runs: 1s, exit: 3}, {runs: 1s, exit: 4}]",
+        ("0s srun -n2 bash",),
+    ),
+    "killed": (148, _BASH % "{signal: 9}", ("0s srun bash",)),
+    "segmentation fault": (149, _BASH % "{signal: 11}", ("0s srun bash",)),
+    "srun that waits, or will not": (
+        152,
+        _HOSTNAME,
+        (
+            "0s srun -N5 -n5 hostname",
+            "1s srun -I -N5 hostname",
+            "1s srun -p short -t 60 hostname",
+            "1s srun -I -N4 -n16 --exclusive hostname",
+            "9s scancel 152 154",
+        ),
+    ),
+    "kill on bad exit": (
+        161,
+        _BASH % "[{tasks: 0, runs: 1s, exit: 5}, {runs: 20s}]",
+        ("0s srun -n2 -K bash", "9s srun -J sj -Q -n1 true"),
+    ),
+    "time limit of srun": (
+        169,
+        "",
+        ("0s srun -t 0:05 sleep 100", "100s srun -N4 --exclusive sleep 3"),
+    ),
+    "salloc": (
+        173,
+        _HOSTNAME,
+        ("0s salloc -n1 srun -t 1:00:00 hostname", "2s salloc -n2 true"),
+    ),
+    "salloc whose command fails": (
+        175,
+        'files: {x.sh: "#!/bin/sh\\nexit 4\\n"}\n',
+        (
+            "0s salloc -n1 ./x.sh",
+            "2s salloc --no-shell -J no-shell -n1",
+            "2s scancel 176",
+            "6s salloc -N4 --exclusive true",
+            "7s salloc -I -N5 -n5 true",
+        ),
+    ),
+    "time limit of a script": (
+        184,
+        "",
+        (
+            "0s sbatch -J nm --wrap true",
+            "1s sbatch -t1 -J tmo --wrap 'sleep 300'",
+            "2s sbatch --wrap 'sleep 300'",
+            "9s scancel 186",
+            "10s sbatch --mem=50 --wrap 'sleep 8'",
+        ),
+    ),
+    "a signal before the limit": (
+        191,
+        "",
+        (
+            "0s sbatch -t1 -J sigb --signal=B:USR1@40 "
+            "--wrap \"trap 'exit 7' USR1; sleep 300 & wait\"",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("situation", _DAY)
+def test_jobs_of_a_day(situation: str) -> None:
+    """States, exit codes and what was waited for; which jobs a span of time and a state find."""
+    first, more, entries = _DAY[situation]
+    lines = [read(f"sacct/{name}").line.removeprefix("$ ") for name in _LISTS]
+    found = ask_all(more + _timeline(*entries), lines, first=first, at="300s")
+    told = re.findall(r"(?m)^(\d+)", found[0].stdout)
+    for name, result in zip(_LISTS, found, strict=True):
+        if name == "snk" and "_" in found[0].stdout:
+            continue  # Which ids the tasks of an array get hangs on what else came meanwhile.
+        recorded = read(f"sacct/{name}")
+        rows = recorded.stdout.splitlines()
+        head = [row for row in rows if not row[:1].isdigit()]
+        body = [row for row in rows if re.split(r"[_|. ]", row)[0] in told]
+        # How long a pass of the scheduler takes to come, and which of four nodes it takes.
+        blur = {
+            r"\d\d:\d\d:\d\d(?=\|[A-Z])": "LENGTH",
+            r"\|n\d\|": "|NODE|",
+            r"_\[.*?\]": "_TASKS",
+            " {8} *C": " C",
+        }
+        assert blurred(result.stdout, blur) == blurred("\n".join([*head, *body, ""]), blur)
+
+
+_STUBBORN = """\
+programs:
+  python: {runs: forever, on_signal: {TERM: ignore}}
+  spawner: {runs: forever}
+files:
+  sub.sh: |
+    #!/bin/sh
+    #SBATCH -J submitit --mem=200 -t 3
+    srun python
+"""
+
+
+def test_steps_that_are_cancelled_with_their_jobs() -> None:
+    """A script ends by TERM and its job then; a step that ignores that by KILL, later."""
+    timeline = _timeline(
+        "0s sbatch sub.sh",
+        "5s scancel 13",
+        "20s sbatch -a 0-1 sub.sh",
+        "23s scancel 14_0",
+        "31s scancel 14_1",
+    )
+    found = ask(_STUBBORN + timeline, read("sacct/steps").line, first=13)
+    # Nothing measures memory, and how long things took differs by some seconds.
+    sizes = {r"\d+K": "", r"n1\|\d+\|\d+": "NODE|LENGTH"}
+    assert_as_printed("sacct/steps", found, sizes)
+
+
+def test_runs_that_were_given_up() -> None:
+    """Only -D shows them, as long as there is a later one."""
+    sit = _timeline(
+        "0s sbatch -J submitit --mem=204 --wrap 'sleep 60'",
+        "5s scontrol requeue 16",
+        "7s scancel 16",
+    )
+    lines = [read("sacct/dupes").line, "sacct -j 16 -P -X -n -o state"]
+    every, last = ask_all(sit, lines, first=16, at="30s")
+    assert_as_printed("sacct/dupes", every)
+    assert last.stdout == "CANCELLED by 2001\n"
+
+
+def test_a_run_that_was_given_up_is_shown_until_there_is_another() -> None:
+    """What waits for its next run is not there yet, as far as a span of time is concerned."""
+    sit = _timeline("0s sbatch --wrap 'sleep 60'", "5s scontrol requeue 188")
+    found = ask_all(sit, ["sacct -X -n -o jobid,state"], first=188, at="9s")
+    assert found[0].stdout.split() == ["188", "REQUEUED"]
+
+
+def test_the_script_of_a_job() -> None:
+    """As sbatch made it."""
+    sit = _timeline("0s sbatch --wrap 'exit 3'")
+    assert_as_printed("sacct/B", ask(sit, read("sacct/B").line, first=77))
+
+
+def test_jobs_by_name_and_by_user() -> None:
+    """Also those of others."""
+    failing = _timeline("0s sbatch -w n4 -J failing --wrap 'exit 1'", "0s sbatch --wrap 'exit 1'")
+    assert_as_printed("sacct/name", ask(failing, read("sacct/name").line, first=133))
+    bob = _timeline(
+        "0s bob: sbatch -n2 -J bobrun --wrap 'sleep 60'",
+        "1s sbatch true.sh",
+        "9s root: scancel 118",
+    )
+    assert_as_printed("sacct/other_user", ask(bob, read("sacct/other_user").line, first=118))
+
+
+def test_where_and_until_when() -> None:
+    """A script is on the first node of its job."""
+    sit = "programs: {app: {runs: 1s}}\n" + _timeline(
+        "0s sbatch -n2 -w n1 --wrap 'srun app'",
+        "0s sbatch -p long --wrap true",
+        "0s sbatch -n3 -N3 -w n[2-4] --wrap 'srun app'",
+    )
+    assert_as_printed("sacct/reframe", ask(sit, read("sacct/reframe").line, first=51))
+
+
+_THREE = _timeline(
+    "0s sbatch -n2 -J two --wrap 'sleep 20'",
+    "5s sbatch -N2 -n2 -J wide --wrap 'sleep 100'",
+    "5s bob: sbatch -J others --wrap true",
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ("", "two wide"),
+        ("-a", "two wide others"),
+        ("-a -I 2", "two wide"),
+        ("-i 2-3", "wide"),
+        ("-a -q normal -x 0 -L", "two wide others"),
+        ("-a -x 7", ""),
+        ("-A proj2 -a", "others"),
+        ("-a -g bob", "others"),
+        ("-a -r short", ""),
+        ("-a --name two,others", "two others"),
+        ("-u 2002", "others"),
+        ("-s R", "wide"),
+        ("-j 2,3", "wide others"),
+        ("-S now-10 -E now", "wide"),
+        ("-N n2", "wide"),
+    ],
+)
+def test_what_narrows_the_jobs(options: str, names: str) -> None:
+    """Each option by itself, on three jobs of which one still runs."""
+    found = ask(_THREE, f"sacct -X -n -P -o jobname {options}", at="60s")
+    assert (found.stdout.split(), found.stderr, found.exit) == (names.split(), "", 0)
+
+
+def test_times_are_cut_off_at_the_ends_of_the_span() -> None:
+    """With -T, of jobs and of steps."""
+    fields = "-o jobid,start,end,elapsed,state -P -n"
+    found = ask(_THREE, f"sacct -T -j 2 -S 23:15:00 -E now {fields}", at="60s")
+    assert found.stdout.splitlines() == [
+        "2|2026-11-20T23:15:00|2026-11-20T23:15:07|00:00:07|RUNNING",
+        "2.batch|2026-11-20T23:15:00|2026-11-20T23:15:07|00:00:07|RUNNING",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("-q fast", "sacct: error: You gave a bad qos 'fast'.  Valid qos's are normal"),
+        ("-i some", "sacct: error: invalid nnodes value: some"),
+        ("--units=X", "sacct: fatal: Invalid unit type (X)"),
+        (
+            "--json",
+            "sacct: error: --json is an option of Slurm's that simctl does not simulate yet",
+        ),
+    ],
+)
+def test_values_that_are_none(options: str, said: str) -> None:
+    """And options that are not built."""
+    found = ask("", f"sacct {options}")
+    assert (found.stdout, found.stderr.splitlines()[0], found.exit) == ("", said, 1)
+
+
+def test_words_that_belong_to_no_option() -> None:
+    """They end sacct, without a word about it."""
+    found = ask("", "sacct 7")
+    assert (found.stdout, found.stderr, found.exit) == ("", "", 1)
+
+
+_ASK = """\
+files:
+  ask.sh: |
+    #!/bin/sh
+    export SACCT_FORMAT=jobid%5
+    sacct -n -j 1
+    sacct -n -X -j 1 -o user
+    export SLURM_TIME_FORMAT=%H
+    sacct -n -P -X -j 1 -o submit
+"""
+
+
+def test_the_environment_has_formats() -> None:
+    """Of fields, where the command line has none, and of times."""
+    timeline = _timeline("0s sbatch --wrap true", "5s salloc -Q ./ask.sh")
+    found = run(_ASK + timeline, cluster=CLUSTER).result.commands[-1]
+    assert found.stdout.split() == ["1", "1.ba+", "alice", "23"]
