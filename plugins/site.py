@@ -51,6 +51,9 @@ class Site:
     programs: Any
     """Finds what an executable does; a `simctl.stepd.programs.Programs`."""
 
+    asks_nodes: bool = True
+    """Whether slurmctld asks nodes to register again now and then."""
+
     def user_name(self, uid: int) -> str:
         """Return the name of a user, or the number where nobody has it."""
         for user in self.users.values():

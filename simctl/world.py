@@ -270,6 +270,7 @@ class World:
             model=self.model,
             start_time_s=scenario.start_epoch_s,
             users=users,
+            asks_nodes=scenario.asks_nodes,
             commands=dict(COMMANDS),
             programs=Programs(described, self.disk, random.Random(f"programs:{self.seed}")),
         )
@@ -337,7 +338,6 @@ class World:
             uid=self.site.users[scenario.slurm_conf.slurm_user].uid,
             records=records,
             partitions=partitions,
-            asks_nodes=scenario.asks_nodes,
         )
 
     # Running.

@@ -179,10 +179,8 @@ class Slurmctld:
         uid: int,
         records: list[NodeRecord],
         partitions: list[PartRecord],
-        asks_nodes: bool = True,
     ) -> None:
         self.site = site
-        self._asks_nodes = asks_nodes
         self.process: Process = site.procs.add(
             host,
             ppid=1,
@@ -355,7 +353,7 @@ class Slurmctld:
             self.mailbox.close()
             self.process.exit(wait_status(1))
             return
-        if self._asks_nodes:
+        if self.site.asks_nodes:
             nodes.ask_in_a_while(self)
         handlers = self._handlers
         receive = self.mailbox.receive
