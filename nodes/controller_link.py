@@ -16,7 +16,7 @@ from simctl.plugins.points.switch import (
     switch_p_pack_node_info,
 )
 from simctl.plugins.site import Site
-from simctl.wire.buf import Buf
+from simctl.wire.buf import Buf, Packed
 from simctl.wire.errno import SLURM_SUCCESS
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import Message, MessageNodeRegistrationStatus
@@ -60,19 +60,19 @@ class ControllerLink:
         """Register, with the state of the node's switch."""
         hooks = self._site.hooks
         who = self._process
-        packed = b""
+        packed = Packed()
         info = await hooks.call(switch_p_alloc_node_info, who)
         # A failure on the way is logged by the plugin's own error; the node registers all the same.
         if not failed(info):
             await hooks.call(switch_p_build_node_info, who, info)
             buffer = Buf()
             await hooks.call(switch_p_pack_node_info, who, info, buffer)
-            packed = buffer.data()
+            packed = hooks.packed(who, buffer)
         self._send_registration(packed)
         if not failed(info):
             await hooks.call(switch_p_free_node_info, who, info)
 
-    def _send_registration(self, packed: bytes) -> None:
+    def _send_registration(self, packed: Packed) -> None:
         """Send a registration; the first is tried again until slurmctld can be reached."""
         fabric = self._site.fabric
         controller = fabric.addresses.get("slurmctld")
@@ -86,7 +86,7 @@ class ControllerLink:
                 self._mailbox.post_at(due_us, RegistrationDue())
 
     def _registration(
-        self, status: int, packed: bytes, *, startup: bool
+        self, status: int, packed: Packed, *, startup: bool
     ) -> MessageNodeRegistrationStatus:
         return MessageNodeRegistrationStatus(
             node_name=self._process.host.name,
@@ -98,7 +98,7 @@ class ControllerLink:
 
     def register_failure(self, status: int) -> None:
         """Have the node drained, by a registration that bears no switch state."""
-        self.report(self._registration(status, b"", startup=False))
+        self.report(self._registration(status, Packed(), startup=False))
 
     def report(self, message: Message) -> bool:
         """Send slurmctld what it has to know, if it is there; what a cut link holds back, later."""

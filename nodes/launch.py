@@ -13,12 +13,13 @@ from simctl.stepd.environment import (
 )
 from simctl.stepd.tree import branches
 from simctl.stepd.work import StepWork
+from simctl.wire.buf import Packed
 from simctl.wire.filenames import fill_in
 from simctl.wire.ids import NO_VAL, SLURM_BATCH_SCRIPT
 from simctl.wire.messages import RequestBatchJobLaunch, RequestLaunchTasks
 
 
-def step_work(message: RequestLaunchTasks, switch_job: bytes) -> StepWork:
+def step_work(message: RequestLaunchTasks, switch_job: Packed) -> StepWork:
     """Return the work of one node of a srun step."""
     launch = message.launch
     layout = launch.layout

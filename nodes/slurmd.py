@@ -197,7 +197,7 @@ class Slurmd:
                 return
         else:
             credential = await hooks.blank(who, switch_p_alloc_jobinfo)
-        received = Buf(message.switch_job)
+        received = message.switch_job.opened()
         if failed(
             await hooks.call(switch_p_unpack_jobinfo, who, credential, received, about=about)
         ):
@@ -242,7 +242,7 @@ class Slurmd:
         stepd = self._steps.fork(message.job_id, message.step_id, message.launch.restart_cnt)
         handed = Buf()
         await hooks.call(switch_p_pack_jobinfo, who, credential, handed, about=about)
-        self._steps.run(stepd, step_work(message, handed.data()), envelope.sender)
+        self._steps.run(stepd, step_work(message, hooks.packed(who, handed)), envelope.sender)
         self._suspensions.launched(message.job_id)
         self._answer(envelope, SLURM_SUCCESS)
         await hooks.call(switch_p_free_jobinfo, who, credential, about=about)

@@ -27,7 +27,7 @@ from simctl.plugins.points.switch import (
     switch_p_strerror,
 )
 from simctl.plugins.registry import PluginError, Registry
-from simctl.wire.buf import Buf
+from simctl.wire.buf import Buf, Packed
 from simctl.wire.errno import (
     ESLURM_SWITCH_MAX,
     ESLURM_SWITCH_MIN,
@@ -145,13 +145,16 @@ class Hooks:
         plugin_type = self.types[plugin_class]
         CALLING.set(who)
         try:
-            instance = self._registry.make(plugin_type)
+            instance = self._registry.make(plugin_type, who.host.name)
         except PluginError as error:
             self._trace.complain(who, "__init__", str(error))
             return False
         if plugin_class == "switch":
-            own = getattr(type(instance), "switch_p_job_attach", None)
-            self._may_change_env = own is not SwitchPlugin.switch_p_job_attach
+            stub = SwitchPlugin.switch_p_job_attach
+            self._may_change_env = any(
+                getattr(kind, "switch_p_job_attach", None) is not stub
+                for kind in self._registry.kinds(plugin_type)
+            )
         who.touch().load(plugin_class, instance)
         return not failed(await self.run_own(who, "init", instance, plugin_type, about))
 
@@ -274,7 +277,9 @@ class Hooks:
         CALLING.set(who)
         trace = self._trace
         env_before = frozenset(values[1]) if point is switch_p_job_attach and values else None
-        call = trace.open_call(who, name, self._show(shown, about) if trace.recording else shown)
+        call = trace.open_call(
+            who, name, self._show(who, shown, about) if trace.recording else shown
+        )
         error: SlurmError | None = None
         problem = ""
         injected = False
@@ -381,14 +386,21 @@ class Hooks:
             return result, ""
         return SLURM_ERROR, f"returned {told(_REPR.repr, result)}; expected {returns.value}"
 
+    @staticmethod
+    def packed(who: Process, buffer: Buf) -> Packed:
+        """Return what the switch plugin of a process has packed, with the plugin's version."""
+        return Packed(buffer.data(), _version(who))
+
     def takes_time(self, point: Point) -> bool:
         """Tell whether the configured plugin's function is an `async def`, or may hang."""
         if self._faults.rules and self._faults.may_hang(point.name):
             return True
         known = self._async.get(point.name)
         if known is None:
-            kind = self._registry.kind(self.types[point.plugin_class])
-            known = self._async[point.name] = iscoroutinefunction(getattr(kind, point.name))
+            kinds = self._registry.kinds(self.types[point.plugin_class])
+            known = self._async[point.name] = any(
+                iscoroutinefunction(getattr(kind, point.name)) for kind in kinds
+            )
         return known
 
     async def blank(self, who: Process, alloc: Point) -> Handle:
@@ -435,9 +447,13 @@ class Hooks:
                 return text
         return slurm_strerror(number)
 
-    def _show(self, shown: dict[str, Any], about: About) -> dict[str, Any]:
+    def _show(self, who: Process, shown: dict[str, Any], about: About) -> dict[str, Any]:
         """Put arguments into the form traces hold, as they are before the call."""
         plain = {key: _shown(value) for key, value in shown.items()}
+        for key, value in shown.items():
+            if isinstance(value, Buf) and value.version not in (None, _version(who)):
+                # Packed by another version of the plugin than the one that is to read it.
+                plain[key]["version"] = value.version
         if about is not NOTHING:
             plain.update(about.besides)
             if about.job is not UNSET:
@@ -472,7 +488,7 @@ def _show_result(
     """Bring the arguments that a call has changed up to date."""
     for key, value in zip(point.parameters, values, strict=False):
         if isinstance(value, Buf):
-            shown[key] = {"bytes": value.size}
+            shown[key]["bytes"] = value.size
     if env_before is not None:
         shown["env"] = [_plain(key) for key in values[1] if key not in env_before]
 
@@ -505,6 +521,11 @@ def check_environment(env: dict[Any, Any]) -> None:
                 f"left env[{told(_REPR.repr, key)}] = {told(_REPR.repr, value)}; "
                 "no environment can hold that"
             )
+
+
+def _version(who: Process) -> int:
+    version = getattr(who.memory.instances.get("switch"), "plugin_version", 0)
+    return version if type(version) is int else 0
 
 
 class _Raised:

@@ -56,6 +56,7 @@ class Registry:
     def __init__(self, *, installed: bool = True) -> None:
         self._entries = _bundled()
         self._installed = installed
+        self._on_hosts: dict[tuple[str, str], type[Any]] = {}
 
     def types(self, plugin_class: str) -> list[str]:
         """Return the types of *plugin_class* that can be loaded, sorted."""
@@ -68,13 +69,18 @@ class Registry:
         """Return the class of a plugin."""
         return self._entries[plugin_type].kind
 
-    def make(self, plugin_type: str) -> Any:
-        """Return a new instance, as a process gets that loads the plugin.
+    def kinds(self, plugin_type: str) -> tuple[type[Any], ...]:
+        """Return the class of a plugin, and those that stand for it on some hosts."""
+        others = [kind for (_, name), kind in self._on_hosts.items() if name == plugin_type]
+        return (self._entries[plugin_type].kind, *others)
+
+    def make(self, plugin_type: str, host: str = "") -> Any:
+        """Return a new instance, as a process of *host* gets that loads the plugin.
 
         Raises:
             PluginError: The constructor failed.
         """
-        kind = self._entries[plugin_type].kind
+        kind = self._on_hosts.get((host, plugin_type), self._entries[plugin_type].kind)
         try:
             return kind()
         except ENDED:
@@ -107,13 +113,23 @@ class Registry:
         Raises:
             PluginError: It is not there, does not fit its guide, or is there already.
         """
-        found = find(reference, folder)
-        if len(found) > 1:
-            names = ", ".join(each.kind.__name__ for each in found)
+        kind = _only(reference, folder)
+        self.put(kind, reference)
+
+    def add_on(self, host: str, reference: str, folder: Path, model: str) -> None:
+        """Take in a class that stands for the plugin of its type on one host: another version.
+
+        Raises:
+            PluginError: It is not there, does not fit its guide, or there is none of its type.
+        """
+        kind = _only(reference, folder)
+        plugin_type = check_class(kind, reference, model)
+        if plugin_type not in self._entries:
             raise PluginError(
-                f"plugin {reference!r}: there are several plugin classes in it; name one: {names}"
+                f"plugin {reference!r}: it is another version of {plugin_type}, which no other "
+                "host has; name one of this type under `plugins` of the scenario"
             )
-        self.put(found[0].kind, reference)
+        self._on_hosts[host, plugin_type] = kind
 
     def put(self, kind: type[Any], origin: str) -> None:
         """Take in a class.
@@ -184,6 +200,21 @@ class Registry:
             attrs.evolve(each, problem=each.problem or _doubled(each, listed, types))
             for each in sorted(listed, key=lambda known: known.plugin_type)
         ]
+
+
+def _only(reference: str, folder: Path) -> type[Any]:
+    """Return the one class that a reference names.
+
+    Raises:
+        PluginError: There is none, or there are several.
+    """
+    found = find(reference, folder)
+    if len(found) > 1:
+        names = ", ".join(each.kind.__name__ for each in found)
+        raise PluginError(
+            f"plugin {reference!r}: there are several plugin classes in it; name one: {names}"
+        )
+    return found[0].kind
 
 
 def _known(kind: type[Any], origin: str) -> Known:

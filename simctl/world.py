@@ -716,6 +716,13 @@ def _load_plugins(registry: Registry, scenario: Scenario, model: str) -> None:
         except PluginError as error:
             where = f"{scenario.path_name}:{plugin.line}:{plugin.column}"
             mistakes += [f"{where}: {mistake}" for mistake in error.mistakes]
+    for node in scenario.nodes:
+        for plugin in node.plugins:
+            try:
+                registry.add_on(node.name, plugin.reference, Path(scenario.folder), model)
+            except PluginError as error:
+                where = f"{scenario.path_name}:{plugin.line}:{plugin.column}"
+                mistakes += [f"{where}: {mistake}" for mistake in error.mistakes]
     if not mistakes:
         conf = scenario.slurm_conf
         for key, plugin_type in (

@@ -46,7 +46,6 @@ from simctl.stepd.suspend import Suspender
 from simctl.stepd.task_scripts import TaskScripts
 from simctl.stepd.tasks import Task, TaskSet
 from simctl.stepd.work import StepWork
-from simctl.wire.buf import Buf
 from simctl.wire.errno import (
     ESLURM_INTERCONNECT_FAILURE,
     ESLURMD_EXECVE_FAILED,
@@ -301,7 +300,7 @@ class StepDaemon:
         else:
             credential = await self._hooks.blank(process, switch_p_alloc_jobinfo)
         process.touch().store(credential)
-        packed = Buf(self.work.switch_job)
+        packed = self.work.switch_job.opened()
         if failed(await self._hooks.call(switch_p_unpack_jobinfo, process, credential, packed)):
             return False
         process.memory.store(credential)

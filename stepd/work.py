@@ -5,6 +5,7 @@ import attrs
 from simctl.plugin import StepdJob
 from simctl.plugins.site import User
 from simctl.stepd.tree import ALONE, Branch
+from simctl.wire.buf import Packed
 
 
 @attrs.frozen(kw_only=True)
@@ -27,7 +28,7 @@ class StepWork:
     searches: bool = True
     """Whether tasks have a PATH on which programs are found."""
 
-    switch_job: bytes = b""
+    switch_job: Packed = attrs.field(factory=Packed)
     script: str = ""
     std_out: str = ""
     std_err: str = ""

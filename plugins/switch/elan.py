@@ -37,7 +37,6 @@ _STATE_FILE: Final = "qsw_state"
 
 _JOBINFO: Final = records.Form(
     magic=0xF00FF00E,
-    version=90,
     bad_magic=qsnet.EBADMAGIC_QSWJOBINFO,
     bad_version=qsnet.EVERSION_QSW,
     damaged=qsnet.EUNPACK_QSW,
@@ -45,7 +44,6 @@ _JOBINFO: Final = records.Form(
 )
 _LIBSTATE: Final = records.Form(
     magic=0xF00FF00F,
-    version=90,
     bad_magic=qsnet.EBADMAGIC_QSWLIBSTATE,
     bad_version=qsnet.EVERSION_QSW,
     damaged=qsnet.EBADMAGIC_QSWLIBSTATE,
@@ -112,7 +110,7 @@ class SwitchElan(SwitchPlugin):
     def switch_p_libstate_save(self, dir_name: str) -> None:
         """Write the last program number and the steps that have contexts into ``qsw_state``."""
         buffer = Buf()
-        records.pack(_LIBSTATE, buffer, self._write_state)
+        records.pack(_LIBSTATE, self.plugin_version, buffer, self._write_state)
         files = disk()
         files.write(f"{dir_name}/{_STATE_FILE}.new", buffer.data(), mode=0o600)
         files.rename(f"{dir_name}/{_STATE_FILE}.new", f"{dir_name}/{_STATE_FILE}")
@@ -129,7 +127,9 @@ class SwitchElan(SwitchPlugin):
             log.info("no saved state: clean start", path=path)
             return
         try:
-            last, live = records.unpack(_LIBSTATE, Buf(files.read(path)), _read_state)
+            last, live = records.unpack(
+                _LIBSTATE, self.plugin_version, Buf(files.read(path)), _read_state
+            )
         except SlurmError as error:
             if error.errno != qsnet.EVERSION_QSW:
                 raise
@@ -225,7 +225,9 @@ class SwitchElan(SwitchPlugin):
     def switch_p_pack_jobinfo(self, switch_job: ElanJobInfo, buffer: Buf) -> int:
         """Append magic, version, program, key and capability."""
         records.check(_JOBINFO, switch_job.magic)
-        return records.pack(_JOBINFO, buffer, lambda buf: _write_jobinfo(switch_job, buf))
+        return records.pack(
+            _JOBINFO, self.plugin_version, buffer, lambda buf: _write_jobinfo(switch_job, buf)
+        )
 
     def switch_p_unpack_jobinfo(self, switch_job: ElanJobInfo, buffer: Buf) -> None:
         """Fill the credential in, or leave it as it was.
@@ -233,7 +235,7 @@ class SwitchElan(SwitchPlugin):
         Raises:
             SlurmError: What the buffer holds is no credential, of another version, or damaged.
         """
-        found = records.unpack(_JOBINFO, buffer, _read_jobinfo)
+        found = records.unpack(_JOBINFO, self.plugin_version, buffer, _read_jobinfo)
         for field in attrs.fields(ElanJobInfo):
             setattr(switch_job, field.name, getattr(found, field.name))
 

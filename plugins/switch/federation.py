@@ -38,7 +38,6 @@ _TABLES, _TABLES_PER_TASK, _KEY, _PROTOCOL, _MODE = range(5)
 def _form(magic: int, bad_magic: int, name: str, damaged: int = sni.EUNPACK) -> records.Form:
     return records.Form(
         magic=magic,
-        version=100,
         bad_magic=bad_magic,
         bad_version=sni.EVERSION,
         damaged=damaged,
@@ -134,7 +133,7 @@ class SwitchFederation(SwitchPlugin):
     def switch_p_libstate_save(self, dir_name: str) -> None:
         """Write the nodes' windows and the last key into ``fed_state``."""
         buffer = Buf()
-        records.pack(_LIBSTATE, buffer, self._write_state)
+        records.pack(_LIBSTATE, self.plugin_version, buffer, self._write_state)
         files = disk()
         files.write(f"{dir_name}/{_STATE_FILE}.new", buffer.data(), mode=0o600)
         files.rename(f"{dir_name}/{_STATE_FILE}.new", f"{dir_name}/{_STATE_FILE}")
@@ -150,7 +149,9 @@ class SwitchFederation(SwitchPlugin):
         if not files.exists(path):
             log.info("no saved state: clean start", path=path)
             return
-        self._key_index, nodes = records.unpack(_LIBSTATE, Buf(files.read(path)), _read_state)
+        self._key_index, nodes = records.unpack(
+            _LIBSTATE, self.plugin_version, Buf(files.read(path)), _read_state
+        )
         self._nodes = {node.name: node for node in nodes}
 
     def _write_state(self, buffer: Buf) -> None:
@@ -200,7 +201,9 @@ class SwitchFederation(SwitchPlugin):
     def switch_p_pack_node_info(self, switch_node: FedNodeInfo, buffer: Buf) -> int:
         """Append magic, version, name and adapters."""
         records.check(_NODEINFO, switch_node.magic)
-        return records.pack(_NODEINFO, buffer, lambda buf: _write_nodeinfo(switch_node, buf))
+        return records.pack(
+            _NODEINFO, self.plugin_version, buffer, lambda buf: _write_nodeinfo(switch_node, buf)
+        )
 
     def switch_p_unpack_node_info(self, switch_node: FedNodeInfo, buffer: Buf) -> None:
         """Fill the record in, and take a node in that was not known: its windows count as free.
@@ -210,7 +213,7 @@ class SwitchFederation(SwitchPlugin):
         Raises:
             SlurmError: What the buffer holds is no such record, of another version, or damaged.
         """
-        found = records.unpack(_NODEINFO, buffer, _read_nodeinfo)
+        found = records.unpack(_NODEINFO, self.plugin_version, buffer, _read_nodeinfo)
         switch_node.magic = found.magic
         switch_node.name = found.name
         switch_node.adapters = found.adapters
@@ -294,7 +297,9 @@ class SwitchFederation(SwitchPlugin):
     def switch_p_pack_jobinfo(self, switch_job: FedJobInfo, buffer: Buf) -> int:
         """Append magic, version, key and tables."""
         records.check(_JOBINFO, switch_job.magic)
-        return records.pack(_JOBINFO, buffer, lambda buf: _write_jobinfo(switch_job, buf))
+        return records.pack(
+            _JOBINFO, self.plugin_version, buffer, lambda buf: _write_jobinfo(switch_job, buf)
+        )
 
     def switch_p_unpack_jobinfo(self, switch_job: FedJobInfo, buffer: Buf) -> None:
         """Fill the credential in, or leave it as it was.
@@ -302,7 +307,7 @@ class SwitchFederation(SwitchPlugin):
         Raises:
             SlurmError: What the buffer holds is no credential, of another version, or damaged.
         """
-        found = records.unpack(_JOBINFO, buffer, _read_jobinfo)
+        found = records.unpack(_JOBINFO, self.plugin_version, buffer, _read_jobinfo)
         for field in attrs.fields(FedJobInfo):
             setattr(switch_job, field.name, getattr(found, field.name))
 

@@ -22,7 +22,6 @@ class Form:
     """What a packed record begins with, and the errors of one that does not."""
 
     magic: int
-    version: int
     bad_magic: int
     bad_version: int
     damaged: int
@@ -39,16 +38,16 @@ def check(form: Form, magic: int) -> None:
         raise SlurmError(form.bad_magic, f"{form.name}: magic {magic:#x}, not {form.magic:#x}")
 
 
-def pack(form: Form, buffer: Buf, write: Callable[[Buf], None]) -> int:
+def pack(form: Form, version: int, buffer: Buf, write: Callable[[Buf], None]) -> int:
     """Append a record, as *write* spells it, after its head; return how many bytes that were."""
     before = buffer.size
     buffer.pack32(form.magic)
-    buffer.pack32(form.version)
+    buffer.pack32(version)
     write(buffer)
     return buffer.size - before
 
 
-def unpack(form: Form, buffer: Buf, read: Callable[[Buf], _T]) -> _T:
+def unpack(form: Form, version: int, buffer: Buf, read: Callable[[Buf], _T]) -> _T:
     """Take a record whose body *read* understands.
 
     Raises:
@@ -57,18 +56,18 @@ def unpack(form: Form, buffer: Buf, read: Callable[[Buf], _T]) -> _T:
     """
     start = buffer.offset
     try:
-        return _unpack(form, buffer, read)
+        return _unpack(form, version, buffer, read)
     except SlurmError:
         buffer.offset = start
         raise
 
 
-def _unpack(form: Form, buffer: Buf, read: Callable[[Buf], _T]) -> _T:
+def _unpack(form: Form, version: int, buffer: Buf, read: Callable[[Buf], _T]) -> _T:
     check(form, _or_damaged(form, buffer, Buf.unpack32))
-    version = _or_damaged(form, buffer, Buf.unpack32)
-    if version != form.version:
+    found = _or_damaged(form, buffer, Buf.unpack32)
+    if found != version:
         raise SlurmError(
-            form.bad_version, f"{form.name}: version {version}, this plugin reads {form.version}"
+            form.bad_version, f"{form.name}: version {found}, this plugin reads {version}"
         )
     return _or_damaged(form, buffer, read)
 

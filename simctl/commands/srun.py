@@ -26,7 +26,6 @@ from simctl.plugins.points.switch import (
 )
 from simctl.plugins.site import CommandCall
 from simctl.stepd.script_process import ScriptProcess
-from simctl.wire.buf import Buf
 from simctl.wire.errno import SlurmError
 from simctl.wire.ids import NO_VAL, step_name
 from simctl.wire.messages import RequestJobStepCreate, ResponseJobStepCreate, StepLaunch
@@ -150,7 +149,7 @@ class Srun:
                 return None
         else:
             credential = await hooks.blank(who, switch_p_alloc_jobinfo)
-        received = Buf(reply.switch_job)
+        received = reply.switch_job.opened()
         if failed(await hooks.call(switch_p_unpack_jobinfo, who, credential, received)):
             job_id = self._job.job_id
             self.call.err(f"srun: error: Unable to create step for job {job_id}: invalid reply")

@@ -91,7 +91,7 @@ class StepWatch:
                 step_id=launch.step_id,
                 nodeid=nodeid,
                 launch=launch,
-                switch_job=buffer.data(),
+                switch_job=site.hooks.packed(call.process, buffer),
             )
             slurmd = site.fabric.addresses.get(f"slurmd@{node}")
             if not site.fabric.send(call.process, slurmd, message, call.mailbox):

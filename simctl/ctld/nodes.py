@@ -15,7 +15,6 @@ from simctl.plugins.points.switch import (
     switch_p_free_node_info,
     switch_p_unpack_node_info,
 )
-from simctl.wire.buf import Buf
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.messages import (
     MessageNodeRegistrationStatus,
@@ -113,7 +112,7 @@ async def _unpack_node_info(ctld: "Slurmctld", message: MessageNodeRegistrationS
             return False
     else:
         info = await hooks.blank(who, switch_p_alloc_node_info)
-    buffer = Buf(message.switch_nodeinfo)
+    buffer = message.switch_nodeinfo.opened()
     good = not failed(await hooks.call(switch_p_unpack_node_info, who, info, buffer))
     await hooks.call(switch_p_free_node_info, who, info)
     return good

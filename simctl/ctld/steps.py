@@ -177,7 +177,7 @@ async def _reply(ctld: "Slurmctld", envelope: Envelope, step: StepRecord) -> Non
             step_id=step.step_id,
             restart_cnt=step.job.restart_cnt,
             layout=step.layout,
-            switch_job=buffer.data(),
+            switch_job=hooks.packed(who, buffer),
         ),
     )
     if copied:

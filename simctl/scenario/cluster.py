@@ -11,6 +11,7 @@ from simctl.kernel.pattern import near
 from simctl.scenario.model import NodeSpec
 from simctl.scenario.names import check_node_name
 from simctl.scenario.positions import Reading, Value, pairs
+from simctl.scenario.programs import PLUGINS
 from simctl.scenario.scalars import choice, text, whole
 from simctl.scenario.shapes import Built, Field, Items, Record, Scalar, Values, check_mapping
 from simctl.scenario.site import conf_of
@@ -151,6 +152,7 @@ def _build_nodes(values: Values, _: Value, reading: Reading) -> tuple[NodeSpec, 
             state=values["state"],
             reason=values["reason"],
             features=values["features"],
+            plugins=values["plugins"],
         )
         for name in values["name"]
     )
@@ -235,6 +237,12 @@ NODES: Final = Built(
                     default=(),
                     shown="",
                     doc="Features of each, for --constraint, apart by commas.",
+                ),
+                Field(
+                    name="plugins",
+                    shape=PLUGINS,
+                    default=(),
+                    doc="Plugin classes that stand for those of their type there: other versions.",
                 ),
             ),
             build=_build_nodes,

@@ -33,6 +33,9 @@ class NodeSpec:
     features: tuple[str, ...] = ()
     """What --constraint may ask for."""
 
+    plugins: "tuple[PluginSpec, ...]" = ()
+    """Classes that stand for plugins of their type on this node."""
+
 
 @attrs.frozen(kw_only=True)
 class PartitionSpec:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+import msgspec
+
 from simctl.wire.errno import ESLURM_PROTOCOL_INCOMPLETE_PACKET, SlurmError
 
 _U8: Final = struct.Struct(">B")
@@ -30,15 +32,24 @@ class Buf:
     A buffer starts empty, or with *data* to be read. Creating one allocates nothing further.
     """
 
-    __slots__ = ("_data", "_offset")
+    __slots__ = ("_data", "_offset", "_version")
 
     _data: bytes | bytearray
     _offset: int
+    _version: int | None
 
-    def __init__(self, data: bytes | bytearray | memoryview = b"") -> None:
+    def __init__(
+        self, data: bytes | bytearray | memoryview = b"", *, version: int | None = None
+    ) -> None:
         """Start with *data*; it is copied unless it is ``bytes`` already."""
         self._data = data if type(data) is bytes else bytes(data)
         self._offset = 0
+        self._version = version
+
+    @property
+    def version(self) -> int | None:
+        """The `plugin_version` of the plugin that packed it; None for what no message brought."""
+        return self._version
 
     def __delattr__(self, name: str) -> None:
         """Refuse: a buffer is whole."""
@@ -192,6 +203,17 @@ class Buf:
             raise _damaged(start, f"{count} bytes wanted, {self.remaining} left")
         self._offset = end
         return bytes(self._data[start:end])
+
+
+class Packed(msgspec.Struct, frozen=True):
+    """What a plugin has packed, as messages carry it: with the version of that plugin."""
+
+    data: bytes = b""
+    version: int = 0
+
+    def opened(self) -> Buf:
+        """Return a buffer to unpack it from."""
+        return Buf(self.data, version=self.version)
 
 
 def _packed(form: struct.Struct, value: float, expected: str) -> bytes:

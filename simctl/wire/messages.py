@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from simctl.wire.accounts import JobAccount, StepAccount
+from simctl.wire.buf import Packed
 from simctl.wire.ids import NO_VAL, SLURM_BATCH_SCRIPT, step_name
 from simctl.wire.info import JobInfo, NodeInfo, PartInfo, ReservationInfo, StepInfo
 from simctl.wire.layout import Distribution, StepLayout
@@ -78,7 +79,7 @@ class MessageNodeRegistrationStatus(Message, frozen=True, kw_only=True):
     startup: bool
     """Whether it is the first that this slurmd sends."""
 
-    switch_nodeinfo: bytes
+    switch_nodeinfo: Packed
 
 
 class RequestNodeRegistrationStatus(Message, frozen=True, kw_only=True):
@@ -728,7 +729,7 @@ class ResponseJobStepCreate(Message, frozen=True, kw_only=True):
     """Which run of the job it is a step of."""
 
     layout: StepLayout | None = None
-    switch_job: bytes = b""
+    switch_job: Packed = Packed()
 
     def shown(self) -> dict[str, Any]:
         """Leave the step out of a refusal."""
@@ -776,7 +777,7 @@ class RequestLaunchTasks(Message, frozen=True, kw_only=True):
     step_id: int
     nodeid: int
     launch: StepLaunch
-    switch_job: bytes
+    switch_job: Packed
 
 
 class ResponseLaunchTasks(Message, frozen=True, kw_only=True):
