@@ -19,6 +19,7 @@ from simctl.nodes.prologs import (
 )
 from simctl.nodes.step_daemons import StepDaemons
 from simctl.nodes.suspend import Suspensions
+from simctl.nodes.switch_info import node_switch_info
 from simctl.nodes.terminations import KillWaitOver, Terminations
 from simctl.plugins.hooks import About, Handle, failed
 from simctl.plugins.points.switch import (
@@ -63,6 +64,7 @@ from simctl.wire.messages import (
     RequestSignalTasks,
     RequestStepComplete,
     RequestSuspendInt,
+    RequestSwitchInfo,
     RequestTerminateJob,
     ResponseSlurmRc,
 )
@@ -117,6 +119,7 @@ class Slurmd:
             RequestStepComplete: self._step_complete,
             RequestAbortJob: self._abort_job,
             RequestPing: self._ping,
+            RequestSwitchInfo: self._switch_info,
             RequestNodeRegistrationStatus: self._registration_due,
             RegistrationDue: self._registration_due,
             RequestReconfigure: _ignore,
@@ -416,6 +419,10 @@ class Slurmd:
     async def _reports_due(self, _: Envelope, __: ReportsDue) -> None:
         """Send the reports that were held back."""
         self._link.send_reports()
+
+    async def _switch_info(self, envelope: Envelope, message: RequestSwitchInfo) -> None:
+        """Tell what the switch plugin says of the node."""
+        self._send(envelope.sender, await node_switch_info(self.site.hooks, self.process, message))
 
     async def _ping(self, envelope: Envelope, message: RequestPing) -> None:
         """Answer that the node is there."""

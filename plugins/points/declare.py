@@ -136,7 +136,6 @@ _NONE_IS_SUCCESS = frozenset(
     {Returns.INT, Returns.COUNT, Returns.ERRNO, Returns.NUMBER, Returns.VOID}
 )
 
-ON_DEMAND: Final = "nothing asks for it yet; `simctl plugins check` does"
 NOT_YET: Final = "no run calls it yet; `simctl plugins check` does"
 
 

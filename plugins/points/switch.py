@@ -5,7 +5,6 @@ from typing import Any, Final
 from simctl.plugins.points.declare import (
     MANAGER,
     NOWHERE,
-    ON_DEMAND,
     SESSION,
     SESSION_AS_ROOT,
     SESSION_AS_USER,
@@ -206,11 +205,10 @@ def switch_p_free_node_info(switch_node: Any) -> None:
     guide={**SLURMD, **SLURMCTLD},
     modern={**SLURMD, **SLURMCTLD},
     returns=Returns.TEXT,
-    often="on demand",
+    often="on demand: `scontrol show switch`",
     failure="nothing is printed",
     versions=_TO_18,
     glossary=_GLOSSARY,
-    later=ON_DEMAND,
     buf="out in C, returned in Python: the text",
 )
 def switch_p_sprintf_node_info(switch_node: Any, size: int) -> str:
@@ -343,11 +341,10 @@ def switch_p_unpack_jobinfo(switch_job: Any, buffer: Any) -> int:
     modern=EVERYWHERE,
     returns=Returns.DATA,
     on_error=OnError.ANSWERED,
-    often="on demand",
+    often="on demand: `scontrol show switch`",
     failure="who asks is told",
     versions=_TO_18,
     glossary=_GLOSSARY,
-    later=ON_DEMAND,
     data_type="in: what is wanted; its meaning is the plugin's",
     data="out in C, returned in Python: the data",
 )
@@ -379,11 +376,10 @@ def switch_p_job_step_complete(switch_job: Any, nodelist: str) -> int:
     guide=EVERYWHERE,
     modern=EVERYWHERE,
     returns=Returns.VOID,
-    often="on demand",
+    often="on demand: `scontrol show switch`",
     failure="it cannot fail",
     versions=_TO_18,
     glossary=_GLOSSARY,
-    later=ON_DEMAND,
     fp="in: an open text file",
 )
 def switch_p_print_jobinfo(fp: Any, switch_job: Any) -> None:
@@ -396,11 +392,10 @@ def switch_p_print_jobinfo(fp: Any, switch_job: Any) -> None:
     guide=EVERYWHERE,
     modern=EVERYWHERE,
     returns=Returns.TEXT,
-    often="on demand",
+    often="on demand: `scontrol show switch`",
     failure="nothing is printed",
     versions=_TO_18,
     glossary=_GLOSSARY,
-    later=ON_DEMAND,
     buf="out in C, returned in Python: the text",
 )
 def switch_p_sprint_jobinfo(switch_job: Any, size: int) -> str:
@@ -414,11 +409,10 @@ def switch_p_sprint_jobinfo(switch_job: Any, size: int) -> str:
     modern=NOWHERE,
     returns=Returns.DATA,
     on_error=OnError.ANSWERED,
-    often="on demand",
+    often="on demand: `scontrol show switch`",
     failure="who asks is told",
     versions="in the guide of 2005 alone: no Slurm looks for this symbol",
     glossary=_GLOSSARY,
-    later=ON_DEMAND,
     key="in: what is wanted; its meaning is the plugin's",
     resulting_data="out in C, returned in Python: the data",
 )

@@ -11,13 +11,14 @@ from simctl.commands.show_hosts import show_hostlist, show_hostlistsorted, show_
 from simctl.commands.show_job import show_jobs
 from simctl.commands.show_node import show_nodes
 from simctl.commands.show_step import show_steps
+from simctl.commands.show_switch import show_switch
 
 Show = Callable[[Order, str | None], Awaitable[int]]
 
 
 async def show(order: Order) -> int:
     """Print what is known of an entity, or of all of a kind."""
-    order.count(1, 2)
+    order.count(1, 3 if order.words and order.words[0][:2].lower() == "sw" else 2)
     word = order.words[0]
     kind, equals, value = word.partition("=")
     given: str | None = value if equals else None
@@ -96,6 +97,7 @@ ENTITIES: Final[dict[str, tuple[int, Show]]] = {
     "slurmd": (2, refuse),
     "steps": (2, show_steps),
     "stepid": (2, show_steps),
+    "switch": (2, show_switch),
     "topology": (1, _topology),
 }
 """The entities, how much of each name is enough, and what shows them; the first that fits counts.

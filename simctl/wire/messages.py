@@ -287,6 +287,30 @@ class ResponseBatchScript(Message, frozen=True, kw_only=True):
     script: str
 
 
+class RequestSwitchInfo(Message, frozen=True, kw_only=True):
+    """Ask what the switch plugin says of a step's credential, or slurmd of its node.
+
+    *what* is ``size`` for a text of *number* bytes, ``type`` or ``key`` for data by number, or
+    empty for the whole text. No RPC of Slurm's.
+    """
+
+    rpc: ClassVar[str] = "REQUEST_SWITCH_INFO"
+
+    job_id: int = 0
+    step_id: int = 0
+    what: str = ""
+    number: int = 0
+
+
+class ResponseSwitchInfo(Message, frozen=True, kw_only=True):
+    """Answer with what the switch plugin said, or with its error in words."""
+
+    rpc: ClassVar[str] = "RESPONSE_SWITCH_INFO"
+
+    text: str
+    failed: bool = False
+
+
 class RequestJobNotify(Message, frozen=True, kw_only=True):
     """Ask slurmctld to have a line of text shown to a job."""
 

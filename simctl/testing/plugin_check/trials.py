@@ -34,7 +34,12 @@ STEPS: Final = (
     Trial(
         "two jobs and three steps",
         "  - {at: 0s, as: alice, run: sbatch -N2 -n4 --ntasks-per-node=2 two_steps.sh}\n"
-        "  - {at: 1s, as: bob, run: srun -n2 ./app}\n",
+        "  - {at: 1s, as: bob, run: srun -n2 ./app}\n"
+        "  - {at: 2s, run: scontrol show switch 1.0}\n"
+        "  - {at: 2s, run: scontrol show switch 1.0 size=80}\n"
+        "  - {at: 2s, run: scontrol show switch 1.0 type=0}\n"
+        "  - {at: 2s, run: scontrol show switch 1.0 key=0}\n"
+        "  - {at: 2s, run: scontrol show switch n1}\n",
     ),
     Trial(
         "steps whose tasks fail",
