@@ -18,6 +18,7 @@ from simctl.ctld.daemon import Slurmctld
 from simctl.ctld.eligible import is_stuck
 from simctl.ctld.nodes import watch_unreachable
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
+from simctl.ctld.restart import RestartDue
 from simctl.ctld.schedule import reason_to_wait
 from simctl.kernel.disk import Disk
 from simctl.kernel.events import Event
@@ -43,6 +44,7 @@ from simctl.plugins.watchdog import Watchdog
 from simctl.scenario.expect import Result, check
 from simctl.scenario.model import (
     CONTROLLER,
+    LOGIN,
     At,
     Checks,
     CrashFault,
@@ -54,6 +56,7 @@ from simctl.scenario.model import (
     Program,
     ProgramSpec,
     RaiseFault,
+    RestartFault,
     RunEntry,
     Scenario,
     When,
@@ -523,6 +526,8 @@ class World:
             self.crash(fault.node)
         elif isinstance(fault, CutFault):
             self.cut(fault)
+        elif isinstance(fault, RestartFault):
+            self.restart(fault.for_us)
         else:
             self.start_node(fault.node, clean=fault.clean)
 
@@ -546,6 +551,21 @@ class World:
             return
         host.up = True
         Slurmd(self.site, host, clean=clean).start()
+
+    def restart(self, away_us: int) -> None:
+        """Let slurmctld stop and start again; until then nobody can connect to it."""
+        again_us = self.kernel.now_us + away_us
+        for host in (LOGIN, *self.hosts):
+            self.cut_until(CONTROLLER, host, again_us)
+        self.ctld.mailbox.post(RestartDue(again_us))
+
+    def cut_until(self, one: str, other: str, until_us: int) -> None:
+        """Let the link between two hosts carry nothing until a moment."""
+        self.fabric.cut(one, other, until_us)
+        self.kernel.call_at(until_us, self._heal_link, (one, other))
+
+    def _heal_link(self, ends: tuple[str, str]) -> None:
+        self.fabric.heal(*ends)
 
     def cut(self, fault: CutFault) -> None:
         """Let the link between two hosts carry nothing for a while, or for ever."""

@@ -88,11 +88,13 @@ def slurm_ckpt_pack_job(jobinfo: Any, buffer: Any, protocol_version: int) -> int
     returns=Returns.INT,
     on_error=OnError.STOP_LOADING,
     often="once for each job and step that saved state holds, when slurmctld starts",
-    failure="slurmctld reads no further in its saved state, and goes on with what it has",
+    failure=(
+        "a step is dropped, a job keeps the empty record, and slurmctld goes on (a real one reads "
+        "no further in its saved state)"
+    ),
     locks="job write",
     versions=_ALL,
     glossary=_GLOSSARY,
-    later=NOT_YET,
     jobinfo="in/out: a record just made, to be filled in",
 )
 def slurm_ckpt_unpack_job(jobinfo: Any, buffer: Any, protocol_version: int) -> int:

@@ -25,6 +25,7 @@ from simctl.ctld import (
     prologs,
     reconfigure,
     reservations,
+    restart,
     schedule,
     step_limits,
     steps,
@@ -44,15 +45,11 @@ from simctl.kernel.fabric import Envelope, Mailbox, Unanswered
 from simctl.kernel.procs import Host, Process, RunsAs, wait_status
 from simctl.kernel.turns import Killed, Timer
 from simctl.plugins.hooks import About, failed
-from simctl.plugins.points.checkpoint import slurm_ckpt_pack_job
 from simctl.plugins.points.switch import (
     switch_p_libstate_restore,
-    switch_p_libstate_save,
-    switch_p_pack_jobinfo,
 )
 from simctl.plugins.site import Site
 from simctl.wire.accounts import Books
-from simctl.wire.buf import Buf
 from simctl.wire.errno import SLURM_SUCCESS
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import (
@@ -104,8 +101,6 @@ from simctl.wire.states import (
     check_job_change,
     node_text,
 )
-
-PROTOCOL_VERSION = 18 << 8 | 8
 
 _LOST: Final = NodeFlag.DRAIN | NodeFlag.NO_RESPOND
 """The flags of nodes that no job gets, even once they are idle."""
@@ -296,6 +291,7 @@ class Slurmctld:
             prologs.EpilogEnded: prologs.epilog_ended,
             nodes.PingDue: nodes.ping_due,
             nodes.RegistrationsDue: nodes.registrations_due,
+            restart.NodesDue: restart.nodes_due,
             agent.AgentRetry: agent.retry,
             agent.ClientGone: agent.client_gone,
             Unanswered: agent.unanswered,
@@ -349,14 +345,16 @@ class Slurmctld:
         """Have the cluster stop: the nodes are told, then the controller saves and stops."""
         self.mailbox.post(RequestShutdown())
 
-    async def _run(self) -> None:
+    async def _run(self, saved: restart.Saved | None = None) -> None:
         problem = await self._set_up()
         if problem:
             self.site.trace.note("log", "fatal", self.process, args={"text": problem})
             self.mailbox.close()
             self.process.exit(wait_status(1))
             return
-        if self.site.asks_nodes:
+        if saved is not None:
+            await restart.recover(self, saved)
+        elif self.site.asks_nodes:
             nodes.ask_in_a_while(self)
         handlers = self._handlers
         receive = self.mailbox.receive
@@ -367,8 +365,13 @@ class Slurmctld:
                 for node in self.nodes:
                     self.send(self.address(node), message)
                 break
+            if type(message) is restart.RestartDue:
+                kept = await self._save_and_stop()
+                self.site.kernel.call_at(message.again_us, self._start_again, kept)
+                return
             await handlers[type(message)](self, envelope, message)
         await self._save_and_stop()
+        self.mailbox.close()
 
     async def _set_up(self) -> str:
         """Load the plugins and restore what they saved; return what is fatal, or nothing."""
@@ -390,26 +393,27 @@ class Slurmctld:
         self.process.exit(wait_status(1))
         raise Killed
 
-    async def _save_and_stop(self) -> None:
-        """Save the switch's state, pack what jobs and steps are left, and unload."""
-        hooks = self.site.hooks
-        who = self.process
-        await hooks.call(switch_p_libstate_save, who, self.site.conf.state_save_location)
-        for job in self.jobs.values():
-            await hooks.call(
-                slurm_ckpt_pack_job, who, job.check_job, Buf(), PROTOCOL_VERSION, about=job.about
-            )
-            for step in job.steps.values():
-                about = step.about
-                await hooks.call(switch_p_pack_jobinfo, who, step.switch_job, Buf(), about=about)
-                await hooks.call(
-                    slurm_ckpt_pack_job, who, step.check_job, Buf(), PROTOCOL_VERSION, about=about
-                )
+    async def _save_and_stop(self) -> restart.Saved:
+        """Save the switch's state, pack what jobs and steps are left, unload, and end."""
+        saved = await restart.save(self)
         if self.site.model == "guide":
-            await hooks.unload(who, "switch")
-            await hooks.unload(who, "checkpoint")
-        self.mailbox.close()
-        who.exit(0)
+            await self.site.hooks.unload(self.process, "switch")
+            await self.site.hooks.unload(self.process, "checkpoint")
+        self.process.exit(0)
+        return saved
+
+    def _start_again(self, saved: restart.Saved) -> None:
+        """Start as a new process, with the tables and what plugins packed of them."""
+        old = self.process
+        self.process = self.mailbox.process = self.site.procs.add(
+            old.host,
+            ppid=1,
+            daemon="slurmctld",
+            role="slurmctld",
+            uid=old.owner,
+            runs_as=RunsAs.SLURM_USER,
+        )
+        self.process.start(lambda: self._run(saved), "slurmctld")
 
     # Messages.
 

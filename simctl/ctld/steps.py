@@ -220,6 +220,17 @@ async def delete(ctld: "Slurmctld", step: StepRecord) -> None:
     step_queue.wake(ctld, step.job)
 
 
+async def lose(ctld: "Slurmctld", step: StepRecord) -> None:
+    """Drop a step whose saved state cannot be read: its switch is told nothing."""
+    del step.job.steps[step.step_id]
+    step_limits.unwatch(step)
+    bookkeeping.step_ended(ctld, step)
+    hooks, who, about = ctld.site.hooks, ctld.process, step.about
+    await hooks.call(switch_p_free_jobinfo, who, step.switch_job, about=about)
+    await hooks.call(slurm_ckpt_free_job, who, step.check_job, about=about)
+    step_queue.wake(ctld, step.job)
+
+
 async def _release(
     ctld: "Slurmctld", switch_job: Handle, check_job: Handle, node_list: str, about: About
 ) -> None:

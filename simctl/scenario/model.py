@@ -187,6 +187,13 @@ class HangFault:
 
 
 @attrs.frozen(kw_only=True)
+class RestartFault:
+    """Let slurmctld stop in good order, and start again *for_us* later."""
+
+    for_us: int
+
+
+@attrs.frozen(kw_only=True)
 class CrashFault:
     """Let a node go down with all its processes."""
 
@@ -210,7 +217,7 @@ class CutFault:
     for_us: int | None = None
 
 
-Fault = FailFault | RaiseFault | HangFault | CrashFault | StartFault | CutFault
+Fault = FailFault | RaiseFault | HangFault | RestartFault | CrashFault | StartFault | CutFault
 
 
 @attrs.frozen(kw_only=True)

@@ -19,6 +19,7 @@ from simctl.scenario.model import (
     HangFault,
     Moment,
     RaiseFault,
+    RestartFault,
     RunEntry,
     StartFault,
     When,
@@ -160,6 +161,29 @@ _HANG: Final[Record[Fault]] = Record(
         skip=values["skip"],
     ),
 )
+
+
+def _read_daemon(value: Value, _: Reading) -> str:
+    if value.scalar != CONTROLLER:
+        raise ValueError(f"only {CONTROLLER} restarts in good order; a node can crash and start")
+    return value.scalar
+
+
+_RESTART: Final[Record[Fault]] = Record(
+    what="a `restart` fault",
+    fields=(
+        Field(
+            name="restart",
+            shape=Scalar(expected=CONTROLLER, convert=_read_daemon, json={"const": CONTROLLER}),
+            required=True,
+            doc="The daemon that stops in good order and starts again: slurmctld.",
+        ),
+        Field(
+            name="for", shape=DURATION, default=SECOND, shown="1s", doc="For how long it is away."
+        ),
+    ),
+    build=lambda values, _value, _reading: RestartFault(for_us=values["for"]),
+)
 _CRASH: Final[Record[Fault]] = Record(
     what="a `crash` fault",
     fields=(Field(name="crash", shape=_TARGET, required=True, doc="The node that goes down."),),
@@ -224,6 +248,7 @@ FAULT: Final[Forms[Fault]] = Forms(
         "crash": _CRASH,
         "start": _START,
         "cut": _CUT,
+        "restart": _RESTART,
     },
     not_built=dict.fromkeys(("drop", "duplicate", "delay", "corrupt", "disk"), _NOT_BUILT),
 )
@@ -324,6 +349,8 @@ def fault_text(fault: Fault) -> str:
         return f"crash {fault.node}"
     if isinstance(fault, StartFault):
         return f"start {fault.node}{' clean' if fault.clean else ''}"
+    if isinstance(fault, RestartFault):
+        return f"restart {CONTROLLER} for {fault.for_us / SECOND:g}s"
     if isinstance(fault, CutFault):
         length = "" if fault.for_us is None else f" for {fault.for_us / SECOND:g}s"
         return f"cut {fault.one} {fault.other}{length}"

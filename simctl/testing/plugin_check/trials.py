@@ -42,6 +42,12 @@ STEPS: Final = (
         "  - {at: 2s, run: scontrol show switch n1}\n",
     ),
     Trial(
+        "a slurmctld that restarts while a step runs",
+        "  - {at: 0s, as: alice, run: srun -N2 -n4 --ntasks-per-node=2 ./app}\n"
+        "  - {at: 2s, fault: {restart: slurmctld}}\n"
+        "  - {at: 20s, as: alice, run: srun -N2 ./app}\n",
+    ),
+    Trial(
         "steps whose tasks fail",
         "  - {at: 0s, as: alice, run: srun -N2 -n4 --ntasks-per-node=2 ./fails}\n"
         "  - {at: 20s, as: alice, run: srun -N2 -n4 --ntasks-per-node=2 ./dies}\n",
