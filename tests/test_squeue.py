@@ -291,3 +291,24 @@ timeline:
         f"slurm_get_job_steps error: {why}",
         f"slurm_load_partitions: {why}",
     ]
+
+
+def test_times_add_up_as_clocks_show_them() -> None:
+    """From second to second, as in Slurm: the end less the start, whatever parts of one there are.
+
+    A job's own moments are some microseconds apart from whole seconds.
+    """
+    commands = run(
+        """\
+timeline:
+  - {at: 900ms, as: alice, run: "sbatch -t1 --wrap 'sleep 600'"}
+  - {at: 11s, as: alice, run: "squeue -h -o '%S %M'"}
+  - {at: 200s, as: alice, run: "squeue -h -t all -o '%S %e %M'"}
+  - {at: 200s, as: alice, run: "sacct -n -P -X -j 1 -o start,end,elapsed"}
+"""
+    ).result.commands
+    start, length = commands[1].stdout.split()
+    assert int(length.partition(":")[2]) == 11 - int(start[-2:])
+    start, end, length = commands[2].stdout.split()
+    told_start, told_end, told_length = commands[3].stdout.strip().split("|")
+    assert (start, end, f"00:0{length}") == (told_start, told_end, told_length)

@@ -31,7 +31,8 @@ class Option:
     """One option: its long name, its letter, and what reads its value (None for a flag).
 
     A value that is `optional` stands where none is attached to the option. A flag that `counts`
-    comes to how often it is given. An option `ousts` earlier ones that it contradicts.
+    comes to how often it is given; the words of an option that `gathers` add up, with commas
+    between. An option `ousts` earlier ones that it contradicts.
     """
 
     long: str
@@ -39,6 +40,7 @@ class Option:
     read: Callable[[str], Any] | None = None
     optional: str = ""
     counts: bool = False
+    gathers: bool = False
     ousts: tuple[str, ...] = ()
 
 
@@ -103,6 +105,8 @@ class Grammar:
                 values.pop(other, None)
             if option.counts:
                 values[option.long] = values.get(option.long, 0) + 1
+            elif option.gathers and option.long in values:
+                values[option.long] += f",{self.read(option, text)}"
             else:
                 values[option.long] = True if option.read is None else self.read(option, text)
         return values

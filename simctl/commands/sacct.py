@@ -28,41 +28,41 @@ from simctl.wire.past_times import parse_past_moment, show_moment
 GRAMMAR: Final = Grammar(
     command="sacct",
     options=(
-        Option(long="accounts", short="A", read=text),
+        Option(long="accounts", short="A", read=text, gathers=True),
         Option(long="allclusters", short="L"),
         Option(long="allocations", short="X"),
         Option(long="allusers", short="a"),
-        Option(long="associations", short="x", read=text),
+        Option(long="associations", short="x", read=text, gathers=True),
         Option(long="batch-script", short="B"),
         Option(long="brief", short="b"),
-        Option(long="clusters", short="M", read=text),
+        Option(long="clusters", short="M", read=text, gathers=True),
         Option(long="completion", short="c"),
         Option(long="delimiter", read=text),
         Option(long="duplicates", short="D"),
         Option(long="endtime", short="E", read=text),
-        Option(long="format", short="o", read=text),
+        Option(long="format", short="o", read=text, gathers=True),
         Option(long="gid", short="g", read=text),
         Option(long="group", read=text),
         Option(long="helpformat", short="e"),
-        Option(long="jobs", short="j", read=text),
+        Option(long="jobs", short="j", read=text, gathers=True),
         Option(long="long", short="l"),
         Option(long="me"),
-        Option(long="name", read=text),
+        Option(long="name", read=text, gathers=True),
         Option(long="noconvert"),
         Option(long="ncpus", short="I", read=text),
         Option(long="nnodes", short="i", read=text),
         Option(long="nodelist", short="N", read=hosts),
         Option(long="noheader", short="n"),
-        Option(long="parsable", short="p"),
-        Option(long="parsable2", short="P"),
-        Option(long="partition", short="r", read=text),
-        Option(long="qos", short="q", read=text),
+        Option(long="parsable", short="p", ousts=("parsable2",)),
+        Option(long="parsable2", short="P", ousts=("parsable",)),
+        Option(long="partition", short="r", read=text, gathers=True),
+        Option(long="qos", short="q", read=text, gathers=True),
         Option(long="starttime", short="S", read=text),
-        Option(long="state", short="s", read=text),
+        Option(long="state", short="s", read=text, gathers=True),
         Option(long="truncate", short="T"),
         Option(long="uid", read=text),
         Option(long="units", read=text),
-        Option(long="user", short="u", read=text),
+        Option(long="user", short="u", read=text, gathers=True),
         Option(long="version", short="V"),
     ),
     unbuilt=frozenset(
@@ -172,7 +172,7 @@ def _query(call: CommandCall, options: Mapping[str, Any], now_s: int) -> Query:
             1,
             f"sacct: error: Start time ({shown[0]}) requested is after end time ({shown[1]}).",
         )
-    uids = _uids(call, options, anybody=bool(query.wanted))
+    uids = _uids(call, options, anybody=bool(query.wanted or query.nodes))
     return attrs.evolve(query, uids=uids, start_s=start_s, end_s=end_s)
 
 
@@ -213,7 +213,7 @@ def _moment(options: Mapping[str, Any], name: str, now_s: int) -> int | None:
 
 
 def _uids(call: CommandCall, options: Mapping[str, Any], *, anybody: bool) -> frozenset[int]:
-    """Return whose jobs are asked for: one's own, unless other users, all, or jobs are named."""
+    """Return whose jobs are asked for: one's own, unless users, all, jobs or nodes are named."""
     if "me" in options:
         return frozenset({call.user.uid})
     named = _words(options, "user") or _words(options, "uid")
@@ -277,10 +277,10 @@ class Table:
 
 
 def _table(call: CommandCall, options: Mapping[str, Any]) -> Table:
-    usual = call.env.get("SACCT_FORMAT", "") or USUAL
-    shape = LONG if "long" in options else BRIEF if "brief" in options else usual
+    asked = [options["format"]] if "format" in options else []
+    asked += [shape for name, shape in (("brief", BRIEF), ("long", LONG)) if name in options]
     try:
-        fields = read_format(options.get("format", shape))
+        fields = read_format(",".join(asked or [call.env.get("SACCT_FORMAT", "") or USUAL]))
     except UnknownFieldError as error:
         raise UsageError(1, f'sacct: error: Invalid field requested: "{error}"') from None
     parsable = "parsable" in options or "parsable2" in options

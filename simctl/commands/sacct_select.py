@@ -156,6 +156,7 @@ def choose(
     if not query.duplicates:
         latest = {job.job_id: job for job in found}
         found = [job for job in found if latest[job.job_id] is job]
+    found = [job for job in found if _is_on(query, job)]
     by_run: dict[int, list[StepAccount]] = {}
     for step in steps:
         by_run.setdefault(step.db_index, []).append(step)
@@ -218,8 +219,11 @@ def _is_meant(query: Query, job: JobAccount) -> bool:
         return False
     if query.node_counts and job.alloc_nodes not in query.node_counts:
         return False
-    if query.cpu_counts and job.alloc_cpus not in query.cpu_counts:
-        return False
+    return not query.cpu_counts or job.alloc_cpus in query.cpu_counts
+
+
+def _is_on(query: Query, job: JobAccount) -> bool:
+    """Tell whether a job had one of the nodes; an earlier run of a job is not looked at for it."""
     return not query.nodes or not query.nodes.isdisjoint(expand(job.node_list))
 
 

@@ -78,9 +78,9 @@ def back_in_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     job.cancel_uid = NOBODY
 
 
-def requeued(ctld: "Slurmctld", job: JobRecord) -> None:
+def requeued(ctld: "Slurmctld", job: JobRecord, *, preempted: bool) -> None:
     """Enter a run that was given up so that the job can run again."""
-    run_ended(ctld, job, REQUEUED)
+    run_ended(ctld, job, JobBase.PREEMPTED.name if preempted else REQUEUED)
 
 
 # What happens to steps.
@@ -149,6 +149,7 @@ def _account(ctld: "Slurmctld", job: JobRecord, state: str) -> JobAccount:
         alloc_memory_mb=sum(share.memory_mb for share in job.shares.values()),
         req_memory_mb=_asked_memory_mb(job, nodes, asked),
         reservation=desc.reservation,
+        comment=desc.comment,
         work_dir=desc.work_dir,
         submit_line=desc.submit_line,
         script=desc.script,
