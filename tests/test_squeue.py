@@ -8,6 +8,7 @@ import pytest
 from simctl.commands.job_columns import JobRow
 from simctl.commands.job_states import VALID, is_in, parse_state, state_letters, state_text
 from simctl.commands.squeue_order import sorted_jobs
+from simctl.wire.arrays import parse_array
 from simctl.wire.info import JobInfo
 from simctl.wire.states import JobBase, JobFlag, JobState
 from tests.cluster import run
@@ -312,3 +313,25 @@ timeline:
     start, end, length = commands[2].stdout.split()
     told_start, told_end, told_length = commands[3].stdout.strip().split("|")
     assert (start, end, f"00:0{length}") == (told_start, told_end, told_length)
+
+
+@pytest.mark.parametrize(
+    ("array", "told"),
+    [
+        ("1-30:3", "1-28:3"),
+        ("1-9:2%2", "1,3,5,7,9%2"),
+        ("0-12:2", "0-12:2"),
+        ("0-10:2", "0,2,4,6,8,10"),
+        ("1,20", "1-20:19"),
+        ("1-3,20", "1-3,20"),
+        ("0-20", "0-20"),
+        ("5", "5"),
+    ],
+)
+def test_tasks_at_even_distances_over_a_long_span(array: str, told: str) -> None:
+    """They are written by first, last and step, wherever an array's waiting tasks are named."""
+    submitted = f"sbatch -H -a {array} --wrap true"
+    assert shown(submitted, "squeue -h -o '%K %i'")[0].split() == [told, f"1_[{told}]"]
+    (line,) = [each for each in shown(submitted, "scontrol show job 1") if "ArrayTaskId" in each]
+    assert f"ArrayTaskId={told} " in line
+    assert len(shown(submitted, "squeue -h -r")) == len(parse_array(array)[0])
