@@ -27,7 +27,7 @@ CREATE TABLE jobs (
     submit_us INTEGER, eligible_us INTEGER, start_us INTEGER, end_us INTEGER,
     suspended_us INTEGER, restarts INTEGER, time_limit_min INTEGER,
     nodes TEXT, num_nodes INTEGER, req_nodes INTEGER, cpus INTEGER, req_cpus INTEGER,
-    memory_mb INTEGER, req_memory_mb INTEGER, reservation TEXT, work_dir TEXT,
+    memory_mb INTEGER, req_memory_mb INTEGER, reservation TEXT, comment TEXT, work_dir TEXT,
     submit_line TEXT, script TEXT, batch INTEGER);
 CREATE TABLE steps (
     record INTEGER, job_id INTEGER, step TEXT, name TEXT, state TEXT, cancelled_by INTEGER,
@@ -107,6 +107,7 @@ def job_row(job: JobAccount) -> tuple[Any, ...]:
         job.alloc_memory_mb,
         job.req_memory_mb,
         job.reservation or None,
+        job.comment or None,
         job.work_dir,
         job.submit_line,
         job.script or None,

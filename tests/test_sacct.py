@@ -422,3 +422,37 @@ def test_a_run_that_another_job_ended_is_preempted() -> None:
     )
     commands = run(situation, cluster=_PREEMPTION).result.commands
     assert commands[-1].stdout == "1|PREEMPTED\n2|COMPLETED\n1|PENDING\n"
+
+
+_LIMITS = _timeline(
+    "0s sbatch -J short -t 5 --wrap true",
+    "0s sbatch -J long -t 1:00:00 --wrap true",
+    "0s sbatch -J tasks -t 10 -a 1-3%1 --wrap 'sleep 1000'",
+    "0s sbatch -J later -t 20 -b now+5 --wrap true",
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("-k 5", "1 short"),
+        ("-k 0:06:00 -K 1:00:00", "2 long,4 later,3_1 tasks"),
+        ("-K 5", "1 short,2 long,4 later,3_1 tasks"),
+        ("-R begintime", "4 later"),
+        ("-R BeginTime -R Resources", "4 later"),
+        ("-W key", ""),
+        ("--local --federation --use-local-uid -k 5", "1 short"),
+        ("-j 3", "3_1 tasks,3_[2-3%1] tasks"),
+        ("-j 3 --array", "3_1 tasks,3_2 tasks,3_3 tasks"),
+    ],
+)
+def test_limits_reasons_and_single_tasks(options: str, told: str) -> None:
+    """A range of limits needs the least of them; nobody has a workload key."""
+    found = ask(_LIMITS, f"sacct -X -n -P -o jobid,jobname --delimiter=_ {options}", at="60s")
+    assert ",".join(found.stdout.splitlines()) == told.replace(" ", "_")
+
+
+def test_a_limit_that_is_none() -> None:
+    """It is refused."""
+    found = ask("", "sacct -k soon")
+    assert (found.exit, found.stderr) == (1, "sacct: fatal: Invalid time limit specification\n")

@@ -335,3 +335,12 @@ def test_tasks_at_even_distances_over_a_long_span(array: str, told: str) -> None
     (line,) = [each for each in shown(submitted, "scontrol show job 1") if "ArrayTaskId" in each]
     assert f"ArrayTaskId={told} " in line
     assert len(shown(submitted, "squeue -h -r")) == len(parse_array(array)[0])
+
+
+@pytest.mark.parametrize("option", ["--federation", "--local", "--sibling", "--sib", "--hide"])
+def test_what_changes_nothing_here(option: str) -> None:
+    """There is one cluster, and nothing in it is hidden."""
+    jobs = ("sbatch -J one --wrap 'sleep 60'",)
+    assert shown(*jobs, f"squeue -h -o %j {option}") == ["one"]
+    if "sib" not in option:
+        assert shown(f"sinfo -h -p short -o %P {option}") == ["short"]

@@ -10,7 +10,7 @@ import msgspec
 from simctl.commands.options import UsageError
 from simctl.commands.sacct_lines import Line, View
 from simctl.wire.accounts import JobAccount, StepAccount, step_label
-from simctl.wire.arrays import parse_tasks
+from simctl.wire.arrays import parse_array, parse_tasks
 from simctl.wire.hostlist import expand
 from simctl.wire.ids import SECOND
 from simctl.wire.states import JobBase
@@ -82,6 +82,12 @@ class Query:
     node_counts: range = range(0)
     cpu_counts: range = range(0)
     associations: Collection[str] = ()
+    reasons: Collection[str] = ()
+    wckeys: Collection[str] = ()
+    limits_min: range = range(0)
+    expands: bool = False
+    """Whether each task of an array that waits is shown by itself."""
+
     truncated: bool = False
     """Whether times outside of the span are shown as its ends."""
 
@@ -172,7 +178,7 @@ def _lines(query: Query, view: View, job: JobAccount, steps: list[StepAccount]) 
     whole = not query.wanted or any(not word.step for word in words)
     picked = {word.step for word in words}
     shown = _within(query, view, job)
-    lines = [Line(view, shown)] if whole else []
+    lines = [Line(view, each) for each in _expanded(query, shown)] if whole else []
     if query.jobs_only:
         return lines
     return lines + [
@@ -180,6 +186,15 @@ def _lines(query: Query, view: View, job: JobAccount, steps: list[StepAccount]) 
         for step in steps
         if whole or step_label(step.step_id) in picked
     ]
+
+
+def _expanded(query: Query, job: JobAccount) -> list[JobAccount]:
+    """Return a job, or if that is asked for each of the tasks that it stands for."""
+    if not query.expands or not job.array_tasks:
+        return [job]
+    replace = msgspec.structs.replace
+    tasks, _ = parse_array(job.array_tasks.strip("[]"))
+    return [replace(job, array_task_id=task, array_tasks="") for task in tasks]
 
 
 Record = TypeVar("Record", JobAccount, StepAccount)
@@ -214,8 +229,12 @@ def _is_meant(query: Query, job: JobAccount) -> bool:
         return False
     if query.names and job.name not in query.names:
         return False
-    if query.associations and "0" not in query.associations:
-        # No job has an association, which sacct shows as 0.
+    if query.wckeys or (query.associations and "0" not in query.associations):
+        # No job has a workload key, nor an association, which sacct shows as 0.
+        return False
+    if query.reasons and job.reason.lower() not in query.reasons:
+        return False
+    if query.limits_min and job.time_limit_min not in query.limits_min:
         return False
     if query.node_counts and job.alloc_nodes not in query.node_counts:
         return False
