@@ -344,3 +344,21 @@ def test_what_changes_nothing_here(option: str) -> None:
     assert shown(*jobs, f"squeue -h -o %j {option}") == ["one"]
     if "sib" not in option:
         assert shown(f"sinfo -h -p short -o %P {option}") == ["short"]
+
+
+def test_times_are_written_as_a_variable_says() -> None:
+    """SLURM_TIME_FORMAT is for squeue and sinfo what it is for sacct."""
+    script = (
+        "export SLURM_TIME_FORMAT=%H-%M; squeue -h -j 1 -O submittime:10,deadline; "
+        "squeue -h -s 1 -o %S; sinfo -h -R -o %H; SLURM_TIME_FORMAT=relative squeue -h -o %V"
+    )
+    cluster = CLUSTER + f'files: {{j.sh: "#!/bin/sh\\n{script}\\n"}}\n'
+    text = """\
+timeline:
+  - {at: 0s, as: root, run: "scontrol update nodename=n4 state=drain reason=fan"}
+  - {at: 1s, as: alice, run: "sbatch -o out j.sh"}
+"""
+    ran = run(text, cluster=cluster, model="modern")
+    found = ran.world.site.disk.read("out", "/home/alice", host="n1")
+    assert found is not None
+    assert found.split() == ["23-14", "N/A", "23-14", "23-14", "23:14:08"]

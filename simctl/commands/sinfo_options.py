@@ -52,7 +52,7 @@ _VALUES: Final = {
     "SINFO_SORT": "sort",
     "SLURM_CLUSTERS": "clusters",
 }
-VARIABLES: Final = ("SINFO_ALL", *_VALUES)
+VARIABLES: Final = ("SINFO_ALL", *_VALUES, "SLURM_TIME_FORMAT")
 """The variables that sinfo reads."""
 
 _USUAL: Final = "%#P %.5a %.10l %.6D %.6t %N"

@@ -164,7 +164,7 @@ _FLAGS: Final = {
     "SQUEUE_ARRAY": "array",
     "SQUEUE_PRIORITY": "priority",
 }
-VARIABLES: Final = (*_VALUES, *_FLAGS, "SLURM_BITSTR_LEN")
+VARIABLES: Final = (*_VALUES, *_FLAGS, "SLURM_BITSTR_LEN", "SLURM_TIME_FORMAT")
 """The variables that squeue reads."""
 
 
@@ -191,6 +191,7 @@ class Query:
     clusters: tuple[str, ...] = ()
     interval_s: int = 0
     bits: int = -1
+    time_style: str = "standard"
 
     def has(self, flag: str) -> bool:
         """Tell whether a flag was given."""
@@ -255,6 +256,7 @@ def read_query(
     bits = environment.get("SLURM_BITSTR_LEN", "")
     for field in ("jobs", "steps"):
         fields[field] = fields.get(field) or None
+    fields["time_style"] = environment.get("SLURM_TIME_FORMAT", "standard")
     return Query(given=given, bits=int(bits) if bits.isdecimal() else -1, **fields)
 
 
