@@ -362,3 +362,21 @@ timeline:
     found = ran.world.site.disk.read("out", "/home/alice", host="n1")
     assert found is not None
     assert found.split() == ["23-14", "N/A", "23-14", "23-14", "23:14:08"]
+
+
+def test_a_suspended_jobs_steps_are_suspended() -> None:
+    """Their time stands still as that of their job, and accounting knows them as suspended."""
+    text = """\
+timeline:
+  - {at: 0s, as: alice, run: "sbatch --wrap 'srun sleep 100'"}
+  - {at: 5s, as: root, run: scontrol suspend 1}
+  - {at: 10s, as: alice, run: "squeue -h -s -o '%i %M'"}
+  - {at: 10s, as: alice, run: "sacct -n -P -o jobid,state,elapsed"}
+  - {at: 15s, as: root, run: scontrol resume 1}
+  - {at: 20s, as: alice, run: "squeue -h -s -o '%i %M'"}
+  - {at: 20s, as: alice, run: "sacct -n -P -o jobid,state,elapsed"}
+"""
+    said = [each.stdout for each in run(text, model="modern").result.commands]
+    assert (said[2], said[5]) == ("1.0 0:05\n1.batch 0:05\n", "1.0 0:10\n1.batch 0:10\n")
+    assert said[3].split() == [f"1{step}|SUSPENDED|00:00:05" for step in ("", ".batch", ".0")]
+    assert said[6].split() == [f"1{step}|RUNNING|00:00:10" for step in ("", ".batch", ".0")]

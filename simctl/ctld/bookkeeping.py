@@ -271,7 +271,7 @@ def current(ctld: "Slurmctld") -> tuple[list[JobAccount], list[StepAccount]]:
     for job in sorted(ctld.jobs.values(), key=lambda each: each.place):
         if not job.state.finished and not job.state.completing:
             jobs.append(_account(ctld, job, job.state.base.name))
-        state = JobBase.RUNNING.name
+        state = (JobBase.SUSPENDED if job.suspend_us >= 0 else JobBase.RUNNING).name
         if job.batch_start_us >= 0:
             steps.append(_batch(ctld, job, state, 0, -1))
         steps += [_step(ctld, step, state, -1) for step in job.steps.values()]

@@ -189,6 +189,14 @@ def run_s(ctld: "Slurmctld", job: JobRecord) -> int:
     return max(0, _span_s(job.start_us, until_us) - job.suspended_us // SECOND)
 
 
+def _step_run_s(ctld: "Slurmctld", step: StepRecord) -> int:
+    """Return how long a step has run, suspensions of its job since then left out."""
+    job = step.job
+    until_us = ctld.now_us if job.suspend_us < 0 else min(ctld.now_us, job.suspend_us)
+    suspended_us = job.suspended_us - step.suspended_before_us
+    return max(0, _span_s(step.start_us, until_us) - suspended_us // SECOND)
+
+
 def _span_s(first_us: int, last_us: int) -> int:
     """Return how much later clocks show the second moment than the first."""
     return last_us // SECOND - first_us // SECOND
@@ -292,13 +300,12 @@ def _of_job(job: JobRecord) -> dict[str, Any]:
 
 def _step(ctld: "Slurmctld", step: StepRecord) -> StepInfo:
     job, layout = step.job, step.layout
-    first_us = step.start_us
     return StepInfo(
         **_of_job(job),
         step_id=step.step_id,
         name=step.name,
-        start_s=_clock(ctld, first_us),
-        run_s=max(0, _span_s(first_us, ctld.now_us)),
+        start_s=_clock(ctld, step.start_us),
+        run_s=_step_run_s(ctld, step),
         time_limit_min=step.time_limit_min,
         node_list=step.node_list,
         num_nodes=len(layout.nodes),
