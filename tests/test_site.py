@@ -261,12 +261,12 @@ def test_nodes_that_begin_down_or_drained_take_no_job(tmp_path: Path) -> None:
 FEATURED = (
     "NodeName=n1 Feature=skylake,CPU_GEN:SKX\n"
     'NodeName=n2 Features="icelake, 10GbE+"\n'
-    "PartitionName=p Nodes=ALL\n"
+    "PartitionName=p Nodes=ALL Default=YES\n"
 )
 ASKS = (
     "users: {alice: 1001}\n"
     "timeline:\n"
-    "- {at: 0s, as: alice, run: sbatch -C icelake&10GbE+ --wrap true}\n"
+    "- {at: 0s, as: alice, run: 'sbatch -C \"icelake&10GbE+\" --wrap true'}\n"
     "- {at: 0s, as: alice, run: sbatch -C CPU_GEN:SKX --wrap true}\n"
     "- {at: 0s, as: alice, run: sbatch -C haswell --wrap true, exit: 1}\n"
     "- {at: 0s, as: alice, run: 'sinfo -h -N -o \"%N %f\"', stdout: 'n2 icelake,10GbE+'}\n"
@@ -292,6 +292,25 @@ def test_a_feature_that_nobody_could_ask_for_is_a_mistake(tmp_path: Path) -> Non
         "slurm.conf:1:21: Feature: 'fast*2' cannot be a feature: & | * ( ) [ ] mean something "
         "to --constraint"
     ]
+
+
+def test_names_of_newer_releases_are_ignored(tmp_path: Path) -> None:
+    """A site may be ahead of the release that is simulated."""
+    conf = "hashplugin=hash/k12\nSchedulerParameters=enable_job_state_cache\n" + ONE
+    warned = str(beside(tmp_path, conf).warnings[-1])
+    assert "HashPlugin (of newer releases)" in warned
+    assert "SchedulerParameters=enable_job_state_cache" in warned
+
+
+def test_a_slurm_user_that_is_no_name_is_told_in_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The mistake is one of the file's, not of the scenario that import makes of it."""
+    file = tmp_path / "slurm.conf"
+    file.write_text("# ours\n SlurmUser=slurm@site\n" + ONE)
+    assert main(["import", str(file)]) == WRONG_INPUT
+    told = capsys.readouterr().err
+    assert told.startswith(f"{file}:2:12: SlurmUser: 'slurm@site' cannot be the name of a user")
 
 
 def test_ten_thousand_nodes_are_quick(tmp_path: Path) -> None:
