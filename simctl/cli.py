@@ -1,6 +1,8 @@
 """The `simctl` command: each subcommand only calls the rooms below; they are imported late."""
 
 import argparse
+import errno
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -159,7 +161,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return WRONG_INPUT
     try:
-        return _COMMANDS[options.command](options)
+        status = _COMMANDS[options.command](options)
+        # What cannot be written is told here, and not as the interpreter ends.
+        sys.stdout.flush()
     except InputError as error:
         print(error if error.placed else f"simctl: {error}", file=sys.stderr)
         return WRONG_INPUT
@@ -167,9 +171,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has gone; that is its business.
+        _leave_stdout()
         sys.stderr.close()
         return OK
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            print(f"simctl: cannot write what there is to tell: {error.strerror}", file=sys.stderr)
+            _leave_stdout()
+            return WRONG_INPUT
         if options.debug:
             raise
         print(
@@ -178,6 +187,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return BROKEN
+    return status
+
+
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def _leave_stdout() -> None:
+    """Have what is left for standard output go nowhere, so that nothing complains at the end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _run(options: argparse.Namespace) -> int:

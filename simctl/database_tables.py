@@ -53,7 +53,7 @@ CREATE TABLE messages (
     seq INTEGER PRIMARY KEY, time_us INTEGER, phase TEXT, name TEXT, {_WHO},
     peer TEXT, args TEXT, cause INTEGER);
 CREATE TABLE commands (
-    label TEXT, line INTEGER, user TEXT, command TEXT, exit INTEGER, errno TEXT,
+    at_us INTEGER, label TEXT, line INTEGER, user TEXT, command TEXT, exit INTEGER, errno TEXT,
     stdout TEXT, stderr TEXT);
 """
 
@@ -154,6 +154,7 @@ def node_row(node: NodeRecord) -> tuple[Any, ...]:
 def command_row(command: CommandResult) -> tuple[Any, ...]:
     """Return the row of a command of the timeline."""
     return (
+        command.at_us,
         command.label,
         command.line,
         command.user,
