@@ -164,14 +164,14 @@ def test_the_queries_of_the_docs_find_something(query: str, database: Path) -> N
 
 
 def test_every_event_of_the_trace_is_in_it_with_its_cause(database: Path, tmp_path: Path) -> None:
-    """So that what led to the end of a job goes back to the command that submitted it."""
+    """So that what led to the end of a job goes back to a command: here to the requeue."""
     trace = tmp_path / "run.trace"
     assert main(["run", str(tmp_path / "s.yaml"), "--quiet", "--trace", str(trace)]) == 0
     events = [msgspec.json.decode(line) for line in trace.read_bytes().splitlines()[1:]]
     found = rows(database, "SELECT seq, kind, cause FROM events ORDER BY seq")
     assert found == [(each["seq"], each["kind"], each.get("cause")) for each in events]
     chain = rows(database, _QUERIES[-1])
-    assert chain[0][2:5] == ("command", "sbatch", "enter")
+    assert chain[0][2:5] == ("command", "scontrol", "enter")
     assert chain[-1][2:4] == ("state", "COMPLETED")
     assert ("process", "fork") in {each[2:4] for each in chain}
 
