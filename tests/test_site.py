@@ -302,6 +302,18 @@ def test_names_of_newer_releases_are_ignored(tmp_path: Path) -> None:
     assert "SchedulerParameters=enable_job_state_cache" in warned
 
 
+def test_words_that_slurm_passes_over_are_told_and_stop_nobody(tmp_path: Path) -> None:
+    """Slurm takes any word among SchedulerParameters; a scenario's own must be known."""
+    conf = "SchedulerParameters=bf_windwo=60,bf_interval=20,frobnicate\n" + ONE
+    site = beside(tmp_path, conf)
+    assert site.slurm_conf.scheduler_parameters.bf_interval_us == 20_000_000
+    warned = str(site.warnings[-1])
+    assert "bf_windwo=60 (no word of Slurm's; did you mean bf_window?)" in warned
+    assert "SchedulerParameters=frobnicate (no word of Slurm's)" in warned
+    own = "slurm_conf: {SchedulerParameters: frobnicate}\n"
+    assert "not a SchedulerParameters option" in mistakes(tmp_path, ONE, own)[0]
+
+
 def test_a_slurm_user_that_is_no_name_is_told_in_its_place(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

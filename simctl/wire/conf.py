@@ -472,11 +472,25 @@ def acting_words(key: str, value: str) -> tuple[str, tuple[str, ...]]:
     if optional is None:
         return value, ()
     words = [word.strip() for word in value.split(",")]
-    without = [word for word in words if word.partition("=")[0].strip().casefold() in optional]
+    without = [word for word in words if _leads_to_nothing(key, word, optional)]
     acting = [word for word in words if word not in without]
     if _IMPLY_ALLOC.intersection(word.casefold() for word in without):
         acting = list(dict.fromkeys([*acting, "Alloc"]))
     return ",".join(acting), tuple(without)
+
+
+def _leads_to_nothing(key: str, word: str, optional: frozenset[str]) -> bool:
+    name = word.partition("=")[0].strip().casefold()
+    return name in optional or bool(name and unknown_word(key, word))
+
+
+def unknown_word(key: str, word: str) -> str:
+    """Say that Slurm has no such word of SchedulerParameters: it passes over those in silence."""
+    name = word.partition("=")[0].strip().casefold()
+    known = {*_SCHEDULER_BUILT, *_SCHEDULER_NAMES, *_WITHOUT_EFFECT}
+    if key.casefold() != "schedulerparameters" or name in known:
+        return ""
+    return f"no word of Slurm's{did_you_mean(name, known)}"
 
 
 _IMPLY_ALLOC: Final = frozenset({"contain", "deferbatch", "forcerequeueonfail", "nohold", "x11"})
