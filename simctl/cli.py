@@ -164,30 +164,35 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = _COMMANDS[options.command](options)
         # What cannot be written is told here, and not as the interpreter ends.
         sys.stdout.flush()
-    except InputError as error:
-        print(error if error.placed else f"simctl: {error}", file=sys.stderr)
-        return WRONG_INPUT
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
+    except Exception as error:
+        return _failed(error, debug=options.debug)
+    return status
+
+
+def _failed(error: Exception, *, debug: bool) -> int:
+    """Say what stopped a command; return the exit status."""
+    if isinstance(error, InputError):
+        print(error if error.placed else f"simctl: {error}", file=sys.stderr)
+        return WRONG_INPUT
+    if isinstance(error, BrokenPipeError):
         # The reader of our output has gone; that is its business.
         _leave_stdout()
         sys.stderr.close()
         return OK
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno in _NO_ROOM:
-            print(f"simctl: cannot write what there is to tell: {error.strerror}", file=sys.stderr)
-            _leave_stdout()
-            return WRONG_INPUT
-        if options.debug:
-            raise
-        print(
-            f"simctl: internal error: {type(error).__name__}: {error}\n"
-            "This is a fault of simctl's; `simctl --debug ...` shows where.",
-            file=sys.stderr,
-        )
-        return BROKEN
-    return status
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        print(f"simctl: cannot write what there is to tell: {error.strerror}", file=sys.stderr)
+        _leave_stdout()
+        return WRONG_INPUT
+    if debug:
+        raise error
+    print(
+        f"simctl: internal error: {type(error).__name__}: {error}\n"
+        "This is a fault of simctl's; `simctl --debug ...` shows where.",
+        file=sys.stderr,
+    )
+    return BROKEN
 
 
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
