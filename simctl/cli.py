@@ -166,7 +166,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, the user is told
         return _failed(error, debug=options.debug)
     return status
 
