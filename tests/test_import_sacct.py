@@ -179,7 +179,7 @@ def test_lines_that_are_no_use_are_told_and_counted(
     scenario = make(text, tmp_path)
     told = capsys.readouterr()
     *lines, last = told.err.splitlines()
-    assert last.endswith("1 jobs from 14 lines, 1 of steps, 1 that stand there twice, 11 left out")
+    assert last.endswith("1 job from 14 lines, 1 of steps, 1 that stand there twice, 11 left out")
     assert len(lines) == 11
     assert "in.txt:5: job 2 is PENDING: how long it will run nobody knows; left out" in told.err
     assert "#   line 6: Submit is 'yesterday': expected a time as 2026-11-20T23:15:23" in scenario
