@@ -38,8 +38,8 @@ def import_file(source: str) -> Imported:
     repeated = f", {found.repeated} that stand there twice" if found.repeated else ""
     return Imported(
         text=writer.text(),
-        told=f"{counted(len(found.jobs), 'job')} from {counted(found.lines, 'line')}{steps}{repeated}, "
-        f"{len(found.left_out)} left out",
+        told=f"{counted(len(found.jobs), 'job')} from {counted(found.lines, 'line')}"
+        f"{steps}{repeated}, {len(found.left_out)} left out",
         warnings=(*left_out, *(f"simctl: {line}" for line in writer.told())),
     )
 
