@@ -3,6 +3,7 @@
 import getopt
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import attrs
@@ -73,25 +74,45 @@ class Grammar:
         Raises:
             UsageError: An option is unknown, or lacks its value.
         """
-        letters = {option.short: option for option in self.options if option.short}
-        names = {option.long: option for option in self.options}
-        shorts = "".join(
-            letter + (":" if option.read is not None else "") for letter, option in letters.items()
-        )
-        longs = [name + ("=" if option.read is not None else "") for name, option in names.items()]
         self._refuse_unbuilt(argv)
         self._refuse_ambiguous(argv)
         split = getopt.gnu_getopt if self.permutes else getopt.getopt
         try:
-            pairs, rest = split(self._completed(argv), shorts, longs)
+            pairs, rest = split(self._completed(argv), *self._for_getopt)
         except getopt.GetoptError as error:
             if error.opt in self.unbuilt:
                 raise self._not_built(error.opt) from error
             raise self._usage(error, argv) from error
         return [
-            (names[flag[2:]] if flag.startswith("--") else letters[flag[1:]], text)
+            (self._names[flag[2:]] if flag.startswith("--") else self._letters[flag[1:]], text)
             for flag, text in pairs
         ], rest
+
+    # What is made of the options once, on first use.
+
+    @cached_property
+    def _letters(self) -> dict[str, Option]:
+        return {option.short: option for option in self.options if option.short}
+
+    @cached_property
+    def _names(self) -> dict[str, Option]:
+        return {option.long: option for option in self.options}
+
+    @cached_property
+    def _for_getopt(self) -> tuple[str, list[str]]:
+        """Return the letters and the long names, marked where a value follows."""
+        shorts = "".join(
+            letter + (":" if option.read is not None else "")
+            for letter, option in self._letters.items()
+        )
+        return shorts, [
+            name + ("=" if option.read is not None else "") for name, option in self._names.items()
+        ]
+
+    @cached_property
+    def _all_names(self) -> list[str]:
+        """Return every long name of Slurm's in order, built or not."""
+        return sorted({*self._names, *self.unbuilt})
 
     def values(self, given: Iterable[tuple[Option, str]]) -> dict[str, Any]:
         """Return what options say, by long name; the last word of an option counts.
@@ -135,7 +156,7 @@ class Grammar:
                 done.append(word)
                 continue
             if word.startswith("--"):
-                option = next((one for one in self.options if one.long == word[2:]), None)
+                option = self._names.get(word[2:])
             else:
                 word, option = self._letter_with_value(word)  # noqa: PLW2901 - the word as completed
             if option is not None and option.optional:
@@ -150,7 +171,7 @@ class Grammar:
     def _letter_with_value(self, word: str) -> tuple[str, Option | None]:
         """Return letters as they are meant, and the option among them that waits for a value."""
         for place, letter in enumerate(word[1:], start=1):
-            option = next((one for one in self.options if one.short == letter), None)
+            option = self._letters.get(letter)
             if option is None or (option.read is not None and not option.optional):
                 return word, option if place == len(word) - 1 else None
             if option.optional:
@@ -165,14 +186,14 @@ class Grammar:
             name = word[2:].partition("=")[0] if word.startswith("--") else word[1:2]
             if name in self.unbuilt:
                 raise self._not_built(name)
-            option = next((one for one in self.options if name in (one.long, one.short)), None)
+            option = self._names.get(name) or self._letters.get(name)
             takes_next = option is not None and option.read is not None and not option.optional
             if takes_next and word in (f"--{name}", f"-{name}"):
                 next(words, None)
 
     def _refuse_ambiguous(self, argv: Sequence[str]) -> None:
         """Refuse the beginning of a long name that may be one of several of Slurm's."""
-        names = sorted({option.long for option in self.options} | set(self.unbuilt))
+        names = self._all_names
         for word in argv:
             if word == "--":
                 return

@@ -186,8 +186,13 @@ class SrunJob:
 
     def tell_more(self, text: str) -> None:
         """Print a line for those who want more of them."""
-        if self._options.get("verbose") and "quiet" not in self._options:
+        if self.tells_more:
             self._call.err(f"srun: {text}")
+
+    @property
+    def tells_more(self) -> bool:
+        """Tell whether somebody wants more lines."""
+        return bool(self._options.get("verbose")) and "quiet" not in self._options
 
     def tell_forced(self) -> None:
         """Tell that the job was ended from outside."""

@@ -82,7 +82,8 @@ class StepWatch:
         call = self._call
         site = call.site
         launch = self._launch
-        self._tell_launch(launch)
+        if self._job.tells_more:
+            self._tell_launch(launch)
         for nodeid, node in enumerate(launch.layout.nodes):
             buffer = Buf()
             await site.hooks.call(switch_p_pack_jobinfo, call.process, credential, buffer)
@@ -160,21 +161,25 @@ class StepWatch:
         if message.return_code:
             self._say(self.book.not_launched(message.task_ids, message.return_code))
             return
+        if not self._job.tells_more:
+            return
         node = _node_of(envelope.sender) or message.node_name
         count = len(message.task_ids)
         self._job.tell_more(f"launch/slurm: _task_start: Node {node}, {count} tasks started")
 
     def _exited(self, message: MessageTaskExit) -> None:
-        count = len(message.task_ids)
-        tell_more = self._job.tell_more
-        tell_more(
-            "launch/slurm: _task_finish: Received task exit notification for "
-            f"{count} task{'s' * (count > 1)} of {self._name} "
-            f"(status=0x{message.return_code:04x})."
-        )
+        told = self._job.tells_more
+        if told:
+            count = len(message.task_ids)
+            self._job.tell_more(
+                "launch/slurm: _task_finish: Received task exit notification for "
+                f"{count} task{'s' * (count > 1)} of {self._name} "
+                f"(status=0x{message.return_code:04x})."
+            )
         self._say(self.book.exited(message.task_ids, message.return_code))
-        if not message.return_code:
-            tell_more(f"launch/slurm: _task_finish: {self.book.completed(message.task_ids)}")
+        if told and not message.return_code:
+            text = self.book.completed(message.task_ids)
+            self._job.tell_more(f"launch/slurm: _task_finish: {text}")
         self._watch_exits(message.return_code)
 
     def _watch_exits(self, status: int) -> None:
