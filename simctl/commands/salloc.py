@@ -6,7 +6,7 @@ from typing import Any, Final
 import attrs
 
 from simctl.commands.ask import no_answer
-from simctl.commands.describe import describe, refuse, refuse_job, test_only
+from simctl.commands.describe import describe, refuse, test_only
 from simctl.commands.options import UsageError
 from simctl.commands.queue_options import queue_wishes
 from simctl.commands.salloc_options import GRAMMAR, read
@@ -178,7 +178,7 @@ class Salloc:
         refuse(self.call, _FAILED, ESLURM_NODES_BUSY)
 
     def _refused(self, job: JobDesc, reply: ResponseResourceAllocation) -> None:
-        refuse_job(self.call, _FAILED, job, reply.error_code, reply.text)
+        refuse(self.call, _FAILED, reply.error_code, reply.text)
 
     def _environment(self, job: JobDesc, granted: ResponseResourceAllocation) -> dict[str, str]:
         """Return what the command finds in its environment."""

@@ -13,9 +13,9 @@ from simctl.commands.command_line import (
     tell_options,
     tell_select_plugins,
 )
-from simctl.commands.describe import describe, refuse_job, test_only
+from simctl.commands.describe import describe, refuse, test_only
 from simctl.commands.job_options import CLUSTERS, EXPORT, JOB_OPTIONS, OPEN_MODE, TEST_ONLY, unbuilt
-from simctl.commands.job_values import moment, priority
+from simctl.commands.job_values import gpus_text, moment, priority
 from simctl.commands.options import (
     BAD_OPTION,
     Grammar,
@@ -200,7 +200,7 @@ async def _submit(call: CommandCall, job: JobDesc, options: dict[str, Any]) -> i
     assert isinstance(reply, ResponseSubmitBatchJob)
     # A held job is told by an error number, and is in all the same.
     if reply.error_code not in (SLURM_SUCCESS, ESLURM_JOB_HELD):
-        return exit_of_error(call, refuse_job(call, _FAILED, job, reply.error_code, reply.text))
+        return exit_of_error(call, refuse(call, _FAILED, reply.error_code, reply.text))
     _tell_id(call, reply.job_id, options)
     return await end_of_job(call, reply.job_id) if "wait" in options else 0
 
@@ -240,11 +240,15 @@ def _job(call: CommandCall, script: batch_script.BatchScript, options: dict[str,
 def _environment(call: CommandCall, options: dict[str, Any]) -> dict[str, str]:
     """Return what the job sees of sbatch's own environment."""
     env = {key: value for key, value in call.env.items() if key != "SLURM_STEP_ID"}
-    told = {variable: str(options[long]) for long, variable in _TOLD.items() if options.get(long)}
+    told = {variable: _text(options[long]) for long, variable in _TOLD.items() if options.get(long)}
     export = options.get("export")
     if export is None:
         return {**env, **told}
     return {**export.of(env), **told, "SLURM_EXPORT_ENV": export.text}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else gpus_text(value)
 
 
 _TOLD: Final = {

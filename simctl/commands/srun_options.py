@@ -24,12 +24,12 @@ from simctl.commands.options import (
     Grammar,
     Option,
     UsageError,
+    leading_number,
     not_negative,
     patience,
     positive,
     text,
     with_nice,
-    zero_or_one,
 )
 from simctl.commands.queue_options import QUEUE_NAMES, QUEUE_OPTIONS
 from simctl.plugins.site import CommandCall
@@ -48,7 +48,7 @@ GRAMMAR: Final = Grammar(
         Option(long="relative", short="r", read=not_negative),
         Option(long="jobid", read=not_negative),
         Option(long="immediate", short="I", read=patience, optional="1"),
-        Option(long="kill-on-bad-exit", short="K", read=zero_or_one, optional="1"),
+        Option(long="kill-on-bad-exit", short="K", read=leading_number, optional="1"),
         Option(long="wait", short="W", read=not_negative),
         Option(long="overlap"),
         Option(long="exact"),
