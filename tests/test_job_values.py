@@ -51,16 +51,15 @@ def test_options_as_they_are_told() -> None:
     assert "sbatch: mem                 : 100\n" in told[1].stderr
 
 
-@pytest.mark.parametrize(("value", "held"), [("1", True), ("yes", True), ("0", False), ("no", False)])
-def test_variables_of_flags_say_yes_or_no(value: str, held: bool) -> None:
+@pytest.mark.parametrize(
+    ("value", "requeue"), [("1", 0), ("yes", 0), ("0", 1), ("no", 1), ("odd", 1)]
+)
+def test_variables_of_flags_say_yes_or_no(value: str, requeue: int) -> None:
     """A flag's variable may also say that it is not set."""
-    job = f"#!/bin/sh\\nSBATCH_REQUEUE={value} sbatch --wrap true\\n"
-    more = f'files: {{j.sh: "{job}"}}\nslurm_conf: {{}}\n'
+    text = f"#!/bin/sh\\nSBATCH_NO_REQUEUE={value} sbatch --wrap 'sleep 50'\\n"
     lines: Lines = [("1s", "alice", "sbatch j.sh"), ("3s", "alice", "scontrol show job 2")]
-    ran = type_in(lines, more=more.replace("slurm_conf: {}\n", ""))
-    assert ran.result.commands[1].exit == 0
-    submitted = ran.world.ctld.jobs[2].desc.requeue
-    assert (submitted == 1) is held
+    ran = type_in(lines, more=f'files: {{j.sh: "{text}"}}\n')
+    assert f"   Requeue={requeue} Restarts=0" in ran.result.commands[1].stdout
 
 
 def test_the_list_of_generic_resources() -> None:
@@ -68,3 +67,44 @@ def test_the_list_of_generic_resources() -> None:
     for line in ("sbatch --gres=help j.sh", "srun --gres=list hostname", "salloc --gres=help true"):
         result = typed(line)[0]
         assert (result.stdout, result.exit) == ("Valid gres options are:\ngpu[[:type]:count]\n", 0)
+
+
+def test_output_of_srun_that_cannot_be_opened() -> None:
+    """Nothing runs; directories that may be made are made."""
+    results = typed(
+        "srun -o /nope/x hostname",
+        "srun -e /nope/%j/x hostname",
+        "srun -o new/dir/x hostname",
+        "scontrol show hostlist /home/alice/new/dir/x",
+    )
+    for result, stream in zip(results, ("stdout", "stderr"), strict=False):
+        told = f"srun: error: Could not open {stream} file: No such file or directory\n"
+        assert (result.stdout, result.stderr, result.exit) == ("", told, 1)
+    assert (results[2].stderr, results[2].exit) == ("", 0)
+    assert results[3].stdout.startswith("n")
+
+
+def test_files_of_srun_are_named_for_nodes_and_arrays() -> None:
+    """Each task's node, and the array of the script around it."""
+    text = "#!/bin/sh\\nsrun -n2 -o s_%A_%a_%N_%n_%t.out echo hi\\n"
+    lines: Lines = [("1s", "alice", "sbatch -N2 -a 4 j.sh")]
+    disk = type_in(lines, more=f'files: {{j.sh: "{text}"}}\n').world.site.disk
+    assert disk.read("/home/alice/s_1_4_n1_0_0.out") == "hi\n"
+    assert disk.read("/home/alice/s_1_4_n2_1_1.out") == "hi\n"
+
+
+def test_salloc_lacks_its_command() -> None:
+    """The allocation is given back."""
+    result = typed("salloc ./odd")[0]
+    assert result.exit == 1
+    assert result.stderr == (
+        "salloc: Granted job allocation 1\n"
+        'salloc: error: _fork_command: Unable to find command "./odd"\n'
+        "salloc: Relinquishing job allocation 1\n"
+    )
+
+
+def test_kill_on_bad_exit_takes_any_number() -> None:
+    """Other than 0, which is a no."""
+    results = typed("srun -K5 hostname", "srun -Kodd hostname", "srun -K0 hostname")
+    assert [result.exit for result in results] == [0, 0, 0]

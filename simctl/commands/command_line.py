@@ -48,15 +48,24 @@ def _is_yes(value: str) -> bool:
 
 
 def answered(call: CommandCall, grammar: Grammar, given: Iterable[tuple[Option, str]]) -> bool:
-    """Answer ``--version``, ``--help`` or ``--usage``, whichever comes first; false if none."""
-    asked = next((each.long for each, _ in given if each.long in _ANSWERS), "")
-    if asked == "version":
+    """Answer what only asks, such as ``--version`` or ``--gres=help``; false if nothing does."""
+    asked = next((option.long for option, text in given if _is_question(option, text)), "")
+    if asked == "gres":
+        call.out("Valid gres options are:")
+        for name in call.site.conf.gres_types:
+            call.out(f"{name}[[:type]:count]")
+    elif asked == "version":
         call.out(VERSION)
     elif asked:
         call.out(f"Usage: {grammar.command} {grammar.usage}")
         for option in grammar.options if asked == "help" else ():
             call.out(_help_line(option))
     return bool(asked)
+
+
+def _is_question(option: Option, text: str) -> bool:
+    """Tell whether an option asks for words alone."""
+    return option.long in _ANSWERS or (option.long == "gres" and text in ("help", "list"))
 
 
 _ANSWERS: Final = ("version", "help", "usage")
