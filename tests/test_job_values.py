@@ -8,7 +8,7 @@ from tests.scontrol_situations import Lines, type_in
 FILES = 'files: {j.sh: "#!/bin/sh\\nsleep 100\\n", env.sh: "#!/bin/sh\\necho $SLURM_GPUS\\n"}\n'
 
 
-def typed(*lines: str, user: str = "alice") -> list[CommandResult]:
+def typed(*lines: str, user: str = "alice") -> tuple[CommandResult, ...]:
     """Return what lines did that somebody types one second apart."""
     entries: Lines = [(f"{at}s", user, line) for at, line in enumerate(lines, start=1)]
     return type_in(entries, more=FILES).result.commands

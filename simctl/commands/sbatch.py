@@ -40,7 +40,7 @@ from simctl.wire.times import parse_moment
 
 _OWN: Final = (
     "a array H hold b begin d dependency kill-on-invalid-dep nice priority export open-mode "
-    "clusters M test-only ignore-pbs bb container s oversubscribe"
+    "clusters M test-only ignore-pbs bb container"
 )
 
 GRAMMAR: Final = Grammar(
@@ -67,7 +67,6 @@ GRAMMAR: Final = Grammar(
         Option(long="array", short="a", read=text),
         Option(long="ignore-pbs"),
         Option(long="bb", read=text),
-        Option(long="oversubscribe", short="s"),
         Option(long="container", read=text),
     ),
     unbuilt=unbuilt(_OWN, "I immediate"),
@@ -95,6 +94,7 @@ VARIABLES: Final = {
     "SBATCH_NO_REQUEUE": "no-requeue",
     "SBATCH_OPEN_MODE": "open-mode",
     "SBATCH_PARTITION": "partition",
+    "SBATCH_PRIORITY": "priority",
     "SBATCH_QOS": "qos",
     "SBATCH_REQUEUE": "requeue",
     "SBATCH_RESERVATION": "reservation",
@@ -109,7 +109,7 @@ UNBUILT_VARIABLES: Final = tuple(
     for name in """
     ACCTG_FREQ BATCH CLUSTER_CONSTRAINT CORE_SPEC CPU_FREQ_REQ CPUS_PER_GPU DELAY_BOOT EXPORT_FILE
     GET_USER_ENV GPU_BIND GPU_FREQ GPUS_PER_TASK GRES_FLAGS HINT MEM_BIND MEM_PER_GPU NETWORK
-    NTASKS_PER_GPU OVERCOMMIT POWER PRIORITY PROFILE REQ_SWITCH SPREAD_JOB THREAD_SPEC
+    NTASKS_PER_GPU OVERCOMMIT POWER PROFILE REQ_SWITCH SPREAD_JOB THREAD_SPEC
     THREADS_PER_CORE USE_MIN_NODES WAIT4SWITCH WAIT_ALL_NODES WCKEY
     """.split()
 )

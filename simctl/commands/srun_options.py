@@ -15,6 +15,7 @@ from simctl.commands.job_options import (
     CLUSTERS,
     EXPORT,
     JOB_OPTIONS,
+    OF_SBATCH,
     OPEN_MODE,
     TEST_ONLY,
     unbuilt,
@@ -65,7 +66,7 @@ GRAMMAR: Final = Grammar(
         Option(long="task-epilog", read=text),
     ),
     unbuilt=unbuilt(
-        f"u export open-mode clusters M test-only {QUEUE_NAMES}",
+        f"u export open-mode clusters M test-only {QUEUE_NAMES} {OF_SBATCH}",
         """
         accel-bind acctg-freq bcast bcast-exclude compress debugger-test disable-status X E
         het-group interactive launch-cmd launcher-opts msg-timeout no-allocate Z pack-group
@@ -104,6 +105,7 @@ VARIABLES: Final = {
 OF_ALLOCATIONS: Final = {
     "SLURM_ACCOUNT": "account",
     "SLURM_CONSTRAINT": "constraint",
+    "SLURM_DEPENDENCY": "dependency",
     "SLURM_GPUS": "gpus",
     "SLURM_GPUS_PER_NODE": "gpus-per-node",
     "SLURM_GRES": "gres",

@@ -69,9 +69,9 @@ def read_request(
     """
     asked = _partitions(desc, parts)
     if asked is None:
-        unknown = next((name for name in _names(desc) if name not in parts), desc.partition)
-        text = f"invalid partition specified: {unknown}" if unknown else ""
-        return Request(error_code=ESLURM_INVALID_PARTITION_NAME, text=text)
+        unknown = next((name for name in _names(desc) if name not in parts), "")
+        told = f"invalid partition specified: {unknown}" if unknown else ""
+        return Request(error_code=ESLURM_INVALID_PARTITION_NAME, text=told)
     open_to = [part for part in asked if inside or _admits(part, asker)]
     if not open_to:
         return Request(error_code=ESLURM_PARTITION_NOT_AVAIL)
