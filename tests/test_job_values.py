@@ -108,3 +108,25 @@ def test_kill_on_bad_exit_takes_any_number() -> None:
     """Other than 0, which is a no."""
     results = typed("srun -K5 hostname", "srun -Kodd hostname", "srun -K0 hostname")
     assert [result.exit for result in results] == [0, 0, 0]
+
+
+def test_a_directory_that_tasks_do_not_find() -> None:
+    """They start in /tmp, and each node says so."""
+    result = typed("srun -N2 -D /nope bash -c pwd")[0]
+    assert (result.stdout, result.exit) == ("/tmp\n/tmp\n", 0)
+    for node in ("n1", "n2"):
+        told = f"slurmstepd-{node}: error: couldn't chdir to `/nope': No such file or directory: "
+        assert result.stderr.count(f"{told}going to /tmp instead\n") == 2
+
+
+@pytest.mark.parametrize("keyword", ["hold", "release", "requeue", "update"])
+@pytest.mark.parametrize("tasks", ["99", "[90-92]", "[1,99]"])
+def test_tasks_that_there_are_not(keyword: str, tasks: str) -> None:
+    """Nobody is told that they were changed; others of the same words are."""
+    words = f"update jobid=1_{tasks} comment=new" if keyword == "update" else f"{keyword} 1_{tasks}"
+    array, changed, shown = typed(
+        "sbatch -a 0-5%2 --wrap 'sleep 100'", f"scontrol {words}", "scontrol show job 1_1"
+    )
+    assert (array.exit, changed.exit, shown.exit) == (0, 1, 0)
+    assert f"Invalid job id specified for job 1_{tasks}\n" in changed.stderr
+    assert ("Comment=new" in shown.stdout) == (keyword == "update" and tasks == "[1,99]")
