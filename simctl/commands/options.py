@@ -293,11 +293,10 @@ def not_negative(value: str) -> int:
     return int(value)
 
 
-def zero_or_one(value: str) -> bool:
-    """Read 0 or 1."""
-    if value not in ("0", "1"):
-        raise ValueError(f'expected 0 or 1, got "{value}"')
-    return value == "1"
+def leading_number(value: str) -> bool:
+    """Tell whether a value begins with a number other than 0, as Slurm reads some flags."""
+    match = re.match(r"\s*[-+]?\d+", value)
+    return match is not None and int(match[0]) != 0
 
 
 def patience(value: str) -> int:

@@ -61,7 +61,7 @@ class StepWatch:
         self._launch = launch
         self._no_kill = no_kill
         self._guard = Guard.of(options, call.env, call.site.conf)
-        self._output = StepOutput(call, options, launch.job_name)
+        self._output = StepOutput(call, options, launch)
         self._name = f"StepId={launch.job_id}.{launch.step_id}"
         self.book = TaskBook(launch.layout)
         self._cancelled = False
@@ -76,6 +76,10 @@ class StepWatch:
 
         self._give_up_us = NEVER_US
         """When srun gives up a step that was told to end."""
+
+    def open_output(self) -> str:
+        """Make the files of the step's output; return what stands in the way, if anything does."""
+        return self._output.open()
 
     async def launch(self, credential: Handle) -> None:
         """Send each node its tasks, with the credential packed for it."""
