@@ -1,6 +1,8 @@
 """The `simctl` command: each subcommand only calls the rooms below; they are imported late."""
 
 import argparse
+import errno
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -159,25 +161,48 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return WRONG_INPUT
     try:
-        return _COMMANDS[options.command](options)
-    except InputError as error:
-        print(error if error.placed else f"simctl: {error}", file=sys.stderr)
-        return WRONG_INPUT
+        status = _COMMANDS[options.command](options)
+        # What cannot be written is told here, and not as the interpreter ends.
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
+    except Exception as error:  # noqa: BLE001 - whatever it is, the user is told
+        return _failed(error, debug=options.debug)
+    return status
+
+
+def _failed(error: Exception, *, debug: bool) -> int:
+    """Say what stopped a command; return the exit status."""
+    if isinstance(error, InputError):
+        print(error if error.placed else f"simctl: {error}", file=sys.stderr)
+        return WRONG_INPUT
+    if isinstance(error, BrokenPipeError):
         # The reader of our output has gone; that is its business.
+        _leave_stdout()
         sys.stderr.close()
         return OK
-    except Exception as error:
-        if options.debug:
-            raise
-        print(
-            f"simctl: internal error: {type(error).__name__}: {error}\n"
-            "This is a fault of simctl's; `simctl --debug ...` shows where.",
-            file=sys.stderr,
-        )
-        return BROKEN
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        print(f"simctl: cannot write what there is to tell: {error.strerror}", file=sys.stderr)
+        _leave_stdout()
+        return WRONG_INPUT
+    if debug:
+        raise error
+    print(
+        f"simctl: internal error: {type(error).__name__}: {error}\n"
+        "This is a fault of simctl's; `simctl --debug ...` shows where.",
+        file=sys.stderr,
+    )
+    return BROKEN
+
+
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def _leave_stdout() -> None:
+    """Have what is left for standard output go nowhere, so that nothing complains at the end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _run(options: argparse.Namespace) -> int:

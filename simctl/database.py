@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from msgspec import UNSET
 
 from simctl.ctld import bookkeeping
@@ -55,7 +56,8 @@ class Database:
             )
         except (OSError, sqlite3.Error) as error:
             raise InputError(f"--db: cannot write {path}: {_why(error)}") from error
-        self._add_run({**world.header(), "complete": 0})
+        header = {key: each for key, each in world.header().items() if key != "simctl_trace"}
+        self._add_run({**header, "complete": 0})
         self._flush()
         world.trace.add_sink(self.event)
         world.ctld.books.readers.append(self.record)
@@ -64,12 +66,7 @@ class Database:
 
     def event(self, event: Event) -> None:
         """Take in an event of the trace."""
-        write = _EVENTS.get(event.kind)
-        if write is None or (event.phase == "enter" and event.kind == "script"):
-            return
-        found = write(event)
-        if found is not None:
-            self._add(*found)
+        self._add(*_EVENTS.get(event.kind, _other)(event))
 
     def record(self, record: JobAccount | StepAccount) -> None:
         """Take in a record of accounting."""
@@ -181,7 +178,7 @@ def _plain(value: Any) -> Any:
         return value if abs(value) < _TOO_BIG else str(value)
     if isinstance(value, str | float):
         return value
-    return json.dumps(value, default=str)
+    return msgspec.json.encode(value, enc_hook=str).decode()
 
 
 _TOO_BIG: Final = 1 << 63
@@ -194,9 +191,15 @@ def _where(event: Event) -> tuple[Any, ...]:
     return tuple(map(_plain, (*found, event.job, event.step, event.task)))
 
 
-def _plugin(event: Event) -> tuple[str, tuple[Any, ...]] | None:
+def _other(event: Event) -> tuple[str, tuple[Any, ...]]:
+    """Return the row of what has no table of its own: what others come of may be among it."""
+    head = (event.seq, event.time_us, event.kind, _plain(event.phase), event.name)
+    return "other_events", (*head, *_where(event), _plain(event.args), _plain(event.cause))
+
+
+def _plugin(event: Event) -> tuple[str, tuple[Any, ...]]:
     if event.phase == "enter":
-        return None
+        return _other(event)
     began_us = event.time_us if event.t0_us is UNSET else event.t0_us
     rest = (event.plugin, event.args, event.rc, event.errno, event.cause)
     row = (event.seq, began_us, event.time_us, event.name, *_where(event))
@@ -210,12 +213,14 @@ def _message(event: Event) -> tuple[str, tuple[Any, ...]]:
 
 
 def _script(event: Event) -> tuple[str, tuple[Any, ...]]:
+    if event.phase == "enter":
+        return _other(event)
     began_us = event.time_us if event.t0_us is UNSET else event.t0_us
     row = (event.seq, began_us, event.time_us, event.name, *_where(event))
     return "scripts", (*row, *map(_plain, (event.args, event.rc, event.cause)))
 
 
-def _state(event: Event) -> tuple[str, tuple[Any, ...]] | None:
+def _state(event: Event) -> tuple[str, tuple[Any, ...]]:
     args = event.args if event.args is not UNSET else {}
     change = (args.get("from"), args.get("to"), args.get("reason"), _plain(event.cause))
     if event.name == "node_state":
@@ -224,7 +229,7 @@ def _state(event: Event) -> tuple[str, tuple[Any, ...]] | None:
     return "job_states", (event.seq, event.time_us, *map(_plain, ids), *change)
 
 
-_EVENTS: Final[dict[str, Callable[[Event], tuple[str, tuple[Any, ...]] | None]]] = {
+_EVENTS: Final[dict[str, Callable[[Event], tuple[str, tuple[Any, ...]]]]] = {
     "plugin": _plugin,
     "message": _message,
     "script": _script,

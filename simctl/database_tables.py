@@ -27,7 +27,7 @@ CREATE TABLE jobs (
     submit_us INTEGER, eligible_us INTEGER, start_us INTEGER, end_us INTEGER,
     suspended_us INTEGER, restarts INTEGER, time_limit_min INTEGER,
     nodes TEXT, num_nodes INTEGER, req_nodes INTEGER, cpus INTEGER, req_cpus INTEGER,
-    memory_mb INTEGER, req_memory_mb INTEGER, reservation TEXT, work_dir TEXT,
+    memory_mb INTEGER, req_memory_mb INTEGER, reservation TEXT, comment TEXT, work_dir TEXT,
     submit_line TEXT, script TEXT, batch INTEGER);
 CREATE TABLE steps (
     record INTEGER, job_id INTEGER, step TEXT, name TEXT, state TEXT, cancelled_by INTEGER,
@@ -52,8 +52,24 @@ CREATE TABLE scripts (
 CREATE TABLE messages (
     seq INTEGER PRIMARY KEY, time_us INTEGER, phase TEXT, name TEXT, {_WHO},
     peer TEXT, args TEXT, cause INTEGER);
+CREATE TABLE other_events (
+    seq INTEGER PRIMARY KEY, time_us INTEGER, kind TEXT, phase TEXT, name TEXT, {_WHO},
+    args TEXT, cause INTEGER);
+CREATE VIEW events AS
+    SELECT seq, time_us, 'state' AS kind, after AS name, NULL AS phase, NULL AS daemon, node,
+        NULL AS job_id, NULL AS step, cause FROM node_states
+    UNION ALL SELECT seq, time_us, 'state', after, NULL, NULL, NULL, job_id, step, cause
+        FROM job_states
+    UNION ALL SELECT seq, end_us, 'plugin', name, NULL, daemon, node, job_id, step, cause
+        FROM plugin_calls
+    UNION ALL SELECT seq, end_us, 'script', name, NULL, daemon, node, job_id, step, cause
+        FROM scripts
+    UNION ALL SELECT seq, time_us, 'message', name, phase, daemon, node, job_id, step, cause
+        FROM messages
+    UNION ALL SELECT seq, time_us, kind, name, phase, daemon, node, job_id, step, cause
+        FROM other_events;
 CREATE TABLE commands (
-    label TEXT, line INTEGER, user TEXT, command TEXT, exit INTEGER, errno TEXT,
+    at_us INTEGER, label TEXT, line INTEGER, user TEXT, command TEXT, exit INTEGER, errno TEXT,
     stdout TEXT, stderr TEXT);
 """
 
@@ -107,6 +123,7 @@ def job_row(job: JobAccount) -> tuple[Any, ...]:
         job.alloc_memory_mb,
         job.req_memory_mb,
         job.reservation or None,
+        job.comment or None,
         job.work_dir,
         job.submit_line,
         job.script or None,
@@ -154,6 +171,7 @@ def node_row(node: NodeRecord) -> tuple[Any, ...]:
 def command_row(command: CommandResult) -> tuple[Any, ...]:
     """Return the row of a command of the timeline."""
     return (
+        command.at_us,
         command.label,
         command.line,
         command.user,

@@ -10,7 +10,7 @@ from simctl.kernel.events import Event
 from simctl.plugins.points import ALL
 from simctl.scenario.durations import format_us
 from simctl.scenario.model import Checks
-from simctl.world import RunResult
+from simctl.world import CommandResult, RunResult
 
 WIDTH = 80
 _TRANSCRIPT_LINES = 500
@@ -78,22 +78,34 @@ def _cut(text: str, width: int) -> str:
 
 
 def transcript(result: RunResult) -> list[str]:
-    """Return what commands of the timeline printed, each below its line; sbatch's ids are left out.
+    """Return what commands of the timeline printed, each below its line.
 
-    A long run's is cut: `run --json` has all of it.
+    Left out are sbatch's ids, and failures of which `summary` tells the one line there is. A long
+    run's is cut: `run --json` has all of it.
     """
     lines: list[str] = []
     for command in sorted(result.commands, key=lambda each: (each.at_us, each.line)):
-        printed = command.stdout
-        if not printed.strip() or _SUBMITTED.fullmatch(printed):
+        if not _says_something(command):
             continue
         lines.append(f"{_clock(command.at_us)} {command.user}$ {command.command}")
-        lines += (printed + command.stderr).splitlines()
+        lines += (command.stdout + command.stderr).splitlines()
         lines.append("")
-    if len(lines) > _TRANSCRIPT_LINES:
-        more = len(lines) - _TRANSCRIPT_LINES
+    more = len(lines) - 1 - _TRANSCRIPT_LINES
+    if more > 0:
         lines[_TRANSCRIPT_LINES:] = [f"... {more} more lines; run --json has them", ""]
     return lines
+
+
+def _says_something(command: CommandResult) -> bool:
+    printed = command.stdout + command.stderr
+    if not printed.strip() or _SUBMITTED.fullmatch(printed):
+        return False
+    return not (_is_noted(command) and printed.strip() == command.stderr.strip().partition("\n")[0])
+
+
+def _is_noted(command: CommandResult) -> bool:
+    """Tell whether the end of a command is worth a note: it failed, and nobody expected it to."""
+    return command.exit > 0 and command.checks == Checks()
 
 
 def summary(result: RunResult) -> list[str]:
@@ -104,7 +116,7 @@ def summary(result: RunResult) -> list[str]:
         if not each.held:
             lines += [f"       {line}" for line in each.detail.splitlines()]
     for command in result.commands:
-        if command.exit > 0 and command.checks == Checks():
+        if _is_noted(command):
             first = command.stderr.strip().splitlines()
             told = f": {first[0]}" if first else ""
             what = f"`{command.command}` of {command.user}"

@@ -134,6 +134,9 @@ _LONGEST_WATCH_S = 86_400
 
 def run_world(world: World, options: argparse.Namespace) -> RunResult:
     """Run a world with its trace file and its live line."""
+    for option, name in (("--trace", options.trace), ("--db", options.db)):
+        if name == "":
+            raise InputError(f"{option}: name a file")
     with ExitStack() as stack:
         sink = None
         if options.trace:

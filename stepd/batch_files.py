@@ -41,14 +41,22 @@ class BatchFiles:
                 args = {"path": path, "problem": error.strerror}
                 self._site.trace.note("log", "output_not_opened", self._process, args=args)
                 return False
-        if not files.is_dir(work.work_dir):
-            self.write(
-                _STDERR,
-                f"slurmstepd-{self._process.host.name}: error: couldn't chdir to "
-                f"`{work.work_dir}': No such file or directory: going to {_FALLBACK} instead\n",
-            )
-            self.work_dir = _FALLBACK
+        problem = self.enter()
+        if problem:
+            self.write(_STDERR, problem)
         return True
+
+    def enter(self) -> str:
+        """Go to the directory, or to /tmp where it is not there; return what is said then."""
+        work, host = self._work, self._process.host.name
+        if self._site.disk.view(host, work.job.uid, work.work_dir).is_dir(work.work_dir):
+            return ""
+        self.work_dir = _FALLBACK
+        # Slurm tries twice: before it forks, and in what it has forked.
+        return 2 * (
+            f"slurmstepd-{host}: error: couldn't chdir to `{work.work_dir}': "
+            f"No such file or directory: going to {_FALLBACK} instead\n"
+        )
 
     def write(self, stream: int, text: str) -> None:
         """Add to the file of a stream; what a script takes away is made anew."""

@@ -186,7 +186,7 @@ class StepDaemon:
         ):
             if self._hooks.strikes(session, act):
                 return exit_code
-        if self._batch and not self._files.open():
+        if not self._open_files():
             return 0
         for procid, rank in enumerate(self.work.tids):
             if self._hooks.strikes(session, "fork"):
@@ -253,7 +253,7 @@ class StepDaemon:
             return SLURM_ERROR
         # Forking is done with the user's effective id, so that files open as the user's.
         stepd.euid = self.work.job.uid
-        if self._batch and not self._files.open():
+        if not self._open_files():
             stepd.euid = stepd.uid
             return 0
         forked: list[Task] = []
@@ -304,6 +304,18 @@ class StepDaemon:
         if failed(await self._hooks.call(switch_p_unpack_jobinfo, process, credential, packed)):
             return False
         process.memory.store(credential)
+        return True
+
+    def _open_files(self) -> bool:
+        """Open the output of a batch script and go to its directory; false if that cannot be.
+
+        Tasks of srun go to their directory; what they write is srun's to open.
+        """
+        if self._batch:
+            return self._files.open()
+        problem = self._files.enter()
+        if problem:
+            self._srun.output(self.work.tids[0], "stderr", problem)
         return True
 
     def _fork_task(self, parent: Process, procid: int, rank: int) -> Task:

@@ -47,9 +47,7 @@ class Programs:
     ) -> ProgramRun | ScriptRun:
         """Return what *argv* does on *host* as the task of *rank*; the unknown ends with 127."""
         name = argv[0] if argv else ""
-        describe = self._described.get(name)
-        if describe is None and not name.startswith("/"):
-            describe = self._described.get(name.removeprefix("./"))
+        describe = self._description(name)
         if describe is not None:
             return describe(rank, self._chance)
         known = name.rsplit("/", 1)[-1] if name.startswith("/") else name
@@ -72,6 +70,20 @@ class Programs:
             # What lies there without an interpreter is nothing to be executed.
             exec_errno=errno.ENOENT if text is None else errno.EACCES,
         )
+
+    def _description(self, name: str) -> Describe | None:
+        """Return what was said of a program, by its name or its path."""
+        found = self._described.get(name)
+        if found is None and not name.startswith("/"):
+            found = self._described.get(name.removeprefix("./"))
+        return found
+
+    def lacks(self, argv: tuple[str, ...], work_dir: str, host: str) -> bool:
+        """Tell whether there is nothing on *host* that *argv* could execute."""
+        if self._description(argv[0]) is not None:
+            return False
+        run = self.find(argv, 0, work_dir, host)
+        return isinstance(run, ProgramRun) and bool(run.exec_errno)
 
     def none(
         self, argv: tuple[str, ...], rank: int, work_dir: str, host: str

@@ -104,6 +104,62 @@ def test_what_commands_print_is_shown(tmp_path: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == ""
 
 
+def test_what_goes_to_standard_error_is_shown_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once: what a failure says in one line stands in its note."""
+    path = write(
+        tmp_path,
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: salloc sleep 2}\n"
+        "  - {at: 4s, as: alice, run: srun false}\n"
+        "  - {at: 6s, as: alice, run: sbatch --wrap}\n",
+    )
+    assert cli.main(["run", path]) == cli.OK
+    shown, _, rest = capsys.readouterr().out.partition("JOBID")
+    assert shown == (
+        "0s alice$ salloc sleep 2\n"
+        "salloc: Granted job allocation 1\n"
+        "salloc: Relinquishing job allocation 1\n\n"
+        "6s alice$ sbatch --wrap\n"
+        "sbatch: option '--wrap' requires an argument\n"
+        'Try "sbatch --help" for more information\n\n'
+    )
+    assert rest.count("task 0: Exited with exit code 1") == 1
+
+
+@pytest.mark.parametrize(("times", "more"), [(166, 0), (167, 0), (168, 3), (300, 399)])
+def test_a_long_transcript_is_cut(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], times: int, more: int
+) -> None:
+    """What is left out is counted; three lines a command here."""
+    line = "  - {at: 0s, as: alice, run: sinfo -h -o here}\n"
+    path = write(tmp_path, "timeline:\n" + line * times)
+    assert cli.main(["run", path]) == cli.OK
+    shown = capsys.readouterr().out.partition("no jobs")[0].splitlines()
+    if more:
+        assert shown[500:] == [f"... {more} more lines; run --json has them", ""]
+    assert len(shown) == (502 if more else 3 * times)
+
+
+def test_a_full_disk_is_no_fault_of_simctl(tmp_path: Path) -> None:
+    """What cannot be written is told in a line, also where it is little."""
+    path = write(tmp_path, "")
+    for words in (["check", path], ["run", path, "--json"], ["schema"]):
+        with Path("/dev/full").open("w") as full:
+            ended = subprocess.run(
+                [sys.executable, "-m", "simctl", *words],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert ended.returncode == cli.WRONG_INPUT
+        assert ended.stderr == (
+            "simctl: cannot write what there is to tell: No space left on device\n"
+        )
+
+
 def test_a_command_cut_by_its_comma_is_explained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from simctl.cli import main
@@ -162,12 +163,37 @@ def test_the_queries_of_the_docs_find_something(query: str, database: Path) -> N
     assert rows(database, query)
 
 
+def test_every_event_of_the_trace_is_in_it_with_its_cause(database: Path, tmp_path: Path) -> None:
+    """So that what led to the end of a job goes back to a command: here to the requeue."""
+    trace = tmp_path / "run.trace"
+    assert main(["run", str(tmp_path / "s.yaml"), "--quiet", "--trace", str(trace)]) == 0
+    events = [msgspec.json.decode(line) for line in trace.read_bytes().splitlines()[1:]]
+    found = rows(database, "SELECT seq, kind, cause FROM events ORDER BY seq")
+    assert found == [(each["seq"], each["kind"], each.get("cause")) for each in events]
+    chain = rows(database, _QUERIES[-1])
+    assert chain[0][2:5] == ("command", "scontrol", "enter")
+    assert chain[-1][2:4] == ("state", "COMPLETED")
+    assert ("process", "fork") in {each[2:4] for each in chain}
+
+
+def test_a_database_without_a_name_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A variable of a shell may have been empty."""
+    (tmp_path / "s.yaml").write_text(_SCENARIO)
+    for option in ("--db", "--trace"):
+        assert main(["run", str(tmp_path / "s.yaml"), option, ""]) == 2
+        assert capsys.readouterr().err == f"simctl: {option}: name a file\n"
+
+
 def test_every_table_and_column_is_in_the_docs(database: Path) -> None:
     """In its row of the table of tables."""
     page = (ROOT / "docs" / "database.md").read_text()
     who = re.search(r"Who acts, .*?\n\n", page, re.DOTALL)
     assert who is not None
-    for (table,) in rows(database, "SELECT name FROM sqlite_master WHERE type = 'table'"):
+    for (table,) in rows(
+        database, "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+    ):
         row = next(line for line in page.splitlines() if line.startswith(f"| `{table}` |"))
         told = row + (who[0] if "who" in row else "")
         columns = [column for _, column, *_ in rows(database, f"PRAGMA table_info({table})")]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from simctl.commands import (
-    sacct,
+    sacct_options,
     salloc,
     sbatch,
     scancel,
@@ -66,7 +66,7 @@ def named(text: str, option: str) -> bool:
         (squeue_options.GRAMMAR, ("squeue",)),
         (sinfo_options.GRAMMAR, ("sinfo",)),
         (scontrol.GRAMMAR, ("scontrol",)),
-        (sacct.GRAMMAR, ("sacct",)),
+        (sacct_options.GRAMMAR, ("sacct",)),
     ],
     ids=lambda value: value.command if isinstance(value, Grammar) else "",
 )
@@ -81,7 +81,7 @@ def test_every_option_is_in_the_docs(grammar: Grammar, titles: tuple[str, ...]) 
 @pytest.mark.parametrize(
     "grammar",
     [
-        *(sbatch.GRAMMAR, salloc.GRAMMAR, srun.GRAMMAR, sacct.GRAMMAR),
+        *(sbatch.GRAMMAR, salloc.GRAMMAR, srun.GRAMMAR, sacct_options.GRAMMAR),
         *(scancel.GRAMMAR, squeue_options.GRAMMAR, sinfo_options.GRAMMAR),
     ],
     ids=lambda grammar: grammar.command,

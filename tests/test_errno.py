@@ -52,6 +52,7 @@ def test_numbers_bear_slurms_names(number: int, name: str) -> None:
         (2021, "Job/step already completing or completed"),
         (2022, "Error configuring interconnect"),
         (2024, "Job is pending execution"),
+        (2028, "Invalid node state specified"),
         (2036, "Requested operation not supported on this system"),
         (2037, "Requested operation is presently disabled"),
         (2077, "Job is current suspended, requested operation disabled"),
@@ -70,7 +71,7 @@ def test_texts_are_the_recorded_ones(number: int, text: str) -> None:
 
 def test_every_named_number_says_something_readable() -> None:
     """A number without a text of its own is described by its name, without its prefix."""
-    assert errno.slurm_strerror(errno.ESLURM_INVALID_NODE_STATE) == "Invalid node state"
+    assert errno.slurm_strerror(errno.ESLURM_INVALID_WCKEY) == "Invalid wckey"
     for number in range(-1, 7010):
         text = errno.slurm_strerror(number)
         assert text

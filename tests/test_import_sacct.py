@@ -81,18 +81,20 @@ def jobs(draw: st.DrawFn) -> list[str]:
         size = f"-N{nodes} -n{nodes * draw(st.integers(1, 3))} -t 30 --jobid={number * 100}"
         where = draw(st.sampled_from(["", " -p long", " --mem=50", " -A other"]))
         length = draw(st.integers(0, 50))
-        kind = draw(st.sampled_from(["ends", "fails", "killed", "array", "own", "again"]))
+        kind = draw(st.sampled_from(["ends", "fails", "killed", "array", "own", "again", "some"]))
         script = {
             "ends": f"srun sleep {length}",
             "fails": f"sleep {length}; exit {1 + length % 7}",
             "killed": f"srun sleep {length}; kill -9 $$",
             "array": f"srun sleep {length}",
+            "some": f"sleep {length}; [ $SLURM_ARRAY_TASK_ID = 7 ] && "
+            "scancel ${SLURM_ARRAY_JOB_ID}_7; sleep 20",
             "own": f"sleep {length}; scancel $SLURM_JOB_ID; sleep 9",
             "again": f"sleep {length}; scontrol requeue $SLURM_JOB_ID; sleep 9",
         }[kind]
         if kind == "again":
             script = f"[ $SLURM_RESTART_COUNT ] && exit; {script}"
-        more = " -a 0-2,7" if kind == "array" else ""
+        more = " -a 0-2,7" if kind in ("array", "some") else ""
         entries.append(
             f"{{at: {at}s, as: {user}, run: \"sbatch {size}{where}{more} --wrap '{script}'\"}}"
         )
@@ -177,7 +179,7 @@ def test_lines_that_are_no_use_are_told_and_counted(
     scenario = make(text, tmp_path)
     told = capsys.readouterr()
     *lines, last = told.err.splitlines()
-    assert last.endswith("1 jobs from 14 lines, 1 of steps, 1 that stand there twice, 11 left out")
+    assert last.endswith("1 job from 14 lines, 1 of steps, 1 that stand there twice, 11 left out")
     assert len(lines) == 11
     assert "in.txt:5: job 2 is PENDING: how long it will run nobody knows; left out" in told.err
     assert "#   line 6: Submit is 'yesterday': expected a time as 2026-11-20T23:15:23" in scenario

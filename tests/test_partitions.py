@@ -334,8 +334,11 @@ def test_a_job_that_waits_for_its_reservation_says_so() -> None:
     [
         ("duration=10 users=bob nodes=n1", "A start time must be given"),
         ("starttime=now users=bob nodes=n1", "An end time or duration must be given"),
-        ("starttime=now duration=10 nodes=n1", "Either Users and/or Accounts"),
-        ("starttime=now duration=10 users=bob", "Nodes must be specified"),
+        ("starttime=now duration=10 nodes=n1", "Either Users/Groups and/or Accounts"),
+        (
+            "starttime=now duration=10 users=bob",
+            "scontrol: error: CoreCnt, Nodes, NodeCnt, TRES or Watts must",
+        ),
         ("starttime=now duration=10 users=eve nodes=n1", "Invalid user id"),
         ("starttime=now duration=10 users=bob nodes=n9", "Invalid node name specified"),
         ("starttime=odd duration=10 users=bob nodes=n1", "Invalid start time odd"),

@@ -363,3 +363,96 @@ def test_the_environment_has_formats() -> None:
     timeline = _timeline("0s sbatch --wrap true", "5s salloc -Q ./ask.sh")
     found = run(_ASK + timeline, cluster=CLUSTER).result.commands[-1]
     assert found.stdout.split() == ["1", "1.ba+", "alice", "23"]
+
+
+_TWO_USERS = _timeline(
+    "0s sbatch -J mine -w n1 --comment 'for a friend' --wrap 'exit 2'",
+    "0s bob: sbatch -J other -w n2 --wrap true",
+    "1s sbatch -J again -w n2 --wrap 'sleep 200'",
+    "5s root: scontrol requeue 3",
+    "5s root: scontrol update jobid=3 reqnodelist=n3",
+)
+
+
+def test_jobs_on_nodes_are_everybodys_and_those_of_their_latest_run() -> None:
+    """-N asks for the jobs of all users; a run that another one followed is not looked at."""
+    fields = "sacct -X -n -P -o jobid,user"
+    found = ask_all(
+        _TWO_USERS, [f"{fields} -N n2", f"{fields} -N n3", f"{fields} -N n2 -D"], first=1, at="200s"
+    )
+    assert [each.stdout for each in found] == ["2|bob\n", "3|alice\n", "2|bob\n3|alice\n"]
+
+
+def test_words_of_an_option_given_twice_add_up() -> None:
+    """As Slurm appends to its lists; brief and long fields follow those that are named."""
+    lines = {
+        "sacct -n -P -X -j 1 -j 2 -o jobid -o state": "1|FAILED\n2|COMPLETED\n",
+        "sacct -n -P -X -u bob -u alice -j 1,2 -o user": "alice\nbob\n",
+        "sacct -n -P -X --name mine --name other -a -o jobname": "mine\nother\n",
+        "sacct -n -P -X -S 00:00 -E now -s F -s CD -a -o jobid": "1\n2\n",
+        "sacct -n -P -X -j 1 -o user -b": "alice|1|FAILED|2:0\n",
+        "sacct -n -P -p -X -j 1 -b": "1|FAILED|2:0|\n",
+        "sacct -n -p -P -X -j 1 -b": "1|FAILED|2:0\n",
+    }
+    found = ask_all(_TWO_USERS, list(lines), first=1, at="20s")
+    assert [each.stdout for each in found] == list(lines.values())
+
+
+def test_a_jobs_comment() -> None:
+    """It is entered with the job, as the cluster of the recordings stores it."""
+    assert ask(_TWO_USERS, "sacct -X -n -P -j 1 -o comment").stdout == "for a friend\n"
+
+
+_PREEMPTION = """\
+slurm_conf: {PreemptType: preempt/partition_prio, PreemptMode: REQUEUE}
+nodes: [{name: n1, cpus: 4}]
+partitions:
+  - {name: low, nodes: n1, default: true, priority_tier: 1}
+  - {name: high, nodes: n1, priority_tier: 2}
+users: {alice: 1001}
+"""
+
+
+def test_a_run_that_another_job_ended_is_preempted() -> None:
+    """A job that preemption sends back into the queue was PREEMPTED, not REQUEUED."""
+    situation = _timeline(
+        "0s sbatch -n4 --wrap 'sleep 100'",
+        "5s sbatch -n4 -p high --wrap 'sleep 10'",
+        "60s sacct -D -X -n -P -o jobid,state -j 1,2",
+    )
+    commands = run(situation, cluster=_PREEMPTION).result.commands
+    assert commands[-1].stdout == "1|PREEMPTED\n2|COMPLETED\n1|PENDING\n"
+
+
+_LIMITS = _timeline(
+    "0s sbatch -J short -t 5 --wrap true",
+    "0s sbatch -J long -t 1:00:00 --wrap true",
+    "0s sbatch -J tasks -t 10 -a 1-3%1 --wrap 'sleep 1000'",
+    "0s sbatch -J later -t 20 -b now+5 --wrap true",
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("-k 5", "1 short"),
+        ("-k 0:06:00 -K 1:00:00", "2 long,4 later,3_1 tasks"),
+        ("-K 5", "1 short,2 long,4 later,3_1 tasks"),
+        ("-R begintime", "4 later"),
+        ("-R BeginTime -R Resources", "4 later"),
+        ("-W key", ""),
+        ("--local --federation --use-local-uid -k 5", "1 short"),
+        ("-j 3", "3_1 tasks,3_[2-3%1] tasks"),
+        ("-j 3 --array", "3_1 tasks,3_2 tasks,3_3 tasks"),
+    ],
+)
+def test_limits_reasons_and_single_tasks(options: str, told: str) -> None:
+    """A range of limits needs the least of them; nobody has a workload key."""
+    found = ask(_LIMITS, f"sacct -X -n -P -o jobid,jobname --delimiter=_ {options}", at="60s")
+    assert ",".join(found.stdout.splitlines()) == told.replace(" ", "_")
+
+
+def test_a_limit_that_is_none() -> None:
+    """It is refused."""
+    found = ask("", "sacct -k soon")
+    assert (found.exit, found.stderr) == (1, "sacct: fatal: Invalid time limit specification\n")

@@ -88,7 +88,7 @@ def test_quiet_says_nothing() -> None:
         ("bash -c 'kill -TERM $$'", 1, "FAILED", "0:15"),
         ("bash -c 'kill -HUP $$'", 0, "FAILED", "0:1"),
         ("srun bash -c 'exit 7'", 7, "FAILED", "7:0"),
-        ("nope", 127, "FAILED", "127:0"),
+        ("nope", 1, "FAILED", "1:0"),
     ],
 )
 def test_exit_status_and_job_follow_the_command(

@@ -269,7 +269,7 @@ def test_a_new_partition_takes_jobs_and_goes_once_they_have() -> None:
     ran = type_in(lines)
     made, sent, busy, denied, gone, shown_last = ran.result.commands
     assert made.stderr == sent.stderr == gone.stderr == ""
-    assert busy.stderr == "delete_partition partition=new: Partition in use\n"
+    assert busy.stderr == "delete_partition partition=new: Partition is in use\n"
     assert denied.stderr == "delete_partition partition=new: Invalid user id\n"
     assert shown_last.stdout == "Partition new not found\n"
     assert ran.job(1)[0] == "COMPLETED"

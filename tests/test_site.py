@@ -258,6 +258,73 @@ def test_nodes_that_begin_down_or_drained_take_no_job(tmp_path: Path) -> None:
     ]
 
 
+FEATURED = (
+    "NodeName=n1 Feature=skylake,CPU_GEN:SKX\n"
+    'NodeName=n2 Features="icelake, 10GbE+"\n'
+    "PartitionName=p Nodes=ALL Default=YES\n"
+)
+ASKS = (
+    "users: {alice: 1001}\n"
+    "timeline:\n"
+    "- {at: 0s, as: alice, run: 'sbatch -C \"icelake&10GbE+\" --wrap true'}\n"
+    "- {at: 0s, as: alice, run: sbatch -C CPU_GEN:SKX --wrap true}\n"
+    "- {at: 0s, as: alice, run: sbatch -C haswell --wrap true, exit: 1}\n"
+    "- {at: 0s, as: alice, run: 'sinfo -h -N -o \"%N %f\"', stdout: 'n2 icelake,10GbE+'}\n"
+)
+
+
+def test_features_of_nodes_may_be_asked_for(tmp_path: Path) -> None:
+    """Beside a scenario, and in an import, which a scenario may override."""
+    result = World(beside(tmp_path, FEATURED, ASKS)).run()
+    assert [row.nodes for row in result.rows] == ["n2", "n1"]
+    assert result.held
+    imported = scenario_text(read_imported(str(tmp_path / "slurm.conf")))
+    again = World(read_scenario(imported.partition("users:")[0] + ASKS, file="mine.yaml")).run()
+    assert [row.nodes for row in again.rows] == ["n2", "n1"]
+    own = beside(tmp_path, FEATURED, "nodes: [{name: n1, features: haswell}]\n")
+    assert [node.features for node in own.nodes] == [("haswell",), ("icelake", "10GbE+")]
+
+
+def test_a_feature_that_nobody_could_ask_for_is_a_mistake(tmp_path: Path) -> None:
+    """It holds what an expression is made of."""
+    found = mistakes(tmp_path, "NodeName=n1 Feature=fast*2\nPartitionName=p Nodes=n1\n")
+    assert found == [
+        "slurm.conf:1:21: Feature: 'fast*2' cannot be a feature: & | * ( ) [ ] mean something "
+        "to --constraint"
+    ]
+
+
+def test_names_of_newer_releases_are_ignored(tmp_path: Path) -> None:
+    """A site may be ahead of the release that is simulated."""
+    conf = "hashplugin=hash/k12\nSchedulerParameters=enable_job_state_cache\n" + ONE
+    warned = str(beside(tmp_path, conf).warnings[-1])
+    assert "HashPlugin (of newer releases)" in warned
+    assert "SchedulerParameters=enable_job_state_cache" in warned
+
+
+def test_words_that_slurm_passes_over_are_told_and_stop_nobody(tmp_path: Path) -> None:
+    """Slurm takes any word among SchedulerParameters; a scenario's own must be known."""
+    conf = "SchedulerParameters=bf_windwo=60,bf_interval=20,frobnicate\n" + ONE
+    site = beside(tmp_path, conf)
+    assert site.slurm_conf.scheduler_parameters.bf_interval_us == 20_000_000
+    warned = str(site.warnings[-1])
+    assert "bf_windwo=60 (no word of Slurm's; did you mean bf_window?)" in warned
+    assert "SchedulerParameters=frobnicate (no word of Slurm's)" in warned
+    own = "slurm_conf: {SchedulerParameters: frobnicate}\n"
+    assert "not a SchedulerParameters option" in mistakes(tmp_path, ONE, own)[0]
+
+
+def test_a_slurm_user_that_is_no_name_is_told_in_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The mistake is one of the file's, not of the scenario that import makes of it."""
+    file = tmp_path / "slurm.conf"
+    file.write_text("# ours\n SlurmUser=slurm@site\n" + ONE)
+    assert main(["import", str(file)]) == WRONG_INPUT
+    told = capsys.readouterr().err
+    assert told.startswith(f"{file}:2:12: SlurmUser: 'slurm@site' cannot be the name of a user")
+
+
 def test_ten_thousand_nodes_are_quick(tmp_path: Path) -> None:
     """Also where each node has a line of its own."""
     lines = [f"NodeName=n{n:05} CPUs={64 + n % 2} Gres=gpu:{n % 4 + 1}" for n in range(5000)]

@@ -8,6 +8,7 @@ import pytest
 from simctl.commands.job_columns import JobRow
 from simctl.commands.job_states import VALID, is_in, parse_state, state_letters, state_text
 from simctl.commands.squeue_order import sorted_jobs
+from simctl.wire.arrays import parse_array
 from simctl.wire.info import JobInfo
 from simctl.wire.states import JobBase, JobFlag, JobState
 from tests.cluster import run
@@ -291,3 +292,91 @@ timeline:
         f"slurm_get_job_steps error: {why}",
         f"slurm_load_partitions: {why}",
     ]
+
+
+def test_times_add_up_as_clocks_show_them() -> None:
+    """From second to second, as in Slurm: the end less the start, whatever parts of one there are.
+
+    A job's own moments are some microseconds apart from whole seconds.
+    """
+    commands = run(
+        """\
+timeline:
+  - {at: 900ms, as: alice, run: "sbatch -t1 --wrap 'sleep 600'"}
+  - {at: 11s, as: alice, run: "squeue -h -o '%S %M'"}
+  - {at: 200s, as: alice, run: "squeue -h -t all -o '%S %e %M'"}
+  - {at: 200s, as: alice, run: "sacct -n -P -X -j 1 -o start,end,elapsed"}
+"""
+    ).result.commands
+    start, length = commands[1].stdout.split()
+    assert int(length.partition(":")[2]) == 11 - int(start[-2:])
+    start, end, length = commands[2].stdout.split()
+    told_start, told_end, told_length = commands[3].stdout.strip().split("|")
+    assert (start, end, f"00:0{length}") == (told_start, told_end, told_length)
+
+
+@pytest.mark.parametrize(
+    ("array", "told"),
+    [
+        ("1-30:3", "1-28:3"),
+        ("1-9:2%2", "1,3,5,7,9%2"),
+        ("0-12:2", "0-12:2"),
+        ("0-10:2", "0,2,4,6,8,10"),
+        ("1,20", "1-20:19"),
+        ("1-3,20", "1-3,20"),
+        ("0-20", "0-20"),
+        ("5", "5"),
+    ],
+)
+def test_tasks_at_even_distances_over_a_long_span(array: str, told: str) -> None:
+    """They are written by first, last and step, wherever an array's waiting tasks are named."""
+    submitted = f"sbatch -H -a {array} --wrap true"
+    assert shown(submitted, "squeue -h -o '%K %i'")[0].split() == [told, f"1_[{told}]"]
+    (line,) = [each for each in shown(submitted, "scontrol show job 1") if "ArrayTaskId" in each]
+    assert f"ArrayTaskId={told} " in line
+    assert len(shown(submitted, "squeue -h -r")) == len(parse_array(array)[0])
+
+
+@pytest.mark.parametrize("option", ["--federation", "--local", "--sibling", "--sib", "--hide"])
+def test_what_changes_nothing_here(option: str) -> None:
+    """There is one cluster, and nothing in it is hidden."""
+    jobs = ("sbatch -J one --wrap 'sleep 60'",)
+    assert shown(*jobs, f"squeue -h -o %j {option}") == ["one"]
+    if "sib" not in option:
+        assert shown(f"sinfo -h -p short -o %P {option}") == ["short"]
+
+
+def test_times_are_written_as_a_variable_says() -> None:
+    """SLURM_TIME_FORMAT is for squeue and sinfo what it is for sacct."""
+    script = (
+        "export SLURM_TIME_FORMAT=%H-%M; squeue -h -j 1 -O submittime:10,deadline; "
+        "squeue -h -s 1 -o %S; sinfo -h -R -o %H; SLURM_TIME_FORMAT=relative squeue -h -o %V"
+    )
+    cluster = CLUSTER + f'files: {{j.sh: "#!/bin/sh\\n{script}\\n"}}\n'
+    text = """\
+timeline:
+  - {at: 0s, as: root, run: "scontrol update nodename=n4 state=drain reason=fan"}
+  - {at: 1s, as: alice, run: "sbatch -o out j.sh"}
+"""
+    ran = run(text, cluster=cluster, model="modern")
+    found = ran.world.site.disk.read("out", "/home/alice", host="n1")
+    assert found is not None
+    assert found.split() == ["23-14", "N/A", "23-14", "23-14", "23:14:08"]
+
+
+def test_a_suspended_jobs_steps_are_suspended() -> None:
+    """Their time stands still as that of their job, and accounting knows them as suspended."""
+    text = """\
+timeline:
+  - {at: 0s, as: alice, run: "sbatch --wrap 'srun sleep 100'"}
+  - {at: 5s, as: root, run: scontrol suspend 1}
+  - {at: 10s, as: alice, run: "squeue -h -s -o '%i %M'"}
+  - {at: 10s, as: alice, run: "sacct -n -P -o jobid,state,elapsed"}
+  - {at: 15s, as: root, run: scontrol resume 1}
+  - {at: 20s, as: alice, run: "squeue -h -s -o '%i %M'"}
+  - {at: 20s, as: alice, run: "sacct -n -P -o jobid,state,elapsed"}
+"""
+    said = [each.stdout for each in run(text, model="modern").result.commands]
+    assert (said[2], said[5]) == ("1.0 0:05\n1.batch 0:05\n", "1.0 0:10\n1.batch 0:10\n")
+    assert said[3].split() == [f"1{step}|SUSPENDED|00:00:05" for step in ("", ".batch", ".0")]
+    assert said[6].split() == [f"1{step}|RUNNING|00:00:10" for step in ("", ".batch", ".0")]

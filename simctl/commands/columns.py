@@ -11,6 +11,8 @@ from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
+from simctl.wire.past_times import show_moment
+
 Row = TypeVar("Row")
 
 _NAMED_WIDTH: Final = 20
@@ -202,9 +204,24 @@ def padded_time(seconds: int) -> str:
     return f"{days}-{clock}" if days else clock
 
 
+@attrs.frozen
+class Clock:
+    """How the commands print moments: as SLURM_TIME_FORMAT says, at a present moment."""
+
+    style: str = "standard"
+    now_s: int = 0
+
+    def moment(self, seconds: int, *, none: str = "N/A") -> str:
+        """Return a moment, ``2026-11-20T23:26:55`` unless another way is asked for."""
+        return show_moment(seconds, self.style, self.now_s) if seconds else none
+
+
+STANDARD: Final = Clock()
+
+
 def moment(seconds: int, *, none: str = "N/A") -> str:
     """Return a moment as the commands print it: ``2026-11-20T23:26:55``."""
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}" if seconds else none
+    return STANDARD.moment(seconds, none=none)
 
 
 def date_line(seconds: int) -> str:

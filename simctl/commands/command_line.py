@@ -6,7 +6,7 @@ The command line counts for most, then the environment, then a batch script's ow
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from simctl.commands.job_values import Export, WarningSpec
+from simctl.commands.job_values import Export, WarningSpec, gpus_text
 from simctl.commands.options import BAD_OPTION, Grammar, Option, UsageError
 from simctl.plugins.site import CommandCall
 from simctl.stepd.signals import signal_name
@@ -31,21 +31,41 @@ def from_environment(
         value = env[variable]
         if option.counts:
             given += [(option, "")] * (int(value) if value.isdecimal() else 0)
-        elif value or option.read is None:
-            given.append((option, value or option.optional))
+        elif option.read is None:
+            given += [(option, "")] if not value or _is_yes(value) else []
+        elif value:
+            given.append((option, value))
+        elif option.optional:
+            given.append((option, option.optional))
     return given
 
 
+def _is_yes(value: str) -> bool:
+    """Tell whether the value of a variable sets a flag: yes, true, or a number other than 0."""
+    if value.lower() in ("yes", "true", "y", "t"):
+        return True
+    return value.lstrip("-+").isdecimal() and int(value) != 0
+
+
 def answered(call: CommandCall, grammar: Grammar, given: Iterable[tuple[Option, str]]) -> bool:
-    """Answer ``--version``, ``--help`` or ``--usage``, whichever comes first; false if none."""
-    asked = next((each.long for each, _ in given if each.long in _ANSWERS), "")
-    if asked == "version":
+    """Answer what only asks, such as ``--version`` or ``--gres=help``; false if nothing does."""
+    asked = next((option.long for option, text in given if _is_question(option, text)), "")
+    if asked == "gres":
+        call.out("Valid gres options are:")
+        for name in call.site.conf.gres_types:
+            call.out(f"{name}[[:type]:count]")
+    elif asked == "version":
         call.out(VERSION)
     elif asked:
         call.out(f"Usage: {grammar.command} {grammar.usage}")
         for option in grammar.options if asked == "help" else ():
             call.out(_help_line(option))
     return bool(asked)
+
+
+def _is_question(option: Option, text: str) -> bool:
+    """Tell whether an option asks for words alone."""
+    return option.long in _ANSWERS or (option.long == "gres" and text in ("help", "list"))
 
 
 _ANSWERS: Final = ("version", "help", "usage")
@@ -127,8 +147,17 @@ def _shown(name: str, value: Any) -> str:
         least, most = value
         return str(least) if least == most else f"{least}-{most}"
     if name in ("mem", "mem-per-cpu", "tmp"):
-        return f"{value}M"
+        return _memory(value)
     return _shown_record(name, value)
+
+
+def _memory(size_mb: int) -> str:
+    """Return megabytes in the greatest unit that leaves a whole number; megabytes bear none."""
+    units = "MGTP"
+    place = 0
+    while size_mb and size_mb % 1024 == 0 and place < len(units) - 1:
+        size_mb, place = size_mb // 1024, place + 1
+    return f"{size_mb}{units[place]}" if place else str(size_mb)
 
 
 def _shown_record(name: str, value: Any) -> str:
@@ -138,10 +167,12 @@ def _shown_record(name: str, value: Any) -> str:
     if isinstance(value, Export):
         return value.text
     if isinstance(value, Mapping):
-        return format_gres(value)
+        return ",".join(f"gres:{each}" for each in format_gres(value).split(",") if each)
     if name == "distribution":
         how, plane = value
         return f"plane={plane}" if plane else str(how.name.lower())
+    if name in ("gpus", "gpus-per-node"):
+        return gpus_text(value)
     if isinstance(value, tuple):
         return compress(value) if name in ("nodelist", "exclude") else ",".join(value)
     return str(value)

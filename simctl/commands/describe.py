@@ -8,7 +8,7 @@ from simctl.commands.ask import ask
 from simctl.commands.command_line import acting_user
 from simctl.commands.options import BAD_OPTION, INVALID_GRES, UsageError
 from simctl.plugins.site import CommandCall
-from simctl.wire.errno import ESLURM_INVALID_PARTITION_NAME, errno_name, slurm_strerror
+from simctl.wire.errno import errno_name, slurm_strerror
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.layout import Distribution
 from simctl.wire.messages import RequestJobWillRun, ResponseJobWillRun
@@ -92,28 +92,23 @@ def _gres(call: CommandCall, options: Mapping[str, Any]) -> dict[str, int]:
     """Return the generic resources of each node; gpus asked for in all are of its nodes alike."""
     asked = dict(options.get("gres", {}))
     if "gpus-per-node" in options:
-        asked["gpu"] = options["gpus-per-node"]
+        kind, count = options["gpus-per-node"]
+        asked[kind] = count
     if "gpus" in options:
         nodes, most = options.get("nodes", (1, 1))
-        each, rest = divmod(options["gpus"], nodes)
+        kind, count = options["gpus"]
+        each, rest = divmod(count, nodes)
         if rest or nodes != most:
             raise UsageError(
                 BAD_OPTION,
                 f"{call.argv[0]}: error: --gpus that nodes do not share alike is an option of "
                 "Slurm's that simctl does not simulate yet",
             )
-        asked["gpu"] = each
+        asked[kind] = each
     known = call.site.conf.gres_types
     if any(name.partition(":")[0] not in known for name in asked):
         raise UsageError(1, f"{call.argv[0]}: error: {INVALID_GRES}")
-    return asked
-
-
-def refuse_job(call: CommandCall, what: str, job: JobDesc, error_code: int, text: str) -> int:
-    """Print why the controller took a job not in; return the exit status and note the errno."""
-    if job.partition and error_code == ESLURM_INVALID_PARTITION_NAME:
-        text = f"invalid partition specified: {job.partition}"
-    return refuse(call, what, error_code, text)
+    return {name: count for name, count in asked.items() if count}
 
 
 async def test_only(call: CommandCall, job: JobDesc, what: str, options: Mapping[str, Any]) -> int:
@@ -122,7 +117,7 @@ async def test_only(call: CommandCall, job: JobDesc, what: str, options: Mapping
     assert isinstance(reply, ResponseJobWillRun)
     command = call.argv[0]
     if reply.error_code:
-        return refuse_job(call, what, job, reply.error_code, reply.text)
+        return refuse(call, what, reply.error_code, reply.text)
     if options.get("quiet"):
         return 0
     when = datetime.fromtimestamp(reply.start_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")

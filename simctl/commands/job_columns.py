@@ -4,7 +4,7 @@ from typing import Final
 
 import attrs
 
-from simctl.commands.columns import Column, checked_time, moment, with_unit
+from simctl.commands.columns import STANDARD, Clock, Column, checked_time, with_unit
 from simctl.commands.job_states import state_letters, state_text
 from simctl.wire.arrays import format_tasks
 from simctl.wire.ids import INFINITE, NO_VAL
@@ -46,6 +46,7 @@ class JobRow:
 
     group: str
     cluster: str
+    clock: Clock = STANDARD
     convert: bool = True
     bits: int = -1
     """How long a list of tasks may be; -1 for the usual, 0 for any length."""
@@ -118,7 +119,7 @@ def _end_time(row: JobRow) -> str:
     info = row.info
     if info.time_limit_min == INFINITE and (info.end_s > row.now_s or _runs_on(info)):
         return "NONE"
-    return moment(info.end_s)
+    return row.clock.moment(info.end_s)
 
 
 def _runs_on(info: JobInfo) -> bool:
@@ -180,13 +181,13 @@ LETTERS: Final[dict[str, Column[JobRow]]] = {
     "r": Column("REASON", lambda row: row.reason),
     "R": Column("NODELIST(REASON)", _reason_list, cut=False, cut_heading=False),
     "s": Column("", lambda _: ""),
-    "S": Column("START_TIME", lambda row: moment(row.info.start_s)),
+    "S": Column("START_TIME", lambda row: row.clock.moment(row.info.start_s)),
     "t": Column("ST", lambda row: state_letters(row.info.state)),
     "T": Column("STATE", lambda row: state_text(row.info.state)),
     "u": Column("USER", lambda row: row.info.user),
     "U": Column("UID", lambda row: str(row.info.user_id)),
     "v": Column("RESERVATION", lambda row: or_null(row.info.reservation)),
-    "V": Column("SUBMIT_TIME", lambda row: moment(row.info.submit_s)),
+    "V": Column("SUBMIT_TIME", lambda row: row.clock.moment(row.info.submit_s)),
     "w": Column("WCKEY", lambda _: "(null)"),
     "W": Column("LICENSES", lambda row: or_null(row.info.licenses)),
     "x": Column("EXC_NODES", lambda row: row.info.excluded_nodes, cut=False),

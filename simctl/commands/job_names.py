@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from simctl.commands.columns import Column, moment, with_unit
+from simctl.commands.columns import Column, with_unit
 from simctl.commands.job_columns import LETTERS, JobRow, or_null
 from simctl.wire.states import JobBase
 
@@ -99,7 +99,7 @@ def _std(name: str) -> Column[JobRow]:
 
 
 _NAMED: Final[dict[str, Column[JobRow]]] = {
-    "accruetime": Column("ACCRUE_TIME", lambda row: moment(row.info.accrue_s)),
+    "accruetime": Column("ACCRUE_TIME", lambda row: row.clock.moment(row.info.accrue_s)),
     "admin_comment": _fixed("ADMIN_COMMENT", "(null)"),
     "allocnodes": Column("ALLOC_NODES", lambda row: or_null(row.info.submit_host)),
     "allocsid": _fixed("ALLOC_SID", "0"),
@@ -113,15 +113,15 @@ _NAMED: Final[dict[str, Column[JobRow]]] = {
     "container": Column("CONTAINER", lambda row: or_null(row.info.container)),
     "cpus-per-task": Column("CPUS_PER_TASK", lambda row: str(row.info.cpus_per_task)),
     "cpus-per-tres": _fixed("CPUS_PER_TRES", "N/A"),
-    "deadline": Column("DEADLINE", lambda row: moment(row.info.deadline_s)),
+    "deadline": Column("DEADLINE", lambda row: row.clock.moment(row.info.deadline_s)),
     "delayboot": _fixed("DELAY_BOOT", "0:00"),
     "derivedec": Column("DERIVED_EC", lambda row: str(row.info.derived_exit_code)),
-    "eligibletime": Column("ELIGIBLE_TIME", lambda row: moment(row.info.eligible_s)),
+    "eligibletime": Column("ELIGIBLE_TIME", lambda row: row.clock.moment(row.info.eligible_s)),
     "exit_code": Column("EXIT_CODE", lambda row: str(row.info.exit_code)),
     "hetjobid": _fixed("HET_JOB_ID", "N/A"),
     "hetjobidset": _fixed("HET_JOB_ID_SET", "N/A"),
     "hetjoboffset": _fixed("HET_JOB_OFFSET", "N/A"),
-    "lastschedeval": Column("LAST_SCHED_EVAL", lambda row: moment(row.info.evaluated_s)),
+    "lastschedeval": Column("LAST_SCHED_EVAL", lambda row: row.clock.moment(row.info.evaluated_s)),
     "maxcpus": Column("MAX_CPUS", lambda row: str(row.info.num_cpus)),
     "maxnodes": Column("MAX_NODES", lambda row: str(row.info.max_nodes or row.info.num_nodes)),
     "mcslabel": _fixed("MCSLABEL", "N/A"),
@@ -136,7 +136,7 @@ _NAMED: Final[dict[str, Column[JobRow]]] = {
     "origin": _fixed("ORIGIN", "NA"),
     "originraw": _fixed("ORIGIN_RAW", "NA"),
     "pendingtime": Column("PENDING_TIME", lambda row: str(_pending_s(row))),
-    "preempttime": Column("PREEMPT_TIME", lambda row: moment(row.info.preempt_s)),
+    "preempttime": Column("PREEMPT_TIME", lambda row: row.clock.moment(row.info.preempt_s)),
     "prefer": _fixed("PREFER", "(null)"),
     "profile": _fixed("PROFILE", "NotSet"),
     "reboot": _fixed("REBOOT", "0"),

@@ -64,6 +64,7 @@ JOB_OPTIONS: Final = (
     Option(long="uid", read=text),
     Option(long="gid", read=text),
     Option(long="no-kill", short="k"),
+    Option(long="oversubscribe", short="s"),
     Option(long="quiet", short="Q"),
     *STANDARD,
 )
@@ -86,12 +87,16 @@ JOB_UNBUILT: Final = frozenset(
     gpus-per-socket gpus-per-task gres-flags H hint hold i ignore-pbs input
     kill-on-invalid-dep mcs-label mem-bind
     mem-per-gpu network nice ntasks-per-core ntasks-per-gpu ntasks-per-socket O
-    overcommit s oversubscribe power priority profile propagate reboot
+    overcommit share power priority profile propagate reboot
     sockets-per-node spread-job switches test-only thread-spec threads-per-core
     time-min use-min-nodes wait-all-nodes wckey
     container prefer
     """.split()
 )
+
+
+OF_SBATCH: Final = "a array batch export-file ignore-pbs"
+"""Options that Slurm has for sbatch alone, and so refuses elsewhere as unknown."""
 
 
 def unbuilt(own: str, more: str = "") -> frozenset[str]:

@@ -16,15 +16,28 @@ from simctl.wire.times import parse_moment
 
 
 def node_count(value: str) -> tuple[int, int]:
-    """Read ``2`` or ``2-4``: the least and the greatest number of nodes."""
-    match = re.fullmatch(r"(\d+)(?:-(\d+))?", value)
-    if match is None or not int(match[1]):
+    """Read ``2`` or ``2-4``, also ``1k``: the least and the greatest number of nodes."""
+    first, dash, second = value.partition("-")
+    least = _nodes(first)
+    # Slurm takes nothing before the dash for 1, and nothing behind it for what cannot be.
+    most = _nodes(second) if dash else least
+    if dash and least < 0:
+        least = 1
+    if least < 0 or not most:
         raise ValueError(f'"{value}" is not a valid node count')
-    least = int(match[1])
-    most = int(match[2]) if match[2] else least
     if most < least:
         raise ValueError(f"Maximum node count {most} is less than minimum node count {least}")
     return least, most
+
+
+def _nodes(word: str) -> int:
+    """Read a number of nodes; -1 where nothing is said."""
+    match = re.fullmatch(r"\s*(\d+)([kKmM]?)\s*", word)
+    if match is None:
+        if not word.strip():
+            return -1
+        raise ValueError(f'"{word}" is not a valid node count')
+    return int(match[1]) * {"": 1, "k": 1024, "m": 1024 * 1024}[match[2].lower()]
 
 
 def time_limit(value: str) -> int:
@@ -40,21 +53,33 @@ def hosts(value: str) -> tuple[str, ...]:
     """Read a list of nodes."""
     try:
         return expand(value)
-    except HostlistError as error:
-        raise ValueError(f"Invalid node list: {error}") from None
+    except HostlistError:
+        # As a name it is unknown to the controller, which says so.
+        return (value,)
 
 
 def distribution(value: str) -> tuple[Distribution, int]:
     """Read ``block``, ``cyclic``, ``arbitrary`` or ``plane=N``; the rest concerns sockets."""
-    word = value.split(":", maxsplit=1)[0].split(",", maxsplit=1)[0].lower()
-    if word in ("block", "cyclic", "arbitrary"):
-        return Distribution[word.upper()], 0
+    levels, _, packing = value.lower().partition(",")
+    word, *rest = levels.split(":")
     match = re.fullmatch(r"plane=(\d+)", word)
     if match is not None and int(match[1]):
         return Distribution.PLANE, int(match[1])
-    if word == "plane":
-        raise ValueError("--distribution=plane needs a size, as in plane=4")
-    raise ValueError("Invalid --distribution specification")
+    found = next((how for name, how in _LEVELS.items() if name.startswith(word)), None)
+    wrong = len(rest) > 2 or any(each not in _INNER for each in rest)  # noqa: PLR2004 - sockets, cores
+    if not word or found is None or wrong or packing not in ("", "pack", "nopack"):
+        raise ValueError("Invalid --distribution specification")
+    return found, 0
+
+
+_LEVELS: Final = {
+    "cyclic": Distribution.CYCLIC,
+    "block": Distribution.BLOCK,
+    "*": Distribution.BLOCK,
+    "arbitrary": Distribution.ARBITRARY,
+    "hostfile": Distribution.ARBITRARY,
+}
+_INNER: Final = ("block", "cyclic", "fcyclic", "*")
 
 
 def memory(value: str) -> int:
@@ -172,11 +197,18 @@ def open_mode(value: str) -> str:
     raise ValueError
 
 
-def gpus(value: str) -> int:
-    """Read a number of gpus; a type of gpu is not simulated."""
-    if not value.isdecimal() or not int(value):
-        raise ValueError
-    return int(value)
+def gpus(value: str) -> tuple[str, int]:
+    """Read how many gpus, and of which type, if any: ``2``, ``gpu-type:2``."""
+    match = re.fullmatch(r"(?:([A-Za-z]\w*)(?::|$))?(\d*)", value)
+    if match is None or not value:
+        raise InvalidGresError
+    return f"gpu:{match[1]}" if match[1] else "gpu", int(match[2] or 1)
+
+
+def gpus_text(value: tuple[str, int]) -> str:
+    """Return gpus as they were asked for."""
+    kind, count = value
+    return f"{kind.partition(':')[2]}:{count}".removeprefix(":")
 
 
 def clusters(value: str) -> tuple[str, ...]:

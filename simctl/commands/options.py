@@ -3,6 +3,7 @@
 import getopt
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import attrs
@@ -31,7 +32,8 @@ class Option:
     """One option: its long name, its letter, and what reads its value (None for a flag).
 
     A value that is `optional` stands where none is attached to the option. A flag that `counts`
-    comes to how often it is given. An option `ousts` earlier ones that it contradicts.
+    comes to how often it is given; the words of an option that `gathers` add up, with commas
+    between. An option `ousts` earlier ones that it contradicts.
     """
 
     long: str
@@ -39,6 +41,7 @@ class Option:
     read: Callable[[str], Any] | None = None
     optional: str = ""
     counts: bool = False
+    gathers: bool = False
     ousts: tuple[str, ...] = ()
 
 
@@ -71,25 +74,45 @@ class Grammar:
         Raises:
             UsageError: An option is unknown, or lacks its value.
         """
-        letters = {option.short: option for option in self.options if option.short}
-        names = {option.long: option for option in self.options}
-        shorts = "".join(
-            letter + (":" if option.read is not None else "") for letter, option in letters.items()
-        )
-        longs = [name + ("=" if option.read is not None else "") for name, option in names.items()]
         self._refuse_unbuilt(argv)
         self._refuse_ambiguous(argv)
         split = getopt.gnu_getopt if self.permutes else getopt.getopt
         try:
-            pairs, rest = split(self._completed(argv), shorts, longs)
+            pairs, rest = split(self._completed(argv), *self._for_getopt)
         except getopt.GetoptError as error:
             if error.opt in self.unbuilt:
                 raise self._not_built(error.opt) from error
             raise self._usage(error, argv) from error
         return [
-            (names[flag[2:]] if flag.startswith("--") else letters[flag[1:]], text)
+            (self._names[flag[2:]] if flag.startswith("--") else self._letters[flag[1:]], text)
             for flag, text in pairs
         ], rest
+
+    # What is made of the options once, on first use.
+
+    @cached_property
+    def _letters(self) -> dict[str, Option]:
+        return {option.short: option for option in self.options if option.short}
+
+    @cached_property
+    def _names(self) -> dict[str, Option]:
+        return {option.long: option for option in self.options}
+
+    @cached_property
+    def _for_getopt(self) -> tuple[str, list[str]]:
+        """Return the letters and the long names, marked where a value follows."""
+        shorts = "".join(
+            letter + (":" if option.read is not None else "")
+            for letter, option in self._letters.items()
+        )
+        return shorts, [
+            name + ("=" if option.read is not None else "") for name, option in self._names.items()
+        ]
+
+    @cached_property
+    def _all_names(self) -> list[str]:
+        """Return every long name of Slurm's in order, built or not."""
+        return sorted({*self._names, *self.unbuilt})
 
     def values(self, given: Iterable[tuple[Option, str]]) -> dict[str, Any]:
         """Return what options say, by long name; the last word of an option counts.
@@ -103,6 +126,8 @@ class Grammar:
                 values.pop(other, None)
             if option.counts:
                 values[option.long] = values.get(option.long, 0) + 1
+            elif option.gathers and option.long in values:
+                values[option.long] += f",{self.read(option, text)}"
             else:
                 values[option.long] = True if option.read is None else self.read(option, text)
         return values
@@ -131,7 +156,7 @@ class Grammar:
                 done.append(word)
                 continue
             if word.startswith("--"):
-                option = next((one for one in self.options if one.long == word[2:]), None)
+                option = self._names.get(word[2:])
             else:
                 word, option = self._letter_with_value(word)  # noqa: PLW2901 - the word as completed
             if option is not None and option.optional:
@@ -146,7 +171,7 @@ class Grammar:
     def _letter_with_value(self, word: str) -> tuple[str, Option | None]:
         """Return letters as they are meant, and the option among them that waits for a value."""
         for place, letter in enumerate(word[1:], start=1):
-            option = next((one for one in self.options if one.short == letter), None)
+            option = self._letters.get(letter)
             if option is None or (option.read is not None and not option.optional):
                 return word, option if place == len(word) - 1 else None
             if option.optional:
@@ -161,14 +186,14 @@ class Grammar:
             name = word[2:].partition("=")[0] if word.startswith("--") else word[1:2]
             if name in self.unbuilt:
                 raise self._not_built(name)
-            option = next((one for one in self.options if name in (one.long, one.short)), None)
+            option = self._names.get(name) or self._letters.get(name)
             takes_next = option is not None and option.read is not None and not option.optional
             if takes_next and word in (f"--{name}", f"-{name}"):
                 next(words, None)
 
     def _refuse_ambiguous(self, argv: Sequence[str]) -> None:
         """Refuse the beginning of a long name that may be one of several of Slurm's."""
-        names = sorted({option.long for option in self.options} | set(self.unbuilt))
+        names = self._all_names
         for word in argv:
             if word == "--":
                 return
@@ -268,11 +293,10 @@ def not_negative(value: str) -> int:
     return int(value)
 
 
-def zero_or_one(value: str) -> bool:
-    """Read 0 or 1."""
-    if value not in ("0", "1"):
-        raise ValueError(f'expected 0 or 1, got "{value}"')
-    return value == "1"
+def leading_number(value: str) -> bool:
+    """Tell whether a value begins with a number other than 0, as Slurm reads some flags."""
+    match = re.match(r"\s*[-+]?\d+", value)
+    return match is not None and int(match[0]) != 0
 
 
 def patience(value: str) -> int:

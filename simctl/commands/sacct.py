@@ -6,8 +6,7 @@ from typing import Any, Final
 import attrs
 
 from simctl.commands.ask import ask, no_answer
-from simctl.commands.job_values import hosts
-from simctl.commands.options import Grammar, Option, UsageError, text
+from simctl.commands.options import UsageError
 from simctl.commands.sacct_fields import (
     BRIEF,
     LONG,
@@ -18,6 +17,7 @@ from simctl.commands.sacct_fields import (
     read_format,
 )
 from simctl.commands.sacct_lines import Line, View
+from simctl.commands.sacct_options import GRAMMAR
 from simctl.commands.sacct_select import Query, choose, read_states, read_wanted, window
 from simctl.plugins.site import CommandCall
 from simctl.wire.errno import SlurmError
@@ -25,54 +25,6 @@ from simctl.wire.ids import SECOND
 from simctl.wire.messages import DbdGetJobsCond, DbdGotJobs
 from simctl.wire.past_times import parse_past_moment, show_moment
 
-GRAMMAR: Final = Grammar(
-    command="sacct",
-    options=(
-        Option(long="accounts", short="A", read=text),
-        Option(long="allclusters", short="L"),
-        Option(long="allocations", short="X"),
-        Option(long="allusers", short="a"),
-        Option(long="associations", short="x", read=text),
-        Option(long="batch-script", short="B"),
-        Option(long="brief", short="b"),
-        Option(long="clusters", short="M", read=text),
-        Option(long="completion", short="c"),
-        Option(long="delimiter", read=text),
-        Option(long="duplicates", short="D"),
-        Option(long="endtime", short="E", read=text),
-        Option(long="format", short="o", read=text),
-        Option(long="gid", short="g", read=text),
-        Option(long="group", read=text),
-        Option(long="helpformat", short="e"),
-        Option(long="jobs", short="j", read=text),
-        Option(long="long", short="l"),
-        Option(long="me"),
-        Option(long="name", read=text),
-        Option(long="noconvert"),
-        Option(long="ncpus", short="I", read=text),
-        Option(long="nnodes", short="i", read=text),
-        Option(long="nodelist", short="N", read=hosts),
-        Option(long="noheader", short="n"),
-        Option(long="parsable", short="p"),
-        Option(long="parsable2", short="P"),
-        Option(long="partition", short="r", read=text),
-        Option(long="qos", short="q", read=text),
-        Option(long="starttime", short="S", read=text),
-        Option(long="state", short="s", read=text),
-        Option(long="truncate", short="T"),
-        Option(long="uid", read=text),
-        Option(long="units", read=text),
-        Option(long="user", short="u", read=text),
-        Option(long="version", short="V"),
-    ),
-    unbuilt=frozenset(
-        """
-        array constraints C env-vars federation flags F file f help h json K k local R reason
-        timelimit-max timelimit-min usage use-local-uid v verbose wckeys W whole-hetjob yaml
-        """.split()
-    ),
-    bad_status=1,
-)
 _RULE_WIDTH: Final = 80
 _VERSION: Final = "slurm-wlm 22.05.8"
 """The version of Slurm whose output is printed."""
@@ -158,6 +110,10 @@ def _query(call: CommandCall, options: Mapping[str, Any], now_s: int) -> Query:
         node_counts=_range(options, "nnodes"),
         cpu_counts=_range(options, "ncpus"),
         associations=_words(options, "associations"),
+        reasons=tuple(word.lower() for word in _words(options, "reason")),
+        wckeys=_words(options, "wckeys"),
+        limits_min=_limits(options),
+        expands="array" in options,
         truncated="truncate" in options,
         states=read_states(options.get("state", "")),
         duplicates="duplicates" in options,
@@ -172,7 +128,7 @@ def _query(call: CommandCall, options: Mapping[str, Any], now_s: int) -> Query:
             1,
             f"sacct: error: Start time ({shown[0]}) requested is after end time ({shown[1]}).",
         )
-    uids = _uids(call, options, anybody=bool(query.wanted))
+    uids = _uids(call, options, anybody=bool(query.wanted or query.nodes))
     return attrs.evolve(query, uids=uids, start_s=start_s, end_s=end_s)
 
 
@@ -199,6 +155,14 @@ def _range(options: Mapping[str, Any], name: str) -> range:
     return range(int(first), int(last or first) + 1)
 
 
+def _limits(options: Mapping[str, Any]) -> range:
+    """Return the time limits asked for: the least alone, or up to the greatest beside it."""
+    if "timelimit-min" not in options:
+        return range(0)
+    least = options["timelimit-min"]
+    return range(least, options.get("timelimit-max", least) + 1)
+
+
 def _words(options: Mapping[str, Any], name: str) -> tuple[str, ...]:
     return tuple(filter(None, options.get(name, "").split(",")))
 
@@ -213,7 +177,7 @@ def _moment(options: Mapping[str, Any], name: str, now_s: int) -> int | None:
 
 
 def _uids(call: CommandCall, options: Mapping[str, Any], *, anybody: bool) -> frozenset[int]:
-    """Return whose jobs are asked for: one's own, unless other users, all, or jobs are named."""
+    """Return whose jobs are asked for: one's own, unless users, all, jobs or nodes are named."""
     if "me" in options:
         return frozenset({call.user.uid})
     named = _words(options, "user") or _words(options, "uid")
@@ -277,10 +241,10 @@ class Table:
 
 
 def _table(call: CommandCall, options: Mapping[str, Any]) -> Table:
-    usual = call.env.get("SACCT_FORMAT", "") or USUAL
-    shape = LONG if "long" in options else BRIEF if "brief" in options else usual
+    asked = [options["format"]] if "format" in options else []
+    asked += [shape for name, shape in (("brief", BRIEF), ("long", LONG)) if name in options]
     try:
-        fields = read_format(options.get("format", shape))
+        fields = read_format(",".join(asked or [call.env.get("SACCT_FORMAT", "") or USUAL]))
     except UnknownFieldError as error:
         raise UsageError(1, f'sacct: error: Invalid field requested: "{error}"') from None
     parsable = "parsable" in options or "parsable2" in options

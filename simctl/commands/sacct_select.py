@@ -10,7 +10,7 @@ import msgspec
 from simctl.commands.options import UsageError
 from simctl.commands.sacct_lines import Line, View
 from simctl.wire.accounts import JobAccount, StepAccount, step_label
-from simctl.wire.arrays import parse_tasks
+from simctl.wire.arrays import parse_array, parse_tasks
 from simctl.wire.hostlist import expand
 from simctl.wire.ids import SECOND
 from simctl.wire.states import JobBase
@@ -82,6 +82,12 @@ class Query:
     node_counts: range = range(0)
     cpu_counts: range = range(0)
     associations: Collection[str] = ()
+    reasons: Collection[str] = ()
+    wckeys: Collection[str] = ()
+    limits_min: range = range(0)
+    expands: bool = False
+    """Whether each task of an array that waits is shown by itself."""
+
     truncated: bool = False
     """Whether times outside of the span are shown as its ends."""
 
@@ -156,6 +162,7 @@ def choose(
     if not query.duplicates:
         latest = {job.job_id: job for job in found}
         found = [job for job in found if latest[job.job_id] is job]
+    found = [job for job in found if _is_on(query, job)]
     by_run: dict[int, list[StepAccount]] = {}
     for step in steps:
         by_run.setdefault(step.db_index, []).append(step)
@@ -171,7 +178,7 @@ def _lines(query: Query, view: View, job: JobAccount, steps: list[StepAccount]) 
     whole = not query.wanted or any(not word.step for word in words)
     picked = {word.step for word in words}
     shown = _within(query, view, job)
-    lines = [Line(view, shown)] if whole else []
+    lines = [Line(view, each) for each in _expanded(query, shown)] if whole else []
     if query.jobs_only:
         return lines
     return lines + [
@@ -179,6 +186,15 @@ def _lines(query: Query, view: View, job: JobAccount, steps: list[StepAccount]) 
         for step in steps
         if whole or step_label(step.step_id) in picked
     ]
+
+
+def _expanded(query: Query, job: JobAccount) -> list[JobAccount]:
+    """Return a job, or if that is asked for each of the tasks that it stands for."""
+    if not query.expands or not job.array_tasks:
+        return [job]
+    replace = msgspec.structs.replace
+    tasks, _ = parse_array(job.array_tasks.strip("[]"))
+    return [replace(job, array_task_id=task, array_tasks="") for task in tasks]
 
 
 Record = TypeVar("Record", JobAccount, StepAccount)
@@ -213,13 +229,20 @@ def _is_meant(query: Query, job: JobAccount) -> bool:
         return False
     if query.names and job.name not in query.names:
         return False
-    if query.associations and "0" not in query.associations:
-        # No job has an association, which sacct shows as 0.
+    if query.wckeys or (query.associations and "0" not in query.associations):
+        # No job has a workload key, nor an association, which sacct shows as 0.
+        return False
+    if query.reasons and job.reason.lower() not in query.reasons:
+        return False
+    if query.limits_min and job.time_limit_min not in query.limits_min:
         return False
     if query.node_counts and job.alloc_nodes not in query.node_counts:
         return False
-    if query.cpu_counts and job.alloc_cpus not in query.cpu_counts:
-        return False
+    return not query.cpu_counts or job.alloc_cpus in query.cpu_counts
+
+
+def _is_on(query: Query, job: JobAccount) -> bool:
+    """Tell whether a job had one of the nodes; an earlier run of a job is not looked at for it."""
     return not query.nodes or not query.nodes.isdisjoint(expand(job.node_list))
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 import attrs
 
 from simctl.commands.ask import no_answer
-from simctl.commands.describe import describe, refuse, refuse_job, test_only
+from simctl.commands.describe import describe, refuse, test_only
 from simctl.commands.options import UsageError
 from simctl.commands.queue_options import queue_wishes
 from simctl.commands.salloc_options import GRAMMAR, read
@@ -20,6 +20,7 @@ from simctl.kernel.procs import (
     SIGKILL,
     exit_code_of,
     signal_of,
+    wait_status,
 )
 from simctl.plugins.site import CommandCall
 from simctl.stepd.children import Child, ScriptHost, Signalled
@@ -101,6 +102,9 @@ class Salloc:
             return 1
         if "no-shell" in self.options:
             return 0
+        if self._lacks_command():
+            await self._give_back(wait_status(1))
+            return 1
         child = await self._run_command(self._environment(job, granted))
         if not self._revoked:
             await self._give_back(child.status)
@@ -178,7 +182,7 @@ class Salloc:
         refuse(self.call, _FAILED, ESLURM_NODES_BUSY)
 
     def _refused(self, job: JobDesc, reply: ResponseResourceAllocation) -> None:
-        refuse_job(self.call, _FAILED, job, reply.error_code, reply.text)
+        refuse(self.call, _FAILED, reply.error_code, reply.text)
 
     def _environment(self, job: JobDesc, granted: ResponseResourceAllocation) -> dict[str, str]:
         """Return what the command finds in its environment."""
@@ -221,6 +225,21 @@ class Salloc:
 
     # The command.
 
+    def _lacks_command(self) -> bool:
+        """Tell, and say, that the command is nowhere to be found."""
+        call = self.call
+        words, host = tuple(self.words), call.process.host.name
+        if words[0] in call.site.commands or not call.site.programs.lacks(
+            words, self._work_dir(), host
+        ):
+            return False
+        call.err(f'salloc: error: _fork_command: Unable to find command "{words[0]}"')
+        return True
+
+    def _work_dir(self) -> str:
+        call = self.call
+        return call.site.disk.resolve(self.options.get("chdir", call.work_dir), call.work_dir)
+
     async def _run_command(self, env: dict[str, str]) -> Child:
         """Run the command in a process of its own, and see what becomes of the job meanwhile."""
         call = self.call
@@ -228,9 +247,7 @@ class Salloc:
             call.site,
             call.process,
             user=call.user,
-            work_dir=call.site.disk.resolve(
-                self.options.get("chdir", call.work_dir), call.work_dir
-            ),
+            work_dir=self._work_dir(),
             output=lambda descriptor, text: call.write(_STREAMS[descriptor], text),
             ended=lambda _: None,
         )

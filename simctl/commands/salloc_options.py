@@ -10,7 +10,7 @@ from simctl.commands.command_line import (
     tell_options,
 )
 from simctl.commands.input_variables import refuse_variables
-from simctl.commands.job_options import CLUSTERS, JOB_OPTIONS, TEST_ONLY, unbuilt
+from simctl.commands.job_options import CLUSTERS, JOB_OPTIONS, OF_SBATCH, TEST_ONLY, unbuilt
 from simctl.commands.options import Grammar, Option, UsageError, patience, signal, with_nice
 from simctl.commands.queue_options import QUEUE_NAMES, QUEUE_OPTIONS
 from simctl.plugins.site import CommandCall
@@ -30,8 +30,8 @@ GRAMMAR: Final = Grammar(
         *QUEUE_OPTIONS,
     ),
     unbuilt=unbuilt(
-        f"clusters M test-only {QUEUE_NAMES}",
-        "acctg-freq W wait o output e error export open-mode tres-per-task",
+        f"clusters M test-only {QUEUE_NAMES} {OF_SBATCH} export i input",
+        "W wait tres-per-task",
     ),
 )
 

@@ -13,9 +13,9 @@ from simctl.commands.command_line import (
     tell_options,
     tell_select_plugins,
 )
-from simctl.commands.describe import describe, refuse_job, test_only
+from simctl.commands.describe import describe, refuse, test_only
 from simctl.commands.job_options import CLUSTERS, EXPORT, JOB_OPTIONS, OPEN_MODE, TEST_ONLY, unbuilt
-from simctl.commands.job_values import moment, priority
+from simctl.commands.job_values import gpus_text, moment, priority
 from simctl.commands.options import (
     BAD_OPTION,
     Grammar,
@@ -40,7 +40,7 @@ from simctl.wire.times import parse_moment
 
 _OWN: Final = (
     "a array H hold b begin d dependency kill-on-invalid-dep nice priority export open-mode "
-    "clusters M test-only ignore-pbs bb container s oversubscribe"
+    "clusters M test-only ignore-pbs bb container"
 )
 
 GRAMMAR: Final = Grammar(
@@ -67,7 +67,6 @@ GRAMMAR: Final = Grammar(
         Option(long="array", short="a", read=text),
         Option(long="ignore-pbs"),
         Option(long="bb", read=text),
-        Option(long="oversubscribe", short="s"),
         Option(long="container", read=text),
     ),
     unbuilt=unbuilt(_OWN, "I immediate"),
@@ -95,6 +94,7 @@ VARIABLES: Final = {
     "SBATCH_NO_REQUEUE": "no-requeue",
     "SBATCH_OPEN_MODE": "open-mode",
     "SBATCH_PARTITION": "partition",
+    "SBATCH_PRIORITY": "priority",
     "SBATCH_QOS": "qos",
     "SBATCH_REQUEUE": "requeue",
     "SBATCH_RESERVATION": "reservation",
@@ -109,7 +109,7 @@ UNBUILT_VARIABLES: Final = tuple(
     for name in """
     ACCTG_FREQ BATCH CLUSTER_CONSTRAINT CORE_SPEC CPU_FREQ_REQ CPUS_PER_GPU DELAY_BOOT EXPORT_FILE
     GET_USER_ENV GPU_BIND GPU_FREQ GPUS_PER_TASK GRES_FLAGS HINT MEM_BIND MEM_PER_GPU NETWORK
-    NTASKS_PER_GPU OVERCOMMIT POWER PRIORITY PROFILE REQ_SWITCH SPREAD_JOB THREAD_SPEC
+    NTASKS_PER_GPU OVERCOMMIT POWER PROFILE REQ_SWITCH SPREAD_JOB THREAD_SPEC
     THREADS_PER_CORE USE_MIN_NODES WAIT4SWITCH WAIT_ALL_NODES WCKEY
     """.split()
 )
@@ -200,7 +200,7 @@ async def _submit(call: CommandCall, job: JobDesc, options: dict[str, Any]) -> i
     assert isinstance(reply, ResponseSubmitBatchJob)
     # A held job is told by an error number, and is in all the same.
     if reply.error_code not in (SLURM_SUCCESS, ESLURM_JOB_HELD):
-        return exit_of_error(call, refuse_job(call, _FAILED, job, reply.error_code, reply.text))
+        return exit_of_error(call, refuse(call, _FAILED, reply.error_code, reply.text))
     _tell_id(call, reply.job_id, options)
     return await end_of_job(call, reply.job_id) if "wait" in options else 0
 
@@ -240,11 +240,15 @@ def _job(call: CommandCall, script: batch_script.BatchScript, options: dict[str,
 def _environment(call: CommandCall, options: dict[str, Any]) -> dict[str, str]:
     """Return what the job sees of sbatch's own environment."""
     env = {key: value for key, value in call.env.items() if key != "SLURM_STEP_ID"}
-    told = {variable: str(options[long]) for long, variable in _TOLD.items() if options.get(long)}
+    told = {variable: _text(options[long]) for long, variable in _TOLD.items() if options.get(long)}
     export = options.get("export")
     if export is None:
         return {**env, **told}
     return {**export.of(env), **told, "SLURM_EXPORT_ENV": export.text}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else gpus_text(value)
 
 
 _TOLD: Final = {

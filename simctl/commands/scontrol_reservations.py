@@ -40,6 +40,7 @@ _UNBUILT: Final = frozenset(
     """.split()
 )
 _FLAGS: Final = ("MAINT", "IGNORE_JOBS", "OVERLAP", "SPEC_NODES")
+_ERROR: Final = "scontrol: error: "
 _NONE_CREATED: Final = "No reservation created."
 _NONE_UPDATED: Final = "No reservation update."
 Fields = dict[str, Any]
@@ -53,6 +54,8 @@ class _Reader:
         self._now_s = site.start_time_s + site.kernel.now_us // SECOND
         self._users = site.users
         self._none = none
+        deed = "creating" if none == _NONE_CREATED else "updating"
+        self._failed = f"Error {deed} the reservation"
 
     def read(self, words: tuple[str, ...]) -> Fields:
         """Return the fields that words set.
@@ -80,13 +83,13 @@ class _Reader:
         if partly or any(begins(pair.key, name, 1) for name in _UNBUILT):
             known = f"reservation {pair.key}= is known to Slurm but not simulated yet"
             return UsageError(1, f"scontrol: error: {known}")
-        return UsageError(1, f"Unknown parameter {pair.word}.  {self._none}")
+        return UsageError(1, f"{_ERROR}Unknown parameter {pair.word}.  {self._none}")
 
     def _moment(self, what: str, text: str) -> int:
         try:
             return parse_moment(text, self._now_s)
         except (ValueError, OverflowError):
-            raise UsageError(1, f"Invalid {what} {text}.  {self._none}") from None
+            raise UsageError(1, f"{_ERROR}Invalid {what} {text}.  {self._none}") from None
 
     def _start(self, text: str) -> int:
         return self._moment("start time", text)
@@ -98,20 +101,20 @@ class _Reader:
         try:
             return parse_time_limit_min(text)
         except ValueError:
-            raise UsageError(1, f"Invalid duration {text}.  {self._none}") from None
+            raise UsageError(1, f"{_ERROR}Invalid duration {text}.  {self._none}") from None
 
     def _flags(self, text: str) -> tuple[str, ...]:
         flags = tuple(filter(None, re.split(r"[,+]", text.upper())))
         for flag in flags:
             if flag not in _FLAGS:
                 told = f"scontrol: error: the flag {flag} is not simulated, or none"
-                raise UsageError(1, told, f"Invalid flags {text}.  {self._none}")
+                raise UsageError(1, told, f"{_ERROR}Invalid flags {text}.  {self._none}")
         return flags
 
     def _user_ids(self, text: str) -> tuple[int, ...]:
         for name in _list(text):
             if name not in self._users:
-                raise UsageError(1, f"Error creating the reservation: Invalid user id ({name})")
+                raise UsageError(1, f"{self._failed}: Invalid user id")
         return tuple(self._users[name].uid for name in _list(text))
 
 
@@ -122,8 +125,10 @@ def _missing(fields: Fields) -> str:
     if "end_s" not in fields and "duration_min" not in fields:
         return "An end time or duration must be given"
     if not fields.get("users") and not fields.get("accounts"):
-        return "Either Users and/or Accounts must be specified"
-    return "" if fields.get("nodes") else "Nodes must be specified"
+        return "Either Users/Groups and/or Accounts must be specified"
+    if not fields.get("nodes"):
+        return "CoreCnt, Nodes, NodeCnt, TRES or Watts must be specified"
+    return ""
 
 
 async def create_reservation(order: Order, words: tuple[str, ...]) -> int:
@@ -131,7 +136,7 @@ async def create_reservation(order: Order, words: tuple[str, ...]) -> int:
     fields = _Reader(order, _NONE_CREATED).read(words)
     missing = _missing(fields)
     if missing:
-        raise UsageError(1, f"{missing}.  {_NONE_CREATED}")
+        raise UsageError(1, f"{_ERROR}{missing}.  {_NONE_CREATED}")
     minutes = fields.pop("duration_min", 0)
     fields.setdefault("end_s", fields["start_s"] + minutes * 60)
     reply = await order.exchange(RequestCreateReservation(**{"name": "", **fields}))

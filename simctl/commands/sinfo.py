@@ -3,9 +3,9 @@
 from typing import Final
 
 from simctl.commands.columns import (
+    Clock,
     Layout,
     date_line,
-    moment,
     padded_time,
     read_all,
     read_letters,
@@ -88,10 +88,19 @@ async def _rows(call: CommandCall, query: Query, grouping: Grouping) -> list[Nod
     if not chosen:
         return []
     conf = call.site.conf
-    row = NodeRow(part=chosen[0], cluster=conf.cluster_name, gres_types=conf.gres_types)
+    row = NodeRow(
+        part=chosen[0],
+        cluster=conf.cluster_name,
+        gres_types=conf.gres_types,
+        clock=_clock(call),
+    )
     rows = group(chosen, [node for node in nodes.nodes if query.wants(node)], grouping, row)
     order = query.given.get("sort") or (USUAL_OF_NODES if query.has("Node") else USUAL)
     return sorted_rows(rows, order, [part.name for part in parts.partitions])
+
+
+def _clock(call: CommandCall) -> Clock:
+    return Clock(call.env.get("SLURM_TIME_FORMAT", "standard"), clock_s(call))
 
 
 def _grouping(query: Query, layout: Layout[NodeRow]) -> Grouping:
@@ -123,11 +132,13 @@ async def _show_reservations(call: CommandCall, query: Query) -> None:
         call.out("No reservations in the system")
         return
     longest = max(len(each.name) for each in found.reservations)
+    clock = _clock(call)
     line = _RESERVATION % max(_LEAST_NAME, longest)
     if not query.has("noheader"):
         heads = ("RESV_NAME", "STATE", "START_TIME", "END_TIME", "DURATION", "NODELIST")
         call.out(line.format(*heads))
     for each in sorted(found.reservations, key=lambda each: each.name):
         state = "ACTIVE" if each.active else "INACTIVE"
-        times = (moment(each.start_s), moment(each.end_s), padded_time(each.end_s - each.start_s))
+        length = padded_time(each.end_s - each.start_s)
+        times = (clock.moment(each.start_s), clock.moment(each.end_s), length)
         call.out(line.format(each.name, state, *times, each.node_list))

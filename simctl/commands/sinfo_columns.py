@@ -5,7 +5,7 @@ from typing import Final
 
 import attrs
 
-from simctl.commands.columns import Column, moment, run_time
+from simctl.commands.columns import Column, run_time
 from simctl.commands.node_states import complete_state_text, short_state_text, state_text
 from simctl.commands.showing import VERSION
 from simctl.commands.sinfo_rows import NodeRow
@@ -127,6 +127,11 @@ def _user_with_id(node: NodeInfo) -> str:
     return f"{node.reason_user}({node.reason_uid})"
 
 
+def _told_at(row: NodeRow) -> str:
+    """Return when somebody gave the reason."""
+    return row.clock.moment(row.nodes[0].reason_s, none="Unknown") if row.nodes else "n/a"
+
+
 _STATE: Final = _of_node("STATE", lambda node: state_text(node).lower(), "n/a", "state")
 _REASON: Final = _of_node("REASON", lambda node: node.reason or "none", "none", "reason")
 _NODE_LIST: Final = InfoColumn("NODELIST", _names, cut=False)
@@ -149,7 +154,7 @@ LETTERS: Final[dict[str, InfoColumn]] = {
     "h": _of_part(
         "OVERSUBSCRIBE", lambda part: "EXCLUSIVE" if part.exclusive else "NO", "oversubscribe"
     ),
-    "H": _of_node("TIMESTAMP", lambda n: moment(n.reason_s, none="Unknown"), "n/a", "reason_time"),
+    "H": InfoColumn("TIMESTAMP", _told_at, facet="reason_time"),
     "I": _fixed("PRIO_JOB_FACTOR", "1"),
     "l": _of_part("TIMELIMIT", lambda part: _minutes(part.max_time_min), "max_time"),
     "L": _of_part("DEFAULTTIME", _default_time, "default_time"),

@@ -18,11 +18,14 @@ GRAMMAR: Final = Grammar(
         Option(long="all", short="a"),
         Option(long="dead", short="d"),
         Option(long="exact", short="e"),
+        Option(long="federation"),
         Option(long="Format", short="O", read=text),
         Option(long="format", short="o", read=text),
+        Option(long="hide"),
         Option(long="iterate", short="i", read=text),
         Option(long="list-reasons", short="R"),
         Option(long="long", short="l"),
+        Option(long="local"),
         Option(long="clusters", short="M", read=text),
         Option(long="noconvert"),
         Option(long="Node", short="N"),
@@ -36,7 +39,7 @@ GRAMMAR: Final = Grammar(
         Option(long="summarize", short="s"),
         Option(long="version", short="V"),
     ),
-    unbuilt=frozenset("federation help hide json local usage v verbose yaml".split()),
+    unbuilt=frozenset("help json usage v verbose yaml".split()),
     bad_status=1,
     permutes=True,
 )
@@ -49,7 +52,7 @@ _VALUES: Final = {
     "SINFO_SORT": "sort",
     "SLURM_CLUSTERS": "clusters",
 }
-VARIABLES: Final = ("SINFO_ALL", *_VALUES)
+VARIABLES: Final = ("SINFO_ALL", *_VALUES, "SLURM_TIME_FORMAT")
 """The variables that sinfo reads."""
 
 _USUAL: Final = "%#P %.5a %.10l %.6D %.6t %N"

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import attrs
 
+from simctl.commands.columns import STANDARD, Clock
 from simctl.commands.node_states import base_of, state_text
 from simctl.wire.info import NodeInfo, PartInfo
 from simctl.wire.states import NodeBase, NodeFlag
@@ -18,6 +19,7 @@ class NodeRow:
     nodes: tuple[NodeInfo, ...] = ()
     cluster: str = ""
     gres_types: tuple[str, ...] = ()
+    clock: Clock = STANDARD
 
     @property
     def counts(self) -> tuple[int, int, int, int]:

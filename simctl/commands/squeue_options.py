@@ -99,6 +99,10 @@ GRAMMAR: Final = Grammar(
         Option(long="accounts", short="A", read=text),
         Option(long="all", short="a"),
         Option(long="array", short="r"),
+        Option(long="federation"),
+        Option(long="hide"),
+        Option(long="local"),
+        Option(long="sibling"),
         Option(long="noheader", short="h"),
         Option(long="iterate", short="i", read=text),
         Option(long="jobs", short="j", read=text, optional=_NONE),
@@ -123,7 +127,7 @@ GRAMMAR: Final = Grammar(
         Option(long="version", short="V"),
         Option(long="nodelist", short="w", read=text),
     ),
-    unbuilt=frozenset("array-unique federation help hide json local sibling usage yaml".split()),
+    unbuilt=frozenset("array-unique help json usage yaml".split()),
     bad_status=1,
     permutes=True,
 )
@@ -137,6 +141,7 @@ _OTHER_NAMES: Final = {
     "node": "nodelist",
     "nodes": "nodelist",
     "partitions": "partition",
+    "sib": "sibling",
     "state": "states",
     "step": "steps",
     "users": "user",
@@ -159,7 +164,7 @@ _FLAGS: Final = {
     "SQUEUE_ARRAY": "array",
     "SQUEUE_PRIORITY": "priority",
 }
-VARIABLES: Final = (*_VALUES, *_FLAGS, "SLURM_BITSTR_LEN")
+VARIABLES: Final = (*_VALUES, *_FLAGS, "SLURM_BITSTR_LEN", "SLURM_TIME_FORMAT")
 """The variables that squeue reads."""
 
 
@@ -186,6 +191,7 @@ class Query:
     clusters: tuple[str, ...] = ()
     interval_s: int = 0
     bits: int = -1
+    time_style: str = "standard"
 
     def has(self, flag: str) -> bool:
         """Tell whether a flag was given."""
@@ -250,6 +256,7 @@ def read_query(
     bits = environment.get("SLURM_BITSTR_LEN", "")
     for field in ("jobs", "steps"):
         fields[field] = fields.get(field) or None
+    fields["time_style"] = environment.get("SLURM_TIME_FORMAT", "standard")
     return Query(given=given, bits=int(bits) if bits.isdecimal() else -1, **fields)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 import attrs
 
+from simctl.commands.columns import Clock
 from simctl.commands.job_columns import JobRow
 from simctl.commands.job_states import is_in
 from simctl.commands.squeue_options import JobId, Query
@@ -43,6 +44,7 @@ def _lines(
         reason=info.reason,
         group=_group(site, info.group_id),
         cluster=site.conf.cluster_name,
+        clock=Clock(query.time_style, now_s),
         convert=not query.has("noconvert"),
         bits=query.bits,
         task=info.array_task_id,
@@ -112,8 +114,9 @@ def _is_task(wanted: JobId, tasks: tuple[int, ...]) -> bool:
 
 def step_rows(answer: ResponseJobStepInfo, query: Query, site: Site) -> list[StepRow]:
     """Return the lines about steps."""
+    clock = Clock(query.time_style, answer.now_s)
     return [
-        StepRow(info=info, cluster=site.conf.cluster_name)
+        StepRow(info=info, cluster=site.conf.cluster_name, clock=clock)
         for info in answer.steps
         if _is_wanted_step(info, query)
     ]

@@ -100,7 +100,18 @@ class Srun:
         watch = StepWatch(
             call, self.options, self._job, self._talk, launch, no_kill=request.no_kill
         )
+        problem = watch.open_output()
+        if problem:
+            return await self._drop_step(launch, credential, problem)
         return await self._run_launched(watch, launch, credential)
+
+    async def _drop_step(self, launch: StepLaunch, credential: Handle, problem: str) -> int:
+        """Say why the step is not launched, report it over, and give up."""
+        self.call.err(f"srun: error: {problem}")
+        nodes = (0, len(launch.layout.nodes) - 1)
+        report_nodes(self._talk, launch.job_id, launch.step_id, nodes, wait_status(_FAILED))
+        await self.site.hooks.call(switch_p_free_jobinfo, self.call.process, credential)
+        return await self._give_up()
 
     def _step_request(self) -> RequestJobStepCreate:
         job = self._job

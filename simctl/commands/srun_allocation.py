@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from simctl.commands.ask import no_answer
-from simctl.commands.describe import describe, refuse, refuse_job, test_only
+from simctl.commands.describe import describe, refuse, test_only
 from simctl.commands.options import variable
 from simctl.commands.queue_options import queue_wishes
 from simctl.commands.talk import Reply, Talk
@@ -82,7 +82,7 @@ class SrunJob:
         if reply is None:
             return 1
         if reply.error_code != SLURM_SUCCESS:
-            return refuse_job(self._call, _FAILED, job, reply.error_code, reply.text)
+            return refuse(self._call, _FAILED, reply.error_code, reply.text)
         self.job_id = self._call.process.job = reply.job_id
         self.granted = reply
         self._tell_of_nodes(reply)
@@ -186,8 +186,13 @@ class SrunJob:
 
     def tell_more(self, text: str) -> None:
         """Print a line for those who want more of them."""
-        if self._options.get("verbose") and "quiet" not in self._options:
+        if self.tells_more:
             self._call.err(f"srun: {text}")
+
+    @property
+    def tells_more(self) -> bool:
+        """Tell whether somebody wants more lines."""
+        return bool(self._options.get("verbose")) and "quiet" not in self._options
 
     def tell_forced(self) -> None:
         """Tell that the job was ended from outside."""

@@ -15,6 +15,7 @@ from simctl.commands.job_options import (
     CLUSTERS,
     EXPORT,
     JOB_OPTIONS,
+    OF_SBATCH,
     OPEN_MODE,
     TEST_ONLY,
     unbuilt,
@@ -24,12 +25,12 @@ from simctl.commands.options import (
     Grammar,
     Option,
     UsageError,
+    leading_number,
     not_negative,
     patience,
     positive,
     text,
     with_nice,
-    zero_or_one,
 )
 from simctl.commands.queue_options import QUEUE_NAMES, QUEUE_OPTIONS
 from simctl.plugins.site import CommandCall
@@ -48,7 +49,7 @@ GRAMMAR: Final = Grammar(
         Option(long="relative", short="r", read=not_negative),
         Option(long="jobid", read=not_negative),
         Option(long="immediate", short="I", read=patience, optional="1"),
-        Option(long="kill-on-bad-exit", short="K", read=zero_or_one, optional="1"),
+        Option(long="kill-on-bad-exit", short="K", read=leading_number, optional="1"),
         Option(long="wait", short="W", read=not_negative),
         Option(long="overlap"),
         Option(long="exact"),
@@ -65,7 +66,7 @@ GRAMMAR: Final = Grammar(
         Option(long="task-epilog", read=text),
     ),
     unbuilt=unbuilt(
-        f"u export open-mode clusters M test-only {QUEUE_NAMES}",
+        f"u export open-mode clusters M test-only {QUEUE_NAMES} {OF_SBATCH}",
         """
         accel-bind acctg-freq bcast bcast-exclude compress debugger-test disable-status X E
         het-group interactive launch-cmd launcher-opts msg-timeout no-allocate Z pack-group
@@ -104,6 +105,7 @@ VARIABLES: Final = {
 OF_ALLOCATIONS: Final = {
     "SLURM_ACCOUNT": "account",
     "SLURM_CONSTRAINT": "constraint",
+    "SLURM_DEPENDENCY": "dependency",
     "SLURM_GPUS": "gpus",
     "SLURM_GPUS_PER_NODE": "gpus-per-node",
     "SLURM_GRES": "gres",

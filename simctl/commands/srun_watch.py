@@ -61,7 +61,7 @@ class StepWatch:
         self._launch = launch
         self._no_kill = no_kill
         self._guard = Guard.of(options, call.env, call.site.conf)
-        self._output = StepOutput(call, options, launch.job_name)
+        self._output = StepOutput(call, options, launch)
         self._name = f"StepId={launch.job_id}.{launch.step_id}"
         self.book = TaskBook(launch.layout)
         self._cancelled = False
@@ -77,12 +77,17 @@ class StepWatch:
         self._give_up_us = NEVER_US
         """When srun gives up a step that was told to end."""
 
+    def open_output(self) -> str:
+        """Make the files of the step's output; return what stands in the way, if anything does."""
+        return self._output.open()
+
     async def launch(self, credential: Handle) -> None:
         """Send each node its tasks, with the credential packed for it."""
         call = self._call
         site = call.site
         launch = self._launch
-        self._tell_launch(launch)
+        if self._job.tells_more:
+            self._tell_launch(launch)
         for nodeid, node in enumerate(launch.layout.nodes):
             buffer = Buf()
             await site.hooks.call(switch_p_pack_jobinfo, call.process, credential, buffer)
@@ -160,21 +165,25 @@ class StepWatch:
         if message.return_code:
             self._say(self.book.not_launched(message.task_ids, message.return_code))
             return
+        if not self._job.tells_more:
+            return
         node = _node_of(envelope.sender) or message.node_name
         count = len(message.task_ids)
         self._job.tell_more(f"launch/slurm: _task_start: Node {node}, {count} tasks started")
 
     def _exited(self, message: MessageTaskExit) -> None:
-        count = len(message.task_ids)
-        tell_more = self._job.tell_more
-        tell_more(
-            "launch/slurm: _task_finish: Received task exit notification for "
-            f"{count} task{'s' * (count > 1)} of {self._name} "
-            f"(status=0x{message.return_code:04x})."
-        )
+        told = self._job.tells_more
+        if told:
+            count = len(message.task_ids)
+            self._job.tell_more(
+                "launch/slurm: _task_finish: Received task exit notification for "
+                f"{count} task{'s' * (count > 1)} of {self._name} "
+                f"(status=0x{message.return_code:04x})."
+            )
         self._say(self.book.exited(message.task_ids, message.return_code))
-        if not message.return_code:
-            tell_more(f"launch/slurm: _task_finish: {self.book.completed(message.task_ids)}")
+        if told and not message.return_code:
+            text = self.book.completed(message.task_ids)
+            self._job.tell_more(f"launch/slurm: _task_finish: {text}")
         self._watch_exits(message.return_code)
 
     def _watch_exits(self, status: int) -> None:

@@ -4,7 +4,7 @@ from typing import Final
 
 import attrs
 
-from simctl.commands.columns import Column, checked_time, moment
+from simctl.commands.columns import STANDARD, Clock, Column, checked_time
 from simctl.wire.ids import INFINITE, NO_VAL, SLURM_BATCH_SCRIPT
 from simctl.wire.info import StepInfo
 
@@ -15,6 +15,7 @@ class StepRow:
 
     info: StepInfo
     cluster: str
+    clock: Clock = STANDARD
 
 
 def step_name(info: StepInfo) -> str:
@@ -52,7 +53,7 @@ LETTERS: Final[dict[str, Column[StepRow]]] = {
     "M": Column("TIME", lambda row: checked_time(row.info.run_s), cut=False),
     "N": Column("NODELIST", lambda row: row.info.node_list, cut=False, cut_heading=False),
     "P": Column("PARTITION", lambda row: row.info.partition),
-    "S": Column("START_TIME", lambda row: moment(row.info.start_s)),
+    "S": Column("START_TIME", lambda row: row.clock.moment(row.info.start_s)),
     "u": Column("USER", lambda row: row.info.user),
     "U": Column("USER", lambda row: str(row.info.user_id)),
 }

@@ -151,6 +151,15 @@ def cancelled(job: JobRecord) -> None:
         job.array.waiting.clear()
 
 
+def lacks(ctld: "Slurmctld", job_id: int, tasks: tuple[int, ...]) -> bool:
+    """Tell whether an id names a task that there is not, or not any more."""
+    array = ctld.arrays.get(job_id)
+    if array is None:
+        return bool(tasks)
+    there = {task for task, job in array.records.items() if ctld.jobs.get(job.job_id) is job}
+    return bool(set(tasks) - there - set(array.waiting))
+
+
 async def targets(ctld: "Slurmctld", job_id: int, tasks: tuple[int, ...]) -> list[JobRecord]:
     """Return the records that an id means: a job, all of an array, or single tasks of it.
 

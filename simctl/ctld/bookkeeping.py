@@ -78,9 +78,9 @@ def back_in_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     job.cancel_uid = NOBODY
 
 
-def requeued(ctld: "Slurmctld", job: JobRecord) -> None:
+def requeued(ctld: "Slurmctld", job: JobRecord, *, preempted: bool) -> None:
     """Enter a run that was given up so that the job can run again."""
-    run_ended(ctld, job, REQUEUED)
+    run_ended(ctld, job, JobBase.PREEMPTED.name if preempted else REQUEUED)
 
 
 # What happens to steps.
@@ -149,6 +149,7 @@ def _account(ctld: "Slurmctld", job: JobRecord, state: str) -> JobAccount:
         alloc_memory_mb=sum(share.memory_mb for share in job.shares.values()),
         req_memory_mb=_asked_memory_mb(job, nodes, asked),
         reservation=desc.reservation,
+        comment=desc.comment,
         work_dir=desc.work_dir,
         submit_line=desc.submit_line,
         script=desc.script,
@@ -270,7 +271,7 @@ def current(ctld: "Slurmctld") -> tuple[list[JobAccount], list[StepAccount]]:
     for job in sorted(ctld.jobs.values(), key=lambda each: each.place):
         if not job.state.finished and not job.state.completing:
             jobs.append(_account(ctld, job, job.state.base.name))
-        state = JobBase.RUNNING.name
+        state = (JobBase.SUSPENDED if job.suspend_us >= 0 else JobBase.RUNNING).name
         if job.batch_start_us >= 0:
             steps.append(_batch(ctld, job, state, 0, -1))
         steps += [_step(ctld, step, state, -1) for step in job.steps.values()]

@@ -221,13 +221,14 @@ def hold_requeued(job: JobRecord, text: str = REQUEUED_HELD, *, special_exit: bo
     job.hold_text = _SPECIAL_EXIT_HELD if special_exit else text
 
 
-async def requeue(ctld: "Slurmctld", job: JobRecord) -> None:
+async def requeue(ctld: "Slurmctld", job: JobRecord, *, preempted: bool = False) -> None:
     """Send a running job back into the queue, once its nodes have let it go.
 
-    Slurm passes through these states in one request, and nobody sees those between.
+    Slurm passes through these states in one request, and nobody sees those between; accounting
+    is told whether the job was *preempted*.
     """
     job.end_us = ctld.now_us
-    bookkeeping.requeued(ctld, job)
+    bookkeeping.requeued(ctld, job, preempted=preempted)
     ctld.set_job(job, PENDING_REQUEUE)
     ctld.set_job(job, PENDING_REQUEUE_COMPLETING)
     ctld.set_job(job, PENDING_REQUEUE)

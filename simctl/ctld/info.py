@@ -101,7 +101,7 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         start_s=_start_s(ctld, job),
         end_s=_end_s(ctld, job),
         suspend_s=_clock(ctld, job.switched_us) if not pending else 0,
-        run_s=run_us(ctld, job) // SECOND,
+        run_s=run_s(ctld, job),
         pre_suspend_s=job.before_suspension_us // SECOND if not pending else 0,
         preempt_s=_clock(ctld, job.preempt_us),
         deadline_s=desc.deadline_s,
@@ -176,14 +176,30 @@ def _memory_mb(job: JobRecord, num_nodes: int, num_cpus: int) -> int:
     return demand.memory_per_node_mb * num_nodes or demand.memory_per_cpu_mb * num_cpus
 
 
-def run_us(ctld: "Slurmctld", job: JobRecord) -> int:
-    """Return how long a job has run, or ran, suspensions left out; 0 if it has not started."""
+def run_s(ctld: "Slurmctld", job: JobRecord) -> int:
+    """Return how long a job has run, or ran, suspensions left out; 0 if it has not started.
+
+    Counted from second to second, as the moments that are shown beside it.
+    """
     if job.start_us < 0 or job.state.base is JobBase.PENDING:
         return 0
     until_us = job.end_us if job.end_us >= 0 else ctld.now_us
     if job.suspend_us >= 0:
         until_us = min(until_us, job.suspend_us)
-    return max(0, until_us - job.start_us - job.suspended_us)
+    return max(0, _span_s(job.start_us, until_us) - job.suspended_us // SECOND)
+
+
+def _step_run_s(ctld: "Slurmctld", step: StepRecord) -> int:
+    """Return how long a step has run, suspensions of its job since then left out."""
+    job = step.job
+    until_us = ctld.now_us if job.suspend_us < 0 else min(ctld.now_us, job.suspend_us)
+    suspended_us = job.suspended_us - step.suspended_before_us
+    return max(0, _span_s(step.start_us, until_us) - suspended_us // SECOND)
+
+
+def _span_s(first_us: int, last_us: int) -> int:
+    """Return how much later clocks show the second moment than the first."""
+    return last_us // SECOND - first_us // SECOND
 
 
 def _start_s(ctld: "Slurmctld", job: JobRecord) -> int:
@@ -261,7 +277,7 @@ def describe_steps(ctld: "Slurmctld", job: JobRecord) -> list[StepInfo]:
                 step_id=SLURM_BATCH_SCRIPT,
                 name="batch",
                 start_s=_clock(ctld, job.start_us),
-                run_s=run_us(ctld, job) // SECOND,
+                run_s=run_s(ctld, job),
                 node_list=job.nodes[0].name,
                 num_nodes=1,
                 num_cpus=0,
@@ -284,13 +300,12 @@ def _of_job(job: JobRecord) -> dict[str, Any]:
 
 def _step(ctld: "Slurmctld", step: StepRecord) -> StepInfo:
     job, layout = step.job, step.layout
-    first_us = step.start_us
     return StepInfo(
         **_of_job(job),
         step_id=step.step_id,
         name=step.name,
-        start_s=_clock(ctld, first_us),
-        run_s=max(0, ctld.now_us - first_us) // SECOND,
+        start_s=_clock(ctld, step.start_us),
+        run_s=_step_run_s(ctld, step),
         time_limit_min=step.time_limit_min,
         node_list=step.node_list,
         num_nodes=len(layout.nodes),

@@ -117,7 +117,7 @@ async def _preempt(ctld: "Slurmctld", victim: JobRecord) -> None:
     grace_us = victim.part.grace_time_s * SECOND
     mode = mode_of(ctld, victim)
     if mode == "REQUEUE":
-        await completion.requeue(ctld, victim)
+        await completion.requeue(ctld, victim, preempted=True)
     elif mode == "SUSPEND":
         suspend.put_aside(ctld, victim)
         ctld.preempted[victim.job_id] = victim

@@ -69,7 +69,9 @@ def read_request(
     """
     asked = _partitions(desc, parts)
     if asked is None:
-        return Request(error_code=ESLURM_INVALID_PARTITION_NAME)
+        unknown = next((name for name in _names(desc) if name not in parts), "")
+        told = f"invalid partition specified: {unknown}" if unknown else ""
+        return Request(error_code=ESLURM_INVALID_PARTITION_NAME, text=told)
     open_to = [part for part in asked if inside or _admits(part, asker)]
     if not open_to:
         return Request(error_code=ESLURM_PARTITION_NOT_AVAIL)
@@ -120,10 +122,15 @@ def _partitions(desc: JobDesc, parts: Mapping[str, PartRecord]) -> Sequence[Part
     """Return the partitions that are asked for, or the default one; None if one is not there."""
     if not desc.partition:
         return [part for part in parts.values() if part.default] or None
-    names = list(dict.fromkeys(filter(None, desc.partition.split(","))))
+    names = _names(desc)
     if not names or any(name not in parts for name in names):
         return None
     return [parts[name] for name in names]
+
+
+def _names(desc: JobDesc) -> list[str]:
+    """Return the partitions that are asked for by name, each once."""
+    return list(dict.fromkeys(filter(None, desc.partition.split(","))))
 
 
 def _admits(part: PartRecord, asker: Asker) -> bool:

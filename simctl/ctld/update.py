@@ -53,11 +53,18 @@ async def update_job(ctld: "Slurmctld", envelope: Envelope, message: RequestUpda
     uid = _uid(ctld, envelope)
     rc = _refusal(ctld, message.job_id, uid, ESLURM_USER_ID_MISSING)
     if not rc:
+        rc = _unknown_task(ctld, message)
         for job in await arrays.targets(ctld, message.job_id, message.array_tasks):
             rc = _update(ctld, job, message, uid) or rc
         # Others may have waited for the job to run as long as it could, or behind it.
         ctld.request_pass()
     ctld.answer(envelope, rc)
+
+
+def _unknown_task(ctld: "Slurmctld", message: RequestUpdateJob | RequestJobRequeue) -> int:
+    """Return the error of naming a task that there is not, or 0; those there are change anyway."""
+    lacking = arrays.lacks(ctld, message.job_id, message.array_tasks)
+    return ESLURM_INVALID_JOB_ID if lacking else SLURM_SUCCESS
 
 
 def _refusal(ctld: "Slurmctld", job_id: int, uid: int, not_yours: int) -> int:
@@ -204,11 +211,12 @@ async def job_requeue(ctld: "Slurmctld", envelope: Envelope, message: RequestJob
     """Send a running batch job back into the queue, or the running tasks of an array."""
     rc = _refusal(ctld, message.job_id, _uid(ctld, envelope), ESLURM_ACCESS_DENIED)
     if not rc:
+        unknown = _unknown_task(ctld, message)
         rcs = [
             await _requeue(ctld, job, message)
             for job in await arrays.targets(ctld, message.job_id, message.array_tasks)
         ]
-        rc = min(rcs, default=SLURM_SUCCESS)
+        rc = unknown or min(rcs, default=SLURM_SUCCESS)
     ctld.answer(envelope, rc)
 
 

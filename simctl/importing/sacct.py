@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from simctl.importing.result import Imported
-from simctl.importing.sacct_file import Found, read_lines
+from simctl.importing.sacct_file import Found, counted, read_lines
 from simctl.importing.sacct_rows import HeaderError
 from simctl.importing.sacct_scenario import Writer
 from simctl.status import InputError
@@ -38,8 +38,8 @@ def import_file(source: str) -> Imported:
     repeated = f", {found.repeated} that stand there twice" if found.repeated else ""
     return Imported(
         text=writer.text(),
-        told=f"{len(found.jobs)} jobs from {found.lines} lines{steps}{repeated}, "
-        f"{len(found.left_out)} left out",
+        told=f"{counted(len(found.jobs), 'job')} from {counted(found.lines, 'line')}"
+        f"{steps}{repeated}, {len(found.left_out)} left out",
         warnings=(*left_out, *(f"simctl: {line}" for line in writer.told())),
     )
 

@@ -45,6 +45,11 @@ class Found:
     columns: tuple[str, ...] = ()
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
 def read_lines(lines: Iterable[str]) -> Found:
     """Read all lines of a file.
 

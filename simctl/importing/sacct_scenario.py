@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from simctl.importing.sacct_cluster import Nodes, find_nodes, partitions
-from simctl.importing.sacct_file import Found, Job
+from simctl.importing.sacct_file import Found, Job, counted
 from simctl.importing.sacct_rows import USED, Row
 from simctl.importing.sacct_script import (
     array_script,
@@ -75,7 +75,9 @@ class Writer:
 
     def _head(self) -> list[str]:
         found = self._found
-        lines = [f"{len(self._jobs)} jobs of accounting, from {self._source}, as they ran."]
+        lines = [
+            f"{counted(len(self._jobs), 'job')} of accounting, from {self._source}, as they ran."
+        ]
         lines.append(
             "Nodes, their cpus and memory are the least that held these jobs: put the site's own."
         )
@@ -84,7 +86,7 @@ class Writer:
             lines.append(f"Columns without a use here: {', '.join(unused)}.")
         lines += [f"{line}." for line in self.told()]
         if found.left_out:
-            lines.append(f"Left out are {len(found.left_out)} of {found.lines} lines:")
+            lines.append(f"Left out of {counted(found.lines, 'line')}: {len(found.left_out)}")
             lines += [f"  line {line}: {why}" for line, why in sorted(found.left_out)]
         return [f"# {line}" for line in lines]
 

@@ -10,6 +10,8 @@ from simctl.wire.ids import INFINITE, NO_VAL
 _DAY_S: Final = 86_400
 _LAST_SIGNAL: Final = 31
 _OWN: Final = '"$SLURM_JOB_ID"'
+_TASK: Final = '"${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}"'
+"""What a task calls itself: the id of one of them is that of the whole array too."""
 
 
 def cancelled_from_outside(job: Job) -> bool:
@@ -20,30 +22,30 @@ def cancelled_from_outside(job: Job) -> bool:
     return not row.ran or row.cancel_uid not in (-1, row.uid)
 
 
-def commands(job: Job) -> list[str]:
+def commands(job: Job, own: str = _OWN) -> list[str]:
     """Return the commands of a job's script; a run that was given up puts it back by itself."""
     if len(job.runs) == 1:
-        return _run(job, job.last, last=True)
+        return _run(job, job.last, own, last=True)
     lines: list[str] = []
     for number, row in enumerate(job.runs[:-1]):
         lines += [
             f'if [ "${{SLURM_RESTART_COUNT:-0}}" = {number} ]; then',
-            *(f"  {line}" for line in _run(job, row, last=False)),
+            *(f"  {line}" for line in _run(job, row, own, last=False)),
             "  exit",
             "fi",
         ]
-    return [*lines, *_run(job, job.last, last=True)]
+    return [*lines, *_run(job, job.last, own, last=True)]
 
 
-def _run(job: Job, row: Row, *, last: bool) -> list[str]:
+def _run(job: Job, row: Row, own: str, *, last: bool) -> list[str]:
     """Return the commands of one run."""
     program = "srun sleep" if job.has_steps else "sleep"
     if not last:
-        return _until(program, row, f"scontrol requeue {_OWN}")
+        return _until(program, row, f"scontrol requeue {own}")
     if row.state == "TIMEOUT" or cancelled_from_outside(job):
         return [f"{program} {_for_ever(row)}"]
     if row.state == "CANCELLED" or row.state in CUT_SHORT:
-        return _until(program, row, f"scancel {_OWN}")
+        return _until(program, row, f"scancel {own}")
     if row.state == "OUT_OF_MEMORY":
         return [f"./out_of_memory_{row.elapsed_s}"]
     work = f"{program} {row.elapsed_s}"
@@ -69,7 +71,7 @@ def array_script(tasks: Sequence[Job]) -> list[str]:
     """Return the commands of the tasks of an array: the commonest ones last, for all others."""
     bodies: dict[tuple[str, ...], list[int]] = {}
     for job in tasks:
-        bodies.setdefault(tuple(commands(job)), []).extend(job.last.tasks)
+        bodies.setdefault(tuple(commands(job, _TASK)), []).extend(job.last.tasks)
     *others, (most, _) = sorted(bodies.items(), key=lambda each: (len(each[1]), each[1]))
     lines: list[str] = []
     for body, numbers in others:

@@ -12,6 +12,7 @@ from typing import Final
 import attrs
 
 _SHARED: Final = ("/home", "/root", "/shared", "/scratch")
+_BELOW_SHARED: Final = tuple(f"{root}/" for root in _SHARED)
 _LOST_IN_A_CRASH: Final = ("/dev/shm", "/run")
 _READ: Final = 4
 _WRITE: Final = 2
@@ -173,7 +174,7 @@ class Disk:
 
 
 def _key(host: str, path: str) -> _Key:
-    shared = any(path == root or path.startswith(root + "/") for root in _SHARED)
+    shared = path.startswith(_BELOW_SHARED) or path in _SHARED
     return ("" if shared else host, path)
 
 
@@ -228,7 +229,10 @@ class DiskView:
 
     def is_dir(self, path: str) -> bool:
         """Tell whether there is a directory that this process can see."""
-        return self.exists(path) and self.stat(path).is_dir
+        try:
+            return self.stat(path).is_dir
+        except OSError:
+            return False
 
     def stat(self, path: str) -> Stat:
         """Return what is known of a file or directory."""

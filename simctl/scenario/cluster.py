@@ -1,6 +1,5 @@
 """Read the cluster: its clocks, slurm.conf and nodes."""
 
-import re
 from collections import Counter
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -18,16 +17,22 @@ from simctl.scenario.site import conf_of
 from simctl.scenario.site_merge import merge_nodes, override
 from simctl.wire.burst_buffer_conf import KEYS
 from simctl.wire.conf import SlurmConf
+from simctl.wire.features import feature_names
 from simctl.wire.hostlist import expand
 from simctl.wire.resources import parse_gres
 
 NOT_BUILT: Final = "known to Slurm but not simulated yet; leave it out"
 
 _NODE_KEYS: Final = (
-    "boards core_spec_count cores_per_socket cpu_bind cpu_spec_list feature "
-    "mem_spec_limit node_addr node_hostname port procs real_memory sockets "
+    "boards core_spec_count cores_per_socket cpu_bind cpu_spec_list "
+    "mem_spec_limit node_addr node_hostname port sockets "
     "sockets_per_board threads_per_core tmp_disk tres_weights weight"
 )
+_SPELT: Final = {
+    "feature": "write `features`",
+    "procs": "write `cpus`",
+    "real_memory": "write `memory_mb`",
+}
 _OPTIONS: Final = ("bb_load_first", "bb_post_run_gate", "bb_stageout_after_epilog", "strict_source")
 
 
@@ -159,12 +164,7 @@ def _build_nodes(values: Values, _: Value, reading: Reading) -> tuple[NodeSpec, 
 
 
 def _read_features(value: Value, _: Reading) -> tuple[str, ...]:
-    """Read names apart by commas, each once."""
-    names = tuple(dict.fromkeys(filter(None, value.scalar.replace(" ", "").split(","))))
-    for name in names:
-        if re.fullmatch(r"[\w.:=-]+", name) is None:
-            raise ValueError(f"{name!r} cannot be a feature: use letters, digits, '_', '.' and '-'")
-    return names
+    return feature_names(value.scalar)
 
 
 def _flatten(
@@ -246,7 +246,7 @@ NODES: Final = Built(
                 ),
             ),
             build=_build_nodes,
-            not_built=not_built(_NODE_KEYS),
+            not_built={**not_built(_NODE_KEYS), **_SPELT},
         ),
     ),
     build=_flatten,

@@ -10,8 +10,8 @@ from simctl.plugins.registry import Registry
 from simctl.scenario.load import read_values, start
 from simctl.scenario.model import NodeSpec, PartitionSpec
 from simctl.scenario.positions import Mistake, Reading, ScenarioErrors, sort_mistakes
-from simctl.scenario.site import leave_out_unbuilt, read_text, site_settings
-from simctl.scenario.users import SLURM_UID
+from simctl.scenario.site import leave_out_unbuilt, mistake_at, read_text, site_settings
+from simctl.scenario.users import SLURM_UID, check_user_name
 from simctl.wire.conf import SCRIPT_KEYS, SlurmConf, slurm_name
 from simctl.wire.site import Site, read_site
 
@@ -86,10 +86,19 @@ def _text_of(file: str) -> str:
 
 
 def _slurm_user(site: Site) -> dict[str, int]:
-    """Return the uid of a SlurmUser that simctl does not have by itself."""
+    """Return the uid of a SlurmUser that simctl does not have by itself.
+
+    Raises:
+        ScenarioErrors: Nobody can be called so.
+    """
     setting = site.settings.get("slurmuser")
     if setting is None or setting.value in ("", "root", "slurm"):
         return {}
+    try:
+        check_user_name(setting.value)
+    except ValueError as error:
+        site_mistake = mistake_at(setting.place, setting.key, str(error))
+        raise ScenarioErrors((site_mistake,)) from None
     return {setting.value: SLURM_UID + 1}
 
 

@@ -18,6 +18,7 @@ from simctl.wire.conf import (
     read_conf,
     slurm_name,
     stands_in,
+    unknown_word,
 )
 from simctl.wire.conf_lines import Place, Setting, SiteMistake
 from simctl.wire.conf_names import renamed
@@ -139,7 +140,7 @@ def site_settings(
             if setting.value.casefold().endswith("cons_res"):
                 _ignore(site, f"{name}={setting.value}", f"{value} stands in for it")
             for word in without:
-                _ignore(site, f"{name}={word}", "")
+                _ignore(site, f"{name}={word}", unknown_word(setting.key, word))
             places[setting.key] = placed(setting)
             values[setting.key] = value
     return places, values

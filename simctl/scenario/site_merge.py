@@ -28,6 +28,7 @@ def node_spec(name: str, node: SiteNode) -> NodeSpec:
         gres=node.gres,
         state=node.state,
         reason=node.reason,
+        features=node.features,
     )
 
 
@@ -50,7 +51,7 @@ def merge_nodes(own: Iterable[NodeSpec], reading: Reading) -> tuple[NodeSpec, ..
     return tuple(found.values())
 
 
-NODE_KEYS: Final = ("cpus", "memory_mb", "gres", "state", "reason")
+NODE_KEYS: Final = ("cpus", "memory_mb", "gres", "state", "reason", "features")
 
 
 def partition_spec(part: SitePartition, reading: Reading) -> PartitionSpec:

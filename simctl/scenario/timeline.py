@@ -33,8 +33,9 @@ from simctl.wire.ids import SECOND
 
 COMMANDS: Final = ("sbatch", "salloc", "srun", "scancel", "scontrol", "squeue", "sinfo", "sacct")
 OTHER_COMMANDS: Final = (
-    *("srun_cr", "sacctmgr", "sattach", "sbcast", "sdiag", "sgather", "smap", "sprio"),
-    *("sreport", "sshare", "sstat", "strigger", "sview", "slurmctld", "slurmd", "slurmdbd"),
+    *("srun_cr", "sacctmgr", "sattach", "sbcast", "scrontab", "scrun", "sdiag", "sgather"),
+    *("smap", "sprio", "sreport", "sshare", "sstat", "strigger", "sview"),
+    *("slurmctld", "slurmd", "slurmdbd"),
 )
 """Slurm's other commands, which are not simulated."""
 

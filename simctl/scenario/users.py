@@ -50,9 +50,12 @@ def _from_record(values: Values, _: Value, __: Reading) -> _User:
     )
 
 
-def _check_name(name: str) -> None:
+def check_user_name(name: str) -> None:
+    """Raise ValueError for a name that no user can have."""
     if _NAME.fullmatch(name) is None:
-        raise ValueError(f"{name!r} cannot be the name of a user: use letters, digits, '_' and '-'")
+        raise ValueError(
+            f"{name!r} cannot be the name of a user: use letters, digits, '_', '.' and '-'"
+        )
 
 
 def _build_users(users: dict[str, Any], value: Value, reading: Reading) -> tuple[UserSpec, ...]:
@@ -83,7 +86,7 @@ def _build_users(users: dict[str, Any], value: Value, reading: Reading) -> tuple
 USERS: Final = Built(
     shape=Table(
         expected="names of users with their uid",
-        check_key=_check_name,
+        check_key=check_user_name,
         item=Either(
             expected="a uid, or a mapping with `uid:`",
             scalar=Built(shape=_ID, build=_from_uid),

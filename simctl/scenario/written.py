@@ -78,7 +78,7 @@ def _alike(nodes: tuple[NodeSpec, ...]) -> Iterator[tuple[str, NodeSpec]]:
 
     def rest(node: NodeSpec) -> tuple[object, ...]:
         gres = tuple(sorted(node.gres.items()))
-        return (node.cpus, node.memory_mb, gres, node.state, node.reason)
+        return (node.cpus, node.memory_mb, gres, node.state, node.reason, node.features)
 
     for _, group in itertools.groupby(nodes, rest):
         found = list(group)
@@ -91,6 +91,8 @@ def _node_line(alike: tuple[str, NodeSpec]) -> str:
     if node.gres:
         gres = ",".join(f"{name}:{count}" for name, count in node.gres.items())
         parts.append(f"gres: {quoted(gres)}")
+    if node.features:
+        parts.append(f"features: {quoted(','.join(node.features))}")
     if node.state != "UNKNOWN":
         parts.append(f"state: {node.state}")
     if node.reason:

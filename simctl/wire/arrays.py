@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 _PART: Final = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
@@ -28,8 +29,15 @@ def parse_tasks(text: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
+_LONG_SPAN: Final = 10
+"""Over more than these numbers, tasks at even distances are written as such."""
+
+
 def format_tasks(tasks: Sequence[int]) -> str:
-    """Return task numbers as squeue prints those that wait: ``0-3,7``."""
+    """Return task numbers as squeue prints those that wait: ``0-3,7``, or ``1-28:3``."""
+    step = _step(tasks)
+    if step > 1 and tasks[-1] - tasks[0] > _LONG_SPAN:
+        return f"{tasks[0]}-{tasks[-1]}:{step}"
     parts: list[list[int]] = []
     for task in tasks:
         if parts and task == parts[-1][-1] + 1:
@@ -37,6 +45,12 @@ def format_tasks(tasks: Sequence[int]) -> str:
         else:
             parts.append([task])
     return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in parts)
+
+
+def _step(tasks: Sequence[int]) -> int:
+    """Return the distance of tasks from one another; 0 if it is not the same of all."""
+    steps = {later - earlier for earlier, later in pairwise(tasks)}
+    return steps.pop() if len(steps) == 1 else 0
 
 
 def parse_array(text: str) -> tuple[tuple[int, ...], int]:

@@ -334,7 +334,9 @@ _SCHEDULER_WORDS: Final = """
     bf_max_job_user bf_max_job_user_part bf_max_time bf_min_age_reserve bf_min_prio_reserve
     bf_one_resv_per_job bf_resolution bf_running_job_reserve bf_window bf_window_linear
     bf_yield_interval bf_yield_sleep build_queue_timeout default_gbytes default_queue_depth defer
-    delay_boot disable_hetero_steps disable_job_shrink disable_user_top enable_hetero_steps
+    delay_boot disable_hetero_steps disable_hetjob_steps disable_job_shrink disable_user_top
+    bf_allow_magnetic_slot enable_job_state_cache max_submit_line_size
+    enable_hetero_steps enable_hetjob_steps
     enable_user_top ignore_numa inventory_interval jobs_per_user_per_hour
     max_array_tasks max_depend_depth max_rpc_cnt max_sched_time max_script_size max_switch_wait
     no_backup_scheduling no_env_cache nohold_on_prolog_fail pack_serial_at_end partition_job_depth
@@ -471,11 +473,25 @@ def acting_words(key: str, value: str) -> tuple[str, tuple[str, ...]]:
     if optional is None:
         return value, ()
     words = [word.strip() for word in value.split(",")]
-    without = [word for word in words if word.partition("=")[0].strip().casefold() in optional]
+    without = [word for word in words if _leads_to_nothing(key, word, optional)]
     acting = [word for word in words if word not in without]
     if _IMPLY_ALLOC.intersection(word.casefold() for word in without):
         acting = list(dict.fromkeys([*acting, "Alloc"]))
     return ",".join(acting), tuple(without)
+
+
+def _leads_to_nothing(key: str, word: str, optional: frozenset[str]) -> bool:
+    name = word.partition("=")[0].strip().casefold()
+    return name in optional or bool(name and unknown_word(key, word))
+
+
+def unknown_word(key: str, word: str) -> str:
+    """Say that Slurm has no such word of SchedulerParameters: it passes over those in silence."""
+    name = word.partition("=")[0].strip().casefold()
+    known = {*_SCHEDULER_BUILT, *_SCHEDULER_NAMES, *_WITHOUT_EFFECT}
+    if key.casefold() != "schedulerparameters" or name in known:
+        return ""
+    return f"no word of Slurm's{did_you_mean(name, known)}"
 
 
 _IMPLY_ALLOC: Final = frozenset({"contain", "deferbatch", "forcerequeueonfail", "nohold", "x11"})

@@ -1,4 +1,4 @@
-"""Keys of slurm.conf that Slurm has given another name, and those that may stand several times."""
+"""Keys of slurm.conf that other releases have, and those that may stand several times."""
 
 from typing import Final
 
@@ -30,6 +30,14 @@ RENAMED: Final = {
     "SchedulerRootFilter": "",
 }
 """Keys of older releases: what stands in their place by Slurm 22.05, or nothing."""
+
+_NEWER: Final = """
+    CertgenParameters CertgenType CertmgrParameters CertmgrType CliFilterParameters
+    DataParserParameters EpilogTimeout HashPlugin MetricsType NamespaceType PrologTimeout
+    SlurmctldStartTimeout SuspendExcStates TLSParameters TLSType UrlParserType
+"""
+NEWER: Final = {key.casefold(): key for key in _NEWER.split()}
+"""Keys that came after Slurm 22.05, by their folded names: a site's own file may hold them."""
 
 REPEATED: Final = frozenset({"slurmctldhost"})
 """Keys, folded, of which each further line adds something."""

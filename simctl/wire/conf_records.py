@@ -8,6 +8,7 @@ import attrs
 from simctl.wire import conf_values as read
 from simctl.wire.conf import NOT_SIMULATED, did_you_mean
 from simctl.wire.conf_lines import Setting, SiteMistake
+from simctl.wire.features import feature_names
 from simctl.wire.ids import NO_VAL
 from simctl.wire.site_cluster import Ignored
 
@@ -25,12 +26,12 @@ NODE_KEYS: Final[Readers] = {
     "ThreadsPerCore": _COUNT,
     "RealMemory": read.whole(1, 2**63 - 1),
     "Gres": read.gres,
-    "Feature": read.words,
-    "Features": read.words,
+    "Feature": feature_names,
+    "Features": feature_names,
     "State": read.node_state,
     "Reason": str,
 }
-"""The keys of a NodeName line that act; features do in NodeSet lines alone."""
+"""The keys of a NodeName line that act."""
 
 PARTITION_KEYS: Final[Readers] = {
     "Nodes": str,

@@ -4,7 +4,23 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-_TOKEN: Final = re.compile(r"\s*([\w.:=-]+|[&|,()])")
+_NAME: Final = r"[^\s&|,()\[\]*]+"
+_TOKEN: Final = re.compile(rf"\s*({_NAME}|[&|,()])")
+
+
+def feature_names(text: str) -> tuple[str, ...]:
+    """Read names of features apart by commas, each once.
+
+    Raises:
+        ValueError: One of them could not be asked for.
+    """
+    names = tuple(dict.fromkeys(filter(None, text.replace(" ", "").split(","))))
+    for name in names:
+        if re.fullmatch(_NAME, name) is None:
+            raise ValueError(
+                f"{name!r} cannot be a feature: & | * ( ) [ ] mean something to --constraint"
+            )
+    return names
 
 
 class ConstraintError(ValueError):

@@ -8,6 +8,7 @@ import attrs
 
 from simctl.wire.conf import KeyKind, key_kind, unknown_key
 from simctl.wire.conf_lines import LineReader, Place, ReadFile, Setting, SiteMistake, by_key
+from simctl.wire.conf_names import NEWER
 from simctl.wire.conf_records import RecordReader
 from simctl.wire.hostlist import compress, expand
 from simctl.wire.ids import INFINITE
@@ -118,6 +119,8 @@ class _Reader:
             if folded == "include":
                 message = 'write Include FILE, without "="'
                 site.mistakes.append(SiteMistake(setting.key_place, "", message))
+            elif kind is KeyKind.UNKNOWN and folded in NEWER:
+                site.ignored.add(NEWER[folded], "of newer releases")
             elif kind is KeyKind.UNKNOWN:
                 message = unknown_key(setting.key)
                 site.mistakes.append(SiteMistake(setting.key_place, "", message))
