@@ -367,7 +367,9 @@ class Slurmctld:
                 break
             if type(message) is restart.RestartDue:
                 kept = await self._save_and_stop()
-                self.site.kernel.call_at(message.again_us, self._start_again, kept)
+                # One that was asked for while this one was away, or that a slow save has overtaken.
+                again_us = max(message.again_us, self.now_us)
+                self.site.kernel.call_at(again_us, self._start_again, kept)
                 return
             await handlers[type(message)](self, envelope, message)
         await self._save_and_stop()
