@@ -9,10 +9,11 @@ from simctl.ctld.completion import clients, end_job, requeue_after_node_failure
 from simctl.ctld.leftovers import Run, end_leftovers, forget_others
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
-from simctl.plugins.hooks import failed
+from simctl.plugins.hooks import Handle, failed
 from simctl.plugins.points.switch import (
     switch_p_alloc_node_info,
     switch_p_free_node_info,
+    switch_p_sprintf_node_info,
     switch_p_unpack_node_info,
 )
 from simctl.wire.ids import INFINITE, SECOND
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 _PINGS_PER_TIMEOUT = 3
 _PINGS_PER_REGISTRATION = 20
+
+_PRINTED = 4096
+"""The size of the buffer that a node's switch state is printed into."""
 
 NOT_RESPONDING = "Not responding"
 """The reason of a node that was set down because it did not answer."""
@@ -114,8 +118,18 @@ async def _unpack_node_info(ctld: "Slurmctld", message: MessageNodeRegistrationS
         info = await hooks.blank(who, switch_p_alloc_node_info)
     buffer = message.switch_nodeinfo.opened()
     good = not failed(await hooks.call(switch_p_unpack_node_info, who, info, buffer))
+    if good and ctld.site.conf.debug_flags:
+        await _print_node_info(ctld, info, message.node_name)
     await hooks.call(switch_p_free_node_info, who, info)
     return good
+
+
+async def _print_node_info(ctld: "Slurmctld", info: Handle, name: str) -> None:
+    """Have a node's switch state printed into the log."""
+    text = await ctld.site.hooks.call(switch_p_sprintf_node_info, ctld.process, info, _PRINTED)
+    if isinstance(text, str):
+        args = {"node": name, "text": text}
+        ctld.site.trace.note("log", "switch_node_info", ctld.process, args=args)
 
 
 async def _forget_completing(ctld: "Slurmctld", node: NodeRecord, running: set[int]) -> None:
