@@ -82,6 +82,17 @@ class _Live:
     low_node: int
     high_node: int
 
+    @classmethod
+    def of(cls, info: ElanJobInfo) -> "_Live":
+        """Return what a credential says of its step."""
+        return cls(
+            prognum=info.prognum,
+            low_context=info.low_context,
+            high_context=info.high_context,
+            low_node=info.low_node,
+            high_node=info.high_node,
+        )
+
 
 class SwitchElan(SwitchPlugin):
     """Give each step a program and contexts of its own; wait while jobs complete."""
@@ -94,6 +105,7 @@ class SwitchElan(SwitchPlugin):
         self._contexts = _CONTEXTS
         self._last_prognum = 0
         self._live: dict[int, _Live] = {}
+        self._keeps_books = False
         self._neterr: PluginThread | None = None
 
     def init(self) -> None:
@@ -123,6 +135,7 @@ class SwitchElan(SwitchPlugin):
             SlurmError: EBADMAGIC_QSWLIBSTATE: it is damaged, or something else; ESTATE_QSW: it
                 cannot be read.
         """
+        self._keeps_books = True
         path = f"{dir_name}/{_STATE_FILE}"
         saved = records.load(path, qsnet.ESTATE_QSW)
         if saved is None:
@@ -171,16 +184,8 @@ class SwitchElan(SwitchPlugin):
         tasks = _tasks_per_node(nprocs, len(ids))
         contexts = max(tasks)
         low = self._free_contexts(contexts, ids[0], ids[-1])
-        prognum = self._next_prognum()
-        self._live[prognum] = _Live(
-            prognum=prognum,
-            low_context=low,
-            high_context=low + contexts - 1,
-            low_node=ids[0],
-            high_node=ids[-1],
-        )
-        switch_job.prognum = prognum
-        switch_job.user_key = _user_key(prognum)
+        switch_job.prognum = self._next_prognum()
+        switch_job.user_key = _user_key(switch_job.prognum)
         switch_job.layout = _CYCLIC if cyclic_alloc else _BLOCK
         switch_job.low_context = low
         switch_job.high_context = low + contexts - 1
@@ -188,6 +193,7 @@ class SwitchElan(SwitchPlugin):
         switch_job.high_node = ids[-1]
         switch_job.entries = nprocs
         switch_job.bitmap = _bitmap(ids, tasks, cyclic=bool(cyclic_alloc))
+        self._live[switch_job.prognum] = _Live.of(switch_job)
 
     def _next_prognum(self) -> int:
         number = self._last_prognum
@@ -232,6 +238,9 @@ class SwitchElan(SwitchPlugin):
     def switch_p_unpack_jobinfo(self, switch_job: ElanJobInfo, buffer: Buf) -> None:
         """Fill the credential in, or leave it as it was.
 
+        Where the books are kept this is that of a step that lives on: if the saved state does not
+        know it, for saving had failed, its contexts are taken again.
+
         Raises:
             SlurmError: What the buffer holds is no credential, of another version, or damaged.
         """
@@ -239,6 +248,8 @@ class SwitchElan(SwitchPlugin):
         found = records.unpack(_JOBINFO, self.plugin_version, buffer, _read_jobinfo)
         for field in attrs.fields(ElanJobInfo):
             setattr(switch_job, field.name, getattr(found, field.name))
+        if self._keeps_books and found.prognum:
+            self._live.setdefault(found.prognum, _Live.of(found))
 
     def switch_p_job_step_complete(self, switch_job: ElanJobInfo, nodelist: str) -> None:
         """Give the step's contexts back; a credential that was never built has none."""

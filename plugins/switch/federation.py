@@ -125,6 +125,9 @@ class SwitchFederation(SwitchPlugin):
         self._nodes: dict[str, FedNodeInfo] = {}
         self._key_index = 0
         self._keys: set[int] = set()
+        self._keeps_books = False
+        self._recalled: dict[int, FedJobInfo] = {}
+        """Steps that live on after a restart, by key: nodes yet to register are told of them."""
 
     def init(self) -> None:
         """Read how many windows an adapter has.
@@ -152,6 +155,7 @@ class SwitchFederation(SwitchPlugin):
         Raises:
             SlurmError: It is damaged, of another version, or something else, or cannot be read.
         """
+        self._keeps_books = True
         path = f"{dir_name}/{_STATE_FILE}"
         saved = records.load(path, sni.ESTATEFILE)
         if saved is None:
@@ -228,13 +232,15 @@ class SwitchFederation(SwitchPlugin):
         switch_node.name = found.name
         switch_node.adapters = found.adapters
         if found.name and found.name not in self._nodes:
-            self._nodes[found.name] = FedNodeInfo(
+            node = self._nodes[found.name] = FedNodeInfo(
                 name=found.name,
                 adapters=[
                     attrs.evolve(each, windows=[Window(id=one.id) for one in each.windows])
                     for each in found.adapters
                 ],
             )
+            for info in self._recalled.values():
+                _recall(node, info)
 
     def switch_p_free_node_info(self, switch_node: FedNodeInfo) -> None:
         """Spoil the magic number, so that later uses of the record are told."""
@@ -321,6 +327,9 @@ class SwitchFederation(SwitchPlugin):
     def switch_p_unpack_jobinfo(self, switch_job: FedJobInfo, buffer: Buf) -> None:
         """Fill the credential in, or leave it as it was.
 
+        Where the books are kept this is that of a step that lives on: if the saved state does not
+        know it, for saving had failed, its windows are taken again.
+
         Raises:
             SlurmError: What the buffer holds is no credential, of another version, or damaged.
         """
@@ -328,6 +337,12 @@ class SwitchFederation(SwitchPlugin):
         found = records.unpack(_JOBINFO, self.plugin_version, buffer, _read_jobinfo)
         for field in attrs.fields(FedJobInfo):
             setattr(switch_job, field.name, getattr(found, field.name))
+        if self._keeps_books and found.job_key:
+            self._keys.add(found.job_key)
+            self._recalled[found.job_key] = found
+            for name in found.nodes:
+                if name in self._nodes:
+                    _recall(self._nodes[name], found)
 
     def switch_p_get_jobinfo(self, switch_job: FedJobInfo, data_type: int) -> Any:
         """Return what a key stands for: 0 the tables, 1 their number, 2 the job's key.
@@ -354,6 +369,7 @@ class SwitchFederation(SwitchPlugin):
         records.check(_JOBINFO, switch_job)
         if switch_job.job_key == _FREE:
             return
+        self._recalled.pop(switch_job.job_key, None)
         for name in hostlist(nodelist):
             node = self._nodes.get(name)
             for adapter in node.adapters if node is not None else ():
@@ -392,7 +408,7 @@ class SwitchFederation(SwitchPlugin):
         """
         records.check(_JOBINFO, switch_job)
         driver = Driver()
-        for adapter, window in _own_windows(switch_job):
+        for adapter, window in _windows_on(switch_job, process().hostname):
             for _ in range(_TRIES):
                 if window not in driver.loaded(adapter):
                     break
@@ -427,7 +443,7 @@ class SwitchFederation(SwitchPlugin):
         """Unload the windows that the step has loaded on this node."""
         records.check(_JOBINFO, switch_job)
         driver = Driver()
-        for adapter, window in _own_windows(switch_job):
+        for adapter, window in _windows_on(switch_job, process().hostname):
             driver.unload(adapter, window, switch_job.job_key)
 
     # Errors.
@@ -464,9 +480,22 @@ def _take(node: FedNodeInfo, adapter: str, task: int, place: int, key: int) -> E
     return Entry(task_id=task, node=place, lid=found.lid, window_id=window.id)
 
 
-def _own_windows(info: FedJobInfo) -> Iterator[tuple[str, int]]:
-    """Yield adapter and number of each window that a step has on the calling process's node."""
-    host = process().hostname
+def _recall(node: FedNodeInfo, info: FedJobInfo) -> None:
+    """Take the windows on a node that a step has, as far as nobody else has them."""
+    free = {
+        (adapter.name, window.id): window
+        for adapter in node.adapters
+        for window in adapter.windows
+        if window.status == UNLOADED
+    }
+    for place in _windows_on(info, node.name):
+        window = free.get(place)
+        if window is not None:
+            window.status, window.key = LOADED, info.job_key
+
+
+def _windows_on(info: FedJobInfo, host: str) -> Iterator[tuple[str, int]]:
+    """Yield adapter and number of each window that a step has on a node."""
     here = {place for place, name in enumerate(info.nodes) if name == host}
     for table in info.tables:
         for entry in table.entries:

@@ -4,18 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simctl.ctld import excise, suspend
+from simctl.ctld import excise, node_switch, suspend
 from simctl.ctld.completion import clients, end_job, requeue_after_node_failure
 from simctl.ctld.leftovers import Run, end_leftovers, forget_others
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
-from simctl.plugins.hooks import Handle, failed
-from simctl.plugins.points.switch import (
-    switch_p_alloc_node_info,
-    switch_p_free_node_info,
-    switch_p_sprintf_node_info,
-    switch_p_unpack_node_info,
-)
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.messages import (
     MessageNodeRegistrationStatus,
@@ -33,9 +26,6 @@ if TYPE_CHECKING:
 
 _PINGS_PER_TIMEOUT = 3
 _PINGS_PER_REGISTRATION = 20
-
-_PRINTED = 4096
-"""The size of the buffer that a node's switch state is printed into."""
 
 NOT_RESPONDING = "Not responding"
 """The reason of a node that was set down because it did not answer."""
@@ -62,18 +52,15 @@ async def node_registration(
         # It has no switch state: slurmd only says that a prolog has failed there.
         ctld.drain(ctld.nodes_by_name[message.node_name], "Prolog error")
         return
-    if not await _unpack_node_info(ctld, message):
-        ctld.site.trace.note(
-            "log",
-            "invalid_message",
-            ctld.process,
-            args={"rpc": message.rpc, "node": message.node_name},
-        )
-        return
     node = ctld.nodes_by_name[message.node_name]
+    if not await node_switch.unpack_node_info(ctld, message):
+        node_switch.drop(ctld, node, message, _next_ping_us(ctld))
+        return
+    started = message.startup or node.start_missed
+    node.start_missed, node.invalid_registrations = False, 0
     node.last_response_us = ctld.now_us
     runs = [(job_id, restart_cnt) for job_id, _, restart_cnt in message.steps]
-    if message.startup:
+    if started:
         node.start_us = ctld.now_us
         await _after_restart(ctld, node, runs)
     flags = node.flags & ~NodeFlag.NO_RESPOND
@@ -106,32 +93,6 @@ def _returns(ctld: "Slurmctld", node: NodeRecord) -> bool:
     return bool(ctld.site.conf.return_to_service) and node.reason == NOT_RESPONDING
 
 
-async def _unpack_node_info(ctld: "Slurmctld", message: MessageNodeRegistrationStatus) -> bool:
-    """Unpack the node's switch state; a failure makes the message invalid."""
-    hooks = ctld.site.hooks
-    who = ctld.process
-    if ctld.site.model == "guide":
-        info = await hooks.call(switch_p_alloc_node_info, who)
-        if failed(info):
-            return False
-    else:
-        info = await hooks.blank(who, switch_p_alloc_node_info)
-    buffer = message.switch_nodeinfo.opened()
-    good = not failed(await hooks.call(switch_p_unpack_node_info, who, info, buffer))
-    if good and ctld.site.conf.debug_flags:
-        await _print_node_info(ctld, info, message.node_name)
-    await hooks.call(switch_p_free_node_info, who, info)
-    return good
-
-
-async def _print_node_info(ctld: "Slurmctld", info: Handle, name: str) -> None:
-    """Have a node's switch state printed into the log."""
-    text = await ctld.site.hooks.call(switch_p_sprintf_node_info, ctld.process, info, _PRINTED)
-    if isinstance(text, str):
-        args = {"node": name, "text": text}
-        ctld.site.trace.note("log", "switch_node_info", ctld.process, args=args)
-
-
 async def _forget_completing(ctld: "Slurmctld", node: NodeRecord, running: set[int]) -> None:
     """Take a fresh registration as the end of completing jobs that the node no longer has."""
     from simctl.ctld import completion  # noqa: PLC0415 - only for jobs a restart has lost
@@ -154,9 +115,12 @@ def watch_unreachable(ctld: "Slurmctld") -> None:
     """Have the next ping sent: only pings that will not be answered are simulated."""
     if ctld.ping_timer is not None and ctld.ping_timer.live:
         return
+    ctld.ping_timer = ctld.mailbox.post_at(_next_ping_us(ctld), PingDue())
+
+
+def _next_ping_us(ctld: "Slurmctld") -> int:
     interval_us = ping_interval_us(ctld)
-    due_us = (ctld.now_us // interval_us + 1) * interval_us
-    ctld.ping_timer = ctld.mailbox.post_at(due_us, PingDue())
+    return (ctld.now_us // interval_us + 1) * interval_us
 
 
 def answers(ctld: "Slurmctld", node: NodeRecord) -> bool:
