@@ -161,22 +161,59 @@ def test_contexts_up_to_the_last_one() -> None:
         assert raised.value.errno == qsnet.ENOCONTEXT
 
 
+UNEVEN = """\
+nodes: [{name: "a[1-2]", cpus: 4}, {name: "b[3-4]", cpus: 1}]
+partitions: [{name: debug, nodes: "a[1-2],b[3-4]", default: true}]
+users: {alice: 1001}
+files: {w.sh: "#!/bin/sh\\necho $MP_CHILD $SLURMD_NODENAME $MP_WINDOWS\\n"}
+"""
+
+
 @MODELS
-@SWITCHES
-def test_uneven_nodes_keep_their_neighbours(switch: str, model: str) -> None:
-    """Where the guide's arguments tell too little, a task is refused, or told another's window."""
-    cluster = ALIKE.replace('"b[1-2]", cpus: 4', '"b[3-4]", cpus: 1').replace("b[1-2]", "b[3-4]")
-    text = conf(switch) + 'timeline: [{at: 0s, as: alice, run: "srun -N4 -n10 sleep 10"}]\n'
-    ran = run(text, cluster=cluster, model=model)
+def test_a_task_beyond_the_contexts_of_its_node_is_refused(model: str) -> None:
+    """Ten tasks on four nodes make three contexts on each, and the biggest nodes have four."""
+    text = conf("elan") + 'timeline: [{at: 0s, as: alice, run: "srun -N4 -n10 sleep 10"}]\n'
+    ran = run(text, cluster=UNEVEN, model=model)
     refused = ran.all("switch_p_job_attach", rc=-1)
-    assert {each.errno for each in refused} <= {str(qsnet.EINVAL_SETCAP)}
-    assert len(refused) == (2 if switch == "elan" else 0)
+    assert {each.errno for each in refused} == {str(qsnet.EINVAL_SETCAP)}
+    assert {(each.node, each.task) for each in refused} == {("a1", 3), ("a2", 7)}
     assert ran.all("switch_p_job_postfini", rc=-1) == []
-    for host in ("a1", "a2", "b3", "b4"):
+    for host in ran.world.hosts:
+        assert ran.world.disk.view(host, 0).listdir("/run/qsnet/prg") == []
+
+
+@MODELS
+def test_no_task_is_told_windows_of_another_node(model: str) -> None:
+    """Where the table has it elsewhere it is told none: what has that number here is another's."""
+    text = conf("federation") + 'timeline: [{at: 0s, as: alice, run: "srun -N4 -n10 ./w.sh"}]\n'
+    ran = run(text, cluster=UNEVEN, model=model)
+    lines = sorted(line.split() for line in ran.result.commands[0].stdout.splitlines())
+    assert [" ".join(line) for line in lines] == [
+        *(f"{rank} a1 sni0:{rank},sni1:{rank}" for rank in range(3)),
+        "3 a1",
+        "4 a2 sni0:1,sni1:1",
+        "5 a2 sni0:2,sni1:2",
+        *("6 a2", "7 a2", "8 b3"),
+        "9 b4 sni0:1,sni1:1",
+    ]
+    assert len(ran.all("plugin_log", daemon="task")) == 4
+    for host in ran.world.hosts:
         view = ran.world.disk.view(host, 0)
-        if switch == "elan":
-            assert view.listdir("/run/qsnet/prg") == []
-        else:
-            assert {view.read(f"/var/lib/sni/{each}") for each in view.listdir("/var/lib/sni")} == {
-                b""
-            }
+        assert {view.read(f"/var/lib/sni/{each}") for each in view.listdir("/var/lib/sni")} == {b""}
+
+
+@MODELS
+@pytest.mark.parametrize(("switch", "tasks", "good"), [
+    ("elan", 512, True), ("elan", 513, False), ("federation", 512, True), ("federation", 513, False)
+])  # fmt: skip
+def test_the_largest_step(switch: str, tasks: int, good: bool, model: str) -> None:
+    """A capability holds 512 tasks, an adapter 512 windows: one more is refused, with an errno."""
+    cluster = UNEVEN.replace("cpus: 4", "cpus: 600")
+    line = f"srun -w a1 -n{tasks} sleep 5"
+    text = conf(switch) + f'timeline: [{{at: 0s, as: alice, run: "{line}"}}]\n'
+    ran = run(text, cluster=cluster, model=model)
+    assert ran.job()[0] == ("COMPLETED" if good else "FAILED")
+    built = ran.one("switch_p_build_jobinfo")
+    assert (built.rc == 0) is good
+    number = {"elan": qsnet.EBADTASKCOUNT_QSW, "federation": sni.EWINDOW}[switch]
+    assert good or built.errno == str(number)

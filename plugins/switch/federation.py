@@ -425,17 +425,23 @@ class SwitchFederation(SwitchPlugin):
         nprocs: int,
         rank: int,
     ) -> None:
-        """Tell the task who it is, and in which windows it is reached."""
+        """Tell the task who it is, and in which windows it is reached.
+
+        The table may place it on another node, for it was made without knowing the nodes' sizes:
+        the windows there are none of its own, and it is told none.
+        """
         records.check(_JOBINFO, switch_job)
         env["MP_CHILD"] = str(rank)
         env["MP_PROCS"] = str(nprocs)
         env["MP_PARTITION"] = str(switch_job.job_key)
-        env["MP_WINDOWS"] = ",".join(
-            f"{table.adapter}:{entry.window_id}"
-            for table in switch_job.tables
-            for entry in table.entries
+        own = [
+            f"{adapter}:{entry.window_id}"
+            for adapter, entry in _entries_on(switch_job, process().hostname)
             if entry.task_id == rank
-        )
+        ]
+        if not own:
+            log.warning("no windows here: the network table has the task elsewhere", rank=rank)
+        env["MP_WINDOWS"] = ",".join(own)
 
     def switch_p_job_postfini(
         self, switch_job: FedJobInfo, pgid: int, job_id: int, step_id: int
@@ -496,11 +502,17 @@ def _recall(node: FedNodeInfo, info: FedJobInfo) -> None:
 
 def _windows_on(info: FedJobInfo, host: str) -> Iterator[tuple[str, int]]:
     """Yield adapter and number of each window that a step has on a node."""
+    for adapter, entry in _entries_on(info, host):
+        yield adapter, entry.window_id
+
+
+def _entries_on(info: FedJobInfo, host: str) -> Iterator[tuple[str, Entry]]:
+    """Yield each row of a step's tables that is of a node, with its adapter."""
     here = {place for place, name in enumerate(info.nodes) if name == host}
     for table in info.tables:
         for entry in table.entries:
             if entry.node in here:
-                yield table.adapter, entry.window_id
+                yield table.adapter, entry
 
 
 # Packed forms.
