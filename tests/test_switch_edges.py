@@ -2,7 +2,7 @@
 
 import pytest
 
-from simctl.plugin import SlurmError
+from simctl.plugin import Buf, SlurmError
 from simctl.plugins.switch import qsnet, sni
 from simctl.plugins.switch.elan import SwitchElan
 from simctl.plugins.switch.federation import SwitchFederation
@@ -217,3 +217,31 @@ def test_the_largest_step(switch: str, tasks: int, good: bool, model: str) -> No
     assert (built.rc == 0) is good
     number = {"elan": qsnet.EBADTASKCOUNT_QSW, "federation": sni.EWINDOW}[switch]
     assert good or built.errno == str(number)
+
+
+def test_a_step_that_ended_before_its_node_registered_takes_nothing() -> None:
+    """Its credential was read after a restart; its windows are free by the time they are known."""
+    with slurmctld("slurm_conf: {SwitchType: switch/federation}\n") as world:
+        before = _ready(world, SwitchFederation())
+        info = before.switch_p_alloc_jobinfo()
+        before.switch_p_build_jobinfo(info, "n1", 2, 0)
+        buffer = Buf()
+        before.switch_p_pack_jobinfo(info, buffer)
+        after = SwitchFederation()
+        after.switch_p_libstate_restore("/tmp")
+        read = after.switch_p_alloc_jobinfo()
+        after.switch_p_unpack_jobinfo(read, Buf(buffer.data()))
+        after.switch_p_job_step_complete(read, "n1")
+        again = _ready(world, after).switch_p_alloc_jobinfo()
+        after.switch_p_build_jobinfo(again, "n1", 1, 0)
+        assert again.tables[0].entries[0].window_id == 0
+
+
+@MODELS
+def test_a_record_that_was_not_read_is_not_printed(model: str) -> None:
+    """DebugFlags=Switch prints after unpack alone; the record is released all the same."""
+    text = conf("federation", ", DebugFlags: Switch")
+    ran = run(text + fault("switch_p_unpack_node_info", times=1), model=model)
+    assert len(ran.all("switch_p_unpack_node_info")) == 3
+    assert len(ran.all("switch_p_sprintf_node_info")) == 2
+    assert len(ran.all("switch_p_free_node_info", daemon="slurmctld")) == 3
