@@ -163,18 +163,19 @@ def check(ran: Ran, model: str) -> None:
     for manager, events in daemons.items():
         if events[0].job not in stopped:
             check_step_daemon(ran, manager, events, crashed)
-    # Every credential that was allocated in the controller is completed once, then freed.
-    alloc, complete, freed = Counter[object](), Counter[object](), Counter[object]()
+    # Every credential that the controller built is completed once, then freed; one that it reads
+    # after a restart is one of these.
+    built, complete, freed = Counter[object](), Counter[object](), Counter[object]()
     for event in ran.all(kind="plugin", role="slurmctld"):
         if event.job in stopped:
             continue
-        alloc[event.step] += event.name == "switch_p_alloc_jobinfo"
+        built[event.step] += event.name == "switch_p_build_jobinfo"
         complete[event.step] += event.name == "switch_p_job_step_complete"
         freed[event.step] += event.name == "switch_p_free_jobinfo"
-    assert alloc == complete
+    assert built == complete
     copied = ran.all("switch_p_copy_jobinfo")
     copies = Counter(e.step for e in copied if e.job not in stopped)
-    assert freed == alloc + copies
+    assert freed == built + copies
     restarted = {row.job_id for row in ran.result.rows if row.restarts}
     # No step daemon of a job acts on a node after the node reported the job gone.
     for epilog in ran.all("MESSAGE_EPILOG_COMPLETE", phase="send"):

@@ -138,3 +138,64 @@ def test_random_runs_with_restarts_lose_nothing(seed: int, switch: str, model: s
             assert all(
                 view.read(f"/var/lib/sni/{name}") == b"" for name in view.listdir("/var/lib/sni")
             )
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+@pytest.mark.parametrize("switch", ["elan", "federation"])
+def test_a_step_that_the_saved_state_does_not_know_keeps_what_it_has(
+    switch: str, model: str
+) -> None:
+    """Saving fails: what its credential names is taken again, and nobody else gets it."""
+    text = (
+        f"slurm_conf: {{SwitchType: switch/{switch}, SelectType: select/cons_tres}}\n"
+        'timeline:\n  - {at: 5s, fault: {fail: "switch_p_libstate_save"}}\n'
+        '  - {at: 0s, as: alice, run: "srun -N2 -n2 sleep 60"}\n'
+        "  - {at: 10s, fault: {restart: slurmctld, for: 1s}}\n"
+        '  - {at: 20s, as: bob, run: "srun -N2 -n2 sleep 5"}\n'
+    )
+    ran = run(text, model=model)
+    assert [row.state for row in ran.result.rows] == ["COMPLETED"] * 2
+    assert ran.all("switch_p_job_init", rc=-1) == []
+    assert ran.result.rows[1].end_us == pytest.approx(25_000_000, abs=100_000)
+
+
+def test_a_restart_asked_for_while_slurmctld_is_away_follows_at_once() -> None:
+    """Time never goes back, though the second restart's moment is past by then."""
+    text = (
+        'timeline:\n  - {at: 0s, as: alice, run: "srun -N2 sleep 60"}\n'
+        "  - {at: 10s, fault: {restart: slurmctld, for: 100s}}\n"
+        "  - {at: 20s, fault: {restart: slurmctld, for: 1s}}\n"
+    )
+    ran = run(text)
+    times = [event.time_us for event in ran.events]
+    assert times == sorted(times)
+    restored = [each.time_us for each in ran.all("switch_p_libstate_restore")]
+    assert restored == [0, 110_000_000, 110_000_000]
+    assert ran.job()[0] == "COMPLETED"
+
+
+def test_a_node_that_dies_while_slurmctld_is_away_is_given_its_time() -> None:
+    """Silence is counted from the restart on: nobody has pinged it before."""
+    text = (
+        "slurm_conf: {SlurmdTimeout: 30}\ntimeline:\n"
+        "  - {at: 0s, as: alice, run: \"sbatch --no-requeue -w n2 --wrap 'sleep 6000'\"}\n"
+        "  - {at: 10s, fault: {restart: slurmctld, for: 10m}}\n"
+        "  - {at: 20s, fault: {crash: n2}}\n"
+    )
+    ran = run(text)
+    down = [each for each in ran.all("node_state") if "DOWN" in each.args["to"]]  # type: ignore[index]
+    assert [each.args["node"] for each in down] == ["n2"]  # type: ignore[index]
+    assert 640_000_000 <= down[0].time_us <= 660_000_000
+    assert ran.job()[0] == "NODE_FAIL"
+
+
+@pytest.mark.parametrize("kind", ["switch", "checkpoint"])
+def test_plugins_are_unloaded_in_the_guide_after_everything_is_packed(kind: str) -> None:
+    """Fini is the last that the old process asks of a plugin, and init the first of the new one."""
+    ran = run(ELAN + LINES)
+    old, new = dict.fromkeys(each.pid for each in ran.all("init", daemon="slurmctld"))
+    for pid in (old, new):
+        calls = [
+            each for each in ran.all(kind="plugin", pid=pid) if str(each.plugin)[:6] == kind[:6]
+        ]
+        assert (calls[0].name, calls[-1].name) == ("init", "fini")

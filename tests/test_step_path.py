@@ -463,3 +463,22 @@ def test_slow_functions_block_the_process_that_calls_them(tmp_path: Path) -> Non
         launched = ran.all("RESPONSE_LAUNCH_TASKS", phase="send")
         assert {event.time_us for event in launched} == begun
         assert ran.one("exit", task=3).time_us == ran.one("exit", task=0).time_us + 15_000_000
+
+
+def test_exits_are_told_before_postfini_in_the_guide() -> None:
+    """The job manager sends what it knows of its tasks, and cleans up after that."""
+    ran = run(STEP)
+    for node in ("n1", "n2"):
+        told = ran.last("MESSAGE_TASK_EXIT", phase="send", node=node)
+        assert told < ran.first("switch_p_job_postfini", node=node)
+
+
+def test_postfini_is_given_the_step_daemons_group_in_modern(tmp_path: Path) -> None:
+    """Whatever is recorded besides: pgid is the daemon's own, which alone makes that a success."""
+
+    def switch_p_job_postfini(self, switch_job, pgid, job_id, step_id):  # type: ignore[no-untyped-def]
+        return 0 if pgid == process().pid else -1  # type: ignore[name-defined]  # noqa: F821
+
+    setup = with_plugin(tmp_path, switch_p_job_postfini)
+    ran = run(setup + STEP, folder=tmp_path, model="modern")
+    assert [each.rc for each in ran.all("switch_p_job_postfini")] == [0, 0]

@@ -190,3 +190,33 @@ def test_slurmd_cannot_read_the_credential(nodes: tuple[str, ...], kind: str, mo
     assert ran.result.commands[0].exit != 0
     assert ran.job()[0] == "FAILED"
     assert_released(ran)
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+@pytest.mark.parametrize("side", ["slurmctld", "slurmd"])
+def test_a_registration_that_cannot_be_read_is_asked_for_again(side: str, model: str) -> None:
+    """At the next ping; and that slurmd had started, so that the job is gone, is not forgotten."""
+    call = "switch_p_unpack_node_info" if side == "slurmctld" else "switch_p_alloc_node_info"
+    text = (
+        "slurm_conf: {SwitchType: switch/federation}\ntimeline:\n"
+        '  - {at: 5s, as: alice, run: "srun -N2 sleep 600"}\n'
+        f'  - {{at: 18s, fault: {{fail: "{call} role={side}"}}}}\n'
+        "  - {at: 20s, fault: {crash: n2}}\n"
+        "  - {at: 25s, fault: {start: n2}}\n"
+    )
+    ran = run(text, model=model)
+    dropped = ran.one("invalid_message")
+    assert dropped.args["node"] == "n2"  # type: ignore[index]
+    asked = ran.one("REQUEST_NODE_REGISTRATION_STATUS", phase="send")
+    assert (asked.peer, asked.time_us) == ("slurmd@n2", 100_000_000)
+    assert ran.job()[0] == "NODE_FAIL"
+    assert ran.result.stalled == ()
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_a_node_whose_registrations_are_never_read_is_given_up(model: str) -> None:
+    """It is asked three times more, and stays UNKNOWN; the run says who waits for it."""
+    fails = fault("switch_p_unpack_node_info", kind="fail", times=100)
+    ran = run(fails, model=model)
+    assert len(ran.all("invalid_message")) == 8
+    assert any("n1 is UNKNOWN" in line for line in ran.result.stalled)

@@ -99,3 +99,21 @@ def test_a_node_that_is_down_does_not_answer() -> None:
     ran = asked("scontrol show switch n2", more="  - {at: 500ms, fault: {crash: n2}}\n")
     assert ran.result.commands[-1].exit == 1
     assert "slurm_load_switch error: " in ran.stderr(1)
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_slurmctld_prints_each_nodes_record_if_it_is_to_tell_of_the_switch(model: str) -> None:
+    """DebugFlags=Switch: as SlurmUser, after unpack and before free, into the log."""
+    text = FED.replace("{", "{DebugFlags: switch, ", 1)
+    ran = run(text + "timeline: []\n", model=model)
+    for node, printed in zip(("n1", "n2"), ran.all("switch_p_sprintf_node_info"), strict=True):
+        assert (printed.daemon, printed.uid) == ("slurmctld", 64030)
+        record = printed.args["switch_node"]  # type: ignore[index]
+        assert ran.names(daemon="slurmctld", args_switch_node=record)[-3:] == [
+            "switch_p_unpack_node_info",
+            "switch_p_sprintf_node_info",
+            "switch_p_free_node_info",
+        ]
+        told = ran.one("switch_node_info", args_node=node)
+        assert told.args["text"].startswith(f"Node: {node}\n  Adapter: sni0 ")  # type: ignore[index]
+    assert run(FED + "timeline: []\n", model=model).all("switch_p_sprintf_node_info") == []

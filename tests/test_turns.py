@@ -461,3 +461,19 @@ def test_at_most_one_task_is_runnable_a_turn() -> None:
 
     trio.run(kernel.run, begin, clock=kernel, instruments=[watch])
     assert watch.most == 1
+
+
+def test_what_was_due_in_the_past_is_due_now() -> None:
+    """A moment that a slow call has overtaken never takes time back."""
+    kernel = Kernel()
+    seen: list[tuple[str, int]] = []
+
+    async def late() -> None:
+        await kernel.sleep_us(100)
+        kernel.call_at(40, lambda name: seen.append((name, kernel.now_us)), "call")
+        kernel.arm(30)
+        await kernel.park("what has passed")
+        seen.append(("wait", kernel.now_us))
+
+    run(kernel, late)
+    assert seen == [("call", 100), ("wait", 100)]

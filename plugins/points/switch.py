@@ -205,7 +205,7 @@ def switch_p_free_node_info(switch_node: Any) -> None:
     guide={**SLURMD, **SLURMCTLD},
     modern={**SLURMD, **SLURMCTLD},
     returns=Returns.TEXT,
-    often="on demand: `scontrol show switch`",
+    often="on demand: `scontrol show switch`; with DebugFlags=Switch, in slurmctld, each record",
     failure="nothing is printed",
     versions=_TO_18,
     glossary=_GLOSSARY,

@@ -17,7 +17,6 @@ from simctl.plugin import (
     SlurmError,
     SwitchPlugin,
     conf,
-    disk,
     errno,
     hostlist,
     log,
@@ -83,6 +82,17 @@ class _Live:
     low_node: int
     high_node: int
 
+    @classmethod
+    def of(cls, info: ElanJobInfo) -> "_Live":
+        """Return what a credential says of its step."""
+        return cls(
+            prognum=info.prognum,
+            low_context=info.low_context,
+            high_context=info.high_context,
+            low_node=info.low_node,
+            high_node=info.high_node,
+        )
+
 
 class SwitchElan(SwitchPlugin):
     """Give each step a program and contexts of its own; wait while jobs complete."""
@@ -95,6 +105,7 @@ class SwitchElan(SwitchPlugin):
         self._contexts = _CONTEXTS
         self._last_prognum = 0
         self._live: dict[int, _Live] = {}
+        self._keeps_books = False
         self._neterr: PluginThread | None = None
 
     def init(self) -> None:
@@ -108,28 +119,30 @@ class SwitchElan(SwitchPlugin):
     # Global state.
 
     def switch_p_libstate_save(self, dir_name: str) -> None:
-        """Write the last program number and the steps that have contexts into ``qsw_state``."""
+        """Write the last program number and the steps that have contexts into ``qsw_state``.
+
+        Raises:
+            SlurmError: ESTATE_QSW: the file cannot be written.
+        """
         buffer = Buf()
         records.pack(_LIBSTATE, self.plugin_version, buffer, self._write_state)
-        files = disk()
-        files.write(f"{dir_name}/{_STATE_FILE}.new", buffer.data(), mode=0o600)
-        files.rename(f"{dir_name}/{_STATE_FILE}.new", f"{dir_name}/{_STATE_FILE}")
+        records.save(f"{dir_name}/{_STATE_FILE}", buffer.data(), qsnet.ESTATE_QSW)
 
     def switch_p_libstate_restore(self, dir_name: str) -> None:
         """Read ``qsw_state``; none, or one of another version, is a clean start.
 
         Raises:
-            SlurmError: EBADMAGIC_QSWLIBSTATE: it is damaged, or something else.
+            SlurmError: EBADMAGIC_QSWLIBSTATE: it is damaged, or something else; ESTATE_QSW: it
+                cannot be read.
         """
+        self._keeps_books = True
         path = f"{dir_name}/{_STATE_FILE}"
-        files = disk()
-        if not files.exists(path):
+        saved = records.load(path, qsnet.ESTATE_QSW)
+        if saved is None:
             log.info("no saved state: clean start", path=path)
             return
         try:
-            last, live = records.unpack(
-                _LIBSTATE, self.plugin_version, Buf(files.read(path)), _read_state
-            )
+            last, live = records.unpack(_LIBSTATE, self.plugin_version, Buf(saved), _read_state)
         except SlurmError as error:
             if error.errno != qsnet.EVERSION_QSW:
                 raise
@@ -163,24 +176,16 @@ class SwitchElan(SwitchPlugin):
         Raises:
             SlurmError: Too many tasks, a host without Elan id, or no contexts left.
         """
-        records.check(_JOBINFO, switch_job.magic)
+        records.check(_JOBINFO, switch_job)
         hosts = ElanHosts.here()
-        ids = sorted(hosts.id_of(name) for name in hostlist(nodelist))
+        ids = hosts.ids_of(hostlist(nodelist))
         if not 0 < nprocs <= _TASKS_AT_MOST or not ids:
             raise SlurmError(qsnet.EBADTASKCOUNT_QSW, f"{nprocs} tasks on {nodelist}")
         tasks = _tasks_per_node(nprocs, len(ids))
         contexts = max(tasks)
         low = self._free_contexts(contexts, ids[0], ids[-1])
-        prognum = self._next_prognum()
-        self._live[prognum] = _Live(
-            prognum=prognum,
-            low_context=low,
-            high_context=low + contexts - 1,
-            low_node=ids[0],
-            high_node=ids[-1],
-        )
-        switch_job.prognum = prognum
-        switch_job.user_key = _user_key(prognum)
+        switch_job.prognum = self._next_prognum()
+        switch_job.user_key = _user_key(switch_job.prognum)
         switch_job.layout = _CYCLIC if cyclic_alloc else _BLOCK
         switch_job.low_context = low
         switch_job.high_context = low + contexts - 1
@@ -188,6 +193,7 @@ class SwitchElan(SwitchPlugin):
         switch_job.high_node = ids[-1]
         switch_job.entries = nprocs
         switch_job.bitmap = _bitmap(ids, tasks, cyclic=bool(cyclic_alloc))
+        self._live[switch_job.prognum] = _Live.of(switch_job)
 
     def _next_prognum(self) -> int:
         number = self._last_prognum
@@ -215,16 +221,16 @@ class SwitchElan(SwitchPlugin):
 
     def switch_p_copy_jobinfo(self, switch_job: ElanJobInfo) -> ElanJobInfo:
         """Return a credential of the same contents."""
-        records.check(_JOBINFO, switch_job.magic)
+        records.check(_JOBINFO, switch_job)
         return attrs.evolve(switch_job)
 
     def switch_p_free_jobinfo(self, switch_job: ElanJobInfo) -> None:
         """Spoil the magic number, so that later uses of the credential are told."""
-        switch_job.magic = records.NO_MAGIC
+        records.spoil(switch_job)
 
     def switch_p_pack_jobinfo(self, switch_job: ElanJobInfo, buffer: Buf) -> int:
         """Append magic, version, program, key and capability."""
-        records.check(_JOBINFO, switch_job.magic)
+        records.check(_JOBINFO, switch_job)
         return records.pack(
             _JOBINFO, self.plugin_version, buffer, lambda buf: _write_jobinfo(switch_job, buf)
         )
@@ -232,16 +238,22 @@ class SwitchElan(SwitchPlugin):
     def switch_p_unpack_jobinfo(self, switch_job: ElanJobInfo, buffer: Buf) -> None:
         """Fill the credential in, or leave it as it was.
 
+        Where the books are kept this is that of a step that lives on: if the saved state does not
+        know it, for saving had failed, its contexts are taken again.
+
         Raises:
             SlurmError: What the buffer holds is no credential, of another version, or damaged.
         """
+        records.check(_JOBINFO, switch_job)
         found = records.unpack(_JOBINFO, self.plugin_version, buffer, _read_jobinfo)
         for field in attrs.fields(ElanJobInfo):
             setattr(switch_job, field.name, getattr(found, field.name))
+        if self._keeps_books and found.prognum:
+            self._live.setdefault(found.prognum, _Live.of(found))
 
     def switch_p_job_step_complete(self, switch_job: ElanJobInfo, nodelist: str) -> None:
         """Give the step's contexts back; a credential that was never built has none."""
-        records.check(_JOBINFO, switch_job.magic)
+        records.check(_JOBINFO, switch_job)
         self._live.pop(switch_job.prognum, None)
 
     def switch_p_print_jobinfo(self, fp: Any, switch_job: ElanJobInfo) -> None:
@@ -272,7 +284,7 @@ class SwitchElan(SwitchPlugin):
         Raises:
             SlurmError: The card refuses.
         """
-        records.check(_JOBINFO, switch_job.magic)
+        records.check(_JOBINFO, switch_job)
         Card().create(
             switch_job.prognum,
             Program(
@@ -297,7 +309,7 @@ class SwitchElan(SwitchPlugin):
         Raises:
             SlurmError: The card refuses.
         """
-        records.check(_JOBINFO, switch_job.magic)
+        records.check(_JOBINFO, switch_job)
         Card().attach(switch_job.prognum, process().euid, procid)
         env["RMS_RANK"] = env["RMS_PROCID"] = str(rank)
         env["RMS_NODEID"] = str(nodeid)
@@ -313,9 +325,9 @@ class SwitchElan(SwitchPlugin):
         Raises:
             SlurmError: The card refuses.
         """
-        records.check(_JOBINFO, switch_job.magic)
+        records.check(_JOBINFO, switch_job)
         card = Card()
-        if card.find(switch_job.prognum) is not None:
+        if switch_job.prognum in card.programs():
             card.destroy(switch_job.prognum)
 
     # Errors.
@@ -411,7 +423,7 @@ def _read_live(buffer: Buf) -> _Live:
 
 
 def _describe(info: ElanJobInfo) -> str:
-    if info.magic != _JOBINFO.magic:
+    if getattr(info, "magic", None) != _JOBINFO.magic:
         return "prognum ? (no credential)\n"
     kind = {_CYCLIC: "CYCLIC", _BLOCK: "BLOCK"}.get(info.layout, "NONE")
     return (

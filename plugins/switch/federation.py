@@ -4,6 +4,7 @@ Each task of a step gets a window on each adapter of its node. slurmctld keeps t
 nodes told of themselves when they first registered; slurmstepd loads the windows and unloads them.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Final
 
@@ -14,7 +15,6 @@ from simctl.plugin import (
     SlurmError,
     SwitchPlugin,
     conf,
-    disk,
     errno,
     hostlist,
     log,
@@ -81,9 +81,13 @@ class FedNodeInfo:
 
 @attrs.frozen(kw_only=True)
 class Entry:
-    """A row of a step's network table: the window in which a task is reached."""
+    """A row of a step's network table: the window in which a task is reached.
+
+    `node` is the place of its node among the step's.
+    """
 
     task_id: int
+    node: int = 0
     lid: int
     window_id: int
 
@@ -98,13 +102,14 @@ class Table:
 
 @attrs.define(kw_only=True)
 class FedJobInfo:
-    """The credential of a step: its key, and a network table for each adapter."""
+    """The credential of a step: its key, its nodes, and a network table for each adapter."""
 
     magic: int = _JOBINFO.magic
     job_key: int = _FREE
     job_desc: str = ""
     window_memory: int = 0
     bulk_xfer: bool = False
+    nodes: list[str] = attrs.field(factory=list)
     tables: list[Table] = attrs.field(factory=list)
 
 
@@ -119,6 +124,10 @@ class SwitchFederation(SwitchPlugin):
         self._windows = _WINDOWS
         self._nodes: dict[str, FedNodeInfo] = {}
         self._key_index = 0
+        self._keys: set[int] = set()
+        self._keeps_books = False
+        self._recalled: dict[int, FedJobInfo] = {}
+        """Steps that live on after a restart, by key: nodes yet to register are told of them."""
 
     def init(self) -> None:
         """Read how many windows an adapter has.
@@ -131,28 +140,32 @@ class SwitchFederation(SwitchPlugin):
     # Global state.
 
     def switch_p_libstate_save(self, dir_name: str) -> None:
-        """Write the nodes' windows and the last key into ``fed_state``."""
+        """Write the nodes' windows and the last key into ``fed_state``.
+
+        Raises:
+            SlurmError: ESTATEFILE: the file cannot be written.
+        """
         buffer = Buf()
         records.pack(_LIBSTATE, self.plugin_version, buffer, self._write_state)
-        files = disk()
-        files.write(f"{dir_name}/{_STATE_FILE}.new", buffer.data(), mode=0o600)
-        files.rename(f"{dir_name}/{_STATE_FILE}.new", f"{dir_name}/{_STATE_FILE}")
+        records.save(f"{dir_name}/{_STATE_FILE}", buffer.data(), sni.ESTATEFILE)
 
     def switch_p_libstate_restore(self, dir_name: str) -> None:
         """Read ``fed_state``; where there is none, this is a clean start.
 
         Raises:
-            SlurmError: It is damaged, of another version, or something else.
+            SlurmError: It is damaged, of another version, or something else, or cannot be read.
         """
+        self._keeps_books = True
         path = f"{dir_name}/{_STATE_FILE}"
-        files = disk()
-        if not files.exists(path):
+        saved = records.load(path, sni.ESTATEFILE)
+        if saved is None:
             log.info("no saved state: clean start", path=path)
             return
         self._key_index, nodes = records.unpack(
-            _LIBSTATE, self.plugin_version, Buf(files.read(path)), _read_state
+            _LIBSTATE, self.plugin_version, Buf(saved), _read_state
         )
         self._nodes = {node.name: node for node in nodes}
+        self._keys = {key for node in nodes for key in _keys_on(node)}
 
     def _write_state(self, buffer: Buf) -> None:
         buffer.pack32(self._key_index)
@@ -179,7 +192,7 @@ class SwitchFederation(SwitchPlugin):
         Raises:
             SlurmError: EBADMAGIC_FEDNODEINFO.
         """
-        records.check(_NODEINFO, switch_node.magic)
+        records.check(_NODEINFO, switch_node)
         names = Settings.here().adapters
         switch_node.name = process().hostname
         switch_node.adapters = [
@@ -200,7 +213,7 @@ class SwitchFederation(SwitchPlugin):
 
     def switch_p_pack_node_info(self, switch_node: FedNodeInfo, buffer: Buf) -> int:
         """Append magic, version, name and adapters."""
-        records.check(_NODEINFO, switch_node.magic)
+        records.check(_NODEINFO, switch_node)
         return records.pack(
             _NODEINFO, self.plugin_version, buffer, lambda buf: _write_nodeinfo(switch_node, buf)
         )
@@ -213,22 +226,25 @@ class SwitchFederation(SwitchPlugin):
         Raises:
             SlurmError: What the buffer holds is no such record, of another version, or damaged.
         """
+        records.check(_NODEINFO, switch_node)
         found = records.unpack(_NODEINFO, self.plugin_version, buffer, _read_nodeinfo)
         switch_node.magic = found.magic
         switch_node.name = found.name
         switch_node.adapters = found.adapters
         if found.name and found.name not in self._nodes:
-            self._nodes[found.name] = FedNodeInfo(
+            node = self._nodes[found.name] = FedNodeInfo(
                 name=found.name,
                 adapters=[
                     attrs.evolve(each, windows=[Window(id=one.id) for one in each.windows])
                     for each in found.adapters
                 ],
             )
+            for info in self._recalled.values():
+                _recall(node, info)
 
     def switch_p_free_node_info(self, switch_node: FedNodeInfo) -> None:
         """Spoil the magic number, so that later uses of the record are told."""
-        switch_node.magic = records.NO_MAGIC
+        records.spoil(switch_node)
 
     def switch_p_sprintf_node_info(self, switch_node: FedNodeInfo, size: int) -> str:
         """Return name, adapters and loaded windows as a text."""
@@ -251,16 +267,20 @@ class SwitchFederation(SwitchPlugin):
         Raises:
             SlurmError: A node is not known, has no adapters, or has no windows left.
         """
-        records.check(_JOBINFO, switch_job.magic)
+        records.check(_JOBINFO, switch_job)
         names = hostlist(nodelist)
         if nprocs < 1 or not names:
             raise SlurmError(sni.ENOTSUPPORTED, f"{nprocs} tasks on {nodelist}")
         nodes = [self._node(name) for name in names]
         switch_job.job_key = self._next_key()
         switch_job.job_desc = f"slurm federation driver key={switch_job.job_key}"
-        placed = list(_placement(nprocs, nodes, cyclic=bool(cyclic_alloc)))
+        switch_job.nodes = list(names)
+        places = list(_placement(nprocs, len(nodes), cyclic=bool(cyclic_alloc)))
         for adapter in [each.name for each in nodes[0].adapters]:
-            rows = tuple(_take(node, adapter, task, switch_job.job_key) for task, node in placed)
+            rows = tuple(
+                _take(nodes[place], adapter, task, place, switch_job.job_key)
+                for task, place in enumerate(places)
+            )
             switch_job.tables.append(Table(adapter=adapter, entries=rows))
 
     def _node(self, name: str) -> FedNodeInfo:
@@ -272,31 +292,34 @@ class SwitchFederation(SwitchPlugin):
         return node
 
     def _next_key(self) -> int:
-        """Return the next key that no window has."""
-        in_use = {
-            window.key
-            for node in self._nodes.values()
-            for adapter in node.adapters
-            for window in adapter.windows
-        }
+        """Return the next key that no window has.
+
+        Raises:
+            SlurmError: EWINDOW: steps have them all.
+        """
+        if len(self._keys) >= _KEYS - 1:
+            raise SlurmError(sni.EWINDOW, "every key is in use")
         while True:
             key = self._key_index % _KEYS or 1
-            self._key_index += 1
-            if key not in in_use:
+            self._key_index = (self._key_index + 1) % _KEYS
+            if key not in self._keys:
+                self._keys.add(key)
                 return key
 
     def switch_p_copy_jobinfo(self, switch_job: FedJobInfo) -> FedJobInfo:
         """Return a credential of the same contents."""
-        records.check(_JOBINFO, switch_job.magic)
-        return attrs.evolve(switch_job, tables=list(switch_job.tables))
+        records.check(_JOBINFO, switch_job)
+        return attrs.evolve(
+            switch_job, nodes=list(switch_job.nodes), tables=list(switch_job.tables)
+        )
 
     def switch_p_free_jobinfo(self, switch_job: FedJobInfo) -> None:
         """Spoil the magic number, so that later uses of the credential are told."""
-        switch_job.magic = records.NO_MAGIC
+        records.spoil(switch_job)
 
     def switch_p_pack_jobinfo(self, switch_job: FedJobInfo, buffer: Buf) -> int:
         """Append magic, version, key and tables."""
-        records.check(_JOBINFO, switch_job.magic)
+        records.check(_JOBINFO, switch_job)
         return records.pack(
             _JOBINFO, self.plugin_version, buffer, lambda buf: _write_jobinfo(switch_job, buf)
         )
@@ -304,12 +327,22 @@ class SwitchFederation(SwitchPlugin):
     def switch_p_unpack_jobinfo(self, switch_job: FedJobInfo, buffer: Buf) -> None:
         """Fill the credential in, or leave it as it was.
 
+        Where the books are kept this is that of a step that lives on: if the saved state does not
+        know it, for saving had failed, its windows are taken again.
+
         Raises:
             SlurmError: What the buffer holds is no credential, of another version, or damaged.
         """
+        records.check(_JOBINFO, switch_job)
         found = records.unpack(_JOBINFO, self.plugin_version, buffer, _read_jobinfo)
         for field in attrs.fields(FedJobInfo):
             setattr(switch_job, field.name, getattr(found, field.name))
+        if self._keeps_books and found.job_key:
+            self._keys.add(found.job_key)
+            self._recalled[found.job_key] = found
+            for name in found.nodes:
+                if name in self._nodes:
+                    _recall(self._nodes[name], found)
 
     def switch_p_get_jobinfo(self, switch_job: FedJobInfo, data_type: int) -> Any:
         """Return what a key stands for: 0 the tables, 1 their number, 2 the job's key.
@@ -319,7 +352,7 @@ class SwitchFederation(SwitchPlugin):
         Raises:
             SlurmError: EINVAL for any other key.
         """
-        records.check(_JOBINFO, switch_job.magic)
+        records.check(_JOBINFO, switch_job)
         known: dict[int, Callable[[], Any]] = {
             _TABLES: lambda: [attrs.asdict(table) for table in switch_job.tables],
             _TABLES_PER_TASK: lambda: len(switch_job.tables),
@@ -333,15 +366,19 @@ class SwitchFederation(SwitchPlugin):
 
     def switch_p_job_step_complete(self, switch_job: FedJobInfo, nodelist: str) -> None:
         """Give the step's windows on these nodes back; those of other keys stay."""
-        records.check(_JOBINFO, switch_job.magic)
+        records.check(_JOBINFO, switch_job)
         if switch_job.job_key == _FREE:
             return
+        self._recalled.pop(switch_job.job_key, None)
         for name in hostlist(nodelist):
             node = self._nodes.get(name)
             for adapter in node.adapters if node is not None else ():
                 for window in adapter.windows:
                     if window.key == switch_job.job_key:
                         window.status, window.key = UNLOADED, _FREE
+        left = [self._nodes[name] for name in switch_job.nodes if name in self._nodes]
+        if not any(switch_job.job_key in _keys_on(node) for node in left):
+            self._keys.discard(switch_job.job_key)
 
     def switch_p_print_jobinfo(self, fp: Any, switch_job: FedJobInfo) -> None:
         """Write key and tables to an open file."""
@@ -369,9 +406,9 @@ class SwitchFederation(SwitchPlugin):
         Raises:
             SlurmError: ESTATUS: it stays loaded.
         """
-        records.check(_JOBINFO, switch_job.magic)
+        records.check(_JOBINFO, switch_job)
         driver = Driver()
-        for adapter, window in _own_windows(switch_job):
+        for adapter, window in _windows_on(switch_job, process().hostname):
             for _ in range(_TRIES):
                 if window not in driver.loaded(adapter):
                     break
@@ -388,25 +425,31 @@ class SwitchFederation(SwitchPlugin):
         nprocs: int,
         rank: int,
     ) -> None:
-        """Tell the task who it is, and in which windows it is reached."""
-        records.check(_JOBINFO, switch_job.magic)
+        """Tell the task who it is, and in which windows it is reached.
+
+        The table may place it on another node, for it was made without knowing the nodes' sizes:
+        the windows there are none of its own, and it is told none.
+        """
+        records.check(_JOBINFO, switch_job)
         env["MP_CHILD"] = str(rank)
         env["MP_PROCS"] = str(nprocs)
         env["MP_PARTITION"] = str(switch_job.job_key)
-        env["MP_WINDOWS"] = ",".join(
-            f"{table.adapter}:{entry.window_id}"
-            for table in switch_job.tables
-            for entry in table.entries
+        own = [
+            f"{adapter}:{entry.window_id}"
+            for adapter, entry in _entries_on(switch_job, process().hostname)
             if entry.task_id == rank
-        )
+        ]
+        if not own:
+            log.warning("no windows here: the network table has the task elsewhere", rank=rank)
+        env["MP_WINDOWS"] = ",".join(own)
 
     def switch_p_job_postfini(
         self, switch_job: FedJobInfo, pgid: int, job_id: int, step_id: int
     ) -> None:
         """Unload the windows that the step has loaded on this node."""
-        records.check(_JOBINFO, switch_job.magic)
+        records.check(_JOBINFO, switch_job)
         driver = Driver()
-        for adapter, window in _own_windows(switch_job):
+        for adapter, window in _windows_on(switch_job, process().hostname):
             driver.unload(adapter, window, switch_job.job_key)
 
     # Errors.
@@ -416,22 +459,22 @@ class SwitchFederation(SwitchPlugin):
         return sni.TEXTS.get(errnum)
 
 
-def _placement(
-    nprocs: int, nodes: list[FedNodeInfo], *, cyclic: bool
-) -> Iterator[tuple[int, FedNodeInfo]]:
-    """Yield each task with its node."""
+def _placement(nprocs: int, nnodes: int, *, cyclic: bool) -> Iterator[int]:
+    """Yield the place of each task's node among the step's."""
     if cyclic:
-        yield from ((task, nodes[task % len(nodes)]) for task in range(nprocs))
+        yield from (task % nnodes for task in range(nprocs))
         return
-    each, more = divmod(nprocs, len(nodes))
-    task = 0
-    for index, node in enumerate(nodes):
-        for _ in range(each + (index < more)):
-            yield task, node
-            task += 1
+    each, more = divmod(nprocs, nnodes)
+    for place in range(nnodes):
+        yield from itertools.repeat(place, each + (place < more))
 
 
-def _take(node: FedNodeInfo, adapter: str, task: int, key: int) -> Entry:
+def _keys_on(node: FedNodeInfo) -> set[int]:
+    """Return the keys of the windows that are loaded on a node."""
+    return {one.key for each in node.adapters for one in each.windows if one.status == LOADED}
+
+
+def _take(node: FedNodeInfo, adapter: str, task: int, place: int, key: int) -> Entry:
     """Take the first free window of a node's adapter for a task."""
     found = next((each for each in node.adapters if each.name == adapter), None)
     if found is None:
@@ -440,18 +483,36 @@ def _take(node: FedNodeInfo, adapter: str, task: int, key: int) -> Entry:
     if window is None:
         raise SlurmError(sni.EWINDOW, f"{adapter} of {node.name}")
     window.status, window.key = LOADED, key
-    return Entry(task_id=task, lid=found.lid, window_id=window.id)
+    return Entry(task_id=task, node=place, lid=found.lid, window_id=window.id)
 
 
-def _own_windows(info: FedJobInfo) -> Iterator[tuple[str, int]]:
-    """Yield adapter and number of each window that a step has on the calling process's node."""
-    names = Settings.here().adapters
-    host = process().hostname
-    lids = {sni.lid_of(host, index, len(names)): name for index, name in enumerate(names)}
+def _recall(node: FedNodeInfo, info: FedJobInfo) -> None:
+    """Take the windows on a node that a step has, as far as nobody else has them."""
+    free = {
+        (adapter.name, window.id): window
+        for adapter in node.adapters
+        for window in adapter.windows
+        if window.status == UNLOADED
+    }
+    for place in _windows_on(info, node.name):
+        window = free.get(place)
+        if window is not None:
+            window.status, window.key = LOADED, info.job_key
+
+
+def _windows_on(info: FedJobInfo, host: str) -> Iterator[tuple[str, int]]:
+    """Yield adapter and number of each window that a step has on a node."""
+    for adapter, entry in _entries_on(info, host):
+        yield adapter, entry.window_id
+
+
+def _entries_on(info: FedJobInfo, host: str) -> Iterator[tuple[str, Entry]]:
+    """Yield each row of a step's tables that is of a node, with its adapter."""
+    here = {place for place, name in enumerate(info.nodes) if name == host}
     for table in info.tables:
         for entry in table.entries:
-            if lids.get(entry.lid) == table.adapter:
-                yield table.adapter, entry.window_id
+            if entry.node in here:
+                yield table.adapter, entry
 
 
 # Packed forms.
@@ -495,12 +556,16 @@ def _write_jobinfo(info: FedJobInfo, buffer: Buf) -> None:
     buffer.packstr(info.job_desc)
     buffer.pack32(info.window_memory)
     buffer.pack8(info.bulk_xfer)
+    buffer.pack32(len(info.nodes))
+    for name in info.nodes:
+        buffer.packstr(name)
     buffer.pack32(len(info.tables))
     for table in info.tables:
         buffer.packstr(table.adapter)
         buffer.pack32(len(table.entries))
         for entry in table.entries:
             buffer.pack32(entry.task_id)
+            buffer.pack32(entry.node)
             buffer.pack16(entry.lid)
             buffer.pack32(entry.window_id)
 
@@ -511,6 +576,7 @@ def _read_jobinfo(buffer: Buf) -> FedJobInfo:
         job_desc=buffer.unpackstr() or "",
         window_memory=buffer.unpack32(),
         bulk_xfer=bool(buffer.unpack8()),
+        nodes=[buffer.unpackstr() or "" for _ in range(buffer.unpack32())],
         tables=[_read_table(buffer) for _ in range(buffer.unpack32())],
     )
 
@@ -518,7 +584,12 @@ def _read_jobinfo(buffer: Buf) -> FedJobInfo:
 def _read_table(buffer: Buf) -> Table:
     adapter = buffer.unpackstr() or ""
     entries = tuple(
-        Entry(task_id=buffer.unpack32(), lid=buffer.unpack16(), window_id=buffer.unpack32())
+        Entry(
+            task_id=buffer.unpack32(),
+            node=buffer.unpack32(),
+            lid=buffer.unpack16(),
+            window_id=buffer.unpack32(),
+        )
         for _ in range(buffer.unpack32())
     )
     return Table(adapter=adapter, entries=entries)
@@ -528,7 +599,7 @@ def _read_table(buffer: Buf) -> Table:
 
 
 def _describe_node(info: FedNodeInfo) -> str:
-    if info.magic != _NODEINFO.magic:
+    if getattr(info, "magic", None) != _NODEINFO.magic:
         return "Node: ? (no node info)\n"
     lines = [f"Node: {info.name}\n"]
     for adapter in info.adapters:
@@ -541,7 +612,7 @@ def _describe_node(info: FedNodeInfo) -> str:
 
 
 def _describe_job(info: FedJobInfo) -> str:
-    if info.magic != _JOBINFO.magic:
+    if getattr(info, "magic", None) != _JOBINFO.magic:
         return "Job key: ? (no credential)\n"
     lines = [f"Job key: {info.job_key} ({info.job_desc or 'not built'})\n"]
     for table in info.tables:

@@ -4,11 +4,12 @@ A program lives in the card, not in the process that made it: what one process c
 destroys. The card forgets everything when its node crashes.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 import attrs
 
-from simctl.plugin import DiskView, SlurmError, disk
+from simctl.plugin import DiskView, SlurmError, disk, hostlist
 
 EBADMAGIC_QSWLIBSTATE: Final = 3000
 EBADMAGIC_QSWJOBINFO: Final = 3001
@@ -22,6 +23,8 @@ EUNPACK_QSW: Final = 3013
 EVERSION_QSW: Final = 3014
 EBADTASKCOUNT_QSW: Final = 3015
 ENOCONTEXT: Final = 3016
+ESTATE_QSW: Final = 3017
+ECARD_QSW: Final = 3018
 
 TEXTS: Final = {
     EBADMAGIC_QSWLIBSTATE: "Bad magic in QSW libstate",
@@ -31,11 +34,13 @@ TEXTS: Final = {
     EFAULT_PRGADDCAP: "Elan capability names no contexts, or those of another program",
     EINVAL_SETCAP: "Elan program has no capability of this number, or is another user's",
     EFAULT_SETCAP: "No such Elan program to attach to",
-    EGETNODEID: "Host has no Elan id",
+    EGETNODEID: "Host has no Elan id of its own",
     EUNPACK_QSW: "Packed QSW record is damaged",
     EVERSION_QSW: "Packed QSW record is of another version of the plugin",
     EBADTASKCOUNT_QSW: "Number of tasks is beyond what an Elan capability holds",
     ENOCONTEXT: "No Elan hardware contexts are left on the nodes",
+    ESTATE_QSW: "File of QSW libstate cannot be read or written",
+    ECARD_QSW: "Elan card tells nonsense of a program",
 }
 """What this plugin says of its error numbers."""
 
@@ -63,12 +68,18 @@ class Card:
         self._disk: DiskView = disk()
 
     def find(self, prognum: int) -> Program | None:
-        """Return a program, or None."""
+        """Return a program, or None.
+
+        Raises:
+            SlurmError: ECARD_QSW: the card holds something else there.
+        """
         try:
-            words = self._disk.read_text(_path(prognum)).split()
+            uid, low, high = map(int, self._disk.read_text(_path(prognum)).split())
         except FileNotFoundError:
             return None
-        return Program(uid=int(words[0]), low_context=int(words[1]), high_context=int(words[2]))
+        except ValueError as error:
+            raise SlurmError(ECARD_QSW, f"program {prognum}") from error
+        return Program(uid=uid, low_context=low, high_context=high)
 
     def create(self, prognum: int, program: Program) -> None:
         """Make a program, with a capability for each of its contexts.
@@ -108,7 +119,7 @@ class Card:
         Raises:
             SlurmError: There is none.
         """
-        if self.find(prognum) is None:
+        if prognum not in self.programs():
             raise SlurmError(EEXIST_PRGDESTROY, f"program {prognum}")
         self._disk.remove(_path(prognum))
 
@@ -116,7 +127,8 @@ class Card:
         """Return the numbers of the programs in the card."""
         if not self._disk.is_dir(f"{_CARD}/prg"):
             return []
-        return sorted(int(name) for name in self._disk.listdir(f"{_CARD}/prg"))
+        names = self._disk.listdir(f"{_CARD}/prg")
+        return sorted(int(name) for name in names if name.isdecimal())
 
 
 def _path(prognum: int) -> str:
@@ -137,7 +149,23 @@ class ElanHosts:
     def here(cls) -> "ElanHosts":
         """Read the file of the calling process's host."""
         files = disk()
-        return cls(files.read_text(_HOSTS) if files.exists(_HOSTS) else None)
+        if not files.exists(_HOSTS):
+            return cls(None)
+        return cls(files.read(_HOSTS).decode(errors="replace"))
+
+    def ids_of(self, hosts: Iterable[str]) -> list[int]:
+        """Return the Elan ids of hosts, in order.
+
+        Raises:
+            SlurmError: A host has none, or that of another.
+        """
+        owners: dict[int, str] = {}
+        for host in hosts:
+            number = self.id_of(host)
+            if number in owners:
+                raise SlurmError(EGETNODEID, f"hosts {owners[number]} and {host} are both {number}")
+            owners[number] = host
+        return sorted(owners)
 
     def id_of(self, host: str) -> int:
         """Return a host's Elan id.
@@ -159,14 +187,16 @@ _HIGHEST_ID: Final = 0xFFFF
 
 
 def _read(lines: str) -> dict[str, int]:
-    from simctl.plugin import hostlist  # noqa: PLC0415
-
+    """Return the id of each host that the file names; what cannot be understood names nobody."""
     ids: dict[str, int] = {}
     for line in lines.splitlines():
         words = line.partition("#")[0].split()
         if len(words) < 3:  # noqa: PLR2004 - type, ids, hosts
             continue
-        numbers = hostlist(f"x{words[1]}")
-        for number, host in zip(numbers, hostlist(words[2]), strict=False):
-            ids[host] = int(number[1:])
+        try:
+            numbers = [int(number[1:]) for number in hostlist(f"x{words[1]}")]
+            hosts = hostlist(words[2])
+        except (SlurmError, ValueError):
+            continue
+        ids.update(zip(hosts, numbers, strict=False))
     return ids

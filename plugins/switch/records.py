@@ -5,11 +5,11 @@ one that is damaged leaves its reader, the buffer and the record to be filled as
 """
 
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
 
-from simctl.plugin import Buf, SlurmError, errno
+from simctl.plugin import Buf, SlurmError, disk, errno
 
 NO_MAGIC: Final = 0
 """The magic number of a record that was released: whoever uses it after that is told."""
@@ -28,12 +28,22 @@ class Form:
     name: str
 
 
-def check(form: Form, magic: int) -> None:
-    """Refuse a record with another magic number.
+def check(form: Form, record: object) -> None:
+    """Refuse a record with another magic number, or none at all: C's NULL.
 
     Raises:
         SlurmError: `form.bad_magic`.
     """
+    _check_magic(form, getattr(record, "magic", NO_MAGIC))
+
+
+def spoil(record: Any) -> None:
+    """Take a record its magic number, so that later uses are told; NULL has none."""
+    if record is not None:
+        record.magic = NO_MAGIC
+
+
+def _check_magic(form: Form, magic: int) -> None:
     if magic != form.magic:
         raise SlurmError(form.bad_magic, f"{form.name}: magic {magic:#x}, not {form.magic:#x}")
 
@@ -63,7 +73,7 @@ def unpack(form: Form, version: int, buffer: Buf, read: Callable[[Buf], _T]) -> 
 
 
 def _unpack(form: Form, version: int, buffer: Buf, read: Callable[[Buf], _T]) -> _T:
-    check(form, _or_damaged(form, buffer, Buf.unpack32))
+    _check_magic(form, _or_damaged(form, buffer, Buf.unpack32))
     found = _or_damaged(form, buffer, Buf.unpack32)
     if found != version:
         raise SlurmError(
@@ -79,6 +89,34 @@ def _or_damaged(form: Form, buffer: Buf, read: Callable[[Buf], _T]) -> _T:
         if error.errno == form.damaged:
             raise
         raise SlurmError(form.damaged, f"{form.name}: {error}") from error
+
+
+def save(path: str, data: bytes, failure: int) -> None:
+    """Write a state file whole or not at all, for its owner's eyes alone.
+
+    Raises:
+        SlurmError: *failure*: it cannot be written.
+    """
+    files = disk()
+    try:
+        files.write(f"{path}.new", data, mode=0o600)
+        files.rename(f"{path}.new", path)
+    except OSError as error:
+        raise SlurmError(failure, str(error)) from error
+
+
+def load(path: str, failure: int) -> bytes | None:
+    """Return what a state file holds; None when there is none.
+
+    Raises:
+        SlurmError: *failure*: it cannot be read.
+    """
+    try:
+        return disk().read(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SlurmError(failure, str(error)) from error
 
 
 def cut(text: str, size: int) -> str:

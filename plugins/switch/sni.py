@@ -24,6 +24,7 @@ ENOTSUPPORTED: Final = 3008
 EVERSION: Final = 3009
 EWINDOW: Final = 3010
 EUNLOAD: Final = 3011
+ESTATEFILE: Final = 3012
 
 TEXTS: Final = {
     ESTATUS: "Adapter window is in an unexpected state",
@@ -38,6 +39,7 @@ TEXTS: Final = {
     EVERSION: "Federation record or driver is of another version",
     EWINDOW: "No free windows on an adapter",
     EUNLOAD: "Adapter window could not be unloaded",
+    ESTATEFILE: "File of federation libstate cannot be read or written",
 }
 """What this plugin says of its error numbers."""
 
@@ -65,14 +67,16 @@ class Settings:
             return cls()
         adapters: list[str] = []
         version = DRIVER_VERSION
-        for line in files.read_text(_CONF).splitlines():
+        for line in files.read(_CONF).decode(errors="replace").splitlines():
             for word in line.partition("#")[0].split():
                 key, _, value = word.partition("=")
                 if key.casefold() == "adaptername":
-                    adapters += value.split(",")
+                    adapters += filter(None, value.split(","))
                 elif key.casefold() == "driverversion" and value.isdecimal():
                     version = int(value)
-        return cls(adapters=tuple(adapters) or cls().adapters, driver_version=version)
+        return cls(
+            adapters=tuple(dict.fromkeys(adapters)) or cls().adapters, driver_version=version
+        )
 
 
 class Driver:
@@ -82,12 +86,19 @@ class Driver:
         self._disk = disk()
 
     def loaded(self, adapter: str) -> dict[int, int]:
-        """Return the windows of an adapter that are loaded, each with its job's key."""
+        """Return the windows of an adapter that are loaded, each with its job's key.
+
+        Raises:
+            SlurmError: ESTATUS: the driver holds something else.
+        """
         path = f"{_STATE}/{adapter}"
         if not self._disk.exists(path):
             return {}
-        pairs = (line.split() for line in self._disk.read_text(path).splitlines())
-        return {int(window): int(key) for window, key in pairs}
+        try:
+            pairs = (line.split() for line in self._disk.read_text(path).splitlines())
+            return {int(window): int(key) for window, key in pairs}
+        except ValueError as error:
+            raise SlurmError(ESTATUS, f"windows of {adapter}") from error
 
     def load(self, adapter: str, window: int, key: int) -> None:
         """Load a window for a job.
@@ -109,8 +120,11 @@ class Driver:
 
     def clean(self, adapter: str) -> list[int]:
         """Unload all windows of an adapter, whoever has them; return which were loaded."""
-        windows = self.loaded(adapter)
-        if windows:
+        try:
+            windows = self.loaded(adapter)
+        except SlurmError:
+            windows = {}
+        if windows or self._disk.exists(f"{_STATE}/{adapter}"):
             self._keep(adapter, {})
         return sorted(windows)
 

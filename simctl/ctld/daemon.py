@@ -20,6 +20,7 @@ from simctl.ctld import (
     eligible,
     info,
     limits,
+    node_switch,
     nodes,
     preempt,
     prologs,
@@ -290,6 +291,7 @@ class Slurmctld:
             prologs.PrologEnded: prologs.prolog_ended,
             prologs.EpilogEnded: prologs.epilog_ended,
             nodes.PingDue: nodes.ping_due,
+            node_switch.NodeDue: node_switch.node_due,
             nodes.RegistrationsDue: nodes.registrations_due,
             restart.NodesDue: restart.nodes_due,
             agent.AgentRetry: agent.retry,
@@ -367,7 +369,9 @@ class Slurmctld:
                 break
             if type(message) is restart.RestartDue:
                 kept = await self._save_and_stop()
-                self.site.kernel.call_at(message.again_us, self._start_again, kept)
+                # One that was asked for while this one was away, or that a slow save has overtaken.
+                again_us = max(message.again_us, self.now_us)
+                self.site.kernel.call_at(again_us, self._start_again, kept)
                 return
             await handlers[type(message)](self, envelope, message)
         await self._save_and_stop()

@@ -4,17 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simctl.ctld import excise, suspend
+from simctl.ctld import excise, node_switch, suspend
 from simctl.ctld.completion import clients, end_job, requeue_after_node_failure
 from simctl.ctld.leftovers import Run, end_leftovers, forget_others
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
-from simctl.plugins.hooks import failed
-from simctl.plugins.points.switch import (
-    switch_p_alloc_node_info,
-    switch_p_free_node_info,
-    switch_p_unpack_node_info,
-)
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.messages import (
     MessageNodeRegistrationStatus,
@@ -58,18 +52,15 @@ async def node_registration(
         # It has no switch state: slurmd only says that a prolog has failed there.
         ctld.drain(ctld.nodes_by_name[message.node_name], "Prolog error")
         return
-    if not await _unpack_node_info(ctld, message):
-        ctld.site.trace.note(
-            "log",
-            "invalid_message",
-            ctld.process,
-            args={"rpc": message.rpc, "node": message.node_name},
-        )
-        return
     node = ctld.nodes_by_name[message.node_name]
+    if not await node_switch.unpack_node_info(ctld, message):
+        node_switch.drop(ctld, node, message, _next_ping_us(ctld))
+        return
+    started = message.startup or node.start_missed
+    node.start_missed, node.invalid_registrations = False, 0
     node.last_response_us = ctld.now_us
     runs = [(job_id, restart_cnt) for job_id, _, restart_cnt in message.steps]
-    if message.startup:
+    if started:
         node.start_us = ctld.now_us
         await _after_restart(ctld, node, runs)
     flags = node.flags & ~NodeFlag.NO_RESPOND
@@ -102,22 +93,6 @@ def _returns(ctld: "Slurmctld", node: NodeRecord) -> bool:
     return bool(ctld.site.conf.return_to_service) and node.reason == NOT_RESPONDING
 
 
-async def _unpack_node_info(ctld: "Slurmctld", message: MessageNodeRegistrationStatus) -> bool:
-    """Unpack the node's switch state; a failure makes the message invalid."""
-    hooks = ctld.site.hooks
-    who = ctld.process
-    if ctld.site.model == "guide":
-        info = await hooks.call(switch_p_alloc_node_info, who)
-        if failed(info):
-            return False
-    else:
-        info = await hooks.blank(who, switch_p_alloc_node_info)
-    buffer = message.switch_nodeinfo.opened()
-    good = not failed(await hooks.call(switch_p_unpack_node_info, who, info, buffer))
-    await hooks.call(switch_p_free_node_info, who, info)
-    return good
-
-
 async def _forget_completing(ctld: "Slurmctld", node: NodeRecord, running: set[int]) -> None:
     """Take a fresh registration as the end of completing jobs that the node no longer has."""
     from simctl.ctld import completion  # noqa: PLC0415 - only for jobs a restart has lost
@@ -140,9 +115,12 @@ def watch_unreachable(ctld: "Slurmctld") -> None:
     """Have the next ping sent: only pings that will not be answered are simulated."""
     if ctld.ping_timer is not None and ctld.ping_timer.live:
         return
+    ctld.ping_timer = ctld.mailbox.post_at(_next_ping_us(ctld), PingDue())
+
+
+def _next_ping_us(ctld: "Slurmctld") -> int:
     interval_us = ping_interval_us(ctld)
-    due_us = (ctld.now_us // interval_us + 1) * interval_us
-    ctld.ping_timer = ctld.mailbox.post_at(due_us, PingDue())
+    return (ctld.now_us // interval_us + 1) * interval_us
 
 
 def answers(ctld: "Slurmctld", node: NodeRecord) -> bool:

@@ -44,6 +44,12 @@ class NodeRecord:
 
     last_response_us: int = 0
 
+    invalid_registrations: int = 0
+    """How many of its registrations in a row could not be read."""
+
+    start_missed: bool = False
+    """One of these was the first of a slurmd that has started."""
+
     free_cores: int = attrs.field(init=False)
     """The cpus that no job has: a bit for each."""
 

@@ -262,8 +262,12 @@ class Kernel(trio.abc.Clock):
             self.foreground += change
 
     def call_at(self, due_us: int, function: Callable[[Any], None], argument: Any) -> Timer:
-        """Call a plain function in a turn of its own; the answer calls it off."""
+        """Call a plain function in a turn of its own; the answer calls it off.
+
+        What is due in the past, which a slow call may have overtaken, is due now.
+        """
         timer = Timer(self)
+        due_us = max(due_us, self.now_us)
         self._seq = seq = self._seq + 1
         self.foreground += 1
         entry = (self, function, timer)
@@ -409,7 +413,7 @@ class Kernel(trio.abc.Clock):
         thread = self.current
         assert thread is not None
         thread.timed = True
-        self._push_for(thread, due_us, self._expire, thread.generation)
+        self._push_for(thread, max(due_us, self.now_us), self._expire, thread.generation)
 
     def _expire(self, thread: Thread, generation: int) -> bool:
         # Whoever ended the wait before has taken this turn off the foreground already.

@@ -82,6 +82,7 @@ class SlurmConf:
     slurm_user: str = "slurm"
     switch_type: str = "switch/none"
     switch_parameters: str = ""
+    debug_flags: str = ""
     checkpoint_type: str = "checkpoint/none"
     scheduler_type: str = "sched/backfill"
     scheduler_parameters: SchedulerParameters = SchedulerParameters()
@@ -229,6 +230,28 @@ def _prolog_flags(value: object) -> str:
                 f'"{word}" is not a flag of prologs{did_you_mean(word, {"Alloc", *_PROLOG_FLAGS})}'
             )
             raise _Refused(message)
+    return found
+
+
+_DEBUG_FLAGS: Final = (
+    *("Backfill", "BackfillMap", "BurstBuffer", "CPU_Bind", "CPU_Freq", "Elasticsearch", "Energy"),
+    *("ExtSensors", "Federation", "FrontEnd", "Gang", "Gres", "HeteroJobs", "JobContainer"),
+    *("License", "NO_CONF_HASH", "NodeFeatures", "Power", "Priority", "Protocol", "Reservation"),
+    *("SelectType", "Steps", "TimeCray", "TraceJobs", "Triggers", "Wiki"),
+)
+
+
+def _debug_flags(value: object) -> str:
+    """Read what the daemons are to tell more of; Switch is built."""
+    found = ""
+    for word in filter(None, map(str.strip, _script(value).split(","))):
+        if word.casefold() == "switch":
+            found = "Switch"
+        elif word.casefold() in map(str.casefold, _DEBUG_FLAGS):
+            raise _Refused(f"{word} is known to Slurm but not simulated yet; Switch is")
+        elif word.casefold() != "none":
+            hint = did_you_mean(word, {"Switch", *_DEBUG_FLAGS})
+            raise _Refused(f'"{word}" is no word of DebugFlags{hint}')
     return found
 
 
@@ -460,6 +483,7 @@ def holds_instead(key: str) -> str:
 _OPTIONAL_WORDS: Final[dict[str, frozenset[str]]] = {
     "schedulerparameters": _SCHEDULER_NAMES.difference(_SCHEDULER_BUILT, _WITHOUT_EFFECT),
     "prologflags": frozenset(map(str.casefold, _PROLOG_FLAGS)),
+    "debugflags": frozenset(map(str.casefold, _DEBUG_FLAGS)),
     "selecttypeparameters": frozenset(
         "cr_one_task_per_core cr_core_default_dist_block cr_lln cr_pack_nodes".split()
     ),
@@ -601,6 +625,7 @@ _BUILT: Final = (
     _Built("SlurmUser", "slurm_user", _text),
     _Built("SwitchType", "switch_type", _plugin_type("switch")),
     _Built("SwitchParameters", "switch_parameters", _optional_text),
+    _Built("DebugFlags", "debug_flags", _debug_flags),
     _Built("CheckpointType", "checkpoint_type", _plugin_type("checkpoint")),
     _Built(
         "SchedulerType",
@@ -663,7 +688,6 @@ _HONOURED: Final[dict[str, tuple[str, ...]]] = {
     "BatchStartTimeout": ("10",),
     "BurstBufferType": ("", "none"),
     "CompleteWait": ("0",),
-    "DebugFlags": ("", "none"),
     "DisableRootJobs": ("no", "0", "false"),
     "EpilogMsgTime": ("2000",),
     "HealthCheckInterval": ("0",),
