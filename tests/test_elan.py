@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from simctl.plugin import Buf, SlurmError
 from simctl.plugins.switch import qsnet
-from simctl.plugins.switch.elan import ElanJobInfo, SwitchElan
+from simctl.plugins.switch.elan import SwitchElan
+from simctl.plugins.switch.qsw_records import ElanJobInfo
 from tests.cluster import Ran, run
 from tests.inside import slurmctld
 

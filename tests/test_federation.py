@@ -11,15 +11,8 @@ from hypothesis import strategies as st
 
 from simctl.plugin import Buf, SlurmError
 from simctl.plugins.switch import sni
-from simctl.plugins.switch.federation import (
-    Adapter,
-    Entry,
-    FedJobInfo,
-    FedNodeInfo,
-    SwitchFederation,
-    Table,
-    Window,
-)
+from simctl.plugins.switch.fed_records import Adapter, Entry, FedJobInfo, FedNodeInfo, Table, Window
+from simctl.plugins.switch.federation import SwitchFederation
 from tests.cluster import run
 from tests.inside import slurmctld, slurmd
 

@@ -10,7 +10,7 @@ import random
 import pytest
 
 from simctl.plugin import Buf
-from simctl.plugins.switch import federation, records
+from simctl.plugins.switch import fed_records, federation, records
 from tests.cluster import Ran, run
 from tests.test_cut_invariants import check_runs
 from tests.test_fault_invariants import (
@@ -74,10 +74,10 @@ def check_books(ran: Ran, switch: str) -> None:
     else:
         plugin = federation.SwitchFederation()
         _, nodes = records.unpack(
-            federation._LIBSTATE,
+            fed_records.LIBSTATE,
             plugin.plugin_version,
             Buf(state.read(f"{path}fed_state")),
-            federation._read_state,
+            fed_records.read_state,
         )
         assert [key for node in nodes for key in federation._keys_on(node)] == []
     for host in ran.world.hosts:

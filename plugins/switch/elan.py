@@ -25,73 +25,25 @@ from simctl.plugin import (
 )
 from simctl.plugins.switch import qsnet, records
 from simctl.plugins.switch.qsnet import Card, ElanHosts, Program
+from simctl.plugins.switch.qsw_records import (
+    BLOCK,
+    CYCLIC,
+    JOBINFO,
+    LIBSTATE,
+    ElanJobInfo,
+    Live,
+    bitmap_of,
+    describe,
+    read_jobinfo,
+    read_state,
+    write_jobinfo,
+)
 
 _FIRST_CONTEXT: Final = 0x400
 _CONTEXTS: Final = 0x7FE - _FIRST_CONTEXT + 1
 _TASKS_AT_MOST: Final = 512
 _PROGNUM_MAX: Final = 2**31 - 1
-_CYCLIC: Final = 1
-_BLOCK: Final = 2
 _STATE_FILE: Final = "qsw_state"
-
-_JOBINFO: Final = records.Form(
-    magic=0xF00FF00E,
-    bad_magic=qsnet.EBADMAGIC_QSWJOBINFO,
-    bad_version=qsnet.EVERSION_QSW,
-    damaged=qsnet.EUNPACK_QSW,
-    name="QSW jobinfo",
-)
-_LIBSTATE: Final = records.Form(
-    magic=0xF00FF00F,
-    bad_magic=qsnet.EBADMAGIC_QSWLIBSTATE,
-    bad_version=qsnet.EVERSION_QSW,
-    damaged=qsnet.EBADMAGIC_QSWLIBSTATE,
-    name="QSW libstate",
-)
-
-
-@attrs.define(kw_only=True)
-class ElanJobInfo:
-    """The credential of a step: its program, and the capability that its tasks share.
-
-    `prognum` is 0 until it is built. Contexts run from `low_context` to `high_context` on every
-    node of the Elan ids from `low_node` to `high_node`; `bitmap` has a bit, lowest first, for each
-    place a task may have there, and `entries` are set.
-    """
-
-    magic: int = _JOBINFO.magic
-    prognum: int = 0
-    user_key: tuple[int, int, int, int] = (0, 0, 0, 0)
-    layout: int = 0
-    low_context: int = 0
-    high_context: int = 0
-    low_node: int = 0
-    high_node: int = 0
-    entries: int = 0
-    rail_mask: int = 1
-    bitmap: bytes = b""
-
-
-@attrs.frozen(kw_only=True)
-class _Live:
-    """A step that has contexts at present, and the interval of nodes it has them on."""
-
-    prognum: int
-    low_context: int
-    high_context: int
-    low_node: int
-    high_node: int
-
-    @classmethod
-    def of(cls, info: ElanJobInfo) -> "_Live":
-        """Return what a credential says of its step."""
-        return cls(
-            prognum=info.prognum,
-            low_context=info.low_context,
-            high_context=info.high_context,
-            low_node=info.low_node,
-            high_node=info.high_node,
-        )
 
 
 class SwitchElan(SwitchPlugin):
@@ -104,7 +56,7 @@ class SwitchElan(SwitchPlugin):
     def __init__(self) -> None:
         self._contexts = _CONTEXTS
         self._last_prognum = 0
-        self._live: dict[int, _Live] = {}
+        self._live: dict[int, Live] = {}
         self._keeps_books = False
         self._neterr: PluginThread | None = None
 
@@ -125,7 +77,7 @@ class SwitchElan(SwitchPlugin):
             SlurmError: ESTATE_QSW: the file cannot be written.
         """
         buffer = Buf()
-        records.pack(_LIBSTATE, self.plugin_version, buffer, self._write_state)
+        records.pack(LIBSTATE, self.plugin_version, buffer, self._write_state)
         records.save(f"{dir_name}/{_STATE_FILE}", buffer.data(), qsnet.ESTATE_QSW)
 
     def switch_p_libstate_restore(self, dir_name: str) -> None:
@@ -142,7 +94,7 @@ class SwitchElan(SwitchPlugin):
             log.info("no saved state: clean start", path=path)
             return
         try:
-            last, live = records.unpack(_LIBSTATE, self.plugin_version, Buf(saved), _read_state)
+            last, live = records.unpack(LIBSTATE, self.plugin_version, Buf(saved), read_state)
         except SlurmError as error:
             if error.errno != qsnet.EVERSION_QSW:
                 raise
@@ -176,7 +128,7 @@ class SwitchElan(SwitchPlugin):
         Raises:
             SlurmError: Too many tasks, a host without Elan id, or no contexts left.
         """
-        records.check(_JOBINFO, switch_job)
+        records.check(JOBINFO, switch_job)
         hosts = ElanHosts.here()
         ids = hosts.ids_of(hostlist(nodelist))
         if not 0 < nprocs <= _TASKS_AT_MOST or not ids:
@@ -186,14 +138,14 @@ class SwitchElan(SwitchPlugin):
         low = self._free_contexts(contexts, ids[0], ids[-1])
         switch_job.prognum = self._next_prognum()
         switch_job.user_key = _user_key(switch_job.prognum)
-        switch_job.layout = _CYCLIC if cyclic_alloc else _BLOCK
+        switch_job.layout = CYCLIC if cyclic_alloc else BLOCK
         switch_job.low_context = low
         switch_job.high_context = low + contexts - 1
         switch_job.low_node = ids[0]
         switch_job.high_node = ids[-1]
         switch_job.entries = nprocs
-        switch_job.bitmap = _bitmap(ids, tasks, cyclic=bool(cyclic_alloc))
-        self._live[switch_job.prognum] = _Live.of(switch_job)
+        switch_job.bitmap = bitmap_of(ids, tasks, cyclic=bool(cyclic_alloc))
+        self._live[switch_job.prognum] = Live.of(switch_job)
 
     def _next_prognum(self) -> int:
         number = self._last_prognum
@@ -221,7 +173,7 @@ class SwitchElan(SwitchPlugin):
 
     def switch_p_copy_jobinfo(self, switch_job: ElanJobInfo) -> ElanJobInfo:
         """Return a credential of the same contents."""
-        records.check(_JOBINFO, switch_job)
+        records.check(JOBINFO, switch_job)
         return attrs.evolve(switch_job)
 
     def switch_p_free_jobinfo(self, switch_job: ElanJobInfo) -> None:
@@ -230,9 +182,9 @@ class SwitchElan(SwitchPlugin):
 
     def switch_p_pack_jobinfo(self, switch_job: ElanJobInfo, buffer: Buf) -> int:
         """Append magic, version, program, key and capability."""
-        records.check(_JOBINFO, switch_job)
+        records.check(JOBINFO, switch_job)
         return records.pack(
-            _JOBINFO, self.plugin_version, buffer, lambda buf: _write_jobinfo(switch_job, buf)
+            JOBINFO, self.plugin_version, buffer, lambda buf: write_jobinfo(switch_job, buf)
         )
 
     def switch_p_unpack_jobinfo(self, switch_job: ElanJobInfo, buffer: Buf) -> None:
@@ -244,25 +196,25 @@ class SwitchElan(SwitchPlugin):
         Raises:
             SlurmError: What the buffer holds is no credential, of another version, or damaged.
         """
-        records.check(_JOBINFO, switch_job)
-        found = records.unpack(_JOBINFO, self.plugin_version, buffer, _read_jobinfo)
+        records.check(JOBINFO, switch_job)
+        found = records.unpack(JOBINFO, self.plugin_version, buffer, read_jobinfo)
         for field in attrs.fields(ElanJobInfo):
             setattr(switch_job, field.name, getattr(found, field.name))
         if self._keeps_books and found.prognum:
-            self._live.setdefault(found.prognum, _Live.of(found))
+            self._live.setdefault(found.prognum, Live.of(found))
 
     def switch_p_job_step_complete(self, switch_job: ElanJobInfo, nodelist: str) -> None:
         """Give the step's contexts back; a credential that was never built has none."""
-        records.check(_JOBINFO, switch_job)
+        records.check(JOBINFO, switch_job)
         self._live.pop(switch_job.prognum, None)
 
     def switch_p_print_jobinfo(self, fp: Any, switch_job: ElanJobInfo) -> None:
         """Write program and capability to an open file."""
-        fp.write(_describe(switch_job))
+        fp.write(describe(switch_job))
 
     def switch_p_sprint_jobinfo(self, switch_job: ElanJobInfo, size: int) -> str:
         """Return program and capability as a text."""
-        return records.cut(_describe(switch_job), size)
+        return records.cut(describe(switch_job), size)
 
     # The node.
 
@@ -284,7 +236,7 @@ class SwitchElan(SwitchPlugin):
         Raises:
             SlurmError: The card refuses.
         """
-        records.check(_JOBINFO, switch_job)
+        records.check(JOBINFO, switch_job)
         Card().create(
             switch_job.prognum,
             Program(
@@ -309,7 +261,7 @@ class SwitchElan(SwitchPlugin):
         Raises:
             SlurmError: The card refuses.
         """
-        records.check(_JOBINFO, switch_job)
+        records.check(JOBINFO, switch_job)
         Card().attach(switch_job.prognum, process().euid, procid)
         env["RMS_RANK"] = env["RMS_PROCID"] = str(rank)
         env["RMS_NODEID"] = str(nodeid)
@@ -325,7 +277,7 @@ class SwitchElan(SwitchPlugin):
         Raises:
             SlurmError: The card refuses.
         """
-        records.check(_JOBINFO, switch_job)
+        records.check(JOBINFO, switch_job)
         card = Card()
         if switch_job.prognum in card.programs():
             card.destroy(switch_job.prognum)
@@ -365,69 +317,3 @@ def _tasks_per_node(nprocs: int, nnodes: int) -> list[int]:
     """Spread tasks evenly; the first nodes have one more where they do not divide."""
     each, more = divmod(nprocs, nnodes)
     return [each + (index < more) for index in range(nnodes)]
-
-
-def _bitmap(ids: list[int], tasks: list[int], *, cyclic: bool) -> bytes:
-    """Set a bit for each task's place in the interval of nodes."""
-    width = ids[-1] - ids[0] + 1
-    slots = max(tasks)
-    bits = bytearray((width * slots + 7) // 8)
-    for node, count in zip(ids, tasks, strict=True):
-        for slot in range(count):
-            place = node - ids[0]
-            bit = place + slot * width if cyclic else place * slots + slot
-            bits[bit // 8] |= 1 << bit % 8
-    return bytes(bits)
-
-
-def _write_jobinfo(info: ElanJobInfo, buffer: Buf) -> None:
-    buffer.pack32(info.prognum)
-    for key in info.user_key:
-        buffer.pack32(key)
-    buffer.pack16(info.layout)
-    for number in (info.low_context, info.high_context, info.low_node, info.high_node):
-        buffer.pack32(number)
-    buffer.pack32(info.entries)
-    buffer.pack32(info.rail_mask)
-    buffer.packmem(info.bitmap)
-
-
-def _read_jobinfo(buffer: Buf) -> ElanJobInfo:
-    return ElanJobInfo(
-        prognum=buffer.unpack32(),
-        user_key=(buffer.unpack32(), buffer.unpack32(), buffer.unpack32(), buffer.unpack32()),
-        layout=buffer.unpack16(),
-        low_context=buffer.unpack32(),
-        high_context=buffer.unpack32(),
-        low_node=buffer.unpack32(),
-        high_node=buffer.unpack32(),
-        entries=buffer.unpack32(),
-        rail_mask=buffer.unpack32(),
-        bitmap=buffer.unpackmem(),
-    )
-
-
-def _read_state(buffer: Buf) -> tuple[int, list[_Live]]:
-    last = buffer.unpack32()
-    return last, [_read_live(buffer) for _ in range(buffer.unpack32())]
-
-
-def _read_live(buffer: Buf) -> _Live:
-    return _Live(
-        prognum=buffer.unpack32(),
-        low_context=buffer.unpack32(),
-        high_context=buffer.unpack32(),
-        low_node=buffer.unpack32(),
-        high_node=buffer.unpack32(),
-    )
-
-
-def _describe(info: ElanJobInfo) -> str:
-    if getattr(info, "magic", None) != _JOBINFO.magic:
-        return "prognum ? (no credential)\n"
-    kind = {_CYCLIC: "CYCLIC", _BLOCK: "BLOCK"}.get(info.layout, "NONE")
-    return (
-        f"prognum {info.prognum} cap {{{kind} contexts {info.low_context:#x}-"
-        f"{info.high_context:#x} nodes {info.low_node}-{info.high_node} "
-        f"entries {info.entries} rails {info.rail_mask:#x}}}\n"
-    )

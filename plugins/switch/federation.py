@@ -22,95 +22,34 @@ from simctl.plugin import (
     sleep,
 )
 from simctl.plugins.switch import records, sni
+from simctl.plugins.switch.fed_records import (
+    FREE,
+    JOBINFO,
+    LIBSTATE,
+    NODEINFO,
+    Adapter,
+    Entry,
+    FedJobInfo,
+    FedNodeInfo,
+    Table,
+    Window,
+    describe_job,
+    describe_node,
+    read_jobinfo,
+    read_nodeinfo,
+    read_state,
+    write_jobinfo,
+    write_nodeinfo,
+)
 from simctl.plugins.switch.sni import LOADED, UNLOADED, Driver, Settings
 
 _WINDOWS: Final = 512
 """How many windows an adapter has, unless SwitchParameters says fewer."""
 _TRIES: Final = 15
 _KEYS: Final = 0xFFF0
-_FREE: Final = 0
-"""The key of a window that no job has; keys of jobs start at 1."""
 
 _STATE_FILE: Final = "fed_state"
 _TABLES, _TABLES_PER_TASK, _KEY, _PROTOCOL, _MODE = range(5)
-
-
-def _form(magic: int, bad_magic: int, name: str, damaged: int = sni.EUNPACK) -> records.Form:
-    return records.Form(
-        magic=magic,
-        bad_magic=bad_magic,
-        bad_version=sni.EVERSION,
-        damaged=damaged,
-        name=f"federation {name}",
-    )
-
-
-_NODEINFO: Final = _form(0xC00CC00D, sni.EBADMAGIC_FEDNODEINFO, "nodeinfo")
-_JOBINFO: Final = _form(0xC00CC00E, sni.EBADMAGIC_FEDJOBINFO, "jobinfo")
-_LIBSTATE: Final = _form(
-    0xC00CC00F, sni.EBADMAGIC_FEDLIBSTATE, "libstate", sni.EBADMAGIC_FEDLIBSTATE
-)
-
-
-@attrs.define(kw_only=True)
-class Window:
-    """A window of an adapter: UNLOADED, or LOADED by the job with this key."""
-
-    id: int
-    status: int = UNLOADED
-    key: int = _FREE
-
-
-@attrs.define(kw_only=True)
-class Adapter:
-    """An adapter: where it is reached, and its windows."""
-
-    name: str
-    lid: int
-    windows: list[Window]
-
-
-@attrs.define(kw_only=True)
-class FedNodeInfo:
-    """What a node tells of its adapters."""
-
-    magic: int = _NODEINFO.magic
-    name: str = ""
-    adapters: list[Adapter] = attrs.field(factory=list)
-
-
-@attrs.frozen(kw_only=True)
-class Entry:
-    """A row of a step's network table: the window in which a task is reached.
-
-    `node` is the place of its node among the step's.
-    """
-
-    task_id: int
-    node: int = 0
-    lid: int
-    window_id: int
-
-
-@attrs.frozen(kw_only=True)
-class Table:
-    """The windows of a step's tasks on the adapters of one name."""
-
-    adapter: str
-    entries: tuple[Entry, ...]
-
-
-@attrs.define(kw_only=True)
-class FedJobInfo:
-    """The credential of a step: its key, its nodes, and a network table for each adapter."""
-
-    magic: int = _JOBINFO.magic
-    job_key: int = _FREE
-    job_desc: str = ""
-    window_memory: int = 0
-    bulk_xfer: bool = False
-    nodes: list[str] = attrs.field(factory=list)
-    tables: list[Table] = attrs.field(factory=list)
 
 
 class SwitchFederation(SwitchPlugin):
@@ -146,7 +85,7 @@ class SwitchFederation(SwitchPlugin):
             SlurmError: ESTATEFILE: the file cannot be written.
         """
         buffer = Buf()
-        records.pack(_LIBSTATE, self.plugin_version, buffer, self._write_state)
+        records.pack(LIBSTATE, self.plugin_version, buffer, self._write_state)
         records.save(f"{dir_name}/{_STATE_FILE}", buffer.data(), sni.ESTATEFILE)
 
     def switch_p_libstate_restore(self, dir_name: str) -> None:
@@ -162,7 +101,7 @@ class SwitchFederation(SwitchPlugin):
             log.info("no saved state: clean start", path=path)
             return
         self._key_index, nodes = records.unpack(
-            _LIBSTATE, self.plugin_version, Buf(saved), _read_state
+            LIBSTATE, self.plugin_version, Buf(saved), read_state
         )
         self._nodes = {node.name: node for node in nodes}
         self._keys = {key for node in nodes for key in _keys_on(node)}
@@ -171,7 +110,7 @@ class SwitchFederation(SwitchPlugin):
         buffer.pack32(self._key_index)
         buffer.pack32(len(self._nodes))
         for node in self._nodes.values():
-            _write_nodeinfo(node, buffer)
+            write_nodeinfo(node, buffer)
 
     # Node state.
 
@@ -192,7 +131,7 @@ class SwitchFederation(SwitchPlugin):
         Raises:
             SlurmError: EBADMAGIC_FEDNODEINFO.
         """
-        records.check(_NODEINFO, switch_node)
+        records.check(NODEINFO, switch_node)
         names = Settings.here().adapters
         switch_node.name = process().hostname
         switch_node.adapters = [
@@ -213,9 +152,9 @@ class SwitchFederation(SwitchPlugin):
 
     def switch_p_pack_node_info(self, switch_node: FedNodeInfo, buffer: Buf) -> int:
         """Append magic, version, name and adapters."""
-        records.check(_NODEINFO, switch_node)
+        records.check(NODEINFO, switch_node)
         return records.pack(
-            _NODEINFO, self.plugin_version, buffer, lambda buf: _write_nodeinfo(switch_node, buf)
+            NODEINFO, self.plugin_version, buffer, lambda buf: write_nodeinfo(switch_node, buf)
         )
 
     def switch_p_unpack_node_info(self, switch_node: FedNodeInfo, buffer: Buf) -> None:
@@ -226,8 +165,8 @@ class SwitchFederation(SwitchPlugin):
         Raises:
             SlurmError: What the buffer holds is no such record, of another version, or damaged.
         """
-        records.check(_NODEINFO, switch_node)
-        found = records.unpack(_NODEINFO, self.plugin_version, buffer, _read_nodeinfo)
+        records.check(NODEINFO, switch_node)
+        found = records.unpack(NODEINFO, self.plugin_version, buffer, read_nodeinfo)
         switch_node.magic = found.magic
         switch_node.name = found.name
         switch_node.adapters = found.adapters
@@ -248,7 +187,7 @@ class SwitchFederation(SwitchPlugin):
 
     def switch_p_sprintf_node_info(self, switch_node: FedNodeInfo, size: int) -> str:
         """Return name, adapters and loaded windows as a text."""
-        return records.cut(_describe_node(switch_node), size)
+        return records.cut(describe_node(switch_node), size)
 
     # Credentials.
 
@@ -267,7 +206,7 @@ class SwitchFederation(SwitchPlugin):
         Raises:
             SlurmError: A node is not known, has no adapters, or has no windows left.
         """
-        records.check(_JOBINFO, switch_job)
+        records.check(JOBINFO, switch_job)
         names = hostlist(nodelist)
         if nprocs < 1 or not names:
             raise SlurmError(sni.ENOTSUPPORTED, f"{nprocs} tasks on {nodelist}")
@@ -308,7 +247,7 @@ class SwitchFederation(SwitchPlugin):
 
     def switch_p_copy_jobinfo(self, switch_job: FedJobInfo) -> FedJobInfo:
         """Return a credential of the same contents."""
-        records.check(_JOBINFO, switch_job)
+        records.check(JOBINFO, switch_job)
         return attrs.evolve(
             switch_job, nodes=list(switch_job.nodes), tables=list(switch_job.tables)
         )
@@ -319,9 +258,9 @@ class SwitchFederation(SwitchPlugin):
 
     def switch_p_pack_jobinfo(self, switch_job: FedJobInfo, buffer: Buf) -> int:
         """Append magic, version, key and tables."""
-        records.check(_JOBINFO, switch_job)
+        records.check(JOBINFO, switch_job)
         return records.pack(
-            _JOBINFO, self.plugin_version, buffer, lambda buf: _write_jobinfo(switch_job, buf)
+            JOBINFO, self.plugin_version, buffer, lambda buf: write_jobinfo(switch_job, buf)
         )
 
     def switch_p_unpack_jobinfo(self, switch_job: FedJobInfo, buffer: Buf) -> None:
@@ -333,8 +272,8 @@ class SwitchFederation(SwitchPlugin):
         Raises:
             SlurmError: What the buffer holds is no credential, of another version, or damaged.
         """
-        records.check(_JOBINFO, switch_job)
-        found = records.unpack(_JOBINFO, self.plugin_version, buffer, _read_jobinfo)
+        records.check(JOBINFO, switch_job)
+        found = records.unpack(JOBINFO, self.plugin_version, buffer, read_jobinfo)
         for field in attrs.fields(FedJobInfo):
             setattr(switch_job, field.name, getattr(found, field.name))
         if self._keeps_books and found.job_key:
@@ -352,7 +291,7 @@ class SwitchFederation(SwitchPlugin):
         Raises:
             SlurmError: EINVAL for any other key.
         """
-        records.check(_JOBINFO, switch_job)
+        records.check(JOBINFO, switch_job)
         known: dict[int, Callable[[], Any]] = {
             _TABLES: lambda: [attrs.asdict(table) for table in switch_job.tables],
             _TABLES_PER_TASK: lambda: len(switch_job.tables),
@@ -366,8 +305,8 @@ class SwitchFederation(SwitchPlugin):
 
     def switch_p_job_step_complete(self, switch_job: FedJobInfo, nodelist: str) -> None:
         """Give the step's windows on these nodes back; those of other keys stay."""
-        records.check(_JOBINFO, switch_job)
-        if switch_job.job_key == _FREE:
+        records.check(JOBINFO, switch_job)
+        if switch_job.job_key == FREE:
             return
         self._recalled.pop(switch_job.job_key, None)
         for name in hostlist(nodelist):
@@ -375,18 +314,18 @@ class SwitchFederation(SwitchPlugin):
             for adapter in node.adapters if node is not None else ():
                 for window in adapter.windows:
                     if window.key == switch_job.job_key:
-                        window.status, window.key = UNLOADED, _FREE
+                        window.status, window.key = UNLOADED, FREE
         left = [self._nodes[name] for name in switch_job.nodes if name in self._nodes]
         if not any(switch_job.job_key in _keys_on(node) for node in left):
             self._keys.discard(switch_job.job_key)
 
     def switch_p_print_jobinfo(self, fp: Any, switch_job: FedJobInfo) -> None:
         """Write key and tables to an open file."""
-        fp.write(_describe_job(switch_job))
+        fp.write(describe_job(switch_job))
 
     def switch_p_sprint_jobinfo(self, switch_job: FedJobInfo, size: int) -> str:
         """Return key and tables as a text."""
-        return records.cut(_describe_job(switch_job), size)
+        return records.cut(describe_job(switch_job), size)
 
     # The node and the step.
 
@@ -406,7 +345,7 @@ class SwitchFederation(SwitchPlugin):
         Raises:
             SlurmError: ESTATUS: it stays loaded.
         """
-        records.check(_JOBINFO, switch_job)
+        records.check(JOBINFO, switch_job)
         driver = Driver()
         for adapter, window in _windows_on(switch_job, process().hostname):
             for _ in range(_TRIES):
@@ -430,7 +369,7 @@ class SwitchFederation(SwitchPlugin):
         The table may place it on another node, for it was made without knowing the nodes' sizes:
         the windows there are none of its own, and it is told none.
         """
-        records.check(_JOBINFO, switch_job)
+        records.check(JOBINFO, switch_job)
         env["MP_CHILD"] = str(rank)
         env["MP_PROCS"] = str(nprocs)
         env["MP_PARTITION"] = str(switch_job.job_key)
@@ -447,7 +386,7 @@ class SwitchFederation(SwitchPlugin):
         self, switch_job: FedJobInfo, pgid: int, job_id: int, step_id: int
     ) -> None:
         """Unload the windows that the step has loaded on this node."""
-        records.check(_JOBINFO, switch_job)
+        records.check(JOBINFO, switch_job)
         driver = Driver()
         for adapter, window in _windows_on(switch_job, process().hostname):
             driver.unload(adapter, window, switch_job.job_key)
@@ -513,109 +452,3 @@ def _entries_on(info: FedJobInfo, host: str) -> Iterator[tuple[str, Entry]]:
         for entry in table.entries:
             if entry.node in here:
                 yield table.adapter, entry
-
-
-# Packed forms.
-
-
-def _write_nodeinfo(info: FedNodeInfo, buffer: Buf) -> None:
-    buffer.packstr(info.name)
-    buffer.pack32(len(info.adapters))
-    for adapter in info.adapters:
-        buffer.packstr(adapter.name)
-        buffer.pack16(adapter.lid)
-        buffer.pack32(len(adapter.windows))
-        for window in adapter.windows:
-            buffer.pack32(window.id)
-            buffer.pack32(window.status)
-            buffer.pack16(window.key)
-
-
-def _read_nodeinfo(buffer: Buf) -> FedNodeInfo:
-    name = buffer.unpackstr() or ""
-    adapters = [_read_adapter(buffer) for _ in range(buffer.unpack32())]
-    return FedNodeInfo(name=name, adapters=adapters)
-
-
-def _read_adapter(buffer: Buf) -> Adapter:
-    name = buffer.unpackstr() or ""
-    lid = buffer.unpack16()
-    windows = [
-        Window(id=buffer.unpack32(), status=buffer.unpack32(), key=buffer.unpack16())
-        for _ in range(buffer.unpack32())
-    ]
-    return Adapter(name=name, lid=lid, windows=windows)
-
-
-def _read_state(buffer: Buf) -> tuple[int, list[FedNodeInfo]]:
-    return buffer.unpack32(), [_read_nodeinfo(buffer) for _ in range(buffer.unpack32())]
-
-
-def _write_jobinfo(info: FedJobInfo, buffer: Buf) -> None:
-    buffer.pack16(info.job_key)
-    buffer.packstr(info.job_desc)
-    buffer.pack32(info.window_memory)
-    buffer.pack8(info.bulk_xfer)
-    buffer.pack32(len(info.nodes))
-    for name in info.nodes:
-        buffer.packstr(name)
-    buffer.pack32(len(info.tables))
-    for table in info.tables:
-        buffer.packstr(table.adapter)
-        buffer.pack32(len(table.entries))
-        for entry in table.entries:
-            buffer.pack32(entry.task_id)
-            buffer.pack32(entry.node)
-            buffer.pack16(entry.lid)
-            buffer.pack32(entry.window_id)
-
-
-def _read_jobinfo(buffer: Buf) -> FedJobInfo:
-    return FedJobInfo(
-        job_key=buffer.unpack16(),
-        job_desc=buffer.unpackstr() or "",
-        window_memory=buffer.unpack32(),
-        bulk_xfer=bool(buffer.unpack8()),
-        nodes=[buffer.unpackstr() or "" for _ in range(buffer.unpack32())],
-        tables=[_read_table(buffer) for _ in range(buffer.unpack32())],
-    )
-
-
-def _read_table(buffer: Buf) -> Table:
-    adapter = buffer.unpackstr() or ""
-    entries = tuple(
-        Entry(
-            task_id=buffer.unpack32(),
-            node=buffer.unpack32(),
-            lid=buffer.unpack16(),
-            window_id=buffer.unpack32(),
-        )
-        for _ in range(buffer.unpack32())
-    )
-    return Table(adapter=adapter, entries=entries)
-
-
-# Texts.
-
-
-def _describe_node(info: FedNodeInfo) -> str:
-    if getattr(info, "magic", None) != _NODEINFO.magic:
-        return "Node: ? (no node info)\n"
-    lines = [f"Node: {info.name}\n"]
-    for adapter in info.adapters:
-        loaded = [str(each.id) for each in adapter.windows if each.status == LOADED]
-        lines.append(
-            f"  Adapter: {adapter.name} lid {adapter.lid} windows {len(adapter.windows)} "
-            f"loaded {','.join(loaded) or 'none'}\n"
-        )
-    return "".join(lines)
-
-
-def _describe_job(info: FedJobInfo) -> str:
-    if getattr(info, "magic", None) != _JOBINFO.magic:
-        return "Job key: ? (no credential)\n"
-    lines = [f"Job key: {info.job_key} ({info.job_desc or 'not built'})\n"]
-    for table in info.tables:
-        rows = " ".join(f"{row.task_id}:{row.lid}/{row.window_id}" for row in table.entries)
-        lines.append(f"  Adapter: {table.adapter} tasks {rows or 'none'}\n")
-    return "".join(lines)
