@@ -133,6 +133,7 @@ class Hooks:
         self._faults = faults
         self._objects = 0
         self._async: dict[str, bool] = {}
+        self._switch_known = ""
         self._may_change_env = True
         self.observer: Observer | None = None
         self.under_way: list[OpenCall] = []
@@ -149,7 +150,8 @@ class Hooks:
         except PluginError as error:
             self._trace.complain(who, "__init__", str(error))
             return False
-        if plugin_class == "switch":
+        if plugin_class == "switch" and plugin_type != self._switch_known:
+            self._switch_known = plugin_type
             stub = SwitchPlugin.switch_p_job_attach
             self._may_change_env = any(
                 getattr(kind, "switch_p_job_attach", None) is not stub

@@ -49,7 +49,8 @@ class BatchFiles:
     def enter(self) -> str:
         """Go to the directory, or to /tmp where it is not there; return what is said then."""
         work, host = self._work, self._process.host.name
-        if self._site.disk.view(host, work.job.uid, work.work_dir).is_dir(work.work_dir):
+        where = self._site.disk.resolve(work.work_dir)
+        if self._site.disk.may_enter(where, host, work.job.uid):
             return ""
         self.work_dir = _FALLBACK
         # Slurm tries twice: before it forks, and in what it has forked.

@@ -196,3 +196,23 @@ def test_a_script_may_do_what_its_user_may(user: str, status: str) -> None:
     assert ran.job()[1] == status
     out = str(ran.world.disk.read("/home/alice/out" if user == "alice" else "/root/out"))
     assert ("/etc/fabric: Permission denied" in out) is (user == "alice")
+
+
+def test_whether_a_directory_may_be_entered_is_asked_anew_when_directories_change() -> None:
+    """It may be made, closed to others, taken away, and lost in a crash."""
+    disk = Disk()
+    assert not disk.may_enter("/shared/work", "n1", 1001)
+    owner = disk.view("n2", 1001)
+    owner.mkdir("/shared/work", mode=0o700)
+    assert disk.may_enter("/shared/work", "n1", 1001)
+    assert disk.may_enter("/shared/work", "n1", 1001)
+    disk.own("/shared/work", 1002)
+    owner.mkdir("/tmp/mine")
+    assert disk.may_enter("/tmp/mine", "n2", 1001)
+    assert not disk.may_enter("/tmp/mine", "n1", 1001)
+    owner.remove("/tmp/mine")
+    assert not disk.may_enter("/tmp/mine", "n2", 1001)
+    owner.mkdir("/dev/shm/fast")
+    assert disk.may_enter("/dev/shm/fast", "n2", 1001)
+    disk.crash("n2")
+    assert not disk.may_enter("/dev/shm/fast", "n2", 1001)

@@ -78,6 +78,8 @@ class Disk:
     def __init__(self) -> None:
         self._files: dict[_Key, _File] = {}
         self._directories: dict[_Key, _Directory] = {}
+        self._entered: set[tuple[str, str, int]] = set()
+        """Directories that a user was able to go to, since any directory last changed."""
 
     def view(self, host: str, uid: int, work_dir: str = "") -> "DiskView":
         """Return the files as a process of user *uid* on *host* sees them."""
@@ -85,10 +87,25 @@ class Disk:
 
     def own(self, path: str, uid: int, host: str = "") -> None:
         """Make a directory that belongs to *uid*, or give it to *uid*."""
+        self._entered.clear()
         self._directories[_key(host, path)] = _Directory(uid, 0o755)
+
+    def may_enter(self, path: str, host: str, uid: int) -> bool:
+        """Tell whether a process of *uid* on *host* can go to a directory (an absolute path).
+
+        Every step asks on each of its nodes, so that the answer is remembered.
+        """
+        known = (*_key(host, path), uid)
+        if known in self._entered:
+            return True
+        entered = self.view(host, uid).is_dir(path)
+        if entered:
+            self._entered.add(known)
+        return entered
 
     def crash(self, host: str) -> None:
         """Lose what *host* keeps in memory alone."""
+        self._entered.clear()
         for store in (self._files, self._directories):
             for key in [key for key in store if key[0] == host and _is_below(key[1])]:
                 del store[key]
@@ -165,12 +182,14 @@ class Disk:
         if isinstance(entry, _File):
             self._files[_key(host, path)] = entry
         else:
+            self._entered.clear()
             self._directories[_key(host, path)] = entry
 
     def drop(self, host: str, path: str) -> None:
         """Take away what is at a path."""
         self._files.pop(_key(host, path), None)
-        self._directories.pop(_key(host, path), None)
+        if self._directories.pop(_key(host, path), None) is not None:
+            self._entered.clear()
 
 
 def _key(host: str, path: str) -> _Key:
