@@ -1,9 +1,10 @@
 """Call a plugin's functions by hand, as a daemon of a cluster would that does not run."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from simctl.kernel.procs import CALLING
+from simctl.plugin import SlurmError
 from simctl.scenario.load import read_scenario
 from simctl.world import World
 
@@ -32,3 +33,12 @@ def slurmd(world: World, node: int = 0) -> Iterator[None]:
         yield
     finally:
         CALLING.reset(token)
+
+
+def failure(function: Callable[..., object], *arguments: object) -> int:
+    """Call a function of the plugin's; return the errno it fails with, or 0."""
+    try:
+        function(*arguments)
+    except SlurmError as error:
+        return error.errno
+    return 0

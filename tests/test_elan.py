@@ -1,7 +1,6 @@
 """switch/elan: what its steps get, what the card of a node sees, what survives slurmctld."""
 
 import random
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +11,7 @@ from simctl.plugins.switch import qsnet
 from simctl.plugins.switch.elan import SwitchElan
 from simctl.plugins.switch.qsw_records import ElanJobInfo
 from tests.cluster import Ran, run
-from tests.inside import slurmctld
+from tests.inside import failure, slurmctld
 
 ELAN = "slurm_conf: {SwitchType: switch/elan}\n"
 FEW = "slurm_conf: {SwitchType: switch/elan, SwitchParameters: contexts=4}\n"
@@ -163,15 +162,6 @@ def test_state_of_another_version_is_a_clean_start() -> None:
         saved[7] += 1
         files.write("/tmp/qsw_state", bytes(saved))
         SwitchElan().switch_p_libstate_restore("/tmp")
-
-
-def failure(function: Callable[..., object], *arguments: object) -> int:
-    """Call a function of the plugin's; return the errno it fails with, or 0."""
-    try:
-        function(*arguments)
-    except SlurmError as error:
-        return error.errno
-    return 0
 
 
 # Any sequence of steps.

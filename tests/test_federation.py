@@ -1,7 +1,6 @@
 """switch/federation: who gets which windows, what the adapters see, what survives."""
 
 import random
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -9,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simctl.plugin import Buf, SlurmError
+from simctl.plugin import Buf
 from simctl.plugins.switch import sni
 from simctl.plugins.switch.fed_records import Adapter, Entry, FedJobInfo, FedNodeInfo, Table, Window
 from simctl.plugins.switch.federation import SwitchFederation
 from tests.cluster import run
-from tests.inside import slurmctld, slurmd
+from tests.inside import failure, slurmctld, slurmd
 
 FED = "slurm_conf: {SwitchType: switch/federation}\n"
 FEW = "slurm_conf: {SwitchType: switch/federation, SwitchParameters: windows=4}\n"
@@ -24,15 +23,6 @@ files:
     #!/bin/sh
     echo "$MP_CHILD/$MP_PROCS $MP_PARTITION $MP_WINDOWS"
 """
-
-
-def failure(function: Callable[..., object], *arguments: object) -> int:
-    """Call a function of the plugin's; return the errno it fails with, or 0."""
-    try:
-        function(*arguments)
-    except SlurmError as error:
-        return error.errno
-    return 0
 
 
 @pytest.mark.parametrize("model", ["guide", "modern"])
