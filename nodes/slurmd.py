@@ -162,9 +162,7 @@ class Slurmd:
         """Load the switch plugin and set the node's interconnect up; any failure is fatal."""
         if await self._set_up_switch():
             return True
-        self.site.trace.note(
-            "log", "fatal", self.process, args={"text": "Unable to initialize interconnect."}
-        )
+        self.site.trace.fatal(self.process, "Unable to initialize interconnect.", self.process.why)
         return False
 
     async def _set_up_switch(self) -> bool:

@@ -318,6 +318,7 @@ class Hooks:
             self.observer.after(seen, point, who, instance, values, result, error, problem)
         if type(result) is int and result < 0:
             who.errno = error.errno if error is not None else 0
+            who.why = error.message if error is not None else ""
         if trace.recording and point is not None:
             _show_result(call.shown, point, values, env_before)
         who.cause = trace.close_call(

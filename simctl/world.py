@@ -139,6 +139,9 @@ class RunResult:
     wall_s: float
     interrupted: bool = False
     complaints: tuple[Complaint, ...] = ()
+    fatalities: tuple[str, ...] = ()
+    """Daemons that could not go on, each with its reason."""
+
     """What plugins did wrong by themselves, in the order of their first time."""
     ignored: tuple[str, ...] = ()
     """What a site's own slurm.conf says that nothing here depends on."""
@@ -688,6 +691,7 @@ class World:
             },
             wall_s=wall_s,
             interrupted=interrupted,
+            fatalities=tuple(self.trace.fatalities),
             complaints=tuple(
                 Complaint(function=function, problem=problem, times=times)
                 for (function, problem), times in self.trace.complaints.items()

@@ -160,6 +160,19 @@ def test_a_full_disk_is_no_fault_of_simctl(tmp_path: Path) -> None:
         )
 
 
+def test_a_daemon_that_cannot_go_on_is_told_with_its_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At the end of the run, with the words of the plugin that refused."""
+    conf = "slurm_conf: {SwitchType: switch/elan, SwitchParameters: contexts=0}\n"
+    path = write(tmp_path, conf + "timeline: []\n")
+    cli.main(["run", path])
+    out = capsys.readouterr().out
+    why = "(SwitchParameters: 'contexts=0'; expected contexts=N, from 1 to 1023)"
+    assert f"FATAL  slurmctld: failed to initialize switch plugin {why}\n" in out
+    assert f"FATAL  slurmd on n1: Unable to initialize interconnect. {why}\n" in out
+
+
 def test_a_command_cut_by_its_comma_is_explained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -350,7 +350,7 @@ class Slurmctld:
     async def _run(self, saved: restart.Saved | None = None) -> None:
         problem = await self._set_up()
         if problem:
-            self.site.trace.note("log", "fatal", self.process, args={"text": problem})
+            self.site.trace.fatal(self.process, problem, self.process.why)
             self.mailbox.close()
             self.process.exit(wait_status(1))
             return
@@ -392,7 +392,7 @@ class Slurmctld:
 
     async def die(self, problem: str) -> None:
         """Stop at once, as slurmctld does where it cannot go on; does not return."""
-        self.site.trace.note("log", "fatal", self.process, args={"text": problem})
+        self.site.trace.fatal(self.process, problem, self.process.why)
         self.mailbox.close()
         self.process.exit(wait_status(1))
         raise Killed

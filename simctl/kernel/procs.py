@@ -203,6 +203,7 @@ class Process:
         "task",
         "threads",
         "uid",
+        "why",
     )
 
     def __init__(
@@ -238,6 +239,7 @@ class Process:
         self.env: dict[str, str] = {}
         self.memory = Memory()
         self.errno = 0
+        self.why = ""
         self.naps = 0
         self.cause = 0
         self.exited = False

@@ -64,6 +64,8 @@ class Trace:
         self.arrays: dict[int, tuple[int, int | None]] = {}
         """The array and task of jobs that belong to one, by job id."""
         self.complaints: dict[tuple[str, str], int] = {}
+        self.fatalities: list[str] = []
+        """Daemons that could not go on, each with its reason."""
         """What plugins did wrong: function and problem, and how often."""
 
     def add_sink(self, sink: Sink) -> None:
@@ -256,6 +258,12 @@ class Trace:
             key = (function, problem)
             self.complaints[key] = self.complaints.get(key, 0) + 1
         self.note("log", "plugin_error", who, args={"function": function, "problem": problem})
+
+    def fatal(self, who: "Process", text: str, why: str = "") -> None:
+        """Record that a daemon cannot go on; the end of the run tells it too, with *why*."""
+        self.note("log", "fatal", who, args={"text": text})
+        where = "" if who.host.node is None else f" on {who.host.name}"
+        self.fatalities.append(f"{who.daemon}{where}: {text}{f' ({why})' if why else ''}")
 
     # Plugin calls.
 
