@@ -167,6 +167,7 @@ class RunResult:
             ],
             "orderings": {"checked": 0, "broken": []},
             "plugin_errors": [attrs.asdict(each) for each in self.complaints],
+            "fatal": list(self.fatalities),
             "ignored": list(self.ignored),
             "commands": [each.as_json() for each in self.commands],
             "counts": dict(self.counts),

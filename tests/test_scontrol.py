@@ -470,3 +470,20 @@ def test_a_job_that_is_cancelled_before_it_runs(options: str, texts: tuple[str, 
     for text in (*texts, "JobState=CANCELLED", f"StartTime={when} EndTime={when}", "NodeList= Num"):
         assert text in told
     assert "BatchHost" not in told
+
+
+def test_squeue_and_scontrol_agree_on_sharing() -> None:
+    """OK where nothing was said, YES and NO as it was said or changed."""
+    asked = after(
+        WAITS,
+        "squeue -h -o %h",
+        "scontrol update jobid=1 oversubscribe=yes",
+        "squeue -h -o %h",
+        "scontrol show job 1",
+        "scontrol update jobid=1 oversubscribe=no",
+        "squeue -h -o %h",
+        "scontrol show job 1",
+    )
+    assert [asked[place].stdout for place in (0, 2, 5)] == ["OK\n", "YES\n", "NO\n"]
+    assert "OverSubscribe=YES" in asked[3].stdout
+    assert "OverSubscribe=NO" in asked[6].stdout

@@ -67,8 +67,8 @@ def test_slurmd_asks_its_plugin_about_its_node(model: str) -> None:
     [
         ("scontrol show switch 1.0 type=9", "slurm_load_switch error: Invalid argument"),
         ("scontrol show switch 1.5", "slurm_load_switch error: Invalid job id specified"),
-        ("scontrol show switch n9", "no step and no node 'n9'"),
-        ("scontrol show switch n1 type=1", "no step and no node 'n1'"),
+        ("scontrol show switch n9", "'n9' is no step such as 7.0, and no node"),
+        ("scontrol show switch n1 type=1", "type= is for steps; of a node size=N"),
         ("scontrol show switch 1.0 x=1", "'x=1'; expected size=N, type=N or key=N"),
         ("scontrol show switch", "show switch needs a step such as 7.0, or a node"),
     ],

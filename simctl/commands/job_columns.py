@@ -158,7 +158,7 @@ LETTERS: Final[dict[str, Column[JobRow]]] = {
     "F": Column("ARRAY_JOB_ID", lambda row: str(row.array_id)),
     "g": Column("GROUP", lambda row: row.group),
     "G": Column("GROUP", lambda row: str(row.info.group_id)),
-    "h": Column("OVER_SUBSCRIBE", lambda row: "OK" if row.info.shares else "NO"),
+    "h": Column("OVER_SUBSCRIBE", lambda row: row.info.sharing),
     "H": Column("SOCKETS_PER_NODE", lambda _: "*"),
     "i": Column("JOBID", shown_id),
     "I": Column("CORES_PER_SOCKET", lambda _: "*"),

@@ -189,8 +189,7 @@ def _on_nodes(job: JobInfo) -> Iterator[str]:
 def _request(job: JobInfo) -> Iterator[str]:
     yield f"Features={NULL} DelayBoot=00:00:00"
     yield from _optional("Reservation", job.reservation)
-    shares = "NO" if job.exclusive else "YES" if job.oversubscribe else "OK"
-    yield f"OverSubscribe={shares} Contiguous=0 Licenses={NULL} Network={NULL}"
+    yield f"OverSubscribe={job.sharing} Contiguous=0 Licenses={NULL} Network={NULL}"
 
 
 def _files(job: JobInfo, task: int) -> Iterator[str]:

@@ -36,8 +36,12 @@ async def show_switch(order: Order, value: str | None) -> int:
         )
         return _print(order, await order.load(request, _WHAT))
     slurmd = order.call.site.fabric.addresses.get(f"slurmd@{value}")
-    if slurmd is None or what in ("type", "key"):
-        raise UsageError(1, f"scontrol: error: show switch: no step and no node {value!r}")
+    if slurmd is not None and what in ("type", "key"):
+        raise UsageError(1, f"scontrol: error: show switch: {what}= is for steps; of a node size=N")
+    if slurmd is None:
+        raise UsageError(
+            1, f"scontrol: error: show switch: {value!r} is no step such as 7.0, and no node"
+        )
     return await _ask_node(order, slurmd, RequestSwitchInfo(what="size", number=number or _SIZE))
 
 

@@ -128,7 +128,6 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         excluded_nodes=compress(desc.excluded),
         exclusive=desc.exclusive,
         oversubscribe=desc.oversubscribe,
-        shares=not demand.whole,
         reservation=desc.reservation,
         comment=desc.comment,
         features=desc.features,

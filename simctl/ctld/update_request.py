@@ -47,6 +47,8 @@ def changes_of(message: RequestUpdateJob) -> dict[str, Any]:
         changes |= {"memory_per_node_mb": message.memory_per_node_mb, "memory_per_cpu_mb": NO_VAL}
     elif message.memory_per_cpu_mb != NO_VAL:
         changes |= {"memory_per_cpu_mb": message.memory_per_cpu_mb, "memory_per_node_mb": NO_VAL}
+    if message.exclusive is not None:
+        changes["oversubscribe"] = not message.exclusive
     others = {name: getattr(message, name) for name in _OTHERS}
     return changes | {name: value for name, value in others.items() if value is not None}
 

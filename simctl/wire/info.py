@@ -103,9 +103,6 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
     oversubscribe: bool = False
     """It would share its cpus, if partitions let jobs do that."""
 
-    shares: bool = True
-    """Whether its nodes may have other jobs."""
-
     reservation: str = ""
     comment: str = ""
     features: str = ""
@@ -128,6 +125,11 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     cpu_ids: tuple[str, ...] = ()
     """Which cpus it has on each of its nodes, as ``0-1,3``."""
+
+    @property
+    def sharing(self) -> str:
+        """What it says of others on its nodes: NO, YES, or OK where it says nothing."""
+        return "NO" if self.exclusive else "YES" if self.oversubscribe else "OK"
 
 
 class StepInfo(msgspec.Struct, frozen=True, kw_only=True):
