@@ -7,7 +7,8 @@ returns nothing has succeeded. A method is a `def`, or an `async def` where it t
 
 Around a call there are `process()`, who calls; `now()` and `await sleep(seconds)`, virtual time;
 `start(coroutine_function)`, a thread of the plugin's own; `disk()`, the host's files; `conf`, the
-cluster's slurm.conf; `log`, which writes into the trace; and `rpc`, libslurm's functions.
+cluster's slurm.conf; `log`, which writes into the trace; `rpc`, libslurm's functions; and
+`slurmctld`, what slurmctld offers to a plugin that runs in it.
 `hostlist(text)` gives the names that a text such as ``n[1-4]`` stands for.
 """
 
@@ -18,6 +19,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 import attrs
 
 from simctl.api.requests import Rpc
+from simctl.api.slurmctld import ScriptResult, Slurmctld
 from simctl.api.surroundings import (
     Conf,
     Event,
@@ -60,6 +62,7 @@ __all__ = [
     "OutsideCallError",
     "PluginProcess",
     "PluginThread",
+    "ScriptResult",
     "SlurmError",
     "Stat",
     "StepRecord",
@@ -73,6 +76,7 @@ __all__ = [
     "now",
     "process",
     "rpc",
+    "slurmctld",
     "sleep",
     "start",
 ]
@@ -80,6 +84,7 @@ __all__ = [
 conf: Final = Conf()
 log: Final = Log()
 rpc: Final = Rpc()
+slurmctld: Final = Slurmctld()
 
 JobInfo = Any
 """An opaque record of the plugin's own: a step's credential, or a checkpoint record."""
@@ -158,8 +163,14 @@ class StepRecord:
 class JobRecord:
     """A job as slurmctld keeps it: the guide's ``job_ptr``.
 
-    Times are in seconds since the epoch, 0 where they are not known yet. `burst_buffer` is what
-    the job asked for; `state_desc` is shown as its reason in place of `state_reason`.
+    Times are in seconds since the epoch, 0 where they are not known yet; `start_time` of a pending
+    job is when it is expected to start. `burst_buffer` is what the job asked for; `state_desc` is
+    shown as its reason in place of `state_reason`.
+
+    In slurmctld a plugin may set `priority` (0 holds the job), `state_reason`, `state_desc`,
+    `system_comment`, `admin_comment`, `begin_time`, `burst_buffer`, `burst_buffer_state` (a name
+    such as ``STAGING_IN``; a change of it is a `bb_state` event), `stage_out` (the flag STAGE_OUT)
+    and, in `env_sup`, variables for the job's environment.
     """
 
     job_id: int
@@ -183,6 +194,18 @@ class JobRecord:
     work_dir: str = "/"
     script: str = ""
     burst_buffer: str = ""
+    burst_buffer_state: str = ""
+    stage_out: bool = False
+    system_comment: str = ""
+    admin_comment: str = ""
+    begin_time: int = 0
+    env_sup: dict[str, str] = attrs.field(factory=dict)
+    max_nodes: int = NO_VAL
+    batch: bool = True
+    array_master: bool = False
+    """Whether it stands for the tasks of an array that have yet to be split off."""
+
+    exit_code: int = 0
     check_job: JobInfo = None
 
     def __str__(self) -> str:
