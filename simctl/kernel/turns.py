@@ -106,8 +106,8 @@ class Thread:
     """One line of execution in a simulated process, carried by a trio task.
 
     `generation` counts its waits: a turn that was to end an earlier wait finds another number and
-    is dead. A thread that `lingers` is a plugin's own: what it waits for keeps no run alive by
-    itself.
+    is dead. A thread that `lingers` keeps no run alive by what it waits for; one that is
+    `of_plugin` is a plugin's own, and lingers but while it waits for something that counts.
     """
 
     owner: Owner
@@ -121,6 +121,7 @@ class Thread:
     finished: bool = False
     killed: bool = False
     lingers: bool = False
+    of_plugin: bool = False
     frozen: bool = False
     missed: "tuple[Any] | None" = None
     """What ended the wait of a frozen thread: it goes on with it once it is thawed."""
@@ -291,7 +292,9 @@ class Kernel(trio.abc.Clock):
         lingers: bool = False,
     ) -> Thread:
         """Start a thread of *owner* in a turn of its own, now or at *due_us*."""
-        thread = Thread(owner=owner, name=name, body=body, lingers=lingers)
+        thread = Thread(
+            owner=owner, name=name, body=body, lingers=lingers, of_plugin=lingers
+        )
         thread.cause = owner.cause
         self._push_for(thread, max(due_us, self.now_us), self._start, None)
         return thread
