@@ -278,6 +278,7 @@ class World:
             start_time_s=scenario.start_epoch_s,
             users=users,
             asks_nodes=scenario.asks_nodes,
+            folder=str(Path(scenario.folder).resolve()),
             commands=dict(COMMANDS),
             programs=Programs(described, self.disk, random.Random(f"programs:{self.seed}")),
         )

@@ -261,7 +261,7 @@ def start(body: ThreadBody, name: str = "") -> PluginThread:
         StuckError: The process had a thousand threads of the plugin's; they are ended.
     """
     process = caller("start()")
-    running = [each for each in process.threads if each.lingers and not each.finished]
+    running = [each for each in process.threads if each.of_plugin and not each.finished]
     if len(running) >= _THREADS_AT_MOST:
         for thread in running:
             process.table.kernel.kill(thread)

@@ -307,7 +307,7 @@ class Process:
     def _end_other_threads(self) -> None:
         """End the threads that a plugin has started in this process."""
         for thread in self.threads:
-            if thread.lingers:
+            if thread.of_plugin:
                 self.table.kernel.kill(thread)
 
     def touch(self) -> Memory:
