@@ -286,6 +286,7 @@ class World:
             users=users,
             options=scenario.options,
             asks_nodes=scenario.asks_nodes,
+            folder=str(Path(scenario.folder).resolve()),
             commands=dict(COMMANDS),
             programs=Programs(described, self.disk, random.Random(f"programs:{self.seed}")),
         )
