@@ -1,6 +1,7 @@
 """What burst buffer plugins tell of their buffers: packed, unpacked, printed."""
 
-import attrs
+from typing import Any, get_args, get_type_hints
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,27 +16,22 @@ from simctl.plugin import (
 )
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
-_BY_TYPE = {
-    "str": TEXTS,
-    "int": st.integers(0, 2**32 - 1),
-    "tuple[str, ...]": st.lists(TEXTS, max_size=3).map(tuple),
-}
+RECORDS = (BurstBufferPool, BurstBufferAlloc, BurstBufferUse)
 
 
-def filled(kind: type) -> st.SearchStrategy:  # type: ignore[type-arg]
+def filled(kind: type) -> st.SearchStrategy[Any]:
     """Return records of a kind with every field set to something."""
-    values = {}
-    for field in attrs.fields(kind):
-        name = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", "")
-        text = str(field.type) if name in ("tuple", "") else name
-        values[field.name] = _BY_TYPE.get(text) or _several(text)
-    return st.builds(kind, **values)
+    return st.builds(kind, **{name: _of(hint) for name, hint in get_type_hints(kind).items()})
 
 
-def _several(text: str) -> st.SearchStrategy:  # type: ignore[type-arg]
-    kinds = (BurstBufferPool, BurstBufferAlloc, BurstBufferUse)
-    kind = next(each for each in kinds if each.__name__ in text)
-    return st.lists(filled(kind), max_size=2).map(tuple)
+def _of(hint: Any) -> st.SearchStrategy[Any]:
+    if hint is str:
+        return TEXTS
+    if hint is int:
+        return st.integers(0, 2**32 - 1)
+    if hint in RECORDS:
+        return filled(hint)
+    return st.lists(_of(get_args(hint)[0]), max_size=2).map(tuple)
 
 
 @given(st.lists(filled(BurstBufferInfo), max_size=3))
