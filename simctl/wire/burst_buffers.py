@@ -4,8 +4,8 @@ Sizes are in bytes, moments in seconds since the epoch, timeouts in seconds. A p
 `BurstBufferInfo`; ``scontrol show burstbuffer`` prints those of all plugins.
 """
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import attrs
 
@@ -30,18 +30,14 @@ class BurstBufferPool:
     def pack(self, buffer: Buf) -> None:
         """Append it to *buffer*."""
         buffer.packstr(self.name)
-        _pack_sizes(buffer, self.total_space, self.unfree_space, self.used_space, self.granularity)
+        for name in _SIZES:
+            buffer.pack64(getattr(self, name))
 
     @classmethod
     def unpack(cls, buffer: Buf) -> "BurstBufferPool":
         """Take the next one from *buffer*."""
-        return cls(
-            name=_text(buffer),
-            total_space=buffer.unpack64(),
-            unfree_space=buffer.unpack64(),
-            used_space=buffer.unpack64(),
-            granularity=buffer.unpack64(),
-        )
+        name = _text(buffer)
+        return cls(name=name, **{size: buffer.unpack64() for size in _SIZES})
 
 
 @attrs.frozen(kw_only=True)
@@ -156,10 +152,12 @@ class BurstBufferInfo:
             buffer.pack32(len(words))
             for word in words:
                 buffer.packstr(word)
-        _pack_sizes(buffer, self.total_space, self.unfree_space, self.used_space, self.granularity)
+        for name in _SIZES:
+            buffer.pack64(getattr(self, name))
         for name in _TIMEOUTS:
             buffer.pack32(getattr(self, name))
-        for items in (self.pools, self.allocs, self.uses):
+        for name in _RECORDS:
+            items = getattr(self, name)
             buffer.pack32(len(items))
             for item in items:
                 item.pack(buffer)
@@ -167,18 +165,12 @@ class BurstBufferInfo:
     @classmethod
     def unpack(cls, buffer: Buf) -> "BurstBufferInfo":
         """Take the next one from *buffer*."""
-        return cls(
-            **{name: _text(buffer) for name in _TEXTS},
-            **{name: _several(buffer, _text) for name in _WORDS},
-            total_space=buffer.unpack64(),
-            unfree_space=buffer.unpack64(),
-            used_space=buffer.unpack64(),
-            granularity=buffer.unpack64(),
-            **{name: buffer.unpack32() for name in _TIMEOUTS},
-            pools=_several(buffer, BurstBufferPool.unpack),
-            allocs=_several(buffer, BurstBufferAlloc.unpack),
-            uses=_several(buffer, BurstBufferUse.unpack),
-        )
+        values: dict[str, Any] = {name: _text(buffer) for name in _TEXTS}
+        values |= {name: _several(buffer, _text) for name in _WORDS}
+        values |= {name: buffer.unpack64() for name in _SIZES}
+        values |= {name: buffer.unpack32() for name in _TIMEOUTS}
+        values |= {name: _several(buffer, unpack) for name, unpack in _RECORDS.items()}
+        return cls(**values)
 
 
 _TEXTS = (
@@ -187,12 +179,13 @@ _TEXTS = (
     *("stop_stage_in", "stop_stage_out"),
 )
 _WORDS = ("flags", "allow_users", "deny_users")
+_SIZES = ("total_space", "unfree_space", "used_space", "granularity")
 _TIMEOUTS = ("stage_in_timeout", "stage_out_timeout", "validate_timeout", "other_timeout")
-
-
-def _pack_sizes(buffer: Buf, *sizes: int) -> None:
-    for size in sizes:
-        buffer.pack64(size)
+_RECORDS: Mapping[str, Callable[[Buf], Any]] = {
+    "pools": BurstBufferPool.unpack,
+    "allocs": BurstBufferAlloc.unpack,
+    "uses": BurstBufferUse.unpack,
+}
 
 
 def _text(buffer: Buf) -> str:
