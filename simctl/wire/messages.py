@@ -218,7 +218,7 @@ class RequestKillJob(Message, frozen=True, kw_only=True):
     """Of an array, all the tasks that wait together, and no other."""
 
     hurry: bool = False
-    """Without staging out what its burst buffer holds."""
+    """Nothing is to be staged out of burst buffers any more."""
 
 
 class RequestUpdateJob(Message, frozen=True, kw_only=True):
