@@ -47,6 +47,20 @@ class User:
 
 
 @attrs.frozen(kw_only=True)
+class Options:
+    """Switches of the simulator itself; None where the model decides."""
+
+    bb_post_run_gate: bool | None = None
+    """Whether a job's nodes are freed only once bb_p_job_test_post_run has said so."""
+    bb_load_first: bool | None = None
+    """Whether a restarted slurmctld has plugins load their state before jobs begin again."""
+    bb_stageout_after_epilog: bool = False
+    """Whether stage-out begins once the epilogs of a job are over."""
+    real_scripts: bool = False
+    """Whether a script may be an executable of the real machine."""
+
+
+@attrs.frozen(kw_only=True)
 class Site:
     """The services of a run, shared by all its daemons."""
 

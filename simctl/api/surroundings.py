@@ -131,7 +131,7 @@ class _Sleep:
         process = self._process
         kernel = process.table.kernel
         thread = kernel.current
-        if thread is not None and not thread.lingers:
+        if thread is not None and not thread.of_plugin:
             process.naps += 1
             if process.naps > _NAPS_AT_MOST:
                 raise StuckError(f"slept {_NAPS_AT_MOST} times in one call without coming back")

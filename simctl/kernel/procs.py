@@ -349,6 +349,8 @@ class ProcessTable:
     fabric: "Fabric"
     disk: "Disk"
     conf: SlurmConf
+    slurmctld: Any = None
+    """What slurmctld offers to plugins that run in it; None where there is no slurmctld."""
 
     def __init__(self, kernel: Kernel, trace: Trace) -> None:
         self.kernel = kernel

@@ -107,8 +107,8 @@ class Thread:
     """One line of execution in a simulated process, carried by a trio task.
 
     `generation` counts its waits: a turn that was to end an earlier wait finds another number and
-    is dead. A thread that `lingers` is a plugin's own: what it waits for keeps no run alive by
-    itself.
+    is dead. A thread that `lingers` keeps no run alive by what it waits for; one that is
+    `of_plugin` is a plugin's own, and lingers but while it waits for something that counts.
     """
 
     owner: Owner

@@ -217,6 +217,9 @@ class RequestKillJob(Message, frozen=True, kw_only=True):
     waiting_only: bool = False
     """Of an array, all the tasks that wait together, and no other."""
 
+    hurry: bool = False
+    """Nothing is to be staged out of burst buffers any more."""
+
 
 class RequestUpdateJob(Message, frozen=True, kw_only=True):
     """Ask slurmctld to change a job; NO_VAL and None stand for what is to stay.
@@ -309,6 +312,22 @@ class ResponseSwitchInfo(Message, frozen=True, kw_only=True):
 
     text: str
     failed: bool = False
+
+
+class RequestBurstBufferInfo(Message, frozen=True, kw_only=True):
+    """Ask slurmctld what its burst buffer plugins tell of their buffers."""
+
+    rpc: ClassVar[str] = "REQUEST_BURST_BUFFER_INFO"
+
+
+class ResponseBurstBufferInfo(Message, frozen=True, kw_only=True):
+    """Answer with what each plugin packed, one `BurstBufferInfo` behind the other."""
+
+    rpc: ClassVar[str] = "RESPONSE_BURST_BUFFER_INFO"
+    tells: ClassVar[tuple[str, ...]] = ("error_code",)
+
+    data: bytes = b""
+    error_code: int = 0
 
 
 class RequestJobNotify(Message, frozen=True, kw_only=True):
