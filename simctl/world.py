@@ -12,6 +12,7 @@ import trio
 from msgspec import UNSET
 
 from simctl import __version__
+from simctl.appliance.appliance import Appliance
 from simctl.commands.table import COMMANDS
 from simctl.ctld.accounting import JobRow
 from simctl.ctld.daemon import Slurmctld
@@ -287,6 +288,7 @@ class World:
             options=scenario.options,
             asks_nodes=scenario.asks_nodes,
             folder=str(Path(scenario.folder).resolve()),
+            appliance=Appliance(scenario.burst_buffer, self.kernel, self.disk, CONTROLLER),
             commands=dict(COMMANDS),
             programs=Programs(described, self.disk, random.Random(f"programs:{self.seed}")),
         )
