@@ -140,10 +140,21 @@ class Hooks:
         """Calls that wait for something: virtual time, a message, an event."""
         self._places = {name: point.places(model) for name, point in ALL.items()}
 
-    async def load(self, who: Process, plugin_class: str, about: About = NOTHING) -> bool:
-        """Load the configured plugin into a process and run its init; false if that failed."""
+    async def load(
+        self,
+        who: Process,
+        plugin_class: str,
+        about: About = NOTHING,
+        *,
+        plugin_type: str = "",
+    ) -> bool:
+        """Load the configured plugin into a process and run its init; false if that failed.
+
+        Where a class has several, *plugin_type* says which; it is known by its type from then on.
+        """
         self._check_own(who, plugin_class, "init")
-        plugin_type = self.types[plugin_class]
+        known_as = plugin_type or plugin_class
+        plugin_type = plugin_type or self.types[plugin_class]
         CALLING.set(who)
         try:
             instance = self._registry.make(plugin_type, who.host.name)
@@ -157,18 +168,27 @@ class Hooks:
                 getattr(kind, "switch_p_job_attach", None) is not stub
                 for kind in self._registry.kinds(plugin_type)
             )
-        who.touch().load(plugin_class, instance)
+        who.touch().load(known_as, instance)
         return not failed(await self.run_own(who, "init", instance, plugin_type, about))
 
-    async def unload(self, who: Process, plugin_class: str, about: About = NOTHING) -> None:
+    async def unload(
+        self,
+        who: Process,
+        plugin_class: str,
+        about: About = NOTHING,
+        *,
+        plugin_type: str = "",
+    ) -> None:
         """Run the plugin's fini, if the process has loaded it, and forget it."""
         self._check_own(who, plugin_class, "fini")
+        known_as = plugin_type or plugin_class
         instances = who.touch().instances
-        instance = instances.get(plugin_class)
+        instance = instances.get(known_as)
         if instance is None:
             return
-        await self.run_own(who, "fini", instance, self.types[plugin_class], about)
-        del instances[plugin_class]
+        of_type = plugin_type or self.types[plugin_class]
+        await self.run_own(who, "fini", instance, of_type, about)
+        del instances[known_as]
 
     def _check_own(self, who: Process, plugin_class: str, name: str) -> None:
         """Refuse an init or fini where the model has none: a bug of simctl's."""
@@ -202,7 +222,12 @@ class Hooks:
         return await self.run_function(None, name, who, method, (), shown, about)
 
     async def call(  # noqa: PLR0912 - a case for each way a plugin can answer
-        self, point: Point, who: Process, *arguments: Any, about: About = NOTHING
+        self,
+        point: Point,
+        who: Process,
+        *arguments: Any,
+        about: About = NOTHING,
+        plugin_type: str = "",
     ) -> Any:
         """Call one function of the process's plugin.
 
@@ -211,6 +236,7 @@ class Hooks:
             who: The process that calls; its role and user must be the declared ones.
             arguments: As declared; a `Handle` stands for the object it holds.
             about: The job and step, where `who` does not say.
+            plugin_type: Which plugin, where the class has several.
 
         Returns:
             An int function's result (SLURM_ERROR if it failed in whatever way), a new `Handle` from
@@ -222,7 +248,7 @@ class Hooks:
         memory = who.memory
         if memory.holders != 1 and not memory.inert:
             memory = who.touch()
-        method = _looked_up(memory.instances[point.plugin_class], point.name)
+        method = _looked_up(memory.instances[plugin_type or point.plugin_class], point.name)
         if point.on_subject:
             values = (arguments[0].value, *arguments[1:])
         elif arguments and type(arguments[-1]) is Handle:
@@ -234,7 +260,9 @@ class Hooks:
             shown: dict[str, Any] = {}
             if trace.recording:
                 shown = dict(zip(point.parameters, arguments, strict=True))
-            result = await self.run_function(point, point.name, who, method, values, shown, about)
+            result = await self.run_function(
+                point, point.name, who, method, values, shown, about, plugin_type
+            )
         else:
             # Nobody looks: call, and number the event that would have been recorded.
             self.calls += 1
@@ -258,7 +286,7 @@ class Hooks:
                 self.calls -= 1
                 trace.seq += trace.seq != before
                 result = await self.run_function(
-                    point, point.name, who, _Again(result), values, {}, about
+                    point, point.name, who, _Again(result), values, {}, about, plugin_type
                 )
         if type(result) is int and result < 0 and point.plugin_class == "switch":
             await self._ask_errno(point, who, about)
@@ -273,6 +301,7 @@ class Hooks:
         values: tuple[Any, ...],
         shown: dict[str, Any],
         about: About,
+        plugin_type: str = "",
     ) -> Any:
         """Call what was looked up, with everything recorded; the watchdog knows this function."""
         self.calls += 1
@@ -316,7 +345,7 @@ class Hooks:
             result = SLURM_ERROR
         if seen is not None and self.observer is not None:
             self.observer.after(seen, point, who, instance, values, result, error, problem)
-        if type(result) is int and result < 0:
+        if error is not None or (type(result) is int and result < 0):
             who.errno = error.errno if error is not None else 0
             who.why = error.message if error is not None else ""
         if trace.recording and point is not None:
@@ -325,7 +354,7 @@ class Hooks:
             call,
             UNSET if point is not None and point.returns is Returns.VOID else _plain(result),
             errno_name(error.errno) if error is not None and error.errno else UNSET,
-            shown["plugin"] if point is None else self.types[point.plugin_class],
+            shown["plugin"] if point is None else plugin_type or self.types[point.plugin_class],
         )
         if problem:
             self._trace.complain(who, name, problem, counted=not injected)
@@ -492,6 +521,8 @@ def _show_result(
     for key, value in zip(point.parameters, values, strict=False):
         if isinstance(value, Buf):
             shown[key]["bytes"] = value.size
+        elif key == "tres_cnt" and type(value) is dict:
+            shown[key] = {_plain(name): _plain(count) for name, count in value.items()}
     if env_before is not None:
         shown["env"] = [_plain(key) for key in values[1] if key not in env_before]
 

@@ -16,6 +16,19 @@ from simctl.wire.conf import SlurmConf
 CommandMain = Callable[["CommandCall"], Awaitable[int]]
 """A command of Slurm's: it returns its exit status."""
 
+ScriptMain = Callable[["ScriptCall"], Awaitable[int]]
+"""What answers a script in place of a program or a text: it returns a wait status."""
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """Switches of the simulator itself; None stands for what the model does."""
+
+    bb_post_run_gate: bool | None = None
+    bb_load_first: bool | None = None
+    bb_stageout_after_epilog: bool = False
+    real_scripts: bool = False
+
 
 @attrs.frozen(kw_only=True)
 class User:
@@ -31,6 +44,20 @@ class User:
     def home(self) -> str:
         """Return the home directory, which is also where the scenario's files are."""
         return "/root" if self.name == "root" else f"/home/{self.name}"
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """Switches of the simulator itself; None where the model decides."""
+
+    bb_post_run_gate: bool | None = None
+    """Whether a job's nodes are freed only once bb_p_job_test_post_run has said so."""
+    bb_load_first: bool | None = None
+    """Whether a restarted slurmctld has plugins load their state before jobs begin again."""
+    bb_stageout_after_epilog: bool = False
+    """Whether stage-out begins once the epilogs of a job are over."""
+    real_scripts: bool = False
+    """Whether a script may be an executable of the real machine."""
 
 
 @attrs.frozen(kw_only=True)
@@ -53,6 +80,13 @@ class Site:
 
     asks_nodes: bool = True
     """Whether slurmctld asks nodes to register again now and then."""
+
+    options: Options = Options()
+    appliance: Any = None
+    """What holds the burst buffers; a `simctl.appliance.appliance.Appliance`, None without one."""
+
+    folder: str = "/"
+    """Folder of the scenario on the real machine, where real scripts start."""
 
     def user_name(self, uid: int) -> str:
         """Return the name of a user, or the number where nobody has it."""
@@ -89,3 +123,24 @@ class CommandCall:
     def err(self, text: str) -> None:
         """Write a line to standard error."""
         self.write("stderr", text + "\n")
+
+
+@attrs.define(kw_only=True, eq=False)
+class ScriptCall:
+    """One run of a script that the appliance or a real executable answers."""
+
+    site: Site
+    process: Process
+    argv: tuple[str, ...]
+    """Its path and its arguments."""
+
+    env: Mapping[str, str]
+    work_dir: str
+    limit_s: float
+    """After how many seconds it is killed; 0 for never."""
+
+    write: Callable[[int, str], None]
+    """Takes a file descriptor (1 or 2) and a text."""
+
+    timed_out: bool = False
+    """Set by an answer that has kept the limit itself, and was over it."""

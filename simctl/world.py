@@ -41,14 +41,17 @@ from simctl.plugins.hooks import Hooks
 from simctl.plugins.registry import PluginError, Registry
 from simctl.plugins.site import CommandCall, Site, User
 from simctl.plugins.watchdog import Watchdog
+from simctl.scenario.burst_buffer_conf import edited
 from simctl.scenario.expect import Result, check
 from simctl.scenario.model import (
     CONTROLLER,
     LOGIN,
     At,
     Checks,
+    ConfEntry,
     CrashFault,
     CutFault,
+    Entry,
     FailFault,
     FaultEntry,
     HangFault,
@@ -64,6 +67,7 @@ from simctl.scenario.model import (
 )
 from simctl.stepd.outcome import NEVER_US, ProgramRun
 from simctl.stepd.programs import Programs
+from simctl.wire.burst_buffer_conf import FOLDER, file_name, write_conf
 from simctl.wire.errno import errno_number
 from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.resources import Room
@@ -262,6 +266,9 @@ class World:
             self.disk.own(user.home, user.uid)
         self.disk.own(conf.state_save_location, users[conf.slurm_user].uid, "slurmctld")
         self._place_files(users)
+        self.burst_buffers = {name: dict(keys) for name, keys in scenario.burst_buffer_conf.items()}
+        """What stands in each burst_buffer.conf at present, by its plugin."""
+        self._write_burst_buffer_conf()
         self.procs.fabric = self.fabric
         self.procs.disk = self.disk
         self.procs.conf = conf
@@ -277,7 +284,9 @@ class World:
             model=self.model,
             start_time_s=scenario.start_epoch_s,
             users=users,
+            options=scenario.options,
             asks_nodes=scenario.asks_nodes,
+            folder=str(Path(scenario.folder).resolve()),
             commands=dict(COMMANDS),
             programs=Programs(described, self.disk, random.Random(f"programs:{self.seed}")),
         )
@@ -292,6 +301,11 @@ class World:
                 continue
             for user in users.values():
                 self.disk.write(name, text, user.home, uid=user.uid)
+
+    def _write_burst_buffer_conf(self) -> None:
+        for name, keys in self.burst_buffers.items():
+            path = f"{FOLDER}/{file_name(name)}"
+            self.disk.write(path, write_conf(keys), host=CONTROLLER)
 
     def _make_controller(self) -> Slurmctld:
         scenario = self.scenario
@@ -401,7 +415,7 @@ class World:
         for start in self.background:
             start()
 
-    def _is_in_force_first(self, entry: RunEntry | FaultEntry) -> bool:
+    def _is_in_force_first(self, entry: Entry) -> bool:
         """Put a rule or a cut that holds from time 0 in force before any daemon starts."""
         if not isinstance(entry, FaultEntry) or entry.moment != At(time_us=0):
             return False
@@ -410,7 +424,7 @@ class World:
         self._apply(entry)
         return True
 
-    def _arrange(self, entry: RunEntry | FaultEntry) -> None:
+    def _arrange(self, entry: Entry) -> None:
         """Have an entry happen at its moment, or on the events that match."""
         moment = entry.moment
         if isinstance(moment, At):
@@ -418,11 +432,21 @@ class World:
             return
         self.trace.add_sink(_Trigger(moment, lambda: self._happen(entry)))
 
-    def _happen(self, entry: RunEntry | FaultEntry) -> None:
+    def _happen(self, entry: Entry) -> None:
         if isinstance(entry, RunEntry):
             self.run_command(entry)
+        elif isinstance(entry, ConfEntry):
+            self.edit_burst_buffer_conf(entry)
         else:
             self._apply(entry)
+
+    def edit_burst_buffer_conf(self, entry: ConfEntry) -> None:
+        """Write keys of burst_buffer.conf anew; daemons find them when they read it again."""
+        self.trace.note("fault", "edit_conf", args={"conf": entry.text})
+        for name, keys in entry.burst_buffer_conf.items():
+            for each in (name,) if name or not self.burst_buffers else tuple(self.burst_buffers):
+                self.burst_buffers[each] = edited(self.burst_buffers.get(each, {}), keys)
+        self._write_burst_buffer_conf()
 
     # Commands.
 
@@ -753,6 +777,7 @@ def _load_plugins(registry: Registry, scenario: Scenario, model: str) -> None:
         for key, plugin_type in (
             ("SwitchType", conf.switch_type),
             ("CheckpointType", conf.checkpoint_type),
+            *(("BurstBufferType", each) for each in conf.burst_buffer_types),
         ):
             try:
                 registry.require(plugin_type, key, model)

@@ -20,6 +20,30 @@ SCRIPT_CONTEXTS: Final[Mapping[str, str]] = {
 }
 """The name of each script's event, and what the script finds in SLURM_SCRIPT_CONTEXT."""
 
+BURST_BUFFER_SCRIPTS: Final = (
+    "dw_job_process",
+    "dw_pools",
+    "dw_show_instances",
+    "dw_show_sessions",
+    "dw_show_configurations",
+    "dw_create_persistent",
+    "dw_setup",
+    "dw_data_in",
+    "dw_real_size",
+    "dw_paths",
+    "dw_pre_run",
+    "dw_post_run",
+    "dw_data_out",
+    "dw_teardown",
+    "get_sys",
+    "get_job",
+    "start_stage_in",
+    "stop_stage_in",
+    "start_stage_out",
+    "stop_stage_out",
+)
+"""The events of what the bundled burst buffer plugins run; none has a context."""
+
 
 def repeat_counts(counts: Sequence[int]) -> str:
     """Return ``2(x3),1``: equal neighbours are counted, as Slurm prints lists per node."""

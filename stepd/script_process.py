@@ -1,21 +1,23 @@
-"""Prologs and epilogs: each runs to its end in a process of its own, as an event of the trace.
+"""Scripts that daemons start: each in a process of its own, as an event of the trace.
 
-slurmd, slurmctld, step daemons, tasks and srun all start theirs here. What a script writes goes
-nowhere unless whoever starts it listens.
+slurmd, slurmctld, step daemons, tasks and srun all start their prologs and epilogs here, and
+slurmctld what its burst buffer plugins run. What a script writes goes nowhere unless whoever starts
+it listens.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 import attrs
 from msgspec import UNSET, UnsetType
 
 from simctl.kernel.procs import Process, wait_status
 from simctl.kernel.turns import Killed, Thread
-from simctl.plugins.site import Site, User
+from simctl.plugins.site import ScriptCall, ScriptMain, Site, User
 from simctl.stepd.children import Output, ScriptHost
 from simctl.stepd.environment import SCRIPT_CONTEXTS
-from simctl.stepd.outcome import NEVER_US, ProgramRun, status_after_signal
+from simctl.stepd.outcome import NEVER_US, ProgramRun, default_status, status_after_signal
 from simctl.stepd.programs import ScriptRun
 from simctl.wire.ids import SECOND
 
@@ -31,7 +33,8 @@ class ScriptProcess:
     """One script, from its fork to its wait status.
 
     `parent` forks it. A relative path starts from `work_dir`, which is the user's home by default;
-    `limit_s` is after how many seconds it is killed, 0 for never.
+    `argv` are its arguments; `limit_s` is after how many seconds it is killed, 0 for never.
+    Where there is an `answer`, that runs in place of what the path names.
     """
 
     site: Site
@@ -44,10 +47,15 @@ class ScriptProcess:
     step: str | UnsetType = UNSET
     task: int | UnsetType = UNSET
     work_dir: str = ""
-    limit_s: int = 0
+    argv: tuple[str, ...] = ()
+    limit_s: float = 0
     output: Output = _nowhere
+    answer: ScriptMain | None = None
     status: int = -1
     """The wait status; -1 while it runs."""
+
+    timed_out: bool = False
+    """Whether it was killed because its time was up."""
 
     _started_us: int = 0
     _enter: int = 0
@@ -58,11 +66,7 @@ class ScriptProcess:
 
     async def run(self) -> int:
         """Run the script to its end; return its wait status."""
-        self._started_us = self.site.kernel.now_us
-        process = self._process = self._fork()
-        args = {"path": self.path}
-        self._enter = self.site.trace.note("script", self.name, process, phase="enter", args=args)
-        process.cause = self._enter
+        process = self._begin()
         try:
             await self._run_to_end(process)
         except Killed:
@@ -70,6 +74,24 @@ class ScriptProcess:
             raise
         self.parent.cause = process.cause
         return self.status
+
+    def start(self) -> None:
+        """Start the script and wait for nothing: it outlives the thread that starts it."""
+        process = self._begin()
+        process.start(partial(self._run_to_end, process), self.name)
+
+    def _begin(self) -> Process:
+        self._started_us = self.site.kernel.now_us
+        process = self._process = self._fork()
+        self._enter = self.site.trace.note(
+            "script", self.name, process, phase="enter", args=self._shown()
+        )
+        process.cause = self._enter
+        return process
+
+    def _shown(self) -> dict[str, Any]:
+        """Return the arguments of its events."""
+        return {"path": self.path, "argv": list(self.argv)} if self.argv else {"path": self.path}
 
     def _die_with_parent(self, process: Process) -> None:
         """End with a parent that was killed: what kills that has killed the whole process group."""
@@ -91,6 +113,11 @@ class ScriptProcess:
             status = status_after_signal(self._program, number)
             if status is not None:
                 self._ended(status)
+        elif self.answer is not None:
+            status = default_status(number)
+            if status is not None:
+                self.site.procs.kill(process, status)
+                self._ended(status)
 
     def _fork(self) -> Process:
         process = self.parent.fork(
@@ -98,7 +125,9 @@ class ScriptProcess:
         )
         process.job = self.job_id
         process.step = self.step
-        process.env = {**self.env, "SLURM_SCRIPT_CONTEXT": SCRIPT_CONTEXTS[self.name]}
+        process.env = dict(self.env)
+        if self.name in SCRIPT_CONTEXTS:
+            process.env["SLURM_SCRIPT_CONTEXT"] = SCRIPT_CONTEXTS[self.name]
         if process.uid != self.user.uid:
             process.become_user(self.user.uid)
         process.exec(self.path)
@@ -109,10 +138,37 @@ class ScriptProcess:
         if site.hooks.strikes(process, self.name):
             self._ended(wait_status(1))
             return
+        limit_us = NEVER_US
+        if self.limit_s:
+            limit_us = site.kernel.now_us + round(self.limit_s * SECOND)
+        if self.answer is not None:
+            process.start(partial(self._run_answer, self.answer, process), "script")
+            await self._wait(limit_us)
+        else:
+            await self._run_program(process, limit_us)
+        if self.status < 0:
+            self.timed_out = True
+            self.signal(_KILLED)
+
+    async def _run_answer(self, answer: ScriptMain, process: Process) -> None:
+        call = ScriptCall(
+            site=self.site,
+            process=process,
+            argv=(self.path, *self.argv),
+            env=process.env,
+            work_dir=self.work_dir or self.user.home,
+            limit_s=self.limit_s,
+            write=self.output,
+        )
+        status = await answer(call)
+        self.timed_out = call.timed_out
+        self._ended(status)
+
+    async def _run_program(self, process: Process, limit_us: int) -> None:
+        site = self.site
         rank = self.task if isinstance(self.task, int) else 0
         where = self.work_dir or self.user.home
-        run = site.programs.find((self.path,), rank, where, process.host.name)
-        limit_us = site.kernel.now_us + self.limit_s * SECOND if self.limit_s else NEVER_US
+        run = site.programs.find((self.path, *self.argv), rank, where, process.host.name)
         if isinstance(run, ScriptRun):
             host = self._host = ScriptHost(
                 site,
@@ -124,16 +180,14 @@ class ScriptProcess:
             )
             host.start_script(run, process.env)
             await self._wait(limit_us)
-        else:
-            self._program = run
-            due_us = min(NEVER_US, site.kernel.now_us + run.runs_us)
-            await self._wait(min(due_us, limit_us))
-            if self.status < 0 and due_us <= limit_us:
-                self.output(1, run.output)
-                self.output(2, run.error)
-                self._ended(run.status)
-        if self.status < 0:
-            self.signal(_KILLED)
+            return
+        self._program = run
+        due_us = min(NEVER_US, site.kernel.now_us + run.runs_us)
+        await self._wait(min(due_us, limit_us))
+        if self.status < 0 and due_us <= limit_us:
+            self.output(1, run.output)
+            self.output(2, run.error)
+            self._ended(run.status)
 
     async def _wait(self, due_us: int) -> None:
         """Wait until the script has ended, or until *due_us*."""
@@ -158,7 +212,7 @@ class ScriptProcess:
             self.name,
             process,
             phase="exit",
-            args={"path": self.path},
+            args=self._shown(),
             rc=status,
             enter=self._enter,
             t0_us=self._started_us if passed else UNSET,

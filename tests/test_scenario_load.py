@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from simctl.scenario.load import FIELDS, load_scenario, read_scenario
 from simctl.scenario.model import (
     At,
+    ConfEntry,
     CrashFault,
     FailFault,
     FaultEntry,
@@ -28,6 +29,8 @@ from simctl.scenario.positions import Mistake, ScenarioErrors
 from simctl.scenario.schema import schema
 from simctl.scenario.scripts import operand
 from simctl.wire.ids import INFINITE
+from simctl.wire.site_files import read_site_file
+from simctl.world import World
 
 ROOT = Path(__file__).parents[1]
 CLUSTER = """\
@@ -249,10 +252,19 @@ MISTAKES = [
     ("slurm_conf: {KillWait: [1]}", "expected one word, number or text, got a list"),
     ("slurm_conf: {slurmuser: slum}", "did you mean slurm?"),
     ("slurm_conf: 5", "expected slurm.conf keys as a mapping"),
-    ("burst_buffer_conf: {Granularity: 1}", "`Granularity` is known but not simulated yet"),
+    ("burst_buffer_conf: 5", "expected burst_buffer.conf keys as a mapping"),
+    ("burst_buffer_conf: {Granularity: 1Q}", "burst_buffer_conf.Granularity: expected a size"),
+    ("burst_buffer_conf: {Granularity: [1]}", "expected one word, number or text, got a list"),
+    ("burst_buffer_conf: {GetSysState: 'a\"b'}", "a text on one line, without double quotes"),
+    ("burst_buffer_conf: {AltPool: x, altpool: y}", "given twice: AltPool is the same key"),
+    ("burst_buffer_conf: {generic: {Granulary: 1}}", "did you mean Granularity?"),
+    ("burst_buffer_conf: {generic: {AltPool: x}, AltPool: a}", "write either form alone"),
+    ("burst_buffer_conf: {AllowUsers: bob, DenyUsers: alice}", "AllowUsers and DenyUsers are both"),
+    ("burst_buffer_conf: {Pools: {Flags: x}}", "expected the name of a plugin, such as `generic`"),
     ("burst_buffer_conf: {Granulary: 1}", "did you mean Granularity?"),
-    ("options: {bb_load_first: true}", "`bb_load_first` is known but not simulated yet"),
+    ("options: {bb_load_first: maybe}", "expected true or false, got"),
     ("options: {bb_load_frist: true}", "did you mean bb_load_first?"),
+    ("options: {strict_source: true}", "`strict_source` is not simulated yet; leave it out"),
     ("plugins: [x]", "expected a file or module and the class in it"),
     ("plugins: [x.py]", "no file 'x.py' beside the scenario"),
     ('plugins: ["./none.py:X"]', "no file './none.py' beside the scenario"),
@@ -279,7 +291,7 @@ MISTAKES = [
     ("programs: {./x: []}", "an empty list"),
     ("programs: {a b: {}}", "a script calls it by one word"),
     ("timeline: {at: 1}", "expected a list of entries, got a mapping"),
-    ("timeline: [{at: 0}]", "missing key: `run` or `fault`"),
+    ("timeline: [{at: 0}]", "missing key: `run` or `fault` or `burst_buffer_conf`"),
     ("timeline: [{run: scancel}]", "missing key: `at` or `when`"),
     ("timeline: [{at: 0, when: init, run: scancel}]", "`at` and `when` together"),
     ("timeline: [{at: 0, each: true, run: scancel}]", "`each` goes with `when`"),
@@ -296,6 +308,9 @@ MISTAKES = [
     ("timeline: [{at: 0, run: scancel, exit: 256}]", "expected an exit status from 0 to 255"),
     ('timeline: [{at: 0, run: scancel, stdout: ""}]', "expected a text it contains"),
     ("timeline: [{at: 0, fault: {crash: n1}, exit: 1}]", "`exit` goes with `run`"),
+    ("timeline: [{at: 0, burst_buffer_conf: {Flags: x}}]", '"x" is none of Flags'),
+    ("timeline: [{at: 0, burst_buffer_conf: {}, as: bob}]", "`as` goes with `run`, not with `bur"),
+    ("timeline: [{at: 0, run: scancel, burst_buffer_conf: {}}]", "`burst_buffer_conf` together"),
     ("timeline: [{at: 0, fault: crash n1}]", "expected a fault"),
     ("timeline: [{at: 0, fault: {crash: n9}}]", "no node 'n9'"),
     ("timeline: [{at: 0, fault: {crash: 'n[1-2]'}}]", "write a fault for each"),
@@ -615,6 +630,51 @@ def test_the_schema_has_the_keys_of_the_reader() -> None:
     ]
     assert top["additionalProperties"] is False
     assert {"crash", "within", "exit_code", "on_signal", "admin", "memory_mb"} <= set(_keys(top))
+
+
+def test_burst_buffer_conf_is_written_where_slurmctld_reads_it() -> None:
+    """One file for all plugins, which an entry of the timeline writes anew; or one for each."""
+    head = f"{CLUSTER}slurm_conf: {{BurstBufferType: burst_buffer/generic}}\n"
+    scenario = read(
+        f"{head}burst_buffer_conf: {{getsysstate: '/bin/a#b \\', Granularity: 1GiB, AltPool: }}\n"
+        "timeline: [{at: 1m, burst_buffer_conf: {DenyUsers: bob, Granularity: }}]\n"
+    )
+    assert scenario.burst_buffer_conf == {"": {"GetSysState": "/bin/a#b \\", "Granularity": "1GiB"}}
+    entry = scenario.timeline[0]
+    assert isinstance(entry, ConfEntry)
+    assert entry.text == "burst_buffer.conf: DenyUsers=bob, without Granularity"
+    world = World(scenario)
+    path = "/etc/slurm/burst_buffer.conf"
+    assert _values(world.disk.read(path, host="slurmctld")) == {
+        "GetSysState": "/bin/a#b \\",
+        "Granularity": (1 << 30, "bytes"),
+    }
+    world.edit_burst_buffer_conf(entry)
+    assert _values(world.disk.read(path, host="slurmctld")) == {
+        "GetSysState": "/bin/a#b \\",
+        "DenyUsers": ("bob",),
+    }
+    scenario = read(f"{head}burst_buffer_conf: {{generic: {{AltPool: a}}, other: {{}}}}\n")
+    assert [each.message for each in scenario.warnings] == [
+        "nobody reads other: BurstBufferType is burst_buffer/generic"
+    ]
+    world = World(scenario)
+    path = "/etc/slurm/burst_buffer_generic.conf"
+    assert _values(world.disk.read(path, host="slurmctld")) == {"AltPool": "a"}
+
+
+def _values(text: str | None) -> dict[str, Any]:
+    assert text is not None
+    found = read_site_file("burst_buffer.conf", text, "x", str)
+    assert found.mistakes == []
+    return found.values
+
+
+def test_options_are_left_to_the_model_or_given() -> None:
+    """None where the model decides."""
+    options = read(CLUSTER).options
+    assert (options.bb_load_first, options.real_scripts) == (None, False)
+    assert read(f"{CLUSTER}options: {{bb_load_first: no}}\n").options.bb_load_first is False
 
 
 def test_every_key_is_in_the_docs() -> None:

@@ -137,10 +137,7 @@ def test_what_is_ignored_is_told_once() -> None:
         ("Include absent.conf", "3:9: Include: cannot read"),
         ("Include slurm.conf", "3:9: Include: slurm.conf includes itself"),
         ("Include=more.conf", '3:1: write Include FILE, without "="'),
-        (
-            "BurstBufferType=burst_buffer/datawarp",
-            "3:17: BurstBufferType: BurstBufferType is known",
-        ),
+        ("BurstBufferType=x/y", "3:17: BurstBufferType: expected burst_buffer/NAME"),
         ("SlurmUser=nobody1", "3:11: SlurmUser: SlurmUser 'nobody1' is no user of this cluster"),
     ],
 )
@@ -371,7 +368,7 @@ def test_the_files_beside_are_checked_and_told_as_ignored(tmp_path: Path) -> Non
         topology_conf="SwitchName=s1 Nodes=n[1-2]\nSwitchName=s2 Switches=s1 LinkSpeed=2\n",
     )
     assert "\n".join(site.ignored) == (
-        "burst_buffer.conf (no burst buffer plugin is simulated yet)\n"
+        "burst_buffer.conf (BurstBufferType names no plugin)\n"
         "cgroup.conf (nothing is confined)\ntopology.conf (all nodes are near)"
     )
 
@@ -399,17 +396,27 @@ def test_a_mistake_beside_names_its_place(
 
 
 def test_the_burst_buffer_conf_may_be_named_or_be_called_after_its_plugin(tmp_path: Path) -> None:
-    """One that is named is read in place of the one that lies there."""
+    """One that is named is read in place of the one that lies there; the scenario goes first."""
     (tmp_path / "burst_buffer_generic.conf").write_text("Bad=1")
     conf = f"BurstBufferType=burst_buffer/generic\n{ONE}"
-    over = "slurm_conf: {BurstBufferType: none}\n"
-    assert mistakes(tmp_path, conf, over) == [
+    over = "burst_buffer_conf: {Granularity: 2}\n"
+    assert mistakes(tmp_path, conf) == [
         'burst_buffer_generic.conf:1:1: "Bad" is not a burst_buffer.conf key'
     ]
-    (tmp_path / "other.conf").write_text("Granularity=1\n")
+    (tmp_path / "burst_buffer_generic.conf").write_text("AltPool=a GetSysState=/bin/a\\#b\n")
+    site = beside(tmp_path, conf, over)
+    both = {"AltPool": "a", "GetSysState": "/bin/a#b", "Granularity": "2"}
+    assert site.burst_buffer_conf == {"generic": both}
+    (tmp_path / "other.conf").write_text("granularity=1\n")
+    site = beside(tmp_path, conf, "burst_buffer_conf_file: other.conf\n")
+    assert site.burst_buffer_conf == {"": {"Granularity": "1"}}
+    own = "burst_buffer_conf: {generic: {Granularity: 2}}\nburst_buffer_conf_file: other.conf\n"
+    assert "is for all plugins: write the keys without" in mistakes(tmp_path, conf, own)[0]
+    over += "slurm_conf: {BurstBufferType: none}\n"
     site = beside(tmp_path, conf, f"{over}burst_buffer_conf_file: other.conf\n")
-    assert [each.message for each in site.warnings if "other.conf" in each.file] == [
-        "ignored here: no burst buffer plugin is simulated yet"
+    assert [each.path for each in site.warnings if "nobody reads it" in each.message] == [
+        "burst_buffer_conf",
+        "burst_buffer_conf_file",
     ]
     assert (
         "burst_buffer_conf_file: cannot read"

@@ -131,7 +131,7 @@ class _Sleep:
         process = self._process
         kernel = process.table.kernel
         thread = kernel.current
-        if thread is not None and not thread.lingers:
+        if thread is not None and not thread.of_plugin:
             process.naps += 1
             if process.naps > _NAPS_AT_MOST:
                 raise StuckError(f"slept {_NAPS_AT_MOST} times in one call without coming back")
@@ -261,7 +261,7 @@ def start(body: ThreadBody, name: str = "") -> PluginThread:
         StuckError: The process had a thousand threads of the plugin's; they are ended.
     """
     process = caller("start()")
-    running = [each for each in process.threads if each.lingers and not each.finished]
+    running = [each for each in process.threads if each.of_plugin and not each.finished]
     if len(running) >= _THREADS_AT_MOST:
         for thread in running:
             process.table.kernel.kill(thread)

@@ -80,7 +80,7 @@ def row(job: JobRecord, state: str, reason: str) -> JobRow:
         submit_us=job.submit_us,
         start_us=job.start_us,
         end_us=job.end_us,
-        restarts=job.restart_cnt,
+        restarts=job.restarts,
         cpus=sum(job.cpus),
         array_job_id=job.array.job_id if job.array is not None else 0,
         array_task_id=job.array_task,

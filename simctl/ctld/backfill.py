@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from simctl.ctld import arrays, bookkeeping, preempt, reservations
+from simctl.ctld import arrays, bookkeeping, preempt, reservations, staging
 from simctl.ctld.records import JobRecord, PartRecord
-from simctl.ctld.schedule import Line, held_by_fragmentation, start_head
+from simctl.ctld.schedule import Line, anybody_waits, held_by_fragmentation, start_head
 from simctl.ctld.select import choose, demand_in, limit_in, uniform_need, whole_nodes
 from simctl.wire.bitmap import first, mask_of, members
 from simctl.wire.hostlist import compress
@@ -45,6 +45,8 @@ class Planned:
 async def run_backfill(ctld: "Slurmctld") -> None:
     """Look at the queue beyond the heads that block it, and start what delays none of them."""
     ctld.backfill_is_due = False
+    if anybody_waits(ctld):
+        await staging.before_pass(ctld)
     line = Line(ctld)
     if line.head() is None or await held_by_fragmentation(ctld):
         ctld.planned_nodes = 0
@@ -63,16 +65,24 @@ async def run_backfill(ctld: "Slurmctld") -> None:
             line.skip()
             continue
         job.evaluated_us, job.scheduler = ctld.now_us, "Backfill"
-        shares = plan.room_now(job, part)
-        if shares:
+        ready, from_us = True, ctld.now_us
+        if ctld.bb is not None:
+            ready, from_us = await staging.may_backfill(ctld, job)
+        shares = plan.room_now(job, part) if ready else ()
+        if shares and await staging.confirm(ctld, job):
             limits.started += 1
             plan.hold(job, part, shares)
             await start_head(ctld, line, part, job, shares)
             continue
-        if limits.may_reserve(job, part) and plan.reserve(job, part):
+        if not ready:
+            plan.expect(job, part, from_us)
+        # Data that is on its way keeps no nodes idle; space that is to come free may.
+        counts = ready or from_us > ctld.now_us
+        if counts and limits.may_reserve(job, part) and plan.reserve(job, part, from_us):
             limits.note_head(job, part)
         line.skip()
     line.close()
+    await staging.after_backfill(ctld)
     ctld.planned_nodes = plan.kept_nodes()
     if limits.started and (limits.cut_short or not all(job.queued for job in limits.heads)):
         # There is room for others within the limits, or in the plan.
@@ -217,9 +227,12 @@ class Plan:
                 return when_us, shares
         return None
 
-    def reserve(self, job: JobRecord, part: PartRecord) -> bool:
-        """Find when and where a head will start, and keep that free; false if nobody can tell."""
-        for when_us in self._moments(job, part):
+    def reserve(self, job: JobRecord, part: PartRecord, from_us: int = 0) -> bool:
+        """Find when and where a head will start, and keep that free; false if nobody can tell.
+
+        It will not start before *from_us*.
+        """
+        for when_us in self._moments(job, part, from_us):
             shares, spare = self._fit_at(job, part, when_us)
             if shares:
                 self._note(job, when_us, shares)
@@ -239,6 +252,12 @@ class Plan:
         self._look_far_ahead(job, part)
         return False
 
+    def expect(self, job: JobRecord, part: PartRecord, from_us: int) -> None:
+        """Note when a job that waits for its burst buffer would have nodes."""
+        found = self.first_fit(job, part)
+        if found is not None:
+            job.expected_us = max(from_us, found[0])
+
     def _look_far_ahead(self, job: JobRecord, part: PartRecord) -> None:
         """Note when a head may start that cannot within the window: nothing is kept for it."""
         ends = sorted({each[0] for each in self._ends if self._window_us < each[0] < NEVER_US})
@@ -256,12 +275,13 @@ class Plan:
         args = {"start_us": when_us, "node_list": names}
         ctld.site.trace.note("log", "backfill_reservation", ctld.process, args=args, job=job.job_id)
 
-    def _moments(self, job: JobRecord, part: PartRecord) -> Iterator[int]:
+    def _moments(self, job: JobRecord, part: PartRecord, from_us: int = 0) -> Iterator[int]:
         """Yield when things change that a head may wait for, until the end of the window."""
-        moments = {self._now_us, *(each[0] for each in self._ends)}
+        from_us = max(self._now_us, from_us)
+        moments = {from_us, *(each[0] for each in self._ends)}
         moments.update(planned.end_us for planned in self._planned)
         moments.update(self._now_us + due for due in reservations.waits(self._ctld))
-        near = sorted(when for when in moments if self._now_us <= when <= self._window_us)
+        near = sorted(when for when in moments if from_us <= when <= self._window_us)
         if not self._planned and not self._ctld.reservations:
             # Nodes only get freer: what does not fit at one moment fits at none before.
             low, high = 0, len(near)

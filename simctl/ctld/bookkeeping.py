@@ -139,7 +139,7 @@ def _account(ctld: "Slurmctld", job: JobRecord, state: str) -> JobAccount:
         start_us=job.start_us if job.nodes or state == JobBase.FAILED.name else -1,
         end_us=job.end_us,
         suspended_us=_suspended_us(ctld, job),
-        restarts=job.restart_cnt,
+        restarts=job.restarts,
         time_limit_min=_limit_min(job),
         node_list=job.node_list if job.nodes else "",
         alloc_nodes=len(job.nodes),

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from simctl.ctld import arrays, schedule
 from simctl.ctld.completion import end_by_status, end_job
-from simctl.ctld.pending import end_pending
+from simctl.ctld.pending import end_waiting
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.kernel.fabric import Envelope
 from simctl.kernel.procs import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
@@ -84,6 +84,8 @@ async def _meant(ctld: "Slurmctld", message: RequestKillJob) -> list[JobRecord]:
 
 async def _kill(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob, uid: int) -> int:
     if job.state.finished:
+        if message.hurry and message.signal == SIGKILL and ctld.bb is not None:
+            return await _hurry(ctld, job)
         return ESLURM_ALREADY_DONE
     if job.state == PENDING_COMPLETING:
         if message.signal != SIGKILL or message.batch_only:
@@ -95,8 +97,9 @@ async def _kill(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob, uid:
     if message.signal == SIGKILL:
         job.cancel_uid = uid
     if job.state.base is JobBase.PENDING:
-        return _cancel_pending(ctld, job, message.signal)
+        return await _cancel_pending(ctld, job, message.signal)
     if message.signal == SIGKILL and not message.batch_only:
+        job.hurry = message.hurry
         await end_job(ctld, job, JobBase.CANCELLED, Reason.NONE)
     elif job.state.base is JobBase.SUSPENDED:
         return ESLURM_TRANSITION_STATE_NO_UPDATE
@@ -104,6 +107,15 @@ async def _kill(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob, uid:
         _note_stop(ctld, job, message.signal)
         signal_job(ctld, job, message)
     return SLURM_SUCCESS
+
+
+async def _hurry(ctld: "Slurmctld", job: JobRecord) -> int:
+    """Give up the stage-out of a job that is over; what its plugin says of that is the answer."""
+    assert ctld.bb is not None
+    if not job.state.staging_out:
+        return ESLURM_ALREADY_DONE
+    ctld.polls.stirred()
+    return await ctld.bb.cancel(job)
 
 
 def _note_stop(ctld: "Slurmctld", job: JobRecord, signal: int) -> None:
@@ -114,19 +126,19 @@ def _note_stop(ctld: "Slurmctld", job: JobRecord, signal: int) -> None:
         ctld.set_job(job, RUNNING)
 
 
-def _cancel_pending(ctld: "Slurmctld", job: JobRecord, signal: int) -> int:
+async def _cancel_pending(ctld: "Slurmctld", job: JobRecord, signal: int) -> int:
     """End a job that never ran; its reason to wait stays."""
     if signal != SIGKILL:
         return ESLURM_JOB_PENDING
     job.reason = schedule.reason_to_wait(job)
-    end_pending(ctld, job, CANCELLED)
+    await end_waiting(ctld, job, CANCELLED)
     return SLURM_SUCCESS
 
 
 async def cancel_without_client(ctld: "Slurmctld", job: JobRecord) -> None:
     """End a job whose client could not be told of its allocation, and has gone away."""
     if job.state == PENDING:
-        _cancel_pending(ctld, job, SIGKILL)
+        await _cancel_pending(ctld, job, SIGKILL)
     elif job.state.base is JobBase.RUNNING:
         job.client = None
         await end_by_status(ctld, job, SIGTERM)

@@ -13,6 +13,7 @@ from simctl.ctld import (
     limits,
     prologs,
     schedule,
+    staging,
     steps,
     suspend,
 )
@@ -38,7 +39,6 @@ from simctl.wire.messages import (
 )
 from simctl.wire.states import (
     COMPLETING,
-    DONE,
     NODE_FAIL,
     PENDING,
     PENDING_COMPLETING,
@@ -46,6 +46,7 @@ from simctl.wire.states import (
     PENDING_REQUEUE_COMPLETING,
     PENDING_SPECIAL_EXIT,
     JobBase,
+    JobFlag,
     NodeBase,
     NodeFlag,
     Reason,
@@ -192,7 +193,9 @@ async def end_job(
     job.end_us = ctld.now_us
     job.reason = reason
     bookkeeping.run_ended(ctld, job, base.name)
+    job.state_desc = ""
     ctld.set_job(job, COMPLETING[base])
+    await staging.ended(ctld, job)
     await _release(ctld, job, request)
 
 
@@ -201,7 +204,10 @@ async def requeue_after_node_failure(ctld: "Slurmctld", job: JobRecord) -> None:
     job.end_us = ctld.now_us
     job.reason = Reason.NODE_DOWN
     bookkeeping.run_ended(ctld, job, JobBase.NODE_FAIL.name)
+    job.state_desc = ""
     ctld.set_job(job, NODE_FAIL)
+    await staging.ended(ctld, job)
+    job.state_desc = ""
     job.reason = Reason.BEGIN_TIME
     ctld.set_job(job, PENDING)
     ctld.set_job(job, PENDING_COMPLETING)
@@ -221,17 +227,29 @@ def hold_requeued(job: JobRecord, text: str = REQUEUED_HELD, *, special_exit: bo
     job.hold_text = _SPECIAL_EXIT_HELD if special_exit else text
 
 
-async def requeue(ctld: "Slurmctld", job: JobRecord, *, preempted: bool = False) -> None:
+async def requeue(
+    ctld: "Slurmctld", job: JobRecord, *, preempted: bool = False, unlaunched: bool = False
+) -> None:
     """Send a running job back into the queue, once its nodes have let it go.
 
     Slurm passes through these states in one request, and nobody sees those between; accounting
-    is told whether the job was *preempted*.
+    is told whether the job was *preempted*. That of an *unlaunched* one nothing has run counts as
+    no restart.
     """
     job.end_us = ctld.now_us
     bookkeeping.requeued(ctld, job, preempted=preempted)
+    job.state_desc = "" if not unlaunched else job.state_desc
     ctld.set_job(job, PENDING_REQUEUE)
-    ctld.set_job(job, PENDING_REQUEUE_COMPLETING)
-    ctld.set_job(job, PENDING_REQUEUE)
+    await staging.ended(ctld, job)
+    if unlaunched:
+        job.uncounted_runs += 1
+        ctld.set_job(job, PENDING_COMPLETING)
+        await _release(ctld, job, RequestTerminateJob, job_state="COMPLETING")
+        return
+    job.state_desc = ""
+    flag = job.state.flags & JobFlag.STAGE_OUT
+    ctld.set_job(job, PENDING_REQUEUE_COMPLETING.having(flag))
+    ctld.set_job(job, PENDING_REQUEUE.having(flag))
     if job.reason not in (Reason.HELD_USER, Reason.HELD_ADMIN):
         # Who held it while it ran is told until it is back in the queue.
         job.reason = Reason.BEGIN_TIME
@@ -251,6 +269,8 @@ async def _release(
     """Tell the clients and the nodes of a job that it is over."""
     suspend.forget(ctld, job)
     limits.forget(job)
+    job.prolog_running = 0
+    job.prolog_slurmctld_runs = False
     for srun in clients(job):
         ctld.send(srun, SrunJobComplete(job_id=job.job_id))
     message = request(
@@ -333,11 +353,14 @@ async def _cleanup_completing(ctld: "Slurmctld", job: JobRecord) -> None:
     bookkeeping.batch_ended(ctld, job, NO_VAL)
     for step in list(job.steps.values()):
         await steps.delete(ctld, step)
+    if ctld.bb is not None and await staging.holds_completing(ctld, job):
+        return
     if job.state == PENDING_COMPLETING:
         ctld.set_job(job, PENDING)
         _back_to_queue(ctld, job)
         return
-    ctld.set_job(job, DONE[job.state.base])
+    ctld.set_job(job, job.state.lacking(JobFlag.COMPLETING))
+    staging.settle_stage_out(ctld, job)
     again = after_exit(ctld.site.conf, job)
     if again is AfterExit.END:
         finish(ctld, job)
@@ -378,7 +401,12 @@ def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     job.suspended_us = job.before_suspension_us = 0
     job.switched_us = -1
     job.warned = False
-    job.exit_code = 0
+    job.exit_code = job.pre_run_status
+    job.pre_run_status = 0
+    job.hurry = False
+    job.tres = {}
+    job.env_sup = {}
+    job.expected_us = -1
     job.desc = attrs.evolve(job.desc, partition=",".join(part.name for part in job.parts))
     job.submit_us = ctld.now_us
     job.begin_us = ctld.now_us + (CRED_LIFETIME_S + 1) * SECOND
@@ -387,7 +415,9 @@ def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
 
 
 async def purge(ctld: "Slurmctld", job: JobRecord) -> None:
-    """Forget a job that is old enough."""
+    """Forget a job that is old enough, unless its burst buffer is still needed."""
+    if ctld.bb is not None and not await staging.may_purge(ctld, job):
+        return
     eligible.forget(ctld, job)
     await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, job.check_job, about=job.about)
     del ctld.jobs[job.job_id]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from simctl.ctld import limits
 from simctl.ctld.cancel import signal_job
 from simctl.ctld.completion import clients, end_job
-from simctl.ctld.pending import end_pending
+from simctl.ctld.pending import end_waiting
 from simctl.kernel.fabric import Envelope
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import RequestKillJob, RequestKillTimelimit, SrunTimeout
@@ -42,7 +42,7 @@ async def deadline_due(ctld: "Slurmctld", _: Envelope, message: limits.DeadlineD
         elif not job.state.completing:
             job.reason = Reason.DEADLINE
             job.exit_code = 1
-            end_pending(ctld, job, DONE[JobBase.DEADLINE])
+            await end_waiting(ctld, job, DONE[JobBase.DEADLINE])
     elif job.state.base is JobBase.RUNNING:
         for srun in clients(job):
             ctld.send(srun, SrunTimeout(job_id=job.job_id))

@@ -92,7 +92,7 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         nice=job.nice,
         dependency=eligible.told(ctld, job) if pending else "",
         requeue=job.requeue,
-        restart_cnt=job.restart_cnt + (pending and job.state.completing),
+        restart_cnt=job.restarts + (pending and job.state.completing),
         batch=job.batch,
         exit_code=job.exit_code,
         submit_s=_clock(ctld, job.submit_us),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import arrays, bookkeeping, eligible, limits, prologs
+from simctl.ctld import arrays, bookkeeping, eligible, limits, prologs, staging
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
 from simctl.ctld.select import limit_in
 from simctl.wire.hostlist import compress
@@ -19,8 +19,13 @@ if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
 
-def start(ctld: "Slurmctld", job: JobRecord, part: PartRecord, shares: tuple[Share, ...]) -> None:
-    """Start a job in a partition on *shares* of nodes that have the room."""
+async def start(
+    ctld: "Slurmctld", job: JobRecord, part: PartRecord, shares: tuple[Share, ...]
+) -> bool:
+    """Start a job in a partition on *shares* of nodes that have the room.
+
+    One whose burst buffer cannot be claimed does not start, and waits or is held.
+    """
     nodes = tuple(ctld.nodes[share.index] for share in shares)
     if len(job.parts) > 1:
         job.part = part
@@ -30,9 +35,13 @@ def start(ctld: "Slurmctld", job: JobRecord, part: PartRecord, shares: tuple[Sha
     job.node_list = compress(tuple(node.name for node in nodes))
     job.batch_host = nodes[0].name
     job.start_us = job.evaluated_us = ctld.now_us
+    if ctld.bb is not None and not await staging.begin(ctld, job):
+        return False
+    # Time may have passed in a plugin.
+    job.start_us = ctld.now_us
     bookkeeping.started(ctld, job)
     job.time_limit_min = limit_in(job, part)
-    job.begin_us = -1
+    job.begin_us = job.expected_us = -1
     job.reason = Reason.NONE
     if job.time_limit_min != INFINITE:
         job.limit_us = job.start_us + job.time_limit_min * 60 * SECOND
@@ -43,10 +52,13 @@ def start(ctld: "Slurmctld", job: JobRecord, part: PartRecord, shares: tuple[Sha
     limits.watch_deadline(ctld, job)
     eligible.changed(ctld, job)
     occupy(ctld, job)
-    if ctld.site.conf.prolog_slurmctld or ctld.site.conf.prolog_flags:
+    await staging.started(ctld, job)
+    conf = ctld.site.conf
+    if conf.prolog_slurmctld or conf.prolog_flags or job.prolog_running:
         prologs.configure(ctld, job)
     else:
         tell(ctld, job)
+    return True
 
 
 def tell(ctld: "Slurmctld", job: JobRecord) -> None:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from simctl.ctld import arrays, bookkeeping, schedule
+from simctl.ctld import arrays, bookkeeping, schedule, staging
 from simctl.ctld.completion import clients, finish
 from simctl.ctld.records import JobRecord
 from simctl.wire.messages import SrunJobComplete
@@ -12,8 +12,23 @@ if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
 
+async def end_waiting(ctld: "Slurmctld", job: JobRecord, state: JobState) -> None:
+    """End a job that has no nodes, and its staging."""
+    _mark(ctld, job, state)
+    await staging.ended(ctld, job)
+    _tell(ctld, job)
+
+
 def end_pending(ctld: "Slurmctld", job: JobRecord, state: JobState) -> None:
-    """End a job that has no nodes, for the reason it has; its client is told."""
+    """End a job that has no nodes; its staging is ended once slurmctld has done its present work."""
+    _mark(ctld, job, state)
+    if ctld.bb is not None:
+        ctld.bb.owed.append(job)
+    _tell(ctld, job)
+
+
+def _mark(ctld: "Slurmctld", job: JobRecord, state: JobState) -> None:
+    """Let a job be over for the reason it has."""
     if job.queued:
         schedule.take_from_queue(job)
         ctld.request_pass()
@@ -22,6 +37,10 @@ def end_pending(ctld: "Slurmctld", job: JobRecord, state: JobState) -> None:
     bookkeeping.waits(job, job.reason)
     bookkeeping.run_ended(ctld, job, state.base.name)
     ctld.set_job(job, state)
+
+
+def _tell(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Tell everybody whom the end of a job concerns, its client too."""
     arrays.cancelled(job)
     for srun in clients(job):
         ctld.send(srun, SrunJobComplete(job_id=job.job_id))

@@ -1,6 +1,7 @@
 """PrologSlurmctld and EpilogSlurmctld: a job is CONFIGURING until the one has ended well.
 
-With PrologFlags=Alloc it is so until its nodes have reported on their prologs as well.
+With PrologFlags=Alloc it is so until its nodes have reported on their prologs as well, and until no
+burst buffer plugin holds its launch back.
 
 Both run as SlurmUser in processes of their own, and the controller serves requests meanwhile.
 """
@@ -66,8 +67,8 @@ def environment(ctld: "Slurmctld", job: JobRecord) -> dict[str, str]:
         env["SLURM_JOB_EXIT_CODE2"] = exit_code_text(job.exit_code)
     if desc.account:
         env["SLURM_JOB_ACCOUNT"] = desc.account
-    if job.restart_cnt:
-        env["SLURM_RESTART_COUNT"] = str(job.restart_cnt)
+    if job.restarts:
+        env["SLURM_RESTART_COUNT"] = str(job.restarts)
     if job.array is not None and job.array_task >= 0:
         env["SLURM_ARRAY_JOB_ID"] = str(job.array.job_id)
         env["SLURM_ARRAY_TASK_ID"] = str(job.array_task)
@@ -110,9 +111,11 @@ def configure(ctld: "Slurmctld", job: JobRecord) -> None:
     job.prologs_out.clear()
     ctld.set_job(job, CONFIGURING)
     if not conf.prolog_slurmctld:
-        _launch_prologs(ctld, job)
+        if conf.prolog_flags:
+            _launch_prologs(ctld, job)
         return
     run = job.restart_cnt
+    job.prolog_slurmctld_runs = True
 
     def ended(status: int) -> PrologEnded:
         return PrologEnded(job, run, status, ctld.process.cause)
@@ -127,10 +130,11 @@ async def prolog_ended(ctld: "Slurmctld", _: Envelope, message: PrologEnded) -> 
         # It was cancelled or requeued meanwhile.
         return
     ctld.process.cause = message.cause
+    job.prolog_slurmctld_runs = False
     if not message.status and ctld.site.conf.prolog_flags:
         _launch_prologs(ctld, job)
     elif not message.status:
-        _launch(ctld, job)
+        launch_if_ready(ctld, job)
     elif job.batch and job.requeue:
         job.launch_failures += 1
         if job.launch_failures > MAX_BATCH_REQUEUE:
@@ -175,7 +179,13 @@ def prolog_over(ctld: "Slurmctld", job: JobRecord, node_name: str) -> None:
     if node_name not in job.prologs_out:
         return
     job.prologs_out.remove(node_name)
-    if job.state.configuring and not job.prologs_out:
+    launch_if_ready(ctld, job)
+
+
+def launch_if_ready(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Launch a job that has its nodes, unless a prolog or a burst buffer still holds it back."""
+    waits = job.prolog_slurmctld_runs or job.prologs_out or job.prolog_running
+    if job.state == CONFIGURING and not waits:
         _launch(ctld, job)
 
 

@@ -1,5 +1,7 @@
 """What the controller owns: job, step, node and partition records."""
 
+from typing import Any
+
 import attrs
 
 from simctl.kernel.fabric import Mailbox
@@ -292,6 +294,11 @@ class JobRecord:
     """A wait status."""
 
     restart_cnt: int = 0
+    """How often it has gone back into the queue: the number of its present run."""
+
+    uncounted_runs: int = 0
+    """Those of them that are no restarts to anybody, since nothing of the job had run."""
+
     launch_failures: int = 0
     """How often in a row PrologSlurmctld has sent the job back into the queue."""
 
@@ -380,6 +387,59 @@ class JobRecord:
 
     begin_us: int = -1
     begin_timer: Timer | None = None
+
+    burst_buffer: str = ""
+    """What it asks for of burst buffers, as its plugins have read it."""
+
+    bb_state: str = ""
+    """The state of its burst buffer, as its plugin tells it."""
+
+    bb_reason: str = ""
+    """The reason a plugin gave, for as long as it holds the job."""
+
+    bb_answer: int = 1
+    """What test_stage_in said of it last."""
+
+    state_desc: str = ""
+    """What is shown in place of the reason."""
+
+    system_comment: str = ""
+    admin_comment: str = ""
+    expected_us: int = -1
+    """While it waits for its burst buffer, when it is expected to start."""
+
+    prolog_running: int = 0
+    """How many things of burst buffer plugins its launch waits for."""
+
+    staged_out: bool = False
+    """Its stage-out is over, as those learnt that wait for it."""
+
+    stage_out_over: bool = False
+    """The stage-out ended while nodes had yet to let go of the job."""
+
+    pre_run_status: int = 0
+    """What its burst buffer failed with before it was launched: its exit code until it runs."""
+
+    hurry: bool = False
+    """Whoever cancelled it wants nothing staged out."""
+
+    prolog_slurmctld_runs: bool = False
+    env_sup: dict[str, str] = attrs.field(factory=dict)
+    """Variables that plugins put into its environment."""
+
+    tres: dict[str, int] = attrs.field(factory=dict)
+    """What it takes of burst buffers: MB by TRES name, such as ``bb/generic``."""
+
+    tres_req: dict[str, int] = attrs.field(factory=dict)
+    """What it asked for of them."""
+
+    view: Any = None
+    """What plugins see of it."""
+
+    @property
+    def restarts(self) -> int:
+        """Return how often it has been restarted, as is shown of it."""
+        return self.restart_cnt - self.uncounted_runs
 
     @property
     def cpus(self) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ that names a reservation blocks only those that name the same.
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from simctl.ctld import arrays, bookkeeping, launch, preempt, reservations
+from simctl.ctld import arrays, bookkeeping, launch, preempt, reservations, staging
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.select import choose, could_hold, demand_in, uniform_need, whole_nodes
 from simctl.plugins.points.switch import switch_p_no_frag
@@ -100,10 +100,12 @@ async def run_pass(ctld: "Slurmctld") -> None:
     if not anybody_waits(ctld) or await held_by_fragmentation(ctld):
         preempt.let_go_on(ctld)
         return
+    await _split_ahead(ctld)
     line = Line(ctld)
     blocked = 0
     blocking: list[JobRecord] = []
     full: set[str] = set()
+    refused_arrays: set[int] = set()
     while (found := line.head()) is not None:
         part, job = found
         job.evaluated_us, job.scheduler = ctld.now_us, "Main"
@@ -116,6 +118,9 @@ async def run_pass(ctld: "Slurmctld") -> None:
             job.reason = Reason.ARRAY_TASK_LIMIT
             bookkeeping.waits(job, job.reason)
             line.take()
+            continue
+        if ctld.bb is not None and not await _is_staged_in(ctld, job, refused_arrays):
+            line.skip()
             continue
         allowed = -1 if own else ~blocked
         shares = find_nodes(ctld, job, part, allowed)
@@ -142,6 +147,7 @@ async def run_pass(ctld: "Slurmctld") -> None:
             blocked |= part.mask
             blocking.append(job)
     line.close()
+    await staging.after_pass(ctld)
     preempt.let_go_on(ctld)
     if not all(job.queued for job in blocking):
         # It has started in another of its partitions, and blocks this one no more.
@@ -149,6 +155,35 @@ async def run_pass(ctld: "Slurmctld") -> None:
     ctld.request_backfill()
     if ctld.reservations and anybody_waits(ctld):
         ctld.wait_for_reservations()
+
+
+async def _split_ahead(ctld: "Slurmctld") -> None:
+    """Give tasks of arrays with burst buffers records of their own, so that data can come in."""
+    if ctld.bb is None:
+        return
+    for array in list(ctld.arrays.values()):
+        head = array.rest
+        if head is None or not head.queued:
+            continue
+        for task in array.waiting[: staging.tasks_ahead(ctld, head)]:
+            record = await arrays.split_off(ctld, head, task)
+            await staging.admit_task(ctld, record, head)
+            enqueue(ctld, record)
+        # Those that are split off come before the tasks that are not.
+        take_from_queue(head)
+        enqueue(ctld, head)
+
+
+async def _is_staged_in(ctld: "Slurmctld", job: JobRecord, refused_arrays: set[int]) -> bool:
+    """Ask for a job's burst buffer; of an array whose task has to wait nobody else is asked."""
+    array_id = job.array.job_id if job.array is not None else 0
+    if array_id in refused_arrays:
+        return False
+    if await staging.may_start(ctld, job):
+        return True
+    if array_id:
+        refused_arrays.add(array_id)
+    return False
 
 
 def anybody_waits(ctld: "Slurmctld") -> bool:
@@ -163,12 +198,12 @@ async def start_head(
     array = job.array
     if array is None or array.rest is not job:
         line.take()
-        launch.start(ctld, job, part, shares)
+        await launch.start(ctld, job, part, shares)
         return
     task = await arrays.split_off(ctld, job, array.waiting[0])
     if task is job:
         line.take()
-    launch.start(ctld, task, part, shares)
+    await launch.start(ctld, task, part, shares)
 
 
 def _what_time_alone_brings(ctld: "Slurmctld", job: JobRecord, part: PartRecord) -> str:
@@ -243,6 +278,8 @@ def take_from_queue(job: JobRecord) -> None:
 
 def reason_to_wait(job: JobRecord) -> str:
     """Return why a pending job waits: a pass tells it of the head, the others follow from that."""
+    if job.state_desc:
+        return job.state_desc
     if not job.queued:
         return job.reason
     if not any(part.state.starts_jobs for part in job.parts):

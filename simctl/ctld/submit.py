@@ -13,6 +13,7 @@ from simctl.ctld import (
     preempt,
     reservations,
     schedule,
+    staging,
 )
 from simctl.ctld.completion import finish
 from simctl.ctld.records import JobRecord, PartRecord
@@ -23,10 +24,12 @@ from simctl.plugins.hooks import NULL, About, failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_alloc_job, slurm_ckpt_free_job
 from simctl.wire.errno import (
     EAGAIN,
+    ESLURM_BURST_BUFFER_WAIT,
     ESLURM_CAN_NOT_START_IMMEDIATELY,
     ESLURM_DEPENDENCY,
     ESLURM_DUPLICATE_JOB_ID,
     ESLURM_FRAGMENTATION,
+    ESLURM_INVALID_BURST_BUFFER_REQUEST,
     ESLURM_INVALID_JOB_ID,
     ESLURM_INVALID_NICE,
     ESLURM_JOB_HELD,
@@ -65,6 +68,7 @@ async def submit_batch_job(
         answer = ResponseSubmitBatchJob(job_id=0, error_code=made.error_code, text=made.text)
     else:
         await _settle(ctld, made)
+        await staging.ask_at_submission(ctld, made)
         rc = SLURM_SUCCESS if made.priority else ESLURM_JOB_HELD
         answer = ResponseSubmitBatchJob(job_id=made.job_id, error_code=rc)
     ctld.send(envelope.sender, answer)
@@ -100,6 +104,7 @@ async def resource_allocation(
         job.end_us = job.start_us = ctld.now_us
         ctld.set_job(job, FAILED)
         bookkeeping.refused(ctld, job)
+        await staging.ended(ctld, job)
         finish(ctld, job)
         _reply(ctld, envelope, job.job_id, rc)
         return
@@ -107,6 +112,8 @@ async def resource_allocation(
     # pass knows more ways out: jobs that give way, and moments at which reservations do.
     settled = rc == ESLURM_NODES_BUSY and not preempt.is_on(ctld) and not ctld.reservations
     eligible.settle(ctld, job, asks=not settled)
+    if staging.waits_for_stage_in(job) and job.queued:
+        staging.note_wait(job)
     ctld.request_backfill()
     why = ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE if job.lasting_reason else ESLURM_NODES_BUSY
     _reply(ctld, envelope, job.job_id, why)
@@ -127,6 +134,8 @@ async def _try_now(ctld: "Slurmctld", job: JobRecord) -> int:
         return ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE
     if job.dependency is not None or not job.priority or job.begin_us > ctld.now_us:
         return ESLURM_DEPENDENCY
+    if ctld.bb is not None and not await staging.may_start_now(ctld, job):
+        return ESLURM_BURST_BUFFER_WAIT
     if ctld.site.conf.scheduler_parameters.defer:
         return ESLURM_CAN_NOT_START_IMMEDIATELY
     for part in job.parts:
@@ -134,8 +143,8 @@ async def _try_now(ctld: "Slurmctld", job: JobRecord) -> int:
             continue
         shares = schedule.find_nodes(ctld, job, part)
         if shares:
-            launch.start(ctld, job, part, shares)
-            return SLURM_SUCCESS
+            good = await launch.start(ctld, job, part, shares)
+            return SLURM_SUCCESS if good else ESLURM_INVALID_BURST_BUFFER_REQUEST
     if any(_is_behind(ctld, part) for part in job.parts):
         return ESLURM_NOT_TOP_PRIORITY
     job.reason = Reason.RESOURCES
@@ -193,6 +202,9 @@ async def create(
     error_code = _refusal(ctld, desc, uid, request)
     if error_code:
         return Refusal(error_code, request.text)
+    error_code, text, burst_buffer = await staging.validate(ctld, desc, uid)
+    if error_code:
+        return Refusal(error_code, text)
     try:
         array = arrays.read_array(desc.array)
     except SlurmError as error:
@@ -240,6 +252,7 @@ async def create(
         dependency=dependency,
         array=array,
         held_by_user=True,
+        burst_buffer=burst_buffer,
         begin_us=max(-1, (desc.begin_s - ctld.site.start_time_s) * SECOND) if desc.begin_s else -1,
     )
     if request.reason != Reason.NONE:
@@ -250,6 +263,12 @@ async def create(
     if not kept:
         return job
     ctld.jobs[job_id] = job
+    if ctld.bb is not None:
+        _announce(ctld, job)
+        error_code, text = await staging.admit(ctld, job)
+        if error_code:
+            await _drop(ctld, job)
+            return Refusal(error_code, text)
     bookkeeping.came(ctld, job)
     limits.watch_deadline(ctld, job)
     arrays.register(ctld, job)
@@ -257,15 +276,30 @@ async def create(
     eligible.register(ctld, job)
     if dependency is not None or not job.priority or job.begin_us > ctld.now_us:
         job.reason = eligible.obstacle(ctld, job, eligible.verdict(ctld, job)) or job.reason
+    if ctld.bb is None:
+        _announce(ctld, job)
+    return job
+
+
+def _announce(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Say in the trace that there is a new job."""
     ctld.site.trace.state(
         ctld.process,
         "job_state",
         before=None,
         after=str(PENDING),
         reason=job.reason,
-        job=job_id,
+        job=job.job_id,
     )
-    return job
+
+
+async def _drop(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Forget a job that its burst buffer plugin refuses: nobody gets to see it, its id is gone."""
+    ctld.set_job(job, FAILED)
+    await ctld.site.hooks.call(
+        slurm_ckpt_free_job, ctld.process, job.check_job, about=job.about
+    )
+    del ctld.jobs[job.job_id]
 
 
 def _priority(ctld: "Slurmctld", desc: JobDesc, uid: int) -> int:

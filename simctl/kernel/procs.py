@@ -307,7 +307,7 @@ class Process:
     def _end_other_threads(self) -> None:
         """End the threads that a plugin has started in this process."""
         for thread in self.threads:
-            if thread.lingers:
+            if thread.of_plugin:
                 self.table.kernel.kill(thread)
 
     def touch(self) -> Memory:
@@ -349,6 +349,8 @@ class ProcessTable:
     fabric: "Fabric"
     disk: "Disk"
     conf: SlurmConf
+    slurmctld: Any = None
+    """What slurmctld offers to plugins that run in it; None where there is no slurmctld."""
 
     def __init__(self, kernel: Kernel, trace: Trace) -> None:
         self.kernel = kernel

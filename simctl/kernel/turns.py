@@ -7,7 +7,8 @@ threads to choose between, and its random choice among runnable tasks has nothin
 """
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from heapq import heappop, heappush
 from operator import index
 from typing import Any, Final, Protocol
@@ -106,8 +107,8 @@ class Thread:
     """One line of execution in a simulated process, carried by a trio task.
 
     `generation` counts its waits: a turn that was to end an earlier wait finds another number and
-    is dead. A thread that `lingers` is a plugin's own: what it waits for keeps no run alive by
-    itself.
+    is dead. A thread that `lingers` keeps no run alive by what it waits for; one that is
+    `of_plugin` is a plugin's own, and lingers but while it waits for something that counts.
     """
 
     owner: Owner
@@ -121,6 +122,9 @@ class Thread:
     finished: bool = False
     killed: bool = False
     lingers: bool = False
+    of_plugin: bool = False
+    """It is a plugin's own, whether or not it lingers at present."""
+
     frozen: bool = False
     missed: "tuple[Any] | None" = None
     """What ended the wait of a frozen thread: it goes on with it once it is thawed."""
@@ -261,6 +265,21 @@ class Kernel(trio.abc.Clock):
         else:
             self.foreground += change
 
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Let what the current thread waits for inside keep the run alive, though it lingers.
+
+        It has no timed wait at either end, since it runs; a turn that was to wake it and is dead by
+        now knows how it was counted.
+        """
+        thread = self.current
+        assert thread is not None
+        lingers, thread.lingers = thread.lingers, False
+        try:
+            yield
+        finally:
+            thread.lingers = lingers
+
     def call_at(self, due_us: int, function: Callable[[Any], None], argument: Any) -> Timer:
         """Call a plain function in a turn of its own; the answer calls it off.
 
@@ -291,7 +310,7 @@ class Kernel(trio.abc.Clock):
         lingers: bool = False,
     ) -> Thread:
         """Start a thread of *owner* in a turn of its own, now or at *due_us*."""
-        thread = Thread(owner=owner, name=name, body=body, lingers=lingers)
+        thread = Thread(owner=owner, name=name, body=body, lingers=lingers, of_plugin=lingers)
         thread.cause = owner.cause
         self._push_for(thread, max(due_us, self.now_us), self._start, None)
         return thread
@@ -398,11 +417,16 @@ class Kernel(trio.abc.Clock):
 
     def wake(self, thread: Thread, value: Any = None) -> None:
         """End a thread's present wait in a turn of its own, due now."""
-        self._push_for(thread, self.now_us, self._wake, (thread.generation, value))
+        waited = (thread.generation, value, thread.lingers)
+        self._push_for(thread, self.now_us, self._wake, waited)
 
-    def _wake(self, thread: Thread, waited: tuple[int, Any]) -> bool:
-        self._count(thread, -1)
-        generation, value = waited
+    def _wake(self, thread: Thread, waited: tuple[int, Any, bool]) -> bool:
+        generation, value, lingered = waited
+        # A turn that is dead may come up while the thread counts otherwise than it did.
+        if lingered:
+            self.lingering -= 1
+        else:
+            self.foreground -= 1
         return generation == thread.generation and self.resume(thread, value)
 
     def arm(self, due_us: int) -> None:

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import yaml
 
-from simctl.kernel.pattern import near
 from simctl.scenario.model import NodeSpec
 from simctl.scenario.names import check_node_name
 from simctl.scenario.positions import Reading, Value, pairs
@@ -15,7 +14,6 @@ from simctl.scenario.scalars import choice, text, whole
 from simctl.scenario.shapes import Built, Field, Items, Record, Scalar, Values, check_mapping
 from simctl.scenario.site import conf_of
 from simctl.scenario.site_merge import merge_nodes, override
-from simctl.wire.burst_buffer_conf import KEYS
 from simctl.wire.conf import SlurmConf
 from simctl.wire.features import feature_names
 from simctl.wire.hostlist import expand
@@ -33,7 +31,6 @@ _SPELT: Final = {
     "procs": "write `cpus`",
     "real_memory": "write `memory_mb`",
 }
-_OPTIONS: Final = ("bb_load_first", "bb_post_run_gate", "bb_stageout_after_epilog", "strict_source")
 
 
 def not_built(keys: str) -> dict[str, str]:
@@ -85,34 +82,6 @@ class SlurmConfShape:
         """Return an object with scalar values."""
         scalar = {"type": ["string", "number", "boolean"]}
         return {"type": "object", "additionalProperties": scalar}
-
-
-class RefusedShape:
-    """A mapping whose keys are known and none of which is simulated yet."""
-
-    def __init__(self, what: str, keys: tuple[str, ...]) -> None:
-        self.what = what
-        self.keys = keys
-
-    def read(self, value: Value, reading: Reading) -> dict[str, str]:
-        """Return nothing; each key that is there is a mistake."""
-        if value.nothing:
-            return {}
-        check_mapping(value, reading, self.what)
-        for place, key, _ in pairs(value, reading):
-            if key.lower() in {known.lower() for known in self.keys}:
-                reading.mistake(place, f"`{key}` is known but not simulated yet; leave it out")
-            else:
-                reading.mistake(place, f"no {self.what} `{key}`{near(key, self.keys)}")
-        return {}
-
-    def schema(self) -> dict[str, Any]:
-        """Return an object without keys."""
-        return {"type": "object", "maxProperties": 0}
-
-
-BURST_BUFFER_CONF: Final = RefusedShape("burst_buffer.conf key", tuple(KEYS))
-OPTIONS: Final = RefusedShape("option", _OPTIONS)
 
 
 def host_names(value: Value) -> tuple[str, ...]:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Final
 
 from simctl.kernel.pattern import near
+from simctl.plugins.site import Options
+from simctl.scenario.burst_buffer_conf import BURST_BUFFER_CONF, BurstBufferFileShape, merge
 from simctl.scenario.cluster import (
-    BURST_BUFFER_CONF,
     NODES,
-    OPTIONS,
     START_TIME,
     SlurmConfShape,
     default_start_time,
@@ -33,8 +33,9 @@ from simctl.scenario.programs import FILES, PLUGINS, PROGRAMS, file_key
 from simctl.scenario.scalars import DURATION, choice, whole
 from simctl.scenario.scripts import ScriptCheck
 from simctl.scenario.shapes import Field, Record, Values
-from simctl.scenario.site import BurstBufferShape, SiteShape, placed
+from simctl.scenario.site import SiteShape, placed
 from simctl.scenario.site_complete import complete
+from simctl.scenario.switches import OPTIONS
 from simctl.scenario.timeline import COMMANDS, TIMELINE
 from simctl.scenario.users import BUILT_IN, USERS
 from simctl.wire.conf import SCRIPT_KEYS, SlurmConf
@@ -85,19 +86,19 @@ FIELDS: Final = (
         name="burst_buffer_conf",
         shape=BURST_BUFFER_CONF,
         default={},
-        doc="Keys of burst_buffer.conf; none is simulated yet.",
+        doc="Keys of burst_buffer.conf, for all plugins, or below the name of each.",
     ),
     Field(
         name="burst_buffer_conf_file",
-        shape=BurstBufferShape(),
+        shape=BurstBufferFileShape(),
         default="",
         doc="A site's own burst_buffer.conf; without it, one beside its slurm.conf is read.",
     ),
     Field(
         name="options",
         shape=OPTIONS,
-        default={},
-        doc="Switches of the simulator itself; none is built yet.",
+        default=Options(),
+        doc="Switches of the simulator itself.",
     ),
     Field(
         name="nodes",
@@ -224,6 +225,7 @@ def read_values(text: str, reading: Reading) -> Values:
     try:
         values, _ = SCENARIO.read_values(root, reading)
         complete(values, reading)
+        merge(values, reading)
         _check_slurm_user(values, reading)
         _check_gres(values, reading)
         _check_scripts(values, reading)
@@ -255,6 +257,8 @@ def _scenario(values: Values, reading: Reading, text: str) -> Scenario:
         start_epoch_s=int(values["start_time"].timestamp()),
         latency_us=values["latency"],
         slurm_conf=values["slurm_conf"],
+        burst_buffer_conf=values["burst_buffer_conf"],
+        options=values["options"],
         nodes=values["nodes"],
         partitions=values["partitions"],
         users=values["users"],

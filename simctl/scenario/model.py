@@ -6,6 +6,7 @@ from typing import Final
 import attrs
 
 from simctl.kernel.pattern import Pattern
+from simctl.plugins.site import Options
 from simctl.scenario.positions import Mistake
 from simctl.wire.conf import SlurmConf
 from simctl.wire.ids import INFINITE
@@ -231,7 +232,22 @@ class FaultEntry:
     text: str
 
 
-Entry = RunEntry | FaultEntry
+@attrs.frozen(kw_only=True)
+class ConfEntry:
+    """Keys of burst_buffer.conf written anew at a moment; *text* says so in a line.
+
+    They are by the plugin whose file they stand in, or by nothing for every file there is; None
+    takes a key out.
+    """
+
+    label: str
+    line: int
+    moment: Moment
+    burst_buffer_conf: Mapping[str, Mapping[str, str | None]]
+    text: str
+
+
+Entry = RunEntry | FaultEntry | ConfEntry
 
 
 @attrs.frozen(kw_only=True)
@@ -316,6 +332,9 @@ class Scenario:
     programs: Mapping[str, Program] = attrs.field(factory=dict)
     timeline: tuple[Entry, ...] = ()
     expect: tuple[Expectation, ...] = ()
+    burst_buffer_conf: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)
+    """What each burst_buffer.conf says, by its plugin, or by nothing where it is of all."""
+    options: Options = attrs.field(factory=Options)
     asks_nodes: bool = True
     """Whether slurmctld asks nodes to register again now and then; a replay's does not."""
 

@@ -6,7 +6,7 @@ from simctl.kernel.pattern import Pattern, PatternError, near
 from simctl.scenario.model import LOGIN
 from simctl.scenario.positions import Reading, Unreadable, Value
 from simctl.scenario.shapes import Scalar
-from simctl.stepd.environment import SCRIPT_CONTEXTS
+from simctl.stepd.environment import BURST_BUFFER_SCRIPTS, SCRIPT_CONTEXTS
 
 SWITCH_FUNCTIONS: Final = (
     "switch_p_build_jobinfo",
@@ -84,8 +84,8 @@ FUNCTIONS: Final = (
 ACTS: Final = ("become_user", "setsid", "chdir", "setrlimit", "fork", "create_container")
 """What a step daemon does for itself and a fault can make fail, besides plugin functions."""
 
-SCRIPTS: Final = tuple(SCRIPT_CONTEXTS)
-"""The prologs and epilogs, which a fault can make fail as well."""
+SCRIPTS: Final = (*SCRIPT_CONTEXTS, *BURST_BUFFER_SCRIPTS)
+"""Prologs, epilogs and scripts of burst buffers, which a fault can make fail as well."""
 
 _PREFIXES: Final = ("switch_p_", "slurm_ckpt_", "bb_p_")
 _OTHER_NAMES: Final = (

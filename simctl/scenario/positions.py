@@ -131,6 +131,8 @@ class Reading:
     """The command lines of the timeline, with their places."""
     site: Site | None = None
     """The site's own slurm.conf, where the scenario names one."""
+    burst_buffers: dict[str, dict[str, str]] = attrs.field(factory=dict)
+    """What the site's own burst_buffer.conf says, or each plugin's by its name."""
     overridden: dict[str, set[tuple[str, str]]] = attrs.field(factory=dict)
     """What the scenario says of the site's `nodes` and `partitions`: names and keys."""
     lenient: bool = False

@@ -23,7 +23,7 @@ from simctl.wire.conf import (
 from simctl.wire.conf_lines import Place, Setting, SiteMistake
 from simctl.wire.conf_names import renamed
 from simctl.wire.site import Site, read_site
-from simctl.wire.site_files import BURST_BUFFER, SiteFile, read_site_file
+from simctl.wire.site_files import SiteFile
 
 _TAG: Final = "tag:yaml.org,2002:str"
 
@@ -44,7 +44,7 @@ def read_text(path: str) -> str:
         return data.decode("latin-1")
 
 
-def _read_named(value: Value, reading: Reading, what: str) -> tuple[str, str]:
+def read_named(value: Value, reading: Reading, what: str) -> tuple[str, str]:
     """Return the path that a value names, from the folder of the scenario on, and the text."""
     if not isinstance(value.node, yaml.ScalarNode) or not value.scalar:
         raise reading.refuse(value, f"expected the path of a {what}, got {value.shown()}")
@@ -62,7 +62,7 @@ class SiteShape:
 
     def read(self, value: Value, reading: Reading) -> str:
         """Read the file into the reading, with all its mistakes."""
-        path, text = _read_named(value, reading, "slurm.conf")
+        path, text = read_named(value, reading, "slurm.conf")
         site = read_site(text, path, read_text)
         reading.site = site
         for name, node in site.nodes.items():
@@ -75,19 +75,6 @@ class SiteShape:
     def schema(self) -> dict[str, Any]:
         """Return a text."""
         return {"type": "string", "minLength": 1}
-
-
-class BurstBufferShape(SiteShape):
-    """The path of a burst_buffer.conf, from the folder of the scenario on."""
-
-    def read(self, value: Value, reading: Reading) -> str:
-        """Look for what is wrong with the file; nothing acts on it yet."""
-        path, text = _read_named(value, reading, BURST_BUFFER)
-        found = read_site_file(BURST_BUFFER, text, path, read_text)
-        tell_file(found, reading)
-        message = f"ignored here: {found.why}"
-        reading.warnings.append(mistake_at(Place(path), "", message))
-        return value.scalar
 
 
 def _check_names(site: Site) -> None:
@@ -187,7 +174,9 @@ def leave_out_unbuilt(values: dict[str, str], reading: Reading) -> None:
 def _missing_plugins(values: dict[str, str], reading: Reading) -> Iterator[ConfMistake]:
     """Go through the keys that name a plugin of the guides which nobody has written here."""
     for key, value in values.items():
-        if key.casefold() in _OF_PLUGINS and value not in reading.plugin_types:
+        if key.casefold() == "burstbuffertype":
+            yield ConfMistake(key=key, message="what is on record does not tell of burst buffers")
+        elif key.casefold() in _OF_PLUGINS and value not in reading.plugin_types:
             kind = value.partition("/")[0]
             known = ", ".join(each for each in reading.plugin_types if each.startswith(f"{kind}/"))
             yield ConfMistake(key=key, message=f"there is no plugin {value} here; known: {known}")

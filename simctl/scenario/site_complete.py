@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from simctl.scenario.burst_buffer_conf import take_file
 from simctl.scenario.positions import Reading
 from simctl.scenario.shapes import Values
 from simctl.scenario.site import conf_of, mistake_at, note, read_text, tell_file
@@ -9,7 +10,7 @@ from simctl.scenario.site_merge import merge_nodes, merge_partitions
 from simctl.wire.conf_lines import Place, SiteMistake
 from simctl.wire.gres_conf import too_few
 from simctl.wire.site import Site
-from simctl.wire.site_files import read_site_files
+from simctl.wire.site_files import BURST_BUFFER, read_site_files
 
 _SCENARIO_KEYS: Final = {
     "state": "state",
@@ -30,17 +31,21 @@ def complete(values: Values, reading: Reading) -> None:
             values[key] = merge((), reading)
         if not values[key] and not reading.mistakes and not reading.site.mistakes:
             note(reading, Place(reading.site.file), "", f"the file names no {key}")
-    _read_others(reading.site, reading, named="burst_buffer_conf_file" in values.places)
+    _read_others(reading.site, values, reading)
     _tell_site(reading)
 
 
-def _read_others(site: Site, reading: Reading, *, named: bool) -> None:
-    """Look at the files beside slurm.conf."""
-    plugin = site.settings.get("burstbuffertype")
-    value = "" if plugin is None else plugin.value
-    for found in read_site_files(site.file, value, read_text, named=named):
+def _read_others(site: Site, values: Values, reading: Reading) -> None:
+    """Look at the files beside slurm.conf; of them burst_buffer.conf acts, if a plugin reads it."""
+    types = values["slurm_conf"].burst_buffer_types
+    names = [each.partition("/")[2] for each in types]
+    named = "burst_buffer_conf_file" in values.places
+    for found in read_site_files(site.file, names, read_text, named=named):
         tell_file(found, reading)
-        site.ignored.add(found.name, found.why)
+        if found.name == BURST_BUFFER and names:
+            take_file(found, reading)
+        else:
+            site.ignored.add(found.name, found.why)
         if found.name == "gres.conf":
             site.warnings += too_few(found, site.nodes)
 

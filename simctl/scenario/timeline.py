@@ -2,14 +2,17 @@
 
 import re
 import shlex
+from collections.abc import Mapping
 from typing import Any, Final
 
 from simctl.kernel.pattern import near
+from simctl.scenario.burst_buffer_conf import BURST_BUFFER_CONF
 from simctl.scenario.model import (
     CONTROLLER,
     LOGIN,
     At,
     Checks,
+    ConfEntry,
     CrashFault,
     CutFault,
     Entry,
@@ -28,6 +31,7 @@ from simctl.scenario.patterns import CALL_PATTERN, PATTERN
 from simctl.scenario.positions import Reading, Unreadable, Value
 from simctl.scenario.scalars import BOOLEAN, DURATION, text, whole
 from simctl.scenario.shapes import Field, Forms, Items, Record, Scalar, Values
+from simctl.wire.burst_buffer_conf import file_name
 from simctl.wire.errno import errno_name, errno_number
 from simctl.wire.ids import SECOND
 
@@ -281,7 +285,7 @@ def _read_command(value: Value, reading: Reading) -> tuple[str, tuple[str, ...]]
 
 
 _MOMENT_KEYS: Final = ("at", "when")
-_DEED_KEYS: Final = ("run", "fault")
+_DEED_KEYS: Final = ("run", "fault", "burst_buffer_conf")
 
 
 def _check_entry(values: Values, reading: Reading) -> None:
@@ -290,24 +294,25 @@ def _check_entry(values: Values, reading: Reading) -> None:
     if values["run"] is not None:
         reading.runs.append((values.place("run"), values["run"][1]))
     moment = _one_of(_MOMENT_KEYS, values, reading)
-    if deed == "fault":
-        for key in _RUN_KEYS:
+    if deed != "run":
+        for key in _RUN_KEYS if deed else ():
             if key in values.places:
-                reading.mistake(values.place(key), f"`{key}` goes with `run`, not with `fault`")
+                reading.mistake(values.place(key), f"`{key}` goes with `run`, not with `{deed}`")
     if moment == "at" and "each" in values.places:
         reading.mistake(values.place("each"), "`each` goes with `when`, not with `at`")
 
 
-def _one_of(keys: tuple[str, str], values: Values, reading: Reading) -> str:
-    """Return which of two keys is there; unless exactly one is, note that and return nothing."""
+def _one_of(keys: tuple[str, ...], values: Values, reading: Reading) -> str:
+    """Return which of some keys is there; unless exactly one is, note that and return nothing."""
     present = [key for key in keys if key in values.places]
     if len(present) == 1:
         return present[0]
     if present:
-        message = f"`{keys[0]}` and `{keys[1]}` together: write an entry for each"
-        reading.mistake(values.place(keys[1]), message)
+        both = " and ".join(f"`{key}`" for key in present)
+        reading.mistake(values.place(present[1]), f"{both} together: write an entry for each")
     else:
-        reading.mistake(values.whole, f"missing key: `{keys[0]}` or `{keys[1]}`")
+        names = " or ".join(f"`{key}`" for key in keys)
+        reading.mistake(values.whole, f"missing key: {names}")
     return ""
 
 
@@ -322,6 +327,14 @@ def _build_entry(values: Values, value: Value, reading: Reading) -> Entry:
             moment=moment,
             fault=values["fault"],
             text=fault_text(values["fault"]),
+        )
+    if "burst_buffer_conf" in values.places:
+        return ConfEntry(
+            label=value.path,
+            line=value.line,
+            moment=moment,
+            burst_buffer_conf=values["burst_buffer_conf"],
+            text=conf_text(values["burst_buffer_conf"]),
         )
     command, argv = values["run"]
     return RunEntry(
@@ -342,6 +355,16 @@ def _checks(values: Values) -> Checks:
         stdout=values["stdout"],
         stderr=values["stderr"],
     )
+
+
+def conf_text(files: Mapping[str, Mapping[str, str | None]]) -> str:
+    """Describe in a few words what is written into burst_buffer.conf."""
+    words = [
+        f"{key}={text}" if text is not None else f"without {key}"
+        for keys in files.values()
+        for key, text in keys.items()
+    ]
+    return f"{', '.join(file_name(name) for name in files)}: {', '.join(words)}"
 
 
 def fault_text(fault: Fault) -> str:
@@ -409,6 +432,11 @@ ENTRY: Final[Record[Entry]] = Record(
         Field(name="stdout", shape=_TEXTS, default=(), doc="Text its standard output contains."),
         Field(name="stderr", shape=_TEXTS, default=(), doc="Text its standard error contains."),
         Field(name="fault", shape=FAULT, doc="What goes wrong."),
+        Field(
+            name="burst_buffer_conf",
+            shape=BURST_BUFFER_CONF,
+            doc="Keys of burst_buffer.conf to be written anew; an empty one is taken out.",
+        ),
     ),
     build=_build_entry,
     check=_check_entry,

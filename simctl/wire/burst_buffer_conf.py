@@ -1,4 +1,4 @@
-"""burst_buffer.conf: its keys, and what their values may be; no plugin acts on them yet."""
+"""burst_buffer.conf: its keys, what their values may be, and where the file lies."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -78,3 +78,36 @@ KEYS: Final[Mapping[str, Callable[[str], Any]]] = {
     "ValidateTimeout": _SECONDS,
 }
 """The keys of burst_buffer.conf, and how each is read."""
+
+NAMES: Final[Mapping[str, str]] = {key.casefold(): key for key in KEYS}
+"""The keys as Slurm writes them, by what is compared of a key."""
+
+FOLDER: Final = "/etc/slurm"
+"""Where slurmctld's host has the file."""
+
+_ESCAPED: Final = re.compile(r"[\\#]")
+
+
+def file_name(plugin_name: str) -> str:
+    """Return what the file of one plugin is called, or with no name, the file of all of them."""
+    return f"burst_buffer_{plugin_name}.conf" if plugin_name else "burst_buffer.conf"
+
+
+def check_writable(text: str) -> str:
+    """Return a value that can stand in the file.
+
+    Raises:
+        ValueError: It cannot: nothing can be said in quotes with a quote or a line's end.
+    """
+    if not text or '"' in text or not text.isprintable():
+        raise ValueError("expected a text on one line, without double quotes")
+    return text
+
+
+def write_conf(values: Mapping[str, str]) -> str:
+    """Return the text of a file that says this."""
+    return "".join(f'{key}="{_escape(value)}"\n' for key, value in values.items())
+
+
+def _escape(value: str) -> str:
+    return _ESCAPED.sub(lambda found: f"\\{found[0]}", value)

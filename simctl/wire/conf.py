@@ -7,7 +7,7 @@ simulated, which may be given only where their default already holds; and unknow
 import difflib
 import enum
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
@@ -84,6 +84,10 @@ class SlurmConf:
     switch_parameters: str = ""
     debug_flags: str = ""
     checkpoint_type: str = "checkpoint/none"
+    burst_buffer_types: tuple[str, ...] = ()
+    """The plugins of BurstBufferType, such as ``burst_buffer/generic``, in their order."""
+    accounting_storage_tres: tuple[str, ...] = ()
+    """What is counted beside the usual, such as ``bb/generic``."""
     scheduler_type: str = "sched/backfill"
     scheduler_parameters: SchedulerParameters = SchedulerParameters()
     select_type: str = "select/linear"
@@ -321,6 +325,41 @@ def _plugin_type(kind: str) -> Callable[[object], str]:
     return read
 
 
+def _burst_buffer_types(value: object) -> tuple[str, ...]:
+    """Read the plugins of a list; "none" and "(null)" are how Slurm says that there are none."""
+    text = "" if value is None else str(value).strip()
+    if text.casefold() in ("", "none", "(null)"):
+        return ()
+    found: list[str] = []
+    for word in map(str.strip, text.split(",")):
+        found.append(_plugin_type("burst_buffer")(word))
+        if found.count(word) > 1:
+            raise _Refused(f"{word} is given twice")
+    return tuple(found)
+
+
+def _tracked(value: object) -> tuple[str, ...]:
+    """Read what is to be counted: burst buffers beside what always is."""
+    found: list[str] = []
+    for word in filter(None, map(str.strip, _script(value).split(","))):
+        folded = word.casefold()
+        if folded in _ALWAYS_TRACKED:
+            continue
+        kind, _, name = word.partition("/")
+        if kind.casefold() == "bb" and name:
+            found.append(f"bb/{name}")
+        elif name and kind.casefold() in _TRACKED_KINDS:
+            raise _Refused(f"{word} is known to Slurm but not simulated yet; bb/NAME is")
+        else:
+            hint = did_you_mean(word, {*_ALWAYS_TRACKED, "bb/generic", "bb/datawarp"})
+            raise _Refused(f'"{word}" is nothing that AccountingStorageTRES counts{hint}')
+    return tuple(dict.fromkeys(found))
+
+
+_ALWAYS_TRACKED: Final = ("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages")
+_TRACKED_KINDS: Final = ("fs", "gres", "ic", "license")
+
+
 def _one_of(kind: str, built: tuple[str, ...], others: tuple[str, ...]) -> Callable[[object], str]:
     """Return a reader that takes some plugin types and tells Slurm's others from unknown ones."""
     are = f"{' and '.join(built)} {'is' if len(built) == 1 else 'are'}"
@@ -456,7 +495,7 @@ def key_kind(key: str, value: str) -> KeyKind:
     """Tell what becomes of a key with a value in a site's own file."""
     folded = key.casefold()
     name = _KNOWN_BY_KEY.get(folded, "")
-    if folded in _BUILT_BY_KEY or name == "BurstBufferType":
+    if folded in _BUILT_BY_KEY:
         return KeyKind.ACTS
     if _folded_value(value) in _HONOURED.get(name, ()):
         return KeyKind.DEFAULT
@@ -494,6 +533,8 @@ _OPTIONAL_WORDS: Final[dict[str, frozenset[str]]] = {
 def acting_words(key: str, value: str) -> tuple[str, tuple[str, ...]]:
     """Split what is built of a value that is a list of words from what Slurm alone acts on."""
     optional = _OPTIONAL_WORDS.get(key.casefold())
+    if key.casefold() == "accountingstoragetres":
+        optional = frozenset(_uncounted(value))
     if optional is None:
         return value, ()
     words = [word.strip() for word in value.split(",")]
@@ -502,6 +543,13 @@ def acting_words(key: str, value: str) -> tuple[str, tuple[str, ...]]:
     if _IMPLY_ALLOC.intersection(word.casefold() for word in without):
         acting = list(dict.fromkeys([*acting, "Alloc"]))
     return ",".join(acting), tuple(without)
+
+
+def _uncounted(value: str) -> Iterator[str]:
+    """Go through the words of AccountingStorageTRES that are of kinds nobody counts here."""
+    for word in map(str.strip, value.casefold().split(",")):
+        if word not in _ALWAYS_TRACKED and word.partition("/")[0] in _TRACKED_KINDS:
+            yield word
 
 
 def _leads_to_nothing(key: str, word: str, optional: frozenset[str]) -> bool:
@@ -524,6 +572,9 @@ _IMPLY_ALLOC: Final = frozenset({"contain", "deferbatch", "forcerequeueonfail", 
 
 def stands_in(key: str, value: str) -> str:
     """Return what is simulated in place of a plugin that does much the same, or the value."""
+    if key.casefold() == "burstbuffertype":
+        words = map(str.strip, value.split(","))
+        return ",".join(_BURST_BUFFERS.get(word.casefold(), word) for word in words)
     return _STANDS_IN.get((key.casefold(), value.casefold()), value)
 
 
@@ -540,6 +591,12 @@ _STANDS_IN: Final = {
     ("checkpointtype", "none"): "checkpoint/none",
 }
 """The prefix of a plugin's type may be left out; and what cons_res shares out, cons_tres does."""
+
+_BURST_BUFFERS: Final = {
+    **{name: f"burst_buffer/{name}" for name in ("generic", "datawarp")},
+    **dict.fromkeys(("cray", "burst_buffer/cray"), "burst_buffer/datawarp"),
+}
+"""What was called cray until 18.08 is datawarp since."""
 
 
 def did_you_mean(name: str, known: set[str]) -> str:
@@ -627,6 +684,8 @@ _BUILT: Final = (
     _Built("SwitchParameters", "switch_parameters", _optional_text),
     _Built("DebugFlags", "debug_flags", _debug_flags),
     _Built("CheckpointType", "checkpoint_type", _plugin_type("checkpoint")),
+    _Built("BurstBufferType", "burst_buffer_types", _burst_buffer_types),
+    _Built("AccountingStorageTRES", "accounting_storage_tres", _tracked),
     _Built(
         "SchedulerType",
         "scheduler_type",
@@ -686,7 +745,6 @@ SCRIPT_KEYS: Final = tuple(key.name for key in _BUILT if key.read is _script)
 # Slurm's defaults that hold because the thing they switch off, or set, is as they say.
 _HONOURED: Final[dict[str, tuple[str, ...]]] = {
     "BatchStartTimeout": ("10",),
-    "BurstBufferType": ("", "none"),
     "CompleteWait": ("0",),
     "DisableRootJobs": ("no", "0", "false"),
     "EpilogMsgTime": ("2000",),
@@ -709,7 +767,7 @@ _HONOURED: Final[dict[str, tuple[str, ...]]] = {
 }
 _NOT_BUILT_WORDS: Final = """
     AccountingStorageBackupHost AccountingStorageEnforce AccountingStorageHost AccountingStorageLoc
-    AccountingStoragePass AccountingStoragePort AccountingStorageTRES AccountingStorageType
+    AccountingStoragePass AccountingStoragePort AccountingStorageType
     AccountingStorageUser AccountingStoreJobComment AcctGatherEnergyType AcctGatherFilesystemType
     AcctGatherInfinibandType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType
     AllowSpecResourcesUsage AuthInfo AuthType BackupAddr BackupController BurstBufferParameters

@@ -217,6 +217,9 @@ class RequestKillJob(Message, frozen=True, kw_only=True):
     waiting_only: bool = False
     """Of an array, all the tasks that wait together, and no other."""
 
+    hurry: bool = False
+    """Nothing is to be staged out of burst buffers any more."""
+
 
 class RequestUpdateJob(Message, frozen=True, kw_only=True):
     """Ask slurmctld to change a job; NO_VAL and None stand for what is to stay.

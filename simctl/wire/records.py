@@ -8,7 +8,7 @@ from msgspec import UNSET
 from simctl.wire.ids import NO_VAL
 from simctl.wire.layout import Distribution
 
-__all__ = ["UNSET", "JobDesc"]
+__all__ = ["UNSET", "JobDesc", "SubmittedJob"]
 
 
 @attrs.frozen(kw_only=True)
@@ -78,3 +78,19 @@ class JobDesc:
     argv: tuple[str, ...] = ()
     submit_line: str = ""
     environment: dict[str, str] = attrs.field(factory=dict)
+
+
+class SubmittedJob(JobDesc):
+    """A submission while burst buffer plugins check it: what they read they may enter."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set `burst_buffer`; the rest is what was asked for."""
+        if name != "burst_buffer":
+            raise AttributeError(f"{name} is what was asked for; a plugin may set burst_buffer")
+        object.__setattr__(self, name, value)
+
+    def __str__(self) -> str:
+        """Name the submission as traces do."""
+        return f"submission of {self.name}"

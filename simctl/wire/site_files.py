@@ -1,7 +1,7 @@
-"""The files beside a site's slurm.conf: checked for mistakes; nothing simulated depends on them."""
+"""The files beside a site's slurm.conf: read, and checked for mistakes."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -42,7 +42,7 @@ def _texts(keys: str) -> dict[str, Callable[[str], Any]]:
 _WORD: Final = re.compile(r"[a-z]{1,32}")
 BURST_BUFFER: Final = "burst_buffer.conf"
 _KINDS: Final = {
-    BURST_BUFFER: _Kind(keys=burst_buffer_conf.KEYS, why="no burst buffer plugin is simulated yet"),
+    BURST_BUFFER: _Kind(keys=burst_buffer_conf.KEYS, why="BurstBufferType names no plugin"),
     "cgroup.conf": _Kind(keys=_texts(_CGROUP), why="nothing is confined"),
     "gres.conf": _Kind(keys=_texts(_GRES), why="nodes have what Gres of NodeName says", lines=True),
     "topology.conf": _Kind(keys=_texts(_TOPOLOGY), why="all nodes are near", lines=True),
@@ -54,6 +54,7 @@ class SiteFile:
     """What stands in a file beside slurm.conf."""
 
     name: str
+    path: str = ""
     lines: list[dict[str, Setting]] = attrs.field(factory=list)
     """Its settings by their folded keys, a line each."""
     values: dict[str, Any] = attrs.field(factory=dict)
@@ -63,14 +64,20 @@ class SiteFile:
 
     @property
     def why(self) -> str:
-        """Why it is ignored."""
+        """Why it is ignored, if it is."""
         return _KINDS[self.name].why
+
+    def texts(self) -> dict[str, str]:
+        """Return what each key of burst_buffer.conf says, as it was written, by Slurm's names."""
+        names = burst_buffer_conf.NAMES
+        line = self.lines[0] if self.lines else {}
+        return {names[key]: each.value for key, each in line.items() if key in names}
 
 
 def read_site_file(name: str, text: str, path: str, read_file: ReadFile) -> SiteFile:
     """Read a file of the kind *name*, which stands at *path*."""
     kind = _KINDS[name]
-    found = SiteFile(name=name)
+    found = SiteFile(name=name, path=path)
     lines = LineReader(read_file, found.mistakes).lines(text, path)
     groups = lines if kind.lines else [tuple(setting for line in lines for setting in line)]
     known = {key.casefold(): key for key in kind.keys}
@@ -101,30 +108,37 @@ def _take(key: str | None, setting: Setting, found: SiteFile) -> None:
 
 
 def read_site_files(
-    slurm_conf: str, burst_buffer: str, read_file: ReadFile, *, named: bool = False
+    slurm_conf: str, burst_buffer: Sequence[str], read_file: ReadFile, *, named: bool = False
 ) -> tuple[SiteFile, ...]:
     """Read the files that stand beside a slurm.conf.
 
     Args:
         slurm_conf: The path of slurm.conf.
-        burst_buffer: Its BurstBufferType, or nothing.
+        burst_buffer: The names of its burst buffer plugins.
         read_file: Reads a file.
         named: Whether somebody names the burst_buffer.conf; then it is left to them.
     """
     folder = PurePath(slurm_conf).parent
     found = []
     for name in _KINDS:
-        names: tuple[str, ...] = (name,)
-        if name == BURST_BUFFER:
-            own = burst_buffer.rpartition("/")[2]
-            other = (f"burst_buffer_{own}.conf",) if _WORD.fullmatch(own) else ()
-            names = () if named else (name, *other)
-        for one in names:
-            site_file = _read_if_there(name, str(folder / one), read_file)
-            if site_file is not None:
-                found.append(site_file)
-                break
+        burst = name == BURST_BUFFER
+        here = (
+            _read_if_there(name, str(folder / name), read_file) if not (burst and named) else None
+        )
+        if here is not None:
+            found.append(here)
+        elif burst and not named:
+            found += _of_plugins(folder, burst_buffer, read_file)
     return tuple(found)
+
+
+def _of_plugins(folder: PurePath, names: Sequence[str], read_file: ReadFile) -> Iterator[SiteFile]:
+    """Go through the burst_buffer_NAME.conf of each plugin, where there is none for all."""
+    for plugin_name in filter(_WORD.fullmatch, names):
+        path = str(folder / burst_buffer_conf.file_name(plugin_name))
+        found = _read_if_there(BURST_BUFFER, path, read_file)
+        if found is not None:
+            yield found
 
 
 def _read_if_there(name: str, path: str, read_file: ReadFile) -> SiteFile | None:
@@ -136,4 +150,4 @@ def _read_if_there(name: str, path: str, read_file: ReadFile) -> SiteFile | None
         message = f"cannot read the file: {error.strerror or error}"
     except ValueError as error:
         message = f"cannot read the file: {error}"
-    return SiteFile(name=name, mistakes=[SiteMistake(Place(path), "", message)])
+    return SiteFile(name=name, path=path, mistakes=[SiteMistake(Place(path), "", message)])

@@ -31,6 +31,7 @@ class JobFlag(enum.IntFlag):
     CONFIGURING = 0x4000
     COMPLETING = 0x8000
     STOPPED = 0x10000
+    STAGE_OUT = 0x800000
 
 
 class NodeBase(enum.IntEnum):
@@ -99,9 +100,34 @@ class JobState:
         """Tell whether nodes have yet to report that the job is gone."""
         return bool(self.flags & JobFlag.COMPLETING)
 
+    @property
+    def staging_out(self) -> bool:
+        """Tell whether the job's burst buffer is being staged out."""
+        return bool(self.flags & JobFlag.STAGE_OUT)
+
+    def having(self, flag: JobFlag) -> "JobState":
+        """Return the state with a flag beside it."""
+        return JobState(self.base, self.flags | flag)
+
+    def lacking(self, flag: JobFlag) -> "JobState":
+        """Return the state without a flag."""
+        return JobState(self.base, self.flags & ~flag)
+
     def __str__(self) -> str:
         """Return ``COMPLETED|COMPLETING``, as traces print it."""
         return _JOB_TEXT[self]
+
+
+_ALONE: Final = (
+    JobFlag.NONE,
+    JobFlag.COMPLETING,
+    JobFlag.REQUEUE,
+    JobFlag.REQUEUE | JobFlag.COMPLETING,
+    JobFlag.CONFIGURING,
+    JobFlag.SPECIAL_EXIT,
+    JobFlag.STOPPED,
+)
+"""The flags that jobs have together, but for STAGE_OUT."""
 
 
 def _all_job_states() -> dict[JobState, str]:
@@ -111,13 +137,8 @@ def _all_job_states() -> dict[JobState, str]:
         )
         for base in JobBase
         for flags in (
-            JobFlag.NONE,
-            JobFlag.COMPLETING,
-            JobFlag.REQUEUE,
-            JobFlag.REQUEUE | JobFlag.COMPLETING,
-            JobFlag.CONFIGURING,
-            JobFlag.SPECIAL_EXIT,
-            JobFlag.STOPPED,
+            *_ALONE,
+            *(flags | JobFlag.STAGE_OUT for flags in _ALONE),
         )
     }
 
@@ -129,6 +150,7 @@ PENDING_COMPLETING: Final = JobState(JobBase.PENDING, JobFlag.COMPLETING)
 PENDING_REQUEUE: Final = JobState(JobBase.PENDING, JobFlag.REQUEUE)
 PENDING_REQUEUE_COMPLETING: Final = JobState(JobBase.PENDING, JobFlag.REQUEUE | JobFlag.COMPLETING)
 RUNNING: Final = JobState(JobBase.RUNNING)
+PENDING_CONFIGURING: Final = JobState(JobBase.PENDING, JobFlag.CONFIGURING)
 CONFIGURING: Final = JobState(JobBase.RUNNING, JobFlag.CONFIGURING)
 RUNNING_STOPPED: Final = JobState(JobBase.RUNNING, JobFlag.STOPPED)
 PENDING_SPECIAL_EXIT: Final = JobState(JobBase.PENDING, JobFlag.SPECIAL_EXIT)
@@ -148,7 +170,14 @@ def _job_changes() -> dict[JobState, frozenset[JobState]]:
     gone = (CANCELLED, DONE[JobBase.DEADLINE])
     taken_away = (*(COMPLETING[base] for base in ends), NODE_FAIL, PENDING, PENDING_REQUEUE)
     changes: dict[JobState, frozenset[JobState]] = {
-        PENDING: frozenset({RUNNING, *gone, FAILED, PENDING_COMPLETING, PENDING_SPECIAL_EXIT}),
+        PENDING: frozenset(
+            {
+                *(RUNNING, *gone, FAILED, PENDING_COMPLETING, PENDING_SPECIAL_EXIT),
+                PENDING_CONFIGURING,
+            }
+        ),
+        # A burst buffer's begin holds the launch back before the job runs.
+        PENDING_CONFIGURING: frozenset({RUNNING, PENDING, *gone}),
         # Held for what it ended with: it is released, or ended.
         PENDING_SPECIAL_EXIT: frozenset({PENDING, *gone}),
         RUNNING: frozenset({*taken_away, SUSPENDED, RUNNING_STOPPED, CONFIGURING}),
@@ -156,7 +185,7 @@ def _job_changes() -> dict[JobState, frozenset[JobState]]:
         RUNNING_STOPPED: frozenset({*taken_away, SUSPENDED, RUNNING}),
         SUSPENDED: frozenset({*taken_away, RUNNING}),
         # Requeueing passes through its states in one request.
-        PENDING_REQUEUE: frozenset({PENDING_REQUEUE_COMPLETING, PENDING}),
+        PENDING_REQUEUE: frozenset({PENDING_REQUEUE_COMPLETING, PENDING, PENDING_COMPLETING}),
         PENDING_REQUEUE_COMPLETING: frozenset({PENDING_REQUEUE}),
         PENDING_COMPLETING: frozenset({PENDING, COMPLETING[JobBase.CANCELLED]}),
     }
@@ -167,7 +196,29 @@ def _job_changes() -> dict[JobState, frozenset[JobState]]:
         changes[DONE[base]] = frozenset({PENDING, PENDING_SPECIAL_EXIT})
     # A failed node sends a job that may run again from NODE_FAIL back into the queue.
     changes[NODE_FAIL] = frozenset({PENDING})
+    _add_stage_out(changes)
     return changes
+
+
+def _add_stage_out(changes: dict[JobState, frozenset[JobState]]) -> None:
+    """Let stage-out begin when a run is over, and end when the nodes have let go of the job.
+
+    What goes back into the queue loses the flag in the same request.
+    """
+    flag = JobFlag.STAGE_OUT
+    over = [base for base in JobBase if base > JobBase.SUSPENDED]
+    begins = [*(COMPLETING[base] for base in over), NODE_FAIL, PENDING_REQUEUE]
+    for state in begins:
+        after = changes[state]
+        # COMPLETING outlasts no stage-out: the flag goes once the nodes have let go of the job.
+        kept = frozenset(each.having(flag) for each in after)
+        changes[state.having(flag)] = kept if state.completing else kept | after
+        changes[state] = after | {state.having(flag)}
+    flagged = PENDING_REQUEUE_COMPLETING.having(flag)
+    changes[flagged] = frozenset({PENDING_REQUEUE.having(flag)})
+    for base in over:
+        done = DONE[base]
+        changes[done.having(flag)] = frozenset({*changes.get(done, ()), done})
 
 
 JOB_CHANGES: Final = _job_changes()
@@ -219,3 +270,7 @@ class Reason(enum.StrEnum):
     BAD_CONSTRAINTS = "BadConstraints"
     PROLOG = "Prolog"
     HOLD_MAX_REQUEUE = "JobHoldMaxRequeue"
+    BURST_BUFFER_RESOURCES = "BurstBufferResources"
+    BURST_BUFFER_STAGE_IN = "BurstBufferStageIn"
+    BURST_BUFFER_OPERATION = "BurstBufferOperation"
+    CLEANING = "Cleaning"

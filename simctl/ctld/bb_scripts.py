@@ -1,0 +1,143 @@
+"""What slurmctld's burst buffer plugins run: scripts, as SlurmUser, in processes of their own.
+
+Who answers a path, in this order: with `options: {real_scripts: true}` an executable of the real
+machine; a program that the scenario describes; a script in its files; the simulated appliance.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+
+from simctl.api.slurmctld import ScriptResult
+from simctl.kernel.outside import is_executable, run_real
+from simctl.kernel.procs import Process
+from simctl.plugins.site import ScriptCall, ScriptMain, Site, User
+from simctl.stepd.script_process import ScriptProcess
+
+if TYPE_CHECKING:
+    from simctl.stepd.children import Output
+
+
+async def run_script(
+    site: Site,
+    parent: Process,
+    path: str,
+    argv: tuple[str, ...],
+    *,
+    name: str,
+    job_id: int = 0,
+    timeout: float | None = None,  # noqa: ASYNC109 - virtual time
+    env: Mapping[str, str],
+) -> ScriptResult:
+    """Run a script as a child of *parent*, and wait for its end.
+
+    Whoever waits keeps the run alive meanwhile, a plugin's own thread too. If the waiting thread is
+    killed, so is the script.
+
+    Args:
+        site: The run.
+        parent: slurmctld's process.
+        path: What to run.
+        argv: Its arguments.
+        name: The name of its event.
+        job_id: The job it is about; 0 for none.
+        timeout: After how many seconds it is killed; without it, or with 0, never.
+        env: Its environment.
+    """
+    written: dict[int, list[str]] = {1: [], 2: []}
+    script = _script(
+        site,
+        parent,
+        path,
+        argv,
+        name=name,
+        job_id=job_id,
+        limit_s=timeout or 0,
+        env=env,
+        output=lambda descriptor, text: written[descriptor].append(text),
+    )
+    with site.kernel.counting():
+        status = await script.run()
+    return ScriptResult(
+        status=status,
+        output="".join(written[1]),
+        error="".join(written[2]),
+        timed_out=script.timed_out,
+    )
+
+
+def start_script(
+    site: Site,
+    parent: Process,
+    path: str,
+    argv: tuple[str, ...],
+    *,
+    name: str,
+    job_id: int = 0,
+    env: Mapping[str, str],
+) -> None:
+    """Start a script and wait for nothing: it goes on whatever becomes of *parent*."""
+    script = _script(
+        site,
+        parent,
+        path,
+        argv,
+        name=name,
+        job_id=job_id,
+        limit_s=0,
+        env=env,
+        output=lambda _descriptor, _text: None,
+    )
+    script.start()
+
+
+def _script(
+    site: Site,
+    parent: Process,
+    path: str,
+    argv: tuple[str, ...],
+    *,
+    name: str,
+    job_id: int,
+    limit_s: float,
+    env: Mapping[str, str],
+    output: "Output",
+) -> ScriptProcess:
+    slurm_user = site.conf.slurm_user
+    user = site.users.get(slurm_user, User(name=slurm_user, uid=parent.uid, gid=0))
+    return ScriptProcess(
+        site=site,
+        parent=parent,
+        name=name,
+        path=path,
+        argv=argv,
+        user=user,
+        env=env,
+        job_id=job_id or UNSET,
+        limit_s=limit_s,
+        output=output,
+        answer=_answer(site, path, parent.host.name),
+    )
+
+
+def _answer(site: Site, path: str, host: str) -> ScriptMain | None:
+    """Return what answers in place of a described program or a script in a file."""
+    if site.options.real_scripts and is_executable(path):
+        return partial(_run_real, site.folder)
+    if site.appliance is not None and site.programs.lacks((path,), "/", host):
+        main: ScriptMain | None = site.appliance.answers(path)
+        return main
+    return None
+
+
+async def _run_real(folder: str, call: ScriptCall) -> int:
+    """Have the real machine run the script, in no virtual time."""
+    run = await run_real(
+        call.site.kernel, call.argv, env=call.env, work_dir=folder, limit_s=call.limit_s
+    )
+    call.write(1, run.output)
+    call.write(2, run.error)
+    call.timed_out = run.timed_out
+    return run.status

@@ -1,0 +1,133 @@
+"""What slurmctld asks burst buffer plugins again and again, and how long that may keep a run alive.
+
+A plugin may come to another answer by itself, so it is asked until it does. When nothing else goes
+on in the cluster, and the answers stay the same, the asking ends.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from simctl.kernel.fabric import Envelope
+from simctl.kernel.turns import Timer
+from simctl.wire.ids import SECOND
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+_SCHED_INTERVAL_US: Final = 60 * SECOND
+_GATE_US: Final = 5 * SECOND
+_PATIENCE: Final = 60
+"""How often the same answers are heard while nobody does anything."""
+
+_PATIENCE_WITH_THREADS: Final = 3000
+"""How often while threads of plugins are due, which may be at work or only wait."""
+
+
+@attrs.frozen
+class GateDue:
+    """Time to ask about jobs that wait for their post-run."""
+
+
+@attrs.frozen
+class KeptDue:
+    """Time to ask about jobs that are old enough to be purged, and about awaited stage-outs."""
+
+
+@attrs.frozen
+class WaitingDue:
+    """Time for a main pass because jobs wait for their burst buffers."""
+
+
+class Polls:
+    """The timers of one slurmctld; each is set once at a time."""
+
+    def __init__(self, ctld: "Slurmctld") -> None:
+        self._ctld = ctld
+        self._timers: dict[str, Timer] = {}
+        self._fruitless = 0
+
+    def stirred(self) -> None:
+        """Note that something has happened to somebody's burst buffer: the answers may change."""
+        self._fruitless = 0
+        if self._ctld.bb is not None:
+            watch_all(self._ctld)
+
+    def set(self, name: str, due_us: int, notice: object) -> None:
+        """Set a timer, unless it is set or asking has been given up."""
+        timer = self._timers.get(name)
+        if (timer is None or not timer.live) and self.hopeful():
+            self._timers[name] = self._ctld.mailbox.post_at(due_us, notice)
+
+    def count(self) -> None:
+        """Note that questions are asked once more."""
+        self._fruitless = 0 if self._others_at_work() else self._fruitless + 1
+
+    def hopeful(self) -> bool:
+        """Tell whether asking again may be of use."""
+        lingering = self._ctld.site.kernel.lingering > 0
+        return self._fruitless < (_PATIENCE_WITH_THREADS if lingering else _PATIENCE)
+
+    def _others_at_work(self) -> bool:
+        """Tell whether anything is due but these timers, and passes that are due for their sake."""
+        own = sum(timer.live for timer in self._timers.values())
+        own += self._ctld.backfill_is_due + self._ctld.pass_is_due
+        return self._ctld.site.kernel.foreground > own
+
+
+def watch_all(ctld: "Slurmctld") -> None:
+    """Set every timer that somebody needs."""
+    watch_waiting(ctld)
+    watch_gated(ctld)
+    watch_kept(ctld)
+
+
+def watch_waiting(ctld: "Slurmctld") -> None:
+    """Have a main pass and a backfill pass run while jobs wait for their burst buffers."""
+    if not any(job.queued and job.bb_answer != 1 for job in ctld.jobs.values()):
+        return
+    due_us = max(ctld.now_us, ctld.last_pass_us) + _SCHED_INTERVAL_US
+    ctld.polls.set("waiting", due_us, WaitingDue())
+    if ctld.polls.hopeful():
+        ctld.request_backfill()
+
+
+def watch_gated(ctld: "Slurmctld") -> None:
+    """Have the jobs asked about that stay COMPLETING."""
+    if ctld.bb is not None and ctld.bb.gated:
+        ctld.polls.set("gated", ctld.now_us + _GATE_US, GateDue())
+
+
+def watch_kept(ctld: "Slurmctld") -> None:
+    """Have the jobs asked about that cannot be purged, or whose stage-out others wait for."""
+    bb = ctld.bb
+    if bb is not None and (bb.kept or bb.awaited):
+        interval_us = ctld.purge_interval_us
+        due_us = (ctld.now_us // interval_us + 1) * interval_us
+        ctld.polls.set("kept", due_us, KeptDue())
+
+
+async def waiting_due(ctld: "Slurmctld", _: Envelope, __: WaitingDue) -> None:
+    """Run a main pass for those that wait."""
+    ctld.polls.count()
+    await ctld.main_pass()
+
+
+async def gate_due(ctld: "Slurmctld", _: Envelope, __: GateDue) -> None:
+    """Ask whether jobs may be over that their nodes have let go of."""
+    from simctl.ctld import completion  # noqa: PLC0415 - the end of a job needs us
+
+    ctld.polls.count()
+    for job in list(ctld.bb.gated.values()) if ctld.bb is not None else ():
+        if job.state.completing:
+            await completion.gone(ctld, job)
+
+
+async def kept_due(ctld: "Slurmctld", _: Envelope, __: KeptDue) -> None:
+    """Ask about the jobs that are old enough to be purged, in one scan."""
+    from simctl.ctld import completion, staging  # noqa: PLC0415 - the end of a job needs us
+
+    ctld.polls.count()
+    await staging.look_at_dependencies(ctld)
+    for job in list(ctld.bb.kept.values()) if ctld.bb is not None else ():
+        await completion.purge(ctld, job)

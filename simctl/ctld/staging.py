@@ -1,0 +1,387 @@
+"""When a job's burst buffer decides: at submission, in scheduler passes, at its start and its end.
+
+Every function here is harmless where no burst buffer plugin is configured. What is asked again and
+again is asked on timers of `polls`.
+"""
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from simctl.ctld import bookkeeping, eligible, polls
+from simctl.ctld.burst_buffers import DONE, BurstBuffers
+from simctl.ctld.job_view import stands_for_many
+from simctl.ctld.records import JobRecord
+from simctl.wire.errno import SLURM_SUCCESS
+from simctl.wire.ids import SECOND
+from simctl.wire.records import JobDesc, SubmittedJob
+from simctl.wire.states import PENDING, PENDING_CONFIGURING, JobBase, JobFlag, Reason
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+_HORIZON_US = 10 * 3600 * SECOND
+"""How far ahead a job's expected start may lie for its data to be staged in."""
+
+_ARRAY_TASKS_AHEAD = 10
+"""How many tasks of an array with a burst buffer have records of their own while they wait."""
+
+
+def loads_first(ctld: "Slurmctld") -> bool:
+    """Tell whether the state is loaded before jobs that were about to start begin again."""
+    wanted = ctld.site.options.bb_load_first
+    return ctld.site.model == "guide" if wanted is None else wanted
+
+
+def gates(ctld: "Slurmctld") -> bool:
+    """Tell whether a job stays COMPLETING until test_post_run lets it go."""
+    wanted = ctld.site.options.bb_post_run_gate
+    return ctld.site.model == "guide" if wanted is None else wanted
+
+
+# slurmctld starts.
+
+
+async def set_up(ctld: "Slurmctld", *, again: bool) -> str:
+    """Load the plugins and their state, once jobs are there; return what is fatal, or nothing.
+
+    With *again*, jobs that were about to start claim their burst buffers anew.
+    """
+    bb = ctld.bb
+    if bb is None:
+        return ""
+    problem = await bb.load()
+    if problem:
+        return problem
+    first = loads_first(ctld)
+    if first:
+        await _load(bb)
+    if ctld.site.model == "guide" or _counts_tres(ctld, bb):
+        await measure(ctld, bb)
+    if again:
+        for job in list(ctld.jobs.values()):
+            await _recover(ctld, bb, job)
+    if not first:
+        await _load(bb)
+    return ""
+
+
+async def _load(bb: BurstBuffers) -> None:
+    await bb.load_state(init_config=True)
+
+
+def _counts_tres(ctld: "Slurmctld", bb: BurstBuffers) -> bool:
+    """Tell whether accounting is to count the space of burst buffers."""
+    return any(name in ctld.site.conf.accounting_storage_tres for name in bb.tres_names)
+
+
+async def measure(ctld: "Slurmctld", bb: BurstBuffers) -> None:
+    """Find the size of each burst buffer, and in model guide of all together."""
+    await bb.measure()
+    if ctld.site.model == "guide":
+        bb.total_mb = await bb.system_size()
+
+
+async def _recover(ctld: "Slurmctld", bb: BurstBuffers, job: JobRecord) -> None:
+    """Take a job in after a restart: its counts, and its claim if it was about to be launched."""
+    job.prolog_running = 0
+    if job.tres and (job.state.finished or job.state.base is JobBase.RUNNING):
+        job.tres = await bb.set_tres_cnt(job, locked=False)
+    if job.state.base is JobBase.RUNNING and job.state.configuring:
+        rc = await bb.begin(job)
+        if not job.prolog_running and not rc:
+            from simctl.ctld import prologs  # noqa: PLC0415 - the launch of a job needs us
+
+            prologs.launch_if_ready(ctld, job)
+
+
+# A job comes in.
+
+
+async def validate(ctld: "Slurmctld", desc: JobDesc, uid: int) -> tuple[int, str, str]:
+    """Check a submission; return an error number, what is said of it, and what was read."""
+    bb = ctld.bb
+    if bb is None:
+        return SLURM_SUCCESS, "", desc.burst_buffer
+    submitted = SubmittedJob(**attrs.asdict(desc, recurse=False))
+    rc = await bb.validate(submitted, uid)
+    return rc, bb.why, submitted.burst_buffer
+
+
+async def admit(ctld: "Slurmctld", job: JobRecord) -> tuple[int, str]:
+    """Check a job that has its id; return why it is refused and what is said of it, or 0."""
+    bb = ctld.bb
+    if bb is None:
+        return SLURM_SUCCESS, ""
+    rc = await bb.validate2(job)
+    if rc:
+        return rc, bb.why
+    if ctld.site.model == "guide":
+        job.tres_req = await bb.set_tres_cnt(job, locked=False)
+    return SLURM_SUCCESS, ""
+
+
+async def ask_at_submission(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Ask about a batch job that came in, and about those ahead of it; nothing is staged yet."""
+    bb = ctld.bb
+    if bb is None or not job.queued:
+        return
+    await _ask_those_ahead(ctld, bb, job)
+    job.bb_answer = await bb.test_stage_in(job, test_only=True)
+    if job.bb_answer != DONE:
+        note_wait(job)
+
+
+async def may_start_now(ctld: "Slurmctld", job: JobRecord) -> bool:
+    """Ask, for an srun or salloc that waits, whether the job may start; data may be staged in."""
+    bb = ctld.bb
+    if bb is None:
+        return True
+    await _ask_those_ahead(ctld, bb, job)
+    first = await bb.test_stage_in(job, test_only=False)
+    job.bb_answer = await bb.test_stage_in(job, test_only=first != DONE)
+    if job.bb_answer != DONE:
+        note_wait(job)
+    return job.bb_answer == DONE
+
+
+async def _ask_those_ahead(ctld: "Slurmctld", bb: BurstBuffers, job: JobRecord) -> None:
+    """Ask about the jobs with a burst buffer that come before a new one."""
+    for other in list(ctld.jobs.values()):
+        if other is job or not other.burst_buffer or other.part is not job.part:
+            continue
+        waits = other.queued or other.state == PENDING_CONFIGURING
+        if waits and other.priority > job.priority:
+            other.bb_answer = await bb.test_stage_in(other, test_only=True)
+
+
+def waits_for_stage_in(job: JobRecord) -> bool:
+    """Tell whether a job could not start for its burst buffer when it was asked about last."""
+    return job.bb_answer != DONE
+
+
+def note_wait(job: JobRecord) -> None:
+    """Tell of a job that it waits for its burst buffer, and for what."""
+    staging = job.bb_answer == 0
+    if not staging and job.bb_reason == Reason.BURST_BUFFER_OPERATION:
+        return
+    job.reason = Reason.BURST_BUFFER_STAGE_IN if staging else Reason.BURST_BUFFER_RESOURCES
+    job.state_desc = job.bb_reason = ""
+    bookkeeping.waits(job, job.reason)
+
+
+# Scheduler passes.
+
+
+async def before_pass(ctld: "Slurmctld") -> None:
+    """Have the plugins load their state before a pass of the main loop or of backfill."""
+    if ctld.bb is not None:
+        await ctld.bb.load_state(init_config=False)
+        await look_at_dependencies(ctld)
+
+
+async def may_start(ctld: "Slurmctld", job: JobRecord) -> bool:
+    """Ask in a main pass whether a job may be given nodes; data may be staged in."""
+    bb = ctld.bb
+    if bb is None:
+        return True
+    before = job.bb_answer
+    job.bb_answer = await bb.test_stage_in(job, test_only=False)
+    if job.bb_answer != before:
+        ctld.polls.stirred()
+    if job.bb_answer == DONE:
+        return True
+    note_wait(job)
+    if job.expected_us < 0 or ctld.site.model == "guide":
+        bb.waiting_in_pass += 1
+    if job.expected_us < 0:
+        job.expected_us = ctld.now_us
+    return False
+
+
+async def after_pass(ctld: "Slurmctld") -> None:
+    """Have space given to who is expected to start soonest, if somebody waits for it."""
+    bb = ctld.bb
+    if bb is None:
+        return
+    waiting, bb.waiting_in_pass = bb.waiting_in_pass, 0
+    if waiting:
+        await bb.try_stage_in()
+    polls.watch_waiting(ctld)
+
+
+async def may_backfill(ctld: "Slurmctld", job: JobRecord) -> tuple[bool, int]:
+    """Ask, while backfill plans, whether a job may start, and if not, from when on."""
+    bb = ctld.bb
+    if bb is None:
+        return True, ctld.now_us
+    job.bb_answer = await bb.test_stage_in(job, test_only=True)
+    if job.bb_answer == DONE:
+        return True, ctld.now_us
+    note_wait(job)
+    if job.bb_answer == 0:
+        return False, ctld.now_us
+    return False, await bb.est_start_us(job)
+
+
+async def confirm(ctld: "Slurmctld", job: JobRecord) -> bool:
+    """Ask about a job that backfill is about to start, as whoever chooses nodes does."""
+    bb = ctld.bb
+    if bb is None:
+        return True
+    job.bb_answer = await bb.test_stage_in(job, test_only=False)
+    if job.bb_answer != DONE:
+        note_wait(job)
+    return job.bb_answer == DONE
+
+
+async def after_backfill(ctld: "Slurmctld") -> None:
+    """Have space given to who is expected to start soonest."""
+    if ctld.bb is not None:
+        await ctld.bb.try_stage_in()
+        polls.watch_waiting(ctld)
+
+
+def candidates(ctld: "Slurmctld") -> list[JobRecord]:
+    """Return the jobs whose data may be staged in, the one that is to start soonest first."""
+    latest_us = ctld.now_us + _HORIZON_US
+    found = [
+        job
+        for job in ctld.jobs.values()
+        if job.queued
+        and job.burst_buffer
+        and 0 <= job.expected_us <= latest_us
+        and not stands_for_many(job)
+    ]
+    return sorted(found, key=lambda job: (job.expected_us, -job.priority, job.job_id))
+
+
+def tasks_ahead(ctld: "Slurmctld", job: JobRecord) -> int:
+    """Return how many more tasks of an array are to be split off before they can start.
+
+    The last keeps the record that they share.
+    """
+    array = job.array
+    if ctld.bb is None or array is None or array.rest is not job or not job.burst_buffer:
+        return 0
+    there = sum(1 for task in array.records.values() if task.queued)
+    return max(0, min(len(array.waiting) - 1, _ARRAY_TASKS_AHEAD - there))
+
+
+async def admit_task(ctld: "Slurmctld", task: JobRecord, head: JobRecord) -> None:
+    """Check a task that has been split off; what comes of it changes nothing."""
+    if ctld.bb is not None and task is not head:
+        await ctld.bb.validate2(task)
+
+
+# A job starts.
+
+
+async def begin(ctld: "Slurmctld", job: JobRecord) -> bool:
+    """Claim the burst buffer of a job that has been given nodes; one that cannot is held."""
+    bb = ctld.bb
+    if bb is None:
+        return True
+    job.state_desc = job.bb_reason = ""
+    if await bb.begin(job):
+        _take_back(ctld, job)
+        job.priority = 0
+        job.held_by_user = False
+        job.hold_text = job.state_desc
+        job.eligible_us = -1
+        eligible.settle(ctld, job)
+        return False
+    if not ctld.site.hooks.strikes(ctld.process, "select_g_job_begin", job=job.job_id):
+        return True
+    await bb.revoke_alloc(job)
+    _take_back(ctld, job)
+    job.reason = Reason.RESOURCES
+    if job.state.configuring and ctld.site.model == "guide":
+        ctld.set_job(job, PENDING)
+    eligible.settle(ctld, job)
+    return False
+
+
+def _take_back(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Let a job be as it was before it was given nodes."""
+    job.nodes, job.shares, job.node_list = (), {}, ""
+    job.start_us = -1
+    job.expected_us = -1
+
+
+async def started(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Enter what a job takes of burst buffers, once it is RUNNING."""
+    bb = ctld.bb
+    if bb is not None:
+        job.tres = await bb.set_tres_cnt(job, locked=True)
+
+
+# A job ends.
+
+
+async def ended(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Start the stage-out of a run that is over, or end it all where nobody wants it."""
+    bb = ctld.bb
+    if bb is None:
+        return
+    ctld.polls.stirred()
+    if job.nodes and not job.hurry:
+        await bb.start_stage_out(job)
+    else:
+        await bb.cancel(job)
+
+
+async def flush(ctld: "Slurmctld") -> None:
+    """Tell the plugins of jobs that ended while they waited."""
+    bb = ctld.bb
+    while bb is not None and bb.owed:
+        await bb.cancel(bb.owed.pop(0))
+
+
+async def holds_completing(ctld: "Slurmctld", job: JobRecord) -> bool:
+    """Tell whether a job that its nodes have let go of stays COMPLETING for its burst buffer."""
+    bb = ctld.bb
+    if bb is None or not gates(ctld) or not job.state.completing:
+        return False
+    if await bb.test_post_run(job):
+        bb.gated.pop(job.job_id, None)
+        return False
+    bb.gated[job.job_id] = job
+    polls.watch_gated(ctld)
+    return True
+
+
+def settle_stage_out(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Take the flag off a job that is over, if the stage-out ended before its nodes were free."""
+    if job.stage_out_over and job.state.staging_out:
+        job.stage_out_over = False
+        ctld.set_job(job, job.state.lacking(JobFlag.STAGE_OUT))
+
+
+async def may_purge(ctld: "Slurmctld", job: JobRecord) -> bool:
+    """Ask whether a job that is old enough may be forgotten; if not, it is asked about again."""
+    bb = ctld.bb
+    if bb is None:
+        return True
+    job.bb_answer = await bb.test_stage_out(job)
+    if job.bb_answer == DONE:
+        bb.kept.pop(job.job_id, None)
+        return True
+    bb.kept[job.job_id] = job
+    polls.watch_kept(ctld)
+    return False
+
+
+async def look_at_dependencies(ctld: "Slurmctld") -> None:
+    """Ask about the jobs whose burst buffers others wait for."""
+    bb = ctld.bb
+    if bb is None:
+        return
+    for job in list(bb.awaited.values()):
+        if job.state.finished and not job.state.completing:
+            if await bb.test_stage_out(job) == DONE:
+                del bb.awaited[job.job_id]
+                job.staged_out = True
+                eligible.changed(ctld, job)
+            else:
+                polls.watch_kept(ctld)

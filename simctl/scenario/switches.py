@@ -1,0 +1,39 @@
+"""Read `options`: switches of the simulator itself, which Slurm does not have."""
+
+from typing import Final
+
+from simctl.plugins.site import Options
+from simctl.scenario.scalars import BOOLEAN
+from simctl.scenario.shapes import Field, Record
+
+OPTIONS: Final[Record[Options]] = Record(
+    what="the options",
+    fields=(
+        Field(
+            name="bb_load_first",
+            shape=BOOLEAN,
+            doc="Whether a restart loads plugins' state before jobs begin; else by model.",
+        ),
+        Field(
+            name="bb_post_run_gate",
+            shape=BOOLEAN,
+            doc="Whether nodes are freed only as bb_p_job_test_post_run says; else by the model.",
+        ),
+        Field(
+            name="bb_stageout_after_epilog",
+            shape=BOOLEAN,
+            default=False,
+            shown=False,
+            doc="Whether stage-out begins once the epilogs are over.",
+        ),
+        Field(
+            name="real_scripts",
+            shape=BOOLEAN,
+            default=False,
+            shown=False,
+            doc="Whether scripts of burst buffer plugins may be executables of the real machine.",
+        ),
+    ),
+    build=lambda values, _value, _reading: Options(**values),
+    not_built={"strict_source": "not simulated yet; leave it out"},
+)

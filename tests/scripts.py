@@ -1,0 +1,108 @@
+"""Run scripts as slurmctld's burst buffer plugins do, without a plugin."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from simctl.api.slurmctld import ScriptResult
+from simctl.ctld.bb_scripts import run_script, start_script
+from simctl.kernel.turns import Thread
+from simctl.plugins.site import Site
+from simctl.scenario.load import read_scenario
+from simctl.world import World
+from tests.cluster import TWO_NODES, Ran
+
+
+@attrs.define
+class Caller:
+    """Runs scripts in a thread of slurmctld's."""
+
+    world: World
+    results: list[ScriptResult] = attrs.field(factory=list)
+
+    @property
+    def now_s(self) -> float:
+        """Virtual time in seconds."""
+        return self.world.kernel.now_us / 1_000_000
+
+    async def run(
+        self,
+        path: str,
+        *argv: str,
+        name: str = "",
+        job: int = 0,
+        timeout: float | None = None,  # noqa: ASYNC109 - virtual time
+    ) -> ScriptResult:
+        """Run a script; what comes of it is kept as well."""
+        result = await run_script(
+            self.world.site,
+            self.world.ctld.process,
+            path,
+            argv,
+            name=name or path.rpartition("/")[2],
+            job_id=job,
+            timeout=timeout,
+            env={},
+        )
+        self.results.append(result)
+        return result
+
+    def start(self, path: str, *argv: str, name: str = "", job: int = 0) -> None:
+        """Start a script that nobody waits for."""
+        start_script(
+            self.world.site,
+            self.world.ctld.process,
+            path,
+            argv,
+            name=name or path.rpartition("/")[2],
+            job_id=job,
+            env={},
+        )
+
+    async def sleep(self, seconds: float) -> None:
+        """Let virtual time pass."""
+        await self.world.kernel.sleep_us(round(seconds * 1_000_000))
+
+    def spawn(self, body: Callable[[], Awaitable[None]], *, lingers: bool = False) -> Thread:
+        """Start another thread of slurmctld's."""
+        return self.world.ctld.process.start(body, "thread", lingers=lingers)
+
+
+def ran_scripts(
+    text: str,
+    *bodies: Callable[[Caller], Awaitable[Any]],
+    lingers: bool = True,
+    folder: Path | None = None,
+    real: bool = False,
+    model: str = "guide",
+    schedule: str = "fifo",
+    seed: int = 0,
+) -> tuple[Caller, Ran]:
+    """Run a scenario in which threads of slurmctld's do what *bodies* say, from its start on."""
+    file = str(folder / "s.yaml") if folder is not None else "s.yaml"
+    scenario = read_scenario(TWO_NODES + text, file=file)
+    world = World(scenario, model=model, schedule=schedule, seed=seed)
+    if real:
+        _with_real_scripts(world.site)
+    world.trace.add_sink(world.events.append)
+    caller = Caller(world)
+
+    async def act(body: Callable[[Caller], Awaitable[Any]]) -> None:
+        await body(caller)
+
+    def begin() -> None:
+        for body in bodies:
+            caller.spawn(lambda body=body: act(body), lingers=lingers)  # type: ignore[misc]
+
+    world.background.append(begin)
+    result = world.run()
+    return caller, Ran(world, result, world.events)
+
+
+def _with_real_scripts(site: Site) -> None:
+    object.__setattr__(site, "options", attrs.evolve(site.options, real_scripts=True))
+
+
+__all__ = ["Caller", "ran_scripts"]
