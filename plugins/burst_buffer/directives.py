@@ -68,7 +68,10 @@ class Destroyed:
 
 @attrs.frozen(kw_only=True)
 class Request:
-    """What a job asks for of burst buffers; sizes are in bytes, not rounded yet."""
+    """What a job asks for of burst buffers; sizes are in bytes, not rounded yet.
+
+    Its own buffer and its swap space are in one pool; without a name, in the default one.
+    """
 
     text: str = ""
     size: int = 0
@@ -76,7 +79,6 @@ class Request:
     swap_gib: int = 0
     """For each node of the job."""
 
-    swap_pool: str = ""
     uses: tuple[str, ...] = ()
     creates: tuple[Persistent, ...] = ()
     destroys: tuple[Destroyed, ...] = ()
@@ -220,13 +222,17 @@ def read_request(lines: Iterable[Directive]) -> Request:
 
 
 def _jobdw(request: Request, line: Directive) -> Request:
-    pool = line.options.get("pool", "")
-    if request.size and pool != request.pool:
-        line.refuse("a job's buffer is in one pool")
     size = request.size + _capacity(line)
     if size > MOST:
         line.refuse("that is more than there can be", errno.ESLURM_BURST_BUFFER_LIMIT)
-    return attrs.evolve(request, size=size, pool=pool)
+    return attrs.evolve(request, size=size, pool=_pool(request, line))
+
+
+def _pool(request: Request, line: Directive) -> str:
+    pool = line.options.get("pool", "")
+    if pool and request.pool and pool != request.pool:
+        line.refuse(f"the job's space is in pool {request.pool}; it is all in one")
+    return pool or request.pool
 
 
 def _swap(request: Request, line: Directive) -> Request:
@@ -237,9 +243,7 @@ def _swap(request: Request, line: Directive) -> Request:
     if not size or size % GIB:
         line.refuse("expected a size in whole GiB")
     return attrs.evolve(
-        request,
-        swap_gib=request.swap_gib + size // GIB,
-        swap_pool=line.options.get("pool", request.swap_pool),
+        request, swap_gib=request.swap_gib + size // GIB, pool=_pool(request, line)
     )
 
 
@@ -276,6 +280,9 @@ def _not_here(_: Request, line: Directive) -> Request:
         f"persistent buffers are for #BB {line.operation}", errno.ESLURM_BURST_BUFFER_PERMISSION
     )
 
+
+_OPAQUE: Final = ("stage_in", "stage_out")
+"""What only the appliance understands, which reads the script itself."""
 
 _OPERATIONS: Final = {
     ("DW", "jobdw"): _jobdw,
@@ -366,6 +373,6 @@ def allowed(request: Request, site: Site) -> None:
         if not site.max_nodes:
             line.refuse("swap is for each node, and how many there are is not said; give -N")
     for line in request.lines:
-        pool = line.options.get("pool")
+        pool = "" if line.operation in _OPAQUE else line.options.get("pool", "")
         if pool and site.pools is not None and pool not in site.pools:
             line.refuse(f"there is no pool {pool}; known: {', '.join(site.pools) or 'none'}")

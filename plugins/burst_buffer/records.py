@@ -79,7 +79,7 @@ class Alloc:
 class BbJob:
     """What one job wants, and how far it is with it.
 
-    `needs` are bytes by pool, of its own buffer and its swap space. `failed` tells that its script
+    `size` is in bytes, of its own buffer and its swap space, all in `pool`. `failed` tells that its script
     ended badly and its buffer waits for a cancel; `wanted` that its space is set aside while the
     appliance has yet to make the buffer.
     """
@@ -87,7 +87,7 @@ class BbJob:
     job_id: int
     user_id: int
     request: Request
-    needs: dict[str, int] = attrs.field(factory=dict)
+    size: int = 0
     pool: str = ""
     state: BbState = BbState.PENDING
     retry_cnt: int = 0
@@ -102,11 +102,6 @@ class BbJob:
     def token(self) -> str:
         """Return what the appliance knows the job's buffer by."""
         return str(self.job_id)
-
-    @property
-    def size(self) -> int:
-        """Return how many bytes it takes for itself."""
-        return sum(self.needs.values())
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -128,39 +123,37 @@ class Books:
         found = self.pools.get(pool)
         return round_up(size, found.granularity) if found is not None else size
 
-    def needs(self, request: Request, nodes: int) -> dict[str, int]:
-        """Return the bytes that a job of *nodes* nodes needs for itself, by pool."""
-        needs: dict[str, int] = {}
+    def size_of(self, request: Request, nodes: int) -> int:
+        """Return the bytes that a job of *nodes* nodes takes for itself, as its pool gives them."""
+        pool = self.pool_of(request.pool)
         swap = request.swap_gib * GIB * max(nodes, 1)
-        for name, size in ((request.pool, request.size), (request.swap_pool, swap)):
-            pool = self.pool_of(name)
-            if size:
-                needs[pool] = needs.get(pool, 0) + self.rounded(pool, size)
-        return needs
+        return self.rounded(pool, request.size) + self.rounded(pool, swap)
 
     def used(self, pool: str) -> int:
         """Return how much of a pool is given out or set aside."""
         given = sum(each.size for each in self.allocs.values() if each.pool == pool)
-        aside = sum(each.needs.get(pool, 0) for each in self.jobs.values() if each.wanted)
-        return given + aside
+        aside = (self.needs(each).get(pool, 0) for each in self.jobs.values() if each.wanted)
+        return given + sum(aside)
+
+    def needs(self, bb: BbJob) -> dict[str, int]:
+        """Return what a job has yet to be given, by pool: for itself, and for buffers it makes."""
+        needs = {bb.pool: bb.size} if bb.size and bb.token not in self.allocs else {}
+        for pool, size in self.to_create(bb):
+            needs[pool] = needs.get(pool, 0) + size
+        return needs
 
     def fit(self, bb: BbJob) -> Fit:
         """Tell whether what a job needs is free, could become free, or is more than there is."""
-        needs = dict(bb.needs)
-        for pool, size in self.to_create(bb):
-            needs[pool] = needs.get(pool, 0) + size
+        needs = self.needs(bb)
         if any(name not in self.pools or self.pools[name].total < needs[name] for name in needs):
             return Fit.NEVER
-        free = {name: self.pools[name].total - self.used(name) for name in needs}
-        return Fit.NOW if all(needs[name] <= free[name] for name in needs) else Fit.LATER
+        return Fit.LATER if self.shortage(bb) else Fit.NOW
 
     def shortage(self, bb: BbJob) -> dict[str, int]:
-        """Return how much each pool lacks for a job."""
-        needs = dict(bb.needs)
-        for pool, size in self.to_create(bb):
-            needs[pool] = needs.get(pool, 0) + size
+        """Return how many bytes each pool lacks for a job that waits."""
         lacks = {
-            name: size + self.used(name) - self.pools[name].total for name, size in needs.items()
+            name: size + self.used(name) - self.pools[name].total
+            for name, size in self.needs(bb).items()
         }
         return {name: lack for name, lack in lacks.items() if lack > 0}
 
