@@ -457,11 +457,11 @@ class Hooks:
         self._objects += 1
         return Handle(value, self._objects)
 
-    def strikes(self, who: Process, name: str) -> bool:
+    def strikes(self, who: Process, name: str, job: int = 0) -> bool:
         """Tell whether a fault makes an act of *who* fail, such as ``setsid`` or ``fork``."""
         if not self._faults.rules:
             return False
-        fault = self._faults.find(OpenCall(who, name, {}, 0))
+        fault = self._faults.find(OpenCall(who, name, {"job": job} if job else {}, 0))
         return fault is not None and not fault.hangs
 
     async def _ask_errno(self, point: Point, who: Process, about: About) -> None:

@@ -37,6 +37,12 @@ from simctl.kernel.disk import DiskView, Stat
 from simctl.kernel.procs import CALLING
 from simctl.wire import errno
 from simctl.wire.buf import Buf
+from simctl.wire.burst_buffers import (
+    BurstBufferAlloc,
+    BurstBufferInfo,
+    BurstBufferPool,
+    BurstBufferUse,
+)
 from simctl.wire.errno import SLURM_ERROR, SLURM_SUCCESS, SlurmError
 from simctl.wire.hostlist import expand as hostlist
 from simctl.wire.ids import INFINITE, NO_VAL, SLURM_BATCH_SCRIPT
@@ -49,7 +55,11 @@ __all__ = [
     "SLURM_ERROR",
     "SLURM_SUCCESS",
     "Buf",
+    "BurstBufferAlloc",
+    "BurstBufferInfo",
     "BurstBufferPlugin",
+    "BurstBufferPool",
+    "BurstBufferUse",
     "CheckOp",
     "CheckpointPlugin",
     "CheckpointStatus",
@@ -76,8 +86,8 @@ __all__ = [
     "now",
     "process",
     "rpc",
-    "slurmctld",
     "sleep",
+    "slurmctld",
     "start",
 ]
 

@@ -39,7 +39,7 @@ def read(call: CommandCall, wrap: str | None, words: list[str], work_dir: str = 
         if words:
             raise UsageError(1, "sbatch: error: Script arguments not permitted with --wrap option")
         text = f"#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{wrap}\n"
-        return BatchScript(text=_parsed(text, "wrap"), name="wrap", argv=("wrap",))
+        return BatchScript(text=parsed(text, "wrap"), name="wrap", argv=("wrap",))
     if not words:
         text = _checked(call.stdin, "stdin")
         return BatchScript(
@@ -104,10 +104,10 @@ def _checked(text: str, name: str) -> str:
             "sbatch: error: Batch script contains DOS line breaks (\\r\\n)",
             "sbatch: error: instead of expected UNIX line breaks (\\n).",
         )
-    return _parsed(text, name)
+    return parsed(text, name)
 
 
-def _parsed(text: str, name: str) -> str:
+def parsed(text: str, name: str) -> str:
     """Return a script that lies inside the subset of sh."""
     _, mistakes = parse(text)
     if mistakes:

@@ -71,7 +71,6 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         licenses=options.get("licenses", ""),
         comment=options.get("comment", ""),
         qos=options.get("qos", "normal"),
-        burst_buffer=options.get("bb", ""),
         container=options.get("container", ""),
         tmp_disk_mb=options.get("tmp", 0),
         reservation=options.get("reservation", ""),

@@ -58,6 +58,8 @@ JOB_OPTIONS: Final = (
     Option(long="licenses", short="L", read=text),
     Option(long="qos", short="q", read=text),
     Option(long="comment", read=text),
+    Option(long="bb", read=text),
+    Option(long="bbf", read=text),
     Option(long="mail-type", read=mail_type),
     Option(long="mail-user", read=text),
     Option(long="tmp", read=memory),
@@ -79,7 +81,7 @@ INPUT: Final = Option(long="input", short="i", read=text)
 
 JOB_UNBUILT: Final = frozenset(
     """
-    a acctg-freq array begin b batch bb bbf burst-buffer
+    a acctg-freq array begin b batch
     checkpoint checkpoint-dir cluster-constraint
     clusters M contiguous core-spec S cores-per-socket cpu-freq
     cpus-per-gpu d delay-boot dependency exclusive-user export export-file

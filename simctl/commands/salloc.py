@@ -5,13 +5,14 @@ from typing import Any, Final
 
 import attrs
 
+from simctl.commands import burst_buffer
 from simctl.commands.ask import no_answer
 from simctl.commands.describe import describe, refuse, test_only
 from simctl.commands.options import UsageError
 from simctl.commands.queue_options import queue_wishes
 from simctl.commands.salloc_options import GRAMMAR, read
 from simctl.commands.sbatch import exit_of_error
-from simctl.commands.srun_allocation import WAITS
+from simctl.commands.srun_allocation import SILENT_WAITS, WAITS
 from simctl.commands.talk import Talk
 from simctl.kernel.fabric import Envelope
 from simctl.kernel.procs import (
@@ -87,6 +88,7 @@ class Salloc:
             self.options,
             name=JOB_NAME,
             immediate=self.options.get("immediate") == 1,
+            burst_buffer=burst_buffer.text_of(self.call, self.options),
             **queue_wishes(self.call, self.options),
         )
         if "test-only" in self.options:
@@ -137,7 +139,7 @@ class Salloc:
         reply = first
         if reply.error_code in WAITS and reply.job_id and not job.immediate:
             self.job_id = reply.job_id
-            if reply.error_code != ESLURM_NODES_BUSY:
+            if reply.error_code not in SILENT_WAITS:
                 self._tell(f"salloc: {slurm_strerror(reply.error_code)}")
             self._tell(f"salloc: Pending job allocation {self.job_id}")
             self._tell(f"salloc: job {self.job_id} queued and waiting for resources")

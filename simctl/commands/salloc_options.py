@@ -38,6 +38,7 @@ GRAMMAR: Final = Grammar(
 VARIABLES: Final = {
     "SALLOC_ACCOUNT": "account",
     "SALLOC_BELL": "bell",
+    "SALLOC_BURST_BUFFER": "bb",
     "SLURM_CLUSTERS": "clusters",
     "SALLOC_CLUSTERS": "clusters",
     "SALLOC_CONSTRAINT": "constraint",

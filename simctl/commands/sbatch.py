@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from simctl.commands import batch_script
+from simctl.commands import batch_script, burst_buffer
 from simctl.commands.ask import ask, no_answer
 from simctl.commands.command_line import (
     Given,
@@ -40,7 +40,7 @@ from simctl.wire.times import parse_moment
 
 _OWN: Final = (
     "a array H hold b begin d dependency kill-on-invalid-dep nice priority export open-mode "
-    "clusters M test-only ignore-pbs bb container"
+    "clusters M test-only ignore-pbs container"
 )
 
 GRAMMAR: Final = Grammar(
@@ -66,7 +66,6 @@ GRAMMAR: Final = Grammar(
         Option(long="priority", read=priority),
         Option(long="array", short="a", read=text),
         Option(long="ignore-pbs"),
-        Option(long="bb", read=text),
         Option(long="container", read=text),
     ),
     unbuilt=unbuilt(_OWN, "I immediate"),
@@ -215,11 +214,15 @@ def _tell_id(call: CommandCall, job_id: int, options: dict[str, Any]) -> None:
 
 def _job(call: CommandCall, script: batch_script.BatchScript, options: dict[str, Any]) -> JobDesc:
     """Return the job that the options ask for."""
+    more = burst_buffer.lines_of_batch(call, options)
+    body = script.text
+    if more:
+        body = batch_script.parsed(burst_buffer.inserted(body, more), script.name)
     return describe(
         call,
         options,
         name=script.name,
-        script=script.text,
+        script=body,
         script_name=script.path,
         argv=script.argv,
         environment=_environment(call, options),
@@ -234,6 +237,7 @@ def _job(call: CommandCall, script: batch_script.BatchScript, options: dict[str,
         dependency=options.get("dependency", ""),
         kill_on_invalid_dep=options.get("kill-on-invalid-dep", NO_VAL),
         array=options.get("array", ""),
+        burst_buffer=burst_buffer.of_batch(options),
     )
 
 

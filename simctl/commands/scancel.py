@@ -171,6 +171,7 @@ async def _named(call: CommandCall, options: Mapping[str, Any], targets: list[Ta
                 batch_only="batch" in options,
                 full="full" in options,
                 array_tasks=target.tasks,
+                hurry="hurry" in options,
             ),
             target.word,
         )
@@ -240,6 +241,7 @@ def _request(
         full="full" in options,
         array_tasks=tasks,
         waiting_only=bool(job.array_tasks) and not target.tasks,
+        hurry="hurry" in options,
     )
 
 

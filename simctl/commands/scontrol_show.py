@@ -5,6 +5,7 @@ from typing import Final
 
 from simctl.commands.options import UsageError
 from simctl.commands.scontrol_order import Order
+from simctl.commands.show_burst_buffer import show_burst_buffers
 from simctl.commands.show_cluster import show_partitions, show_reservations
 from simctl.commands.show_config import show_config
 from simctl.commands.show_hosts import show_hostlist, show_hostlistsorted, show_hostnames
@@ -40,7 +41,7 @@ def _find(word: str) -> Show | None:
 
 
 async def _nothing(_: Order, __: str | None) -> int:
-    """Print nothing: there are no aliases, burst buffers or federations."""
+    """Print nothing: there are no aliases and no federations."""
     return 0
 
 
@@ -74,7 +75,7 @@ async def refuse(order: Order, _: str | None) -> int:
 ENTITIES: Final[dict[str, tuple[int, Show]]] = {
     "aliases": (1, _nothing),
     "assoc_mgr": (2, refuse),
-    "burstbuffer": (2, _nothing),
+    "burstbuffer": (2, show_burst_buffers),
     "bbstat": (2, refuse),
     "config": (1, show_config),
     "daemons": (1, _daemons),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from simctl.commands import burst_buffer
 from simctl.commands.ask import no_answer
 from simctl.commands.describe import describe, refuse, test_only
 from simctl.commands.options import variable
@@ -14,6 +15,7 @@ from simctl.kernel.procs import SIGINT, SIGKILL, SIGTERM
 from simctl.plugins.site import CommandCall
 from simctl.stepd.children import Signalled
 from simctl.wire.errno import (
+    ESLURM_BURST_BUFFER_WAIT,
     ESLURM_NODES_BUSY,
     ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE,
     SLURM_SUCCESS,
@@ -39,8 +41,9 @@ from simctl.wire.records import JobDesc
 ENDS: Final = (SIGINT, SIGTERM)
 """Signals with which srun is told to end."""
 
-WAITS: Final = (ESLURM_NODES_BUSY, ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE)
-"""Answers to a request for nodes that mean that the job waits for them."""
+SILENT_WAITS: Final = (ESLURM_NODES_BUSY, ESLURM_BURST_BUFFER_WAIT)
+WAITS: Final = (*SILENT_WAITS, ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE)
+"""Answers to a request for nodes that mean that the job waits for them, some without a word."""
 
 _FAILED: Final = "Unable to allocate resources"
 
@@ -95,6 +98,7 @@ class SrunJob:
             name=self._program.rsplit("/", 1)[-1],
             argv=(self._program,),
             immediate=self._options.get("immediate") == 1,
+            burst_buffer=burst_buffer.text_of(self._call, self._options),
             **queue_wishes(self._call, self._options),
         )
 
@@ -102,7 +106,7 @@ class SrunJob:
         self, reply: ResponseResourceAllocation
     ) -> ResponseResourceAllocation | None:
         self.job_id = reply.job_id
-        if reply.error_code != ESLURM_NODES_BUSY:
+        if reply.error_code not in SILENT_WAITS:
             self.tell(slurm_strerror(reply.error_code))
         self.tell(f"job {self.job_id} queued and waiting for resources")
         later = await self._allocated()

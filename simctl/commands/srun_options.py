@@ -104,6 +104,7 @@ VARIABLES: Final = {
 
 OF_ALLOCATIONS: Final = {
     "SLURM_ACCOUNT": "account",
+    "SLURM_BURST_BUFFER": "bb",
     "SLURM_CONSTRAINT": "constraint",
     "SLURM_DEPENDENCY": "dependency",
     "SLURM_GPUS": "gpus",
@@ -123,6 +124,7 @@ OF_ALLOCATIONS: Final = {
 _REFUSED_IN_JOBS: Final = (
     *("mem", "mem-per-cpu", "gres", "gpus", "gpus-per-node", "mincpus", "reservation", "signal"),
     *("deadline", "constraint", "licenses", "tmp", "test-only"),
+    *("bb", "bbf"),
     *("hold", "begin", "dependency", "kill-on-invalid-dep", "nice", "priority"),
 )
 """Options that shape an allocation; of a step inside one they are not simulated."""

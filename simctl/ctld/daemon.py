@@ -15,6 +15,7 @@ from simctl.ctld import (
     awaited,
     backfill,
     bookkeeping,
+    burst_info,
     completion,
     deadlines,
     eligible,
@@ -22,12 +23,15 @@ from simctl.ctld import (
     limits,
     node_switch,
     nodes,
+    plugin_services,
+    polls,
     preempt,
     prologs,
     reconfigure,
     reservations,
     restart,
     schedule,
+    staging,
     step_limits,
     steps,
     submit,
@@ -38,6 +42,7 @@ from simctl.ctld import (
     will_run,
 )
 from simctl.ctld.accounting import JobRow, row
+from simctl.ctld.burst_buffers import BurstBuffers
 from simctl.ctld.cancel import cancel_job_step, kill_job
 from simctl.ctld.records import JobArray, JobRecord, NodeRecord, PartRecord
 from simctl.ctld.reservations import ReservationRecord
@@ -60,6 +65,7 @@ from simctl.wire.messages import (
     MessageNodeRegistrationStatus,
     RequestBatchScript,
     RequestBuildInfo,
+    RequestBurstBufferInfo,
     RequestCancelJobStep,
     RequestCompleteBatchScript,
     RequestCompleteJobAllocation,
@@ -169,7 +175,7 @@ class BeginDue:
 class Slurmctld:
     """The controller."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - all that slurmctld owns
         self,
         site: Site,
         host: Host,
@@ -232,6 +238,11 @@ class Slurmctld:
         self.ping_timer: Timer | None = None
         self.leftovers: dict[str, dict[tuple[int, int], None]] = {}
         """Runs of jobs that are over, by the node that has yet to report them gone."""
+        types = site.conf.burst_buffer_types
+        self.bb = BurstBuffers(self, types) if types else None
+        """The burst buffer plugins; None where none is configured."""
+        self.polls = polls.Polls(self)
+        site.procs.slurmctld = plugin_services.PluginServices(self)
         self._handlers = self._all_handlers()
         for node in records:
             if node.base is not NodeBase.UNKNOWN or node.flags:
@@ -294,10 +305,20 @@ class Slurmctld:
             node_switch.NodeDue: node_switch.node_due,
             nodes.RegistrationsDue: nodes.registrations_due,
             restart.NodesDue: restart.nodes_due,
+            RequestBurstBufferInfo: burst_info.burst_buffer_info,
+            plugin_services.LockClaim: plugin_services.lock_claimed,
+            polls.WaitingDue: polls.waiting_due,
+            polls.GateDue: polls.gate_due,
+            polls.KeptDue: polls.kept_due,
             agent.AgentRetry: agent.retry,
             agent.ClientGone: agent.client_gone,
             Unanswered: agent.unanswered,
         }
+
+    @property
+    def purge_interval_us(self) -> int:
+        """Return how far apart the scans for old jobs are."""
+        return completion.purge_interval_us(self.site.conf.min_job_age_s)
 
     @property
     def now_us(self) -> int:
@@ -358,6 +379,9 @@ class Slurmctld:
             await restart.recover(self, saved)
         elif self.site.asks_nodes:
             nodes.ask_in_a_while(self)
+        problem = await staging.set_up(self, again=saved is not None)
+        if problem:
+            await self.die(problem)
         handlers = self._handlers
         receive = self.mailbox.receive
         while True:
@@ -374,6 +398,8 @@ class Slurmctld:
                 self.site.kernel.call_at(again_us, self._start_again, kept)
                 return
             await handlers[type(message)](self, envelope, message)
+            if self.bb is not None and self.bb.owed:
+                await staging.flush(self)
         await self._save_and_stop()
         self.mailbox.close()
 
@@ -400,6 +426,8 @@ class Slurmctld:
     async def _save_and_stop(self) -> restart.Saved:
         """Save the switch's state, pack what jobs and steps are left, unload, and end."""
         saved = await restart.save(self)
+        if self.bb is not None:
+            await self.bb.unload()
         if self.site.model == "guide":
             await self.site.hooks.unload(self.process, "switch")
             await self.site.hooks.unload(self.process, "checkpoint")
@@ -511,6 +539,13 @@ class Slurmctld:
         node.reason_uid = uid
         node.reason_us = self.now_us
 
+    async def main_pass(self) -> None:
+        """Run a pass of the main loop."""
+        self.last_pass_us = self.now_us
+        if schedule.anybody_waits(self):
+            await staging.before_pass(self)
+        await schedule.run_pass(self)
+
     # What comes later.
 
     def request_pass(self) -> None:
@@ -616,8 +651,7 @@ async def _ping(ctld: Slurmctld, envelope: Envelope, message: RequestPing) -> No
 
 
 async def _pass_due(ctld: Slurmctld, _: Envelope, __: PassDue) -> None:
-    ctld.last_pass_us = ctld.now_us
-    await schedule.run_pass(ctld)
+    await ctld.main_pass()
 
 
 async def _backfill_due(ctld: Slurmctld, _: Envelope, __: BackfillDue) -> None:

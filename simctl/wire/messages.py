@@ -314,6 +314,22 @@ class ResponseSwitchInfo(Message, frozen=True, kw_only=True):
     failed: bool = False
 
 
+class RequestBurstBufferInfo(Message, frozen=True, kw_only=True):
+    """Ask slurmctld what its burst buffer plugins tell of their buffers."""
+
+    rpc: ClassVar[str] = "REQUEST_BURST_BUFFER_INFO"
+
+
+class ResponseBurstBufferInfo(Message, frozen=True, kw_only=True):
+    """Answer with what each plugin packed, one `BurstBufferInfo` behind the other."""
+
+    rpc: ClassVar[str] = "RESPONSE_BURST_BUFFER_INFO"
+    tells: ClassVar[tuple[str, ...]] = ("error_code",)
+
+    data: bytes = b""
+    error_code: int = 0
+
+
 class RequestJobNotify(Message, frozen=True, kw_only=True):
     """Ask slurmctld to have a line of text shown to a job."""
 

@@ -1,0 +1,20 @@
+"""What slurmctld answers whoever asks for the state of burst buffers."""
+
+from typing import TYPE_CHECKING
+
+from simctl.kernel.fabric import Envelope
+from simctl.wire.messages import RequestBurstBufferInfo, ResponseBurstBufferInfo
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+
+async def burst_buffer_info(
+    ctld: "Slurmctld", envelope: Envelope, _: RequestBurstBufferInfo
+) -> None:
+    """Answer with what each plugin packs for the user who asks."""
+    sender = envelope.sender
+    uid = sender.process.uid if sender is not None else ctld.process.uid
+    rc, packed = (0, []) if ctld.bb is None else await ctld.bb.state_pack(uid)
+    answer = ResponseBurstBufferInfo(data=b"".join(packed), error_code=rc)
+    ctld.send(envelope.sender, answer)
