@@ -42,7 +42,7 @@ class Known:
     kind: type[Any] | None
 
 
-_BUNDLED = (SwitchNone, SwitchElan, SwitchFederation, CheckpointNone, BurstBufferGeneric)
+_BUNDLED = (SwitchNone, SwitchElan, SwitchFederation, CheckpointNone, BurstBufferDatawarp, BurstBufferGeneric)
 
 
 def _bundled() -> dict[str, Entry]:

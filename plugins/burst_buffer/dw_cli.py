@@ -46,6 +46,11 @@ class DwCli:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
+    @property
+    def program(self) -> str:
+        """Return the path of the program."""
+        return self.settings.get_sys_state
+
     async def _run(self, function: str, *argv: str, timeout_s: int, job_id: int = 0) -> Answer:
         result = await slurmctld.run_script(
             self.settings.get_sys_state,
@@ -246,6 +251,7 @@ class Session:
     owner: int
     size: int
     created: int
+    pool: str = ""
 
 
 def read_pools(found: Any) -> list[Pool]:
@@ -262,22 +268,25 @@ def read_pools(found: Any) -> list[Pool]:
 def read_sessions(sessions: Any, instances: Any) -> list[Session]:
     """Return the sessions of an answer, with the bytes of their instances."""
     sizes: dict[str, int] = {}
+    pools: dict[str, str] = {}
     for entry in _entries(instances, "instances"):
         links, capacity = entry.get("links"), entry.get("capacity")
         session = links.get("session") if isinstance(links, dict) else entry.get("label")
         size = _number(capacity, "bytes") if isinstance(capacity, dict) else 0
         sizes[str(session)] = sizes.get(str(session), 0) + size
+        pools[str(session)] = str(entry.get("pool") or "")
     found = []
     for entry in _entries(sessions, "sessions"):
         token = str(entry.get("token") or "")
-        size = sizes.get(str(entry.get("id")), 0) or sizes.get(token, 0)
+        key = str(entry.get("id"))
         if token:
             found.append(
                 Session(
                     token=token,
                     owner=_number(entry, "owner"),
-                    size=size or _number(entry, "used"),
+                    size=sizes.get(key, 0) or sizes.get(token, 0),
                     created=_number(entry, "created"),
+                    pool=pools.get(key, ""),
                 )
             )
     return found

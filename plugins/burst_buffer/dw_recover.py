@@ -49,20 +49,21 @@ def _named(books: Books, session: Session, saved: Saved) -> Alloc:
         name=session.token,
         user_id=session.owner,
         size=session.size,
-        pool=books.default_pool,
+        pool=session.pool or books.default_pool,
         create_time=session.created,
     )
 
 
 def _of_job(books: Books, session: Session, known: SavedJob | None, job_id: int) -> Alloc:
     job = slurmctld.find_job(job_id)
+    known = known or SavedJob()
     return Alloc(
         name=session.token,
         job_id=job_id,
         user_id=session.owner,
-        size=session.size or (known.size if known is not None else 0),
-        pool=(known.pool if known is not None else "") or books.default_pool,
-        create_time=session.created,
+        size=session.size or known.size,
+        pool=session.pool or known.pool or books.default_pool,
+        create_time=known.create_time or session.created,
         account=job.account if job is not None else "",
         partition=job.partition if job is not None else "",
     )

@@ -120,6 +120,7 @@ class Stages:
         if bb.state is not BbState.STAGING_IN:
             if slurmctld.model == "modern" and bb.request.session:
                 # Real Slurm's thread does not look whether the job was cancelled meanwhile.
+                bb.overtaken = True
                 self.set_state(bb, BbState.STAGED_IN)
             return
         if wrong is not None:
@@ -337,7 +338,7 @@ class Stages:
                 job.state_desc = ""
         if job is None or _base(job) not in ("PENDING", "RUNNING", "SUSPENDED"):
             remove_files(bb.job_id)
-        self.set_state(bb, BbState.COMPLETE)
+        self.set_state(bb, BbState.STAGED_IN if bb.overtaken else BbState.COMPLETE)
         slurmctld.schedule()
 
     def _teardown_failed(self, bb: BbJob, answer: Answer) -> None:

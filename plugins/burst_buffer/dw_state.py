@@ -22,6 +22,7 @@ class SavedJob:
     hurry: bool = False
     size: int = 0
     pool: str = ""
+    create_time: int = 0
     made: tuple[str, ...] = ()
 
 
@@ -39,7 +40,7 @@ def save(books: Books) -> None:
     text = json.dumps({
         "version": _VERSION,
         "persistent": [_alloc(each) for each in books.allocs.values() if not each.job_id],
-        "jobs": [_job(each) for each in books.jobs.values() if _matters(each)],
+        "jobs": [_job(books, each) for each in books.jobs.values() if _matters(each)],
     })
     files = disk()
     try:
@@ -65,7 +66,8 @@ def _alloc(alloc: Alloc) -> dict[str, Any]:
     }
 
 
-def _job(bb: BbJob) -> dict[str, Any]:
+def _job(books: Books, bb: BbJob) -> dict[str, Any]:
+    alloc = books.allocs.get(bb.token)
     return {
         "job_id": bb.job_id,
         "state": bb.state.name,
@@ -74,6 +76,7 @@ def _job(bb: BbJob) -> dict[str, Any]:
         "hurry": bb.hurry,
         "size": bb.size,
         "pool": bb.pool,
+        "create_time": alloc.create_time if alloc is not None else 0,
         "made": sorted(bb.made),
     }
 
@@ -110,5 +113,6 @@ def _saved_job(entry: dict[str, Any]) -> SavedJob:
         hurry=bool(entry["hurry"]),
         size=int(entry["size"]),
         pool=str(entry["pool"]),
+        create_time=int(entry["create_time"]),
         made=tuple(map(str, entry["made"])),
     )

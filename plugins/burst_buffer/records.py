@@ -95,6 +95,9 @@ class BbJob:
     wanted: bool = False
     hurry: bool = False
     tearing_down: bool = False
+    overtaken: bool = False
+    """It was cancelled while it was staged in, and its stage-in thread came last."""
+
     made: set[str] = attrs.field(factory=set)
     """Names of persistent buffers it has made or destroyed: that is done once."""
 
