@@ -228,7 +228,8 @@ class BurstBufferDatawarp(BurstBufferPlugin):
                 pools=tuple(self._books.pools) if self._books.loaded else None,
             ),
         )
-        job_desc.burst_buffer = "\n".join(filter(None, (others, request.text)))
+        text = "\n".join(filter(None, (others, request.text)))
+        job_desc.burst_buffer = text  # type: ignore[misc] # slurmctld's takes this one attribute
         return SLURM_SUCCESS
 
     async def bb_p_job_validate2(self, job_ptr: JobRecord) -> int:
@@ -296,7 +297,7 @@ class BurstBufferDatawarp(BurstBufferPlugin):
                 try:
                     total += self._books.rounded(pool, parse_size(size))
                 except (ValueError, OverflowError) as error:
-                    log.error("no size of a burst buffer", text=word, error=str(error))
+                    log.error("no size of a burst buffer", asked=word, error=str(error))
         return f"{tres}={megabytes(total)}" if total and tres else None
 
     # A job waits.
@@ -323,9 +324,7 @@ class BurstBufferDatawarp(BurstBufferPlugin):
     def _ends(self) -> list[int]:
         """Return when the jobs are to end that run with buffers."""
         found = [slurmctld.find_job(alloc.job_id) for alloc in self._books.allocs.values()]
-        return [
-            job.end_time for job in found if job is not None and job.job_state == "RUNNING"
-        ]
+        return [job.end_time for job in found if job is not None and job.job_state == "RUNNING"]
 
     def bb_p_job_try_stage_in(self) -> int:
         """Start the stage-in of who is to start soonest, until somebody has to wait for space."""

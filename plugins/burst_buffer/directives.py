@@ -36,7 +36,9 @@ class Directive:
         pairs = (word.partition("=") for word in self.words)
         return {key.casefold(): value for key, equals, value in pairs if equals}
 
-    def refuse(self, problem: str, number: int = errno.ESLURM_INVALID_BURST_BUFFER_REQUEST) -> NoReturn:
+    def refuse(
+        self, problem: str, number: int = errno.ESLURM_INVALID_BURST_BUFFER_REQUEST
+    ) -> NoReturn:
         """Refuse the line.
 
         Raises:
@@ -242,9 +244,7 @@ def _swap(request: Request, line: Directive) -> Request:
     size = _size(line, given[0])
     if not size or size % GIB:
         line.refuse("expected a size in whole GiB")
-    return attrs.evolve(
-        request, swap_gib=request.swap_gib + size // GIB, pool=_pool(request, line)
-    )
+    return attrs.evolve(request, swap_gib=request.swap_gib + size // GIB, pool=_pool(request, line))
 
 
 def _persistentdw(request: Request, line: Directive) -> Request:
@@ -360,9 +360,9 @@ def allowed(request: Request, site: Site) -> None:
             line.refuse(
                 "burst_buffer.conf lets this user have none", errno.ESLURM_BURST_BUFFER_PERMISSION
             )
-    for each in (*request.creates, *request.destroys):
+    for line in (*request.of("create_persistent"), *request.of("destroy_persistent")):
         if not site.persistent:
-            each.line.refuse(
+            line.refuse(
                 "only operators may, without EnablePersistent among burst_buffer.conf's Flags",
                 errno.ESLURM_BURST_BUFFER_PERMISSION,
             )

@@ -117,9 +117,7 @@ def _decide(
 
 def _abandon(books: Books, stages: Stages, alloc: Alloc) -> None:
     """Take a buffer down whose job nobody knows."""
-    bb = BbJob(
-        job_id=alloc.job_id, user_id=alloc.user_id, request=Request(), size=alloc.size
-    )
+    bb = BbJob(job_id=alloc.job_id, user_id=alloc.user_id, request=Request(), size=alloc.size)
     books.jobs[alloc.job_id] = bb
     stages.tear_down(bb, hurry=False)
 
@@ -131,9 +129,7 @@ def _start_over(stages: Stages, job: JobRecord, bb: BbJob | None) -> None:
         stages.tear_down(bb, hurry=True)
 
 
-def _stage_out_again(
-    stages: Stages, alloc: Alloc, known: SavedJob, bb: BbJob | None
-) -> None:
+def _stage_out_again(stages: Stages, alloc: Alloc, known: SavedJob, bb: BbJob | None) -> None:
     """Go on with a stage-out that slurmctld's end cut short: from post_run on."""
     if bb is None:
         return

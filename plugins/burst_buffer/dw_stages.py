@@ -34,7 +34,9 @@ class Failure:
 class Stages:
     """The threads of burst_buffer/datawarp, each about one job."""
 
-    def __init__(self, books: Books, cli: DwCli, plugin_type: str, save: Callable[[], None]) -> None:
+    def __init__(
+        self, books: Books, cli: DwCli, plugin_type: str, save: Callable[[], None]
+    ) -> None:
         self._books = books
         self._cli = cli
         self._type = plugin_type
@@ -190,10 +192,9 @@ class Stages:
 
     async def _destroy(self, bb: BbJob, gone: Destroyed) -> Failure | None:
         alloc = self._books.allocs.get(gone.name)
-        if alloc is not None and alloc.user_id != bb.user_id:
-            if not slurmctld.is_operator(bb.user_id):
-                owner = slurmctld.user_name(alloc.user_id)
-                return Failure(function="destroy_persistent", message=f"it belongs to {owner}")
+        if alloc is not None and not _may_destroy(bb.user_id, alloc):
+            owner = slurmctld.user_name(alloc.user_id)
+            return Failure(function="destroy_persistent", message=f"it belongs to {owner}")
         if alloc is not None:
             alloc.state = BbState.DELETING
             slurmctld.note_buffer(gone.name, "ALLOCATED", "DELETING")
@@ -222,7 +223,7 @@ class Stages:
         if bb.state is BbState.ALLOC_REVOKE and slurmctld.model == "modern":
             # As recorded: nothing is run, and the job stays CONFIGURING.
             return
-        answer = None
+        answer: Answer | None = None
         if job is not None and bb.state is BbState.PRE_RUN:
             answer = await self._cli.pre_run(job)
         async with slurmctld.locked():
@@ -235,10 +236,9 @@ class Stages:
         elif bb.state is BbState.ALLOC_REVOKE:
             self.set_state(bb, BbState.STAGED_IN)
             slurmctld.schedule()
-        elif answer is not None and answer.ok:
+        elif answer is not None and (bb.state is BbState.PRE_RUN or slurmctld.model == "modern"):
             # Real Slurm enters this even while the buffer of a cancelled job is taken down.
-            if bb.state is BbState.PRE_RUN or slurmctld.model == "modern":
-                self.set_state(bb, BbState.RUNNING)
+            self.set_state(bb, BbState.RUNNING)
         if job is not None:
             slurmctld.release_launch(job)
 
@@ -306,7 +306,7 @@ class Stages:
     # The end of a buffer.
 
     def tear_down(self, bb: BbJob, *, hurry: bool) -> None:
-        """Have a job's buffer taken down, with *hurry* without moving data; again till it is done."""
+        """Have a job's buffer taken down, with *hurry* without moving data, until it is gone."""
         bb.hurry |= hurry
         self._show(bb, BbState.TEARDOWN)
         self.set_state(bb, BbState.TEARDOWN)
@@ -370,6 +370,10 @@ class Stages:
         when = datetime.fromtimestamp(slurmctld.time(), UTC).strftime("%m/%d/%y %H:%M:%S")
         line = f"{when} {self._type}: {function}: {message}"
         job.system_comment = "\n".join(filter(None, (job.system_comment, line)))
+
+
+def _may_destroy(user_id: int, alloc: Alloc) -> bool:
+    return alloc.user_id == user_id or slurmctld.is_operator(user_id)
 
 
 def _base(job: JobRecord) -> str:

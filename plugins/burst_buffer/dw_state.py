@@ -1,4 +1,4 @@
-"""burst_buffer/datawarp's state file: the buffers there are, and how far each job is with its own."""
+"""burst_buffer/datawarp's state file: persistent buffers, and how far each job is with its own."""
 
 import json
 from typing import Any, Final
@@ -37,11 +37,13 @@ class Saved:
 def save(books: Books) -> None:
     """Write the state file whole or not at all; a disk that does not take it is logged."""
     where = f"{conf['StateSaveLocation']}/{_FILE}"
-    text = json.dumps({
-        "version": _VERSION,
-        "persistent": [_alloc(each) for each in books.allocs.values() if not each.job_id],
-        "jobs": [_job(books, each) for each in books.jobs.values() if _matters(each)],
-    })
+    text = json.dumps(
+        {
+            "version": _VERSION,
+            "persistent": [_alloc(each) for each in books.allocs.values() if not each.job_id],
+            "jobs": [_job(books, each) for each in books.jobs.values() if _matters(each)],
+        }
+    )
     files = disk()
     try:
         files.write(f"{where}.new", text, mode=0o600)

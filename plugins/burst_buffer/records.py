@@ -79,9 +79,9 @@ class Alloc:
 class BbJob:
     """What one job wants, and how far it is with it.
 
-    `size` is in bytes, of its own buffer and its swap space, all in `pool`. `failed` tells that its script
-    ended badly and its buffer waits for a cancel; `wanted` that its space is set aside while the
-    appliance has yet to make the buffer.
+    `size` is in bytes, of its own buffer and its swap space, all in `pool`. `failed` tells that a
+    stage ended badly and its buffer waits for a cancel; `wanted` that its space is set aside while
+    the appliance has yet to make the buffer.
     """
 
     job_id: int
