@@ -44,7 +44,7 @@ class Directive:
         Raises:
             SlurmError: Always; its text names the line.
         """
-        raise SlurmError(number, f"{self.where}: {self.text}: {problem}")
+        raise SlurmError(number, f"{self.where}: {self.text.strip()}: {problem}")
 
 
 @attrs.frozen(kw_only=True)

@@ -1,4 +1,4 @@
-"""What burst_buffer/datawarp does beside slurmctld: stages in threads, under its lock where it counts.
+"""What burst_buffer/datawarp does beside slurmctld: stages in threads, its books under the lock.
 
 A thread runs a script without the lock, and takes it to enter what came of it. Whatever happened
 meanwhile is seen then: a job may be cancelled, or gone.
