@@ -94,9 +94,7 @@ class BurstBuffers:
         results = []
         for plugin_type in self.types:
             who.why = ""
-            result = await hooks.call(
-                point, who, *arguments, about=about, plugin_type=plugin_type
-            )
+            result = await hooks.call(point, who, *arguments, about=about, plugin_type=plugin_type)
             results.append(result)
             self.why = self.why or who.why
         return results

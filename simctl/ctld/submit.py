@@ -296,9 +296,7 @@ def _announce(ctld: "Slurmctld", job: JobRecord) -> None:
 async def _drop(ctld: "Slurmctld", job: JobRecord) -> None:
     """Forget a job that its burst buffer plugin refuses: nobody gets to see it, its id is gone."""
     ctld.set_job(job, FAILED)
-    await ctld.site.hooks.call(
-        slurm_ckpt_free_job, ctld.process, job.check_job, about=job.about
-    )
+    await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, job.check_job, about=job.about)
     del ctld.jobs[job.job_id]
 
 
