@@ -838,7 +838,8 @@ def _could_move(ctld: Slurmctld, job: JobRecord) -> bool:
 
 def _job_waits(job: JobRecord) -> str:
     if job.state.completing:
-        names = ", ".join(sorted(job.completing_nodes)) or "EpilogSlurmctld"
+        other = "EpilogSlurmctld" if job.epilog_running else "its burst buffer's post-run"
+        names = ", ".join(sorted(job.completing_nodes)) or other
         return f"job {job.job_id} is {job.state} and waits for {names} to report that it is gone"
     if job.nodes:
         return f"job {job.job_id} is {job.state} on {job.node_list} and nothing is due to end it"

@@ -344,6 +344,8 @@ async def gone(ctld: "Slurmctld", job: JobRecord) -> None:
     """
     if not job.epilog_running:
         await _cleanup_completing(ctld, job)
+    if ctld.bb is not None:
+        await staging.look_at_dependencies(ctld)
     await schedule.run_pass(ctld)
     ctld.forget_late_pass()
 
@@ -353,8 +355,10 @@ async def _cleanup_completing(ctld: "Slurmctld", job: JobRecord) -> None:
     bookkeeping.batch_ended(ctld, job, NO_VAL)
     for step in list(job.steps.values()):
         await steps.delete(ctld, step)
-    if ctld.bb is not None and await staging.holds_completing(ctld, job):
-        return
+    if ctld.bb is not None:
+        await staging.late_stage_out(ctld, job)
+        if await staging.holds_completing(ctld, job):
+            return
     if job.state == PENDING_COMPLETING:
         ctld.set_job(job, PENDING)
         _back_to_queue(ctld, job)
@@ -418,6 +422,9 @@ async def purge(ctld: "Slurmctld", job: JobRecord) -> None:
     """Forget a job that is old enough, unless its burst buffer is still needed."""
     if ctld.bb is not None and not await staging.may_purge(ctld, job):
         return
+    if ctld.bb is not None and not job.staged_out:
+        job.staged_out = True
+        eligible.changed(ctld, job)
     eligible.forget(ctld, job)
     await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, job.check_job, about=job.about)
     del ctld.jobs[job.job_id]

@@ -175,7 +175,7 @@ class BeginDue:
 class Slurmctld:
     """The controller."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - all that slurmctld owns
         self,
         site: Site,
         host: Host,
@@ -275,7 +275,6 @@ class Slurmctld:
             RequestBuildInfo: answers.build_info,
             RequestJobNotify: answers.job_notify,
             RequestSwitchInfo: switch_info.switch_info,
-            RequestBurstBufferInfo: answers.burst_buffer_info,
             RequestJobInfo: job_info,
             RequestJobWillRun: will_run.job_will_run,
             RequestJobStepInfo: info.job_step_info,
@@ -302,6 +301,7 @@ class Slurmctld:
             RequestCompleteProlog: prologs.complete_prolog,
             prologs.PrologEnded: prologs.prolog_ended,
             prologs.EpilogEnded: prologs.epilog_ended,
+            prologs.EndUnlaunched: prologs.unlaunched_over,
             nodes.PingDue: nodes.ping_due,
             node_switch.NodeDue: node_switch.node_due,
             nodes.RegistrationsDue: nodes.registrations_due,
@@ -543,8 +543,10 @@ class Slurmctld:
     async def main_pass(self) -> None:
         """Run a pass of the main loop."""
         self.last_pass_us = self.now_us
-        if schedule.anybody_waits(self):
+        if self.bb is not None and (schedule.anybody_waits(self) or self.bb.is_awaited):
             await staging.before_pass(self)
+        elif self.bb is not None:
+            staging.tell_cleaning(self)
         await schedule.run_pass(self)
 
     # What comes later.

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _HORIZON_US = 10 * 3600 * SECOND
 """How far ahead a job's expected start may lie for its data to be staged in."""
 
+_CLEANING_US = 20 * SECOND
+"""When somebody looks at the reason of a job whose claim was revoked."""
+
 _ARRAY_TASKS_AHEAD = 10
 """How many tasks of an array with a burst buffer have records of their own while they wait."""
 
@@ -176,6 +179,7 @@ def note_wait(job: JobRecord) -> None:
 async def before_pass(ctld: "Slurmctld") -> None:
     """Have the plugins load their state before a pass of the main loop or of backfill."""
     if ctld.bb is not None:
+        tell_cleaning(ctld)
         await ctld.bb.load_state(init_config=False)
         await look_at_dependencies(ctld)
 
@@ -295,11 +299,21 @@ async def begin(ctld: "Slurmctld", job: JobRecord) -> bool:
         return True
     await bb.revoke_alloc(job)
     _take_back(ctld, job)
-    job.reason = Reason.RESOURCES
     if job.state.configuring and ctld.site.model == "guide":
         ctld.set_job(job, PENDING)
     eligible.settle(ctld, job)
+    job.reason = Reason.RESOURCES
+    if job.state.configuring:
+        # The flag that the plugin has set stays, and no pass looks at the job again.
+        ctld.pass_at(ctld.now_us + _CLEANING_US)
     return False
+
+
+def tell_cleaning(ctld: "Slurmctld") -> None:
+    """Tell of jobs whose claim was revoked that they are taken for being cleaned up."""
+    for job in ctld.jobs.values():
+        if job.state == PENDING_CONFIGURING and job.reason == Reason.RESOURCES:
+            job.reason = Reason.CLEANING
 
 
 def _take_back(ctld: "Slurmctld", job: JobRecord) -> None:
@@ -325,10 +339,21 @@ async def ended(ctld: "Slurmctld", job: JobRecord) -> None:
     if bb is None:
         return
     ctld.polls.stirred()
-    if job.nodes and not job.hurry:
-        await bb.start_stage_out(job)
-    else:
+    job.expected_us = -1
+    job.stage_out_due = False
+    if not job.nodes or job.hurry:
         await bb.cancel(job)
+    elif ctld.site.options.bb_stageout_after_epilog:
+        job.stage_out_due = True
+    else:
+        await bb.start_stage_out(job)
+
+
+async def late_stage_out(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Start the stage-out of a job that has left its nodes, where the scenario wants it so late."""
+    if ctld.bb is not None and job.stage_out_due:
+        job.stage_out_due = False
+        await ctld.bb.start_stage_out(job)
 
 
 async def flush(ctld: "Slurmctld") -> None:
@@ -373,15 +398,18 @@ async def may_purge(ctld: "Slurmctld", job: JobRecord) -> bool:
 
 
 async def look_at_dependencies(ctld: "Slurmctld") -> None:
-    """Ask about the jobs whose burst buffers others wait for."""
+    """Ask about the jobs that are over and whose stage-out others wait for."""
     bb = ctld.bb
-    if bb is None:
+    if bb is None or not bb.is_awaited:
         return
-    for job in list(bb.awaited.values()):
-        if job.state.finished and not job.state.completing:
-            if await bb.test_stage_out(job) == DONE:
-                del bb.awaited[job.job_id]
-                job.staged_out = True
-                eligible.changed(ctld, job)
-            else:
-                polls.watch_kept(ctld)
+    bb.is_awaited = False
+    for job in eligible.awaited_stage_outs(ctld):
+        if not job.state.finished or job.state.completing:
+            continue
+        if await bb.test_stage_out(job) == DONE:
+            job.staged_out = True
+            eligible.changed(ctld, job)
+        else:
+            bb.is_awaited = True
+            polls.watch_kept(ctld)
+    bb.is_awaited = bool(eligible.awaited_stage_outs(ctld))
