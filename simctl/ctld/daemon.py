@@ -175,7 +175,7 @@ class BeginDue:
 class Slurmctld:
     """The controller."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - all that slurmctld owns
         self,
         site: Site,
         host: Host,
