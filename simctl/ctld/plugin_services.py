@@ -15,6 +15,7 @@ from simctl.ctld.records import JobRecord
 from simctl.kernel.fabric import Envelope
 from simctl.kernel.turns import Thread
 from simctl.wire import burst_buffer_conf
+from simctl.wire.ids import SECOND
 from simctl.wire.site_files import BURST_BUFFER, read_site_file
 from simctl.wire.states import PENDING, PENDING_CONFIGURING, JobBase
 
@@ -228,6 +229,10 @@ class PluginServices:
     def is_operator(self, uid: int) -> bool:
         """Tell whether a user may do what operators may."""
         return self._ctld.is_operator(uid)
+
+    def time(self) -> int:
+        """Return what the clock shows, in seconds since the epoch."""
+        return self._ctld.site.start_time_s + self._ctld.now_us // SECOND
 
     def tres_id(self, name: str) -> int:
         """Return the number of a TRES: Slurm's own first, then the burst buffers in their order."""
