@@ -21,16 +21,6 @@ ScriptMain = Callable[["ScriptCall"], Awaitable[int]]
 
 
 @attrs.frozen(kw_only=True)
-class Options:
-    """Switches of the simulator itself; None stands for what the model does."""
-
-    bb_post_run_gate: bool | None = None
-    bb_load_first: bool | None = None
-    bb_stageout_after_epilog: bool = False
-    real_scripts: bool = False
-
-
-@attrs.frozen(kw_only=True)
 class User:
     """A person with an account on the cluster."""
 

@@ -86,8 +86,8 @@ __all__ = [
     "now",
     "process",
     "rpc",
-    "slurmctld",
     "sleep",
+    "slurmctld",
     "start",
 ]
 

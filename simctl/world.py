@@ -12,6 +12,7 @@ import trio
 from msgspec import UNSET
 
 from simctl import __version__
+from simctl.appliance.appliance import Appliance
 from simctl.commands.table import COMMANDS
 from simctl.ctld.accounting import JobRow
 from simctl.ctld.daemon import Slurmctld
@@ -287,6 +288,7 @@ class World:
             options=scenario.options,
             asks_nodes=scenario.asks_nodes,
             folder=str(Path(scenario.folder).resolve()),
+            appliance=Appliance(scenario.burst_buffer, self.kernel, self.disk, CONTROLLER),
             commands=dict(COMMANDS),
             programs=Programs(described, self.disk, random.Random(f"programs:{self.seed}")),
         )
@@ -823,7 +825,8 @@ def _could_move(ctld: Slurmctld, job: JobRecord) -> bool:
 
 def _job_waits(job: JobRecord) -> str:
     if job.state.completing:
-        names = ", ".join(sorted(job.completing_nodes)) or "EpilogSlurmctld"
+        other = "EpilogSlurmctld" if job.epilog_running else "its burst buffer's post-run"
+        names = ", ".join(sorted(job.completing_nodes)) or other
         return f"job {job.job_id} is {job.state} and waits for {names} to report that it is gone"
     if job.nodes:
         return f"job {job.job_id} is {job.state} on {job.node_list} and nothing is due to end it"

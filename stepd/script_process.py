@@ -5,7 +5,7 @@ slurmctld what its burst buffer plugins run. What a script writes goes nowhere u
 it listens.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -51,6 +51,9 @@ class ScriptProcess:
     limit_s: float = 0
     output: Output = _nowhere
     answer: ScriptMain | None = None
+    at_end: Callable[[int], None] | None = None
+    """Called with the wait status before anybody else learns of it."""
+
     status: int = -1
     """The wait status; -1 while it runs."""
 
@@ -202,6 +205,8 @@ class ScriptProcess:
     def _ended(self, status: int) -> None:
         if self.status >= 0:
             return
+        if self.at_end is not None:
+            self.at_end(status)
         self.status = status
         process = self._process
         assert process is not None

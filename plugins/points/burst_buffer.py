@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from simctl.plugins.points.declare import NOT_YET, NOWHERE, SLURMCTLD, OnError, Returns, point
+from simctl.plugins.points.declare import NOWHERE, SLURMCTLD, OnError, Returns, point
 
 _GLOSSARY: Final = {
     "job_ptr": "in/out: slurmctld's record of the job (JobRecord)",
@@ -34,7 +34,6 @@ _JOB_LOCKS: Final = "job write, node write, partition read"
     locks="job write",
     versions=_ALL,
     glossary=_GLOSSARY,
-    later=NOT_YET,
     init_config="in: true while slurmctld starts",
 )
 def bb_p_load_state(init_config: bool) -> int:
@@ -52,7 +51,6 @@ def bb_p_load_state(init_config: bool) -> int:
     failure="whoever asked gets the error number",
     versions=_ALL,
     glossary=_GLOSSARY,
-    later=NOT_YET,
 )
 def bb_p_state_pack(uid: int, buffer: Any, protocol_version: int) -> int:
     """Pack the state for whoever asks to see it."""
@@ -70,7 +68,6 @@ def bb_p_state_pack(uid: int, buffer: Any, protocol_version: int) -> int:
     locks="job write",
     versions=_ALL,
     glossary=_GLOSSARY,
-    later=NOT_YET,
 )
 def bb_p_reconfig() -> int:
     """Read the configuration file again, when it may have changed."""
@@ -88,7 +85,6 @@ def bb_p_reconfig() -> int:
     locks="TRES write",
     versions=_ALL + "; a plugin's has no argument",
     glossary=_GLOSSARY,
-    later=NOT_YET,
     name="in: the plugin's name; None asks for all of them",
 )
 def bb_p_get_system_size(name: str | None) -> int:
@@ -110,7 +106,6 @@ def bb_p_get_system_size(name: str | None) -> int:
     locks=_JOB_LOCKS,
     versions=_ALL + "; today with an err_msg",
     glossary=_GLOSSARY,
-    later=NOT_YET,
     job_desc="in: what the submission asks for (JobDesc)",
     submit_uid="in: who submits",
 )
@@ -133,7 +128,6 @@ def bb_p_job_validate(job_desc: Any, submit_uid: int) -> int:
     locks=_JOB_LOCKS,
     versions=_ALL,
     glossary=_GLOSSARY,
-    later=NOT_YET,
     err_msg="out in C, the text of the SlurmError raised in Python: for who submits",
 )
 def bb_p_job_validate2(job_ptr: Any) -> int:
@@ -153,7 +147,6 @@ def bb_p_job_validate2(job_ptr: Any) -> int:
     locks=_JOB_LOCKS,
     versions=_ALL,
     glossary=_GLOSSARY,
-    later=NOT_YET,
     tres_cnt="in/out: MB by TRES name, to be filled in",
     locked="in: whether slurmctld holds the TRES read lock",
 )
@@ -172,7 +165,6 @@ def bb_p_job_set_tres_cnt(job_ptr: Any, tres_cnt: Any, locked: bool) -> None:
     locks=_JOB_LOCKS,
     versions=_ALL,
     glossary=_GLOSSARY,
-    later=NOT_YET,
 )
 def bb_p_job_get_est_start(job_ptr: Any) -> int:
     """Estimate when the job could start, while backfill plans."""
@@ -192,7 +184,6 @@ def bb_p_job_get_est_start(job_ptr: Any) -> int:
     locks=_JOB_LOCKS,
     versions=_ALL + "; a plugin's gets a list of jobs",
     glossary=_GLOSSARY,
-    later=NOT_YET,
 )
 def bb_p_job_try_stage_in() -> int:
     """Give burst buffers to the jobs that are expected to start soonest."""
@@ -220,7 +211,6 @@ def bb_p_job_try_stage_in() -> int:
     locks=_JOB_LOCKS,
     versions=_ALL,
     glossary=_GLOSSARY,
-    later=NOT_YET,
     test_only="in: if false, stage-in may be started",
 )
 def bb_p_job_test_stage_in(job_ptr: Any, test_only: bool) -> int:
@@ -242,7 +232,6 @@ def bb_p_job_test_stage_in(job_ptr: Any, test_only: bool) -> int:
     locks=_JOB_LOCKS,
     versions=_ALL,
     glossary=_GLOSSARY,
-    later=NOT_YET,
 )
 def bb_p_job_begin(job_ptr: Any) -> int:
     """Claim the burst buffer, when nodes are chosen and before the job is RUNNING."""
@@ -260,7 +249,6 @@ def bb_p_job_begin(job_ptr: Any) -> int:
     modern_failure="nothing; but a CONFIGURING that begin has set stays, and the job never starts",
     versions="at the latest 19.05 to today; not in 15.08",
     glossary=_GLOSSARY,
-    later=NOT_YET,
 )
 def bb_p_job_revoke_alloc(job_ptr: Any) -> int:
     """Take back what begin did, when the job cannot have its nodes after all."""
@@ -280,7 +268,6 @@ def bb_p_job_revoke_alloc(job_ptr: Any) -> int:
     locks=_JOB_LOCKS,
     versions=_ALL,
     glossary=_GLOSSARY,
-    later=NOT_YET,
 )
 def bb_p_job_start_stage_out(job_ptr: Any) -> int:
     """Start the stage-out, when the job completes."""
@@ -298,7 +285,6 @@ def bb_p_job_start_stage_out(job_ptr: Any) -> int:
     locks=_JOB_LOCKS,
     versions="15.08 to today; since 16.05 slurmctld never calls it, and select/cray did to 17.11",
     glossary=_GLOSSARY,
-    later=NOT_YET,
 )
 def bb_p_job_test_post_run(job_ptr: Any) -> int:
     """Tell whether what follows the job's run is complete."""
@@ -320,7 +306,6 @@ def bb_p_job_test_post_run(job_ptr: Any) -> int:
     locks=_JOB_LOCKS,
     versions=_ALL,
     glossary=_GLOSSARY,
-    later=NOT_YET,
 )
 def bb_p_job_test_stage_out(job_ptr: Any) -> int:
     """Tell whether the stage-out is complete, before the job is purged."""
@@ -338,7 +323,6 @@ def bb_p_job_test_stage_out(job_ptr: Any) -> int:
     locks=_JOB_LOCKS,
     versions=_ALL,
     glossary=_GLOSSARY,
-    later=NOT_YET,
 )
 def bb_p_job_cancel(job_ptr: Any) -> int:
     """End any staging of the job and give its space back."""
@@ -355,7 +339,6 @@ def bb_p_job_cancel(job_ptr: Any) -> int:
     locks="TRES read",
     versions=_ALL,
     glossary=_GLOSSARY,
-    later=NOT_YET,
     burst_buffer="in: what a reservation asks for",
 )
 def bb_p_xlate_bb_2_tres_str(burst_buffer: str) -> str | None:

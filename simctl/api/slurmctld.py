@@ -72,7 +72,7 @@ class Services(Protocol):
         *,
         name: str,
         job_id: int,
-        timeout: float | None,
+        timeout: float | None,  # noqa: ASYNC109 - virtual time
         env: Mapping[str, str],
     ) -> ScriptResult:
         """Run a script to its end."""

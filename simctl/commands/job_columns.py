@@ -134,7 +134,8 @@ def memory_mb(info: JobInfo) -> int:
 
 def _reason_list(row: JobRow) -> str:
     state = row.info.state
-    if not state.completing and state.base in _TOLD_WITH_REASON:
+    told = state.base in _TOLD_WITH_REASON or state.staging_out
+    if told and not state.completing:
         return f"({row.reason})"
     return row.info.node_list
 

@@ -15,6 +15,8 @@ def _tres(row: JobRow) -> str:
     parts = [f"cpu={info.num_cpus}", f"node={nodes}", f"billing={info.num_cpus}"]
     if info.total_memory_mb:
         parts.insert(1, f"mem={memory}")
+    for name, size_mb in info.tres.items():
+        parts.append(f"{name}={with_unit(size_mb, 'M', convert=row.convert)}")
     return ",".join(parts)
 
 
@@ -100,14 +102,16 @@ def _std(name: str) -> Column[JobRow]:
 
 _NAMED: Final[dict[str, Column[JobRow]]] = {
     "accruetime": Column("ACCRUE_TIME", lambda row: row.clock.moment(row.info.accrue_s)),
-    "admin_comment": _fixed("ADMIN_COMMENT", "(null)"),
+    "admin_comment": Column("ADMIN_COMMENT", lambda row: or_null(row.info.admin_comment)),
     "allocnodes": Column("ALLOC_NODES", lambda row: or_null(row.info.submit_host)),
     "allocsid": _fixed("ALLOC_SID", "0"),
     "associd": _fixed("ASSOC_ID", "0"),
     "batchflag": Column("BATCH_FLAG", lambda row: str(int(row.info.batch))),
     "boardspernode": _fixed("BOARDS_PER_NODE", "N/A"),
     "burstbuffer": Column("BURST_BUFFER", lambda row: or_null(row.info.burst_buffer)),
-    "burstbufferstate": _fixed("BURST_BUFFER_STATE", "(null)"),
+    "burstbufferstate": Column(
+        "BURST_BUFFER_STATE", lambda row: or_null(row.info.burst_buffer_state)
+    ),
     "cluster": Column("CLUSTER", lambda row: row.cluster),
     "clusterfeature": _fixed("CLUSTER_FEATURES", "(null)"),
     "container": Column("CONTAINER", lambda row: or_null(row.info.container)),
@@ -152,7 +156,7 @@ _NAMED: Final[dict[str, Column[JobRow]]] = {
     "stderr": _std("err"),
     "stdin": _std("in"),
     "stdout": _std("out"),
-    "system_comment": _fixed("SYSTEM_COMMENT", "(null)"),
+    "system_comment": Column("SYSTEM_COMMENT", lambda row: or_null(row.info.system_comment)),
     "tres-alloc": Column("TRES_ALLOC", _tres),
     "tres-bind": _fixed("TRES_BIND", "N/A"),
     "tres-freq": _fixed("TRES_FREQ", "N/A"),

@@ -19,6 +19,7 @@ _BASES: Final = {
 }
 _FLAGS: Final = {
     JobFlag.COMPLETING: ("COMPLETING", "CG"),
+    JobFlag.STAGE_OUT: ("STAGE_OUT", "SO"),
     JobFlag.CONFIGURING: ("CONFIGURING", "CF"),
     JobFlag.REQUEUE: ("REQUEUED", "RQ"),
     JobFlag.SPECIAL_EXIT: ("SPECIAL_EXIT", "SE"),
@@ -34,7 +35,6 @@ _NOT_SIMULATED: Final = {
     "REQUEUE_HOLD": "RH",
     "REVOKED": "RV",
     "SIGNALING": "SI",
-    "STAGE_OUT": "SO",
 }
 """States of Slurm's that no job of a simulation is ever in."""
 

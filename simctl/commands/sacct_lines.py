@@ -149,12 +149,19 @@ class Line:
         job = self.job
         if not job.alloc_nodes:
             return ""
-        return self._tres(job.alloc_cpus, job.alloc_memory_mb, job.alloc_nodes, billing=True)
+        amount = self._tres(job.alloc_cpus, job.alloc_memory_mb, job.alloc_nodes, billing=True)
+        return self._with_others(job.alloc_tres, amount)
 
     def asked_tres(self) -> str:
         """Return what the job asked for."""
         job = self.job
-        return self._tres(job.req_cpus, job.req_memory_mb, job.req_nodes, billing=True)
+        amount = self._tres(job.req_cpus, job.req_memory_mb, job.req_nodes, billing=True)
+        return self._with_others(job.req_tres, amount)
+
+    def _with_others(self, tres: Mapping[str, int], amount: str) -> str:
+        """Return a text of TRES with burst buffers in it; sorted by name they come first."""
+        others = [f"{name}={self.view.memory(tres[name])}" for name in sorted(tres)]
+        return ",".join([*others, amount])
 
     def _tres(self, cpus: int, memory_mb: int, nodes: int, *, billing: bool) -> str:
         parts = [f"billing={cpus}"] if billing else []

@@ -33,13 +33,24 @@ def memory(size_mb: int) -> str:
     return f"{size_mb}{_UNITS[unit]}" if size_mb else "0"
 
 
-def tres(*, cpus: int, memory_mb: int = 0, nodes: int = 0, billing: bool = False) -> str:
-    """Return ``cpu=2,mem=500M,node=1,billing=2``; what there is none of is left out."""
+def tres(
+    *,
+    cpus: int,
+    memory_mb: int = 0,
+    nodes: int = 0,
+    billing: bool = False,
+    others: Mapping[str, int] | None = None,
+) -> str:
+    """Return ``cpu=2,mem=500M,node=1,billing=2``; what there is none of is left out.
+
+    *others* are in megabytes, by their names, such as ``bb/generic``.
+    """
     counts = {
         "cpu": str(cpus or ""),
         "mem": memory(memory_mb) if memory_mb > 0 else "",
         "node": str(nodes or ""),
         "billing": str(cpus or "") if billing else "",
+        **{name: memory(size_mb) for name, size_mb in (others or {}).items() if size_mb},
     }
     return ",".join(f"{name}={text}" for name, text in counts.items() if text)
 

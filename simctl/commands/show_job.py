@@ -21,6 +21,7 @@ _ID: Final = re.compile(r"(\d+)(?:_(\d+))?")
 _KILLS: Final = {0: "No", 1: "Yes"}
 _FLAG_TEXT: Final = {
     JobFlag.COMPLETING: "COMPLETING",
+    JobFlag.STAGE_OUT: "STAGE_OUT",
     JobFlag.CONFIGURING: "CONFIGURING",
     JobFlag.REQUEUE: "REQUEUED",
     JobFlag.SPECIAL_EXIT: "SPECIAL_EXIT",
@@ -71,6 +72,8 @@ def _lines(job: JobInfo, task: int, *, brief: bool) -> list[str]:
         *_size(job, brief=brief),
         *_request(job),
         *_files(job, task),
+        *_optional("BurstBuffer", job.burst_buffer),
+        *_optional("BurstBufferState", job.burst_buffer_state),
         "Power=",
         *_optional("TresPerNode", gres(job.gres, "gres:", "")),
         *_optional("KillOInInvalidDependent", _KILLS.get(job.kill_on_invalid_dep, "")),
@@ -156,6 +159,7 @@ def _size(job: JobInfo, *, brief: bool) -> Iterator[str]:
         memory_mb=job.total_memory_mb,
         nodes=len(job.cpus) or job.min_nodes,
         billing=True,
+        others=job.tres,
     )
     yield f"TRES={amount or NULL}"
     yield f"Socks/Node=* NtasksPerN:B:S:C={job.ntasks_per_node}:0:*:* CoreSpec=*"
@@ -195,8 +199,13 @@ def _request(job: JobInfo) -> Iterator[str]:
 def _files(job: JobInfo, task: int) -> Iterator[str]:
     yield f"Command={job.command or NULL}"
     yield f"WorkDir={job.work_dir}"
-    if job.comment:
-        yield f"Comment={job.comment} "
+    for name, text in (
+        ("AdminComment", job.admin_comment),
+        ("SystemComment", job.system_comment),
+        ("Comment", job.comment),
+    ):
+        if text:
+            yield f"{name}={text} "
     if job.batch:
         # What the tasks that wait have for a number is that of no task.
         number = str(NO_VAL if task == NO_VAL else task)

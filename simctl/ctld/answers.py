@@ -16,11 +16,9 @@ from simctl.wire.ids import SECOND
 from simctl.wire.messages import (
     RequestBatchScript,
     RequestBuildInfo,
-    RequestBurstBufferInfo,
     RequestJobNotify,
     ResponseBatchScript,
     ResponseBuildInfo,
-    ResponseBurstBufferInfo,
     ResponseSlurmRc,
     SrunUserMsg,
 )
@@ -90,11 +88,3 @@ async def build_info(ctld: "Slurmctld", envelope: Envelope, _: RequestBuildInfo)
         next_job_id=ctld.next_job_id,
     )
     ctld.send(envelope.sender, answer)
-
-
-async def burst_buffer_info(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestBurstBufferInfo
-) -> None:
-    """Tell of burst buffers, where no plugin has any."""
-    del message
-    ctld.send(envelope.sender, ResponseBurstBufferInfo())

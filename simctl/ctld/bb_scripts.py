@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from simctl.api.slurmctld import ScriptResult
+from simctl.appliance.appliance import Appliance
 from simctl.kernel.outside import is_executable, run_real
 from simctl.kernel.procs import Process
 from simctl.plugins.site import ScriptCall, ScriptMain, Site, User
@@ -107,7 +108,8 @@ def _script(
 ) -> ScriptProcess:
     slurm_user = site.conf.slurm_user
     user = site.users.get(slurm_user, User(name=slurm_user, uid=parent.uid, gid=0))
-    return ScriptProcess(
+    answer = _answer(site, path, parent.host.name)
+    script = ScriptProcess(
         site=site,
         parent=parent,
         name=name,
@@ -118,8 +120,29 @@ def _script(
         job_id=job_id or UNSET,
         limit_s=limit_s,
         output=output,
-        answer=_answer(site, path, parent.host.name),
+        answer=answer,
     )
+    if answer is None and site.appliance is not None:
+        _attend(script, site.appliance)
+    return script
+
+
+def _attend(script: ScriptProcess, appliance: Appliance) -> None:
+    """Let the appliance keep the buffers that a described script of its own is about."""
+    beside = appliance.beside(script.path, script.argv)
+    if beside is None:
+        return
+    written: list[str] = []
+    output = script.output
+
+    def listen(descriptor: int, text: str) -> None:
+        if descriptor == 1:
+            written.append(text)
+        output(descriptor, text)
+
+    script.output = listen
+    script.at_end = lambda status: output(1, beside.end(status, "".join(written)))
+    beside.begin()
 
 
 def _answer(site: Site, path: str, host: str) -> ScriptMain | None:

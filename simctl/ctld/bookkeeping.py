@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
+from simctl.ctld import job_facts
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.accounts import (
@@ -148,6 +149,8 @@ def _account(ctld: "Slurmctld", job: JobRecord, state: str) -> JobAccount:
         req_cpus=asked,
         alloc_memory_mb=sum(share.memory_mb for share in job.shares.values()),
         req_memory_mb=_asked_memory_mb(job, nodes, asked),
+        alloc_tres=job_facts.tracked(ctld.site.conf, job.tres),
+        req_tres=job_facts.tracked(ctld.site.conf, job.tres_req or job.tres),
         reservation=desc.reservation,
         comment=desc.comment,
         work_dir=desc.work_dir,

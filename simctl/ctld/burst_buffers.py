@@ -64,8 +64,8 @@ class BurstBuffers:
         """Jobs that stay COMPLETING until test_post_run lets them go."""
         self.kept: dict[int, JobRecord] = {}
         """Jobs old enough to be purged that test_stage_out keeps."""
-        self.awaited: dict[int, JobRecord] = {}
-        """Jobs whose stage-out others wait for (afterburstbuffer)."""
+        self.is_awaited = False
+        """Whether jobs wait for others' stage-out (afterburstbuffer)."""
 
     @property
     def tres_names(self) -> tuple[str, ...]:
@@ -94,9 +94,7 @@ class BurstBuffers:
         results = []
         for plugin_type in self.types:
             who.why = ""
-            result = await hooks.call(
-                point, who, *arguments, about=about, plugin_type=plugin_type
-            )
+            result = await hooks.call(point, who, *arguments, about=about, plugin_type=plugin_type)
             results.append(result)
             self.why = self.why or who.why
         return results
@@ -170,7 +168,7 @@ class BurstBuffers:
         """Return when a job could start as far as its burst buffer tells, now at the earliest."""
         found = await self._ask_of(bb_p_job_get_est_start, job)
         zero_s = self._ctld.site.start_time_s
-        return max(self._ctld.now_us, *((each - zero_s) * SECOND for each in found))
+        return max(self._ctld.now_us, *(int(each - zero_s) * SECOND for each in found))
 
     async def try_stage_in(self) -> int:
         """Have burst buffers given to the jobs that are expected to start soonest."""
@@ -193,7 +191,7 @@ class BurstBuffers:
         return _worst(await self._ask_of(bb_p_job_start_stage_out, job))
 
     async def test_post_run(self, job: JobRecord) -> int:
-        """Tell whether what follows a run is over; jobs without burst buffer are not asked about."""
+        """Tell whether what follows a run is over; without a burst buffer nobody is asked."""
         if not job.burst_buffer:
             return DONE
         return _least(await self._ask_of(bb_p_job_test_post_run, job))

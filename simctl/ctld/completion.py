@@ -344,6 +344,8 @@ async def gone(ctld: "Slurmctld", job: JobRecord) -> None:
     """
     if not job.epilog_running:
         await _cleanup_completing(ctld, job)
+    if ctld.bb is not None:
+        await staging.look_at_dependencies(ctld)
     await schedule.run_pass(ctld)
     ctld.forget_late_pass()
 
@@ -418,6 +420,9 @@ async def purge(ctld: "Slurmctld", job: JobRecord) -> None:
     """Forget a job that is old enough, unless its burst buffer is still needed."""
     if ctld.bb is not None and not await staging.may_purge(ctld, job):
         return
+    if ctld.bb is not None and not job.staged_out:
+        job.staged_out = True
+        eligible.changed(ctld, job)
     eligible.forget(ctld, job)
     await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, job.check_job, about=job.about)
     del ctld.jobs[job.job_id]

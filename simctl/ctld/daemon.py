@@ -175,7 +175,7 @@ class BeginDue:
 class Slurmctld:
     """The controller."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - all that slurmctld owns
         self,
         site: Site,
         host: Host,
@@ -275,7 +275,6 @@ class Slurmctld:
             RequestBuildInfo: answers.build_info,
             RequestJobNotify: answers.job_notify,
             RequestSwitchInfo: switch_info.switch_info,
-            RequestBurstBufferInfo: answers.burst_buffer_info,
             RequestJobInfo: job_info,
             RequestJobWillRun: will_run.job_will_run,
             RequestJobStepInfo: info.job_step_info,

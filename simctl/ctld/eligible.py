@@ -9,14 +9,23 @@ from simctl.ctld import bookkeeping, schedule
 from simctl.ctld.records import Dependency, JobArray, JobRecord, Need
 from simctl.wire.errno import ESLURM_DEPENDENCY, SlurmError
 from simctl.wire.ids import NO_VAL, SECOND
-from simctl.wire.states import CANCELLED, RUNNING_STOPPED, JobBase, JobFlag, Reason
+from simctl.wire.states import (
+    CANCELLED,
+    PENDING_CONFIGURING,
+    RUNNING_STOPPED,
+    JobBase,
+    JobFlag,
+    Reason,
+)
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
-_KINDS: Final = frozenset({"after", "afterany", "afterok", "afternotok", "aftercorr"})
+_KINDS: Final = frozenset(
+    {"after", "afterany", "afterok", "afternotok", "aftercorr", "afterburstbuffer"}
+)
 _TARGET: Final = re.compile(r"(\d+)(?:\+(\d+))?")
-_UNBUILT: Final = frozenset({"afterburstbuffer", "expand"})
+_UNBUILT: Final = frozenset({"expand"})
 
 
 def parse_dependency(text: str, ctld: "Slurmctld", own_id: int) -> Dependency | None:
@@ -88,6 +97,8 @@ def look_at(need: Need, now_us: int) -> Verdict:
         return _MET if due_us <= now_us else Verdict(due_us=due_us)
     if not state.finished or state.completing:
         return _WAIT
+    if need.kind == "afterburstbuffer":
+        return _MET if other.staged_out or not other.burst_buffer else _WAIT
     good = state.base is JobBase.COMPLETED
     if need.kind == "afterany" or good == (need.kind != "afternotok"):
         return _MET
@@ -261,7 +272,7 @@ def changed(ctld: "Slurmctld", job: JobRecord) -> None:
         if twins is not None:
             for other in list(twins):
                 settle(ctld, other)
-        if job.job_id not in ctld.arrays:
+        if job.job_id not in ctld.arrays and (job.staged_out or not job.burst_buffer):
             ctld.dependents.pop(job.job_id, None)
 
 
@@ -270,12 +281,25 @@ def register(ctld: "Slurmctld", job: JobRecord) -> None:
     if job.dependency is None:
         return
     for need in job.dependency.needs:
+        if need.kind == "afterburstbuffer" and ctld.bb is not None:
+            ctld.bb.is_awaited = True
         if need.array is not None:
             ctld.dependents.setdefault(need.array.job_id, []).append(job)
         elif need.job is not None:
             ctld.dependents.setdefault(need.job.job_id, []).append(job)
         elif need.kind == "singleton":
             _count_namesakes(ctld, job)
+
+
+def awaited_stage_outs(ctld: "Slurmctld") -> list[JobRecord]:
+    """Return the jobs whose stage-out others wait for, and which is not known to be over."""
+    found: dict[int, JobRecord] = {}
+    for waiting in ctld.dependents.values():
+        for job in waiting:
+            for need in job.dependency.needs if job.dependency is not None else ():
+                if need.kind == "afterburstbuffer":
+                    found |= {each.job_id: each for each in _who_is_meant(need)}
+    return [job for job in found.values() if job.burst_buffer and not job.staged_out]
 
 
 def _count_namesakes(ctld: "Slurmctld", job: JobRecord) -> None:
@@ -336,6 +360,9 @@ def is_stuck(ctld: "Slurmctld", job: JobRecord) -> bool:
 def _waits_for_somebody(job: JobRecord) -> bool:
     """Tell whether it is a job's own state, and not another job, that somebody has to change."""
     if job.state.base is JobBase.SUSPENDED or job.state == RUNNING_STOPPED:
+        return True
+    if job.state == PENDING_CONFIGURING or (job.queued and job.bb_answer < 0):
+        # Its burst buffer has no space for it: somebody's buffer has to go, or it has to.
         return True
     if job.state.base is not JobBase.PENDING or job.state.flags & ~JobFlag.SPECIAL_EXIT:
         return False

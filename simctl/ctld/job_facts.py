@@ -1,9 +1,11 @@
 """What can be told of a job that no record holds as such. Pure; moments in virtual microseconds."""
 
 import posixpath
+from collections.abc import Mapping
 from typing import Final
 
 from simctl.ctld.records import JobRecord
+from simctl.wire.conf import SlurmConf
 from simctl.wire.states import JobBase, Reason
 
 _UNKNOWN: Final = -1
@@ -45,3 +47,13 @@ def command(job: JobRecord) -> str:
         program = desc.argv[0] if desc.argv else ""
         return posixpath.join(desc.work_dir, program) if "/" in program else program
     return " ".join((desc.script_name, *desc.argv[1:])) if desc.script_name else ""
+
+
+def burst_buffer_state(job: JobRecord) -> str:
+    """Return the state of a job's burst buffer as it is shown: ``staging-in``."""
+    return job.bb_state.lower().replace("_", "-")
+
+
+def tracked(conf: SlurmConf, tres: Mapping[str, int]) -> dict[str, int]:
+    """Return those burst buffers, in megabytes by TRES name, that AccountingStorageTRES counts."""
+    return {name: tres[name] for name in conf.accounting_storage_tres if tres.get(name)}

@@ -136,7 +136,7 @@ def _set_bb_state(ctld: "Slurmctld", job: JobRecord, value: str) -> None:
     )
 
 
-def _set_stage_out(ctld: "Slurmctld", job: JobRecord, value: bool) -> None:  # noqa: FBT001 - a setter
+def _set_stage_out(ctld: "Slurmctld", job: JobRecord, value: bool) -> None:
     """Set the flag, or take it off once the job's nodes have let go of it."""
     state = job.state
     if value == state.staging_out:

@@ -20,7 +20,7 @@ async def end_waiting(ctld: "Slurmctld", job: JobRecord, state: JobState) -> Non
 
 
 def end_pending(ctld: "Slurmctld", job: JobRecord, state: JobState) -> None:
-    """End a job that has no nodes; its staging is ended once slurmctld has done its present work."""
+    """End a job that has no nodes; its staging ends once slurmctld has done its present work."""
     _mark(ctld, job, state)
     if ctld.bb is not None:
         ctld.bb.owed.append(job)

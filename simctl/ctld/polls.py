@@ -101,7 +101,7 @@ def watch_gated(ctld: "Slurmctld") -> None:
 def watch_kept(ctld: "Slurmctld") -> None:
     """Have the jobs asked about that cannot be purged, or whose stage-out others wait for."""
     bb = ctld.bb
-    if bb is not None and (bb.kept or bb.awaited):
+    if bb is not None and (bb.kept or bb.is_awaited):
         interval_us = ctld.purge_interval_us
         due_us = (ctld.now_us // interval_us + 1) * interval_us
         ctld.polls.set("kept", due_us, KeptDue())

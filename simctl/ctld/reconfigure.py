@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from simctl.ctld import staging
 from simctl.kernel.fabric import Envelope
 from simctl.wire.errno import ESLURM_USER_ID_MISSING, SLURM_SUCCESS
 from simctl.wire.messages import RequestReconfigure
@@ -22,6 +23,12 @@ async def reconfigure(ctld: "Slurmctld", envelope: Envelope, message: RequestRec
         ctld.set_node(node, NodeBase.UNKNOWN, node.flags)
     for node, base in before:
         ctld.set_node(node, base, node.flags)
+    if ctld.bb is not None:
+        await ctld.bb.reconfig()
+        if ctld.site.model == "guide":
+            await staging.measure(ctld, ctld.bb)
+        ctld.polls.stirred()
+        ctld.request_pass()
     ctld.answer(envelope, SLURM_SUCCESS)
     for node in ctld.nodes:
         ctld.send(ctld.address(node), message)

@@ -94,7 +94,7 @@ def _is_in_place(entry: _Entry) -> bool:
     return job.queued and job.queue_number == number and job.priority == -rank
 
 
-async def run_pass(ctld: "Slurmctld") -> None:
+async def run_pass(ctld: "Slurmctld") -> None:  # noqa: PLR0915 - each way a job may have to wait
     """Start, in each partition, jobs from the head of the queue until one does not fit."""
     ctld.pass_is_due = False
     if not anybody_waits(ctld) or await held_by_fragmentation(ctld):

@@ -373,15 +373,18 @@ async def may_purge(ctld: "Slurmctld", job: JobRecord) -> bool:
 
 
 async def look_at_dependencies(ctld: "Slurmctld") -> None:
-    """Ask about the jobs whose burst buffers others wait for."""
+    """Ask about the jobs that are over and whose stage-out others wait for."""
     bb = ctld.bb
-    if bb is None:
+    if bb is None or not bb.is_awaited:
         return
-    for job in list(bb.awaited.values()):
-        if job.state.finished and not job.state.completing:
-            if await bb.test_stage_out(job) == DONE:
-                del bb.awaited[job.job_id]
-                job.staged_out = True
-                eligible.changed(ctld, job)
-            else:
-                polls.watch_kept(ctld)
+    bb.is_awaited = False
+    for job in eligible.awaited_stage_outs(ctld):
+        if not job.state.finished or job.state.completing:
+            continue
+        if await bb.test_stage_out(job) == DONE:
+            job.staged_out = True
+            eligible.changed(ctld, job)
+        else:
+            bb.is_awaited = True
+            polls.watch_kept(ctld)
+    bb.is_awaited = bool(eligible.awaited_stage_outs(ctld))

@@ -16,11 +16,11 @@ from simctl.ctld import (
     staging,
 )
 from simctl.ctld.completion import finish
-from simctl.ctld.records import JobRecord, PartRecord
+from simctl.ctld.records import JobArray, JobRecord, PartRecord
 from simctl.ctld.request import Asker, Request, read_request
 from simctl.ctld.select import keep_fitting
-from simctl.kernel.fabric import Envelope
-from simctl.plugins.hooks import NULL, About, failed
+from simctl.kernel.fabric import Envelope, Mailbox
+from simctl.plugins.hooks import NULL, About, Handle, failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_alloc_job, slurm_ckpt_free_job
 from simctl.wire.errno import (
     EAGAIN,
@@ -196,39 +196,30 @@ async def create(
     """
     sender = envelope.sender
     uid = sender.process.uid if sender is not None else desc.uid
+    try:
+        return await _create(ctld, sender, desc, uid, batch=batch, kept=kept)
+    except _RefusedError as error:
+        return error.refusal
+
+
+async def _create(
+    ctld: "Slurmctld", sender: Mailbox | None, desc: JobDesc, uid: int, *, batch: bool, kept: bool
+) -> JobRecord:
     request = read_request(
         desc, Asker(uid, desc.account), ctld.partitions, ctld.nodes_by_name, ctld.site.conf
     )
     error_code = _refusal(ctld, desc, uid, request)
     if error_code:
-        return Refusal(error_code, request.text)
-    error_code, text, burst_buffer = await staging.validate(ctld, desc, uid)
-    if error_code:
-        return Refusal(error_code, text)
-    try:
-        array = arrays.read_array(desc.array)
-    except SlurmError as error:
-        return Refusal(error.errno)
-    job_id = _next_id(ctld, desc)
-    if not job_id:
-        return Refusal(ESLURM_DUPLICATE_JOB_ID)
-    if not kept:
-        array = None
-    if array is not None:
-        arrays.name(ctld, array, job_id)
+        raise _RefusedError(error_code, request.text)
+    burst_buffer = await _validate(ctld, desc, uid)
+    array, job_id = _identify(ctld, desc, kept=kept)
     about = About(job=job_id)
-    check_job = NULL
-    if kept:
-        check_job = await ctld.site.hooks.call(slurm_ckpt_alloc_job, ctld.process, about=about)
-        if failed(check_job):
-            nothing = NULL
-            await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, nothing, about=about)
-            return Refusal(SLURM_ERROR)
+    check_job = await _checkpoint_record(ctld, about) if kept else NULL
     try:
         dependency = eligible.parse_dependency(desc.dependency, ctld, job_id)
     except SlurmError as error:
         await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, check_job, about=about)
-        return Refusal(error.errno)
+        raise _RefusedError(error.errno) from None
     job = JobRecord(
         job_id=job_id,
         desc=attrs.evolve(desc, partition=",".join(part.name for part in request.parts)),
@@ -260,25 +251,70 @@ async def create(
     elif not keep_fitting(job):
         job.lasting_reason = job.reason = Reason.PARTITION_CONFIG
     bookkeeping.waits(job, job.lasting_reason)
+    if kept:
+        await _take_in(ctld, job)
+    return job
+
+
+class _RefusedError(Exception):
+    """A job is not taken in."""
+
+    def __init__(self, error_code: int, text: str = "") -> None:
+        super().__init__(error_code)
+        self.refusal = Refusal(error_code, text)
+
+
+async def _validate(ctld: "Slurmctld", desc: JobDesc, uid: int) -> str:
+    """Have burst buffer plugins check a request; return what they have read of it."""
+    error_code, text, burst_buffer = await staging.validate(ctld, desc, uid)
+    if error_code:
+        raise _RefusedError(error_code, text)
+    return burst_buffer
+
+
+def _identify(ctld: "Slurmctld", desc: JobDesc, *, kept: bool) -> tuple[JobArray | None, int]:
+    """Return a new job's array, if it is one, and its id."""
+    try:
+        array = arrays.read_array(desc.array)
+    except SlurmError as error:
+        raise _RefusedError(error.errno) from None
+    job_id = _next_id(ctld, desc)
+    if not job_id:
+        raise _RefusedError(ESLURM_DUPLICATE_JOB_ID)
     if not kept:
-        return job
-    ctld.jobs[job_id] = job
+        array = None
+    if array is not None:
+        arrays.name(ctld, array, job_id)
+    return array, job_id
+
+
+async def _checkpoint_record(ctld: "Slurmctld", about: About) -> Handle:
+    check_job = await ctld.site.hooks.call(slurm_ckpt_alloc_job, ctld.process, about=about)
+    if failed(check_job):
+        await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, NULL, about=about)
+        raise _RefusedError(SLURM_ERROR)
+    found: Handle = check_job
+    return found
+
+
+async def _take_in(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Enter a job in the tables, unless its burst buffer plugin refuses it."""
+    ctld.jobs[job.job_id] = job
     if ctld.bb is not None:
         _announce(ctld, job)
         error_code, text = await staging.admit(ctld, job)
         if error_code:
             await _drop(ctld, job)
-            return Refusal(error_code, text)
+            raise _RefusedError(error_code, text)
     bookkeeping.came(ctld, job)
     limits.watch_deadline(ctld, job)
     arrays.register(ctld, job)
     eligible.note_name(ctld, job)
     eligible.register(ctld, job)
-    if dependency is not None or not job.priority or job.begin_us > ctld.now_us:
+    if job.dependency is not None or not job.priority or job.begin_us > ctld.now_us:
         job.reason = eligible.obstacle(ctld, job, eligible.verdict(ctld, job)) or job.reason
     if ctld.bb is None:
         _announce(ctld, job)
-    return job
 
 
 def _announce(ctld: "Slurmctld", job: JobRecord) -> None:
@@ -296,9 +332,7 @@ def _announce(ctld: "Slurmctld", job: JobRecord) -> None:
 async def _drop(ctld: "Slurmctld", job: JobRecord) -> None:
     """Forget a job that its burst buffer plugin refuses: nobody gets to see it, its id is gone."""
     ctld.set_job(job, FAILED)
-    await ctld.site.hooks.call(
-        slurm_ckpt_free_job, ctld.process, job.check_job, about=job.about
-    )
+    await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, job.check_job, about=job.about)
     del ctld.jobs[job.job_id]
 
 

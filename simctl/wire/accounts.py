@@ -4,7 +4,7 @@ Moments and times are in virtual microseconds, -1 for one that never was; memory
 exit codes are wait statuses.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -61,6 +61,12 @@ class JobAccount(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     req_cpus: int
     alloc_memory_mb: int
     req_memory_mb: int
+    alloc_tres: Mapping[str, int] = {}
+    """Megabytes of burst buffers that it had, by TRES name, as far as they are counted."""
+
+    req_tres: Mapping[str, int] = {}
+    """Those that it asked for."""
+
     reservation: str = ""
     comment: str = ""
     work_dir: str

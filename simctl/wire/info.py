@@ -32,6 +32,8 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
     partition: str
     state: JobState
     reason: str
+    """Why it waits or ended, in Slurm's word or in a plugin's own words."""
+
     priority: int
     nice: int
     dependency: str = ""
@@ -109,6 +111,14 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
     licenses: str = ""
     qos: str = ""
     burst_buffer: str = ""
+    burst_buffer_state: str = ""
+    """As Slurm shows it, such as ``staging-in``."""
+
+    system_comment: str = ""
+    admin_comment: str = ""
+    tres: Mapping[str, int] = {}
+    """What it has, or asks for, beside cpus, memory and nodes: megabytes by ``bb/generic``."""
+
     container: str = ""
     command: str = ""
     work_dir: str = ""

@@ -1,0 +1,1 @@
+"""The simulated appliance behind burst buffer plugins."""

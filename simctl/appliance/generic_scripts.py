@@ -1,0 +1,197 @@
+"""The scripts of burst_buffer/generic, as the simulated appliance answers them.
+
+A buffer is staging-in from StartStageIn on, staged-in at its end, staging-out from StartStageOut
+on. At the end of that it is staged-out, and its space is free again; it is listed with size 0 for
+another ten minutes, so that whoever polls learns of it. StopStageIn and StopStageOut end the stage
+that is under way and drop the buffer at once.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from simctl.appliance.directives import directives, staged_paths
+from simctl.appliance.spec import Answer, Function, FunctionSpec
+from simctl.appliance.store import Buffer, RefusedError, Store
+from simctl.plugins.site import ScriptCall
+from simctl.wire.ids import SECOND
+
+if TYPE_CHECKING:
+    from simctl.appliance.appliance import Appliance
+
+LISTED_US: Final = 600 * SECOND
+"""How long a buffer that is staged out is told of."""
+
+_ASKING: Final = ("get_sys", "get_job")
+_STOPPING: Final = ("stop_stage_in", "stop_stage_out")
+WORDS: Final = (*_ASKING, "start_stage_in", "start_stage_out", *_STOPPING)
+"""The first arguments by which a script is told what to do."""
+
+
+def function(appliance: "Appliance", call: ScriptCall) -> Function:
+    """Take a command line apart; what begins with none of the words asks for the status."""
+    word = call.argv[1] if len(call.argv) > 1 else ""
+    arguments = call.argv[2:]
+    token = arguments[0] if arguments else ""
+    answer: Answer
+    if word in _ASKING:
+        word = "get_sys"
+        answer = lambda described: _get_sys(appliance, described)  # noqa: E731 - one of four
+    elif word == "start_stage_in":
+        answer = lambda described: _start_in(appliance, arguments, described)  # noqa: E731
+    elif word == "start_stage_out":
+        answer = lambda described: _start_out(appliance, arguments, described)  # noqa: E731
+    elif word in _STOPPING:
+        answer = lambda described: _stop(appliance, word, token, described)  # noqa: E731
+    else:
+        word, token = "get_status", ""
+        answer = lambda described: _get_status(appliance, described)  # noqa: E731
+    return Function(word, token, answer)
+
+
+async def _get_sys(appliance: "Appliance", described: FunctionSpec | None) -> str:
+    await appliance.pass_us(appliance.fixed_us("get_sys", described))
+    total = sum(pool.capacity for pool in appliance.store.pools.values())
+    return f"TotalSize={total}\n{buffer_lines(appliance)}"
+
+
+def buffer_lines(appliance: "Appliance") -> str:
+    """Return a line for each buffer, and forget those that were staged out long ago."""
+    store, now_us = appliance.store, appliance.kernel.now_us
+    for token in [
+        each.token for each in store.buffers.values() if 0 <= each.ended_us < now_us - LISTED_US
+    ]:
+        store.drop(token)
+    return "".join(_buffer_line(each) for each in store.buffers.values())
+
+
+def _buffer_line(buffer: Buffer) -> str:
+    key = "JobID" if buffer.token.isdigit() else "Name"
+    return f"UserID={buffer.owner} {key}={buffer.token} State={buffer.state} Size={buffer.size}\n"
+
+
+async def _start_in(
+    appliance: "Appliance", arguments: tuple[str, ...], described: FunctionSpec | None
+) -> str:
+    """Grant a job its space and move its data in; ``JOB UID BYTES`` and lines of its script."""
+    buffer = _begin_in(appliance.store, arguments, appliance.kernel.now_us, force=False)
+    sizes = _sizes(appliance, arguments, "stage_in")
+    await appliance.stage("start_stage_in", buffer.token, sizes, described)
+    buffer.state = "staged-in"
+    return ""
+
+
+def _begin_in(store: Store, arguments: tuple[str, ...], now_us: int, *, force: bool) -> Buffer:
+    token = arguments[0] if arguments else ""
+    if token in store.buffers and store.buffers[token].ended_us >= 0:
+        store.drop(token)
+    buffer = store.grant(
+        token, _number(arguments, 2), owner=_number(arguments, 1), now_us=now_us, force=force
+    )
+    buffer.state = "staging-in"
+    return buffer
+
+
+async def _start_out(
+    appliance: "Appliance", arguments: tuple[str, ...], described: FunctionSpec | None
+) -> str:
+    """Move a job's data out, and give its space back."""
+    buffer = appliance.store.get(arguments[0] if arguments else "")
+    buffer.state = "staging-out"
+    sizes = _sizes(appliance, arguments, "stage_out")
+    await appliance.stage("start_stage_out", buffer.token, sizes, described)
+    _staged_out(appliance, buffer)
+    return ""
+
+
+def _staged_out(appliance: "Appliance", buffer: Buffer) -> None:
+    buffer.state = "staged-out"
+    appliance.store.empty(buffer, appliance.kernel.now_us)
+
+
+async def _stop(
+    appliance: "Appliance", word: str, token: str, described: FunctionSpec | None
+) -> str:
+    await appliance.pass_us(appliance.fixed_us(word, described))
+    appliance.store.get(token)
+    appliance.stop(token)
+    appliance.store.drop(token)
+    return ""
+
+
+async def _get_status(appliance: "Appliance", described: FunctionSpec | None) -> str:
+    """Tell people of the pools and the buffers."""
+    await appliance.pass_us(appliance.fixed_us("get_status", described))
+    store = appliance.store
+    lines = ["pool units quantity free gran"]
+    lines += [
+        f"{pool.name} bytes {pool.capacity} {pool.free} {pool.granularity}"
+        for pool in store.pools.values()
+    ]
+    lines += ["", "token owner pool bytes state"]
+    lines += [
+        f"{each.token} {each.owner} {each.pool} {each.size} {each.state}"
+        for each in store.buffers.values()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _sizes(appliance: "Appliance", arguments: tuple[str, ...], word: str) -> list[int]:
+    """Return what is to be moved: what the lines of the script name, or the whole buffer."""
+    text = "\n".join(arguments[3:])
+    paths = staged_paths(directives(text), word)
+    return [appliance.size_of(path) for path in paths] or [_number(arguments, 2)]
+
+
+def _number(arguments: tuple[str, ...], place: int) -> int:
+    word = arguments[place] if len(arguments) > place else ""
+    if not word.isdigit():
+        raise RefusedError("expected JOB UID BYTES")
+    return int(word)
+
+
+class Beside:
+    """What the appliance does while a script runs that the scenario describes itself.
+
+    Such a script says how long things take and how they end; the appliance only keeps the buffers
+    that it is about, so that GetSysState can tell of them. It adds no time, and asks no space.
+    """
+
+    def __init__(self, appliance: "Appliance", argv: tuple[str, ...]) -> None:
+        self._appliance = appliance
+        self._word = argv[0]
+        self._arguments = argv[1:]
+        self._token = argv[1] if len(argv) > 1 else ""
+
+    def begin(self) -> None:
+        """Take in that the script begins."""
+        store = self._appliance.store
+        try:
+            if self._word == "start_stage_in":
+                _begin_in(store, self._arguments, self._appliance.kernel.now_us, force=True)
+            elif self._word == "start_stage_out":
+                store.get(self._token).state = "staging-out"
+        except RefusedError:
+            # The script may know better: it answers for itself.
+            return
+
+    def end(self, status: int, written: str) -> str:
+        """Take in how the script ended; return what it has to say besides what was *written*."""
+        if status:
+            return ""
+        if self._word in _ASKING:
+            return "" if "UserID=" in written else _after(written, buffer_lines(self._appliance))
+        buffer = self._appliance.store.buffers.get(self._token)
+        if buffer is None:
+            return ""
+        if self._word == "start_stage_in":
+            buffer.state = "staged-in"
+        elif self._word == "start_stage_out":
+            _staged_out(self._appliance, buffer)
+        else:
+            self._appliance.stop(self._token)
+            self._appliance.store.drop(self._token)
+        return ""
+
+
+def _after(written: str, text: str) -> str:
+    """Return a text that begins on a line of its own."""
+    return f"\n{text}" if text and written and not written.endswith("\n") else text
