@@ -21,8 +21,8 @@ from simctl.plugin import (
     SlurmError,
     errno,
     log,
-    slurmctld,
     sleep,
+    slurmctld,
     start,
 )
 from simctl.plugins.burst_buffer.generic_request import comments, request_text, requested
