@@ -117,6 +117,7 @@ def test_a_buffer_is_granted_shown_and_given_back() -> None:
         assert (instance["label"], instance["capacity"]["bytes"]) == ("2", 10 * GIB)
         [session] = (await shown(caller, "show_sessions"))["sessions"]
         assert (session["token"], session["owner"], session["used"]) == ("2", 1001, True)
+        assert session["created"] == caller.world.scenario.start_epoch_s
         size = json.loads((await dw(caller, "real_size", "--token", "2")).output)
         assert size == {"token": "2", "capacity": 10 * GIB, "units": "bytes"}
         assert (await dw(caller, "teardown", "--token", "2", "--hurry")).ok
@@ -587,3 +588,16 @@ def test_a_mistake_about_the_appliance_is_told_with_its_line(
     [mistake] = caught.value.mistakes
     assert message.replace('"', "") in mistake.message.replace("'", "").replace('"', "")
     assert mistake.line == (TWO_NODES + text).rstrip().count("\n") + 1
+
+
+def test_what_the_appliance_does_outlives_a_restart_of_slurmctld() -> None:
+    """A script that nobody waits for goes on, and its buffer is there afterwards."""
+    text = CONF + "timeline: [{at: 2s, fault: {restart: slurmctld, for: 1s}}]\n"
+
+    async def body(caller: Caller) -> None:
+        caller.start("/opt/in", "start_stage_in", "7", "1001", str(GIB), name="start_stage_in")
+
+    _, ran = ran_scripts(text, body, lingers=False)
+    event = ran.one("start_stage_in")
+    assert (event.rc, event.time_us) == (0, 5_000_000)
+    assert ran.world.site.appliance.store.get("7").state == "staged-in"

@@ -3,8 +3,7 @@
 It stands outside of Slurm: what it holds survives every restart of slurmctld.
 """
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import attrs
@@ -24,14 +23,14 @@ from simctl.kernel.disk import Disk
 from simctl.kernel.procs import wait_status
 from simctl.kernel.turns import Kernel, Thread
 from simctl.plugins.site import ScriptCall, ScriptMain
-from simctl.wire.burst_buffer_conf import FOLDER
+from simctl.wire.burst_buffer_conf import FOLDER, file_name
+from simctl.wire.ids import SECOND
 from simctl.wire.site_files import BURST_BUFFER, read_site_file
 
 DW_WLM_CLI: Final = "/opt/cray/dw_wlm/default/bin/dw_wlm_cli"
 DWSTAT: Final = "/opt/cray/dws/default/bin/dwstat"
 """What burst_buffer/datawarp runs where burst_buffer.conf names nothing else."""
 
-_CONF_FILE: Final = re.compile(r"burst_buffer(_\w+)?\.conf")
 _SCRIPT_KEYS: Final = (
     *("GetSysState", "GetSysStatus"),
     *("StartStageIn", "StartStageOut", "StopStageIn", "StopStageOut"),
@@ -48,11 +47,30 @@ class Stage:
 
 
 class Appliance:
-    """The state of the appliance, and what is common to all that it is asked for."""
+    """The state of the appliance, and what is common to all that it is asked for.
 
-    def __init__(self, spec: ApplianceSpec, kernel: Kernel, disk: Disk, host: str) -> None:
+    Args:
+        spec: What the scenario says of it at the start.
+        kernel: Virtual time.
+        disk: The simulated disks.
+        host: slurmctld's, where burst_buffer.conf is.
+        start_s: What clocks show at virtual time 0.
+        plugin_names: Plugins that may have a burst_buffer_NAME.conf of their own.
+    """
+
+    def __init__(
+        self,
+        spec: ApplianceSpec,
+        *,
+        kernel: Kernel,
+        disk: Disk,
+        host: str,
+        start_s: int,
+        plugin_names: Iterable[str],
+    ) -> None:
         self.kernel = kernel
         self.disk = disk
+        self._start_s = start_s
         self.store = Store(spec.pools or (PoolSpec(),))
         self.up = True if spec.up is None else spec.up
         self._host = host
@@ -63,6 +81,8 @@ class Appliance:
         self._stages: dict[str, Stage] = {}
         self._paths = {DW_WLM_CLI, DWSTAT}
         self._read: dict[str, str] = {}
+        names = dict.fromkeys(("", *plugin_names))
+        self._conf_files = [f"{FOLDER}/{file_name(name)}" for name in names]
 
     def change(self, spec: ApplianceSpec) -> None:
         """Take in what the scenario changes in the middle of the run."""
@@ -84,9 +104,8 @@ class Appliance:
 
         Those that burst_buffer.conf has named earlier are: daemons may not have read it since.
         """
-        for name in self.disk.names(self._host, FOLDER):
-            path = f"{FOLDER}/{name}"
-            if _CONF_FILE.fullmatch(name) and self._file(path) != self._read.get(path):
+        for path in self._conf_files:
+            if self._file(path) != self._read.get(path, ""):
                 text = self._read[path] = self._file(path)
                 values = read_site_file(BURST_BUFFER, text, path, self._file).values
                 named = (values.get(key) for key in _SCRIPT_KEYS)
@@ -139,6 +158,11 @@ class Appliance:
         return items[place]
 
     # Time.
+
+    @property
+    def clock_s(self) -> int:
+        """Return what the appliance's clock shows."""
+        return self._start_s + self.kernel.now_us // SECOND
 
     @staticmethod
     def fixed_us(function: str, described: FunctionSpec | None) -> int:

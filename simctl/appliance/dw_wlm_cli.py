@@ -15,7 +15,6 @@ from simctl.appliance.store import Buffer, RefusedError, Store
 from simctl.plugins.site import ScriptCall
 from simctl.wire.burst_buffer_conf import NODES
 from simctl.wire.burst_buffer_conf import size as read_size
-from simctl.wire.ids import SECOND
 
 if TYPE_CHECKING:
     from simctl.appliance.appliance import Appliance
@@ -120,7 +119,7 @@ class _Call:
             size,
             pool=pool,
             owner=int(owner) if owner.isdigit() else 0,
-            now_us=self.appliance.kernel.now_us,
+            now_s=self.appliance.clock_s,
         )
 
 
@@ -280,7 +279,7 @@ def sessions(store: Store) -> dict[str, Any]:
                 "id": buffer.number,
                 "token": buffer.token,
                 "owner": buffer.owner,
-                "created": buffer.created_us // SECOND,
+                "created": buffer.created_s,
                 "used": bool(buffer.size),
             }
             for buffer in store.buffers.values()

@@ -72,19 +72,19 @@ async def _start_in(
     appliance: "Appliance", arguments: tuple[str, ...], described: FunctionSpec | None
 ) -> str:
     """Grant a job its space and move its data in; ``JOB UID BYTES`` and lines of its script."""
-    buffer = _begin_in(appliance.store, arguments, appliance.kernel.now_us, force=False)
+    buffer = _begin_in(appliance.store, arguments, appliance.clock_s, force=False)
     sizes = _sizes(appliance, arguments, "stage_in")
     await appliance.stage("start_stage_in", buffer.token, sizes, described)
     buffer.state = "staged-in"
     return ""
 
 
-def _begin_in(store: Store, arguments: tuple[str, ...], now_us: int, *, force: bool) -> Buffer:
+def _begin_in(store: Store, arguments: tuple[str, ...], now_s: int, *, force: bool) -> Buffer:
     token = arguments[0] if arguments else ""
     if token in store.buffers and store.buffers[token].ended_us >= 0:
         store.drop(token)
     buffer = store.grant(
-        token, _number(arguments, 2), owner=_number(arguments, 1), now_us=now_us, force=force
+        token, _number(arguments, 2), owner=_number(arguments, 1), now_s=now_s, force=force
     )
     buffer.state = "staging-in"
     return buffer
@@ -166,7 +166,7 @@ class Beside:
         store = self._appliance.store
         try:
             if self._word == "start_stage_in":
-                _begin_in(store, self._arguments, self._appliance.kernel.now_us, force=True)
+                _begin_in(store, self._arguments, self._appliance.clock_s, force=True)
             elif self._word == "start_stage_out":
                 store.get(self._token).state = "staging-out"
         except RefusedError:

@@ -21,7 +21,7 @@ class Buffer:
     pool: str
     size: int
     owner: int
-    created_us: int
+    created_s: int
     state: str = "allocated"
     ended_us: int = -1
     """When it was staged out and gave its space back; -1 before."""
@@ -74,7 +74,7 @@ class Store:
         *,
         pool: str = "",
         owner: int = 0,
-        now_us: int = 0,
+        now_s: int = 0,
         force: bool = False,
     ) -> Buffer:
         """Grant space; without a pool's name, of the first in which it fits.
@@ -84,7 +84,7 @@ class Store:
             size: Bytes, which are rounded up to the pool's granularity.
             pool: A pool's name.
             owner: The uid of the user it is for.
-            now_us: The time.
+            now_s: What the clock shows.
             force: Whether it is granted though nothing is free.
 
         Raises:
@@ -102,7 +102,7 @@ class Store:
             pool=found.name,
             size=granted,
             owner=owner,
-            created_us=now_us,
+            created_s=now_s,
         )
         return buffer
 
@@ -138,5 +138,5 @@ class Store:
     def drop(self, token: str) -> None:
         """Give a token's space back, and forget it."""
         buffer = self.get(token)
-        self.empty(buffer, buffer.created_us)
+        self.empty(buffer, 0)
         del self.buffers[token]
