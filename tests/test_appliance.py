@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simctl.api.slurmctld import ScriptResult
@@ -509,6 +509,63 @@ def test_only_paths_that_burst_buffer_conf_names_are_the_appliances() -> None:
         assert status.output.startswith("pool units")
 
     acted(CONF, body)
+
+
+# Anything at any time.
+
+CALLS = st.tuples(
+    st.integers(0, 15),
+    st.sampled_from(
+        [
+            *("setup", "data_in", "pre_run", "data_out", "teardown", "real_size"),
+            *("start_stage_in", "start_stage_out", "stop_stage_in", "stop_stage_out", "get_sys"),
+        ]
+    ),
+    st.sampled_from(["2", "3", "shared"]),
+    st.sampled_from([0.0, 0.2, 3.0]),
+    st.integers(0, 700),
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(CALLS, min_size=1, max_size=14), st.sampled_from(["fifo", "random"]))
+def test_whatever_is_asked_at_once_the_space_adds_up(
+    calls: list[tuple[int, str, str, float, int]], schedule: str
+) -> None:
+    """Calls overlap, are killed by their time limits, and meet an appliance that is down."""
+    text = (
+        CONF
+        + SCRIPT
+        + """\
+burst_buffer: {bandwidth: 3GiB, data: {/lus/in: 20GiB, /lus/out: 7GiB}}
+timeline: [{at: 6s, burst_buffer: {up: false}}, {at: 9s, burst_buffer: {up: true, bandwidth: 1GiB}}]
+"""
+    )
+
+    def asking(at_s: int, function: str, token: str, limit_s: float, size: int) -> Any:
+        async def body(caller: Caller) -> None:
+            await caller.sleep(at_s)
+            if "_stage_" in function or function == "get_sys":
+                bytes_ = str(size * GIB)
+                await caller.run("/opt/in", function, token, "1001", bytes_, timeout=limit_s)
+                return
+            more: tuple[str, ...] = ("--job", "/tmp/job")
+            if function == "setup":
+                more = ("--job", "/tmp/plain", "--capacity", f"wlm_pool:{size}GiB")
+            await caller.run(CLI, "--function", function, "--token", token, *more, timeout=limit_s)
+
+        return body
+
+    caller, ran = ran_scripts(
+        text, *(asking(*call) for call in calls), lingers=False, schedule=schedule, seed=1
+    )
+    assert len(caller.results) == len(calls)
+    assert not ran.result.stalled
+    store = ran.world.site.appliance.store
+    pool = store.pools["wlm_pool"]
+    assert pool.used == sum(each.size for each in store.buffers.values()) <= pool.capacity
+    for result in caller.results:
+        assert result.status in (0, 256, 9), result
 
 
 # Plain functions.

@@ -6,10 +6,11 @@ another ten minutes, so that whoever polls learns of it. StopStageIn and StopSta
 that is under way and drop the buffer at once.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from simctl.appliance.directives import directives, staged_paths
-from simctl.appliance.spec import Answer, Function, FunctionSpec
+from simctl.appliance.spec import Function, FunctionSpec
 from simctl.appliance.store import Buffer, RefusedError, Store
 from simctl.plugins.site import ScriptCall
 from simctl.wire.ids import SECOND
@@ -30,24 +31,17 @@ def function(appliance: "Appliance", call: ScriptCall) -> Function:
     """Take a command line apart; what begins with none of the words asks for the status."""
     word = call.argv[1] if len(call.argv) > 1 else ""
     arguments = call.argv[2:]
-    token = arguments[0] if arguments else ""
-    answer: Answer
     if word in _ASKING:
         word = "get_sys"
-        answer = lambda described: _get_sys(appliance, described)  # noqa: E731 - one of four
-    elif word == "start_stage_in":
-        answer = lambda described: _start_in(appliance, arguments, described)  # noqa: E731
-    elif word == "start_stage_out":
-        answer = lambda described: _start_out(appliance, arguments, described)  # noqa: E731
-    elif word in _STOPPING:
-        answer = lambda described: _stop(appliance, word, token, described)  # noqa: E731
-    else:
-        word, token = "get_status", ""
-        answer = lambda described: _get_status(appliance, described)  # noqa: E731
-    return Function(word, token, answer)
+    doer = _DOERS.get(word)
+    if doer is None:
+        return Function("get_status", "", partial(_get_status, appliance, arguments))
+    return Function(word, arguments[0] if arguments else "", partial(doer, appliance, arguments))
 
 
-async def _get_sys(appliance: "Appliance", described: FunctionSpec | None) -> str:
+async def _get_sys(
+    appliance: "Appliance", _: tuple[str, ...], described: FunctionSpec | None
+) -> str:
     await appliance.pass_us(appliance.fixed_us("get_sys", described))
     total = sum(pool.capacity for pool in appliance.store.pools.values())
     return f"TotalSize={total}\n{buffer_lines(appliance)}"
@@ -107,9 +101,25 @@ def _staged_out(appliance: "Appliance", buffer: Buffer) -> None:
     appliance.store.empty(buffer, appliance.kernel.now_us)
 
 
-async def _stop(
-    appliance: "Appliance", word: str, token: str, described: FunctionSpec | None
+async def _stop_in(
+    appliance: "Appliance", arguments: tuple[str, ...], described: FunctionSpec | None
 ) -> str:
+    return await _stop(appliance, "stop_stage_in", arguments, described)
+
+
+async def _stop_out(
+    appliance: "Appliance", arguments: tuple[str, ...], described: FunctionSpec | None
+) -> str:
+    return await _stop(appliance, "stop_stage_out", arguments, described)
+
+
+async def _stop(
+    appliance: "Appliance",
+    word: str,
+    arguments: tuple[str, ...],
+    described: FunctionSpec | None,
+) -> str:
+    token = arguments[0] if arguments else ""
     await appliance.pass_us(appliance.fixed_us(word, described))
     appliance.store.get(token)
     appliance.stop(token)
@@ -117,7 +127,9 @@ async def _stop(
     return ""
 
 
-async def _get_status(appliance: "Appliance", described: FunctionSpec | None) -> str:
+async def _get_status(
+    appliance: "Appliance", _: tuple[str, ...], described: FunctionSpec | None
+) -> str:
     """Tell people of the pools and the buffers."""
     await appliance.pass_us(appliance.fixed_us("get_status", described))
     store = appliance.store
@@ -146,6 +158,15 @@ def _number(arguments: tuple[str, ...], place: int) -> int:
     if not word.isdigit():
         raise RefusedError("expected JOB UID BYTES")
     return int(word)
+
+
+_DOERS: Final = {
+    "get_sys": _get_sys,
+    "start_stage_in": _start_in,
+    "start_stage_out": _start_out,
+    "stop_stage_in": _stop_in,
+    "stop_stage_out": _stop_out,
+}
 
 
 class Beside:
