@@ -511,6 +511,38 @@ def test_only_paths_that_burst_buffer_conf_names_are_the_appliances() -> None:
     acted(CONF, body)
 
 
+def test_a_job_may_have_buffers_of_both_plugins() -> None:
+    """They share the pools, not the tokens."""
+
+    async def body(caller: Caller) -> None:
+        await setup(caller, "7")
+        assert (await caller.run("/opt/in", "start_stage_in", "7", "1001", str(GIB))).ok
+        assert len(await state(caller)) == 2
+        assert (await dw(caller, "teardown", "--token", "7")).ok
+        assert len(await state(caller)) == 2
+        assert (await shown(caller, "pools"))["pools"][0]["free"] == 1023
+
+    acted(CONF + SCRIPT, body)
+
+
+def test_arguments_that_make_no_sense_are_refused() -> None:
+    """With a text and exit status 1, whatever they are."""
+
+    async def body(caller: Caller) -> None:
+        for argv in (
+            ("start_stage_in",),
+            ("start_stage_in", "7", "\u00b2", "x"),
+            ("stop_stage_in",),
+        ):
+            assert (await caller.run("/opt/in", *argv)).exit_code == 1
+        for more in ((), ("--capacity",), ("--token", "5", "--capacity", "p:much")):
+            assert (await dw(caller, "setup", *more)).exit_code == 1
+        assert (await caller.run(CLI, "--function")).exit_code == 1
+        assert (await caller.run("/opt/in")).ok
+
+    acted(CONF + SCRIPT, body)
+
+
 # Anything at any time.
 
 CALLS = st.tuples(
@@ -561,9 +593,10 @@ timeline: [{at: 6s, burst_buffer: {up: false}}, {at: 9s, burst_buffer: {up: true
     )
     assert len(caller.results) == len(calls)
     assert not ran.result.stalled
-    store = ran.world.site.appliance.store
-    pool = store.pools["wlm_pool"]
-    assert pool.used == sum(each.size for each in store.buffers.values()) <= pool.capacity
+    appliance = ran.world.site.appliance
+    pool = appliance.store.pools["wlm_pool"]
+    buffers = (*appliance.store.buffers.values(), *appliance.generic_store.buffers.values())
+    assert pool.used == sum(each.size for each in buffers) <= pool.capacity
     for result in caller.results:
         assert result.status in (0, 256, 9), result
 
@@ -657,4 +690,4 @@ def test_what_the_appliance_does_outlives_a_restart_of_slurmctld() -> None:
     _, ran = ran_scripts(text, body, lingers=False)
     event = ran.one("start_stage_in")
     assert (event.rc, event.time_us) == (0, 5_000_000)
-    assert ran.world.site.appliance.store.get("7").state == "staged-in"
+    assert ran.world.site.appliance.generic_store.get("7").state == "staged-in"

@@ -18,7 +18,7 @@ from simctl.appliance.spec import (
     FunctionSpec,
     PoolSpec,
 )
-from simctl.appliance.store import RefusedError, Store
+from simctl.appliance.store import Buffer, RefusedError, Store
 from simctl.kernel.disk import Disk
 from simctl.kernel.procs import wait_status
 from simctl.kernel.turns import Kernel, Thread
@@ -72,13 +72,15 @@ class Appliance:
         self.disk = disk
         self._start_s = start_s
         self.store = Store(spec.pools or (PoolSpec(),))
+        self.generic_store = self.store.beside()
+        """What scripts of burst_buffer/generic hold, in the same pools under tokens of its own."""
         self.up = True if spec.up is None else spec.up
         self._host = host
         self._link = Link(kernel, spec.bandwidth or 0)
         self._data = dict(spec.data or {})
         self._described = dict(spec.functions or {})
         self._used: dict[str, set[int]] = {}
-        self._stages: dict[str, Stage] = {}
+        self._stages: dict[Buffer, Stage] = {}
         self._paths = {DW_WLM_CLI, DWSTAT}
         self._read: dict[str, str] = {}
         names = dict.fromkeys(("", *plugin_names))
@@ -179,9 +181,9 @@ class Appliance:
             await self.kernel.sleep_us(length_us)
 
     async def stage(
-        self, function: str, token: str, sizes: Sequence[int], described: FunctionSpec | None
+        self, function: str, buffer: Buffer, sizes: Sequence[int], described: FunctionSpec | None
     ) -> None:
-        """Move data of these sizes, -1 for unknown ones, in or out of a token's buffer.
+        """Move data of these sizes, -1 for unknown ones, in or out of a buffer.
 
         With a bandwidth, what is known moves through it, and the function's own time is added where
         it is described or something is unknown; without one the function's own time is all.
@@ -195,7 +197,7 @@ class Appliance:
             fixed_us = 0
         thread = self.kernel.current
         assert thread is not None
-        stage = self._stages[token] = Stage(thread)
+        stage = self._stages[buffer] = Stage(thread)
         try:
             until_us = self.kernel.now_us + fixed_us
             while self.kernel.now_us < until_us and not stage.stopped:
@@ -206,14 +208,14 @@ class Appliance:
                 known = sum(size for size in sizes if size > 0)
                 await self._link.move(known, lambda: stage.stopped)
         finally:
-            if self._stages.get(token) is stage:
-                del self._stages[token]
+            if self._stages.get(buffer) is stage:
+                del self._stages[buffer]
         if stage.stopped:
             raise RefusedError("token not found")
 
-    def stop(self, token: str) -> None:
-        """Stop the stage of a token that is under way, if there is one."""
-        stage = self._stages.pop(token, None)
+    def stop(self, buffer: Buffer) -> None:
+        """Stop the stage of a buffer that is under way, if there is one."""
+        stage = self._stages.pop(buffer, None)
         if stage is not None:
             stage.stopped = True
             self.kernel.wake(stage.thread)

@@ -118,7 +118,7 @@ class _Call:
             self.token,
             size,
             pool=pool,
-            owner=int(owner) if owner.isdigit() else 0,
+            owner=int(owner) if owner.isdecimal() else 0,
             now_s=self.appliance.clock_s,
         )
 
@@ -165,7 +165,7 @@ async def _data_out(call: _Call, described: FunctionSpec | None) -> str:
 async def _stage(call: _Call, described: FunctionSpec | None, word: str, state: str) -> str:
     buffer = call.store.get(call.token)
     sizes = [call.appliance.size_of(path) for path in staged_paths(call.lines(), word)]
-    await call.appliance.stage(call.name, call.token, sizes, described)
+    await call.appliance.stage(call.name, buffer, sizes, described)
     buffer.state = state
     return ""
 
@@ -213,8 +213,7 @@ async def _known_token(call: _Call, described: FunctionSpec | None) -> str:
 
 async def _teardown(call: _Call, described: FunctionSpec | None) -> str:
     """Take a buffer away, and with it the stage that is under way."""
-    call.store.get(call.token)
-    call.appliance.stop(call.token)
+    call.appliance.stop(call.store.get(call.token))
     await call.take_time(described)
     call.store.drop(call.token)
     return ""

@@ -49,7 +49,7 @@ async def _get_sys(
 
 def buffer_lines(appliance: "Appliance") -> str:
     """Return a line for each buffer, and forget those that were staged out long ago."""
-    store, now_us = appliance.store, appliance.kernel.now_us
+    store, now_us = appliance.generic_store, appliance.kernel.now_us
     for token in [
         each.token for each in store.buffers.values() if 0 <= each.ended_us < now_us - LISTED_US
     ]:
@@ -66,9 +66,9 @@ async def _start_in(
     appliance: "Appliance", arguments: tuple[str, ...], described: FunctionSpec | None
 ) -> str:
     """Grant a job its space and move its data in; ``JOB UID BYTES`` and lines of its script."""
-    buffer = _begin_in(appliance.store, arguments, appliance.clock_s, force=False)
+    buffer = _begin_in(appliance.generic_store, arguments, appliance.clock_s, force=False)
     sizes = _sizes(appliance, arguments, "stage_in")
-    await appliance.stage("start_stage_in", buffer.token, sizes, described)
+    await appliance.stage("start_stage_in", buffer, sizes, described)
     buffer.state = "staged-in"
     return ""
 
@@ -88,17 +88,17 @@ async def _start_out(
     appliance: "Appliance", arguments: tuple[str, ...], described: FunctionSpec | None
 ) -> str:
     """Move a job's data out, and give its space back."""
-    buffer = appliance.store.get(arguments[0] if arguments else "")
+    buffer = appliance.generic_store.get(arguments[0] if arguments else "")
     buffer.state = "staging-out"
     sizes = _sizes(appliance, arguments, "stage_out")
-    await appliance.stage("start_stage_out", buffer.token, sizes, described)
+    await appliance.stage("start_stage_out", buffer, sizes, described)
     _staged_out(appliance, buffer)
     return ""
 
 
 def _staged_out(appliance: "Appliance", buffer: Buffer) -> None:
     buffer.state = "staged-out"
-    appliance.store.empty(buffer, appliance.kernel.now_us)
+    appliance.generic_store.empty(buffer, appliance.kernel.now_us)
 
 
 async def _stop_in(
@@ -121,9 +121,8 @@ async def _stop(
 ) -> str:
     token = arguments[0] if arguments else ""
     await appliance.pass_us(appliance.fixed_us(word, described))
-    appliance.store.get(token)
-    appliance.stop(token)
-    appliance.store.drop(token)
+    appliance.stop(appliance.generic_store.get(token))
+    appliance.generic_store.drop(token)
     return ""
 
 
@@ -133,16 +132,14 @@ async def _get_status(
     """Tell people of the pools and the buffers."""
     await appliance.pass_us(appliance.fixed_us("get_status", described))
     store = appliance.store
+    buffers = (*store.buffers.values(), *appliance.generic_store.buffers.values())
     lines = ["pool units quantity free gran"]
     lines += [
         f"{pool.name} bytes {pool.capacity} {pool.free} {pool.granularity}"
         for pool in store.pools.values()
     ]
     lines += ["", "token owner pool bytes state"]
-    lines += [
-        f"{each.token} {each.owner} {each.pool} {each.size} {each.state}"
-        for each in store.buffers.values()
-    ]
+    lines += [f"{each.token} {each.owner} {each.pool} {each.size} {each.state}" for each in buffers]
     return "\n".join(lines) + "\n"
 
 
@@ -155,7 +152,7 @@ def _sizes(appliance: "Appliance", arguments: tuple[str, ...], word: str) -> lis
 
 def _number(arguments: tuple[str, ...], place: int) -> int:
     word = arguments[place] if len(arguments) > place else ""
-    if not word.isdigit():
+    if not word.isdecimal():
         raise RefusedError("expected JOB UID BYTES")
     return int(word)
 
@@ -184,7 +181,7 @@ class Beside:
 
     def begin(self) -> None:
         """Take in that the script begins."""
-        store = self._appliance.store
+        store = self._appliance.generic_store
         try:
             if self._word == "start_stage_in":
                 _begin_in(store, self._arguments, self._appliance.clock_s, force=True)
@@ -200,7 +197,7 @@ class Beside:
             return ""
         if self._word in _ASKING:
             return "" if "UserID=" in written else _after(written, buffer_lines(self._appliance))
-        buffer = self._appliance.store.buffers.get(self._token)
+        buffer = self._appliance.generic_store.buffers.get(self._token)
         if buffer is None:
             return ""
         if self._word == "start_stage_in":
@@ -208,8 +205,8 @@ class Beside:
         elif self._word == "start_stage_out":
             _staged_out(self._appliance, buffer)
         else:
-            self._appliance.stop(self._token)
-            self._appliance.store.drop(self._token)
+            self._appliance.stop(buffer)
+            self._appliance.generic_store.drop(self._token)
         return ""
 
 

@@ -9,7 +9,7 @@ class RefusedError(Exception):
     """The appliance does not do what it was asked for; the message says why."""
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, eq=False)
 class Buffer:
     """Space that was granted under a token: a job's id, or the name of a persistent buffer.
 
@@ -59,6 +59,12 @@ class Store:
         self._number = 0
         self.resize(pools)
 
+    def beside(self) -> "Store":
+        """Return a store of other buffers in the same pools, for tokens of another plugin's."""
+        other = Store(())
+        other.pools = self.pools
+        return other
+
     def resize(self, pools: tuple[PoolSpec, ...]) -> None:
         """Add pools, or change those there are."""
         for spec in pools:
@@ -90,6 +96,8 @@ class Store:
         Raises:
             RefusedError: The token has space already, there is no such pool, or too little is free.
         """
+        if not token:
+            raise RefusedError("no token was given")
         if token in self.buffers:
             raise RefusedError(f"token {token} exists already")
         found = self._choose(size, pool, force=force)
