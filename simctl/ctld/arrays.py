@@ -101,6 +101,10 @@ async def _split(ctld: "Slurmctld", job: JobRecord) -> JobRecord:
         step_waiters={},
         deadline_timer=None,
         begin_timer=None,
+        view=None,
+        env_sup={},
+        tres={},
+        tres_req=dict(job.tres_req),
     )
     job.place = ctld.next_place()
     limits.watch_deadline(ctld, record)

@@ -81,7 +81,10 @@ FUNCTIONS: Final = (
 )
 """The functions that the three plugin guides describe."""
 
-ACTS: Final = ("become_user", "setsid", "chdir", "setrlimit", "fork", "create_container")
+ACTS: Final = (
+    *("become_user", "setsid", "chdir", "setrlimit", "fork", "create_container"),
+    "select_g_job_begin",
+)
 """What a step daemon does for itself and a fault can make fail, besides plugin functions."""
 
 SCRIPTS: Final = (*SCRIPT_CONTEXTS, *BURST_BUFFER_SCRIPTS)
