@@ -94,7 +94,7 @@ def _is_in_place(entry: _Entry) -> bool:
     return job.queued and job.queue_number == number and job.priority == -rank
 
 
-async def run_pass(ctld: "Slurmctld") -> None:  # noqa: PLR0915 - each way a job may have to wait
+async def run_pass(ctld: "Slurmctld") -> None:  # noqa: PLR0912, PLR0915 - each way a job may have to wait
     """Start, in each partition, jobs from the head of the queue until one does not fit."""
     ctld.pass_is_due = False
     if not anybody_waits(ctld) or await held_by_fragmentation(ctld):
@@ -121,6 +121,10 @@ async def run_pass(ctld: "Slurmctld") -> None:  # noqa: PLR0915 - each way a job
             continue
         if ctld.bb is not None and not await _is_staged_in(ctld, job, refused_arrays):
             line.skip()
+            continue
+        if job.without_nodes:
+            line.take()
+            await launch.run_without_nodes(ctld, job)
             continue
         allowed = -1 if own else ~blocked
         shares = find_nodes(ctld, job, part, allowed)
