@@ -249,6 +249,7 @@ class BurstBufferDatawarp(BurstBufferPlugin):
             raise SlurmError(
                 errno.ESLURM_INVALID_BURST_BUFFER_REQUEST, f"{self.plugin_type}: {answer.message}"
             )
+        self._stages.set_state(bb, BbState.PENDING)
         return SLURM_SUCCESS
 
     def _known(self, job: JobRecord) -> BbJob | None:
@@ -475,9 +476,6 @@ class BurstBufferDatawarp(BurstBufferPlugin):
         elif not bb.request.session:
             self._stages.tear_down(bb, hurry=False)
         else:
-            self._stages.set_state(bb, BbState.POST_RUN)
-            job_ptr.stage_out = True
-            job_ptr.state_desc = self._stages.in_progress
             self._stages.stage_out(bb)
         return SLURM_SUCCESS
 

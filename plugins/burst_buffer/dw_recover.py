@@ -138,5 +138,4 @@ def _stage_out_again(stages: Stages, alloc: Alloc, known: SavedJob, bb: BbJob | 
     if known.failed:
         stages.set_state(bb, BbState.STAGING_OUT)
     else:
-        stages.set_state(bb, BbState.POST_RUN)
         stages.stage_out(bb)

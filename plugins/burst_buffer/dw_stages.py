@@ -260,7 +260,12 @@ class Stages:
     # Stage-out.
 
     def stage_out(self, bb: BbJob) -> None:
-        """Start to empty the buffer of a job that is over."""
+        """Start to empty the buffer of a job that is over, and say so in its record."""
+        self.set_state(bb, BbState.POST_RUN)
+        job = slurmctld.find_job(bb.job_id)
+        if job is not None:
+            job.stage_out = True
+            job.state_desc = self.in_progress
         self._start("stage-out", self._stage_out, bb)
 
     async def _stage_out(self, bb: BbJob) -> None:

@@ -27,7 +27,8 @@ class LiveJob(JobPtr):
 
 def live(ctld: "Slurmctld", job: JobRecord) -> LiveJob:
     """Return what plugins are handed of a job: the same object each time."""
-    if job.view is None:
+    if job.view is None or job.view._job is not job:
+        # A task that was split off begins as a copy of its array's record.
         job.view = LiveJob(ctld, job)
     view: LiveJob = job.view
     return view
