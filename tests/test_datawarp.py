@@ -1,5 +1,6 @@
 """burst_buffer/datawarp in runs of a cluster: what it asks of the appliance, and what jobs see."""
 
+import itertools
 import json
 from typing import Any
 
@@ -39,10 +40,12 @@ def scenario(
         f"burst_buffer: {{{pools}{', ' if appliance else ''}{appliance}}}\n"
         + (f"burst_buffer_conf: {{{bb_conf}}}\n" if bb_conf else "")
         + (f"options: {{{options}}}\n" if options else "")
-        + f"files:\n  show.sh: 'echo DW=$DW_JOB_STRIPED'\n  bb.sh: |\n{lines}\ntimeline:\n{timeline}"
+        + f"files:\n  show.sh: 'echo DW=$DW_JOB_STRIPED'\n  bb.sh: |\n{lines}\n"
+        + f"timeline:\n{timeline}"
     )
 
 
+RESTART = "  - {at: %s, fault: {restart: slurmctld, for: %s}}\n"
 SUBMIT = "  - {at: 0s, as: alice, run: sbatch bb.sh}\n"
 
 
@@ -116,7 +119,7 @@ def test_a_job_stages_in_runs_stages_out_and_is_torn_down(model: str) -> None:
     ran = run(scenario(SUBMIT), model)
     assert functions(ran) == GOOD
     ends = [ran.one(name, job=1) for name in GOOD]
-    for before, after in zip(ends, ends[1:], strict=False):
+    for before, after in itertools.pairwise(ends):
         assert before.seq < _began(after)
     assert bb_states(ran) == [
         *("PENDING", "STAGING_IN", "STAGED_IN", "PRE_RUN", "RUNNING"),
@@ -428,7 +431,7 @@ def test_a_job_whose_pre_run_fails_goes_back_into_the_queue(model: str) -> None:
     launched = ran.all("REQUEST_BATCH_JOB_LAUNCH", phase="send")[0]
     assert launched.seq > ran.all("dw_pre_run")[-1].seq
     assert ran.job()[0] == "COMPLETED"
-    assert functions(ran)[1:7] == GOOD[1:6] + ["dw_teardown"]
+    assert functions(ran)[1:7] == [*GOOD[1:6], "dw_teardown"]
 
 
 def test_a_job_whose_pre_run_fails_for_the_third_time_is_held() -> None:
@@ -555,25 +558,32 @@ def test_sizes_are_rounded_up_to_the_pools_granularity() -> None:
 
 # Persistent buffers.
 
-MAKES = "#BB create_persistent name=data capacity=20GiB access=striped type=scratch\n"
+
+SCRIPTS = """\
+files:
+  make.sh: "#!/bin/sh\\n#BB create_persistent name=data capacity=20GiB access=striped \
+type=scratch\\nsleep 1\\n"
+  use.sh: "#!/bin/sh\\n#DW persistentdw name=data\\necho DW=$DW_PERSISTENT_STRIPED_data\\n"
+  gone.sh: "#!/bin/sh\\n#BB destroy_persistent name=data\\nsleep 1\\n"
+"""
+
+
+def with_scripts(timeline: str, **more: str) -> str:
+    """Return a scenario in which alice has make.sh, use.sh and gone.sh."""
+    text = scenario(timeline.replace("sbatch ", "sbatch /home/alice/"), **more)
+    return text[: text.index("files:")] + SCRIPTS + text[text.index("timeline:") :]
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_persistent_buffer_outlives_its_job(model: str) -> None:
     """Another job uses it, a third one destroys it."""
-    wraps = 'files: {use.sh: "#!/bin/sh\\n#DW persistentdw name=data\\necho DW=$DW_PERSISTENT_STRIPED_data\\n",'
-    wraps += ' gone.sh: "#!/bin/sh\\n#BB destroy_persistent name=data\\nsleep 1\\n",'
-    wraps += f' make.sh: "#!/bin/sh\\n{MAKES[:-1]}\\nsleep 1\\n"}}\n'
-    text = scenario(
+    text = with_scripts(
         entry("0s", "sbatch make.sh", "carol")
         + entry("30s", "scontrol show burst")
-        + entry("40s", "sbatch /home/alice/use.sh")
+        + entry("40s", "sbatch use.sh")
         + entry("100s", "sbatch gone.sh", "carol")
         + entry("150s", "scontrol show burst")
     )
-    text = text[: text.index("files:")] + wraps + text[text.index("timeline:") :]
-    text = text.replace("sbatch make.sh", "sbatch /home/alice/make.sh")
-    text = text.replace("sbatch gone.sh", "sbatch /home/alice/gone.sh")
     ran = run(text, model)
     assert argv(ran.one("dw_create_persistent")) == (
         "--function create_persistent -c CLI -t data -u 1003 -C wlm_pool:20GiB -a striped "
@@ -597,21 +607,62 @@ def test_a_persistent_buffer_outlives_its_job(model: str) -> None:
 
 def test_a_job_waits_for_a_persistent_buffer_that_is_not_there() -> None:
     """Once another job has made it, the job starts."""
-    wraps = 'files: {use.sh: "#!/bin/sh\\n#DW persistentdw name=data\\nsleep 1\\n",'
-    wraps += f' make.sh: "#!/bin/sh\\n{MAKES[:-1]}\\nsleep 1\\n"}}\n'
-    text = scenario(
-        entry("0s", "sbatch use.sh") + entry("50s", "sbatch /home/alice/make.sh", "carol")
-    )
-    text = text[: text.index("files:")] + wraps + text[text.index("timeline:") :]
-    ran = run(text)
+    ran = run(with_scripts(entry("0s", "sbatch use.sh") + entry("50s", "sbatch make.sh", "carol")))
     assert ran.one("dw_create_persistent").seq < _began(ran.one("dw_setup", job=1))
     assert ran.job(1)[0] == "COMPLETED"
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_persistent_buffers_survive_a_restart(model: str) -> None:
+    """With their owner and pool; a job that uses one starts after it."""
+    text = with_scripts(
+        entry("0s", "sbatch make.sh", "carol")
+        + RESTART % ("30s", "1s")
+        + entry("35s", "scontrol show burst")
+        + entry("40s", "sbatch use.sh")
+    )
+    ran = run(text, model)
+    assert "Name=data CreateTime=2026-01-01T00:00:01 Pool=wlm_pool Size=20GiB" in out(ran, 1)
+    assert "UserID=carol(1003)" in out(ran, 1)
+    assert ran.job(2)[0] == "COMPLETED"
+
+
+def test_a_buffer_in_use_is_not_destroyed_before_the_use_is_over() -> None:
+    """Whoever destroys it waits."""
+    text = with_scripts(
+        entry("0s", "sbatch make.sh", "carol")
+        + entry("30s", "sbatch use.sh")
+        + entry("33s", "sbatch gone.sh", "carol"),
+    )
+    ran = run(text.replace("echo DW=$DW", "sleep 100 && echo DW=$DW"))
+    assert ran.one("dw_teardown", job=2).seq < _began(ran.one("dw_teardown", job=3))
+
+
+def test_somebody_elses_buffer_is_not_destroyed() -> None:
+    """Where everybody may make buffers, each is its owner's, and operators'."""
+    text = with_scripts(
+        entry("0s", "sbatch make.sh", "bob")
+        + entry("30s", "sbatch gone.sh")
+        + entry("40s", "scontrol -o show job 2"),
+        bb_conf="Flags: EnablePersistent",
+    )
+    ran = run(text)
+    assert "Reason=burst_buffer/datawarp:_destroy_persistent:_it_belongs_to_bob" in out(ran, 2)
+    assert ran.all("dw_teardown") == []
+
+
+def test_a_persistent_buffer_that_cannot_be_made_holds_the_job() -> None:
+    """Nothing was set up, and nothing is torn down."""
+    text = with_scripts(
+        entry("0s", "sbatch make.sh", "carol") + entry("10s", "scontrol -o show job 1"),
+        appliance="functions: {create_persistent: {exit: 1, output: full}}",
+    )
+    ran = run(text)
+    assert "Reason=burst_buffer/datawarp:_create_persistent:_full" in out(ran, 1)
+    assert functions(ran) == ["dw_job_process", "dw_create_persistent"]
+
+
 # The appliance and slurmctld come and go.
-
-
-RESTART = "  - {at: %s, fault: {restart: slurmctld, for: %s}}\n"
 
 
 @pytest.mark.parametrize("model", MODELS)
