@@ -769,3 +769,116 @@ def test_each_task_of_an_array_has_a_buffer(model: str) -> None:
     assert len(ran.all("dw_setup")) == 2
     assert len(ran.all("dw_teardown")) == 2
     assert all(row.state == "COMPLETED" for row in ran.result.rows)
+
+
+# Beside others.
+
+
+WHO = ("alice", "bob", "carol")
+SCRIPTED = (
+    "GetSysState: /b/get, StartStageIn: /b/in, StartStageOut: /b/out, StopStageIn: /b/no_in, "
+    "StopStageOut: /b/no_out"
+)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_job_of_another_plugin_is_none_of_its_own(model: str) -> None:
+    """Both are asked about each job; each reads its own words of --bb and of scripts."""
+    timeline = SUBMIT + entry("1s", "sbatch --bb='size=5G' --wrap 'sleep 1'")
+    text = scenario(timeline, bb_conf=SCRIPTED)
+    both = '"burst_buffer/datawarp,burst_buffer/generic",'
+    ran = run(text.replace("burst_buffer/datawarp,", both), model)
+    assert functions(ran, 1) == GOOD
+    assert functions(ran, 2) == []
+    assert ran.job(1)[0] == ran.job(2)[0] == "COMPLETED"
+
+
+def test_a_bb_that_no_plugin_understands_is_refused() -> None:
+    """Where DataWarp is the only one, what is not for it is for nobody."""
+    ran = run(scenario(entry("0s", "sbatch --bb='size=5G' --wrap 'sleep 1'")))
+    assert "--bb=size=5G: it asks for nothing of burst_buffer/datawarp" in ran.stderr()
+    assert ran.result.rows == ()
+
+
+def test_with_private_data_people_see_their_own_buffers_alone() -> None:
+    """Operators see all."""
+    timeline = SUBMIT + "".join(entry("8s", "scontrol show burst", who) for who in WHO)
+    ran = run(scenario(timeline, bb_conf="Flags: PrivateData"))
+    assert ["JobID=1" in out(ran, place) for place in (1, 2, 3)] == [True, False, True]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_job_cancelled_in_pre_run_is_torn_down(model: str) -> None:
+    """In model modern the end of pre_run comes last, and the buffer counts as in use for ever."""
+    text = scenario(SUBMIT + entry("7s", "scancel 1") + entry("60s", "squeue"))
+    ran = run(text, model)
+    assert "dw_post_run" not in functions(ran)
+    assert argv(ran.one("dw_teardown")).endswith("--hurry")
+    assert not ran.world.site.appliance.store.buffers
+    last = "COMPLETE" if model == "guide" else "RUNNING"
+    assert bb_states(ran)[-1] == last
+    assert ran.job()[0] == "CANCELLED"
+
+
+@pytest.mark.parametrize("function", ["setup", "data_in", "paths", "post_run", "data_out"])
+def test_a_fault_makes_a_function_fail(function: str) -> None:
+    """It is named by the script's event and the job."""
+    ran = run(scenario(fault(f"dw_{function} job=1") + SUBMIT))
+    assert ran.one(f"dw_{function}", job=1).rc != 0
+    assert ran.result.complaints == ()
+
+
+def test_when_a_job_could_start_is_estimated() -> None:
+    """What is too large may come in a year, what waits for a persistent buffer in an hour."""
+    text = with_scripts(
+        entry("0s", "sbatch use.sh")
+        + "  - {at: 0s, as: alice, run: \"sbatch --bb='capacity=1TiB' --wrap true\"}\n"
+        + entry("100s", "scancel 1 2")
+    )
+    ran = run(text)
+    estimates = {
+        job: event.rc - 1767225600 - event.time_us // 1_000_000
+        for job in (1, 2)
+        for event in ran.all("bb_p_job_get_est_start", job=job)[:1]
+        if isinstance(event.rc, int)
+    }
+    assert estimates == {1: 3600, 2: 365 * 86_400}
+
+
+def test_a_buffer_gives_way_to_a_job_that_starts_sooner() -> None:
+    """Staged in for a job that has to wait for nodes, it is taken down in a hurry."""
+    text = scenario(
+        entry("0s", "sbatch -N2 -t 60 --exclusive --wrap 'sleep 600'")
+        + entry("1s", "sbatch -N2 -t 60 bb.sh")
+        + entry("100s", "sbatch -N1 -t 60 bb.sh"),
+        head=JOB.replace("10GiB", "60GiB"),
+    )
+    ran = run(text)
+    assert argv(ran.all("dw_teardown", job=2)[0]).endswith("--hurry")
+    assert ran.all("dw_teardown", job=2)[0].seq < _began(ran.all("dw_setup", job=3)[0])
+    assert all(row.state == "COMPLETED" for row in ran.result.rows)
+
+
+def test_a_reservation_keeps_megabytes_of_it() -> None:
+    """Of ``datawarp:1500M`` whole granules."""
+    ran = run(
+        scenario(
+            entry(
+                "1s",
+                "scontrol create reservation=r user=alice starttime=now duration=10 nodes=n1 "
+                "burstbuffer=datawarp:1500M",
+                "root",
+            )
+        )
+    )
+    assert ran.all("bb_p_xlate_bb_2_tres_str")[0].rc == "1001=2048"
+
+
+def test_a_full_disk_refuses_submissions() -> None:
+    """The appliance could not be shown the script."""
+    text = scenario(
+        "  - {at: 0s, fault: {disk: slurmctld, how: full}}\n" + entry("1s", "sbatch bb.sh")
+    )
+    ran = run(text)
+    assert "Batch job submission failed" in ran.stderr()
+    assert ran.result.complaints == ()

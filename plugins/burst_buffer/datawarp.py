@@ -19,7 +19,6 @@ from simctl.plugin import (
     SlurmError,
     conf,
     errno,
-    hostlist,
     log,
     sleep,
     slurmctld,
@@ -190,7 +189,10 @@ class BurstBufferDatawarp(BurstBufferPlugin):
         bb = self._known(job_ptr)
         if bb is None:
             return SLURM_SUCCESS
-        dw_files.write_script(job_ptr)
+        try:
+            dw_files.write_script(job_ptr)
+        except OSError as error:
+            raise SlurmError(errno.ESLURM_WRITING_TO_FILE, str(error)) from error
         answer = await self._cli.job_process(job_ptr.job_id)
         if not answer.ok:
             self._books.jobs.pop(job_ptr.job_id, None)
@@ -320,17 +322,26 @@ class BurstBufferDatawarp(BurstBufferPlugin):
             self._stages.set_state(bb, BbState.RUNNING)
             return SLURM_SUCCESS
         self._stages.set_state(bb, BbState.PRE_RUN)
-        dw_files.write_file(job_ptr.job_id, "client_nids", hostlist(job_ptr.nodes))
-        answer = await self._cli.paths(job_ptr.job_id)
-        if not answer.ok:
+        try:
+            job_ptr.env_sup.update(await self._paths(job_ptr))
+        except (OSError, ValueError) as error:
             bb.failed = True
-            raise SlurmError(
-                errno.ESLURM_INVALID_BURST_BUFFER_REQUEST,
-                f"{self.plugin_type}: paths: {answer.message}",
-            )
-        job_ptr.env_sup.update(dw_files.read_paths(job_ptr.job_id))
+            text = f"{self.plugin_type}: paths: {error}"
+            raise SlurmError(errno.ESLURM_INVALID_BURST_BUFFER_REQUEST, text) from error
         self._stages.pre_run(bb, job_ptr)
         return SLURM_SUCCESS
+
+    async def _paths(self, job: JobRecord) -> dict[str, str]:
+        """Return the variables that tell a job where its buffer is.
+
+        Raises:
+            OSError, ValueError: The appliance fails, or a file cannot be written or read.
+        """
+        dw_files.write_hosts(job)
+        answer = await self._cli.paths(job.job_id)
+        if not answer.ok:
+            raise ValueError(answer.message)
+        return dw_files.read_paths(job.job_id)
 
     def bb_p_job_revoke_alloc(self, job_ptr: JobRecord) -> int:
         """Let the job's buffer be as it was before begin, for it cannot start after all."""
@@ -373,6 +384,9 @@ class BurstBufferDatawarp(BurstBufferPlugin):
             return _NOT
         bb = self._books.jobs.get(job_ptr.job_id)
         if bb is None or bb.state is BbState.PENDING or bb.state > BbState.STAGING_OUT:
+            if bb is not None and bb.state is BbState.COMPLETE and not bb.tearing_down:
+                # slurmctld is about to forget the job.
+                del self._books.jobs[job_ptr.job_id]
             return _DONE
         return _NOT if bb.state < BbState.POST_RUN else _UNDER_WAY
 

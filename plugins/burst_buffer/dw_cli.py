@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import attrs
 
-from simctl.plugin import JobRecord, ScriptResult, disk, hostlist, slurmctld
+from simctl.plugin import JobRecord, ScriptResult, slurmctld
 from simctl.plugins.burst_buffer.directives import Persistent
-from simctl.plugins.burst_buffer.dw_files import files_of, write_file
+from simctl.plugins.burst_buffer.dw_files import EXEC_HOST, HOSTS, PATH, files_of
 from simctl.plugins.burst_buffer.dw_settings import Settings
 from simctl.plugins.burst_buffer.sizes import show_size
 
@@ -130,8 +130,7 @@ class DwCli:
 
     async def paths(self, job_id: int) -> Answer:
         """Have the variables written down that tell a job where its buffer is."""
-        where = files_of(job_id) + "/path"
-        disk().write(where, "")
+        where = f"{files_of(job_id)}/{PATH}"
         return await self._run(
             "paths",
             *_script(job_id),
@@ -142,13 +141,10 @@ class DwCli:
 
     async def pre_run(self, job: JobRecord) -> Answer:
         """Have a job's buffer mounted on its nodes."""
-        hosts: tuple[str, ...] = ()
-        if job.nodes:
-            nodes = hostlist(job.nodes)
-            hosts = ("--nodehostnamefile", write_file(job.job_id, "client_nids", nodes))
-            if "SetExecHost" in self.settings.flags:
-                first = write_file(job.job_id, "exec_host", nodes[:1])
-                hosts += ("--jobexecutionnodefile", first)
+        where = files_of(job.job_id)
+        hosts: tuple[str, ...] = ("--nodehostnamefile", f"{where}/{HOSTS}")
+        if "SetExecHost" in self.settings.flags:
+            hosts += ("--jobexecutionnodefile", f"{where}/{EXEC_HOST}")
         return await self._run(
             "pre_run",
             *("--token", str(job.job_id)),

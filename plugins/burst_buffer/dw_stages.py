@@ -162,12 +162,14 @@ class Stages:
 
     async def _pre_run_over(self, bb: BbJob, answer: Answer | None) -> None:
         job = slurmctld.find_job(bb.job_id)
-        if answer is not None and not answer.ok and bb.state is BbState.PRE_RUN:
-            await self._pre_run_failed(bb, job, answer)
+        modern = slurmctld.model == "modern"
+        if answer is not None and not answer.ok:
+            if bb.state in (BbState.PRE_RUN, BbState.ALLOC_REVOKE):
+                await self._pre_run_failed(bb, job, answer)
         elif bb.state is BbState.ALLOC_REVOKE:
             self.set_state(bb, BbState.STAGED_IN)
             slurmctld.schedule()
-        elif answer is not None and (bb.state is BbState.PRE_RUN or slurmctld.model == "modern"):
+        elif answer is not None and (bb.state is BbState.PRE_RUN or modern):
             # Real Slurm enters this even while the buffer of a cancelled job is taken down.
             self.set_state(bb, BbState.RUNNING)
         if job is not None:

@@ -3,7 +3,6 @@
 from typing import Final
 
 from simctl.plugin import NO_VAL, JobRecord, log, slurmctld
-from simctl.plugins.burst_buffer.dw_files import write_script
 from simctl.plugins.burst_buffer.dw_stages import Stages
 from simctl.plugins.burst_buffer.dw_tell import OPERATION
 from simctl.plugins.burst_buffer.records import BbJob, BbState, Books, Fit
@@ -58,7 +57,6 @@ class Waiting:
         if fit is Fit.NOW:
             if job.state_reason == OPERATION:
                 job.state_reason, job.state_desc = "None", ""
-            write_script(job)
             self._stages.stage_in(bb)
         return fit
 
