@@ -27,7 +27,8 @@ class LiveJob(JobPtr):
 
 def live(ctld: "Slurmctld", job: JobRecord) -> LiveJob:
     """Return what plugins are handed of a job: the same object each time."""
-    if job.view is None:
+    if job.view is None or job.view._job is not job:
+        # A task that was split off begins as a copy of its array's record.
         job.view = LiveJob(ctld, job)
     view: LiveJob = job.view
     return view
@@ -38,7 +39,9 @@ def _clock(ctld: "Slurmctld", when_us: int) -> int:
 
 
 def _start_time(ctld: "Slurmctld", job: JobRecord) -> int:
-    return _clock(ctld, job.start_us if job.start_us >= 0 else job.expected_us)
+    """Return when a job started, or is expected to: as backfill has planned it, if it has."""
+    expected_us = job.planned_us if job.planned_us >= 0 else job.expected_us
+    return _clock(ctld, job.start_us if job.start_us >= 0 else expected_us)
 
 
 def stands_for_many(job: JobRecord) -> bool:
