@@ -10,7 +10,7 @@ _DIRECTIVE: Final = re.compile(r"#BB\s+(.*\S)")
 
 
 def comments(script: str) -> list[str]:
-    """Return the lines of a script's leading comments, whole, without the one that begins ``#!``."""
+    """Return the lines of a script's leading comments, whole, but for the one of ``#!``."""
     found: list[str] = []
     for number, line in enumerate(script.splitlines()):
         if not line.startswith("#"):
