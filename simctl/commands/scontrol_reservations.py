@@ -31,12 +31,13 @@ RESERVATION_KEYS: Final = {
     "nodes": Key(5, "nodes"),
     "users": Key(1, "users"),
     "accounts": Key(1, "accounts", _list),
+    "burstbuffer": Key(2, "burst_buffer"),
 }
 """Keys of a reservation."""
 
 _UNBUILT: Final = frozenset(
     """
-    burstbuffer corecnt features groups licenses maxstartdelay nodecnt partitionname skip tres watts
+    corecnt features groups licenses maxstartdelay nodecnt partitionname skip tres watts
     """.split()
 )
 _FLAGS: Final = ("MAINT", "IGNORE_JOBS", "OVERLAP", "SPEC_NODES")
@@ -126,7 +127,7 @@ def _missing(fields: Fields) -> str:
         return "An end time or duration must be given"
     if not fields.get("users") and not fields.get("accounts"):
         return "Either Users/Groups and/or Accounts must be specified"
-    if not fields.get("nodes"):
+    if not fields.get("nodes") and not fields.get("burst_buffer"):
         return "CoreCnt, Nodes, NodeCnt, TRES or Watts must be specified"
     return ""
 
@@ -139,7 +140,7 @@ async def create_reservation(order: Order, words: tuple[str, ...]) -> int:
         raise UsageError(1, f"{_ERROR}{missing}.  {_NONE_CREATED}")
     minutes = fields.pop("duration_min", 0)
     fields.setdefault("end_s", fields["start_s"] + minutes * 60)
-    reply = await order.exchange(RequestCreateReservation(**{"name": "", **fields}))
+    reply = await order.exchange(RequestCreateReservation(**{"name": "", "nodes": "", **fields}))
     rc = reply.error_code if isinstance(reply, ResponseCreateReservation) else reply
     if isinstance(reply, ResponseCreateReservation) and not rc:
         order.call.out(f"Reservation created: {reply.name}")

@@ -101,12 +101,12 @@ def _reservation(each: ReservationInfo) -> Iterator[str]:
         f"Nodes={each.node_list} NodeCnt={each.num_nodes} CoreCnt={each.cpus} Features={NULL} "
         f"PartitionName={NULL} Flags={','.join([*_in_order(flags), 'SPEC_NODES'])}"
     )
-    yield f"TRES={tres(cpus=each.cpus)}"
+    yield f"TRES={tres(cpus=each.cpus, others=each.tres)}"
     state = "ACTIVE" if each.active else "INACTIVE"
     yield (
         f"Users={','.join(each.users) or NULL} Groups={NULL} "
         f"Accounts={','.join(each.accounts) or NULL} Licenses={NULL} State={state} "
-        f"BurstBuffer={NULL} Watts=n/a"
+        f"BurstBuffer={each.burst_buffer or NULL} Watts=n/a"
     )
     yield f"MaxStartDelay={NULL}"
 

@@ -98,6 +98,10 @@ class PluginServices:
         """Return ``guide`` or ``modern``."""
         return self._ctld.site.model
 
+    def time(self) -> int:
+        """Return what clocks on the cluster show."""
+        return self._ctld.site.start_time_s + self._ctld.now_us // SECOND
+
     def jobs(self) -> list[LiveJob]:
         """Return the records of all jobs, by job id."""
         return [live(self._ctld, job) for _, job in sorted(self._ctld.jobs.items())]

@@ -54,6 +54,12 @@ class ReservationRecord:
     overlaps: bool = False
     """It was made over others on purpose."""
 
+    burst_buffer: str = ""
+    """What it was asked to keep of burst buffers, as text."""
+
+    tres: str = ""
+    """What the plugins made of that: numbers of TRES and megabytes, ``1001=2048``."""
+
     def admits(self, uid: int, account: str) -> bool:
         """Tell whether jobs of a user, or of an account, may use it."""
         return uid in self.users or account in self.accounts
@@ -152,6 +158,7 @@ def _read(
         users=message.users,
         accounts=message.accounts,
         flags=message.flags,
+        burst_buffer=message.burst_buffer,
         maintenance="MAINT" in message.flags,
         overlaps="OVERLAP" in message.flags,
     )
@@ -223,10 +230,15 @@ def _changed(
         nodes=record.nodes if message.nodes is None else _nodes(ctld, message.nodes),
         users=record.users if message.users is None else message.users,
         accounts=record.accounts if message.accounts is None else message.accounts,
+        burst_buffer=_given(message.burst_buffer, record.burst_buffer),
         flags=tuple(dict.fromkeys(flags)),
         maintenance="MAINT" in flags,
         overlaps="OVERLAP" in flags,
     )
+
+
+def _given(wish: str | None, before: str) -> str:
+    return before if wish is None else wish
 
 
 def _next_name(ctld: "Slurmctld", message: RequestCreateReservation) -> str:

@@ -237,3 +237,6 @@ class ReservationInfo(msgspec.Struct, frozen=True, kw_only=True):
     users: tuple[str, ...]
     accounts: tuple[str, ...]
     active: bool
+    burst_buffer: str = ""
+    tres: Mapping[str, int] = {}
+    """Megabytes of burst buffers that it keeps, by ``bb/generic``."""

@@ -591,6 +591,7 @@ class RequestCreateReservation(Message, frozen=True, kw_only=True):
     users: tuple[int, ...] = ()
     accounts: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
+    burst_buffer: str = ""
 
 
 class RequestUpdateReservation(Message, frozen=True, kw_only=True):
@@ -607,6 +608,7 @@ class RequestUpdateReservation(Message, frozen=True, kw_only=True):
     users: tuple[int, ...] | None = None
     accounts: tuple[str, ...] | None = None
     flags: tuple[str, ...] | None = None
+    burst_buffer: str | None = None
 
 
 class ResponseCreateReservation(Message, frozen=True, kw_only=True):
