@@ -7,8 +7,8 @@ import attrs
 
 from simctl.api.surroundings import told_failure
 from simctl.kernel.turns import ENDED
-from simctl.plugins.burst_buffer.generic import BurstBufferGeneric
 from simctl.plugins.burst_buffer.datawarp import BurstBufferDatawarp
+from simctl.plugins.burst_buffer.generic import BurstBufferGeneric
 from simctl.plugins.checkpoint.none import CheckpointNone
 from simctl.plugins.fitting import PluginError, check_class
 from simctl.plugins.importing import GROUP, Found, find
@@ -42,7 +42,14 @@ class Known:
     kind: type[Any] | None
 
 
-_BUNDLED = (SwitchNone, SwitchElan, SwitchFederation, CheckpointNone, BurstBufferDatawarp, BurstBufferGeneric)
+_BUNDLED = (
+    SwitchNone,
+    SwitchElan,
+    SwitchFederation,
+    CheckpointNone,
+    BurstBufferDatawarp,
+    BurstBufferGeneric,
+)
 
 
 def _bundled() -> dict[str, Entry]:

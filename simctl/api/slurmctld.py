@@ -107,9 +107,6 @@ class Services(Protocol):
     def tres_id(self, name: str) -> int:
         """Return the number of a TRES."""
 
-    def time(self) -> int:
-        """Return what the clock shows."""
-
 
 def _services(what: str) -> Services:
     process = caller(f"slurmctld.{what}")
@@ -261,10 +258,6 @@ class Slurmctld:
     def tres_id(self, name: str) -> int:
         """Return the number of a trackable resource such as ``bb/generic``; 0 if it is none."""
         return _services("tres_id()").tres_id(name)
-
-    def time(self) -> int:
-        """Return what slurmctld's clock shows: seconds since the epoch, as in records of jobs."""
-        return _services("time()").time()
 
 
 __all__ = ["ScriptResult", "Services", "Slurmctld"]

@@ -234,10 +234,6 @@ class PluginServices:
         """Tell whether a user may do what operators may."""
         return self._ctld.is_operator(uid)
 
-    def time(self) -> int:
-        """Return what the clock shows, in seconds since the epoch."""
-        return self._ctld.site.start_time_s + self._ctld.now_us // SECOND
-
     def tres_id(self, name: str) -> int:
         """Return the number of a TRES: Slurm's own first, then the burst buffers in their order."""
         bb = self._ctld.bb
