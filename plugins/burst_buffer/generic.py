@@ -91,13 +91,6 @@ class BurstBufferGeneric(BurstBufferPlugin):
         if size > self._store.books.total:
             log.info("more is asked for than there is", size=size, total=self._store.books.total)
 
-    def _size_of(self, job: JobRecord) -> int:
-        """Return what a job asks for; a text that was spoilt after its submission is nothing."""
-        try:
-            return requested(job.burst_buffer, self._store.settings.granularity)
-        except (ValueError, OverflowError):
-            return 0
-
     def bb_p_get_system_size(self, name: str | None) -> int:
         """Return the size of the store in MB."""
         return self._store.books.total // MEGABYTE if name in (None, "generic") else 0
@@ -106,7 +99,7 @@ class BurstBufferGeneric(BurstBufferPlugin):
         self, job_ptr: JobRecord, tres_cnt: dict[str, int], locked: bool
     ) -> None:
         """Add the job's MB to ``bb/generic``; what is begun counts whole."""
-        size = self._size_of(job_ptr)
+        size = self._store.size_of(job_ptr)
         if size and slurmctld.tres_id(TRES):
             tres_cnt[TRES] = tres_cnt.get(TRES, 0) + -(-size // MEGABYTE)
 
@@ -115,7 +108,7 @@ class BurstBufferGeneric(BurstBufferPlugin):
     def bb_p_job_get_est_start(self, job_ptr: JobRecord) -> int:
         """Return now; in a year for what never fits; when the next job ends if all is taken."""
         now_s = slurmctld.time()
-        size = self._size_of(job_ptr)
+        size = self._store.size_of(job_ptr)
         alloc = self._store.books.of_job(job_ptr.job_id)
         if not size:
             return now_s
@@ -132,7 +125,7 @@ class BurstBufferGeneric(BurstBufferPlugin):
         One that is larger than all there is keeps nobody else back.
         """
         for job in slurmctld.candidates():
-            size = self._size_of(job)
+            size = self._store.size_of(job)
             if size and self._store.books.of_job(job.job_id) is None:
                 fit = self._store.make_room(job, size)
                 if fit == Fit.LATER:
@@ -142,7 +135,7 @@ class BurstBufferGeneric(BurstBufferPlugin):
 
     async def bb_p_job_test_stage_in(self, job_ptr: JobRecord, test_only: bool) -> int:
         """Tell whether a job's buffer is filled; one that has none may be given one."""
-        size = self._size_of(job_ptr)
+        size = self._store.size_of(job_ptr)
         if not size:
             return 1
         alloc = self._store.books.of_job(job_ptr.job_id)
@@ -171,7 +164,9 @@ class BurstBufferGeneric(BurstBufferPlugin):
             SlurmError: ESLURM_INVALID_BURST_BUFFER_REQUEST: it has none that is filled.
         """
         alloc = self._store.books.of_job(job_ptr.job_id)
-        if not self._size_of(job_ptr) or (alloc is not None and alloc.state == BbState.RUNNING):
+        if not self._store.size_of(job_ptr) or (
+            alloc is not None and alloc.state == BbState.RUNNING
+        ):
             return
         if alloc is None or alloc.state != BbState.STAGED_IN:
             state = "none" if alloc is None else alloc.state.shown
@@ -189,7 +184,7 @@ class BurstBufferGeneric(BurstBufferPlugin):
 
     def bb_p_job_start_stage_out(self, job_ptr: JobRecord) -> None:
         """Have a job's data moved to where they belong; without a batch script there are none."""
-        size = self._size_of(job_ptr)
+        size = self._store.size_of(job_ptr)
         alloc = self._store.books.of_job(job_ptr.job_id)
         if not size:
             return
@@ -210,13 +205,13 @@ class BurstBufferGeneric(BurstBufferPlugin):
         """Return 1 once stage-out has begun: nothing is to be done between it and the run."""
         alloc = self._store.books.of_job(job_ptr.job_id)
         return int(
-            alloc is None or alloc.state >= BbState.STAGING_OUT or not self._size_of(job_ptr)
+            alloc is None or alloc.state >= BbState.STAGING_OUT or not self._store.size_of(job_ptr)
         )
 
     async def bb_p_job_test_stage_out(self, job_ptr: JobRecord) -> int:
         """Tell whether a job's data are where they belong."""
         alloc = self._store.books.of_job(job_ptr.job_id)
-        if not self._size_of(job_ptr) or alloc is None:
+        if not self._store.size_of(job_ptr) or alloc is None:
             return 1
         if alloc.state < BbState.STAGED_OUT:
             await self._store.load("get_job", str(job_ptr.job_id), job_id=job_ptr.job_id)
@@ -228,7 +223,7 @@ class BurstBufferGeneric(BurstBufferPlugin):
     def bb_p_job_cancel(self, job_ptr: JobRecord) -> None:
         """Stop whatever is staged; the space is free once the store has let go of it."""
         alloc = self._store.books.of_job(job_ptr.job_id)
-        if not self._size_of(job_ptr) or alloc is None:
+        if not self._store.size_of(job_ptr) or alloc is None:
             return
         if not job_ptr.batch:
             self._store.staged_out(alloc)

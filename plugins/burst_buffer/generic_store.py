@@ -11,7 +11,7 @@ from simctl.plugin import (
     slurmctld,
     start,
 )
-from simctl.plugins.burst_buffer.generic_request import comments
+from simctl.plugins.burst_buffer.generic_request import comments, requested
 from simctl.plugins.burst_buffer.generic_settings import Settings
 from simctl.plugins.burst_buffer.generic_state import Listed, Listing, read_listing
 from simctl.plugins.burst_buffer.space import Alloc, BbState, Books, Fit, to_give_way
@@ -37,6 +37,8 @@ class Store:
         self.settings = Settings()
         self.books = Books()
         self._agent: PluginThread | None = None
+        self._known = False
+        """Whether the store has told of all it holds since this process began."""
 
     # What the store says.
 
@@ -48,13 +50,17 @@ class Store:
         )
         if not result.ok:
             said = (result.error or result.output).strip()
-            why = "no answer in time" if result.timed_out else f"status {result.status}"
+            why = f"signal {result.signal}" if result.signal else f"exit {result.exit_code}"
+            why = "no answer in time" if result.timed_out else why
             log.error(f"{path} {question[0]}: {why}", said=said)
             return False
         listing = read_listing(result.output, self.settings.granularity)
         for line in listing.unread:
             log.error("GetSysState wrote what means nothing", line=line)
         self._take(listing, whole=not job_id, job_id=job_id)
+        if not job_id and not self._known:
+            self._known = True
+            self._recover()
         self._time_out()
         self.watch()
         return True
@@ -75,6 +81,26 @@ class Store:
                 books.remove(alloc)
         if books.used < used:
             slurmctld.schedule()
+
+    def _recover(self) -> None:
+        """Settle the jobs of an earlier slurmctld of whose buffers the store does not tell.
+
+        It never heard of those that have no batch script, and has forgotten what was staged out.
+        """
+        for job in slurmctld.jobs():
+            size = self.size_of(job)
+            state = BbState.__members__.get(job.burst_buffer_state, BbState.PENDING)
+            over = state in (BbState.PENDING, BbState.STAGED_OUT)
+            if not size or over or self.books.of_job(job.job_id) is not None:
+                continue
+            alloc = self._new(job, size)
+            if state == BbState.STAGING_OUT:
+                self.staged_out(alloc)
+            elif not job.batch:
+                self.enter(alloc, state)
+            else:
+                log.error("a buffer is gone", job=job.job_id, state=state.shown)
+                self.forget(alloc)
 
     def _note(self, listed: Listed) -> None:
         """Enter what the store says of one buffer."""
@@ -253,7 +279,17 @@ class Store:
 
     def stage_in(self, job: JobRecord, size: int) -> None:
         """Give a job its space; without a batch script there is nothing to fill it with."""
-        alloc = self.books.add(
+        alloc = self._new(job, size)
+        if not job.batch:
+            self.enter(alloc, BbState.STAGED_IN)
+            slurmctld.schedule()
+            return
+        self.enter(alloc, BbState.STAGING_IN)
+        self.run_for("start_stage_in", job, size)
+        self.watch()
+
+    def _new(self, job: JobRecord, size: int) -> Alloc:
+        return self.books.add(
             Alloc(
                 job_id=job.job_id,
                 user_id=job.user_id,
@@ -263,13 +299,13 @@ class Store:
                 partition=job.partition,
             )
         )
-        if not job.batch:
-            self.enter(alloc, BbState.STAGED_IN)
-            slurmctld.schedule()
-            return
-        self.enter(alloc, BbState.STAGING_IN)
-        self.run_for("start_stage_in", job, size)
-        self.watch()
+
+    def size_of(self, job: JobRecord) -> int:
+        """Return what a job asks for; a text that was spoilt after its submission is nothing."""
+        try:
+            return requested(job.burst_buffer, self.settings.granularity)
+        except (ValueError, OverflowError):
+            return 0
 
     def next_end_s(self) -> int:
         """Return when the first of the running jobs with buffers is to end, 0 if there is none."""

@@ -101,6 +101,9 @@ async def _split(ctld: "Slurmctld", job: JobRecord) -> JobRecord:
         step_waiters={},
         deadline_timer=None,
         begin_timer=None,
+        view=None,
+        tres={},
+        env_sup=dict(job.env_sup),
     )
     job.place = ctld.next_place()
     limits.watch_deadline(ctld, record)
