@@ -85,7 +85,7 @@ ACTS: Final = (
     *("become_user", "setsid", "chdir", "setrlimit", "fork", "create_container"),
     "select_g_job_begin",
 )
-"""What a step daemon does for itself and a fault can make fail, besides plugin functions."""
+"""What a step daemon and slurmctld do for themselves and a fault can make fail."""
 
 SCRIPTS: Final = (*SCRIPT_CONTEXTS, *BURST_BUFFER_SCRIPTS)
 """Prologs, epilogs and scripts of burst buffers, which a fault can make fail as well."""
