@@ -97,7 +97,7 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
             cpus_per_node=message.cpus_per_node,
             work_dir=desc.submit_dir,
             cluster=site.conf.cluster_name,
-            restart_cnt=message.restart_cnt,
+            restart_cnt=message.restarts,
         ),
         **shape_environment(desc, message.nodes, message.cpus_per_node),
         "SLURM_SUBMIT_HOST": desc.submit_host,

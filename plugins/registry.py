@@ -7,6 +7,7 @@ import attrs
 
 from simctl.api.surroundings import told_failure
 from simctl.kernel.turns import ENDED
+from simctl.plugins.burst_buffer.datawarp import BurstBufferDatawarp
 from simctl.plugins.burst_buffer.generic import BurstBufferGeneric
 from simctl.plugins.checkpoint.none import CheckpointNone
 from simctl.plugins.fitting import PluginError, check_class
@@ -41,7 +42,14 @@ class Known:
     kind: type[Any] | None
 
 
-_BUNDLED = (SwitchNone, SwitchElan, SwitchFederation, CheckpointNone, BurstBufferGeneric)
+_BUNDLED = (
+    SwitchNone,
+    SwitchElan,
+    SwitchFederation,
+    CheckpointNone,
+    BurstBufferDatawarp,
+    BurstBufferGeneric,
+)
 
 
 def _bundled() -> dict[str, Entry]:

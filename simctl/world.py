@@ -47,6 +47,7 @@ from simctl.scenario.expect import Result, check
 from simctl.scenario.model import (
     CONTROLLER,
     LOGIN,
+    ApplianceEntry,
     At,
     Checks,
     ConfEntry,
@@ -418,8 +419,13 @@ class World:
             start()
 
     def _is_in_force_first(self, entry: Entry) -> bool:
-        """Put a rule or a cut that holds from time 0 in force before any daemon starts."""
-        if not isinstance(entry, FaultEntry) or entry.moment != At(time_us=0):
+        """Put what holds from time 0 in force before any daemon starts: rules, cuts, appliance."""
+        if entry.moment != At(time_us=0):
+            return False
+        if isinstance(entry, ApplianceEntry):
+            self.change_appliance(entry)
+            return True
+        if not isinstance(entry, FaultEntry):
             return False
         if not isinstance(entry.fault, FailFault | RaiseFault | HangFault | CutFault):
             return False
@@ -439,6 +445,8 @@ class World:
             self.run_command(entry)
         elif isinstance(entry, ConfEntry):
             self.edit_burst_buffer_conf(entry)
+        elif isinstance(entry, ApplianceEntry):
+            self.change_appliance(entry)
         else:
             self._apply(entry)
 
@@ -449,6 +457,11 @@ class World:
             for each in (name,) if name or not self.burst_buffers else tuple(self.burst_buffers):
                 self.burst_buffers[each] = edited(self.burst_buffers.get(each, {}), keys)
         self._write_burst_buffer_conf()
+
+    def change_appliance(self, entry: ApplianceEntry) -> None:
+        """Change something about the appliance behind burst buffer plugins."""
+        self.trace.note("fault", "appliance", args={"change": entry.text})
+        self.site.appliance.change(entry.change)
 
     # Commands.
 

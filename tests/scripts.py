@@ -9,7 +9,6 @@ import attrs
 from simctl.api.slurmctld import ScriptResult
 from simctl.ctld.bb_scripts import run_script, start_script
 from simctl.kernel.turns import Thread
-from simctl.plugins.site import Site
 from simctl.scenario.load import read_scenario
 from simctl.world import World
 from tests.cluster import TWO_NODES, Ran
@@ -82,10 +81,9 @@ def ran_scripts(
 ) -> tuple[Caller, Ran]:
     """Run a scenario in which threads of slurmctld's do what *bodies* say, from its start on."""
     file = str(folder / "s.yaml") if folder is not None else "s.yaml"
-    scenario = read_scenario(TWO_NODES + text, file=file)
+    options = "options: {real_scripts: true}\n" if real else ""
+    scenario = read_scenario(TWO_NODES + options + text, file=file)
     world = World(scenario, model=model, schedule=schedule, seed=seed)
-    if real:
-        _with_real_scripts(world.site)
     world.trace.add_sink(world.events.append)
     caller = Caller(world)
 
@@ -99,10 +97,6 @@ def ran_scripts(
     world.background.append(begin)
     result = world.run()
     return caller, Ran(world, result, world.events)
-
-
-def _with_real_scripts(site: Site) -> None:
-    object.__setattr__(site, "options", attrs.evolve(site.options, real_scripts=True))
 
 
 __all__ = ["Caller", "ran_scripts"]

@@ -41,6 +41,13 @@ class ScriptResult:
 class Services(Protocol):
     """What `slurmctld` of `simctl.plugin` stands for in a run."""
 
+    @property
+    def model(self) -> str:
+        """Return the model that runs."""
+
+    def time(self) -> int:
+        """Return what clocks on the cluster show."""
+
     def jobs(self) -> list[Any]:
         """Return the records of all jobs."""
 
@@ -118,6 +125,15 @@ class Slurmctld:
     plugin's function slurmctld holds its locks; a thread of the plugin's takes them with
     ``async with slurmctld.locked()`` before it changes a job.
     """
+
+    @property
+    def model(self) -> str:
+        """Return ``guide`` or ``modern``: what real Slurm does otherwise is one line apart."""
+        return _services("model").model
+
+    def time(self) -> int:
+        """Return what clocks on the cluster show, in seconds since the epoch."""
+        return _services("time()").time()
 
     def jobs(self) -> list[Any]:
         """Return the record of every job that slurmctld has, by job id."""

@@ -11,23 +11,30 @@ import attrs
 
 from simctl.appliance import dw_wlm_cli, generic_scripts
 from simctl.appliance.bandwidth import Link
-from simctl.appliance.spec import DEFAULT_US, ApplianceSpec, Function, FunctionSpec, PoolSpec
+from simctl.appliance.spec import (
+    DEFAULT_US,
+    FOREVER_US,
+    ApplianceSpec,
+    Function,
+    FunctionSpec,
+    PoolSpec,
+)
 from simctl.appliance.store import RefusedError, Store
 from simctl.kernel.disk import Disk
 from simctl.kernel.procs import wait_status
 from simctl.kernel.turns import Kernel, Thread
 from simctl.plugins.site import ScriptCall, ScriptMain
+from simctl.wire.burst_buffer_conf import FOLDER
+from simctl.wire.site_files import BURST_BUFFER, read_site_file
 
 DW_WLM_CLI: Final = "/opt/cray/dw_wlm/default/bin/dw_wlm_cli"
 DWSTAT: Final = "/opt/cray/dws/default/bin/dwstat"
 """What burst_buffer/datawarp runs where burst_buffer.conf names nothing else."""
 
-_CONF_FOLDER: Final = "/etc/slurm"
 _CONF_FILE: Final = re.compile(r"burst_buffer(_\w+)?\.conf")
-_SCRIPT_KEYS: Final = re.compile(
-    r"^\s*(GetSysState|GetSysStatus|StartStageIn|StartStageOut|StopStageIn|StopStageOut)"
-    r"\s*=\s*([^\s#]+)",
-    re.IGNORECASE | re.MULTILINE,
+_SCRIPT_KEYS: Final = (
+    *("GetSysState", "GetSysStatus"),
+    *("StartStageIn", "StartStageOut", "StopStageIn", "StopStageOut"),
 )
 _DOWN: Final = "cannot connect to the burst buffer appliance\n"
 
@@ -54,6 +61,8 @@ class Appliance:
         self._described = dict(spec.functions or {})
         self._used: dict[str, set[int]] = {}
         self._stages: dict[str, Stage] = {}
+        self._paths = {DW_WLM_CLI, DWSTAT}
+        self._read: dict[str, str] = {}
 
     def change(self, spec: ApplianceSpec) -> None:
         """Take in what the scenario changes in the middle of the run."""
@@ -71,14 +80,21 @@ class Appliance:
     # Who asks, and for what.
 
     def paths(self) -> set[str]:
-        """Return the paths that are programs of the appliance, by burst_buffer.conf as it is."""
-        texts = [
-            self.disk.read(f"{_CONF_FOLDER}/{name}", host=self._host) or ""
-            for name in self.disk.names(self._host, _CONF_FOLDER)
-            if _CONF_FILE.fullmatch(name)
-        ]
-        named = {path for text in texts for _, path in _SCRIPT_KEYS.findall(text)}
-        return {DW_WLM_CLI, DWSTAT, *named}
+        """Return the paths that are programs of the appliance.
+
+        Those that burst_buffer.conf has named earlier are: daemons may not have read it since.
+        """
+        for name in self.disk.names(self._host, FOLDER):
+            path = f"{FOLDER}/{name}"
+            if _CONF_FILE.fullmatch(name) and self._file(path) != self._read.get(path):
+                text = self._read[path] = self._file(path)
+                values = read_site_file(BURST_BUFFER, text, path, self._file).values
+                named = (values.get(key) for key in _SCRIPT_KEYS)
+                self._paths.update(path for path in named if path)
+        return self._paths
+
+    def _file(self, path: str) -> str:
+        return self.disk.read(path, host=self._host) or ""
 
     def answers(self, path: str) -> ScriptMain | None:
         """Return the program at *path*; None if it is none of the appliance's."""
@@ -133,6 +149,8 @@ class Appliance:
 
     async def pass_us(self, length_us: int) -> None:
         """Let time pass."""
+        while length_us >= FOREVER_US:
+            await self.kernel.park("its end, which never comes")
         if length_us:
             await self.kernel.sleep_us(length_us)
 
@@ -157,7 +175,8 @@ class Appliance:
         try:
             until_us = self.kernel.now_us + fixed_us
             while self.kernel.now_us < until_us and not stage.stopped:
-                self.kernel.arm(until_us)
+                if fixed_us < FOREVER_US:
+                    self.kernel.arm(until_us)
                 await self.kernel.park("a stage to end")
             if self._link.bandwidth and not stage.stopped:
                 known = sum(size for size in sizes if size > 0)

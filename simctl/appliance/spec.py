@@ -10,6 +10,9 @@ from simctl.wire.ids import SECOND
 DEFAULT_POOL: Final = "wlm_pool"
 _GIB: Final = 1 << 30
 
+FOREVER_US: Final = 1 << 62
+"""How long a function takes that only its caller's patience ends."""
+
 DW_FUNCTIONS: Final = (
     "job_process",
     "pools",

@@ -213,6 +213,7 @@ class Salloc:
             **around,
             "SLURM_JOB_QOS": self.options.get("qos", "normal"),
             "SLURM_NODE_ALIASES": "(null)",
+            **granted.environment,
             **{name: value for name, value in env.items() if name not in _HIDDEN},
             **shape,
         }

@@ -88,21 +88,25 @@ def _own_job(
         "SLURM_JOB_QOS": options.get("qos", "normal"),
         "SLURM_WORKING_CLUSTER": working_cluster(conf.cluster_name, "127.0.0.1", conf.select_type),
     }
-    return around | job_environment(
-        job_id=granted.job_id,
-        job_name=options.get("job-name", words[0].rsplit("/", 1)[-1]),
-        user=user.name,
-        uid=user.uid,
-        gid=user.gid,
-        account=user.account,
-        partition=granted.partition,
-        node_list=compress(layout.nodes),
-        num_nodes=len(layout.nodes),
-        num_tasks=layout.num_tasks,
-        cpus_per_node=granted.cpus_per_node,
-        work_dir=call.work_dir,
-        cluster=call.site.conf.cluster_name,
-        restart_cnt=0,
+    return (
+        around
+        | granted.environment
+        | job_environment(
+            job_id=granted.job_id,
+            job_name=options.get("job-name", words[0].rsplit("/", 1)[-1]),
+            user=user.name,
+            uid=user.uid,
+            gid=user.gid,
+            account=user.account,
+            partition=granted.partition,
+            node_list=compress(layout.nodes),
+            num_nodes=len(layout.nodes),
+            num_tasks=layout.num_tasks,
+            cpus_per_node=granted.cpus_per_node,
+            work_dir=call.work_dir,
+            cluster=call.site.conf.cluster_name,
+            restart_cnt=0,
+        )
     )
 
 

@@ -68,6 +68,10 @@ async def run_backfill(ctld: "Slurmctld") -> None:
         ready, from_us = True, ctld.now_us
         if ctld.bb is not None:
             ready, from_us = await staging.may_backfill(ctld, job)
+        if job.without_nodes:
+            # The main pass sees to it.
+            line.skip()
+            continue
         shares = plan.room_now(job, part) if ready else ()
         if shares and await staging.confirm(ctld, job):
             limits.started += 1

@@ -355,8 +355,10 @@ async def _cleanup_completing(ctld: "Slurmctld", job: JobRecord) -> None:
     bookkeeping.batch_ended(ctld, job, NO_VAL)
     for step in list(job.steps.values()):
         await steps.delete(ctld, step)
-    if ctld.bb is not None and await staging.holds_completing(ctld, job):
-        return
+    if ctld.bb is not None:
+        await staging.late_stage_out(ctld, job)
+        if await staging.holds_completing(ctld, job):
+            return
     if job.state == PENDING_COMPLETING:
         ctld.set_job(job, PENDING)
         _back_to_queue(ctld, job)

@@ -301,6 +301,7 @@ class Slurmctld:
             RequestCompleteProlog: prologs.complete_prolog,
             prologs.PrologEnded: prologs.prolog_ended,
             prologs.EpilogEnded: prologs.epilog_ended,
+            prologs.EndUnlaunched: prologs.unlaunched_over,
             nodes.PingDue: nodes.ping_due,
             node_switch.NodeDue: node_switch.node_due,
             nodes.RegistrationsDue: nodes.registrations_due,
@@ -542,8 +543,10 @@ class Slurmctld:
     async def main_pass(self) -> None:
         """Run a pass of the main loop."""
         self.last_pass_us = self.now_us
-        if schedule.anybody_waits(self):
+        if self.bb is not None and (schedule.anybody_waits(self) or self.bb.is_awaited):
             await staging.before_pass(self)
+        elif self.bb is not None:
+            staging.tell_cleaning(self)
         await schedule.run_pass(self)
 
     # What comes later.

@@ -63,7 +63,7 @@ _READ: Final[Mapping[str, Callable[["Slurmctld", JobRecord], Any]]] = {
     "state_desc": lambda _, job: job.state_desc,
     "priority": lambda _, job: job.priority,
     "nodes": lambda _, job: job.node_list if job.nodes else "",
-    "min_nodes": lambda _, job: job.demand.min_nodes,
+    "min_nodes": lambda _, job: 0 if job.without_nodes else job.demand.min_nodes,
     "max_nodes": _max_nodes,
     "num_tasks": lambda _, job: job.demand.num_tasks,
     "time_limit_min": lambda _, job: job.time_limit_min,

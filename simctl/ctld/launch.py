@@ -12,8 +12,9 @@ from simctl.ctld.select import limit_in
 from simctl.wire.hostlist import compress
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.messages import RequestBatchJobLaunch, ResponseResourceAllocation
+from simctl.wire.records import JobDesc
 from simctl.wire.resources import Share
-from simctl.wire.states import RUNNING, Reason
+from simctl.wire.states import CONFIGURING, RUNNING, JobBase, Reason
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
@@ -61,6 +62,25 @@ async def start(
     return True
 
 
+async def run_without_nodes(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Run a job that asks for no node: it begins, and as soon as nothing holds it back it is over.
+
+    No script of it runs. As it never had nodes, its end cancels what its burst buffer still does.
+    """
+    job.start_us = job.evaluated_us = ctld.now_us
+    bookkeeping.started(ctld, job)
+    job.begin_us = job.expected_us = -1
+    job.reason = Reason.NONE
+    ctld.set_job(job, RUNNING)
+    eligible.changed(ctld, job)
+    if ctld.bb is not None and await ctld.bb.begin(job):
+        await prologs.end_unlaunched(ctld, job, JobBase.FAILED)
+    elif job.prolog_running:
+        ctld.set_job(job, CONFIGURING)
+    else:
+        await prologs.end_unlaunched(ctld, job, JobBase.COMPLETED)
+
+
 def tell(ctld: "Slurmctld", job: JobRecord) -> None:
     """Tell whoever runs a job that it may: the first node its script, or srun its nodes."""
     if job.batch:
@@ -74,6 +94,7 @@ def tell(ctld: "Slurmctld", job: JobRecord) -> None:
                 node_list=job.node_list,
                 cpus_per_node=job.cpus,
                 partition=job.part.name,
+                environment=job.env_sup,
             ),
         )
 
@@ -95,11 +116,12 @@ def _launch_batch(ctld: "Slurmctld", job: JobRecord) -> None:
         ctld.address(job.nodes[0]),
         RequestBatchJobLaunch(
             job_id=job.job_id,
-            job_desc=job.desc,
+            job_desc=_told_of(job),
             node_list=job.node_list,
             nodes=tuple(node.name for node in job.nodes),
             cpus_per_node=job.cpus,
             restart_cnt=job.restart_cnt,
+            restarts=job.restarts,
             array_job_id=job.array.job_id if job.array is not None else 0,
             array_task_id=job.array_task if job.array is not None else NO_VAL,
             memory_per_node_mb=max(0, job.demand.memory_per_node_mb),
@@ -107,6 +129,13 @@ def _launch_batch(ctld: "Slurmctld", job: JobRecord) -> None:
             gpus=job.gpus.get(job.nodes[0].index, ()),
         ),
     )
+
+
+def _told_of(job: JobRecord) -> JobDesc:
+    """Return a job's description, with what burst buffers add to its environment."""
+    if not job.env_sup:
+        return job.desc
+    return attrs.evolve(job.desc, environment={**job.desc.environment, **job.env_sup})
 
 
 def _take_gpus(node: NodeRecord, job: JobRecord) -> tuple[int, ...]:

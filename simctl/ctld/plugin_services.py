@@ -15,6 +15,7 @@ from simctl.ctld.records import JobRecord
 from simctl.kernel.fabric import Envelope
 from simctl.kernel.turns import Thread
 from simctl.wire import burst_buffer_conf
+from simctl.wire.ids import SECOND
 from simctl.wire.site_files import BURST_BUFFER, read_site_file
 from simctl.wire.states import PENDING, PENDING_CONFIGURING, JobBase
 
@@ -96,6 +97,10 @@ class PluginServices:
     def model(self) -> str:
         """Return ``guide`` or ``modern``."""
         return self._ctld.site.model
+
+    def time(self) -> int:
+        """Return what clocks on the cluster show."""
+        return self._ctld.site.start_time_s + self._ctld.now_us // SECOND
 
     def jobs(self) -> list[LiveJob]:
         """Return the records of all jobs, by job id."""

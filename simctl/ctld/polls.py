@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
 _SCHED_INTERVAL_US: Final = 60 * SECOND
-_GATE_US: Final = 5 * SECOND
+_GATE_US: Final = 30 * SECOND
 _PATIENCE: Final = 60
 """How often the same answers are heard while nobody does anything."""
 
@@ -50,8 +50,12 @@ class Polls:
     def stirred(self) -> None:
         """Note that something has happened to somebody's burst buffer: the answers may change."""
         self._fruitless = 0
-        if self._ctld.bb is not None:
-            watch_all(self._ctld)
+        bb = self._ctld.bb
+        if bb is None:
+            return
+        if bb.gated:
+            self.set("gated at once", self._ctld.now_us, GateDue())
+        watch_all(self._ctld)
 
     def set(self, name: str, due_us: int, notice: object) -> None:
         """Set a timer, unless it is set or asking has been given up."""

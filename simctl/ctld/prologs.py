@@ -47,6 +47,13 @@ class EpilogEnded:
     cause: int
 
 
+@attrs.frozen
+class EndUnlaunched:
+    """Tell slurmctld that a job without nodes is over."""
+
+    job: JobRecord
+
+
 def environment(ctld: "Slurmctld", job: JobRecord) -> dict[str, str]:
     """Return the environment of a script of slurmctld's; an epilog is told how the job ended."""
     desc = job.desc
@@ -185,8 +192,23 @@ def prolog_over(ctld: "Slurmctld", job: JobRecord, node_name: str) -> None:
 def launch_if_ready(ctld: "Slurmctld", job: JobRecord) -> None:
     """Launch a job that has its nodes, unless a prolog or a burst buffer still holds it back."""
     waits = job.prolog_slurmctld_runs or job.prologs_out or job.prolog_running
-    if job.state == CONFIGURING and not waits:
+    if job.state != CONFIGURING or waits:
+        return
+    if job.without_nodes:
+        ctld.mailbox.post(EndUnlaunched(job))
+    else:
         _launch(ctld, job)
+
+
+async def unlaunched_over(ctld: "Slurmctld", _: Envelope, message: EndUnlaunched) -> None:
+    """End a job without nodes that nothing holds back any more."""
+    if message.job.state.base is JobBase.RUNNING:
+        await end_unlaunched(ctld, message.job, JobBase.COMPLETED)
+
+
+async def end_unlaunched(ctld: "Slurmctld", job: JobRecord, base: JobBase) -> None:
+    """End a job that has no nodes."""
+    await completion.end_job(ctld, job, base, Reason.NONE)
 
 
 def _launch(ctld: "Slurmctld", job: JobRecord) -> None:

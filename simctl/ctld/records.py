@@ -414,6 +414,9 @@ class JobRecord:
     staged_out: bool = False
     """Its stage-out is over, as those learnt that wait for it."""
 
+    stage_out_due: bool = False
+    """Its stage-out is to start once the epilogs are over."""
+
     stage_out_over: bool = False
     """The stage-out ended while nodes had yet to let go of the job."""
 
@@ -435,6 +438,11 @@ class JobRecord:
 
     view: Any = None
     """What plugins see of it."""
+
+    @property
+    def without_nodes(self) -> bool:
+        """Tell whether it asks for no node: all it does is done by its burst buffer."""
+        return self.desc.min_nodes == 0
 
     @property
     def restarts(self) -> int:

@@ -94,67 +94,98 @@ def _is_in_place(entry: _Entry) -> bool:
     return job.queued and job.queue_number == number and job.priority == -rank
 
 
-async def run_pass(ctld: "Slurmctld") -> None:  # noqa: PLR0915 - each way a job may have to wait
+async def run_pass(ctld: "Slurmctld") -> None:
     """Start, in each partition, jobs from the head of the queue until one does not fit."""
     ctld.pass_is_due = False
     if not anybody_waits(ctld) or await held_by_fragmentation(ctld):
         preempt.let_go_on(ctld)
         return
     await _split_ahead(ctld)
-    line = Line(ctld)
-    blocked = 0
-    blocking: list[JobRecord] = []
-    full: set[str] = set()
-    refused_arrays: set[int] = set()
-    while (found := line.head()) is not None:
-        part, job = found
+    looking = _Pass(ctld)
+    while (found := looking.line.head()) is not None:
+        await looking.at(*found)
+    looking.line.close()
+    await staging.after_pass(ctld)
+    preempt.let_go_on(ctld)
+    if not all(job.queued for job in looking.blocking):
+        # It has started in another of its partitions, and blocks this one no more.
+        ctld.request_pass()
+    ctld.request_backfill()
+    if ctld.reservations and anybody_waits(ctld):
+        ctld.wait_for_reservations()
+
+
+class _Pass:
+    """One pass: the line it goes along, and what those that have to wait keep others from."""
+
+    def __init__(self, ctld: "Slurmctld") -> None:
+        self._ctld = ctld
+        self.line = Line(ctld)
+        self.blocking: list[JobRecord] = []
+        self._blocked = 0
+        """The nodes of partitions whose head found no room."""
+        self._full: set[str] = set()
+        """Reservations that had no room for one of their jobs."""
+        self._refused_arrays: set[int] = set()
+        """Arrays of which a task has to wait for its burst buffer."""
+
+    async def at(self, part: PartRecord, job: JobRecord) -> None:
+        """Look at the job that is next: start it, or tell what it waits for."""
+        ctld = self._ctld
         job.evaluated_us, job.scheduler = ctld.now_us, "Main"
-        own = job.desc.reservation
-        if own in full:
-            line.skip()
-            continue
-        if arrays.is_full(job):
+        if job.desc.reservation in self._full:
+            self.line.skip()
+        elif arrays.is_full(job):
             # Until one of its tasks ends nothing of the array can start, and others may.
             job.reason = Reason.ARRAY_TASK_LIMIT
             bookkeeping.waits(job, job.reason)
-            line.take()
-            continue
-        if ctld.bb is not None and not await _is_staged_in(ctld, job, refused_arrays):
-            line.skip()
-            continue
-        allowed = -1 if own else ~blocked
+            self.line.take()
+        elif ctld.bb is not None and not await self._is_staged_in(job):
+            self.line.skip()
+        elif job.without_nodes:
+            self.line.take()
+            await launch.run_without_nodes(ctld, job)
+        else:
+            await self._find_room(part, job)
+
+    async def _is_staged_in(self, job: JobRecord) -> bool:
+        """Ask for a job's burst buffer; of an array whose task has to wait nobody else is asked."""
+        array_id = job.array.job_id if job.array is not None else 0
+        if array_id in self._refused_arrays:
+            return False
+        if await staging.may_start(self._ctld, job):
+            return True
+        if array_id:
+            self._refused_arrays.add(array_id)
+        return False
+
+    async def _find_room(self, part: PartRecord, job: JobRecord) -> None:
+        """Start a job where there is room for it; one without may block those behind it."""
+        ctld, line = self._ctld, self.line
+        own = job.desc.reservation
+        allowed = -1 if own else ~self._blocked
         shares = find_nodes(ctld, job, part, allowed)
         if shares:
             await start_head(ctld, line, part, job, shares)
-            continue
+            return
         if waits_for := _what_time_alone_brings(ctld, job, part):
             job.reason = waits_for
             bookkeeping.waits(job, waits_for)
             line.skip()
-            continue
+            return
         job.reason = Reason.RESOURCES
         await preempt.make_room(ctld, job, part, allowed)
         # Beside jobs that were suspended for it, it may start at once.
         shares = find_nodes(ctld, job, part, allowed) if job.gives_way else ()
         if shares:
             await start_head(ctld, line, part, job, shares)
-            continue
-        if own:
-            full.add(own)
+        elif own:
+            self._full.add(own)
             line.skip()
         else:
             line.block()
-            blocked |= part.mask
-            blocking.append(job)
-    line.close()
-    await staging.after_pass(ctld)
-    preempt.let_go_on(ctld)
-    if not all(job.queued for job in blocking):
-        # It has started in another of its partitions, and blocks this one no more.
-        ctld.request_pass()
-    ctld.request_backfill()
-    if ctld.reservations and anybody_waits(ctld):
-        ctld.wait_for_reservations()
+            self._blocked |= part.mask
+            self.blocking.append(job)
 
 
 async def _split_ahead(ctld: "Slurmctld") -> None:
@@ -172,18 +203,6 @@ async def _split_ahead(ctld: "Slurmctld") -> None:
         # Those that are split off come before the tasks that are not.
         take_from_queue(head)
         enqueue(ctld, head)
-
-
-async def _is_staged_in(ctld: "Slurmctld", job: JobRecord, refused_arrays: set[int]) -> bool:
-    """Ask for a job's burst buffer; of an array whose task has to wait nobody else is asked."""
-    array_id = job.array.job_id if job.array is not None else 0
-    if array_id in refused_arrays:
-        return False
-    if await staging.may_start(ctld, job):
-        return True
-    if array_id:
-        refused_arrays.add(array_id)
-    return False
 
 
 def anybody_waits(ctld: "Slurmctld") -> bool:

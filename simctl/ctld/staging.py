@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _HORIZON_US = 10 * 3600 * SECOND
 """How far ahead a job's expected start may lie for its data to be staged in."""
 
+_CLEANING_US = 20 * SECOND
+"""When somebody looks at the reason of a job whose claim was revoked."""
+
 _ARRAY_TASKS_AHEAD = 10
 """How many tasks of an array with a burst buffer have records of their own while they wait."""
 
@@ -176,6 +179,7 @@ def note_wait(job: JobRecord) -> None:
 async def before_pass(ctld: "Slurmctld") -> None:
     """Have the plugins load their state before a pass of the main loop or of backfill."""
     if ctld.bb is not None:
+        tell_cleaning(ctld)
         await ctld.bb.load_state(init_config=False)
         await look_at_dependencies(ctld)
 
@@ -295,11 +299,21 @@ async def begin(ctld: "Slurmctld", job: JobRecord) -> bool:
         return True
     await bb.revoke_alloc(job)
     _take_back(ctld, job)
-    job.reason = Reason.RESOURCES
     if job.state.configuring and ctld.site.model == "guide":
         ctld.set_job(job, PENDING)
     eligible.settle(ctld, job)
+    job.reason = Reason.RESOURCES
+    if job.state.configuring:
+        # The flag that the plugin has set stays, and no pass looks at the job again.
+        ctld.pass_at(ctld.now_us + _CLEANING_US)
     return False
+
+
+def tell_cleaning(ctld: "Slurmctld") -> None:
+    """Tell of jobs whose claim was revoked that they are taken for being cleaned up."""
+    for job in ctld.jobs.values():
+        if job.state == PENDING_CONFIGURING and job.reason == Reason.RESOURCES:
+            job.reason = Reason.CLEANING
 
 
 def _take_back(ctld: "Slurmctld", job: JobRecord) -> None:
@@ -325,10 +339,21 @@ async def ended(ctld: "Slurmctld", job: JobRecord) -> None:
     if bb is None:
         return
     ctld.polls.stirred()
-    if job.nodes and not job.hurry:
-        await bb.start_stage_out(job)
-    else:
+    job.expected_us = -1
+    job.stage_out_due = False
+    if not job.nodes or job.hurry:
         await bb.cancel(job)
+    elif ctld.site.options.bb_stageout_after_epilog:
+        job.stage_out_due = True
+    else:
+        await bb.start_stage_out(job)
+
+
+async def late_stage_out(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Start the stage-out of a job that has left its nodes, where the scenario wants it so late."""
+    if ctld.bb is not None and job.stage_out_due:
+        job.stage_out_due = False
+        await ctld.bb.start_stage_out(job)
 
 
 async def flush(ctld: "Slurmctld") -> None:

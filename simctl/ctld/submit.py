@@ -32,6 +32,7 @@ from simctl.wire.errno import (
     ESLURM_INVALID_BURST_BUFFER_REQUEST,
     ESLURM_INVALID_JOB_ID,
     ESLURM_INVALID_NICE,
+    ESLURM_INVALID_NODE_COUNT,
     ESLURM_JOB_HELD,
     ESLURM_JOB_PENDING,
     ESLURM_NODES_BUSY,
@@ -269,6 +270,8 @@ async def _validate(ctld: "Slurmctld", desc: JobDesc, uid: int) -> str:
     error_code, text, burst_buffer = await staging.validate(ctld, desc, uid)
     if error_code:
         raise _RefusedError(error_code, text)
+    if not desc.min_nodes and not burst_buffer:
+        raise _RefusedError(ESLURM_INVALID_NODE_COUNT)
     return burst_buffer
 
 

@@ -5,8 +5,10 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
+from simctl.appliance.spec import ApplianceSpec
 from simctl.kernel.pattern import near
 from simctl.plugins.site import Options
+from simctl.scenario.appliance import APPLIANCE
 from simctl.scenario.burst_buffer_conf import BURST_BUFFER_CONF, BurstBufferFileShape, merge
 from simctl.scenario.cluster import (
     NODES,
@@ -93,6 +95,12 @@ FIELDS: Final = (
         shape=BurstBufferFileShape(),
         default="",
         doc="A site's own burst_buffer.conf; without it, one beside its slurm.conf is read.",
+    ),
+    Field(
+        name="burst_buffer",
+        shape=APPLIANCE,
+        default=ApplianceSpec(),
+        doc="The simulated appliance behind burst buffer plugins.",
     ),
     Field(
         name="options",
@@ -258,6 +266,7 @@ def _scenario(values: Values, reading: Reading, text: str) -> Scenario:
         latency_us=values["latency"],
         slurm_conf=values["slurm_conf"],
         burst_buffer_conf=values["burst_buffer_conf"],
+        burst_buffer=values["burst_buffer"],
         options=values["options"],
         nodes=values["nodes"],
         partitions=values["partitions"],

@@ -5,6 +5,7 @@ from typing import Final
 
 import attrs
 
+from simctl.appliance.spec import ApplianceSpec
 from simctl.kernel.pattern import Pattern
 from simctl.plugins.site import Options
 from simctl.scenario.positions import Mistake
@@ -247,7 +248,18 @@ class ConfEntry:
     text: str
 
 
-Entry = RunEntry | FaultEntry | ConfEntry
+@attrs.frozen(kw_only=True)
+class ApplianceEntry:
+    """Something about the appliance behind burst buffer plugins that changes at a moment."""
+
+    label: str
+    line: int
+    moment: Moment
+    change: ApplianceSpec
+    text: str
+
+
+Entry = RunEntry | FaultEntry | ConfEntry | ApplianceEntry
 
 
 @attrs.frozen(kw_only=True)
@@ -334,6 +346,8 @@ class Scenario:
     expect: tuple[Expectation, ...] = ()
     burst_buffer_conf: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)
     """What each burst_buffer.conf says, by its plugin, or by nothing where it is of all."""
+    burst_buffer: ApplianceSpec = attrs.field(factory=ApplianceSpec)
+    """The simulated appliance behind burst buffer plugins."""
     options: Options = attrs.field(factory=Options)
     asks_nodes: bool = True
     """Whether slurmctld asks nodes to register again now and then; a replay's does not."""

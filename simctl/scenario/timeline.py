@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from simctl.kernel.pattern import near
+from simctl.scenario.appliance import APPLIANCE, change_text
 from simctl.scenario.burst_buffer_conf import BURST_BUFFER_CONF
 from simctl.scenario.model import (
     CONTROLLER,
     LOGIN,
+    ApplianceEntry,
     At,
     Checks,
     ConfEntry,
@@ -285,7 +287,7 @@ def _read_command(value: Value, reading: Reading) -> tuple[str, tuple[str, ...]]
 
 
 _MOMENT_KEYS: Final = ("at", "when")
-_DEED_KEYS: Final = ("run", "fault", "burst_buffer_conf")
+_DEED_KEYS: Final = ("run", "fault", "burst_buffer_conf", "burst_buffer")
 
 
 def _check_entry(values: Values, reading: Reading) -> None:
@@ -335,6 +337,14 @@ def _build_entry(values: Values, value: Value, reading: Reading) -> Entry:
             moment=moment,
             burst_buffer_conf=values["burst_buffer_conf"],
             text=conf_text(values["burst_buffer_conf"]),
+        )
+    if "burst_buffer" in values.places:
+        return ApplianceEntry(
+            label=value.path,
+            line=value.line,
+            moment=moment,
+            change=values["burst_buffer"],
+            text=change_text(values.place("burst_buffer")),
         )
     command, argv = values["run"]
     return RunEntry(
@@ -436,6 +446,11 @@ ENTRY: Final[Record[Entry]] = Record(
             name="burst_buffer_conf",
             shape=BURST_BUFFER_CONF,
             doc="Keys of burst_buffer.conf to be written anew; an empty one is taken out.",
+        ),
+        Field(
+            name="burst_buffer",
+            shape=APPLIANCE,
+            doc="What changes about the appliance behind burst buffer plugins.",
         ),
     ),
     build=_build_entry,

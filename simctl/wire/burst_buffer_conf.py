@@ -106,8 +106,9 @@ def check_writable(text: str) -> str:
 
 def write_conf(values: Mapping[str, str]) -> str:
     """Return the text of a file that says this."""
-    return "".join(f'{key}="{_escape(value)}"\n' for key, value in values.items())
+    return "".join(f"{key}={_written(value)}\n" for key, value in values.items())
 
 
-def _escape(value: str) -> str:
-    return _ESCAPED.sub(lambda found: f"\\{found[0]}", value)
+def _written(value: str) -> str:
+    quote = '"' if " " in value else ""
+    return quote + _ESCAPED.sub(lambda found: f"\\{found[0]}", value) + quote

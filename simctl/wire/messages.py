@@ -171,6 +171,8 @@ class ResponseResourceAllocation(Message, frozen=True, kw_only=True):
     text: str = ""
     cpus_per_node: tuple[int, ...] = ()
     partition: str = ""
+    environment: dict[str, str] = {}
+    """What burst buffers add to the environment of the job."""
 
 
 class RequestJobReady(Message, frozen=True, kw_only=True):
@@ -195,6 +197,9 @@ class RequestBatchJobLaunch(Message, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
     cpus_per_node: tuple[int, ...]
     restart_cnt: int
+    restarts: int = 0
+    """What the script is told of that: runs that were never launched do not count."""
+
     array_job_id: int = 0
     array_task_id: int = NO_VAL
     memory_per_node_mb: int = 0
