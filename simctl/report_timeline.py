@@ -166,6 +166,19 @@ class _Scale:
         return (time_us - self.start_us) * self.columns // self.span_us
 
 
+def _scale(start_us: int, end_us: int, columns: int) -> _Scale:
+    """Return the columns of a span of time, from a round moment on if one is near."""
+    scale = _Scale(start_us=start_us, span_us=max(1, end_us - start_us), columns=columns)
+    past_us = start_us % _step_us(scale)
+    if past_us * _NEAR > scale.span_us:
+        return scale
+    return attrs.evolve(scale, start_us=start_us - past_us, span_us=scale.span_us + past_us)
+
+
+_NEAR: Final = 20
+"""A round moment is near if it is no farther than one part in so many of the whole."""
+
+
 def timeline(rows: Sequence[Row]) -> list[str]:
     """Return the picture: a legend, an axis, a row for each job; nothing without jobs.
 
@@ -178,7 +191,7 @@ def timeline(rows: Sequence[Row]) -> list[str]:
     width = min(_LABEL_MAX, max(len(row.label) for row in shown))
     start_us = min(row.intervals[0].start_us for row in shown)
     end_us = max(each.end_us for row in shown for each in row.intervals)
-    scale = _Scale(start_us=start_us, span_us=max(1, end_us - start_us), columns=WIDTH - width - 1)
+    scale = _scale(start_us, end_us, WIDTH - width - 1)
     used = {each.phase for row in shown for each in row.intervals}
     lines = [
         "burst buffers: " + "  ".join(f"{p.mark} {p.value[1]}" for p in Phase if p in used),

@@ -40,7 +40,7 @@ def test_a_job_has_a_row_with_a_mark_for_each_phase() -> None:
         "burst buffers: . waits  > stages in  - pre-run  # runs  < stages out  x teardown",
         "            |0s         |15s         |30s         |45s        |0:01:00",
         "1 bb.sh     .>>>>>>>>>-###################################################<<<<<x",
-        "12 other.sh >>>>>>>>>>>>>>>>>>>>>>>>>>##################################",
+        "12 other.sh >>>>>>>>>>>>>>>>>>>>>>>>>##################################",
     ]
 
 
