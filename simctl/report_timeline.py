@@ -103,6 +103,10 @@ class _Course:
         self.intervals += _lasted(self.phase, self.since_us, now_us)
         self.phase, self.since_us = phase, now_us
 
+    def until(self, end_us: int) -> tuple[Interval, ...]:
+        """Return the phases as they stand at a moment."""
+        return (*self.intervals, *_lasted(self.phase, self.since_us, end_us))
+
     @property
     def over(self) -> bool:
         """Tell whether the job has ended."""
@@ -139,14 +143,16 @@ class BufferHistory:
             del self._courses[event.job]
 
     def rows(self, end_us: int, labels: Mapping[int, str]) -> list[Row]:
-        """Return the rows of jobs with burst buffers, by job id; what goes on ends at *end_us*."""
+        """Return the rows of jobs with burst buffers, in the order of *labels*, then by job id.
+
+        What goes on still ends at *end_us*.
+        """
+        places = {job_id: place for place, job_id in enumerate(labels)}
+        order = sorted(self._courses, key=lambda job_id: (places.get(job_id, len(places)), job_id))
         return [
-            Row(
-                labels.get(job_id, str(job_id)),
-                (*course.intervals, *_lasted(course.phase, course.since_us, end_us)),
-            )
-            for job_id, course in sorted(self._courses.items())
-            if course.has_buffer
+            Row(labels.get(job_id, str(job_id)), self._courses[job_id].until(end_us))
+            for job_id in order
+            if self._courses[job_id].has_buffer
         ]
 
 

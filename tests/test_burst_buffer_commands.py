@@ -308,6 +308,23 @@ def test_a_job_may_wait_for_the_stage_out_of_another() -> None:
     assert started >= out_us
 
 
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_each_task_of_an_array_has_a_burst_buffer_of_its_own(model: str) -> None:
+    """Staged in under the task's own id, and shown as the task's."""
+    ran = typed(
+        "0 alice sbatch --array=0-2 full.sh",
+        "8 alice scontrol show burst",
+        "40 alice squeue -h -t all -o '%i %A'",
+        model=model,
+    )
+    ids = dict(line.split() for line in command(ran, "squeue").stdout.splitlines())
+    assert sorted(ids) == ["1_0", "1_1", "1_2"]
+    staged = {event.job for event in ran.all("bb_state", args_to="STAGING_IN")}
+    assert staged == set(map(int, ids.values()))
+    assert f"    JobID=1_0({ids['1_0']}) CreateTime=" in command(ran, "burst").stdout
+    assert [ran.job(int(job_id))[0] for job_id in ids.values()] == ["COMPLETED"] * 3
+
+
 # The picture.
 
 SCENARIO = """\
