@@ -35,6 +35,7 @@ from simctl.plugins.burst_buffer.dw_settings import Settings, read_settings
 from simctl.plugins.burst_buffer.dw_stages import OPERATION, Stages
 from simctl.plugins.burst_buffer.records import BbJob, BbState, Books, Fit, shown
 from simctl.plugins.burst_buffer.sizes import megabytes, parse_size
+from simctl.plugins.burst_buffer.tasks import as_task
 
 _NAME: Final = "datawarp"
 _POLL_S: Final = 30
@@ -181,16 +182,18 @@ class BurstBufferDatawarp(BurstBufferPlugin):
                 if pool is not default
             ),
             allocs=tuple(
-                BurstBufferAlloc(
-                    name="" if each.job_id else each.name,
-                    job_id=each.job_id,
-                    create_time=each.create_time,
-                    pool=each.pool,
-                    size=each.size,
-                    state=shown(each.state),
-                    user_id=each.user_id,
-                    account=each.account,
-                    partition=each.partition,
+                as_task(
+                    BurstBufferAlloc(
+                        name="" if each.job_id else each.name,
+                        job_id=each.job_id,
+                        create_time=each.create_time,
+                        pool=each.pool,
+                        size=each.size,
+                        state=shown(each.state),
+                        user_id=each.user_id,
+                        account=each.account,
+                        partition=each.partition,
+                    )
                 )
                 for each in allocs
             ),

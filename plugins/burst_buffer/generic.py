@@ -36,6 +36,7 @@ from simctl.plugins.burst_buffer.space import (
     Fit,
     to_give_way,
 )
+from simctl.plugins.burst_buffer.tasks import as_task
 
 TRES: Final = "bb/generic"
 STAGE_IN_TIMEOUT: Final = "Burst buffer stage-in timeout"
@@ -533,7 +534,7 @@ class BurstBufferGeneric(BurstBufferPlugin):
 
 
 def _shown(alloc: Alloc) -> BurstBufferAlloc:
-    return BurstBufferAlloc(
+    shown = BurstBufferAlloc(
         name=alloc.name,
         job_id=alloc.job_id,
         create_time=alloc.create_s,
@@ -543,6 +544,7 @@ def _shown(alloc: Alloc) -> BurstBufferAlloc:
         account=alloc.account,
         partition=alloc.partition,
     )
+    return as_task(shown)
 
 
 __all__ = ["BurstBufferGeneric", "BurstBufferInfo"]
