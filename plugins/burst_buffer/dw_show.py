@@ -3,6 +3,7 @@
 from simctl.plugin import BurstBufferAlloc, BurstBufferInfo, BurstBufferPool, BurstBufferUse
 from simctl.plugins.burst_buffer.dw_settings import Settings
 from simctl.plugins.burst_buffer.records import Alloc, Books, Pool, shown
+from simctl.plugins.burst_buffer.tasks import as_task
 
 _NOT_SHOWN = "default_pool"
 """What burst_buffer.conf says of it may be nothing: the books know better."""
@@ -44,7 +45,7 @@ def _pool(books: Books, pool: Pool) -> BurstBufferPool:
 
 
 def _alloc(alloc: Alloc) -> BurstBufferAlloc:
-    return BurstBufferAlloc(
+    shown_as = BurstBufferAlloc(
         name="" if alloc.job_id else alloc.name,
         job_id=alloc.job_id,
         create_time=alloc.create_time,
@@ -55,3 +56,4 @@ def _alloc(alloc: Alloc) -> BurstBufferAlloc:
         account=alloc.account,
         partition=alloc.partition,
     )
+    return as_task(shown_as)

@@ -84,6 +84,8 @@ _READ: Final[Mapping[str, Callable[["Slurmctld", JobRecord], Any]]] = {
     "admin_comment": lambda _, job: job.admin_comment,
     "env_sup": lambda _, job: job.env_sup,
     "batch": lambda _, job: job.batch,
+    "array_job_id": lambda _, job: job.array.job_id if job.array is not None else 0,
+    "array_task_id": lambda _, job: job.array_task if job.array_task >= 0 else NO_VAL,
     "array_master": lambda _, job: stands_for_many(job),
     "exit_code": lambda _, job: job.exit_code,
     "check_job": lambda _, job: job.check_job.value,
