@@ -92,6 +92,8 @@ def _take_in(
         bb.retry_cnt = known.retry_cnt
         bb.made = set(known.made)
     if base == "PENDING":
+        if ": teardown: " in job.state_desc:
+            job.state_desc = ""
         stages.set_state(bb, BbState.PENDING)
     elif "CONFIGURING" in flags and late and slurmctld.model == "guide":
         stages.set_state(bb, BbState.PRE_RUN)
