@@ -93,7 +93,7 @@ def _take_in(
         bb.made = set(known.made)
     if base == "PENDING":
         if ": teardown: " in job.state_desc:
-            job.state_desc = ""
+            job.state_reason, job.state_desc = "None", ""
         stages.set_state(bb, BbState.PENDING)
     elif "CONFIGURING" in flags and late and slurmctld.model == "guide":
         stages.set_state(bb, BbState.PRE_RUN)
