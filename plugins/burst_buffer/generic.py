@@ -25,6 +25,7 @@ from simctl.plugins.burst_buffer.generic_request import request_text, requested
 from simctl.plugins.burst_buffer.generic_settings import read_settings
 from simctl.plugins.burst_buffer.generic_store import Store
 from simctl.plugins.burst_buffer.space import MEGABYTE, Alloc, BbState, Fit
+from simctl.plugins.burst_buffer.tasks import as_task
 
 TRES: Final = "bb/generic"
 _YEAR_S: Final = 365 * 24 * 3600
@@ -259,7 +260,7 @@ class BurstBufferGeneric(BurstBufferPlugin):
 
 
 def _shown(alloc: Alloc) -> BurstBufferAlloc:
-    return BurstBufferAlloc(
+    shown = BurstBufferAlloc(
         name=alloc.name,
         job_id=alloc.job_id,
         create_time=alloc.create_s,
@@ -269,6 +270,7 @@ def _shown(alloc: Alloc) -> BurstBufferAlloc:
         account=alloc.account,
         partition=alloc.partition,
     )
+    return as_task(shown)
 
 
 __all__ = ["BurstBufferGeneric", "BurstBufferInfo"]

@@ -101,9 +101,11 @@ async def _split(ctld: "Slurmctld", job: JobRecord) -> JobRecord:
         step_waiters={},
         deadline_timer=None,
         begin_timer=None,
-        view=None,
+        bb_state="",
+        env_sup={},
         tres={},
-        env_sup=dict(job.env_sup),
+        tres_req=dict(job.tres_req),
+        view=None,
     )
     job.place = ctld.next_place()
     limits.watch_deadline(ctld, record)
