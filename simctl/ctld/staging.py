@@ -301,7 +301,10 @@ async def begin(ctld: "Slurmctld", job: JobRecord) -> bool:
     _take_back(ctld, job)
     if job.state.configuring and ctld.site.model == "guide":
         ctld.set_job(job, PENDING)
-    eligible.settle(ctld, job)
+    # Its nodes were lost though they seemed free: the next pass in line is soon enough.
+    job.bb_answer = -1
+    eligible.settle(ctld, job, asks=False)
+    polls.watch_waiting(ctld)
     job.reason = Reason.RESOURCES
     if job.state.configuring:
         # The flag that the plugin has set stays, and no pass looks at the job again.
