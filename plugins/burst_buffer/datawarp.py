@@ -193,7 +193,7 @@ class BurstBufferDatawarp(BurstBufferPlugin):
             dw_files.write_script(job_ptr)
         except OSError as error:
             raise SlurmError(errno.ESLURM_WRITING_TO_FILE, str(error)) from error
-        answer = await self._cli.job_process(job_ptr.job_id)
+        answer = await self._cli.job_process(job_ptr)
         if not answer.ok:
             self._books.forget(job_ptr.job_id)
             dw_files.remove_files(job_ptr.job_id)
