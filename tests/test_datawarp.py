@@ -434,6 +434,10 @@ def test_a_job_whose_pre_run_fails_goes_back_into_the_queue(model: str) -> None:
     assert launched.seq > ran.all("dw_pre_run")[-1].seq
     assert ran.job()[0] == "COMPLETED"
     assert functions(ran)[1:7] == [*GOOD[1:6], "dw_teardown"]
+    states = job_states(ran)
+    requeued = states.index("PENDING|REQUEUE")
+    assert states[requeued - 1] == ("RUNNING" if model == "modern" else "RUNNING|CONFIGURING")
+    assert states[requeued + 1 : requeued + 3] == ["PENDING|COMPLETING", "PENDING"]
 
 
 def test_a_job_whose_pre_run_fails_for_the_third_time_is_held() -> None:
@@ -789,6 +793,8 @@ def test_each_task_of_an_array_has_a_buffer(model: str) -> None:
     assert len(ran.all("dw_setup")) == 2
     assert len(ran.all("dw_teardown")) == 2
     assert all(row.state == "COMPLETED" for row in ran.result.rows)
+    script = "--function job_process --job /var/spool/hash.1/job.1/script"
+    assert [argv(each) for each in ran.all("dw_job_process")] == [script, script]
 
 
 # Beside others.

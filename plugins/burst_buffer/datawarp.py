@@ -193,9 +193,9 @@ class BurstBufferDatawarp(BurstBufferPlugin):
             dw_files.write_script(job_ptr)
         except OSError as error:
             raise SlurmError(errno.ESLURM_WRITING_TO_FILE, str(error)) from error
-        answer = await self._cli.job_process(job_ptr.job_id)
+        answer = await self._cli.job_process(job_ptr)
         if not answer.ok:
-            self._books.jobs.pop(job_ptr.job_id, None)
+            self._books.forget(job_ptr.job_id)
             dw_files.remove_files(job_ptr.job_id)
             raise SlurmError(
                 errno.ESLURM_INVALID_BURST_BUFFER_REQUEST, f"{self.plugin_type}: {answer.message}"
@@ -386,7 +386,7 @@ class BurstBufferDatawarp(BurstBufferPlugin):
         if bb is None or bb.state is BbState.PENDING or bb.state > BbState.STAGING_OUT:
             if bb is not None and bb.state is BbState.COMPLETE and not bb.tearing_down:
                 # slurmctld is about to forget the job.
-                del self._books.jobs[job_ptr.job_id]
+                self._books.forget(job_ptr.job_id)
             return _DONE
         return _NOT if bb.state < BbState.POST_RUN else _UNDER_WAY
 

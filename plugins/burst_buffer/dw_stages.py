@@ -49,7 +49,7 @@ class Stages:
 
     def set_state(self, bb: BbJob, state: BbState) -> None:
         """Enter how far a job's buffer is, where slurmctld tells of it too."""
-        bb.state = state
+        self._books.enter(bb, state)
         job = slurmctld.find_job(bb.job_id)
         if job is not None:
             job.burst_buffer_state = state.name
@@ -277,6 +277,8 @@ class Stages:
         if job is None or base(job) not in ("PENDING", "RUNNING", "SUSPENDED"):
             remove_files(bb.job_id)
         self.set_state(bb, BbState.STAGED_IN if bb.overtaken else BbState.COMPLETE)
+        if job is None:
+            self._books.forget(bb.job_id)
         slurmctld.schedule()
 
     def _teardown_told(self, job: JobRecord, bb: BbJob) -> None:
