@@ -125,13 +125,17 @@ async def admit(ctld: "Slurmctld", job: JobRecord) -> tuple[int, str]:
 
 
 async def ask_at_submission(ctld: "Slurmctld", job: JobRecord) -> None:
-    """Ask about a batch job that came in, and about those ahead of it; nothing is staged yet."""
+    """Ask about a job that came in and cannot start yet; nothing is staged, nobody asks if held.
+
+    About a batch job that only waits for its turn, those ahead of it are asked as well.
+    """
     bb = ctld.bb
-    if bb is None or not job.queued:
+    if bb is None or not job.priority:
         return
-    await _ask_those_ahead(ctld, bb, job)
+    if job.queued:
+        await ask_those_ahead(ctld, job)
     job.bb_answer = await bb.test_stage_in(job, test_only=True)
-    if job.bb_answer != DONE:
+    if job.queued and job.bb_answer != DONE:
         note_wait(job)
 
 
@@ -140,7 +144,6 @@ async def may_start_now(ctld: "Slurmctld", job: JobRecord) -> bool:
     bb = ctld.bb
     if bb is None:
         return True
-    await _ask_those_ahead(ctld, bb, job)
     first = await bb.test_stage_in(job, test_only=False)
     job.bb_answer = await bb.test_stage_in(job, test_only=first != DONE)
     if job.bb_answer != DONE:
@@ -148,8 +151,11 @@ async def may_start_now(ctld: "Slurmctld", job: JobRecord) -> bool:
     return job.bb_answer == DONE
 
 
-async def _ask_those_ahead(ctld: "Slurmctld", bb: BurstBuffers, job: JobRecord) -> None:
+async def ask_those_ahead(ctld: "Slurmctld", job: JobRecord) -> None:
     """Ask about the jobs with a burst buffer that come before a new one."""
+    bb = ctld.bb
+    if bb is None:
+        return
     for other in list(ctld.jobs.values()):
         if other is job or not other.burst_buffer or other.part is not job.part:
             continue
