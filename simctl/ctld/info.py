@@ -430,4 +430,6 @@ def describe_reservation(ctld: "Slurmctld", record: ReservationRecord) -> Reserv
         users=tuple(ctld.site.user_name(uid) for uid in record.users),
         accounts=record.accounts,
         active=_is_active(ctld, record),
+        burst_buffer=record.burst_buffer,
+        tres=ctld.bb.sizes_in(record.tres) if ctld.bb is not None else {},
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import bookkeeping, eligible, polls
+from simctl.ctld import bookkeeping, eligible, polls, reservations
 from simctl.ctld.burst_buffers import DONE, BurstBuffers
 from simctl.ctld.job_view import stands_for_many
 from simctl.ctld.records import JobRecord
@@ -59,11 +59,14 @@ async def set_up(ctld: "Slurmctld", *, again: bool) -> str:
     first = loads_first(ctld)
     if first:
         await _load(bb)
-    if ctld.site.model == "guide" or _counts_tres(ctld, bb):
-        await measure(ctld, bb)
     if again:
         for job in list(ctld.jobs.values()):
             await _recover(ctld, bb, job)
+    if ctld.site.model == "guide" or _counts_tres(ctld, bb):
+        await measure(ctld, bb)
+    if again:
+        for reservation in ctld.reservations.values():
+            await reservations.translate(ctld, reservation)
     if not first:
         await _load(bb)
     return ""
