@@ -37,7 +37,7 @@ def staged(
         model: guide or modern.
         job: What ``job.sh`` asks of the burst buffer.
         does: What it does.
-        conf: More of slurm.conf.
+        conf: More of slurm.conf; without SchedulerType there is no backfill.
         keys: More of the scenario.
         types: BurstBufferType.
         plugins: Classes of `tests.staging_plugin`.
@@ -45,6 +45,8 @@ def staged(
         cluster: Nodes, partitions and users.
         terms: What the rules have to know.
     """
+    if "SchedulerType" not in conf:
+        conf = f"SchedulerType: sched/builtin, {conf}"
     named = ", ".join(f'"./staging_plugin.py:{each}"' for each in plugins.split())
     age = terms.setdefault("min_job_age_s", MIN_JOB_AGE)
     text = (
