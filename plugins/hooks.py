@@ -311,6 +311,7 @@ class Hooks:
         call = trace.open_call(
             who, name, self._show(who, shown, about) if trace.recording else shown
         )
+        call.plugin = plugin_type or shown.get("plugin", "")
         error: SlurmError | None = None
         problem = ""
         injected = False

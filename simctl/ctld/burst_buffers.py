@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 DONE: Final = 1
 """What the three-valued functions return when nothing is left to wait for."""
 
+FIRST_TRES: Final = 1001
+"""The number of the first TRES that Slurm does not know by itself."""
+
 _PROTOCOL_VERSION: Final = 18 << 8 | 8
 
 
@@ -147,6 +150,17 @@ class BurstBuffers:
         """Return the TRES text of what a reservation asks for."""
         texts = await self._ask(bb_p_xlate_bb_2_tres_str, burst_buffer)
         return ",".join(text for text in texts if isinstance(text, str) and text)
+
+    def sizes_in(self, text: str) -> dict[str, int]:
+        """Read what such a text holds: MB by TRES name; what is none of ours is left out."""
+        found: dict[str, int] = {}
+        for word in text.split(","):
+            number, _, size = word.partition("=")
+            if number.isdecimal() and size.isdecimal():
+                place = int(number) - FIRST_TRES
+                if 0 <= place < len(self.types):
+                    found[self.tres_names[place]] = int(size)
+        return found
 
     # A job, from its submission on.
 

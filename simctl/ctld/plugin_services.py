@@ -10,6 +10,7 @@ import attrs
 from simctl.api.slurmctld import ScriptResult
 from simctl.api.surroundings import OutsideCallError
 from simctl.ctld import bb_scripts, completion, prologs, staging
+from simctl.ctld.burst_buffers import FIRST_TRES
 from simctl.ctld.job_view import LiveJob, live
 from simctl.ctld.records import JobRecord
 from simctl.kernel.fabric import Envelope
@@ -21,9 +22,6 @@ from simctl.wire.states import PENDING, PENDING_CONFIGURING, JobBase, JobFlag
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
-
-FIRST_TRES: Final = 1001
-"""The number of the first TRES that Slurm does not know by itself."""
 
 _KNOWN_TRES: Final = ("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import bookkeeping, eligible, polls
+from simctl.ctld import bookkeeping, eligible, polls, reservations
 from simctl.ctld.burst_buffers import DONE, BurstBuffers
 from simctl.ctld.job_view import stands_for_many
 from simctl.ctld.records import JobRecord
@@ -59,11 +59,14 @@ async def set_up(ctld: "Slurmctld", *, again: bool) -> str:
     first = loads_first(ctld)
     if first:
         await _load(bb)
-    if ctld.site.model == "guide" or _counts_tres(ctld, bb):
-        await measure(ctld, bb)
     if again:
         for job in list(ctld.jobs.values()):
             await _recover(ctld, bb, job)
+    if ctld.site.model == "guide" or _counts_tres(ctld, bb):
+        await measure(ctld, bb)
+    if again:
+        for reservation in ctld.reservations.values():
+            await reservations.translate(ctld, reservation)
     if not first:
         await _load(bb)
     return ""
@@ -125,13 +128,17 @@ async def admit(ctld: "Slurmctld", job: JobRecord) -> tuple[int, str]:
 
 
 async def ask_at_submission(ctld: "Slurmctld", job: JobRecord) -> None:
-    """Ask about a batch job that came in, and about those ahead of it; nothing is staged yet."""
+    """Ask about a job that came in and cannot start yet; nothing is staged, nobody asks if held.
+
+    About a batch job that only waits for its turn, those ahead of it are asked as well.
+    """
     bb = ctld.bb
-    if bb is None or not job.queued:
+    if bb is None or not job.priority:
         return
-    await _ask_those_ahead(ctld, bb, job)
+    if job.queued:
+        await ask_those_ahead(ctld, job)
     job.bb_answer = await bb.test_stage_in(job, test_only=True)
-    if job.bb_answer != DONE:
+    if job.queued and job.bb_answer != DONE:
         note_wait(job)
 
 
@@ -140,7 +147,6 @@ async def may_start_now(ctld: "Slurmctld", job: JobRecord) -> bool:
     bb = ctld.bb
     if bb is None:
         return True
-    await _ask_those_ahead(ctld, bb, job)
     first = await bb.test_stage_in(job, test_only=False)
     job.bb_answer = await bb.test_stage_in(job, test_only=first != DONE)
     if job.bb_answer != DONE:
@@ -148,8 +154,11 @@ async def may_start_now(ctld: "Slurmctld", job: JobRecord) -> bool:
     return job.bb_answer == DONE
 
 
-async def _ask_those_ahead(ctld: "Slurmctld", bb: BurstBuffers, job: JobRecord) -> None:
+async def ask_those_ahead(ctld: "Slurmctld", job: JobRecord) -> None:
     """Ask about the jobs with a burst buffer that come before a new one."""
+    bb = ctld.bb
+    if bb is None:
+        return
     for other in list(ctld.jobs.values()):
         if other is job or not other.burst_buffer or other.part is not job.part:
             continue
