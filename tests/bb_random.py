@@ -1,0 +1,458 @@
+"""Random runs with burst buffers, and a checker that looks at every event and at their ends.
+
+``python -m tests.bb_random COUNT [FIRST]`` runs that many, from seed FIRST on.
+"""
+
+import itertools
+import json
+import random
+import re
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+import attrs
+from msgspec import UNSET
+
+from simctl.ctld import eligible
+from simctl.kernel.events import Event
+from simctl.scenario.load import read_scenario
+from simctl.wire.states import JobBase
+from simctl.world import RunResult, World
+
+GIB: Final = 1 << 30
+RIGHT_S: Final = 1500
+"""When everything that was broken is put right."""
+
+CANCEL_S: Final = 4000
+"""When whatever is left is cancelled."""
+
+SHOW_S: Final = 5000
+"""When the books are compared with what there is."""
+
+MOST_JOBS: Final = 40
+NAMES: Final = ("p1", "p2", "p3")
+OPTIONS: Final[dict[str, tuple[float, Callable[[random.Random], object]]]] = {
+    "-N": (0.4, lambda c: c.randint(1, 2)),
+    "-t": (0.6, lambda c: c.randint(1, 4)),
+    "-a 0-": (0.15, lambda c: c.randint(1, 3)),
+    "--nice=": (0.3, lambda c: c.randint(0, 500)),
+    "-H": (0.07, lambda _: ""),
+    "--no-requeue": (0.2, lambda _: ""),
+    "--begin=now+": (0.1, lambda c: c.randint(1, 100)),
+    "-d ": (
+        0.25,
+        lambda c: f"{c.choice(['afterany', 'afterok', 'after', 'afterburstbuffer'])}"
+        f":{c.randint(1, 4)}",
+    ),
+}
+COMMANDS: Final = (
+    *("scancel {j}", "scancel {j}", "scancel --hurry {j}", "scancel --hurry {j}"),
+    *("scontrol requeue {j}", "scontrol requeuehold {j}", "scontrol hold {j}"),
+    *("scontrol release {j}", "scontrol release {j}", "scontrol suspend {j}"),
+    *("scontrol resume {j}", "scontrol update jobid={j} timelimit={k}", "scontrol show burst"),
+    *("scontrol update jobid={j} priority={k}", "scontrol update jobid={j} starttime=now+{k}0"),
+    *("scontrol update nodename=n{k} state=down reason=x", "scontrol reconfigure"),
+    "scontrol update nodename=n{k} state=drain reason=x",
+    *("scontrol update nodename=n{k} state=resume", "squeue", "scontrol show bbstat"),
+)
+FUNCTIONS: Final = {
+    "datawarp": (
+        *("setup", "data_in", "pre_run", "post_run", "data_out", "teardown", "paths"),
+        *("real_size", "create_persistent", "destroy_persistent", "job_process", "pools"),
+    ),
+    "generic": ("get_sys", "start_stage_in", "start_stage_out", "stop_stage_in", "stop_stage_out"),
+}
+
+
+# What is run.
+
+
+def scenario(seed: int, plugin: str) -> str:
+    """Return a random scenario, in which in the end all is put right and cancelled."""
+    c = random.Random(f"{seed} {plugin}")
+    pools = _pools(c)
+    files, timeline = "", []
+    for number in range(1, c.randint(3, 9)):
+        at = c.choice([c.randint(0, 20), c.randint(0, 200)])
+        text, line = _job(c, plugin, number, pools)
+        files += text
+        timeline.append(f"{{at: {at}s, as: {c.choice(['alice', 'bob'])}, run: {json.dumps(line)}}}")
+    for _ in range(c.choice([0, 0, 2, 5, 10])):
+        line = c.choice(COMMANDS).format(j=c.randint(1, 9), k=c.randint(1, 3))
+        timeline.append(f"{{at: {_when(c)}s, run: {json.dumps(line)}}}")
+    timeline += _misfortunes(c)
+    appliance = [f"pools: {json.dumps(pools)}"]
+    if c.random() < 0.4:
+        appliance.append(f"bandwidth: {c.choice(['100MiB', '1GiB', '10GiB'])}")
+    if c.random() < 0.6:
+        appliance.append("data: {/lus/in: 8GiB, /lus/out: 30GiB, /lus/none: 0}")
+    if c.random() < 0.5:
+        appliance.append(f"functions: {{{_functions(c, plugin)}}}")
+    if c.random() < 0.05:
+        appliance.append("up: false")
+    return (
+        f"slurm_conf: {{BurstBufferType: burst_buffer/{plugin}, MinJobAge: {c.choice([5, 60])}, "
+        f"SchedulerType: sched/{c.choice(['builtin', 'backfill'])}, KillWait: 5, "
+        "SlurmdTimeout: 30, ReturnToService: 1}\n"
+        f"burst_buffer_conf: {{{_conf(c)}}}\n"
+        f"burst_buffer: {{{', '.join(appliance)}}}\n"
+        'nodes: [{name: "n[1-3]", cpus: 2}]\n'
+        'partitions: [{name: a, nodes: "n[1-2]", default: true, max_time: "10:00"}, '
+        '{name: b, nodes: "n[2-3]", priority_tier: 2}]\n'
+        "users: {alice: 1001, bob: 1002}\n"
+        f"files:\n{files}"
+        "timeline:\n" + "".join(f"  - {entry}\n" for entry in [*timeline, *_last()])
+    )
+
+
+def _when(c: random.Random) -> float:
+    return c.choice([c.randint(0, 60), c.randint(0, 400), c.randint(0, 600) / 10])
+
+
+def _pools(c: random.Random) -> dict[str, dict[str, str]]:
+    names = ["wlm_pool", "fast"][: c.choice([1, 1, 2])]
+    return {
+        name: {
+            "capacity": f"{c.choice([10, 16, 24])}GiB",
+            "granularity": c.choice(["1GiB", "1GiB", "512MiB", "3GiB"]),
+        }
+        for name in names
+    }
+
+
+def _conf(c: random.Random) -> str:
+    keys = {
+        **{"GetSysState": "/opt/bb/state", "StartStageIn": "/opt/bb/in"},
+        **{"StartStageOut": "/opt/bb/out", "StopStageIn": "/opt/bb/stop_in"},
+        **{"StopStageOut": "/opt/bb/stop_out", "Flags": "EnablePersistent"},
+    }
+    if c.random() < 0.3:
+        keys["Flags"] += ",TeardownFailure"
+    for key in ("StageInTimeout", "StageOutTimeout", "OtherTimeout"):
+        if c.random() < 0.4:
+            keys[key] = str(c.choice([3, 20, 60]))
+    return ", ".join(f'{key}: "{value}"' for key, value in keys.items())
+
+
+def _functions(c: random.Random, plugin: str) -> str:
+    found = {}
+    for name in c.sample(FUNCTIONS[plugin], c.randint(1, 3)):
+        calls = [_call(c) for _ in range(c.randint(1, 3))]
+        found[name] = f"{name}: [{', '.join(calls)}]"
+    return ", ".join(found.values())
+
+
+def _call(c: random.Random) -> str:
+    parts = []
+    if c.random() < 0.6:
+        runs = c.choice(["0s", "1s", "30s", "100s"]) if c.random() < 0.9 else "forever"
+        parts.append(f"runs: {runs}")
+    if c.random() < 0.5:
+        parts.append(c.choice(["exit: 1, output: no such file", "signal: 9", "exit: 2"]))
+    return "{" + ", ".join(parts) + "}"
+
+
+def _job(
+    c: random.Random, plugin: str, number: int, pools: dict[str, dict[str, str]]
+) -> tuple[str, str]:
+    """Return the script of a job, and the command line that submits it."""
+    size = c.choice([1, 3, 4, 5, 8, 10, 12, 16, 30])
+    words = [f"{name}{make(c)}" for name, (odds, make) in OPTIONS.items() if c.random() < odds]
+    words += c.choice([[], [], ["-p a"], ["-p b"], ["-p b,a"]])
+    work = f"sleep {c.choice([0, 1, 20, 100, 300])}"
+    if c.random() < 0.2:
+        asked = f"size={size}G" if plugin == "generic" else f"capacity={size}GiB"
+        words = [word for word in words if not word.startswith(("-a", "-H", "--no-requeue"))]
+        given = f"--bb={asked}" if c.random() < 0.8 else ""
+        return "", f"srun {' '.join(words)} {given} {work}"
+    maker = _datawarp_lines if plugin == "datawarp" else _generic_lines
+    lines = maker(c, size, list(pools)) if c.random() < 0.85 else []
+    ending = c.choice(["", "", "", "exit 3", "srun -n1 sleep 2"])
+    body = "".join(f"    {line}\n" for line in ["#!/bin/sh", *lines, work, ending] if line)
+    return f"  j{number}.sh: |\n{body}", f"sbatch {' '.join(words)} j{number}.sh"
+
+
+def _datawarp_lines(c: random.Random, size: int, pools: list[str]) -> list[str]:
+    lines = []
+    pool = f" pool={c.choice(pools)}" if c.random() < 0.4 else ""
+    if c.random() < 0.85:
+        lines.append(f"#DW jobdw capacity={size}GiB access_mode=striped type=scratch{pool}")
+    if c.random() < 0.1:
+        lines.append(f"#DW swap {c.randint(1, 3)}GiB")
+    if c.random() < 0.2:
+        lines.append(f"#BB create_persistent name={c.choice(NAMES)} capacity={size}GiB{pool}")
+    if c.random() < 0.2:
+        lines.append(f"#DW persistentdw name={c.choice(NAMES)}")
+    if c.random() < 0.1:
+        lines.append(f"#BB destroy_persistent name={c.choice(NAMES)} {c.choice(['', 'hurry'])}")
+    if c.random() < 0.6:
+        path = c.choice(["/lus/in", "/lus/none", "/lus/unknown"])
+        lines.append(f"#DW stage_in type=file source={path} destination=$DW_JOB_STRIPED/in")
+    if c.random() < 0.6:
+        lines.append("#DW stage_out type=file source=$DW_JOB_STRIPED/out destination=/lus/out")
+    return lines
+
+
+def _generic_lines(c: random.Random, size: int, _: list[str]) -> list[str]:
+    lines = [f"#BB size={size}G"]
+    if c.random() < 0.4:
+        lines.append("#DW stage_in type=file source=/lus/in destination=x")
+        lines.append("#DW stage_out type=file source=x destination=/lus/out")
+    return lines
+
+
+def _misfortunes(c: random.Random) -> list[str]:
+    found = []
+    if c.random() < 0.25:
+        at, back, node = _when(c), c.choice([5, 60, 400]), c.choice(["n1", "n2"])
+        found.append(f"{{at: {at}s, fault: {{crash: {node}}}}}")
+        found.append(f"{{at: {at + back}s, fault: {{start: {node}}}}}")
+    for _ in range(c.choice([0, 0, 0, 1, 1, 2])):
+        away = c.choice(["0s", "1s", "30s", "100s"])
+        found.append(f"{{at: {_when(c)}s, fault: {{restart: slurmctld, for: {away}}}}}")
+    if c.random() < 0.15:
+        at = _when(c)
+        found.append(f"{{at: {at}s, burst_buffer: {{up: false}}}}")
+        found.append(f"{{at: {at + c.choice([1, 30, 200])}s, burst_buffer: {{up: true}}}}")
+    if c.random() < 0.15:
+        found.append(f"{{at: {_when(c)}s, burst_buffer: {{bandwidth: 2GiB}}}}")
+    return found
+
+
+def _last() -> list[str]:
+    """Return what puts everything right, ends whatever is left, and looks at what remains."""
+    names = {name: None for plugin in FUNCTIONS.values() for name in plugin}
+    lines = [f"{{at: {RIGHT_S}s, burst_buffer: {{up: true, functions: {json.dumps(names)}}}}}"]
+    commands = [f"scontrol update nodename=n{k} state=resume" for k in (1, 2, 3)]
+    jobs = range(1, MOST_JOBS + 1)
+    commands += [f"scontrol {word} {job}" for job in jobs for word in ("release", "resume")]
+    lines += [f"{{at: {RIGHT_S + 1}s, run: {command}}}" for command in commands]
+    everybody = " ".join(map(str, jobs))
+    lines += [f"{{at: {at}s, run: scancel --hurry {everybody}}}" for at in (CANCEL_S, 4400)]
+    return [*lines, f"{{at: {SHOW_S}s, run: scontrol show burst}}"]
+
+
+# What is looked at.
+
+
+@attrs.define(eq=False)
+class Checker:
+    """Looks at every event of a run as it happens, and at the end at all of them."""
+
+    world: World
+    plugin: str
+    events: list[Event] = attrs.field(factory=list)
+    problems: list[str] = attrs.field(factory=list)
+    filled: set[int] = attrs.field(factory=set)
+    """Jobs whose stage-in is over."""
+
+    mounted: set[int] = attrs.field(factory=set)
+    """Jobs whose last pre_run was good."""
+
+    ran: set[int] = attrs.field(factory=set)
+    """Jobs that were launched and whose buffers are full of what they wrote."""
+
+    named: set[str] = attrs.field(factory=set)
+    """Persistent buffers that were made and not destroyed."""
+
+    unclear: set[str] = attrs.field(factory=set)
+    """Persistent buffers whose making or destroying was cut short."""
+
+    restarts: int = 0
+
+    def see(self, event: Event) -> None:
+        """Check one event."""
+        self.events.append(event)
+        if len(self.events) > 400_000:
+            raise AssertionError("the run does not end")
+        if event.phase == "enter":
+            return
+        self._space()
+        if event.kind == "state" and event.name == "bb_state":
+            self._state(event)
+        elif event.kind == "script":
+            self._script(event)
+        elif event.kind == "message" and event.phase == "send":
+            self._message(event)
+        elif event.kind == "plugin" and event.name == "bb_p_load_state" and _arg(event, 0, True):
+            self.restarts += 1
+        elif event.kind == "plugin" and event.name == "bb_p_job_cancel":
+            self.ran.discard(event.job)
+        elif event.kind == "log" and event.name == "plugin_error":
+            self._wrong(event, f"a plugin's mistake: {event.args}")
+
+    def _wrong(self, event: Event | None, text: str) -> None:
+        where = "at the end" if event is None else f"{event.time_us / 1e6} s, seq {event.seq}"
+        self.problems.append(f"{where}: {text}")
+
+    def _space(self) -> None:
+        store = self.world.site.appliance.store
+        for pool in store.pools.values():
+            given = sum(each.size for each in store.buffers.values() if each.pool == pool.name)
+            if not given == pool.used <= pool.capacity:
+                self._wrong(
+                    self.events[-1], f"{pool.name}: {given} {pool.used} of {pool.capacity}"
+                )
+
+    def _state(self, event: Event) -> None:
+        if event.job is UNSET:
+            return
+        after = event.args["to"]
+        if after == "STAGING_IN":
+            self.filled.discard(event.job)
+            self.mounted.discard(event.job)
+            self.ran.discard(event.job)
+            self._may_stage(event)
+        elif after == "STAGED_IN":
+            self.filled.add(event.job)
+
+    def _may_stage(self, event: Event) -> None:
+        """Check that a job whose data are moved could run, if only they were there."""
+        ctld = self.world.ctld
+        job = ctld.jobs[event.job]
+        taken_over = self.plugin == "generic" and event.args["from"] is None
+        waits = job.state.base is JobBase.PENDING
+        why = eligible.obstacle(ctld, job, eligible.verdict(ctld, job))
+        if (not waits or why) and not taken_over:
+            self._wrong(event, f"job {event.job} is staged in: {job.state} {why}")
+
+    def _script(self, event: Event) -> None:
+        good = event.rc == 0
+        job = event.job
+        if event.name in ("dw_create_persistent", "dw_teardown"):
+            argv = event.args["argv"]
+            token = argv[argv.index("-t" if "create" in event.name else "--token") + 1]
+            if not token.isdecimal():
+                self._named(event, token, good=good)
+            elif "--hurry" not in argv and good and int(token) in self.ran:
+                self._wrong(event, f"job {token}: torn down before its stage-out ended")
+        elif event.name == "dw_pre_run" and good:
+            self.mounted.add(job)
+        elif event.name in ("dw_data_out", "start_stage_out", "stop_stage_out"):
+            self.ran.discard(job)
+
+    def _named(self, event: Event, name: str, *, good: bool) -> None:
+        made = event.name == "dw_create_persistent"
+        if not good:
+            self.unclear.add(name)
+        elif made:
+            self.named.add(name)
+        else:
+            self.named.discard(name)
+            self.unclear.discard(name)
+
+    def _message(self, event: Event) -> None:
+        if event.name == "RESPONSE_JOB_STEP_CREATE" and event.rc in (0, UNSET):
+            self._may_run(event)
+        elif event.name == "REQUEST_BATCH_JOB_LAUNCH":
+            self._may_run(event)
+            self.ran.add(event.job)
+
+    def _may_run(self, event: Event) -> None:
+        """Check that a job's buffer is filled and mounted when something of it is launched."""
+        job = self.world.ctld.jobs.get(event.job)
+        if job is None or not self.wants(job.burst_buffer):
+            return
+        if job.state.configuring or job.job_id not in self.filled:
+            self._wrong(event, f"job {job.job_id} runs: {job.state}, filled {self.filled}")
+        if self.plugin == "datawarp" and self._mounts(job.burst_buffer):
+            if job.job_id not in self.mounted:
+                self._wrong(event, f"job {job.job_id} runs and its buffer is not mounted")
+
+    def wants(self, burst_buffer: str) -> bool:
+        """Tell whether a job asks the plugin for anything."""
+        return bool(burst_buffer)
+
+    @staticmethod
+    def _mounts(burst_buffer: str) -> bool:
+        return re.search(r"#DW +(jobdw|persistentdw|swap)", burst_buffer) is not None
+
+    # The end.
+
+    def at_the_end(self, result: RunResult) -> None:
+        """Check what is left."""
+        if result.stalled:
+            self._wrong(None, f"stalled: {result.stalled}")
+        if result.complaints:
+            self._wrong(None, f"complaints: {result.complaints}")
+        if result.fatalities:
+            self._wrong(None, f"fatal: {result.fatalities}")
+        self._left(result)
+        self._books(result)
+
+    def _left(self, result: RunResult) -> None:
+        """Check that all jobs are gone, with their buffers, or that it is known why not."""
+        ctld = self.world.ctld
+        modern = result.model == "modern"
+        for job in ctld.jobs.values():
+            kept = ctld.bb is not None and job.job_id in ctld.bb.kept
+            if not (modern and kept):
+                self._wrong(None, f"job {job.job_id} is left: {job.state} {job.bb_state}")
+        store = self.world.site.appliance.store
+        names = {token for token in store.buffers if not token.isdecimal()}
+        if (names ^ self.named) - self.unclear:
+            self._wrong(None, f"named: {names}, made {self.named}, unclear {self.unclear}")
+        for buffer in store.buffers.values():
+            if buffer.token.isdecimal() and buffer.size and not (modern and self.restarts > 1):
+                self._wrong(None, f"space is lost: {buffer}")
+
+    def _books(self, result: RunResult) -> None:
+        """Check that slurmctld's books are what there is."""
+        shown = next(
+            command.stdout
+            for command in reversed(result.commands)
+            if command.command == "scontrol show burst"
+        )
+        store = self.world.site.appliance.store
+        entries = re.findall(r"^    (?:JobID|Name)=(\S+) .*?Size=(\S+) ", shown, re.MULTILINE)
+        books = {token: _bytes(size) for token, size in entries if _bytes(size)}
+        there = {token: each.size for token, each in store.buffers.items() if each.size}
+        if books != there:
+            self._wrong(None, f"books {books}, store {there}")
+
+
+def _arg(event: Event, place: int, value: object) -> bool:
+    return event.args is not UNSET and list(event.args.values())[place : place + 1] == [value]
+
+
+def _bytes(text: str) -> int:
+    number = re.match(r"\d+", text)
+    assert number is not None
+    units = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": GIB, "TiB": GIB << 10}
+    thousands = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+    return int(number[0]) * (units | thousands)[text[number.end() :]]
+
+
+def checked(seed: int) -> list[str]:
+    """Run the scenario of a seed, and return what is wrong with the run."""
+    plugin = "generic" if seed % 2 else "datawarp"
+    model = "modern" if seed // 2 % 2 else "guide"
+    order = "random" if seed // 4 % 3 == 1 else "fifo"
+    text = scenario(seed, plugin)
+    world = World(read_scenario(text, file="s.yaml"), model=model, schedule=order, seed=seed)
+    checker = Checker(world, plugin)
+    world.trace.add_sink(checker.see)
+    result = world.run()
+    checker.at_the_end(result)
+    return checker.problems
+
+
+def main() -> int:
+    """Run many, and print what is wrong."""
+    count, first = (*map(int, sys.argv[1:]), 0)[:2]
+    bad = 0
+    for seed in itertools.islice(itertools.count(first), count):
+        try:
+            problems = checked(seed)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the others are run too
+            problems = [f"{type(error).__name__}: {error}"[:300]]
+        if problems:
+            bad += 1
+            print(f"seed {seed}: {len(problems)}", *problems[:4], sep="\n    ", flush=True)
+    print(f"{bad} of {count} runs are wrong")
+    return int(bad > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
