@@ -464,6 +464,12 @@ class Hooks:
         fault = self._faults.find(OpenCall(who, name, {"job": job} if job else {}, 0))
         return fault is not None and not fault.hangs
 
+    def script_fault(self, who: Process, name: str) -> CallFault | None:
+        """Return the fault that strikes a script which is about to run in *who*."""
+        if not self._faults.rules:
+            return None
+        return self._faults.find(OpenCall(who, name, {}, 0))
+
     async def _ask_errno(self, point: Point, who: Process, about: About) -> None:
         if point is switch_p_get_errno or point is switch_p_strerror:
             return

@@ -289,7 +289,17 @@ class World:
             options=scenario.options,
             asks_nodes=scenario.asks_nodes,
             folder=str(Path(scenario.folder).resolve()),
-            appliance=Appliance(scenario.burst_buffer, self.kernel, self.disk, CONTROLLER),
+            appliance=Appliance(
+                scenario.burst_buffer,
+                kernel=self.kernel,
+                disk=self.disk,
+                host=CONTROLLER,
+                start_s=scenario.start_epoch_s,
+                plugin_names=(
+                    *self.burst_buffers,
+                    *(each.rpartition("/")[2] for each in conf.burst_buffer_types),
+                ),
+            ),
             commands=dict(COMMANDS),
             programs=Programs(described, self.disk, random.Random(f"programs:{self.seed}")),
         )

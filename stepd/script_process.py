@@ -116,11 +116,9 @@ class ScriptProcess:
             status = status_after_signal(self._program, number)
             if status is not None:
                 self._ended(status)
-        elif self.answer is not None:
-            status = default_status(number)
-            if status is not None:
-                self.site.procs.kill(process, status)
-                self._ended(status)
+        elif (status := default_status(number)) is not None:
+            self.site.procs.kill(process, status)
+            self._ended(status)
 
     def _fork(self) -> Process:
         process = self.parent.fork(
@@ -137,21 +135,30 @@ class ScriptProcess:
         return process
 
     async def _run_to_end(self, process: Process) -> None:
-        site = self.site
-        if site.hooks.strikes(process, self.name):
-            self._ended(wait_status(1))
-            return
+        kernel = self.site.kernel
         limit_us = NEVER_US
         if self.limit_s:
-            limit_us = site.kernel.now_us + round(self.limit_s * SECOND)
+            limit_us = kernel.now_us + round(self.limit_s * SECOND)
+        fault = self.site.hooks.script_fault(process, self.name)
+        if fault is not None and not fault.hangs:
+            self._ended(wait_status(1))
+            return
+        if fault is not None:
+            hangs_us = NEVER_US if fault.hangs_us is None else kernel.now_us + fault.hangs_us
+            await self._wait(min(hangs_us, limit_us))
+        if self.status < 0 and kernel.now_us < limit_us:
+            await self._answer(process, limit_us)
+        if self.status < 0:
+            self.timed_out = True
+            self.signal(_KILLED)
+
+    async def _answer(self, process: Process, limit_us: int) -> None:
+        """Have done what the script does, until it has ended or its time is up."""
         if self.answer is not None:
             process.start(partial(self._run_answer, self.answer, process), "script")
             await self._wait(limit_us)
         else:
             await self._run_program(process, limit_us)
-        if self.status < 0:
-            self.timed_out = True
-            self.signal(_KILLED)
 
     async def _run_answer(self, answer: ScriptMain, process: Process) -> None:
         call = ScriptCall(

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simctl.api.slurmctld import ScriptResult
@@ -117,6 +117,7 @@ def test_a_buffer_is_granted_shown_and_given_back() -> None:
         assert (instance["label"], instance["capacity"]["bytes"]) == ("2", 10 * GIB)
         [session] = (await shown(caller, "show_sessions"))["sessions"]
         assert (session["token"], session["owner"], session["used"]) == ("2", 1001, True)
+        assert session["created"] == caller.world.scenario.start_epoch_s
         size = json.loads((await dw(caller, "real_size", "--token", "2")).output)
         assert size == {"token": "2", "capacity": 10 * GIB, "units": "bytes"}
         assert (await dw(caller, "teardown", "--token", "2", "--hurry")).ok
@@ -510,6 +511,96 @@ def test_only_paths_that_burst_buffer_conf_names_are_the_appliances() -> None:
     acted(CONF, body)
 
 
+def test_a_job_may_have_buffers_of_both_plugins() -> None:
+    """They share the pools, not the tokens."""
+
+    async def body(caller: Caller) -> None:
+        await setup(caller, "7")
+        assert (await caller.run("/opt/in", "start_stage_in", "7", "1001", str(GIB))).ok
+        assert len(await state(caller)) == 2
+        assert (await dw(caller, "teardown", "--token", "7")).ok
+        assert len(await state(caller)) == 2
+        assert (await shown(caller, "pools"))["pools"][0]["free"] == 1023
+
+    acted(CONF + SCRIPT, body)
+
+
+def test_arguments_that_make_no_sense_are_refused() -> None:
+    """With a text and exit status 1, whatever they are."""
+
+    async def body(caller: Caller) -> None:
+        for argv in (
+            ("start_stage_in",),
+            ("start_stage_in", "7", "\u00b2", "x"),
+            ("stop_stage_in",),
+        ):
+            assert (await caller.run("/opt/in", *argv)).exit_code == 1
+        for more in ((), ("--capacity",), ("--token", "5", "--capacity", "p:much")):
+            assert (await dw(caller, "setup", *more)).exit_code == 1
+        assert (await caller.run(CLI, "--function")).exit_code == 1
+        assert (await caller.run("/opt/in")).ok
+
+    acted(CONF + SCRIPT, body)
+
+
+# Anything at any time.
+
+CALLS = st.tuples(
+    st.integers(0, 15),
+    st.sampled_from(
+        [
+            *("setup", "data_in", "pre_run", "data_out", "teardown", "real_size"),
+            *("start_stage_in", "start_stage_out", "stop_stage_in", "stop_stage_out", "get_sys"),
+        ]
+    ),
+    st.sampled_from(["2", "3", "shared"]),
+    st.sampled_from([0.0, 0.2, 3.0]),
+    st.integers(0, 700),
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(CALLS, min_size=1, max_size=14), st.sampled_from(["fifo", "random"]))
+def test_whatever_is_asked_at_once_the_space_adds_up(
+    calls: list[tuple[int, str, str, float, int]], schedule: str
+) -> None:
+    """Calls overlap, are killed by their time limits, and meet an appliance that is down."""
+    text = (
+        CONF
+        + SCRIPT
+        + """\
+burst_buffer: {bandwidth: 3GiB, data: {/lus/in: 20GiB, /lus/out: 7GiB}}
+timeline: [{at: 6s, burst_buffer: {up: false}}, {at: 9s, burst_buffer: {up: true, bandwidth: 1GiB}}]
+"""
+    )
+
+    def asking(at_s: int, function: str, token: str, limit_s: float, size: int) -> Any:
+        async def body(caller: Caller) -> None:
+            await caller.sleep(at_s)
+            if "_stage_" in function or function == "get_sys":
+                bytes_ = str(size * GIB)
+                await caller.run("/opt/in", function, token, "1001", bytes_, timeout=limit_s)
+                return
+            more: tuple[str, ...] = ("--job", "/tmp/job")
+            if function == "setup":
+                more = ("--job", "/tmp/plain", "--capacity", f"wlm_pool:{size}GiB")
+            await caller.run(CLI, "--function", function, "--token", token, *more, timeout=limit_s)
+
+        return body
+
+    caller, ran = ran_scripts(
+        text, *(asking(*call) for call in calls), lingers=False, schedule=schedule, seed=1
+    )
+    assert len(caller.results) == len(calls)
+    assert not ran.result.stalled
+    appliance = ran.world.site.appliance
+    pool = appliance.store.pools["wlm_pool"]
+    buffers = (*appliance.store.buffers.values(), *appliance.generic_store.buffers.values())
+    assert pool.used == sum(each.size for each in buffers) <= pool.capacity
+    for result in caller.results:
+        assert result.status in (0, 256, 9), result
+
+
 # Plain functions.
 
 REQUESTS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 60), st.booleans()), max_size=40)
@@ -587,3 +678,16 @@ def test_a_mistake_about_the_appliance_is_told_with_its_line(
     [mistake] = caught.value.mistakes
     assert message.replace('"', "") in mistake.message.replace("'", "").replace('"', "")
     assert mistake.line == (TWO_NODES + text).rstrip().count("\n") + 1
+
+
+def test_what_the_appliance_does_outlives_a_restart_of_slurmctld() -> None:
+    """A script that nobody waits for goes on, and its buffer is there afterwards."""
+    text = CONF + "timeline: [{at: 2s, fault: {restart: slurmctld, for: 1s}}]\n"
+
+    async def body(caller: Caller) -> None:
+        caller.start("/opt/in", "start_stage_in", "7", "1001", str(GIB), name="start_stage_in")
+
+    _, ran = ran_scripts(text, body, lingers=False)
+    event = ran.one("start_stage_in")
+    assert (event.rc, event.time_us) == (0, 5_000_000)
+    assert ran.world.site.appliance.generic_store.get("7").state == "staged-in"

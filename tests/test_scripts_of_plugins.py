@@ -87,6 +87,36 @@ def test_a_fault_makes_the_script_of_one_job_fail() -> None:
     assert len(caller.results) == 3
 
 
+@pytest.mark.parametrize(
+    "path", ["/opt/says", "/opt/shows.sh", "/opt/cray/dw_wlm/default/bin/dw_wlm_cli"]
+)
+def test_a_script_can_be_made_to_hang_before_it_does_anything(path: str) -> None:
+    """For a while, or until its caller's time limit kills it."""
+    text = PROGRAMS + (
+        "timeline:\n"
+        '  - {at: 0s, fault: {hang: "dw_pools job=3", for: 10s}}\n'
+        '  - {at: 0s, fault: {hang: "dw_pools job=4"}}\n'
+    )
+
+    async def body(caller: Caller) -> None:
+        argv = ("--function", "pools")
+        plain = await caller.run(path, *argv, name="dw_pools", job=2)
+        took_s = caller.now_s
+        late = await caller.run(path, *argv, name="dw_pools", job=3)
+        assert caller.now_s == took_s + 10 + took_s
+        assert late == plain
+        before_s = caller.now_s
+        hung = await caller.run(path, *argv, name="dw_pools", job=4, timeout=7)
+        assert (hung.timed_out, hung.signal, hung.output) == (True, SIGKILL, "")
+        assert caller.now_s == before_s + 7
+
+    caller, ran = ran_scripts(text, body)
+    assert len(caller.results) == 3
+    assert all(
+        process.daemon != "script" for process in ran.world.ctld.process.host.processes.values()
+    )
+
+
 def test_a_script_dies_with_the_thread_that_waits_for_it() -> None:
     """A thread that is cancelled takes its script along."""
 

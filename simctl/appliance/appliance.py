@@ -3,8 +3,7 @@
 It stands outside of Slurm: what it holds survives every restart of slurmctld.
 """
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import attrs
@@ -19,19 +18,19 @@ from simctl.appliance.spec import (
     FunctionSpec,
     PoolSpec,
 )
-from simctl.appliance.store import RefusedError, Store
+from simctl.appliance.store import Buffer, RefusedError, Store
 from simctl.kernel.disk import Disk
 from simctl.kernel.procs import wait_status
 from simctl.kernel.turns import Kernel, Thread
 from simctl.plugins.site import ScriptCall, ScriptMain
-from simctl.wire.burst_buffer_conf import FOLDER
+from simctl.wire.burst_buffer_conf import FOLDER, file_name
+from simctl.wire.ids import SECOND
 from simctl.wire.site_files import BURST_BUFFER, read_site_file
 
 DW_WLM_CLI: Final = "/opt/cray/dw_wlm/default/bin/dw_wlm_cli"
 DWSTAT: Final = "/opt/cray/dws/default/bin/dwstat"
 """What burst_buffer/datawarp runs where burst_buffer.conf names nothing else."""
 
-_CONF_FILE: Final = re.compile(r"burst_buffer(_\w+)?\.conf")
 _SCRIPT_KEYS: Final = (
     *("GetSysState", "GetSysStatus"),
     *("StartStageIn", "StartStageOut", "StopStageIn", "StopStageOut"),
@@ -48,21 +47,44 @@ class Stage:
 
 
 class Appliance:
-    """The state of the appliance, and what is common to all that it is asked for."""
+    """The state of the appliance, and what is common to all that it is asked for.
 
-    def __init__(self, spec: ApplianceSpec, kernel: Kernel, disk: Disk, host: str) -> None:
+    Args:
+        spec: What the scenario says of it at the start.
+        kernel: Virtual time.
+        disk: The simulated disks.
+        host: slurmctld's, where burst_buffer.conf is.
+        start_s: What clocks show at virtual time 0.
+        plugin_names: Plugins that may have a burst_buffer_NAME.conf of their own.
+    """
+
+    def __init__(
+        self,
+        spec: ApplianceSpec,
+        *,
+        kernel: Kernel,
+        disk: Disk,
+        host: str,
+        start_s: int,
+        plugin_names: Iterable[str],
+    ) -> None:
         self.kernel = kernel
         self.disk = disk
+        self._start_s = start_s
         self.store = Store(spec.pools or (PoolSpec(),))
+        self.generic_store = self.store.beside()
+        """What scripts of burst_buffer/generic hold, in the same pools under tokens of its own."""
         self.up = True if spec.up is None else spec.up
         self._host = host
         self._link = Link(kernel, spec.bandwidth or 0)
         self._data = dict(spec.data or {})
         self._described = dict(spec.functions or {})
         self._used: dict[str, set[int]] = {}
-        self._stages: dict[str, Stage] = {}
+        self._stages: dict[Buffer, Stage] = {}
         self._paths = {DW_WLM_CLI, DWSTAT}
         self._read: dict[str, str] = {}
+        names = dict.fromkeys(("", *plugin_names))
+        self._conf_files = [f"{FOLDER}/{file_name(name)}" for name in names]
 
     def change(self, spec: ApplianceSpec) -> None:
         """Take in what the scenario changes in the middle of the run."""
@@ -84,9 +106,8 @@ class Appliance:
 
         Those that burst_buffer.conf has named earlier are: daemons may not have read it since.
         """
-        for name in self.disk.names(self._host, FOLDER):
-            path = f"{FOLDER}/{name}"
-            if _CONF_FILE.fullmatch(name) and self._file(path) != self._read.get(path):
+        for path in self._conf_files:
+            if self._file(path) != self._read.get(path, ""):
                 text = self._read[path] = self._file(path)
                 values = read_site_file(BURST_BUFFER, text, path, self._file).values
                 named = (values.get(key) for key in _SCRIPT_KEYS)
@@ -140,6 +161,11 @@ class Appliance:
 
     # Time.
 
+    @property
+    def clock_s(self) -> int:
+        """Return what the appliance's clock shows."""
+        return self._start_s + self.kernel.now_us // SECOND
+
     @staticmethod
     def fixed_us(function: str, described: FunctionSpec | None) -> int:
         """Return how long a function takes beyond moving bytes."""
@@ -155,9 +181,9 @@ class Appliance:
             await self.kernel.sleep_us(length_us)
 
     async def stage(
-        self, function: str, token: str, sizes: Sequence[int], described: FunctionSpec | None
+        self, function: str, buffer: Buffer, sizes: Sequence[int], described: FunctionSpec | None
     ) -> None:
-        """Move data of these sizes, -1 for unknown ones, in or out of a token's buffer.
+        """Move data of these sizes, -1 for unknown ones, in or out of a buffer.
 
         With a bandwidth, what is known moves through it, and the function's own time is added where
         it is described or something is unknown; without one the function's own time is all.
@@ -171,7 +197,7 @@ class Appliance:
             fixed_us = 0
         thread = self.kernel.current
         assert thread is not None
-        stage = self._stages[token] = Stage(thread)
+        stage = self._stages[buffer] = Stage(thread)
         try:
             until_us = self.kernel.now_us + fixed_us
             while self.kernel.now_us < until_us and not stage.stopped:
@@ -182,14 +208,14 @@ class Appliance:
                 known = sum(size for size in sizes if size > 0)
                 await self._link.move(known, lambda: stage.stopped)
         finally:
-            if self._stages.get(token) is stage:
-                del self._stages[token]
+            if self._stages.get(buffer) is stage:
+                del self._stages[buffer]
         if stage.stopped:
             raise RefusedError("token not found")
 
-    def stop(self, token: str) -> None:
-        """Stop the stage of a token that is under way, if there is one."""
-        stage = self._stages.pop(token, None)
+    def stop(self, buffer: Buffer) -> None:
+        """Stop the stage of a buffer that is under way, if there is one."""
+        stage = self._stages.pop(buffer, None)
         if stage is not None:
             stage.stopped = True
             self.kernel.wake(stage.thread)

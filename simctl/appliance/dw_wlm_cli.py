@@ -15,7 +15,6 @@ from simctl.appliance.store import Buffer, RefusedError, Store
 from simctl.plugins.site import ScriptCall
 from simctl.wire.burst_buffer_conf import NODES
 from simctl.wire.burst_buffer_conf import size as read_size
-from simctl.wire.ids import SECOND
 
 if TYPE_CHECKING:
     from simctl.appliance.appliance import Appliance
@@ -119,8 +118,8 @@ class _Call:
             self.token,
             size,
             pool=pool,
-            owner=int(owner) if owner.isdigit() else 0,
-            now_us=self.appliance.kernel.now_us,
+            owner=int(owner) if owner.isdecimal() else 0,
+            now_s=self.appliance.clock_s,
         )
 
 
@@ -166,7 +165,7 @@ async def _data_out(call: _Call, described: FunctionSpec | None) -> str:
 async def _stage(call: _Call, described: FunctionSpec | None, word: str, state: str) -> str:
     buffer = call.store.get(call.token)
     sizes = [call.appliance.size_of(path) for path in staged_paths(call.lines(), word)]
-    await call.appliance.stage(call.name, call.token, sizes, described)
+    await call.appliance.stage(call.name, buffer, sizes, described)
     buffer.state = state
     return ""
 
@@ -214,8 +213,7 @@ async def _known_token(call: _Call, described: FunctionSpec | None) -> str:
 
 async def _teardown(call: _Call, described: FunctionSpec | None) -> str:
     """Take a buffer away, and with it the stage that is under way."""
-    call.store.get(call.token)
-    call.appliance.stop(call.token)
+    call.appliance.stop(call.store.get(call.token))
     await call.take_time(described)
     call.store.drop(call.token)
     return ""
@@ -280,7 +278,7 @@ def sessions(store: Store) -> dict[str, Any]:
                 "id": buffer.number,
                 "token": buffer.token,
                 "owner": buffer.owner,
-                "created": buffer.created_us // SECOND,
+                "created": buffer.created_s,
                 "used": bool(buffer.size),
             }
             for buffer in store.buffers.values()

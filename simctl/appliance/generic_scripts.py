@@ -6,10 +6,11 @@ another ten minutes, so that whoever polls learns of it. StopStageIn and StopSta
 that is under way and drop the buffer at once.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from simctl.appliance.directives import directives, staged_paths
-from simctl.appliance.spec import Answer, Function, FunctionSpec
+from simctl.appliance.spec import Function, FunctionSpec
 from simctl.appliance.store import Buffer, RefusedError, Store
 from simctl.plugins.site import ScriptCall
 from simctl.wire.ids import SECOND
@@ -30,24 +31,17 @@ def function(appliance: "Appliance", call: ScriptCall) -> Function:
     """Take a command line apart; what begins with none of the words asks for the status."""
     word = call.argv[1] if len(call.argv) > 1 else ""
     arguments = call.argv[2:]
-    token = arguments[0] if arguments else ""
-    answer: Answer
     if word in _ASKING:
         word = "get_sys"
-        answer = lambda described: _get_sys(appliance, described)  # noqa: E731 - one of four
-    elif word == "start_stage_in":
-        answer = lambda described: _start_in(appliance, arguments, described)  # noqa: E731
-    elif word == "start_stage_out":
-        answer = lambda described: _start_out(appliance, arguments, described)  # noqa: E731
-    elif word in _STOPPING:
-        answer = lambda described: _stop(appliance, word, token, described)  # noqa: E731
-    else:
-        word, token = "get_status", ""
-        answer = lambda described: _get_status(appliance, described)  # noqa: E731
-    return Function(word, token, answer)
+    doer = _DOERS.get(word)
+    if doer is None:
+        return Function("get_status", "", partial(_get_status, appliance, arguments))
+    return Function(word, arguments[0] if arguments else "", partial(doer, appliance, arguments))
 
 
-async def _get_sys(appliance: "Appliance", described: FunctionSpec | None) -> str:
+async def _get_sys(
+    appliance: "Appliance", _: tuple[str, ...], described: FunctionSpec | None
+) -> str:
     await appliance.pass_us(appliance.fixed_us("get_sys", described))
     total = sum(pool.capacity for pool in appliance.store.pools.values())
     return f"TotalSize={total}\n{buffer_lines(appliance)}"
@@ -55,7 +49,7 @@ async def _get_sys(appliance: "Appliance", described: FunctionSpec | None) -> st
 
 def buffer_lines(appliance: "Appliance") -> str:
     """Return a line for each buffer, and forget those that were staged out long ago."""
-    store, now_us = appliance.store, appliance.kernel.now_us
+    store, now_us = appliance.generic_store, appliance.kernel.now_us
     for token in [
         each.token for each in store.buffers.values() if 0 <= each.ended_us < now_us - LISTED_US
     ]:
@@ -72,19 +66,19 @@ async def _start_in(
     appliance: "Appliance", arguments: tuple[str, ...], described: FunctionSpec | None
 ) -> str:
     """Grant a job its space and move its data in; ``JOB UID BYTES`` and lines of its script."""
-    buffer = _begin_in(appliance.store, arguments, appliance.kernel.now_us, force=False)
+    buffer = _begin_in(appliance.generic_store, arguments, appliance.clock_s, force=False)
     sizes = _sizes(appliance, arguments, "stage_in")
-    await appliance.stage("start_stage_in", buffer.token, sizes, described)
+    await appliance.stage("start_stage_in", buffer, sizes, described)
     buffer.state = "staged-in"
     return ""
 
 
-def _begin_in(store: Store, arguments: tuple[str, ...], now_us: int, *, force: bool) -> Buffer:
+def _begin_in(store: Store, arguments: tuple[str, ...], now_s: int, *, force: bool) -> Buffer:
     token = arguments[0] if arguments else ""
     if token in store.buffers and store.buffers[token].ended_us >= 0:
         store.drop(token)
     buffer = store.grant(
-        token, _number(arguments, 2), owner=_number(arguments, 1), now_us=now_us, force=force
+        token, _number(arguments, 2), owner=_number(arguments, 1), now_s=now_s, force=force
     )
     buffer.state = "staging-in"
     return buffer
@@ -94,43 +88,58 @@ async def _start_out(
     appliance: "Appliance", arguments: tuple[str, ...], described: FunctionSpec | None
 ) -> str:
     """Move a job's data out, and give its space back."""
-    buffer = appliance.store.get(arguments[0] if arguments else "")
+    buffer = appliance.generic_store.get(arguments[0] if arguments else "")
     buffer.state = "staging-out"
     sizes = _sizes(appliance, arguments, "stage_out")
-    await appliance.stage("start_stage_out", buffer.token, sizes, described)
+    await appliance.stage("start_stage_out", buffer, sizes, described)
     _staged_out(appliance, buffer)
     return ""
 
 
 def _staged_out(appliance: "Appliance", buffer: Buffer) -> None:
     buffer.state = "staged-out"
-    appliance.store.empty(buffer, appliance.kernel.now_us)
+    appliance.generic_store.empty(buffer, appliance.kernel.now_us)
+
+
+async def _stop_in(
+    appliance: "Appliance", arguments: tuple[str, ...], described: FunctionSpec | None
+) -> str:
+    return await _stop(appliance, "stop_stage_in", arguments, described)
+
+
+async def _stop_out(
+    appliance: "Appliance", arguments: tuple[str, ...], described: FunctionSpec | None
+) -> str:
+    return await _stop(appliance, "stop_stage_out", arguments, described)
 
 
 async def _stop(
-    appliance: "Appliance", word: str, token: str, described: FunctionSpec | None
+    appliance: "Appliance",
+    word: str,
+    arguments: tuple[str, ...],
+    described: FunctionSpec | None,
 ) -> str:
+    token = arguments[0] if arguments else ""
     await appliance.pass_us(appliance.fixed_us(word, described))
-    appliance.store.get(token)
-    appliance.stop(token)
-    appliance.store.drop(token)
+    appliance.stop(appliance.generic_store.get(token))
+    appliance.generic_store.drop(token)
     return ""
 
 
-async def _get_status(appliance: "Appliance", described: FunctionSpec | None) -> str:
+async def _get_status(
+    appliance: "Appliance", _: tuple[str, ...], described: FunctionSpec | None
+) -> str:
     """Tell people of the pools and the buffers."""
     await appliance.pass_us(appliance.fixed_us("get_status", described))
     store = appliance.store
+    buffers = (*store.buffers.values(), *appliance.generic_store.buffers.values())
     lines = ["pool units quantity free gran"]
     lines += [
         f"{pool.name} bytes {pool.capacity} {pool.free} {pool.granularity}"
         for pool in store.pools.values()
     ]
     lines += ["", "token owner pool bytes state"]
-    lines += [
-        f"{each.token} {each.owner} {each.pool} {each.size} {each.state}"
-        for each in store.buffers.values()
-    ]
+    lines += [f"{each.token} {each.owner} {each.pool} {each.size} {each.state}" for each in buffers]
     return "\n".join(lines) + "\n"
 
 
@@ -143,9 +152,18 @@ def _sizes(appliance: "Appliance", arguments: tuple[str, ...], word: str) -> lis
 
 def _number(arguments: tuple[str, ...], place: int) -> int:
     word = arguments[place] if len(arguments) > place else ""
-    if not word.isdigit():
+    if not word.isdecimal():
         raise RefusedError("expected JOB UID BYTES")
     return int(word)
+
+
+_DOERS: Final = {
+    "get_sys": _get_sys,
+    "start_stage_in": _start_in,
+    "start_stage_out": _start_out,
+    "stop_stage_in": _stop_in,
+    "stop_stage_out": _stop_out,
+}
 
 
 class Beside:
@@ -163,10 +181,10 @@ class Beside:
 
     def begin(self) -> None:
         """Take in that the script begins."""
-        store = self._appliance.store
+        store = self._appliance.generic_store
         try:
             if self._word == "start_stage_in":
-                _begin_in(store, self._arguments, self._appliance.kernel.now_us, force=True)
+                _begin_in(store, self._arguments, self._appliance.clock_s, force=True)
             elif self._word == "start_stage_out":
                 store.get(self._token).state = "staging-out"
         except RefusedError:
@@ -179,7 +197,7 @@ class Beside:
             return ""
         if self._word in _ASKING:
             return "" if "UserID=" in written else _after(written, buffer_lines(self._appliance))
-        buffer = self._appliance.store.buffers.get(self._token)
+        buffer = self._appliance.generic_store.buffers.get(self._token)
         if buffer is None:
             return ""
         if self._word == "start_stage_in":
@@ -187,8 +205,8 @@ class Beside:
         elif self._word == "start_stage_out":
             _staged_out(self._appliance, buffer)
         else:
-            self._appliance.stop(self._token)
-            self._appliance.store.drop(self._token)
+            self._appliance.stop(buffer)
+            self._appliance.generic_store.drop(self._token)
         return ""
 
 

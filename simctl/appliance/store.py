@@ -9,7 +9,7 @@ class RefusedError(Exception):
     """The appliance does not do what it was asked for; the message says why."""
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, eq=False)
 class Buffer:
     """Space that was granted under a token: a job's id, or the name of a persistent buffer.
 
@@ -21,7 +21,7 @@ class Buffer:
     pool: str
     size: int
     owner: int
-    created_us: int
+    created_s: int
     state: str = "allocated"
     ended_us: int = -1
     """When it was staged out and gave its space back; -1 before."""
@@ -59,6 +59,12 @@ class Store:
         self._number = 0
         self.resize(pools)
 
+    def beside(self) -> "Store":
+        """Return a store of other buffers in the same pools, for tokens of another plugin's."""
+        other = Store(())
+        other.pools = self.pools
+        return other
+
     def resize(self, pools: tuple[PoolSpec, ...]) -> None:
         """Add pools, or change those there are."""
         for spec in pools:
@@ -74,7 +80,7 @@ class Store:
         *,
         pool: str = "",
         owner: int = 0,
-        now_us: int = 0,
+        now_s: int = 0,
         force: bool = False,
     ) -> Buffer:
         """Grant space; without a pool's name, of the first in which it fits.
@@ -84,12 +90,14 @@ class Store:
             size: Bytes, which are rounded up to the pool's granularity.
             pool: A pool's name.
             owner: The uid of the user it is for.
-            now_us: The time.
+            now_s: What the clock shows.
             force: Whether it is granted though nothing is free.
 
         Raises:
             RefusedError: The token has space already, there is no such pool, or too little is free.
         """
+        if not token:
+            raise RefusedError("no token was given")
         if token in self.buffers:
             raise RefusedError(f"token {token} exists already")
         found = self._choose(size, pool, force=force)
@@ -102,7 +110,7 @@ class Store:
             pool=found.name,
             size=granted,
             owner=owner,
-            created_us=now_us,
+            created_s=now_s,
         )
         return buffer
 
@@ -138,5 +146,5 @@ class Store:
     def drop(self, token: str) -> None:
         """Give a token's space back, and forget it."""
         buffer = self.get(token)
-        self.empty(buffer, buffer.created_us)
+        self.empty(buffer, 0)
         del self.buffers[token]

@@ -103,6 +103,8 @@ async def _split(ctld: "Slurmctld", job: JobRecord) -> JobRecord:
         step_waiters={},
         deadline_timer=None,
         begin_timer=None,
+        env_sup=dict(job.env_sup),
+        view=None,
     )
     job.place = ctld.next_place()
     limits.watch_deadline(ctld, record)

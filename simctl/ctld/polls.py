@@ -65,7 +65,8 @@ class Polls:
 
     def count(self) -> None:
         """Note that questions are asked once more."""
-        self._fruitless = 0 if self._others_at_work() else self._fruitless + 1
+        if not self._others_at_work():
+            self._fruitless += 1
 
     def hopeful(self) -> bool:
         """Tell whether asking again may be of use."""
