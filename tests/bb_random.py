@@ -329,6 +329,9 @@ class Checker:
                 self._wrong(event, f"job {token}: torn down before its stage-out ended")
         elif event.name == "dw_pre_run" and good:
             self.mounted.add(job)
+        elif event.name == "dw_post_run" and not good:
+            # Its stage-out is given up.
+            self.ran.discard(job)
         elif event.name in ("dw_data_out", "start_stage_out", "stop_stage_out"):
             self.ran.discard(job)
 

@@ -90,8 +90,6 @@ async def _split(ctld: "Slurmctld", job: JobRecord) -> JobRecord:
         job,
         job_id=job_id,
         about=About(job=job_id),
-        view=None,
-        env_sup={},
         queued=False,
         reason=Reason.NONE,
         prologs_out=set(),
