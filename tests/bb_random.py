@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import attrs
+import msgspec
 from msgspec import UNSET
 
 from simctl.ctld import eligible
@@ -19,6 +20,8 @@ from simctl.kernel.events import Event
 from simctl.scenario.load import read_scenario
 from simctl.wire.states import JobBase
 from simctl.world import RunResult, World
+from tests.bb_rules import broken
+from tests.bb_story import Terms
 
 GIB: Final = 1 << 30
 RIGHT_S: Final = 1500
@@ -383,6 +386,15 @@ class Checker:
             self._wrong(None, f"fatal: {result.fatalities}")
         self._left(result)
         self._books(result)
+        conf = self.world.site.conf
+        terms = Terms(
+            model=result.model,
+            min_job_age_s=conf.min_job_age_s,
+            backfill=conf.scheduler_type == "sched/backfill",
+            hurried=range(MOST_JOBS),
+            revoked=False,
+        )
+        self.problems += broken(self.events, terms)
 
     def _left(self, result: RunResult) -> None:
         """Check that all jobs are gone, with their buffers, or that it is known why not."""
@@ -427,18 +439,32 @@ def _bytes(text: str) -> int:
     return int(number[0]) * (units | thousands)[text[number.end() :]]
 
 
-def checked(seed: int) -> list[str]:
-    """Run the scenario of a seed, and return what is wrong with the run."""
+def world_of(seed: int) -> tuple[World, str]:
+    """Return the cluster of a seed, and the plugin that it has."""
     plugin = "generic" if seed % 2 else "datawarp"
     model = "modern" if seed // 2 % 2 else "guide"
     order = "random" if seed // 4 % 3 == 1 else "fifo"
-    text = scenario(seed, plugin)
-    world = World(read_scenario(text, file="s.yaml"), model=model, schedule=order, seed=seed)
+    read = read_scenario(scenario(seed, plugin), file="s.yaml")
+    return World(read, model=model, schedule=order, seed=seed), plugin
+
+
+def checked(seed: int) -> list[str]:
+    """Run the scenario of a seed, and return what is wrong with the run."""
+    world, plugin = world_of(seed)
     checker = Checker(world, plugin)
     world.trace.add_sink(checker.see)
     result = world.run()
     checker.at_the_end(result)
     return checker.problems
+
+
+def trace_of(seed: int) -> bytes:
+    """Run the scenario of a seed, and return its trace."""
+    world, _ = world_of(seed)
+    lines: list[bytes] = []
+    world.trace.add_sink(lambda event: lines.append(msgspec.json.encode(event)))
+    world.run()
+    return b"\n".join(lines)
 
 
 def main() -> int:

@@ -94,19 +94,20 @@ def _submissions(story: Story) -> Iterator[str]:
             wanted = _TAIL[story.terms.model]
             questions = inside[len(wanted) :]
             whole = inside[: len(wanted)] == list(wanted)
-            good = (
-                all(each == "job_test_stage_in" for each in questions)
-                if whole
-                else (not inside or _is_refused(inside))
-            )
+            asked = whole and all(each == "job_test_stage_in" for each in questions)
+            good = asked or not inside or _is_refused(inside)
             if not good:
                 yield f"a submission ({place(item)}) made the calls {inside}"
             inside = None
         elif inside is not None and isinstance(item, Asked):
             inside.append(item.name)
-        elif inside is not None and isinstance(item, Event) and item.kind == "plugin":
+        elif inside is not None and isinstance(item, Event) and _of_slurmctld(item):
             short = {"slurm_ckpt_alloc_job": "alloc", "slurm_ckpt_free_job": "free"}
             inside.append(short.get(item.name, item.name))
+
+
+def _of_slurmctld(item: Event) -> bool:
+    return item.kind == "plugin" and item.daemon == "slurmctld"
 
 
 def _is_refused(calls: list[str]) -> bool:
@@ -257,11 +258,12 @@ def _calls_until(items: Sequence[Item], index: int, stops: Callable[[Item], bool
 
 
 def _end_of_run(story: Story, job: int, items: Sequence[Item], index: int) -> Iterator[str]:
-    def told(item: Item) -> bool:
-        return sends(item, *ENDING) or forgets(item)
-
     def over(item: Item) -> bool:
         return forgets(item) or (isinstance(item, Asked) and item.name == "job_test_stage_in")
+
+    def told(item: Item) -> bool:
+        # Where all nodes are gone nobody is told, and the job is back in the queue.
+        return sends(item, *ENDING) or over(item)
 
     calls = _calls_until(items, index, over if story.terms.late_stage_out else told)
     allowed = [["job_start_stage_out"]]
