@@ -15,6 +15,7 @@ import attrs
 import msgspec
 from msgspec import UNSET
 
+from simctl.appliance.store import Buffer
 from simctl.ctld import eligible
 from simctl.kernel.events import Event
 from simctl.scenario.load import read_scenario
@@ -290,13 +291,18 @@ class Checker:
         self.problems.append(f"{where}: {text}")
 
     def _space(self) -> None:
-        store = self.world.site.appliance.store
-        for pool in store.pools.values():
-            given = sum(each.size for each in store.buffers.values() if each.pool == pool.name)
+        buffers = self._buffers()
+        for pool in self.world.site.appliance.store.pools.values():
+            given = sum(each.size for each in buffers if each.pool == pool.name)
             if not given == pool.used <= pool.capacity:
                 self._wrong(
                     self.events[-1], f"{pool.name}: {given} {pool.used} of {pool.capacity}"
                 )
+
+    def _buffers(self) -> list[Buffer]:
+        appliance = self.world.site.appliance
+        stores = (appliance.store, appliance.generic_store)
+        return [buffer for store in stores for buffer in store.buffers.values()]
 
     def _state(self, event: Event) -> None:
         if event.job is UNSET:
@@ -404,11 +410,10 @@ class Checker:
             kept = ctld.bb is not None and job.job_id in ctld.bb.kept
             if not (modern and kept):
                 self._wrong(None, f"job {job.job_id} is left: {job.state} {job.bb_state}")
-        store = self.world.site.appliance.store
-        names = {token for token in store.buffers if not token.isdecimal()}
+        names = {each.token for each in self._buffers() if not each.token.isdecimal()}
         if (names ^ self.named) - self.unclear:
             self._wrong(None, f"named: {names}, made {self.named}, unclear {self.unclear}")
-        for buffer in store.buffers.values():
+        for buffer in self._buffers():
             if buffer.token.isdecimal() and buffer.size and not (modern and self.restarts > 1):
                 self._wrong(None, f"space is lost: {buffer}")
 
@@ -419,10 +424,9 @@ class Checker:
             for command in reversed(result.commands)
             if command.command == "scontrol show burst"
         )
-        store = self.world.site.appliance.store
         entries = re.findall(r"^    (?:JobID|Name)=(\S+) .*?Size=(\S+) ", shown, re.MULTILINE)
         books = {token: _bytes(size) for token, size in entries if _bytes(size)}
-        there = {token: each.size for token, each in store.buffers.items() if each.size}
+        there = {each.token: each.size for each in self._buffers() if each.size}
         if books != there:
             self._wrong(None, f"books {books}, store {there}")
 
