@@ -10,7 +10,7 @@ from typing import Final
 
 from simctl.plugin import JobRecord, slurmctld
 from simctl.plugins.burst_buffer.directives import Request
-from simctl.plugins.burst_buffer.dw_cli import Session
+from simctl.plugins.burst_buffer.dw_json import Session
 from simctl.plugins.burst_buffer.dw_stages import Stages
 from simctl.plugins.burst_buffer.dw_state import Saved, SavedJob
 from simctl.plugins.burst_buffer.records import Alloc, BbJob, BbState, Books
@@ -138,5 +138,4 @@ def _stage_out_again(stages: Stages, alloc: Alloc, known: SavedJob, bb: BbJob | 
     if known.failed:
         stages.set_state(bb, BbState.STAGING_OUT)
     else:
-        stages.set_state(bb, BbState.POST_RUN)
         stages.stage_out(bb)

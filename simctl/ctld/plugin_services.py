@@ -22,7 +22,7 @@ from simctl.wire.states import PENDING, PENDING_CONFIGURING, JobBase
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
-_FIRST_TRES: Final = 1001
+FIRST_TRES: Final = 1001
 """The number of the first TRES that Slurm does not know by itself."""
 
 _KNOWN_TRES: Final = ("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages")
@@ -240,4 +240,4 @@ class PluginServices:
         if name in _KNOWN_TRES:
             return _KNOWN_TRES.index(name) + 1
         names = bb.tres_names if bb is not None else ()
-        return _FIRST_TRES + names.index(name) if name in names else 0
+        return FIRST_TRES + names.index(name) if name in names else 0

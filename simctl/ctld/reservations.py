@@ -135,6 +135,7 @@ async def create_reservation(
     else:
         rc, record = _read(ctld, message)
     if record is not None:
+        await _translate(ctld, record)
         ctld.reservations[record.name] = record
         for when_us in (record.start_us, record.end_us):
             ctld.reservation_at(when_us, record)
@@ -202,6 +203,7 @@ async def update_reservation(
         changed = _changed(ctld, record, message)
         rc = _conflict(ctld, changed)
         if not rc:
+            await _translate(ctld, changed)
             ctld.reservations[record.name] = changed
             for when_us in (changed.start_us, changed.end_us):
                 if when_us >= ctld.now_us:
@@ -235,6 +237,13 @@ def _changed(
         maintenance="MAINT" in flags,
         overlaps="OVERLAP" in flags,
     )
+
+
+async def _translate(ctld: "Slurmctld", record: ReservationRecord) -> None:
+    """Have plugins say how much of which burst buffer a reservation is to keep."""
+    record.tres = ""
+    if ctld.bb is not None and record.burst_buffer:
+        record.tres = await ctld.bb.xlate_bb_2_tres_str(record.burst_buffer)
 
 
 def _given(wish: str | None, before: str) -> str:
