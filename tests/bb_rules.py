@@ -205,7 +205,11 @@ _NEEDS: Final = {"dw_data_in": "dw_setup", "dw_data_out": "dw_post_run", "dw_pre
 
 
 def scripts(story: Story) -> Iterator[str]:
-    """28, 71: what plugins run of a job comes in its order, and inside the right calls."""
+    """28, 71: what plugins run of a job comes in its order, and inside the right calls.
+
+    A slurmctld that starts again may take up a stage-out from its beginning, or claim once more.
+    """
+    starts = [each.first for each in story.asked("load_state") if each.args.get("init_config")]
     for job, items in story.jobs.items():
         found = [each for each in items if isinstance(each, Event) and each.kind == "script"]
         found = [each for each in found if "--hurry" not in _argv(each)]
@@ -213,7 +217,9 @@ def scripts(story: Story) -> Iterator[str]:
             ran = [each for each in found if each.name in names]
             for one, other in pairwise(ran):
                 backwards = names.index(other.name) < names.index(one.name)
-                if backwards and other.name != renewed and other.name != "dw_create_persistent":
+                again = other.name in (renewed, "dw_create_persistent")
+                again = again or any(place(one) < start < place(other) for start in starts)
+                if backwards and not again:
                     yield f"of job {job} {other.name} ({other.seq}) follows {one.name}"
         seen: set[str] = set()
         for script in found:
