@@ -257,6 +257,9 @@ class Checker:
     ran: set[int] = attrs.field(factory=set)
     """Jobs that were launched and whose buffers are full of what they wrote."""
 
+    given_up: set[int] = attrs.field(factory=set)
+    """Jobs whose buffers a site's script was to drop, and failed."""
+
     named: set[str] = attrs.field(factory=set)
     """Persistent buffers that were made and not destroyed."""
 
@@ -270,9 +273,12 @@ class Checker:
         self.events.append(event)
         if len(self.events) > 400_000:
             raise AssertionError("the run does not end")
+        if event.kind == "script":
+            self._may_go(event)
         if event.phase == "enter":
             return
         self._space()
+        self._keeps_what_is_written(event)
         if event.kind == "state" and event.name == "bb_state":
             self._state(event)
         elif event.kind == "script":
@@ -334,15 +340,26 @@ class Checker:
             token = argv[argv.index("-t" if "create" in event.name else "--token") + 1]
             if not token.isdecimal():
                 self._named(event, token, good=good)
-            elif "--hurry" not in argv and good and int(token) in self.ran:
-                self._wrong(event, f"job {token}: torn down before its stage-out ended")
         elif event.name == "dw_pre_run" and good:
             self.mounted.add(job)
         elif event.name == "dw_post_run" and not good:
             # Its stage-out is given up.
             self.ran.discard(job)
-        elif event.name in ("dw_data_out", "start_stage_out", "stop_stage_out"):
-            self.ran.discard(job)
+        elif event.name in ("stop_stage_in", "stop_stage_out") and not good:
+            self.given_up.add(job)
+
+    def _may_go(self, event: Event) -> None:
+        """Note that a job's data leave its buffer, by the script that does it."""
+        if event.name in ("dw_data_out", "start_stage_out", "stop_stage_out"):
+            self.ran.discard(event.job)
+
+    def _keeps_what_is_written(self, event: Event) -> None:
+        """Check that the buffers of jobs that were launched are there until they are emptied."""
+        if self.ran:
+            there = {each.token for each in self._buffers() if each.size}
+            for job in sorted(self.ran - {int(each) for each in there if each.isdecimal()}):
+                self._wrong(event, f"job {job}: its buffer went before it was staged out")
+                self.ran.discard(job)
 
     def _named(self, event: Event, name: str, *, good: bool) -> None:
         made = event.name == "dw_create_persistent"
@@ -359,7 +376,8 @@ class Checker:
             self._may_run(event)
         elif event.name == "REQUEST_BATCH_JOB_LAUNCH":
             self._may_run(event)
-            self.ran.add(event.job)
+            if any(each.token == str(event.job) and each.size for each in self._buffers()):
+                self.ran.add(event.job)
 
     def _may_run(self, event: Event) -> None:
         """Check that a job's buffer is filled and mounted when something of it is launched."""
@@ -414,7 +432,8 @@ class Checker:
         if (names ^ self.named) - self.unclear:
             self._wrong(None, f"named: {names}, made {self.named}, unclear {self.unclear}")
         for buffer in self._buffers():
-            if buffer.token.isdecimal() and buffer.size and not (modern and self.restarts > 1):
+            lost = buffer.token.isdecimal() and buffer.size and int(buffer.token)
+            if lost and lost not in self.given_up and not (modern and self.restarts > 1):
                 self._wrong(None, f"space is lost: {buffer}")
 
     def _books(self, result: RunResult) -> None:

@@ -370,7 +370,12 @@ def unasked(story: Story) -> Iterator[str]:
 
 
 def stage_out_flag(story: Story) -> Iterator[str]:
-    """66: STAGE_OUT is set inside start_stage_out alone, and stays while COMPLETING."""
+    """66: STAGE_OUT is set inside start_stage_out alone, and stays while COMPLETING.
+
+    After a restart the plugin may have been deaf to the call, and takes it up once it can.
+    """
+    starts = [each.first for each in story.asked("load_state") if each.args.get("init_config")]
+    second = starts[1] if len(starts) > 1 else len(story.events) + 1
     for job, items in story.jobs.items():
         inside = [
             range(each.first, each.last)
@@ -382,7 +387,8 @@ def stage_out_flag(story: Story) -> Iterator[str]:
             if states is None:
                 continue
             was, now = "STAGE_OUT" in states[0], "STAGE_OUT" in states[1]
-            if now and not was and not any(place(item) in each for each in inside):
+            late = place(item) > second
+            if now and not was and not late and not any(place(item) in each for each in inside):
                 yield f"job {job} is given STAGE_OUT ({place(item)}) outside start_stage_out"
             if was and not now and "COMPLETING" in states[0] and base(states[1]) != "PENDING":
                 yield f"job {job} loses STAGE_OUT ({place(item)}) while it is COMPLETING"
