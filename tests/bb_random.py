@@ -68,6 +68,12 @@ FUNCTIONS: Final = {
     "generic": ("get_sys", "start_stage_in", "start_stage_out", "stop_stage_in", "stop_stage_out"),
 }
 
+STRUCK: Final = (
+    *("select_g_job_begin", "select_g_job_begin job={j}", "bb_p_job_begin job={j}"),
+    *("dw_data_in job={j}", "dw_pre_run job={j}", "dw_data_out job={j}", "dw_teardown job={j}"),
+    *("start_stage_in job={j}", "start_stage_out job={j}", "get_sys", "dw_pools"),
+)
+
 
 # What is run.
 
@@ -221,6 +227,14 @@ def _misfortunes(c: random.Random) -> list[str]:
         found.append(f"{{at: {at + c.choice([1, 30, 200])}s, burst_buffer: {{up: true}}}}")
     if c.random() < 0.15:
         found.append(f"{{at: {_when(c)}s, burst_buffer: {{bandwidth: 2GiB}}}}")
+    if c.random() < 0.15:
+        what = c.choice(STRUCK).format(j=c.randint(1, 5))
+        times, skip = c.randint(1, 2), c.randint(0, 2)
+        found.append(f'{{at: 0s, fault: {{fail: "{what}", times: {times}, skip: {skip}}}}}')
+    if c.random() < 0.07:
+        node, length = c.choice(["n1", "n2", "login"]), c.choice([1, 20, 200])
+        cut = f"cut: [slurmctld, {node}], for: {length}s"
+        found.append(f"{{at: {_when(c)}s, fault: {{{cut}}}}}")
     return found
 
 
@@ -416,7 +430,6 @@ class Checker:
             min_job_age_s=conf.min_job_age_s,
             backfill=conf.scheduler_type == "sched/backfill",
             hurried=range(MOST_JOBS),
-            revoked=False,
         )
         self.problems += broken(self.events, terms)
 
