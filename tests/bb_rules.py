@@ -268,8 +268,10 @@ def _end_of_run(story: Story, job: int, items: Sequence[Item], index: int) -> It
         return forgets(item) or (isinstance(item, Asked) and item.name == "job_test_stage_in")
 
     def told(item: Item) -> bool:
-        # Where all nodes are gone nobody is told, and the job is back in the queue.
-        return sends(item, *ENDING) or over(item)
+        # Where all nodes are gone nobody is told.
+        before, after = change(item) or ("", "")
+        let_go = "COMPLETING" in before and not ("COMPLETING" in after or "REQUEUE" in after)
+        return sends(item, *ENDING) or over(item) or let_go
 
     calls = _calls_until(items, index, over if story.terms.late_stage_out else told)
     allowed = [["job_start_stage_out"]]
