@@ -6,6 +6,7 @@ from simctl.plugin import StepdJob
 from simctl.plugins.site import Site, User
 from simctl.stepd.environment import (
     batch_environment,
+    checkpoint_environment,
     job_environment,
     node_environment,
     shape_environment,
@@ -42,6 +43,7 @@ def step_work(message: RequestLaunchTasks, switch_job: Packed) -> StepWork:
             **launch.env,
             **node_environment(layout.nodes[nodeid], tids),
             **_cpus(launch.cpus_on_nodes[nodeid : nodeid + 1]),
+            **checkpoint_environment(launch.ckpt_dir),
         },
         work_dir=launch.work_dir,
         tids=tids,
@@ -53,6 +55,8 @@ def step_work(message: RequestLaunchTasks, switch_job: Packed) -> StepWork:
         task_epilog=launch.task_epilog,
         branch=branch,
         parent=f"slurmd@{layout.nodes[branch.parent]}" if branch.parent >= 0 else "",
+        restart_dir=launch.restart_dir,
+        ckpt_dir=launch.ckpt_dir,
     )
 
 
@@ -113,6 +117,7 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
                 site.conf.cluster_name, "slurmctld", site.conf.select_type
             ),
         ),
+        **checkpoint_environment(message.ckpt_dir),
     }
     return StepWork(
         job=StepdJob(
@@ -134,4 +139,6 @@ def batch_work(message: RequestBatchJobLaunch, site: Site) -> StepWork:
         std_err=std_err,
         appends=desc.appends,
         restart_cnt=message.restart_cnt,
+        restart_dir=message.restart_dir,
+        ckpt_dir=message.ckpt_dir,
     )

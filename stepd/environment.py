@@ -274,3 +274,8 @@ def edit_environment(text: str, env: dict[str, str], say: Callable[[str], None])
             env.pop(rest.strip(), None)
         elif word == "print":
             say(rest + "\n")
+
+
+def checkpoint_environment(ckpt_dir: str) -> dict[str, str]:
+    """Return where images of a step are to go, as its tasks are told; nothing if nowhere."""
+    return {"SLURM_CHECKPOINT_IMAGE_DIR": ckpt_dir} if ckpt_dir else {}

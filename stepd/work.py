@@ -43,3 +43,9 @@ class StepWork:
 
     restart_cnt: int = 0
     """Which run of its job a batch script is."""
+
+    restart_dir: str = ""
+    """Where the images are that its tasks go on from; empty for a plain start."""
+
+    ckpt_dir: str = ""
+    """Where images of it are to go."""

@@ -207,6 +207,12 @@ class RequestBatchJobLaunch(Message, frozen=True, kw_only=True):
     gpus: tuple[int, ...] = ()
     """Numbers of the gpus that the job has on its first node."""
 
+    restart_dir: str = ""
+    """Where the images are that its script goes on from; empty for a plain start."""
+
+    ckpt_dir: str = ""
+    """Where images of it are to go."""
+
 
 class RequestKillJob(Message, frozen=True, kw_only=True):
     """Ask slurmctld to signal a job, all tasks of an array or some, by SIGKILL to end it."""
@@ -764,6 +770,9 @@ class RequestJobStepCreate(Message, frozen=True, kw_only=True):
     no_kill: bool = False
     submit_line: str = ""  # as it was typed
     restart_cnt: int = NO_VAL  # the run of the job that asks, where a process of the job does
+    ckpt_interval_min: int = 0
+    ckpt_dir: str = ""
+    restart_dir: str = ""
 
 
 class ResponseJobStepCreate(Message, frozen=True, kw_only=True):
@@ -815,6 +824,12 @@ class StepLaunch(msgspec.Struct, frozen=True, kw_only=True):
 
     programs: tuple[tuple[str, ...], ...] = ()
     """What each task runs, by rank, where that is not `argv` for all."""
+
+    restart_dir: str = ""
+    """Where the images are that its tasks go on from; empty for a plain start."""
+
+    ckpt_dir: str = ""
+    """Where images of it are to go."""
 
 
 class RequestLaunchTasks(Message, frozen=True, kw_only=True):
@@ -922,7 +937,93 @@ class RequestStepComplete(Message, frozen=True, kw_only=True):
     step_rc: int
 
 
+# Checkpoints.
+
+
+class RequestCheckpoint(Message, frozen=True, kw_only=True):
+    """Ask slurmctld for an operation on the checkpoints of a job or step.
+
+    `op` is numbered as `CheckOp`; `data` is how many seconds to wait for a checkpoint at most, or
+    of a restart whether it is to have the same nodes. A `step_id` of SLURM_BATCH_SCRIPT stands for
+    a batch script, or for all steps of a job without one.
+    """
+
+    rpc: ClassVar[str] = "REQUEST_CHECKPOINT"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "step_id", "op", "data", "image_dir")
+
+    op: int
+    data: int = 0
+    job_id: int
+    step_id: int = SLURM_BATCH_SCRIPT
+    image_dir: str = ""
+
+
+class ResponseCheckpoint(Message, frozen=True, kw_only=True):
+    """Answer when the checkpoint began that is under way, or how the last one went."""
+
+    rpc: ClassVar[str] = "RESPONSE_CHECKPOINT"
+    tells: ClassVar[tuple[str, ...]] = ("event_time", "error_code", "error_msg")
+
+    event_time: int = 0
+    error_code: int = 0
+    error_msg: str = ""
+
+
+class RequestCheckpointComp(Message, frozen=True, kw_only=True):
+    """Tell slurmctld that a checkpoint is complete, and how it went."""
+
+    rpc: ClassVar[str] = "REQUEST_CHECKPOINT_COMP"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "step_id", "begin_time", "error_code")
+
+    job_id: int
+    step_id: int
+    begin_time: int = 0
+    error_code: int = 0
+    error_msg: str = ""
+
+
+class RequestCheckpointTaskComp(RequestCheckpointComp, frozen=True, kw_only=True):
+    """Tell slurmctld that the checkpoint of one task is complete."""
+
+    rpc: ClassVar[str] = "REQUEST_CHECKPOINT_TASK_COMP"
+    tells: ClassVar[tuple[str, ...]] = (
+        "job_id",
+        "step_id",
+        "task_id",
+        "begin_time",
+        "error_code",
+    )
+
+    task_id: int
+
+
+class RequestCheckpointTasks(Message, frozen=True, kw_only=True):
+    """Ask slurmd to have the tasks of a step saved into images.
+
+    `timestamp` is when the checkpoint began, in seconds since the epoch.
+    """
+
+    rpc: ClassVar[str] = "REQUEST_CHECKPOINT_TASKS"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "step_id", "timestamp", "image_dir")
+
+    job_id: int
+    step_id: int
+    timestamp: int
+    image_dir: str
+
+
 # What slurmctld tells a waiting srun.
+
+
+class SrunExec(Message, frozen=True, kw_only=True):
+    """Have srun run a program beside its step."""
+
+    rpc: ClassVar[str] = "SRUN_EXEC"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "step_id", "argv")
+
+    job_id: int
+    step_id: int
+    argv: tuple[str, ...]
 
 
 class SrunTimeout(Message, frozen=True, kw_only=True):

@@ -20,7 +20,8 @@ class JobDesc:
     `priority` of 0 holds the job; `begin_s` is in seconds since the epoch, 0 for at once, and so is
     `deadline_s`, 0 for none; a job of `no_kill` goes on without a node that fails. `warn_signal` is
     sent `warn_time_s` seconds before the time limit, 0 for none: to the steps, or with `warn_batch`
-    to the batch script alone.
+    to the batch script alone. A job with a `ckpt_interval_min` is checkpointed that often, into
+    `ckpt_dir`; steps go on from the images in `restart_dir`.
     """
 
     name: str
@@ -67,6 +68,9 @@ class JobDesc:
     kill_on_invalid_dep: int = NO_VAL
     immediate: bool = False
     no_kill: bool = False
+    ckpt_interval_min: int = 0
+    ckpt_dir: str = ""
+    restart_dir: str = ""
     work_dir: str = "/"
     submit_dir: str = "/"
     submit_host: str = "login"
