@@ -123,6 +123,8 @@ def _programs(
 
 
 def run_of_job(call: CommandCall) -> int:
-    """Return which run of its job a command's environment tells of; 0 for the first."""
+    """Return which run of its job a command belongs to, or its environment tells of; from 0."""
+    if call.process.run_of_job >= 0:
+        return call.process.run_of_job
     run = variable(call.env, "SLURM_RESTART_COUNT")
     return 0 if run == NO_VAL else run
