@@ -7,6 +7,7 @@ import attrs
 
 from simctl.kernel.fabric import Envelope, Mailbox, Unanswered
 from simctl.kernel.procs import Host, Process, RunsAs
+from simctl.nodes.checkpoints import Checkpoints
 from simctl.nodes.controller_link import ControllerLink, RegistrationDue, ReportsDue
 from simctl.nodes.launch import batch_work, step_work
 from simctl.nodes.prologs import (
@@ -48,6 +49,7 @@ from simctl.wire.messages import (
     Message,
     RequestAbortJob,
     RequestBatchJobLaunch,
+    RequestCheckpointTasks,
     RequestCompleteBatchScript,
     RequestCompleteProlog,
     RequestJobNotify,
@@ -96,6 +98,7 @@ class Slurmd:
         self._steps = StepDaemons(site, self.process, self.mailbox, gone=self._step_is_gone)
         self._link = ControllerLink(site, self.process, self.mailbox, listed=self._steps.listed)
         self._suspensions = Suspensions(site, self.process, self._steps.of_job)
+        self._checkpoints = Checkpoints(site, self.process, self._steps.find, self._answer)
         self._prologs = Prologs(site, self.process, self.mailbox)
         self._terminations = Terminations(
             site,
@@ -115,6 +118,7 @@ class Slurmd:
             RequestSignalTasks: self._signal_tasks,
             RequestKillStepTimelimit: self._step_time_limit,
             RequestSuspendInt: self._suspend_int,
+            RequestCheckpointTasks: self._checkpoint_tasks,
             RequestJobNotify: self._job_notify,
             RequestStepComplete: self._step_complete,
             RequestAbortJob: self._abort_job,
@@ -375,6 +379,10 @@ class Slurmd:
         """Answer, then have the job's step daemons stop their tasks, or let them go on."""
         self._answer(envelope, SLURM_SUCCESS)
         self._suspensions.take(message)
+
+    async def _checkpoint_tasks(self, envelope: Envelope, message: RequestCheckpointTasks) -> None:
+        """Have the step daemon save its tasks; the answer comes once that is done."""
+        self._checkpoints.take(envelope, message)
 
     async def _step_complete(self, envelope: Envelope, message: RequestStepComplete) -> None:
         """Hand the report of a daemon further down the tree to this node's step daemon."""

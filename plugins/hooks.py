@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 import attrs
 from msgspec import UNSET, UnsetType
 
+from simctl.api.stepd import Executed
 from simctl.api.surroundings import in_words, told, told_failure
 from simctl.kernel.faults import CallFault, CallFaults, InjectedError
 from simctl.kernel.procs import CALLING, Process, RunsAs
@@ -292,7 +293,7 @@ class Hooks:
             await self._ask_errno(point, who, about)
         return result
 
-    async def run_function(  # noqa: PLR0912 - a case for each way a plugin can fail
+    async def run_function(  # noqa: PLR0912, PLR0915 - a case for each way a plugin can fail
         self,
         point: Point | None,
         name: str,
@@ -340,6 +341,10 @@ class Hooks:
             result = SLURM_ERROR
         except ENDED:
             trace.drop_call(call)
+            raise
+        except Executed:
+            trace.leave_call(call)
+            who.cause = call.enter
             raise
         except BaseException as raised:  # noqa: BLE001 - a plugin never takes a daemon down
             problem = told_failure(raised)

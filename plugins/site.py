@@ -75,6 +75,9 @@ class Site:
     appliance: Any = None
     """What holds the burst buffers; a `simctl.appliance.appliance.Appliance`, None without one."""
 
+    images: Any = None
+    """The checkpoint images that are there; a `simctl.stepd.images.Images`."""
+
     folder: str = "/"
     """Folder of the scenario on the real machine, where real scripts start."""
 
@@ -105,6 +108,18 @@ class CommandCall:
 
     errno: str = ""
     """Name of the Slurm error that ended the command, for `expect:` beside `run:`."""
+
+    before_image: Callable[[str], Awaitable[Any]] | None = None
+    """Set by a command that can be restarted: called with the path of an image that is about to be
+    written, of this command or of a script that runs it, and what it returns (anything that JSON
+    can hold) is remembered there. It may take time; an OSError says why no image can be written.
+    A command without it has lost its connections when it is restarted, and ends with 1."""
+
+    memory: Any = None
+    """What `before_image` returned, in a command that goes on from an image; else None."""
+
+    image: str = ""
+    """Path of the image that it goes on from."""
 
     def out(self, text: str) -> None:
         """Write a line to standard output."""

@@ -7,8 +7,8 @@ returns nothing has succeeded. A method is a `def`, or an `async def` where it t
 
 Around a call there are `process()`, who calls; `now()` and `await sleep(seconds)`, virtual time;
 `start(coroutine_function)`, a thread of the plugin's own; `disk()`, the host's files; `conf`, the
-cluster's slurm.conf; `log`, which writes into the trace; `rpc`, libslurm's functions; and
-`slurmctld`, what slurmctld offers to a plugin that runs in it.
+cluster's slurm.conf; `log`, which writes into the trace; `rpc`, libslurm's functions;
+`slurmctld`, what slurmctld offers to a plugin that runs in it, and `stepd`, what slurmstepd does.
 `hostlist(text)` gives the names that a text such as ``n[1-4]`` stands for.
 """
 
@@ -20,6 +20,7 @@ import attrs
 
 from simctl.api.requests import Rpc
 from simctl.api.slurmctld import ScriptResult, Slurmctld
+from simctl.api.stepd import Stepd, StepdTask
 from simctl.api.surroundings import (
     Conf,
     Event,
@@ -77,6 +78,7 @@ __all__ = [
     "Stat",
     "StepRecord",
     "StepdJob",
+    "StepdTask",
     "SwitchPlugin",
     "conf",
     "disk",
@@ -89,12 +91,14 @@ __all__ = [
     "sleep",
     "slurmctld",
     "start",
+    "stepd",
 ]
 
 conf: Final = Conf()
 log: Final = Log()
 rpc: Final = Rpc()
 slurmctld: Final = Slurmctld()
+stepd: Final = Stepd()
 
 JobInfo = Any
 """An opaque record of the plugin's own: a step's credential, or a checkpoint record."""

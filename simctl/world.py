@@ -67,6 +67,7 @@ from simctl.scenario.model import (
     When,
     behaviour,
 )
+from simctl.stepd.images import Images
 from simctl.stepd.outcome import NEVER_US, ProgramRun
 from simctl.stepd.programs import Programs
 from simctl.wire.burst_buffer_conf import FOLDER, file_name, write_conf
@@ -299,6 +300,12 @@ class World:
                     *self.burst_buffers,
                     *(each.rpartition("/")[2] for each in conf.burst_buffer_types),
                 ),
+            ),
+            images=Images(
+                scenario.checkpoint,
+                kernel=self.kernel,
+                disk=self.disk,
+                enabled=conf.checkpoint_type != "checkpoint/none",
             ),
             commands=dict(COMMANDS),
             programs=Programs(described, self.disk, random.Random(f"programs:{self.seed}")),
@@ -904,6 +911,7 @@ def _describe(program: Program) -> Callable[[int, random.Random], ProgramRun]:
             output=spec.output,
             ignores=spec.ignores,
             exits_on=spec.exits_on,
+            image=spec.image,
         )
 
     return describe

@@ -2,7 +2,8 @@
 
 import posixpath
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 import attrs
 from msgspec import UNSET
@@ -20,18 +21,36 @@ from simctl.kernel.procs import (
 )
 from simctl.kernel.turns import Killed, Thread, Timer
 from simctl.plugins.site import CommandCall, Site, User
-from simctl.stepd.outcome import NEVER_US, ProgramRun, by_default_stops, default_status
-from simctl.stepd.programs import ScriptRun
+from simctl.stepd.image_file import (
+    ChildState,
+    CommandState,
+    ImageError,
+    ProgramState,
+    ScriptState,
+    State,
+    stream_of,
+    stream_state,
+)
+from simctl.stepd.journal import DivergedError, JournalingHost
+from simctl.stepd.outcome import (
+    NEVER_US,
+    SHELL_IMAGE,
+    ProgramRun,
+    by_default_stops,
+    default_status,
+)
+from simctl.stepd.programs import ScriptRun, read_script
 from simctl.stepd.script_host import (
     Disposition,
     Inherited,
     Interrupted,
     OpenFile,
     Redirects,
+    ShellHost,
     Stream,
 )
 from simctl.stepd.shell import Shell
-from simctl.stepd.stopping import take_signal
+from simctl.stepd.stopping import Pausable, left_us, pause, take_signal, unpause
 
 Output = Callable[[int, str], None]
 """Takes a file descriptor (1 or 2) and a text that a process wrote to it."""
@@ -51,20 +70,35 @@ class Child:
     """A program that a script has started."""
 
     process: Process
+    pid: int
+    """The pid that the script knows; one that was restarted from an image has another besides."""
+
+    argv: tuple[str, ...] = ()
     program: ProgramRun | None = None
     due_us: int = NEVER_US
     planned: int = 0
     left_us: int = -1
     kept: tuple[int, ...] = ()
+    paused_us: int = -1
+    held: tuple[int, ...] = ()
     stopped: bool = False
     """A command is stopped; of programs `left_us` tells."""
 
     stdout: Stream = attrs.field(factory=lambda: Inherited(descriptor=1))
+    stderr: Stream = attrs.field(factory=lambda: Inherited(descriptor=2))
+    awaited: bool = False
+    """The script knows how it ended."""
+
     status: int = 0
     ended: bool = False
     timer: Timer | None = None
     host: "ScriptHost | None" = None
     call: CommandCall | None = None
+
+
+def command_name(argv: tuple[str, ...]) -> str:
+    """Return the name under which a command of Slurm's would be known."""
+    return argv[0].rsplit("/", 1)[-1]
 
 
 class ScriptHost:
@@ -94,7 +128,19 @@ class ScriptHost:
         self._interruptible = False
         self._out_of_memory = False
         self._stopped = False
+        self._paused = False
         self._kept: tuple[int, ...] = ()
+        self._pid = process.pid
+        self._run: ScriptRun | None = None
+        self._start_dir = work_dir
+        self._first_env: dict[str, str] = {}
+        self._journal: JournalingHost | None = None
+        self._begun = False
+        self._foreground: Child | None = None
+        """The child that the shell waits for to go on."""
+
+        self._resumed: Child | None = None
+        """That of an image, which the shell has yet to ask for."""
 
     def start_script(self, run: ScriptRun, env: dict[str, str]) -> None:
         """Run a script in a thread of the process; its end is told with a wait status.
@@ -102,14 +148,36 @@ class ScriptHost:
         A shell that starts elsewhere than PWD says sets it right.
         """
         env["PWD"] = self._work_dir
-        shell = Shell(run.script, self, args=run.argv, env=env)
+        host: ShellHost = self
+        if self._site.images.enabled:
+            self._run = run
+            self._first_env = dict(env)
+            host = self._journal = JournalingHost(self)
+        self._start_shell(run, host, env)
+
+    def _start_shell(self, run: ScriptRun, host: ShellHost, env: dict[str, str]) -> None:
+        shell = Shell(run.script, host, args=run.argv, env=env)
 
         async def body() -> None:
-            status = wait_status(await shell.run())
+            await self._hold_still()
+            self._begun = True
+            try:
+                status = wait_status(await shell.run())
+            except DivergedError as error:
+                self._output(2, f"{run.argv[0]}: {error}\n")
+                status = wait_status(1)
             self.process.exit(status)
             self._tell_end(status)
 
         self.process.start(body, "script")
+
+    async def _hold_still(self) -> None:
+        """Do nothing while the script is stopped or its image is written."""
+        while self._stopped or self._paused:
+            self._waiter = self._kernel.current
+            self._interruptible = False
+            await self._kernel.park("SIGCONT" if self._stopped else "its image")
+            self._waiter = None
 
     def _tell_end(self, status: int) -> None:
         """Tell how the script ended; that a child took too much memory counts for all of it."""
@@ -159,8 +227,13 @@ class ScriptHost:
 
     def signal_child(self, child: Child, signal: int) -> None:
         """Deliver a signal to a child of the script, and to a script's own children."""
-        process = child.process
-        self._site.trace.process(process, "signal", signal)
+        self._site.trace.process(child.process, "signal", signal)
+        if child.paused_us >= 0 and signal != SIGKILL:
+            child.held += (signal,)
+        else:
+            self._deliver_to(child, signal)
+
+    def _deliver_to(self, child: Child, signal: int) -> None:
         if child.host is not None:
             for grandchild in child.host.live_children():
                 child.host.signal_child(grandchild, signal)
@@ -212,19 +285,19 @@ class ScriptHost:
 
     @property
     def pid(self) -> int:
-        """The process's own pid."""
-        return self.process.pid
+        """The process's own pid; after a restart the one that it had before."""
+        return self._pid
 
     async def run(self, argv: tuple[str, ...], env: dict[str, str], redirects: Redirects) -> int:
         """Run a program and wait for its end."""
-        while self._stopped:
-            # It has stopped itself.
-            self._waiter = self._kernel.current
-            self._interruptible = False
-            await self._kernel.park("SIGCONT")
-            self._waiter = None
-        child = self._launch(argv, env, redirects)
+        # It may have stopped itself.
+        await self._hold_still()
+        child, self._resumed = self._resumed, None
+        if child is None:
+            child = self._launch(argv, env, redirects)
+        self._foreground = child
         await self._wait_for(child, interruptible=False)
+        self._foreground = None
         return self._status(child)
 
     def start(self, argv: tuple[str, ...], env: dict[str, str], redirects: Redirects) -> int:
@@ -232,7 +305,7 @@ class ScriptHost:
         child = self._launch(argv, env, redirects)
         if child.program is not None and child.due_us < NEVER_US:
             child.timer = self._kernel.call_at(child.due_us, self._expire, child)
-        return child.process.pid
+        return child.pid
 
     async def wait(self, pid: int) -> int:
         """Wait for a background child, or for a trapped signal."""
@@ -318,10 +391,10 @@ class ScriptHost:
 
     # Children.
 
-    def _launch(self, argv: tuple[str, ...], env: dict[str, str], redirects: Redirects) -> Child:
-        site = self._site
-        main = site.commands.get(argv[0].rsplit("/", 1)[-1]) if argv else None
-        name = argv[0].rsplit("/", 1)[-1]
+    def _fork(self, argv: tuple[str, ...], env: dict[str, str]) -> Process:
+        """Fork a child that executes a program, or is a command of Slurm's."""
+        name = command_name(argv)
+        main = self._site.commands.get(name)
         own = self.process
         # What a prolog or an epilog starts is no task of the job's.
         role = name if main is not None else "script" if own.role == "script" else "task"
@@ -335,32 +408,31 @@ class ScriptHost:
         else:
             process.exec(argv[0])
         process.env = env
-        child = Child(process=process)
-        self._children[process.pid] = child
-        if main is not None:
-            self._start_command(child, name, argv, redirects)
+        return process
+
+    def _adopt(self, process: Process, argv: tuple[str, ...], streams: Redirects) -> Child:
+        """Take in a child that was just forked."""
+        pid = process.pid
+        while pid in self._children:
+            # A child of an image has the number.
+            pid += 1
+        child = self._children[pid] = Child(
+            process=process, pid=pid, argv=argv, stdout=streams.stdout, stderr=streams.stderr
+        )
+        return child
+
+    def _launch(self, argv: tuple[str, ...], env: dict[str, str], redirects: Redirects) -> Child:
+        child = self._adopt(self._fork(argv, env), argv, redirects)
+        name = command_name(argv)
+        if name in self._site.commands:
+            stdin = self._input(redirects.stdin)
+            self._start_command(child, name, self._call(child, name, stdin))
         else:
             self._start_program(child, argv, env, redirects)
         return child
 
-    def _start_command(
-        self, child: Child, name: str, argv: tuple[str, ...], redirects: Redirects
-    ) -> None:
-        site = self._site
-        process = child.process
-        main = site.commands[name]
-        streams = {"stdout": redirects.stdout, "stderr": redirects.stderr}
-        call = CommandCall(
-            site=site,
-            process=process,
-            mailbox=site.fabric.mailbox(process, f"{name}@{process.host.name}"),
-            argv=argv,
-            env=process.env,
-            work_dir=self._work_dir,
-            user=self._user,
-            write=lambda stream, text: self.write(streams[stream], text),
-            stdin=self._input(redirects.stdin),
-        )
+    def _start_command(self, child: Child, name: str, call: CommandCall) -> None:
+        main = self._site.commands[name]
         child.call = call
 
         async def body() -> None:
@@ -368,7 +440,23 @@ class ScriptHost:
             call.mailbox.close()
             self._end(child, status)
 
-        process.start(body, name)
+        child.process.start(body, name)
+
+    def _call(self, child: Child, name: str, stdin: str) -> CommandCall:
+        site = self._site
+        process = child.process
+        streams = {"stdout": child.stdout, "stderr": child.stderr}
+        return CommandCall(
+            site=site,
+            process=process,
+            mailbox=site.fabric.mailbox(process, f"{name}@{process.host.name}"),
+            argv=child.argv,
+            env=process.env,
+            work_dir=self._work_dir,
+            user=self._user,
+            write=lambda stream, text: self.write(streams[stream], text),
+            stdin=stdin,
+        )
 
     def _start_program(
         self, child: Child, argv: tuple[str, ...], env: dict[str, str], redirects: Redirects
@@ -377,24 +465,25 @@ class ScriptHost:
         rank = task if isinstance(task, int) else 0
         run = self._site.programs.find(argv, rank, self._work_dir, self.process.host.name)
         if isinstance(run, ScriptRun):
-            child.host = ScriptHost(
-                self._site,
-                child.process,
-                user=self._user,
-                work_dir=self._work_dir,
-                output=lambda fd, text: self.write(
-                    redirects.stdout if fd == 1 else redirects.stderr, text
-                ),
-                ended=lambda status: self._end(child, status),
-            )
+            child.host = self._host_of(child)
             child.host.start_script(run, env)
             return
         ignored = tuple(signal for signal, how in self._dispositions.items() if how == "ignore")
         child.program = attrs.evolve(run, ignores=(*run.ignores, *ignored)) if ignored else run
         child.planned = run.status
-        child.stdout = redirects.stdout
         child.due_us = min(NEVER_US, self._kernel.now_us + run.runs_us)
         self.write(redirects.stderr, run.error) if run.error else None
+
+    def _host_of(self, child: Child) -> "ScriptHost":
+        """Return what a script that this one has started runs in."""
+        return ScriptHost(
+            self._site,
+            child.process,
+            user=self._user,
+            work_dir=self._work_dir,
+            output=lambda fd, text: self.write(child.stdout if fd == 1 else child.stderr, text),
+            ended=lambda status: self._end(child, status),
+        )
 
     def _expire(self, child: Child) -> None:
         if not child.ended:
@@ -418,14 +507,15 @@ class ScriptHost:
             self._kernel.wake(self._waiter)
 
     def _status(self, child: Child) -> int:
+        child.awaited = True
         self.process.cause = child.process.cause
         signal = signal_of(child.status)
         return 128 + signal if signal else exit_code_of(child.status)
 
     async def _wait_for(self, child: Child, *, interruptible: bool) -> None:
         kernel = self._kernel
-        while self._stopped or not child.ended:
-            if interruptible and self._pending and not self._stopped:
+        while self._stopped or self._paused or not child.ended:
+            if interruptible and self._pending and not (self._stopped or self._paused):
                 raise Interrupted(self._pending[0])
             timed = (
                 child.timer is None
@@ -441,3 +531,215 @@ class ScriptHost:
             self._waiter = None
             if timed and kernel.now_us >= child.due_us:
                 self._expire(child)
+
+    # Images.
+
+    def pause(self) -> None:
+        """Stop the script and all it has started, while their image is written."""
+        self._paused = True
+        now_us = self._kernel.now_us
+        for child in self.live_children():
+            pause(child, now_us)
+            if child.timer is not None:
+                child.timer.cancel()
+                child.timer = None
+            if child.host is not None:
+                child.host.pause()
+            elif child.call is not None and not child.stopped:
+                self._site.procs.stop(child.process)
+
+    def unpause(self) -> None:
+        """Let them go on, and take the signals that came meanwhile."""
+        self._paused = False
+        for child in self.live_children():
+            if child.paused_us >= 0:
+                self._unpause_child(child)
+        if self._waiter is not None and not self.process.exited:
+            self._kernel.wake(self._waiter)
+
+    def _unpause_child(self, child: Child) -> None:
+        held = unpause(child, self._kernel.now_us)
+        if child.host is not None:
+            child.host.unpause()
+        elif child.call is not None:
+            if not child.stopped:
+                self._site.procs.go_on(child.process)
+        elif child.due_us < NEVER_US:
+            child.timer = self._kernel.call_at(child.due_us, self._expire, child)
+        for signal in held:
+            if not child.ended:
+                self._deliver_to(child, signal)
+
+    def commands(self) -> list[CommandCall]:
+        """Return the commands of Slurm's that run below this script, oldest first."""
+        found: list[CommandCall] = []
+        for child in self.live_children():
+            if child.host is not None:
+                found += child.host.commands()
+            elif child.call is not None:
+                found.append(child.call)
+        return found
+
+    def state(self, memories: Mapping[int, Any]) -> ScriptState:
+        """Return the state of the script, paused or not, and of all it has started.
+
+        Args:
+            memories: What commands want to be remembered, by their pids.
+
+        Raises:
+            ImageError: It keeps no journal.
+        """
+        if self._run is None or self._journal is None:
+            raise ImageError("a script whose journal nobody keeps has no image")
+        waited = self._foreground
+        return ScriptState(
+            text=self._run.text,
+            argv=self._run.argv,
+            env=self._first_env,
+            pid=self._pid,
+            begun=self._begun,
+            start_dir=self._start_dir,
+            work_dir=self._work_dir,
+            journal=tuple(self._journal.entries),
+            foreground=waited.pid if waited is not None else 0,
+            children=tuple(
+                self._child_state(child, memories)
+                for child in self._children.values()
+                if not (child.ended and child.awaited)
+            ),
+            dispositions=dict(self._dispositions),
+            pending=tuple(self._pending),
+            stopped=self._stopped,
+            kept=self._kept,
+            out_of_memory=self._out_of_memory,
+            size=SHELL_IMAGE,
+        )
+
+    def _child_state(self, child: Child, memories: Mapping[int, Any]) -> ChildState:
+        return ChildState(
+            pid=child.pid,
+            state=None if child.ended else self._state_of(child, memories),
+            status=child.status,
+            stdout=stream_state(child.stdout),
+            stderr=stream_state(child.stderr),
+        )
+
+    def _state_of(self, child: Child, memories: Mapping[int, Any]) -> State:
+        if child.host is not None:
+            return child.host.state(memories)
+        if child.call is not None:
+            return CommandState(
+                argv=child.argv,
+                env=child.call.env,
+                work_dir=child.call.work_dir,
+                stdin=child.call.stdin,
+                memory=memories.get(child.process.pid),
+                size=SHELL_IMAGE,
+            )
+        assert child.program is not None
+        return program_state(child, child.program, child.argv, self._kernel.now_us)
+
+    def restore(self, state: ScriptState, path: str) -> None:
+        """Become the script of an image that lies at *path*, with all that it had started.
+
+        Raises:
+            ImageError: The image holds no script that could run.
+        """
+        run = read_script(state.text, state.argv)
+        if not isinstance(run, ScriptRun):
+            raise ImageError("the script of the image cannot be read")
+        self._run = run
+        self._pid = state.pid
+        self._first_env = dict(state.env)
+        self._start_dir, self._work_dir = state.start_dir, state.work_dir
+        self._dispositions = dict(state.dispositions)
+        self._pending.extend(state.pending)
+        self._stopped, self._kept = state.stopped, state.kept
+        self._out_of_memory = state.out_of_memory
+        for child in state.children:
+            self._restore_child(child, path)
+        self._resumed = self._children.get(state.foreground)
+        self._journal = JournalingHost(self, state.journal, begun=state.begun)
+        self._start_shell(run, self._journal, dict(state.env))
+
+    def _restore_child(self, image: ChildState, path: str) -> None:
+        streams = Redirects(stdout=stream_of(image.stdout), stderr=stream_of(image.stderr))
+        if image.state is None:
+            self._children[image.pid] = Child(
+                process=self.process, pid=image.pid, status=image.status, ended=True
+            )
+            return
+        argv = image.state.argv
+        env = image.state.env if not isinstance(image.state, ProgramState) else self.process.env
+        child = Child(
+            process=self._fork(argv, dict(env)),
+            pid=image.pid,
+            argv=argv,
+            stdout=streams.stdout,
+            stderr=streams.stderr,
+        )
+        self._children[image.pid] = child
+        if isinstance(image.state, ScriptState):
+            child.host = self._host_of(child)
+            child.host.restore(image.state, path)
+        elif isinstance(image.state, CommandState):
+            self._restore_command(child, image.state, path)
+        else:
+            child.program = become(child, image.state, self._kernel.now_us)
+            if child.due_us < NEVER_US:
+                child.timer = self._kernel.call_at(child.due_us, self._expire, child)
+
+    def _restore_command(self, child: Child, state: CommandState, path: str) -> None:
+        """Let a command go on from what it remembers; one that remembers nothing is lost."""
+        name = command_name(child.argv)
+        if state.memory is not None and name in self._site.commands:
+            call = self._call(child, name, state.stdin)
+            call.work_dir, call.memory, call.image = state.work_dir, state.memory, path
+            self._start_command(child, name, call)
+            return
+
+        async def body() -> None:
+            lost = f"{name}: error: restarted from a checkpoint image, with its connections lost\n"
+            self.write(child.stderr, lost)
+            self._end(child, wait_status(1))
+
+        child.process.start(body, name)
+
+
+def program_state(
+    run: Pausable, program: ProgramRun, argv: tuple[str, ...], now_us: int
+) -> ProgramState:
+    """Return the state of a program."""
+    return ProgramState(
+        argv=argv,
+        left_us=left_us(run, now_us),
+        status=program.status,
+        output=program.output,
+        ignores=program.ignores,
+        exits_on=dict(program.exits_on),
+        stopped=run.left_us >= 0,
+        kept=run.kept,
+        size=program.image,
+    )
+
+
+class _Runs(Pausable, Protocol):
+    planned: int
+
+
+def become(run: _Runs, state: ProgramState, now_us: int) -> ProgramRun:
+    """Have *run* go on as the program of an image, and return what that does."""
+    run.planned = state.status
+    run.kept = state.kept
+    if state.stopped:
+        run.left_us = state.left_us
+    else:
+        run.due_us = min(NEVER_US, now_us + state.left_us)
+    return ProgramRun(
+        runs_us=state.left_us,
+        status=state.status,
+        output=state.output,
+        ignores=state.ignores,
+        exits_on=state.exits_on,
+        image=state.size,
+    )

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import attrs
 
+from simctl.api.stepd import Executed
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import (
     OUT_OF_MEMORY_STATUS,
@@ -21,8 +22,11 @@ from simctl.kernel.procs import (
     Process,
     wait_status,
 )
-from simctl.plugins.hooks import NOTHING, About, failed
-from simctl.plugins.points.checkpoint import slurm_ckpt_stepd_prefork
+from simctl.plugins.hooks import NOTHING, About, NonsenseError, check_environment, failed
+from simctl.plugins.points.checkpoint import (
+    slurm_ckpt_restart_task,
+    slurm_ckpt_stepd_prefork,
+)
 from simctl.plugins.points.declare import Point
 from simctl.plugins.points.switch import (
     switch_p_alloc_jobinfo,
@@ -35,14 +39,17 @@ from simctl.plugins.points.switch import (
 )
 from simctl.plugins.site import Site
 from simctl.stepd.batch_files import BatchFiles
+from simctl.stepd.checkpoint_requests import CheckpointRequests
 from simctl.stepd.children import ScriptHost
 from simctl.stepd.ending import ENDINGS, cancelled_line, grace_s, out_of_memory_line
 from simctl.stepd.environment import task_environment
+from simctl.stepd.image_file import Image, ImageError, ProgramState, ScriptState
 from simctl.stepd.outcome import NEVER_US, SESSION_EXIT_RC, ProgramRun
-from simctl.stepd.programs import ScriptRun, not_executed
+from simctl.stepd.programs import RESTART_HELPER, ScriptRun, not_executed
+from simctl.stepd.services import StepServices
 from simctl.stepd.srun_link import SrunLink
 from simctl.stepd.step_reports import StepReports
-from simctl.stepd.suspend import Suspender
+from simctl.stepd.suspend import Suspender, TasksSignalled
 from simctl.stepd.task_scripts import TaskScripts
 from simctl.stepd.tasks import Task, TaskSet
 from simctl.stepd.work import StepWork
@@ -56,6 +63,7 @@ from simctl.wire.errno import (
 )
 from simctl.wire.ids import SECOND, step_name
 from simctl.wire.messages import (
+    RequestCheckpointTasks,
     RequestJobNotify,
     RequestSignalTasks,
     RequestStepComplete,
@@ -106,11 +114,15 @@ class StepDaemon:
         self._cleaned: list[tuple[Task, int]] = []
         """Those of them that are done with, and what their end is the cause of."""
 
+        self._checkpoints = CheckpointRequests(
+            site.hooks, process, work, lambda: bool(self.tasks.alive)
+        )
         self._suspender: Suspender | None = None
         self._told_to_end = False
         self._told_user = False
         """The user of a batch script knows that it is ended."""
 
+        process.stepd = StepServices(site, work, self.tasks, self._name)
         self._files = BatchFiles(site, process, work)
         self._srun = SrunLink(site, process, mailbox, srun, work)
         self._reports = StepReports(site, process, mailbox, work, self.tasks, serve=self._serve)
@@ -174,7 +186,7 @@ class StepDaemon:
         job = self.work.job
         if not self._batch and failed(await self._switch(switch_p_job_init, session, job.uid)):
             return SESSION_INIT_FAILED
-        if failed(await self._hooks.call(slurm_ckpt_stepd_prefork, session, job)):
+        if not await self._prefork(session):
             return SESSION_PREPARE_FAILED
         if self._hooks.strikes(session, "become_user"):
             return SESSION_SET_IDS_FAILED
@@ -249,7 +261,7 @@ class StepDaemon:
 
     async def _fork_all_tasks(self, stepd: Process) -> int:
         """Fork every task, then release them; return 0 or why nothing runs."""
-        if failed(await self._hooks.call(slurm_ckpt_stepd_prefork, stepd, self.work.job)):
+        if not await self._prefork(stepd):
             return SLURM_ERROR
         # Forking is done with the user's effective id, so that files open as the user's.
         stepd.euid = self.work.job.uid
@@ -306,6 +318,17 @@ class StepDaemon:
         process.memory.store(credential)
         return True
 
+    async def _prefork(self, who: Process) -> bool:
+        """Let the checkpoint plugin prepare, which may change the tasks' environment."""
+        if failed(await self._hooks.call(slurm_ckpt_stepd_prefork, who, self.work.job)):
+            return False
+        try:
+            check_environment(self.work.env)
+        except NonsenseError as error:
+            self.site.trace.complain(who, slurm_ckpt_stepd_prefork.name, str(error))
+            return False
+        return True
+
     def _open_files(self) -> bool:
         """Open the output of a batch script and go to its directory; false if that cannot be.
 
@@ -329,8 +352,10 @@ class StepDaemon:
 
         An attach that takes time blocks its own task, and neither the parent nor its siblings.
         """
-        takes_time = self._scripts.prologs or (
-            not self._batch and self._hooks.takes_time(switch_p_job_attach)
+        takes_time = (
+            self._scripts.prologs
+            or self.work.restart_dir
+            or (not self._batch and self._hooks.takes_time(switch_p_job_attach))
         )
         if not takes_time and not self.site.kernel.schedule.separates_processes:
             await self._become_program(task)
@@ -368,12 +393,28 @@ class StepDaemon:
                 return
         if self._scripts.prologs and not await self._run_prologs(task, env):
             return
+        if work.restart_dir:
+            await self._restart(task, env)
+            return
         argv = work.programs[task.procid] if work.programs else work.argv
         find = self.site.programs.find if self._batch or work.searches else self.site.programs.none
         run = find(argv, task.rank, self._files.work_dir, self._name)
         if isinstance(run, ProgramRun) and run.exec_errno and not self._batch:
             run = not_executed(run, argv[0], self._name)
+        self._execute(task, argv, run, env)
+
+    def _execute(
+        self,
+        task: Task,
+        argv: tuple[str, ...],
+        run: ProgramRun | ScriptRun,
+        env: dict[str, str],
+    ) -> None:
+        """Have a task become a program, which starts now."""
+        process = task.process
         process.exec(argv[0])
+        task.argv = argv
+        self._begin(task)
         if isinstance(run, ScriptRun):
             self._start_script(task, run, env)
             return
@@ -381,6 +422,64 @@ class StepDaemon:
         if run.error:
             self._write(task, 2, run.error)
         task.run(run, self.site.kernel.now_us)
+
+    def _begin(self, task: Task) -> None:
+        """Let a task be saved from now on, if there are checkpoints."""
+        if self.site.images.enabled:
+            task.changed = lambda: self.mailbox.post(TasksSignalled())
+            self.site.images.watch(task)
+
+    # Restarting.
+
+    async def _restart(self, task: Task, env: dict[str, str]) -> None:
+        """Have the checkpoint plugin restart a task; one that it comes back to ends."""
+        process = task.process
+        work = self.work
+        try:
+            await self._hooks.call(
+                slurm_ckpt_restart_task, process, work.job, work.restart_dir, task.rank
+            )
+        except Executed as executed:
+            await self._become(task, executed, env)
+            return
+        text = await self._hooks.strerror(process, process.errno or SLURM_ERROR)
+        self._write(task, 2, f"slurmstepd-{self._name}: error: Restart task failed: {text}\n")
+        task.leave(wait_status(process.errno or 1))
+
+    async def _become(self, task: Task, executed: Executed, env: dict[str, str]) -> None:
+        """Have a task become what its checkpoint plugin executes."""
+        argv = executed.argv
+        env = env if executed.env is None else executed.env
+        if self.site.programs.helper(argv[0]) != RESTART_HELPER:
+            run = self.site.programs.find(argv, task.rank, self._files.work_dir, self._name)
+            self._execute(task, argv, run, env)
+            return
+        task.process.exec(argv[0])
+        path = self.site.disk.resolve("".join(argv[1:2]), self._files.work_dir)
+        try:
+            image = await self.site.images.load(task.process, path, self._files.work_dir)
+            self._go_on(task, image, path, env)
+        except ImageError as error:
+            self._write(task, 2, f"{error}\n")
+            task.leave(wait_status(1))
+
+    def _go_on(self, task: Task, image: Image, path: str, env: dict[str, str]) -> None:
+        """Have a task go on from an image."""
+        state = image.state
+        process = task.process
+        if isinstance(state, ScriptState):
+            process.env = dict(state.env)
+            host = self._script_host(task)
+            process.exec(image.program)
+            host.restore(state, path)
+            task.host = host
+        elif isinstance(state, ProgramState):
+            process.env = env
+            process.exec(image.program)
+            task.resume(state, self.site.kernel.now_us)
+        else:
+            raise ImageError(f"{RESTART_HELPER}: {path}: a command by itself cannot be restarted")
+        self._begin(task)
 
     async def _run_prologs(self, task: Task, env: dict[str, str]) -> bool:
         """Run the task's prologs, which may change *env*; one that fails ends it: then false."""
@@ -404,9 +503,13 @@ class StepDaemon:
         return f"slurmstepd-{self._name}: error: Unable to attach to interconnect: {text}\n"
 
     def _start_script(self, task: Task, run: ScriptRun, env: dict[str, str]) -> None:
+        full = task.process.env = self._task_env(task, env)
+        host = task.host = self._script_host(task)
+        host.start_script(run, full)
+
+    def _script_host(self, task: Task) -> ScriptHost:
+        """Return what the script of a task runs in."""
         process = task.process
-        work = self.work
-        full = process.env = self._task_env(task, env)
 
         def ended(status: int) -> None:
             if self._batch and status == OUT_OF_MEMORY_STATUS:
@@ -414,15 +517,14 @@ class StepDaemon:
             task.leave(status)
             self.mailbox.post(TaskEnded())
 
-        host = task.host = ScriptHost(
+        return ScriptHost(
             self.site,
             process,
-            user=work.user,
+            user=self.work.user,
             work_dir=self._files.work_dir,
             output=lambda stream, text: self._write(task, stream, text),
             ended=ended,
         )
-        host.start_script(run, full)
 
     def _write(self, task: Task, stream: int, text: str) -> None:
         """Carry what a task wrote to the files of a batch job, or to srun."""
@@ -464,6 +566,7 @@ class StepDaemon:
         """Take in which tasks have ended; those that have *epilogs* count once these are over."""
         reaped = self.tasks.reap()
         for task in reaped:
+            self.site.images.forget(task)
             parent.cause = task.process.cause
             if not epilogs:
                 self._srun.ended(task.rank, task.status)
@@ -498,9 +601,11 @@ class StepDaemon:
             if self.tasks.alive:
                 line = f"slurmstepd-{self._name}: error: {message.text}\n"
                 self._write(self.tasks.tasks[0], 2, line)
-        elif isinstance(message, RequestStepSuspend):
+        elif isinstance(message, RequestStepSuspend | RequestCheckpointTasks):
             if self._suspender is None:
-                self._suspender = Suspender(self.site, self.process, self.tasks, self.mailbox)
+                self._suspender = Suspender(
+                    self.site, self.process, self.tasks, self.mailbox, self._checkpoints
+                )
             self._suspender.ask(envelope)
 
     def _signal(self, message: RequestSignalTasks) -> None:

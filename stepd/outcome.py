@@ -27,6 +27,12 @@ SESSION_EXIT_RC: Final[Mapping[int, int]] = {
 }
 """Model guide: what the job manager reports for each exit code of the session manager."""
 
+DEFAULT_IMAGE: Final = 64 << 20
+"""Memory of a program of which nothing else is said."""
+
+SHELL_IMAGE: Final = 1 << 20
+"""Memory of a shell, and of a command of Slurm's."""
+
 NEVER_US: Final = 1 << 62
 """When a program ends that only a signal can end."""
 
@@ -50,6 +56,9 @@ class ProgramRun:
     exits_on: Mapping[int, int] = {}
     exec_errno: int = 0
     """Why it cannot be executed: a shell says so in `error`, a step daemon in words of its own."""
+
+    image: int = DEFAULT_IMAGE
+    """How many bytes of memory it has, which is what a checkpoint image of it takes."""
 
 
 def status_after_signal(program: ProgramRun, signal: int) -> int | None:

@@ -18,6 +18,12 @@ from simctl.wire.ids import SECOND
 Describe = Callable[[int, random.Random], ProgramRun]
 """Gives what a described program does in the task of a rank."""
 
+CHECKPOINT_HELPER: Final = "cr_checkpoint.sh"
+"""Saves a process into an image: ``cr_checkpoint.sh PID IMAGE``."""
+
+RESTART_HELPER: Final = "cr_restart.sh"
+"""Becomes the process of an image: ``cr_restart.sh IMAGE``."""
+
 NOT_FOUND: Final = 127
 _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _SLEEP: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([smhd]?)")
@@ -26,8 +32,9 @@ _SHELLS: Final = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/bash
 
 @attrs.frozen(kw_only=True)
 class ScriptRun:
-    """A program that is a script: its text's tree, and its arguments from ``$0`` on."""
+    """A program that is a script: its text, the tree of it, and its arguments from ``$0`` on."""
 
+    text: str
     script: script.Script
     argv: tuple[str, ...]
 
@@ -58,11 +65,14 @@ class Programs:
             return ProgramRun(runs_us=0, output=host + "\n")
         if known == "cat":
             return self._cat(argv, work_dir, host)
+        if self.helper(name):
+            problem = f"{known}: simctl runs it for checkpoint plugins in slurmstepd alone\n"
+            return ProgramRun(runs_us=0, status=wait_status(1), error=problem)
         if name in _SHELLS:
             return self._shell(argv, work_dir, host)
         text = self._disk.read(name, work_dir, host=host)
         if text is not None and script.has_interpreter(text):
-            return _script(text, argv)
+            return read_script(text, argv)
         return ProgramRun(
             runs_us=0,
             status=wait_status(NOT_FOUND),
@@ -77,6 +87,12 @@ class Programs:
         if found is None and not name.startswith("/"):
             found = self._described.get(name.removeprefix("./"))
         return found
+
+    def helper(self, name: str) -> str:
+        """Return which helper of checkpoints a program is that nothing else is said of, or ""."""
+        base = name.rsplit("/", 1)[-1]
+        known = base in (CHECKPOINT_HELPER, RESTART_HELPER)
+        return base if known and self._description(name) is None else ""
 
     def lacks(self, argv: tuple[str, ...], work_dir: str, host: str) -> bool:
         """Tell whether there is nothing on *host* that *argv* could execute."""
@@ -107,11 +123,11 @@ class Programs:
     def _shell(self, argv: tuple[str, ...], work_dir: str, host: str) -> ProgramRun | ScriptRun:
         match argv[1:]:
             case ("-c", text, *rest):
-                return _script(text, (rest[0] if rest else argv[0], *rest[1:]))
+                return read_script(text, (rest[0] if rest else argv[0], *rest[1:]))
             case (path, *rest) if not path.startswith("-"):
                 found = self._disk.read(path, work_dir, host=host)
                 if found is not None:
-                    return _script(found, (path, *rest))
+                    return read_script(found, (path, *rest))
                 problem = f"{argv[0]}: {path}: No such file or directory\n"
                 return ProgramRun(runs_us=0, status=wait_status(NOT_FOUND), error=problem)
         problem = f"{argv[0]}: simctl runs `{argv[0]} -c COMMANDS` and `{argv[0]} FILE`\n"
@@ -128,12 +144,13 @@ def not_executed(run: ProgramRun, name: str, node: str) -> ProgramRun:
     )
 
 
-def _script(text: str, argv: tuple[str, ...]) -> ProgramRun | ScriptRun:
+def read_script(text: str, argv: tuple[str, ...]) -> ProgramRun | ScriptRun:
+    """Return what a script does; one with mistakes tells them and ends with 2."""
     tree, mistakes = script.parse(text)
     if mistakes:
         told = "".join(f"{argv[0]}: line {each.line}: {each.message}\n" for each in mistakes)
         return ProgramRun(runs_us=0, status=wait_status(2), error=told)
-    return ScriptRun(script=tree, argv=argv)
+    return ScriptRun(text=text, script=tree, argv=argv)
 
 
 def _sleep(argv: tuple[str, ...]) -> ProgramRun:

@@ -1,10 +1,11 @@
-"""The thread of a step daemon that suspends and resumes its tasks."""
+"""The thread of a step daemon that suspends and resumes its tasks, and has them saved."""
 
 from typing import Final
 
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import SIGCONT, SIGSTOP, SIGTSTP, Process
 from simctl.plugins.site import Site
+from simctl.stepd.checkpoint_requests import CheckpointRequests
 from simctl.stepd.one_by_one import OneByOne
 from simctl.stepd.tasks import TaskSet
 from simctl.wire.errno import (
@@ -14,7 +15,7 @@ from simctl.wire.errno import (
     SLURM_SUCCESS,
 )
 from simctl.wire.ids import SECOND
-from simctl.wire.messages import RequestStepResume, ResponseSlurmRc
+from simctl.wire.messages import RequestCheckpointTasks, RequestStepResume, ResponseSlurmRc
 
 _STOP_AFTER_US: Final = 2 * SECOND
 """How long after SIGTSTP, which a program may catch, SIGSTOP follows."""
@@ -25,9 +26,19 @@ class TasksSignalled:
 
 
 class Suspender:
-    """Stops the tasks of a step, and lets them go on; one request at a time."""
+    """Stops the tasks of a step, and lets them go on; one request at a time.
 
-    def __init__(self, site: Site, process: Process, tasks: TaskSet, mailbox: Mailbox) -> None:
+    Tasks are saved in the same thread, so that nobody stops them in the middle of it.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        process: Process,
+        tasks: TaskSet,
+        mailbox: Mailbox,
+        checkpoints: CheckpointRequests,
+    ) -> None:
         self.suspended = False
         """Whether the tasks are stopped: signals are refused then."""
 
@@ -35,10 +46,17 @@ class Suspender:
         self._process = process
         self._tasks = tasks
         self._mailbox = mailbox
+        self._checkpoints = checkpoints
         self._requests = OneByOne(process, "suspend", self._serve)
 
     def ask(self, envelope: Envelope) -> None:
-        """Take a request in; it is answered once the tasks are stopped, or go on."""
+        """Take a request in; it is answered once the tasks are stopped, go on, or are saved."""
+        message = envelope.message
+        if isinstance(message, RequestCheckpointTasks):
+            rc = self._checkpoints.refusal(message)
+            if rc:
+                self._answer(envelope, rc)
+                return
         self._requests.add(envelope)
 
     def give_up(self) -> None:
@@ -48,7 +66,11 @@ class Suspender:
             self._answer(waiting.popleft(), ESLURMD_JOB_NOTRUNNING)
 
     async def _serve(self, envelope: Envelope) -> None:
-        if isinstance(envelope.message, RequestStepResume):
+        message = envelope.message
+        if isinstance(message, RequestCheckpointTasks):
+            suspended = self.suspended
+            rc = ESLURMD_STEP_SUSPENDED if suspended else await self._checkpoints.serve(message)
+        elif isinstance(message, RequestStepResume):
             rc = self._resume()
         else:
             rc = await self._suspend()

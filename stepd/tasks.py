@@ -1,12 +1,21 @@
 """The tasks of a step on one node: forked, attached, run, signalled, reaped."""
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import attrs
 
 from simctl.kernel.procs import OUT_OF_MEMORY_STATUS, SIGKILL, Process
-from simctl.stepd.children import ScriptHost
+from simctl.plugins.site import CommandCall
+from simctl.stepd.children import ScriptHost, become, program_state
+from simctl.stepd.image_file import ImageError, ProgramState, State
 from simctl.stepd.outcome import NEVER_US, ProgramRun, by_default_stops, default_status
 from simctl.stepd.script_process import ScriptProcess
-from simctl.stepd.stopping import take_signal
+from simctl.stepd.stopping import pause, take_signal, unpause
+
+
+def nobody() -> None:
+    """Stand in where nobody wants to know."""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -31,6 +40,18 @@ class Task:
     planned: int = 0
     left_us: int = -1
     kept: tuple[int, ...] = ()
+    paused_us: int = -1
+    held: tuple[int, ...] = ()
+    argv: tuple[str, ...] = ()
+    changed: Callable[[], None] = nobody
+    """Told when its program will end at another time than before."""
+
+    to_children: tuple[bool, ...] = ()
+    """Whether each of the signals it holds is for what it has started as well."""
+
+    gone: Callable[[], None] = nobody
+    """Told when it ends, while its image is written."""
+
     status: int = 0
     ended: bool = False
     reported: bool = False
@@ -53,6 +74,7 @@ class Task:
             self.prolog.signal(SIGKILL)
             self.prolog = None
         self.process.exit(SIGKILL if status == OUT_OF_MEMORY_STATUS else status)
+        self.gone()
 
     def signal(self, number: int, *, children: bool) -> None:
         """Take a signal; with *children* those of a script get it as well."""
@@ -62,6 +84,14 @@ class Task:
         process.cause = process.table.trace.process(process, "signal", number)
         if self.prolog is not None:
             self.prolog.signal(number)
+        if self.paused_us >= 0 and number != SIGKILL:
+            self.held += (number,)
+            self.to_children += (children,)
+        else:
+            self._take(number, children=children)
+
+    def _take(self, number: int, *, children: bool) -> None:
+        process = self.process
         if self.host is not None:
             for child in self.host.live_children() if children else ():
                 self.host.signal_child(child, number)
@@ -77,6 +107,49 @@ class Task:
                 self.planned = status
         else:
             self._die_before_exec(number)
+
+    # Images.
+
+    def resume(self, program: ProgramState, now_us: int) -> None:
+        """Become the program of an image."""
+        self.argv = program.argv
+        self.program = become(self, program, now_us)
+
+    def commands(self) -> list[CommandCall]:
+        """Return the commands of Slurm's that a script has under way."""
+        return self.host.commands() if self.host is not None else []
+
+    def pause(self) -> None:
+        """Stop it, and all it has started, while their image is written."""
+        pause(self, self.process.table.kernel.now_us)
+        if self.host is not None:
+            self.host.pause()
+        self.changed()
+
+    def unpause(self) -> None:
+        """Let them go on, and take the signals that came meanwhile."""
+        held = unpause(self, self.process.table.kernel.now_us)
+        to_children, self.to_children = self.to_children, ()
+        if self.ended or self.process.exited:
+            return
+        if self.host is not None:
+            self.host.unpause()
+        for number, children in zip(held, to_children, strict=True):
+            if not self.ended:
+                self._take(number, children=children)
+        self.changed()
+
+    def state(self, memories: Mapping[int, Any]) -> State:
+        """Return its state; *memories* are what commands want to be remembered, by pid.
+
+        Raises:
+            ImageError: It has not begun its program, or is ending.
+        """
+        if self.host is not None:
+            return self.host.state(memories)
+        if self.program is None or self.planned != self.program.status:
+            raise ImageError("the process has no program to be saved")
+        return program_state(self, self.program, self.argv, self.process.table.kernel.now_us)
 
     def _die_before_exec(self, number: int) -> None:
         status = default_status(number)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simctl.appliance.bandwidth import Link, Share
+from simctl.kernel.bandwidth import Link, Share
 from tests.scripts import Caller, ran_scripts
 
 SECOND = 1_000_000

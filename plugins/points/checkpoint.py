@@ -225,7 +225,6 @@ def slurm_ckpt_stepd_prefork(slurmd_job: Any) -> int:
     failure="whoever asked gets ESLURMD_JOB_NOTRUNNING (4027)",
     versions=_BLCR,
     glossary=_GLOSSARY,
-    later=NOT_YET,
 )
 def slurm_ckpt_signal_tasks(slurmd_job: Any, image_dir: str) -> int:
     """Forward a checkpoint request to the tasks of a step daemon."""
@@ -243,7 +242,6 @@ def slurm_ckpt_signal_tasks(slurmd_job: Any, image_dir: str) -> int:
     failure="the task exits with the error's number; so it does if the function returns at all",
     versions=_BLCR,
     glossary=_GLOSSARY,
-    later=NOT_YET,
     gtid="in: global rank of the task",
 )
 def slurm_ckpt_restart_task(slurmd_job: Any, image_dir: str, gtid: int) -> int:

@@ -9,7 +9,6 @@ from typing import Final
 import attrs
 
 from simctl.appliance import dw_wlm_cli, generic_scripts
-from simctl.appliance.bandwidth import Link
 from simctl.appliance.spec import (
     DEFAULT_US,
     FOREVER_US,
@@ -19,6 +18,7 @@ from simctl.appliance.spec import (
     PoolSpec,
 )
 from simctl.appliance.store import Buffer, RefusedError, Store
+from simctl.kernel.bandwidth import Link
 from simctl.kernel.disk import Disk
 from simctl.kernel.procs import wait_status
 from simctl.kernel.turns import Kernel, Thread

@@ -6,7 +6,7 @@ it. Groups are not simulated: who is not the owner is anybody else.
 """
 
 import posixpath
-from errno import EACCES, EEXIST, EINVAL, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY, EPERM
+from errno import EACCES, EEXIST, EINVAL, EISDIR, ENOENT, ENOSPC, ENOTDIR, ENOTEMPTY, EPERM
 from typing import Final
 
 import attrs
@@ -153,6 +153,11 @@ class Disk:
     def is_directory(self, path: str, host: str = "login") -> bool:
         """Tell whether *path* (absolute) is a directory."""
         return isinstance(self.find(host, path), _Directory)
+
+    @staticmethod
+    def place(host: str, path: str) -> tuple[str, str]:
+        """Return what names the file at *path*, the same for all hosts where they share it."""
+        return _key(host, path)
 
     # What views are made of.
 
@@ -370,11 +375,17 @@ _TEXTS: Final = {
     EINVAL: "Expected an absolute path",
     EISDIR: "Is a directory",
     ENOENT: "No such file or directory",
+    ENOSPC: "No space left on device",
     ENOTDIR: "Not a directory",
     ENOTEMPTY: "Directory not empty",
     EPERM: "Operation not permitted",
 }
 """Written out, so that a trace is the same on every machine."""
+
+
+def no_space(path: str) -> OSError:
+    """Return the error of a disk that is full."""
+    return _error(ENOSPC, path)
 
 
 def _error(number: int, path: str) -> OSError:

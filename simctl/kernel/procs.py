@@ -204,6 +204,7 @@ class Process:
         "run_of_job",
         "runs_as",
         "step",
+        "stepd",
         "table",
         "task",
         "threads",
@@ -250,6 +251,9 @@ class Process:
         self.cause = 0
         self.exited = False
         self.threads: list[Thread] = []
+        self.stepd: Any = None
+        """What a step daemon offers to plugins in it and in its forks; a `simctl.api.stepd`
+        Services. None in every other process."""
 
     def fork(
         self,
@@ -282,6 +286,7 @@ class Process:
         child.env = self.env
         if not fresh:
             child.memory = self.memory.forked()
+            child.stepd = self.stepd
         child.cause = table.trace.process(self, "fork", child.pid)
         return child
 
@@ -295,6 +300,7 @@ class Process:
         """Become another program; what plugins kept in memory is gone."""
         self.cause = self.table.trace.process(self, "exec", program)
         self._end_other_threads()
+        self.stepd = None
         self.memory.holders -= 1
         self.memory = _NOTHING
 
@@ -304,6 +310,7 @@ class Process:
             return
         self.exited = True
         self._end_other_threads()
+        self.stepd = None
         self.memory.holders -= 1
         self.memory = _NOTHING
         del self.host.processes[self.pid]

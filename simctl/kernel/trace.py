@@ -300,6 +300,14 @@ class Trace:
         if not call.enter:
             self.open_calls.remove(call)
 
+    def leave_call(self, call: OpenCall) -> None:
+        """Record a call that will not return, because its process has become another program.
+
+        Its line is that of its beginning, whether or not anything happened inside.
+        """
+        if not call.enter:
+            self._enter_open_calls()
+
     def prospect(self, call: OpenCall) -> Event:
         """Return the event that *call* would begin with, for rules that look at it beforehand."""
         event = self._plugin_event(call.who, call.name, call.shown)

@@ -15,7 +15,7 @@ from simctl.kernel.pattern import near
 from simctl.scenario.durations import parse_duration_us
 from simctl.scenario.positions import Reading, Value
 from simctl.scenario.programs import PROGRAM
-from simctl.scenario.scalars import BOOLEAN, text
+from simctl.scenario.scalars import BOOLEAN, size, text
 from simctl.scenario.shapes import (
     Built,
     Either,
@@ -27,22 +27,6 @@ from simctl.scenario.shapes import (
     Table,
     Values,
 )
-from simctl.wire.burst_buffer_conf import BYTES
-from simctl.wire.burst_buffer_conf import size as read_size
-
-
-def _size(expected: str, *, least: int) -> Scalar[int]:
-    """Return the shape of a number of bytes."""
-
-    def convert(value: Value, _: Reading) -> int:
-        number, unit = read_size(value.scalar)
-        if unit != BYTES:
-            raise ValueError(f"expected {expected} in bytes, got a number of nodes")
-        if number < least:
-            raise ValueError
-        return number
-
-    return Scalar(expected=expected, convert=convert, json={"type": ["integer", "string"]})
 
 
 def _read_runs(value: Value, _: Reading) -> int:
@@ -61,13 +45,13 @@ _POOL: Final[Record[PoolSpec]] = Record(
     fields=(
         Field(
             name="capacity",
-            shape=_size("a size such as 1TiB", least=0),
+            shape=size("a size such as 1TiB", least=0),
             required=True,
             doc="How many bytes it has.",
         ),
         Field(
             name="granularity",
-            shape=_size("a size above 0 such as 1GiB", least=1),
+            shape=size("a size above 0 such as 1GiB", least=1),
             default=PoolSpec().granularity,
             shown="1GiB",
             doc="Of how many bytes each grant is a multiple.",
@@ -173,13 +157,13 @@ APPLIANCE: Final[Record[ApplianceSpec]] = Record(
         ),
         Field(
             name="bandwidth",
-            shape=_size("a size above 0 such as 10GiB", least=1),
+            shape=size("a size above 0 such as 10GiB", least=1),
             doc="Bytes a second, shared by all stages under way; without it they take fixed times.",
         ),
         Field(
             name="data",
             shape=Table(
-                item=_size("a size such as 40GiB", least=0),
+                item=size("a size such as 40GiB", least=0),
                 expected="paths with the size of what is staged",
             ),
             doc="How much there is to stage, by the path that a job's script names.",

@@ -17,6 +17,7 @@ from simctl.scenario.cluster import (
     default_start_time,
 )
 from simctl.scenario.expectations import EXPECT
+from simctl.scenario.images import IMAGES
 from simctl.scenario.model import Scenario
 from simctl.scenario.partitions import PARTITIONS
 from simctl.scenario.patterns import FUNCTIONS
@@ -40,6 +41,7 @@ from simctl.scenario.site_complete import complete
 from simctl.scenario.switches import OPTIONS
 from simctl.scenario.timeline import COMMANDS, TIMELINE
 from simctl.scenario.users import BUILT_IN, USERS
+from simctl.stepd.images import ImagesSpec
 from simctl.wire.conf import SCRIPT_KEYS, SlurmConf
 
 # Read in this order, whatever the order in the file: later keys refer to what earlier ones name.
@@ -101,6 +103,12 @@ FIELDS: Final = (
         shape=APPLIANCE,
         default=ApplianceSpec(),
         doc="The simulated appliance behind burst buffer plugins.",
+    ),
+    Field(
+        name="checkpoint",
+        shape=IMAGES,
+        default=ImagesSpec(),
+        doc="How fast checkpoint images are written and read, and how much space there is.",
     ),
     Field(
         name="options",
@@ -267,6 +275,7 @@ def _scenario(values: Values, reading: Reading, text: str) -> Scenario:
         slurm_conf=values["slurm_conf"],
         burst_buffer_conf=values["burst_buffer_conf"],
         burst_buffer=values["burst_buffer"],
+        checkpoint=values["checkpoint"],
         options=values["options"],
         nodes=values["nodes"],
         partitions=values["partitions"],

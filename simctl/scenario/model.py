@@ -9,6 +9,8 @@ from simctl.appliance.spec import ApplianceSpec
 from simctl.kernel.pattern import Pattern
 from simctl.plugins.site import Options
 from simctl.scenario.positions import Mistake
+from simctl.stepd.images import ImagesSpec
+from simctl.stepd.outcome import DEFAULT_IMAGE
 from simctl.wire.conf import SlurmConf
 from simctl.wire.ids import INFINITE
 
@@ -105,6 +107,8 @@ class ProgramSpec:
     """Signals it catches, and the status it then exits with at once."""
     oom: bool = False
     """It is killed at its end for the memory it uses."""
+    image: int = DEFAULT_IMAGE
+    """Bytes of memory it has, which a checkpoint image of it takes."""
 
 
 Program = tuple[ProgramSpec, ...]
@@ -346,6 +350,8 @@ class Scenario:
     expect: tuple[Expectation, ...] = ()
     burst_buffer_conf: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)
     """What each burst_buffer.conf says, by its plugin, or by nothing where it is of all."""
+    checkpoint: ImagesSpec = attrs.field(factory=ImagesSpec)
+    """How fast checkpoint images are written, and how many there is space for."""
     burst_buffer: ApplianceSpec = attrs.field(factory=ApplianceSpec)
     """The simulated appliance behind burst buffer plugins."""
     options: Options = attrs.field(factory=Options)

@@ -10,7 +10,7 @@ from simctl.kernel.pattern import near
 from simctl.scenario.durations import format_us
 from simctl.scenario.model import PluginSpec, Program, ProgramSpec
 from simctl.scenario.positions import Reading, Value
-from simctl.scenario.scalars import BOOLEAN, DURATION, text, whole
+from simctl.scenario.scalars import BOOLEAN, DURATION, size, text, whole
 from simctl.scenario.shapes import (
     Built,
     Either,
@@ -22,6 +22,7 @@ from simctl.scenario.shapes import (
     Table,
     Values,
 )
+from simctl.stepd.outcome import DEFAULT_IMAGE
 from simctl.stepd.signals import UNCATCHABLE, SignalError, signal_name, signal_number
 
 _NAME: Final = r"[^\W\d]\w*"
@@ -175,6 +176,7 @@ def _build_program(values: Values, _: Value, __: Reading) -> ProgramSpec:
         tasks=tuple(sorted(dict.fromkeys(values["tasks"]))),
         output=values["output"],
         oom=values["oom"],
+        image=values["image"],
         ignores=tuple(number for number, status in reactions.items() if status == _IGNORE),
         exits_on={number: status for number, status in reactions.items() if status != _IGNORE},
     )
@@ -238,6 +240,13 @@ PROGRAM: Final = Record(
             shape=text("a text", empty=True),
             default="",
             doc="What each task writes to its standard output.",
+        ),
+        Field(
+            name="image",
+            shape=size("a size such as 2GiB", least=0),
+            default=DEFAULT_IMAGE,
+            shown="64MiB",
+            doc="How much memory it has: that is what a checkpoint image of it takes.",
         ),
         Field(
             name="on_signal",

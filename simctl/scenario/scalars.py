@@ -7,6 +7,8 @@ from simctl.kernel.pattern import near
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.scenario.positions import Reading, Value
 from simctl.scenario.shapes import Scalar
+from simctl.wire.burst_buffer_conf import BYTES
+from simctl.wire.burst_buffer_conf import size as read_size
 
 
 def whole(expected: str, *, least: int, most: int = 2**63 - 1) -> Scalar[int]:
@@ -41,6 +43,20 @@ def text(expected: str, *, empty: bool = False) -> Scalar[str]:
     return Scalar(
         expected=expected, convert=convert, json={"type": ["string", "number", "boolean"]}
     )
+
+
+def size(expected: str, *, least: int) -> Scalar[int]:
+    """Return the shape of a number of bytes."""
+
+    def convert(value: Value, _: Reading) -> int:
+        number, unit = read_size(value.scalar)
+        if unit != BYTES:
+            raise ValueError(f"expected {expected} in bytes, got a number of nodes")
+        if number < least:
+            raise ValueError
+        return number
+
+    return Scalar(expected=expected, convert=convert, json={"type": ["integer", "string"]})
 
 
 def choice(*names: str) -> Scalar[str]:

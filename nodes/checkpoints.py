@@ -1,0 +1,64 @@
+"""What slurmd does to have the tasks of its node saved: a thread a request."""
+
+from collections.abc import Callable
+
+from simctl.kernel.fabric import Envelope, Mailbox
+from simctl.kernel.procs import Process
+from simctl.plugins.site import Site
+from simctl.wire.errno import (
+    ESLURM_INVALID_JOB_ID,
+    ESLURM_USER_ID_MISSING,
+    ESLURMD_JOB_NOTRUNNING,
+    SLURM_ERROR,
+)
+from simctl.wire.messages import RequestCheckpointTasks, ResponseSlurmRc
+
+Find = Callable[[int, int], Mailbox | None]
+"""Gives where the daemon of a step receives."""
+
+Answer = Callable[[Envelope, int], None]
+"""Answers a request with 0 or an error number."""
+
+
+class Checkpoints:
+    """Passes requests for images on to step daemons, and their answers back."""
+
+    def __init__(self, site: Site, process: Process, find: Find, answer: Answer) -> None:
+        self._site = site
+        self._process = process
+        self._find = find
+        self._answer = answer
+
+    def take(self, envelope: Envelope, message: RequestCheckpointTasks) -> None:
+        """Have the tasks of a step saved, if whoever asks may ask for it."""
+        stepd = self._find(message.job_id, message.step_id)
+        if stepd is None:
+            self._answer(envelope, ESLURM_INVALID_JOB_ID)
+        elif not self._may_ask(envelope.sender, stepd.process.owner):
+            self._answer(envelope, ESLURM_USER_ID_MISSING)
+        else:
+
+            async def body() -> None:
+                self._answer(envelope, await self._ask(stepd, message))
+
+            self._process.start(body, "checkpoint")
+
+    def _may_ask(self, asker: Mailbox | None, owner: int) -> bool:
+        """Tell whether it is the step's owner, SlurmUser or root."""
+        slurm_user = self._site.users.get(self._site.conf.slurm_user)
+        allowed = (0, owner, slurm_user.uid if slurm_user is not None else 0)
+        return asker is None or asker.process.uid in allowed
+
+    async def _ask(self, stepd: Mailbox, message: RequestCheckpointTasks) -> int:
+        """Ask a step daemon, and wait for its answer however long that takes."""
+        site = self._site
+        box = site.fabric.mailbox(self._process, f"slurmd@{self._process.host.name}")
+        try:
+            if not site.fabric.send(self._process, stepd, message, box):
+                return ESLURMD_JOB_NOTRUNNING
+            answer = (await box.receive()).message
+        finally:
+            box.close()
+        assert isinstance(answer, ResponseSlurmRc)
+        failed = answer.return_code == SLURM_ERROR
+        return ESLURMD_JOB_NOTRUNNING if failed else answer.return_code

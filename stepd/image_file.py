@@ -1,0 +1,161 @@
+"""Checkpoint images: what they hold of a process and of what it has started, and their file.
+
+An image is the state of one moment. Of a program it is the time it has left and what it will write;
+of a script its journal, by which another shell comes to the same place, and its children's states;
+of a command of Slurm's what the command itself wants to be remembered.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from simctl.stepd.script_host import Disposition, Inherited, OpenFile, Stream
+from simctl.stepd.script_tree import OpenMode
+
+IMAGE_VERSION: Final = 1
+_KIND: Final = "simctl checkpoint image"
+
+
+class ImageError(Exception):
+    """Say why nothing can go on from an image, or why none could be written."""
+
+
+Entry: TypeAlias = tuple[str, int | bool | str | tuple[int, ...]]
+"""One result of what a shell asked of its process: the question, and the answer."""
+
+StreamState: TypeAlias = int | tuple[str, OpenMode]
+"""A file descriptor that was inherited, or a file with how it was opened."""
+
+
+class ProgramState(msgspec.Struct, frozen=True, kw_only=True, tag="program"):
+    """A program with *left_us* still to run, which then ends with a wait status.
+
+    `stopped` says that it waits for SIGCONT, and `kept` which signals reached it meanwhile.
+    """
+
+    argv: tuple[str, ...]
+    left_us: int
+    status: int = 0
+    output: str = ""
+    ignores: tuple[int, ...] = ()
+    exits_on: dict[int, int] = {}
+    stopped: bool = False
+    kept: tuple[int, ...] = ()
+    size: int = 0
+
+
+class CommandState(msgspec.Struct, frozen=True, kw_only=True, tag="command"):
+    """A command of Slurm's; without a *memory* of its own it has lost its connections."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str] = {}
+    work_dir: str = "/"
+    stdin: str = ""
+    memory: Any = None
+    size: int = 0
+
+
+class ScriptState(msgspec.Struct, frozen=True, kw_only=True, tag="script"):
+    """A shell in the middle of a script.
+
+    `env` and `start_dir` are what it began with, `work_dir` where it stands, `journal` what it has
+    asked so far, `foreground` the child that it waits for to go on, 0 for none. A script that has
+    not `begun` has done nothing yet.
+    """
+
+    text: str
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    pid: int
+    begun: bool
+    start_dir: str
+    work_dir: str
+    journal: tuple[Entry, ...] = ()
+    foreground: int = 0
+    children: tuple[ChildState, ...] = ()
+    dispositions: dict[int, Disposition] = {}
+    pending: tuple[int, ...] = ()
+    stopped: bool = False
+    kept: tuple[int, ...] = ()
+    out_of_memory: bool = False
+    size: int = 0
+
+
+State: TypeAlias = ProgramState | CommandState | ScriptState
+
+
+class ChildState(msgspec.Struct, frozen=True, kw_only=True):
+    """What a script has started: by the pid it knows, and where it writes; ended if no state."""
+
+    pid: int
+    state: State | None = None
+    status: int = 0
+    stdout: StreamState = 1
+    stderr: StreamState = 2
+
+
+class Image(msgspec.Struct, frozen=True, kw_only=True):
+    """A checkpoint image: whose it is, how much it takes, and the state of its process."""
+
+    kind: str = _KIND
+    version: int = IMAGE_VERSION
+    job: int = 0
+    step: str = ""
+    task: int = 0
+    uid: int = 0
+    program: str = ""
+    size: int = 0
+    state: State
+
+    def encode(self) -> bytes:
+        """Return the text of its file."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n"
+
+
+class _Head(msgspec.Struct, frozen=True, kw_only=True):
+    kind: str
+    version: int
+
+
+def decode(data: bytes) -> Image:
+    """Read the file of an image.
+
+    Raises:
+        ImageError: It is none, or not a whole one, or of another version.
+    """
+    try:
+        head = msgspec.json.decode(data, type=_Head)
+        if head.kind != _KIND:
+            raise ImageError("this is no checkpoint image")
+        if head.version != IMAGE_VERSION:
+            raise ImageError(
+                f"this is an image of version {head.version}, and only version {IMAGE_VERSION} "
+                "can be restarted"
+            )
+        return msgspec.json.decode(data, type=Image)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise ImageError("this is no checkpoint image, or not the whole of one") from None
+
+
+def stream_state(stream: Stream) -> StreamState:
+    """Return a stream as an image holds it."""
+    if isinstance(stream, Inherited):
+        return stream.descriptor
+    return (stream.path, stream.mode)
+
+
+def stream_of(state: StreamState) -> Stream:
+    """Return the stream that an image holds."""
+    if isinstance(state, int):
+        return Inherited(descriptor=state)
+    return OpenFile(path=state[0], mode=state[1])
+
+
+def total_size(state: State) -> int:
+    """Return how many bytes of memory a process has, with all that it has started."""
+    if not isinstance(state, ScriptState):
+        return state.size
+    below = (total_size(child.state) for child in state.children if child.state is not None)
+    return state.size + sum(below)
