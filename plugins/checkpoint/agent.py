@@ -132,10 +132,14 @@ def _find(order: Order) -> CheckRecord | None:
 
 
 async def _requeue(order: Order, failure: int) -> None:
-    """Send the job back into the queue, to go on from its image if there is one."""
+    """Send the job back into the queue, to go on from its new image, or else as it began."""
     job = slurmctld.find_job(order.job_id)
-    if job is not None:
-        await slurmctld.requeue(job, restart_dir="" if failure else order.image_dir)
+    if job is None:
+        return
+    before = job.restart_dir
+    await slurmctld.requeue(job)
+    if failure:
+        job.restart_dir = before
 
 
 __all__ = ["SCCH", "Agent", "Order"]

@@ -129,7 +129,7 @@ class CheckpointBlcr(CheckpointPlugin):
         for saver, thread in [(each, start(each.run, "cr_checkpoint")) for each in savers]:
             await thread.join()
             if not saver.ok:
-                log.error("checkpoint failed", task=saver.task.gtid, text=saver.why)
+                log.error("checkpoint failed", task=saver.task.gtid, why=saver.why)
         return SLURM_SUCCESS if all(saver.ok for saver in savers) else SLURM_ERROR
 
     async def slurm_ckpt_restart_task(

@@ -169,6 +169,7 @@ class PluginServices:
         job_id: int,
         timeout: float | None,  # noqa: ASYNC109 - virtual time
         env: Mapping[str, str],
+        uid: int | None,
     ) -> ScriptResult:
         """Run a script to its end."""
         ctld = self._ctld
@@ -181,7 +182,12 @@ class PluginServices:
             job_id=job_id,
             timeout=timeout,
             env=env,
+            uid=uid,
         )
+
+    def has_script(self, path: str) -> bool:
+        """Tell whether there is something to run at a path."""
+        return bb_scripts.has_script(self._ctld.site, path, self._ctld.process.host.name)
 
     def start_script(
         self, path: str, argv: tuple[str, ...], *, name: str, job_id: int, env: Mapping[str, str]
