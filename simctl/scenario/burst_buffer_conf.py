@@ -121,8 +121,8 @@ def merge(values: Values, reading: Reading) -> None:
             merged[each] = edited(merged.get(each, {}), keys)
             _check_users(merged[each], place, reading)
     values[_KEY] = merged
-    for keys in merged.values():
-        _warn_of_strangers(keys, place, reading)
+    for said in merged.values():
+        _warn_of_strangers(said, place, reading)
     _check_plugins(values, merged, reading)
 
 
