@@ -700,6 +700,24 @@ def test_a_restart_while_staging_in_starts_over_in_a_minute(model: str) -> None:
     assert ran.job()[0] == "COMPLETED"
 
 
+@pytest.mark.parametrize("away", ["1s", "10s"])
+def test_a_job_about_to_start_begins_again_after_a_restart(away: str) -> None:
+    """Its pre_run was cut short; if the appliance does not answer then, once it does."""
+    text = scenario(
+        SUBMIT
+        + RESTART % ("7s", away)
+        + "  - {at: 10s, burst_buffer: {up: false}}\n"
+        + "  - {at: 100s, burst_buffer: {up: true}}\n",
+        appliance="functions: {post_run: {runs: 2m}}" if away == "1s" else "",
+    )
+    ran = run(text)
+    assert functions(ran).count("dw_pre_run") == 2
+    assert functions(ran).count("dw_setup") == 1
+    launched = ran.all("REQUEST_BATCH_JOB_LAUNCH", phase="send")
+    assert [each.time_us // 1_000_000 for each in launched] == [10 if away == "1s" else 109]
+    assert ran.job()[0] == "COMPLETED"
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_a_job_that_runs_across_a_restart_keeps_its_buffer(model: str) -> None:
     """It is staged out at its end."""

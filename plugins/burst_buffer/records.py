@@ -98,6 +98,9 @@ class BbJob:
     overtaken: bool = False
     """It was cancelled while it was staged in, and its stage-in thread came last."""
 
+    told: tuple[str, str] = ("None", "")
+    """The job's reason, and what was said of it, before its teardown failed."""
+
     made: set[str] = attrs.field(factory=set)
     """Names of persistent buffers it has made or destroyed: that is done once."""
 

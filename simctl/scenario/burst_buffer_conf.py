@@ -121,8 +121,8 @@ def merge(values: Values, reading: Reading) -> None:
             merged[each] = edited(merged.get(each, {}), keys)
             _check_users(merged[each], place, reading)
     values[_KEY] = merged
-    for said in merged.values():
-        _warn_of_strangers(said, place, reading)
+    for each_file in merged.values():
+        _warn_of_strangers(each_file, place, reading)
     _check_plugins(values, merged, reading)
 
 
