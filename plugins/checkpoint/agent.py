@@ -11,9 +11,9 @@ import attrs
 
 from simctl.plugin import (
     SLURM_BATCH_SCRIPT,
+    SLURM_SUCCESS,
     CheckOp,
     Event,
-    SlurmError,
     errno,
     log,
     rpc,
@@ -107,18 +107,15 @@ async def _checkpoint(order: Order) -> None:
 
 async def _save(order: Order) -> int:
     """Have the nodes save the tasks; return 0 or the error."""
-    try:
-        await rpc.slurm_checkpoint_tasks(
-            order.job_id,
-            order.step_id,
-            order.begin_time,
-            order.image_dir,
-            order.max_wait,
-            order.nodes,
-        )
-    except SlurmError as error:
-        return error.errno
-    return 0
+    rc = await rpc.slurm_checkpoint_tasks(
+        order.job_id,
+        order.step_id,
+        order.begin_time,
+        order.image_dir,
+        order.max_wait,
+        order.nodes,
+    )
+    return rpc.slurm_get_errno() if rc else SLURM_SUCCESS
 
 
 def _find(order: Order) -> CheckRecord | None:

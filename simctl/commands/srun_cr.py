@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import attrs
 
-from simctl.api.requests import Rpc
-from simctl.kernel.procs import CALLING, exit_code_of, signal_of
+from simctl.api import checkpoint
+from simctl.kernel.procs import exit_code_of, signal_of
 from simctl.plugins.site import CommandCall
 from simctl.stepd.children import Child, ScriptHost, Signalled
 from simctl.stepd.script_host import Inherited, Redirects, Stream
-from simctl.wire.errno import SlurmError, slurm_strerror
+from simctl.wire.errno import slurm_strerror
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import SrunCrConnect
 
@@ -124,30 +124,25 @@ class SrunCr:
         if step is None:
             return {"launched": ""}
         name = f"{step.job_id}.{step.step_id}"
-        try:
-            await self._save_tasks(step, _images_of_step(path, name))
-        except SlurmError as error:
-            text = slurm_strerror(error.errno)
+        if await self._save_tasks(step, _images_of_step(path, name)):
+            text = slurm_strerror(self._call.process.errno)
             self._call.err(f"srun_cr: error: failed to checkpoint step {name}: {text}")
             self._call.mailbox.post(_CheckpointFailed())
-            raise OSError(EIO, f"step {name}: {text}") from None
+            raise OSError(EIO, f"step {name}: {text}")
         return {"launched": name}
 
-    async def _save_tasks(self, step: SrunCrConnect, image_dir: str) -> None:
+    async def _save_tasks(self, step: SrunCrConnect, image_dir: str) -> int:
         """Ask the nodes of the step for images of its tasks, as the user."""
         site = self._call.site
-        asking = CALLING.set(self._call.process)
-        try:
-            await Rpc().slurm_checkpoint_tasks(
-                step.job_id,
-                step.step_id,
-                site.start_time_s + site.kernel.now_us // SECOND,
-                image_dir,
-                _MAX_WAIT_S,
-                step.node_list,
-            )
-        finally:
-            CALLING.reset(asking)
+        return await checkpoint.tasks(
+            self._call.process,
+            step.job_id,
+            step.step_id,
+            site.start_time_s + site.kernel.now_us // SECOND,
+            image_dir,
+            _MAX_WAIT_S,
+            step.node_list,
+        )
 
 
 def _images_of_step(image: str, step: str) -> str:
