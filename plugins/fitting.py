@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from simctl.plugins.points import BY_CLASS
+from simctl.plugins.points import BY_CLASS, OPTIONAL
 from simctl.plugins.points.declare import Point
 
 SLURM_VERSIONS: Final = {"guide": (19, 5, 8), "modern": (18, 8, 9)}
@@ -43,7 +43,7 @@ _LATER: Final = {
         restore build_stepinfo duplicate_stepinfo free_stepinfo pack_stepinfo unpack_stepinfo
         job_start job_complete fs_init extern_stepinfo extern_step_fini
     """,
-    "checkpoint": "task_comp",
+    "checkpoint": "",
     "burst_buffer": "get_status build_het_job_script run_script",
 }
 """Functions that other versions of Slurm have: a plugin may bring them, and nobody calls them."""
@@ -78,6 +78,9 @@ def _mistakes(kind: type[Any]) -> Iterator[str]:
         return
     for point in BY_CLASS[plugin_class]:
         yield from _misfits(kind, point.name, point.parameters)
+    for point in OPTIONAL.values():
+        if point.plugin_class == plugin_class and hasattr(kind, point.name):
+            yield from _misfits(kind, point.name, point.parameters)
     yield from _strangers(kind, plugin_class)
 
 
@@ -151,7 +154,8 @@ def _is_needed(parameter: inspect.Parameter) -> bool:
 
 def _strangers(kind: type[Any], plugin_class: str) -> Iterator[str]:
     """Tell of functions that look like a guide's and are not this guide's."""
-    known = {point.name: point for point in BY_CLASS[plugin_class]}
+    optional = [each for each in OPTIONAL.values() if each.plugin_class == plugin_class]
+    known = {point.name: point for point in (*BY_CLASS[plugin_class], *optional)}
     prefix = PREFIXES[plugin_class]
     later = {prefix + name for name in _LATER[plugin_class].split()}
     for name in dir(kind):

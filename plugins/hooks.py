@@ -20,7 +20,7 @@ from simctl.kernel.procs import CALLING, Process, RunsAs
 from simctl.kernel.trace import OpenCall, Trace
 from simctl.kernel.turns import ENDED, TornDown
 from simctl.plugin import CheckpointStatus, SwitchPlugin
-from simctl.plugins.points import ALL, OWN
+from simctl.plugins.points import ALL, OPTIONAL, OWN
 from simctl.plugins.points.declare import Point, Returns
 from simctl.plugins.points.switch import (
     switch_p_get_errno,
@@ -139,7 +139,7 @@ class Hooks:
         self.observer: Observer | None = None
         self.under_way: list[OpenCall] = []
         """Calls that wait for something: virtual time, a message, an event."""
-        self._places = {name: point.places(model) for name, point in ALL.items()}
+        self._places = {name: point.places(model) for name, point in (ALL | OPTIONAL).items()}
 
     async def load(
         self,
@@ -428,6 +428,11 @@ class Hooks:
     def packed(who: Process, buffer: Buf) -> Packed:
         """Return what the switch plugin of a process has packed, with the plugin's version."""
         return Packed(buffer.data(), _version(who))
+
+    @staticmethod
+    def has(who: Process, point: Point) -> bool:
+        """Tell whether the plugin of a process has a function that it need not have."""
+        return _looked_up(who.memory.instances[point.plugin_class], point.name, None) is not None
 
     def takes_time(self, point: Point) -> bool:
         """Tell whether the configured plugin's function is an `async def`, or may hang."""

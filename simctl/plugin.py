@@ -183,8 +183,9 @@ class JobRecord:
 
     In slurmctld a plugin may set `priority` (0 holds the job), `state_reason`, `state_desc`,
     `system_comment`, `admin_comment`, `begin_time`, `burst_buffer`, `burst_buffer_state` (a name
-    such as ``STAGING_IN``; a change of it is a `bb_state` event), `stage_out` (the flag STAGE_OUT)
-    and, in `env_sup`, variables for the job's environment.
+    such as ``STAGING_IN``; a change of it is a `bb_state` event), `stage_out` (the flag STAGE_OUT),
+    in `env_sup` variables for the job's environment, and `restart_dir`, where the images are that
+    its script is launched from the next time.
     """
 
     job_id: int
@@ -225,6 +226,11 @@ class JobRecord:
 
     exit_code: int = 0
     check_job: JobInfo = None
+    ckpt_dir: str = ""
+    ckpt_interval: int = 0
+    """In minutes, 0 for a job that is not checkpointed by itself."""
+
+    restart_dir: str = ""
 
     def __str__(self) -> str:
         """Name the job as traces do."""

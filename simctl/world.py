@@ -71,6 +71,7 @@ from simctl.stepd.images import Images
 from simctl.stepd.outcome import NEVER_US, ProgramRun
 from simctl.stepd.programs import Programs
 from simctl.wire.burst_buffer_conf import FOLDER, file_name, write_conf
+from simctl.wire.conf import can_checkpoint
 from simctl.wire.errno import errno_number
 from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.resources import Room
@@ -267,7 +268,12 @@ class World:
         }
         for user in users.values():
             self.disk.own(user.home, user.uid)
-        self.disk.own(conf.state_save_location, users[conf.slurm_user].uid, "slurmctld")
+        slurm_uid = users[conf.slurm_user].uid
+        self.disk.own(conf.state_save_location, slurm_uid, CONTROLLER)
+        for host in (
+            (CONTROLLER, *(node.name for node in scenario.nodes)) if can_checkpoint(conf) else ()
+        ):
+            self.disk.own(conf.job_checkpoint_dir, slurm_uid, host, shared=True)
         self._place_files(users)
         self.burst_buffers = {name: dict(keys) for name, keys in scenario.burst_buffer_conf.items()}
         """What stands in each burst_buffer.conf at present, by its plugin."""
@@ -275,6 +281,7 @@ class World:
         self.procs.fabric = self.fabric
         self.procs.disk = self.disk
         self.procs.conf = conf
+        self.procs.model = self.model
         described = {name: _describe(program) for name, program in scenario.programs.items()}
         return Site(
             kernel=self.kernel,

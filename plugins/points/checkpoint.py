@@ -139,7 +139,6 @@ def slurm_ckpt_copy_job(jobinfo: Any) -> Any:
     modern_failure="whoever asked gets the error number; a periodic checkpoint is left out",
     versions=_ALL,
     glossary=_GLOSSARY,
-    later=NOT_YET,
     job_id="in: the job",
     step_id=(
         "in: the step; for a batch script SLURM_BATCH_SCRIPT, which is the same number as NO_VAL"
@@ -179,12 +178,37 @@ def slurm_ckpt_op(
     locks="job read, although it changes records",
     versions=_ALL,
     glossary=_GLOSSARY,
-    later=NOT_YET,
     step_ptr="in/out: slurmctld's record of the step (StepRecord)",
     event_time="in: when the operation began, in seconds since the epoch",
 )
 def slurm_ckpt_comp(step_ptr: Any, event_time: int, error_code: int, error_msg: str) -> int:
     """Note that a checkpoint operation is complete, when somebody reports it."""
+    raise AssertionError
+
+
+@point(
+    c=(
+        "int slurm_ckpt_task_comp(struct step_record *step_ptr, uint32_t task_id, "
+        "time_t event_time, uint32_t error_code, char *error_msg)"
+    ),
+    guide=SLURMCTLD,
+    modern=SLURMCTLD,
+    returns=Returns.INT,
+    on_error=OnError.ANSWERED,
+    often="once a report (REQUEST_CHECKPOINT_TASK_COMP)",
+    failure="whoever reported gets -1 and the error number",
+    locks="job read, although it changes records",
+    versions=_ALL,
+    glossary=_GLOSSARY,
+    optional=True,
+    step_ptr="in/out: slurmctld's record of the step (StepRecord)",
+    task_id="in: global rank of the task",
+    event_time="in: when the operation began, in seconds since the epoch",
+)
+def slurm_ckpt_task_comp(
+    step_ptr: Any, task_id: int, event_time: int, error_code: int, error_msg: str
+) -> int:
+    """Note that one task is done with a checkpoint operation, when somebody reports it."""
     raise AssertionError
 
 

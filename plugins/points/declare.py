@@ -113,6 +113,8 @@ class Point:
 
     versions: str
     later: str
+    optional: bool = False
+    """Not in the guide: a plugin need not have it."""
 
     def places(self, model: str) -> Places:
         """Return who may call it in a model, and as whom."""
@@ -159,6 +161,7 @@ def point(
     modern_often: str = "",
     locks: str = "",
     later: str = "",
+    optional: bool = False,
     **arguments: str,
 ) -> Callable[[Callable[..., Any]], Point]:
     """Declare a point from a function that bears the guide's name, parameters and moment.
@@ -182,6 +185,7 @@ def point(
         modern_often: How often it is called there, where that differs.
         locks: The locks a real slurmctld holds meanwhile.
         later: What calls it, where no run does.
+        optional: The guide does not have it, and a plugin need not.
         arguments: Parameters that mean something else here, and C's that Python returns.
     """
 
@@ -215,6 +219,7 @@ def point(
             locks=locks,
             versions=versions,
             later=later,
+            optional=optional,
         )
 
     return declare

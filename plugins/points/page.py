@@ -63,7 +63,9 @@ _TODAY: Final = {
     "checkpoint": (
         "Slurm 1.0 to 19.05 had checkpoint plugins. The whole interface left Slurm with 20.02; "
         "today it exists here alone. Real Slurm looked for one more function, "
-        "`slurm_ckpt_task_comp`: a plugin may bring it, and simctl does not call it."
+        "`slurm_ckpt_task_comp(step_ptr, task_id, event_time, error_code, error_msg)`: a plugin "
+        "may bring it, and slurmctld calls it, as SlurmUser, once a REQUEST_CHECKPOINT_TASK_COMP; "
+        "without it such a report gets ESLURM_NOT_SUPPORTED."
     ),
     "burst_buffer": (
         "Slurm has had burst buffer plugins since 15.08, and all functions of the guide exist "

@@ -72,6 +72,15 @@ class Services(Protocol):
     async def requeue(self, job: Any, text: str, exit_status: int) -> None:
         """Send a job back into the queue."""
 
+    def find_step(self, job_id: int, step_id: int) -> Any | None:
+        """Return the record of a step."""
+
+    async def signal_step(self, job_id: int, step_id: int, signal: int) -> int:
+        """Signal a step."""
+
+    def srun_exec(self, job_id: int, step_id: int, argv: tuple[str, ...]) -> int:
+        """Have the srun of a step run a program."""
+
     async def run_script(
         self,
         path: str,
@@ -181,10 +190,34 @@ class Slurmctld:
     async def requeue(self, job: Any, text: str = "", *, exit_status: int = 0) -> None:
         """Send a job that has nodes back into the queue; what of it runs is ended.
 
-        It is no restart that counts. *text* is shown as its reason, *exit_status* (a wait status)
-        as its exit code.
+        It is no restart that counts, unless the job has run. *text* is shown as its reason,
+        *exit_status* (a wait status) as its exit code. A job whose checkpoint and requeue was asked
+        for (`CheckOp.REQUEUE`) goes on from the images of that the next time it is launched.
         """
         await _services("requeue()").requeue(job, text, exit_status)
+
+    def find_step(self, job_id: int, step_id: int) -> Any | None:
+        """Return the record of a step; None if there is none, or not any more."""
+        return _services("find_step()").find_step(job_id, step_id)
+
+    async def signal_step(self, job_id: int, step_id: int, signal: int) -> int:
+        """Signal the tasks of a step on all its nodes (REQUEST_SIGNAL_TASKS); wait for nothing.
+
+        SLURM_BATCH_SCRIPT as *step_id* stands for a batch script and what it has started, and for
+        all steps of a job without one.
+
+        Returns:
+            0, or an error's number where there is no such step.
+        """
+        return await _services("signal_step()").signal_step(job_id, step_id, signal)
+
+    def srun_exec(self, job_id: int, step_id: int, *argv: str) -> int:
+        """Have the srun that runs a step run a program beside it (SRUN_EXEC); wait for nothing.
+
+        Returns:
+            0, or an error's number where there is no such step or no srun any more.
+        """
+        return _services("srun_exec()").srun_exec(job_id, step_id, argv)
 
     async def run_script(
         self,

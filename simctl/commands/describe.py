@@ -8,6 +8,7 @@ from simctl.commands.ask import ask
 from simctl.commands.command_line import acting_user
 from simctl.commands.options import BAD_OPTION, INVALID_GRES, UsageError
 from simctl.plugins.site import CommandCall
+from simctl.wire.conf import can_checkpoint
 from simctl.wire.errno import errno_name, slurm_strerror
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.layout import Distribution
@@ -80,10 +81,37 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         warn_batch=warned is not None and warned.batch,
         deadline_s=parse_moment(until, now_s) if until else 0,
         submit_line=" ".join(call.argv),
-        work_dir=call.site.disk.resolve(options.get("chdir", call.work_dir), call.work_dir),
+        ckpt_interval_min=options.get("checkpoint", 0),
+        ckpt_dir=checkpoint_dir(call, options),
+        restart_dir=restart_dir(call, options),
+        work_dir=_resolved(call, options, "."),
         submit_dir=call.work_dir,
         submit_host=call.process.host.name,
         **more,
+    )
+
+
+def checkpoint_dir(call: CommandCall, options: Mapping[str, Any]) -> str:
+    """Return where images are to go: where the options say, else JobCheckpointDir."""
+    usual = call.site.conf.job_checkpoint_dir
+    return _resolved(call, options, options.get("checkpoint-dir", usual))
+
+
+def told_dir(call: CommandCall, options: Mapping[str, Any]) -> str:
+    """Return what the tasks are told of that; nothing where no checkpoints can be made."""
+    return checkpoint_dir(call, options) if can_checkpoint(call.site.conf) else ""
+
+
+def restart_dir(call: CommandCall, options: Mapping[str, Any]) -> str:
+    """Return where the images are that a step goes on from; nothing for a plain start."""
+    return _resolved(call, options, options.get("restart-dir", ""))
+
+
+def _resolved(call: CommandCall, options: Mapping[str, Any], path: str) -> str:
+    """Return a path as the job sees it, from its own directory; nothing stays nothing."""
+    resolve = call.site.disk.resolve
+    return (
+        resolve(path, resolve(options.get("chdir", call.work_dir), call.work_dir)) if path else ""
     )
 
 

@@ -11,6 +11,7 @@ from simctl.commands.job_values import (
     gpus,
     gres,
     hosts,
+    interval,
     mail_type,
     memory,
     moment,
@@ -65,6 +66,8 @@ JOB_OPTIONS: Final = (
     Option(long="tmp", read=memory),
     Option(long="uid", read=text),
     Option(long="gid", read=text),
+    Option(long="checkpoint", read=interval),
+    Option(long="checkpoint-dir", read=text),
     Option(long="no-kill", short="k"),
     Option(long="oversubscribe", short="s"),
     Option(long="quiet", short="Q"),
@@ -82,7 +85,7 @@ INPUT: Final = Option(long="input", short="i", read=text)
 JOB_UNBUILT: Final = frozenset(
     """
     a acctg-freq array begin b batch
-    checkpoint checkpoint-dir cluster-constraint
+    cluster-constraint
     clusters M contiguous core-spec S cores-per-socket cpu-freq
     cpus-per-gpu d delay-boot dependency exclusive-user export export-file
     extra-node-info B F nodefile get-user-env gpu-bind gpu-freq

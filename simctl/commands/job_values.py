@@ -52,6 +52,17 @@ def time_limit(value: str) -> int:
     return minutes or INFINITE
 
 
+def interval(value: str) -> int:
+    """Read how far apart checkpoints are, in minutes; 0 stands for none."""
+    try:
+        minutes = parse_time_limit_min(value)
+    except ValueError:
+        raise ValueError from None
+    if minutes == INFINITE:
+        raise ValueError
+    return minutes
+
+
 def hosts(value: str) -> tuple[str, ...]:
     """Read a list of nodes."""
     try:

@@ -74,6 +74,8 @@ GRAMMAR: Final = Grammar(
 VARIABLES: Final = {
     "SBATCH_ACCOUNT": "account",
     "SBATCH_ARRAY_INX": "array",
+    "SBATCH_CHECKPOINT": "checkpoint",
+    "SBATCH_CHECKPOINT_DIR": "checkpoint-dir",
     "SLURM_CLUSTERS": "clusters",
     "SBATCH_CLUSTERS": "clusters",
     "SBATCH_CONSTRAINT": "constraint",

@@ -7,6 +7,7 @@ from typing import Final
 import attrs
 
 from simctl.commands.options import Grammar, Option, UsageError
+from simctl.commands.scontrol_checkpoint import checkpoint_keyword
 from simctl.commands.scontrol_control import reconfigure, version
 from simctl.commands.scontrol_entities import create, delete, update
 from simctl.commands.scontrol_jobs import (
@@ -165,7 +166,7 @@ KEYWORDS: Final[dict[str, tuple[int, Act]]] = {
     "abort": (5, refuse),
     "all": (2, _switch),
     "cancel_reboot": (3, refuse),
-    "checkpoint": (2, refuse),
+    "checkpoint": (2, checkpoint_keyword),
     "completing": (2, completing),
     "cluster": (2, refuse),
     "create": (2, create),

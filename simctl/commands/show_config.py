@@ -6,11 +6,12 @@ from simctl.commands.scontrol_order import Order
 from simctl.commands.scontrol_ping import ping
 from simctl.commands.scontrol_text import NULL, moment
 from simctl.commands.show_node import VERSION
-from simctl.wire.conf import BUILT_KEYS, SlurmConf
+from simctl.wire.conf import BUILT_KEYS, SlurmConf, can_checkpoint
 from simctl.wire.ids import INFINITE
 from simctl.wire.messages import RequestBuildInfo, ResponseBuildInfo
 
 _WIDTH: Final = 23
+_OF_CHECKPOINTS: Final = ("CheckpointType", "JobCheckpointDir")
 
 
 async def show_config(order: Order, _: str | None) -> int:
@@ -30,6 +31,9 @@ async def show_config(order: Order, _: str | None) -> int:
     own["SlurmUser"] = f"{user.name}({user.uid})"
     for line in _LINES.strip().splitlines():
         name, _, usual = line.partition(" ")
+        if name in _OF_CHECKPOINTS and not can_checkpoint(conf):
+            # Slurm 22.05 has neither key any more.
+            continue
         value = own.get(name) or _value(conf, name, usual)
         if name == "DefMemPerCPU" and not conf.def_mem_per_cpu_mb:
             name, value = "DefMemPerNode", str(conf.def_mem_per_node_mb or "UNLIMITED")
@@ -90,6 +94,7 @@ BcastExclude /lib,/usr/lib,/lib64,/usr/lib64
 BcastParameters (null)
 BOOT_TIME 2026-11-20T23:14:07
 BurstBufferType (null)
+CheckpointType checkpoint/none
 CliFilterPlugins (null)
 ClusterName golden
 CommunicationParameters (null)
@@ -126,6 +131,7 @@ InteractiveStepOptions --interactive --preserve-env --pty $SHELL
 JobAcctGatherFrequency 30
 JobAcctGatherType jobacct_gather/none
 JobAcctGatherParams (null)
+JobCheckpointDir /var/slurm/checkpoint
 JobCompHost localhost
 JobCompLoc /var/log/slurm_jobcomp.log
 JobCompPort 0

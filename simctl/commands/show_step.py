@@ -71,13 +71,15 @@ def _lines(step: StepInfo) -> list[str]:
     layout = f" Dist={step.distribution}" if step.distribution else ""
     devices = gres(step.gres, "gres:", "")
     start, limit = moment(step.start_s), minutes(step.time_limit_min)
+    images = f" Checkpoint={step.ckpt_interval_min} CheckpointDir={step.ckpt_dir}"
+    images = images if step.ckpt_dir else ""
     amounts = f"Nodes={step.num_nodes} CPUs={step.num_cpus} Tasks={step.num_tasks}"
     return [
         f"StepId={job}.{_name(step)} UserId={step.user_id} StartTime={start} TimeLimit={limit}",
         f"State=RUNNING Partition={step.partition} NodeList={step.node_list}",
         f"{amounts} Name={step.name} Network={NULL}",
         f"TRES={NULL if batch else amount}",
-        f"ResvPorts={NULL}",
+        f"ResvPorts={NULL}{images}",
         f"CPUFreqReq=Default{layout}",
         f"SrunHost:Pid={step.srun_host or NULL}:{step.srun_pid}",
         *([f"TresPerNode={devices}"] if devices else []),

@@ -64,6 +64,7 @@ GRAMMAR: Final = Grammar(
         Option(long="epilog", read=text),
         Option(long="task-prolog", read=text),
         Option(long="task-epilog", read=text),
+        Option(long="restart-dir", read=text),
     ),
     unbuilt=unbuilt(
         f"u export open-mode clusters M test-only {QUEUE_NAMES} {OF_SBATCH}",
@@ -76,6 +77,8 @@ GRAMMAR: Final = Grammar(
 )
 
 VARIABLES: Final = {
+    "SLURM_CHECKPOINT": "checkpoint",
+    "SLURM_CHECKPOINT_DIR": "checkpoint-dir",
     "SLURM_CLUSTERS": "clusters",
     "SLURM_CPU_BIND": "cpu-bind",
     "SLURM_DEBUG": "verbose",
@@ -89,6 +92,7 @@ VARIABLES: Final = {
     "SLURM_OPEN_MODE": "open-mode",
     "SLURM_OVERLAP": "overlap",
     "SLURM_PROLOG": "prolog",
+    "SLURM_RESTART_DIR": "restart-dir",
     "SLURM_REMOTE_CWD": "chdir",
     "SLURM_STDERRMODE": "error",
     "SLURM_STDOUTMODE": "output",

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from simctl.commands.describe import restart_dir, told_dir
 from simctl.commands.multi_prog import MultiProgError, programs
 from simctl.commands.options import variable
 from simctl.plugins.site import CommandCall
@@ -61,6 +62,8 @@ def step_launch(
         cpus_on_nodes=_cpus_on_nodes(layout, granted),
         searches=export is None or export.everything or "PATH" in env,
         programs=_programs(call, options, words[0], layout.num_tasks),
+        restart_dir=restart_dir(call, options),
+        ckpt_dir=told_dir(call, options),
     )
 
 
@@ -120,11 +123,3 @@ def _programs(
     if text is None:
         raise MultiProgError(f"Could not open multi_prog config file {name}")
     return programs(text, name, num_tasks)
-
-
-def run_of_job(call: CommandCall) -> int:
-    """Return which run of its job a command belongs to, or its environment tells of; from 0."""
-    if call.process.run_of_job >= 0:
-        return call.process.run_of_job
-    run = variable(call.env, "SLURM_RESTART_COUNT")
-    return 0 if run == NO_VAL else run

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import attrs
 
+from simctl.commands.describe import checkpoint_dir, restart_dir
 from simctl.commands.job_values import distribution, hosts
 from simctl.commands.options import BAD_OPTION, UsageError, variable
 from simctl.plugins.site import CommandCall
@@ -62,6 +63,9 @@ def step_request(
         immediate=options.get("immediate") == 1,
         submit_line=" ".join(call.argv),
         no_kill="no-kill" in options or bool(call.env.get("SLURM_NO_KILL")),
+        ckpt_interval_min=options.get("checkpoint", 0),
+        ckpt_dir=checkpoint_dir(call, options),
+        restart_dir=restart_dir(call, options),
     )
 
 

@@ -163,6 +163,30 @@ def signal_steps(ctld: "Slurmctld", job: JobRecord, signal: int) -> None:
         _signal_step(ctld, step, signal)
 
 
+def signal_one(ctld: "Slurmctld", job: JobRecord, step_id: int, signal: int) -> int:
+    """Signal one step of a running job, or its batch script and what that has started.
+
+    Of a job without a script all steps are meant by the number of the script.
+    """
+    if job.state.base is not JobBase.RUNNING:
+        return ESLURM_ALREADY_DONE
+    if step_id != SLURM_BATCH_SCRIPT:
+        step = job.steps.get(step_id)
+        if step is None:
+            return ESLURM_INVALID_JOB_ID
+        _signal_step(ctld, step, signal)
+    elif not job.batch:
+        signal_steps(ctld, job, signal)
+    else:
+        ctld.send(
+            ctld.address(job.nodes[0]),
+            RequestSignalTasks(
+                job_id=job.job_id, step_id=SLURM_BATCH_SCRIPT, signal=signal, container=True
+            ),
+        )
+    return SLURM_SUCCESS
+
+
 def _signal_step(ctld: "Slurmctld", step: StepRecord, signal: int) -> None:
     for name in step.layout.nodes:
         ctld.send(

@@ -8,6 +8,7 @@ import attrs
 from simctl.ctld import (
     arrays,
     bookkeeping,
+    checkpoint_times,
     eligible,
     leftovers,
     limits,
@@ -22,7 +23,7 @@ from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import OUT_OF_MEMORY_STATUS, exit_code_of, signal_of
 from simctl.plugins.points.checkpoint import slurm_ckpt_free_job
-from simctl.wire.conf import SlurmConf
+from simctl.wire.conf import SlurmConf, can_checkpoint
 from simctl.wire.errno import (
     ESLURM_ALREADY_DONE,
     ESLURM_INVALID_JOB_ID,
@@ -203,6 +204,8 @@ async def requeue_after_node_failure(ctld: "Slurmctld", job: JobRecord) -> None:
     """Send a job whose node failed back into the queue, once its other nodes have let it go."""
     job.end_us = ctld.now_us
     job.reason = Reason.NODE_DOWN
+    if job.desc.ckpt_interval_min and job.ckpt_us >= 0:
+        job.restart_dir = f"{job.ckpt_dir}/{job.job_id}"
     bookkeeping.run_ended(ctld, job, JobBase.NODE_FAIL.name)
     job.state_desc = ""
     ctld.set_job(job, NODE_FAIL)
@@ -269,6 +272,7 @@ async def _release(
     """Tell the clients and the nodes of a job that it is over."""
     suspend.forget(ctld, job)
     limits.forget(job)
+    checkpoint_times.forget(ctld, job.job_id)
     job.prolog_running = 0
     job.prolog_slurmctld_runs = False
     for srun in clients(job):
@@ -408,6 +412,8 @@ def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     job.exit_code = job.pre_run_status
     job.pre_run_status = 0
     job.hurry = False
+    job.ckpt_requeue_dir = ""
+    job.ckpt_preempted = False
     job.tres = {}
     job.env_sup = {}
     job.expected_us = -1
@@ -427,4 +433,6 @@ async def purge(ctld: "Slurmctld", job: JobRecord) -> None:
         eligible.changed(ctld, job)
     eligible.forget(ctld, job)
     await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, job.check_job, about=job.about)
+    if job.batch and can_checkpoint(ctld.site.conf):
+        ctld.last_runs[job.job_id] = job.restart_cnt
     del ctld.jobs[job.job_id]

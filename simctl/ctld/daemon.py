@@ -16,6 +16,8 @@ from simctl.ctld import (
     backfill,
     bookkeeping,
     burst_info,
+    checkpoint_requests,
+    checkpoint_times,
     completion,
     deadlines,
     eligible,
@@ -44,7 +46,7 @@ from simctl.ctld import (
 from simctl.ctld.accounting import JobRow, row
 from simctl.ctld.burst_buffers import BurstBuffers
 from simctl.ctld.cancel import cancel_job_step, kill_job
-from simctl.ctld.records import JobArray, JobRecord, NodeRecord, PartRecord
+from simctl.ctld.records import JobArray, JobRecord, NodeRecord, PartRecord, StepRecord
 from simctl.ctld.reservations import ReservationRecord
 from simctl.ctld.step_limits import StepLimitDue
 from simctl.kernel.fabric import Envelope, Mailbox, Unanswered
@@ -67,6 +69,9 @@ from simctl.wire.messages import (
     RequestBuildInfo,
     RequestBurstBufferInfo,
     RequestCancelJobStep,
+    RequestCheckpoint,
+    RequestCheckpointComp,
+    RequestCheckpointTaskComp,
     RequestCompleteBatchScript,
     RequestCompleteJobAllocation,
     RequestCompleteProlog,
@@ -230,6 +235,11 @@ class Slurmctld:
         """Suspended jobs by id: no node counts them as its own."""
         self.preempted: dict[int, JobRecord] = {}
         """Those of them that were preempted: they go on as soon as their nodes are free."""
+        self.periodic: dict[tuple[int, int], JobRecord | StepRecord] = {}
+        """The jobs and steps that are checkpointed every so often, by job and step id."""
+        self.periodic_timer: Timer | None = None
+        self.last_runs: dict[int, int] = {}
+        """Number of the last run of batch jobs that are purged and may be restarted, by id."""
         self.awaited: dict[int, list[Envelope]] = {}
         """Requests to be answered once a job is over, by its id."""
         self.last_pass_us = self.last_full_us = -1
@@ -307,6 +317,11 @@ class Slurmctld:
             nodes.RegistrationsDue: nodes.registrations_due,
             restart.NodesDue: restart.nodes_due,
             RequestBurstBufferInfo: burst_info.burst_buffer_info,
+            RequestCheckpoint: checkpoint_requests.checkpoint,
+            RequestCheckpointComp: checkpoint_requests.checkpoint_comp,
+            RequestCheckpointTaskComp: checkpoint_requests.checkpoint_task_comp,
+            checkpoint_times.CheckpointsDue: checkpoint_times.checkpoints_due,
+            preempt.StillThere: preempt.still_there,
             plugin_services.LockClaim: plugin_services.lock_claimed,
             polls.WaitingDue: polls.waiting_due,
             polls.GateDue: polls.gate_due,

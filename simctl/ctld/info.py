@@ -12,6 +12,7 @@ from simctl.ctld.reservations import ReservationRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.arrays import format_tasks
 from simctl.wire.bitmap import members, ranges
+from simctl.wire.conf import can_checkpoint
 from simctl.wire.errno import ESLURM_INVALID_JOB_ID
 from simctl.wire.filenames import fill_in
 from simctl.wire.hostlist import compress
@@ -285,6 +286,8 @@ def describe_steps(ctld: "Slurmctld", job: JobRecord) -> list[StepInfo]:
                 num_nodes=1,
                 num_cpus=0,
                 num_tasks=1,
+                ckpt_interval_min=job.desc.ckpt_interval_min,
+                ckpt_dir=job.ckpt_dir if can_checkpoint(ctld.site.conf) else "",
             )
         )
     return found
@@ -321,6 +324,8 @@ def _step(ctld: "Slurmctld", step: StepRecord) -> StepInfo:
         distribution=layout.distribution.name.capitalize(),
         srun_host=step.srun.process.host.name if step.srun is not None else "",
         srun_pid=step.srun.process.pid if step.srun is not None else 0,
+        ckpt_interval_min=step.ckpt_interval_min,
+        ckpt_dir=step.ckpt_dir if can_checkpoint(ctld.site.conf) else "",
     )
 
 

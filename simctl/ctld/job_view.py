@@ -89,6 +89,9 @@ _READ: Final[Mapping[str, Callable[["Slurmctld", JobRecord], Any]]] = {
     "array_master": lambda _, job: stands_for_many(job),
     "exit_code": lambda _, job: job.exit_code,
     "check_job": lambda _, job: job.check_job.value,
+    "ckpt_dir": lambda _, job: job.ckpt_dir,
+    "ckpt_interval": lambda _, job: job.desc.ckpt_interval_min,
+    "restart_dir": lambda _, job: job.restart_dir,
 }
 
 
@@ -171,6 +174,7 @@ _WRITE: Final[Mapping[str, Callable[["Slurmctld", JobRecord, Any], None]]] = {
     "burst_buffer_state": _set_bb_state,
     "stage_out": _set_stage_out,
     "env_sup": _setter("env_sup"),
+    "restart_dir": _setter("restart_dir"),
 }
 
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import arrays, bookkeeping, eligible, limits, prologs, staging
+from simctl.ctld import arrays, bookkeeping, checkpoint_times, eligible, limits, prologs, staging
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
 from simctl.ctld.select import limit_in
+from simctl.wire.conf import can_checkpoint
 from simctl.wire.hostlist import compress
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.messages import RequestBatchJobLaunch, ResponseResourceAllocation
@@ -51,6 +52,7 @@ async def start(
     arrays.started(job)
     ctld.set_job(job, RUNNING)
     limits.watch_deadline(ctld, job)
+    checkpoint_times.job_started(ctld, job)
     eligible.changed(ctld, job)
     occupy(ctld, job)
     await staging.started(ctld, job)
@@ -127,6 +129,8 @@ def _launch_batch(ctld: "Slurmctld", job: JobRecord) -> None:
             memory_per_node_mb=max(0, job.demand.memory_per_node_mb),
             memory_per_cpu_mb=job.demand.memory_per_cpu_mb,
             gpus=job.gpus.get(job.nodes[0].index, ()),
+            restart_dir=job.restart_dir,
+            ckpt_dir=job.ckpt_dir if can_checkpoint(ctld.site.conf) else "",
         ),
     )
 

@@ -11,12 +11,20 @@ from simctl.api.slurmctld import ScriptResult
 from simctl.api.surroundings import OutsideCallError
 from simctl.ctld import bb_scripts, completion, prologs, staging
 from simctl.ctld.burst_buffers import FIRST_TRES
+from simctl.ctld.cancel import signal_one
 from simctl.ctld.job_view import LiveJob, live
-from simctl.ctld.records import JobRecord
+from simctl.ctld.records import JobRecord, StepRecord
+from simctl.ctld.step_view import LiveStep, live_step
 from simctl.kernel.fabric import Envelope
 from simctl.kernel.turns import Thread
 from simctl.wire import burst_buffer_conf
+from simctl.wire.errno import (
+    ESLURM_INVALID_JOB_ID,
+    SLURM_COMMUNICATIONS_CONNECTION_ERROR,
+    SLURM_SUCCESS,
+)
 from simctl.wire.ids import SECOND
+from simctl.wire.messages import SrunExec
 from simctl.wire.site_files import BURST_BUFFER, read_site_file
 from simctl.wire.states import PENDING, PENDING_CONFIGURING, JobBase, JobFlag
 
@@ -142,6 +150,11 @@ class PluginServices:
         job = self._record(view)
         if job.state.base is not JobBase.RUNNING:
             return
+        if job.ckpt_requeue_dir:
+            # It was asked for: the script goes on from the images.
+            job.restart_dir = job.ckpt_requeue_dir
+            await completion.requeue(self._ctld, job, preempted=job.ckpt_preempted)
+            return
         unlaunched = job.state.configuring
         if unlaunched and self._ctld.site.model == "modern":
             # Real Slurm takes the flag off before it looks at how pre_run ended.
@@ -153,6 +166,34 @@ class PluginServices:
             return
         await completion.requeue(self._ctld, job, unlaunched=unlaunched)
         job.state_desc = text
+
+    # Steps.
+
+    def find_step(self, job_id: int, step_id: int) -> LiveStep | None:
+        """Return the record of a step."""
+        step = self._step(job_id, step_id)
+        return live_step(self._ctld, step) if step is not None else None
+
+    def _step(self, job_id: int, step_id: int) -> StepRecord | None:
+        job = self._ctld.jobs.get(job_id)
+        return job.steps.get(step_id) if job is not None else None
+
+    async def signal_step(self, job_id: int, step_id: int, signal: int) -> int:
+        """Signal the tasks of a step, or a batch script with what it has started."""
+        job = self._ctld.jobs.get(job_id)
+        if job is None:
+            return ESLURM_INVALID_JOB_ID
+        return signal_one(self._ctld, job, step_id, signal)
+
+    def srun_exec(self, job_id: int, step_id: int, argv: tuple[str, ...]) -> int:
+        """Have the srun of a step run a program."""
+        step = self._step(job_id, step_id)
+        if step is None:
+            return ESLURM_INVALID_JOB_ID
+        message = SrunExec(job_id=job_id, step_id=step_id, argv=argv)
+        if step.srun is None or not self._ctld.send(step.srun, message):
+            return SLURM_COMMUNICATIONS_CONNECTION_ERROR
+        return SLURM_SUCCESS
 
     @staticmethod
     def _record(view: Any) -> JobRecord:

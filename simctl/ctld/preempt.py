@@ -9,13 +9,19 @@ no job that is no more important than they are gets these.
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from simctl.ctld import cancel, completion, reservations, suspend
+import attrs
+
+from simctl.ctld import cancel, checkpoints, completion, reservations, suspend
+from simctl.ctld.limits import PERIODIC_US
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.select import choose, demand_in
+from simctl.kernel.fabric import Envelope
 from simctl.kernel.procs import SIGCONT, SIGTERM
+from simctl.plugin import CheckOp
 from simctl.wire.bitmap import mask_of, members
+from simctl.wire.errno import ESLURM_NOT_SUPPORTED, SLURM_SUCCESS
 from simctl.wire.ids import SECOND
-from simctl.wire.messages import RequestKillPreempted
+from simctl.wire.messages import RequestCheckpoint, RequestKillPreempted
 from simctl.wire.states import JobBase, Reason
 
 if TYPE_CHECKING:
@@ -28,7 +34,7 @@ def is_on(ctld: "Slurmctld") -> bool:
 
 
 def mode_of(ctld: "Slurmctld", victim: JobRecord) -> str:
-    """Return what becomes of a job that is preempted: OFF, CANCEL, REQUEUE or SUSPEND."""
+    """Return what becomes of a job that is preempted, a word of PreemptMode; OFF for nothing."""
     mode = victim.part.preempt_mode or ctld.site.conf.preempt_mode
     if mode == "REQUEUE" and not (victim.batch and victim.requeue):
         return "CANCEL"
@@ -39,7 +45,7 @@ async def make_room(ctld: "Slurmctld", job: JobRecord, part: PartRecord, allowed
     """Have as many jobs give way as a job needs, unless some already do."""
     if not is_on(ctld):
         return
-    if any(victim.state.completing or _is_warned(ctld, victim) for victim in job.gives_way):
+    if any(victim.state.completing or _gives_way(ctld, victim) for victim in job.gives_way):
         return
     job.gives_way = choose_victims(ctld, job, part, allowed)
     for victim in job.gives_way:
@@ -107,15 +113,22 @@ def _fits_without(
     return bool(choose(demand, rooms.values()))
 
 
-def _is_warned(ctld: "Slurmctld", victim: JobRecord) -> bool:
-    """Tell whether a job has grace time left; one that was suspended may have missed its end."""
-    return victim.preempt_us > ctld.now_us and victim.state.base is JobBase.RUNNING
+def _gives_way(ctld: "Slurmctld", victim: JobRecord) -> bool:
+    """Tell whether a job has grace time left, or is being checkpointed so that it can end.
+
+    One that was suspended may have missed the end of its grace time.
+    """
+    if victim.state.base is not JobBase.RUNNING:
+        return False
+    return victim.ckpt_preempted or victim.preempt_us > ctld.now_us
 
 
 async def _preempt(ctld: "Slurmctld", victim: JobRecord) -> None:
     """End a job, or send it back into the queue; with a grace time, warn it first."""
     grace_us = victim.part.grace_time_s * SECOND
     mode = mode_of(ctld, victim)
+    if victim.ckpt_preempted or (mode == "CHECKPOINT" and await _checkpoint(ctld, victim)):
+        return
     if mode == "REQUEUE":
         await completion.requeue(ctld, victim, preempted=True)
     elif mode == "SUSPEND":
@@ -128,6 +141,50 @@ async def _preempt(ctld: "Slurmctld", victim: JobRecord) -> None:
         ctld.grace_at(victim.preempt_us, victim)
     else:
         await end(ctld, victim)
+
+
+@attrs.frozen
+class StillThere:
+    """Time to look whether a job that was checkpointed to give way has done so."""
+
+    job: JobRecord
+    run: int
+    idle: bool = False
+    """Nothing of the checkpoint was under way the last time."""
+
+
+async def _checkpoint(ctld: "Slurmctld", victim: JobRecord) -> bool:
+    """Have a job checkpointed and requeued, or checkpointed and ended; false if neither can be."""
+    rc = SLURM_SUCCESS if victim.batch or victim.steps else ESLURM_NOT_SUPPORTED
+    for op in (CheckOp.REQUEUE, CheckOp.VACATE) if not rc else ():
+        request = RequestCheckpoint(op=op, job_id=victim.job_id)
+        rc = (await checkpoints.operate(ctld, request, 0)).rc
+        if rc != ESLURM_NOT_SUPPORTED:
+            break
+    victim.ckpt_preempted = not rc
+    if victim.ckpt_preempted:
+        look_again(ctld, StillThere(victim, victim.restart_cnt))
+    return victim.ckpt_preempted
+
+
+def look_again(ctld: "Slurmctld", notice: StillThere) -> None:
+    """Look at a job that is checkpointed to give way when limits are looked at next."""
+    due_us = (ctld.now_us // PERIODIC_US + 1) * PERIODIC_US
+    ctld.mailbox.post_at(due_us, notice)
+
+
+async def still_there(ctld: "Slurmctld", _: Envelope, notice: StillThere) -> None:
+    """End a job that runs on although no checkpoint of it has been under way for a while."""
+    job = notice.job
+    if job.state.base is not JobBase.RUNNING or job.restart_cnt != notice.run:
+        return
+    request = RequestCheckpoint(op=CheckOp.ABLE, job_id=job.job_id)
+    outcome = await checkpoints.operate(ctld, request, 0)
+    idle = not outcome.status.event_time
+    if idle and notice.idle:
+        await end(ctld, job)
+        return
+    look_again(ctld, attrs.evolve(notice, idle=idle))
 
 
 async def end(ctld: "Slurmctld", victim: JobRecord) -> None:

@@ -230,6 +230,15 @@ class StepRecord:
     """Who cancelled it alone."""
 
     submit_line: str = ""
+    ckpt_interval_min: int = 0
+    """How often it is checkpointed by itself; 0 for never."""
+
+    ckpt_us: int = 0
+    """When it was last, or was created."""
+
+    ckpt_dir: str = ""
+    view: Any = None
+    """What plugins see of it."""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -438,6 +447,23 @@ class JobRecord:
 
     view: Any = None
     """What plugins see of it."""
+
+    ckpt_us: int = -1
+    """When it was last checkpointed by itself."""
+
+    ckpt_requeue_dir: str = ""
+    """The images of the requeue that its checkpoint plugin was asked for, once that comes."""
+
+    ckpt_preempted: bool = False
+    """Its checkpoint plugin was asked to have it give way."""
+
+    restart_dir: str = ""
+    """Where the images are that it is launched from; empty for a plain start."""
+
+    @property
+    def ckpt_dir(self) -> str:
+        """Return where images of it go that nobody names another place for."""
+        return self.desc.ckpt_dir or self.desc.work_dir
 
     @property
     def without_nodes(self) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from simctl.ctld import bookkeeping, step_limits, step_queue
+from simctl.ctld import bookkeeping, checkpoint_times, step_limits, step_queue
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.ctld.step_layout import lay_out_step
 from simctl.kernel.fabric import Envelope
@@ -49,7 +49,7 @@ async def job_step_create(
     """Create a step: nodes, layout, credential built, checkpoint record, reply."""
     job = ctld.jobs.get(message.job_id)
     refusal = _refusal(ctld, job, envelope)
-    if job is not None and message.restart_cnt not in (NO_VAL, job.restarts):
+    if job is not None and message.restart_cnt not in (NO_VAL, job.restart_cnt):
         # A script of a run that was given up, on a node that can be reached again.
         refusal = ESLURM_ALREADY_DONE
     if job is None or refusal:
@@ -143,9 +143,13 @@ async def _create(
         start_us=ctld.now_us,
         submit_line=request.submit_line,
         suspended_before_us=job.suspended_us,
+        ckpt_interval_min=request.ckpt_interval_min,
+        ckpt_us=ctld.now_us,
+        ckpt_dir=request.ckpt_dir,
     )
     job.steps[step_id] = step
     step_limits.watch(ctld, step, request.time_limit_min)
+    checkpoint_times.step_started(ctld, step)
     ctld.site.trace.state(
         who,
         "step_state",
@@ -206,6 +210,7 @@ async def delete(ctld: "Slurmctld", step: StepRecord) -> None:
     """Delete a step: its switch is told, its records are released, and who waits may ask again."""
     del step.job.steps[step.step_id]
     step_limits.unwatch(step)
+    checkpoint_times.forget(ctld, step.job.job_id, step.step_id)
     bookkeeping.step_ended(ctld, step)
     await _release(ctld, step.switch_job, step.check_job, step.node_list, step.about)
     ctld.site.trace.state(
@@ -224,6 +229,7 @@ async def lose(ctld: "Slurmctld", step: StepRecord) -> None:
     """Drop a step whose saved state cannot be read: its switch is told nothing."""
     del step.job.steps[step.step_id]
     step_limits.unwatch(step)
+    checkpoint_times.forget(ctld, step.job.job_id, step.step_id)
     bookkeeping.step_ended(ctld, step)
     hooks, who, about = ctld.site.hooks, ctld.process, step.about
     await hooks.call(switch_p_free_jobinfo, who, step.switch_job, about=about)

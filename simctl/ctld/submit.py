@@ -231,8 +231,28 @@ async def create(
         return error.refusal
 
 
+async def resubmit(ctld: "Slurmctld", desc: JobDesc) -> JobRecord | Refusal:
+    """Take a batch job in again under the id that it had, as root does; it counts as a new one."""
+    try:
+        job = await _create(ctld, None, desc, 0, batch=True, kept=True, again=True)
+    except _RefusedError as error:
+        return error.refusal
+    # What nodes have left of its runs before is told apart by the number of the run alone.
+    job.restart_cnt = job.uncounted_runs = ctld.last_runs.get(job.job_id, -1) + 1
+    await _settle(ctld, job)
+    await staging.ask_at_submission(ctld, job)
+    return job
+
+
 async def _create(
-    ctld: "Slurmctld", sender: Mailbox | None, desc: JobDesc, uid: int, *, batch: bool, kept: bool
+    ctld: "Slurmctld",
+    sender: Mailbox | None,
+    desc: JobDesc,
+    uid: int,
+    *,
+    batch: bool,
+    kept: bool,
+    again: bool = False,
 ) -> JobRecord:
     request = read_request(
         desc, Asker(uid, desc.account), ctld.partitions, ctld.nodes_by_name, ctld.site.conf
@@ -241,7 +261,7 @@ async def _create(
     if error_code:
         raise _RefusedError(error_code, request.text)
     burst_buffer = await _validate(ctld, desc, uid)
-    array, job_id = _identify(ctld, desc, kept=kept)
+    array, job_id = _identify(ctld, desc, kept=kept, again=again)
     about = About(job=job_id)
     check_job = await _checkpoint_record(ctld, about) if kept else NULL
     try:
@@ -303,13 +323,15 @@ async def _validate(ctld: "Slurmctld", desc: JobDesc, uid: int) -> str:
     return burst_buffer
 
 
-def _identify(ctld: "Slurmctld", desc: JobDesc, *, kept: bool) -> tuple[JobArray | None, int]:
+def _identify(
+    ctld: "Slurmctld", desc: JobDesc, *, kept: bool, again: bool
+) -> tuple[JobArray | None, int]:
     """Return a new job's array, if it is one, and its id."""
     try:
         array = arrays.read_array(desc.array)
     except SlurmError as error:
         raise _RefusedError(error.errno) from None
-    job_id = _next_id(ctld, desc)
+    job_id = _next_id(ctld, desc, again=again)
     if not job_id:
         raise _RefusedError(ESLURM_DUPLICATE_JOB_ID)
     if not kept:
@@ -379,10 +401,13 @@ def _priority(ctld: "Slurmctld", desc: JobDesc, uid: int) -> int:
     return ctld.next_priority(desc.nice)
 
 
-def _next_id(ctld: "Slurmctld", desc: JobDesc) -> int:
-    """Return the id of a new job: the one asked for, or the next free one; 0 if it is taken."""
+def _next_id(ctld: "Slurmctld", desc: JobDesc, *, again: bool) -> int:
+    """Return the id of a new job: the one asked for, or the next free one; 0 if it is taken.
+
+    A job that comes *again* may have its own.
+    """
     if desc.job_id != NO_VAL:
-        taken = desc.job_id in ctld.jobs or desc.job_id in ctld.ended_rows
+        taken = desc.job_id in ctld.jobs or (desc.job_id in ctld.ended_rows and not again)
         return 0 if taken else desc.job_id
     return ctld.next_id()
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from simctl.ctld import arrays, limits, step_limits
+from simctl.ctld import arrays, checkpoint_times, limits, step_limits
 from simctl.ctld.records import JobArray, JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.errno import (
@@ -83,6 +83,7 @@ def put_aside(ctld: "Slurmctld", job: JobRecord) -> None:
     limits.forget(job)
     ctld.suspended[job.job_id] = job
     ctld.set_job(job, SUSPENDED)
+    checkpoint_times.watch(ctld)
     _tell_nodes(ctld, job, SUSPEND_JOB)
 
 
@@ -105,6 +106,7 @@ def go_on(ctld: "Slurmctld", job: JobRecord) -> bool:
     ctld.set_job(job, RUNNING)
     limits.watch_deadline(ctld, job)
     step_limits.resume(ctld, job)
+    checkpoint_times.watch(ctld)
     _tell_nodes(ctld, job, RESUME_JOB)
     return True
 

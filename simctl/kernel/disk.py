@@ -85,10 +85,14 @@ class Disk:
         """Return the files as a process of user *uid* on *host* sees them."""
         return DiskView(self, host, uid, work_dir)
 
-    def own(self, path: str, uid: int, host: str = "") -> None:
-        """Make a directory that belongs to *uid*, or give it to *uid*."""
+    def own(self, path: str, uid: int, host: str = "", *, shared: bool = False) -> None:
+        """Make a directory that belongs to *uid*, or give it to *uid*.
+
+        In one that is *shared* everybody may make files, as in /tmp.
+        """
         self._entered.clear()
-        self._directories[_key(host, path)] = _Directory(uid, 0o755)
+        self._make_parents(host, path, _ROOT)
+        self._directories[_key(host, path)] = _Directory(uid, 0o1777 if shared else 0o755)
 
     def may_enter(self, path: str, host: str, uid: int) -> bool:
         """Tell whether a process of *uid* on *host* can go to a directory (an absolute path).

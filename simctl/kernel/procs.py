@@ -357,12 +357,13 @@ _NOTHING = Memory()
 class ProcessTable:
     """Every process of the run, the numbers they bear, and what a process can reach.
 
-    `fabric`, `disk` and `conf` are set once by whoever builds the world.
+    `fabric`, `disk`, `conf` and `model` are set once by whoever builds the world.
     """
 
     fabric: "Fabric"
     disk: "Disk"
     conf: SlurmConf
+    model: str = "guide"
     slurmctld: Any = None
     """What slurmctld offers to plugins that run in it; None where there is no slurmctld."""
 

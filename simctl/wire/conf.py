@@ -126,6 +126,7 @@ class SlurmConf:
     """Batch jobs that exit so go back into the queue and are held there."""
     state_save_location: str = "/var/spool"
     slurmd_spool_dir: str = "/var/spool/slurmd"
+    job_checkpoint_dir: str = "/var/slurm/checkpoint"
     plugin_dir: str = ""
     prolog: str = ""
     epilog: str = ""
@@ -644,8 +645,13 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(word.strip() for word in _optional_text(value).split(",") if word.strip())
 
 
-_PREEMPT_UNBUILT: Final = frozenset({"GANG", "CHECKPOINT", "WITHIN"})
-PREEMPT_MODES: Final = ("OFF", "CANCEL", "REQUEUE", "SUSPEND")
+def can_checkpoint(conf: SlurmConf) -> bool:
+    """Tell whether a checkpoint plugin is configured that is more than checkpoint/none."""
+    return conf.checkpoint_type != SlurmConf().checkpoint_type
+
+
+_PREEMPT_UNBUILT: Final = frozenset({"GANG", "WITHIN"})
+PREEMPT_MODES: Final = ("OFF", "CANCEL", "CHECKPOINT", "REQUEUE", "SUSPEND")
 
 
 def read_preempt_mode(value: object) -> str:
@@ -731,6 +737,7 @@ _BUILT: Final = (
     _Built("RequeueExitHold", "requeue_exit_hold", _exit_codes),
     _Built("StateSaveLocation", "state_save_location", _text),
     _Built("SlurmdSpoolDir", "slurmd_spool_dir", _text),
+    _Built("JobCheckpointDir", "job_checkpoint_dir", _text),
     _Built("PluginDir", "plugin_dir", _optional_text),
     _Built("Prolog", "prolog", _script),
     _Built("Epilog", "epilog", _script),
@@ -756,7 +763,6 @@ _HONOURED: Final[dict[str, tuple[str, ...]]] = {
     "EpilogMsgTime": ("2000",),
     "HealthCheckInterval": ("0",),
     "InactiveLimit": ("0",),
-    "JobCheckpointDir": ("/var/slurm/checkpoint",),
     "MaxArraySize": ("1001",),
     "MpiDefault": ("none", ""),
     "PlugStackConfig": ("",),

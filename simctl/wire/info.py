@@ -165,6 +165,9 @@ class StepInfo(msgspec.Struct, frozen=True, kw_only=True):
     distribution: str = ""
     srun_host: str = ""
     srun_pid: int = 0
+    ckpt_interval_min: int = 0
+    ckpt_dir: str = ""
+    """Empty where no checkpoints can be made."""
 
 
 class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,90 @@
+"""Checkpoints that are made by themselves: every so many minutes, when limits are looked at."""
+
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from simctl.ctld.checkpoints import operate
+from simctl.ctld.limits import check_at_or_after
+from simctl.ctld.records import JobRecord, StepRecord
+from simctl.kernel.fabric import Envelope
+from simctl.plugin import CheckOp
+from simctl.wire.conf import can_checkpoint
+from simctl.wire.ids import SECOND, SLURM_BATCH_SCRIPT
+from simctl.wire.messages import RequestCheckpoint
+from simctl.wire.states import JobBase
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+_MINUTE: Final = 60 * SECOND
+
+
+@attrs.frozen
+class CheckpointsDue:
+    """Time to make the checkpoints that are due."""
+
+
+def due_us(record: JobRecord | StepRecord) -> int:
+    """Return when the next checkpoint of a job or step is due. Pure."""
+    if isinstance(record, JobRecord):
+        minutes = record.desc.ckpt_interval_min
+    else:
+        minutes = record.ckpt_interval_min
+    return max(record.ckpt_us, record.start_us) + minutes * _MINUTE
+
+
+def job_started(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Have the script of a job checkpointed at its interval, if it is a batch job with one."""
+    if job.batch and job.desc.ckpt_interval_min and can_checkpoint(ctld.site.conf):
+        ctld.periodic[job.job_id, SLURM_BATCH_SCRIPT] = job
+        watch(ctld)
+
+
+def step_started(ctld: "Slurmctld", step: StepRecord) -> None:
+    """Have a step checkpointed at its interval, unless that of its batch job counts."""
+    job = step.job
+    if not step.ckpt_interval_min or (job.batch and job.desc.ckpt_interval_min):
+        return
+    if can_checkpoint(ctld.site.conf):
+        ctld.periodic[job.job_id, step.step_id] = step
+        watch(ctld)
+
+
+def forget(ctld: "Slurmctld", job_id: int, step_id: int = SLURM_BATCH_SCRIPT) -> None:
+    """Make no more checkpoints of a job or step that is over."""
+    if ctld.periodic.pop((job_id, step_id), None) is not None:
+        watch(ctld)
+
+
+def _job(record: JobRecord | StepRecord) -> JobRecord:
+    return record if isinstance(record, JobRecord) else record.job
+
+
+def watch(ctld: "Slurmctld") -> None:
+    """Set the timer for the first that is due of what runs; what is suspended has to wait."""
+    if ctld.periodic_timer is not None:
+        ctld.periodic_timer.cancel()
+        ctld.periodic_timer = None
+    coming = [
+        due_us(record)
+        for record in ctld.periodic.values()
+        if _job(record).state.base is JobBase.RUNNING
+    ]
+    if coming:
+        at_us = max(check_at_or_after(min(coming)), ctld.now_us)
+        ctld.periodic_timer = ctld.mailbox.post_at(at_us, CheckpointsDue())
+
+
+async def checkpoints_due(ctld: "Slurmctld", _: Envelope, __: CheckpointsDue) -> None:
+    """Ask for the checkpoints that are due, in the order of the jobs; a refusal is ignored."""
+    due = [
+        (_job(record).place, key, record)
+        for key, record in ctld.periodic.items()
+        if _job(record).state.base is JobBase.RUNNING and due_us(record) <= ctld.now_us
+    ]
+    for _place, (job_id, step_id), record in sorted(due, key=lambda each: each[:2]):
+        record.ckpt_us = ctld.now_us
+        request = RequestCheckpoint(op=CheckOp.CREATE, job_id=job_id, step_id=step_id)
+        await operate(ctld, request, 0)
+    watch(ctld)

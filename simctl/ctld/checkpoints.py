@@ -1,0 +1,137 @@
+"""Checkpoint operations: who may ask for which when, where images go, what the plugin says.
+
+The step id of a batch script is also that of "all steps": of a batch job the script is meant, of
+any other job each of its steps, one after the other.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from simctl.ctld import checkpoint_files
+from simctl.ctld.records import JobRecord, StepRecord
+from simctl.ctld.step_view import LiveStep, live_step
+from simctl.plugin import CheckOp, CheckpointStatus
+from simctl.plugins.hooks import About
+from simctl.plugins.points.checkpoint import slurm_ckpt_op
+from simctl.wire.errno import (
+    ESLURM_ACCESS_DENIED,
+    ESLURM_ALREADY_DONE,
+    ESLURM_DISABLED,
+    ESLURM_INVALID_JOB_ID,
+    ESLURM_JOB_PENDING,
+    ESLURM_JOB_SUSPENDED,
+    SLURM_ERROR,
+    SLURM_SUCCESS,
+)
+from simctl.wire.ids import SLURM_BATCH_SCRIPT, step_name
+from simctl.wire.messages import RequestCheckpoint
+from simctl.wire.states import JobBase
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+MAKES_IMAGES: Final = (CheckOp.CREATE, CheckOp.VACATE, CheckOp.REQUEUE)
+_NOTHING: Final = CheckpointStatus()
+
+
+@attrs.frozen
+class Outcome:
+    """What became of an operation: 0 or an error's number, and what the plugin gave back."""
+
+    rc: int
+    status: CheckpointStatus = _NOTHING
+
+
+async def operate(ctld: "Slurmctld", request: RequestCheckpoint, uid: int) -> Outcome:
+    """Have the plugin perform an operation, unless slurmctld itself refuses it."""
+    job = ctld.jobs.get(request.job_id)
+    whole = request.step_id == SLURM_BATCH_SCRIPT
+    if job is None:
+        return Outcome(ESLURM_INVALID_JOB_ID)
+    others = (0, ctld.process.uid) if whole else (0,)
+    rc = refusal(job, uid in (job.desc.uid, *others), whole=whole)
+    if rc:
+        return Outcome(rc)
+    if not whole:
+        step = job.steps.get(request.step_id)
+        return Outcome(ESLURM_INVALID_JOB_ID) if step is None else await _step(ctld, step, request)
+    if job.batch:
+        return await _batch(ctld, job, request)
+    return worst([await _step(ctld, step, request) for step in list(job.steps.values())])
+
+
+def refusal(job: JobRecord, allowed: bool, *, whole: bool) -> int:
+    """Return why no operation may concern a job now, or 0; *whole* that it is no one step. Pure."""
+    if not allowed:
+        return ESLURM_ACCESS_DENIED
+    base = job.state.base
+    if base is JobBase.PENDING:
+        return ESLURM_JOB_PENDING
+    if base is JobBase.SUSPENDED:
+        return ESLURM_JOB_SUSPENDED if whole else ESLURM_DISABLED
+    return SLURM_SUCCESS if base is JobBase.RUNNING else ESLURM_ALREADY_DONE
+
+
+def worst(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return what to tell of an operation on several steps. Pure.
+
+    The highest error number there is, the latest begin, and the highest error code with its text.
+    """
+    rc = max((each.rc for each in outcomes if each.rc), default=SLURM_SUCCESS)
+    status = max((each.status for each in outcomes), key=_error_code, default=_NOTHING)
+    begun = max((each.status.event_time for each in outcomes), default=0)
+    return Outcome(rc, attrs.evolve(status, event_time=begun))
+
+
+def _error_code(status: CheckpointStatus) -> int:
+    return status.error_code
+
+
+async def _batch(ctld: "Slurmctld", job: JobRecord, request: RequestCheckpoint) -> Outcome:
+    """Perform an operation on a batch script; one that makes images keeps the job's description."""
+    folder = ""
+    if request.op in MAKES_IMAGES:
+        folder = request.image_dir or job.ckpt_dir
+        rc = checkpoint_files.write(ctld, job, folder) if folder else ESLURM_DISABLED
+        if rc:
+            return Outcome(rc)
+    image_dir = f"{folder}/{job.job_id}"
+    about = About(job=job.job_id, step=step_name(job.job_id, SLURM_BATCH_SCRIPT))
+    outcome = await _ask(ctld, None, request, SLURM_BATCH_SCRIPT, image_dir, about)
+    if request.op == CheckOp.REQUEUE and outcome.rc == SLURM_SUCCESS:
+        job.ckpt_requeue_dir = image_dir
+    return outcome
+
+
+async def _step(ctld: "Slurmctld", step: StepRecord, request: RequestCheckpoint) -> Outcome:
+    """Perform an operation on a step."""
+    image_dir = f"{request.image_dir or step.ckpt_dir}/{step.job.job_id}.{step.step_id}"
+    view = live_step(ctld, step)
+    return await _ask(ctld, view, request, step.step_id, image_dir, step.about)
+
+
+async def _ask(
+    ctld: "Slurmctld",
+    view: LiveStep | None,
+    request: RequestCheckpoint,
+    step_id: int,
+    image_dir: str,
+    about: About,
+) -> Outcome:
+    result = await ctld.site.hooks.call(
+        slurm_ckpt_op,
+        ctld.process,
+        request.job_id,
+        step_id,
+        view,
+        int(request.op),
+        request.data,
+        image_dir,
+        about=about,
+    )
+    if isinstance(result, CheckpointStatus):
+        return Outcome(SLURM_SUCCESS, result)
+    rc = int(result or SLURM_SUCCESS)
+    return Outcome(ctld.process.errno or SLURM_ERROR if rc < 0 else rc)
