@@ -640,14 +640,9 @@ class ScriptHost:
         return program_state(child, child.program, child.argv, self._kernel.now_us)
 
     def restore(self, state: ScriptState, path: str) -> None:
-        """Become the script of an image that lies at *path*, with all that it had started.
-
-        Raises:
-            ImageError: The image holds no script that could run.
-        """
+        """Become the script of an image that lies at *path*, with all that it had started."""
         run = read_script(state.text, state.argv)
-        if not isinstance(run, ScriptRun):
-            raise ImageError("the script of the image cannot be read")
+        assert isinstance(run, ScriptRun), "whoever reads an image looks at its scripts"
         self._run = run
         self._pid = state.pid
         self._first_env = dict(state.env)

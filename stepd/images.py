@@ -16,8 +16,15 @@ from simctl.kernel.disk import Disk, DiskView, no_space
 from simctl.kernel.procs import Process, wait_status
 from simctl.kernel.turns import Kernel, Thread
 from simctl.plugins.site import ScriptCall
-from simctl.stepd.image_file import Image, ImageError, decode, total_size
-from simctl.stepd.programs import CHECKPOINT_HELPER, RESTART_HELPER
+from simctl.stepd.image_file import (
+    Image,
+    ImageError,
+    ScriptState,
+    State,
+    decode,
+    total_size,
+)
+from simctl.stepd.programs import CHECKPOINT_HELPER, RESTART_HELPER, ScriptRun, read_script
 from simctl.stepd.tasks import Task, nobody
 
 _GIB: Final = 1 << 30
@@ -174,6 +181,7 @@ class Images:
             data = self._disk.view(process.host.name, process.uid).read(where)
             image = decode(data)
             _check_owner(process, image)
+            _check_scripts(image.state)
         except OSError as error:
             raise ImageError(f"{RESTART_HELPER}: {where}: {error.strerror}") from None
         except ImageError as error:
@@ -213,6 +221,17 @@ def _image(task: Task, memories: dict[int, Any]) -> Image:
         size=total_size(state),
         state=state,
     )
+
+
+def _check_scripts(state: State) -> None:
+    """Refuse an image with a script that no shell could read."""
+    if not isinstance(state, ScriptState):
+        return
+    if not isinstance(read_script(state.text, state.argv), ScriptRun):
+        raise ImageError("its script cannot be read")
+    for child in state.children:
+        if child.state is not None:
+            _check_scripts(child.state)
 
 
 def _check_owner(process: Process, image: Image) -> None:
