@@ -20,9 +20,7 @@ class Saver(CheckpointPlugin):
                 raise SlurmError(errno.EIO, result.error)
         return 0
 
-    async def slurm_ckpt_restart_task(
-        self, slurmd_job: StepdJob, image_dir: str, gtid: int
-    ) -> int:
+    async def slurm_ckpt_restart_task(self, slurmd_job: StepdJob, image_dir: str, gtid: int) -> int:
         """Become the task of an image."""
         name = "script" if slurmd_job.batch else f"task.{gtid}"
         await stepd.execve("/usr/sbin/cr_restart.sh", f"{image_dir}/{name}.ckpt")
