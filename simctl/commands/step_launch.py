@@ -5,7 +5,6 @@ from typing import Any
 
 from simctl.commands.describe import restart_dir, told_dir
 from simctl.commands.multi_prog import MultiProgError, programs
-from simctl.commands.options import variable
 from simctl.plugins.site import CommandCall
 from simctl.stepd.environment import (
     job_environment,
@@ -14,7 +13,6 @@ from simctl.stepd.environment import (
     working_cluster,
 )
 from simctl.wire.hostlist import compress, expand
-from simctl.wire.ids import NO_VAL
 from simctl.wire.layout import StepLayout
 from simctl.wire.messages import ResponseResourceAllocation, StepLaunch
 
