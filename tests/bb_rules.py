@@ -258,7 +258,7 @@ def _calls_until(items: Sequence[Item], index: int, stops: Callable[[Item], bool
 
 def _end_of_run(story: Story, job: int, items: Sequence[Item], index: int) -> Iterator[str]:
     def told(item: Item) -> bool:
-        return sends(item, *ENDING) or forgets(item)
+        return sends(item, *ENDING) or over(item)
 
     def over(item: Item) -> bool:
         return forgets(item) or (isinstance(item, Asked) and item.name == "job_test_stage_in")

@@ -92,6 +92,11 @@ def calls(ran: Ran, job: int | None = None, *, after: int = 0) -> list[str]:
     ]
 
 
+def arg(event: Event, name: str) -> Any:
+    """Return an argument of a call."""
+    return event.args.get(name) if event.args is not UNSET else None
+
+
 def told(event: Event) -> str:
     """Return a call in short: its name, and its result if that is not 0."""
     name = event.name.removeprefix("bb_p_").removeprefix("job_")
@@ -119,4 +124,4 @@ def story(ran: Ran, job: int = 1, *messages: str) -> list[str]:
     return found
 
 
-__all__ = ["HERE", "JOB", "MIN_JOB_AGE", "calls", "staged", "story", "told"]
+__all__ = ["HERE", "JOB", "MIN_JOB_AGE", "arg", "calls", "staged", "story", "told"]
