@@ -212,6 +212,10 @@ class JobRecord:
     env_sup: dict[str, str] = attrs.field(factory=dict)
     max_nodes: int = NO_VAL
     batch: bool = True
+    array_job_id: int = 0
+    """Of a task of an array, the id of the array."""
+
+    array_task_id: int = NO_VAL
     array_master: bool = False
     """Whether it stands for the tasks of an array that have yet to be split off."""
 

@@ -55,6 +55,11 @@ def _job_cells(row: JobRow) -> tuple[str, ...]:
     )
 
 
+def job_label(row: JobRow) -> str:
+    """Return a job's id and name."""
+    return f"{_job_text(row)} {row.name}"
+
+
 def _job_text(row: JobRow) -> str:
     """Return a job's id; a task of an array has that of the array before its number."""
     if row.array_waiting:

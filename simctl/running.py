@@ -12,7 +12,8 @@ from simctl.kernel.events import KINDS
 from simctl.kernel.trace import FileSink
 from simctl.plugins.registry import PluginError
 from simctl.progress import Progress
-from simctl.report import explain, job_table, repeat_command, summary, transcript
+from simctl.report import explain, job_label, job_table, repeat_command, summary, transcript
+from simctl.report_timeline import BufferHistory, timeline
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.scenario.load import load_scenario
 from simctl.scenario.model import Scenario
@@ -80,13 +81,16 @@ def run(options: argparse.Namespace) -> int:
     scenario = load(options.scenario)
     world = make_world(scenario, options)
     world.trace.add_sink(world.events.append)
+    history = BufferHistory()
+    if world.site.conf.burst_buffer_types:
+        world.trace.add_sink(history)
     for warning in scenario.warnings:
         print(f"{warning} (warning)", file=sys.stderr)
     result = run_world(world, options)
     if options.json:
         print(json.dumps(result.as_json(), indent=1))
     else:
-        show(world, result, options)
+        show(world, result, options, history)
     if not result.held:
         tell_failure(result, options.scenario, options)
     return status_of(result)
@@ -194,7 +198,9 @@ def _open_trace(path: str, stack: ExitStack) -> IO[bytes]:
         raise InputError(f"--trace: cannot write {path}: {error.strerror}") from error
 
 
-def show(world: World, result: RunResult, options: argparse.Namespace) -> None:
+def show(
+    world: World, result: RunResult, options: argparse.Namespace, history: BufferHistory
+) -> None:
     """Print what happened; beside a trace on standard output it goes to standard error."""
     out = sys.stderr if options.trace == "-" else sys.stdout
     if options.explain:
@@ -203,7 +209,11 @@ def show(world: World, result: RunResult, options: argparse.Namespace) -> None:
             print(line, file=out)
         print(file=out)
     if not options.quiet:
-        for line in (*transcript(result), *job_table(result.rows), "", *summary(result)):
+        for line in (*transcript(result), *job_table(result.rows), ""):
+            print(line, file=out)
+        labels = {row.job_id: job_label(row) for row in result.rows}
+        picture = timeline(history.rows(result.end_time_us, labels))
+        for line in (*picture, *([""] if picture else ()), *summary(result)):
             print(line, file=out)
 
 

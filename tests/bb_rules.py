@@ -94,19 +94,20 @@ def _submissions(story: Story) -> Iterator[str]:
             wanted = _TAIL[story.terms.model]
             questions = inside[len(wanted) :]
             whole = inside[: len(wanted)] == list(wanted)
-            good = (
-                all(each == "job_test_stage_in" for each in questions)
-                if whole
-                else (not inside or _is_refused(inside))
-            )
+            asked = whole and all(each == "job_test_stage_in" for each in questions)
+            good = asked or not inside or _is_refused(inside)
             if not good:
                 yield f"a submission ({place(item)}) made the calls {inside}"
             inside = None
         elif inside is not None and isinstance(item, Asked):
             inside.append(item.name)
-        elif inside is not None and isinstance(item, Event) and item.kind == "plugin":
+        elif inside is not None and isinstance(item, Event) and _of_slurmctld(item):
             short = {"slurm_ckpt_alloc_job": "alloc", "slurm_ckpt_free_job": "free"}
             inside.append(short.get(item.name, item.name))
+
+
+def _of_slurmctld(item: Event) -> bool:
+    return item.kind == "plugin" and item.daemon == "slurmctld"
 
 
 def _is_refused(calls: list[str]) -> bool:
@@ -204,7 +205,11 @@ _NEEDS: Final = {"dw_data_in": "dw_setup", "dw_data_out": "dw_post_run", "dw_pre
 
 
 def scripts(story: Story) -> Iterator[str]:
-    """28, 71: what plugins run of a job comes in its order, and inside the right calls."""
+    """28, 71: what plugins run of a job comes in its order, and inside the right calls.
+
+    A slurmctld that starts again may take up a stage-out from its beginning, or claim once more.
+    """
+    starts = [each.first for each in story.asked("load_state") if each.args.get("init_config")]
     for job, items in story.jobs.items():
         found = [each for each in items if isinstance(each, Event) and each.kind == "script"]
         found = [each for each in found if "--hurry" not in _argv(each)]
@@ -212,7 +217,9 @@ def scripts(story: Story) -> Iterator[str]:
             ran = [each for each in found if each.name in names]
             for one, other in pairwise(ran):
                 backwards = names.index(other.name) < names.index(one.name)
-                if backwards and other.name != renewed and other.name != "dw_create_persistent":
+                again = other.name in (renewed, "dw_create_persistent")
+                again = again or any(place(one) < start < place(other) for start in starts)
+                if backwards and not again:
                     yield f"of job {job} {other.name} ({other.seq}) follows {one.name}"
         seen: set[str] = set()
         for script in found:
@@ -257,11 +264,14 @@ def _calls_until(items: Sequence[Item], index: int, stops: Callable[[Item], bool
 
 
 def _end_of_run(story: Story, job: int, items: Sequence[Item], index: int) -> Iterator[str]:
-    def told(item: Item) -> bool:
-        return sends(item, *ENDING) or over(item)
-
     def over(item: Item) -> bool:
         return forgets(item) or (isinstance(item, Asked) and item.name == "job_test_stage_in")
+
+    def told(item: Item) -> bool:
+        # Where all nodes are gone nobody is told.
+        before, after = change(item) or ("", "")
+        let_go = "COMPLETING" in before and not ("COMPLETING" in after or "REQUEUE" in after)
+        return sends(item, *ENDING) or over(item) or let_go
 
     calls = _calls_until(items, index, over if story.terms.late_stage_out else told)
     allowed = [["job_start_stage_out"]]
@@ -362,7 +372,12 @@ def unasked(story: Story) -> Iterator[str]:
 
 
 def stage_out_flag(story: Story) -> Iterator[str]:
-    """66: STAGE_OUT is set inside start_stage_out alone, and stays while COMPLETING."""
+    """66: STAGE_OUT is set inside start_stage_out alone, and stays while COMPLETING.
+
+    After a restart the plugin may have been deaf to the call, and takes it up once it can.
+    """
+    starts = [each.first for each in story.asked("load_state") if each.args.get("init_config")]
+    second = starts[1] if len(starts) > 1 else len(story.events) + 1
     for job, items in story.jobs.items():
         inside = [
             range(each.first, each.last)
@@ -374,7 +389,8 @@ def stage_out_flag(story: Story) -> Iterator[str]:
             if states is None:
                 continue
             was, now = "STAGE_OUT" in states[0], "STAGE_OUT" in states[1]
-            if now and not was and not any(place(item) in each for each in inside):
+            late = place(item) > second
+            if now and not was and not late and not any(place(item) in each for each in inside):
                 yield f"job {job} is given STAGE_OUT ({place(item)}) outside start_stage_out"
             if was and not now and "COMPLETING" in states[0] and base(states[1]) != "PENDING":
                 yield f"job {job} loses STAGE_OUT ({place(item)}) while it is COMPLETING"

@@ -22,7 +22,15 @@ programs:
   ./hungry: {runs: 1s, oom: true}
   /prolog: {runs: 5s}
   /broken: {exit: 1}
+files:
+  bb.sh: |
+    #!/bin/sh
+    #DW jobdw type=scratch capacity=60GiB access_mode=striped
+    sleep 10
+burst_buffer: {pools: {wlm_pool: {capacity: 100GiB, granularity: 1GiB}}}
 """
+DATAWARP = "conf BurstBufferType=burst_buffer/datawarp"
+STAGES = (DATAWARP, "0s alice sbatch bb.sh")
 RUNS = "0s alice sbatch --wrap 'sleep 100'"
 WIDE = "0s alice sbatch -N2 --wrap 'sleep 100'"
 WAITS = "1s alice sbatch -N2 --wrap true"
@@ -62,6 +70,7 @@ STATES: dict[str, tuple[str, ...]] = {
     "REQUEUE": (RUNS, "1s alice scontrol requeue 1"),
     "SPECIAL_EXIT": (RUNS, "1s alice scontrol requeuehold state=SpecialExit 1"),
     "STOPPED": (RUNS, "1s alice scancel -s STOP 1"),
+    "STAGE_OUT": STAGES,
 }
 REASONS: dict[str, tuple[str, ...]] = {
     "None": (RUNS,),
@@ -95,16 +104,32 @@ REASONS: dict[str, tuple[str, ...]] = {
     "job requeued in held state": (RUNS, "1s alice scontrol requeuehold 1"),
     "job requeued in special exit state": STATES["SPECIAL_EXIT"],
     "launch failed requeued held": ("conf Prolog=/broken", RUNS),
+    "BurstBufferResources": (*STAGES, "1s alice sbatch bb.sh"),
+    "BurstBufferStageIn": STAGES,
+    "BurstBufferOperation": (
+        *("0s fault fail dw_teardown", *STAGES),
+        "45s alice squeue -h -t all -o %r",
+    ),
+    "Cleaning": ("model modern", "0s fault fail select_g_job_begin", *STAGES),
 }
 
 
 def world(entries: tuple[str, ...], until_s: int | None) -> World:
-    """Make a world of entries: ``conf KEY=VALUE``, ``TIME crash NODE``, ``TIME USER COMMAND``."""
+    """Make a world of entries: ``conf KEY=VALUE``, ``TIME crash NODE``, ``TIME USER COMMAND``.
+
+    ``TIME fault KIND PATTERN`` is a fault, ``model modern`` the model.
+    """
     conf: dict[str, str] = {}
     deeds: list[dict[str, Any]] = []
     for entry in entries:
-        first, second, rest = entry.split(" ", 2) if entry[:4] != "conf" else ("conf", "", entry)
-        if first == "conf":
+        alone = entry.partition(" ")[0] in ("conf", "model")
+        first, second, rest = (entry[:5].strip(), "", entry) if alone else entry.split(" ", 2)
+        if first == "model":
+            continue
+        if second == "fault":
+            kind, pattern = rest.split(" ", 1)
+            deeds.append({"at": first, "fault": {kind: pattern}})
+        elif first == "conf":
             conf |= dict(pair.split("=", 1) for pair in rest.split()[1:])
         elif second == "crash":
             deeds.append({"at": first, "fault": {"crash": rest}})
@@ -113,7 +138,8 @@ def world(entries: tuple[str, ...], until_s: int | None) -> World:
     keys = {"slurm_conf": conf, "timeline": deeds}
     text = CLUSTER + "".join(f"{key}: {json.dumps(value)}\n" for key, value in keys.items())
     until_us = until_s * SECOND if until_s is not None else None
-    made = World(read_scenario(text, file="s.yaml"), until_us=until_us)
+    model = "modern" if "model modern" in entries else ""
+    made = World(read_scenario(text, file="s.yaml"), until_us=until_us, model=model)
     made.trace.add_sink(made.events.append)
     return made
 
@@ -151,7 +177,9 @@ def test_every_reason_is_reached(word: str) -> None:
     seen = set()
     for until_s in (5, None):
         ran = world(REASONS[word], until_s)
-        seen |= {row.reason.partition(",")[0] for row in ran.run().rows}
+        result = ran.run()
+        seen |= {row.reason.partition(",")[0] for row in result.rows}
+        seen |= {line for each in result.commands for line in each.stdout.splitlines()}
         seen |= {text[1:] for text in changes(ran, "job_state") if text[0] == "#"}
     assert word in seen
 

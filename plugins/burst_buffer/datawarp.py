@@ -12,35 +12,31 @@ from simctl.plugin import (
     SLURM_ERROR,
     SLURM_SUCCESS,
     Buf,
-    BurstBufferAlloc,
-    BurstBufferInfo,
     BurstBufferPlugin,
-    BurstBufferPool,
-    BurstBufferUse,
     JobDesc,
     JobRecord,
     PluginThread,
     SlurmError,
     conf,
     errno,
-    hostlist,
     log,
     sleep,
     slurmctld,
     start,
 )
-from simctl.plugins.burst_buffer import directives, dw_cli, dw_recover, dw_state
+from simctl.plugins.burst_buffer import directives, dw_files, dw_json, dw_recover, dw_state
 from simctl.plugins.burst_buffer.directives import Directive, Request
+from simctl.plugins.burst_buffer.dw_cli import DwCli
 from simctl.plugins.burst_buffer.dw_settings import Settings, read_settings
-from simctl.plugins.burst_buffer.dw_stages import OPERATION, Stages
-from simctl.plugins.burst_buffer.records import BbJob, BbState, Books, Fit, shown
+from simctl.plugins.burst_buffer.dw_show import info
+from simctl.plugins.burst_buffer.dw_stages import Stages
+from simctl.plugins.burst_buffer.dw_tell import OPERATION
+from simctl.plugins.burst_buffer.dw_waiting import Waiting
+from simctl.plugins.burst_buffer.records import BbJob, BbState, Books, Fit
 from simctl.plugins.burst_buffer.sizes import megabytes, parse_size
 
 _NAME: Final = "datawarp"
 _POLL_S: Final = 30
-_HOUR: Final = 3600
-_YEAR: Final = 365 * 86_400
-_ARRAY_S: Final = 300
 _DONE, _UNDER_WAY, _NOT = 1, 0, -1
 """What the three-valued functions return."""
 
@@ -55,8 +51,9 @@ class BurstBufferDatawarp(BurstBufferPlugin):
     def __init__(self) -> None:
         self._settings = Settings()
         self._books = Books()
-        self._cli = dw_cli.DwCli(self._settings)
+        self._cli = DwCli(self._settings)
         self._stages = Stages(self._books, self._cli, self.plugin_type, self._save)
+        self._waiting = Waiting(self._books, self._stages)
         self._agent: PluginThread | None = None
 
     def init(self) -> None:
@@ -94,7 +91,7 @@ class BurstBufferDatawarp(BurstBufferPlugin):
             log.error("the burst buffer appliance does not answer", program=self._cli.program)
             self._agent = start(self._poll, "agent of burst_buffer/datawarp")
             return SLURM_ERROR
-        self._take_in(found)
+        self._take_in(found, late=False)
         return SLURM_SUCCESS
 
     async def _poll(self) -> None:
@@ -104,12 +101,12 @@ class BurstBufferDatawarp(BurstBufferPlugin):
             found = await self._ask(first=False)
             if found is not None:
                 async with slurmctld.locked():
-                    self._take_in(found)
+                    self._take_in(found, late=True)
                     slurmctld.schedule()
 
-    async def _ask(self, *, first: bool) -> list[dw_cli.Session] | None:
+    async def _ask(self, *, first: bool) -> list[dw_json.Session] | None:
         """Learn pools, and return the sessions; None if the appliance does not answer."""
-        pools = dw_cli.read_pools(await self._cli.ask("pools"))
+        pools = dw_json.read_pools(await self._cli.ask("pools"))
         if not pools:
             return None
         self._books.pools = {pool.name: pool for pool in pools}
@@ -118,12 +115,12 @@ class BurstBufferDatawarp(BurstBufferPlugin):
         sessions = await self._cli.ask("show_sessions")
         if first:
             await self._cli.ask("show_configurations")
-        return dw_cli.read_sessions(sessions, instances)
+        return dw_json.read_sessions(sessions, instances)
 
-    def _take_in(self, sessions: list[dw_cli.Session]) -> None:
+    def _take_in(self, sessions: list[dw_json.Session], *, late: bool) -> None:
         saved = dw_state.load()
         self._books.loaded = True
-        dw_recover.recover(self._books, self._stages, sessions, saved, self._known)
+        dw_recover.recover(self._books, self._stages, sessions, saved, self._known, late=late)
         self._save()
 
     def bb_p_reconfig(self) -> int:
@@ -136,7 +133,7 @@ class BurstBufferDatawarp(BurstBufferPlugin):
         return SLURM_SUCCESS
 
     async def _look_at_pools(self) -> None:
-        pools = dw_cli.read_pools(await self._cli.ask("pools"))
+        pools = dw_json.read_pools(await self._cli.ask("pools"))
         if pools:
             async with slurmctld.locked():
                 self._books.pools = {pool.name: pool for pool in pools}
@@ -148,57 +145,8 @@ class BurstBufferDatawarp(BurstBufferPlugin):
 
     def bb_p_state_pack(self, uid: int, buffer: Buf, protocol_version: int) -> int:
         """Tell of pools and buffers; with PrivateData, people see their own alone."""
-        books = self._books
-        allocs = [
-            each
-            for each in books.allocs.values()
-            if not self._settings.private or each.user_id == uid or slurmctld.is_operator(uid)
-        ]
-        default = books.pools.get(books.default_pool)
-        used = books.used(books.default_pool)
-        given = {
-            field: getattr(self._settings, field)
-            for field in Settings.__annotations__
-            if field != "default_pool"
-        }
-        BurstBufferInfo(
-            name=_NAME,
-            default_pool=books.default_pool,
-            granularity=default.granularity if default is not None else 1,
-            total_space=default.total if default is not None else 0,
-            unfree_space=used,
-            used_space=used,
-            **given,
-            pools=tuple(
-                BurstBufferPool(
-                    name=pool.name,
-                    total_space=pool.total,
-                    unfree_space=books.used(pool.name),
-                    used_space=books.used(pool.name),
-                    granularity=pool.granularity,
-                )
-                for pool in books.pools.values()
-                if pool is not default
-            ),
-            allocs=tuple(
-                BurstBufferAlloc(
-                    name="" if each.job_id else each.name,
-                    job_id=each.job_id,
-                    create_time=each.create_time,
-                    pool=each.pool,
-                    size=each.size,
-                    state=shown(each.state),
-                    user_id=each.user_id,
-                    account=each.account,
-                    partition=each.partition,
-                )
-                for each in allocs
-            ),
-            uses=tuple(
-                BurstBufferUse(user_id=user, used=size)
-                for user, size in sorted(books.uses(allocs).items())
-            ),
-        ).pack(buffer)
+        everything = not self._settings.private or slurmctld.is_operator(uid)
+        info(_NAME, self._books, self._settings, None if everything else uid).pack(buffer)
         return SLURM_SUCCESS
 
     # A job comes in.
@@ -241,14 +189,18 @@ class BurstBufferDatawarp(BurstBufferPlugin):
         bb = self._known(job_ptr)
         if bb is None:
             return SLURM_SUCCESS
-        dw_cli.write_script(job_ptr)
-        answer = await self._cli.job_process(job_ptr.job_id)
+        try:
+            dw_files.write_script(job_ptr)
+        except OSError as error:
+            raise SlurmError(errno.ESLURM_WRITING_TO_FILE, str(error)) from error
+        answer = await self._cli.job_process(job_ptr)
         if not answer.ok:
-            self._books.jobs.pop(job_ptr.job_id, None)
-            dw_cli.remove_files(job_ptr.job_id)
+            self._books.forget(job_ptr.job_id)
+            dw_files.remove_files(job_ptr.job_id)
             raise SlurmError(
                 errno.ESLURM_INVALID_BURST_BUFFER_REQUEST, f"{self.plugin_type}: {answer.message}"
             )
+        self._stages.set_state(bb, BbState.PENDING)
         return SLURM_SUCCESS
 
     def _known(self, job: JobRecord) -> BbJob | None:
@@ -260,15 +212,9 @@ class BurstBufferDatawarp(BurstBufferPlugin):
         if not request.lines:
             return None
         bb = BbJob(job_id=job.job_id, user_id=job.user_id, request=request)
-        self._measure(bb, job)
+        self._waiting.measure(job, bb)
         self._books.jobs[job.job_id] = bb
         return bb
-
-    def _measure(self, bb: BbJob, job: JobRecord) -> None:
-        """Find how much a job takes, of which pool; both may change while it waits."""
-        nodes = job.min_nodes if job.max_nodes == NO_VAL else job.max_nodes
-        bb.pool = self._books.pool_of(bb.request.pool)
-        bb.size = self._books.size_of(bb.request, nodes)
 
     def bb_p_job_set_tres_cnt(
         self, job_ptr: JobRecord, tres_cnt: dict[str, int], locked: bool
@@ -304,27 +250,8 @@ class BurstBufferDatawarp(BurstBufferPlugin):
 
     def bb_p_job_get_est_start(self, job_ptr: JobRecord) -> int:
         """Return when the job could start, as far as its buffer tells."""
-        now = slurmctld.time()
         bb = self._known(job_ptr)
-        if bb is None:
-            return now
-        if job_ptr.array_master:
-            return now + _ARRAY_S
-        if not self._books.loaded:
-            return now + _HOUR
-        if bb.state >= BbState.STAGING_IN:
-            return now + 1
-        if not self._books.named_ready(bb):
-            return now + _HOUR
-        fit = self._books.fit(bb)
-        if fit is Fit.NEVER:
-            return now + _YEAR
-        return now if fit is Fit.NOW else self._books.next_end(self._ends(), now)
-
-    def _ends(self) -> list[int]:
-        """Return when the jobs are to end that run with buffers."""
-        found = [slurmctld.find_job(alloc.job_id) for alloc in self._books.allocs.values()]
-        return [job.end_time for job in found if job is not None and job.job_state == "RUNNING"]
+        return slurmctld.time() if bb is None else self._waiting.est_start(job_ptr, bb)
 
     def bb_p_job_try_stage_in(self) -> int:
         """Start the stage-in of who is to start soonest, until somebody has to wait for space."""
@@ -335,7 +262,7 @@ class BurstBufferDatawarp(BurstBufferPlugin):
             if bb is None:
                 continue
             self._afresh(bb)
-            if bb.state < BbState.STAGING_IN and self._start_stage_in(job, bb) is Fit.LATER:
+            if bb.state < BbState.STAGING_IN and self._waiting.start_stage_in(job, bb) is Fit.LATER:
                 break
         return SLURM_SUCCESS
 
@@ -348,7 +275,7 @@ class BurstBufferDatawarp(BurstBufferPlugin):
             return _NOT
         self._afresh(bb)
         if bb.state < BbState.STAGING_IN:
-            fits = not test_only and self._start_stage_in(job_ptr, bb) is Fit.NOW
+            fits = not test_only and self._waiting.start_stage_in(job_ptr, bb) is Fit.NOW
             return _UNDER_WAY if fits else _NOT
         if bb.failed and not test_only and self._released(job_ptr, bb):
             return _NOT
@@ -360,49 +287,6 @@ class BurstBufferDatawarp(BurstBufferPlugin):
         """Let a job begin anew that went back into the queue, once its old buffer is gone."""
         if bb.state is BbState.COMPLETE and not bb.tearing_down:
             self._stages.set_state(bb, BbState.PENDING)
-
-    def _start_stage_in(self, job: JobRecord, bb: BbJob) -> Fit:
-        """Start a job's stage-in if there is space for it, and tell whether there is."""
-        self._measure(bb, job)
-        if not self._books.named_ready(bb):
-            return Fit.NEVER
-        fit = self._books.fit(bb)
-        if fit is Fit.LATER:
-            self._make_room(job, bb)
-        if fit is Fit.NOW:
-            if job.state_reason == OPERATION:
-                job.state_reason, job.state_desc = "None", ""
-            dw_cli.write_script(job)
-            self._stages.stage_in(bb)
-        return fit
-
-    def _make_room(self, job: JobRecord, bb: BbJob) -> None:
-        """Take down buffers that are staged in for jobs that start later, if that is enough."""
-        lacks = self._books.shortage(bb)
-        chosen = []
-        for other in self._later(job):
-            alloc = self._books.allocs.get(other.token)
-            if alloc is not None and lacks.get(alloc.pool, 0) > 0:
-                lacks[alloc.pool] -= alloc.size
-                chosen.append(other)
-        if not any(lack > 0 for lack in lacks.values()):
-            for other in chosen:
-                log.info("a buffer gives way to a job that starts sooner", job_id=other.job_id)
-                self._stages.tear_down(other, hurry=True)
-
-    def _later(self, job: JobRecord) -> list[BbJob]:
-        """Return the jobs with staged-in buffers that start after a job, the last one first."""
-        found = []
-        for other in self._books.jobs.values():
-            record = slurmctld.find_job(other.job_id)
-            if (
-                other.state is BbState.STAGED_IN
-                and record is not None
-                and record.job_state == "PENDING"
-                and record.start_time > job.start_time > 0
-            ):
-                found.append((record.start_time, other.job_id, other))
-        return [other for _, _, other in sorted(found, reverse=True)]
 
     def _released(self, job: JobRecord, bb: BbJob) -> bool:
         """Take down the buffer of a released job whose stage failed, so that it begins anew.
@@ -438,17 +322,26 @@ class BurstBufferDatawarp(BurstBufferPlugin):
             self._stages.set_state(bb, BbState.RUNNING)
             return SLURM_SUCCESS
         self._stages.set_state(bb, BbState.PRE_RUN)
-        dw_cli.write_file(job_ptr.job_id, "client_nids", hostlist(job_ptr.nodes))
-        answer = await self._cli.paths(job_ptr.job_id)
-        if not answer.ok:
+        try:
+            job_ptr.env_sup.update(await self._paths(job_ptr))
+        except (OSError, ValueError) as error:
             bb.failed = True
-            raise SlurmError(
-                errno.ESLURM_INVALID_BURST_BUFFER_REQUEST,
-                f"{self.plugin_type}: paths: {answer.message}",
-            )
-        job_ptr.env_sup.update(dw_cli.read_paths(job_ptr.job_id))
+            text = f"{self.plugin_type}: paths: {error}"
+            raise SlurmError(errno.ESLURM_INVALID_BURST_BUFFER_REQUEST, text) from error
         self._stages.pre_run(bb, job_ptr)
         return SLURM_SUCCESS
+
+    async def _paths(self, job: JobRecord) -> dict[str, str]:
+        """Return the variables that tell a job where its buffer is.
+
+        Raises:
+            OSError, ValueError: The appliance fails, or a file cannot be written or read.
+        """
+        dw_files.write_hosts(job)
+        answer = await self._cli.paths(job.job_id)
+        if not answer.ok:
+            raise ValueError(answer.message)
+        return dw_files.read_paths(job.job_id)
 
     def bb_p_job_revoke_alloc(self, job_ptr: JobRecord) -> int:
         """Let the job's buffer be as it was before begin, for it cannot start after all."""
@@ -475,9 +368,6 @@ class BurstBufferDatawarp(BurstBufferPlugin):
         elif not bb.request.session:
             self._stages.tear_down(bb, hurry=False)
         else:
-            self._stages.set_state(bb, BbState.POST_RUN)
-            job_ptr.stage_out = True
-            job_ptr.state_desc = self._stages.in_progress
             self._stages.stage_out(bb)
         return SLURM_SUCCESS
 
@@ -494,6 +384,9 @@ class BurstBufferDatawarp(BurstBufferPlugin):
             return _NOT
         bb = self._books.jobs.get(job_ptr.job_id)
         if bb is None or bb.state is BbState.PENDING or bb.state > BbState.STAGING_OUT:
+            if bb is not None and bb.state is BbState.COMPLETE and not bb.tearing_down:
+                # slurmctld is about to forget the job.
+                self._books.forget(job_ptr.job_id)
             return _DONE
         return _NOT if bb.state < BbState.POST_RUN else _UNDER_WAY
 

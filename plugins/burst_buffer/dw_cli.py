@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import attrs
 
-from simctl.plugin import JobRecord, ScriptResult, conf, disk, hostlist, slurmctld
+from simctl.plugin import JobRecord, ScriptResult, slurmctld
 from simctl.plugins.burst_buffer.directives import Persistent
+from simctl.plugins.burst_buffer.dw_files import EXEC_HOST, HOSTS, PATH, files_of
 from simctl.plugins.burst_buffer.dw_settings import Settings
-from simctl.plugins.burst_buffer.records import Pool
 from simctl.plugins.burst_buffer.sizes import show_size
 
 _GONE: Final = ("token not found", "No matching session")
@@ -78,15 +78,13 @@ class DwCli:
 
     # A job.
 
-    async def job_process(self, job_id: int) -> Answer:
-        """Have the appliance check a job's script."""
-        script = files_of(job_id) + "/script"
+    async def job_process(self, job: JobRecord) -> Answer:
+        """Have the appliance check a job's script: that of its array, if it is a task of one."""
         return await self._run(
             "job_process",
-            "--job",
-            script,
+            *_script(job.array_job_id or job.job_id),
             timeout_s=self.settings.validate_timeout,
-            job_id=job_id,
+            job_id=job.job_id,
         )
 
     async def setup(self, job: JobRecord, pool: str, size: int) -> Answer:
@@ -130,8 +128,7 @@ class DwCli:
 
     async def paths(self, job_id: int) -> Answer:
         """Have the variables written down that tell a job where its buffer is."""
-        where = files_of(job_id) + "/path"
-        disk().write(where, "")
+        where = f"{files_of(job_id)}/{PATH}"
         return await self._run(
             "paths",
             *_script(job_id),
@@ -142,13 +139,10 @@ class DwCli:
 
     async def pre_run(self, job: JobRecord) -> Answer:
         """Have a job's buffer mounted on its nodes."""
-        hosts: tuple[str, ...] = ()
-        if job.nodes:
-            nodes = hostlist(job.nodes)
-            hosts = ("--nodehostnamefile", write_file(job.job_id, "client_nids", nodes))
-            if "SetExecHost" in self.settings.flags:
-                first = write_file(job.job_id, "exec_host", nodes[:1])
-                hosts += ("--jobexecutionnodefile", first)
+        where = files_of(job.job_id)
+        hosts: tuple[str, ...] = ("--nodehostnamefile", f"{where}/{HOSTS}")
+        if "SetExecHost" in self.settings.flags:
+            hosts += ("--jobexecutionnodefile", f"{where}/{EXEC_HOST}")
         return await self._run(
             "pre_run",
             *("--token", str(job.job_id)),
@@ -188,115 +182,3 @@ class DwCli:
 
 def _script(job_id: int) -> tuple[str, str]:
     return "--job", files_of(job_id) + "/script"
-
-
-# A job's files, beside those that slurmctld keeps of it.
-
-
-def files_of(job_id: int) -> str:
-    """Return the directory in StateSaveLocation that holds a job's files."""
-    return f"{conf['StateSaveLocation']}/hash.{job_id % 10}/job.{job_id}"
-
-
-def write_file(job_id: int, name: str, lines: Any) -> str:
-    """Write lines into a file of a job's; return its path."""
-    where = f"{files_of(job_id)}/{name}"
-    _make_directories(files_of(job_id))
-    disk().write(where, "".join(f"{line}\n" for line in lines), mode=0o600)
-    return where
-
-
-def write_script(job: JobRecord) -> None:
-    """Write what the appliance is told is the job's script; its directives, if it has none."""
-    text = job.script or f"#!/bin/sh\n{job.burst_buffer}\n"
-    write_file(job.job_id, "script", text.removesuffix("\n").split("\n"))
-
-
-def remove_files(job_id: int) -> None:
-    """Remove what was written of a job; what is not there is none's loss."""
-    files, where = disk(), files_of(job_id)
-    try:
-        for name in files.listdir(where):
-            files.remove(f"{where}/{name}")
-        files.remove(where)
-    except OSError:
-        return
-
-
-def read_paths(job_id: int) -> dict[str, str]:
-    """Return the variables that `paths` has written down."""
-    lines = disk().read_text(files_of(job_id) + "/path").splitlines()
-    pairs = (line.partition("=") for line in lines)
-    return {key.strip(): value for key, equals, value in pairs if equals and key.strip()}
-
-
-def _make_directories(path: str) -> None:
-    files = disk()
-    missing = []
-    while path not in ("", "/") and not files.exists(path):
-        missing.append(path)
-        path = path.rpartition("/")[0]
-    for each in reversed(missing):
-        files.mkdir(each)
-
-
-# What there is, out of JSON.
-
-
-@attrs.frozen(kw_only=True)
-class Session:
-    """A buffer that the appliance has."""
-
-    token: str
-    owner: int
-    size: int
-    created: int
-    pool: str = ""
-
-
-def read_pools(found: Any) -> list[Pool]:
-    """Return the pools of an answer; entries that make no sense are left out."""
-    pools = []
-    for entry in _entries(found, "pools"):
-        granularity = max(_number(entry, "granularity"), 1)
-        total = _number(entry, "quantity") * granularity
-        if entry.get("id"):
-            pools.append(Pool(name=str(entry["id"]), total=total, granularity=granularity))
-    return pools
-
-
-def read_sessions(sessions: Any, instances: Any) -> list[Session]:
-    """Return the sessions of an answer, with the bytes of their instances."""
-    sizes: dict[str, int] = {}
-    pools: dict[str, str] = {}
-    for entry in _entries(instances, "instances"):
-        links, capacity = entry.get("links"), entry.get("capacity")
-        session = links.get("session") if isinstance(links, dict) else entry.get("label")
-        size = _number(capacity, "bytes") if isinstance(capacity, dict) else 0
-        sizes[str(session)] = sizes.get(str(session), 0) + size
-        pools[str(session)] = str(entry.get("pool") or "")
-    found = []
-    for entry in _entries(sessions, "sessions"):
-        token = str(entry.get("token") or "")
-        key = str(entry.get("id"))
-        if token:
-            found.append(
-                Session(
-                    token=token,
-                    owner=_number(entry, "owner"),
-                    size=sizes.get(key, 0) or sizes.get(token, 0),
-                    created=_number(entry, "created"),
-                    pool=pools.get(key, ""),
-                )
-            )
-    return found
-
-
-def _entries(found: Any, name: str) -> list[dict[str, Any]]:
-    listed = found.get(name) if isinstance(found, dict) else None
-    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-
-
-def _number(entry: dict[str, Any], key: str) -> int:
-    value = entry.get(key)
-    return value if type(value) is int and value >= 0 else 0

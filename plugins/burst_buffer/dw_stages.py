@@ -5,30 +5,20 @@ meanwhile is seen then: a job may be cancelled, or gone.
 """
 
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from typing import Final
 
-import attrs
-
 from simctl.plugin import JobRecord, PluginThread, log, sleep, slurmctld, start
-from simctl.plugins.burst_buffer.directives import Destroyed, Persistent
-from simctl.plugins.burst_buffer.dw_cli import Answer, DwCli, remove_files
+from simctl.plugins.burst_buffer.dw_cli import Answer, DwCli
+from simctl.plugins.burst_buffer.dw_files import remove_files
+from simctl.plugins.burst_buffer.dw_named import Named
+from simctl.plugins.burst_buffer.dw_tell import OPERATION, Failure, base, comment, hold, tell
 from simctl.plugins.burst_buffer.records import Alloc, BbJob, BbState, Books
 
 MAX_RETRY_CNT: Final = 2
 """After so many failed pre_runs, one more holds the job."""
 
-OPERATION: Final = "BurstBufferOperation"
 _RETRY_S: Final = 5
 _NO_SESSION: Final = "No matching session"
-
-
-@attrs.frozen(kw_only=True)
-class Failure:
-    """A function of the appliance's that failed: what it is called, and why."""
-
-    function: str
-    message: str
 
 
 class Stages:
@@ -41,6 +31,7 @@ class Stages:
         self._cli = cli
         self._type = plugin_type
         self._save = save
+        self._named = Named(books, cli, save)
         self._threads: list[PluginThread] = []
 
     def stop(self) -> None:
@@ -58,7 +49,7 @@ class Stages:
 
     def set_state(self, bb: BbJob, state: BbState) -> None:
         """Enter how far a job's buffer is, where slurmctld tells of it too."""
-        bb.state = state
+        self._books.enter(bb, state)
         job = slurmctld.find_job(bb.job_id)
         if job is not None:
             job.burst_buffer_state = state.name
@@ -73,7 +64,7 @@ class Stages:
         self._start("stage-in", self._stage_in, bb)
 
     async def _stage_in(self, bb: BbJob) -> None:
-        wrong = await self._named(bb)
+        wrong = await self._named.work(bb)
         if wrong is None and bb.request.session and bb.state is BbState.STAGING_IN:
             wrong = await self._fill(bb)
         async with slurmctld.locked():
@@ -134,7 +125,9 @@ class Stages:
         slurmctld.schedule()
 
     def _stage_in_failed(self, bb: BbJob, wrong: Failure) -> None:
-        self.hold(bb, wrong)
+        job = slurmctld.find_job(bb.job_id)
+        if job is not None and base(job) == "PENDING":
+            hold(job, self._type, wrong)
         if wrong.function == "setup" or self._cli.settings.teardown_failure:
             self.tear_down(bb, hurry=True)
         elif wrong.function == "data_in":
@@ -148,68 +141,6 @@ class Stages:
         alloc = self._books.allocs.get(bb.token)
         if alloc is not None:
             alloc.state = state
-
-    # Buffers that outlive jobs.
-
-    async def _named(self, bb: BbJob) -> Failure | None:
-        """Make and destroy the persistent buffers that a job asks for, each once."""
-        for made in bb.request.creates:
-            if made.name not in bb.made and made.name not in self._books.allocs:
-                wrong = await self._create(bb, made)
-                if wrong is not None:
-                    return wrong
-            bb.made.add(made.name)
-        for gone in bb.request.destroys:
-            if f"-{gone.name}" not in bb.made:
-                wrong = await self._destroy(bb, gone)
-                if wrong is not None:
-                    return wrong
-            bb.made.add(f"-{gone.name}")
-        return None
-
-    async def _create(self, bb: BbJob, made: Persistent) -> Failure | None:
-        pool = self._books.pool_of(made.pool)
-        size = self._books.rounded(pool, made.size)
-        slurmctld.note_buffer(made.name, None, "ALLOCATING")
-        answer = await self._cli.create_persistent(bb.job_id, bb.user_id, made, pool, size)
-        if not answer.ok:
-            slurmctld.note_buffer(made.name, "ALLOCATING", "DELETED")
-            return Failure(function="create_persistent", message=answer.message)
-        job = slurmctld.find_job(bb.job_id)
-        self._books.allocs[made.name] = Alloc(
-            name=made.name,
-            user_id=bb.user_id,
-            size=size,
-            pool=pool,
-            create_time=slurmctld.time(),
-            account=job.account if job is not None else "",
-            partition=job.partition if job is not None else "",
-        )
-        slurmctld.note_buffer(made.name, "ALLOCATING", "ALLOCATED")
-        self._save()
-        slurmctld.schedule()
-        return None
-
-    async def _destroy(self, bb: BbJob, gone: Destroyed) -> Failure | None:
-        alloc = self._books.allocs.get(gone.name)
-        if alloc is not None and not _may_destroy(bb.user_id, alloc):
-            owner = slurmctld.user_name(alloc.user_id)
-            return Failure(function="destroy_persistent", message=f"it belongs to {owner}")
-        if alloc is not None:
-            alloc.state = BbState.DELETING
-            slurmctld.note_buffer(gone.name, "ALLOCATED", "DELETING")
-        answer = await self._cli.teardown(gone.name, bb.job_id, hurry=gone.hurry)
-        if not answer.ok and not answer.gone:
-            if alloc is not None:
-                alloc.state = BbState.ALLOCATED
-                slurmctld.note_buffer(gone.name, "DELETING", "ALLOCATED")
-            return Failure(function="destroy_persistent", message=answer.message)
-        if alloc is not None:
-            self._books.allocs.pop(gone.name, None)
-            slurmctld.note_buffer(gone.name, "DELETING", "DELETED")
-        self._save()
-        slurmctld.schedule()
-        return None
 
     # Before the job runs.
 
@@ -231,12 +162,14 @@ class Stages:
 
     async def _pre_run_over(self, bb: BbJob, answer: Answer | None) -> None:
         job = slurmctld.find_job(bb.job_id)
-        if answer is not None and not answer.ok and bb.state is BbState.PRE_RUN:
-            await self._pre_run_failed(bb, job, answer)
+        modern = slurmctld.model == "modern"
+        if answer is not None and not answer.ok:
+            if bb.state in (BbState.PRE_RUN, BbState.ALLOC_REVOKE):
+                await self._pre_run_failed(bb, job, answer)
         elif bb.state is BbState.ALLOC_REVOKE:
             self.set_state(bb, BbState.STAGED_IN)
             slurmctld.schedule()
-        elif answer is not None and (bb.state is BbState.PRE_RUN or slurmctld.model == "modern"):
+        elif answer is not None and (bb.state is BbState.PRE_RUN or modern):
             # Real Slurm enters this even while the buffer of a cancelled job is taken down.
             self.set_state(bb, BbState.RUNNING)
         if job is not None:
@@ -246,12 +179,12 @@ class Stages:
         bb.retry_cnt += 1
         log.error("pre_run failed", job=bb.job_id, message=answer.message)
         self.tear_down(bb, hurry=True)
-        if job is None or _base(job) != "RUNNING":
+        if job is None or base(job) != "RUNNING":
             return
         text = "Burst buffer pre_run error"
-        self._comment(job, "pre_run", answer.message)
+        comment(job, self._type, Failure(function="pre_run", message=answer.message))
         await slurmctld.requeue(job, text, exit_status=1)
-        if _base(job) == "PENDING":
+        if base(job) == "PENDING":
             job.state_reason = OPERATION
             job.state_desc = text
             if bb.retry_cnt > MAX_RETRY_CNT:
@@ -260,7 +193,13 @@ class Stages:
     # Stage-out.
 
     def stage_out(self, bb: BbJob) -> None:
-        """Start to empty the buffer of a job that is over."""
+        """Start to empty the buffer of a job that is over, and say so in its record."""
+        self.set_state(bb, BbState.POST_RUN)
+        job = slurmctld.find_job(bb.job_id)
+        if job is not None:
+            job.stage_out = True
+            if base(job) != "PENDING":
+                job.state_desc = self.in_progress
         self._start("stage-out", self._stage_out, bb)
 
     async def _stage_out(self, bb: BbJob) -> None:
@@ -291,7 +230,7 @@ class Stages:
     def _stage_out_failed(self, bb: BbJob, wrong: Failure) -> None:
         job = slurmctld.find_job(bb.job_id)
         if job is not None:
-            self._tell(job, wrong)
+            tell(job, self._type, wrong)
         if self._cli.settings.teardown_failure:
             self.tear_down(bb, hurry=False)
         else:
@@ -334,47 +273,26 @@ class Stages:
         job = slurmctld.find_job(bb.job_id)
         if job is not None:
             job.stage_out = False
-            if job.state_desc.startswith(f"{self._type}: teardown:"):
-                job.state_desc = ""
-        if job is None or _base(job) not in ("PENDING", "RUNNING", "SUSPENDED"):
+            self._teardown_told(job, bb)
+        if job is None or base(job) not in ("PENDING", "RUNNING", "SUSPENDED"):
             remove_files(bb.job_id)
         self.set_state(bb, BbState.STAGED_IN if bb.overtaken else BbState.COMPLETE)
+        if job is None:
+            self._books.forget(bb.job_id)
         slurmctld.schedule()
+
+    def _teardown_told(self, job: JobRecord, bb: BbJob) -> None:
+        """Let a job's reason be what it was before its teardown failed."""
+        if job.state_desc.startswith(f"{self._type}: teardown:"):
+            waits = base(job) == "PENDING" and not (bb.told[1] and not job.priority)
+            job.state_reason, job.state_desc = ("None", "") if waits else bb.told
 
     def _teardown_failed(self, bb: BbJob, answer: Answer) -> None:
         self._show(bb, BbState.TEARDOWN_FAIL)
         job = slurmctld.find_job(bb.job_id)
         if job is not None:
+            if not job.state_desc.startswith(f"{self._type}: teardown:"):
+                bb.told = (job.state_reason, job.state_desc)
             job.state_reason = OPERATION
             job.state_desc = f"{self._type}: teardown: {answer.message}"
         self.set_state(bb, BbState.TEARDOWN_FAIL)
-
-    # What the job's record tells.
-
-    def hold(self, bb: BbJob, wrong: Failure) -> None:
-        """Hold a job that waits, and tell why; one that is over is left as it is."""
-        job = slurmctld.find_job(bb.job_id)
-        if job is not None and _base(job) == "PENDING":
-            self._tell(job, wrong)
-            job.priority = 0
-
-    def _tell(self, job: JobRecord, wrong: Failure) -> None:
-        staging = wrong.function in ("data_in", "post_run", "data_out")
-        function = f"dws_{wrong.function}" if staging else wrong.function
-        job.state_reason = OPERATION
-        job.state_desc = f"{self._type}: {function}: {wrong.message}"
-        self._comment(job, wrong.function, wrong.message)
-
-    def _comment(self, job: JobRecord, function: str, message: str) -> None:
-        """Add a line with the date to what the system says of a job."""
-        when = datetime.fromtimestamp(slurmctld.time(), UTC).strftime("%m/%d/%y %H:%M:%S")
-        line = f"{when} {self._type}: {function}: {message}"
-        job.system_comment = "\n".join(filter(None, (job.system_comment, line)))
-
-
-def _may_destroy(user_id: int, alloc: Alloc) -> bool:
-    return alloc.user_id == user_id or slurmctld.is_operator(user_id)
-
-
-def _base(job: JobRecord) -> str:
-    return job.job_state.partition("|")[0]

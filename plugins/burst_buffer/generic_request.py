@@ -6,11 +6,11 @@ from typing import Final
 from simctl.plugins.burst_buffer.space import Granularity, parse_size, round_up
 
 _SIZE: Final = re.compile(r"(?<![\w-])size=([^\s,;]*)", re.IGNORECASE)
-_DIRECTIVE: Final = re.compile(r"#BB\s+(.*\S)")
+_DIRECTIVE: Final = re.compile(r"#BB\s+\S")
 
 
 def comments(script: str) -> list[str]:
-    """Return the lines of a script's leading comments, whole, without the one that begins ``#!``."""
+    """Return the lines of a script's leading comments, whole, but for the one of ``#!``."""
     found: list[str] = []
     for number, line in enumerate(script.splitlines()):
         if not line.startswith("#"):
@@ -22,11 +22,9 @@ def comments(script: str) -> list[str]:
 
 def request_text(given: str, script: str) -> str:
     """Return what --bb gave, and what the ``#BB`` lines of the script add to it."""
-    lines = [
-        match[1] for line in comments(script) if (match := _DIRECTIVE.fullmatch(line.rstrip()))
-    ]
+    lines = [line.rstrip() for line in comments(script) if _DIRECTIVE.match(line)]
     said = given.splitlines()
-    fresh = [line for line in lines if line not in said and f"#BB {line}" not in said]
+    fresh = [line for line in lines if line not in said]
     return "\n".join([given, *fresh] if given else fresh)
 
 

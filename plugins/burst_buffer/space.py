@@ -66,8 +66,8 @@ def parse_size(text: str, granularity: Granularity = (1, "bytes")) -> int:
     power = _POWERS.get(unit[0])
     if power is None or unit[1:] not in ("", "b", "ib"):
         raise ValueError(f'expected a size such as 512, 200G or 16N, got "{text}"')
-    thousand = 1000 if unit[1:] == "b" else 1024
-    return int(number * thousand**power)
+    factor: int = (1000 if unit[1:] == "b" else 1024) ** power
+    return number * factor
 
 
 def round_up(size: int, granularity: Granularity) -> int:

@@ -188,6 +188,9 @@ class Appliance:
         With a bandwidth, what is known moves through it, and the function's own time is added where
         it is described or something is unknown; without one the function's own time is all.
 
+        What the scenario describes takes its time, and ends as is said, whatever becomes of the
+        buffer meanwhile.
+
         Raises:
             RefusedError: The buffer was taken away meanwhile.
         """
@@ -200,7 +203,7 @@ class Appliance:
         stage = self._stages[buffer] = Stage(thread)
         try:
             until_us = self.kernel.now_us + fixed_us
-            while self.kernel.now_us < until_us and not stage.stopped:
+            while self.kernel.now_us < until_us and (own or not stage.stopped):
                 if fixed_us < FOREVER_US:
                     self.kernel.arm(until_us)
                 await self.kernel.park("a stage to end")
@@ -210,7 +213,7 @@ class Appliance:
         finally:
             if self._stages.get(buffer) is stage:
                 del self._stages[buffer]
-        if stage.stopped:
+        if stage.stopped and not own:
             raise RefusedError("token not found")
 
     def stop(self, buffer: Buffer) -> None:

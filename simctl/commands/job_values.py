@@ -18,7 +18,7 @@ from simctl.wire.times import parse_moment
 def node_count(value: str) -> tuple[int, int]:
     """Read ``2`` or ``2-4``, also ``1k``: the least and the greatest number of nodes.
 
-    A job may ask for ``0``: all it does is done by its burst buffer.
+    A job of 0 nodes has a burst buffer alone.
     """
     first, dash, second = value.partition("-")
     least = _nodes(first)

@@ -101,7 +101,10 @@ async def _split(ctld: "Slurmctld", job: JobRecord) -> JobRecord:
         step_waiters={},
         deadline_timer=None,
         begin_timer=None,
-        env_sup=dict(job.env_sup),
+        bb_state="",
+        env_sup={},
+        tres={},
+        tres_req=dict(job.tres_req),
         view=None,
     )
     job.place = ctld.next_place()

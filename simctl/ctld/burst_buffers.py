@@ -190,7 +190,8 @@ class BurstBuffers:
 
     async def test_stage_in(self, job: JobRecord, *, test_only: bool) -> int:
         """Tell whether a job may start: 1; while it is staged in 0, else -1."""
-        return _least(await self._ask_of(bb_p_job_test_stage_in, job, test_only))
+        answer = _least(await self._ask_of(bb_p_job_test_stage_in, job, test_only))
+        return self._ctld.polls.heard(answer)
 
     async def begin(self, job: JobRecord) -> int:
         """Claim the burst buffer of a job that is about to run."""
@@ -208,13 +209,13 @@ class BurstBuffers:
         """Tell whether what follows a run is over; without a burst buffer nobody is asked."""
         if not job.burst_buffer:
             return DONE
-        return _least(await self._ask_of(bb_p_job_test_post_run, job))
+        return self._ctld.polls.heard(_least(await self._ask_of(bb_p_job_test_post_run, job)))
 
     async def test_stage_out(self, job: JobRecord) -> int:
         """Tell whether the stage-out is over; jobs without burst buffer are not asked about."""
         if not job.burst_buffer:
             return DONE
-        return _least(await self._ask_of(bb_p_job_test_stage_out, job))
+        return self._ctld.polls.heard(_least(await self._ask_of(bb_p_job_test_stage_out, job)))
 
     async def cancel(self, job: JobRecord) -> int:
         """End any staging of a job, and have its space back."""

@@ -27,7 +27,8 @@ class LiveJob(JobPtr):
 
 def live(ctld: "Slurmctld", job: JobRecord) -> LiveJob:
     """Return what plugins are handed of a job: the same object each time."""
-    if job.view is None:
+    if job.view is None or job.view._job is not job:
+        # A task that was split off begins as a copy of its array's record.
         job.view = LiveJob(ctld, job)
     view: LiveJob = job.view
     return view
@@ -38,7 +39,9 @@ def _clock(ctld: "Slurmctld", when_us: int) -> int:
 
 
 def _start_time(ctld: "Slurmctld", job: JobRecord) -> int:
-    return _clock(ctld, job.start_us if job.start_us >= 0 else job.expected_us)
+    """Return when a job started, or is expected to: as backfill has planned it, if it has."""
+    expected_us = job.planned_us if job.planned_us >= 0 else job.expected_us
+    return _clock(ctld, job.start_us if job.start_us >= 0 else expected_us)
 
 
 def stands_for_many(job: JobRecord) -> bool:
@@ -81,6 +84,8 @@ _READ: Final[Mapping[str, Callable[["Slurmctld", JobRecord], Any]]] = {
     "admin_comment": lambda _, job: job.admin_comment,
     "env_sup": lambda _, job: job.env_sup,
     "batch": lambda _, job: job.batch,
+    "array_job_id": lambda _, job: job.array.job_id if job.array is not None else 0,
+    "array_task_id": lambda _, job: job.array_task if job.array_task >= 0 else NO_VAL,
     "array_master": lambda _, job: stands_for_many(job),
     "exit_code": lambda _, job: job.exit_code,
     "check_job": lambda _, job: job.check_job.value,

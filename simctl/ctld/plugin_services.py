@@ -18,7 +18,7 @@ from simctl.kernel.turns import Thread
 from simctl.wire import burst_buffer_conf
 from simctl.wire.ids import SECOND
 from simctl.wire.site_files import BURST_BUFFER, read_site_file
-from simctl.wire.states import PENDING, PENDING_CONFIGURING, JobBase
+from simctl.wire.states import PENDING, PENDING_CONFIGURING, JobBase, JobFlag
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
@@ -143,6 +143,9 @@ class PluginServices:
         if job.state.base is not JobBase.RUNNING:
             return
         unlaunched = job.state.configuring
+        if unlaunched and self._ctld.site.model == "modern":
+            # Real Slurm takes the flag off before it looks at how pre_run ended.
+            self._ctld.set_job(job, job.state.lacking(JobFlag.CONFIGURING))
         job.state_desc = text
         job.exit_code = job.pre_run_status = exit_status
         if not job.batch or not job.requeue:

@@ -20,8 +20,8 @@ _GATE_US: Final = 30 * SECOND
 _PATIENCE: Final = 60
 """How often the same answers are heard while nobody does anything."""
 
-_PATIENCE_WITH_THREADS: Final = 3000
-"""How often while threads of plugins are due, which may be at work or only wait."""
+_PATIENCE_UNDER_WAY: Final = 3000
+"""How often while plugins say that something is under way, or threads of theirs are due."""
 
 
 @attrs.frozen
@@ -46,6 +46,12 @@ class Polls:
         self._ctld = ctld
         self._timers: dict[str, Timer] = {}
         self._fruitless = 0
+        self._under_way = False
+
+    def heard(self, answer: int) -> int:
+        """Take in what one of the three-valued functions has answered, and return it."""
+        self._under_way = self._under_way or answer == 0
+        return answer
 
     def stirred(self) -> None:
         """Note that something has happened to somebody's burst buffer: the answers may change."""
@@ -65,13 +71,14 @@ class Polls:
 
     def count(self) -> None:
         """Note that questions are asked once more."""
+        self._under_way = False
         if not self._others_at_work():
             self._fruitless += 1
 
     def hopeful(self) -> bool:
         """Tell whether asking again may be of use."""
-        lingering = self._ctld.site.kernel.lingering > 0
-        return self._fruitless < (_PATIENCE_WITH_THREADS if lingering else _PATIENCE)
+        at_work = self._under_way or self._ctld.site.kernel.lingering > 0
+        return self._fruitless < (_PATIENCE_UNDER_WAY if at_work else _PATIENCE)
 
     def _others_at_work(self) -> bool:
         """Tell whether anything is due but these timers, and passes that are due for their sake."""

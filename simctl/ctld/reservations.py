@@ -135,7 +135,7 @@ async def create_reservation(
     else:
         rc, record = _read(ctld, message)
     if record is not None:
-        await translate(ctld, record)
+        await _translate(ctld, record)
         ctld.reservations[record.name] = record
         for when_us in (record.start_us, record.end_us):
             ctld.reservation_at(when_us, record)
@@ -188,12 +188,6 @@ def _conflict(ctld: "Slurmctld", record: ReservationRecord) -> int:
     return SLURM_SUCCESS
 
 
-async def translate(ctld: "Slurmctld", record: ReservationRecord) -> None:
-    """Ask burst buffer plugins what it is that a reservation is to keep of them."""
-    if ctld.bb is not None and record.burst_buffer:
-        record.tres = await ctld.bb.xlate_bb_2_tres_str(record.burst_buffer)
-
-
 async def update_reservation(
     ctld: "Slurmctld", envelope: Envelope, message: RequestUpdateReservation
 ) -> None:
@@ -209,7 +203,7 @@ async def update_reservation(
         changed = _changed(ctld, record, message)
         rc = _conflict(ctld, changed)
         if not rc:
-            await translate(ctld, changed)
+            await _translate(ctld, changed)
             ctld.reservations[record.name] = changed
             for when_us in (changed.start_us, changed.end_us):
                 if when_us >= ctld.now_us:
@@ -243,6 +237,13 @@ def _changed(
         maintenance="MAINT" in flags,
         overlaps="OVERLAP" in flags,
     )
+
+
+async def _translate(ctld: "Slurmctld", record: ReservationRecord) -> None:
+    """Have plugins say how much of which burst buffer a reservation is to keep."""
+    record.tres = ""
+    if ctld.bb is not None and record.burst_buffer:
+        record.tres = await ctld.bb.xlate_bb_2_tres_str(record.burst_buffer)
 
 
 def _given(wish: str | None, before: str) -> str:

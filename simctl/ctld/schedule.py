@@ -196,13 +196,18 @@ async def _split_ahead(ctld: "Slurmctld") -> None:
         head = array.rest
         if head is None or not head.queued:
             continue
-        for task in array.waiting[: staging.tasks_ahead(ctld, head)]:
+        ahead = array.waiting[: staging.tasks_ahead(ctld, head)]
+        for task in ahead:
             record = await arrays.split_off(ctld, head, task)
             await staging.admit_task(ctld, record, head)
             enqueue(ctld, record)
-        # Those that are split off come before the tasks that are not.
-        take_from_queue(head)
-        enqueue(ctld, head)
+        if ahead:
+            # Those that are split off come before the tasks that are not.
+            take_from_queue(head)
+            enqueue(ctld, head)
+        if len(array.waiting) == 1 and head.burst_buffer:
+            # The last task keeps the record that all have shared.
+            await arrays.split_off(ctld, head, array.waiting[0])
 
 
 def anybody_waits(ctld: "Slurmctld") -> bool:

@@ -94,11 +94,24 @@ async def _recover(ctld: "Slurmctld", bb: BurstBuffers, job: JobRecord) -> None:
     if job.tres and (job.state.finished or job.state.base is JobBase.RUNNING):
         job.tres = await bb.set_tres_cnt(job, locked=False)
     if job.state.base is JobBase.RUNNING and job.state.configuring:
-        rc = await bb.begin(job)
-        if not job.prolog_running and not rc:
-            from simctl.ctld import prologs  # noqa: PLC0415 - the launch of a job needs us
+        await _begin_again(ctld, bb, job)
 
-            prologs.launch_if_ready(ctld, job)
+
+async def _begin_again(ctld: "Slurmctld", bb: BurstBuffers, job: JobRecord) -> None:
+    """Claim anew the burst buffer of a job that was about to be launched.
+
+    In model guide one that cannot be claimed sends the job back into the queue, held; in model
+    modern that is ignored, and the job is launched.
+    """
+    from simctl.ctld import completion, prologs  # noqa: PLC0415 - starts and ends of jobs need us
+
+    if await bb.begin(job) and ctld.site.model == "guide":
+        job.priority = 0
+        job.held_by_user = False
+        job.hold_text = job.state_desc
+        await completion.requeue(ctld, job, unlaunched=True)
+    else:
+        prologs.launch_if_ready(ctld, job)
 
 
 # A job comes in.
@@ -310,7 +323,10 @@ async def begin(ctld: "Slurmctld", job: JobRecord) -> bool:
     _take_back(ctld, job)
     if job.state.configuring and ctld.site.model == "guide":
         ctld.set_job(job, PENDING)
-    eligible.settle(ctld, job)
+    # Its nodes were lost though they seemed free: the next pass in line is soon enough.
+    job.bb_answer = -1
+    eligible.settle(ctld, job, asks=False)
+    polls.watch_waiting(ctld)
     job.reason = Reason.RESOURCES
     if job.state.configuring:
         # The flag that the plugin has set stays, and no pass looks at the job again.

@@ -81,8 +81,14 @@ FUNCTIONS: Final = (
 )
 """The functions that the three plugin guides describe."""
 
-ACTS: Final = ("become_user", "setsid", "chdir", "setrlimit", "fork", "create_container")
-"""What a step daemon does for itself and a fault can make fail, besides plugin functions."""
+ACTS: Final = (
+    *("become_user", "setsid", "chdir", "setrlimit", "fork", "create_container"),
+    "select_g_job_begin",
+)
+"""What daemons do for themselves and a fault can make fail, besides plugin functions.
+
+The last is slurmctld's, when it gives a job its nodes; all others are a step daemon's.
+"""
 
 SCRIPTS: Final = (*SCRIPT_CONTEXTS, *BURST_BUFFER_SCRIPTS)
 """Prologs, epilogs and scripts of burst buffers, which a fault can make fail as well."""

@@ -1,0 +1,82 @@
+"""Buffers that outlive jobs: made and destroyed by a job's stage-in, each once."""
+
+from collections.abc import Callable
+
+from simctl.plugin import slurmctld
+from simctl.plugins.burst_buffer.directives import Destroyed, Persistent
+from simctl.plugins.burst_buffer.dw_cli import DwCli
+from simctl.plugins.burst_buffer.dw_tell import Failure
+from simctl.plugins.burst_buffer.records import Alloc, BbJob, BbState, Books
+
+
+class Named:
+    """The persistent buffers, as jobs ask for them."""
+
+    def __init__(self, books: Books, cli: DwCli, save: Callable[[], None]) -> None:
+        self._books = books
+        self._cli = cli
+        self._save = save
+
+    async def work(self, bb: BbJob) -> Failure | None:
+        """Make and destroy the persistent buffers that a job asks for, each once."""
+        for made in bb.request.creates:
+            if made.name not in bb.made and made.name not in self._books.allocs:
+                wrong = await self._create(bb, made)
+                if wrong is not None:
+                    return wrong
+            bb.made.add(made.name)
+        for gone in bb.request.destroys:
+            if f"-{gone.name}" not in bb.made:
+                wrong = await self._destroy(bb, gone)
+                if wrong is not None:
+                    return wrong
+            bb.made.add(f"-{gone.name}")
+        return None
+
+    async def _create(self, bb: BbJob, made: Persistent) -> Failure | None:
+        pool = self._books.pool_of(made.pool)
+        size = self._books.rounded(pool, made.size)
+        slurmctld.note_buffer(made.name, None, "ALLOCATING")
+        answer = await self._cli.create_persistent(bb.job_id, bb.user_id, made, pool, size)
+        if not answer.ok:
+            slurmctld.note_buffer(made.name, "ALLOCATING", "DELETED")
+            return Failure(function="create_persistent", message=answer.message)
+        job = slurmctld.find_job(bb.job_id)
+        self._books.allocs[made.name] = Alloc(
+            name=made.name,
+            user_id=bb.user_id,
+            size=size,
+            pool=pool,
+            create_time=slurmctld.time(),
+            account=job.account if job is not None else "",
+            partition=job.partition if job is not None else "",
+        )
+        slurmctld.note_buffer(made.name, "ALLOCATING", "ALLOCATED")
+        self._save()
+        slurmctld.schedule()
+        return None
+
+    async def _destroy(self, bb: BbJob, gone: Destroyed) -> Failure | None:
+        alloc = self._books.allocs.get(gone.name)
+        if alloc is not None and not _may_destroy(bb.user_id, alloc):
+            owner = slurmctld.user_name(alloc.user_id)
+            return Failure(function="destroy_persistent", message=f"it belongs to {owner}")
+        if alloc is not None:
+            alloc.state = BbState.DELETING
+            slurmctld.note_buffer(gone.name, "ALLOCATED", "DELETING")
+        answer = await self._cli.teardown(gone.name, bb.job_id, hurry=gone.hurry)
+        if not answer.ok and not answer.gone:
+            if alloc is not None:
+                alloc.state = BbState.ALLOCATED
+                slurmctld.note_buffer(gone.name, "DELETING", "ALLOCATED")
+            return Failure(function="destroy_persistent", message=answer.message)
+        if alloc is not None:
+            self._books.allocs.pop(gone.name, None)
+            slurmctld.note_buffer(gone.name, "DELETING", "DELETED")
+        self._save()
+        slurmctld.schedule()
+        return None
+
+
+def _may_destroy(user_id: int, alloc: Alloc) -> bool:
+    return alloc.user_id == user_id or slurmctld.is_operator(user_id)
