@@ -27,6 +27,7 @@ def staged(
     plugins: str = "Staging",
     schedule: str = "fifo",
     cluster: str = TWO_NODES,
+    folder: Path = HERE,
     **terms: Any,
 ) -> Ran:
     """Run commands and faults in a cluster with the staging plugin.
@@ -43,6 +44,7 @@ def staged(
         plugins: Classes of `tests.staging_plugin`.
         schedule: Which turn goes first.
         cluster: Nodes, partitions and users.
+        folder: Where the plugins' file is.
         terms: What the rules have to know.
     """
     if "SchedulerType" not in conf:
@@ -59,7 +61,7 @@ def staged(
         "timeline:\n" + "".join(_entry(each) for each in timeline)
     )
     unchecked = terms.pop("unchecked", False)
-    ran = run(text, model=model, folder=HERE, schedule=schedule, cluster=cluster)
+    ran = run(text, model=model, folder=folder, schedule=schedule, cluster=cluster)
     if not unchecked:
         terms.setdefault("backfill", "sched/backfill" in conf)
         check(ran.events, model=model, **terms)

@@ -3,6 +3,8 @@
 Every run here is also held against the ordering rules of `tests.bb_rules`.
 """
 
+from typing import Any
+
 import pytest
 from msgspec import UNSET
 
@@ -487,7 +489,10 @@ def test_no_more_than_ten_tasks_of_an_array_have_records_while_they_wait(model: 
 
 # Several plugins.
 
-TWO = {"types": "burst_buffer/staging,burst_buffer/second", "plugins": "Second Staging"}
+TWO: dict[str, Any] = {
+    "types": "burst_buffer/staging,burst_buffer/second",
+    "plugins": "Second Staging",
+}
 
 
 @BOTH
@@ -564,3 +569,16 @@ def test_a_job_about_to_start_begins_again_when_slurmctld_does(model: str, first
     if model == "guide":
         assert again.index("get_system_size") > begin
     assert ran.job()[0] == "COMPLETED"
+
+
+@BOTH
+def test_a_restarted_slurmctld_has_reservations_translated_anew(model: str) -> None:
+    """Each that keeps something of a burst buffer, while slurmctld starts."""
+    ran = staged(
+        "1 root: scontrol create reservation=r starttime=now duration=10 users=alice nodes=n1 "
+        "burstbuffer=5G",
+        "2 root: scontrol create reservation=q starttime=now duration=10 users=alice nodes=n2",
+        "10 {fault: {restart: slurmctld, for: 1s}}",
+        model=model,
+    )
+    assert [event.time_us for event in ran.all("bb_p_xlate_bb_2_tres_str")][1:] == [11_000_000]

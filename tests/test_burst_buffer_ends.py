@@ -12,12 +12,12 @@ from tests.cluster import Ran
 from tests.staged import arg, calls, staged, story
 
 BOTH = pytest.mark.parametrize("model", ["guide", "modern"])
-SLEEPS = {"does": "sleep 1000"}
+SLEEPS: dict[str, Any] = {"does": "sleep 1000"}
 CANCEL = "12 root: scancel 1"
 TOLD = ("REQUEST_TERMINATE_JOB", "REQUEST_KILL_TIMELIMIT", "REQUEST_KILL_PREEMPTED")
 
 
-def preempts(mode: str) -> dict[str, str]:
+def preempts(mode: str) -> dict[str, Any]:
     """Return a cluster in which jobs of one partition make way for those of another."""
     return {
         "cluster": 'nodes: [{name: "n[1-2]", cpus: 4}]\n'
@@ -236,7 +236,7 @@ def polled(ran: Ran, name: str) -> list[Event]:
 )
 def test_the_post_run_keeps_a_job_completing_where_the_gate_is_on(model: str, option: str) -> None:
     """bb_post_run_gate: on in model guide, off in modern; its nodes are free all the while."""
-    keys = {"keys": "options: {bb_post_run_gate: true}"} if option else {}
+    keys: dict[str, Any] = {"keys": "options: {bb_post_run_gate: true}"} if option else {}
     gate = True if option else None
     ran = staged(
         "1: sbatch job.sh",
@@ -282,7 +282,7 @@ def test_a_job_is_kept_until_its_stage_out_is_over(model: str) -> None:
 
 @BOTH
 def test_jobs_wait_for_the_stage_out_of_others_where_they_say_so(model: str) -> None:
-    """afterburstbuffer is met by a test_stage_out of 1, afterany by the end."""
+    """An afterburstbuffer is met by a test_stage_out of 1, afterany by the end."""
     ran = staged(
         "1: sbatch job.sh",
         "3: sbatch -d afterburstbuffer:1 plain.sh",
@@ -293,7 +293,7 @@ def test_jobs_wait_for_the_stage_out_of_others_where_they_say_so(model: str) -> 
     over = ran.one("job_state", job=1, args_to="COMPLETED").time_us
     assert ran.one("bb_p_job_begin", job=2).time_us > over
     assert ran.one("bb_p_job_begin", job=3).time_us < over
-    met = [event for event in polled(ran, "test_stage_out") if event.rc == 1][0]
+    met = next(event for event in polled(ran, "test_stage_out") if event.rc == 1)
     assert met.seq < ran.one("bb_p_job_begin", job=2).seq
 
 
