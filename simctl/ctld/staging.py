@@ -100,15 +100,12 @@ async def _recover(ctld: "Slurmctld", bb: BurstBuffers, job: JobRecord) -> None:
 async def _begin_again(ctld: "Slurmctld", bb: BurstBuffers, job: JobRecord) -> None:
     """Claim anew the burst buffer of a job that was about to be launched.
 
-    In model guide one that cannot be claimed sends the job back into the queue, held; in model
-    modern that is ignored, and the job is launched.
+    In model guide one that cannot be claimed sends the job back into the queue; in model modern
+    that is ignored, and the job is launched.
     """
     from simctl.ctld import completion, prologs  # noqa: PLC0415 - starts and ends of jobs need us
 
     if await bb.begin(job) and ctld.site.model == "guide":
-        job.priority = 0
-        job.held_by_user = False
-        job.hold_text = job.state_desc
         await completion.requeue(ctld, job, unlaunched=True)
     else:
         prologs.launch_if_ready(ctld, job)
