@@ -213,6 +213,10 @@ class RequestBatchJobLaunch(Message, frozen=True, kw_only=True):
     ckpt_dir: str = ""
     """Where images of it are to go."""
 
+    def shown(self) -> dict[str, Any]:
+        """Tell of the images that it goes on from, if it does."""
+        return super().shown() | ({"restart_dir": self.restart_dir} if self.restart_dir else {})
+
 
 class RequestKillJob(Message, frozen=True, kw_only=True):
     """Ask slurmctld to signal a job, all tasks of an array or some, by SIGKILL to end it."""
@@ -843,6 +847,11 @@ class RequestLaunchTasks(Message, frozen=True, kw_only=True):
     nodeid: int
     launch: StepLaunch
     switch_job: Packed
+
+    def shown(self) -> dict[str, Any]:
+        """Tell of the images that its tasks go on from, if they do."""
+        restart_dir = self.launch.restart_dir
+        return super().shown() | ({"restart_dir": restart_dir} if restart_dir else {})
 
 
 class ResponseLaunchTasks(Message, frozen=True, kw_only=True):
