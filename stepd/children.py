@@ -303,8 +303,8 @@ class ScriptHost:
     def start(self, argv: tuple[str, ...], env: dict[str, str], redirects: Redirects) -> int:
         """Start a program in the background; return its pid."""
         child = self._launch(argv, env, redirects)
-        if child.program is not None and child.due_us < NEVER_US:
-            child.timer = self._kernel.call_at(child.due_us, self._expire, child)
+        if child.program is not None:
+            self._watch(child)
         return child.pid
 
     async def wait(self, pid: int) -> int:
@@ -336,6 +336,10 @@ class ScriptHost:
         """The files of this host, as the script's user sees them from where it stands."""
         process = self.process
         return self._site.disk.view(process.host.name, process.uid, self._work_dir)
+
+    def absolute(self, path: str) -> str:
+        """Return a path as it is called from the root on."""
+        return self._site.disk.resolve(path, self._work_dir)
 
     def open(self, file: OpenFile) -> str:
         """Make or empty a file, or check that it can be read."""
@@ -485,6 +489,11 @@ class ScriptHost:
             ended=lambda status: self._end(child, status),
         )
 
+    def _watch(self, child: Child) -> None:
+        """Have a program in the background end in time; of others, whoever waits sees to it."""
+        if child.due_us < NEVER_US:
+            child.timer = self._kernel.call_at(child.due_us, self._expire, child)
+
     def _expire(self, child: Child) -> None:
         if not child.ended:
             if child.program is not None and child.program.output:
@@ -564,8 +573,8 @@ class ScriptHost:
         elif child.call is not None:
             if not child.stopped:
                 self._site.procs.go_on(child.process)
-        elif child.due_us < NEVER_US:
-            child.timer = self._kernel.call_at(child.due_us, self._expire, child)
+        elif child is not self._foreground:
+            self._watch(child)
         for signal in held:
             if not child.ended:
                 self._deliver_to(child, signal)
@@ -652,12 +661,12 @@ class ScriptHost:
         self._stopped, self._kept = state.stopped, state.kept
         self._out_of_memory = state.out_of_memory
         for child in state.children:
-            self._restore_child(child, path)
+            self._restore_child(child, path, state.foreground)
         self._resumed = self._children.get(state.foreground)
         self._journal = JournalingHost(self, state.journal, begun=state.begun)
         self._start_shell(run, self._journal, dict(state.env))
 
-    def _restore_child(self, image: ChildState, path: str) -> None:
+    def _restore_child(self, image: ChildState, path: str, foreground: int) -> None:
         streams = Redirects(stdout=stream_of(image.stdout), stderr=stream_of(image.stderr))
         if image.state is None:
             self._children[image.pid] = Child(
@@ -681,8 +690,8 @@ class ScriptHost:
             self._restore_command(child, image.state, path)
         else:
             child.program = become(child, image.state, self._kernel.now_us)
-            if child.due_us < NEVER_US:
-                child.timer = self._kernel.call_at(child.due_us, self._expire, child)
+            if image.pid != foreground:
+                self._watch(child)
 
     def _restore_command(self, child: Child, state: CommandState, path: str) -> None:
         """Let a command go on from what it remembers; one that remembers nothing is lost."""

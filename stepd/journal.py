@@ -101,6 +101,12 @@ class JournalingHost:
             return bool(self._next("kill")[1])
         return bool(self._note("kill", self._host.kill(pid, signal)))
 
+    def absolute(self, path: str) -> str:
+        """Return a path as it is called from the root on."""
+        if self._repeating:
+            return str(self._next("absolute")[1])
+        return str(self._note("absolute", self._host.absolute(path)))
+
     def open(self, file: OpenFile) -> str:
         """Make or empty a file, or check that it can be read."""
         if self._repeating:

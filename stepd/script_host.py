@@ -83,10 +83,11 @@ class ShellHost(Protocol):
     def kill(self, pid: int, signal: int) -> bool:
         """Send *signal* (0: only look) and say whether there was such a process."""
 
+    def absolute(self, path: str) -> str:
+        """Return *path* as it is called from the root on; it starts from the working directory."""
+
     def open(self, file: OpenFile) -> str:
         """Open *file*, as each redirection does once: to write empties it, both ways create it.
-
-        Relative paths start from the working directory.
 
         Returns:
             What stood in the way, such as "No such file or directory", or "".

@@ -41,7 +41,8 @@ def _open(redirection: ToFile, state: ShellState) -> OpenFile:
         path = expand_one(redirection.target, state)
     except AmbiguousTargetError as error:
         raise RedirectionError(str(error)) from None
-    file = OpenFile(path=path, mode=redirection.mode)
+    # The file stays the same wherever the script goes afterwards.
+    file = OpenFile(path=state.host.absolute(path), mode=redirection.mode)
     if wrong := state.host.open(file):
         raise RedirectionError(f"{path}: {wrong}")
     return file

@@ -101,11 +101,12 @@ class Life:
         self.new_host().start_script(run, {"HOME": "/home/alice", "PWD": "/home/alice"})
 
     def signal(self, number: int) -> None:
-        """Signal the script, and what it has started."""
-        if self.host is not None:
-            for child in self.host.live_children():
-                self.host.signal_child(child, number)
-            self.host.deliver(number)
+        """Signal the script, with a negative number what it has started as well."""
+        host = self.host
+        if host is not None:
+            for child in host.live_children() if number < 0 else ():
+                host.signal_child(child, -number)
+            host.deliver(abs(number))
 
     def cut(self) -> None:
         """Take the image, kill everything, and go on from the image."""
@@ -114,7 +115,7 @@ class Life:
         state = self.host.state({})
         data = Image(uid=1001, program="slurm_script", state=state).encode()
         self.cuts += 1
-        self.signal(SIGKILL)
+        self.signal(-SIGKILL)
         read = decode(data).state
         assert read == state
         assert isinstance(read, ScriptState)
@@ -287,7 +288,7 @@ def test_a_journal_of_another_script_ends_the_script() -> None:
         assert life.host is not None
         state = life.host.state({})
         life.cuts += 1
-        life.signal(SIGKILL)
+        life.signal(-SIGKILL)
         journal = tuple(entry for entry in state.journal if entry[0] != "exists")
         assert len(journal) < len(state.journal)
         changed = ScriptState(**{**_fields(state), "journal": journal})
@@ -364,12 +365,17 @@ def blocks(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 COMMAND = st.recursive(st.one_of(SIMPLE, SIMPLE, SIMPLE, LEAVING), blocks, max_leaves=8)
-SCRIPT = st.lists(COMMAND, min_size=1, max_size=7).map("\n".join)
+SCRIPT = st.tuples(
+    st.sampled_from(["trap 'echo one $n' USR1; trap 'sleep 1; echo slow' USR2", "n=0"]),
+    st.lists(COMMAND, min_size=2, max_size=8).map("\n".join),
+).map("\n".join)
 MOMENTS = st.lists(
-    st.one_of(st.integers(0, 20), st.integers(0, 80).map(lambda n: n / 4 + 0.125)), max_size=3
+    st.one_of(st.integers(0, 20), st.integers(0, 80).map(lambda n: n / 4 + 0.125)),
+    min_size=1,
+    max_size=3,
 )
 SIGNALS = st.lists(
-    st.tuples(st.integers(0, 20).map(lambda n: n + 0.5), st.sampled_from([10, 12, 15])), max_size=3
+    st.tuples(st.integers(0, 20).map(lambda n: n + 0.5), st.sampled_from([10, 10, 12, 12, 15, -10, -15])), max_size=3
 )
 
 
