@@ -51,6 +51,7 @@ class StepDaemons:
         )
         stepd.job = job_id
         stepd.step = step
+        stepd.run_of_job = restart_cnt
         self._boxes[job_id, step_id] = self._site.fabric.mailbox(
             stepd, f"stepd {step}@{self._slurmd.host.name}"
         )

@@ -312,6 +312,7 @@ class Hooks:
         call = trace.open_call(
             who, name, self._show(who, shown, about) if trace.recording else shown
         )
+        call.plugin = plugin_type or shown.get("plugin", "")
         error: SlurmError | None = None
         problem = ""
         injected = False
@@ -319,6 +320,7 @@ class Hooks:
         instance = getattr(method, "__self__", None)
         try:
             result = await self._strike(call) if self._faults.rules else None
+            injected = result is not None
             if result is None:
                 if self.observer is not None:
                     seen = self.observer.before(point, name, who, instance, values)

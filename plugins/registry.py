@@ -9,7 +9,9 @@ from simctl.api.surroundings import told_failure
 from simctl.kernel.turns import ENDED
 from simctl.plugins.burst_buffer.datawarp import BurstBufferDatawarp
 from simctl.plugins.burst_buffer.generic import BurstBufferGeneric
+from simctl.plugins.checkpoint.blcr import CheckpointBlcr
 from simctl.plugins.checkpoint.none import CheckpointNone
+from simctl.plugins.checkpoint.ompi import CheckpointOmpi
 from simctl.plugins.fitting import PluginError, check_class
 from simctl.plugins.importing import GROUP, Found, find
 from simctl.plugins.switch.elan import SwitchElan
@@ -47,6 +49,8 @@ _BUNDLED = (
     SwitchElan,
     SwitchFederation,
     CheckpointNone,
+    CheckpointBlcr,
+    CheckpointOmpi,
     BurstBufferDatawarp,
     BurstBufferGeneric,
 )

@@ -272,7 +272,7 @@ class ScriptHost:
         if child.stopped and signal != SIGKILL:
             child.kept += (signal,)
             return
-        if signal != SIGKILL and child.process.daemon in ("srun", "salloc"):
+        if signal != SIGKILL and child.process.daemon in ("srun", "srun_cr", "salloc"):
             call.mailbox.post(Signalled(signal=signal))
             return
         status = SIGKILL if signal == SIGKILL else default_status(signal)

@@ -6,6 +6,7 @@ any directory, unless the scenario describes a program of that path.
 """
 
 import posixpath
+from contextlib import suppress
 from typing import Any, Final
 
 import attrs
@@ -114,13 +115,14 @@ class Images:
 
     async def _save(self, saver: Process, task: Task, where: str) -> None:
         """Stop a task, write its image, and let it go on."""
+        files = self._disk.view(saver.host.name, saver.uid)
+        _make_directory(files, posixpath.dirname(where))
         memories: dict[int, Any] = {}
         for command in task.commands():
             if command.before_image is not None:
                 memories[command.process.pid] = await command.before_image(where)
         if task.ended:
             raise ImageError("it has ended")
-        files = self._disk.view(saver.host.name, saver.uid)
         beside = f"{posixpath.dirname(where)}/.{posixpath.basename(where)}.tmp"
         files.write(beside, b"")
         task.pause()
@@ -186,6 +188,13 @@ class Images:
             raise ImageError(f"{RESTART_HELPER}: {where}: {error}") from None
         await self._link.move(image.size, lambda: process.exited)
         return image
+
+
+def _make_directory(files: DiskView, path: str) -> None:
+    """Make the directory of a job's or a step's images; the one it is in must be there."""
+    if not files.is_dir(path):
+        with suppress(FileExistsError):
+            files.mkdir(path)
 
 
 @attrs.frozen

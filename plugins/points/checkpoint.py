@@ -4,7 +4,6 @@ from typing import Any, Final
 
 from simctl.plugins.points.declare import (
     MANAGER,
-    NOT_YET,
     SESSION_AS_ROOT,
     SLURMCTLD,
     TASK,

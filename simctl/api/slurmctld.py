@@ -90,8 +90,12 @@ class Services(Protocol):
         job_id: int,
         timeout: float | None,  # noqa: ASYNC109 - virtual time
         env: Mapping[str, str],
+        uid: int | None,
     ) -> ScriptResult:
         """Run a script to its end."""
+
+    def has_script(self, path: str) -> bool:
+        """Tell whether there is such a script."""
 
     def start_script(
         self, path: str, argv: tuple[str, ...], *, name: str, job_id: int, env: Mapping[str, str]
@@ -223,8 +227,9 @@ class Slurmctld:
         job_id: int = 0,
         timeout: float | None = None,  # noqa: ASYNC109 - virtual time
         env: Mapping[str, str] | None = None,
+        uid: int | None = None,
     ) -> ScriptResult:
-        """Run a script as SlurmUser, in a process of its own, and wait for its end.
+        """Run a script, as SlurmUser, in a process of its own, and wait for its end.
 
         Whoever waits is blocked: inside a plugin's function that is slurmctld. If the thread that
         waits is cancelled, the script is killed.
@@ -237,6 +242,7 @@ class Slurmctld:
             job_id: The job it is about, for the trace.
             timeout: After how many seconds it is killed.
             env: Its environment.
+            uid: As whom it runs; as SlurmUser if left out.
         """
         return await _services("run_script()").run_script(
             path,
@@ -245,7 +251,12 @@ class Slurmctld:
             job_id=job_id,
             timeout=timeout,
             env=env or {},
+            uid=uid,
         )
+
+    def has_script(self, path: str) -> bool:
+        """Tell whether there is something to run at a path on slurmctld's host."""
+        return _services("has_script()").has_script(path)
 
     def start_script(
         self,

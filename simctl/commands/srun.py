@@ -13,7 +13,7 @@ from simctl.commands.srun_allocation import SrunJob
 from simctl.commands.srun_creation import create_step, say_why_not
 from simctl.commands.srun_options import GRAMMAR, read
 from simctl.commands.srun_watch import StepWatch, report_nodes
-from simctl.commands.step_launch import run_of_job, step_launch
+from simctl.commands.step_launch import step_launch
 from simctl.commands.step_request import step_request
 from simctl.commands.talk import Talk
 from simctl.kernel.fabric import Envelope
@@ -125,7 +125,8 @@ class Srun:
         env = self.call.env
         if self._job.own or variable(env, "SLURM_JOB_ID") != self._job.job_id:
             return NO_VAL
-        return run_of_job(self.call)
+        run = self.call.process.run_of_job
+        return NO_VAL if run < 0 else run
 
     def _step_launch(self, reply: ResponseJobStepCreate) -> StepLaunch | None:
         """Return what the nodes are told; None, and why is said, where that cannot be known."""

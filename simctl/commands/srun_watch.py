@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from simctl.commands.srun_allocation import ENDS, SrunJob
+from simctl.commands.srun_cr import tell_srun_cr
+from simctl.commands.srun_exec import run_beside
 from simctl.commands.step_output import StepOutput
 from simctl.commands.talk import Talk
 from simctl.commands.tasks import Guard, TaskBook
@@ -25,6 +27,7 @@ from simctl.wire.messages import (
     RequestStepComplete,
     ResponseLaunchTasks,
     ResponseSlurmRc,
+    SrunExec,
     SrunJobComplete,
     SrunNodeFail,
     StepLaunch,
@@ -64,6 +67,9 @@ class StepWatch:
         self._output = StepOutput(call, options, launch)
         self._name = f"StepId={launch.job_id}.{launch.step_id}"
         self.book = TaskBook(launch.layout)
+        self._launching = launch.layout.num_tasks
+        """Tasks of which it is not known yet whether they run."""
+
         self._cancelled = False
         self._gentle = False
         self._aborted = False
@@ -158,10 +164,13 @@ class StepWatch:
             book.lost(message.node_list, counts=not self._no_kill)
         elif kind is LineLost:
             self._line_lost(message.node)
+        elif kind is SrunExec:
+            run_beside(self._call, self._talk, message)
         else:
             self._job.handle(envelope)
 
     def _launched(self, message: ResponseLaunchTasks, envelope: Envelope) -> None:
+        self._settled(len(message.task_ids))
         if message.return_code:
             self._say(self.book.not_launched(message.task_ids, message.return_code))
             return
@@ -170,6 +179,13 @@ class StepWatch:
         node = _node_of(envelope.sender) or message.node_name
         count = len(message.task_ids)
         self._job.tell_more(f"launch/slurm: _task_start: Node {node}, {count} tasks started")
+
+    def _settled(self, tasks: int) -> None:
+        """Note that *tasks* more run, or never will; srun_cr is told of the whole step at once."""
+        self._launching -= tasks
+        if not self._launching:
+            launch = self._launch
+            tell_srun_cr(self._call, launch.job_id, launch.step_id, launch.node_list)
 
     def _exited(self, message: MessageTaskExit) -> None:
         told = self._job.tells_more
@@ -290,6 +306,7 @@ class StepWatch:
         self._call.err(f"srun: error: Task launch for {self._name} failed on node {node}: {text}")
         self._call.err(f"srun: error: Application launch failed: {text}")
         book.launch_failed(nodeid, return_code)
+        self._settled(len(book.layout.tids[nodeid]))
         launch = self._launch
         report_nodes(self._talk, launch.job_id, launch.step_id, (nodeid, nodeid), return_code)
         self._send_cancel()

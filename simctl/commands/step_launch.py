@@ -5,7 +5,6 @@ from typing import Any
 
 from simctl.commands.describe import restart_dir, told_dir
 from simctl.commands.multi_prog import MultiProgError, programs
-from simctl.commands.options import variable
 from simctl.plugins.site import CommandCall
 from simctl.stepd.environment import (
     job_environment,
@@ -14,7 +13,6 @@ from simctl.stepd.environment import (
     working_cluster,
 )
 from simctl.wire.hostlist import compress, expand
-from simctl.wire.ids import NO_VAL
 from simctl.wire.layout import StepLayout
 from simctl.wire.messages import ResponseResourceAllocation, StepLaunch
 
@@ -123,9 +121,3 @@ def _programs(
     if text is None:
         raise MultiProgError(f"Could not open multi_prog config file {name}")
     return programs(text, name, num_tasks)
-
-
-def run_of_job(call: CommandCall) -> int:
-    """Return which run of its job a command's environment tells of; 0 for the first."""
-    run = variable(call.env, "SLURM_RESTART_COUNT")
-    return 0 if run == NO_VAL else run

@@ -10,6 +10,7 @@ from simctl.commands.scontrol import scontrol
 from simctl.commands.sinfo import sinfo
 from simctl.commands.squeue import squeue
 from simctl.commands.srun import srun
+from simctl.commands.srun_cr import srun_cr
 from simctl.plugins.site import CommandMain
 
 COMMANDS: Final[dict[str, CommandMain]] = {
@@ -21,4 +22,5 @@ COMMANDS: Final[dict[str, CommandMain]] = {
     "sinfo": sinfo,
     "squeue": squeue,
     "srun": srun,
+    "srun_cr": srun_cr,
 }

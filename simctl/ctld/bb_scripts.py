@@ -1,4 +1,4 @@
-"""What slurmctld's burst buffer plugins run: scripts, as SlurmUser, in processes of their own.
+"""What slurmctld's plugins run: scripts, as SlurmUser, in processes of their own.
 
 Who answers a path, in this order: with `options: {real_scripts: true}` an executable of the real
 machine; a program that the scenario describes; a script in its files; the simulated appliance.
@@ -31,6 +31,7 @@ async def run_script(
     job_id: int = 0,
     timeout: float | None = None,  # noqa: ASYNC109 - virtual time
     env: Mapping[str, str],
+    uid: int | None = None,
 ) -> ScriptResult:
     """Run a script as a child of *parent*, and wait for its end.
 
@@ -46,6 +47,7 @@ async def run_script(
         job_id: The job it is about; 0 for none.
         timeout: After how many seconds it is killed; without it, or with 0, never.
         env: Its environment.
+        uid: As whom it runs; as SlurmUser if left out.
     """
     written: dict[int, list[str]] = {1: [], 2: []}
     script = _script(
@@ -58,6 +60,7 @@ async def run_script(
         limit_s=timeout or 0,
         env=env,
         output=lambda descriptor, text: written[descriptor].append(text),
+        uid=uid,
     )
     with site.kernel.counting():
         status = await script.run()
@@ -105,9 +108,9 @@ def _script(
     limit_s: float,
     env: Mapping[str, str],
     output: "Output",
+    uid: int | None = None,
 ) -> ScriptProcess:
-    slurm_user = site.conf.slurm_user
-    user = site.users.get(slurm_user, User(name=slurm_user, uid=parent.uid, gid=0))
+    user = _user(site, parent.uid if uid is None else uid)
     answer = _answer(site, path, parent.host.name)
     script = ScriptProcess(
         site=site,
@@ -125,6 +128,16 @@ def _script(
     if answer is None and site.appliance is not None:
         _attend(script, site.appliance)
     return script
+
+
+def _user(site: Site, uid: int) -> User:
+    known = (user for user in site.users.values() if user.uid == uid)
+    return next(known, User(name=str(uid), uid=uid, gid=0))
+
+
+def has_script(site: Site, path: str, host: str) -> bool:
+    """Tell whether there is something to run at a path of *host*."""
+    return _answer(site, path, host) is not None or not site.programs.lacks((path,), "/", host)
 
 
 def _attend(script: ScriptProcess, appliance: Appliance) -> None:

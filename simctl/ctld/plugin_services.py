@@ -10,6 +10,7 @@ import attrs
 from simctl.api.slurmctld import ScriptResult
 from simctl.api.surroundings import OutsideCallError
 from simctl.ctld import bb_scripts, completion, prologs, staging
+from simctl.ctld.burst_buffers import FIRST_TRES
 from simctl.ctld.cancel import signal_one
 from simctl.ctld.job_view import LiveJob, live
 from simctl.ctld.records import JobRecord, StepRecord
@@ -25,13 +26,10 @@ from simctl.wire.errno import (
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import SrunExec
 from simctl.wire.site_files import BURST_BUFFER, read_site_file
-from simctl.wire.states import PENDING, PENDING_CONFIGURING, JobBase
+from simctl.wire.states import PENDING, PENDING_CONFIGURING, JobBase, JobFlag
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
-
-FIRST_TRES: Final = 1001
-"""The number of the first TRES that Slurm does not know by itself."""
 
 _KNOWN_TRES: Final = ("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages")
 
@@ -158,6 +156,9 @@ class PluginServices:
             await completion.requeue(self._ctld, job, preempted=job.ckpt_preempted)
             return
         unlaunched = job.state.configuring
+        if unlaunched and self._ctld.site.model == "modern":
+            # Real Slurm takes the flag off before it looks at how pre_run ended.
+            self._ctld.set_job(job, job.state.lacking(JobFlag.CONFIGURING))
         job.state_desc = text
         job.exit_code = job.pre_run_status = exit_status
         if not job.batch or not job.requeue:
@@ -209,6 +210,7 @@ class PluginServices:
         job_id: int,
         timeout: float | None,  # noqa: ASYNC109 - virtual time
         env: Mapping[str, str],
+        uid: int | None,
     ) -> ScriptResult:
         """Run a script to its end."""
         ctld = self._ctld
@@ -221,7 +223,12 @@ class PluginServices:
             job_id=job_id,
             timeout=timeout,
             env=env,
+            uid=uid,
         )
+
+    def has_script(self, path: str) -> bool:
+        """Tell whether there is something to run at a path."""
+        return bb_scripts.has_script(self._ctld.site, path, self._ctld.process.host.name)
 
     def start_script(
         self, path: str, argv: tuple[str, ...], *, name: str, job_id: int, env: Mapping[str, str]

@@ -49,7 +49,7 @@ async def job_step_create(
     """Create a step: nodes, layout, credential built, checkpoint record, reply."""
     job = ctld.jobs.get(message.job_id)
     refusal = _refusal(ctld, job, envelope)
-    if job is not None and message.restart_cnt not in (NO_VAL, job.restarts):
+    if job is not None and message.restart_cnt not in (NO_VAL, job.restart_cnt):
         # A script of a run that was given up, on a node that can be reached again.
         refusal = ESLURM_ALREADY_DONE
     if job is None or refusal:

@@ -179,7 +179,11 @@ class Host:
 
 
 class Process:
-    """One simulated process; `cause` is the seq of the event that its next event follows from."""
+    """One simulated process; `cause` is the seq of the event that its next event follows from.
+
+    `run_of_job` is which run of its job it belongs to, -1 where that is not known; a process that
+    is restarted from an image has the environment of an earlier run.
+    """
 
     __slots__ = (
         "cause",
@@ -197,6 +201,7 @@ class Process:
         "pid",
         "ppid",
         "role",
+        "run_of_job",
         "runs_as",
         "step",
         "stepd",
@@ -242,6 +247,7 @@ class Process:
         self.errno = 0
         self.why = ""
         self.naps = 0
+        self.run_of_job = -1
         self.cause = 0
         self.exited = False
         self.threads: list[Thread] = []
@@ -276,6 +282,7 @@ class Process:
             name=name or self.name,
         )
         child.owner = self.owner
+        child.run_of_job = self.run_of_job
         child.env = self.env
         if not fresh:
             child.memory = self.memory.forked()

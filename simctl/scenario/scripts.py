@@ -19,6 +19,9 @@ BUILT_IN: Final = (
 )
 """Programs that every node has."""
 
+STARTERS: Final = ("srun", "srun_cr")
+"""Commands that start a step of the program they are given."""
+
 _VALUE_LETTERS: Final = "ABCDFGJLMNPRSTUabcdegijmnopqrtwx"
 """Short options of sbatch and srun that take a value, which may be the next word."""
 
@@ -158,7 +161,7 @@ class ScriptCheck:
         self._submitted(argv)
         if argv[0] == "sbatch" and wrapped(argv):
             self._script(wrapped(argv), place)
-        elif argv[0] == "srun":
+        elif argv[0] in STARTERS:
             self._warn(place, 0, program(argv), status=_NO_ENTRY)
             for path in own_scripts(argv):
                 self._warn(place, 0, path)
@@ -192,7 +195,7 @@ class ScriptCheck:
             return
         for line, name, argv in programs_used(script):
             self._submitted(argv)
-            if name == "srun":
+            if name in STARTERS:
                 self._warn(place, line, program(argv), status=_NO_ENTRY)
                 for path in own_scripts(argv):
                     self._warn(place, line, path)

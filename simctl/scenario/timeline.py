@@ -37,9 +37,11 @@ from simctl.wire.burst_buffer_conf import file_name
 from simctl.wire.errno import errno_name, errno_number
 from simctl.wire.ids import SECOND
 
-COMMANDS: Final = ("sbatch", "salloc", "srun", "scancel", "scontrol", "squeue", "sinfo", "sacct")
+COMMANDS: Final = (
+    *("sbatch", "salloc", "srun", "srun_cr", "scancel", "scontrol", "squeue", "sinfo", "sacct"),
+)
 OTHER_COMMANDS: Final = (
-    *("srun_cr", "sacctmgr", "sattach", "sbcast", "scrontab", "scrun", "sdiag", "sgather"),
+    *("sacctmgr", "sattach", "sbcast", "scrontab", "scrun", "sdiag", "sgather"),
     *("smap", "sprio", "sreport", "sshare", "sstat", "strigger", "sview"),
     *("slurmctld", "slurmd", "slurmdbd"),
 )

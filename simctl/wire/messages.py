@@ -1035,6 +1035,17 @@ class SrunExec(Message, frozen=True, kw_only=True):
     argv: tuple[str, ...]
 
 
+class SrunCrConnect(Message, frozen=True, kw_only=True):
+    """Tell srun_cr, by its socket, which step the srun under it has launched."""
+
+    rpc: ClassVar[str] = "SRUN_CR_CONNECT"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "step_id", "node_list")
+
+    job_id: int
+    step_id: int
+    node_list: str
+
+
 class SrunTimeout(Message, frozen=True, kw_only=True):
     """Warn srun that its job is at its time limit."""
 
