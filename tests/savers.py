@@ -9,7 +9,9 @@ from simctl.plugin import (
     errno,
     hostlist,
     log,
+    process,
     rpc,
+    sleep,
     slurmctld,
     start,
     stepd,
@@ -67,3 +69,47 @@ class Saver(CheckpointPlugin):
         """Become the task of an image."""
         name = "script" if slurmd_job.batch else f"task.{gtid}"
         await stepd.execve("/usr/sbin/cr_restart.sh", f"{image_dir}/{name}.ckpt")
+
+
+class Curious(CheckpointPlugin):
+    """Does in the step daemon what the environment of the step says, and logs what it finds."""
+
+    plugin_type = "checkpoint/curious"
+    plugin_name = "looks around for tests"
+
+    def slurm_ckpt_stepd_prefork(self, slurmd_job: StepdJob) -> int:
+        """Change the environment; or spoil it."""
+        env = stepd.environment
+        log.info("prefork", tasks=len(stepd.tasks()), uid=stepd.uid, gid=stepd.gid, cwd=stepd.cwd)
+        env["LD_PRELOAD"] = "libcr_run.so"
+        if env.pop("SPOIL", ""):
+            env["LD_PRELOAD"] = 7  # type: ignore[assignment]
+        return 0
+
+    async def slurm_ckpt_signal_tasks(self, slurmd_job: StepdJob, image_dir: str) -> int:
+        """Take as many seconds as image_dir says, or run the script that it names, or fail."""
+        me = process()
+        tasks = [(task.gtid, task.procid, task.alive) for task in stepd.tasks()]
+        log.info("signal_tasks", role=me.role, euid=me.euid, tasks=str(tasks))
+        word = image_dir.strip("/")
+        if word.isdecimal():
+            await sleep(int(word))
+        elif word == "fail":
+            raise SlurmError(errno.EIO)
+        else:
+            as_user = not word.startswith("root")
+            ended = await stepd.run_script(
+                image_dir, "a", "b", as_user=as_user, cwd="/tmp", timeout=5, env={"ONE": "1"}
+            )
+            log.info(
+                "ran", status=ended.status, timed_out=ended.timed_out, output=ended.output.strip()
+            )
+        return 0
+
+    async def slurm_ckpt_restart_task(self, slurmd_job: StepdJob, image_dir: str, gtid: int) -> int:
+        """Execute what image_dir names, fail, or come back."""
+        if image_dir == "/fail":
+            raise SlurmError(errno.ESLURM_NOT_SUPPORTED)
+        if image_dir != "/back":
+            await stepd.execve(image_dir, "x", env={"GTID": str(gtid)})
+        return 0
