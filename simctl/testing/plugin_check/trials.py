@@ -44,7 +44,8 @@ STEPS: Final = (
         "  - {at: 2s, run: scontrol show switch n1}\n"
         "  - {at: 3s, as: alice, run: scontrol checkpoint able 1}\n"
         "  - {at: 3s, as: alice, run: scontrol checkpoint error 1.0}\n"
-        "  - {at: 3s, as: alice, run: scontrol checkpoint complete 1.0}\n",
+        "  - {at: 3s, as: alice, run: scontrol checkpoint complete 1.0}\n"
+        "  - {at: 60s, as: bob, run: srun --restart-dir=/home/bob ./app}\n",
     ),
     Trial(
         "a slurmctld that restarts while a step runs",
