@@ -44,14 +44,13 @@ STEPS: Final = (
         "  - {at: 2s, run: scontrol show switch n1}\n"
         "  - {at: 3s, as: alice, run: scontrol checkpoint able 1}\n"
         "  - {at: 3s, as: alice, run: scontrol checkpoint error 1.0}\n"
-        "  - {at: 3s, as: alice, run: scontrol checkpoint complete 1.0}\n"
-        "  - {at: 60s, as: bob, run: srun --restart-dir=/home/bob ./app}\n",
+        "  - {at: 3s, as: alice, run: scontrol checkpoint complete 1.0}\n",
     ),
     Trial(
-        "a slurmctld that restarts while a step runs",
+        "a slurmctld that restarts while a step runs, and a step from images",
         "  - {at: 0s, as: alice, run: srun -N2 -n4 --ntasks-per-node=2 ./app}\n"
         "  - {at: 2s, fault: {restart: slurmctld}}\n"
-        "  - {at: 20s, as: alice, run: srun -N2 ./app}\n",
+        "  - {at: 20s, as: alice, run: srun -N2 --restart-dir=/home/alice ./app}\n",
     ),
     Trial(
         "steps whose tasks fail",
