@@ -276,6 +276,8 @@ def test_pids_stay_what_the_script_knows() -> None:
     """
     whole = same(script, (1, 2))
     assert [text for _, _, text in whole.wrote] == ["same\n", "me\n", "9\n", "another\n"]
+    before, after = (text for _, _, text in live("echo $$\nsleep 2\necho $$\n", (1,)).wrote)
+    assert before == after
 
 
 def test_a_plain_srun_has_lost_its_connections() -> None:
