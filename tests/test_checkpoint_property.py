@@ -108,8 +108,11 @@ class _Books:
 _MOMENTS = st.sampled_from([1, 3, 10, 16, 20, 45, 90, 131, 200])
 _DEEDS = st.sampled_from(
     [
-        *("checkpoint create 1", "checkpoint vacate 1", "checkpoint restart 1"),
-        *("checkpoint requeue 1", "requeue 1", "checkpoint create 2", "checkpoint restart 2"),
+        *("checkpoint create 1 MaxWait=60", "checkpoint create 2 MaxWait=60"),
+        # Ten seconds are not enough for its images.
+        *("checkpoint vacate 1 MaxWait=60", "checkpoint vacate 1"),
+        *("checkpoint requeue 1 MaxWait=60", "requeue 1"),
+        *("checkpoint restart 1", "checkpoint restart 2"),
         *("crash: n1", "crash: n2", "start: n1", "start: n2", "restart: slurmctld, for: 3s"),
     ]
 )
