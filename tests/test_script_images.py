@@ -375,7 +375,10 @@ MOMENTS = st.lists(
     max_size=3,
 )
 SIGNALS = st.lists(
-    st.tuples(st.integers(0, 20).map(lambda n: n + 0.5), st.sampled_from([10, 10, 12, 12, 15, -10, -15])), max_size=3
+    st.tuples(
+        st.integers(0, 20).map(lambda n: n + 0.5), st.sampled_from([10, 10, 12, 12, 15, -10, -15])
+    ),
+    max_size=3,
 )
 
 
