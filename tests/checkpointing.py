@@ -89,7 +89,7 @@ class Asker(SwitchPlugin):
 
 CONF = (
     'plugins: ["./trial.py:Trial", "./trial.py:Asker"]\n'
-    "slurm_conf: {CheckpointType: checkpoint/trial, SwitchType: switch/asker, MinJobAge: 2,"
+    "slurm_conf: {CheckpointType: checkpoint/trial, SwitchType: switch/asker,"
     " JobCheckpointDir: /shared/ckpt%s}\n"
 )
 
@@ -100,9 +100,14 @@ def ask(*calls: str) -> str:
 
 
 def checkpointed(
-    folder: Path, *lines: str, model: str = "guide", conf: str = "", more: str = ""
+    folder: Path,
+    *lines: str,
+    model: str = "guide",
+    conf: str = "",
+    more: str = "",
+    young: bool = True,
 ) -> Ran:
-    """Run lines of a timeline, ``MOMENT USER COMMAND``, with both plugins."""
+    """Run lines of a timeline, ``MOMENT USER COMMAND``, with both plugins; jobs die *young*."""
     (folder / "trial.py").write_text(_PLUGIN)
     entries = []
     for line in lines:
@@ -111,7 +116,12 @@ def checkpointed(
             entries.append(f"  - {{at: {moment}, fault: {command}}}\n")
         else:
             entries.append(f"  - {{at: {moment}, as: {user}, run: {command!r}}}\n")
-    text = CONF % conf + more + "timeline:\n" + "".join(entries)
+    text = (
+        CONF % ((", MinJobAge: 2" if young else "") + conf)
+        + more
+        + "timeline:\n"
+        + "".join(entries)
+    )
     return run(text, cluster=FOUR_NODES, model=model, folder=folder)
 
 

@@ -45,7 +45,7 @@ def test_words_may_be_shortened_and_options_stand_anywhere(line: str) -> None:
     ("line", "text"),
     [
         ("scontrol setdebug 5", "setdebug is known to Slurm but not simulated"),
-        ("scontrol check able 1", "checkpoint is known to Slurm but not simulated"),
+        ("scontrol check able", "too few arguments for keyword:check"),
         ("scontrol show assoc", "show assoc is known to Slurm but not simulated"),
         ("scontrol -M other show node", "-M is an option of Slurm's that simctl does not"),
         ("scontrol -x show node", "scontrol: invalid option -- 'x'"),

@@ -41,7 +41,10 @@ STEPS: Final = (
         "  - {at: 2s, run: scontrol show switch 1.0 size=80}\n"
         "  - {at: 2s, run: scontrol show switch 1.0 type=0}\n"
         "  - {at: 2s, run: scontrol show switch 1.0 key=0}\n"
-        "  - {at: 2s, run: scontrol show switch n1}\n",
+        "  - {at: 2s, run: scontrol show switch n1}\n"
+        "  - {at: 3s, as: alice, run: scontrol checkpoint able 1}\n"
+        "  - {at: 3s, as: alice, run: scontrol checkpoint error 1.0}\n"
+        "  - {at: 3s, as: alice, run: scontrol checkpoint complete 1.0}\n",
     ),
     Trial(
         "a slurmctld that restarts while a step runs",
