@@ -20,6 +20,11 @@ Answer = Callable[[Envelope, int], None]
 """Answers a request with 0 or an error number."""
 
 
+def _has_tasks(stepd: Process) -> bool:
+    """Tell whether a step daemon has forked its tasks."""
+    return stepd.stepd is not None and bool(stepd.stepd.tasks())
+
+
 class Checkpoints:
     """Passes requests for images on to step daemons, and their answers back."""
 
@@ -36,6 +41,9 @@ class Checkpoints:
             self._answer(envelope, ESLURM_INVALID_JOB_ID)
         elif not self._may_ask(envelope.sender, stepd.process.owner):
             self._answer(envelope, ESLURM_USER_ID_MISSING)
+        elif not _has_tasks(stepd.process):
+            # Its main thread, which serves requests, is still setting the step up.
+            self._answer(envelope, ESLURMD_JOB_NOTRUNNING)
         else:
 
             async def body() -> None:

@@ -130,7 +130,8 @@ class Images:
             image = _image(task, memories)
             await self._write(saver.host.name, files, beside, where, image, task)
         except (ImageError, OSError):
-            files.remove(beside)
+            with suppress(OSError):
+                files.remove(beside)
             raise
         finally:
             task.gone = nobody
@@ -155,7 +156,7 @@ class Images:
             files.write(beside, image.encode())
             files.rename(beside, where)
         finally:
-            del self._sizes[under_way]
+            self._sizes.pop(under_way, None)
         self._sizes[place] = image.size
 
     def _used(self, *, apart_from: tuple[str, str]) -> int:

@@ -114,9 +114,6 @@ class StepDaemon:
         self._cleaned: list[tuple[Task, int]] = []
         """Those of them that are done with, and what their end is the cause of."""
 
-        self._checkpoints = CheckpointRequests(
-            site.hooks, process, work, lambda: bool(self.tasks.alive)
-        )
         self._suspender: Suspender | None = None
         self._told_to_end = False
         self._told_user = False
@@ -323,7 +320,8 @@ class StepDaemon:
         if failed(await self._hooks.call(slurm_ckpt_stepd_prefork, who, self.work.job)):
             return False
         try:
-            check_environment(self.work.env)
+            if self.site.images.enabled:
+                check_environment(self.work.env)
         except NonsenseError as error:
             self.site.trace.complain(who, slurm_ckpt_stepd_prefork.name, str(error))
             return False
@@ -603,8 +601,11 @@ class StepDaemon:
                 self._write(self.tasks.tasks[0], 2, line)
         elif isinstance(message, RequestStepSuspend | RequestCheckpointTasks):
             if self._suspender is None:
+                checkpoints = CheckpointRequests(
+                    self._hooks, self.process, self.work, lambda: bool(self.tasks.alive)
+                )
                 self._suspender = Suspender(
-                    self.site, self.process, self.tasks, self.mailbox, self._checkpoints
+                    self.site, self.process, self.tasks, self.mailbox, checkpoints
                 )
             self._suspender.ask(envelope)
 

@@ -8,6 +8,7 @@ would have written, at the times it would have written it.
 from collections.abc import Sequence
 
 import attrs
+import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -291,7 +292,7 @@ def test_a_journal_of_another_script_ends_the_script() -> None:
         life.signal(-SIGKILL)
         journal = tuple(entry for entry in state.journal if entry[0] != "exists")
         assert len(journal) < len(state.journal)
-        changed = ScriptState(**{**_fields(state), "journal": journal})
+        changed = msgspec.structs.replace(state, journal=journal)
         life.new_host().restore(changed, "/shared/image")
 
     world.background.append(lambda: void(world.ctld.process.start(body, "test")))
@@ -299,10 +300,6 @@ def test_a_journal_of_another_script_ends_the_script() -> None:
     assert life.status is not None
     assert exit_code_of(life.status) == 1
     assert "does not fit its script" in life.wrote[-1][2]
-
-
-def _fields(state: ScriptState) -> dict[str, object]:
-    return {name: getattr(state, name) for name in state.__struct_fields__}
 
 
 # Any script.
@@ -385,6 +382,8 @@ SIGNALS = st.lists(
 @settings(max_examples=150)
 @given(SCRIPT, MOMENTS, SIGNALS)
 @example("trap 'sleep 1; echo slow' USR2\n./work", [0, 3, 7], [(2.5, 12)])
+@example("./fails\n", [0, 0], [(0.5, 10)])
+@example("./work > a.log &\ncd sub\n", [0], [])
 def test_any_script_cut_off_at_any_moments_does_what_it_would_have_done(
     script: str, cuts: list[float], signals: list[tuple[float, int]]
 ) -> None:
