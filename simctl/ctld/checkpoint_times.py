@@ -72,7 +72,7 @@ def watch(ctld: "Slurmctld") -> None:
         if _job(record).state.base is JobBase.RUNNING
     ]
     if coming:
-        at_us = max(check_at_or_after(min(coming)), ctld.now_us)
+        at_us = check_at_or_after(max(min(coming), ctld.now_us))
         ctld.periodic_timer = ctld.mailbox.post_at(at_us, CheckpointsDue())
 
 
