@@ -291,3 +291,20 @@ def test_a_job_that_ignores_the_end_of_its_checkpoint_is_ended(tmp_path: Path) -
     first = next(row for row in ran.result.rows if row.job_id == 1)
     assert first.state == "PREEMPTED"
     assert first.end_us == 60_000_000
+
+
+def test_a_task_of_an_array_comes_back_as_a_job_of_its_own(tmp_path: Path) -> None:
+    """Under its own id, with the task's variables; the array's number is its own from then on."""
+    ran = checkpointed(
+        tmp_path,
+        "0s alice sbatch -N1 -a 3-4 --wrap 'sleep 300'",
+        "10s alice scontrol checkpoint vacate 1",
+        "10s alice scontrol checkpoint vacate 2",
+        "40s alice scontrol checkpoint restart 1",
+        "45s alice squeue -h -o %i,%F,%K",
+        "46s alice scancel 1",
+    )
+    assert said(ran, 4)[0].split() == ["1,1,N/A"]
+    desc: Any = saved(ran)["job"]
+    assert desc["environment"]["SLURM_ARRAY_TASK_ID"] == "4"
+    assert {row.job_id: row.state for row in ran.result.rows}[1] == "CANCELLED"
