@@ -1,6 +1,7 @@
 """Rules of checkpoints that hold whatever people, nodes and slurmctld do: random runs."""
 
 import random
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ _JOBS = (
     "srun -N2 sleep {}",
     "sbatch -N1 -a 0-1 --wrap 'srun --checkpoint=2 sleep {}'",
 )
-_RUNS = 12
+_RUNS = 20
 _MINUTES = 8
+_OVER = ("COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL")
 
 
 def lines_of(choose: random.Random) -> list[str]:
@@ -48,11 +50,10 @@ def lines_of(choose: random.Random) -> list[str]:
             )
         )
         lines.append((choose.randrange(_MINUTES * 60), what))
-    resumed = [(600, f"root scontrol resume {job}") for job in range(1, 9)]
-    woken = [(600, "root scontrol update nodename=n[1-4] state=resume")]
-    return [
-        f"{at}s {what}" for at, what in sorted(lines, key=lambda each: each[0]) + resumed + woken
-    ]
+    # Nodes may be taken for a while that a suspended job needs.
+    after = [f"{at}s root scontrol resume {job}" for at in (600, 1200, 1800) for job in range(1, 9)]
+    woken = "600s root scontrol update nodename=n[1-4] state=resume"
+    return [*(f"{at}s {what}" for at, what in sorted(lines, key=itemgetter(0))), woken, *after]
 
 
 def args(event: Event) -> Any:
@@ -155,7 +156,4 @@ def test_random_runs_keep_the_rules(tmp_path: Path, seed: int, model: str) -> No
     assert broken_rules(ran) == []
     assert not ran.result.complaints
     assert not ran.result.fatalities
-    assert all(row.state in OVER for row in ran.result.rows)
-
-
-OVER = ("COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL")
+    assert all(row.state in _OVER for row in ran.result.rows)
