@@ -109,12 +109,10 @@ def test_an_interval_is_written_as_a_time_limit(tmp_path: Path, word: str) -> No
 
 
 def test_an_interval_goes_on_over_a_restart_of_slurmctld(tmp_path: Path) -> None:
-    """What is due while it is away is made when it is back."""
+    """What is due while it is away is made when limits are looked at first after that."""
     ran = checkpointed(
         tmp_path,
-        "0s alice sbatch -N1 --checkpoint=1 --wrap 'sleep 170'",
+        "0s alice sbatch -N1 --checkpoint=1 --wrap 'sleep 200'",
         "80s fault {restart: slurmctld, for: 20s}",
     )
-    assert [step for _, step in made(ran)] == ["1.batch"] * len(made(ran))
-    assert made(ran)
-    assert made(ran)[0][0] >= 100.0
+    assert made(ran) == [(120.0, "1.batch"), (180.0, "1.batch")]
