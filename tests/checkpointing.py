@@ -15,6 +15,7 @@ users: {alice: 1001, bob: 1002}
 """
 
 _PLUGIN = '''
+import copy
 from simctl.plugin import *
 from simctl.plugin import SwitchPlugin, CheckpointPlugin, log, now, rpc, sleep, slurmctld, start
 
@@ -33,6 +34,9 @@ class Trial(CheckpointPlugin):
 
     def slurm_ckpt_alloc_job(self):
         return Record()
+
+    def slurm_ckpt_copy_job(self, jobinfo):
+        return copy.copy(jobinfo)
 
     def _record(self, job_id, step_ptr):
         return (step_ptr or slurmctld.find_job(job_id)).check_job

@@ -149,6 +149,16 @@ def ended(ctld: "Slurmctld", job: JobRecord) -> None:
             eligible.settle(ctld, waiting)
 
 
+def forget(ctld: "Slurmctld", job_id: int) -> None:
+    """Let an id stand for a job of its own, unless there are still tasks of the array it named."""
+    ctld.site.trace.arrays.pop(job_id, None)
+    array = ctld.arrays.get(job_id)
+    if array is None or array.waiting:
+        return
+    if not any(ctld.jobs.get(task.job_id) is task for task in array.records.values()):
+        del ctld.arrays[job_id]
+
+
 def cancelled(job: JobRecord) -> None:
     """Note that the record of the tasks that wait is cancelled, and they with it."""
     if job.array is not None and job.array.rest is job:

@@ -238,6 +238,8 @@ class Slurmctld:
         self.periodic: dict[tuple[int, int], JobRecord | StepRecord] = {}
         """The jobs and steps that are checkpointed every so often, by job and step id."""
         self.periodic_timer: Timer | None = None
+        self.periodic_us = -1
+        """When that is due."""
         self.last_runs: dict[int, int] = {}
         """Number of the last run of batch jobs that are purged and may be restarted, by id."""
         self.awaited: dict[int, list[Envelope]] = {}
