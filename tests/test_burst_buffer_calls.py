@@ -481,10 +481,36 @@ def test_each_task_of_an_array_is_a_job_of_its_own_to_the_plugin(model: str) -> 
 
 
 @BOTH
+def test_a_task_that_is_changed_by_itself_is_checked_by_itself(model: str) -> None:
+    """An update splits it off, and its validate2 follows at once; others are left as they are."""
+    ran = staged(
+        "1: sbatch -H -a 0-3 job.sh",
+        "2: scontrol update jobid=1_2 name=x",
+        "3: scontrol update jobid=1_2 name=y",
+        "4: scontrol update jobid=1 name=z",
+        model=model,
+    )
+    assert [(event.job, event.time_us) for event in ran.all("bb_p_job_validate2")] == [
+        *((1, 1_000_100), (2, 2_000_100))
+    ]
+
+
+@BOTH
 def test_no_more_than_ten_tasks_of_an_array_have_records_while_they_wait(model: str) -> None:
     """The others share one until there is room."""
     ran = staged("1: sbatch -a 0-29 job.sh", "3: scancel 1", model=model, job="in=50")
     assert len(ran.all("bb_p_job_validate2")) == 11
+
+
+@BOTH
+def test_an_array_that_has_yet_to_be_split_is_no_candidate(model: str) -> None:
+    """Data is staged in for tasks alone, though backfill plans for those that share a record."""
+    ran = staged("1: sbatch -a 0-29 job.sh", model=model, job="in=150", conf=BACKFILL)
+    asked = [
+        each for each in ran.all("bb_p_job_test_stage_in", job=1) if each.time_us < 150 * 10**6
+    ]
+    assert ran.all("bb_p_job_get_est_start", job=1)
+    assert {each.rc for each in asked} == {-1}
 
 
 # Several plugins.
