@@ -375,6 +375,26 @@ def test_backfill_asks_for_a_start_where_there_is_no_space(model: str) -> None:
 
 
 @BOTH
+def test_a_job_is_expected_to_start_when_its_burst_buffer_may_be_there(model: str) -> None:
+    """Where several plugins tell, the latest of it counts."""
+    fault = '0.5 {fault: {fail: "bb_p_job_test_stage_in plugin=burst_buffer/staging", times: 9}}'
+    both = "burst_buffer/staging,burst_buffer/second"
+    for types, at in (
+        ("burst_buffer/staging", "00:01:30"),
+        (both, "00:10:30"),
+        ("burst_buffer/second,burst_buffer/staging", "00:10:30"),
+    ):
+        ran = staged(
+            *(fault, "1: sbatch job.sh", "32: scontrol show job 1"),
+            model=model,
+            conf=BACKFILL,
+            types=types,
+            plugins="Second Staging",
+        )
+        assert f"StartTime=2026-01-01T{at}" in ran.result.commands[1].stdout, types
+
+
+@BOTH
 def test_backfill_starts_what_the_plugin_confirms(model: str) -> None:
     """A job that may pass the head is asked about once more, as by whoever chooses nodes."""
     ran = staged(

@@ -66,8 +66,7 @@ async def update_job(ctld: "Slurmctld", envelope: Envelope, message: RequestUpda
         known = dict.fromkeys(ctld.jobs)
         for job in await arrays.targets(ctld, message.job_id, message.array_tasks):
             if job.job_id not in known and job.burst_buffer:
-                head = ctld.arrays[message.job_id].first or job
-                await staging.admit_task(ctld, job, head)
+                await staging.admit_task(ctld, job)
             rc = _update(ctld, job, message, uid) or rc
         # Others may have waited for the job to run as long as it could, or behind it.
         ctld.request_pass()
