@@ -425,6 +425,8 @@ def test_a_job_begins_when_its_data_is_there_and_before_it_runs(model: str) -> N
         *("test_stage_in", "begin", "PENDING|CONFIGURING", "RUNNING", "set_tres_cnt"),
         *("RUNNING|CONFIGURING", "RUNNING", "REQUEST_BATCH_JOB_LAUNCH"),
     ]
+    allocated = ran.one("node_state", args_node="n1", args_to="ALLOCATED")
+    assert allocated.seq < ran.all("bb_p_job_set_tres_cnt")[-1].seq
     assert ran.one("bb_p_job_begin").time_us == 6_000_100
     assert ran.one("REQUEST_BATCH_JOB_LAUNCH", phase="send").time_us == 8_000_100
 
@@ -612,6 +614,8 @@ def test_a_job_about_to_start_begins_again_when_slurmctld_does(model: str, first
     again = again[again.index("init") :]
     begin, load = again.index("begin"), again.index("load_state")
     assert (load < begin) is first
+    loaded = ran.all("bb_p_load_state", args_init_config=True)[-1]
+    assert ran.last("slurm_ckpt_unpack_job") < loaded.seq
     if model == "guide":
         assert again.index("get_system_size") > begin
     assert ran.job()[0] == "COMPLETED"
