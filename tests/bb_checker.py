@@ -77,6 +77,10 @@ class Checker:
             and _args(event).get("init_config")
         ):
             self.restarts += 1
+        elif event.kind == "plugin" and event.name == "bb_p_job_begin" and event.rc:
+            if self.world.ctld.site.model == "modern":
+                # As a job is claimed anew after a restart; elsewhere it does not run.
+                self.mounted.add(_job(event))
         elif event.kind == "plugin" and event.name == "bb_p_job_cancel":
             self.ran.discard(_job(event))
         elif event.kind == "log" and event.name == "plugin_error":

@@ -26,9 +26,6 @@ _HORIZON_US = 10 * 3600 * SECOND
 _CLEANING_US = 20 * SECOND
 """When somebody looks at the reason of a job whose claim was revoked."""
 
-_ARRAY_TASKS_AHEAD = 10
-"""How many tasks of an array with a burst buffer have records of their own while they wait."""
-
 
 def loads_first(ctld: "Slurmctld") -> bool:
     """Tell whether the state is loaded before jobs that were about to start begin again."""
@@ -100,15 +97,12 @@ async def _recover(ctld: "Slurmctld", bb: BurstBuffers, job: JobRecord) -> None:
 async def _begin_again(ctld: "Slurmctld", bb: BurstBuffers, job: JobRecord) -> None:
     """Claim anew the burst buffer of a job that was about to be launched.
 
-    In model guide one that cannot be claimed sends the job back into the queue, held; in model
-    modern that is ignored, and the job is launched.
+    In model guide one that cannot be claimed sends the job back into the queue; in model modern
+    that is ignored, and the job is launched.
     """
     from simctl.ctld import completion, prologs  # noqa: PLC0415 - starts and ends of jobs need us
 
     if await bb.begin(job) and ctld.site.model == "guide":
-        job.priority = 0
-        job.held_by_user = False
-        job.hold_text = job.state_desc
         await completion.requeue(ctld, job, unlaunched=True)
     else:
         prologs.launch_if_ready(ctld, job)
@@ -291,7 +285,8 @@ def tasks_ahead(ctld: "Slurmctld", job: JobRecord) -> int:
     if ctld.bb is None or array is None or array.rest is not job or not job.burst_buffer:
         return 0
     there = sum(1 for task in array.records.values() if task.queued)
-    return max(0, min(len(array.waiting) - 1, _ARRAY_TASKS_AHEAD - there))
+    most = ctld.site.conf.scheduler_parameters.bb_array_stage_cnt
+    return max(0, min(len(array.waiting) - 1, most - there))
 
 
 async def admit_task(ctld: "Slurmctld", task: JobRecord) -> None:

@@ -13,12 +13,16 @@ from simctl.status import NOT_HELD, OK, InputError
 from simctl.testing.plugin_check.drive import Driver
 from simctl.testing.plugin_check.observe import Observer, Tally
 from simctl.testing.plugin_check.report import Checked, Finding
-from simctl.testing.plugin_check.trials import IDLE, STEPS, Trial, scenario_text
+from simctl.testing.plugin_check.trials import BUFFERS, IDLE, STEPS, Trial, scenario_text
 from simctl.wire.ids import SECOND
 from simctl.world import World
 
 MODELS: Final = ("guide", "modern")
-_CONF_KEYS: Final = {"switch": "SwitchType", "checkpoint": "CheckpointType"}
+_CONF_KEYS: Final = {
+    "switch": "SwitchType",
+    "checkpoint": "CheckpointType",
+    "burst_buffer": "BurstBufferType",
+}
 _SLOW_US: Final = 10 * SECOND
 """MessageTimeout: what a daemon does not answer in that time its clients give up on."""
 
@@ -92,8 +96,10 @@ def _functions(kind: type[Any], plugin_type: str) -> list[str]:
 
 
 def _trials(plugin_type: str) -> tuple[Trial, ...]:
-    runs = STEPS if plugin_type.partition("/")[0] in _CONF_KEYS else ()
-    return (*runs, IDLE)
+    if plugin_type.startswith("burst_buffer/"):
+        # A run calls every function of theirs, so that none has to be called for its own sake.
+        return BUFFERS
+    return (*STEPS, IDLE)
 
 
 def _run_trial(
@@ -102,6 +108,8 @@ def _run_trial(
     """Run one trial; false if there is no sense in another."""
     plugin_class = kind.plugin_type.partition("/")[0]
     conf = {_CONF_KEYS[plugin_class]: kind.plugin_type} if plugin_class in _CONF_KEYS else {}
+    if plugin_class == "burst_buffer":
+        conf["AccountingStorageTRES"] = f"bb/{kind.plugin_type.partition('/')[2]}"
     if trial is IDLE:
         # The cluster itself runs without the plugin: only the driver calls it.
         conf = {}
