@@ -570,6 +570,15 @@ def test_a_job_starts_when_the_slowest_plugin_says_so(model: str) -> None:
             assert ran.job()[0] == "COMPLETED"
 
 
+@BOTH
+def test_the_last_pre_run_to_end_lets_the_job_be_launched(model: str) -> None:
+    """Each plugin holds the launch back for itself."""
+    for job in ("in=2 pre=3 second_pre=8", "in=2 pre=8 second_pre=3"):
+        ran = staged("1: sbatch job.sh", model=model, job=job, **TWO)
+        begun = ran.all("bb_p_job_begin")[-1].time_us
+        assert ran.one("REQUEST_BATCH_JOB_LAUNCH", phase="send").time_us == begun + 8_000_000
+
+
 def test_sizes_of_several_plugins_are_told_apart_and_added_up() -> None:
     """By name only one is asked; nobody's name asks all of them."""
     ran = staged(model="guide", **TWO)
