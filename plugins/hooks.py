@@ -313,8 +313,7 @@ class Hooks:
         )
         call.plugin = plugin_type or shown.get("plugin", "")
         error: SlurmError | None = None
-        problem = ""
-        injected = False
+        problem, injected = "", False
         seen: Any = None
         instance = getattr(method, "__self__", None)
         try:

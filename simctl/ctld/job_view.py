@@ -8,6 +8,7 @@ import attrs
 from simctl.ctld import eligible, schedule
 from simctl.ctld.records import JobRecord
 from simctl.plugin import JobRecord as JobPtr
+from simctl.plugins.hooks import check_environment
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.states import JOB_CHANGES, JobBase, JobFlag, Reason
 
@@ -174,6 +175,30 @@ _WRITE: Final[Mapping[str, Callable[["Slurmctld", JobRecord, Any], None]]] = {
 }
 
 
+_LATEST_S: Final = 253402300799
+"""The last second of the year 9999: no clock here shows a later one."""
+
+_NUMBERS: Final = {"priority": INFINITE, "begin_time": _LATEST_S}
+"""The greatest number that a field takes."""
+
+
+def _checked(name: str, value: Any) -> Any:
+    """Return what a plugin sets, if it is of the kind that the field holds."""
+    if name == "stage_out":
+        return bool(value)
+    if name in _NUMBERS:
+        if not isinstance(value, int) or not 0 <= value <= _NUMBERS[name]:
+            raise ValueError(f"{name} of a job is a whole number from 0 to {_NUMBERS[name]}")
+        return int(value)
+    if name == "env_sup":
+        check_environment(value)
+        return value
+    if not isinstance(value, str):
+        raise TypeError(f"{name} of a job is a text, not {type(value).__name__}")
+    value.encode()
+    return value
+
+
 def _property(name: str) -> Any:
     read, write = _READ[name], _WRITE.get(name)
 
@@ -185,7 +210,7 @@ def _property(name: str) -> Any:
             raise AttributeError(
                 f"{name} of a job is slurmctld's own; a plugin may set {', '.join(_WRITE)}"
             )
-        write(view._ctld, view._job, value)
+        write(view._ctld, view._job, _checked(name, value))
 
     return property(get, put)
 

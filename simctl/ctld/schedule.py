@@ -205,7 +205,7 @@ async def _split_ahead(ctld: "Slurmctld") -> None:
         ahead = array.waiting[: staging.tasks_ahead(ctld, head)]
         for task in ahead:
             record = await arrays.split_off(ctld, head, task)
-            await staging.admit_task(ctld, record, head)
+            await staging.admit_task(ctld, record)
             enqueue(ctld, record)
         if ahead:
             # Those that are split off come before the tasks that are not.

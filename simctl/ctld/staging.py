@@ -289,9 +289,9 @@ def tasks_ahead(ctld: "Slurmctld", job: JobRecord) -> int:
     return max(0, min(len(array.waiting) - 1, most - there))
 
 
-async def admit_task(ctld: "Slurmctld", task: JobRecord, head: JobRecord) -> None:
+async def admit_task(ctld: "Slurmctld", task: JobRecord) -> None:
     """Check a task that has been split off; what comes of it changes nothing."""
-    if ctld.bb is not None and task is not head:
+    if ctld.bb is not None:
         await ctld.bb.validate2(task)
 
 
