@@ -221,8 +221,11 @@ class Checker:
         self._left(result)
         self._books(result)
         conf = self.world.site.conf
+        options = self.world.site.options
         terms = Terms(
             model=result.model,
+            gate=options.bb_post_run_gate,
+            late_stage_out=options.bb_stageout_after_epilog,
             min_job_age_s=conf.min_job_age_s,
             backfill=conf.scheduler_type == "sched/backfill",
             hurried=range(MOST_JOBS),
@@ -256,7 +259,7 @@ class Checker:
         entries = re.findall(r"^    (?:JobID|Name)=(\S+) .*?Size=(\S+) ", shown, re.MULTILINE)
         books = {token: _bytes(size) for token, size in entries if _bytes(size)}
         there = {each.token: each.size for each in self._buffers() if each.size}
-        known = {str(job) for job in self.given_up}
+        known = {str(job) for job in self.given_up} | self.unclear
         if {each for each in books.items() ^ there.items() if each[0] not in known}:
             self._wrong(None, f"books {books}, store {there}")
 

@@ -24,7 +24,7 @@ SHOW_S: Final = 5000
 
 NAMES: Final = ("p1", "p2", "p3")
 OPTIONS: Final[dict[str, tuple[float, Callable[[random.Random], object]]]] = {
-    "-N": (0.4, lambda c: c.randint(1, 2)),
+    "-N": (0.4, lambda c: c.choice([1, 2, 1, 2, 1, 2, 1, 2, 0])),
     "-t": (0.6, lambda c: c.randint(1, 4)),
     "-a 0-": (0.15, lambda c: c.randint(1, 3)),
     "--nice=": (0.3, lambda c: c.randint(0, 500)),
@@ -56,6 +56,7 @@ FUNCTIONS: Final = {
     "generic": ("get_sys", "start_stage_in", "start_stage_out", "stop_stage_in", "stop_stage_out"),
 }
 
+PREEMPT: Final = ("REQUEUE", "CANCEL", '"SUSPEND,GANG"')
 STRUCK: Final = (
     *("select_g_job_begin", "select_g_job_begin job={j}", "bb_p_job_begin job={j}"),
     *("dw_data_in job={j}", "dw_pre_run job={j}", "dw_data_out job={j}", "dw_teardown job={j}"),
@@ -90,9 +91,8 @@ def scenario(seed: int, plugin: str) -> str:
     if c.random() < 0.05:
         appliance.append("up: false")
     return (
-        f"slurm_conf: {{BurstBufferType: burst_buffer/{plugin}, MinJobAge: {c.choice([5, 60])}, "
-        f"SchedulerType: sched/{c.choice(['builtin', 'backfill'])}, KillWait: 5, "
-        "SlurmdTimeout: 30, ReturnToService: 1}\n"
+        f"slurm_conf: {{{_slurm_conf(c, plugin)}}}\n"
+        f"options: {{{_options(c)}}}\n"
         f"burst_buffer_conf: {{{_conf(c)}}}\n"
         f"burst_buffer: {{{', '.join(appliance)}}}\n"
         'nodes: [{name: "n[1-3]", cpus: 2}]\n'
@@ -102,6 +102,26 @@ def scenario(seed: int, plugin: str) -> str:
         f"files:\n{files}"
         "timeline:\n" + "".join(f"  - {entry}\n" for entry in [*timeline, *_last()])
     )
+
+
+def _slurm_conf(c: random.Random, plugin: str) -> str:
+    keys = [
+        f"BurstBufferType: burst_buffer/{plugin}",
+        f"MinJobAge: {c.choice([5, 60])}",
+        f"SchedulerType: sched/{c.choice(['builtin', 'backfill'])}",
+        "KillWait: 5, SlurmdTimeout: 30, ReturnToService: 1",
+    ]
+    if c.random() < 0.15:
+        keys.append(f"PreemptType: preempt/partition_prio, PreemptMode: {c.choice(PREEMPT)}")
+    if c.random() < 0.1:
+        keys.append(c.choice(["RequeueExit: 3", "RequeueExitHold: 3", "EpilogSlurmctld: /e"]))
+    return ", ".join(keys)
+
+
+def _options(c: random.Random) -> str:
+    names = ("bb_post_run_gate", "bb_load_first", "bb_stageout_after_epilog")
+    wanted = [name for name in names if c.random() < 0.1]
+    return ", ".join(f"{name}: {c.choice(['true', 'false'])}" for name in wanted)
 
 
 def _when(c: random.Random) -> float:
