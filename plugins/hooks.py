@@ -319,6 +319,7 @@ class Hooks:
         instance = getattr(method, "__self__", None)
         try:
             result = await self._strike(call) if self._faults.rules else None
+            injected = result is not None
             if result is None:
                 if self.observer is not None:
                     seen = self.observer.before(point, name, who, instance, values)

@@ -363,7 +363,9 @@ def passes(story: Story) -> Iterator[str]:
         before = call
 
 
-_BEFORE_LOADING: Final = ("job_set_tres_cnt", "get_system_size", "job_begin")
+_BEFORE_LOADING: Final = (
+    *("job_set_tres_cnt", "get_system_size", "job_begin", "xlate_bb_2_tres_str"),
+)
 
 
 def unasked(story: Story) -> Iterator[str]:

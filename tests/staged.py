@@ -27,6 +27,7 @@ def staged(
     plugins: str = "Staging",
     schedule: str = "fifo",
     cluster: str = TWO_NODES,
+    folder: Path = HERE,
     **terms: Any,
 ) -> Ran:
     """Run commands and faults in a cluster with the staging plugin.
@@ -43,6 +44,7 @@ def staged(
         plugins: Classes of `tests.staging_plugin`.
         schedule: Which turn goes first.
         cluster: Nodes, partitions and users.
+        folder: Where the plugins' file is.
         terms: What the rules have to know.
     """
     if "SchedulerType" not in conf:
@@ -59,7 +61,7 @@ def staged(
         "timeline:\n" + "".join(_entry(each) for each in timeline)
     )
     unchecked = terms.pop("unchecked", False)
-    ran = run(text, model=model, folder=HERE, schedule=schedule, cluster=cluster)
+    ran = run(text, model=model, folder=folder, schedule=schedule, cluster=cluster)
     if not unchecked:
         terms.setdefault("backfill", "sched/backfill" in conf)
         check(ran.events, model=model, **terms)
@@ -92,6 +94,11 @@ def calls(ran: Ran, job: int | None = None, *, after: int = 0) -> list[str]:
     ]
 
 
+def arg(event: Event, name: str) -> Any:
+    """Return an argument of a call."""
+    return event.args.get(name) if event.args is not UNSET else None
+
+
 def told(event: Event) -> str:
     """Return a call in short: its name, and its result if that is not 0."""
     name = event.name.removeprefix("bb_p_").removeprefix("job_")
@@ -119,4 +126,4 @@ def story(ran: Ran, job: int = 1, *messages: str) -> list[str]:
     return found
 
 
-__all__ = ["HERE", "JOB", "MIN_JOB_AGE", "calls", "staged", "story", "told"]
+__all__ = ["HERE", "JOB", "MIN_JOB_AGE", "arg", "calls", "staged", "story", "told"]

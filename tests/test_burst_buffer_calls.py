@@ -3,11 +3,13 @@
 Every run here is also held against the ordering rules of `tests.bb_rules`.
 """
 
+from typing import Any
+
 import pytest
 from msgspec import UNSET
 
 from tests.cluster import Ran
-from tests.staged import calls, staged, story
+from tests.staged import arg, calls, staged, story
 
 BOTH = pytest.mark.parametrize("model", ["guide", "modern"])
 BACKFILL = "SchedulerType: sched/backfill"
@@ -69,7 +71,7 @@ def test_the_size_is_asked_for_at_the_start_by_name_and_in_all() -> None:
         *("load_state(true)", "get_system_size=300", "get_system_size=300"),
         *("reconfig", "get_system_size=300", "get_system_size=300"),
     ]
-    names = [event.args["name"] for event in ran.all("bb_p_get_system_size")]
+    names = [arg(event, "name") for event in ran.all("bb_p_get_system_size")]
     assert names == ["staging", None] * 2
 
 
@@ -98,8 +100,8 @@ def test_whoever_asks_for_the_state_has_it_packed_for_his_uid(model: str) -> Non
     """`scontrol show burst`: once a request and plugin, with the uid of whoever asks."""
     ran = staged("1: scontrol show burst", "2 bob: scontrol show burst", model=model)
     found = ran.all("bb_p_state_pack")
-    assert [event.args["uid"] for event in found] == [1001, 1002]
-    assert all(event.args["buffer"]["bytes"] > 0 for event in found)
+    assert [arg(event, "uid") for event in found] == [1001, 1002]
+    assert all(arg(event, "buffer")["bytes"] > 0 for event in found)
     assert ran.result.commands[0].stdout.startswith("Name=staging")
 
 
@@ -115,7 +117,7 @@ def test_a_reservation_has_its_burst_buffer_translated(model: str) -> None:
         model=model,
     )
     found = ran.all("bb_p_xlate_bb_2_tres_str")
-    assert [event.args["burst_buffer"] for event in found] == ["5G", "5G"]
+    assert [arg(event, "burst_buffer") for event in found] == ["5G", "5G"]
     assert found[0].seq < ran.first("RESPONSE_CREATE_RESERVATION", phase="send")
     assert "TRES=cpu=4,bb/staging=7M" in ran.result.commands[3].stdout
     assert "BurstBuffer=5G" in ran.result.commands[3].stdout
@@ -130,7 +132,7 @@ def test_a_submission_is_checked_twice_and_asked_about_once() -> None:
     assert inside(ran, "REQUEST_SUBMIT_BATCH_JOB", "RESPONSE_SUBMIT_BATCH_JOB") == [
         *("validate", "slurm_ckpt_alloc_job", "validate2", "test_stage_in")
     ]
-    assert ran.all("bb_p_job_test_stage_in")[0].args["test_only"] is True
+    assert arg(ran.all("bb_p_job_test_stage_in")[0], "test_only") is True
     assert ran.all("bb_p_job_test_stage_in")[0].rc == -1
 
 
@@ -141,8 +143,8 @@ def test_a_submission_counts_what_it_asks_for() -> None:
         *("validate", "slurm_ckpt_alloc_job", "validate2", "set_tres_cnt", "test_stage_in")
     ]
     asked, given = ran.all("bb_p_job_set_tres_cnt")
-    assert asked.args["tres_cnt"] == given.args["tres_cnt"] == {"bb/staging": 100}
-    assert (asked.args["locked"], given.args["locked"]) == (False, True)
+    assert arg(asked, "tres_cnt") == arg(given, "tres_cnt") == {"bb/staging": 100}
+    assert (arg(asked, "locked"), arg(given, "locked")) == (False, True)
 
 
 @BOTH
@@ -151,7 +153,7 @@ def test_a_submission_has_no_id_and_its_script_and_user_while_it_is_validated(mo
     ran = staged("1 bob: sbatch job.sh", "2: scontrol show job 1", model=model)
     validate = ran.one("bb_p_job_validate")
     assert validate.job is UNSET
-    assert validate.args["submit_uid"] == 1002
+    assert arg(validate, "submit_uid") == 1002
     assert "BurstBuffer=in=5 pre=2 post=1 out=3" in ran.result.commands[1].stdout
     assert ran.one("bb_p_job_validate2").job == 1
     assert ran.first("job_state", job=1) < ran.first("bb_p_job_validate2")
@@ -186,7 +188,7 @@ def test_a_job_that_waits_for_something_else_is_asked_about_once_as_it_comes(
     """Nothing of it is staged before its time, and its reason stays its own."""
     ran = staged("1: sbatch plain.sh", f"2: sbatch {wish} job.sh", "3: squeue", model=model)
     first, *others = ran.all("bb_p_job_test_stage_in", job=2)
-    assert first.args["test_only"] is True
+    assert arg(first, "test_only") is True
     assert first.seq < ran.last("RESPONSE_SUBMIT_BATCH_JOB", phase="send", daemon="slurmctld")
     free_us = 200_000_000 if "begin" in wish else ran.one("bb_p_job_start_stage_out", job=1).time_us
     assert all(each.time_us >= free_us for each in others)
@@ -211,7 +213,7 @@ def test_those_ahead_in_the_queue_are_asked_about_as_well(model: str) -> None:
         if event.name == "REQUEST_SUBMIT_BATCH_JOB" and event.phase == "receive":
             asked.append([])
         elif event.name == "bb_p_job_test_stage_in" and event.time_us < 4_500_000:
-            asked[-1].append((event.job, event.args["test_only"]))
+            asked[-1].append((event.job, arg(event, "test_only")))
         elif event.name == "RESPONSE_SUBMIT_BATCH_JOB" and event.phase == "send":
             asked.append([])
     assert asked[0::2] == [
@@ -246,7 +248,7 @@ def test_an_allocation_without_burst_buffer_starts_inside_its_request(model: str
     assert calls(ran, 1)[1 + len(extra) :][:4] == [
         *("test_stage_in=1", "test_stage_in=1", "begin", "set_tres_cnt")
     ]
-    assert [event.args["test_only"] for event in ran.all("bb_p_job_test_stage_in")] == [False] * 2
+    assert [arg(event, "test_only") for event in ran.all("bb_p_job_test_stage_in")] == [False] * 2
 
 
 @BOTH
@@ -260,7 +262,7 @@ def test_an_allocation_that_cannot_start_stages_nothing_in(
     ran = staged(f"1: srun {wish} --bb=in=5 sleep 3", model=model, conf=conf)
     answered = ran.first("RESPONSE_RESOURCE_ALLOCATION", phase="send")
     asked = [each for each in ran.all("bb_p_job_test_stage_in") if each.seq < answered]
-    assert [event.args["test_only"] for event in asked] == [True]
+    assert [arg(event, "test_only") for event in asked] == [True]
     assert ran.job()[0] == "COMPLETED"
 
 
@@ -273,9 +275,9 @@ def test_an_allocation_behind_others_stages_nothing_in(model: str) -> None:
         "3: srun --bb=in=5 true",
         model=model,
     )
-    assert ran.all("bb_p_job_test_stage_in", job=3)[0].args["test_only"] is True
+    assert arg(ran.all("bb_p_job_test_stage_in", job=3)[0], "test_only") is True
     ran = staged("1: sbatch job.sh", "2: srun --bb=in=5 true", job="in=30", model=model)
-    assert ran.all("bb_p_job_test_stage_in", job=2)[0].args["test_only"] is False
+    assert arg(ran.all("bb_p_job_test_stage_in", job=2)[0], "test_only") is False
 
 
 @BOTH
@@ -409,7 +411,7 @@ def test_a_job_begins_when_its_data_is_there_and_before_it_runs(model: str) -> N
 
 @BOTH
 def test_an_allocation_is_told_when_the_pre_run_is_over(model: str) -> None:
-    """Srun has its nodes, and its steps, only then."""
+    """Its srun has the nodes, and its steps, only then."""
     ran = staged("1: srun --bb='in=5 pre=7' true", model=model)
     begun = ran.one("bb_p_job_begin").time_us
     told = ran.all("RESPONSE_RESOURCE_ALLOCATION", phase="send")[-1]
@@ -467,7 +469,12 @@ def test_tasks_of_an_array_are_split_off_before_they_are_looked_at(model: str) -
 def test_each_task_of_an_array_is_a_job_of_its_own_to_the_plugin(model: str) -> None:
     """Its data, its states and its stage-out are not those of the tasks that still wait."""
     ran = staged("1: sbatch -a 0-3 job.sh", model=model, job="in=5 out=20")
-    assert sorted(event.job for event in ran.all("bb_p_job_start_stage_out")) == [1, 2, 3, 4]
+    assert sorted(str(event.job) for event in ran.all("bb_p_job_start_stage_out")) == [
+        "1",
+        "2",
+        "3",
+        "4",
+    ]
     for job in range(1, 5):
         assert "COMPLETED|COMPLETING|STAGE_OUT" in story(ran, job)
     assert {row.state for row in ran.result.rows} == {"COMPLETED"}
@@ -482,7 +489,10 @@ def test_no_more_than_ten_tasks_of_an_array_have_records_while_they_wait(model: 
 
 # Several plugins.
 
-TWO = {"types": "burst_buffer/staging,burst_buffer/second", "plugins": "Second Staging"}
+TWO: dict[str, Any] = {
+    "types": "burst_buffer/staging,burst_buffer/second",
+    "plugins": "Second Staging",
+}
 
 
 @BOTH
@@ -515,7 +525,7 @@ def test_a_job_starts_when_the_slowest_plugin_says_so(model: str) -> None:
 def test_sizes_of_several_plugins_are_told_apart_and_added_up() -> None:
     """By name only one is asked; nobody's name asks all of them."""
     ran = staged(model="guide", **TWO)
-    found = [(event.args["name"], event.rc) for event in ran.all("bb_p_get_system_size")]
+    found = [(arg(event, "name"), event.rc) for event in ran.all("bb_p_get_system_size")]
     assert found == [("staging", 300), ("second", 70), (None, 300), (None, 70)]
 
 
@@ -559,3 +569,16 @@ def test_a_job_about_to_start_begins_again_when_slurmctld_does(model: str, first
     if model == "guide":
         assert again.index("get_system_size") > begin
     assert ran.job()[0] == "COMPLETED"
+
+
+@BOTH
+def test_a_restarted_slurmctld_has_reservations_translated_anew(model: str) -> None:
+    """Each that keeps something of a burst buffer, while slurmctld starts."""
+    ran = staged(
+        "1 root: scontrol create reservation=r starttime=now duration=10 users=alice nodes=n1 "
+        "burstbuffer=5G",
+        "2 root: scontrol create reservation=q starttime=now duration=10 users=alice nodes=n2",
+        "10 {fault: {restart: slurmctld, for: 1s}}",
+        model=model,
+    )
+    assert [event.time_us for event in ran.all("bb_p_xlate_bb_2_tres_str")][1:] == [11_000_000]

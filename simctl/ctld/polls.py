@@ -15,7 +15,6 @@ from simctl.wire.ids import SECOND
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
-_SCHED_INTERVAL_US: Final = 60 * SECOND
 _GATE_US: Final = 30 * SECOND
 _PATIENCE: Final = 60
 """How often the same answers are heard while nobody does anything."""
@@ -98,7 +97,8 @@ def watch_waiting(ctld: "Slurmctld") -> None:
     """Have a main pass and a backfill pass run while jobs wait for their burst buffers."""
     if not any(job.queued and job.bb_answer != 1 for job in ctld.jobs.values()):
         return
-    due_us = max(ctld.now_us, ctld.last_pass_us) + _SCHED_INTERVAL_US
+    interval_us = ctld.site.conf.scheduler_parameters.sched_interval_us
+    due_us = max(ctld.now_us, ctld.last_pass_us) + interval_us
     ctld.polls.set("waiting", due_us, WaitingDue())
     if ctld.polls.hopeful():
         ctld.request_backfill()

@@ -26,9 +26,6 @@ _HORIZON_US = 10 * 3600 * SECOND
 _CLEANING_US = 20 * SECOND
 """When somebody looks at the reason of a job whose claim was revoked."""
 
-_ARRAY_TASKS_AHEAD = 10
-"""How many tasks of an array with a burst buffer have records of their own while they wait."""
-
 
 def loads_first(ctld: "Slurmctld") -> bool:
     """Tell whether the state is loaded before jobs that were about to start begin again."""
@@ -288,7 +285,8 @@ def tasks_ahead(ctld: "Slurmctld", job: JobRecord) -> int:
     if ctld.bb is None or array is None or array.rest is not job or not job.burst_buffer:
         return 0
     there = sum(1 for task in array.records.values() if task.queued)
-    return max(0, min(len(array.waiting) - 1, _ARRAY_TASKS_AHEAD - there))
+    most = ctld.site.conf.scheduler_parameters.bb_array_stage_cnt
+    return max(0, min(len(array.waiting) - 1, most - there))
 
 
 async def admit_task(ctld: "Slurmctld", task: JobRecord, head: JobRecord) -> None:
