@@ -39,7 +39,7 @@ class Checker:
     """Jobs that were launched and whose buffers are full of what they wrote."""
 
     given_up: set[int] = attrs.field(factory=set)
-    """Jobs whose buffers a site's script was to drop, and failed."""
+    """Jobs whose buffers a site's script was to drop, and has not."""
 
     named: set[str] = attrs.field(factory=set)
     """Persistent buffers that were made and not destroyed."""
@@ -155,13 +155,15 @@ class Checker:
         elif event.name == "dw_post_run" and not good:
             # Its stage-out is given up.
             self.ran.discard(job)
-        elif event.name in ("stop_stage_in", "stop_stage_out") and not good:
-            self.given_up.add(job)
+        elif event.name in ("stop_stage_in", "stop_stage_out") and good:
+            self.given_up.discard(job)
 
     def _may_go(self, event: Event) -> None:
         """Note that a job's data leave its buffer, by the script that does it."""
         if event.name in ("dw_data_out", "start_stage_out", "stop_stage_out"):
             self.ran.discard(_job(event))
+        if event.name in ("stop_stage_in", "stop_stage_out") and event.phase == "enter":
+            self.given_up.add(_job(event))
 
     def _keeps_what_is_written(self, event: Event) -> None:
         """Check that the buffers of jobs that were launched are there until they are emptied."""
