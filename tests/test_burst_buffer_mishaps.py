@@ -139,7 +139,8 @@ def test_what_was_told_to_go_is_not_taken_for_the_jobs_again() -> None:
         "at: 0s, as: bob, run: sbatch -N3 -t30 --wrap 'sleep 600'",
         "at: 1s, as: bob, run: sbatch --nice=100 job",
         "at: 40s, as: alice, run: sbatch job",
-        functions="start_stage_in: {runs: 30m, job: 2}, stop_stage_in: {runs: 60s}",
+        functions="start_stage_in: [{runs: 30m, job: 2}, {}], stop_stage_in: {runs: 60s}",
+        conf="StageInTimeout: 600",
     )
     stop = ran.one("stop_stage_in", job=2)
     changes = [
