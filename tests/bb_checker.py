@@ -136,7 +136,7 @@ class Checker:
         """Check that a job whose data are moved could run, if only they were there."""
         ctld = self.world.ctld
         job = ctld.jobs[_job(event)]
-        taken_over = self.plugin == "generic" and _args(event)["from"] is None
+        taken_over = self.plugin != "datawarp" and _args(event)["from"] is None
         waits = job.state.base is JobBase.PENDING
         why = eligible.obstacle(ctld, job, eligible.verdict(ctld, job))
         if (not waits or why) and not taken_over:
@@ -198,7 +198,7 @@ class Checker:
             return
         if job.state.configuring or job.job_id not in self.filled:
             self._wrong(event, f"job {job.job_id} runs: {job.state}, filled {self.filled}")
-        mounts = self.plugin == "datawarp" and self._mounts(job.burst_buffer)
+        mounts = self.plugin != "generic" and self._mounts(job.burst_buffer)
         if mounts and job.job_id not in self.mounted:
             self._wrong(event, f"job {job.job_id} runs and its buffer is not mounted")
 

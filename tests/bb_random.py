@@ -64,6 +64,13 @@ STRUCK: Final = (
 )
 
 
+TYPES: Final = {
+    "datawarp": "burst_buffer/datawarp",
+    "generic": "burst_buffer/generic",
+    "both": '"burst_buffer/datawarp,burst_buffer/generic"',
+}
+
+
 # What is run.
 
 
@@ -106,7 +113,7 @@ def scenario(seed: int, plugin: str) -> str:
 
 def _slurm_conf(c: random.Random, plugin: str) -> str:
     keys = [
-        f"BurstBufferType: burst_buffer/{plugin}",
+        f"BurstBufferType: {TYPES[plugin]}",
         f"MinJobAge: {c.choice([5, 60])}",
         f"SchedulerType: sched/{c.choice(['builtin', 'backfill'])}",
         "KillWait: 5, SlurmdTimeout: 30, ReturnToService: 1",
@@ -158,7 +165,8 @@ def _conf(c: random.Random) -> str:
 
 def _functions(c: random.Random, plugin: str) -> str:
     found = {}
-    for name in c.sample(FUNCTIONS[plugin], c.randint(1, 3)):
+    names = FUNCTIONS.get(plugin) or (*FUNCTIONS["datawarp"], *FUNCTIONS["generic"])
+    for name in c.sample(names, c.randint(1, 3)):
         calls = [_call(c) for _ in range(c.randint(1, 3))]
         found[name] = f"{name}: [{', '.join(calls)}]"
     return ", ".join(found.values())
@@ -178,6 +186,9 @@ def _job(
     c: random.Random, plugin: str, number: int, pools: dict[str, dict[str, str]]
 ) -> tuple[str, str]:
     """Return the script of a job, and the command line that submits it."""
+    whole = plugin != "both"
+    if not whole:
+        plugin = c.choice(["datawarp", "generic"])
     size = c.choice([1, 3, 4, 5, 8, 10, 12, 16, 30])
     words = [f"{name}{make(c)}" for name, (odds, make) in OPTIONS.items() if c.random() < odds]
     words += c.choice([[], [], ["-p a"], ["-p b"], ["-p b,a"]])
@@ -189,6 +200,9 @@ def _job(
         return "", f"srun {' '.join(words)} {given} {work}"
     maker = _datawarp_lines if plugin == "datawarp" else _generic_lines
     lines = maker(c, size, list(pools)) if c.random() < 0.85 else []
+    if plugin == "generic" and not whole:
+        # The other plugin would take them for its own.
+        lines = [line for line in lines if not line.startswith("#DW")]
     ending = c.choice(["", "", "", "exit 3", "srun -n1 sleep 2"])
     body = "".join(f"    {line}\n" for line in ["#!/bin/sh", *lines, work, ending] if line)
     return f"  j{number}.sh: |\n{body}", f"sbatch {' '.join(words)} j{number}.sh"
@@ -264,7 +278,7 @@ def _last() -> list[str]:
 
 def world_of(seed: int) -> tuple[World, str]:
     """Return the cluster of a seed, and the plugin that it has."""
-    plugin = "generic" if seed % 2 else "datawarp"
+    plugin = "both" if seed % 10 == 9 else "generic" if seed % 2 else "datawarp"
     model = "modern" if seed // 2 % 2 else "guide"
     order = "random" if seed // 4 % 3 == 1 else "fifo"
     read = read_scenario(scenario(seed, plugin), file="s.yaml")
