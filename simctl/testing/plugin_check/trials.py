@@ -12,6 +12,11 @@ class Trial:
 
     name: str
     timeline: str
+    head: str = ""
+    """The cluster, where it is not the one that switch plugins run in."""
+
+    conf: str = ""
+    """What else slurm.conf has."""
 
 
 _HEAD: Final = """\
@@ -93,7 +98,7 @@ def scenario_text(trial: Trial, conf: dict[str, str], model: str) -> str:
 def _lines(trial: Trial, conf: dict[str, str], model: str) -> Iterator[str]:
     yield f"model: {model}\n"
     keys = ", ".join(f'{key}: "{value}"' for key, value in conf.items())
-    yield f"slurm_conf: {{{keys}}}\n"
-    yield _HEAD
+    yield f"slurm_conf: {{{', '.join(filter(None, (keys, trial.conf)))}}}\n"
+    yield trial.head or _HEAD
     yield "timeline:\n"
     yield trial.timeline
