@@ -16,6 +16,8 @@ import attrs
 from simctl.kernel.procs import Process, RunsAs
 from simctl.plugins.points.declare import Point, Returns
 from simctl.testing.plugin_check.fingerprint import fingerprint
+from simctl.wire.buf import Buf
+from simctl.wire.burst_buffers import BurstBufferInfo
 from simctl.wire.errno import SlurmError, errno_name
 
 _FORKED: Final = frozenset({"session", "task"})
@@ -173,6 +175,11 @@ class Observer:
             )
         for name in _changed(before.inputs, _inputs(point, values)):
             tally.blame(f"changes {name}, which its guide gives it to read")
+        if tally.name == "bb_p_state_pack" and not failed and not _is_readable(values[1]):
+            tally.blame(
+                "packs what `scontrol show burst` cannot read: "
+                "`BurstBufferInfo(name=..., ...).pack(buffer)` packs what it can"
+            )
         gone = before.environment - frozenset(_environment(point, values))
         if gone:
             tally.blame(f"takes {', '.join(sorted(gone))} out of the task's environment")
@@ -290,6 +297,17 @@ def _given(point: Point, value: Any) -> Any:
     return {each.name: getattr(value, each.name) for each in attrs.fields(type(value))} | {
         "burst_buffer": ""
     }
+
+
+def _is_readable(buffer: Buf) -> bool:
+    """Tell whether what a plugin packed is nothing, or its burst buffer."""
+    try:
+        copy = Buf(buffer.data())
+        if copy.remaining:
+            BurstBufferInfo.unpack(copy)
+    except (SlurmError, ValueError):
+        return False
+    return not copy.remaining
 
 
 def _environment(point: Point | None, values: tuple[Any, ...]) -> Iterator[str]:
