@@ -19,18 +19,12 @@ from simctl.plugins.burst_buffer.datawarp import BurstBufferDatawarp
 from simctl.plugins.burst_buffer.generic import BurstBufferGeneric
 from simctl.plugins.points import BY_CLASS
 from simctl.testing.plugin_check.check import check_plugin
-from simctl.testing.plugin_check.report import Checked
-
-
-def checked(kind: type[Any]) -> Checked:
-    """Check a class."""
-    return check_plugin(kind, "from a test", watchdog_s=2.0)
 
 
 @pytest.mark.parametrize("kind", [BurstBufferDatawarp, BurstBufferGeneric])
 def test_the_bundled_plugins_are_fine_and_all_of_them_is_run(kind: type[Any]) -> None:
     """In both models each function is called by slurmctld, none by the check itself."""
-    result = checked(kind)
+    result = check_plugin(kind, "from a test")
     assert result.problems == ()
     for model, tallies in result.tallies.items():
         for point in BY_CLASS["burst_buffer"]:
@@ -148,6 +142,6 @@ class Held(Named):
 )
 def test_what_is_wrong_is_named(kind: type[Any], function: str, text: str) -> None:
     """Each by its function, or as the plugin's where jobs are left waiting."""
-    result = checked(kind)
+    result = check_plugin(kind, "from a test", models=("guide",))
     found = [(each.function, each.text) for each in result.problems]
     assert [each for each in found if function in each[0] and text in each[1]], found

@@ -1,7 +1,7 @@
 """The trial clusters of burst buffer plugins: jobs with directives that every kind may understand.
 
-The appliance behind the scripts is there, and burst_buffer.conf names those that burst_buffer/generic
-must have, so that a plugin which runs scripts finds somebody who answers.
+The appliance behind the scripts is there, and burst_buffer.conf names those that
+burst_buffer/generic must have, so that a plugin which runs scripts finds somebody who answers.
 """
 
 from typing import Final

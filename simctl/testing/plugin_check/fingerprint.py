@@ -6,7 +6,14 @@ from typing import Any, Final
 
 _DEEPEST: Final = 12
 _MOST: Final = 20_000
-_THE_WORLD: Final = ("simctl.kernel.", "simctl.api.", "simctl.ctld.", "simctl.world", "trio.")
+_THE_WORLD: Final = (
+    "simctl.kernel.",
+    "simctl.api.",
+    "simctl.ctld.",
+    "simctl.plugins.points.",
+    "simctl.world",
+    "trio.",
+)
 """Modules of what is no state of a plugin's: threads, live records and all that hangs on them."""
 
 
