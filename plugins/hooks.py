@@ -292,7 +292,7 @@ class Hooks:
             await self._ask_errno(point, who, about)
         return result
 
-    async def run_function(  # noqa: PLR0912 - a case for each way a plugin can fail
+    async def run_function(  # noqa: PLR0912, PLR0915 - a case for each way a plugin can fail
         self,
         point: Point | None,
         name: str,
@@ -311,6 +311,7 @@ class Hooks:
         call = trace.open_call(
             who, name, self._show(who, shown, about) if trace.recording else shown
         )
+        call.plugin = plugin_type or shown.get("plugin", "")
         error: SlurmError | None = None
         problem = ""
         injected = False
@@ -318,6 +319,7 @@ class Hooks:
         instance = getattr(method, "__self__", None)
         try:
             result = await self._strike(call) if self._faults.rules else None
+            injected = result is not None
             if result is None:
                 if self.observer is not None:
                     seen = self.observer.before(point, name, who, instance, values)

@@ -8,6 +8,7 @@ from msgspec import UNSET
 from simctl.ctld.accounting import JobRow
 from simctl.kernel.events import Event
 from simctl.plugins.points import ALL
+from simctl.plugins.points.declare import Returns
 from simctl.scenario.durations import format_us
 from simctl.scenario.model import Checks
 from simctl.world import CommandResult, RunResult
@@ -198,14 +199,25 @@ def _sentence(event: Event, by_seq: dict[int, Event], names: dict[int, str], mod
     if not subject and event.job is not UNSET:
         subject = f" for job {event.job}"
     user = names.get(event.uid, str(event.uid)) if event.uid is not UNSET else "?"
-    failed = ""
-    if isinstance(event.rc, int) and event.rc < 0:
-        failed = f", and it failed ({event.errno if event.errno is not UNSET else event.rc})"
     of = f" of {event.plugin}" if event.name in _GENERIC else ""
     return (
         f"{_clock(event.time_us):>9}  {who}{where}, as {user}, calls {event.name}{of}{subject}"
-        f"{failed}{_why(event, by_seq)}."
+        f"{_outcome(event)}{_why(event, by_seq)}."
     )
+
+
+def _outcome(event: Event) -> str:
+    """Return what a call came to where that is worth a word: its answer, or how it failed."""
+    point = ALL.get(event.name)
+    returns = point.returns if point is not None else Returns.INT
+    if not isinstance(event.rc, int):
+        return ""
+    if returns is Returns.THREE:
+        return f", and the answer is {event.rc}"
+    if event.rc < 0 or (event.rc and returns is Returns.ERRNO):
+        how = event.errno if event.errno is not UNSET else event.rc
+        return f", and it failed ({how})"
+    return ""
 
 
 def _what_for(name: str) -> str:
@@ -236,6 +248,8 @@ def _why(event: Event, by_seq: dict[int, Event]) -> str:
                 if before.pid == event.pid
                 else (f", after {before.name} in pid {before.pid}")
             )
+        if before.kind == "script":
+            return f", after {before.name} of job {before.job}" if before.job is not UNSET else ""
         if before.kind == "state":
             return (
                 f", now that {before.name} is {before.args['to']}"

@@ -21,6 +21,7 @@ from simctl.ctld.nodes import watch_unreachable
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
 from simctl.ctld.restart import RestartDue
 from simctl.ctld.schedule import reason_to_wait
+from simctl.ctld.staging import waits_for_stage_in
 from simctl.kernel.disk import Disk
 from simctl.kernel.events import Event
 from simctl.kernel.fabric import NEVER_US as NEVER
@@ -853,6 +854,11 @@ def _job_waits(job: JobRecord) -> str:
         return f"job {job.job_id} is {job.state} and waits for {names} to report that it is gone"
     if job.nodes:
         return f"job {job.job_id} is {job.state} on {job.node_list} and nothing is due to end it"
+    if job.queued and waits_for_stage_in(job):
+        return (
+            f"job {job.job_id} is {job.state} ({reason_to_wait(job)}): bb_p_job_test_stage_in "
+            f"returned {job.bb_answer} when it was asked last, and nothing else is due"
+        )
     return (
         f"job {job.job_id} is {job.state} ({reason_to_wait(job)}): it waits for "
         f"{job.demand.min_nodes} node(s) of partition {job.desc.partition}, "

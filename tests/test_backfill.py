@@ -338,8 +338,8 @@ def test_rules_hold_for_any_load(
 
     original = schedule.run_pass
 
-    async def passing(ctld: Slurmctld) -> None:
-        await original(ctld)
+    async def passing(ctld: Slurmctld, *, full: bool = False) -> None:
+        await original(ctld, full=full)
         check_nothing_is_left_waiting(ctld)
 
     world.trace.add_sink(watch)

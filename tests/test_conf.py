@@ -194,7 +194,7 @@ def test_kill_invalid_depend_stands_alone() -> None:
     assert mistakes == []
     assert conf.scheduler_parameters.kill_invalid_depend
     text = str(conf.scheduler_parameters)
-    assert text.startswith("batch_sched_delay=3,sched_interval=30,bf_interval=30,bf_window=1440,")
+    assert text.startswith("batch_sched_delay=3,sched_interval=30,default_queue_depth=100,")
     assert text.endswith(",kill_invalid_depend")
     assert read_conf({"SchedulerParameters": text}) == (conf, [])
     assert "a word by itself" in mistake("SchedulerParameters", "kill_invalid_depend=1")

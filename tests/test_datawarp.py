@@ -434,6 +434,10 @@ def test_a_job_whose_pre_run_fails_goes_back_into_the_queue(model: str) -> None:
     assert launched.seq > ran.all("dw_pre_run")[-1].seq
     assert ran.job()[0] == "COMPLETED"
     assert functions(ran)[1:7] == [*GOOD[1:6], "dw_teardown"]
+    states = job_states(ran)
+    requeued = states.index("PENDING|REQUEUE")
+    assert states[requeued - 1] == ("RUNNING" if model == "modern" else "RUNNING|CONFIGURING")
+    assert states[requeued + 1 : requeued + 3] == ["PENDING|COMPLETING", "PENDING"]
 
 
 def test_a_job_whose_pre_run_fails_for_the_third_time_is_held() -> None:
@@ -700,6 +704,26 @@ def test_a_restart_while_staging_in_starts_over_in_a_minute(model: str) -> None:
     assert ran.job()[0] == "COMPLETED"
 
 
+@pytest.mark.parametrize("away", ["1s", "10s"])
+def test_a_job_about_to_start_begins_again_after_a_restart(away: str) -> None:
+    """Its pre_run was cut short; if the appliance does not answer then, the job waits anew."""
+    text = scenario(
+        SUBMIT
+        + RESTART % ("7s", away)
+        + "  - {at: 10s, burst_buffer: {up: false}}\n"
+        + "  - {at: 100s, burst_buffer: {up: true}}\n",
+        appliance="functions: {post_run: {runs: 2m}}" if away == "1s" else "",
+    )
+    ran = run(text)
+    assert functions(ran).count("dw_pre_run") == 2
+    assert functions(ran).count("dw_setup") == (1 if away == "1s" else 2)
+    launched = ran.all("REQUEST_BATCH_JOB_LAUNCH", phase="send")
+    assert len(launched) == 1
+    assert isinstance(launched[0].time_us, int)
+    assert launched[0].time_us // 1_000_000 == 10 or away == "10s"
+    assert ran.job()[0] == "COMPLETED"
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_a_job_that_runs_across_a_restart_keeps_its_buffer(model: str) -> None:
     """It is staged out at its end."""
@@ -771,6 +795,8 @@ def test_each_task_of_an_array_has_a_buffer(model: str) -> None:
     assert len(ran.all("dw_setup")) == 2
     assert len(ran.all("dw_teardown")) == 2
     assert all(row.state == "COMPLETED" for row in ran.result.rows)
+    script = "--function job_process --job /var/spool/hash.1/job.1/script"
+    assert [argv(each) for each in ran.all("dw_job_process")] == [script, script]
 
 
 # Beside others.

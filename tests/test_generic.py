@@ -1,5 +1,7 @@
 """burst_buffer/generic in whole runs: what its scripts are called with, and what fails."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.cluster import Ran, run
@@ -437,3 +439,40 @@ def test_the_same_run_comes_of_the_same_scenario() -> None:
     lines = (submitted(), submitted(2, "bob"), "at: 30s, run: scancel 2")
     one, other = ran(*lines), ran(*lines)
     assert [str(event) for event in one.events] == [str(event) for event in other.events]
+
+
+SHELL = """\
+#!/bin/sh
+# A store of a site's own: a folder with a file a job, which holds the line that is told of it.
+cd "$(dirname "$0")" && echo "$@" >> calls
+case $1 in
+  get_*) echo TotalSize=100G; cat job.* 2>/dev/null; exit 0;;
+  start_stage_in) echo "UserID=$3 JobID=$2 State=staged-in Size=$4" > job.$2;;
+  start_stage_out) echo "UserID=$3 JobID=$2 State=staged-out Size=0" > job.$2;;
+  *) rm job.$2;;
+esac
+"""
+
+
+def test_a_site_s_real_scripts_are_run(tmp_path: Path) -> None:
+    """They take no virtual time; slurmctld finds out at its next question."""
+    path = tmp_path / "store.sh"
+    path.write_text(SHELL)
+    path.chmod(0o755)
+    found = ran(
+        submitted(command="sbatch big.sh"),
+        submitted(2, "bob", "sbatch job.sh"),
+        "at: 32s, as: bob, run: scancel 2",
+        more="options: {real_scripts: true}\n",
+        **dict.fromkeys(SCRIPTS, str(path)),
+    )
+    run_states = ["STAGING_IN", "STAGED_IN", "RUNNING", "STAGING_OUT", "STAGED_OUT"]
+    assert states(found, 1) == states(found, 2) == run_states
+    assert [found.job(job)[0] for job in (1, 2)] == ["COMPLETED", "CANCELLED"]
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert [call for call in calls if not call.startswith("get_")] == [
+        f"start_stage_in 1 1001 {60 * GIB} #BB size=60G",
+        f"start_stage_in 2 1002 {10 * GIB} {' '.join(COMMENTS)}",
+        f"start_stage_out 1 1001 {60 * GIB} #BB size=60G",
+        f"start_stage_out 2 1002 {10 * GIB} {' '.join(COMMENTS)}",
+    ]

@@ -106,10 +106,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     "launch failed requeued held": ("conf Prolog=/broken", RUNS),
     "BurstBufferResources": (*STAGES, "1s alice sbatch bb.sh"),
     "BurstBufferStageIn": STAGES,
-    "BurstBufferOperation": (
-        *("0s fault fail dw_teardown", *STAGES),
-        "45s alice squeue -h -t all -o %r",
-    ),
+    "BurstBufferOperation": ("0s fault fail dw_pre_run", *STAGES),
     "Cleaning": ("model modern", "0s fault fail select_g_job_begin", *STAGES),
 }
 

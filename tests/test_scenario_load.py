@@ -663,6 +663,15 @@ def test_burst_buffer_conf_is_written_where_slurmctld_reads_it() -> None:
     assert _values(world.disk.read(path, host="slurmctld")) == {"AltPool": "a"}
 
 
+def test_users_of_burst_buffer_conf_who_do_not_exist_are_warned_of() -> None:
+    """Slurm passes over them in its log; a number is anybody's."""
+    head = f"{CLUSTER}slurm_conf: {{BurstBufferType: burst_buffer/generic}}\n"
+    found = read(f"{head}burst_buffer_conf: {{AllowUsers: 'alice,bobb,1234'}}\n").warnings
+    assert [each.message for each in found] == [
+        "AllowUsers names 'bobb', who is no user here; did you mean bob?"
+    ]
+
+
 def _values(text: str | None) -> dict[str, Any]:
     assert text is not None
     found = read_site_file("burst_buffer.conf", text, "x", str)

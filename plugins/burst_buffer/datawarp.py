@@ -91,7 +91,7 @@ class BurstBufferDatawarp(BurstBufferPlugin):
             log.error("the burst buffer appliance does not answer", program=self._cli.program)
             self._agent = start(self._poll, "agent of burst_buffer/datawarp")
             return SLURM_ERROR
-        self._take_in(found)
+        self._take_in(found, late=False)
         return SLURM_SUCCESS
 
     async def _poll(self) -> None:
@@ -101,7 +101,7 @@ class BurstBufferDatawarp(BurstBufferPlugin):
             found = await self._ask(first=False)
             if found is not None:
                 async with slurmctld.locked():
-                    self._take_in(found)
+                    self._take_in(found, late=True)
                     slurmctld.schedule()
 
     async def _ask(self, *, first: bool) -> list[dw_json.Session] | None:
@@ -117,10 +117,10 @@ class BurstBufferDatawarp(BurstBufferPlugin):
             await self._cli.ask("show_configurations")
         return dw_json.read_sessions(sessions, instances)
 
-    def _take_in(self, sessions: list[dw_json.Session]) -> None:
+    def _take_in(self, sessions: list[dw_json.Session], *, late: bool) -> None:
         saved = dw_state.load()
         self._books.loaded = True
-        dw_recover.recover(self._books, self._stages, sessions, saved, self._known)
+        dw_recover.recover(self._books, self._stages, sessions, saved, self._known, late=late)
         self._save()
 
     def bb_p_reconfig(self) -> int:
@@ -193,9 +193,9 @@ class BurstBufferDatawarp(BurstBufferPlugin):
             dw_files.write_script(job_ptr)
         except OSError as error:
             raise SlurmError(errno.ESLURM_WRITING_TO_FILE, str(error)) from error
-        answer = await self._cli.job_process(job_ptr.job_id)
+        answer = await self._cli.job_process(job_ptr)
         if not answer.ok:
-            self._books.jobs.pop(job_ptr.job_id, None)
+            self._books.forget(job_ptr.job_id)
             dw_files.remove_files(job_ptr.job_id)
             raise SlurmError(
                 errno.ESLURM_INVALID_BURST_BUFFER_REQUEST, f"{self.plugin_type}: {answer.message}"
@@ -386,7 +386,7 @@ class BurstBufferDatawarp(BurstBufferPlugin):
         if bb is None or bb.state is BbState.PENDING or bb.state > BbState.STAGING_OUT:
             if bb is not None and bb.state is BbState.COMPLETE and not bb.tearing_down:
                 # slurmctld is about to forget the job.
-                del self._books.jobs[job_ptr.job_id]
+                self._books.forget(job_ptr.job_id)
             return _DONE
         return _NOT if bb.state < BbState.POST_RUN else _UNDER_WAY
 

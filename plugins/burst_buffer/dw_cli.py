@@ -78,15 +78,13 @@ class DwCli:
 
     # A job.
 
-    async def job_process(self, job_id: int) -> Answer:
-        """Have the appliance check a job's script."""
-        script = files_of(job_id) + "/script"
+    async def job_process(self, job: JobRecord) -> Answer:
+        """Have the appliance check a job's script: that of its array, if it is a task of one."""
         return await self._run(
             "job_process",
-            "--job",
-            script,
+            *_script(job.array_job_id or job.job_id),
             timeout_s=self.settings.validate_timeout,
-            job_id=job_id,
+            job_id=job.job_id,
         )
 
     async def setup(self, job: JobRecord, pool: str, size: int) -> Answer:

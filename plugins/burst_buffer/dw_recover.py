@@ -23,9 +23,18 @@ FindJob = Callable[[JobRecord], BbJob | None]
 
 
 def recover(
-    books: Books, stages: Stages, sessions: Iterable[Session], saved: Saved, find: FindJob
+    books: Books,
+    stages: Stages,
+    sessions: Iterable[Session],
+    saved: Saved,
+    find: FindJob,
+    *,
+    late: bool,
 ) -> None:
-    """Enter the buffers that exist, and do with each what its job's state calls for."""
+    """Enter the buffers that exist, and do with each what its job's state calls for.
+
+    *late* tells that slurmctld is up for long, and has claimed its jobs' buffers in vain.
+    """
     there = []
     for session in sessions:
         if not session.token.isdecimal():
@@ -33,7 +42,7 @@ def recover(
         else:
             there.append(session)
     for job in slurmctld.jobs():
-        _take_in(stages, job, saved.jobs.get(job.job_id), find)
+        _take_in(stages, job, saved.jobs.get(job.job_id), find, late=late)
     for session in there:
         job_id = int(session.token)
         alloc = _of_job(books, session, saved.jobs.get(job_id), job_id)
@@ -69,7 +78,9 @@ def _of_job(books: Books, session: Session, known: SavedJob | None, job_id: int)
     )
 
 
-def _take_in(stages: Stages, job: JobRecord, known: SavedJob | None, find: FindJob) -> None:
+def _take_in(
+    stages: Stages, job: JobRecord, known: SavedJob | None, find: FindJob, *, late: bool
+) -> None:
     """Enter what is known of a job that is there still; who runs has its buffer mounted."""
     base, *flags = job.job_state.split("|")
     if not job.burst_buffer or base not in ("PENDING", "RUNNING", "SUSPENDED"):
@@ -81,7 +92,12 @@ def _take_in(stages: Stages, job: JobRecord, known: SavedJob | None, find: FindJ
         bb.retry_cnt = known.retry_cnt
         bb.made = set(known.made)
     if base == "PENDING":
+        if ": teardown: " in job.state_desc:
+            job.state_reason, job.state_desc = "None", ""
         stages.set_state(bb, BbState.PENDING)
+    elif "CONFIGURING" in flags and late and slurmctld.model == "guide":
+        stages.set_state(bb, BbState.PRE_RUN)
+        stages.pre_run(bb, job)
     elif "CONFIGURING" in flags:
         # slurmctld claims it once more.
         stages.set_state(bb, BbState.STAGED_IN)

@@ -1,6 +1,13 @@
 """What burst_buffer/datawarp tells of its pools and buffers."""
 
-from simctl.plugin import BurstBufferAlloc, BurstBufferInfo, BurstBufferPool, BurstBufferUse
+from simctl.plugin import (
+    NO_VAL,
+    BurstBufferAlloc,
+    BurstBufferInfo,
+    BurstBufferPool,
+    BurstBufferUse,
+    slurmctld,
+)
 from simctl.plugins.burst_buffer.dw_settings import Settings
 from simctl.plugins.burst_buffer.records import Alloc, Books, Pool, shown
 from simctl.plugins.burst_buffer.tasks import as_task
@@ -45,9 +52,12 @@ def _pool(books: Books, pool: Pool) -> BurstBufferPool:
 
 
 def _alloc(alloc: Alloc) -> BurstBufferAlloc:
+    job = slurmctld.find_job(alloc.job_id)
     shown_as = BurstBufferAlloc(
         name="" if alloc.job_id else alloc.name,
         job_id=alloc.job_id,
+        array_job_id=job.array_job_id if job is not None else 0,
+        array_task_id=job.array_task_id if job is not None else NO_VAL,
         create_time=alloc.create_time,
         pool=alloc.pool,
         size=alloc.size,

@@ -49,7 +49,7 @@ class Stages:
 
     def set_state(self, bb: BbJob, state: BbState) -> None:
         """Enter how far a job's buffer is, where slurmctld tells of it too."""
-        bb.state = state
+        self._books.enter(bb, state)
         job = slurmctld.find_job(bb.job_id)
         if job is not None:
             job.burst_buffer_state = state.name
@@ -198,7 +198,8 @@ class Stages:
         job = slurmctld.find_job(bb.job_id)
         if job is not None:
             job.stage_out = True
-            job.state_desc = self.in_progress
+            if base(job) != "PENDING":
+                job.state_desc = self.in_progress
         self._start("stage-out", self._stage_out, bb)
 
     async def _stage_out(self, bb: BbJob) -> None:
@@ -272,17 +273,26 @@ class Stages:
         job = slurmctld.find_job(bb.job_id)
         if job is not None:
             job.stage_out = False
-            if job.state_desc.startswith(f"{self._type}: teardown:"):
-                job.state_desc = ""
+            self._teardown_told(job, bb)
         if job is None or base(job) not in ("PENDING", "RUNNING", "SUSPENDED"):
             remove_files(bb.job_id)
         self.set_state(bb, BbState.STAGED_IN if bb.overtaken else BbState.COMPLETE)
+        if job is None:
+            self._books.forget(bb.job_id)
         slurmctld.schedule()
+
+    def _teardown_told(self, job: JobRecord, bb: BbJob) -> None:
+        """Let a job's reason be what it was before its teardown failed."""
+        if job.state_desc.startswith(f"{self._type}: teardown:"):
+            waits = base(job) == "PENDING" and not (bb.told[1] and not job.priority)
+            job.state_reason, job.state_desc = ("None", "") if waits else bb.told
 
     def _teardown_failed(self, bb: BbJob, answer: Answer) -> None:
         self._show(bb, BbState.TEARDOWN_FAIL)
         job = slurmctld.find_job(bb.job_id)
         if job is not None:
+            if not job.state_desc.startswith(f"{self._type}: teardown:"):
+                bb.told = (job.state_reason, job.state_desc)
             job.state_reason = OPERATION
             job.state_desc = f"{self._type}: teardown: {answer.message}"
         self.set_state(bb, BbState.TEARDOWN_FAIL)

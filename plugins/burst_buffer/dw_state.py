@@ -41,7 +41,7 @@ def save(books: Books) -> None:
         {
             "version": _VERSION,
             "persistent": [_alloc(each) for each in books.allocs.values() if not each.job_id],
-            "jobs": [_job(books, each) for each in books.jobs.values() if _matters(each)],
+            "jobs": [_job(books, each) for each in books.active.values()],
         }
     )
     files = disk()
@@ -50,10 +50,6 @@ def save(books: Books) -> None:
         files.rename(f"{where}.new", where)
     except OSError as error:
         log.error("the state of burst buffers cannot be saved", error=str(error))
-
-
-def _matters(bb: BbJob) -> bool:
-    return bb.state not in (BbState.PENDING, BbState.COMPLETE) or bool(bb.retry_cnt or bb.made)
 
 
 def _alloc(alloc: Alloc) -> dict[str, Any]:

@@ -77,10 +77,12 @@ class Waiting:
     def _later(self, job: JobRecord) -> list[BbJob]:
         """Return the jobs with staged-in buffers that start after a job, the last one first."""
         found = []
-        for other in self._books.jobs.values():
-            record = slurmctld.find_job(other.job_id)
+        for alloc in self._books.allocs.values():
+            other = self._books.jobs.get(alloc.job_id)
+            record = slurmctld.find_job(alloc.job_id)
             if (
-                other.state is BbState.STAGED_IN
+                other is not None
+                and other.state is BbState.STAGED_IN
                 and record is not None
                 and record.job_state == "PENDING"
                 and record.start_time > job.start_time > 0

@@ -196,11 +196,7 @@ class BurstBufferGeneric(BurstBufferPlugin):
             self._store.staged_out(alloc)
             slurmctld.schedule()
             return
-        alloc.seen = False
-        self._store.enter(alloc, BbState.STAGING_OUT)
-        job_ptr.stage_out = True
-        self._store.run_for("start_stage_out", job_ptr, alloc.size)
-        self._store.watch()
+        self._store.stage_out(alloc, job_ptr)
 
     def bb_p_job_test_post_run(self, job_ptr: JobRecord) -> int:
         """Return 1 once stage-out has begun: nothing is to be done between it and the run."""
@@ -230,10 +226,7 @@ class BurstBufferGeneric(BurstBufferPlugin):
             self._store.staged_out(alloc)
             slurmctld.schedule()
             return
-        self._store.run_for("stop_stage_out", job_ptr, 0)
-        self._store.enter(alloc, BbState.STAGED_OUT)
-        job_ptr.stage_out = False
-        self._store.watch()
+        self._store.stop(alloc, job_ptr)
 
     # What is shown.
 

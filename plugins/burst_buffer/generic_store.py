@@ -94,7 +94,7 @@ class Store:
             if not size or over or self.books.of_job(job.job_id) is not None:
                 continue
             alloc = self._new(job, size)
-            if state == BbState.STAGING_OUT:
+            if state == BbState.STAGING_OUT or (not job.batch and _is_over(job)):
                 self.staged_out(alloc)
             elif not job.batch:
                 self.enter(alloc, state)
@@ -151,6 +151,30 @@ class Store:
         self.enter(alloc, state)
         if alloc.state == BbState.STAGED_IN:
             slurmctld.schedule()
+        if job is not None and listed.state < BbState.STAGING_OUT and _is_over(job):
+            self._end_late(alloc, job)
+
+    def _end_late(self, alloc: Alloc, job: JobRecord) -> None:
+        """Do for a job what its end called for, when the books did not have its buffer."""
+        if alloc.state == BbState.STAGING_OUT and job.nodes:
+            self.stage_out(alloc, job)
+        else:
+            self.stop(alloc, job)
+
+    def stage_out(self, alloc: Alloc, job: JobRecord) -> None:
+        """Have a job's data moved to where they belong."""
+        alloc.seen = False
+        self.enter(alloc, BbState.STAGING_OUT)
+        job.stage_out = True
+        self.run_for("start_stage_out", job, alloc.size)
+        self.watch()
+
+    def stop(self, alloc: Alloc, job: JobRecord) -> None:
+        """Stop whatever is staged for a job, and have its space back from the store."""
+        self.run_for("stop_stage_out", job, 0)
+        self.enter(alloc, BbState.STAGED_OUT)
+        job.stage_out = False
+        self.watch()
 
     def _vanished(self, alloc: Alloc) -> None:
         """Note that the store does not have a buffer, or not any more."""
@@ -318,6 +342,10 @@ class Store:
         return min(filter(None, running), default=0)
 
 
+def _is_over(job: JobRecord) -> bool:
+    return not job.job_state.startswith(("PENDING", "RUNNING", "SUSPENDED"))
+
+
 def _state_of(job: JobRecord, listed: BbState) -> BbState:
     """Return what a job's buffer is in, of which the store knows less than slurmctld."""
     if listed >= BbState.STAGING_OUT:
@@ -325,6 +353,6 @@ def _state_of(job: JobRecord, listed: BbState) -> BbState:
     filled = listed >= BbState.STAGED_IN
     if job.job_state.startswith("PENDING"):
         return BbState.STAGED_IN if filled else BbState.STAGING_IN
-    if job.job_state.startswith(("RUNNING", "SUSPENDED")):
+    if not _is_over(job):
         return BbState.RUNNING
     return BbState.STAGING_OUT if filled else BbState.STAGED_OUT

@@ -98,6 +98,9 @@ class BbJob:
     overtaken: bool = False
     """It was cancelled while it was staged in, and its stage-in thread came last."""
 
+    told: tuple[str, str] = ("None", "")
+    """The job's reason, and what was said of it, before its teardown failed."""
+
     made: set[str] = attrs.field(factory=set)
     """Names of persistent buffers it has made or destroyed: that is done once."""
 
@@ -116,6 +119,22 @@ class Books:
     pools: dict[str, Pool] = attrs.field(factory=dict)
     allocs: dict[str, Alloc] = attrs.field(factory=dict)
     jobs: dict[int, BbJob] = attrs.field(factory=dict)
+    active: dict[int, BbJob] = attrs.field(factory=dict)
+    """Those of the jobs that have more to tell than that they wait, or are done."""
+
+    def enter(self, bb: BbJob, state: BbState) -> None:
+        """Enter how far a job's buffer is."""
+        bb.state = state
+        idle = state in (BbState.PENDING, BbState.COMPLETE)
+        if idle and not bb.retry_cnt and not bb.made:
+            self.active.pop(bb.job_id, None)
+        else:
+            self.active[bb.job_id] = bb
+
+    def forget(self, job_id: int) -> None:
+        """Forget a job."""
+        self.jobs.pop(job_id, None)
+        self.active.pop(job_id, None)
 
     def pool_of(self, name: str) -> str:
         """Return the pool that a request means which may have named none."""
@@ -135,7 +154,7 @@ class Books:
     def used(self, pool: str) -> int:
         """Return how much of a pool is given out or set aside."""
         given = sum(each.size for each in self.allocs.values() if each.pool == pool)
-        aside = (self.needs(each).get(pool, 0) for each in self.jobs.values() if each.wanted)
+        aside = (self.needs(each).get(pool, 0) for each in self.active.values() if each.wanted)
         return given + sum(aside)
 
     def needs(self, bb: BbJob) -> dict[str, int]:
@@ -183,7 +202,7 @@ class Books:
     def _in_use(self, name: str, but: BbJob) -> bool:
         return any(
             name in each.request.uses and BbState.STAGING_IN <= each.state < BbState.COMPLETE
-            for each in self.jobs.values()
+            for each in self.active.values()
             if each is not but
         )
 

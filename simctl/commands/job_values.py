@@ -16,14 +16,17 @@ from simctl.wire.times import parse_moment
 
 
 def node_count(value: str) -> tuple[int, int]:
-    """Read ``2`` or ``2-4``, also ``1k``: the least and the greatest number of nodes."""
+    """Read ``2`` or ``2-4``, also ``1k``: the least and the greatest number of nodes.
+
+    A job of 0 nodes has a burst buffer alone.
+    """
     first, dash, second = value.partition("-")
     least = _nodes(first)
     # Slurm takes nothing before the dash for 1, and nothing behind it for what cannot be.
     most = _nodes(second) if dash else least
     if dash and least < 0:
         least = 1
-    if least < 0 or not most:
+    if least < 0 or (dash and not most):
         raise ValueError(f'"{value}" is not a valid node count')
     if most < least:
         raise ValueError(f"Maximum node count {most} is less than minimum node count {least}")

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 DONE: Final = 1
 """What the three-valued functions return when nothing is left to wait for."""
 
+FIRST_TRES: Final = 1001
+"""The number of the first TRES that Slurm does not know by itself."""
+
 _PROTOCOL_VERSION: Final = 18 << 8 | 8
 
 
@@ -148,6 +151,17 @@ class BurstBuffers:
         texts = await self._ask(bb_p_xlate_bb_2_tres_str, burst_buffer)
         return ",".join(text for text in texts if isinstance(text, str) and text)
 
+    def sizes_in(self, text: str) -> dict[str, int]:
+        """Read what such a text holds: MB by TRES name; what is none of ours is left out."""
+        found: dict[str, int] = {}
+        for word in text.split(","):
+            number, _, size = word.partition("=")
+            if number.isdecimal() and size.isdecimal():
+                place = int(number) - FIRST_TRES
+                if 0 <= place < len(self.types):
+                    found[self.tres_names[place]] = int(size)
+        return found
+
     # A job, from its submission on.
 
     async def validate(self, desc: JobDesc, uid: int) -> int:
@@ -176,7 +190,8 @@ class BurstBuffers:
 
     async def test_stage_in(self, job: JobRecord, *, test_only: bool) -> int:
         """Tell whether a job may start: 1; while it is staged in 0, else -1."""
-        return _least(await self._ask_of(bb_p_job_test_stage_in, job, test_only))
+        answer = _least(await self._ask_of(bb_p_job_test_stage_in, job, test_only))
+        return self._ctld.polls.heard(answer)
 
     async def begin(self, job: JobRecord) -> int:
         """Claim the burst buffer of a job that is about to run."""
@@ -194,13 +209,13 @@ class BurstBuffers:
         """Tell whether what follows a run is over; without a burst buffer nobody is asked."""
         if not job.burst_buffer:
             return DONE
-        return _least(await self._ask_of(bb_p_job_test_post_run, job))
+        return self._ctld.polls.heard(_least(await self._ask_of(bb_p_job_test_post_run, job)))
 
     async def test_stage_out(self, job: JobRecord) -> int:
         """Tell whether the stage-out is over; jobs without burst buffer are not asked about."""
         if not job.burst_buffer:
             return DONE
-        return _least(await self._ask_of(bb_p_job_test_stage_out, job))
+        return self._ctld.polls.heard(_least(await self._ask_of(bb_p_job_test_stage_out, job)))
 
     async def cancel(self, job: JobRecord) -> int:
         """End any staging of a job, and have its space back."""

@@ -232,7 +232,7 @@ class Slurmctld:
         """Those of them that were preempted: they go on as soon as their nodes are free."""
         self.awaited: dict[int, list[Envelope]] = {}
         """Requests to be answered once a job is over, by its id."""
-        self.last_pass_us = -1
+        self.last_pass_us = self.last_full_us = -1
         self.pass_is_due = False
         self.late_pass: Timer | None = None
         self.ping_timer: Timer | None = None
@@ -541,13 +541,17 @@ class Slurmctld:
         node.reason_us = self.now_us
 
     async def main_pass(self) -> None:
-        """Run a pass of the main loop."""
+        """Run a pass of the main loop; one that is long after the last such looks at everybody."""
         self.last_pass_us = self.now_us
+        interval_us = self.site.conf.scheduler_parameters.sched_interval_us
+        full = self.last_full_us < 0 or self.now_us >= self.last_full_us + interval_us
+        if full:
+            self.last_full_us = self.now_us
         if self.bb is not None and (schedule.anybody_waits(self) or self.bb.is_awaited):
             await staging.before_pass(self)
         elif self.bb is not None:
             staging.tell_cleaning(self)
-        await schedule.run_pass(self)
+        await schedule.run_pass(self, full=full)
 
     # What comes later.
 

@@ -6,7 +6,7 @@ Answers hold copies in the units of the commands: seconds since the epoch, minut
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from simctl.ctld import eligible, job_facts, plugin_services, schedule
+from simctl.ctld import eligible, job_facts, schedule
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord, StepRecord
 from simctl.ctld.reservations import ReservationRecord
 from simctl.kernel.fabric import Envelope
@@ -431,22 +431,5 @@ def describe_reservation(ctld: "Slurmctld", record: ReservationRecord) -> Reserv
         accounts=record.accounts,
         active=_is_active(ctld, record),
         burst_buffer=record.burst_buffer,
-        tres=_reserved(ctld, record.tres),
+        tres=ctld.bb.sizes_in(record.tres) if ctld.bb is not None else {},
     )
-
-
-def _reserved(ctld: "Slurmctld", text: str) -> dict[str, int]:
-    """Return megabytes by TRES name, of a text such as ``1001=2048``; other numbers are left out.
-
-    A plugin has the numbers from `slurmctld.tres_id`.
-    """
-    if ctld.bb is None or not text:
-        return {}
-    names = ctld.bb.tres_names
-    numbers = {str(plugin_services.FIRST_TRES + place): name for place, name in enumerate(names)}
-    words = (word.partition("=") for word in text.split(","))
-    return {
-        numbers[number]: int(size)
-        for number, _, size in words
-        if number in numbers and size.isdecimal()
-    }

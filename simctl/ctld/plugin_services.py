@@ -10,6 +10,7 @@ import attrs
 from simctl.api.slurmctld import ScriptResult
 from simctl.api.surroundings import OutsideCallError
 from simctl.ctld import bb_scripts, completion, prologs, staging
+from simctl.ctld.burst_buffers import FIRST_TRES
 from simctl.ctld.job_view import LiveJob, live
 from simctl.ctld.records import JobRecord
 from simctl.kernel.fabric import Envelope
@@ -17,13 +18,10 @@ from simctl.kernel.turns import Thread
 from simctl.wire import burst_buffer_conf
 from simctl.wire.ids import SECOND
 from simctl.wire.site_files import BURST_BUFFER, read_site_file
-from simctl.wire.states import PENDING, PENDING_CONFIGURING, JobBase
+from simctl.wire.states import PENDING, PENDING_CONFIGURING, JobBase, JobFlag
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
-
-FIRST_TRES: Final = 1001
-"""The number of the first TRES that Slurm does not know by itself."""
 
 _KNOWN_TRES: Final = ("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages")
 
@@ -145,6 +143,9 @@ class PluginServices:
         if job.state.base is not JobBase.RUNNING:
             return
         unlaunched = job.state.configuring
+        if unlaunched and self._ctld.site.model == "modern":
+            # Real Slurm takes the flag off before it looks at how pre_run ended.
+            self._ctld.set_job(job, job.state.lacking(JobFlag.CONFIGURING))
         job.state_desc = text
         job.exit_code = job.pre_run_status = exit_status
         if not job.batch or not job.requeue:

@@ -15,13 +15,12 @@ from simctl.wire.ids import SECOND
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
-_SCHED_INTERVAL_US: Final = 60 * SECOND
 _GATE_US: Final = 30 * SECOND
 _PATIENCE: Final = 60
 """How often the same answers are heard while nobody does anything."""
 
-_PATIENCE_WITH_THREADS: Final = 3000
-"""How often while threads of plugins are due, which may be at work or only wait."""
+_PATIENCE_UNDER_WAY: Final = 3000
+"""How often while plugins say that something is under way, or threads of theirs are due."""
 
 
 @attrs.frozen
@@ -46,6 +45,12 @@ class Polls:
         self._ctld = ctld
         self._timers: dict[str, Timer] = {}
         self._fruitless = 0
+        self._under_way = False
+
+    def heard(self, answer: int) -> int:
+        """Take in what one of the three-valued functions has answered, and return it."""
+        self._under_way = self._under_way or answer == 0
+        return answer
 
     def stirred(self) -> None:
         """Note that something has happened to somebody's burst buffer: the answers may change."""
@@ -65,13 +70,14 @@ class Polls:
 
     def count(self) -> None:
         """Note that questions are asked once more."""
+        self._under_way = False
         if not self._others_at_work():
             self._fruitless += 1
 
     def hopeful(self) -> bool:
         """Tell whether asking again may be of use."""
-        lingering = self._ctld.site.kernel.lingering > 0
-        return self._fruitless < (_PATIENCE_WITH_THREADS if lingering else _PATIENCE)
+        at_work = self._under_way or self._ctld.site.kernel.lingering > 0
+        return self._fruitless < (_PATIENCE_UNDER_WAY if at_work else _PATIENCE)
 
     def _others_at_work(self) -> bool:
         """Tell whether anything is due but these timers, and passes that are due for their sake."""
@@ -91,7 +97,8 @@ def watch_waiting(ctld: "Slurmctld") -> None:
     """Have a main pass and a backfill pass run while jobs wait for their burst buffers."""
     if not any(job.queued and job.bb_answer != 1 for job in ctld.jobs.values()):
         return
-    due_us = max(ctld.now_us, ctld.last_pass_us) + _SCHED_INTERVAL_US
+    interval_us = ctld.site.conf.scheduler_parameters.sched_interval_us
+    due_us = max(ctld.now_us, ctld.last_pass_us) + interval_us
     ctld.polls.set("waiting", due_us, WaitingDue())
     if ctld.polls.hopeful():
         ctld.request_backfill()

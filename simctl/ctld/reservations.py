@@ -135,7 +135,7 @@ async def create_reservation(
     else:
         rc, record = _read(ctld, message)
     if record is not None:
-        await _translate(ctld, record)
+        await translate(ctld, record)
         ctld.reservations[record.name] = record
         for when_us in (record.start_us, record.end_us):
             ctld.reservation_at(when_us, record)
@@ -203,7 +203,7 @@ async def update_reservation(
         changed = _changed(ctld, record, message)
         rc = _conflict(ctld, changed)
         if not rc:
-            await _translate(ctld, changed)
+            await translate(ctld, changed)
             ctld.reservations[record.name] = changed
             for when_us in (changed.start_us, changed.end_us):
                 if when_us >= ctld.now_us:
@@ -239,7 +239,7 @@ def _changed(
     )
 
 
-async def _translate(ctld: "Slurmctld", record: ReservationRecord) -> None:
+async def translate(ctld: "Slurmctld", record: ReservationRecord) -> None:
     """Have plugins say how much of which burst buffer a reservation is to keep."""
     record.tres = ""
     if ctld.bb is not None and record.burst_buffer:

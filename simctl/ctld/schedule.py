@@ -94,14 +94,17 @@ def _is_in_place(entry: _Entry) -> bool:
     return job.queued and job.queue_number == number and job.priority == -rank
 
 
-async def run_pass(ctld: "Slurmctld") -> None:
-    """Start, in each partition, jobs from the head of the queue until one does not fit."""
+async def run_pass(ctld: "Slurmctld", *, full: bool = False) -> None:
+    """Start, in each partition, jobs from the head of the queue until one does not fit.
+
+    Unless it is *full*, burst buffers are asked about the first default_queue_depth jobs alone.
+    """
     ctld.pass_is_due = False
     if not anybody_waits(ctld) or await held_by_fragmentation(ctld):
         preempt.let_go_on(ctld)
         return
     await _split_ahead(ctld)
-    looking = _Pass(ctld)
+    looking = _Pass(ctld, full=full)
     while (found := looking.line.head()) is not None:
         await looking.at(*found)
     looking.line.close()
@@ -118,8 +121,10 @@ async def run_pass(ctld: "Slurmctld") -> None:
 class _Pass:
     """One pass: the line it goes along, and what those that have to wait keep others from."""
 
-    def __init__(self, ctld: "Slurmctld") -> None:
+    def __init__(self, ctld: "Slurmctld", *, full: bool) -> None:
         self._ctld = ctld
+        depth = ctld.site.conf.scheduler_parameters.default_queue_depth
+        self._left_to_ask = len(ctld.jobs) if full else depth
         self.line = Line(ctld)
         self.blocking: list[JobRecord] = []
         self._blocked = 0
@@ -151,8 +156,9 @@ class _Pass:
     async def _is_staged_in(self, job: JobRecord) -> bool:
         """Ask for a job's burst buffer; of an array whose task has to wait nobody else is asked."""
         array_id = job.array.job_id if job.array is not None else 0
-        if array_id in self._refused_arrays:
+        if array_id in self._refused_arrays or self._left_to_ask <= 0:
             return False
+        self._left_to_ask -= 1
         if await staging.may_start(self._ctld, job):
             return True
         if array_id:

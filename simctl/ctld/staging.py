@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import bookkeeping, eligible, polls
+from simctl.ctld import bookkeeping, eligible, polls, reservations
 from simctl.ctld.burst_buffers import DONE, BurstBuffers
 from simctl.ctld.job_view import stands_for_many
 from simctl.ctld.records import JobRecord
@@ -25,9 +25,6 @@ _HORIZON_US = 10 * 3600 * SECOND
 
 _CLEANING_US = 20 * SECOND
 """When somebody looks at the reason of a job whose claim was revoked."""
-
-_ARRAY_TASKS_AHEAD = 10
-"""How many tasks of an array with a burst buffer have records of their own while they wait."""
 
 
 def loads_first(ctld: "Slurmctld") -> bool:
@@ -59,11 +56,14 @@ async def set_up(ctld: "Slurmctld", *, again: bool) -> str:
     first = loads_first(ctld)
     if first:
         await _load(bb)
-    if ctld.site.model == "guide" or _counts_tres(ctld, bb):
-        await measure(ctld, bb)
     if again:
         for job in list(ctld.jobs.values()):
             await _recover(ctld, bb, job)
+    if ctld.site.model == "guide" or _counts_tres(ctld, bb):
+        await measure(ctld, bb)
+    if again:
+        for reservation in ctld.reservations.values():
+            await reservations.translate(ctld, reservation)
     if not first:
         await _load(bb)
     return ""
@@ -91,11 +91,21 @@ async def _recover(ctld: "Slurmctld", bb: BurstBuffers, job: JobRecord) -> None:
     if job.tres and (job.state.finished or job.state.base is JobBase.RUNNING):
         job.tres = await bb.set_tres_cnt(job, locked=False)
     if job.state.base is JobBase.RUNNING and job.state.configuring:
-        rc = await bb.begin(job)
-        if not job.prolog_running and not rc:
-            from simctl.ctld import prologs  # noqa: PLC0415 - the launch of a job needs us
+        await _begin_again(ctld, bb, job)
 
-            prologs.launch_if_ready(ctld, job)
+
+async def _begin_again(ctld: "Slurmctld", bb: BurstBuffers, job: JobRecord) -> None:
+    """Claim anew the burst buffer of a job that was about to be launched.
+
+    In model guide one that cannot be claimed sends the job back into the queue; in model modern
+    that is ignored, and the job is launched.
+    """
+    from simctl.ctld import completion, prologs  # noqa: PLC0415 - starts and ends of jobs need us
+
+    if await bb.begin(job) and ctld.site.model == "guide":
+        await completion.requeue(ctld, job, unlaunched=True)
+    else:
+        prologs.launch_if_ready(ctld, job)
 
 
 # A job comes in.
@@ -125,13 +135,17 @@ async def admit(ctld: "Slurmctld", job: JobRecord) -> tuple[int, str]:
 
 
 async def ask_at_submission(ctld: "Slurmctld", job: JobRecord) -> None:
-    """Ask about a batch job that came in, and about those ahead of it; nothing is staged yet."""
+    """Ask about a job that came in and cannot start yet; nothing is staged, nobody asks if held.
+
+    About a batch job that only waits for its turn, those ahead of it are asked as well.
+    """
     bb = ctld.bb
-    if bb is None or not job.queued:
+    if bb is None or not job.priority:
         return
-    await _ask_those_ahead(ctld, bb, job)
+    if job.queued:
+        await ask_those_ahead(ctld, job)
     job.bb_answer = await bb.test_stage_in(job, test_only=True)
-    if job.bb_answer != DONE:
+    if job.queued and job.bb_answer != DONE:
         note_wait(job)
 
 
@@ -140,7 +154,6 @@ async def may_start_now(ctld: "Slurmctld", job: JobRecord) -> bool:
     bb = ctld.bb
     if bb is None:
         return True
-    await _ask_those_ahead(ctld, bb, job)
     first = await bb.test_stage_in(job, test_only=False)
     job.bb_answer = await bb.test_stage_in(job, test_only=first != DONE)
     if job.bb_answer != DONE:
@@ -148,8 +161,11 @@ async def may_start_now(ctld: "Slurmctld", job: JobRecord) -> bool:
     return job.bb_answer == DONE
 
 
-async def _ask_those_ahead(ctld: "Slurmctld", bb: BurstBuffers, job: JobRecord) -> None:
+async def ask_those_ahead(ctld: "Slurmctld", job: JobRecord) -> None:
     """Ask about the jobs with a burst buffer that come before a new one."""
+    bb = ctld.bb
+    if bb is None:
+        return
     for other in list(ctld.jobs.values()):
         if other is job or not other.burst_buffer or other.part is not job.part:
             continue
@@ -269,7 +285,8 @@ def tasks_ahead(ctld: "Slurmctld", job: JobRecord) -> int:
     if ctld.bb is None or array is None or array.rest is not job or not job.burst_buffer:
         return 0
     there = sum(1 for task in array.records.values() if task.queued)
-    return max(0, min(len(array.waiting) - 1, _ARRAY_TASKS_AHEAD - there))
+    most = ctld.site.conf.scheduler_parameters.bb_array_stage_cnt
+    return max(0, min(len(array.waiting) - 1, most - there))
 
 
 async def admit_task(ctld: "Slurmctld", task: JobRecord, head: JobRecord) -> None:
@@ -301,7 +318,10 @@ async def begin(ctld: "Slurmctld", job: JobRecord) -> bool:
     _take_back(ctld, job)
     if job.state.configuring and ctld.site.model == "guide":
         ctld.set_job(job, PENDING)
-    eligible.settle(ctld, job)
+    # Its nodes were lost though they seemed free: the next pass in line is soon enough.
+    job.bb_answer = -1
+    eligible.settle(ctld, job, asks=False)
+    polls.watch_waiting(ctld)
     job.reason = Reason.RESOURCES
     if job.state.configuring:
         # The flag that the plugin has set stays, and no pass looks at the job again.

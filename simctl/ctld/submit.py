@@ -130,15 +130,17 @@ def _reply(ctld: "Slurmctld", envelope: Envelope, job_id: int, rc: int, text: st
 async def _try_now(ctld: "Slurmctld", job: JobRecord) -> int:
     """Start a job inside its own request if it is first in line and its nodes are idle."""
     if await schedule.held_by_fragmentation(ctld):
-        return ESLURM_FRAGMENTATION
-    if job.lasting_reason:
+        rc = ESLURM_FRAGMENTATION
+    elif job.lasting_reason:
         return ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE
-    if job.dependency is not None or not job.priority or job.begin_us > ctld.now_us:
-        return ESLURM_DEPENDENCY
+    else:
+        rc = await _why_later(ctld, job)
+    if rc:
+        if not job.desc.immediate:
+            await staging.ask_at_submission(ctld, job)
+        return rc
     if ctld.bb is not None and not await staging.may_start_now(ctld, job):
         return ESLURM_BURST_BUFFER_WAIT
-    if ctld.site.conf.scheduler_parameters.defer:
-        return ESLURM_CAN_NOT_START_IMMEDIATELY
     for part in job.parts:
         if not part.state.starts_jobs or _is_behind(ctld, part):
             continue
@@ -152,14 +154,40 @@ async def _try_now(ctld: "Slurmctld", job: JobRecord) -> int:
     return ESLURM_NODES_BUSY
 
 
+async def _why_later(ctld: "Slurmctld", job: JobRecord) -> int:
+    """Return why a job may not start inside its own request whatever nodes are idle, or 0."""
+    if job.dependency is not None or not job.priority or job.begin_us > ctld.now_us:
+        return ESLURM_DEPENDENCY
+    if ctld.bb is not None:
+        await staging.ask_those_ahead(ctld, job)
+    if ctld.site.conf.scheduler_parameters.defer:
+        return ESLURM_CAN_NOT_START_IMMEDIATELY
+    open_parts = [part for part in job.parts if part.state.starts_jobs]
+    if open_parts and all(_is_behind(ctld, part) for part in open_parts):
+        return ESLURM_NOT_TOP_PRIORITY
+    return SLURM_SUCCESS
+
+
 def _is_behind(ctld: "Slurmctld", part: PartRecord) -> bool:
-    """Tell whether somebody waits for a partition's nodes who comes before a new job."""
+    """Tell whether somebody waits for a partition's nodes who comes before a new job.
+
+    Those who wait for their burst buffers keep nobody from idle nodes.
+    """
     return any(
         other.waiting
         and other.state.starts_jobs
         and other.tier >= part.tier
         and other.mask & part.mask
+        and (ctld.bb is None or _anybody_ready(ctld, other))
         for other in ctld.partitions.values()
+    )
+
+
+def _anybody_ready(ctld: "Slurmctld", part: PartRecord) -> bool:
+    """Tell whether somebody in a partition's queue waits for more than a burst buffer."""
+    return any(
+        job.queued and part in job.parts and not staging.waits_for_stage_in(job)
+        for job in ctld.jobs.values()
     )
 
 

@@ -40,7 +40,7 @@ class Traceable(Protocol):
 class OpenCall:
     """A plugin call under way; its enter line is written only if something happens inside."""
 
-    __slots__ = ("cause", "enter", "name", "shown", "started_us", "who")
+    __slots__ = ("cause", "enter", "name", "plugin", "shown", "started_us", "who")
 
     def __init__(self, who: "Process", name: str, shown: dict[str, Any], started_us: int) -> None:
         self.who = who
@@ -49,6 +49,8 @@ class OpenCall:
         self.started_us = started_us
         self.cause = who.cause
         self.enter = 0
+        self.plugin = ""
+        """Which of several plugins of a class is called."""
 
 
 class Trace:
@@ -302,6 +304,8 @@ class Trace:
         """Return the event that *call* would begin with, for rules that look at it beforehand."""
         event = self._plugin_event(call.who, call.name, call.shown)
         event.time_us = self._kernel.now_us
+        if call.plugin:
+            event.plugin = call.plugin
         return event
 
     def _plugin_event(self, who: "Process", name: str, shown: dict[str, Any]) -> Event:

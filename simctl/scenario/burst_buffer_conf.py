@@ -12,6 +12,7 @@ from simctl.scenario.positions import Reading, Value, pairs
 from simctl.scenario.shapes import Values, check_mapping
 from simctl.scenario.site import read_named, read_text, tell_file
 from simctl.wire.burst_buffer_conf import KEYS, NAMES, check_writable
+from simctl.wire.conf_values import words
 from simctl.wire.site_files import BURST_BUFFER, SiteFile, read_site_file
 
 _PLUGIN: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
@@ -120,7 +121,17 @@ def merge(values: Values, reading: Reading) -> None:
             merged[each] = edited(merged.get(each, {}), keys)
             _check_users(merged[each], place, reading)
     values[_KEY] = merged
+    for each_file in merged.values():
+        _warn_of_strangers(each_file, place, reading)
     _check_plugins(values, merged, reading)
+
+
+def _warn_of_strangers(keys: Mapping[str, str], place: Value, reading: Reading) -> None:
+    for key in ("AllowUsers", "DenyUsers"):
+        for name in words(keys.get(key, "")):
+            if name not in reading.users and not name.isdecimal():
+                hint = near(name, reading.users)
+                reading.warn(place, f"{key} names {name!r}, who is no user here{hint}")
 
 
 def edited(file: Mapping[str, str], keys: Mapping[str, str | None]) -> dict[str, str]:

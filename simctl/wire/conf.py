@@ -28,6 +28,10 @@ class SchedulerParameters:
     """Shortest time between two passes that an event asked for."""
     sched_interval_us: int = 60 * SECOND
     """Time between passes over the whole queue."""
+    default_queue_depth: int = 100
+    """How many jobs a pass between these asks burst buffers about."""
+    bb_array_stage_cnt: int = 10
+    """How many tasks of an array with a burst buffer may be staged in before they run."""
     defer: bool = False
     """Start no job inside its own submission."""
     bf_interval_us: int = 30 * SECOND
@@ -415,6 +419,8 @@ _MINUTE: Final = 60 * SECOND
 _SCHEDULER_BUILT: Final[dict[str, tuple[str, int, int]]] = {
     "batch_sched_delay": ("batch_sched_delay_us", SECOND, 0),
     "sched_interval": ("sched_interval_us", SECOND, 1),
+    "default_queue_depth": ("default_queue_depth", 1, 0),
+    "bb_array_stage_cnt": ("bb_array_stage_cnt", 1, 1),
     "defer": ("defer", 0, 0),
     "bf_interval": ("bf_interval_us", SECOND, 1),
     "bf_window": ("bf_window_us", _MINUTE, 1),

@@ -218,7 +218,10 @@ def _add_stage_out(changes: dict[JobState, frozenset[JobState]]) -> None:
     changes[flagged] = frozenset({PENDING_REQUEUE.having(flag)})
     for base in over:
         done = DONE[base]
-        changes[done.having(flag)] = frozenset({*changes.get(done, ()), done})
+        after = changes.get(done, frozenset())
+        changes[done.having(flag)] = after | {done}
+        # An appliance that did not answer when the run was over may be asked for it later.
+        changes[done] = after | {done.having(flag)}
 
 
 JOB_CHANGES: Final = _job_changes()
