@@ -59,8 +59,10 @@ _RESERVATION: Final = (
 )
 
 
-def _trial(name: str, timeline: str, conf: str = "SchedulerType: sched/backfill") -> Trial:
-    return Trial(name, timeline, head=_HEAD, conf=conf)
+def _trial(
+    name: str, timeline: str, conf: str = "SchedulerType: sched/backfill", head: str = _HEAD
+) -> Trial:
+    return Trial(name, timeline, head=head, conf=conf)
 
 
 _LIVES: Final = (
@@ -96,7 +98,7 @@ BURST_BUFFERS: Final = (
         "  - {at: 420s, as: alice, run: scancel --hurry 3}\n",
     ),
     _trial(
-        "a slurmctld that restarts around burst buffers",
+        "a slurmctld that restarts around burst buffers, and asks for the post-run",
         "  - {at: 0s, as: alice, run: sbatch app.sh}\n"
         "  - {at: 4s, fault: {restart: slurmctld}}\n"
         "  - {at: 60s, as: alice, run: sbatch stays.sh}\n"
@@ -104,6 +106,7 @@ BURST_BUFFERS: Final = (
         "  - {at: 120s, run: scontrol reconfigure}\n"
         "  - {at: 150s, as: alice, run: scancel 2}\n"
         "  - {at: 152s, fault: {restart: slurmctld, for: 5s}}\n" + _SHOW % "180s",
+        head="options: {bb_post_run_gate: true}\n" + _HEAD,
     ),
     _trial(
         "burst buffers that cannot be had",
