@@ -90,6 +90,7 @@ class PluginServices:
 
     def __init__(self, ctld: "Slurmctld") -> None:
         self._ctld = ctld
+        self._failures = bb_scripts.Failures()
 
     @property
     def model(self) -> str:
@@ -181,6 +182,7 @@ class PluginServices:
             job_id=job_id,
             timeout=timeout,
             env=env,
+            failures=self._failures,
         )
 
     def start_script(
