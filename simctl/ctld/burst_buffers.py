@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from simctl.ctld.job_view import live
 from simctl.ctld.records import JobRecord
+from simctl.kernel.turns import Thread
 from simctl.plugins.hooks import NOTHING, About
 from simctl.plugins.points.burst_buffer import (
     bb_p_get_system_size,
@@ -67,6 +68,12 @@ class BurstBuffers:
         """Jobs that stay COMPLETING until test_post_run lets them go."""
         self.kept: dict[int, JobRecord] = {}
         """Jobs old enough to be purged that test_stage_out keeps."""
+        self.claiming: JobRecord | None = None
+        """The job whose burst buffer is claimed at this moment, on its way from queue to nodes."""
+        self.lock_holder: Thread | None = None
+        """The plugin's thread that has the job write lock."""
+        self.moved: list[JobRecord] = []
+        """Jobs in the queue to which a plugin has given another priority."""
         self.is_awaited = False
         """Whether jobs wait for others' stage-out (afterburstbuffer)."""
 
@@ -195,7 +202,11 @@ class BurstBuffers:
 
     async def begin(self, job: JobRecord) -> int:
         """Claim the burst buffer of a job that is about to run."""
-        return _last_bad(await self._ask_of(bb_p_job_begin, job))
+        self.claiming = job
+        try:
+            return _last_bad(await self._ask_of(bb_p_job_begin, job))
+        finally:
+            self.claiming = None
 
     async def revoke_alloc(self, job: JobRecord) -> int:
         """Take `begin` back."""

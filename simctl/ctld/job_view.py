@@ -92,7 +92,11 @@ _READ: Final[Mapping[str, Callable[["Slurmctld", JobRecord], Any]]] = {
 }
 
 
-def _hold(ctld: "Slurmctld", job: JobRecord, value: int) -> None:
+def _set_priority(ctld: "Slurmctld", job: JobRecord, value: int) -> None:
+    """Hold a job, or give it another place in its queues, once nobody goes along them."""
+    if job.queued and value and value != job.priority and ctld.bb is not None:
+        ctld.bb.moved.append(job)
+        ctld.request_pass()
     job.priority = value
     job.held_by_user = False
     if not value:
@@ -101,12 +105,19 @@ def _hold(ctld: "Slurmctld", job: JobRecord, value: int) -> None:
 
 
 def _told(ctld: "Slurmctld", job: JobRecord) -> None:
-    """Put a job aside that its plugin holds; what the plugin says is why."""
-    if job.state.base is not JobBase.PENDING:
+    """Put a job aside that its plugin holds; what the plugin says is why.
+
+    A job that is about to start has no place in the queue: what becomes of it follows from `begin`.
+    """
+    if job.state.base is not JobBase.PENDING or _is_claiming(ctld, job):
         return
     if not job.priority:
         job.hold_text = job.state_desc or job.bb_reason
     eligible.settle(ctld, job)
+
+
+def _is_claiming(ctld: "Slurmctld", job: JobRecord) -> bool:
+    return ctld.bb is not None and ctld.bb.claiming is job
 
 
 def _set_reason(ctld: "Slurmctld", job: JobRecord, value: str) -> None:
@@ -122,7 +133,7 @@ def _set_desc(ctld: "Slurmctld", job: JobRecord, value: str) -> None:
 
 def _set_begin(ctld: "Slurmctld", job: JobRecord, value: int) -> None:
     job.begin_us = max(-1, (value - ctld.site.start_time_s) * SECOND) if value else -1
-    if job.state.base is JobBase.PENDING:
+    if job.state.base is JobBase.PENDING and not _is_claiming(ctld, job):
         eligible.settle(ctld, job)
 
 
@@ -161,7 +172,7 @@ def _setter(name: str) -> Callable[["Slurmctld", JobRecord, Any], None]:
 
 
 _WRITE: Final[Mapping[str, Callable[["Slurmctld", JobRecord, Any], None]]] = {
-    "priority": _hold,
+    "priority": _set_priority,
     "state_reason": _set_reason,
     "state_desc": _set_desc,
     "system_comment": _setter("system_comment"),
@@ -172,6 +183,19 @@ _WRITE: Final[Mapping[str, Callable[["Slurmctld", JobRecord, Any], None]]] = {
     "stage_out": _set_stage_out,
     "env_sup": _setter("env_sup"),
 }
+
+
+_NUMBERS: Final[Mapping[str, int]] = {"priority": NO_VAL - 1, "begin_time": 253_402_300_799}
+"""The numbers that a plugin may set, and how large they may be: a time ends with the year 9999."""
+
+
+def _check(name: str, value: object) -> None:
+    """Refuse what slurmctld could not show or compare later."""
+    if name in _NUMBERS:
+        if not isinstance(value, int) or not 0 <= value <= _NUMBERS[name]:
+            raise ValueError(f"{name}: expected a number from 0 to {_NUMBERS[name]}, got {value!r}")
+    elif name not in ("stage_out", "env_sup") and not isinstance(value, str):
+        raise TypeError(f"{name}: expected a text, got {value!r}")
 
 
 def _property(name: str) -> Any:
@@ -185,6 +209,7 @@ def _property(name: str) -> Any:
             raise AttributeError(
                 f"{name} of a job is slurmctld's own; a plugin may set {', '.join(_WRITE)}"
             )
+        _check(name, value)
         write(view._ctld, view._job, value)
 
     return property(get, put)

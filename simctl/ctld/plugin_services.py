@@ -10,7 +10,7 @@ import attrs
 from simctl.api.slurmctld import ScriptResult
 from simctl.api.surroundings import OutsideCallError
 from simctl.ctld import bb_scripts, completion, prologs, staging
-from simctl.ctld.burst_buffers import FIRST_TRES
+from simctl.ctld.burst_buffers import FIRST_TRES, BurstBuffers
 from simctl.ctld.job_view import LiveJob, live
 from simctl.ctld.records import JobRecord
 from simctl.kernel.fabric import Envelope
@@ -51,13 +51,17 @@ class _JobWriteLock(AbstractAsyncContextManager[None]):
             raise OutsideCallError(
                 "slurmctld.locked() (for a plugin's threads; its functions have the lock)"
             )
+        if self._bb.lock_holder is thread:
+            raise RuntimeError(
+                "slurmctld.locked(): this thread has the lock already, and would wait for itself"
+            )
         claim = self._claim = LockClaim(thread)
         self._ctld.mailbox.post(claim)
         try:
             with kernel.counting():
                 await kernel.park("slurmctld's job write lock")
         except BaseException:
-            claim.over = True
+            self._give_back(claim)
             raise
 
     async def __aexit__(
@@ -68,10 +72,21 @@ class _JobWriteLock(AbstractAsyncContextManager[None]):
     ) -> None:
         claim = self._claim
         assert claim is not None
-        claim.over = True
+        self._give_back(claim)
         self._ctld.polls.stirred()
         if claim.holder is not None:
             self._ctld.site.kernel.wake(claim.holder)
+
+    def _give_back(self, claim: LockClaim) -> None:
+        claim.over = True
+        if self._bb.lock_holder is claim.thread:
+            self._bb.lock_holder = None
+
+    @property
+    def _bb(self) -> BurstBuffers:
+        bb = self._ctld.bb
+        assert bb is not None
+        return bb
 
 
 async def lock_claimed(ctld: "Slurmctld", _: Envelope, claim: LockClaim) -> None:
@@ -81,6 +96,9 @@ async def lock_claimed(ctld: "Slurmctld", _: Envelope, claim: LockClaim) -> None
     kernel = ctld.site.kernel
     claim.holder = kernel.current
     kernel.wake(claim.thread)
+    bb = ctld.bb
+    assert bb is not None
+    bb.lock_holder = claim.thread
     while not claim.over:
         await kernel.park("a plugin's thread that has its job write lock")
 
