@@ -293,7 +293,7 @@ class Hooks:
             await self._ask_errno(point, who, about)
         return result
 
-    async def run_function(  # noqa: PLR0912 - a case for each way a plugin can fail
+    async def run_function(  # noqa: PLR0912, PLR0915 - a case for each way a plugin can fail
         self,
         point: Point | None,
         name: str,
