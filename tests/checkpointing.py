@@ -17,7 +17,7 @@ users: {alice: 1001, bob: 1002}
 _PLUGIN = '''
 import copy
 from simctl.plugin import *
-from simctl.plugin import SwitchPlugin, CheckpointPlugin, log, now, rpc, sleep, slurmctld, start
+from simctl.plugin import SwitchPlugin, CheckpointPlugin, log, now, rpc, sleep, slurmctld, start, stepd
 
 class Record:
     """What is known of a job or step."""
@@ -28,7 +28,7 @@ class Record:
         self.text = ""
 
 class Trial(CheckpointPlugin):
-    """Takes three seconds for a checkpoint, and writes no image."""
+    """Takes three seconds for a checkpoint, and writes no image: a script begins anew."""
     plugin_type = "checkpoint/trial"
     plugin_name = "a plugin of a test"
 
@@ -73,6 +73,9 @@ class Trial(CheckpointPlugin):
         record = step_ptr.check_job
         if error_code > record.code:
             record.code, record.text = error_code, error_msg
+
+    async def slurm_ckpt_restart_task(self, slurmd_job, image_dir, gtid):
+        await stepd.execve(f"/var/spool/slurmd/job{slurmd_job.job_id:05}/slurm_script")
 
     def slurm_ckpt_task_comp(self, step_ptr, task_id, event_time, error_code, error_msg):
         return 0
