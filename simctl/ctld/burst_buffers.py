@@ -70,6 +70,10 @@ class BurstBuffers:
         """Jobs that stay COMPLETING until test_post_run lets them go."""
         self.kept: dict[int, JobRecord] = {}
         """Jobs old enough to be purged that test_stage_out keeps."""
+        self.claiming: JobRecord | None = None
+        """The job whose burst buffer is claimed at this moment, on its way from queue to nodes."""
+        self.moved: list[JobRecord] = []
+        """Jobs in the queue to which a plugin has given another priority."""
         self.is_awaited = False
         """Whether jobs wait for others' stage-out (afterburstbuffer)."""
 
@@ -205,7 +209,11 @@ class BurstBuffers:
 
     async def begin(self, job: JobRecord) -> int:
         """Claim the burst buffer of a job that is about to run."""
-        return _last_bad(await self._ask_of(bb_p_job_begin, job))
+        self.claiming = job
+        try:
+            return _last_bad(await self._ask_of(bb_p_job_begin, job))
+        finally:
+            self.claiming = None
 
     async def revoke_alloc(self, job: JobRecord) -> int:
         """Take `begin` back."""

@@ -93,7 +93,11 @@ _READ: Final[Mapping[str, Callable[["Slurmctld", JobRecord], Any]]] = {
 }
 
 
-def _hold(ctld: "Slurmctld", job: JobRecord, value: int) -> None:
+def _set_priority(ctld: "Slurmctld", job: JobRecord, value: int) -> None:
+    """Hold a job, or give it another place in its queues, once nobody goes along them."""
+    if job.queued and value and value != job.priority and ctld.bb is not None:
+        ctld.bb.moved.append(job)
+        ctld.request_pass()
     job.priority = value
     job.held_by_user = False
     if not value:
@@ -102,12 +106,19 @@ def _hold(ctld: "Slurmctld", job: JobRecord, value: int) -> None:
 
 
 def _told(ctld: "Slurmctld", job: JobRecord) -> None:
-    """Put a job aside that its plugin holds; what the plugin says is why."""
-    if job.state.base is not JobBase.PENDING:
+    """Put a job aside that its plugin holds; what the plugin says is why.
+
+    A job that is about to start has no place in the queue: what becomes of it follows from `begin`.
+    """
+    if job.state.base is not JobBase.PENDING or _is_claiming(ctld, job):
         return
     if not job.priority:
         job.hold_text = job.state_desc or job.bb_reason
     eligible.settle(ctld, job)
+
+
+def _is_claiming(ctld: "Slurmctld", job: JobRecord) -> bool:
+    return ctld.bb is not None and ctld.bb.claiming is job
 
 
 def _set_reason(ctld: "Slurmctld", job: JobRecord, value: str) -> None:
@@ -123,7 +134,7 @@ def _set_desc(ctld: "Slurmctld", job: JobRecord, value: str) -> None:
 
 def _set_begin(ctld: "Slurmctld", job: JobRecord, value: int) -> None:
     job.begin_us = max(-1, (value - ctld.site.start_time_s) * SECOND) if value else -1
-    if job.state.base is JobBase.PENDING:
+    if job.state.base is JobBase.PENDING and not _is_claiming(ctld, job):
         eligible.settle(ctld, job)
 
 
@@ -162,7 +173,7 @@ def _setter(name: str) -> Callable[["Slurmctld", JobRecord, Any], None]:
 
 
 _WRITE: Final[Mapping[str, Callable[["Slurmctld", JobRecord, Any], None]]] = {
-    "priority": _hold,
+    "priority": _set_priority,
     "state_reason": _set_reason,
     "state_desc": _set_desc,
     "system_comment": _setter("system_comment"),

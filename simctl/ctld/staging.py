@@ -212,6 +212,9 @@ async def may_start(ctld: "Slurmctld", job: JobRecord) -> bool:
     job.bb_answer = await bb.test_stage_in(job, test_only=False)
     if job.bb_answer != before:
         ctld.polls.stirred()
+    if not job.queued:
+        # The plugin has held it.
+        return False
     if job.bb_answer == DONE:
         return True
     note_wait(job)
@@ -255,7 +258,7 @@ async def confirm(ctld: "Slurmctld", job: JobRecord) -> bool:
     job.bb_answer = await bb.test_stage_in(job, test_only=False)
     if job.bb_answer != DONE:
         note_wait(job)
-    return job.bb_answer == DONE
+    return job.bb_answer == DONE and job.queued
 
 
 async def after_backfill(ctld: "Slurmctld") -> None:
