@@ -77,6 +77,9 @@ class Checker:
             and _args(event).get("init_config")
         ):
             self.restarts += 1
+            if self.world.ctld.site.model == "modern":
+                # What was to be staged out is lost to real Slurm.
+                self.ran.clear()
         elif event.kind == "plugin" and event.name == "bb_p_job_begin" and event.rc:
             if self.world.ctld.site.model == "modern":
                 # As a job is claimed anew after a restart; elsewhere it does not run.
