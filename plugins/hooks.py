@@ -292,7 +292,7 @@ class Hooks:
             await self._ask_errno(point, who, about)
         return result
 
-    async def run_function(  # noqa: PLR0912, PLR0915 - a case for each way a plugin can fail
+    async def run_function(  # noqa: PLR0912 - a case for each way a plugin can fail
         self,
         point: Point | None,
         name: str,
@@ -313,8 +313,7 @@ class Hooks:
         )
         call.plugin = plugin_type or shown.get("plugin", "")
         error: SlurmError | None = None
-        problem = ""
-        injected = False
+        problem, injected = "", False
         seen: Any = None
         instance = getattr(method, "__self__", None)
         try:

@@ -209,6 +209,9 @@ async def may_start(ctld: "Slurmctld", job: JobRecord) -> bool:
     job.bb_answer = await bb.test_stage_in(job, test_only=False)
     if job.bb_answer != before:
         ctld.polls.stirred()
+    if not job.queued:
+        # The plugin has held it.
+        return False
     if job.bb_answer == DONE:
         return True
     note_wait(job)
@@ -252,7 +255,7 @@ async def confirm(ctld: "Slurmctld", job: JobRecord) -> bool:
     job.bb_answer = await bb.test_stage_in(job, test_only=False)
     if job.bb_answer != DONE:
         note_wait(job)
-    return job.bb_answer == DONE
+    return job.bb_answer == DONE and job.queued
 
 
 async def after_backfill(ctld: "Slurmctld") -> None:
@@ -289,9 +292,9 @@ def tasks_ahead(ctld: "Slurmctld", job: JobRecord) -> int:
     return max(0, min(len(array.waiting) - 1, most - there))
 
 
-async def admit_task(ctld: "Slurmctld", task: JobRecord, head: JobRecord) -> None:
+async def admit_task(ctld: "Slurmctld", task: JobRecord) -> None:
     """Check a task that has been split off; what comes of it changes nothing."""
-    if ctld.bb is not None and task is not head:
+    if ctld.bb is not None:
         await ctld.bb.validate2(task)
 
 
