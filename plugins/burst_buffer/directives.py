@@ -220,8 +220,12 @@ def read_request(lines: Iterable[Directive]) -> Request:
     for line in lines:
         read = _OPERATIONS.get((line.prefix, line.operation))
         if read is None:
-            known = ", ".join(name for prefix, name in _OPERATIONS if prefix == line.prefix)
-            line.refuse(f"expected one of {known}")
+            known = [
+                name
+                for (prefix, name), reads in _OPERATIONS.items()
+                if prefix == line.prefix and reads is not _not_here
+            ]
+            line.refuse(f"expected one of {', '.join(known)}")
         request = read(attrs.evolve(request, lines=(*request.lines, line)), line)
     first = next(iter(request.lines), None)
     if first is not None and not (request.session or request.creates or request.destroys):
