@@ -105,7 +105,6 @@ async def _split(ctld: "Slurmctld", job: JobRecord) -> JobRecord:
         env_sup={},
         tres={},
         tres_req=dict(job.tres_req),
-        view=None,
     )
     job.place = ctld.next_place()
     limits.watch_deadline(ctld, record)
