@@ -71,20 +71,23 @@ class Checker:
             self._script(event)
         elif event.kind == "message" and event.phase == "send":
             self._message(event)
-        elif (
-            event.kind == "plugin"
-            and event.name == "bb_p_load_state"
-            and _args(event).get("init_config")
-        ):
-            self.restarts += 1
-        elif event.kind == "plugin" and event.name == "bb_p_job_begin" and event.rc:
-            if self.world.ctld.site.model == "modern":
-                # As a job is claimed anew after a restart; elsewhere it does not run.
-                self.mounted.add(_job(event))
-        elif event.kind == "plugin" and event.name == "bb_p_job_cancel":
-            self.ran.discard(_job(event))
+        elif event.kind == "plugin":
+            self._call(event)
         elif event.kind == "log" and event.name == "plugin_error":
             self._wrong(event, f"a plugin's mistake: {event.args}")
+
+    def _call(self, event: Event) -> None:
+        modern = self.world.ctld.site.model == "modern"
+        if event.name == "bb_p_load_state" and _args(event).get("init_config"):
+            self.restarts += 1
+            if modern:
+                # What was to be staged out is lost to real Slurm.
+                self.ran.clear()
+        elif event.name == "bb_p_job_begin" and event.rc and modern:
+            # As a job is claimed anew after a restart; elsewhere it does not run.
+            self.mounted.add(_job(event))
+        elif event.name == "bb_p_job_cancel":
+            self.ran.discard(_job(event))
 
     def _wrong(self, event: Event | None, text: str) -> None:
         where = "at the end" if event is None else f"{event.time_us / 1e6} s, seq {event.seq}"

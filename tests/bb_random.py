@@ -64,6 +64,10 @@ STRUCK: Final = (
 )
 
 
+HUNG: Final = (
+    *("bb_p_job_test_stage_in", "bb_p_job_begin", "bb_p_job_start_stage_out", "bb_p_job_cancel"),
+    *("bb_p_job_try_stage_in", "bb_p_load_state", "bb_p_job_validate2", "bb_p_job_test_stage_out"),
+)
 TYPES: Final = {
     "datawarp": "burst_buffer/datawarp",
     "generic": "burst_buffer/generic",
@@ -256,6 +260,14 @@ def _misfortunes(c: random.Random) -> list[str]:
         what = c.choice(STRUCK).format(j=c.randint(1, 5))
         times, skip = c.randint(1, 2), c.randint(0, 2)
         found.append(f'{{at: 0s, fault: {{fail: "{what}", times: {times}, skip: {skip}}}}}')
+    if c.random() < 0.1:
+        what, length = c.choice(HUNG), c.choice([1, 20, 90])
+        hang = f"hang: {what}, for: {length}s, skip: {c.randint(0, 5)}"
+        found.append(f"{{at: 0s, fault: {{{hang}}}}}")
+    if c.random() < 0.1:
+        edit = c.choice(["DenyUsers: bob", "StageInTimeout: 5", "OtherTimeout: 1", "Flags: "])
+        found.append(f"{{at: {_when(c)}s, burst_buffer_conf: {{{edit}}}}}")
+        found.append(f"{{at: {_when(c)}s, run: scontrol reconfigure}}")
     if c.random() < 0.07:
         node, length = c.choice(["n1", "n2", "login"]), c.choice([1, 20, 200])
         cut = f"cut: [slurmctld, {node}], for: {length}s"

@@ -584,6 +584,8 @@ def test_sizes_of_several_plugins_are_told_apart_and_added_up() -> None:
     ran = staged(model="guide", **TWO)
     found = [(arg(event, "name"), event.rc) for event in ran.all("bb_p_get_system_size")]
     assert found == [("staging", 300), ("second", 70), (None, 300), (None, 70)]
+    assert ran.world.ctld.bb is not None
+    assert ran.world.ctld.bb.total_mb == 370
 
 
 @BOTH

@@ -130,7 +130,7 @@ class Held(Named):
 @pytest.mark.parametrize(
     ("kind", "function", "text"),
     [
-        (NeverReady, "plugin", "stalled"),
+        (NeverReady, "bb_p_job_test_stage_in", "stalled"),
         (Slow, "bb_p_job_try_stage_in", "held slurmctld for 30 s"),
         (Garbage, "bb_p_state_pack", "BurstBufferInfo"),
         (Rewrites, "bb_p_job_validate", "changes job_desc"),

@@ -12,6 +12,7 @@ from simctl.ctld import bookkeeping, eligible, polls, reservations
 from simctl.ctld.burst_buffers import DONE, BurstBuffers
 from simctl.ctld.job_view import stands_for_many
 from simctl.ctld.records import JobRecord
+from simctl.plugins.points.burst_buffer import bb_p_job_test_post_run
 from simctl.wire.errno import SLURM_SUCCESS
 from simctl.wire.ids import SECOND
 from simctl.wire.records import JobDesc, SubmittedJob
@@ -53,6 +54,8 @@ async def set_up(ctld: "Slurmctld", *, again: bool) -> str:
     problem = await bb.load()
     if problem:
         return problem
+    if gates(ctld):
+        ctld.site.hooks.permit(bb_p_job_test_post_run)
     first = loads_first(ctld)
     if first:
         await _load(bb)

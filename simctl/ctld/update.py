@@ -175,15 +175,21 @@ def _set_priority(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, 
             job.priority = ctld.next_priority(job.nice)
         if job.state.base is not JobBase.PENDING:
             job.reason = Reason.NONE
-        job.hold_text = ""
-        job.special_exit = False
-        if job.state == PENDING_SPECIAL_EXIT:
-            ctld.set_job(job, PENDING)
+        _release(ctld, job)
     elif message.priority != NO_VAL:
         job.priority = message.priority
+        _release(ctld, job)
     if job.priority != before and job.queued:
         # It takes its place anew, if it keeps one.
         schedule.take_from_queue(job)
+
+
+def _release(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Forget why a job was held that has a priority (again)."""
+    job.hold_text = ""
+    job.special_exit = False
+    if job.state == PENDING_SPECIAL_EXIT:
+        ctld.set_job(job, PENDING)
 
 
 def _set_time_limit(ctld: "Slurmctld", job: JobRecord, minutes: int) -> None:

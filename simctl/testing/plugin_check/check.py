@@ -73,7 +73,7 @@ def check_plugin(
         observer = Observer(kind, _functions(kind, plugin_type))
         for trial in _trials(plugin_type):
             trials += 1
-            if trial is IDLE and _nothing_left(plugin_type, observer, model):
+            if _is_vain(trial, plugin_type, observer, model):
                 trials -= 1
                 continue
             if not _run_trial(trial, kind, origin, model, observer, watchdog_s):
@@ -102,6 +102,13 @@ def _functions(kind: type[Any], plugin_type: str) -> list[str]:
 def _trials(plugin_type: str) -> tuple[Trial, ...]:
     runs = BURST_BUFFERS if plugin_type.startswith("burst_buffer/") else STEPS
     return (*runs, IDLE)
+
+
+def _is_vain(trial: Trial, plugin_type: str, observer: Observer, model: str) -> bool:
+    """Tell whether a trial would show nothing new."""
+    if trial is IDLE:
+        return _nothing_left(plugin_type, observer, model)
+    return observer.hopeless
 
 
 def _nothing_left(plugin_type: str, observer: Observer, model: str) -> bool:
@@ -149,12 +156,25 @@ def _run_trial(
     except PluginError as error:
         _blame_open(observer, world, str(error))
         return False
-    for line in result.stalled:
-        _blame_open(observer, world, f"in the trial '{trial.name}' the cluster stalled: {line}")
+    _blame_stall(trial, observer, world, result.stalled)
     for complaint in result.complaints:
         if complaint.function not in observer.tallies:
             observer.elsewhere(complaint.function).blame(complaint.problem, complaint.times)
     return not any("of wall time" in each.problem for each in result.complaints)
+
+
+def _blame_stall(trial: Trial, observer: Observer, world: World, stalled: tuple[str, ...]) -> None:
+    """Blame whoever keeps a cluster waiting; where that is an answer, one such job says it all."""
+    answered = [line for line in stalled if "bb_p_" in line]
+    for line in answered[:1] or stalled:
+        text = f"in the trial '{trial.name}' the cluster stalled: {line}"
+        if answered:
+            function = next(name for name in observer.tallies if name in line)
+            observer.tallies[function].blame(text)
+        else:
+            _blame_open(observer, world, text)
+    if answered:
+        observer.hopeless = True
 
 
 def _blame_open(observer: Observer, world: World, text: str) -> None:

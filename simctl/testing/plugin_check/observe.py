@@ -96,6 +96,9 @@ class Observer:
         self.direct = False
         """Whether the calls at present are made for the trial's sake alone."""
 
+        self.hopeless = False
+        """Whether the plugin keeps jobs waiting for ever: other runs would come to nothing."""
+
         self._wrote: dict[int, dict[str, _Write]] = {}
         self._writes: dict[str, list[_Write]] = {}
         self._suspects: dict[tuple[str, str], list[str]] = {}
