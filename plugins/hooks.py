@@ -349,6 +349,8 @@ class Hooks:
         except Executed:
             trace.leave_call(call)
             who.cause = call.enter
+            if seen is not None and self.observer is not None:
+                self.observer.after(seen, point, who, instance, values, SLURM_SUCCESS, None, "")
             raise
         except BaseException as raised:  # noqa: BLE001 - a plugin never takes a daemon down
             problem = told_failure(raised)

@@ -171,13 +171,12 @@ class Images:
 
     # Restarting.
 
-    async def load(self, process: Process, path: str, work_dir: str) -> Image:
-        """Read the image that *process* is to go on from.
+    async def load(self, process: Process, where: str) -> Image:
+        """Read the image that *process* is to go on from; *where* is its path from the root on.
 
         Raises:
             ImageError: There is none that could be restarted here; the text says why.
         """
-        where = Disk.resolve(path, work_dir)
         try:
             data = self._disk.view(process.host.name, process.uid).read(where)
             image = decode(data)

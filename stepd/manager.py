@@ -448,14 +448,15 @@ class StepDaemon:
         """Have a task become what its checkpoint plugin executes."""
         argv = executed.argv
         env = env if executed.env is None else executed.env
-        if self.site.programs.helper(argv[0]) != RESTART_HELPER:
-            run = self.site.programs.find(argv, task.rank, self._files.work_dir, self._name)
+        programs, work_dir = self.site.programs, self._files.work_dir
+        if programs.helper(argv[0], work_dir, self._name) != RESTART_HELPER:
+            run = programs.find(argv, task.rank, work_dir, self._name)
             self._execute(task, argv, run, env)
             return
         task.process.exec(argv[0])
-        path = self.site.disk.resolve("".join(argv[1:2]), self._files.work_dir)
+        path = self.site.disk.resolve("".join(argv[1:2]), work_dir)
         try:
-            image = await self.site.images.load(task.process, path, self._files.work_dir)
+            image = await self.site.images.load(task.process, path)
             self._go_on(task, image, path, env)
         except ImageError as error:
             self._write(task, 2, f"{error}\n")

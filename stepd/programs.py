@@ -65,7 +65,7 @@ class Programs:
             return ProgramRun(runs_us=0, output=host + "\n")
         if known == "cat":
             return self._cat(argv, work_dir, host)
-        if self.helper(name):
+        if self.helper(name, work_dir, host):
             problem = f"{known}: simctl runs it for checkpoint plugins in slurmstepd alone\n"
             return ProgramRun(runs_us=0, status=wait_status(1), error=problem)
         if name in _SHELLS:
@@ -88,11 +88,15 @@ class Programs:
             found = self._described.get(name.removeprefix("./"))
         return found
 
-    def helper(self, name: str) -> str:
-        """Return which helper of checkpoints a program is that nothing else is said of, or ""."""
+    def helper(self, name: str, work_dir: str, host: str) -> str:
+        """Return which helper of checkpoints a program is, or "".
+
+        One that is described, or that lies there as a file, is what is there instead.
+        """
         base = name.rsplit("/", 1)[-1]
-        known = base in (CHECKPOINT_HELPER, RESTART_HELPER)
-        return base if known and self._description(name) is None else ""
+        if base not in (CHECKPOINT_HELPER, RESTART_HELPER) or self._description(name) is not None:
+            return ""
+        return "" if self._disk.read(name, work_dir, host=host) is not None else base
 
     def lacks(self, argv: tuple[str, ...], work_dir: str, host: str) -> bool:
         """Tell whether there is nothing on *host* that *argv* could execute."""

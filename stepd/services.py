@@ -97,7 +97,8 @@ class StepServices:
 
     def _answer(self, path: str) -> ScriptMain | None:
         """Return what runs in place of what a path names: the helper that writes images."""
-        if self._site.programs.helper(path) == CHECKPOINT_HELPER:
+        programs, work_dir = self._site.programs, self._work.work_dir
+        if programs.helper(path, work_dir, self._host) == CHECKPOINT_HELPER:
             main: ScriptMain = self._site.images.checkpoint
             return main
         return None

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from simctl.stepd.image_file import IMAGE_VERSION, Image, ProgramState
+from simctl.stepd.image_file import IMAGE_VERSION, Image, ProgramState, ScriptState, decode
 from tests.cluster import TWO_NODES, Ran, run
 
 CONF = (
@@ -189,6 +189,34 @@ def test_a_helper_that_the_scenario_describes_is_what_runs() -> None:
     script = ran.one("cr_checkpoint.sh", kind="script")
     assert (script.rc, script.uid, script.time_us // 1_000_000) == (3 << 8, 1001, 14)
     assert len(problems(ran)) == 1
+
+
+def test_a_script_that_lies_at_the_helpers_path_is_what_runs() -> None:
+    """A site may have its own; here it only tells what it is given."""
+    more = APP + "files:\n  /usr/sbin/cr_checkpoint.sh: |\n    #!/bin/sh\n    echo $2 >&2; exit 4\n"
+    ran = saved("0s alice srun ./app", "9s alice scontrol checkpoint create 1.0", more=more)
+    assert problems(ran) == ["/shared/ckpt/1.0/task.0.ckpt"]
+
+
+@pytest.mark.parametrize("schedule", ["fifo", "random"])
+@pytest.mark.parametrize("fault", ["crash: n1", "restart: slurmctld"])
+def test_what_happens_in_the_middle_leaves_the_older_image(fault: str, schedule: str) -> None:
+    """A node that dies leaves no half of an image; a slurmctld that restarts disturbs none."""
+    text = (
+        "  - {at: 0s, as: alice, run: sbatch -w n1 --wrap ./app}\n"
+        "  - {at: 100s, as: alice, run: scontrol checkpoint create 1}\n"
+        "  - {at: 200s, as: alice, run: scontrol checkpoint create 1}\n"
+        f"  - {{at: 205s, fault: {{{fault}}}}}\n"
+        "  - {at: 300s, as: alice, run: scancel 1}\n"
+    )
+    more = APP.replace("1GiB", "10GiB") + "timeline:\n" + text
+    ran = run(CONF + more, cluster=TWO_NODES, schedule=schedule)
+    saved_image = decode((ran.world.disk.read("/shared/ckpt/1/script.ckpt") or "").encode())
+    assert isinstance(saved_image.state, ScriptState)
+    program = saved_image.state.children[0].state
+    assert isinstance(program, ProgramState)
+    left_s = 500 if "crash" in fault else 410
+    assert program.left_us == pytest.approx(left_s * 1_000_000, abs=4_000_000)
 
 
 # What stands in the way of a restart.

@@ -6,13 +6,19 @@ arguments that a cluster would give it.
 
 import io
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from typing import Any, Final
 
+from simctl.api.stepd import Executed
 from simctl.kernel.procs import Host, Process, RunsAs
 from simctl.plugin import CheckOp, JobDesc, JobRecord, StepdJob, StepRecord
 from simctl.plugins.hooks import NULL, Handle, Hooks, failed
 from simctl.plugins.points import ALL, OWN
 from simctl.plugins.points.declare import Point
+from simctl.plugins.site import User
+from simctl.stepd.services import StepServices
+from simctl.stepd.tasks import Task, TaskSet
+from simctl.stepd.work import StepWork
 from simctl.testing.plugin_check.observe import Observer
 from simctl.wire.buf import Buf
 from simctl.wire.ids import NO_VAL, SECOND
@@ -85,6 +91,19 @@ class Driver:
         if role == "manager":
             who.job, who.step = 1, "1.0"
         return who
+
+    def services(self, job: StepdJob, tasks: TaskSet) -> StepServices:
+        """Return what a step daemon of *job* offers to its plugin."""
+        work = StepWork(
+            job=job,
+            user=User(name="alice", uid=_ALICE, gid=_ALICE),
+            argv=("./app",),
+            env={"HOME": "/home/alice", "SLURM_JOB_ID": "1"},
+            work_dir="/home/alice",
+            tids=(0, 1),
+            nnodes=2,
+        )
+        return StepServices(self._world.site, work, tasks, "n1")
 
     async def end(self, who: Process | None) -> None:
         """Unload the plugin and end the process."""
@@ -264,12 +283,16 @@ async def _checkpoint_step(driver: Driver) -> None:
     manager = await driver.process("manager")
     if manager is None:
         return
+    tasks = TaskSet()
+    manager.stepd = driver.services(job, tasks)
     session = manager.fork(role="session")
     who = session if driver._hooks.model == "guide" else manager
     await driver.call("slurm_ckpt_stepd_prefork", who, job)
     session.become_user(_ALICE)
     task = session.fork(daemon="task", role="task", task=0)
-    await driver.call("slurm_ckpt_restart_task", task, job, "/home/alice/1.0", 0)
+    tasks.add(Task(rank=0, procid=0, process=task))
+    with suppress(Executed):
+        await driver.call("slurm_ckpt_restart_task", task, job, "/home/alice/1.0", 0)
     await driver.call("slurm_ckpt_signal_tasks", manager, job, "/home/alice/1.0")
     task.exit(0)
     session.exit(0)

@@ -50,10 +50,10 @@ STEPS: Final = (
         "  - {at: 3s, as: alice, run: scontrol checkpoint complete 1.0}\n",
     ),
     Trial(
-        "a slurmctld that restarts while a step runs",
+        "a slurmctld that restarts while a step runs, and a step from images",
         "  - {at: 0s, as: alice, run: srun -N2 -n4 --ntasks-per-node=2 ./app}\n"
         "  - {at: 2s, fault: {restart: slurmctld}}\n"
-        "  - {at: 20s, as: alice, run: srun -N2 ./app}\n",
+        "  - {at: 20s, as: alice, run: srun -N2 --restart-dir=/home/alice ./app}\n",
     ),
     Trial(
         "steps whose tasks fail",
