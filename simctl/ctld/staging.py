@@ -165,15 +165,17 @@ async def may_start_now(ctld: "Slurmctld", job: JobRecord) -> bool:
 
 
 async def ask_those_ahead(ctld: "Slurmctld", job: JobRecord) -> None:
-    """Ask about the jobs with a burst buffer that come before a new one."""
+    """Ask about jobs with a burst buffer that come before a new one, as many as a pass would."""
     bb = ctld.bb
     if bb is None:
         return
+    left = ctld.site.conf.scheduler_parameters.default_queue_depth
     for other in list(ctld.jobs.values()):
         if other is job or not other.burst_buffer or other.part is not job.part:
             continue
         waits = other.queued or other.state == PENDING_CONFIGURING
-        if waits and other.priority > job.priority:
+        if waits and other.priority > job.priority and left > 0:
+            left -= 1
             other.bb_answer = await bb.test_stage_in(other, test_only=True)
 
 

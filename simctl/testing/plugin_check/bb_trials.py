@@ -102,6 +102,7 @@ BURST_BUFFERS: Final = (
         "  - {at: 0s, as: alice, run: sbatch app.sh}\n"
         "  - {at: 4s, fault: {restart: slurmctld}}\n"
         "  - {at: 60s, as: alice, run: sbatch stays.sh}\n"
+        "  - {at: 61s, as: bob, run: sbatch --bb=size=10G --wrap true}\n"
         "  - {at: 100s, fault: {restart: slurmctld}}\n"
         "  - {at: 120s, run: scontrol reconfigure}\n"
         "  - {at: 150s, as: alice, run: scancel 2}\n"
