@@ -17,7 +17,8 @@ users: {alice: 1001, bob: 1002}
 _PLUGIN = '''
 import copy
 from simctl.plugin import *
-from simctl.plugin import SwitchPlugin, CheckpointPlugin, log, now, rpc, sleep, slurmctld, start, stepd
+from simctl.plugin import SwitchPlugin, CheckpointPlugin
+from simctl.plugin import log, now, rpc, sleep, slurmctld, start, stepd
 
 class Record:
     """What is known of a job or step."""
