@@ -76,6 +76,8 @@ class Trial(CheckpointPlugin):
             record.code, record.text = error_code, error_msg
 
     async def slurm_ckpt_restart_task(self, slurmd_job, image_dir, gtid):
+        if not slurmd_job.batch:
+            raise SlurmError(errno.ENOENT)
         await stepd.execve(f"/var/spool/slurmd/job{slurmd_job.job_id:05}/slurm_script")
 
     def slurm_ckpt_task_comp(self, step_ptr, task_id, event_time, error_code, error_msg):
