@@ -5,6 +5,7 @@ is killed, and another process goes on from what went through a file. All it wri
 would have written, at the times it would have written it.
 """
 
+import random
 import re
 from collections.abc import Sequence
 
@@ -29,9 +30,9 @@ users: {alice: 1001}
 plugins: ["tests.savers:Saver"]
 slurm_conf: {CheckpointType: checkpoint/saver}
 programs:
-  ./work: {runs: 7s, output: "worked\\n"}
-  ./fails: {runs: 3s, exit: 3, output: "failed\\n"}
-  ./deaf: {runs: 6s, on_signal: {TERM: ignore, USR1: 9}, output: "deaf\\n"}
+  ./work: {runs: 7103ms, output: "worked\\n"}
+  ./fails: {runs: 3061ms, exit: 3, output: "failed\\n"}
+  ./deaf: {runs: 6037ms, on_signal: {TERM: ignore, USR1: 9}, output: "deaf\\n"}
   ./crash: {runs: 2s, signal: SEGV}
 files:
   inner.sh: |
@@ -39,8 +40,9 @@ files:
     trap 'echo inner $1 got USR2' USR2
     for i in 1 2; do
         echo inner $1 $i
+        sleep 0.011
         ./work > inner.log &
-        sleep 3
+        sleep 2.909
         wait
     done
     exit 5
@@ -48,6 +50,11 @@ files:
 
 Told = tuple[float, int, str]
 """When something was written, to which descriptor, and what."""
+
+
+def without_pids(text: str) -> str:
+    """Return a text without pids: a run and the same one cut off count processes differently."""
+    return re.sub(r"((?:last|one)=|wait |pid |kill (?:-\w+ )?|\()\d+", r"\1PID", text)
 
 
 @attrs.define
@@ -74,8 +81,7 @@ class Life:
         generation = self.cuts
 
         def output(descriptor: int, text: str) -> None:
-            # A run and the same one cut off count processes differently.
-            self.wrote.append((self.now_s, descriptor, re.sub(r"\(\d+\)", "(PID)", text)))
+            self.wrote.append((self.now_s, descriptor, without_pids(text)))
 
         def ended(status: int) -> None:
             if generation == self.cuts:
@@ -127,7 +133,8 @@ class Life:
     def files(self) -> dict[str, str | None]:
         """Return the files that scripts here write."""
         names = ("inner.log", "a.log", "b.log", "sub/a.log")
-        return {name: self.world.disk.read(name, "/home/alice", host="n1") for name in names}
+        texts = {name: self.world.disk.read(name, "/home/alice", host="n1") for name in names}
+        return {name: text and without_pids(text) for name, text in texts.items()}
 
 
 def live(
@@ -392,6 +399,93 @@ def test_any_script_cut_off_at_any_moments_does_what_it_would_have_done(
     """Output, files, times and the end are those of a run that nobody cut off."""
     # Each turn of a loop of signals to itself takes no time: what ends is what is compared.
     same(script, cuts, signals)
+
+
+SETUP = """
+trap 'echo one $n; n=$((n + 1))' USR1
+trap 'echo two; sleep 1; echo slow' USR2
+n=0; i=0
+./work & one=$!
+sleep 1
+"""
+LASTING = (
+    *(
+        "sleep 1.013",
+        "sleep 3.029",
+        "sleep 0.517",
+        "./work",
+        "./fails",
+        "wait",
+        "wait $!",
+        "wait $one",
+    ),
+    *(
+        "sleep 4.051 & last=$!",
+        "./work >> a.log & last=$!",
+        "./inner.sh X & last=$!",
+        "./inner.sh Y",
+    ),
+    *(
+        "kill -USR1 $$; sleep 2.087",
+        "kill -STOP $last; sleep 2.039; kill -CONT $last",
+        "kill $last",
+    ),
+    *(
+        "./deaf & sleep 1.117; kill -USR1 $!; wait $!; echo $?",
+        "{ ./work; pwd; } > b.log; cat b.log",
+    ),
+)
+QUICK = (
+    *("echo n=$n i=$i s=$?", "n=$((n * 3 + 1))", "cd sub; pwd; cd ..", "echo x >> a.log"),
+    *("[ -f a.log ] && cat a.log", "shift; echo $# $1", "set -- $n $i", "set -x", "set +x"),
+    *("trap 'echo bye $?' EXIT", "trap '' USR2", "trap 'echo again' USR2", "echo ${v:=$n} $v"),
+)
+
+
+def script_of(chance: random.Random, depth: int = 0) -> str:
+    """Return a script that takes its time, of commands drawn by chance."""
+    lines: list[str] = []
+    for _ in range(chance.randint(3, 6) if depth else 9):
+        kind = chance.random()
+        if kind < 0.25 and depth < 2:
+            body = script_of(chance, depth + 1)
+            lines.append(
+                chance.choice(
+                    (
+                        f"for i in a b c; do\n{body}\ndone",
+                        f"if [ $n -gt 2 ]; then\n{body}\nelse\necho less\nfi",
+                        f"j{depth}=0\nuntil [ $j{depth} -ge 2 ]; do j{depth}=$((j{depth} + 1))\n{body}\ndone",
+                        f"{{\n{body}\n}} > b.log 2>&1\ncat b.log",
+                        f"for i in 1 2; do\n{body}\n[ $n -gt 9 ] && break\ncontinue\ndone",
+                    )
+                )
+            )
+        else:
+            lines.append(chance.choice(LASTING if kind < 0.65 else QUICK))
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_long_script_goes_on_from_any_moment_of_its_life(seed: int) -> None:
+    """Loops, traps, children and files of all kinds at once, with signals on the way.
+
+    No two things are due at one moment here, whose order nothing settles.
+    """
+    chance = random.Random(seed)
+    script = SETUP + script_of(chance)
+    signals = [(chance.randrange(80) + 0.3, chance.choice((10, 12))) for _ in range(4)]
+    whole = live(script, (), signals)
+    assert whole.status is not None
+    for _ in range(3):
+        cuts = [round(chance.random() * whole.ended_s, 4) for _ in range(chance.randint(1, 3))]
+        cut = live(script, cuts, signals)
+        assert cut.cuts == len(cuts)
+        assert (cut.wrote, cut.status, cut.ended_s, cut.files()) == (
+            whole.wrote,
+            whole.status,
+            whole.ended_s,
+            whole.files(),
+        ), (script, cuts, signals)
 
 
 def test_a_signal_that_ends_the_script_ends_the_restarted_one() -> None:
