@@ -6,6 +6,7 @@ from simctl.plugin import Buf, SlurmError, errno
 from simctl.plugins.checkpoint.blcr import CheckpointBlcr
 from simctl.plugins.checkpoint.ompi import CheckpointOmpi
 from simctl.plugins.checkpoint.records import CheckRecord
+from simctl.report import explain
 from tests.checkpoints import CLUSTER, JOB, answers, checkpoint, checkpointed, images, output, unmet
 
 PLAIN = JOB.replace("srun_cr", "srun")
@@ -222,3 +223,13 @@ def test_a_step_goes_on_from_images_that_the_user_names() -> None:
     assert output(ran) == ["begun", "done", "done", "left with 0"]
     row = ran.result.rows[0]
     assert 600 <= (row.end_us - row.start_us) // 1_000_000 <= 605
+
+
+def test_explain_tells_of_restarts() -> None:
+    """The call does not come back, since the task has become another program."""
+    ran = checkpointed(checkpoint("3m", "vacate 1"), checkpoint("4m", "restart 1"))
+    told = [
+        line for line in explain(ran.events, {"alice": 1001}, "guide") if "restart_task" in line
+    ]
+    assert len(told) == 3
+    assert "as alice, calls slurm_ckpt_restart_task for step 1.batch, and it does not" in told[0]
