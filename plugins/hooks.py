@@ -141,6 +141,10 @@ class Hooks:
         """Calls that wait for something: virtual time, a message, an event."""
         self._places = {name: point.places(model) for name, point in (ALL | OPTIONAL).items()}
 
+    def permit(self, point: Point) -> None:
+        """Let a function be called as in model guide, for the sake of an option, in any model."""
+        self._places[point.name] = point.places("guide")
+
     async def load(
         self,
         who: Process,
@@ -314,8 +318,7 @@ class Hooks:
         )
         call.plugin = plugin_type or shown.get("plugin", "")
         error: SlurmError | None = None
-        problem = ""
-        injected = False
+        problem, injected = "", False
         seen: Any = None
         instance = getattr(method, "__self__", None)
         try:

@@ -175,9 +175,11 @@ def explain(events: Iterable[Event], users: dict[str, int], model: str) -> list[
     by_seq: dict[int, Event] = {}
     lines: list[str] = []
     said: dict[str, None] = {}
+    events = list(events)
+    left = {event.enter for event in events if event.phase == "exit"}
     for event in events:
         by_seq[event.seq] = event
-        if event.kind != "plugin" or event.phase == "enter":
+        if event.kind != "plugin" or (event.phase == "enter" and event.seq in left):
             continue
         line = _sentence(event, by_seq, names, model)
         if event.name not in said:
@@ -210,6 +212,8 @@ def _outcome(event: Event) -> str:
     """Return what a call came to where that is worth a word: its answer, or how it failed."""
     point = ALL.get(event.name)
     returns = point.returns if point is not None else Returns.INT
+    if event.phase == "enter":
+        return ", and it does not come back"
     if not isinstance(event.rc, int):
         return ""
     if returns is Returns.THREE:

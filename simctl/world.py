@@ -689,11 +689,15 @@ class World:
 
     def _calls_under_way(self) -> tuple[str, ...]:
         """Return which plugin calls have not come back."""
-        return tuple(
+        lines = [
             f"{call.who.name} (pid {call.who.pid}) on {call.who.host.name} waits for "
             f"{call.name} of its plugin to return"
             for call in self.site.hooks.under_way
-        )
+        ]
+        holder = self.ctld.lock_holder
+        if holder is not None:
+            lines.append(f"slurmctld waits for its job write lock, which {holder.name} has")
+        return tuple(lines)
 
     def _who_waits(self) -> tuple[str, ...]:
         """Return who waits for what in a run that can go no further; nothing if all is done."""

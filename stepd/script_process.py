@@ -155,12 +155,18 @@ class ScriptProcess:
     async def _answer(self, process: Process, limit_us: int) -> None:
         """Have done what the script does, until it has ended or its time is up."""
         if self.answer is not None:
-            process.start(partial(self._run_answer, self.answer, process), "script")
+            current = self.site.kernel.current
+            lingers = current is not None and current.lingers
+            process.start(partial(self._run_answer, self.answer, process, lingers), "script")
             await self._wait(limit_us)
         else:
             await self._run_program(process, limit_us)
 
-    async def _run_answer(self, answer: ScriptMain, process: Process) -> None:
+    async def _run_answer(self, answer: ScriptMain, process: Process, lingers: bool) -> None:
+        thread = self.site.kernel.current
+        assert thread is not None
+        # It keeps a run alive only if whoever waits for it does.
+        thread.lingers = lingers
         call = ScriptCall(
             site=self.site,
             process=process,

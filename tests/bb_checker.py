@@ -39,7 +39,7 @@ class Checker:
     """Jobs that were launched and whose buffers are full of what they wrote."""
 
     given_up: set[int] = attrs.field(factory=set)
-    """Jobs whose buffers a site's script was to drop, and failed."""
+    """Jobs whose buffers a site's script was to drop, and has not."""
 
     named: set[str] = attrs.field(factory=set)
     """Persistent buffers that were made and not destroyed."""
@@ -71,20 +71,23 @@ class Checker:
             self._script(event)
         elif event.kind == "message" and event.phase == "send":
             self._message(event)
-        elif (
-            event.kind == "plugin"
-            and event.name == "bb_p_load_state"
-            and _args(event).get("init_config")
-        ):
-            self.restarts += 1
-        elif event.kind == "plugin" and event.name == "bb_p_job_begin" and event.rc:
-            if self.world.ctld.site.model == "modern":
-                # As a job is claimed anew after a restart; elsewhere it does not run.
-                self.mounted.add(_job(event))
-        elif event.kind == "plugin" and event.name == "bb_p_job_cancel":
-            self.ran.discard(_job(event))
+        elif event.kind == "plugin":
+            self._call(event)
         elif event.kind == "log" and event.name == "plugin_error":
             self._wrong(event, f"a plugin's mistake: {event.args}")
+
+    def _call(self, event: Event) -> None:
+        modern = self.world.ctld.site.model == "modern"
+        if event.name == "bb_p_load_state" and _args(event).get("init_config"):
+            self.restarts += 1
+            if modern:
+                # What was to be staged out is lost to real Slurm.
+                self.ran.clear()
+        elif event.name == "bb_p_job_begin" and event.rc and modern:
+            # As a job is claimed anew after a restart; elsewhere it does not run.
+            self.mounted.add(_job(event))
+        elif event.name == "bb_p_job_cancel":
+            self.ran.discard(_job(event))
 
     def _wrong(self, event: Event | None, text: str) -> None:
         where = "at the end" if event is None else f"{event.time_us / 1e6} s, seq {event.seq}"
@@ -136,7 +139,7 @@ class Checker:
         """Check that a job whose data are moved could run, if only they were there."""
         ctld = self.world.ctld
         job = ctld.jobs[_job(event)]
-        taken_over = self.plugin == "generic" and _args(event)["from"] is None
+        taken_over = self.plugin != "datawarp" and _args(event)["from"] is None
         waits = job.state.base is JobBase.PENDING
         why = eligible.obstacle(ctld, job, eligible.verdict(ctld, job))
         if (not waits or why) and not taken_over:
@@ -155,13 +158,15 @@ class Checker:
         elif event.name == "dw_post_run" and not good:
             # Its stage-out is given up.
             self.ran.discard(job)
-        elif event.name in ("stop_stage_in", "stop_stage_out") and not good:
-            self.given_up.add(job)
+        elif event.name in ("stop_stage_in", "stop_stage_out") and good:
+            self.given_up.discard(job)
 
     def _may_go(self, event: Event) -> None:
         """Note that a job's data leave its buffer, by the script that does it."""
         if event.name in ("dw_data_out", "start_stage_out", "stop_stage_out"):
             self.ran.discard(_job(event))
+        if event.name in ("stop_stage_in", "stop_stage_out") and event.phase == "enter":
+            self.given_up.add(_job(event))
 
     def _keeps_what_is_written(self, event: Event) -> None:
         """Check that the buffers of jobs that were launched are there until they are emptied."""
@@ -196,7 +201,7 @@ class Checker:
             return
         if job.state.configuring or job.job_id not in self.filled:
             self._wrong(event, f"job {job.job_id} runs: {job.state}, filled {self.filled}")
-        mounts = self.plugin == "datawarp" and self._mounts(job.burst_buffer)
+        mounts = self.plugin != "generic" and self._mounts(job.burst_buffer)
         if mounts and job.job_id not in self.mounted:
             self._wrong(event, f"job {job.job_id} runs and its buffer is not mounted")
 
@@ -221,8 +226,11 @@ class Checker:
         self._left(result)
         self._books(result)
         conf = self.world.site.conf
+        options = self.world.site.options
         terms = Terms(
             model=result.model,
+            gate=options.bb_post_run_gate,
+            late_stage_out=options.bb_stageout_after_epilog,
             min_job_age_s=conf.min_job_age_s,
             backfill=conf.scheduler_type == "sched/backfill",
             hurried=range(MOST_JOBS),
@@ -256,7 +264,7 @@ class Checker:
         entries = re.findall(r"^    (?:JobID|Name)=(\S+) .*?Size=(\S+) ", shown, re.MULTILINE)
         books = {token: _bytes(size) for token, size in entries if _bytes(size)}
         there = {each.token: each.size for each in self._buffers() if each.size}
-        known = {str(job) for job in self.given_up}
+        known = {str(job) for job in self.given_up} | self.unclear
         if {each for each in books.items() ^ there.items() if each[0] not in known}:
             self._wrong(None, f"books {books}, store {there}")
 

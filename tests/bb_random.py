@@ -24,7 +24,7 @@ SHOW_S: Final = 5000
 
 NAMES: Final = ("p1", "p2", "p3")
 OPTIONS: Final[dict[str, tuple[float, Callable[[random.Random], object]]]] = {
-    "-N": (0.4, lambda c: c.randint(1, 2)),
+    "-N": (0.4, lambda c: c.choice([1, 2, 1, 2, 1, 2, 1, 2, 0])),
     "-t": (0.6, lambda c: c.randint(1, 4)),
     "-a 0-": (0.15, lambda c: c.randint(1, 3)),
     "--nice=": (0.3, lambda c: c.randint(0, 500)),
@@ -56,11 +56,23 @@ FUNCTIONS: Final = {
     "generic": ("get_sys", "start_stage_in", "start_stage_out", "stop_stage_in", "stop_stage_out"),
 }
 
+PREEMPT: Final = ("REQUEUE", "CANCEL", '"SUSPEND,GANG"')
 STRUCK: Final = (
     *("select_g_job_begin", "select_g_job_begin job={j}", "bb_p_job_begin job={j}"),
     *("dw_data_in job={j}", "dw_pre_run job={j}", "dw_data_out job={j}", "dw_teardown job={j}"),
     *("start_stage_in job={j}", "start_stage_out job={j}", "get_sys", "dw_pools"),
 )
+
+
+HUNG: Final = (
+    *("bb_p_job_test_stage_in", "bb_p_job_begin", "bb_p_job_start_stage_out", "bb_p_job_cancel"),
+    *("bb_p_job_try_stage_in", "bb_p_load_state", "bb_p_job_validate2", "bb_p_job_test_stage_out"),
+)
+TYPES: Final = {
+    "datawarp": "burst_buffer/datawarp",
+    "generic": "burst_buffer/generic",
+    "both": '"burst_buffer/datawarp,burst_buffer/generic"',
+}
 
 
 # What is run.
@@ -90,9 +102,8 @@ def scenario(seed: int, plugin: str) -> str:
     if c.random() < 0.05:
         appliance.append("up: false")
     return (
-        f"slurm_conf: {{BurstBufferType: burst_buffer/{plugin}, MinJobAge: {c.choice([5, 60])}, "
-        f"SchedulerType: sched/{c.choice(['builtin', 'backfill'])}, KillWait: 5, "
-        "SlurmdTimeout: 30, ReturnToService: 1}\n"
+        f"slurm_conf: {{{_slurm_conf(c, plugin)}}}\n"
+        f"options: {{{_options(c)}}}\n"
         f"burst_buffer_conf: {{{_conf(c)}}}\n"
         f"burst_buffer: {{{', '.join(appliance)}}}\n"
         'nodes: [{name: "n[1-3]", cpus: 2}]\n'
@@ -102,6 +113,26 @@ def scenario(seed: int, plugin: str) -> str:
         f"files:\n{files}"
         "timeline:\n" + "".join(f"  - {entry}\n" for entry in [*timeline, *_last()])
     )
+
+
+def _slurm_conf(c: random.Random, plugin: str) -> str:
+    keys = [
+        f"BurstBufferType: {TYPES[plugin]}",
+        f"MinJobAge: {c.choice([5, 60])}",
+        f"SchedulerType: sched/{c.choice(['builtin', 'backfill'])}",
+        "KillWait: 5, SlurmdTimeout: 30, ReturnToService: 1",
+    ]
+    if c.random() < 0.15:
+        keys.append(f"PreemptType: preempt/partition_prio, PreemptMode: {c.choice(PREEMPT)}")
+    if c.random() < 0.1:
+        keys.append(c.choice(["RequeueExit: 3", "RequeueExitHold: 3", "EpilogSlurmctld: /e"]))
+    return ", ".join(keys)
+
+
+def _options(c: random.Random) -> str:
+    names = ("bb_post_run_gate", "bb_load_first", "bb_stageout_after_epilog")
+    wanted = [name for name in names if c.random() < 0.1]
+    return ", ".join(f"{name}: {c.choice(['true', 'false'])}" for name in wanted)
 
 
 def _when(c: random.Random) -> float:
@@ -138,7 +169,8 @@ def _conf(c: random.Random) -> str:
 
 def _functions(c: random.Random, plugin: str) -> str:
     found = {}
-    for name in c.sample(FUNCTIONS[plugin], c.randint(1, 3)):
+    names = FUNCTIONS.get(plugin) or (*FUNCTIONS["datawarp"], *FUNCTIONS["generic"])
+    for name in c.sample(names, c.randint(1, 3)):
         calls = [_call(c) for _ in range(c.randint(1, 3))]
         found[name] = f"{name}: [{', '.join(calls)}]"
     return ", ".join(found.values())
@@ -158,6 +190,9 @@ def _job(
     c: random.Random, plugin: str, number: int, pools: dict[str, dict[str, str]]
 ) -> tuple[str, str]:
     """Return the script of a job, and the command line that submits it."""
+    whole = plugin != "both"
+    if not whole:
+        plugin = c.choice(["datawarp", "generic"])
     size = c.choice([1, 3, 4, 5, 8, 10, 12, 16, 30])
     words = [f"{name}{make(c)}" for name, (odds, make) in OPTIONS.items() if c.random() < odds]
     words += c.choice([[], [], ["-p a"], ["-p b"], ["-p b,a"]])
@@ -169,6 +204,9 @@ def _job(
         return "", f"srun {' '.join(words)} {given} {work}"
     maker = _datawarp_lines if plugin == "datawarp" else _generic_lines
     lines = maker(c, size, list(pools)) if c.random() < 0.85 else []
+    if plugin == "generic" and not whole:
+        # The other plugin would take them for its own.
+        lines = [line for line in lines if not line.startswith("#DW")]
     ending = c.choice(["", "", "", "exit 3", "srun -n1 sleep 2"])
     body = "".join(f"    {line}\n" for line in ["#!/bin/sh", *lines, work, ending] if line)
     return f"  j{number}.sh: |\n{body}", f"sbatch {' '.join(words)} j{number}.sh"
@@ -222,6 +260,14 @@ def _misfortunes(c: random.Random) -> list[str]:
         what = c.choice(STRUCK).format(j=c.randint(1, 5))
         times, skip = c.randint(1, 2), c.randint(0, 2)
         found.append(f'{{at: 0s, fault: {{fail: "{what}", times: {times}, skip: {skip}}}}}')
+    if c.random() < 0.1:
+        what, length = c.choice(HUNG), c.choice([1, 20, 90])
+        hang = f"hang: {what}, for: {length}s, skip: {c.randint(0, 5)}"
+        found.append(f"{{at: 0s, fault: {{{hang}}}}}")
+    if c.random() < 0.1:
+        edit = c.choice(["DenyUsers: bob", "StageInTimeout: 5", "OtherTimeout: 1", "Flags: "])
+        found.append(f"{{at: {_when(c)}s, burst_buffer_conf: {{{edit}}}}}")
+        found.append(f"{{at: {_when(c)}s, run: scontrol reconfigure}}")
     if c.random() < 0.07:
         node, length = c.choice(["n1", "n2", "login"]), c.choice([1, 20, 200])
         cut = f"cut: [slurmctld, {node}], for: {length}s"
@@ -244,7 +290,7 @@ def _last() -> list[str]:
 
 def world_of(seed: int) -> tuple[World, str]:
     """Return the cluster of a seed, and the plugin that it has."""
-    plugin = "generic" if seed % 2 else "datawarp"
+    plugin = "both" if seed % 10 == 9 else "generic" if seed % 2 else "datawarp"
     model = "modern" if seed // 2 % 2 else "guide"
     order = "random" if seed // 4 % 3 == 1 else "fifo"
     read = read_scenario(scenario(seed, plugin), file="s.yaml")

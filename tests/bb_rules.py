@@ -269,13 +269,14 @@ def _calls_until(items: Sequence[Item], index: int, stops: Callable[[Item], bool
 
 def _end_of_run(story: Story, job: int, items: Sequence[Item], index: int) -> Iterator[str]:
     def over(item: Item) -> bool:
-        return forgets(item) or (isinstance(item, Asked) and item.name == "job_test_stage_in")
+        before, after = change(item) or ("", "")
+        let_go = "COMPLETING" in before and not ("COMPLETING" in after or "REQUEUE" in after)
+        asked = isinstance(item, Asked) and item.name == "job_test_stage_in"
+        return forgets(item) or asked or let_go
 
     def told(item: Item) -> bool:
         # Where all nodes are gone nobody is told.
-        before, after = change(item) or ("", "")
-        let_go = "COMPLETING" in before and not ("COMPLETING" in after or "REQUEUE" in after)
-        return sends(item, *ENDING) or over(item) or let_go
+        return sends(item, *ENDING) or over(item)
 
     calls = _calls_until(items, index, over if story.terms.late_stage_out else told)
     allowed = [["job_start_stage_out"]]

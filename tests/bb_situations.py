@@ -130,7 +130,7 @@ def rows(table: str) -> list[Row]:
 
 
 def situation(
-    plugin: str, model: str, state: str, deed: str, *, script: str = "subject", more: str = ""
+    plugin: str, model: str, state: str, deed: str, *, asks: str = "subject", more: str = ""
 ) -> Ran:
     """Run a job until its buffer is in a state, and do something there.
 
@@ -139,7 +139,7 @@ def situation(
         model: The model.
         state: The state of the buffer; PENDING while there is no space for it.
         deed: What follows ``when: ...,`` in the timeline.
-        script: Which script the job runs.
+        asks: The options of the job, and which script it runs.
         more: Further entries of the timeline.
     """
     first = {"PENDING": "huge", "STAGED_IN": "blocks"}.get(state, "quick")
@@ -150,7 +150,7 @@ def situation(
         "SlurmdTimeout: 30, ReturnToService: 1}\n"
         "timeline:\n"
         f"  - {{at: 0s, as: alice, run: sbatch {first}}}\n"
-        f"  - {{at: 5s, as: alice, run: sbatch -t1 {script}}}\n"
+        f"  - {{at: 5s, as: alice, run: sbatch -t1 {asks}}}\n"
         f"  - {{{when}, {deed}}}\n{more}"
     )
     return run(text, cluster="\n".join(lines) + "\n", model=model)

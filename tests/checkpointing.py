@@ -15,8 +15,10 @@ users: {alice: 1001, bob: 1002}
 """
 
 _PLUGIN = '''
+import copy
 from simctl.plugin import *
-from simctl.plugin import SwitchPlugin, CheckpointPlugin, log, now, rpc, sleep, slurmctld, start
+from simctl.plugin import SwitchPlugin, CheckpointPlugin
+from simctl.plugin import log, now, rpc, sleep, slurmctld, start, stepd
 
 class Record:
     """What is known of a job or step."""
@@ -27,12 +29,15 @@ class Record:
         self.text = ""
 
 class Trial(CheckpointPlugin):
-    """Takes three seconds for a checkpoint, and writes no image."""
+    """Takes three seconds for a checkpoint, and writes no image: a script begins anew."""
     plugin_type = "checkpoint/trial"
     plugin_name = "a plugin of a test"
 
     def slurm_ckpt_alloc_job(self):
         return Record()
+
+    def slurm_ckpt_copy_job(self, jobinfo):
+        return copy.copy(jobinfo)
 
     def _record(self, job_id, step_ptr):
         return (step_ptr or slurmctld.find_job(job_id)).check_job
@@ -70,6 +75,11 @@ class Trial(CheckpointPlugin):
         if error_code > record.code:
             record.code, record.text = error_code, error_msg
 
+    async def slurm_ckpt_restart_task(self, slurmd_job, image_dir, gtid):
+        if not slurmd_job.batch:
+            raise SlurmError(errno.ENOENT)
+        await stepd.execve(f"/var/spool/slurmd/job{slurmd_job.job_id:05}/slurm_script")
+
     def slurm_ckpt_task_comp(self, step_ptr, task_id, event_time, error_code, error_msg):
         return 0
 
@@ -89,7 +99,7 @@ class Asker(SwitchPlugin):
 
 CONF = (
     'plugins: ["./trial.py:Trial", "./trial.py:Asker"]\n'
-    "slurm_conf: {CheckpointType: checkpoint/trial, SwitchType: switch/asker, MinJobAge: 2,"
+    "slurm_conf: {CheckpointType: checkpoint/trial, SwitchType: switch/asker,"
     " JobCheckpointDir: /shared/ckpt%s}\n"
 )
 
@@ -100,9 +110,14 @@ def ask(*calls: str) -> str:
 
 
 def checkpointed(
-    folder: Path, *lines: str, model: str = "guide", conf: str = "", more: str = ""
+    folder: Path,
+    *lines: str,
+    model: str = "guide",
+    conf: str = "",
+    more: str = "",
+    young: bool = True,
 ) -> Ran:
-    """Run lines of a timeline, ``MOMENT USER COMMAND``, with both plugins."""
+    """Run lines of a timeline, ``MOMENT USER COMMAND``, with both plugins; jobs die *young*."""
     (folder / "trial.py").write_text(_PLUGIN)
     entries = []
     for line in lines:
@@ -111,7 +126,12 @@ def checkpointed(
             entries.append(f"  - {{at: {moment}, fault: {command}}}\n")
         else:
             entries.append(f"  - {{at: {moment}, as: {user}, run: {command!r}}}\n")
-    text = CONF % conf + more + "timeline:\n" + "".join(entries)
+    text = (
+        CONF % ((", MinJobAge: 2" if young else "") + conf)
+        + more
+        + "timeline:\n"
+        + "".join(entries)
+    )
     return run(text, cluster=FOUR_NODES, model=model, folder=folder)
 
 

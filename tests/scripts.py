@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from simctl.api.slurmctld import ScriptResult
-from simctl.ctld.bb_scripts import run_script, start_script
+from simctl.ctld.bb_scripts import Failures, run_script, start_script
 from simctl.kernel.turns import Thread
 from simctl.scenario.load import read_scenario
 from simctl.world import World
@@ -20,6 +20,7 @@ class Caller:
 
     world: World
     results: list[ScriptResult] = attrs.field(factory=list)
+    failures: Failures = attrs.field(factory=Failures)
 
     @property
     def now_s(self) -> float:
@@ -44,6 +45,7 @@ class Caller:
             job_id=job,
             timeout=timeout,
             env={},
+            failures=self.failures,
         )
         self.results.append(result)
         return result

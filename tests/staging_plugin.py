@@ -25,6 +25,7 @@ class Staging(BurstBufferPlugin):
     plugin_type = "burst_buffer/staging"
     plugin_name = "stages in and out"
     size_mb = 300
+    pre_run = "pre"
 
     def __init__(self) -> None:
         self.states: dict[int, str] = {}
@@ -93,7 +94,7 @@ class Staging(BurstBufferPlugin):
 
     def bb_p_job_begin(self, job_ptr: JobRecord) -> int:
         """Hold the launch back while the pre-run takes its time."""
-        took = seconds(job_ptr, "pre", 0)
+        took = seconds(job_ptr, self.pre_run, 0)
         self.states[job_ptr.job_id] = "running"
         if took:
             slurmctld.hold_launch(job_ptr)
@@ -157,10 +158,15 @@ def seconds(job: JobRecord, part: str, otherwise: float) -> float:
 
 
 class Second(Staging):
-    """One more, of the same ways."""
+    """One more, of the same ways, but with less hope."""
 
     plugin_type = "burst_buffer/second"
     size_mb = 70
+    pre_run = "second_pre"
+
+    def bb_p_job_get_est_start(self, job_ptr: JobRecord) -> int:
+        """Promise it ten minutes from now."""
+        return slurmctld.time() + 600
 
 
 __all__ = ["Second", "Staging", "now"]

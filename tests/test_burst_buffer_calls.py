@@ -375,6 +375,26 @@ def test_backfill_asks_for_a_start_where_there_is_no_space(model: str) -> None:
 
 
 @BOTH
+def test_a_job_is_expected_to_start_when_its_burst_buffer_may_be_there(model: str) -> None:
+    """Where several plugins tell, the latest of it counts."""
+    fault = '0.5 {fault: {fail: "bb_p_job_test_stage_in plugin=burst_buffer/staging", times: 9}}'
+    both = "burst_buffer/staging,burst_buffer/second"
+    for types, at in (
+        ("burst_buffer/staging", "00:01:30"),
+        (both, "00:10:30"),
+        ("burst_buffer/second,burst_buffer/staging", "00:10:30"),
+    ):
+        ran = staged(
+            *(fault, "1: sbatch job.sh", "32: scontrol show job 1"),
+            model=model,
+            conf=BACKFILL,
+            types=types,
+            plugins="Second Staging",
+        )
+        assert f"StartTime=2026-01-01T{at}" in ran.result.commands[1].stdout, types
+
+
+@BOTH
 def test_backfill_starts_what_the_plugin_confirms(model: str) -> None:
     """A job that may pass the head is asked about once more, as by whoever chooses nodes."""
     ran = staged(
@@ -405,6 +425,8 @@ def test_a_job_begins_when_its_data_is_there_and_before_it_runs(model: str) -> N
         *("test_stage_in", "begin", "PENDING|CONFIGURING", "RUNNING", "set_tres_cnt"),
         *("RUNNING|CONFIGURING", "RUNNING", "REQUEST_BATCH_JOB_LAUNCH"),
     ]
+    allocated = ran.one("node_state", args_node="n1", args_to="ALLOCATED")
+    assert allocated.seq < ran.all("bb_p_job_set_tres_cnt")[-1].seq
     assert ran.one("bb_p_job_begin").time_us == 6_000_100
     assert ran.one("REQUEST_BATCH_JOB_LAUNCH", phase="send").time_us == 8_000_100
 
@@ -481,10 +503,36 @@ def test_each_task_of_an_array_is_a_job_of_its_own_to_the_plugin(model: str) -> 
 
 
 @BOTH
+def test_a_task_that_is_changed_by_itself_is_checked_by_itself(model: str) -> None:
+    """An update splits it off, and its validate2 follows at once; others are left as they are."""
+    ran = staged(
+        "1: sbatch -H -a 0-3 job.sh",
+        "2: scontrol update jobid=1_2 name=x",
+        "3: scontrol update jobid=1_2 name=y",
+        "4: scontrol update jobid=1 name=z",
+        model=model,
+    )
+    assert [(event.job, event.time_us) for event in ran.all("bb_p_job_validate2")] == [
+        *((1, 1_000_100), (2, 2_000_100))
+    ]
+
+
+@BOTH
 def test_no_more_than_ten_tasks_of_an_array_have_records_while_they_wait(model: str) -> None:
     """The others share one until there is room."""
     ran = staged("1: sbatch -a 0-29 job.sh", "3: scancel 1", model=model, job="in=50")
     assert len(ran.all("bb_p_job_validate2")) == 11
+
+
+@BOTH
+def test_an_array_that_has_yet_to_be_split_is_no_candidate(model: str) -> None:
+    """Data is staged in for tasks alone, though backfill plans for those that share a record."""
+    ran = staged("1: sbatch -a 0-29 job.sh", model=model, job="in=150", conf=BACKFILL)
+    asked = [
+        each for each in ran.all("bb_p_job_test_stage_in", job=1) if each.time_us < 150 * 10**6
+    ]
+    assert ran.all("bb_p_job_get_est_start", job=1)
+    assert {each.rc for each in asked} == {-1}
 
 
 # Several plugins.
@@ -522,11 +570,22 @@ def test_a_job_starts_when_the_slowest_plugin_says_so(model: str) -> None:
             assert ran.job()[0] == "COMPLETED"
 
 
+@BOTH
+def test_the_last_pre_run_to_end_lets_the_job_be_launched(model: str) -> None:
+    """Each plugin holds the launch back for itself."""
+    for job in ("in=2 pre=3 second_pre=8", "in=2 pre=8 second_pre=3"):
+        ran = staged("1: sbatch job.sh", model=model, job=job, **TWO)
+        begun = ran.all("bb_p_job_begin")[-1].time_us
+        assert ran.one("REQUEST_BATCH_JOB_LAUNCH", phase="send").time_us == begun + 8_000_000
+
+
 def test_sizes_of_several_plugins_are_told_apart_and_added_up() -> None:
     """By name only one is asked; nobody's name asks all of them."""
     ran = staged(model="guide", **TWO)
     found = [(arg(event, "name"), event.rc) for event in ran.all("bb_p_get_system_size")]
     assert found == [("staging", 300), ("second", 70), (None, 300), (None, 70)]
+    assert ran.world.ctld.bb is not None
+    assert ran.world.ctld.bb.total_mb == 370
 
 
 @BOTH
@@ -566,6 +625,8 @@ def test_a_job_about_to_start_begins_again_when_slurmctld_does(model: str, first
     again = again[again.index("init") :]
     begin, load = again.index("begin"), again.index("load_state")
     assert (load < begin) is first
+    loaded = ran.all("bb_p_load_state", args_init_config=True)[-1]
+    assert ran.last("slurm_ckpt_unpack_job") < loaded.seq
     if model == "guide":
         assert again.index("get_system_size") > begin
     assert ran.job()[0] == "COMPLETED"

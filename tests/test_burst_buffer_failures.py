@@ -139,14 +139,17 @@ def test_a_call_that_never_returns_stops_slurmctld_for_good(name: str, model: st
     assert any(f"waits for {name} of its plugin to return" in each for each in ran.result.stalled)
 
 
+def plugin_of(folder: Path, methods: str) -> dict[str, Any]:
+    """Write a staging plugin with other methods; return how to run it."""
+    source = inspect.getsource(staging_plugin)
+    (folder / "staging_plugin.py").write_text(f"{source}\n\nclass Odd(Staging):\n{methods}")
+    return {"folder": folder, "plugins": "Odd"}
+
+
 def odd(folder: Path, name: str, value: str) -> dict[str, Any]:
     """Write a staging plugin of which one function returns *value*; return how to run it."""
     parameters = ", ".join(inspect.signature(getattr(Staging, name)).parameters)
-    (folder / "staging_plugin.py").write_text(
-        inspect.getsource(staging_plugin)
-        + f"\n\nclass Odd(Staging):\n    def {name}({parameters}):\n        return {value}\n"
-    )
-    return {"folder": folder, "plugins": "Odd"}
+    return plugin_of(folder, f"    def {name}({parameters}):\n        return {value}\n")
 
 
 @pytest.mark.parametrize("value", ["object()", "1 << 70", "'1001=7\\udcff'"])
@@ -165,6 +168,89 @@ def test_nonsense_counts_as_a_failure_and_is_told(
     assert all(each.problem.startswith("returned ") for each in told)
     assert not ran.result.fatalities
     assert not ran.result.stalled
+
+
+WRITES = {
+    "priority": ("None", "-1", "2.5", "1 << 32"),
+    "begin_time": ("'soon'", "1 << 70", "-1"),
+    "state_reason": ("None", "5"),
+    "state_desc": ("object()", "b'x'", "'\\udcff'"),
+    "system_comment": ("[1]", "None"),
+    "burst_buffer": ("3", "{}"),
+    "burst_buffer_state": ("5", "'\\udcff'"),
+    "env_sup": ("{'X': 5}", "{'A=B': 'x'}", "{'': 'x'}", "{'X': 'a\\0'}", "[1]"),
+    "job_id": ("5",),
+    "no_such_field": ("5",),
+}
+
+
+@pytest.mark.parametrize("function", ["bb_p_job_validate2", "bb_p_job_start_stage_out"])
+@pytest.mark.parametrize(
+    ("field", "value"), [(field, value) for field, values in WRITES.items() for value in values]
+)
+def test_a_job_takes_from_a_plugin_only_what_its_fields_can_hold(
+    tmp_path: Path, field: str, value: str, function: str
+) -> None:
+    """Anything else is an error of the plugin's, where it sets it; the job's field stays."""
+    plugin = plugin_of(
+        tmp_path, f"    def {function}(self, job_ptr):\n        job_ptr.{field} = {value}\n"
+    )
+    ran = staged("1: sbatch job.sh", "9: scontrol show job 1", "9: squeue", model="guide", **plugin)
+    (told,) = ran.result.complaints
+    assert told.function == function
+    assert ran.one(function).rc == -1
+    if function == "bb_p_job_validate2":
+        assert "Unspecified error" in ran.stderr()
+    else:
+        assert ran.job() == ("COMPLETED", "0:0", "None")
+
+
+@BOTH
+@pytest.mark.parametrize("value", ["3", "None", "'\\udcff'", "['a']"])
+def test_a_submission_takes_only_a_text_for_its_request(
+    tmp_path: Path, model: str, value: str
+) -> None:
+    """Where the plugin sets another thing the submission is refused."""
+    method = (
+        "    def bb_p_job_validate(self, job_desc, submit_uid):\n"
+        f"        job_desc.burst_buffer = {value}\n"
+    )
+    ran = staged("1: sbatch job.sh", model=model, **plugin_of(tmp_path, method))
+    assert "Unspecified error" in ran.stderr()
+    assert ran.result.complaints[0].function == "bb_p_job_validate"
+
+
+@BOTH
+@pytest.mark.parametrize("change", ["['bb/staging'] = 'much'", "['bb/x'] = -1", "[5] = 5"])
+def test_counts_that_are_none_are_left_out(tmp_path: Path, model: str, change: str) -> None:
+    """What remains of tres_cnt is what the plugin entered as it should."""
+    method = (
+        "    def bb_p_job_set_tres_cnt(self, job_ptr, tres_cnt, locked):\n"
+        f"        tres_cnt['bb/good'] = 7\n        tres_cnt{change}\n"
+    )
+    ran = staged(
+        *("1: sbatch job.sh", "9: scontrol show job 1"),
+        model=model,
+        conf="AccountingStorageTRES: bb/staging",
+        **plugin_of(tmp_path, method),
+    )
+    assert ran.job()[0] == "COMPLETED"
+    assert ran.result.complaints[0].function == "bb_p_job_set_tres_cnt"
+    assert ran.world.ctld.ended_rows
+
+
+@BOTH
+def test_variables_that_no_environment_can_hold_are_not_handed_out(
+    tmp_path: Path, model: str
+) -> None:
+    """Also where the plugin puts them into env_sup one by one."""
+    method = (
+        "    def bb_p_job_begin(self, job_ptr):\n        job_ptr.env_sup['DW'] = job_ptr.job_id\n"
+    )
+    for command in ("sbatch job.sh", "srun --bb=in=1 true"):
+        ran = staged(f"1: {command}", model=model, **plugin_of(tmp_path, method))
+        assert ran.job()[0] == "COMPLETED"
+        assert ran.result.complaints[0].function == "env_sup"
 
 
 # What is particular about each.

@@ -9,10 +9,12 @@ _DEEDS = {
     "hurry": "run: scancel --hurry 2",
     "requeue": "run: scontrol requeue 2",
     "crash": "fault: {crash: n1}",
+    "lost": "fault: {crash: n1}",
     "fails": "run: squeue",
     "slow": "run: squeue",
 }
-"""What is done; a job that fails, or is so slow that its time is up, does that by itself."""
+"""What is done; who is lost by a crash may not be requeued. A job that fails, or is so slow that
+its time is up, does that by itself."""
 
 _NODE_IS_BACK = "  - {at: 200s, fault: {start: n1}}\n"
 
@@ -54,6 +56,14 @@ RUNNING     | crash   | both   | COMPLETED                    | 1 | OUT PENDING 
 POST_RUN    | crash   | both   | COMPLETED                    | 0 | STAGING_OUT TEARDOWN COMPLETE
 STAGING_OUT | crash   | both   | COMPLETED                    | 0 | TEARDOWN COMPLETE
 TEARDOWN    | crash   | both   | COMPLETED                    | 0 | COMPLETE
+PENDING     | lost    | both   | COMPLETED                    | 1 | IN OUT
+STAGING_IN  | lost    | both   | COMPLETED                    | 1 | STAGED_IN PRE_RUN RUNNING OUT
+STAGED_IN   | lost    | both   | COMPLETED                    | 1 | PRE_RUN RUNNING OUT
+PRE_RUN     | lost    | both   | NODE_FAIL NodeDown           | 1 | RUNNING OUT
+RUNNING     | lost    | both   | NODE_FAIL NodeDown           | 0 | OUT
+POST_RUN    | lost    | both   | COMPLETED                    | 0 | STAGING_OUT TEARDOWN COMPLETE
+STAGING_OUT | lost    | both   | COMPLETED                    | 0 | TEARDOWN COMPLETE
+TEARDOWN    | lost    | both   | COMPLETED                    | 0 | COMPLETE
 RUNNING     | fails   | both   | FAILED NonZeroExitCode       | 0 | OUT
 RUNNING     | slow    | both   | TIMEOUT TimeLimit            | 0 | OUT
 """
@@ -91,6 +101,12 @@ STAGED_IN   | crash   | both   | COMPLETED                    | 1 | RUNNING OUT
 RUNNING     | crash   | both   | COMPLETED                    | 1 | OUT PENDING IN OUT
 STAGING_OUT | crash   | both   | COMPLETED                    | 0 | STAGED_OUT
 STAGED_OUT  | crash   | both   | COMPLETED                    | 0 |
+PENDING     | lost    | both   | COMPLETED                    | 1 | IN OUT
+STAGING_IN  | lost    | both   | COMPLETED                    | 1 | STAGED_IN RUNNING OUT
+STAGED_IN   | lost    | both   | COMPLETED                    | 1 | RUNNING OUT
+RUNNING     | lost    | both   | NODE_FAIL NodeDown           | 0 | OUT
+STAGING_OUT | lost    | both   | COMPLETED                    | 0 | STAGED_OUT
+STAGED_OUT  | lost    | both   | COMPLETED                    | 0 |
 RUNNING     | fails   | both   | FAILED NonZeroExitCode       | 0 | OUT
 RUNNING     | slow    | both   | TIMEOUT TimeLimit            | 0 | OUT
 """
@@ -98,10 +114,17 @@ RUNNING     | slow    | both   | TIMEOUT TimeLimit            | 0 | OUT
 
 
 def _run(plugin: str, row: Row) -> None:
-    script = row.deed if row.deed in ("fails", "slow") else "subject"
-    more = _NODE_IS_BACK if row.deed == "crash" else ""
+    asks = {"fails": "fails", "slow": "slow", "lost": "--no-requeue subject"}
+    more = _NODE_IS_BACK if row.deed in ("crash", "lost") else ""
     for model in row.models:
-        ran = situation(plugin, model, row.state, _DEEDS[row.deed], script=script, more=more)
+        ran = situation(
+            plugin,
+            model,
+            row.state,
+            _DEEDS[row.deed],
+            asks=asks.get(row.deed, "subject"),
+            more=more,
+        )
         assert outcome(ran, plugin, row.state) == row.outcome, model
         assert not ran.result.stalled
         assert not ran.result.complaints

@@ -294,3 +294,20 @@ def test_only_a_restart_that_sticks_waits_for_its_old_nodes(stick: bool) -> None
     assert row.nodes == ("n[1-2]" if stick else "n[2-3]")
     assert (row.start_us > 1_800_000_000) is stick
     assert output(ran)[-3:] == ["done", "done", "left with 0"]
+
+
+@MODELS
+def test_a_vacate_that_comes_too_late_does_not_end_the_next_run(model: str) -> None:
+    """Its node crashed, and the job runs again when the wait for the images is over."""
+    slow = JOB.replace("bandwidth: 1GiB", "bandwidth: 64MiB")
+    ran = checkpointed(
+        checkpoint("2m", "vacate 1 MaxWait=300"),
+        "{at: 125s, fault: {crash: n1}}",
+        checkpoint("600s", "able 1", stdout='"Yes"'),
+        job=slow,
+        model=model,
+    )
+    assert unmet(ran) == []
+    row = ran.result.rows[0]
+    assert (row.state, row.restarts) == ("COMPLETED", 1)
+    assert row.start_us < 420_000_000 < row.end_us

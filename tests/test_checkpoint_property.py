@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from simctl.kernel.events import Event
 from tests.checkpoints import CLUSTER, JOB, SUBMIT, output
+from tests.ckpt_rules import broken
 from tests.cluster import Ran, run
 
 _WORK_US = 600_000_000
@@ -108,8 +109,11 @@ class _Books:
 _MOMENTS = st.sampled_from([1, 3, 10, 16, 20, 45, 90, 131, 200])
 _DEEDS = st.sampled_from(
     [
-        *("checkpoint create 1", "checkpoint vacate 1", "checkpoint restart 1"),
-        *("checkpoint requeue 1", "requeue 1", "checkpoint create 2", "checkpoint restart 2"),
+        *("checkpoint create 1 MaxWait=60", "checkpoint create 2 MaxWait=60"),
+        # Ten seconds are not enough for its images.
+        *("checkpoint vacate 1 MaxWait=60", "checkpoint vacate 1"),
+        *("checkpoint requeue 1 MaxWait=60", "requeue 1"),
+        *("checkpoint restart 1", "checkpoint restart 2"),
         *("crash: n1", "crash: n2", "start: n1", "start: n2", "restart: slurmctld, for: 3s"),
     ]
 )
@@ -168,3 +172,4 @@ def test_work_is_what_was_saved_and_what_was_run_since(
         assert output(ran, job).count("done") == 2 * lives
         assert ran.job(job)[0] in ("COMPLETED", "FAILED", "CANCELLED")
     assert not ran.all("plugin_error")
+    assert broken(ran.events) == []

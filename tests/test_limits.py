@@ -396,6 +396,14 @@ def test_a_code_of_requeueexithold_holds_the_job() -> None:
     assert states(ran)[4:8] == ["PENDING", "PENDING|SPECIAL_EXIT", "PENDING", "RUNNING"]
 
 
+def test_a_priority_releases_a_job_that_its_exit_code_holds() -> None:
+    """As a release does; it starts from a state that is no special one any more."""
+    given = "{at: 200s, run: scontrol update jobid=1 priority=3}"
+    ran = exits("RequeueExitHold: 5", AGAIN, given)
+    assert ran.job() == ("COMPLETED", "0:0", "None")
+    assert states(ran)[4:8] == ["PENDING", "PENDING|SPECIAL_EXIT", "PENDING", "RUNNING"]
+
+
 @pytest.mark.parametrize(
     ("keys", "script", "state"),
     [

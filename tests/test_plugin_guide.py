@@ -1,4 +1,4 @@
-"""docs/plugins.md: its files are written, its commands run, and they print what it shows."""
+"""docs/plugins.md and docs/burst_buffers.md: files written, commands run, output as shown."""
 
 import re
 import shlex
@@ -14,7 +14,8 @@ from simctl.cli import main
 ROOT: Final = Path(__file__).parent.parent
 GUIDE: Final = (ROOT / "docs" / "plugins.md").read_text()
 BLOCK: Final = re.compile(r"^```(\w+) ?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-BLOCKS: Final = [match.groups() for match in BLOCK.finditer(GUIDE)]
+BUFFERS: Final = (ROOT / "docs" / "burst_buffers.md").read_text()
+BLOCKS: Final = [match.groups() for text in (GUIDE, BUFFERS) for match in BLOCK.finditer(text)]
 
 
 @pytest.fixture

@@ -114,6 +114,7 @@ def test_beginnings_of_long_names() -> None:
         'Try "sbatch --help" for more information\n'
     )
     assert "--contiguous is an option of Slurm's" in typed("sbatch --contig j.sh").stderr
+    assert typed("sbatch j.sh --con=x --no-such").exit == 0
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,16 @@ from simctl.plugin import SlurmError, errno
 from simctl.plugins.burst_buffer.sizes import GIB, MOST, parse_size
 
 _DIRECTIVE: Final = re.compile(r"#(DW|BB)(?:\s+(.*))?", re.DOTALL)
+_MOST_SHOWN: Final = 400
 _SPACE: Final = " \t\r\f\v"
 _INTERACTIVE: Final = ("capacity", "access", "access_mode", "pool", "swap", "type")
 _JOBDW: Final = {"access": "access_mode"}
 """Words of ``--bb`` that ``#DW jobdw`` spells otherwise."""
+
+
+def _short(text: str) -> str:
+    """Return what a message shows of a text, which may be as long as a script."""
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 @attrs.frozen(kw_only=True)
@@ -44,7 +50,7 @@ class Directive:
         Raises:
             SlurmError: Always; its text names the line.
         """
-        raise SlurmError(number, f"{self.where}: {self.text.strip()}: {problem}")
+        raise SlurmError(number, f"{self.where}: {_short(self.text.strip())}: {_short(problem)}")
 
 
 @attrs.frozen(kw_only=True)
@@ -214,8 +220,12 @@ def read_request(lines: Iterable[Directive]) -> Request:
     for line in lines:
         read = _OPERATIONS.get((line.prefix, line.operation))
         if read is None:
-            known = ", ".join(name for prefix, name in _OPERATIONS if prefix == line.prefix)
-            line.refuse(f"expected one of {known}")
+            known = [
+                name
+                for (prefix, name), reads in _OPERATIONS.items()
+                if prefix == line.prefix and reads is not _not_here
+            ]
+            line.refuse(f"expected one of {', '.join(known)}")
         request = read(attrs.evolve(request, lines=(*request.lines, line)), line)
     first = next(iter(request.lines), None)
     if first is not None and not (request.session or request.creates or request.destroys):

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from simctl.plugin import slurmctld
+from simctl.plugins.burst_buffer import dw_json
 from simctl.plugins.burst_buffer.directives import Destroyed, Persistent
 from simctl.plugins.burst_buffer.dw_cli import DwCli
 from simctl.plugins.burst_buffer.dw_tell import Failure
@@ -38,12 +39,26 @@ class Named:
         size = self._books.rounded(pool, made.size)
         slurmctld.note_buffer(made.name, None, "ALLOCATING")
         answer = await self._cli.create_persistent(bb.job_id, bb.user_id, made, pool, size)
+        there = answer.ok or await self._is_there(made.name, bb)
+        if there:
+            self._enter(bb, made.name, pool, size)
+        slurmctld.note_buffer(made.name, "ALLOCATING", "ALLOCATED" if there else "DELETED")
         if not answer.ok:
-            slurmctld.note_buffer(made.name, "ALLOCATING", "DELETED")
             return Failure(function="create_persistent", message=answer.message)
+        slurmctld.schedule()
+        return None
+
+    async def _is_there(self, name: str, bb: BbJob) -> bool:
+        """Ask the appliance whether it has made a buffer though it did not say so in time."""
+        if name in self._books.allocs or self._books.being_made(name, bb):
+            return False
+        sessions = dw_json.read_sessions(await self._cli.ask("show_sessions"), None)
+        return any(session.token == name for session in sessions)
+
+    def _enter(self, bb: BbJob, name: str, pool: str, size: int) -> None:
         job = slurmctld.find_job(bb.job_id)
-        self._books.allocs[made.name] = Alloc(
-            name=made.name,
+        self._books.allocs[name] = Alloc(
+            name=name,
             user_id=bb.user_id,
             size=size,
             pool=pool,
@@ -51,10 +66,7 @@ class Named:
             account=job.account if job is not None else "",
             partition=job.partition if job is not None else "",
         )
-        slurmctld.note_buffer(made.name, "ALLOCATING", "ALLOCATED")
         self._save()
-        slurmctld.schedule()
-        return None
 
     async def _destroy(self, bb: BbJob, gone: Destroyed) -> Failure | None:
         alloc = self._books.allocs.get(gone.name)

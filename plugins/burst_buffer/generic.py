@@ -207,11 +207,16 @@ class BurstBufferGeneric(BurstBufferPlugin):
 
     async def bb_p_job_test_stage_out(self, job_ptr: JobRecord) -> int:
         """Tell whether a job's data are where they belong."""
-        alloc = self._store.books.of_job(job_ptr.job_id)
-        if not self._store.size_of(job_ptr) or alloc is None:
+        store = self._store
+        if not store.size_of(job_ptr):
+            return 1
+        if store.unsettled(job_ptr) and not await store.load("get_sys"):
+            return -1
+        alloc = store.books.of_job(job_ptr.job_id)
+        if alloc is None:
             return 1
         if alloc.state < BbState.STAGED_OUT:
-            await self._store.load("get_job", str(job_ptr.job_id), job_id=job_ptr.job_id)
+            await store.load("get_job", str(job_ptr.job_id), job_id=job_ptr.job_id)
         if alloc.state == BbState.STAGED_OUT:
             alloc.size = 0
             return 1

@@ -91,7 +91,8 @@ def read_settings(conf: Mapping[str, Any]) -> Settings:
     """
     lacking = [key for key in SCRIPTS.values() if not conf.get(key)]
     if lacking:
-        text = f"burst_buffer.conf lacks {', '.join(lacking)}; burst_buffer/generic needs it"
+        them = "them" if len(lacking) > 1 else "it"
+        text = f"burst_buffer.conf lacks {', '.join(lacking)}; burst_buffer/generic needs {them}"
         log.error(text)
         raise SlurmError(errno.EINVAL, text)
     for key in ("AllowUsers", "DenyUsers"):

@@ -14,7 +14,7 @@ from simctl.plugin import (
 from simctl.plugins.burst_buffer.generic_request import comments, requested
 from simctl.plugins.burst_buffer.generic_settings import Settings
 from simctl.plugins.burst_buffer.generic_state import Listed, Listing, read_listing
-from simctl.plugins.burst_buffer.space import Alloc, BbState, Books, Fit, to_give_way
+from simctl.plugins.burst_buffer.space import Alloc, BbState, Books, Fit, key_of, to_give_way
 
 STAGE_IN_TIMEOUT: Final = "Burst buffer stage-in timeout"
 
@@ -37,8 +37,10 @@ class Store:
         self.settings = Settings()
         self.books = Books()
         self._agent: PluginThread | None = None
-        self._known = False
+        self.known = False
         """Whether the store has told of all it holds since this process began."""
+        self._dropped: dict[str, int] = {}
+        """Buffers that the store was told to drop and may still have, and since when."""
 
     # What the store says.
 
@@ -53,13 +55,14 @@ class Store:
             why = f"signal {result.signal}" if result.signal else f"exit {result.exit_code}"
             why = "no answer in time" if result.timed_out else why
             log.error(f"{path} {question[0]}: {why}", said=said)
+            self.watch()
             return False
         listing = read_listing(result.output, self.settings.granularity)
         for line in listing.unread:
             log.error("GetSysState wrote what means nothing", line=line)
         self._take(listing, whole=not job_id, job_id=job_id)
-        if not job_id and not self._known:
-            self._known = True
+        if not job_id and not self.known:
+            self.known = True
             self._recover()
         self._time_out()
         self.watch()
@@ -79,8 +82,20 @@ class Store:
                 self._vanished(alloc)
             if alloc.state == BbState.STAGED_OUT and slurmctld.find_job(alloc.job_id) is None:
                 books.remove(alloc)
+        if whole:
+            self._dropped = {key: when for key, when in self._dropped.items() if key in there}
         if books.used < used:
             slurmctld.schedule()
+
+    def _is_dropped(self, key: str) -> bool:
+        """Tell whether the store is about to drop a buffer; one that it keeps is there again."""
+        since_s = self._dropped.get(key)
+        return since_s is not None and slurmctld.time() - since_s < _AFTER_STOP_S
+
+    def unsettled(self, job: JobRecord) -> bool:
+        """Tell whether the store may hold a buffer of a job that it has yet to tell of."""
+        state = job.burst_buffer_state
+        return not self.known and state not in ("", BbState.PENDING.name, BbState.STAGED_OUT.name)
 
     def _recover(self) -> None:
         """Settle the jobs of an earlier slurmctld of whose buffers the store does not tell.
@@ -106,7 +121,8 @@ class Store:
         """Enter what the store says of one buffer."""
         alloc = self.books.allocs.get(listed.key)
         if alloc is None:
-            self._found(listed)
+            if not self._is_dropped(listed.key):
+                self._found(listed)
         elif not alloc.job_id:
             alloc.size = listed.size
             if alloc.state != listed.state:
@@ -203,6 +219,8 @@ class Store:
 
     def forget(self, alloc: Alloc) -> None:
         """Strike a buffer off the books; its job, if it waits, can be given another."""
+        if alloc.stopped_s:
+            self._dropped[alloc.key] = alloc.stopped_s
         self.books.remove(alloc)
         job = slurmctld.find_job(alloc.job_id)
         if job is not None and job.job_state.startswith("PENDING"):
@@ -233,7 +251,7 @@ class Store:
     def _on_the_way(self) -> bool:
         """Tell whether asking the store may change anything."""
         now_s = slurmctld.time()
-        return any(
+        return any(map(self.unsettled, slurmctld.jobs())) or any(
             (alloc.state == BbState.STAGED_OUT and alloc.size)
             or (
                 alloc.state in (BbState.STAGING_IN, BbState.STAGING_OUT)
@@ -286,6 +304,9 @@ class Store:
 
     def make_room(self, job: JobRecord, size: int) -> Fit:
         """Tell whether a job can have space; who is staged in for later may have to give way."""
+        if self._is_dropped(key_of(job.job_id)):
+            # What it had has yet to go; that is no reason for others to wait.
+            return Fit.NEVER
         fit = self.books.fit(size)
         if fit != Fit.LATER:
             return fit

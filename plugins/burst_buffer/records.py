@@ -190,20 +190,31 @@ class Books:
         """Tell whether the persistent buffers that a job uses or destroys let it go on.
 
         One it uses must be there, unless it makes it itself; one it destroys must be in nobody
-        else's use.
+        else's use, and not about to be made.
         """
         own = {each.name for each in bb.request.creates}
         for name in bb.request.uses:
             alloc = self.allocs.get(name)
             if name not in own and (alloc is None or alloc.state is not BbState.ALLOCATED):
                 return False
-        return not any(self._in_use(each.name, bb) for each in bb.request.destroys)
+        return not any(
+            self._in_use(each.name, bb) or self.being_made(each.name, bb)
+            for each in bb.request.destroys
+        )
 
     def _in_use(self, name: str, but: BbJob) -> bool:
         return any(
             name in each.request.uses and BbState.STAGING_IN <= each.state < BbState.COMPLETE
             for each in self.active.values()
             if each is not but
+        )
+
+    def being_made(self, name: str, but: BbJob) -> bool:
+        """Tell whether another job is about to make a persistent buffer."""
+        return any(
+            name not in each.made and any(made.name == name for made in each.request.creates)
+            for each in self.active.values()
+            if each is not but and each.state is BbState.STAGING_IN
         )
 
     def uses(self, allocs: Iterable[Alloc]) -> Mapping[int, int]:

@@ -40,6 +40,11 @@ class Order:
     max_wait: int
     image_dir: str
     begin_time: int
+    record: CheckRecord
+    """Where it is noted how that went."""
+
+    run: int
+    """Which run of its job it is about: a later one is not to be ended for it."""
 
     @property
     def name(self) -> str:
@@ -82,15 +87,14 @@ async def _checkpoint(order: Order) -> None:
     """Have the nodes save the tasks, record how that went, and end what is to end."""
     failure = await _save(order)
     async with slurmctld.locked():
-        record = _find(order)
-        if record is None:
+        order.record.time_stamp = 0
+        order.record.note(failure, errno.slurm_strerror(failure) if failure else "")
+        runs = _still_runs(order)
+        if not runs:
             log.error("job or step ended during its checkpoint", order=order.name)
-        else:
-            record.time_stamp = 0
-            record.note(failure, errno.slurm_strerror(failure) if failure else "")
-        if record is not None and order.op is CheckOp.REQUEUE:
+        elif order.op is CheckOp.REQUEUE:
             await _requeue(order, failure)
-    if order.op is CheckOp.VACATE:
+    if runs and order.op is CheckOp.VACATE:
         # Whatever has become of the images.
         await slurmctld.signal_step(order.job_id, order.step_id, _SIGTERM)
     if slurmctld.has_script(SCCH):
@@ -118,14 +122,15 @@ async def _save(order: Order) -> int:
     return rpc.slurm_get_errno() if rc else SLURM_SUCCESS
 
 
-def _find(order: Order) -> CheckRecord | None:
-    """Return the record of a job or step that still runs; None if it has gone."""
+def _still_runs(order: Order) -> bool:
+    """Tell whether the job or step still runs, in the same run and with the same record."""
+    job = slurmctld.find_job(order.job_id)
+    if job is None or job.restart_cnt != order.run:
+        return False
     if order.step_id == SLURM_BATCH_SCRIPT:
-        owner = slurmctld.find_job(order.job_id)
-    else:
-        owner = slurmctld.find_step(order.job_id, order.step_id)
-    record = owner.check_job if owner is not None else None
-    return record if isinstance(record, CheckRecord) else None
+        return job.check_job is order.record
+    step = slurmctld.find_step(order.job_id, order.step_id)
+    return step is not None and step.check_job is order.record
 
 
 async def _requeue(order: Order, failure: int) -> None:

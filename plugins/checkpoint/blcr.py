@@ -94,10 +94,10 @@ class CheckpointBlcr(CheckpointPlugin):
             case CheckOp.ERROR:
                 return CheckpointStatus(error_code=record.error_code, error_msg=record.error_msg)
             case CheckOp.CREATE | CheckOp.VACATE | CheckOp.REQUEUE:
-                order = _order(job_id, step_id, step_ptr, CheckOp(op), data, image_dir)
                 record.check_enabled()
                 if record.time_stamp:
                     raise SlurmError(errno.EALREADY)
+                order = _order(job_id, step_id, step_ptr, CheckOp(op), data, image_dir, record)
                 record.begin(order.begin_time)
                 self._agent.take(order)
             case _:
@@ -167,6 +167,7 @@ def _order(
     op: CheckOp,
     max_wait: int,
     image_dir: str,
+    record: CheckRecord,
 ) -> Order:
     """Return what the agent is to do.
 
@@ -188,6 +189,8 @@ def _order(
         max_wait=max_wait,
         image_dir=image_dir,
         begin_time=slurmctld.time(),
+        record=record,
+        run=job.restart_cnt,
     )
 
 

@@ -79,7 +79,7 @@ class CheckpointOmpi(CheckpointPlugin):
         """Return a copy of the record."""
         return jobinfo.copy() if jobinfo is not None else None
 
-    async def slurm_ckpt_op(
+    def slurm_ckpt_op(
         self,
         job_id: int,
         step_id: int,
@@ -108,7 +108,7 @@ class CheckpointOmpi(CheckpointPlugin):
                 record.reply_cnt = 0
                 record.wait_time = data & 0xFFFF
                 how = ("--term",) if op == CheckOp.VACATE else ()
-                if await slurmctld.srun_exec(job_id, step_id, OMPI_CHECKPOINT, *how):
+                if slurmctld.srun_exec(job_id, step_id, OMPI_CHECKPOINT, *how):
                     record.time_stamp = 0
                     raise SlurmError(errno.ESLURM_NOT_SUPPORTED)
             case _:

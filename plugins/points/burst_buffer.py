@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from simctl.plugins.points.declare import SLURMCTLD, OnError, Returns, point
+from simctl.plugins.points.declare import NOWHERE, SLURMCTLD, OnError, Returns, point
 
 _GLOSSARY: Final = {
     "job_ptr": "in/out: slurmctld's record of the job (JobRecord)",
@@ -277,11 +277,11 @@ def bb_p_job_start_stage_out(job_ptr: Any) -> int:
 @point(
     c="int bb_p_job_test_post_run(job_record_t *job_ptr)",
     guide=SLURMCTLD,
-    modern=SLURMCTLD,
+    modern=NOWHERE,
     returns=Returns.THREE,
     result="1 if it is complete, 0 while it is under way, -1 after a fatal error",
     often="polled while the job is COMPLETING",
-    modern_often="never, unless `options: {bb_post_run_gate: true}`; then as in model guide",
+    modern_often="never, but with `options: {bb_post_run_gate: true}`; then as in model guide",
     failure="0 keeps the job COMPLETING, -1 does not",
     locks=_JOB_LOCKS,
     versions="15.08 to today; since 16.05 slurmctld never calls it, and select/cray did to 17.11",

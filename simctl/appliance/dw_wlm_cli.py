@@ -122,6 +122,12 @@ class _Call:
             now_s=self.appliance.clock_s,
         )
 
+    async def keep(self, buffer: Buffer, described: FunctionSpec | None) -> None:
+        """Let pass what it takes to make a buffer, which may be taken away meanwhile."""
+        await self.take_time(described)
+        if self.store.get(self.token) is not buffer:
+            raise RefusedError("token not found")
+
 
 # Functions, each given its call and what the scenario says of it.
 
@@ -138,8 +144,7 @@ async def _job_process(call: _Call, described: FunctionSpec | None) -> str:
 
 
 async def _create_persistent(call: _Call, described: FunctionSpec | None) -> str:
-    call.grant()
-    await call.take_time(described)
+    await call.keep(call.grant(), described)
     return "created\n"
 
 
@@ -149,8 +154,7 @@ async def _setup(call: _Call, described: FunctionSpec | None) -> str:
         name = line.options.get("name", "")
         if line.word == "persistentdw" and name not in call.store.buffers:
             raise RefusedError(f"persistent buffer {name} not found")
-    call.grant()
-    await call.take_time(described)
+    await call.keep(call.grant(), described)
     return ""
 
 

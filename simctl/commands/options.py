@@ -2,7 +2,7 @@
 
 import getopt
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -178,26 +178,34 @@ class Grammar:
                 return word if word[place + 1 :] else word + option.optional, option
         return word, None
 
-    def _refuse_unbuilt(self, argv: Sequence[str]) -> None:
+    def _flags(self, argv: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Return the words that are options, each with its name; a command's words are its own."""
         words = iter(argv)
         for word in words:
-            if word == "--" or not word.startswith("-"):
+            plain = word == "-" or not word.startswith("-")
+            if word == "--" or (plain and not self.permutes):
                 return
+            if plain:
+                continue
             name = word[2:].partition("=")[0] if word.startswith("--") else word[1:2]
-            if name in self.unbuilt:
-                raise self._not_built(name)
+            yield word, name
+            begun = [self._names[each] for each in self._names if each.startswith(name)]
             option = self._names.get(name) or self._letters.get(name)
+            if option is None and len(begun) == 1 and word.startswith("--"):
+                option = begun[0]
             takes_next = option is not None and option.read is not None and not option.optional
             if takes_next and word in (f"--{name}", f"-{name}"):
                 next(words, None)
 
+    def _refuse_unbuilt(self, argv: Sequence[str]) -> None:
+        for _, name in self._flags(argv):
+            if name in self.unbuilt:
+                raise self._not_built(name)
+
     def _refuse_ambiguous(self, argv: Sequence[str]) -> None:
         """Refuse the beginning of a long name that may be one of several of Slurm's."""
         names = self._all_names
-        for word in argv:
-            if word == "--":
-                return
-            begun = word[2:].partition("=")[0]
+        for word, begun in self._flags(argv):
             if not word.startswith("--") or not begun or begun in names:
                 continue
             found = [name for name in names if name.startswith(begun) and len(name) > 1]

@@ -105,7 +105,6 @@ async def _split(ctld: "Slurmctld", job: JobRecord) -> JobRecord:
         env_sup={},
         tres={},
         tres_req=dict(job.tres_req),
-        view=None,
     )
     job.place = ctld.next_place()
     limits.watch_deadline(ctld, record)
@@ -147,6 +146,16 @@ def ended(ctld: "Slurmctld", job: JobRecord) -> None:
     for waiting in (array.rest, *array.records.values()):
         if waiting is not None and waiting is not job:
             eligible.settle(ctld, waiting)
+
+
+def forget(ctld: "Slurmctld", job_id: int) -> None:
+    """Let an id stand for a job of its own, unless there are still tasks of the array it named."""
+    ctld.site.trace.arrays.pop(job_id, None)
+    array = ctld.arrays.get(job_id)
+    if array is None or array.waiting:
+        return
+    if not any(ctld.jobs.get(task.job_id) is task for task in array.records.values()):
+        del ctld.arrays[job_id]
 
 
 def cancelled(job: JobRecord) -> None:

@@ -14,7 +14,7 @@ import attrs
 
 from simctl.ctld import arrays, bookkeeping, preempt, reservations, staging
 from simctl.ctld.records import JobRecord, PartRecord
-from simctl.ctld.schedule import Line, anybody_waits, held_by_fragmentation, start_head
+from simctl.ctld.schedule import Line, anybody_waits, held_by_fragmentation, move, start_head
 from simctl.ctld.select import choose, demand_in, limit_in, uniform_need, whole_nodes
 from simctl.wire.bitmap import first, mask_of, members
 from simctl.wire.hostlist import compress
@@ -47,6 +47,7 @@ async def run_backfill(ctld: "Slurmctld") -> None:
     ctld.backfill_is_due = False
     if anybody_waits(ctld):
         await staging.before_pass(ctld)
+        move(ctld)
     line = Line(ctld)
     if line.head() is None or await held_by_fragmentation(ctld):
         ctld.planned_nodes = 0
@@ -87,6 +88,7 @@ async def run_backfill(ctld: "Slurmctld") -> None:
         line.skip()
     line.close()
     await staging.after_backfill(ctld)
+    move(ctld)
     ctld.planned_nodes = plan.kept_nodes()
     if limits.started and (limits.cut_short or not all(job.queued for job in limits.heads)):
         # There is room for others within the limits, or in the plan.

@@ -5,8 +5,9 @@ machine; a program that the scenario describes; a script in its files; the simul
 """
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
@@ -20,6 +21,29 @@ from simctl.stepd.script_process import ScriptProcess
 if TYPE_CHECKING:
     from simctl.stepd.children import Output
 
+_HOPEFUL_TRIES: Final = 10
+
+
+class Failures:
+    """How often scripts have failed in a row that are tried again and again.
+
+    A retry that has failed so often is no reason any more for a run to go on.
+    """
+
+    def __init__(self) -> None:
+        self._in_a_row: dict[tuple[str, ...], int] = {}
+
+    def hopeful(self, call: tuple[str, ...]) -> bool:
+        """Tell whether a call may be thought to succeed in the end."""
+        return self._in_a_row.get(call, 0) < _HOPEFUL_TRIES
+
+    def note(self, call: tuple[str, ...], *, ok: bool) -> None:
+        """Enter how a call ended."""
+        if ok:
+            self._in_a_row.pop(call, None)
+        else:
+            self._in_a_row[call] = self._in_a_row.get(call, 0) + 1
+
 
 async def run_script(
     site: Site,
@@ -31,12 +55,13 @@ async def run_script(
     job_id: int = 0,
     timeout: float | None = None,  # noqa: ASYNC109 - virtual time
     env: Mapping[str, str],
+    failures: Failures,
     uid: int | None = None,
 ) -> ScriptResult:
     """Run a script as a child of *parent*, and wait for its end.
 
-    Whoever waits keeps the run alive meanwhile, a plugin's own thread too. If the waiting thread is
-    killed, so is the script.
+    Whoever waits keeps the run alive meanwhile, a plugin's own thread too, unless the same call has
+    failed time after time. If the waiting thread is killed, so is the script.
 
     Args:
         site: The run.
@@ -47,6 +72,7 @@ async def run_script(
         job_id: The job it is about; 0 for none.
         timeout: After how many seconds it is killed; without it, or with 0, never.
         env: Its environment.
+        failures: Those of slurmctld's earlier calls.
         uid: As whom it runs; as SlurmUser if left out.
     """
     written: dict[int, list[str]] = {1: [], 2: []}
@@ -62,8 +88,10 @@ async def run_script(
         output=lambda descriptor, text: written[descriptor].append(text),
         uid=uid,
     )
-    with site.kernel.counting():
+    call = (path, *argv)
+    with site.kernel.counting() if failures.hopeful(call) else nullcontext():
         status = await script.run()
+    failures.note(call, ok=status == 0)
     return ScriptResult(
         status=status,
         output="".join(written[1]),

@@ -45,6 +45,9 @@ DONE: Final = 1
 FIRST_TRES: Final = 1001
 """The number of the first TRES that Slurm does not know by itself."""
 
+_LONGEST_WORD: Final = 40
+_MOST_MB: Final = (1 << 63) - 1
+
 _PROTOCOL_VERSION: Final = 18 << 8 | 8
 
 
@@ -67,6 +70,10 @@ class BurstBuffers:
         """Jobs that stay COMPLETING until test_post_run lets them go."""
         self.kept: dict[int, JobRecord] = {}
         """Jobs old enough to be purged that test_stage_out keeps."""
+        self.claiming: JobRecord | None = None
+        """The job whose burst buffer is claimed at this moment, on its way from queue to nodes."""
+        self.moved: list[JobRecord] = []
+        """Jobs in the queue to which a plugin has given another priority."""
         self.is_awaited = False
         """Whether jobs wait for others' stage-out (afterburstbuffer)."""
 
@@ -156,7 +163,7 @@ class BurstBuffers:
         found: dict[str, int] = {}
         for word in text.split(","):
             number, _, size = word.partition("=")
-            if number.isdecimal() and size.isdecimal():
+            if number.isdecimal() and size.isdecimal() and len(word) < _LONGEST_WORD:
                 place = int(number) - FIRST_TRES
                 if 0 <= place < len(self.types):
                     found[self.tres_names[place]] = int(size)
@@ -176,7 +183,14 @@ class BurstBuffers:
         """Return how many MB a job takes of each plugin, by TRES name."""
         counts: dict[str, int] = {}
         await self._ask_of(bb_p_job_set_tres_cnt, job, counts, locked)
-        return counts
+        good = {name: size for name, size in counts.items() if _is_count(name, size)}
+        if len(good) < len(counts):
+            self._ctld.site.trace.complain(
+                self._ctld.process,
+                bb_p_job_set_tres_cnt.name,
+                "left something in tres_cnt that is no number of MB by the name of a TRES",
+            )
+        return good
 
     async def est_start_us(self, job: JobRecord) -> int:
         """Return when a job could start as far as its burst buffer tells, now at the earliest."""
@@ -195,7 +209,11 @@ class BurstBuffers:
 
     async def begin(self, job: JobRecord) -> int:
         """Claim the burst buffer of a job that is about to run."""
-        return _last_bad(await self._ask_of(bb_p_job_begin, job))
+        self.claiming = job
+        try:
+            return _last_bad(await self._ask_of(bb_p_job_begin, job))
+        finally:
+            self.claiming = None
 
     async def revoke_alloc(self, job: JobRecord) -> int:
         """Take `begin` back."""
@@ -225,6 +243,12 @@ class BurstBuffers:
 def tres_name(plugin_type: str) -> str:
     """Return the trackable resource that a plugin's space is: ``bb/generic``."""
     return f"bb/{plugin_type.partition('/')[2]}"
+
+
+def _is_count(name: Any, size: Any) -> bool:
+    """Tell whether that is how much there is of a TRES."""
+    named = isinstance(name, str) and name.isascii()
+    return named and isinstance(size, int) and 0 <= size <= _MOST_MB
 
 
 def _worst(results: Iterable[int]) -> int:

@@ -22,7 +22,9 @@ _MINUTE: Final = 60 * SECOND
 
 @attrs.frozen
 class CheckpointsDue:
-    """Time to make the checkpoints that are due."""
+    """Time to make the checkpoints that are due at a moment."""
+
+    at_us: int
 
 
 def due_us(record: JobRecord | StepRecord) -> int:
@@ -62,22 +64,29 @@ def _job(record: JobRecord | StepRecord) -> JobRecord:
 
 
 def watch(ctld: "Slurmctld") -> None:
-    """Set the timer for the first that is due of what runs; what is suspended has to wait."""
+    """Set the timer for the first that is due of what runs; what is suspended has to wait.
+
+    What was due while slurmctld was away is made when limits are looked at next.
+    """
     if ctld.periodic_timer is not None:
         ctld.periodic_timer.cancel()
-        ctld.periodic_timer = None
+        ctld.periodic_timer, ctld.periodic_us = None, -1
     coming = [
         due_us(record)
         for record in ctld.periodic.values()
         if _job(record).state.base is JobBase.RUNNING
     ]
     if coming:
-        at_us = max(check_at_or_after(min(coming)), ctld.now_us)
-        ctld.periodic_timer = ctld.mailbox.post_at(at_us, CheckpointsDue())
+        at_us = check_at_or_after(max(min(coming), ctld.now_us))
+        ctld.periodic_us = at_us
+        ctld.periodic_timer = ctld.mailbox.post_at(at_us, CheckpointsDue(at_us))
 
 
-async def checkpoints_due(ctld: "Slurmctld", _: Envelope, __: CheckpointsDue) -> None:
+async def checkpoints_due(ctld: "Slurmctld", _: Envelope, message: CheckpointsDue) -> None:
     """Ask for the checkpoints that are due, in the order of the jobs; a refusal is ignored."""
+    if message.at_us != ctld.periodic_us:
+        # It came while slurmctld was away.
+        return
     due = [
         (_job(record).place, key, record)
         for key, record in ctld.periodic.items()

@@ -51,7 +51,7 @@ from simctl.ctld.reservations import ReservationRecord
 from simctl.ctld.step_limits import StepLimitDue
 from simctl.kernel.fabric import Envelope, Mailbox, Unanswered
 from simctl.kernel.procs import Host, Process, RunsAs, wait_status
-from simctl.kernel.turns import Killed, Timer
+from simctl.kernel.turns import Killed, Thread, Timer
 from simctl.plugins.hooks import About, failed
 from simctl.plugins.points.switch import (
     switch_p_libstate_restore,
@@ -238,6 +238,8 @@ class Slurmctld:
         self.periodic: dict[tuple[int, int], JobRecord | StepRecord] = {}
         """The jobs and steps that are checkpointed every so often, by job and step id."""
         self.periodic_timer: Timer | None = None
+        self.periodic_us = -1
+        """When that is due."""
         self.last_runs: dict[int, int] = {}
         """Number of the last run of batch jobs that are purged and may be restarted, by id."""
         self.awaited: dict[int, list[Envelope]] = {}
@@ -252,6 +254,8 @@ class Slurmctld:
         self.bb = BurstBuffers(self, types) if types else None
         """The burst buffer plugins; None where none is configured."""
         self.polls = polls.Polls(self)
+        self.lock_holder: Thread | None = None
+        """The thread of a plugin that has the job write lock."""
         site.procs.slurmctld = plugin_services.PluginServices(self)
         self._handlers = self._all_handlers()
         for node in records:

@@ -8,6 +8,7 @@ import attrs
 from simctl.ctld import eligible, schedule
 from simctl.ctld.records import JobRecord
 from simctl.plugin import JobRecord as JobPtr
+from simctl.plugins.hooks import check_environment
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.states import JOB_CHANGES, JobBase, JobFlag, Reason
 
@@ -95,7 +96,11 @@ _READ: Final[Mapping[str, Callable[["Slurmctld", JobRecord], Any]]] = {
 }
 
 
-def _hold(ctld: "Slurmctld", job: JobRecord, value: int) -> None:
+def _set_priority(ctld: "Slurmctld", job: JobRecord, value: int) -> None:
+    """Hold a job, or give it another place in its queues, once nobody goes along them."""
+    if job.queued and value and value != job.priority and ctld.bb is not None:
+        ctld.bb.moved.append(job)
+        ctld.request_pass()
     job.priority = value
     job.held_by_user = False
     if not value:
@@ -104,12 +109,19 @@ def _hold(ctld: "Slurmctld", job: JobRecord, value: int) -> None:
 
 
 def _told(ctld: "Slurmctld", job: JobRecord) -> None:
-    """Put a job aside that its plugin holds; what the plugin says is why."""
-    if job.state.base is not JobBase.PENDING:
+    """Put a job aside that its plugin holds; what the plugin says is why.
+
+    A job that is about to start has no place in the queue: what becomes of it follows from `begin`.
+    """
+    if job.state.base is not JobBase.PENDING or _is_claiming(ctld, job):
         return
     if not job.priority:
         job.hold_text = job.state_desc or job.bb_reason
     eligible.settle(ctld, job)
+
+
+def _is_claiming(ctld: "Slurmctld", job: JobRecord) -> bool:
+    return ctld.bb is not None and ctld.bb.claiming is job
 
 
 def _set_reason(ctld: "Slurmctld", job: JobRecord, value: str) -> None:
@@ -125,7 +137,7 @@ def _set_desc(ctld: "Slurmctld", job: JobRecord, value: str) -> None:
 
 def _set_begin(ctld: "Slurmctld", job: JobRecord, value: int) -> None:
     job.begin_us = max(-1, (value - ctld.site.start_time_s) * SECOND) if value else -1
-    if job.state.base is JobBase.PENDING:
+    if job.state.base is JobBase.PENDING and not _is_claiming(ctld, job):
         eligible.settle(ctld, job)
 
 
@@ -164,7 +176,7 @@ def _setter(name: str) -> Callable[["Slurmctld", JobRecord, Any], None]:
 
 
 _WRITE: Final[Mapping[str, Callable[["Slurmctld", JobRecord, Any], None]]] = {
-    "priority": _hold,
+    "priority": _set_priority,
     "state_reason": _set_reason,
     "state_desc": _set_desc,
     "system_comment": _setter("system_comment"),
@@ -178,6 +190,30 @@ _WRITE: Final[Mapping[str, Callable[["Slurmctld", JobRecord, Any], None]]] = {
 }
 
 
+_LATEST_S: Final = 253402300799
+"""The last second of the year 9999: no clock here shows a later one."""
+
+_NUMBERS: Final = {"priority": INFINITE, "begin_time": _LATEST_S}
+"""The greatest number that a field takes."""
+
+
+def _checked(name: str, value: Any) -> Any:
+    """Return what a plugin sets, if it is of the kind that the field holds."""
+    if name == "stage_out":
+        return bool(value)
+    if name in _NUMBERS:
+        if not isinstance(value, int) or not 0 <= value <= _NUMBERS[name]:
+            raise ValueError(f"{name} of a job is a whole number from 0 to {_NUMBERS[name]}")
+        return int(value)
+    if name == "env_sup":
+        check_environment(value)
+        return value
+    if not isinstance(value, str):
+        raise TypeError(f"{name} of a job is a text, not {type(value).__name__}")
+    value.encode()
+    return value
+
+
 def _property(name: str) -> Any:
     read, write = _READ[name], _WRITE.get(name)
 
@@ -189,7 +225,7 @@ def _property(name: str) -> Any:
             raise AttributeError(
                 f"{name} of a job is slurmctld's own; a plugin may set {', '.join(_WRITE)}"
             )
-        write(view._ctld, view._job, value)
+        write(view._ctld, view._job, _checked(name, value))
 
     return property(get, put)
 

@@ -9,6 +9,7 @@ import attrs
 from simctl.ctld import arrays, bookkeeping, checkpoint_times, eligible, limits, prologs, staging
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
 from simctl.ctld.select import limit_in
+from simctl.plugins.hooks import NonsenseError, check_environment
 from simctl.wire.conf import can_checkpoint
 from simctl.wire.hostlist import compress
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
@@ -96,7 +97,7 @@ def tell(ctld: "Slurmctld", job: JobRecord) -> None:
                 node_list=job.node_list,
                 cpus_per_node=job.cpus,
                 partition=job.part.name,
-                environment=job.env_sup,
+                environment=_environment(ctld, job),
             ),
         )
 
@@ -118,7 +119,7 @@ def _launch_batch(ctld: "Slurmctld", job: JobRecord) -> None:
         ctld.address(job.nodes[0]),
         RequestBatchJobLaunch(
             job_id=job.job_id,
-            job_desc=_told_of(job),
+            job_desc=_told_of(ctld, job),
             node_list=job.node_list,
             nodes=tuple(node.name for node in job.nodes),
             cpus_per_node=job.cpus,
@@ -135,11 +136,22 @@ def _launch_batch(ctld: "Slurmctld", job: JobRecord) -> None:
     )
 
 
-def _told_of(job: JobRecord) -> JobDesc:
+def _told_of(ctld: "Slurmctld", job: JobRecord) -> JobDesc:
     """Return a job's description, with what burst buffers add to its environment."""
     if not job.env_sup:
         return job.desc
-    return attrs.evolve(job.desc, environment={**job.desc.environment, **job.env_sup})
+    added = _environment(ctld, job)
+    return attrs.evolve(job.desc, environment={**job.desc.environment, **added})
+
+
+def _environment(ctld: "Slurmctld", job: JobRecord) -> dict[str, str]:
+    """Return the variables that plugins add to a job's environment; none if they cannot be."""
+    try:
+        check_environment(job.env_sup)
+    except NonsenseError as error:
+        ctld.site.trace.complain(ctld.process, "env_sup", f"of job {job.job_id}: {error}")
+        return {}
+    return job.env_sup
 
 
 def _take_gpus(node: NodeRecord, job: JobRecord) -> tuple[int, ...]:

@@ -59,13 +59,17 @@ class _JobWriteLock(AbstractAsyncContextManager[None]):
             raise OutsideCallError(
                 "slurmctld.locked() (for a plugin's threads; its functions have the lock)"
             )
+        if self._ctld.lock_holder is thread:
+            raise RuntimeError(
+                "slurmctld.locked(): this thread has the lock already, and would wait for itself"
+            )
         claim = self._claim = LockClaim(thread)
         self._ctld.mailbox.post(claim)
         try:
             with kernel.counting():
                 await kernel.park("slurmctld's job write lock")
         except BaseException:
-            claim.over = True
+            self._give_back(claim)
             raise
 
     async def __aexit__(
@@ -76,10 +80,15 @@ class _JobWriteLock(AbstractAsyncContextManager[None]):
     ) -> None:
         claim = self._claim
         assert claim is not None
-        claim.over = True
+        self._give_back(claim)
         self._ctld.polls.stirred()
         if claim.holder is not None:
             self._ctld.site.kernel.wake(claim.holder)
+
+    def _give_back(self, claim: LockClaim) -> None:
+        claim.over = True
+        if self._ctld.lock_holder is claim.thread:
+            self._ctld.lock_holder = None
 
 
 async def lock_claimed(ctld: "Slurmctld", _: Envelope, claim: LockClaim) -> None:
@@ -89,6 +98,7 @@ async def lock_claimed(ctld: "Slurmctld", _: Envelope, claim: LockClaim) -> None
     kernel = ctld.site.kernel
     claim.holder = kernel.current
     kernel.wake(claim.thread)
+    ctld.lock_holder = claim.thread
     while not claim.over:
         await kernel.park("a plugin's thread that has its job write lock")
 
@@ -98,6 +108,7 @@ class PluginServices:
 
     def __init__(self, ctld: "Slurmctld") -> None:
         self._ctld = ctld
+        self._failures = bb_scripts.Failures()
 
     @property
     def model(self) -> str:
@@ -223,6 +234,7 @@ class PluginServices:
             job_id=job_id,
             timeout=timeout,
             env=env,
+            failures=self._failures,
             uid=uid,
         )
 

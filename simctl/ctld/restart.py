@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from simctl.ctld import steps
+from simctl.ctld import checkpoint_times, steps
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.plugins.hooks import NULL, About, Handle, failed
 from simctl.plugins.points.checkpoint import (
@@ -86,6 +86,7 @@ async def recover(ctld: "Slurmctld", saved: Saved) -> None:
             credential, record = saved.steps[job.job_id, step.step_id]
             if not await _recover_step(ctld, step, credential, record):
                 await steps.lose(ctld, step)
+    checkpoint_times.watch(ctld)
     for node in ctld.nodes:
         node.last_response_us = ctld.now_us
     ctld.mailbox.post_at(ctld.now_us + NODES_ASKED_AFTER_US, NodesDue())

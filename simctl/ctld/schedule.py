@@ -104,11 +104,13 @@ async def run_pass(ctld: "Slurmctld", *, full: bool = False) -> None:
         preempt.let_go_on(ctld)
         return
     await _split_ahead(ctld)
+    move(ctld)
     looking = _Pass(ctld, full=full)
     while (found := looking.line.head()) is not None:
         await looking.at(*found)
     looking.line.close()
     await staging.after_pass(ctld)
+    move(ctld)
     preempt.let_go_on(ctld)
     if not all(job.queued for job in looking.blocking):
         # It has started in another of its partitions, and blocks this one no more.
@@ -205,7 +207,7 @@ async def _split_ahead(ctld: "Slurmctld") -> None:
         ahead = array.waiting[: staging.tasks_ahead(ctld, head)]
         for task in ahead:
             record = await arrays.split_off(ctld, head, task)
-            await staging.admit_task(ctld, record, head)
+            await staging.admit_task(ctld, record)
             enqueue(ctld, record)
         if ahead:
             # Those that are split off come before the tasks that are not.
@@ -304,6 +306,15 @@ def take_from_queue(job: JobRecord) -> None:
     job.queued = False
     for part in job.parts:
         part.waiting -= 1
+
+
+def move(ctld: "Slurmctld") -> None:
+    """Give jobs their places in the queues to which a plugin has given another priority."""
+    while ctld.bb is not None and ctld.bb.moved:
+        job = ctld.bb.moved.pop(0)
+        if job.queued:
+            take_from_queue(job)
+            enqueue(ctld, job)
 
 
 def reason_to_wait(job: JobRecord) -> str:

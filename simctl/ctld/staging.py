@@ -12,6 +12,7 @@ from simctl.ctld import bookkeeping, eligible, polls, reservations
 from simctl.ctld.burst_buffers import DONE, BurstBuffers
 from simctl.ctld.job_view import stands_for_many
 from simctl.ctld.records import JobRecord
+from simctl.plugins.points.burst_buffer import bb_p_job_test_post_run
 from simctl.wire.errno import SLURM_SUCCESS
 from simctl.wire.ids import SECOND
 from simctl.wire.records import JobDesc, SubmittedJob
@@ -53,6 +54,8 @@ async def set_up(ctld: "Slurmctld", *, again: bool) -> str:
     problem = await bb.load()
     if problem:
         return problem
+    if gates(ctld):
+        ctld.site.hooks.permit(bb_p_job_test_post_run)
     first = loads_first(ctld)
     if first:
         await _load(bb)
@@ -162,15 +165,17 @@ async def may_start_now(ctld: "Slurmctld", job: JobRecord) -> bool:
 
 
 async def ask_those_ahead(ctld: "Slurmctld", job: JobRecord) -> None:
-    """Ask about the jobs with a burst buffer that come before a new one."""
+    """Ask about jobs with a burst buffer that come before a new one, as many as a pass would."""
     bb = ctld.bb
     if bb is None:
         return
+    left = ctld.site.conf.scheduler_parameters.default_queue_depth
     for other in list(ctld.jobs.values()):
         if other is job or not other.burst_buffer or other.part is not job.part:
             continue
         waits = other.queued or other.state == PENDING_CONFIGURING
-        if waits and other.priority > job.priority:
+        if waits and other.priority > job.priority and left > 0:
+            left -= 1
             other.bb_answer = await bb.test_stage_in(other, test_only=True)
 
 
@@ -209,6 +214,9 @@ async def may_start(ctld: "Slurmctld", job: JobRecord) -> bool:
     job.bb_answer = await bb.test_stage_in(job, test_only=False)
     if job.bb_answer != before:
         ctld.polls.stirred()
+    if not job.queued:
+        # The plugin has held it.
+        return False
     if job.bb_answer == DONE:
         return True
     note_wait(job)
@@ -252,7 +260,7 @@ async def confirm(ctld: "Slurmctld", job: JobRecord) -> bool:
     job.bb_answer = await bb.test_stage_in(job, test_only=False)
     if job.bb_answer != DONE:
         note_wait(job)
-    return job.bb_answer == DONE
+    return job.bb_answer == DONE and job.queued
 
 
 async def after_backfill(ctld: "Slurmctld") -> None:
@@ -289,9 +297,9 @@ def tasks_ahead(ctld: "Slurmctld", job: JobRecord) -> int:
     return max(0, min(len(array.waiting) - 1, most - there))
 
 
-async def admit_task(ctld: "Slurmctld", task: JobRecord, head: JobRecord) -> None:
+async def admit_task(ctld: "Slurmctld", task: JobRecord) -> None:
     """Check a task that has been split off; what comes of it changes nothing."""
-    if ctld.bb is not None and task is not head:
+    if ctld.bb is not None:
         await ctld.bb.validate2(task)
 
 

@@ -4,7 +4,16 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import arrays, completion, eligible, limits, nodes, schedule, update_request
+from simctl.ctld import (
+    arrays,
+    completion,
+    eligible,
+    limits,
+    nodes,
+    schedule,
+    staging,
+    update_request,
+)
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.ctld.select import keep_fitting, limit_in
 from simctl.kernel.fabric import Envelope
@@ -54,7 +63,10 @@ async def update_job(ctld: "Slurmctld", envelope: Envelope, message: RequestUpda
     rc = _refusal(ctld, message.job_id, uid, ESLURM_USER_ID_MISSING)
     if not rc:
         rc = _unknown_task(ctld, message)
+        known = dict.fromkeys(ctld.jobs)
         for job in await arrays.targets(ctld, message.job_id, message.array_tasks):
+            if job.job_id not in known and job.burst_buffer:
+                await staging.admit_task(ctld, job)
             rc = _update(ctld, job, message, uid) or rc
         # Others may have waited for the job to run as long as it could, or behind it.
         ctld.request_pass()
@@ -163,15 +175,21 @@ def _set_priority(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, 
             job.priority = ctld.next_priority(job.nice)
         if job.state.base is not JobBase.PENDING:
             job.reason = Reason.NONE
-        job.hold_text = ""
-        job.special_exit = False
-        if job.state == PENDING_SPECIAL_EXIT:
-            ctld.set_job(job, PENDING)
+        _release(ctld, job)
     elif message.priority != NO_VAL:
         job.priority = message.priority
+        _release(ctld, job)
     if job.priority != before and job.queued:
         # It takes its place anew, if it keeps one.
         schedule.take_from_queue(job)
+
+
+def _release(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Forget why a job was held that has a priority (again)."""
+    job.hold_text = ""
+    job.special_exit = False
+    if job.state == PENDING_SPECIAL_EXIT:
+        ctld.set_job(job, PENDING)
 
 
 def _set_time_limit(ctld: "Slurmctld", job: JobRecord, minutes: int) -> None:

@@ -20,7 +20,6 @@ RENAMED: Final = {
     "DefaultStorageType": "AccountingStorageType",
     "DefaultStorageUser": "AccountingStorageUser",
     "FastSchedule": "SlurmdParameters=config_overrides",
-    "JobCheckpointDir": "",
     "Layouts": "",
     "MemLimitEnforce": "JobAcctGatherParams",
     "MsgAggregationParams": "",

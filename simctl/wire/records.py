@@ -93,6 +93,9 @@ class SubmittedJob(JobDesc):
         """Set `burst_buffer`; the rest is what was asked for."""
         if name != "burst_buffer":
             raise AttributeError(f"{name} is what was asked for; a plugin may set burst_buffer")
+        if not isinstance(value, str):
+            raise TypeError(f"burst_buffer of a job is a text, not {type(value).__name__}")
+        value.encode()
         object.__setattr__(self, name, value)
 
     def __str__(self) -> str:

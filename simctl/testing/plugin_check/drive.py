@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from simctl.api.stepd import Executed
 from simctl.kernel.procs import Host, Process, RunsAs
-from simctl.plugin import CheckOp, StepdJob, StepRecord
+from simctl.plugin import CheckOp, JobDesc, JobRecord, StepdJob, StepRecord
 from simctl.plugins.hooks import NULL, Handle, Hooks, failed
 from simctl.plugins.points import ALL, OWN
 from simctl.plugins.points.declare import Point
@@ -25,6 +25,8 @@ from simctl.wire.ids import NO_VAL, SECOND
 from simctl.world import World
 
 PROTOCOL_VERSION: Final = 18 << 8 | 8
+_POLLS: Final = 40
+_POLL_S: Final = 30
 _TEXT_SIZE: Final = 64
 _ALICE: Final = 1001
 _DIRECTORY: Final = "/var/spool"
@@ -297,7 +299,82 @@ async def _checkpoint_step(driver: Driver) -> None:
     await driver.end(manager)
 
 
+async def _burst_buffer(driver: Driver) -> None:
+    ctld = await driver.process("slurmctld")
+    await driver.call("bb_p_load_state", ctld, True)
+    await driver.call("bb_p_get_system_size", ctld, None)
+    await driver.call("bb_p_xlate_bb_2_tres_str", ctld, "size=10g")
+    for job_id, ends in ((1, _run_through), (2, _revoke), (3, _cancel)):
+        await _one_job(driver, ctld, job_id, ends)
+    buffer = Buf()
+    await driver.call("bb_p_state_pack", ctld, _ALICE, buffer, PROTOCOL_VERSION)
+    await driver.call("bb_p_reconfig", ctld)
+    await driver.end(ctld)
+
+
+_Ending = Callable[[Driver, Process | None, JobRecord], Awaitable[None]]
+
+
+async def _one_job(driver: Driver, ctld: Process | None, job_id: int, ends: _Ending) -> None:
+    script = "#!/bin/sh\n#BB size=10g\nsleep 5\n"
+    desc = JobDesc(name="app", uid=_ALICE, gid=_ALICE, user="alice", script=script)
+    await driver.call("bb_p_job_validate", ctld, desc, _ALICE)
+    job = JobRecord(
+        job_id=job_id,
+        user_id=_ALICE,
+        group_id=_ALICE,
+        name="app",
+        partition="debug",
+        submit_time=_START_S,
+        script=script,
+        burst_buffer="size=10g",
+    )
+    await driver.call("bb_p_job_validate2", ctld, job)
+    await driver.call("bb_p_job_set_tres_cnt", ctld, job, {}, False)
+    await driver.call("bb_p_load_state", ctld, False)
+    await driver.call("bb_p_job_test_stage_in", ctld, job, True)
+    await driver.call("bb_p_job_get_est_start", ctld, job)
+    job.start_time = _START_S + 60
+    await driver.call("bb_p_job_try_stage_in", ctld)
+    await _poll(driver, ctld, "bb_p_job_test_stage_in", job, False)
+    await ends(driver, ctld, job)
+
+
+async def _run_through(driver: Driver, ctld: Process | None, job: JobRecord) -> None:
+    job.nodes = "n1"
+    await driver.call("bb_p_job_begin", ctld, job)
+    job.job_state = "RUNNING"
+    await driver.call("bb_p_job_set_tres_cnt", ctld, job, {}, False)
+    job.job_state = "COMPLETED"
+    await driver.call("bb_p_job_start_stage_out", ctld, job)
+    await _poll(driver, ctld, "bb_p_job_test_post_run", job)
+    await _poll(driver, ctld, "bb_p_job_test_stage_out", job)
+
+
+async def _revoke(driver: Driver, ctld: Process | None, job: JobRecord) -> None:
+    await driver.call("bb_p_job_begin", ctld, job)
+    await driver.call("bb_p_job_revoke_alloc", ctld, job)
+    await driver.call("bb_p_job_cancel", ctld, job)
+
+
+async def _cancel(driver: Driver, ctld: Process | None, job: JobRecord) -> None:
+    job.job_state = "CANCELLED"
+    await driver.call("bb_p_job_cancel", ctld, job)
+
+
+async def _poll(driver: Driver, ctld: Process | None, name: str, *arguments: Any) -> None:
+    """Ask as slurmctld does, every 30 s, until the answer is 1."""
+    if ctld is None or ctld.role not in driver.places(ALL[name]):
+        return
+    for _ in range(_POLLS):
+        if await driver.call(name, ctld, *arguments) == 1:
+            return
+        await ctld.table.kernel.sleep_us(_POLL_S * SECOND)
+    driver.note(name, f"has not returned 1 in {_POLLS * _POLL_S // 60} minutes of asking")
+
+
 _SEQUENCES: Final[dict[str, Callable[[Driver], Awaitable[None]]]] = {
     "switch": _switch,
     "checkpoint": _checkpoint,
+    "burst_buffer": _burst_buffer,
 }

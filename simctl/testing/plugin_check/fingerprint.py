@@ -6,6 +6,15 @@ from typing import Any, Final
 
 _DEEPEST: Final = 12
 _MOST: Final = 20_000
+_THE_WORLD: Final = (
+    "simctl.kernel.",
+    "simctl.api.",
+    "simctl.ctld.",
+    "simctl.plugins.points.",
+    "simctl.world",
+    "trio.",
+)
+"""Modules of what is no state of a plugin's: threads, live records and all that hangs on them."""
 
 
 def fingerprint(value: Any) -> int:
@@ -50,6 +59,8 @@ class _Reader:
         if isinstance(value, bytearray | memoryview):
             return [hash(bytes(value))]
         if isinstance(value, type) or callable(value):
+            return [id(value)]
+        if type(value).__module__.startswith(_THE_WORLD):
             return [id(value)]
         held = self._held(value)
         if held is None:

@@ -16,6 +16,8 @@ import attrs
 from simctl.kernel.procs import Process, RunsAs
 from simctl.plugins.points.declare import Point, Returns
 from simctl.testing.plugin_check.fingerprint import fingerprint
+from simctl.wire.buf import Buf
+from simctl.wire.burst_buffers import BurstBufferInfo
 from simctl.wire.errno import SlurmError, errno_name
 
 _FORKED: Final = frozenset({"session", "task"})
@@ -29,6 +31,9 @@ _INPUT_ONLY: Final = frozenset(
     """.split()
 )
 """Functions that get their object to read; the job functions may note things in it."""
+
+_ENDS: Final = frozenset({"bb_p_job_test_post_run", "bb_p_job_test_stage_out"})
+"""Functions whose -1 means that something is wrong; test_stage_in's also that nothing has begun."""
 
 _RECORDS: Final = frozenset({"job_desc", "slurmd_job"})
 """Parameters that are records for reading in every function."""
@@ -91,6 +96,9 @@ class Observer:
         self.direct = False
         """Whether the calls at present are made for the trial's sake alone."""
 
+        self.hopeless = False
+        """Whether the plugin keeps jobs waiting for ever: other runs would come to nothing."""
+
         self._wrote: dict[int, dict[str, _Write]] = {}
         self._writes: dict[str, list[_Write]] = {}
         self._suspects: dict[tuple[str, str], list[str]] = {}
@@ -151,13 +159,16 @@ class Observer:
         place = f"{who.role} as {who.runs_as.value}"
         tally.places[place] = tally.places.get(place, 0) + 1
         tally.longest_us = max(tally.longest_us, who.table.kernel.now_us - before.started_us)
-        answer = point is not None and point.returns is Returns.THREE
-        failed = error is not None or (type(result) is int and result < 0 and not answer)
+        minus = type(result) is int and result < 0
+        answers = point is not None and point.returns is Returns.THREE
+        failed = error is not None or (minus and not answers)
         tally.failed += failed
         if problem:
             tally.blame(problem)
         elif failed:
             self._note_failure(tally, who, error)
+        elif minus and tally.name in _ENDS:
+            tally.note("answered -1, a fatal error")
         for name in _changed(before.attributes, _attributes(instance)):
             self._note_write(tally, name, who)
         for name in _changed(before.shared, _shared(self.kind)):
@@ -167,6 +178,11 @@ class Observer:
             )
         for name in _changed(before.inputs, _inputs(point, values)):
             tally.blame(f"changes {name}, which its guide gives it to read")
+        if tally.name == "bb_p_state_pack" and not failed and not _is_readable(values[1]):
+            tally.blame(
+                "packs what `scontrol show burst` cannot read: "
+                "`BurstBufferInfo(name=..., ...).pack(buffer)` packs what it can"
+            )
         gone = before.environment - frozenset(_environment(point, values))
         if gone:
             tally.blame(f"takes {', '.join(sorted(gone))} out of the task's environment")
@@ -269,14 +285,32 @@ def _inputs(point: Point | None, values: tuple[Any, ...]) -> dict[str, int]:
         return {}
     found = {}
     for name, value in zip(point.parameters, values, strict=False):
-        if name == "job_desc":
-            # What it asks for of burst buffers a plugin may write.
-            found[name] = fingerprint(attrs.evolve(value, burst_buffer=""))
-        elif name in _RECORDS or (point.name in _INPUT_ONLY and name == point.parameters[0]):
-            found[name] = fingerprint(value)
+        if name in _RECORDS or (point.name in _INPUT_ONLY and name == point.parameters[0]):
+            found[name] = fingerprint(_given(point, value))
     if point.name == "switch_p_print_jobinfo":
         found = {"switch_job": fingerprint(values[1])}
     return found
+
+
+def _given(point: Point, value: Any) -> Any:
+    """Return what of an argument is only to be read."""
+    if point.name != "bb_p_job_validate":
+        return value
+    # What a job asks for of burst buffers is the plugin's to enter.
+    return {each.name: getattr(value, each.name) for each in attrs.fields(type(value))} | {
+        "burst_buffer": ""
+    }
+
+
+def _is_readable(buffer: Buf) -> bool:
+    """Tell whether what a plugin packed is nothing, or its burst buffer."""
+    try:
+        copy = Buf(buffer.data())
+        if copy.remaining:
+            BurstBufferInfo.unpack(copy)
+    except (SlurmError, ValueError):
+        return False
+    return not copy.remaining
 
 
 def _environment(point: Point | None, values: tuple[Any, ...]) -> Iterator[str]:

@@ -12,8 +12,11 @@ class Trial:
 
     name: str
     timeline: str
-    more: str = ""
-    """More files, and keys of the scenario that follow them."""
+    head: str = ""
+    """The cluster, where it is not the one that switch plugins run in."""
+
+    conf: str = ""
+    """What else slurm.conf has."""
 
 
 _HEAD: Final = """\
@@ -86,84 +89,6 @@ STEPS: Final = (
 )
 """Runs through the whole cluster, for plugins of every class that it calls."""
 
-_BUFFERS: Final = """\
-  buffer.sh: |
-    #!/bin/sh
-    #BB size=10G
-    sleep 20
-  jobdw.sh: |
-    #!/bin/sh
-    #DW jobdw type=scratch access_mode=striped capacity=10GiB
-    sleep 20
-  persistent.sh: |
-    #!/bin/sh
-    #BB create_persistent name=keep capacity=10GiB access_mode=striped type=scratch
-    sleep 1
-burst_buffer_conf:
-  GetSysState: /usr/bb/state
-  StartStageIn: /usr/bb/start_in
-  StopStageIn: /usr/bb/stop_in
-  StartStageOut: /usr/bb/start_out
-  StopStageOut: /usr/bb/stop_out
-  Flags: EnablePersistent
-"""
-_EACH: Final = "".join(
-    f'  - {{at: 1s, as: alice, run: "{command}"}}\n'
-    for command in (
-        "sbatch buffer.sh",
-        "sbatch jobdw.sh",
-        "sbatch persistent.sh",
-        "sbatch --bb=size=10G --wrap 'sleep 20'",
-        "sbatch --wrap hostname",
-    )
-)
-"""Jobs with buffers: a plugin refuses, or passes over, what it does not know."""
-_AT_LAST: Final = "".join(f"  - {{at: 6m, run: scancel -u {user}}}\n" for user in ("alice", "bob"))
-"""Nobody waits longer for a plugin that never lets a job start."""
-
-
-BUFFERS: Final = (
-    Trial(
-        "jobs with burst buffers, and who asks about them",
-        f"{_EACH}"
-        "  - {at: 5s, as: bob, run: srun --bb=size=10G sleep 5}\n"
-        "  - {at: 20s, run: scontrol show burst}\n"
-        "  - {at: 21s, run: scontrol reconfigure}\n"
-        "  - {at: 300s, run: scontrol create reservation ReservationName=r StartTime=now"
-        " Duration=60 Users=alice Nodes=n3 BurstBuffer=10G}\n",
-        _BUFFERS,
-    ),
-    Trial(
-        "jobs that do not keep the nodes they were to have",
-        f"  - {{at: 0s, fault: {{fail: select_g_job_begin, times: 2}}}}\n{_EACH}",
-        _BUFFERS,
-    ),
-    Trial(
-        "burst buffers that are not there yet",
-        f"  - {{at: 0s, fault: {{fail: bb_p_job_test_stage_in, times: 60}}}}\n{_EACH}",
-        _BUFFERS,
-    ),
-    Trial(
-        "jobs with burst buffers that are cancelled or requeued",
-        f"{_EACH}"
-        "  - {at: 1s, as: bob, run: 'sbatch -H --bb=size=10G --wrap hostname'}\n"
-        "  - {at: 1s, as: bob, run: sbatch -H jobdw.sh}\n"
-        "  - {at: 2s, as: alice, run: scancel 1}\n"
-        "  - {at: 20s, run: scancel -u bob}\n"
-        "  - {at: 45s, as: alice, run: scontrol requeue 2}\n"
-        "  - {at: 46s, as: alice, run: scancel --hurry 4}\n",
-        _BUFFERS,
-    ),
-    Trial(
-        "a slurmctld that restarts while jobs have burst buffers",
-        f"{_EACH}"
-        "  - {at: 4s, fault: {restart: slurmctld}}\n"
-        "  - {at: 40s, fault: {restart: slurmctld}}\n",
-        _BUFFERS,
-    ),
-)
-"""Runs in which jobs have burst buffers, for the plugins of that class."""
-
 IDLE: Final = Trial("functions called directly", "  []\n")
 """A cluster without jobs, in which functions are called for their own sake."""
 
@@ -176,10 +101,7 @@ def scenario_text(trial: Trial, conf: dict[str, str], model: str) -> str:
 def _lines(trial: Trial, conf: dict[str, str], model: str) -> Iterator[str]:
     yield f"model: {model}\n"
     keys = ", ".join(f'{key}: "{value}"' for key, value in conf.items())
-    yield f"slurm_conf: {{{keys}}}\n"
-    yield _HEAD
-    yield trial.more
+    yield f"slurm_conf: {{{', '.join(filter(None, (keys, trial.conf)))}}}\n"
+    yield trial.head or _HEAD
     yield "timeline:\n"
     yield trial.timeline
-    if trial in BUFFERS:
-        yield _AT_LAST
