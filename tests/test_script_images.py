@@ -447,6 +447,7 @@ QUICK = (
 def script_of(chance: random.Random, depth: int = 0) -> str:
     """Return a script that takes its time, of commands drawn by chance."""
     lines: list[str] = []
+    turns = f"j{depth}"
     for _ in range(chance.randint(3, 6) if depth else 9):
         kind = chance.random()
         if kind < 0.25 and depth < 2:
@@ -456,7 +457,8 @@ def script_of(chance: random.Random, depth: int = 0) -> str:
                     (
                         f"for i in a b c; do\n{body}\ndone",
                         f"if [ $n -gt 2 ]; then\n{body}\nelse\necho less\nfi",
-                        f"j{depth}=0\nuntil [ $j{depth} -ge 2 ]; do j{depth}=$((j{depth} + 1))\n{body}\ndone",
+                        f"{turns}=0\nuntil [ ${turns} -ge 2 ]; do {turns}=$(({turns} + 1))\n"
+                        f"{body}\ndone",
                         f"{{\n{body}\n}} > b.log 2>&1\ncat b.log",
                         f"for i in 1 2; do\n{body}\n[ $n -gt 9 ] && break\ncontinue\ndone",
                     )
