@@ -152,6 +152,8 @@ class Salloc:
             self._refused(job, reply)
             return None
         self.job_id = self.call.process.job = reply.job_id
+        # What it starts is of its own job, and of no run of a job around it.
+        self.call.process.run_of_job = -1
         self._tell(f"salloc: Granted job allocation {self.job_id}")
         with suppress(SlurmError):
             await self._talk.ask(
