@@ -144,8 +144,8 @@ class Registry:
             )
         self._on_hosts[host, plugin_type] = kind
 
-    def put(self, kind: type[Any], origin: str) -> None:
-        """Take in a class.
+    def put(self, kind: type[Any], origin: str, *, instead: bool = False) -> None:
+        """Take in a class; with *instead* it stands for whatever there is of its type.
 
         Raises:
             PluginError: It does not fit its guide, or there is one of its type already.
@@ -155,7 +155,7 @@ class Registry:
         if other is not None and other.kind is kind:
             # One class by two ways, such as its module and its entry point.
             return
-        if other is not None:
+        if other is not None and not instead:
             raise PluginError(
                 f"plugin {origin!r}: {plugin_type} is there already, {other.origin}; "
                 "give this one a plugin_type of its own"

@@ -21,6 +21,7 @@ from simctl.plugin import (
 )
 from simctl.plugins.checkpoint.none import CheckpointNone
 from simctl.plugins.points import BY_CLASS, OWN
+from simctl.plugins.switch import elan
 from simctl.plugins.switch.none import SwitchNone
 from simctl.testing.plugin_check.check import check_plugin
 from simctl.testing.plugin_check.observe import Tally
@@ -476,3 +477,9 @@ def test_what_does_not_fit_exits_2_with_everything_at_once(
     assert "switch_p_job_fini is missing; the guide wants" in err
     assert "it is `def switch_p_job_init(self, job)`" in err
     assert "the guide wants `def switch_p_job_init(self, switch_job, uid)`" in err
+
+
+def test_the_file_of_a_bundled_plugin_can_be_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    """It stands for the plugin of its type that is there."""
+    assert main(["plugins", "check", f"{elan.__file__}:SwitchElan"]) in (0, 1)
+    assert capsys.readouterr().out.startswith(f"switch/elan, from {elan.__file__}:SwitchElan\n")

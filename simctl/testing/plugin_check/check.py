@@ -136,9 +136,9 @@ def _run_trial(
         # The cluster itself runs without the plugin: only the driver calls it.
         conf = {}
     scenario = read_scenario(scenario_text(trial, conf, model), file=f"trial: {trial.name}")
-    # The plugin at hand is what is checked, whatever else of its type may be installed.
+    # The plugin at hand is what is checked, whatever else of its type may be there.
     registry = Registry(installed=False)
-    registry.put(kind, origin)
+    registry.put(kind, origin, instead=True)
     try:
         world = World(scenario, registry=registry, watchdog_s=watchdog_s)
     except PluginError as error:
