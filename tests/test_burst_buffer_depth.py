@@ -77,3 +77,17 @@ def test_a_pass_between_full_ones_asks_about_so_many_jobs(
         if each.name == "bb_p_job_test_stage_in" and each.args is not UNSET:
             asked[each.time_us // 1_000_000] += each.args["test_only"] is False
     assert [asked[second] for second in (30, 60)] == [most, 7]
+
+
+def test_a_plugin_that_never_makes_up_its_mind_ends_no_job_and_no_run(tmp_path: Path) -> None:
+    """Answers that change to and fro are no progress: the asking ends, and the stall is told."""
+    fickle = PATIENT.replace(
+        "return 1 if now() >= 7200 else 0", "return -1 if test_only or now() % 120 < 60 else 0"
+    )
+    (tmp_path / "patient.py").write_text(fickle)
+    text = SCENARIO % ("", "sbatch job.sh")
+    text = text.replace("sched/builtin", "sched/backfill")
+    world = World(read_scenario(text, file=str(tmp_path / "s.yaml")))
+    result = world.run()
+    assert [row.state for row in result.rows] == ["PENDING"]
+    assert result.end_time_us < 3100 * 60_000_000

@@ -210,10 +210,7 @@ async def may_start(ctld: "Slurmctld", job: JobRecord) -> bool:
     bb = ctld.bb
     if bb is None:
         return True
-    before = job.bb_answer
     job.bb_answer = await bb.test_stage_in(job, test_only=False)
-    if job.bb_answer != before:
-        ctld.polls.stirred()
     if not job.queued:
         # The plugin has held it.
         return False
