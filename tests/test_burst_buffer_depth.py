@@ -91,3 +91,27 @@ def test_a_plugin_that_never_makes_up_its_mind_ends_no_job_and_no_run(tmp_path: 
     result = world.run()
     assert [row.state for row in result.rows] == ["PENDING"]
     assert result.end_time_us < 3100 * 60_000_000
+
+
+def test_an_agent_that_asks_for_passes_for_ever_keeps_no_run_alive(tmp_path: Path) -> None:
+    """It takes the lock and has the queue looked at every 30 seconds, and changes nothing."""
+    agent = PATIENT.replace("return 1 if now() >= 7200 else 0", "return -1").replace(
+        "BurstBufferPlugin, now", "BurstBufferPlugin, sleep, slurmctld, start"
+    )
+    agent += """
+    def bb_p_load_state(self, init_config):
+        if init_config:
+            start(self.agent)
+
+    async def agent(self):
+        while True:
+            await sleep(30)
+            async with slurmctld.locked():
+                slurmctld.schedule()
+"""
+    (tmp_path / "patient.py").write_text(agent)
+    text = SCENARIO % ("", "sbatch job.sh")
+    world = World(read_scenario(text, file=str(tmp_path / "s.yaml")))
+    result = world.run()
+    assert [row.state for row in result.rows] == ["PENDING"]
+    assert not result.stalled

@@ -114,7 +114,7 @@ async def _hurry(ctld: "Slurmctld", job: JobRecord) -> int:
     assert ctld.bb is not None
     if not job.state.staging_out:
         return ESLURM_ALREADY_DONE
-    ctld.polls.stirred()
+    ctld.polls.stirred(by_somebody=True)
     return await ctld.bb.cancel(job)
 
 

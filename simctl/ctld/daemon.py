@@ -253,6 +253,8 @@ class Slurmctld:
         types = site.conf.burst_buffer_types
         self.bb = BurstBuffers(self, types) if types else None
         """The burst buffer plugins; None where none is configured."""
+        self.changes = 0
+        """How many states of jobs and of their burst buffers have changed."""
         self.polls = polls.Polls(self)
         self.lock_holder: Thread | None = None
         """The thread of a plugin that has the job write lock."""
@@ -493,6 +495,7 @@ class Slurmctld:
         before = job.state
         check_job_change(before, after)
         job.state = after
+        self.changes += 1
         if after.base is JobBase.RUNNING:
             self.running[job.job_id] = job
         else:

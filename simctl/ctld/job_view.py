@@ -146,6 +146,7 @@ def _set_bb_state(ctld: "Slurmctld", job: JobRecord, value: str) -> None:
     if value == before:
         return
     job.bb_state = value
+    ctld.changes += 1
     ctld.site.trace.state(
         ctld.process,
         "bb_state",

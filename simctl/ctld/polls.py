@@ -46,15 +46,23 @@ class Polls:
         self._timers: dict[str, Timer] = {}
         self._fruitless = 0
         self._under_way = False
+        self._changes = 0
+        """How many states had changed when somebody stirred last."""
 
     def heard(self, answer: int) -> int:
         """Take in what one of the three-valued functions has answered, and return it."""
         self._under_way = self._under_way or answer == 0
         return answer
 
-    def stirred(self) -> None:
-        """Note that something has happened to somebody's burst buffer: the answers may change."""
-        self._fruitless = 0
+    def stirred(self, *, by_somebody: bool = False) -> None:
+        """Note that something has happened to somebody's burst buffer: the answers may change.
+
+        An agent that says so for ever, and changes nothing, makes nobody more patient; a person
+        who does something (*by_somebody*) does.
+        """
+        if by_somebody or self._changes != self._ctld.changes:
+            self._changes = self._ctld.changes
+            self._fruitless = 0
         bb = self._ctld.bb
         if bb is None:
             return

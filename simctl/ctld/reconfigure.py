@@ -27,7 +27,7 @@ async def reconfigure(ctld: "Slurmctld", envelope: Envelope, message: RequestRec
         await ctld.bb.reconfig()
         if ctld.site.model == "guide":
             await staging.measure(ctld, ctld.bb)
-        ctld.polls.stirred()
+        ctld.polls.stirred(by_somebody=True)
         ctld.request_pass()
     ctld.answer(envelope, SLURM_SUCCESS)
     for node in ctld.nodes:
