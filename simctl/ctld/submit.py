@@ -238,6 +238,7 @@ async def resubmit(ctld: "Slurmctld", desc: JobDesc) -> JobRecord | Refusal:
     except _RefusedError as error:
         return error.refusal
     arrays.forget(ctld, job.job_id)
+    job.submit_host = desc.submit_host
     # What nodes have left of its runs before is told apart by the number of the run alone.
     job.restart_cnt = job.uncounted_runs = ctld.last_runs.get(job.job_id, -1) + 1
     await _settle(ctld, job)
