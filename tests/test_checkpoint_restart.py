@@ -73,8 +73,11 @@ def test_a_restarted_job_has_its_id_and_begins_anew(tmp_path: Path, model: str) 
     shown = said(ran, 4)[0]
     for text in ("JobId=1 ", "Restarts=0 ", "NodeList=n[2-3] ", "SubmitTime=2026-01-01T00:00:40"):
         assert text in shown
+    assert " AllocNode:Sid=login:0 " in shown
     assert said(ran, 5)[0].split()[0] == "1.0"
     assert restart_dirs(ran) == ["", "/shared/ckpt/1"]
+    launches: list[Any] = [each.args for each in ran.all("REQUEST_BATCH_JOB_LAUNCH", job=1)]
+    assert {each["restart_cnt"] for each in launches} == {0}
     assert len(ran.all("slurm_ckpt_alloc_job", daemon="slurmctld", job=1, step="1.0")) == 2
     desc = ran.world.ctld.jobs.get(1)
     assert desc is None or desc.desc.appends

@@ -1,6 +1,7 @@
 """What follows when a call on a step's path fails: every row, in both models."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import UNSET
@@ -315,6 +316,12 @@ def test_alloc_job_failing_refuses_the_submission(model: str) -> None:
     assert ran.stderr() == "sbatch: error: Batch job submission failed: Unspecified error\n"
     names = [name for name in ran.names(role="slurmctld") if name.startswith("slurm_ckpt")]
     assert names == ["slurm_ckpt_alloc_job", "slurm_ckpt_free_job"]
+    states: list[Any] = [event.args for event in ran.all("job_state")]
+    assert [(each["from"], each["to"]) for each in states] == [
+        (None, "PENDING"),
+        ("PENDING", "FAILED"),
+    ]
+    assert ran.last("job_state") < ran.first("slurm_ckpt_free_job")
 
 
 @pytest.mark.parametrize("pattern", ["switch_p_alloc_jobinfo", "slurm_ckpt_alloc_job step=1.0"])

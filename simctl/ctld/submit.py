@@ -54,7 +54,7 @@ from simctl.wire.messages import (
     ResponseSubmitBatchJob,
 )
 from simctl.wire.records import JobDesc
-from simctl.wire.states import FAILED, PENDING, JobBase, Reason
+from simctl.wire.states import FAILED, PENDING, JobBase, JobState, Reason
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
@@ -238,6 +238,7 @@ async def resubmit(ctld: "Slurmctld", desc: JobDesc) -> JobRecord | Refusal:
     except _RefusedError as error:
         return error.refusal
     arrays.forget(ctld, job.job_id)
+    job.submit_host = desc.submit_host
     # What nodes have left of its runs before is told apart by the number of the run alone.
     job.restart_cnt = job.uncounted_runs = ctld.last_runs.get(job.job_id, -1) + 1
     await _settle(ctld, job)
@@ -264,7 +265,7 @@ async def _create(
     burst_buffer = await _validate(ctld, desc, uid)
     array, job_id = _identify(ctld, desc, kept=kept, again=again)
     about = About(job=job_id)
-    check_job = await _checkpoint_record(ctld, about) if kept else NULL
+    check_job = await _checkpoint_record(ctld, job_id) if kept else NULL
     try:
         dependency = eligible.parse_dependency(desc.dependency, ctld, job_id)
     except SlurmError as error:
@@ -342,9 +343,12 @@ def _identify(
     return array, job_id
 
 
-async def _checkpoint_record(ctld: "Slurmctld", about: About) -> Handle:
+async def _checkpoint_record(ctld: "Slurmctld", job_id: int) -> Handle:
+    about = About(job=job_id)
     check_job = await ctld.site.hooks.call(slurm_ckpt_alloc_job, ctld.process, about=about)
     if failed(check_job):
+        _announce(ctld, job_id)
+        _announce(ctld, job_id, before=PENDING, after=FAILED)
         await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, NULL, about=about)
         raise _RefusedError(SLURM_ERROR)
     found: Handle = check_job
@@ -355,7 +359,7 @@ async def _take_in(ctld: "Slurmctld", job: JobRecord) -> None:
     """Enter a job in the tables, unless its burst buffer plugin refuses it."""
     ctld.jobs[job.job_id] = job
     if ctld.bb is not None:
-        _announce(ctld, job)
+        _announce(ctld, job.job_id, job.reason)
         error_code, text = await staging.admit(ctld, job)
         if error_code:
             await _drop(ctld, job)
@@ -368,18 +372,25 @@ async def _take_in(ctld: "Slurmctld", job: JobRecord) -> None:
     if job.dependency is not None or not job.priority or job.begin_us > ctld.now_us:
         job.reason = eligible.obstacle(ctld, job, eligible.verdict(ctld, job)) or job.reason
     if ctld.bb is None:
-        _announce(ctld, job)
+        _announce(ctld, job.job_id, job.reason)
 
 
-def _announce(ctld: "Slurmctld", job: JobRecord) -> None:
-    """Say in the trace that there is a new job."""
+def _announce(
+    ctld: "Slurmctld",
+    job_id: int,
+    reason: str = Reason.NONE,
+    *,
+    before: JobState | None = None,
+    after: JobState = PENDING,
+) -> None:
+    """Say in the trace that there is a new job, or that it never became one."""
     ctld.site.trace.state(
         ctld.process,
         "job_state",
-        before=None,
-        after=str(PENDING),
-        reason=job.reason,
-        job=job.job_id,
+        before=None if before is None else str(before),
+        after=str(after),
+        reason=reason,
+        job=job_id,
     )
 
 

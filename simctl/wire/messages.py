@@ -214,8 +214,9 @@ class RequestBatchJobLaunch(Message, frozen=True, kw_only=True):
     """Where images of it are to go."""
 
     def shown(self) -> dict[str, Any]:
-        """Tell of the images that it goes on from, if it does."""
-        return super().shown() | ({"restart_dir": self.restart_dir} if self.restart_dir else {})
+        """Tell of the images that it goes on from, if it does, and of the restarts that count."""
+        shown = super().shown() | {"restart_cnt": self.restarts}
+        return shown | ({"restart_dir": self.restart_dir} if self.restart_dir else {})
 
 
 class RequestKillJob(Message, frozen=True, kw_only=True):
