@@ -203,6 +203,20 @@ def test_a_requeued_job_goes_on_from_its_images(tmp_path: Path) -> None:
     assert [row.state for row in ran.result.rows] == ["COMPLETED"]
 
 
+def test_a_requeue_that_the_plugin_refuses_does_not_move_the_images_of_one_under_way(
+    tmp_path: Path,
+) -> None:
+    """The second was to go elsewhere, but is never made: the job goes on from the first."""
+    ran = checkpointed(
+        tmp_path,
+        "0s alice sbatch -N2 --wrap 'srun sleep 20'",
+        "10s alice scontrol checkpoint requeue 1 ImageDir=/shared/one",
+        "11s alice scontrol checkpoint requeue 1 ImageDir=/shared/two",
+    )
+    assert "Operation already in progress" in said(ran)[1]
+    assert restart_dirs(ran) == ["", "/shared/one/1"]
+
+
 def test_a_plain_requeue_before_any_checkpoint_starts_anew(tmp_path: Path) -> None:
     """And one after a restart starts from the images again."""
     ran = checkpointed(
