@@ -230,6 +230,21 @@ def test_a_plain_requeue_before_any_checkpoint_starts_anew(tmp_path: Path) -> No
     assert restart_dirs(ran) == ["", "", "/shared/ckpt/1", "/shared/ckpt/1"]
 
 
+def test_what_a_job_waited_for_it_does_not_wait_for_again(tmp_path: Path) -> None:
+    """An older job has taken the name of the only one of its name when that is restarted."""
+    ran = checkpointed(
+        tmp_path,
+        "0s alice sbatch -N1 -J other --wrap 'sleep 300'",
+        "0s alice sbatch -N1 -J only --dependency=singleton --wrap 'sleep 60'",
+        "5s alice scontrol checkpoint create 2",
+        "10s alice scancel 2",
+        "12s alice scontrol update jobid=1 jobname=only",
+        "60s alice scontrol checkpoint restart 2",
+        "70s alice scontrol -o show job 2",
+    )
+    assert "JobState=RUNNING " in said(ran)[0]
+
+
 def test_a_node_failure_after_a_periodic_checkpoint_restarts_from_it(tmp_path: Path) -> None:
     """Without an interval, or before its first checkpoint, the job starts anew."""
     ran = checkpointed(
