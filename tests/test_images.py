@@ -163,17 +163,6 @@ def test_images_do_not_take_more_space_than_there_is() -> None:
     ]
 
 
-def test_images_that_are_replaced_at_the_same_time_do_not_count_twice() -> None:
-    """There is space for those of two tasks, and no more."""
-    ran = saved(
-        "0s alice srun -n2 ./app",
-        "100s alice scontrol checkpoint create 1.0",
-        "200s alice scontrol checkpoint create 1.0",
-        more=APP + "checkpoint: {space: 2GiB}\n",
-    )
-    assert problems(ran) == []
-
-
 @pytest.mark.parametrize(
     ("where", "what"),
     [
