@@ -55,6 +55,9 @@ class Images:
         self._link = Link(kernel, spec.bandwidth)
         self._space = spec.space
         self._sizes: dict[tuple[str, str], int] = {}
+        self._under_way: dict[tuple[str, str], int] = {}
+        """Of the images that are being written, by the place that each will have."""
+
         self._tasks: dict[int, Task] = {}
         self._saving: dict[int, str] = {}
 
@@ -142,10 +145,9 @@ class Images:
     ) -> None:
         """Move the bytes of an image; it is there all at once, in the place of an older one."""
         place = self._disk.place(host, where)
-        under_way = self._disk.place(host, beside)
         if self._used(apart_from=place) + image.size > self._space:
             raise no_space(where)
-        self._sizes[under_way] = image.size
+        self._under_way[place] = image.size
         try:
             thread = self._kernel.current
             assert thread is not None
@@ -156,18 +158,24 @@ class Images:
             files.write(beside, image.encode())
             files.rename(beside, where)
         finally:
-            self._sizes.pop(under_way, None)
+            self._under_way.pop(place, None)
         self._sizes[place] = image.size
 
     def _used(self, *, apart_from: tuple[str, str]) -> int:
-        """Return how many bytes the images take that are still there."""
-        there = {
+        """Return how many bytes the images take that are still there, or are being written.
+
+        One that is being replaced and the one that replaces it take the space of the larger.
+        """
+        self._sizes = {
             place: size
             for place, size in self._sizes.items()
             if self._disk.find(*place) is not None
         }
-        self._sizes = there
-        return sum(size for place, size in there.items() if place != apart_from)
+        sizes = dict(self._sizes)
+        for place, size in self._under_way.items():
+            sizes[place] = max(size, sizes.get(place, 0))
+        sizes.pop(apart_from, None)
+        return sum(sizes.values())
 
     # Restarting.
 

@@ -233,3 +233,17 @@ def test_explain_tells_of_restarts() -> None:
     ]
     assert len(told) == 3
     assert "as alice, calls slurm_ckpt_restart_task for step 1.batch, and it does not" in told[0]
+
+
+def test_images_that_are_replaced_at_the_same_time_take_their_space_once() -> None:
+    """The space for one checkpoint of all tasks is enough for the next one."""
+    job = JOB.replace("{bandwidth: 1GiB}", "{bandwidth: 1GiB, space: 1100MiB}")
+    ran = checkpointed(
+        checkpoint("2m", "create 1"),
+        checkpoint("3m", "create 1"),
+        checkpoint("4m", "error 1"),
+        job=job,
+    )
+    assert unmet(ran) == []
+    assert not ran.all("plugin_log")
+    assert output(ran)[-1] == "left with 0"

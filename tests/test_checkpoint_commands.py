@@ -40,6 +40,7 @@ JOB = "0s alice sbatch -N2 --wrap 'srun sleep 60'"
         ),
         ("able one", ("", "Invalid job step name\n", 0)),
         ("able 1_2", ("", "Invalid job step name\n", 0)),
+        ("able \u0661", ("", "Invalid job step name\n", 0)),
         ("sleep 1", ("", "Invalid checkpoint operation: sleep\n", 0)),
         ("able", ("", "too few arguments for keyword:checkpoint\n", 1)),
         ("create 1 a b c", ("", "too many arguments for keyword:checkpoint\n", 1)),
@@ -109,8 +110,9 @@ def test_ten_seconds_are_waited_for_unless_told(tmp_path: Path) -> None:
         "5s alice scontrol checkpoint create 1",
         "10s alice scontrol checkpoint create 1 MaxWait=65537",
         "15s alice scontrol checkpoint create 1 MaxWait=soon",
+        "20s alice scontrol checkpoint create 1 MaxWait=\u0663",
     )
-    assert [data for _, _, data, _ in operations(ran)] == [10, 1, 0]
+    assert [data for _, _, data, _ in operations(ran)] == [10, 1, 0, 0]
 
 
 def test_quiet_scontrol_says_nothing_of_a_refusal(tmp_path: Path) -> None:

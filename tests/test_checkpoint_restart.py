@@ -206,6 +206,20 @@ def test_a_requeued_job_goes_on_from_its_images(tmp_path: Path) -> None:
     assert [row.state for row in ran.result.rows] == ["COMPLETED"]
 
 
+def test_a_requeue_that_the_plugin_refuses_does_not_move_the_images_of_one_under_way(
+    tmp_path: Path,
+) -> None:
+    """The second was to go elsewhere, but is never made: the job goes on from the first."""
+    ran = checkpointed(
+        tmp_path,
+        "0s alice sbatch -N2 --wrap 'srun sleep 20'",
+        "10s alice scontrol checkpoint requeue 1 ImageDir=/shared/one",
+        "11s alice scontrol checkpoint requeue 1 ImageDir=/shared/two",
+    )
+    assert "Operation already in progress" in said(ran)[1]
+    assert restart_dirs(ran) == ["", "/shared/one/1"]
+
+
 def test_a_plain_requeue_before_any_checkpoint_starts_anew(tmp_path: Path) -> None:
     """And one after a restart starts from the images again."""
     ran = checkpointed(
@@ -217,6 +231,21 @@ def test_a_plain_requeue_before_any_checkpoint_starts_anew(tmp_path: Path) -> No
         "450s alice scancel 1",
     )
     assert restart_dirs(ran) == ["", "", "/shared/ckpt/1", "/shared/ckpt/1"]
+
+
+def test_what_a_job_waited_for_it_does_not_wait_for_again(tmp_path: Path) -> None:
+    """An older job has taken the name of the only one of its name when that is restarted."""
+    ran = checkpointed(
+        tmp_path,
+        "0s alice sbatch -N1 -J other --wrap 'sleep 300'",
+        "0s alice sbatch -N1 -J only --dependency=singleton --wrap 'sleep 60'",
+        "5s alice scontrol checkpoint create 2",
+        "10s alice scancel 2",
+        "12s alice scontrol update jobid=1 jobname=only",
+        "60s alice scontrol checkpoint restart 2",
+        "70s alice scontrol -o show job 2",
+    )
+    assert "JobState=RUNNING " in said(ran)[0]
 
 
 def test_a_node_failure_after_a_periodic_checkpoint_restarts_from_it(tmp_path: Path) -> None:

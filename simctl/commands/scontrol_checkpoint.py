@@ -26,7 +26,7 @@ _OPERATIONS: Final = {
 }
 """The operations, and how much of each name is enough; the first that fits counts."""
 
-_STEP: Final = re.compile(r"\s*(\d+)(?:\.(\d+))?")
+_STEP: Final = re.compile(r"\s*(\d+)(?:\.(\d+))?", re.ASCII)
 _WAIT_BITS: Final = 0xFFFF
 
 
@@ -95,7 +95,7 @@ def _read(op: str, words: list[str]) -> tuple[int, int, str]:
         if word.lower().startswith("imagedir="):
             image_dir = value
         elif word.lower().startswith("maxwait=") and op != "restart":
-            digits = re.match(r"\s*\d+", value)
+            digits = re.match(r"\s*\d+", value, re.ASCII)
             max_wait = int(digits[0]) & _WAIT_BITS if digits else 0
         elif word.lower().startswith("stick") and op == "restart":
             stick = 1
