@@ -129,3 +129,12 @@ def test_an_interval_goes_on_over_a_restart_of_slurmctld(tmp_path: Path) -> None
         "80s fault {restart: slurmctld, for: 20s}",
     )
     assert made(ran) == [(120.0, "1.batch"), (180.0, "1.batch")]
+
+
+def test_a_step_that_is_over_is_forgotten(tmp_path: Path) -> None:
+    """Its job goes on, and nothing is looked at for the step any more."""
+    ran = checkpointed(
+        tmp_path, "0s alice sbatch -N1 --wrap 'srun --checkpoint=1 sleep 20; sleep 200'"
+    )
+    assert made(ran) == []
+    assert not ran.world.ctld.periodic
