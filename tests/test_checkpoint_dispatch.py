@@ -1,6 +1,7 @@
 """What slurmctld refuses of checkpoint requests by itself, row by row, and what it hands on."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
