@@ -1,13 +1,14 @@
 """What slurmctld refuses of checkpoint requests by itself, row by row, and what it hands on."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from simctl.ctld.checkpoints import Outcome, worst
 from simctl.plugin import CheckpointStatus
 from simctl.wire.errno import EALREADY, EINVAL, SLURM_ERROR
-from tests.checkpointing import FOUR_NODES, answers, ask, checkpointed, operations
+from tests.checkpointing import FOUR_NODES, answers, ask, checkpointed, operations, said
 from tests.cluster import Ran, run
 
 LINES = (
@@ -221,3 +222,16 @@ def test_the_worst_of_several_steps_is_told() -> None:
     assert worst([Outcome(EINVAL), Outcome(EALREADY), low]).rc == EALREADY
     assert worst([Outcome(SLURM_ERROR), low]).rc == SLURM_ERROR
     assert worst([]) == Outcome(0)
+
+
+def test_a_job_without_record_is_refused_and_nothing_is_released_for_it(tmp_path: Path) -> None:
+    """The plugin is told to free a record that is none, as it is of every job that is dropped."""
+    ran = checkpointed(
+        tmp_path,
+        '0s fault {fail: "slurm_ckpt_alloc_job"}',
+        "1s alice sbatch -N1 --wrap 'sleep 5'",
+    )
+    assert said(ran)[2] == 1
+    freed: Any = ran.one("slurm_ckpt_free_job", job=1).args
+    assert freed["jobinfo"] is None
+    assert not ran.result.rows

@@ -70,6 +70,19 @@ def test_what_is_suspended_is_checkpointed_once_it_goes_on(tmp_path: Path) -> No
     assert [at for at, _ in made(ran)] == [150.0]
 
 
+def test_a_look_at_another_job_does_not_put_off_what_is_suspended(tmp_path: Path) -> None:
+    """It is still due when it goes on, however many others were looked at meanwhile."""
+    ran = checkpointed(
+        tmp_path,
+        "0s alice sbatch -N1 --checkpoint=1 --wrap 'sleep 300'",
+        "0s alice sbatch -N1 --checkpoint=1 --wrap 'sleep 300'",
+        "40s root scontrol suspend 1",
+        "100s root scontrol resume 1",
+        "140s alice scancel 1 2",
+    )
+    assert made(ran) == [(90.0, "2.batch"), (120.0, "1.batch")]
+
+
 def test_a_refusal_counts_as_a_checkpoint(tmp_path: Path) -> None:
     """The plugin is asked again an interval later, and nobody is told."""
     ran = checkpointed(
@@ -116,3 +129,12 @@ def test_an_interval_goes_on_over_a_restart_of_slurmctld(tmp_path: Path) -> None
         "80s fault {restart: slurmctld, for: 20s}",
     )
     assert made(ran) == [(120.0, "1.batch"), (180.0, "1.batch")]
+
+
+def test_a_step_that_is_over_is_forgotten(tmp_path: Path) -> None:
+    """Its job goes on, and nothing is looked at for the step any more."""
+    ran = checkpointed(
+        tmp_path, "0s alice sbatch -N1 --wrap 'srun --checkpoint=1 sleep 20; sleep 200'"
+    )
+    assert made(ran) == []
+    assert not ran.world.ctld.periodic

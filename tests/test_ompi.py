@@ -142,3 +142,17 @@ def test_a_report_finds_a_controller_that_has_restarted(model: str) -> None:
     )
     assert unmet(ran) == []
     assert ran.one("slurm_ckpt_comp").rc == 0
+
+
+def test_a_srun_that_is_gone_leaves_nothing_under_way() -> None:
+    """Nobody could be asked: the operation is refused, and did not begin."""
+    killed = JOB.replace(
+        "    srun_cr ./app\n", "    srun ./app &\n    sleep 20\n    kill -KILL $!\n    sleep 100\n"
+    )
+    ran = checkpointed(
+        checkpoint("30s", "create 1.0", expect="ESLURM_NOT_SUPPORTED"),
+        checkpoint("31s", "able 1.0", stdout='"Yes"'),
+        job=killed,
+        cluster=MPI,
+    )
+    assert unmet(ran) == []

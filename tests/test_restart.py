@@ -74,6 +74,7 @@ def test_a_step_whose_credential_cannot_be_read_is_lost(model: str) -> None:
     fault = '  - {at: 5s, fault: {fail: "switch_p_unpack_jobinfo daemon=slurmctld"}}\n'
     ran = run(ELAN + LINES.replace("timeline:\n", f"timeline:\n{fault}"), model=model)
     assert ran.one("incomplete_state").step == "1.0"
+    assert len(ran.all("slurm_ckpt_free_job", step="1.0")) == 1
     assert ran.all("switch_p_job_step_complete", step="1.0") == []
     lost = ran.one("switch_p_unpack_jobinfo", daemon="slurmctld").args["switch_job"]  # type: ignore[index]
     freed = ran.all("switch_p_free_jobinfo", daemon="slurmctld", args_switch_job=lost)
