@@ -201,7 +201,8 @@ def test_with_checkpoint_none_nothing_is_supported(tmp_path: Path) -> None:
         "  - {at: 0s, as: alice, run: \"sbatch -N1 --wrap 'sleep 30'\"}\n"
         "  - {at: 1s, as: alice, run: scontrol checkpoint able 1}\n"
         "  - {at: 2s, as: bob, run: scontrol checkpoint able 1}\n"
-        "  - {at: 3s, as: alice, run: scontrol checkpoint able 1.0}\n",
+        "  - {at: 3s, as: alice, run: scontrol checkpoint able 1.0}\n"
+        "  - {at: 4s, as: alice, run: scontrol checkpoint create 1}\n",
         cluster=FOUR_NODES,
     )
     assert [each.errno for each in ran.result.commands] == [
@@ -209,6 +210,7 @@ def test_with_checkpoint_none_nothing_is_supported(tmp_path: Path) -> None:
         "ESLURM_NOT_SUPPORTED",
         "ESLURM_ACCESS_DENIED",
         "ESLURM_INVALID_JOB_ID",
+        "ESLURM_NOT_SUPPORTED",
     ]
 
 

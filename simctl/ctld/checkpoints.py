@@ -15,6 +15,7 @@ from simctl.ctld.step_view import LiveStep, live_step
 from simctl.plugin import CheckOp, CheckpointStatus
 from simctl.plugins.hooks import About
 from simctl.plugins.points.checkpoint import slurm_ckpt_op
+from simctl.wire.conf import can_checkpoint
 from simctl.wire.errno import (
     ESLURM_ACCESS_DENIED,
     ESLURM_ALREADY_DONE,
@@ -95,7 +96,8 @@ async def _batch(ctld: "Slurmctld", job: JobRecord, request: RequestCheckpoint) 
     if request.op in MAKES_IMAGES:
         folder = request.image_dir or job.ckpt_dir
         rc = checkpoint_files.write(ctld, job, folder) if folder else ESLURM_DISABLED
-        if rc:
+        # checkpoint/none has no directory to write to, and refuses by itself.
+        if rc and can_checkpoint(ctld.site.conf):
             return Outcome(rc)
     image_dir = f"{folder}/{job.job_id}"
     about = About(job=job.job_id, step=step_name(job.job_id, SLURM_BATCH_SCRIPT))
