@@ -1,0 +1,96 @@
+"""Hold a run against every rule that applies to its model, and tell what came of it."""
+
+import importlib
+import pkgutil
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import attrs
+
+from simctl import orderings
+from simctl.kernel.events import Event
+from simctl.orderings.observed import Observed, Terms
+from simctl.orderings.rules import RULES, Broken, Rule
+from simctl.scenario.recorded import Recorded, write_lines
+
+
+@attrs.frozen(kw_only=True)
+class Breach:
+    """A rule that a run broke, and where first."""
+
+    rule: Rule
+    first: Broken
+    times: int
+    """In how many groups it is broken."""
+
+    slice: str
+    """The lines of the trace between the events that show it."""
+
+
+@attrs.frozen(kw_only=True)
+class Report:
+    """What came of checking a run."""
+
+    checked: int
+    """Rules that looked at one group at least."""
+
+    groups: int
+    broken: tuple[Breach, ...]
+    skipped: str = ""
+    """Why nothing was checked, if nothing was."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `run --json` says of it."""
+        return {
+            "checked": self.checked,
+            "groups": self.groups,
+            "broken": [
+                {
+                    "rule": each.rule.name,
+                    "number": each.rule.number,
+                    "says": each.rule.says,
+                    "group": each.first.group,
+                    "what": each.first.what,
+                    "groups": each.times,
+                    "seqs": [event.seq for event in each.first.events],
+                }
+                for each in self.broken
+            ],
+        }
+
+
+NOT_CHECKED = Report(checked=0, groups=0, broken=())
+
+
+@cache
+def declared() -> Sequence[Rule]:
+    """Return every rule of every module of this package, in the order of their numbers."""
+    for module in pkgutil.iter_modules(orderings.__path__, f"{orderings.__name__}."):
+        importlib.import_module(module.name)
+    return sorted(RULES, key=lambda each: (each.number, each.name))
+
+
+def check_orderings(events: Sequence[Event], terms: Terms) -> Report:
+    """Hold the events of a run against every rule of its model."""
+    run = Observed(events, terms)
+    checked = groups = 0
+    broken: list[Breach] = []
+    for rule in declared():
+        if terms.model not in rule.models:
+            continue
+        found = list(rule.check(run))
+        wrong = [each for each in found if isinstance(each, Broken)]
+        checked += bool(found)
+        groups += len(found)
+        if wrong:
+            first = min(wrong, key=lambda each: each.events[0].seq)
+            broken.append(
+                Breach(rule=rule, first=first, times=len(wrong), slice=_slice(events, first))
+            )
+    return Report(checked=checked, groups=groups, broken=tuple(broken))
+
+
+def _slice(events: Sequence[Event], broken: Broken) -> str:
+    seqs = sorted(event.seq for event in broken.events)
+    return write_lines(Recorded(events).between(seqs[0], seqs[-1]), broken.events)

@@ -1,0 +1,105 @@
+"""What a built-in ordering is: a rule with its key, its exceptions, its source, and its check."""
+
+from collections.abc import Callable, Iterator
+from typing import Final, Literal
+
+import attrs
+
+from simctl.kernel.events import Event
+from simctl.orderings.observed import Observed
+
+Model = Literal["guide", "modern"]
+BOTH: Final[tuple[Model, ...]] = ("guide", "modern")
+GUIDE: Final[tuple[Model, ...]] = ("guide",)
+MODERN: Final[tuple[Model, ...]] = ("modern",)
+
+
+@attrs.frozen
+class Kept:
+    """A group of events in which a rule held."""
+
+
+KEPT: Final = Kept()
+
+
+@attrs.frozen(kw_only=True)
+class Broken:
+    """A group of events in which a rule did not hold."""
+
+    group: str
+    """Which group, such as `step 1.0 on n1 (pid 1005)`."""
+
+    what: str
+    """What is wrong in it, in a sentence without its full stop."""
+
+    events: tuple[Event, ...]
+    """The events that show it, the first and the last of the slice to look at."""
+
+
+Finding = Kept | Broken
+Check = Callable[[Observed], Iterator[Finding]]
+
+
+@attrs.frozen(kw_only=True)
+class Rule:
+    """A built-in ordering."""
+
+    number: int
+    """As docs/orderings.md counts them; several parts of one rule have one number."""
+
+    name: str
+    """Such as `postfini-iff-preinit`; unique."""
+
+    says: str
+    """What holds, in a sentence."""
+
+    key: str
+    """What makes a group: the rule holds in each by itself."""
+
+    exceptions: str
+    """When it need not hold; empty if it always does."""
+
+    source: str
+    """Where it comes from: a guide, and in how many groups of recordings of real Slurm it held."""
+
+    functions: tuple[str, ...]
+    """Names of the plugin functions it is about; `simctl plugins show` lists it with them."""
+
+    models: tuple[Model, ...]
+    check: Check
+
+
+RULES: Final[list[Rule]] = []
+"""Every rule whose module has been imported; `checking.declared` imports them all."""
+
+
+def rule(
+    number: int,
+    name: str,
+    *,
+    says: str,
+    key: str,
+    source: str,
+    functions: tuple[str, ...] = (),
+    exceptions: str = "",
+    models: tuple[Model, ...] = BOTH,
+) -> Callable[[Check], Check]:
+    """Declare the decorated check as a rule: it yields one finding for each group it looked at."""
+
+    def declare(check: Check) -> Check:
+        RULES.append(
+            Rule(
+                number=number,
+                name=name,
+                says=says,
+                key=key,
+                exceptions=exceptions,
+                source=source,
+                functions=functions,
+                models=models,
+                check=check,
+            )
+        )
+        return check
+
+    return declare
