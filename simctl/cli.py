@@ -66,6 +66,9 @@ def _add_run(commands: Any) -> None:
         metavar="SECONDS",
         help="stop a plugin's code that runs this long on the wall clock (default 10, 0 never)",
     )
+    run.add_argument(
+        "--no-orderings", action="store_true", help="do not check the built-in orderings"
+    )
     run.add_argument("--explain", action="store_true", help="a sentence for each plugin call")
     run.add_argument("--json", action="store_true", help="print the result as one JSON object")
     run.add_argument("--quiet", action="store_true", help="print only what went wrong")

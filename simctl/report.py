@@ -7,6 +7,7 @@ from msgspec import UNSET
 
 from simctl.ctld.accounting import JobRow
 from simctl.kernel.events import Event
+from simctl.orderings.checking import tell
 from simctl.plugins.points import ALL
 from simctl.plugins.points.declare import Returns
 from simctl.scenario.durations import format_us
@@ -121,6 +122,10 @@ def summary(result: RunResult) -> list[str]:
         lines.append(f"{'held  ' if each.held else 'BROKEN'} {each.text}")
         if not each.held:
             lines += [f"       {line}" for line in each.detail.splitlines()]
+    for breach in result.orderings.broken:
+        first_line, *rest = tell(breach)
+        lines.append(f"BROKEN {first_line}")
+        lines += [f"       {line}" for line in rest]
     for command in result.commands:
         if _is_noted(command):
             first = command.stderr.strip().splitlines()
@@ -138,6 +143,7 @@ def summary(result: RunResult) -> list[str]:
         lines.append(f"stopped at --until {format_us(result.end_time_us)}")
     if result.interrupted:
         lines.append("interrupted: this is what was reached")
+    lines.append(f"orderings: {result.orderings.summary}")
     counts = result.counts
     rate = counts["turns"] / result.wall_s if result.wall_s else 0
     lines.append(

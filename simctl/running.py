@@ -10,6 +10,7 @@ from typing import IO, cast
 
 from simctl.kernel.events import KINDS
 from simctl.kernel.trace import FileSink
+from simctl.orderings.checking import tell
 from simctl.plugins.registry import PluginError
 from simctl.progress import Progress
 from simctl.report import explain, job_label, job_table, repeat_command, summary, transcript
@@ -111,6 +112,7 @@ def make_world(scenario: Scenario, options: argparse.Namespace) -> World:
             model=options.model or "",
             until_us=until_us,
             watchdog_s=wall_seconds(options.watchdog),
+            orderings=not options.no_orderings,
         )
     except DurationError as error:
         raise InputError(f"--until: {error}") from error
@@ -223,6 +225,8 @@ def tell_failure(result: RunResult, path: str, options: argparse.Namespace) -> N
         for each in result.expectations:
             if not each.held:
                 print(f"simctl: did not hold: {each.text}\n  {each.detail}", file=sys.stderr)
+        for breach in result.orderings.broken:
+            print("simctl: " + "\n  ".join(tell(breach)), file=sys.stderr)
         for complaint in result.complaints:
             print(f"simctl: plugin {complaint.function}: {complaint.problem}", file=sys.stderr)
         for line in result.stalled:

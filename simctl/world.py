@@ -39,6 +39,8 @@ from simctl.kernel.procs import (
 from simctl.kernel.trace import Trace
 from simctl.kernel.turns import Fifo, FiniteDeadlineError, Kernel, Schedule, SeededRandom
 from simctl.nodes.slurmd import Slurmd
+from simctl.orderings.checking import Report, check_orderings, not_checked
+from simctl.orderings.observed import Terms
 from simctl.plugins.hooks import Hooks
 from simctl.plugins.registry import PluginError, Registry
 from simctl.plugins.site import CommandCall, Site, User
@@ -154,11 +156,17 @@ class RunResult:
     """What plugins did wrong by themselves, in the order of their first time."""
     ignored: tuple[str, ...] = ()
     """What a site's own slurm.conf says that nothing here depends on."""
+    orderings: Report = attrs.field(factory=lambda: not_checked("nobody asked for it"))
+    """What came of checking the built-in orderings."""
 
     @property
     def held(self) -> bool:
-        """Tell whether everything expected came true and nothing stalled."""
-        return not self.stalled and all(result.held for result in self.expectations)
+        """Tell whether all that was expected came true, every ordering held, nothing stalled."""
+        return (
+            not self.stalled
+            and not self.orderings.broken
+            and all(result.held for result in self.expectations)
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return the object that `run --json` prints."""
@@ -174,7 +182,7 @@ class RunResult:
                 {"text": each.text, "held": each.held, "detail": each.detail}
                 for each in self.expectations
             ],
-            "orderings": {"checked": 0, "broken": []},
+            "orderings": self.orderings.as_json(),
             "plugin_errors": [attrs.asdict(each) for each in self.complaints],
             "fatal": list(self.fatalities),
             "ignored": list(self.ignored),
@@ -214,8 +222,11 @@ class World:
         until_us: int | None = None,
         watchdog_s: float = WATCHDOG_S,
         registry: Registry | None = None,
+        orderings: bool = True,
     ) -> None:
         self.scenario = scenario
+        self.orderings = orderings
+        """Whether the built-in orderings are checked at the end, if all events were kept."""
         self.watchdog_s = watchdog_s
         self.seed = scenario.seed if seed is None else seed
         self.model = model or scenario.model
@@ -733,6 +744,26 @@ class World:
         """Return what the commands that have not ended have done so far."""
         return [result_so_far() for result_so_far in self._waiting_commands.values()]
 
+    def _check_orderings(self, *, interrupted: bool) -> Report:
+        """Hold the run against the built-in orderings, which takes all of its events."""
+        if not self.orderings:
+            return not_checked("--no-orderings")
+        if len(self.events) != self.trace.seq:
+            return not_checked("the run's events are not kept")
+        conf = self.site.conf
+        return check_orderings(
+            self.events,
+            Terms(
+                model=self.model,
+                finished=not (interrupted or self._stalled or self.kernel.stopped_at_limit),
+                conf={
+                    name: getattr(record, name)
+                    for record in (conf, self.scenario.options)
+                    for name in attrs.fields_dict(type(record))
+                },
+            ),
+        )
+
     def _result(self, wall_s: float, *, interrupted: bool) -> RunResult:
         rows = tuple(self.ctld.rows())
         commands = tuple(sorted((*self.results, *self._unended()), key=_by_line))
@@ -766,6 +797,7 @@ class World:
                 for (function, problem), times in self.trace.complaints.items()
             ),
             ignored=self.scenario.ignored,
+            orderings=self._check_orderings(interrupted=interrupted),
         )
 
     def header(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import attrs
 from simctl import orderings
 from simctl.kernel.events import Event
 from simctl.orderings.observed import Observed, Terms
-from simctl.orderings.rules import RULES, Broken, Rule
+from simctl.orderings.rules import RULES, Broken, Kept, Rule
 from simctl.scenario.recorded import Recorded, write_lines
 
 
@@ -40,11 +40,21 @@ class Report:
     skipped: str = ""
     """Why nothing was checked, if nothing was."""
 
+    @property
+    def summary(self) -> str:
+        """Return what the end of a run says of it, in one line."""
+        if self.skipped:
+            return f"not checked ({self.skipped})"
+        held = self.checked - len(self.broken)
+        broken = f", {len(self.broken)} broken" if self.broken else ""
+        return f"{_counted(held, 'rule')} held on {_counted(self.groups, 'group')}{broken}"
+
     def as_json(self) -> dict[str, Any]:
         """Return what `run --json` says of it."""
         return {
             "checked": self.checked,
             "groups": self.groups,
+            **({"skipped": self.skipped} if self.skipped else {}),
             "broken": [
                 {
                     "rule": each.rule.name,
@@ -60,7 +70,24 @@ class Report:
         }
 
 
-NOT_CHECKED = Report(checked=0, groups=0, broken=())
+def not_checked(why: str) -> Report:
+    """Return the report of a run that nobody held against the rules, and why."""
+    return Report(checked=0, groups=0, broken=(), skipped=why)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def tell(breach: Breach) -> list[str]:
+    """Return a broken rule as lines for people: which, where, what, and the trace between."""
+    rule = breach.rule
+    more = f" (and in {_counted(breach.times - 1, 'more group')})" if breach.times > 1 else ""
+    return [
+        f"ordering {rule.number} {rule.name}: {rule.says}",
+        f"in {breach.first.group}{more}: {breach.first.what}:",
+        *breach.slice.splitlines(),
+    ]
 
 
 @cache
@@ -77,12 +104,12 @@ def check_orderings(events: Sequence[Event], terms: Terms) -> Report:
     checked = groups = 0
     broken: list[Breach] = []
     for rule in declared():
-        if terms.model not in rule.models:
+        if terms.model not in rule.models or rule.check is None:
             continue
         found = list(rule.check(run))
         wrong = [each for each in found if isinstance(each, Broken)]
         checked += bool(found)
-        groups += len(found)
+        groups += sum(each.groups if isinstance(each, Kept) else 1 for each in found)
         if wrong:
             first = min(wrong, key=lambda each: each.events[0].seq)
             broken.append(

@@ -16,7 +16,9 @@ MODERN: Final[tuple[Model, ...]] = ("modern",)
 
 @attrs.frozen
 class Kept:
-    """A group of events in which a rule held."""
+    """Groups of events in which a rule held."""
+
+    groups: int = 1
 
 
 KEPT: Final = Kept()
@@ -33,7 +35,7 @@ class Broken:
     """What is wrong in it, in a sentence without its full stop."""
 
     events: tuple[Event, ...]
-    """The events that show it, the first and the last of the slice to look at."""
+    """The events that show it, one at least; the slice to look at goes from first to last."""
 
 
 Finding = Kept | Broken
@@ -51,7 +53,7 @@ class Rule:
     """Such as `postfini-iff-preinit`; unique."""
 
     says: str
-    """What holds, in a sentence."""
+    """What holds, in a sentence without its full stop."""
 
     key: str
     """What makes a group: the rule holds in each by itself."""
@@ -66,7 +68,13 @@ class Rule:
     """Names of the plugin functions it is about; `simctl plugins show` lists it with them."""
 
     models: tuple[Model, ...]
-    check: Check
+    """In which models it is checked."""
+
+    check: Check | None
+    """What looks at a run; None for a rule that no run here can show."""
+
+    unchecked: str = ""
+    """Why it is not checked, in the models (or all) in which it is not."""
 
 
 RULES: Final[list[Rule]] = []
@@ -83,6 +91,7 @@ def rule(
     functions: tuple[str, ...] = (),
     exceptions: str = "",
     models: tuple[Model, ...] = BOTH,
+    unchecked: str = "",
 ) -> Callable[[Check], Check]:
     """Declare the decorated check as a rule: it yields one finding for each group it looked at."""
 
@@ -98,8 +107,35 @@ def rule(
                 functions=functions,
                 models=models,
                 check=check,
+                unchecked=unchecked,
             )
         )
         return check
 
     return declare
+
+
+def unobserved(
+    number: int,
+    name: str,
+    *,
+    says: str,
+    why: str,
+    source: str,
+    functions: tuple[str, ...] = (),
+) -> None:
+    """Declare a rule that no run here can keep or break, and why, so that none is missing."""
+    RULES.append(
+        Rule(
+            number=number,
+            name=name,
+            says=says,
+            key="",
+            exceptions="",
+            source=source,
+            functions=functions,
+            models=(),
+            check=None,
+            unchecked=why,
+        )
+    )

@@ -23,6 +23,7 @@ def run_scenario(
     schedule: str = "fifo",
     seed: int | None = None,
     folder: str | Path = ".",
+    orderings: bool = True,
 ) -> "Run":
     """Run a scenario in virtual time and return what came of it.
 
@@ -32,10 +33,18 @@ def run_scenario(
         schedule: Order of the turns due at one moment, ``fifo`` or ``random``.
         seed: Of chance and of a random schedule, instead of the scenario's.
         folder: What the plugins of a text are found from.
+        orderings: Whether the built-in orderings are checked, and a broken one fails the run.
 
     Raises:
         InputError: The scenario or a plugin is wrong; with every mistake in it.
     """
     from simctl.testing.runs import run  # noqa: PLC0415 - readers of traces build no cluster
 
-    return run(scenario, model=model, schedule=schedule, seed=seed, folder=Path(folder))
+    return run(
+        scenario,
+        model=model,
+        schedule=schedule,
+        seed=seed,
+        folder=Path(folder),
+        orderings=orderings,
+    )

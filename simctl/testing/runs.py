@@ -8,6 +8,7 @@ import attrs
 
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern, PatternError
+from simctl.orderings.checking import tell
 from simctl.plugins.registry import PluginError
 from simctl.scenario.expect import Result, check
 from simctl.scenario.load import load_scenario, read_scenario
@@ -30,7 +31,7 @@ class Run:
 
     @property
     def held(self) -> bool:
-        """Tell whether everything expected came true and nothing stalled."""
+        """Tell whether all that was expected came true, every ordering held, nothing stalled."""
         return self.result.held
 
     @property
@@ -60,6 +61,7 @@ class Run:
     def assert_held(self) -> None:
         """Raise AssertionError with everything that did not hold, if anything."""
         wrong = [_told(each) for each in self.result.expectations if not each.held]
+        wrong += ["\n".join(tell(breach)) for breach in self.result.orderings.broken]
         wrong += [f"stalled: {line}" for line in self.result.stalled]
         if wrong:
             raise AssertionError("\n".join(wrong))
@@ -93,12 +95,26 @@ def _told(result: Result) -> str:
     return "\n".join([result.text, *(f"  {line}" for line in result.detail.splitlines())])
 
 
-def run(scenario: str | Path, *, model: str, schedule: str, seed: int | None, folder: Path) -> Run:
+def run(
+    scenario: str | Path,
+    *,
+    model: str,
+    schedule: str,
+    seed: int | None,
+    folder: Path,
+    orderings: bool,
+) -> Run:
     """Run a scenario; see `simctl.testing.run_scenario`."""
     if model not in ("", "guide", "modern"):
         raise InputError(f"model: expected guide or modern, got {model!r}")
     try:
-        world = World(_load(scenario, folder), seed=seed, schedule=schedule, model=model)
+        world = World(
+            _load(scenario, folder),
+            seed=seed,
+            schedule=schedule,
+            model=model,
+            orderings=orderings,
+        )
         world.trace.add_sink(world.events.append)
         result = world.run()
     except ScenarioErrors as error:
