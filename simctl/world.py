@@ -761,6 +761,7 @@ class World:
                     for record in (conf, self.scenario.options)
                     for name in attrs.fields_dict(type(record))
                 },
+                users={name: user.uid for name, user in self.site.users.items()},
             ),
         )
 

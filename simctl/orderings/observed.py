@@ -1,14 +1,22 @@
 """A run as the rules see it: its events, found by name, process, step and job; made once a run."""
 
+import bisect
+import operator
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import attrs
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
+
+_STEP_ROLES: Final = frozenset(("manager", "session", "task"))
+_SEQ: Final = operator.attrgetter("seq")
+
+LAUNCHES: Final = ("REQUEST_LAUNCH_TASKS", "REQUEST_BATCH_JOB_LAUNCH")
+TERMINATIONS: Final = ("REQUEST_TERMINATE_JOB", "REQUEST_KILL_TIMELIMIT", "REQUEST_KILL_PREEMPTED")
 
 
 @attrs.frozen(kw_only=True)
@@ -20,7 +28,60 @@ class Terms:
     """Whether it came to its end: neither stopped at a limit nor interrupted nor stalled."""
 
     conf: Mapping[str, Any] = attrs.field(factory=dict)
-    """What of slurm.conf and of the scenario's options rules depend on, by the key's name."""
+    """The fields of `SlurmConf` and of the scenario's `Options`, by their names here."""
+
+    users: Mapping[str, int] = attrs.field(factory=dict)
+    """Who there is, with their uids, as the header of a trace has them."""
+
+
+class StepDaemon:
+    """One slurmstepd: its processes, and what they did, in order."""
+
+    __slots__ = ("calls", "end", "events", "job", "manager", "node", "step", "tasks")
+
+    def __init__(self, manager: int, first: Event) -> None:
+        self.manager = manager
+        """The pid of its first process, which slurmd forked."""
+
+        self.node = first.node
+        self.job = first.job
+        self.step = str(first.step)
+        self.events: list[Event] = []
+        """All that its job manager, session and tasks did, not what tasks have started."""
+
+        self.calls: dict[str, list[Event]] = defaultdict(list)
+        """The ends of its plugin calls, by name."""
+
+        self.tasks: dict[int, Event] = {}
+        """The fork of each of its tasks, by the task's pid."""
+
+        self.end: Event | None = None
+        """How its job manager ended, by itself: None if it was killed, or has not ended."""
+
+    def __str__(self) -> str:
+        return f"step {self.step} on {self.node} (slurmstepd {self.manager})"
+
+    @property
+    def batch(self) -> bool:
+        """Tell whether it runs a batch script."""
+        return self.step.endswith(".batch")
+
+    def called(self, name: str) -> Sequence[Event]:
+        """Return the ends of its calls of a function."""
+        return self.calls.get(name, ())
+
+    def worked(self, name: str) -> bool:
+        """Tell whether it called a function, and no such call failed."""
+        found = self.calls.get(name)
+        return found is not None and not any(failed(call) for call in found)
+
+    def sent(self, name: str) -> list[Event]:
+        """Return what its job manager sent of a message."""
+        return [
+            event
+            for event in self.events
+            if event.kind == "message" and event.name == name and event.phase == "send"
+        ]
 
 
 @attrs.define(eq=False, slots=False)
@@ -30,45 +91,188 @@ class Observed:
     events: Sequence[Event]
     terms: Terms
 
+    # Events.
+
     @cached_property
     def by_name(self) -> Mapping[str, Sequence[Event]]:
         """Events by name, enter lines among them."""
         found: dict[str, list[Event]] = defaultdict(list)
         for event in self.events:
             found[event.name].append(event)
-        return found
-
-    def calls(self, name: str) -> list[Event]:
-        """Return the ends of the calls of a plugin function: one event a call that came back."""
-        return [event for event in self.by_name.get(name, ()) if event.phase != "enter"]
+        return dict(found)
 
     @cached_property
-    def by_pid(self) -> Mapping[int, Sequence[Event]]:
+    def _calls(self) -> dict[str, list[Event]]:
+        return {}
+
+    def calls(self, name: str) -> Sequence[Event]:
+        """Return the ends of the calls of a plugin function: one event a call that came back."""
+        found = self._calls.get(name)
+        if found is None:
+            found = [event for event in self.by_name.get(name, ()) if event.phase != "enter"]
+            self._calls[name] = found
+        return found
+
+    def sent(self, name: str) -> list[Event]:
+        """Return the sendings of a message."""
+        return [event for event in self.by_name.get(name, ()) if event.phase == "send"]
+
+    def received(self, name: str) -> list[Event]:
+        """Return the receipts of a message."""
+        return [event for event in self.by_name.get(name, ()) if event.phase == "receive"]
+
+    def at(self, seq: int) -> Event | None:
+        """Return the event of a number."""
+        events = self.events
+        if 0 < seq <= len(events) and events[seq - 1].seq == seq:
+            return events[seq - 1]
+        place = bisect.bisect_left(events, seq, key=_SEQ)
+        return events[place] if place < len(events) and events[place].seq == seq else None
+
+    @cached_property
+    def by_pid(self) -> Mapping[int, list[Event]]:
         """Events by the process that acts."""
         found: dict[int, list[Event]] = defaultdict(list)
         for event in self.events:
-            if event.pid is not UNSET:
-                found[event.pid].append(event)
-        return found
+            pid = event.pid
+            if pid is not UNSET:
+                found[pid].append(event)
+        return dict(found)
+
+    def request_of(self, event: Event) -> Event | None:
+        """Return the message upon which a process did something; None if it acted by itself."""
+        while event.cause is not UNSET:
+            before = self.at(event.cause)
+            if before is None or before.pid != event.pid:
+                return None
+            if before.phase == "receive":
+                return before
+            event = before
+        return None
 
     @cached_property
-    def parents(self) -> Mapping[int, int]:
-        """The parent of each process that was forked in the run."""
-        return {arg(event, "child"): int(str(event.pid)) for event in self.by_name.get("fork", ())}
+    def unreachable(self) -> Set[int]:
+        """The numbers of the sendings that a cut link held back."""
+        return {
+            event.cause for event in self.by_name.get("unreachable", ()) if event.cause is not UNSET
+        }
+
+    # Processes.
+
+    @cached_property
+    def forks(self) -> Mapping[int, Event]:
+        """The fork of each process that was forked, by its pid."""
+        return {arg(event, "child"): event for event in self.by_name.get("fork", ())}
+
+    @cached_property
+    def exits(self) -> Mapping[int, Event]:
+        """The exit of each process that has ended, by its pid."""
+        return {
+            pid_of(event): event
+            for event in self.by_name.get("exit", ())
+            if event.kind == "process"
+        }
+
+    def left(self, pid: int) -> bool:
+        """Tell whether a process has ended by itself, not by a signal, and could do so."""
+        end = self.exits.get(pid)
+        return end is not None and not killed(end)
+
+    def died(self, pid: int) -> bool:
+        """Tell whether a daemon could not go on, and said so."""
+        return any(event.pid == pid for event in self.by_name.get("fatal", ()))
 
     @cached_property
     def _managers(self) -> Mapping[int, int]:
         """The first process of each step daemon, by the pid of each of its processes."""
         found: dict[int, int] = {}
         for event in self.by_name.get("fork", ()):
-            child, parent = arg(event, "child"), int(str(event.pid))
+            child, parent = arg(event, "child"), pid_of(event)
             found[child] = child if event.role == "slurmd" else found.get(parent, parent)
         return found
 
     def step_daemon(self, event: Event) -> int:
         """Return the pid of the slurmstepd to which the process of an event belongs."""
-        pid = int(str(event.pid))
+        pid = pid_of(event)
         return self._managers.get(pid, pid)
+
+    @cached_property
+    def daemons(self) -> Mapping[int, StepDaemon]:
+        """The step daemons of the run, by the pids of their job managers."""
+        found: dict[int, StepDaemon] = {}
+        managers = self._managers
+        roles: dict[int, str] = {}
+        forks: list[Event] = []
+        for event in self.events:
+            role = event.role
+            if role not in _STEP_ROLES:
+                continue
+            pid = pid_of(event)
+            manager = managers.get(pid, pid)
+            daemon = found.get(manager)
+            if daemon is None:
+                found[manager] = daemon = StepDaemon(manager, event)
+            daemon.events.append(event)
+            if event.kind == "plugin":
+                if event.phase != "enter":
+                    daemon.calls[event.name].append(event)
+            elif event.name == "fork":
+                forks.append(event)
+            elif event.name == "exit" and pid == manager and not killed(event):
+                daemon.end = event
+            if pid not in roles:
+                roles[pid] = str(role)
+        for event in forks:
+            child = arg(event, "child")
+            if roles.get(child) == "task" and event.role != "task":
+                found[managers[child]].tasks[child] = event
+        return found
+
+    @cached_property
+    def step_daemons_of(self) -> Mapping[tuple[Any, Any], Sequence[StepDaemon]]:
+        """The step daemons of each job on each node."""
+        found: dict[tuple[Any, Any], list[StepDaemon]] = defaultdict(list)
+        for daemon in self.daemons.values():
+            found[daemon.job, daemon.node].append(daemon)
+        return dict(found)
+
+    def pids(self, role: str) -> list[int]:
+        """Return the processes of a role, such as slurmctld, in the order of their beginning."""
+        return [pid for pid, events in self.by_pid.items() if events[0].role == role]
+
+    # States.
+
+    @cached_property
+    def job_states(self) -> Mapping[int, Sequence[Event]]:
+        """The changes of each job's state."""
+        found: dict[int, list[Event]] = defaultdict(list)
+        for event in self.by_name.get("job_state", ()):
+            found[int(str(event.job))].append(event)
+        return dict(found)
+
+    def job_state(self, job: Any, seq: int) -> str:
+        """Return the state that a job had when an event happened."""
+        changes = self.job_states.get(job, ())
+        place = bisect.bisect_left(changes, seq, key=_SEQ)
+        return str(arg(changes[place - 1], "to")) if place else ""
+
+    @cached_property
+    def node_states(self) -> Mapping[str, Sequence[Event]]:
+        """The changes of each node's state."""
+        found: dict[str, list[Event]] = defaultdict(list)
+        for event in self.by_name.get("node_state", ()):
+            found[arg(event, "node")].append(event)
+        return dict(found)
+
+    def node_was_down(self, node: str, first: int, last: int) -> bool:
+        """Tell whether a node was DOWN at any time between two events."""
+        changes = self.node_states.get(node, ())
+        place = bisect.bisect_left(changes, first, key=_SEQ)
+        return any(
+            str(arg(each, "to")).startswith("DOWN")
+            for each in changes[max(0, place - 1) :]
+            if each.seq < last
+        )
 
 
 def begin(event: Event) -> int:
@@ -79,3 +283,24 @@ def begin(event: Event) -> int:
 def arg(event: Event, name: str) -> Any:
     """Return an argument of an event, or None."""
     return None if event.args is UNSET else event.args.get(name)
+
+
+def pid_of(event: Event) -> int:
+    """Return the process of an event that has one."""
+    return -1 if event.pid is UNSET else event.pid
+
+
+def failed(call: Event) -> bool:
+    """Tell whether a call failed; a function that gives a Slurm errno answers otherwise."""
+    return type(call.rc) is int and call.rc < 0
+
+
+def killed(end: Event) -> bool:
+    """Tell whether a process was ended by a signal."""
+    return type(end.rc) is int and bool(end.rc & 0x7F)
+
+
+def between(events: Sequence[Event], first: int, last: int) -> Sequence[Event]:
+    """Return those of some events that lie between two numbers, both excluded."""
+    start = bisect.bisect_right(events, first, key=_SEQ)
+    return events[start : bisect.bisect_left(events, last, key=_SEQ)]

@@ -139,3 +139,8 @@ def unobserved(
             unchecked=why,
         )
     )
+
+
+def broken(group: object, what: str, *events: Event) -> Broken:
+    """Return that a rule is broken in a group, with the events that show it."""
+    return Broken(group=str(group), what=what, events=events)
