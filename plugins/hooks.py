@@ -322,7 +322,8 @@ class Hooks:
         seen: Any = None
         instance = getattr(method, "__self__", None)
         try:
-            result = await self._strike(call) if self._faults.rules else None
+            faults = self._faults
+            result = await self._strike(call) if faults.rules or faults.asked else None
             injected = result is not None
             if result is None:
                 if self.observer is not None:
@@ -374,7 +375,7 @@ class Hooks:
 
     async def _strike(self, call: OpenCall) -> int | None:
         """Let a call fail or hang for a fault's sake; return its result if it does not run."""
-        fault = self._faults.find(call)
+        fault = self._faults.strike(call)
         if fault is None:
             return None
         if fault.hangs:

@@ -5,7 +5,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import attrs
 import trio
@@ -27,6 +27,7 @@ from simctl.kernel.events import Event
 from simctl.kernel.fabric import NEVER_US as NEVER
 from simctl.kernel.fabric import Fabric
 from simctl.kernel.faults import CallFault, CallFaults
+from simctl.kernel.places import Visitor, Walk
 from simctl.kernel.procs import (
     OUT_OF_MEMORY_STATUS,
     Host,
@@ -50,6 +51,7 @@ from simctl.scenario.expect import Result, check
 from simctl.scenario.model import (
     CONTROLLER,
     LOGIN,
+    AnswerEntry,
     ApplianceEntry,
     At,
     Checks,
@@ -59,17 +61,22 @@ from simctl.scenario.model import (
     Entry,
     FailFault,
     FaultEntry,
+    FilesEntry,
     HangFault,
     NodeSpec,
+    Placed,
     Program,
+    ProgramsEntry,
     ProgramSpec,
     RaiseFault,
     RestartFault,
     RunEntry,
     Scenario,
+    StayEntry,
     When,
     behaviour,
 )
+from simctl.scenario.placed import PlacedEntries
 from simctl.stepd.images import Images
 from simctl.stepd.outcome import NEVER_US, ProgramRun
 from simctl.stepd.programs import Programs
@@ -192,6 +199,16 @@ class RunResult:
         }
 
 
+class CommandListener(Protocol):
+    """Somebody who hears a command as it runs."""
+
+    def wrote(self, entry: RunEntry, stream: str, text: str) -> None:
+        """Hear what the command printed."""
+
+    def ended(self, entry: RunEntry, status: int) -> None:
+        """Hear that it has ended."""
+
+
 def make_schedule(name: str, seed: int) -> Schedule:
     """Return the schedule of a name.
 
@@ -242,6 +259,10 @@ class World:
         self.results: list[CommandResult] = []
         self.events: list[Event] = []
         self.background: list[Callable[[], None]] = []
+        self.visitor: Visitor | None = None
+        """Who is led through the run; without one, what the scenario has at exact places."""
+        self.listener: CommandListener | None = None
+        self._placed: PlacedEntries | None = None
         self._waiting_commands: dict[str, Callable[[], CommandResult]] = {}
         self._phase = "running"
         self._patience = (-1, 0)
@@ -445,6 +466,11 @@ class World:
 
     def _begin(self) -> None:
         self._watchdog.listen()
+        placed = [e for e in self.scenario.timeline if isinstance(e.moment, Placed)]
+        if self.visitor is None and placed:
+            self.visitor = self._placed = PlacedEntries(self.kernel, placed, self.happen)
+        if self.visitor is not None:
+            Walk(self.kernel, self.trace, self.faults, self.visitor)
         later = [entry for entry in self.scenario.timeline if not self._is_in_force_first(entry)]
         self.ctld.start()
         for slurmd in self.slurmds:
@@ -472,12 +498,21 @@ class World:
         """Have an entry happen at its moment, or on the events that match."""
         moment = entry.moment
         if isinstance(moment, At):
-            self.kernel.call_at(moment.time_us, lambda _: self._happen(entry), None)
-            return
-        self.trace.add_sink(_Trigger(moment, lambda: self._happen(entry)))
+            self.kernel.call_at(moment.time_us, lambda _: self.happen(entry), None)
+        elif isinstance(moment, When):
+            self.trace.add_sink(_Trigger(moment, lambda: self.happen(entry)))
 
-    def _happen(self, entry: Entry) -> None:
-        if isinstance(entry, RunEntry):
+    def happen(self, entry: Entry) -> None:
+        """Have an entry of the timeline happen now."""
+        if isinstance(entry, FilesEntry):
+            self.write_files(entry)
+        elif isinstance(entry, ProgramsEntry):
+            for name, program in entry.programs.items():
+                self.site.programs.describe(name, _describe(program))
+        elif isinstance(entry, StayEntry | AnswerEntry):
+            # An answer is given by whoever is asked as the call begins.
+            pass
+        elif isinstance(entry, RunEntry):
             self.run_command(entry)
         elif isinstance(entry, ConfEntry):
             self.edit_burst_buffer_conf(entry)
@@ -485,6 +520,12 @@ class World:
             self.change_appliance(entry)
         else:
             self._apply(entry)
+
+    def write_files(self, entry: FilesEntry) -> None:
+        """Write a user's files; in a login session nothing is told of it."""
+        user = self.site.users[entry.user]
+        for name, text in entry.files.items():
+            self.disk.write(name, text, user.home, uid=user.uid)
 
     def edit_burst_buffer_conf(self, entry: ConfEntry) -> None:
         """Write keys of burst_buffer.conf anew; daemons find them when they read it again."""
@@ -503,6 +544,7 @@ class World:
 
     def run_command(self, entry: RunEntry) -> None:
         """Run a command line on the login host, as its user."""
+        listener = self.listener
         user = self.site.users[entry.user]
         argv = entry.argv
         process = self.procs.add(
@@ -516,6 +558,12 @@ class World:
         stdout: list[str] = []
         stderr: list[str] = []
         where = user.home
+
+        def write(stream: str, text: str) -> None:
+            (stdout if stream == "stdout" else stderr).append(text)
+            if listener is not None:
+                listener.wrote(entry, stream, text)
+
         call = CommandCall(
             site=self.site,
             process=process,
@@ -530,7 +578,7 @@ class World:
             },
             work_dir=where,
             user=user,
-            write=lambda stream, text: (stdout if stream == "stdout" else stderr).append(text),
+            write=write,
         )
         process.env = call.env
         at_us = self.kernel.now_us
@@ -566,6 +614,8 @@ class World:
             process.exit(wait_status(status))
             del self._waiting_commands[entry.label]
             self.results.append(result(status))
+            if listener is not None:
+                listener.ended(entry, status)
 
         self._waiting_commands[entry.label] = lambda: result(-1)
         process.start(body)
@@ -670,6 +720,8 @@ class World:
 
     def _on_idle(self) -> bool:
         """Decide what follows when nothing is due: a stall, the cluster's shutdown, the end."""
+        if self.visitor is not None and self.visitor.goes_on():
+            return True
         if self._phase != "running":
             if self._threads_may_help():
                 return True
@@ -769,6 +821,8 @@ class World:
         rows = tuple(self.ctld.rows())
         commands = tuple(sorted((*self.results, *self._unended()), key=_by_line))
         expectations = [each for one in commands for each in check_command(one)]
+        if self._placed is not None:
+            expectations += self._placed.unreached()
         if self.scenario.expect:
             expectations += check(
                 self.scenario.expect, self.events, [row.as_json() for row in rows]

@@ -45,9 +45,13 @@ class Programs:
     def __init__(
         self, described: Mapping[str, Describe], disk: Disk, chance: random.Random
     ) -> None:
-        self._described = described
+        self._described = dict(described)
         self._disk = disk
         self._chance = chance
+
+    def describe(self, name: str, description: Describe) -> None:
+        """Say from now on what the program of a name does."""
+        self._described[name] = description
 
     def find(
         self, argv: tuple[str, ...], rank: int, work_dir: str, host: str

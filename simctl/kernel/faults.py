@@ -1,5 +1,6 @@
 """Rules that make a plugin call fail or raise instead of running, or hang before it runs."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import attrs
@@ -51,6 +52,8 @@ class CallFaults:
 
     def __init__(self, trace: Trace) -> None:
         self.rules: list[CallFault] = []
+        self.asked: Callable[[OpenCall], CallFault | None] | None = None
+        """Asked at the beginning of every plugin call, before the rules."""
         self._trace = trace
 
     def add(self, rule: CallFault) -> None:
@@ -63,6 +66,11 @@ class CallFaults:
             rule.hangs and (rule.pattern.any_name or rule.pattern.name == name)
             for rule in self.rules
         )
+
+    def strike(self, call: OpenCall) -> CallFault | None:
+        """Return what a plugin call that begins meets: an answer from outside, or a rule."""
+        answer = self.asked(call) if self.asked is not None else None
+        return answer if answer is not None else self.find(call)
 
     def find(self, call: OpenCall) -> CallFault | None:
         """Return the first rule that the call at hand matches, counted down."""

@@ -184,6 +184,8 @@ class Kernel(trio.abc.Clock):
         self.current: Thread | None = None
         self.stopped_at_limit = False
         self.on_idle: Callable[[], bool] = lambda: False
+        self.before_turn: Callable[[], bool] | None = None
+        """Asked before each turn is taken, dead or not; the run ends where it says no."""
         self._limit_us = _FOR_EVER if until_us is None else until_us
         self._key = self.schedule.key
         self._queue: list[tuple[int, int, Action, Any, Any]] = []
@@ -213,7 +215,9 @@ class Kernel(trio.abc.Clock):
             if deadline != _NEVER:
                 raise FiniteDeadlineError(deadline)  # noqa: TRY301 - handed to main below
             queue = self._queue
-            while self.foreground or self.on_idle():
+            while (self.before_turn is None or self.before_turn()) and (
+                self.foreground or self.on_idle()
+            ):
                 due_us, _, act, first, second = heappop(queue)
                 if due_us > self._limit_us:
                     self.stopped_at_limit = True
@@ -241,6 +245,11 @@ class Kernel(trio.abc.Clock):
         self._ended = self._still = True
         assert self._main is not None
         reschedule(self._main, outcome.Error(error))
+
+    @property
+    def next_due_us(self) -> int | None:
+        """Return when the next turn is due, dead or not; None where there is none."""
+        return self._queue[0][0] if self._queue else None
 
     # Putting turns into the queue.
 

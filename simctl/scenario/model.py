@@ -7,6 +7,7 @@ import attrs
 
 from simctl.appliance.spec import ApplianceSpec
 from simctl.kernel.pattern import Pattern
+from simctl.kernel.places import Place
 from simctl.plugins.site import Options
 from simctl.scenario.positions import Mistake
 from simctl.stepd.images import ImagesSpec
@@ -137,7 +138,15 @@ class When:
     each: bool = False
 
 
-Moment = At | When
+@attrs.frozen(kw_only=True)
+class Placed:
+    """An exact place of a run; at one between turns the clock is put to *time_us*, unless None."""
+
+    place: Place
+    time_us: int | None = None
+
+
+Moment = At | When | Placed
 
 
 @attrs.frozen(kw_only=True)
@@ -263,7 +272,65 @@ class ApplianceEntry:
     text: str
 
 
-Entry = RunEntry | FaultEntry | ConfEntry | ApplianceEntry
+@attrs.frozen(kw_only=True)
+class FilesEntry:
+    """Files that a user writes; a name without a folder is below the user's own."""
+
+    label: str
+    line: int
+    moment: Moment
+    user: str
+    files: Mapping[str, str]
+
+
+@attrs.frozen(kw_only=True)
+class ProgramsEntry:
+    """What simulated executables do from a moment on."""
+
+    label: str
+    line: int
+    moment: Moment
+    programs: Mapping[str, Program]
+
+
+@attrs.frozen(kw_only=True)
+class Answer:
+    """What a plugin call returns without having run, or how long it blocks before it runs."""
+
+    rc: int = 0
+    errno: str = ""
+    delay_us: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class AnswerEntry:
+    """An answer for the plugin call of a place."""
+
+    label: str
+    line: int
+    moment: Moment
+    answer: Answer
+
+
+@attrs.frozen(kw_only=True)
+class StayEntry:
+    """Nothing, but that the run does not end before it has come here."""
+
+    label: str
+    line: int
+    moment: Moment
+
+
+Entry = (
+    RunEntry
+    | FaultEntry
+    | ConfEntry
+    | ApplianceEntry
+    | FilesEntry
+    | ProgramsEntry
+    | AnswerEntry
+    | StayEntry
+)
 
 
 @attrs.frozen(kw_only=True)

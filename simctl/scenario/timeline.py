@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from simctl.kernel.pattern import near
+from simctl.kernel.places import Place
 from simctl.scenario.appliance import APPLIANCE, change_text
 from simctl.scenario.burst_buffer_conf import BURST_BUFFER_CONF
 from simctl.scenario.model import (
     CONTROLLER,
     LOGIN,
+    Answer,
+    AnswerEntry,
     ApplianceEntry,
     At,
     Checks,
@@ -21,16 +24,21 @@ from simctl.scenario.model import (
     FailFault,
     Fault,
     FaultEntry,
+    FilesEntry,
     HangFault,
     Moment,
+    Placed,
+    ProgramsEntry,
     RaiseFault,
     RestartFault,
     RunEntry,
     StartFault,
+    StayEntry,
     When,
 )
 from simctl.scenario.patterns import CALL_PATTERN, PATTERN
 from simctl.scenario.positions import Reading, Unreadable, Value
+from simctl.scenario.programs import FILES, PROGRAMS
 from simctl.scenario.scalars import BOOLEAN, DURATION, text, whole
 from simctl.scenario.shapes import Field, Forms, Items, Record, Scalar, Values
 from simctl.wire.burst_buffer_conf import file_name
@@ -289,7 +297,10 @@ def _read_command(value: Value, reading: Reading) -> tuple[str, tuple[str, ...]]
 
 
 _MOMENT_KEYS: Final = ("at", "when")
-_DEED_KEYS: Final = ("run", "fault", "burst_buffer_conf", "burst_buffer")
+_DEED_KEYS: Final = (
+    *("run", "fault", "burst_buffer_conf", "burst_buffer"),
+    *("files", "programs", "answer", "stay"),
+)
 
 
 def _check_entry(values: Values, reading: Reading) -> None:
@@ -297,13 +308,32 @@ def _check_entry(values: Values, reading: Reading) -> None:
     deed = _one_of(_DEED_KEYS, values, reading)
     if values["run"] is not None:
         reading.runs.append((values.place("run"), values["run"][1]))
-    moment = _one_of(_MOMENT_KEYS, values, reading)
+    if "place" in values.places:
+        moment = _check_place(values, deed, reading)
+    else:
+        moment = _one_of(_MOMENT_KEYS, values, reading)
+        if deed == "answer":
+            message = "`answer` is for one call: give its `place`, such as call 7"
+            reading.mistake(values.place("answer"), message)
     if deed != "run":
         for key in _RUN_KEYS if deed else ():
-            if key in values.places:
+            if key in values.places and (key, deed) != ("as", "files"):
                 reading.mistake(values.place(key), f"`{key}` goes with `run`, not with `{deed}`")
-    if moment == "at" and "each" in values.places:
-        reading.mistake(values.place("each"), "`each` goes with `when`, not with `at`")
+    if moment in ("at", "place") and "each" in values.places:
+        reading.mistake(values.place("each"), f"`each` goes with `when`, not with `{moment}`")
+
+
+def _check_place(values: Values, deed: str, reading: Reading) -> str:
+    """Check what stands beside `place`; return that as the kind of moment."""
+    kind = "turn" if values["place"] is None else values["place"].kind
+    if "when" in values.places:
+        reading.mistake(values.place("when"), "`place` and `when` together: a place is exact")
+    if "at" in values.places and kind != "turn":
+        message = f"`at` goes with `place: turn N`; time stands where {kind} N is"
+        reading.mistake(values.place("at"), message)
+    if (deed == "answer") != (kind == "call") and deed == "answer":
+        reading.mistake(values.place("place"), "`answer` goes with `place: call N`")
+    return "place"
 
 
 def _one_of(keys: tuple[str, ...], values: Values, reading: Reading) -> str:
@@ -324,6 +354,10 @@ def _build_entry(values: Values, value: Value, reading: Reading) -> Entry:
     moment: Moment = At(time_us=values["at"] or 0)
     if "when" in values.places:
         moment = When(pattern=values["when"], each=values["each"])
+    if "place" in values.places:
+        moment = Placed(place=values["place"], time_us=values["at"])
+    if other := _build_other(values, value, moment):
+        return other
     if "fault" in values.places:
         return FaultEntry(
             label=value.path,
@@ -358,6 +392,29 @@ def _build_entry(values: Values, value: Value, reading: Reading) -> Entry:
         argv=argv,
         checks=_checks(values),
     )
+
+
+def _build_other(values: Values, value: Value, moment: Moment) -> Entry | None:
+    """Build what people do beside typing commands; None for any other entry."""
+    if "files" in values.places:
+        return FilesEntry(
+            label=value.path,
+            line=value.line,
+            moment=moment,
+            user=values["as"],
+            files=values["files"],
+        )
+    if "programs" in values.places:
+        return ProgramsEntry(
+            label=value.path, line=value.line, moment=moment, programs=values["programs"]
+        )
+    if "answer" in values.places:
+        return AnswerEntry(
+            label=value.path, line=value.line, moment=moment, answer=values["answer"]
+        )
+    if "stay" in values.places:
+        return StayEntry(label=value.path, line=value.line, moment=moment)
+    return None
 
 
 def _checks(values: Values) -> Checks:
@@ -397,6 +454,52 @@ def fault_text(fault: Fault) -> str:
     return f"{word} {fault.pattern.text}"
 
 
+def _read_place(value: Value, _: Reading) -> Place:
+    return Place.parse(value.scalar)
+
+
+_PLACE: Final = Scalar(
+    expected="a place such as event 12, call 7 or turn 40",
+    convert=_read_place,
+    json={"type": "string", "pattern": "^(event|call|turn) +[0-9]+$"},
+)
+
+
+def _read_stay(value: Value, reading: Reading) -> bool:
+    if not BOOLEAN.convert(value, reading):
+        raise ValueError("an entry that does nothing at all: leave it out")
+    return True
+
+
+_STAY: Final = Scalar(expected="true", convert=_read_stay, json={"const": True})
+
+
+def _check_answer(values: Values, reading: Reading) -> None:
+    if "delay" in values.places and len(values.places) > 1:
+        message = "a call that is delayed runs then: `delay` stands alone"
+        reading.mistake(values.place("delay"), message)
+    if not values.places:
+        reading.mistake(values.whole, "missing key: `return`, `errno` or `delay`")
+
+
+_ANSWER: Final[Record[Answer]] = Record(
+    what="an answer",
+    fields=(
+        Field(
+            name="return",
+            shape=whole("a whole number", least=-(2**31), most=2**31 - 1),
+            doc="What the call returns; -1 if only `errno` is given.",
+        ),
+        Field(name="errno", shape=_ERRNO, default="", doc="The errno it sets."),
+        Field(name="delay", shape=DURATION, doc="How long it blocks its caller before it runs."),
+    ),
+    build=lambda values, _value, _reading: Answer(
+        rc=-1 if values["return"] is None else values["return"],
+        errno=values["errno"],
+        delay_us=values["delay"],
+    ),
+    check=_check_answer,
+)
 _TEXTS: Final = Items(item=text("a text it contains"), single=True, expected="a list of texts")
 ENTRY: Final[Record[Entry]] = Record(
     what="an entry of the timeline",
@@ -413,13 +516,18 @@ ENTRY: Final[Record[Entry]] = Record(
             doc="Upon every event that matches `when`, not the first alone.",
         ),
         Field(
+            name="place",
+            shape=_PLACE,
+            doc="Exact place of the run, as `simctl repl` saves it; with `turn N`, `at` sets time.",
+        ),
+        Field(
             name="as",
             shape=Scalar(
                 expected="the name of a user", convert=_read_user, json={"type": "string"}
             ),
             default="root",
             shown="root",
-            doc="User who types the command.",
+            doc="User who types the command, or writes the files.",
         ),
         Field(
             name="run",
@@ -454,6 +562,10 @@ ENTRY: Final[Record[Entry]] = Record(
             shape=APPLIANCE,
             doc="What changes about the appliance behind burst buffer plugins.",
         ),
+        Field(name="files", shape=FILES, doc="Files that the user writes."),
+        Field(name="programs", shape=PROGRAMS, doc="What programs do from now on."),
+        Field(name="answer", shape=_ANSWER, doc="What stands in for a plugin, at `place: call N`."),
+        Field(name="stay", shape=_STAY, doc="Nothing, but the run does not end before."),
     ),
     build=_build_entry,
     check=_check_entry,
