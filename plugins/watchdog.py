@@ -50,9 +50,8 @@ class Watchdog:
             and signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
         ):
             self._previous = signal.signal(signal.SIGALRM, self._look)
-            tick_s = min(_TICK_S, self._limit_s / 2)
-            signal.setitimer(signal.ITIMER_REAL, tick_s, tick_s)
             self._armed = True
+            self._set_timer()
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -64,6 +63,27 @@ class Watchdog:
             if self._at_ctrl_c is not None:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
         self._entry = None
+
+    def pause(self) -> None:
+        """Watch nothing for a while, such as while somebody is asked what to do."""
+        if self._armed:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def go_on(self) -> None:
+        """Watch again, as from the beginning; a fork of this process has no timer before."""
+        self._entry = None
+        self._interrupted = False
+        self._set_timer()
+
+    def interrupt(self) -> None:
+        """Stop a plugin's code if it still runs a tick from now."""
+        self._interrupted = True
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        if self._armed:
+            tick_s = min(_TICK_S, self._limit_s / 2)
+            signal.setitimer(signal.ITIMER_REAL, tick_s, tick_s)
 
     def _look(self, _: int, frame: FrameType | None) -> None:
         """Raise in a plugin's code if it is where it was, in the same turn, for too long."""

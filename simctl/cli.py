@@ -14,7 +14,6 @@ from simctl.status import BROKEN, INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputE
 _UNBUILT: Final = {
     "test": "runs scenarios as tests",
     "explore": "searches interleavings",
-    "repl": "steps through a cluster",
 }
 
 
@@ -35,6 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("schema", help="print the JSON Schema of a scenario")
     _add_trace(commands)
     _add_plugins(commands)
+    _add_repl(commands)
     _add_import(commands)
     for name, what in _UNBUILT.items():
         commands.add_parser(name, help=f"not built yet: {what}", add_help=False)
@@ -133,6 +133,23 @@ def _add_plugins(commands: Any) -> None:
         metavar="SECONDS",
         help="stop code that runs this long on the wall clock (default 2, 0 never)",
     )
+
+
+def _add_repl(commands: Any) -> None:
+    repl = commands.add_parser(
+        "repl",
+        help="step through a cluster, stop it anywhere, go back",
+        description="Hold a session in which you type Slurm's commands, let virtual time go on "
+        "step by step, stop in plugin calls, and go back. `help` says what there is to type.",
+    )
+    repl.add_argument("scenario", nargs="?", metavar="SCENARIO", help="default: two nodes")
+    repl.add_argument("--script", metavar="FILE", help="type the lines of a file")
+    repl.add_argument("--check", action="store_true", help="compare with the outputs in the script")
+    repl.add_argument("--seed", type=int, help="seed of chance and of a random schedule")
+    repl.add_argument("--schedule", default="fifo", metavar="fifo|random", help="as for run")
+    repl.add_argument("--model", choices=("guide", "modern"), help="instead of the scenario's")
+    repl.add_argument("--watchdog", default="10", metavar="SECONDS", help="as for run")
+    repl.set_defaults(until=None)
 
 
 def _add_import(commands: Any) -> None:
@@ -266,6 +283,13 @@ def _plugins(options: argparse.Namespace) -> int:
     )
 
 
+def _repl(options: argparse.Namespace) -> int:
+    from simctl.repl.start import run_repl
+    from simctl.running import load, make_world
+
+    return run_repl(options, load, make_world)
+
+
 def _import(options: argparse.Namespace) -> int:
     from simctl.importing.sources import import_site
 
@@ -280,5 +304,6 @@ _COMMANDS: Final = {
     "schema": _schema,
     "trace": _trace,
     "plugins": _plugins,
+    "repl": _repl,
     "import": _import,
 }

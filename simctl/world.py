@@ -266,7 +266,7 @@ class World:
         self._waiting_commands: dict[str, Callable[[], CommandResult]] = {}
         self._phase = "running"
         self._patience = (-1, 0)
-        self._watchdog = Watchdog(self.kernel, 0)
+        self.watchdog = Watchdog(self.kernel, 0)
         self._stalled: tuple[str, ...] = ()
         self.ctld = self._make_controller()
         self.slurmds = [Slurmd(self.site, host) for host in self.hosts.values()]
@@ -435,7 +435,7 @@ class World:
         thresholds = gc.get_threshold()
         gc.set_threshold(1_000_000, 50, 100)
         try:
-            with Watchdog(self.kernel, self.watchdog_s) as self._watchdog:
+            with Watchdog(self.kernel, self.watchdog_s) as self.watchdog:
                 trio.run(
                     self.kernel.run,
                     self._begin,
@@ -465,7 +465,7 @@ class World:
         return self._result(wall_s, interrupted=interrupted)
 
     def _begin(self) -> None:
-        self._watchdog.listen()
+        self.watchdog.listen()
         placed = [e for e in self.scenario.timeline if isinstance(e.moment, Placed)]
         if self.visitor is None and placed:
             self.visitor = self._placed = PlacedEntries(self.kernel, placed, self.happen)
@@ -740,6 +740,14 @@ class World:
             for slurmd in self.slurmds:
                 slurmd.shut_down()
         return self.kernel.foreground > 0
+
+    def at_rest(self) -> tuple[str, ...] | None:
+        """Return who waits for what where nothing is due that keeps a run alive.
+
+        None if a plugin's own thread is due that may end somebody's wait.
+        """
+        waiting = self._who_waits()
+        return None if waiting and self._threads_may_help() else waiting
 
     def _threads_may_help(self) -> bool:
         """Tell whether a plugin's own thread is due that may end somebody's wait.

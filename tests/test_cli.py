@@ -268,7 +268,6 @@ def test_trace_kinds_filters_the_file(tmp_path: Path) -> None:
         (["run", "SCENARIO", "--trace", "/nowhere/t", "--quiet"], "/nowhere/t"),
         (["run", "SCENARIO", "--trace", "T", "--trace-kinds", "plugins"], "'plugins'"),
         (["run", "SCENARIO", "--nodes", "3"], "--swf"),
-        (["repl"], "not built yet"),
         (["explore", "x"], "not built yet"),
         (["trace", "conform", "a", "b"], "not built yet"),
     ],

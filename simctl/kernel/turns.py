@@ -9,7 +9,7 @@ threads to choose between, and its random choice among runnable tasks has nothin
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nsmallest
 from operator import index
 from typing import Any, Final, Protocol
 
@@ -250,6 +250,10 @@ class Kernel(trio.abc.Clock):
     def next_due_us(self) -> int | None:
         """Return when the next turn is due, dead or not; None where there is none."""
         return self._queue[0][0] if self._queue else None
+
+    def queued(self, most: int) -> list[tuple[int, int, Action, Any, Any]]:
+        """Return the next turns, dead or not, in the order in which they are to be taken."""
+        return nsmallest(most, self._queue, key=_order)
 
     # Putting turns into the queue.
 
@@ -517,6 +521,10 @@ class Kernel(trio.abc.Clock):
             finally:
                 self._ended = self._still = True
                 nursery.cancel_scope.cancel()
+
+
+def _order(entry: tuple[int, int, Action, Any, Any]) -> tuple[int, int]:
+    return entry[:2]
 
 
 def _fire(argument: Any, entry: tuple[Kernel, Callable[[Any], None], Timer]) -> bool:

@@ -1,0 +1,190 @@
+"""Faults and answers for plugins."""
+
+import re
+from typing import Any
+
+import yaml
+
+from simctl.kernel.due import next_turns
+from simctl.repl import words
+from simctl.repl.acts import Deed
+from simctl.repl.commands.timing import count, go
+from simctl.repl.errors import CommandError
+from simctl.repl.goals import CallEnds
+from simctl.repl.registry import command
+from simctl.repl.session import Session
+from simctl.scenario.durations import format_us
+
+_FOR = re.compile(r"\s+for[\s=]+(\S+)$")
+_OPTION = re.compile(r"\s+(errno|rc|times|skip)=(\S+)$")
+_ANSWER = re.compile(r"[A-Z][A-Z0-9_]*|-?[0-9]+")
+_TURNS_SHOWN = 20
+
+
+def _do(session: Session, fault: Deed) -> None:
+    session.act({"fault": fault})
+    event = next((each for each in reversed(session.world.events) if each.kind == "fault"), None)
+    if event is not None:
+        session.show_event(event)
+
+
+def _with_time(rest: str, fault: Deed, key: str = "for") -> str:
+    match = _FOR.search(rest)
+    if match is not None:
+        fault[key] = match[1]
+        return rest[: match.start()].strip()
+    return rest
+
+
+def _numbers(rest: str, fault: Deed) -> str:
+    """Take `times=2` and its like from the end of a line."""
+    while match := _OPTION.search(rest):
+        value: Any = match[2]
+        fault[match[1]] = int(value) if re.fullmatch("-?[0-9]{1,10}", value) else value
+        rest = rest[: match.start()].strip()
+    return rest
+
+
+def _wanted(rest: str, usage: str) -> str:
+    if not rest:
+        raise CommandError(f"expected `{usage}`")
+    return rest
+
+
+@command("crash", usage="crash NODE", topic="choosing", example="crash n1", words=words.nodes)
+def crash(session: Session, rest: str) -> None:
+    """Let a node go down with all its processes."""
+    _do(session, {"crash": _wanted(rest, "crash n1")})
+
+
+@command(
+    "start", usage="start NODE [clean]", topic="choosing", example="start n1", words=words.nodes
+)
+def start(session: Session, rest: str) -> None:
+    """Start a node that is down; clean: its slurmd clears the state of its switch."""
+    name, _, how = _wanted(rest, "start n1").partition(" ")
+    if how not in ("", "clean"):
+        raise CommandError(f"expected `start {name}` or `start {name} clean`")
+    _do(session, {"start": name, **({"clean": True} if how else {})})
+
+
+@command(
+    "cut",
+    usage="cut HOST HOST [for TIME]",
+    topic="choosing",
+    example="cut n1 slurmctld for 30s",
+    words=words.hosts,
+)
+def cut(session: Session, rest: str) -> None:
+    """Let the link between two hosts carry nothing for a while, or for ever."""
+    fault: Deed = {"cut": []}
+    fault["cut"] = _with_time(f" {rest}", fault).split()
+    _do(session, fault)
+
+
+@command(
+    "restart",
+    usage="restart slurmctld [for TIME]",
+    topic="choosing",
+    example="restart slurmctld for 5s",
+    words=lambda _session, _before: ("slurmctld",),
+)
+def restart(session: Session, rest: str) -> None:
+    """Let slurmctld stop in good order, and start again."""
+    fault: Deed = {"restart": ""}
+    fault["restart"] = _with_time(_wanted(rest, "restart slurmctld"), fault)
+    _do(session, fault)
+
+
+@command(
+    "hang",
+    usage="hang PATTERN [times=N] [skip=N] [for TIME]",
+    topic="choosing",
+    example="hang switch_p_job_init for 30s",
+    words=words.pattern,
+)
+def hang(session: Session, rest: str) -> None:
+    """Let plugin calls that match block for a while before they run, or for ever."""
+    fault: Deed = {"hang": ""}
+    fault["hang"] = _numbers(_with_time(_wanted(rest, "hang PATTERN"), fault), fault)
+    _do(session, fault)
+
+
+@command(
+    "raise",
+    usage="raise PATTERN [times=N]",
+    topic="choosing",
+    example="raise switch_p_job_init",
+    words=words.pattern,
+)
+def raise_in(session: Session, rest: str) -> None:
+    """Let plugin calls that match raise an exception."""
+    fault: Deed = {"raise": ""}
+    fault["raise"] = _numbers(_wanted(rest, "raise PATTERN"), fault)
+    _do(session, fault)
+
+
+@command(
+    "fail",
+    usage="fail ERRNO | fail PATTERN [errno=E] [rc=N] [times=N] [skip=N]",
+    topic="choosing",
+    example="fail switch_p_job_init errno=ESLURM_INTERCONNECT_FAILURE",
+    words=words.pattern,
+)
+def fail(session: Session, rest: str) -> None:
+    """Let the plugin call at hand fail with an errno, or let calls that match fail later."""
+    if not rest or _ANSWER.fullmatch(rest):
+        _answer(session, {"errno": rest} if rest else {"return": -1})
+        return
+    fault: Deed = {"fail": ""}
+    fault["fail"] = _numbers(rest, fault)
+    _do(session, fault)
+
+
+@command("fault", usage="fault {YAML}", topic="choosing", example="fault {crash: n1}")
+def fault_of(session: Session, rest: str) -> None:
+    """Let something go wrong, in the words of a scenario's `fault:`."""
+    try:
+        read = yaml.safe_load(rest)
+    except (yaml.YAMLError, ValueError) as error:
+        raise CommandError(f"not YAML: {str(error).splitlines()[0]}") from error
+    if not isinstance(read, dict):
+        raise CommandError("expected a fault as a scenario has it: `fault {crash: n1}`")
+    _do(session, read)
+
+
+def _answer(session: Session, answer: Deed) -> None:
+    """Answer for the plugin, and go on to the end of its call unless it is only delayed."""
+    call = session.call
+    if call is None:
+        raise CommandError("no plugin call begins here; `break switch_p_job_init` stops in one")
+    session.act({"answer": answer})
+    if "delay" in answer:
+        session.say(f"{call.name} will run {answer['delay']} from now")
+    else:
+        go(session, CallEnds(call=call))
+
+
+@command("return", usage="return [N]", topic="choosing", example="return 0")
+def return_for(session: Session, rest: str) -> None:
+    """Answer for the plugin: the call at hand returns N without running."""
+    if not re.fullmatch("-?[0-9]{1,10}|", rest):
+        raise CommandError(f"expected a whole number, got {rest[:40]!r}")
+    _answer(session, {"return": int(rest or 0)})
+
+
+@command("delay", usage="delay TIME", topic="choosing", example="delay 5s")
+def delay(session: Session, rest: str) -> None:
+    """Answer for the plugin: the call at hand blocks its caller before it runs."""
+    _answer(session, {"delay": _wanted(rest, "delay 5s")})
+
+
+@command("turns", usage="turns [N]", topic="choosing", example="turns")
+def turns(session: Session, rest: str) -> None:
+    """List the turns that are due next, those of one moment together."""
+    most = count(rest, "turns") if rest else _TURNS_SHOWN
+    found = next_turns(session.world.kernel, most)
+    if not found:
+        session.say("no turn is due")
+    for each in found:
+        session.say(f"{each.rank:>3} {format_us(each.due_us):>11} {each.who} {each.what}")

@@ -1,0 +1,138 @@
+"""Going back quickly: the process of a session is forked now and then, and its parent stays.
+
+A parent is frozen where it forked. To go back, the child hands over what the person has done so far
+and ends; the parent that is the nearest before the target forks another child, which repeats what
+lies between. So at most an interval of the run has to be repeated. Where a fork is not to be had
+the whole run is repeated instead, in the same process.
+"""
+
+import contextlib
+import ctypes
+import os
+import pickle
+import signal
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from simctl.repl.desk import Desk
+
+if TYPE_CHECKING:
+    from simctl.repl.session import Session
+
+INTERVAL_EVENTS: Final = 20_000
+"""How many events lie between two snapshots; later in a long run, an eighth of all so far."""
+
+_SHARE: Final = 8
+_DEATH_SIGNAL: Final = 1
+"""PR_SET_PDEATHSIG of Linux's prctl."""
+
+
+class Snapshots:
+    """The frozen parents of a session's process, from where this process stands."""
+
+    def __init__(self, *, forks: bool) -> None:
+        self._forks = forks and hasattr(os, "fork")
+        self._up = -1
+        """Where the parent listens; -1 in the process that the session began in."""
+        self._next_seq = 0
+
+    def is_due(self, seq: int) -> bool:
+        """Tell whether the next place between two turns is to be kept."""
+        return self._forks and seq >= self._next_seq
+
+    def take(self, session: "Session") -> bool:
+        """Keep the present place: return in a child, each time the session goes on from here.
+
+        In the process that the session began in it returns false as the session has ended.
+        """
+        if not self._forks:
+            return True
+        seq = session.world.trace.seq
+        self._next_seq = seq + max(INTERVAL_EVENTS, seq // _SHARE)
+        while True:
+            session.front.flush()
+            read_end, write_end = os.pipe()
+            try:
+                child = os.fork()
+            except OSError:
+                os.close(read_end)
+                os.close(write_end)
+                self._forks = self._up >= 0
+                return True
+            if not child:
+                os.close(read_end)
+                self._become_child(write_end)
+                session.world.watchdog.go_on()
+                return True
+            os.close(write_end)
+            session.world.watchdog.pause()
+            handed, status = _wait(child, read_end)
+            if not handed:
+                if self._up < 0:
+                    session.status = status
+                    return False
+                os._exit(status)
+            desk: Desk = pickle.loads(handed)
+            assert desk.target is not None
+            if self._up >= 0 and desk.target.seq <= seq:
+                _write(self._up, handed)
+                os._exit(0)
+            session.take_over(desk)
+
+    def _become_child(self, write_end: int) -> None:
+        if self._up >= 0:
+            os.close(self._up)
+        self._up = write_end
+        with contextlib.suppress(OSError, AttributeError):
+            # A session whose parent was killed is nobody's any more.
+            ctypes.CDLL(None).prctl(_DEATH_SIGNAL, int(signal.SIGTERM))
+
+    def hand_over(self, desk: Desk) -> None:
+        """Go back through the parents; returns where there are none."""
+        if self._up >= 0:
+            _flush()
+            _write(self._up, pickle.dumps(desk))
+            os._exit(0)
+
+    def leave(self, status: int) -> None:
+        """End a child with the status that the session is to have; does nothing elsewhere."""
+        if self._up >= 0:
+            _flush()
+            os._exit(status)
+
+
+def _flush() -> None:
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+
+
+def _wait(child: int, read_end: int) -> tuple[bytes, int]:
+    """Wait until a child ends; return what it hands over, and its exit status.
+
+    Ctrl-C is the child's business, and what ends this process ends the child as well.
+    """
+
+    def pass_on(number: int, _: Any) -> None:
+        os.kill(child, number)
+
+    at_ctrl_c = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    at_term = signal.signal(signal.SIGTERM, pass_on)
+    try:
+        with open(read_end, "rb") as stream:
+            handed = stream.read()
+        _, how = os.waitpid(child, 0)
+    finally:
+        signal.signal(signal.SIGINT, at_ctrl_c)
+        signal.signal(signal.SIGTERM, at_term)
+    code = os.waitstatus_to_exitcode(how)
+    return handed, code if code >= 0 else _KILLED - code
+
+
+_KILLED: Final = 128
+"""What a shell adds to the number of a signal."""
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
