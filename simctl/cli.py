@@ -149,7 +149,7 @@ def _add_repl(commands: Any) -> None:
     repl.add_argument("--schedule", default="fifo", metavar="fifo|random", help="as for run")
     repl.add_argument("--model", choices=("guide", "modern"), help="instead of the scenario's")
     repl.add_argument("--watchdog", default="10", metavar="SECONDS", help="as for run")
-    repl.set_defaults(until=None)
+    repl.set_defaults(until=None, no_orderings=True)
 
 
 def _add_import(commands: Any) -> None:
