@@ -125,7 +125,9 @@ class PrologEnded:
 class _Prolog:
     """The prolog of one run of a job: what waits for it, and how it ended."""
 
-    waiting: list[Launch] = attrs.field(factory=list)
+    waiting: list[tuple[Launch, int]] = attrs.field(factory=list)
+    """What waits for it, each with what that follows from."""
+
     status: int = -1
     cause: int = 0
     reported: bool = False
@@ -141,24 +143,30 @@ class Prologs:
         self._mailbox = mailbox
         self._prologs: dict[JobRun, _Prolog] = {}
 
-    async def before(self, job: NodeJob, launch: Launch) -> None:
+    async def before(self, job: NodeJob, launch: Launch, *, first: bool = True) -> None:
         """Launch at once where the prolog is over; else once it is, and start it if need be.
 
-        It runs in a thread of slurmd's, which serves other requests meanwhile.
+        It runs in a thread of slurmd's, which serves other requests meanwhile. A launch is *first*
+        if no other of the job can come to the node before it.
         """
         prolog = self._prologs.get(job.key)
+        slurmd = self._slurmd
         if prolog is not None and prolog.status >= 0:
+            self._site.trace.join(slurmd, prolog.cause)
             await launch()
             return
         if prolog is None:
             prolog = self._prologs[job.key] = _Prolog()
-            self._start(job, prolog)
-        prolog.waiting.append(launch)
+            self._start(job, prolog, first=first)
+        prolog.waiting.append((launch, slurmd.cause))
 
-    def _start(self, job: NodeJob, prolog: _Prolog) -> None:
+    def _start(self, job: NodeJob, prolog: _Prolog, *, first: bool) -> None:
         script = node_script(self._site, self._slurmd, "prolog", self.path, job)
 
         async def body() -> None:
+            if not first:
+                # Another launch might have started it.
+                self._site.trace.choose(self._slurmd)
             prolog.status = await script.run()
             prolog.cause = self._slurmd.cause
             self._mailbox.post(PrologEnded(job.key))
@@ -169,8 +177,9 @@ class Prologs:
         """Make the launches that have waited."""
         prolog = self._prologs[key]
         waiting, prolog.waiting = prolog.waiting, []
-        self._slurmd.cause = prolog.cause
-        for launch in waiting:
+        for launch, cause in waiting:
+            self._slurmd.cause = prolog.cause
+            self._site.trace.join(self._slurmd, cause)
             await launch()
 
     def failed(self, key: JobRun) -> bool:

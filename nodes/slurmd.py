@@ -156,6 +156,9 @@ class Slurmd:
             message = envelope.message
             if type(message) is RequestShutdown:
                 break
+            if envelope.sent == 0:
+                # A notice of its own: what it follows from its handler knows.
+                self.site.trace.choose(self.process)
             await self._handlers[type(message)](envelope, message)
         await self.site.hooks.call(switch_p_node_fini, self.process)
         await self.site.hooks.unload(self.process, "switch")
@@ -217,7 +220,7 @@ class Slurmd:
             async def launch() -> None:
                 await self._launch_after_prolog(envelope, message, credential)
 
-            await self._prologs.before(of_launch(message), launch)
+            await self._prologs.before(of_launch(message), launch, first=False)
         else:
             await self._launch(envelope, message, credential, about)
 
@@ -407,7 +410,8 @@ class Slurmd:
         """Kill what has not ended by itself."""
         self._terminations.kill(message.job_id)
 
-    def _step_is_gone(self, job_id: int) -> None:
+    def _step_is_gone(self, job_id: int, cause: int) -> None:
+        self._terminations.note_gone(job_id, cause)
         if job_id in self._terminations:
             self.mailbox.post(StepGone(job_id))
 

@@ -15,10 +15,10 @@ StepKey = tuple[int, int]
 
 
 class StepDaemons:
-    """The step daemons that run on a node; `gone` is told the job of each that ends."""
+    """The step daemons that run on a node; `gone` is told of each that ends: job and cause."""
 
     def __init__(
-        self, site: Site, slurmd: Process, mailbox: Mailbox, *, gone: Callable[[int], None]
+        self, site: Site, slurmd: Process, mailbox: Mailbox, *, gone: Callable[[int, int], None]
     ) -> None:
         self._site = site
         self._slurmd = slurmd
@@ -69,7 +69,7 @@ class StepDaemons:
             await daemon.run()
             del self._boxes[key]
             del self._runs[key]
-            self._gone(job.job_id)
+            self._gone(job.job_id, stepd.cause)
 
         stepd.start(body)
 

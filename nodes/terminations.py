@@ -41,6 +41,9 @@ class Termination:
 
     request: RequestTerminateJob
     epilog: str
+    cause: int = 0
+    """What has asked for it."""
+
     ending: bool = False
     """Its epilog is under way."""
 
@@ -70,6 +73,9 @@ class Terminations:
         self._link = link
         self._ending: dict[int, Termination] = {}
         self._revoked: dict[JobRun, int] = {}
+        self._gone: dict[int, list[int]] = {}
+        """What the ends of step daemons are the causes of, by their jobs."""
+
         self.requeues: dict[int, JobRun] = {}
         """The runs of jobs that slurmctld was asked to requeue and has not answered about."""
 
@@ -95,7 +101,7 @@ class Terminations:
         # A request that comes again is reported on again, and the epilog has run.
         epilog = "" if key in self._revoked else self._site.conf.epilog
         self._revoke(key)
-        termination = Termination(request=message, epilog=epilog)
+        termination = Termination(request=message, epilog=epilog, cause=self._process.cause)
         # A node may have none of a suspended job's steps, and some of its next run's.
         suspended = self._suspensions.forget(job_id)
         if not self._steps.of_job(job_id) and not self._is_starting(key):
@@ -139,9 +145,15 @@ class Terminations:
             termination.timer.cancel()
         self._epilog(termination)
 
+    def note_gone(self, job_id: int, cause: int) -> None:
+        """Note what the end of a step daemon is the cause of."""
+        self._gone.setdefault(job_id, []).append(cause)
+
     def _epilog(self, termination: Termination) -> None:
         """Run the job's epilog, if there is one, in a thread of its own; then report."""
         request = termination.request
+        gone = self._gone.pop(request.job_id, ())
+        self._site.trace.choose(self._process, termination.cause, *gone)
         self._prologs.forget((request.job_id, request.restart_cnt))
         if not termination.epilog:
             self._report(request, SLURM_SUCCESS)

@@ -86,6 +86,9 @@ class Child:
 
     stdout: Stream = attrs.field(factory=lambda: Inherited(descriptor=1))
     stderr: Stream = attrs.field(factory=lambda: Inherited(descriptor=2))
+    forked: int = 0
+    """The cause of its fork."""
+
     awaited: bool = False
     """The script knows how it ended."""
 
@@ -423,6 +426,7 @@ class ScriptHost:
         child = self._children[pid] = Child(
             process=process, pid=pid, argv=argv, stdout=streams.stdout, stderr=streams.stderr
         )
+        child.forked = self.process.cause
         return child
 
     def _launch(self, argv: tuple[str, ...], env: dict[str, str], redirects: Redirects) -> Child:
@@ -517,7 +521,10 @@ class ScriptHost:
 
     def _status(self, child: Child) -> int:
         child.awaited = True
-        self.process.cause = child.process.cause
+        forked, self.process.cause = self.process.cause, child.process.cause
+        if forked != child.forked:
+            # It has waited for others as well, or has done something meanwhile.
+            self._site.trace.join(self.process, forked)
         signal = signal_of(child.status)
         return 128 + signal if signal else exit_code_of(child.status)
 

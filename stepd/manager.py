@@ -114,6 +114,9 @@ class StepDaemon:
         self._cleaned: list[tuple[Task, int]] = []
         """Those of them that are done with, and what their end is the cause of."""
 
+        self._cleaned_causes: list[int] = []
+        """What the ends of epilogs are the causes of, of all that have ended."""
+
         self._suspender: Suspender | None = None
         self._told_to_end = False
         self._told_user = False
@@ -550,6 +553,9 @@ class StepDaemon:
                 reporter.cause = parent.cause
             self._srun.tell_early(more_to_come=bool(tasks.alive or self._cleaning))
             if not tasks.alive and not self._cleaning:
+                ends = (task.process.cause for task in tasks.tasks)
+                self.site.trace.choose(parent, *ends, *self._cleaned_causes)
+                reporter.cause = parent.cause
                 return
             due_us = min(tasks.next_due_us(), self._kill_us, self._srun.due_us)
             if due_us < NEVER_US:
@@ -568,7 +574,7 @@ class StepDaemon:
             self.site.images.forget(task)
             parent.cause = task.process.cause
             if not epilogs:
-                self._srun.ended(task.rank, task.status)
+                self._srun.ended(task.rank, task.status, parent.cause)
         if not epilogs:
             return
         if reaped:
@@ -577,8 +583,9 @@ class StepDaemon:
         cleaned, self._cleaned = self._cleaned, []
         for task, cause in cleaned:
             parent.cause = cause
+            self._cleaned_causes.append(cause)
             self._cleaning -= 1
-            self._srun.ended(task.rank, task.status)
+            self._srun.ended(task.rank, task.status, parent.cause)
 
     async def _run_epilogs(self, parent: Process, ended: list[Task]) -> None:
         """Run the epilogs of tasks that have ended, one task after the other."""

@@ -39,6 +39,9 @@ class SrunLink:
         self._srun = srun
         self._outbox = Outbox(site.fabric, process, mailbox, interval_us=_AGAIN_US)
         self._unreported: list[tuple[int, int]] = []
+        self._causes: list[int] = []
+        """What the ends of these tasks are the causes of."""
+
         self._flush_us = NEVER_US
 
     @property
@@ -89,10 +92,11 @@ class SrunLink:
             ),
         )
 
-    def ended(self, rank: int, status: int) -> None:
-        """Note how a task ended, to be told."""
+    def ended(self, rank: int, status: int, cause: int) -> None:
+        """Note how a task ended, to be told, and what that is the cause of."""
         if not self._work.job.batch:
             self._unreported.append((rank, status))
+            self._causes.append(cause)
 
     def tell_early(self, *, more_to_come: bool) -> None:
         """Tell of tasks that ended before the last: at once in guide, gathered in modern."""
@@ -112,7 +116,9 @@ class SrunLink:
         ended = self._unreported
         if not ended:
             return
-        self._unreported = []
+        own = self._process.cause
+        self._site.trace.join(self._process, *self._causes)
+        self._unreported, self._causes = [], []
         self._flush_us = NEVER_US
         job = self._work.job
         for status, ranks in group_exits(ended):
@@ -122,3 +128,4 @@ class SrunLink:
                     job_id=job.job_id, step_id=job.step_id, return_code=status, task_ids=ranks
                 ),
             )
+        self._process.cause = own

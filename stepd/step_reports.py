@@ -49,6 +49,8 @@ class StepReports:
         self._tasks = tasks
         self._serve = serve
         self._children_rc = 0
+        self._heard: list[int] = []
+        """What the reports from below are the causes of."""
         self._reports = [True] + [False] * (work.branch.last - work.job.nodeid)
 
     def close(self) -> None:
@@ -79,7 +81,9 @@ class StepReports:
         if len(self._reports) == 1:
             await self._report_step(self._step_report(0, 0))
             return
+        own = self._process.cause
         await self._wait_for_children()
+        self._site.trace.choose(self._process, own, *self._heard)
         told = [False] * len(self._reports)
         while True:
             # A report from below may come in while slurmctld cannot be reached.
@@ -125,6 +129,7 @@ class StepReports:
     def fold(self, report: RequestStepComplete) -> None:
         """Take in the report of a daemon further down the tree."""
         own = self._work.job.nodeid
+        self._heard.append(self._process.cause)
         for rank in range(report.range_first, report.range_last + 1):
             self._reports[rank - own] = True
         self._children_rc = max(self._children_rc, report.step_rc)

@@ -346,7 +346,6 @@ MISTAKES = [
     ("expect: [{order: [init, {optional: true}]}]", "missing key `match`"),
     ("expect: [{order: [init, fini], within: 'x step=1'}]", "expected key=value, got 'x'"),
     ("expect: [{order: [init, fini], each: nodes}]", "did you mean node?"),
-    ("expect: [{order: [init, fini], proved: true}]", "known but not simulated yet"),
     ("expect: [{never: init jb=1}]", "1:23: expect[0].never: no field 'jb'; did you mean job?"),
     ("expect: [{never: 'init user=alic'}]", "no user 'alic'; did you mean alice?"),
     ("expect: [{never: job_stat}]", "did you mean job_state?"),

@@ -58,16 +58,19 @@ async def ask_nodes(
             boxes.append(error.errno)
         else:
             boxes.append(box)
+    heard = [process.cause]
     try:
         for each in boxes:
             try:
                 found.append(each if isinstance(each, int) else await _answer(each, limit_us))
             except SlurmError as error:
                 found.append(error.errno)
+            heard.append(process.cause)
     finally:
         for each in boxes:
             if isinstance(each, Mailbox):
                 each.close()
+    process.table.trace.join(process, *heard)
     return found
 
 

@@ -31,6 +31,7 @@ async def create_step(
 ) -> ResponseJobStepCreate | None:
     """Ask for the step until it is made or refused; None when the wait for it is over."""
     waited = False
+    own = call.process.cause
     pause_us = _FIRST_PAUSE_US
     while True:
         reply = await job.ask(request, ResponseJobStepCreate)
@@ -48,6 +49,8 @@ async def create_step(
             job.tell(f"Job {job.job_id} step creation temporarily disabled, retrying ({reason})")
         if not await _wait_to_retry(call, job, pause_us):
             return None
+        # What made it ask again only made it ask at this moment.
+        call.site.trace.choose(call.process, own)
         pause_us = min(2 * pause_us, _LONGEST_PAUSE_US)
 
 

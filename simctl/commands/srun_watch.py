@@ -67,6 +67,9 @@ class StepWatch:
         self._output = StepOutput(call, options, launch)
         self._name = f"StepId={launch.job_id}.{launch.step_id}"
         self.book = TaskBook(launch.layout)
+        self._heard: list[int] = []
+        """What has told of launches and of ends of tasks, which srun waits for."""
+
         self._launching = launch.layout.num_tasks
         """Tasks of which it is not known yet whether they run."""
 
@@ -120,6 +123,8 @@ class StepWatch:
     async def follow(self) -> None:
         """Follow the step until every task has ended, or there is no more use in waiting."""
         book = self.book
+        process = self._call.process
+        launched = process.cause
         while self._stay_us < NEVER_US or not book.complete:
             envelope = await self._talk.next(min(self._stay_us, self._give_up_us, self._kill_us))
             now_us = self._call.site.kernel.now_us
@@ -137,6 +142,7 @@ class StepWatch:
                 break
             else:
                 self._waited_long_enough()
+        self._call.site.trace.choose(process, launched, *self._heard)
         if book.killed and not self._forced:
             self._job.tell(f"Force Terminated {self._name}")
 
@@ -172,6 +178,7 @@ class StepWatch:
     def _launched(self, message: ResponseLaunchTasks, envelope: Envelope) -> None:
         self._settled(len(message.task_ids))
         if message.return_code:
+            self._heard.append(self._call.process.cause)
             self._say(self.book.not_launched(message.task_ids, message.return_code))
             return
         if not self._job.tells_more:
@@ -196,6 +203,7 @@ class StepWatch:
                 f"{count} task{'s' * (count > 1)} of {self._name} "
                 f"(status=0x{message.return_code:04x})."
             )
+        self._heard.append(self._call.process.cause)
         self._say(self.book.exited(message.task_ids, message.return_code))
         if told and not message.return_code:
             text = self.book.completed(message.task_ids)

@@ -332,6 +332,7 @@ async def epilog_complete(
 async def node_is_gone(ctld: "Slurmctld", job: JobRecord, node: NodeRecord) -> None:
     """Note that a completing job has left a node, by its report or with the node itself."""
     job.completing_nodes.discard(node.name)
+    job.left.append(ctld.process.cause)
     node.completing -= 1
     if not node.completing:
         ctld.set_node(node, node.base, node.flags & ~NodeFlag.COMPLETING)
@@ -346,6 +347,8 @@ async def gone(ctld: "Slurmctld", job: JobRecord) -> None:
 
     While EpilogSlurmctld runs the job stays COMPLETING; its nodes are free all the same.
     """
+    ctld.wait_for(job, *job.left)
+    job.left.clear()
     if not job.epilog_running:
         await _cleanup_completing(ctld, job)
     if ctld.bb is not None:

@@ -49,6 +49,7 @@ from simctl.ctld.cancel import cancel_job_step, kill_job
 from simctl.ctld.records import JobArray, JobRecord, NodeRecord, PartRecord, StepRecord
 from simctl.ctld.reservations import ReservationRecord
 from simctl.ctld.step_limits import StepLimitDue
+from simctl.kernel.causes import Subjects
 from simctl.kernel.fabric import Envelope, Mailbox, Unanswered
 from simctl.kernel.procs import Host, Process, RunsAs, wait_status
 from simctl.kernel.turns import Killed, Thread, Timer
@@ -199,6 +200,7 @@ class Slurmctld:
             runs_as=RunsAs.SLURM_USER,
         )
         self.mailbox = site.fabric.mailbox(self.process, "slurmctld", listed=True)
+        site.trace.subjects = {self.process.pid: Subjects()}
         self.nodes = records
         self.nodes_by_name = {node.name: node for node in records}
         self.partitions = {part.name: part for part in partitions}
@@ -467,6 +469,7 @@ class Slurmctld:
             uid=old.owner,
             runs_as=RunsAs.SLURM_USER,
         )
+        self.site.trace.subjects = {self.process.pid: Subjects()}
         self.process.start(lambda: self._run(saved), "slurmctld")
 
     # Messages.
@@ -487,6 +490,17 @@ class Slurmctld:
         if not self.send(envelope.sender, ResponseSlurmRc.to(envelope.message, return_code)):
             timeout_us = self.site.conf.message_timeout_s * SECOND
             self.site.fabric.answer_lost(envelope, self.mailbox, timeout_us)
+
+    def wait_for(self, job: JobRecord, *causes: int) -> None:
+        """Let all that follows of a job need what is being done, and *causes* as well.
+
+        For what a job has to wait for in any case, such as the last of its epilogs.
+        """
+        trace = self.site.trace
+        if trace.recording:
+            trace.join(self.process, *causes)
+            subjects = trace.subjects[self.process.pid]
+            subjects.know(job.job_id, self.process.cause)
 
     # States.
 

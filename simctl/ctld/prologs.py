@@ -137,6 +137,7 @@ async def prolog_ended(ctld: "Slurmctld", _: Envelope, message: PrologEnded) -> 
         # It was cancelled or requeued meanwhile.
         return
     ctld.process.cause = message.cause
+    ctld.wait_for(job)
     job.prolog_slurmctld_runs = False
     if not message.status and ctld.site.conf.prolog_flags:
         _launch_prologs(ctld, job)
@@ -186,6 +187,7 @@ def prolog_over(ctld: "Slurmctld", job: JobRecord, node_name: str) -> None:
     if node_name not in job.prologs_out:
         return
     job.prologs_out.remove(node_name)
+    ctld.wait_for(job)
     launch_if_ready(ctld, job)
 
 
@@ -245,6 +247,7 @@ async def epilog_ended(ctld: "Slurmctld", _: Envelope, message: EpilogEnded) -> 
     """Let the job be over if its nodes have let it go; what the script came to is only logged."""
     job = message.job
     ctld.process.cause = message.cause
+    ctld.wait_for(job, message.cause)
     job.epilog_running = False
     if not job.completing_nodes:
         await completion.gone(ctld, job)

@@ -205,6 +205,9 @@ class StepRecord:
     reported: bytearray
     """One flag a node of the step: its daemon has reported the end."""
 
+    reports: list[int] = attrs.field(factory=list)
+    """What these reports are the causes of."""
+
     cpus_per_task: int = 1
     exact: bool = False
     """Whether it has the cpus it asks for alone, not all that its job has on its nodes."""
@@ -345,6 +348,9 @@ class JobRecord:
     """Which cpus it has on each of its nodes, by the node's index: a bit for each."""
 
     completing_nodes: set[str] = attrs.field(factory=set)
+    left: list[int] = attrs.field(factory=list)
+    """What the reports of nodes that it has left are the causes of."""
+
     nodes_lost: set[str] = attrs.field(factory=set)
     """Nodes that restarted under the job, and have nothing of it left."""
 

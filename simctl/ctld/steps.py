@@ -201,7 +201,9 @@ async def step_complete(
     step.exit_code = message.step_rc if known == NO_VAL else max(known, message.step_rc)
     first, last = message.range_first, min(message.range_last, len(step.reported) - 1)
     step.reported[first : last + 1] = b"\1" * (last + 1 - first)
+    step.reports.append(ctld.process.cause)
     if all(step.reported):
+        ctld.site.trace.join(ctld.process, *step.reports)
         await delete(ctld, step)
     ctld.answer(envelope, SLURM_SUCCESS)
 

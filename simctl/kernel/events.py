@@ -22,7 +22,8 @@ class Event(msgspec.Struct, omit_defaults=True, gc=False, kw_only=True):
 
     `msgspec.UNSET` stands for "not applicable"; `node` is `None` for the controller, which is on no
     compute node, and that `null` is written. `time_us` and `t0_us` are virtual microseconds;
-    `cause` and `enter` are the `seq` of other events.
+    `cause` and `enter` are the `seq` of other events. `needs` are those without which this one
+    would not have come under any schedule, where that is not just its `cause`.
     """
 
     seq: int
@@ -49,3 +50,4 @@ class Event(msgspec.Struct, omit_defaults=True, gc=False, kw_only=True):
     errno: str | msgspec.UnsetType = msgspec.UNSET
     enter: int | msgspec.UnsetType = msgspec.UNSET
     cause: int | msgspec.UnsetType = msgspec.UNSET
+    needs: tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import attrs
 
+from simctl.kernel.causes import Cause
 from simctl.kernel.procs import Host, Process
 from simctl.kernel.trace import Trace, Traceable
 from simctl.kernel.turns import Kernel, Thread, Timer
@@ -32,11 +33,13 @@ class Cut:
 class Envelope:
     """A message on its way: what, from where, and the seq of its sending.
 
-    A notice of the process's own has no sender; one that was set for a time has the seq that it
-    was set after, below 0, since it is what led to it that caused what follows.
+    A notice of the process's own has no sender; for one that was set for a time `sent` is below 0,
+    and `after` the cause of its being set, which causes what follows.
     """
 
-    __slots__ = ("message", "sender", "sent")
+    __slots__ = ("after", "message", "sender", "sent")
+
+    after: int
 
     def __init__(self, message: Any, sender: "Mailbox | None", sent: int) -> None:
         self.message = message
@@ -101,8 +104,14 @@ class Mailbox:
         envelope = self._items.popleft()
         trace = self._trace
         if envelope.sent <= 0:
+            if trace.recording and self.process.pid in trace.subjects:
+                trace.subjects[self.process.pid].begin(self._kernel.current)
             if envelope.sent:
-                self.process.cause = -envelope.sent
+                after = envelope.after
+                if trace.recording:
+                    # Nothing orders it and what the process does meanwhile.
+                    after = Cause.of(after, (after,))
+                self.process.cause = after
             return envelope
         if not trace.recording and not trace.open_calls:
             trace.seq = self.process.cause = trace.seq + 1
@@ -123,11 +132,9 @@ class Mailbox:
 
     def post_at(self, due_us: int, notice: Any) -> Timer:
         """Put a notice into the mailbox at *due_us*, unless called off."""
-        return self._kernel.call_at(
-            max(due_us, self._kernel.now_us),
-            self._arrive,
-            Envelope(notice, None, -self.process.cause),
-        )
+        envelope = Envelope(notice, None, -1)
+        envelope.after = self.process.cause
+        return self._kernel.call_at(max(due_us, self._kernel.now_us), self._arrive, envelope)
 
     def _arrive(self, envelope: Envelope) -> None:
         self.deliver(envelope, self._kernel.now_us)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 from msgspec import UNSET, UnsetType
 
+from simctl.kernel.causes import Cause
 from simctl.kernel.trace import Trace
 from simctl.kernel.turns import Kernel, Thread
 from simctl.wire.conf import SlurmConf
@@ -186,6 +187,7 @@ class Process:
     """
 
     __slots__ = (
+        "begun",
         "cause",
         "daemon",
         "env",
@@ -249,6 +251,8 @@ class Process:
         self.naps = 0
         self.run_of_job = -1
         self.cause = 0
+        self.begun = 0
+        """The cause of the first that it does, and of its end if that may come at any time."""
         self.exited = False
         self.threads: list[Thread] = []
         self.stepd: Any = None
@@ -287,7 +291,7 @@ class Process:
         if not fresh:
             child.memory = self.memory.forked()
             child.stepd = self.stepd
-        child.cause = table.trace.process(self, "fork", child.pid)
+        child.cause = child.begun = table.trace.process(self, "fork", child.pid)
         return child
 
     def become_user(self, uid: int) -> None:
@@ -298,7 +302,7 @@ class Process:
 
     def exec(self, program: str) -> None:
         """Become another program; what plugins kept in memory is gone."""
-        self.cause = self.table.trace.process(self, "exec", program)
+        self.cause = self.begun = self.table.trace.process(self, "exec", program)
         self._end_other_threads()
         self.stepd = None
         self.memory.holders -= 1
@@ -342,6 +346,9 @@ class Process:
             self, name or self.name, body, due_us=due_us, lingers=lingers
         )
         if self.threads:
+            if self.table.trace.recording:
+                # Nothing orders it and what the other threads do from now on.
+                thread.cause = Cause.of(self.cause, (self.cause,))
             self.threads = [each for each in self.threads if not each.finished]
         self.threads.append(thread)
         return thread
@@ -393,4 +400,6 @@ class ProcessTable:
         """End a process and its threads at once, as SIGKILL does."""
         for thread in process.threads:
             self.kernel.kill(thread)
+        # However far it has come: it might have been killed before.
+        self.trace.choose(process, process.begun)
         process.exit(status)

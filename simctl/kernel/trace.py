@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from simctl.kernel.causes import Cause, Subjects
 from simctl.kernel.events import Event, Kind
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class Trace:
         self.open_calls: list[OpenCall] = []
         self.arrays: dict[int, tuple[int, int | None]] = {}
         """The array and task of jobs that belong to one, by job id."""
+        self.subjects: dict[int | UnsetType, Subjects] = {}
+        """By pid, the processes that serve many jobs."""
         self.complaints: dict[tuple[str, str], int] = {}
         self.fatalities: list[str] = []
         """Daemons that could not go on, each with its reason."""
@@ -78,6 +81,13 @@ class Trace:
     def _record(self, event: Event) -> int:
         thread = self._kernel.current
         alive = thread is not None and not thread.killed
+        cause = event.cause
+        if event.pid in self.subjects:
+            cause = self.subjects[event.pid].place(thread, event, cause or 0)
+            event.cause = cause or UNSET
+        if type(cause) is Cause:
+            event.cause = int(cause) or UNSET
+            event.needs = cause.needs
         if self.arrays and event.job in self.arrays:
             event.array_job, task = self.arrays[event.job]
             event.array_task = UNSET if task is None else task
@@ -112,11 +122,29 @@ class Trace:
         """Count an event that nobody records."""
         return self._number()
 
+    # What the next event of a process needs.
+
+    def join(self, who: "Process", *others: int) -> None:
+        """Let the next event of a process need *others* as well: it has waited for all of them."""
+        if self.recording and any(each != who.cause for each in others):
+            who.cause = Cause.of(who.cause, (who.cause, *others))
+
+    def choose(self, who: "Process", *needed: int) -> None:
+        """Let the next event of a process need nothing but these.
+
+        What led to it is still its cause, and might not have: a choice was made.
+        """
+        if self.recording:
+            who.cause = Cause.of(who.cause, needed)
+
     def process(self, who: "Process", name: str, value: Any) -> int:
         """Record what a process did: fork, become_user, exec, signal, exit."""
         if not self.recording:
             return self._number()
         arg = _PROCESS_ARG.get(name)
+        if name == "signal" and who.begun != who.cause:
+            # A signal comes whatever the process is about.
+            self.choose(who, who.begun)
         return self._record(
             Event(
                 seq=self._number(),
@@ -293,6 +321,9 @@ class Trace:
             event.phase = "exit"
             event.enter = call.enter
         event.cause = call.cause or UNSET
+        if call.who.cause is not call.cause and call.who.cause != call.cause:
+            # It has waited for what happened inside.
+            event.cause = Cause.of(call.cause, (call.cause, call.who.cause))
         return self._record(event)
 
     def drop_call(self, call: OpenCall) -> None:

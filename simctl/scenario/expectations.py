@@ -145,12 +145,6 @@ def _read_each(value: Value, _: Reading) -> str:
     return value.scalar
 
 
-def _check_order(values: Values, reading: Reading) -> None:
-    if values["proved"]:
-        message = "proved orders are known but not simulated yet; leave `proved` out"
-        reading.mistake(values.place("proved"), message)
-
-
 def _build_order(values: Values, value: Value, _: Reading) -> Expectation:
     entries = tuple(
         OrderEntry(pattern=entry.pattern, optional=entry.optional or values["optional"])
@@ -159,12 +153,15 @@ def _build_order(values: Values, value: Value, _: Reading) -> Expectation:
     said = "order " + " < ".join(_entry_text(entry) for entry in entries)
     if "within" in values.places:
         said += f" within {values['within'].text}"
+    if values["each"]:
+        said += f" each {values['each']}"
     return OrderExpect(
-        text=f"{said} each {values['each']}" if values["each"] else said,
+        text=f"{said} proved" if values["proved"] else said,
         line=value.line,
         entries=entries,
         within=values["within"],
         each=values["each"],
+        proved=values["proved"],
     )
 
 
@@ -254,11 +251,10 @@ _ORDER_FORM: Final[Record[Expectation]] = Record(
             shape=BOOLEAN,
             default=False,
             shown=False,
-            doc="Whether causes must prove the order for every interleaving.",
+            doc="Whether causes must prove the order for every interleaving, not just this run.",
         ),
     ),
     build=_build_order,
-    check=_check_order,
 )
 _NEVER_FORM: Final[Record[Expectation]] = Record(
     what="a `never`",

@@ -357,7 +357,8 @@ class OrderExpect:
     """All that matches one entry ends before anything that matches the next begins.
 
     *within* is a filter events must pass first (EVERYTHING where the scenario has none); *each*
-    names the field that makes the groups, or is empty for one group of all.
+    names the field that makes the groups, or is empty for one group of all. One that is *proved*
+    has to follow from causes, and not just to be so in one run.
     """
 
     text: str
@@ -365,6 +366,7 @@ class OrderExpect:
     entries: tuple[OrderEntry, ...]
     within: Pattern
     each: str = ""
+    proved: bool = False
 
 
 @attrs.frozen(kw_only=True)

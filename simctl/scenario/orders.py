@@ -9,7 +9,9 @@ from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import field_reader, value_text
+from simctl.scenario.happens_before import HalfATraceError
 from simctl.scenario.model import OrderExpect
+from simctl.scenario.races import free_because
 from simctl.scenario.recorded import Recorded, describe, write_lines
 
 _SEQ: Final = operator.attrgetter("seq")
@@ -87,6 +89,25 @@ def _group_trouble(expectation: OrderExpect, group: _Group, run: Recorded) -> st
         pair = _contradiction(earlier, later)
         if pair is not None:
             return _out_of_order(expectation, group, *pair, run)
+    return _unproved(group, present, run) if expectation.proved else ""
+
+
+def _unproved(group: _Group, present: list[list[Event]], run: Recorded) -> str:
+    """Name the first two that came in order and need not have; nothing if causes force them all."""
+    try:
+        relation = run.happens_before
+    except HalfATraceError as error:
+        return f"{group.where()}{error}"
+    for earlier, later in itertools.pairwise(present):
+        pair = relation.free_pair(earlier, later)
+        if pair is None:
+            continue
+        first, second = pair
+        return (
+            f"{group.where()}{first.name} (seq {first.seq}) came before {second.name} "
+            f"(seq {second.seq}), but nothing forces it:\n{write_lines(pair, pair)}\n"
+            f"{free_because(relation, first, second)}"
+        )
     return ""
 
 

@@ -4,6 +4,7 @@ import bisect
 import heapq
 import operator
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Final
 
 from msgspec import UNSET
@@ -11,6 +12,7 @@ from msgspec import UNSET
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern, near, value_text
 from simctl.scenario.durations import format_us
+from simctl.scenario.happens_before import HappensBefore
 
 _BEFORE_GAP: Final = 6
 _AFTER_GAP: Final = 4
@@ -33,6 +35,15 @@ class Recorded:
         names = pattern.names(self.by_name)
         found = heapq.merge(*(self.by_name[name] for name in names), key=_SEQ)
         return [event for event in found if pattern.matches(event)]
+
+    @cached_property
+    def happens_before(self) -> HappensBefore:
+        """What every event needs.
+
+        Raises:
+            HalfATraceError: The events are a part of a run's.
+        """
+        return HappensBefore(self.events)
 
     def between(self, first_seq: int, last_seq: int) -> Sequence[Event]:
         """Return the events of a stretch of the run, both ends included."""

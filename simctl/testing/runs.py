@@ -15,6 +15,7 @@ from simctl.scenario.load import load_scenario, read_scenario
 from simctl.scenario.model import Scenario
 from simctl.scenario.positions import ScenarioErrors
 from simctl.status import InputError
+from simctl.testing.before import assert_before
 from simctl.world import RunResult, ScheduleError, World
 
 
@@ -86,6 +87,27 @@ class Run:
         wrong = [_told(each) for each in results if not each.held]
         if wrong:
             raise AssertionError("\n".join(wrong))
+
+    def assert_before(
+        self, first: str, second: str, *, proved: bool = False, within: str = "", each: str = ""
+    ) -> None:
+        """Raise AssertionError unless all that matches one pattern ends before another's matches.
+
+        With *proved* causes have to force it under every schedule. `within` and `each` are those of
+        a scenario's `order`.
+
+        Raises:
+            InputError: A pattern or the field cannot be read.
+        """
+        assert_before(
+            self.events,
+            first,
+            second,
+            proved=proved,
+            within=within,
+            each=each,
+            users=self.users,
+        )
 
 
 _NO_CLUSTER = "nodes: [{name: n1}]\npartitions: [{name: p, nodes: n1, default: true}]\n"

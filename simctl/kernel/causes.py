@@ -1,0 +1,129 @@
+"""What an event could not have come without: not always just the event that led to it.
+
+A process carries the seq of the event that its next one follows from. That is a plain number where
+the next event needs that one and no other. It is a `Cause` where it needs more, because several had
+to come first, or others, because a choice led to it that might have been made without its cause.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from msgspec import UNSET
+
+if TYPE_CHECKING:
+    from simctl.kernel.events import Event
+
+
+class Cause(int):
+    """The seq of the event that led to what follows, and of those that must have come before it."""
+
+    needs: tuple[int, ...]
+
+    @classmethod
+    def of(cls, seq: int, needs: Iterable[int]) -> "Cause":
+        """Return a cause; where nothing led to what follows, the last that it needs stands for it.
+
+        *needs* may be causes themselves: what these need is meant.
+        """
+        flat = tuple(dict.fromkeys(each for one in needs for each in needs_of(one)))
+        cause = cls(int(seq) or max(flat, default=0))
+        cause.needs = flat
+        return cause
+
+
+def needs_of(cause: int) -> tuple[int, ...]:
+    """Return what an event of this cause could not have come without."""
+    if type(cause) is Cause:
+        return cause.needs
+    return (int(cause),) if cause else ()
+
+
+_Subject = int | None
+"""A job, or nobody."""
+
+
+@attrs.define
+class _Line:
+    """What one thread has done since it took in the message, or the notice, that it works on."""
+
+    own: set[int] = attrs.field(factory=set)
+    last: dict[_Subject, int] = attrs.field(factory=dict)
+    current: _Subject = None
+
+
+class Subjects:
+    """What a process that serves many jobs has done for each, so that none is taken to need others.
+
+    While it works on one message it may turn from job to job: a pass that one job's end has led to
+    starts another job. It does so in some order, and what it does for the one does not need what it
+    did for the other. So an event about a job needs the last one about the same job, in the work on
+    the same message or else the last that changed the job's state.
+    """
+
+    def __init__(self) -> None:
+        self._lines: dict[Any, _Line] = {}
+        self._of: dict[int, _Subject] = {}
+        """Whom each event of the process was about."""
+        self._known: dict[_Subject, int] = {}
+        """By job, what anything about it from now on cannot come without."""
+
+    def begin(self, thread: Any) -> None:
+        """Note that a thread takes something new in."""
+        self._lines[thread] = _Line()
+
+    def know(self, job: int, *needs: int) -> None:
+        """Let everything about a job from now on need these as well."""
+        known = self._known.get(job, 0)
+        self._known[job] = Cause.of(known, (known, *needs))
+
+    def known(self, job: int) -> int:
+        """Return what everything about a job needs from now on."""
+        return self._known.get(job, 0)
+
+    def place(self, thread: Any, event: "Event", cause: int) -> int:
+        """Return the cause of an event, with what it needs; it is entered in the thread's line."""
+        line = self._lines.get(thread)
+        if line is None:
+            line = self._lines[thread] = _Line()
+        if event.phase == "receive":
+            line = self._lines[thread] = _Line()
+            line.current = None if event.job is UNSET else event.job
+        else:
+            if event.job is not UNSET:
+                job: _Subject = event.job
+            else:
+                job = line.current
+            if cause:
+                needs = self._needs(line, job, cause)
+                if needs != needs_of(cause):
+                    cause = Cause.of(cause, needs)
+            line.current = job
+        seq = event.seq
+        line.own.add(seq)
+        line.last[line.current] = seq
+        self._of[seq] = line.current
+        if event.name == "job_state":
+            self._known[line.current] = seq
+        return cause
+
+    def _needs(self, line: _Line, job: _Subject, cause: int) -> tuple[int, ...]:
+        """Return what an event about *job* needs."""
+        needs: tuple[int, ...]
+        if cause in line.own and self._of[cause] == job:
+            needs = (int(cause),)
+        elif job in line.last:
+            needs = (line.last[job],)
+        elif job in self._known:
+            needs = needs_of(self._known[job])
+        elif line.current in line.last:
+            # A job that is new comes of whatever is being worked on.
+            needs = (line.last[line.current],)
+        else:
+            needs = ()
+        others = (
+            each
+            for each in needs_of(cause)
+            if each not in line.own and self._of.get(each, job) == job
+        )
+        return tuple(dict.fromkeys((*needs, *others)))
