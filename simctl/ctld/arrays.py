@@ -79,6 +79,7 @@ async def split_off(ctld: "Slurmctld", job: JobRecord, task: int) -> JobRecord:
             after=str(PENDING),
             reason=record.reason,
             job=record.job_id,
+            **({"burst_buffer": record.burst_buffer} if record.burst_buffer else {}),
         )
     return record
 

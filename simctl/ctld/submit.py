@@ -359,7 +359,7 @@ async def _take_in(ctld: "Slurmctld", job: JobRecord) -> None:
     """Enter a job in the tables, unless its burst buffer plugin refuses it."""
     ctld.jobs[job.job_id] = job
     if ctld.bb is not None:
-        _announce(ctld, job.job_id, job.reason)
+        _announce(ctld, job.job_id, job.reason, burst_buffer=job.burst_buffer)
         error_code, text = await staging.admit(ctld, job)
         if error_code:
             await _drop(ctld, job)
@@ -382,8 +382,10 @@ def _announce(
     *,
     before: JobState | None = None,
     after: JobState = PENDING,
+    burst_buffer: str = "",
 ) -> None:
     """Say in the trace that there is a new job, or that it never became one."""
+    more = {"burst_buffer": burst_buffer} if burst_buffer else {}
     ctld.site.trace.state(
         ctld.process,
         "job_state",
@@ -391,6 +393,7 @@ def _announce(
         after=str(after),
         reason=reason,
         job=job_id,
+        **more,
     )
 
 

@@ -206,15 +206,17 @@ class Trace:
         job: int | UnsetType = UNSET,
         step: str | UnsetType = UNSET,
         node: str = "",
+        **more: Any,
     ) -> None:
         """Record a change of a job's, step's or node's state; it becomes the cause of what follows.
 
         *node* is the node whose state it is; the event's own `node` is where the change is made.
+        *more* is what else its arguments tell.
         """
         if not self.recording:
             who.cause = self._number()
             return
-        args: dict[str, Any] = {"from": before, "to": after, "reason": reason}
+        args: dict[str, Any] = {"from": before, "to": after, "reason": reason, **more}
         if node:
             args["node"] = node
         who.cause = self._record(

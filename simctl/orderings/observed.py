@@ -3,14 +3,16 @@
 import bisect
 import operator
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import attrs
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
+
+Found = TypeVar("Found")
 
 _STEP_ROLES: Final = frozenset(("manager", "session", "task"))
 _SEQ: Final = operator.attrgetter("seq")
@@ -90,6 +92,14 @@ class Observed:
 
     events: Sequence[Event]
     terms: Terms
+    _made: dict[Any, Any] = attrs.field(factory=dict, init=False)
+
+    def once(self, make: Callable[["Observed"], Found]) -> Found:
+        """Return what *make* finds in the run; it looks once, whichever rules ask."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        found: Found = self._made[make]
+        return found
 
     # Events.
 

@@ -236,6 +236,10 @@ class RequestKillJob(Message, frozen=True, kw_only=True):
     hurry: bool = False
     """Nothing is to be staged out of burst buffers any more."""
 
+    def shown(self) -> dict[str, Any]:
+        """Tell of hurry where there is any."""
+        return super().shown() | ({"hurry": True} if self.hurry else {})
+
 
 class RequestUpdateJob(Message, frozen=True, kw_only=True):
     """Ask slurmctld to change a job; NO_VAL and None stand for what is to stay.
