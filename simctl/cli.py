@@ -12,7 +12,6 @@ from simctl import __version__
 from simctl.status import BROKEN, INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 
 _UNBUILT: Final = {
-    "test": "runs scenarios as tests",
     "explore": "searches interleavings",
 }
 
@@ -32,6 +31,7 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="validate scenarios; every mistake at once")
     check.add_argument("scenarios", nargs="+", metavar="SCENARIO")
     commands.add_parser("schema", help="print the JSON Schema of a scenario")
+    _add_test(commands)
     _add_trace(commands)
     _add_plugins(commands)
     _add_repl(commands)
@@ -89,6 +89,12 @@ def _add_run(commands: Any) -> None:
         metavar="KEY=VALUE",
         help="a key of slurm.conf; may be repeated",
     )
+
+
+def _add_test(commands: Any) -> None:
+    from simctl.testing.options import add_arguments
+
+    add_arguments(commands)
 
 
 def _add_trace(commands: Any) -> None:
@@ -252,6 +258,12 @@ def _schema(_: argparse.Namespace) -> int:
     return OK
 
 
+def _test(options: argparse.Namespace) -> int:
+    from simctl.testing.command import run_tests
+
+    return run_tests(options)
+
+
 def _trace(options: argparse.Namespace) -> int:
     from simctl.testing import reading
 
@@ -302,6 +314,7 @@ _COMMANDS: Final = {
     "run": _run,
     "check": _check,
     "schema": _schema,
+    "test": _test,
     "trace": _trace,
     "plugins": _plugins,
     "repl": _repl,

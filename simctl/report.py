@@ -1,6 +1,7 @@
 """What a run prints: tables that fit 80 columns, sentences about plugin calls, a summary."""
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 
 from msgspec import UNSET
@@ -157,10 +158,25 @@ def summary(result: RunResult) -> list[str]:
     return lines
 
 
+def what_broke(result: RunResult) -> list[str]:
+    """Return the lines about all that did not hold in a run, and what may have led to that."""
+    lines: list[str] = []
+    for each in result.expectations:
+        if not each.held:
+            lines.append(f"BROKEN {each.text}")
+            lines += [f"       {line}" for line in each.detail.splitlines()]
+    lines += [f"FATAL  {each}" for each in result.fatalities]
+    lines += [f"plugin {each.function}: {each.problem}" for each in result.complaints]
+    if result.stalled:
+        lines.append("STALLED: nothing is left to happen, and these wait:")
+        lines += [f"  {line}" for line in result.stalled]
+    return lines
+
+
 def repeat_command(result: RunResult, path: str) -> str:
     """Return the command that repeats a run."""
     return (
-        f"simctl run {path} --seed {result.seed} --schedule {result.schedule} "
+        f"simctl run {shlex.quote(path)} --seed {result.seed} --schedule {result.schedule} "
         f"--model {result.model}"
     )
 

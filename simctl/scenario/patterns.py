@@ -1,5 +1,6 @@
 """Read event patterns of a scenario, held against the names that can occur in its run."""
 
+from collections.abc import Collection
 from typing import Final
 
 from simctl.kernel.pattern import Pattern, PatternError, near
@@ -128,14 +129,27 @@ def _read(value: Value, reading: Reading, *, filter_only: bool) -> Pattern:
 
 def _check_name(pattern: Pattern, value: Value, reading: Reading) -> None:
     """Refuse a NAME that is a slip of the pen: as `never` it would hold without being asked."""
-    known = (*reading.functions, *_OTHER_NAMES, *reading.event_names, *reading.commands)
+    known = (*reading.functions, *reading.event_names, *reading.commands)
+    if trouble := name_trouble(pattern, known):
+        raise reading.refuse(value, trouble)
+
+
+def name_trouble(pattern: Pattern, names: Collection[str]) -> str:
+    """Say of a NAME what it may have been meant for; nothing if an event can be called so.
+
+    Args:
+        pattern: the pattern.
+        names: what events can be called, beside what they are in every run.
+    """
+    known = (*names, *_OTHER_NAMES)
     if pattern.names(known):
-        return
+        return ""
     stem = pattern.name.replace("*", "")
     hint = near(stem, known, cutoff=_NEAR)
     if pattern.name.startswith(_PREFIXES) or (hint and not pattern.any_name):
         what = "no plugin function" if pattern.name.startswith(_PREFIXES) else "no event"
-        raise reading.refuse(value, f"{what} is called {pattern.name!r}{hint or near(stem, known)}")
+        return f"{what} is called {pattern.name!r}{hint or near(stem, known)}"
+    return ""
 
 
 def _check_node(node: str, value: Value, reading: Reading) -> None:

@@ -73,13 +73,10 @@ def diff(path: Path, other: Path) -> int:
     def verb() -> int:
         ours, theirs = read_recording(path), read_recording(other)
         _tell_headers(ours, theirs)
-        place = _first_difference(ours.events, theirs.events)
-        if place < 0:
-            print(f"the two traces are equal: {len(ours.events)} events")
-            return OK
-        for line in _neighbourhood(ours.events, theirs.events, place, path.name, other.name):
+        lines = difference(ours.events, theirs.events, path.name, other.name)
+        for line in lines or [f"the two traces are equal: {len(ours.events)} events"]:
             print(line)
-        return NOT_HELD
+        return NOT_HELD if lines else OK
 
     return _told(verb)
 
@@ -89,6 +86,12 @@ def _tell_headers(ours: Recording, theirs: Recording) -> None:
         mine, others = ours.header.get(key), theirs.header.get(key)
         if mine != others:
             print(f"{key}: {mine} | {others}")
+
+
+def difference(ours: Sequence[Event], theirs: Sequence[Event], name: str, other: str) -> list[str]:
+    """Return the first difference with what stands around it; nothing if there is none."""
+    place = _first_difference(ours, theirs)
+    return [] if place < 0 else _neighbourhood(ours, theirs, place, name, other)
 
 
 def _first_difference(ours: Sequence[Event], theirs: Sequence[Event]) -> int:
@@ -121,8 +124,33 @@ def _neighbourhood(
     if not shown:
         # They differ only in numbers that the alignment leaves out.
         lines += [f"- {_raw(ours, place)}", f"+ {_raw(theirs, place)}"]
+    lines += _fields_apart(ours[place : place + 1], theirs[place : place + 1])
     lines.append(f"{name} has {len(ours)} events, {other} {len(theirs)}")
     return lines
+
+
+def _fields_apart(ours: Sequence[Event], theirs: Sequence[Event]) -> list[str]:
+    """Say in which fields two events differ that are else the same; a line may not show them."""
+    apart = []
+    for mine, others in zip(ours, theirs, strict=True) if ours and theirs else ():
+        if (mine.kind, mine.name, mine.phase) != (others.kind, others.name, others.phase):
+            return []
+        pairs = [
+            (key, getattr(mine, key), getattr(others, key))
+            for key in Event.__struct_fields__
+            if key != "args"
+        ]
+        args = dict.fromkeys((*_args(mine), *_args(others)))
+        pairs += [
+            (f"args.{key}", _args(mine).get(key, UNSET), _args(others).get(key, UNSET))
+            for key in args
+        ]
+        apart += [f"{key} {_value(a)} | {_value(b)}" for key, a, b in pairs if a != b]
+    return [f"  that event differs in {', '.join(apart)}"] if apart else []
+
+
+def _value(value: object) -> str:
+    return "(none)" if value is UNSET else msgspec.json.encode(value).decode()
 
 
 def _raw(events: Sequence[Event], place: int) -> str:

@@ -1,22 +1,44 @@
 """A run of a scenario, for tests to look at."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor  # noqa: TID251 - see `_run`
 from pathlib import Path
 from typing import Any
 
 import attrs
+import trio
 
 from simctl.kernel.events import Event
-from simctl.kernel.pattern import Pattern, PatternError
 from simctl.orderings.checking import tell
 from simctl.plugins.registry import PluginError
+from simctl.report import repeat_command
 from simctl.scenario.expect import Result, check
-from simctl.scenario.load import load_scenario, read_scenario
+from simctl.scenario.expectations import EXPECT
+from simctl.scenario.load import load_scenario, read_scenario, start
 from simctl.scenario.model import Scenario
-from simctl.scenario.positions import ScenarioErrors
+from simctl.scenario.positions import ScenarioErrors, Unreadable, Value, compose
 from simctl.status import InputError
+from simctl.testing.asserting import RunTrace
 from simctl.testing.before import assert_before
+from simctl.testing.golden import compare
 from simctl.world import RunResult, ScheduleError, World
+
+
+@attrs.frozen(kw_only=True)
+class Surroundings:
+    """Where a run belongs: what its paths start from, and what is asked of golden traces."""
+
+    folder: Path = Path()
+    path: str = ""
+    """The scenario's file, as it is named to people."""
+
+    rewrite: bool = False
+    """Whether golden traces are written anew."""
+
+    ignore: tuple[str, ...] = ()
+    """What comparisons with golden traces leave out."""
+
+    how_to_rewrite: str = "rewrite=True"
 
 
 @attrs.frozen
@@ -29,6 +51,12 @@ class Run:
 
     users: Mapping[str, int]
     """Who there is, for `user=` in patterns."""
+
+    nodes: tuple[str, ...] = ()
+    header: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+    """The first line of the trace."""
+
+    surroundings: Surroundings = attrs.field(factory=Surroundings, repr=False)
 
     @property
     def held(self) -> bool:
@@ -45,6 +73,17 @@ class Run:
         """What plugins raised, returned by mistake, or did not come back from."""
         return [f"{each.function}: {each.problem}" for each in self.result.complaints]
 
+    @property
+    def repeat(self) -> str:
+        """The command that repeats the run; nothing if its scenario is no file."""
+        path = self.surroundings.path
+        return repeat_command(self.result, path) if path else ""
+
+    @property
+    def trace(self) -> RunTrace:
+        """The events, to assert on."""
+        return RunTrace(self.events, self.users, self.nodes, self.repeat)
+
     def matching(self, pattern: str) -> list[Event]:
         """Return the events that match a pattern such as ``switch_p_job_init node=n1``.
 
@@ -53,19 +92,15 @@ class Run:
         Raises:
             InputError: The pattern cannot be read.
         """
-        try:
-            wanted = Pattern.parse(pattern, self.users)
-        except PatternError as error:
-            raise InputError(f"pattern: {error}") from error
-        return [event for event in self.events if wanted.matches(event)]
+        return self.trace.matching(pattern)
 
     def assert_held(self) -> None:
         """Raise AssertionError with everything that did not hold, if anything."""
+        __tracebackhide__ = True
         wrong = [_told(each) for each in self.result.expectations if not each.held]
         wrong += ["\n".join(tell(breach)) for breach in self.result.orderings.broken]
         wrong += [f"stalled: {line}" for line in self.result.stalled]
-        if wrong:
-            raise AssertionError("\n".join(wrong))
+        self._fail(wrong)
 
     def assert_that(self, *expectations: str) -> None:
         """Raise AssertionError unless these hold; each is written as in a scenario's `expect:`.
@@ -75,18 +110,21 @@ class Run:
         Raises:
             InputError: One cannot be read.
         """
-        users = ", ".join(f"{name}: {uid}" for name, uid in self.users.items() if uid)
-        text = f"{_NO_CLUSTER}users: {{{users}}}\nexpect:\n" + "".join(
-            f"  - {each}\n" for each in expectations
-        )
+        __tracebackhide__ = True
+        text = "".join(f"- {each}\n" for each in expectations)
+        reading = start(text, "assert_that")
+        reading.users = dict(self.users)
+        reading.nodes = {name: index for index, name in enumerate(self.nodes)}
         try:
-            scenario = read_scenario(text, file="assert_that")
+            wanted = EXPECT.read(Value(node=compose(text, "assert_that"), path="expect"), reading)
         except ScenarioErrors as error:
-            raise InputError("\n".join(str(each) for each in error.mistakes)) from error
-        results = check(scenario.expect, self.events, self.jobs)
-        wrong = [_told(each) for each in results if not each.held]
-        if wrong:
-            raise AssertionError("\n".join(wrong))
+            raise InputError(str(error)) from error
+        except Unreadable:
+            wanted = ()
+        if reading.mistakes:
+            raise InputError("\n".join(str(each) for each in reading.mistakes))
+        results = check(wanted, self.events, self.jobs)
+        self._fail([_told(each) for each in results if not each.held])
 
     def assert_before(
         self, first: str, second: str, *, proved: bool = False, within: str = "", each: str = ""
@@ -99,6 +137,7 @@ class Run:
         Raises:
             InputError: A pattern or the field cannot be read.
         """
+        __tracebackhide__ = True
         assert_before(
             self.events,
             first,
@@ -109,8 +148,39 @@ class Run:
             users=self.users,
         )
 
+    def assert_golden(
+        self, path: str | Path, *, ignore: Iterable[str] = (), rewrite: bool | None = None
+    ) -> None:
+        """Raise AssertionError unless the trace is the one in a file.
 
-_NO_CLUSTER = "nodes: [{name: n1}]\npartitions: [{name: p, nodes: n1, default: true}]\n"
+        Args:
+            path: The file, from the folder of the scenario or of the test on.
+            ignore: What is not compared, beside what the tests' settings say: fields such as
+                ``pid`` and ``args.child``, and patterns of events such as ``kind=log``.
+            rewrite: Whether the file is written anew instead; without it the settings decide.
+
+        Raises:
+            InputError: The file is no trace, or what is to be ignored cannot be read.
+        """
+        __tracebackhide__ = True
+        around = self.surroundings
+        found = compare(
+            around.folder / path,
+            self.header,
+            self.events,
+            ignore=(*around.ignore, *ignore),
+            rewrite=around.rewrite if rewrite is None else rewrite,
+        )
+        if found.trouble:
+            hint = f"if the run is as it should be: {around.how_to_rewrite} writes the trace anew"
+            self._fail([f"not as {path}:", *found.trouble, hint])
+
+    def _fail(self, wrong: list[str]) -> None:
+        __tracebackhide__ = True
+        if wrong:
+            raise AssertionError(
+                "\n".join([*wrong, *([f"to repeat: {self.repeat}"] if self.repeat else [])])
+            )
 
 
 def _told(result: Result) -> str:
@@ -127,6 +197,27 @@ def run(
     orderings: bool,
 ) -> Run:
     """Run a scenario; see `simctl.testing.run_scenario`."""
+    world = make_world(
+        scenario, model=model, schedule=schedule, seed=seed, folder=folder, orderings=orderings
+    )
+    path = "" if is_text(scenario) else str(scenario)
+    return run_world(world, Surroundings(folder=folder, path=path))
+
+
+def make_world(
+    scenario: str | Path,
+    *,
+    model: str = "",
+    schedule: str = "fifo",
+    seed: int | None = None,
+    folder: Path = Path(),
+    orderings: bool = True,
+) -> World:
+    """Return the cluster of a scenario, which keeps its events.
+
+    Raises:
+        InputError: The scenario, a plugin, or how it is to be run is wrong; with every mistake.
+    """
     if model not in ("", "guide", "modern"):
         raise InputError(f"model: expected guide or modern, got {model!r}")
     try:
@@ -137,17 +228,51 @@ def run(
             model=model,
             orderings=orderings,
         )
-        world.trace.add_sink(world.events.append)
-        result = world.run()
     except ScenarioErrors as error:
-        raise InputError("\n".join(str(each) for each in error.mistakes)) from error
+        raise InputError("\n".join(str(each) for each in error.mistakes), placed=True) from error
     except (PluginError, ScheduleError) as error:
         raise InputError(str(error)) from error
-    users = {user.name: user.uid for user in world.scenario.users}
-    return Run(result, tuple(world.events), users)
+    world.trace.add_sink(world.events.append)
+    return world
+
+
+def run_world(world: World, surroundings: Surroundings) -> Run:
+    """Run a cluster that keeps its events.
+
+    Raises:
+        InputError: A plugin does what no run can go on with.
+        KeyboardInterrupt: Ctrl-C has ended the run.
+    """
+    try:
+        result = _run(world)
+    except PluginError as error:
+        raise InputError(str(error)) from error
+    if result.interrupted:
+        raise KeyboardInterrupt
+    return Run(
+        result,
+        tuple(world.events),
+        world.scenario.uids(),
+        tuple(world.hosts),
+        world.header(),
+        surroundings,
+    )
+
+
+def _run(world: World) -> RunResult:
+    """Run a cluster; inside of trio, as in an async test, in a thread: it has a loop of its own."""
+    if not trio.lowlevel.in_trio_run():  # noqa: TID251 - asks, and waits for nothing
+        return world.run()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(world.run).result()
+
+
+def is_text(scenario: str | Path) -> bool:
+    """Tell whether a scenario is given by its text, and not by the path of its file."""
+    return isinstance(scenario, str) and "\n" in scenario
 
 
 def _load(scenario: str | Path, folder: Path) -> Scenario:
-    if isinstance(scenario, str) and "\n" in scenario:
-        return read_scenario(scenario, file=str(folder / "scenario.yaml"))
-    return load_scenario(Path(scenario))
+    if is_text(scenario):
+        return read_scenario(str(scenario), file=str(folder / "scenario.yaml"))
+    return load_scenario(folder / scenario)
