@@ -288,8 +288,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test once for each seed and model that its markers name."""
     definition = metafunc.definition
     for marker, argument, values in (
-        ("simctl_seeds", _SEED, _seeds_of),
         ("simctl_models", _MODEL, _models_of),
+        ("simctl_seeds", _SEED, _seeds_of),
     ):
         mark = definition.get_closest_marker(marker)
         if mark is None:
