@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from simctl.ctld.accounting import JobRow
 from simctl.kernel.events import Event
-from simctl.orderings.checking import tell
+from simctl.orderings.checking import Breach, tell
 from simctl.plugins.points import ALL
 from simctl.plugins.points.declare import Returns
 from simctl.scenario.durations import format_us
@@ -124,9 +124,7 @@ def summary(result: RunResult) -> list[str]:
         if not each.held:
             lines += [f"       {line}" for line in each.detail.splitlines()]
     for breach in result.orderings.broken:
-        first_line, *rest = tell(breach)
-        lines.append(f"BROKEN {first_line}")
-        lines += [f"       {line}" for line in rest]
+        lines += _tell_breach(breach)
     for command in result.commands:
         if _is_noted(command):
             first = command.stderr.strip().splitlines()
@@ -158,6 +156,11 @@ def summary(result: RunResult) -> list[str]:
     return lines
 
 
+def _tell_breach(breach: Breach) -> list[str]:
+    first_line, *rest = tell(breach)
+    return [f"BROKEN {first_line}", *(f"       {line}" for line in rest)]
+
+
 def what_broke(result: RunResult) -> list[str]:
     """Return the lines about all that did not hold in a run, and what may have led to that."""
     lines: list[str] = []
@@ -165,6 +168,8 @@ def what_broke(result: RunResult) -> list[str]:
         if not each.held:
             lines.append(f"BROKEN {each.text}")
             lines += [f"       {line}" for line in each.detail.splitlines()]
+    for breach in result.orderings.broken:
+        lines += _tell_breach(breach)
     lines += [f"FATAL  {each}" for each in result.fatalities]
     lines += [f"plugin {each.function}: {each.problem}" for each in result.complaints]
     if result.stalled:

@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 
-# Imported here, so that pytester leaves them where they are and each inner run is quick.
 import simctl.testing.cluster
 import simctl.testing.determinism  # noqa: F401
+from simctl.orderings.checking import declared
 
 pytest_plugins = ["pytester"]
+
+# What an inner run imports for the first time pytester forgets: it would be imported, and rules be
+# declared, once more.
+declared()
 
 STEP = """\
 nodes: [{name: "n[1-2]", cpus: 4}]

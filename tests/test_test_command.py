@@ -14,7 +14,10 @@ from simctl import cli
 from simctl.status import InputError
 from simctl.testing.keywords import selects
 from tests.cluster import INTERRUPTIBLE
+from tests.test_orderings import wrong_rule
 from tests.test_pytest_plugin import BROKEN, STEP, WRONG
+
+__all__ = ["wrong_rule"]
 
 
 @pytest.fixture
@@ -231,6 +234,15 @@ def test_what_is_repeatable_is_said_to_be(says: Says) -> None:
     assert ", each run twice, in " in says("scenarios", "--check-determinism")[-1]
     lines = says("scenarios/mistakes", "--check-determinism", status=cli.NOT_HELD)
     assert "NOT DETERMINISTIC" not in "\n".join(lines)
+
+
+@pytest.mark.usefixtures("wrong_rule")
+def test_a_broken_ordering_fails_and_may_be_left_unchecked(says: Says) -> None:
+    """As with `simctl run`."""
+    lines = says("scenarios", status=cli.NOT_HELD)
+    assert lines[1] == "    BROKEN ordering 99 preinit-never: nobody calls preinit"
+    assert lines[2] == "           in node n1 (and in 1 more group): it was called:"
+    says("scenarios", "--no-orderings")
 
 
 def test_the_junit_report_counts_what_it_holds(says: Says, folder: Path) -> None:

@@ -113,6 +113,9 @@ class Settings:
     rewrite: bool = False
     ignore: tuple[str, ...] = ()
     check_determinism: bool = False
+    orderings: bool = True
+    """Whether the built-in orderings are checked, and a broken one fails the case."""
+
     command: str = "simctl test"
     """What runs tests, for the lines that say how to go on."""
 
@@ -168,7 +171,13 @@ def _run(case: Case, settings: Settings, *, named: bool) -> Outcome:
     from simctl.testing.runs import make_world  # noqa: PLC0415
 
     how = case.variant
-    world = make_world(case.path, model=how.model, schedule=how.schedule, seed=how.seed)
+    world = make_world(
+        case.path,
+        model=how.model,
+        schedule=how.schedule,
+        seed=how.seed,
+        orderings=settings.orderings,
+    )
     run, apart = _run_once_or_twice(case, world, settings)
     lines = what_broke(run.result) if not run.held else []
     if lines:

@@ -27,11 +27,17 @@ class Cluster:
         model: str = "",
         schedule: str = "fifo",
         seed: int | None = None,
+        orderings: bool = True,
         surroundings: Surroundings,
     ) -> None:
         folder = surroundings.folder
         self.world: World = make_world(
-            scenario, model=model, schedule=schedule, seed=seed, folder=folder
+            scenario,
+            model=model,
+            schedule=schedule,
+            seed=seed,
+            folder=folder,
+            orderings=orderings,
         )
         """The cluster itself: its disk, its hosts, its daemons, and what crashes and cuts them."""
 

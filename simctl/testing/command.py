@@ -45,6 +45,7 @@ def run_tests(options: argparse.Namespace) -> int:
         rewrite=options.rewrite,
         ignore=tuple(options.ignore),
         check_determinism=options.check_determinism,
+        orderings=not options.no_orderings,
     )
     if options.rewrite and options.golden == "off":
         raise InputError("test: --rewrite and --golden off contradict each other")

@@ -34,4 +34,7 @@ def add_arguments(commands: Any) -> None:
     parser.add_argument(
         "--check-determinism", action="store_true", help="run everything twice and compare"
     )
+    parser.add_argument(
+        "--no-orderings", action="store_true", help="do not check the built-in orderings"
+    )
     parser.add_argument("--junit", metavar="FILE", help="write a JUnit report there")

@@ -59,6 +59,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run each scenario twice, in two processes, and compare",
     )
+    group.addoption(
+        "--simctl-no-orderings",
+        action="store_true",
+        help="do not check the built-in orderings of scenarios",
+    )
     group.addoption("--no-scenarios", action="store_true", help="collect no scenarios")
     parser.addini("simctl_folders", "folders whose YAML files are scenarios", "args", ["scenarios"])
     parser.addini("simctl_seeds", "as --simctl-seeds", default="0")
@@ -189,6 +194,7 @@ def _settings(config: pytest.Config) -> "Settings":
         rewrite=config.getoption("--simctl-rewrite"),
         ignore=tuple(config.getini("simctl_ignore")),
         check_determinism=config.getoption("--simctl-check-determinism"),
+        orderings=not config.getoption("--simctl-no-orderings"),
         command="pytest",
         rewrite_option="--simctl-rewrite",
         determinism_option="--simctl-check-determinism",
@@ -218,6 +224,7 @@ class Runner:
         model: str = "",
         schedule: str = "",
         seed: int | None = None,
+        orderings: bool = True,
     ) -> "Run":
         """Run a scenario: a file, from the test's folder on, or a text.
 
@@ -227,7 +234,9 @@ class Runner:
             InputError: The scenario or a plugin is wrong; with every mistake in it.
         """
         __tracebackhide__ = True
-        return self.prepare(scenario, model=model, schedule=schedule, seed=seed).run()
+        return self.prepare(
+            scenario, model=model, schedule=schedule, seed=seed, orderings=orderings
+        ).run()
 
     def prepare(
         self,
@@ -236,6 +245,7 @@ class Runner:
         model: str = "",
         schedule: str = "",
         seed: int | None = None,
+        orderings: bool = True,
     ) -> "Cluster":
         """Return the cluster of a scenario, to be changed and run."""
         __tracebackhide__ = True
@@ -251,6 +261,7 @@ class Runner:
             model=model or params.get(_MODEL, ""),
             schedule=schedule or "fifo",
             seed=seed,
+            orderings=orderings and not self._config.getoption("--simctl-no-orderings"),
             surroundings=self._surroundings(item, scenario),
         )
 
