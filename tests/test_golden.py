@@ -57,8 +57,8 @@ def test_a_field_is_compared_unless_it_is_ignored(run: Run, golden: Path, field:
     """Each field of an event by itself: the others do not hide it, and it hides no other."""
     place = place_of(run, "switch_p_job_attach")
     value = getattr(run.events[place], field)
-    other = "other" if field in ("phase", "peer", "errno") else 7
-    events = changed(run, place, **{field: OTHER.get(type(value), other)})
+    unset = {"phase": "exit", "peer": "other", "errno": "other", "needs": (7,)}.get(field, 7)
+    events = changed(run, place, **{field: OTHER.get(type(value), unset)})
     others = [name for name in FIELDS if name != field]
     assert against(golden, run, events).trouble
     assert against(golden, run, events, *others).trouble
@@ -103,25 +103,32 @@ def test_events_are_compared_unless_a_pattern_ignores_them(
     place = place_of(run, name)
     events = list(run.events)
     events[place : place + 1] = [] if how == "left out" else [events[place]] * 2
-    events = renumbered(events)
+    events = renumbered(run, events)
     assert against(golden, run, events).trouble
     assert against(golden, run, events, "fork", "header.seed").trouble
     assert against(golden, run, events, ignore).trouble == ()
 
 
-def renumbered(events: list[Event]) -> list[Event]:
+def renumbered(run: Run, events: list[Event]) -> list[Event]:
     """Number events anew, as the run would that has these; causes go through those left out."""
     numbers: dict[Any, Any] = {}
     found = []
-    causes = {event.seq: event.cause for event in events}
+    there = {event.seq for event in events}
+
+    def new(seq: Any) -> Any:
+        while seq is not UNSET and seq not in there:
+            seq = next(each.cause for each in run.events if each.seq == seq)
+        return numbers.get(seq, UNSET)
+
     for number, event in enumerate(events, start=1):
-        cause: Any = event.cause
-        while cause is not UNSET and cause not in numbers:
-            cause = causes.get(cause, UNSET) if cause in causes else cause - 1
-        new = numbers.get(cause, UNSET)
+        cause, enter = new(event.cause), new(event.enter)
+        needs = event.needs
+        if needs is not UNSET:
+            needs = tuple(dict.fromkeys(each for each in map(new, needs) if each is not UNSET))
         numbers[event.seq] = number
-        enter = numbers.get(event.enter, UNSET)
-        found.append(msgspec.structs.replace(event, seq=number, cause=new, enter=enter))
+        found.append(
+            msgspec.structs.replace(event, seq=number, cause=cause, enter=enter, needs=needs)
+        )
     return found
 
 

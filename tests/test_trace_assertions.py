@@ -42,6 +42,9 @@ Assertion = Callable[[RunTrace], None]
         ),
         lambda t: t.assert_order("switch_p_job_attach task=0", "exec task=0", node="n1"),
         lambda t: t.assert_order("switch_p_job_init", "plugin_error", optional=True),
+        lambda t: t.assert_before(
+            points.switch_p_job_init, points.switch_p_job_attach, proved=True, each="node"
+        ),
         lambda t: t.assert_never(points.switch_p_job_fini, role="manager"),
         lambda t: t.assert_never("switch_p_job_attach", user="root", node="n*"),
         lambda t: t.assert_count(points.switch_p_job_attach, 4, job=1, user="alice"),
@@ -73,6 +76,13 @@ def test_holds(trace: RunTrace, holds: Assertion) -> None:
         (
             lambda t: t.assert_order("plugin_error", "switch_p_job_fini", node="n1"),
             r"nothing matches `plugin_error`, while these entries have matches:\n",
+        ),
+        (
+            lambda t: t.assert_before(
+                "switch_p_job_init node=n1", "switch_p_job_init node=n2", proved=True
+            ),
+            r"order \S+ node=n1 < \S+ node=n2 proved\n  switch_p_job_init \(seq \d+\) came before "
+            r"switch_p_job_init \(seq \d+\), but nothing forces it:\n",
         ),
         (
             lambda t: t.assert_never("switch_p_job_attach", node="n2"),

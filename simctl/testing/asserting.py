@@ -70,7 +70,12 @@ class RunTrace:
         return [each for each in self.events if wanted.matches(each) and within.matches(each)]
 
     def assert_order(
-        self, *whats: What, each: str = "", optional: bool = False, **fields: Any
+        self,
+        *whats: What,
+        each: str = "",
+        optional: bool = False,
+        proved: bool = False,
+        **fields: Any,
     ) -> None:
         """Raise AssertionError unless all matches of one end before any of the next begins.
 
@@ -78,6 +83,7 @@ class RunTrace:
             whats: Two or more, in the order in which they must come.
             each: A field, such as ``node``, that makes groups, each in order by itself.
             optional: Whether a group may lack matches.
+            proved: Whether causes have to force the order under every schedule.
             fields: Which events count.
         """
         __tracebackhide__ = True
@@ -89,13 +95,24 @@ class RunTrace:
         text = "order " + " < ".join(entry.pattern.text for entry in entries)
         self._expect(
             OrderExpect(
-                text=text + _told(fields) + (f" each {each}" if each else ""),
+                text=text
+                + _told(fields)
+                + (f" each {each}" if each else "")
+                + (" proved" if proved else ""),
                 line=0,
                 entries=entries,
                 within=self._within(fields),
                 each=_field(each),
+                proved=proved,
             )
         )
+
+    def assert_before(
+        self, first: What, second: What, *, proved: bool = False, each: str = "", **fields: Any
+    ) -> None:
+        """Raise AssertionError unless all matches of one end before any of the other begins."""
+        __tracebackhide__ = True
+        self.assert_order(first, second, proved=proved, each=each, **fields)
 
     def assert_never(self, what: What, **fields: Any) -> None:
         """Raise AssertionError if an event matches; show the first that does."""
