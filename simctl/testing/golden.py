@@ -51,7 +51,7 @@ class Ignored:
         """Return a trace without what is ignored; it can still be read as a trace.
 
         Where whole events are left out the others are numbered anew, and a cause that is left out
-        gives way to its own.
+        gives way to its own (and so does what an event needs).
         """
         hidden = {text.removeprefix(_HEADER) for text in self.fields if text.startswith(_HEADER)}
         kept = {key: value for key, value in header.items() if key not in hidden}
@@ -71,7 +71,15 @@ class Ignored:
                 continue
             numbers[event.seq] = len(left) + 1
             enter = numbers.get(event.enter, UNSET)
-            left.append(msgspec.structs.replace(event, seq=len(left) + 1, cause=cause, enter=enter))
+            needs = event.needs
+            if needs is not UNSET:
+                kept = (numbers.get(seq, UNSET) for seq in needs)
+                needs = tuple(dict.fromkeys(seq for seq in kept if seq is not UNSET))
+            left.append(
+                msgspec.structs.replace(
+                    event, seq=len(left) + 1, cause=cause, enter=enter, needs=needs
+                )
+            )
         return left
 
     def _without_fields(self, event: Event) -> Event:
