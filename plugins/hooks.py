@@ -155,6 +155,8 @@ class Hooks:
     ) -> bool:
         """Load the configured plugin into a process and run its init; false if that failed.
 
+        One whose init failed is not loaded: nothing else of it is called, its fini neither.
+
         Where a class has several, *plugin_type* says which; it is known by its type from then on.
         """
         self._check_own(who, plugin_class, "init")
@@ -174,7 +176,10 @@ class Hooks:
                 for kind in self._registry.kinds(plugin_type)
             )
         who.touch().load(known_as, instance)
-        return not failed(await self.run_own(who, "init", instance, plugin_type, about))
+        if failed(await self.run_own(who, "init", instance, plugin_type, about)):
+            del who.touch().instances[known_as]
+            return False
+        return True
 
     async def unload(
         self,

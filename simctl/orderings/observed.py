@@ -17,6 +17,9 @@ Found = TypeVar("Found")
 _STEP_ROLES: Final = frozenset(("manager", "session", "task"))
 _SEQ: Final = operator.attrgetter("seq")
 
+ASIDE: Final = frozenset(("switch_p_get_errno", "switch_p_strerror"))
+"""What is asked after any call that failed."""
+
 LAUNCHES: Final = ("REQUEST_LAUNCH_TASKS", "REQUEST_BATCH_JOB_LAUNCH")
 TERMINATIONS: Final = ("REQUEST_TERMINATE_JOB", "REQUEST_KILL_TIMELIMIT", "REQUEST_KILL_PREEMPTED")
 
@@ -249,6 +252,22 @@ class Observed:
     def pids(self, role: str) -> list[int]:
         """Return the processes of a role, such as slurmctld, in the order of their beginning."""
         return [pid for pid, events in self.by_pid.items() if events[0].role == role]
+
+    @cached_property
+    def _calls_of(self) -> dict[int, Sequence[Event]]:
+        return {}
+
+    def calls_of(self, pid: int) -> Sequence[Event]:
+        """Return the ends of a process's plugin calls, but for what it asks about failures."""
+        found = self._calls_of.get(pid)
+        if found is None:
+            found = [
+                event
+                for event in self.by_pid.get(pid, ())
+                if event.kind == "plugin" and event.phase != "enter" and event.name not in ASIDE
+            ]
+            self._calls_of[pid] = found
+        return found
 
     # States.
 

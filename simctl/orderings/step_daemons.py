@@ -325,11 +325,11 @@ def _dead_before(run: Observed, daemon: StepDaemon, calls: list[Event]) -> Findi
 @rule(
     10,
     "task-exits-told-before-postfini",
-    says="srun has been told of every ended task before postfini begins; the step's end is reported "
-    "after it",
+    says="srun has been told of every ended task before postfini begins; the step's end is "
+    "reported after it",
     key=DAEMON,
-    exceptions="what a cut link holds back. That the wait for output comes after postfini leaves no "
-    "line in a trace",
+    exceptions="what a cut link holds back. That the wait for output comes after postfini leaves "
+    "no line in a trace",
     source="switch guide and Slurm 0.4's job manager",
     functions=(POSTFINI,),
     models=GUIDE,

@@ -1,0 +1,332 @@
+"""Rules about jobs and nodes in slurmctld: their states, starts and ends; and about messages."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from simctl.kernel.events import Event
+from simctl.orderings.observed import TERMINATIONS, Observed, arg, between, failed
+from simctl.orderings.rules import GUIDE, KEPT, Finding, broken, rule
+from simctl.orderings.steps import BUILD
+from simctl.wire.states import JOB_CHANGES
+
+_NO_FRAG: Final = "switch_p_no_frag"
+_EPILOG: Final = "MESSAGE_EPILOG_COMPLETE"
+_REGISTRATION: Final = "MESSAGE_NODE_REGISTRATION_STATUS"
+_LAUNCH: Final = "REQUEST_BATCH_JOB_LAUNCH"
+_SECOND_US: Final = 1_000_000
+
+_CHANGES: Final = {
+    str(state): {str(each) for each in after} for state, after in JOB_CHANGES.items()
+}
+
+
+@rule(
+    17,
+    "no-frag",
+    says="while the switch answers no_frag with true, no job starts as long as another is "
+    "completing and ended less than KillWait + 2 seconds ago",
+    key="a start of a job after an answer of true",
+    exceptions="no call that failed: it counts as true",
+    source="switch guide; Slurm 18.08 has no such function",
+    functions=(_NO_FRAG,),
+    models=GUIDE,
+)
+def no_frag(run: Observed) -> Iterator[Finding]:
+    """Follow the switch's last answer, and the jobs that are completing."""
+    events = [*run.calls(_NO_FRAG), *run.by_name.get("job_state", ())]
+    if not run.calls(_NO_FRAG):
+        return
+    events.sort(key=lambda event: event.seq)
+    span_us = (int(run.terms.conf.get("kill_wait_s", 30)) + 2) * _SECOND_US
+    answer: Event | None = None
+    completing: dict[Any, Event] = {}
+    for event in events:
+        if event.name == _NO_FRAG:
+            answer = event
+            continue
+        before, after = str(arg(event, "from")), str(arg(event, "to"))
+        if "COMPLETING" in after and "COMPLETING" not in before:
+            completing[event.job] = event
+        elif "COMPLETING" not in after:
+            completing.pop(event.job, None)
+        started = before.startswith("PENDING") and after.startswith("RUNNING")
+        if started and answer is not None and (answer.rc is True or failed(answer)):
+            young = [e for e in completing.values() if e.time_us + span_us >= answer.time_us]
+            if young:
+                what = f"job {event.job} started while job {young[0].job} was completing"
+                yield broken(f"start of job {event.job}", what, answer, event)
+            else:
+                yield KEPT
+
+
+@rule(
+    46,
+    "completing-ends-with-the-last-node",
+    says="a job is COMPLETING until every node that was told to end it has reported it gone",
+    key="the end of a run of a job",
+    exceptions="nodes that went DOWN do not count; the flag that a requeue sets and clears before "
+    "any node is told. EpilogSlurmctld, or a burst buffer plugin, may keep it longer",
+    source="held in 95 ends of jobs in recordings of real Slurm",
+)
+def completing_ends_with_the_last_node(run: Observed) -> Iterator[Finding]:
+    """Look at who was told and who has reported when each job stops being COMPLETING."""
+    told: dict[Any, list[Event]] = defaultdict(list)
+    for name in TERMINATIONS:
+        for event in run.sent(name):
+            told[event.job].append(event)
+    gone: dict[Any, list[Event]] = defaultdict(list)
+    for event in run.received(_EPILOG):
+        gone[event.job].append(event)
+    for job, changes in run.job_states.items():
+        since = 0
+        for change in changes:
+            before, after = str(arg(change, "from")), str(arg(change, "to"))
+            if "COMPLETING" in after:
+                since = since or change.seq
+            elif "COMPLETING" in before:
+                yield _all_gone(run, job, since, change, told[job], gone[job])
+                since = 0
+
+
+def _all_gone(
+    run: Observed, job: int, since: int, change: Event, told: list[Event], gone: list[Event]
+) -> Finding:
+    reported = {arg(each, "node_name") for each in gone if since < each.seq < change.seq}
+    for each in told:
+        node = str(each.peer).partition("@")[2]
+        if not since < each.seq < change.seq or node in reported:
+            continue
+        if not run.node_was_down(node, since, change.seq):
+            what = f"it was over before {node} had reported it gone"
+            return broken(f"end of job {job}", what, each, change)
+    return KEPT
+
+
+@rule(
+    48,
+    "job-states",
+    says="each change of a job's state begins where the last one ended, and is one of the graph: "
+    "no run ends without COMPLETING, a pending job is cancelled at once, STAGE_OUT comes only at "
+    "the end of a run",
+    key="a job",
+    exceptions="a job that is submitted again under its id begins anew",
+    source="the state word of Slurm 19.05; held in 411 jobs of recordings of real Slurm 18.08, of "
+    "which the graph was drawn",
+)
+def job_states(run: Observed) -> Iterator[Finding]:
+    """Follow each job through its states."""
+    for job, changes in run.job_states.items():
+        wrong: Finding = KEPT
+        last: Event | None = None
+        for change in changes:
+            before, after = arg(change, "from"), arg(change, "to")
+            if before is not None:
+                if last is None or arg(last, "to") != before:
+                    was = "nothing" if last is None else arg(last, "to")
+                    what = f"it was {was}, and went from {before} to {after}"
+                    wrong = broken(f"job {job}", what, *([last] if last else []), change)
+                elif after not in _CHANGES.get(before, ()):
+                    wrong = broken(f"job {job}", f"no job goes from {before} to {after}", change)
+            elif not str(after).startswith("PENDING"):
+                wrong = broken(f"job {job}", f"it began as {after}", change)
+            last = change
+        yield wrong
+
+
+_AVAILABLE: Final = ("IDLE", "MIXED", "ALLOCATED")
+
+
+@rule(
+    49,
+    "node-completing",
+    says="a node is COMPLETING from the end of a job on it, which it is told, until it reports the "
+    "job gone; jobs are put only on nodes that are IDLE, MIXED or ALLOCATED",
+    key="a node",
+    exceptions="a node that goes DOWN, or that registers without what it was to end. One that "
+    "registers with jobs takes them up again",
+    source="held in 774 changes of nodes in recordings of real Slurm",
+)
+def node_completing(run: Observed) -> Iterator[Finding]:
+    """Look at the flag in the changes of each node's state."""
+    told = _by_node(run.sent(name) for name in TERMINATIONS)
+    gone = _by_node(run.received(name) for name in (_EPILOG, _REGISTRATION))
+    for node, changes in run.node_states.items():
+        wrong: Finding = KEPT
+        since: Event | None = None
+        for place, change in enumerate(changes):
+            before, after = str(arg(change, "from")), str(arg(change, "to"))
+            if "COMPLETING" in after and "COMPLETING" not in before:
+                since = change
+                later = (c.seq for c in changes[place + 1 :] if "COMPLETING" not in _to(c))
+                until = next(later, run.events[-1].seq)
+                if not between(told[node], change.seq, until) and run.terms.finished:
+                    wrong = broken(f"node {node}", "it was told to end no job", change)
+            elif "COMPLETING" in before and "COMPLETING" not in after and since is not None:
+                down = run.node_was_down(node, since.seq, change.seq + 1)
+                if not between(gone[node], since.seq, change.seq) and not down:
+                    wrong = broken(f"node {node}", "it had reported nothing gone", since, change)
+                since = None
+            if _gets_job_in_vain(run, change, before, after):
+                wrong = broken(f"node {node}", f"it was {before} and got a job", change)
+        yield wrong
+
+
+def _by_node(lists: Iterable[list[Event]]) -> dict[str, list[Event]]:
+    """Return messages by the node that they go to or come from, each node's in order."""
+    found: dict[str, list[Event]] = defaultdict(list)
+    for events in lists:
+        for event in events:
+            found[str(event.peer).partition("@")[2]].append(event)
+    for events in found.values():
+        events.sort(key=lambda event: event.seq)
+    return found
+
+
+def _to(change: Event) -> str:
+    return str(arg(change, "to"))
+
+
+def _gets_job_in_vain(run: Observed, change: Event, before: str, after: str) -> bool:
+    """Tell whether a node gets a job that cannot take one."""
+    if after.partition("|")[0] not in ("ALLOCATED", "MIXED"):
+        return False
+    if before.partition("|")[0] in _AVAILABLE:
+        return False
+    request = run.request_of(change)
+    return request is None or request.name != _REGISTRATION
+
+
+@rule(
+    58,
+    "running-for-steps",
+    says="a credential is built, and a batch script launched, only for a job that is RUNNING and "
+    "nothing else; a script is launched no more often than its job starts",
+    key="a job",
+    source="held in 152 jobs of recordings of real Slurm",
+    functions=(BUILD,),
+)
+def running_for_steps(run: Observed) -> Iterator[Finding]:
+    """Look at the state of the job at each build and each launch."""
+    launched: dict[Any, list[Event]] = defaultdict(list)
+    for event in run.sent(_LAUNCH):
+        if event.seq not in run.unreachable:
+            launched[event.job].append(event)
+    built: dict[Any, list[Event]] = defaultdict(list)
+    for call in run.calls(BUILD):
+        built[call.job].append(call)
+    for job, changes in run.job_states.items():
+        acts = [*launched[job], *built[job]]
+        if not acts:
+            continue
+        wrong: Finding = KEPT
+        for act in acts:
+            state = run.job_state(job, act.seq)
+            if state not in ("RUNNING", "RUNNING|STOPPED"):
+                wrong = broken(f"job {job}", f"{act.name} while it was {state}", act)
+        starts = [
+            change
+            for change in changes
+            if str(arg(change, "from")).startswith("PENDING")
+            and str(arg(change, "to")).startswith("RUNNING")
+        ]
+        if len(launched[job]) > len(starts):
+            what = f"{len(starts)} starts, and its script was launched {len(launched[job])} times"
+            wrong = broken(f"job {job}", what, *launched[job])
+        yield wrong
+
+
+@rule(
+    53,
+    "no-receipt-before-its-sending",
+    says="each receipt of a message is that of a sending before it, and none is received twice",
+    key="a kind of message",
+    exceptions="a message that is sent again is another one; none need arrive",
+    source="held in 1,360 messages of recordings of real Slurm",
+)
+def no_receipt_before_its_sending(run: Observed) -> Iterator[Finding]:
+    """Hold each receipt against the sending that caused it."""
+    for name, events in run.by_name.items():
+        if events[0].kind != "message":
+            continue
+        taken: dict[int, Event] = {}
+        wrong = False
+        for event in events:
+            if event.phase != "receive" or event.cause is UNSET:
+                continue
+            cause = event.cause
+            sending = run.at(cause)
+            if sending is None or sending.name != name or cause > event.seq:
+                wrong = True
+                yield broken(name, f"it was received before it was sent (seq {cause})", event)
+            elif cause in taken:
+                wrong = True
+                yield broken(name, "one sending was received twice", taken[cause], event)
+            taken[cause] = event
+        if taken and not wrong:
+            yield KEPT
+
+
+_SUBMIT: Final = "REQUEST_SUBMIT_BATCH_JOB"
+_ANSWER: Final = "RESPONSE_SUBMIT_BATCH_JOB"
+_VALIDATE: Final = "bb_p_job_validate"
+_VALIDATE2: Final = "bb_p_job_validate2"
+_CKPT_ALLOC: Final = "slurm_ckpt_alloc_job"
+_CKPT_FREE: Final = "slurm_ckpt_free_job"
+
+
+@rule(
+    68,
+    "submission",
+    says="in the request that submits a batch job: bb validate, checkpoint alloc, bb validate2, "
+    "questions about its stage-in, then the answer; none of the first three after it",
+    key="a submission",
+    exceptions="one that is refused releases its checkpoint record at the end, if it has one",
+    source="burst buffer and checkpoint guides; held in 105 submissions of recordings of real "
+    "Slurm",
+    functions=(_VALIDATE, _CKPT_ALLOC, _VALIDATE2),
+)
+def submission(run: Observed) -> Iterator[Finding]:
+    """Look at the calls between each request and its answer."""
+    calls = sorted(
+        (
+            call
+            for name in (_VALIDATE, _CKPT_ALLOC, _VALIDATE2, _CKPT_FREE, "bb_p_job_test_stage_in")
+            for call in run.calls(name)
+            if call.step is UNSET
+        ),
+        key=lambda call: call.seq,
+    )
+    ends = [
+        event
+        for event in run.by_name.get(_ANSWER, ())
+        if event.phase == "send" and event.role == "slurmctld"
+    ]
+    starts = run.received(_SUBMIT)
+    for start, end in zip(starts, ends, strict=False):
+        found = between(calls, start.seq, end.seq)
+        yield _submitted(run, start, end, list(found))
+    for one, other in pairwise(ends):
+        if one.seq == other.seq:
+            yield broken("answers", "two answers in one", one, other)
+
+
+def _submitted(run: Observed, start: Event, end: Event, calls: list[Event]) -> Finding:
+    group = f"submission of job {end.job}" if end.job is not UNSET else f"request {start.seq}"
+    rank = {_VALIDATE: 0, _CKPT_ALLOC: 1, _VALIDATE2: 2, "bb_p_job_test_stage_in": 3, _CKPT_FREE: 4}
+    places = [rank[call.name] for call in calls]
+    if places != sorted(places):
+        return broken(group, f"it went: {', '.join(c.name for c in calls)}", start, *calls, end)
+    taken = end.job is not UNSET and end.job != 0
+    made = [call for call in calls if call.name == _CKPT_ALLOC and call.job == end.job]
+    if taken and len(made) != 1:
+        what = f"{len(made)} checkpoint records were made for it"
+        return broken(group, what, start, end)
+    if not taken:
+        allocated = [c for c in calls if c.name == _CKPT_ALLOC]
+        if len(allocated) != sum(c.name == _CKPT_FREE for c in calls):
+            return broken(group, "it was refused, and kept its record", start, end)
+    return KEPT
