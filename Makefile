@@ -2,7 +2,7 @@
 
 # The interpreter that makes .venv: 3.11 or newer, with its venv module.
 PYTHON ?= python3
-# More arguments for pytest: make test ARGS='-k layout -x'
+# More arguments for pytest: make test ARGS='-k layout -x'; for mutants: make mutants ARGS=--help
 ARGS ?=
 # A workload log for the benchmarks: make bench SWF=some.swf.gz
 SWF ?=
@@ -12,8 +12,8 @@ BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test bench check docs format-check lint imports types format wheel lock clean \
-	distclean
+.PHONY: help setup demo test mutants bench check docs format-check lint imports types format wheel lock \
+	clean distclean
 
 help: ## list the targets
 	@echo "usage: make TARGET [PYTHON=python3.12] [ARGS='-k word'] [SWF=log.swf.gz]"
@@ -27,6 +27,9 @@ demo: setup ## run a shipped scenario and show what happened
 
 test: setup ## run the whole test suite; ARGS goes to pytest
 	@$(BIN)/python -m pytest -n 2 $(ARGS)
+
+mutants: setup ## mutate the lifecycle code in a copy, and report what no test notices
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 bench: setup ## measure what should be fast; SWF=FILE replays that log as well
 	@$(BIN)/python -m benchmarks.run $(if $(SWF),--swf "$(SWF)")
@@ -59,7 +62,7 @@ lock: setup ## renew requirements.lock with the newest packages that fit
 	@PYTHON="$(PYTHON)" sh .ci/lock
 
 clean: ## remove what was built and the tools' caches
-	@rm -rf dist build .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache
+	@rm -rf dist build .pytest_cache .ruff_cache .mypy_cache .hypothesis .mutants .import_linter_cache
 	@find . -path ./$(VENV) -prune -o -type d -name __pycache__ -exec rm -rf {} +
 
 distclean: clean ## as clean, and remove .venv

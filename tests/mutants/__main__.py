@@ -1,0 +1,173 @@
+"""Try mutations of the lifecycle code on the test suite, and report what nothing notices."""
+
+import argparse
+import fnmatch
+import json
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+import attrs
+import yaml
+
+from tests.mutants import running
+from tests.mutants.catalogue import Mutant, mutants
+from tests.mutants.running import Crew, Outcome
+from tests.mutants.sites import read
+
+ROOT: Final = Path(__file__).resolve().parent.parent.parent
+EQUIVALENTS: Final = Path(__file__).with_name("equivalents.yaml")
+
+
+def arguments(words: list[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
+    parser.add_argument("--list", action="store_true", help="print the ids and do nothing")
+    parser.add_argument("--show", action="store_true", help="print what each changes, do nothing")
+    parser.add_argument("--only", metavar="PATTERN", action="append", help="ids with this in them")
+    parser.add_argument("--shard", metavar="I/N", default="1/1", help="every Nth, from the Ith on")
+    parser.add_argument("--resume", action="store_true", help="leave out what has been tried")
+    parser.add_argument("--missed", action="store_true", help="what no rule and no test caught")
+    parser.add_argument("--workers", type=int, default=1, help="copies that work side by side")
+    parser.add_argument("--budget", type=float, default=60, help="seconds of tests for a mutant")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write all outcomes to a file")
+    parser.add_argument("--state", type=Path, default=ROOT / ".mutants", help=argparse.SUPPRESS)
+    return parser.parse_args(words)
+
+
+def choose(every: list[Mutant], args: argparse.Namespace) -> list[Mutant]:
+    """Return the mutants that the command line asks for."""
+    first, _, count = args.shard.partition("/")
+    if not (first.isdecimal() and count.isdecimal() and 0 < int(first) <= int(count)):
+        raise SystemExit(f"--shard {args.shard}: write I/N, such as 2/4")
+    chosen = every[int(first) - 1 :: int(count)]
+    if args.only:
+        chosen = [mutant for mutant in chosen if _is_asked_for(mutant, args.only)]
+    if not chosen:
+        raise SystemExit(f"no mutant has {' or '.join(args.only or ())} in its id; see --list")
+    return chosen
+
+
+def _is_asked_for(mutant: Mutant, patterns: list[str]) -> bool:
+    return any(
+        pattern in mutant.id or fnmatch.fnmatchcase(mutant.id, pattern) for pattern in patterns
+    )
+
+
+def equivalents() -> dict[str, str]:
+    """Return the mutants that change nothing anybody could see, each with the reason."""
+    found: dict[str, str] = {}
+    for entry in yaml.safe_load(EQUIVALENTS.read_text()) or []:
+        found |= dict.fromkeys(entry["mutants"], entry["why"])
+    return found
+
+
+def main(words: list[str]) -> int:
+    """Do as the command line says; return 0 if nothing was missed."""
+    args = arguments(words)
+    every = mutants(ROOT)
+    chosen = choose(every, args)
+    if args.list or args.show:
+        for mutant in chosen:
+            print(mutant.diff() if args.show else mutant.id)
+        return 0
+    same = equivalents()
+    stale = sorted(set(same) - {mutant.id for mutant in every})
+    args.state.mkdir(exist_ok=True)
+    began = time.monotonic()
+    try:
+        outcomes = _try(chosen, args)
+    except KeyboardInterrupt:
+        print("\nstopped; `--resume` goes on from here", file=sys.stderr)
+        return 130
+    asked = {mutant.id: outcomes[mutant.id] for mutant in chosen if mutant.id in outcomes}
+    report(list(asked.values()), same, stale, time.monotonic() - began)
+    if args.json:
+        args.json.write_text(json.dumps([attrs.asdict(each) for each in asked.values()], indent=1))
+    missed = [each for each in asked.values() if not each.stage and each.id not in same]
+    return 1 if missed or stale else 0
+
+
+def _try(chosen: list[Mutant], args: argparse.Namespace) -> dict[str, Outcome]:
+    """Try those that are to be tried; return what is known of all."""
+    log = args.state / "outcomes.jsonl"
+    known = _known(log, chosen)
+    todo = chosen
+    if args.missed:
+        todo = [m for m in chosen if m.id in known and known[m.id].stage in {"", "goldens"}]
+    elif args.resume:
+        todo = [mutant for mutant in chosen if mutant.id not in known]
+    else:
+        for mutant in chosen:
+            known.pop(mutant.id, None)
+    if not todo:
+        return known
+    say(f"{len(todo)} mutants, {args.workers} at a time")
+    crew = Crew(ROOT, args.workers)
+    try:
+        reach = running.load(args.state / "reach.json")
+        running.probe(crew, ROOT, read(ROOT), reach, say)
+        running.keep(args.state / "reach.json", reach)
+        if reach.failing:
+            say(f"left out, for they fail in a copy of the tree: {len(reach.failing)} tests")
+        with log.open("a") as file:
+            for number, outcome in enumerate(
+                running.attempt(crew, ROOT, todo, reach, args.budget), start=1
+            ):
+                known[outcome.id] = outcome
+                file.write(json.dumps(attrs.asdict(outcome)) + "\n")
+                file.flush()
+                what = outcome.stage or "MISSED"
+                say(f"{number}/{len(todo)} {what} {outcome.took_s:.1f}s {outcome.id}")
+    finally:
+        crew.close()
+    return known
+
+
+def _known(log: Path, chosen: list[Mutant]) -> dict[str, Outcome]:
+    """Return what earlier runs found out of mutants that are still the same."""
+    keys = {mutant.id: running.key_of(mutant) for mutant in chosen}
+    found: dict[str, Outcome] = {}
+    for line in log.read_text().splitlines() if log.exists() else ():
+        outcome = Outcome(**json.loads(line))
+        if keys.get(outcome.id) == outcome.key:
+            found[outcome.id] = outcome
+    return found
+
+
+def say(line: str) -> None:
+    """Tell how far it is."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def report(outcomes: list[Outcome], same: dict[str, str], stale: list[str], took_s: float) -> None:
+    """Print what was caught by what, and what was not."""
+    counts = Counter(each.stage for each in outcomes)
+    missed = [each for each in outcomes if not each.stage and each.id not in same]
+    weak = [each for each in outcomes if each.stage == "goldens" and each.id not in same]
+    caught = [each for each in outcomes if each.stage in {"rules", "tests"} and each.id in same]
+    for title, group in (("MISSED", missed), ("caught by golden traces alone", weak)):
+        if group:
+            print(f"\n{title}:")
+        for each in group:
+            cut = f"; no time for {each.left} of {each.reached} tests" if each.left else ""
+            print(f"  {each.id}  ({each.reached} tests reach it{cut})")
+    for each in caught:
+        print(f"listed as equivalent, but {each.by} catches it: {each.id}")
+    for name in stale:
+        print(f"listed as equivalent, but there is no such mutant: {name}")
+    print(f"\n{len(outcomes)} mutants in {took_s:.0f} s")
+    print(f"  {counts['rules']:5} caught by a shipped scenario: what it expects, or a crash")
+    print(f"  {counts['tests']:5} caught by a test of behaviour")
+    print(f"  {len(weak):5} caught by golden traces alone")
+    print(
+        f"  {len(outcomes) - counts['rules'] - counts['tests'] - len(weak) - len(missed):5} "
+        "equivalent: no trace could show them"
+    )
+    print(f"  {len(missed):5} missed")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
