@@ -1,4 +1,4 @@
 """Mutations of the lifecycle code, and which of them the test suite notices.
 
-``python -m tests.mutants --help``, or ``make mutants``. docs/mutants.md says what is mutated.
+``make mutants``, or ``python -m tests.mutants --help``. CONTRIBUTING.md says how to read the report.
 """

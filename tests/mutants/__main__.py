@@ -32,6 +32,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--missed", action="store_true", help="what no rule and no test caught")
     parser.add_argument("--workers", type=int, default=1, help="copies that work side by side")
     parser.add_argument("--budget", type=float, default=60, help="seconds of tests for a mutant")
+    parser.add_argument("--tests", metavar="FILE", nargs="+", default=[], help="show them to these")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write all outcomes to a file")
     parser.add_argument("--state", type=Path, default=ROOT / ".mutants", help=argparse.SUPPRESS)
     return parser.parse_args(words)
@@ -105,7 +106,7 @@ def _try(chosen: list[Mutant], args: argparse.Namespace) -> dict[str, Outcome]:
     if not todo:
         return known
     say(f"{len(todo)} mutants, {args.workers} at a time")
-    crew = Crew(ROOT, args.workers)
+    crew = Crew(ROOT, args.workers, args.tests)
     try:
         reach = running.load(args.state / "reach.json")
         running.probe(crew, ROOT, read(ROOT), reach, say)

@@ -5,18 +5,20 @@ the call; the second call of one point in a function is ``point#2``.
 """
 
 import ast
-import copy
 import difflib
+import pickle
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import attrs
 
 from tests.mutants.operators import OPERATORS
-from tests.mutants.sites import Finder, Place, Site, read
+from tests.mutants.sites import LIFECYCLE, Finder, Place, Site, read
 
-MADE_ONLY_FOR_CALLS: Final = frozenset({"doubled", "ignored", "unguarded", "released"})
+MOVES: Final = frozenset({"earlier", "later", "first", "last", "released", "unguarded"})
+"""Operators after which the call may be made in runs that did not make it before."""
 
 
 @attrs.frozen(kw_only=True)
@@ -49,9 +51,9 @@ class Mutant:
         return "\n".join(lines)
 
 
-def mutants(root: Path) -> list[Mutant]:
+def mutants(root: Path, names: Iterable[str] = LIFECYCLE) -> list[Mutant]:
     """List every mutant of the lifecycle code of a tree."""
-    finder = read(root)
+    finder = read(root, names)
     return [mutant for place in finder.places for mutant in _of_place(finder, place)]
 
 
@@ -62,12 +64,15 @@ def _of_place(finder: Finder, place: Place) -> list[Mutant]:
     if not sites:
         return []
     original = ast.unparse(place.node)
+    # To pickle a tree and read it back is many times as fast as to copy it.
+    pickled = pickle.dumps(place.node)
+    changed = pickle.loads(pickled)
     for number, site in enumerate(sites):
         for name, operator in OPERATORS.items():
-            changed = copy.deepcopy(place.node)
             if not operator(finder.sites(place, changed)[number]):
                 continue
             text = ast.unparse(ast.fix_missing_locations(changed))
+            changed = pickle.loads(pickled)
             if text in known or text == original:
                 continue
             known.add(text)
@@ -80,7 +85,7 @@ def _of_place(finder: Finder, place: Place) -> list[Mutant]:
                     line=site.statement.lineno,
                     block=probe_of_block(place, sites, site),
                     site=f"{place.path}:{site.label}",
-                    moves=name in {"earlier", "later", "first", "last", "released", "unguarded"},
+                    moves=name in MOVES,
                     text=text,
                     original=original,
                 )
@@ -102,7 +107,7 @@ def probe_of_block(place: Place, sites: list[Site], site: Site) -> str:
 
 def probed(finder: Finder, place: Place) -> str:
     """Return a function's text with probes at its blocks and calls, or nothing if it has none."""
-    changed = copy.deepcopy(place.node)
+    changed = pickle.loads(pickle.dumps(place.node))
     sites = finder.sites(place, changed)
     if not sites:
         return ""

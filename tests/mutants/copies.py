@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from tests.mutants.server import HITS_FILE
 
 _LEFT_OUT: Final = (
-    *(".venv", ".git", ".mutants", "dist", "build", "__pycache__", "*.egg-info"),
+    *(".venv", ".git", ".mutants", "dist", "build", "*.egg-info"),
     *(".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".import_linter_cache"),
 )
 
@@ -22,18 +23,16 @@ _LEFT_OUT: Final = (
 class Copy:
     """A copy of the tree in a temporary folder, and the process that works in it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, tests: Sequence[str] = ()) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="simctl-mutants-"))
         self.tree = self._folder / "tree"
         shutil.copytree(root, self.tree, symlinks=True, ignore=shutil.ignore_patterns(*_LEFT_OUT))
         shutil.copy(self.tree / "tests" / "mutants" / "acting.py", self.tree / "simctl/_acting.py")
-        # Commands that tests start are to find everything compiled, and to leave nothing behind.
-        compiling = [sys.executable, "-m", "compileall", "-q", "simctl"]
-        subprocess.run(compiling, cwd=self.tree, check=True)
         temporary = self._folder / "tmp"
         temporary.mkdir()
         env = os.environ | {
             "PYTHONPATH": str(self.tree),
+            # A mutated file must leave nothing compiled behind.
             "PYTHONDONTWRITEBYTECODE": "1",
             "TMPDIR": str(temporary),
             HITS_FILE: str(self._folder / "hits"),
@@ -41,7 +40,10 @@ class Copy:
         request_out, self._requests = os.pipe()
         self.answers, answer_in = os.pipe()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.mutants.server", str(request_out), str(answer_in)],
+            [
+                *(sys.executable, "-m", "tests.mutants.server"),
+                *(str(request_out), str(answer_in), *tests),
+            ],
             cwd=self.tree,
             env=env,
             pass_fds=(request_out, answer_in),

@@ -5,7 +5,7 @@ import json
 import re
 import selectors
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -59,12 +59,12 @@ class Reach:
 class Crew:
     """Copies of the tree that work side by side."""
 
-    def __init__(self, root: Path, workers: int) -> None:
+    def __init__(self, root: Path, workers: int, tests: Sequence[str] = ()) -> None:
         self._stack = ExitStack()
         self._copies = []
         try:
             for _ in range(workers):
-                copy = Copy(root)
+                copy = Copy(root, tests)
                 self._stack.callback(copy.close)
                 self._copies.append(copy)
             for copy in self._copies:
@@ -105,29 +105,43 @@ class Crew:
 def probe(crew: Crew, root: Path, finder: Finder, reach: Reach, say: Callable[[str], None]) -> None:
     """Bring up to date which tests reach what."""
     hashes = _hashes(root)
-    files = {item["id"]: item["id"].partition("::")[0] for item in crew.items}
     if reach.hashes.get("") != hashes[""]:
-        reach.hashes.clear()
-    known = {name for name, digest in hashes.items() if reach.hashes.get(name) == digest}
-    fresh = [name for name, file in files.items() if file not in known]
-    gone = {name for name in reach.took_s if name not in files} | set(fresh)
-    _forget(reach, gone)
+        for known in (reach.hashes, reach.hits, reach.took_s, reach.failing):
+            known.clear()
+    files = {item["id"]: _file(item["id"]) for item in crew.items}
+    stale = {file for file in files.values() if reach.hashes.get(file) != hashes[file]}
+    _forget(reach, {name for name in {*reach.took_s, *reach.failing} if _file(name) in stale})
+    fresh = [name for name, file in files.items() if file in stale]
     if fresh:
         say(f"running {len(fresh)} tests once, to see what each reaches")
     request = {"do": "probe", **_code(root, finder)}
-    chunks = [fresh[start : start + _CHUNK] for start in range(0, len(fresh), _CHUNK)]
-    jobs = (((number, chunk), {**request, "tests": chunk}) for number, chunk in enumerate(chunks))
-    for (number, _), answer, took_s in crew.do(jobs):
-        if "probed" not in answer:
-            raise RuntimeError(f"{answer['caught']} {answer['why']} without any mutation")
-        for test in answer["probed"]:
-            reach.took_s[test["id"]] = test["took_s"]
-            if test["failed"]:
-                reach.failing[test["id"]] = test["failed"]
-            for hit in test["hits"]:
-                reach.hits.setdefault(hit, []).append(test["id"])
-        say(f"  part {number + 1} of {len(chunks)} in {took_s:.0f} s")
-    reach.hashes.update(hashes)
+    todo = [fresh[start : start + _CHUNK] for start in range(0, len(fresh), _CHUNK)]
+    while todo:
+        jobs = ((chunk, {**request, "tests": chunk}) for chunk in todo)
+        todo = []
+        for chunk, answer, _ in crew.do(jobs):
+            if "probed" in answer:
+                _note(reach, answer["probed"])
+            elif answer["caught"] in chunk:
+                reach.failing[answer["caught"]] = answer["why"]
+                todo.append([name for name in chunk if name != answer["caught"]])
+            else:
+                raise RuntimeError(f"{answer['caught']} {answer['why']} without any mutation")
+            say(f"  {len(reach.took_s)} of {len(files)}")
+    reach.hashes.update({name: hashes[name] for name in ("", *stale)})
+
+
+def _note(reach: Reach, tests: list[dict[str, Any]]) -> None:
+    for test in tests:
+        reach.took_s[test["id"]] = test["took_s"]
+        if test["failed"]:
+            reach.failing[test["id"]] = test["failed"]
+        for hit in test["hits"]:
+            reach.hits.setdefault(hit, []).append(test["id"])
+
+
+def _file(name: str) -> str:
+    return name.partition("::")[0]
 
 
 def _forget(reach: Reach, names: set[str]) -> None:
@@ -144,9 +158,9 @@ def _hashes(root: Path) -> dict[str, str]:
     rest = hashlib.sha256()
     for folder in ("simctl", "nodes", "stepd", "plugins", "scenarios", "tests"):
         for path in sorted((root / folder).rglob("*")):
-            if path.suffix not in {".py", ".yaml", ".sh"} or "mutants" in path.parts:
-                continue
             name = path.relative_to(root).as_posix()
+            if path.suffix not in {".py", ".yaml", ".sh"} or name.startswith("tests/mutants/"):
+                continue
             content = path.read_bytes()
             if folder == "tests" and path.name.startswith("test_"):
                 found[name] = hashlib.sha256(content).hexdigest()
@@ -174,13 +188,14 @@ def attempt(
     crew: Crew, root: Path, chosen: list[Mutant], reach: Reach, budget_s: float
 ) -> Iterator[Outcome]:
     """Try mutants; give what becomes of each, as they are done with."""
+    there = {item["id"] for item in crew.items}
     golden = {item["id"] for item in crew.items if item["golden"]}
     mentions = _Mentions(root)
 
     def jobs() -> Iterator[tuple[tuple[Mutant, int], dict[str, Any]]]:
         for mutant in chosen:
             reaching = reach.hits.get(mutant.block if mutant.moves else mutant.site, [])
-            good = [name for name in reaching if name not in reach.failing]
+            good = [name for name in reaching if name in there and name not in reach.failing]
             at_once = frozenset(reach.hits.get(mutant.site, ()))
             point = re.split(r"[:#()]", mutant.id)[2]
 
@@ -189,7 +204,7 @@ def attempt(
             ) -> tuple[Any, ...]:
                 return (
                     name not in at_once,
-                    not mentions.of(name.partition("::")[0], point),
+                    not mentions.of(_file(name), point),
                     reach.took_s[name],
                     name,
                 )

@@ -9,7 +9,7 @@ a process calls.
 import ast
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -110,10 +110,10 @@ class Site:
         return next(i for i, each in enumerate(self.block) if each is self.statement)
 
 
-def files(root: Path) -> list[str]:
+def files(root: Path, names: Iterable[str] = LIFECYCLE) -> list[str]:
     """Return the paths of the lifecycle code, relative to *root*."""
     found: list[Path] = []
-    for name in LIFECYCLE:
+    for name in names:
         path = root / name
         found += sorted(path.rglob("*.py")) if path.is_dir() else [path]
     return [path.relative_to(root).as_posix() for path in found]
@@ -164,11 +164,14 @@ class Finder:
             if place.kind:
                 self._methods.setdefault(place.name.split(".")[1], []).append(place)
         self._known = {(place.module, place.name): place for place in every}
-        self._carriers: dict[tuple[str, str], int] = {}
+        self._carriers: dict[tuple[str, str], tuple[int, str]] = {}
+        """Of each function that holds sites, how deep a call of it is, and its good result."""
+
         for depth in range(2, DEEPEST + 1):
             found = [place for place in every if self._calls_plugins(place)]
             for place in found:
-                self._carriers.setdefault((place.module, place.name), depth)
+                known = depth, _good_of(place.node)
+                self._carriers.setdefault((place.module, place.name), known)
 
     def _calls_plugins(self, place: Place) -> bool:
         return any(site.depth for site in self.sites(place, place.node))
@@ -215,10 +218,8 @@ class Finder:
         target = self._target(place, call.func)
         if target is None:
             return None
-        depth = self._carriers.get((target.module, target.name), DEEPEST + 1)
-        if depth > DEEPEST:
-            return None
-        return f"{target.node.name}()", depth, None, _good_of(target.node)
+        known = self._carriers.get((target.module, target.name))
+        return None if known is None else (f"{target.node.name}()", known[0], None, known[1])
 
     def _target(self, place: Place, func: ast.expr) -> Place | None:
         """Return the function of ours that an expression names, if that is clear."""
@@ -328,6 +329,6 @@ def _statements(
             yield from _statements(each.body, inside, (block, statement))
 
 
-def read(root: Path) -> Finder:
+def read(root: Path, names: Iterable[str] = LIFECYCLE) -> Finder:
     """Read the lifecycle code."""
-    return Finder([place for path in files(root) for place in places(root, path)])
+    return Finder([place for path in files(root, names) for place in places(root, path)])
