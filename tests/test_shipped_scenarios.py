@@ -33,8 +33,12 @@ def run(path: Path, *, schedule: str = "fifo", seed: int | None = None) -> tuple
 
 
 def broken(result: RunResult) -> list[str]:
-    """Return what did not hold."""
-    return [f"{each.text}: {each.detail}" for each in result.expectations if not each.held]
+    """Return what did not hold, built-in orderings included."""
+    rules = [f"{each.rule.name}: {each.first.what}" for each in result.orderings.broken]
+    return [
+        *rules,
+        *(f"{each.text}: {each.detail}" for each in result.expectations if not each.held),
+    ]
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)

@@ -160,7 +160,9 @@ def report(outcomes: list[Outcome], same: dict[str, str], stale: list[str], took
     for name in stale:
         print(f"listed as equivalent, but there is no such mutant: {name}")
     print(f"\n{len(outcomes)} mutants in {took_s:.0f} s")
-    print(f"  {counts['rules']:5} caught by a shipped scenario: what it expects, or a crash")
+    print(
+        f"  {counts['rules']:5} caught in a shipped scenario: an ordering, an expectation, a crash"
+    )
     print(f"  {counts['tests']:5} caught by a test of behaviour")
     print(f"  {len(weak):5} caught by golden traces alone")
     print(

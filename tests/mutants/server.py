@@ -206,9 +206,9 @@ class _Child:
                 result, _ = shipped.run(paths[name])
             except Exception as error:  # noqa: BLE001 - whatever a mutant does is looked at
                 return name, f"{type(error).__name__}: {error}"
-            wrong = shipped.broken(result)
-            if wrong or result.stalled:
-                return name, "; ".join((*wrong, *result.stalled))
+            wrong = [*shipped.broken(result), *result.stalled]
+            if wrong:
+                return name, "; ".join(wrong)
         return None
 
 
