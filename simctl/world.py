@@ -353,14 +353,16 @@ class World:
 
     def _place_files(self, users: Mapping[str, User]) -> None:
         """Put files into each user's folder, and those with a whole path onto every host."""
-        hosts = ("login", "slurmctld", *(node.name for node in self.scenario.nodes))
         for name, text in self.scenario.files.items():
             if name.startswith("/"):
-                for host in hosts:
+                for host in self._all_hosts():
                     self.disk.write(name, text, host=host)
                 continue
             for user in users.values():
                 self.disk.write(name, text, user.home, uid=user.uid)
+
+    def _all_hosts(self) -> tuple[str, ...]:
+        return ("login", "slurmctld", *(node.name for node in self.scenario.nodes))
 
     def _write_burst_buffer_conf(self) -> None:
         for name, keys in self.burst_buffers.items():
@@ -522,10 +524,11 @@ class World:
             self._apply(entry)
 
     def write_files(self, entry: FilesEntry) -> None:
-        """Write a user's files; in a login session nothing is told of it."""
+        """Write a user's files, and those of root with a whole path onto every host."""
         user = self.site.users[entry.user]
         for name, text in entry.files.items():
-            self.disk.write(name, text, user.home, uid=user.uid)
+            for host in self._all_hosts() if name.startswith("/") else ("login",):
+                self.disk.write(name, text, user.home, uid=user.uid, host=host)
 
     def edit_burst_buffer_conf(self, entry: ConfEntry) -> None:
         """Write keys of burst_buffer.conf anew; daemons find them when they read it again."""

@@ -59,12 +59,14 @@ def saved_text(session: "Session", folder: Path) -> str:
     head = "".join(
         f"# {line}".rstrip() + "\n" for line in session.scenario.description.splitlines()
     )
-    written: str = yaml.serialize(node, width=100, allow_unicode=True)
+    written: str = yaml.serialize(node, Dumper=yaml.BaseDumper, width=100, allow_unicode=True)
     return f"{head}# A session of simctl repl, saved: it happens again, act by act.\n{written}"
 
 
 def _node(value: Any) -> yaml.Node:
-    node = yaml.compose(yaml.safe_dump(value, sort_keys=False, allow_unicode=True))
+    node = yaml.compose(
+        yaml.safe_dump(value, sort_keys=False, allow_unicode=True), Loader=yaml.BaseLoader
+    )
     assert isinstance(node, yaml.Node)
     return node
 

@@ -19,7 +19,7 @@ from simctl.repl.desk import Desk
 if TYPE_CHECKING:
     from simctl.repl.session import Session
 
-INTERVAL_EVENTS: Final = 20_000
+INTERVAL_EVENTS: Final = 10_000
 """How many events lie between two snapshots; later in a long run, an eighth of all so far."""
 
 _SHARE: Final = 8

@@ -17,13 +17,16 @@ from simctl.scenario.model import Scenario
 from simctl.status import NOT_HELD, OK, InputError
 from simctl.world import World
 
+MakeWorld = Callable[[Scenario, argparse.Namespace], World]
+"""Makes the world of a scenario under the options of the command line."""
+
 FIRST_CLUSTER: Final = Path(__file__).with_name("first_cluster.yaml")
 
 
 def run_repl(
     options: argparse.Namespace,
     load: Callable[[str], Scenario],
-    make_world: Callable[[Scenario, argparse.Namespace], World],
+    make_world: MakeWorld,
 ) -> int:
     """Hold the session that the options ask for; return the exit status."""
     scenario = load(options.scenario or str(FIRST_CLUSTER))
@@ -35,16 +38,10 @@ def run_repl(
 
 
 def hold(
-    options: argparse.Namespace,
-    scenario: Scenario,
-    make_world: Callable[[Scenario, argparse.Namespace], World],
-    front: Front,
-    *,
-    forks: bool = True,
+    options: argparse.Namespace, scenario: Scenario, make_world: MakeWorld, front: Front
 ) -> int:
-    """Hold a session over a front end."""
-    source = (Path(scenario.folder) / scenario.path_name).read_text(encoding="utf-8-sig")
-    session = Session(lambda: make_world(scenario, options), scenario, source, front, forks=forks)
+    """Hold a session over a front end; Ctrl-C stops what goes on."""
+    session = make_session(options, scenario, make_world, front)
 
     def interrupt(_: int, __: Any) -> None:
         session.interrupt()
@@ -54,6 +51,19 @@ def hold(
         return session.run()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def make_session(
+    options: argparse.Namespace,
+    scenario: Scenario,
+    make_world: MakeWorld,
+    front: Front,
+    *,
+    forks: bool = True,
+) -> Session:
+    """Return a session that has not begun; without *forks*, going back repeats the whole run."""
+    source = (Path(scenario.folder) / scenario.path_name).read_text(encoding="utf-8-sig")
+    return Session(lambda: make_world(scenario, options), scenario, source, front, forks=forks)
 
 
 def _front() -> Front:
@@ -68,7 +78,7 @@ def _front() -> Front:
 def _run_script(
     options: argparse.Namespace,
     scenario: Scenario,
-    make_world: Callable[[Scenario, argparse.Namespace], World],
+    make_world: MakeWorld,
 ) -> int:
     try:
         text = Path(options.script).read_text(encoding="utf-8")

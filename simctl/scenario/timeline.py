@@ -308,6 +308,11 @@ def _check_entry(values: Values, reading: Reading) -> None:
     deed = _one_of(_DEED_KEYS, values, reading)
     if values["run"] is not None:
         reading.runs.append((values.place("run"), values["run"][1]))
+    if deed == "files" and values["as"] != "root":
+        for name in values["files"] or ():
+            if name.startswith("/"):
+                message = f"{name!r} is root's to write: `as: root`, or a name below the folder"
+                reading.mistake(values.place("files"), message)
     if "place" in values.places:
         moment = _check_place(values, deed, reading)
     else:

@@ -1,0 +1,89 @@
+"""simctl repl: stepping, going back, saving; and that nothing a person types does harm."""
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simctl.repl.registry import COMMANDS
+from simctl.scenario.load import load_scenario
+from simctl.world import World
+from tests.repl import Held
+
+
+def test_step_shows_the_next_event_and_stops_after_it() -> None:
+    """`step 3` shows three events of the trace, and time stands behind the third."""
+    held = Held("step 3")
+    assert [line.split()[0] for line in held.said] == ["1", "2", "3"]
+    assert held.world.trace.seq == 3
+
+
+def test_back_and_forward_gives_the_same_bytes() -> None:
+    """What happens after going back is what happened before, over acts that are kept as well."""
+    lines = ("sbatch hello.sh", "run 10s", "crash n1", "run 1m", "step 30")
+    straight = Held(*lines)
+    there = Held(*lines, "back 10", "step 3", "back 15", "turn", "back", "step 40")
+    seq = straight.world.trace.seq
+    assert there.world.trace.seq >= seq
+    assert there.trace_lines()[:seq] == straight.trace_lines()
+
+
+def test_going_back_forgets_what_was_typed_after() -> None:
+    """An act typed at an event is undone by going back to that event, and no breaks are."""
+    held = Held("break job_state", "sbatch hello.sh", "c", "crash n1", "back", "info breaks")
+    assert held.session.desk.acts[-1].deed["run"] == "sbatch hello.sh"
+    assert "crash" not in str(held.session.desk.acts)
+    assert held.said[-1].startswith("1: break job_state")
+
+
+ACTS = (
+    *("sbatch hello.sh", "sbatch short.sh", "srun -N1 ./app &", "scancel 1", "squeue", "sinfo"),
+    *("crash n1", "start n1", "cut n2 slurmctld for 20s", "restart slurmctld for 3s"),
+    *("as bob sbatch short.sh", "program ./quick runs 4s exit 2", "scontrol show job 1"),
+    *("fail switch_p_job_init", "hang switch_p_job_postfini for 7s", "salloc -N2 srun ./quick"),
+    *("return -1", "return 0", "delay 3s", "fail ESLURM_INTERCONNECT_FAILURE"),
+)
+MOVES = (
+    *("step", "step 7", "step 40", "turn", "turn 9", "run 1s", "run 40s", "run 20m", "continue"),
+    *("tbreak switch_p_job_init", "tbreak job_state", "tbreak switch_p_* if node=n2", "finish"),
+    *("back", "back 5", "back 60", "back to job_state", "until switch_p_job_attach", "next job 1"),
+)
+
+
+@settings(max_examples=12)
+@given(
+    lines=st.lists(st.sampled_from((*ACTS, *MOVES)), min_size=4, max_size=18),
+    schedule=st.sampled_from(("fifo", "random")),
+    model=st.sampled_from(("guide", "modern")),
+)
+def test_a_saved_session_gives_the_same_trace(
+    lines: list[str], schedule: str, model: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The trace of a session is how the trace of the scenario begins that it was saved as."""
+    path = tmp_path_factory.mktemp("saved") / "session.yaml"
+    held = Held(*lines, f"save {path}", schedule=schedule, model=model, seed=3)
+    assert "internal error" not in held.out.getvalue()
+    world = World(load_scenario(path), schedule=schedule)
+    world.trace.add_sink(world.events.append)
+    result = world.run()
+    repeated = [msgspec.json.encode(event) for event in world.events]
+    expected = held.trace_lines()
+    assert repeated[: len(expected)] == expected
+    assert not [each for each in result.expectations if "comes to" in each.text]
+
+
+_WORDS = st.sampled_from((*COMMANDS, "job", "1", "n1", "0", "-1", "'", '"', "{", "to", "*", "a=b"))
+
+
+@settings(max_examples=60)
+@given(line=st.one_of(st.text(max_size=60), st.lists(_WORDS, max_size=5).map(" ".join)))
+def test_no_line_ends_a_session_or_breaks_it(
+    line: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Whatever is typed is done or told; what comes after it is typed as well."""
+    if "save" in line:
+        return
+    text = " ".join(line.splitlines())
+    held = Held("tbreak switch_p_job_init", "sbatch hello.sh", text, "as nobody here")
+    assert "internal error" not in held.out.getvalue()
+    assert "no user 'nobody'" in held.out.getvalue() or text.split()[0] in ("q", "quit", "exit")
