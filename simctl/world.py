@@ -813,19 +813,20 @@ class World:
             return not_checked("--no-orderings")
         if len(self.events) != self.trace.seq:
             return not_checked("the run's events are not kept")
-        conf = self.site.conf
-        return check_orderings(
-            self.events,
-            Terms(
-                model=self.model,
-                finished=not (interrupted or self._stalled or self.kernel.stopped_at_limit),
-                conf={
-                    name: getattr(record, name)
-                    for record in (conf, self.scenario.options)
-                    for name in attrs.fields_dict(type(record))
-                },
-                users={name: user.uid for name, user in self.site.users.items()},
-            ),
+        finished = not (interrupted or self._stalled or self.kernel.stopped_at_limit)
+        return check_orderings(self.events, self.terms(finished=finished))
+
+    def terms(self, *, finished: bool = True) -> Terms:
+        """Return what the built-in orderings must know of the run beside its events."""
+        return Terms(
+            model=self.model,
+            finished=finished,
+            conf={
+                name: getattr(record, name)
+                for record in (self.site.conf, self.scenario.options)
+                for name in attrs.fields_dict(type(record))
+            },
+            users={name: user.uid for name, user in self.site.users.items()},
         )
 
     def _result(self, wall_s: float, *, interrupted: bool) -> RunResult:

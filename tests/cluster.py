@@ -11,6 +11,7 @@ import attrs
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
+from simctl.orderings.checking import tell
 from simctl.plugin import SwitchPlugin
 from simctl.scenario.load import read_scenario
 from simctl.world import RunResult, World
@@ -103,14 +104,30 @@ def run(
     schedule: str = "fifo",
     seed: int = 0,
     folder: Path | None = None,
+    orderings: bool = True,
 ) -> Ran:
-    """Run a scenario; plugins are looked for in *folder*."""
+    """Run a scenario; plugins are looked for in *folder*. No built-in ordering may break.
+
+    Without *orderings* they are not checked: for tests in which a deliberately wrong thing runs.
+    """
     file = str(folder / "s.yaml") if folder is not None else "s.yaml"
     scenario = read_scenario(cluster + text, file=file)
-    world = World(scenario, model=model, schedule=schedule, seed=seed)
+    world = World(scenario, model=model, schedule=schedule, seed=seed, orderings=orderings)
+    return watched(world)
+
+
+def watched(world: World) -> Ran:
+    """Run a world, keep its events, and assert that no built-in ordering is broken."""
     world.trace.add_sink(world.events.append)
     result = world.run()
+    assert_ordered(result)
     return Ran(world, result, world.events)
+
+
+def assert_ordered(result: RunResult) -> None:
+    """Assert that no built-in ordering is broken."""
+    told = ["\n".join(tell(breach)) for breach in result.orderings.broken]
+    assert not told, "\n".join(told)
 
 
 def fault(pattern: str, timeline: str = STEP, kind: str = "fail", **more: Any) -> str:
@@ -166,11 +183,13 @@ __all__ = [
     "TWO_NODES",
     "Ran",
     "SwitchPlugin",
+    "assert_ordered",
     "began",
     "entered",
     "fault",
     "pids",
     "run",
     "took",
+    "watched",
     "with_plugin",
 ]
