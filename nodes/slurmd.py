@@ -19,7 +19,7 @@ from simctl.nodes.prologs import (
     of_launch,
 )
 from simctl.nodes.step_daemons import StepDaemons
-from simctl.nodes.suspend import Suspensions
+from simctl.nodes.suspend import Suspensions, unpack_info
 from simctl.nodes.switch_info import node_switch_info
 from simctl.nodes.terminations import KillWaitOver, Terminations
 from simctl.plugins.hooks import About, Handle, failed
@@ -32,6 +32,7 @@ from simctl.plugins.points.switch import (
     switch_p_pack_jobinfo,
     switch_p_unpack_jobinfo,
 )
+from simctl.plugins.points.switch_besides import switch_p_reconfig, switch_p_slurmd_init
 from simctl.plugins.site import Site
 from simctl.wire.buf import Buf
 from simctl.wire.errno import (
@@ -126,7 +127,7 @@ class Slurmd:
             RequestSwitchInfo: self._switch_info,
             RequestNodeRegistrationStatus: self._registration_due,
             RegistrationDue: self._registration_due,
-            RequestReconfigure: _ignore,
+            RequestReconfigure: self._reconfigure,
             ReportsDue: self._reports_due,
             Unanswered: self._unanswered,
             StepGone: self._step_gone,
@@ -179,7 +180,10 @@ class Slurmd:
             return False
         if failed(await hooks.call(switch_p_node_init, who)):
             return False
-        return not (self._clean and failed(await hooks.call(switch_p_clear_node_state, who)))
+        if self._clean and failed(await hooks.call(switch_p_clear_node_state, who)):
+            return False
+        await hooks.call_besides(switch_p_slurmd_init, who)
+        return True
 
     def _send(self, to: Mailbox | None, message: Message) -> bool:
         return self.site.fabric.send(self.process, to, message, self.mailbox)
@@ -379,9 +383,15 @@ class Slurmd:
             self._send(stepd, message)
 
     async def _suspend_int(self, envelope: Envelope, message: RequestSuspendInt) -> None:
-        """Answer, then have the job's step daemons stop their tasks, or let them go on."""
+        """Answer, then have the job's step daemons stop their tasks, or let them go on.
+
+        A message whose part for the switch cannot be unpacked is none.
+        """
+        info = await unpack_info(self.site.hooks, self.process, message)
+        if info is None:
+            return
         self._answer(envelope, SLURM_SUCCESS)
-        self._suspensions.take(message)
+        self._suspensions.take(message, info)
 
     async def _checkpoint_tasks(self, envelope: Envelope, message: RequestCheckpointTasks) -> None:
         """Have the step daemon save its tasks; the answer comes once that is done."""
@@ -434,10 +444,10 @@ class Slurmd:
         """Tell what the switch plugin says of the node."""
         self._send(envelope.sender, await node_switch_info(self.site.hooks, self.process, message))
 
+    async def _reconfigure(self, _: Envelope, __: RequestReconfigure) -> None:
+        """Have the switch plugin read its configuration again."""
+        await self.site.hooks.call_besides(switch_p_reconfig, self.process)
+
     async def _ping(self, envelope: Envelope, message: RequestPing) -> None:
         """Answer that the node is there."""
         self._answer(envelope, SLURM_SUCCESS)
-
-
-async def _ignore(_: Envelope, __: Any) -> None:
-    """Take in a message that asks for nothing more."""

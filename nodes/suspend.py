@@ -3,8 +3,18 @@
 from collections.abc import Callable
 from typing import Final
 
+import attrs
+
 from simctl.kernel.fabric import Mailbox
 from simctl.kernel.procs import Process
+from simctl.plugins.hooks import About, Handle, Hooks
+from simctl.plugins.points.declare import Point
+from simctl.plugins.points.switch_besides import (
+    switch_p_job_resume,
+    switch_p_job_suspend,
+    switch_p_job_suspend_info_free,
+    switch_p_job_suspend_info_unpack,
+)
 from simctl.plugins.site import Site
 from simctl.stepd.one_by_one import OneByOne
 from simctl.wire.ids import SECOND
@@ -18,8 +28,32 @@ from simctl.wire.messages import (
 _ANSWER_WITHIN_US: Final = 10 * SECOND
 """How long a step daemon is waited for."""
 
+_SWITCH_WAIT_S: Final = 5
+"""How long the switch plugin may take to suspend or resume a job: its `max_wait`."""
+
 Steps = Callable[[int], list[tuple[tuple[int, int], Mailbox]]]
 """Gives the steps of a job on the node, with where their daemons receive."""
+
+
+@attrs.frozen
+class _Asked:
+    """A request, with what the switch plugin has unpacked of it.
+
+    That is None for a step that was still to be launched: the switch knows of the job already.
+    """
+
+    message: RequestSuspendInt
+    info: Handle | None
+
+
+async def unpack_info(hooks: Hooks, who: Process, message: RequestSuspendInt) -> Handle | None:
+    """Return what the switch plugin of slurmctld has to tell; None if it cannot be unpacked."""
+    about = About(job=message.job_id)
+    buffer = message.switch_info.opened()
+    info: Handle | int = await hooks.call_besides(
+        switch_p_job_suspend_info_unpack, who, buffer, about=about
+    )
+    return info if isinstance(info, Handle) else None
 
 
 class Suspensions:
@@ -29,17 +63,17 @@ class Suspensions:
         self._site = site
         self._process = process
         self._steps_of = steps_of
-        self._queues: dict[int, OneByOne[RequestSuspendInt]] = {}
+        self._queues: dict[int, OneByOne[_Asked]] = {}
         self._suspended: dict[int, bool] = {}
 
-    def take(self, message: RequestSuspendInt) -> None:
+    def take(self, message: RequestSuspendInt, info: Handle | None = None) -> None:
         """Have a job suspended or resumed, behind what is under way for it."""
         queue = self._queues.get(message.job_id)
         if queue is None:
             queue = OneByOne(self._process, "suspend", self._serve)
             self._queues[message.job_id] = queue
         self._suspended[message.job_id] = message.op == SUSPEND_JOB
-        queue.add(message)
+        queue.add(_Asked(message, info))
 
     def launched(self, job_id: int) -> None:
         """Suspend a step as well that was on its way when its job was suspended."""
@@ -51,7 +85,25 @@ class Suspensions:
         self._queues.pop(job_id, None)
         return self._suspended.pop(job_id, False)
 
-    async def _serve(self, message: RequestSuspendInt) -> None:
+    async def _serve(self, asked: _Asked) -> None:
+        """Have the switch suspend the job before its steps, or resume it after them."""
+        message, info = asked.message, asked.info
+        if info is not None and message.op == SUSPEND_JOB:
+            await self._switch(switch_p_job_suspend, message, info, _SWITCH_WAIT_S)
+        await self._ask_steps(message)
+        if info is None:
+            return
+        if message.op != SUSPEND_JOB:
+            await self._switch(switch_p_job_resume, message, info, _SWITCH_WAIT_S)
+        await self._switch(switch_p_job_suspend_info_free, message, info)
+
+    async def _switch(
+        self, point: Point, message: RequestSuspendInt, info: Handle, *more: int
+    ) -> None:
+        about = About(job=message.job_id)
+        await self._site.hooks.call_besides(point, self._process, info, *more, about=about)
+
+    async def _ask_steps(self, message: RequestSuspendInt) -> None:
         """Ask every step daemon of a job, and wait for their answers."""
         site = self._site
         box = site.fabric.mailbox(self._process, f"slurmd@{self._process.host.name}")

@@ -36,12 +36,8 @@ PREFIXES: Final = {"switch": "switch_p_", "checkpoint": "slurm_ckpt_", "burst_bu
 
 _LATER: Final = {
     "switch": """
-        slurmctld_init slurmd_init slurmd_step_init reconfig part_comp job_step_part_comp
-        job_step_allocated libstate_clear job_suspend_test job_suspend_info_get
-        job_suspend_info_pack job_suspend_info_unpack job_suspend_info_free job_suspend job_resume
-        job_step_pre_suspend job_step_post_suspend job_step_pre_resume job_step_post_resume save
-        restore build_stepinfo duplicate_stepinfo free_stepinfo pack_stepinfo unpack_stepinfo
-        job_start job_complete fs_init extern_stepinfo extern_step_fini
+        libstate_clear save restore build_stepinfo duplicate_stepinfo free_stepinfo pack_stepinfo
+        unpack_stepinfo job_start job_complete fs_init extern_stepinfo extern_step_fini
     """,
     "checkpoint": "",
     "burst_buffer": "get_status build_het_job_script run_script",

@@ -27,6 +27,7 @@ from simctl.plugins.points.switch import (
     switch_p_job_attach,
     switch_p_strerror,
 )
+from simctl.plugins.points.switch_besides import switch_p_job_suspend_info_get
 from simctl.plugins.registry import PluginError, Registry
 from simctl.wire.buf import Buf, Packed
 from simctl.wire.errno import (
@@ -81,7 +82,7 @@ class About:
 
     job: int | UnsetType = UNSET
     step: str | UnsetType = UNSET
-    besides: Mapping[str, int] = {}
+    besides: Mapping[str, Any] = {}
 
 
 NOTHING: Final = About()
@@ -181,6 +182,23 @@ class Hooks:
             return False
         return True
 
+    async def load_others(self, who: Process, plugin_class: str) -> None:
+        """Run init of every plugin of a class but the configured one; nothing is kept of them.
+
+        As srun of 18.08 does with switch plugins. One that fails is passed over.
+        """
+        self._check_own(who, plugin_class, "init")
+        for plugin_type in self._registry.at_hand(plugin_class):
+            if plugin_type == self.types[plugin_class]:
+                continue
+            CALLING.set(who)
+            try:
+                instance = self._registry.make(plugin_type, who.host.name)
+            except PluginError as error:
+                self._trace.complain(who, "__init__", str(error))
+                continue
+            await self.run_own(who, "init", instance, plugin_type, NOTHING)
+
     async def unload(
         self,
         who: Process,
@@ -261,6 +279,8 @@ class Hooks:
         method = _looked_up(memory.instances[plugin_type or point.plugin_class], point.name)
         if point.on_subject:
             values = (arguments[0].value, *arguments[1:])
+            if point is switch_p_job_suspend_info_get:
+                values = (values[0], values[1].value)
         elif arguments and type(arguments[-1]) is Handle:
             values = (*arguments[:-1], arguments[-1].value)
         else:
@@ -445,6 +465,17 @@ class Hooks:
     def has(who: Process, point: Point) -> bool:
         """Tell whether the plugin of a process has a function that it need not have."""
         return _looked_up(who.memory.instances[point.plugin_class], point.name, None) is not None
+
+    async def call_besides(
+        self, point: Point, who: Process, *arguments: Any, about: About = NOTHING
+    ) -> Any:
+        """Call a function that no guide has, in the model and of the plugin that have it.
+
+        Where there is none it is as if it had succeeded and done nothing.
+        """
+        if who.role not in self._places[point.name] or not self.has(who, point):
+            return NULL if point.returns is Returns.OBJECT else SLURM_SUCCESS
+        return await self.call(point, who, *arguments, about=about)
 
     def takes_time(self, point: Point) -> bool:
         """Tell whether the configured plugin's function is an `async def`, or may hang."""

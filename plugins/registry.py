@@ -78,6 +78,10 @@ class Registry:
             name for name in {*self._entries, *named} if name.split("/")[0] == plugin_class
         )
 
+    def at_hand(self, plugin_class: str) -> list[str]:
+        """Return the types of *plugin_class* that are bundled, named or taken in, sorted."""
+        return sorted(name for name in self._entries if name.split("/")[0] == plugin_class)
+
     def kind(self, plugin_type: str) -> type[Any]:
         """Return the class of a plugin."""
         return self._entries[plugin_type].kind

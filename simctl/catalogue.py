@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from simctl.plugins.points import ALL, BY_CLASS, OWN
+from simctl.plugins.points import ALL, BY_CLASS, OPTIONAL, OWN
 from simctl.plugins.points.page import describe, overview
 from simctl.plugins.registry import Known, PluginError, Registry, find_plugins
 from simctl.status import OK, WRONG_INPUT, InputError
@@ -43,8 +43,8 @@ def show(name: str) -> int:
     """
     if name in BY_CLASS:
         lines = overview(name)
-    elif name in ALL:
-        lines = describe(ALL[name])
+    elif name in ALL or name in OPTIONAL:
+        lines = describe((ALL | OPTIONAL)[name])
     elif name in ("init", "fini"):
         lines = _joined([describe(OWN[plugin_class, name]) for plugin_class in BY_CLASS])
     else:
@@ -62,7 +62,7 @@ def _shown_plugin(name: str) -> list[str]:
     if known:
         return _joined([_plugin_lines(each) for each in known])
     if not (name.endswith(".py") or ":" in name):
-        names = (*BY_CLASS, *ALL, *(each.plugin_type for each in Registry().listing()))
+        names = (*BY_CLASS, *ALL, *OPTIONAL, *(each.plugin_type for each in Registry().listing()))
         near = get_close_matches(name, names, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise InputError(
@@ -93,7 +93,8 @@ def _plugin_lines(known: Known) -> list[str]:
         lines.append("")
         for line in document.splitlines():
             lines += textwrap.wrap(line, 79, initial_indent="  ", subsequent_indent="  ") or [""]
-    own = [point.name for point in BY_CLASS[plugin_class] if _is_own(known.kind, point.name)]
+    points = (*BY_CLASS[plugin_class], *OPTIONAL.values())
+    own = [point.name for point in points if _is_own(known.kind, point.name)]
     own = [name for name in ("init", "fini") if _is_own(known.kind, name)] + own
     lines += ["", f"  Its own functions ({len(own)}; the others are stubs):"]
     lines += [f"    {name}" for name in own] or ["    none"]

@@ -37,6 +37,7 @@ from simctl.plugins.points.switch import (
     switch_p_job_preinit,
     switch_p_unpack_jobinfo,
 )
+from simctl.plugins.points.switch_besides import switch_p_slurmd_step_init
 from simctl.plugins.site import Site
 from simctl.stepd.batch_files import BatchFiles
 from simctl.stepd.checkpoint_requests import CheckpointRequests
@@ -223,6 +224,7 @@ class StepDaemon:
         stepd = self.process
         if not await self._hooks.load(stepd, "switch"):
             return SLURM_PLUGIN_NAME_INVALID
+        await self._hooks.call_besides(switch_p_slurmd_step_init, stepd)
         if not self._batch and not await self._receive_credential(alloc=False):
             return ESLURMD_INVALID_JOB_CREDENTIAL
         if not await self._hooks.load(stepd, "checkpoint"):
@@ -237,9 +239,7 @@ class StepDaemon:
             job = self.work.job
             # The tasks' process group is recorded besides; the plugin's is the daemon's own.
             tasks = self.tasks.tasks
-            about = About(
-                besides={"pgid": tasks[0].process.pid if tasks else 0, "jmgr_pid": stepd.pid}
-            )
+            about = self._record(uid=job.uid, pgid=tasks[0].process.pid if tasks else 0)
             await self._switch(
                 switch_p_job_postfini, stepd, stepd.pid, job.job_id, job.step_id, about=about
             )
@@ -249,7 +249,9 @@ class StepDaemon:
     async def _run_container(self, stepd: Process) -> int:
         """Run everything between the container's creation and its end."""
         job = self.work.job
-        if not self._batch and failed(await self._switch(switch_p_job_init, stepd, job.uid)):
+        if not self._batch and failed(
+            await self._switch(switch_p_job_init, stepd, job.uid, about=self._record(pgid=0))
+        ):
             return ESLURM_INTERCONNECT_FAILURE
         rc = await self._fork_all_tasks(stepd)
         if not rc:
@@ -291,6 +293,21 @@ class StepDaemon:
         self.tasks.kill_all()
         self.tasks.end_due(self.site.kernel.now_us)
 
+    def _record(self, **more: int) -> About:
+        """Return what real Slurm gives its plugins with the step's record, for the trace."""
+        if not self.site.trace.recording:
+            return NOTHING
+        job = self.work.job
+        return About(
+            besides={
+                "nodeid": job.nodeid,
+                "ntasks": job.ntasks,
+                "node_tasks": job.node_tasks,
+                **more,
+                "jmgr_pid": self.process.pid,
+            }
+        )
+
     # What both models share.
 
     def _switch(
@@ -320,7 +337,9 @@ class StepDaemon:
 
     async def _prefork(self, who: Process) -> bool:
         """Let the checkpoint plugin prepare, which may change the tasks' environment."""
-        if failed(await self._hooks.call(slurm_ckpt_stepd_prefork, who, self.work.job)):
+        job = self.work.job
+        about = NOTHING if self.site.model == "guide" else self._record(batch=int(job.batch))
+        if failed(await self._hooks.call(slurm_ckpt_stepd_prefork, who, job, about=about)):
             return False
         try:
             if self.site.images.enabled:
@@ -613,7 +632,7 @@ class StepDaemon:
                     self._hooks, self.process, self.work, lambda: bool(self.tasks.alive)
                 )
                 self._suspender = Suspender(
-                    self.site, self.process, self.tasks, self.mailbox, checkpoints
+                    self.site, self.process, self.tasks, self.mailbox, checkpoints, self.work.job
                 )
             self._suspender.ask(envelope)
 

@@ -4,6 +4,14 @@ from typing import Final
 
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import SIGCONT, SIGSTOP, SIGTSTP, Process
+from simctl.plugin import StepdJob
+from simctl.plugins.points.declare import Point
+from simctl.plugins.points.switch_besides import (
+    switch_p_job_step_post_resume,
+    switch_p_job_step_post_suspend,
+    switch_p_job_step_pre_resume,
+    switch_p_job_step_pre_suspend,
+)
 from simctl.plugins.site import Site
 from simctl.stepd.checkpoint_requests import CheckpointRequests
 from simctl.stepd.one_by_one import OneByOne
@@ -38,6 +46,7 @@ class Suspender:
         tasks: TaskSet,
         mailbox: Mailbox,
         checkpoints: CheckpointRequests,
+        job: StepdJob,
     ) -> None:
         self.suspended = False
         """Whether the tasks are stopped: signals are refused then."""
@@ -47,6 +56,7 @@ class Suspender:
         self._tasks = tasks
         self._mailbox = mailbox
         self._checkpoints = checkpoints
+        self._job = job
         self._requests = OneByOne(process, "suspend", self._serve)
 
     def ask(self, envelope: Envelope) -> None:
@@ -71,7 +81,7 @@ class Suspender:
             suspended = self.suspended
             rc = ESLURMD_STEP_SUSPENDED if suspended else await self._checkpoints.serve(message)
         elif isinstance(message, RequestStepResume):
-            rc = self._resume()
+            rc = await self._resume()
         else:
             rc = await self._suspend()
         if not self._process.exited:
@@ -81,20 +91,29 @@ class Suspender:
         """Stop the tasks: SIGTSTP, two seconds, SIGSTOP."""
         if self.suspended:
             return ESLURMD_STEP_SUSPENDED
+        await self._switch(switch_p_job_step_pre_suspend)
         self._signal(SIGTSTP)
         await self._site.kernel.sleep_us(_STOP_AFTER_US)
         if not self._process.exited:
             self._signal(SIGSTOP)
             self.suspended = True
+            await self._switch(switch_p_job_step_post_suspend)
         return SLURM_SUCCESS
 
-    def _resume(self) -> int:
+    async def _resume(self) -> int:
         """Let the tasks go on."""
         if not self.suspended:
             return ESLURMD_STEP_NOTSUSPENDED
+        await self._switch(switch_p_job_step_pre_resume)
         self._signal(SIGCONT)
         self.suspended = False
+        await self._switch(switch_p_job_step_post_resume)
         return SLURM_SUCCESS
+
+    async def _switch(self, point: Point) -> None:
+        """Tell the switch plugin of a srun step what is about to happen, or has."""
+        if not self._job.batch and not self._process.exited:
+            await self._site.hooks.call_besides(point, self._process, self._job)
 
     def _signal(self, number: int) -> None:
         self._tasks.signal(number)

@@ -436,7 +436,7 @@ def test_json_has_the_functions_and_the_problems(capsys: pytest.CaptureFixture[s
     none, fork_state = json.loads(capsys.readouterr().out)
     assert none["problems"] == []
     assert list(none["functions"]) == ["guide"]
-    assert none["functions"]["guide"]["switch_p_job_init"]["places"] == {"session as root": 27}
+    assert none["functions"]["guide"]["switch_p_job_init"]["places"] == {"session as root": 29}
     (problem,) = fork_state["problems"]
     assert problem["function"] == "switch_p_job_postfini"
     assert problem["models"] == []

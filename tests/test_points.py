@@ -9,7 +9,7 @@ import pytest
 
 import simctl
 from simctl import plugin
-from simctl.plugins.points import ALL, BY_CLASS, OWN
+from simctl.plugins.points import ALL, BY_CLASS, OPTIONAL, OWN
 from simctl.plugins.points.declare import Point, Returns
 from simctl.plugins.points.page import describe, lifecycle_page, overview
 
@@ -82,7 +82,7 @@ BURST_BUFFER: Final = """
 GUIDES: Final = {"switch": SWITCH, "checkpoint": CHECKPOINT, "burst_buffer": BURST_BUFFER}
 """The guides' functions in their order; behind each what C gives back through a pointer."""
 
-POINTS: Final = (*ALL.values(), *OWN.values())
+POINTS: Final = (*ALL.values(), *OPTIONAL.values(), *OWN.values())
 SOURCE: Final = Path(simctl.__file__).parent
 CALLERS: Final = ("ctld", "nodes", "stepd", "commands", "plugins/hooks.py")
 WIDTH: Final = 79
@@ -90,7 +90,11 @@ WIDTH: Final = 79
 
 def name_of(point: Point) -> str:
     """Name a point for a test's id."""
-    return point.name if point.name in ALL else f"{point.plugin_class}-{point.name}"
+    return (
+        point.name
+        if point.name in ALL or point.name in OPTIONAL
+        else f"{point.plugin_class}-{point.name}"
+    )
 
 
 every_point = pytest.mark.parametrize("point", POINTS, ids=name_of)
@@ -127,7 +131,8 @@ def test_a_declaration_leaves_nothing_out(point: Point) -> None:
     for text in (point.doc, point.often, point.failure, point.versions):
         assert text
         assert text == text.strip()
-    assert point.guide, "model guide calls every function of the guides"
+    assert point.guide or point.optional, "model guide calls every function of the guides"
+    assert point.guide or point.modern
     assert point.doc.splitlines()[0].endswith(".")
     assert set(point.parameters) <= set(point.arguments)
     for name, text in point.arguments.items():
@@ -181,7 +186,7 @@ def test_who_calls_is_somebody_there_is(point: Point) -> None:
 @every_point
 def test_a_function_that_no_run_calls_says_so(point: Point) -> None:
     """`later` is empty just where the daemons' code calls the function; change both together."""
-    if point.name not in ALL:
+    if point.name in ("init", "fini"):
         return
     assert bool(point.later) == (point.name not in _called())
 
@@ -227,7 +232,7 @@ def test_the_page_is_what_the_points_say(request: pytest.FixtureRequest) -> None
 def test_the_page_has_a_section_for_every_point() -> None:
     """A heading each, under its class, and a row in the class's table."""
     page = lifecycle_page()
-    for point in ALL.values():
+    for point in (ALL | OPTIONAL).values():
         assert page.count(f"### {point.name}\n") == 1
         assert f"| `{point.name}`" in page
     for plugin_class, name in OWN:
@@ -257,5 +262,6 @@ def test_an_overview_fits_on_a_terminal(plugin_class: str) -> None:
     lines = overview(plugin_class)
     assert max(map(len, lines)) <= WIDTH
     first_words = [line.split()[0].rstrip("*") for line in lines if line.split()]
-    for point in BY_CLASS[plugin_class]:
+    besides = [point for point in OPTIONAL.values() if point.plugin_class == plugin_class]
+    for point in (*BY_CLASS[plugin_class], *besides):
         assert first_words.count(point.name) == 1

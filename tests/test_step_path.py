@@ -1,6 +1,7 @@
 """The life of a step and of a batch script, call by call, in both models."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import UNSET
@@ -87,7 +88,11 @@ def test_step_creation_in_the_controller(step: Ran, model: str) -> None:
     ended = ["switch_p_job_step_complete", "switch_p_free_jobinfo", "slurm_ckpt_free_job"]
     assert names == made + ended
     build = step.one("switch_p_build_jobinfo").args
-    assert build == {"switch_job": None, "nodelist": "n[1-2]", "nprocs": 4, "cyclic_alloc": 0}
+    layout = {"node_cnt": 2, "task_cnt": 4, "task_dist": 2, "tasks": [2, 2]}
+    assert build == {
+        "switch_job": None, "nodelist": "n[1-2]", "nprocs": 4, "cyclic_alloc": 0,
+        **({**layout, "tids": [[0, 1], [2, 3]]} if model == "modern" else {}),
+    }
     assert step.one("switch_p_job_step_complete").args == {"switch_job": None, "nodelist": "n[1-2]"}
     received = step.one("REQUEST_JOB_STEP_CREATE", phase="receive")
     replied = step.one("RESPONSE_JOB_STEP_CREATE", phase="send")
@@ -98,12 +103,16 @@ def test_step_creation_in_the_controller(step: Ran, model: str) -> None:
 
 
 def test_srun_packs_the_credential_for_each_node(step: Ran, model: str) -> None:
-    """As its user: unpack once, pack a node, free at its end; in guide alloc before, fini after."""
+    """As its user: unpack once, pack a node, free at its end; in guide alloc before, fini after.
+
+    In model modern it has every switch plugin set up.
+    """
     calls = step.all(kind="plugin", role="srun")
     names = ["switch_p_unpack_jobinfo", *["switch_p_pack_jobinfo"] * 2, "switch_p_free_jobinfo"]
     if model == "guide":
         names = ["switch_p_alloc_jobinfo", *names, "fini"]
-    assert [event.name for event in calls] == ["init", *names]
+    inits = 1 if model == "guide" else 3
+    assert [event.name for event in calls] == [*["init"] * inits, *names]
     assert {(event.uid, event.euid) for event in calls} == {(ALICE, ALICE)}
     packs = [event.seq for event in calls if event.name == "switch_p_pack_jobinfo"]
     sent = [event.seq for event in step.all("REQUEST_LAUNCH_TASKS", phase="send")]
@@ -225,7 +234,10 @@ def test_modern_has_one_root_process(node: str) -> None:
 
 
 def test_arguments_of_the_job_functions(step: Ran, model: str) -> None:
-    """Exactly the guide's: uid, env, nodeid, procid, nnodes, nprocs, rank, pgid, job and step."""
+    """Exactly the guide's: uid, env, nodeid, procid, nnodes, nprocs, rank, pgid, job and step.
+
+    In model modern the trace has what real Slurm 18.08 passes besides: the record of the step.
+    """
     wanted = [
         ("n1", {"nodeid": 0, "procid": 0, "nnodes": 2, "nprocs": 4, "rank": 0}),
         ("n1", {"nodeid": 0, "procid": 1, "nnodes": 2, "nprocs": 4, "rank": 1}),
@@ -238,8 +250,16 @@ def test_arguments_of_the_job_functions(step: Ran, model: str) -> None:
     assert [event.task for event in found] == [0, 1, 2, 3]
     for event, (node, args) in zip(found, wanted, strict=True):
         assert (event.node, event.args) == (node, {"switch_job": None, "env": [], **args})
+    records: dict[str, dict[str, Any]] = {"n1": {}, "n2": {}}
+    if model == "modern":
+        for place, node in enumerate(records):
+            pid = step.one("switch_p_job_init", node=node).pid
+            counts = {"nodeid": place, "ntasks": 4, "node_tasks": 2}
+            records[node] = {**counts, "jmgr_pid": pid}
+    pgid = {"pgid": 0} if model == "modern" else {}
     for event in step.all("switch_p_job_init"):
-        assert event.args == {"switch_job": None, "uid": ALICE}
+        record = records[str(event.node)]
+        assert event.args == {"switch_job": None, "uid": ALICE, **record, **pgid}
     for event in step.all("switch_p_job_preinit") + step.all("switch_p_job_fini"):
         assert event.args == {"switch_job": None}
     for node in ("n1", "n2"):
@@ -249,10 +269,13 @@ def test_arguments_of_the_job_functions(step: Ran, model: str) -> None:
         else:
             # What real Slurm's record holds: the first task's group, and the daemon itself.
             task = min(pids(step.all("switch_p_job_attach", node=node)))
-            pgid = {"pgid": task, "jmgr_pid": step.one("switch_p_job_init", node=node).pid}
-        assert event.args == {"switch_job": None, "job_id": 1, "step_id": 0, **pgid}
+            pgid = {"pgid": task, "uid": ALICE}
+        ids = {"switch_job": None, "job_id": 1, "step_id": 0}
+        assert event.args == {**ids, **records[node], **pgid}
     for event in step.all("slurm_ckpt_stepd_prefork"):
-        assert event.args == {"slurmd_job": "step 1.0"}
+        record = records[str(event.node)]
+        batch = {"batch": 0} if model == "modern" else {}
+        assert event.args == {"slurmd_job": "step 1.0", **record, **batch}
 
 
 @pytest.mark.parametrize(
@@ -302,7 +325,11 @@ def test_batch_step_calls_prefork_and_nothing_of_the_switch(batch: Ran, model: s
     prefork = batch.one("slurm_ckpt_stepd_prefork")
     assert (prefork.uid, prefork.node) == (0, "n1")
     assert prefork.role == ("session" if model == "guide" else "manager")
-    assert prefork.args == {"slurmd_job": "step 1.batch"}
+    record = {"nodeid": 0, "ntasks": 1, "node_tasks": 1, "jmgr_pid": prefork.pid, "batch": 1}
+    assert prefork.args == {
+        "slurmd_job": "step 1.batch",
+        **(record if model == "modern" else {}),
+    }
     assert not [name for name in batch.names(job=1) if name.startswith("switch_p_job")]
     script = batch.one(
         "exec",

@@ -8,7 +8,7 @@ process and user, the trace line, and the page of the docs.
 
 from typing import Final
 
-from simctl.plugins.points import burst_buffer, checkpoint, switch
+from simctl.plugins.points import burst_buffer, checkpoint, switch, switch_besides
 from simctl.plugins.points.declare import Point
 from simctl.plugins.points.own import OWN
 
@@ -16,7 +16,7 @@ __all__ = ["ALL", "BY_CLASS", "OPTIONAL", "OWN"]
 
 _DECLARED: Final[tuple[Point, ...]] = tuple(
     value
-    for module in (switch, checkpoint, burst_buffer)
+    for module in (switch, switch_besides, checkpoint, burst_buffer)
     for value in vars(module).values()
     if isinstance(value, Point)
 )

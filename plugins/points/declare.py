@@ -121,7 +121,7 @@ class Point:
         return self.guide if model == "guide" else self.modern
 
 
-_SUBJECTS = frozenset({"switch_job", "switch_node", "jobinfo"})
+_SUBJECTS = frozenset({"switch_job", "switch_node", "jobinfo", "suspend_info"})
 _PREFIXES = {"switch_p_": "switch", "slurm_ckpt_": "checkpoint", "bb_p_": "burst_buffer"}
 _INTS = frozenset(
     {

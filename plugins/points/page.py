@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from simctl.kernel.procs import RunsAs
-from simctl.plugins.points import BY_CLASS, OWN
+from simctl.plugins.points import BY_CLASS, OPTIONAL, OWN
 from simctl.plugins.points.declare import OnError, Places, Point, Returns
 
 _WIDTH: Final = 79
@@ -57,15 +57,15 @@ _TODAY: Final = {
     "switch": (
         "The guide is version 0 of the API, of Slurm 0.4 (2005). Slurm still has switch plugins; "
         "of the guide's functions eight keep their names today (24.11), with other arguments, and "
-        "three have new names. The functions that releases in between added, such as those for "
-        "suspending jobs, are in neither model."
+        "three have new names. Of the functions that releases in between added, those that Slurm "
+        "18.08 calls are called in model modern, of plugins that have them: from "
+        "[switch_p_slurmctld_init](#switch_p_slurmctld_init) on."
     ),
     "checkpoint": (
         "Slurm 1.0 to 19.05 had checkpoint plugins. The whole interface left Slurm with 20.02; "
         "today it exists here alone. Real Slurm looked for one more function, "
-        "`slurm_ckpt_task_comp(step_ptr, task_id, event_time, error_code, error_msg)`: a plugin "
-        "may bring it, and slurmctld calls it, as SlurmUser, once a REQUEST_CHECKPOINT_TASK_COMP; "
-        "without it such a report gets ESLURM_NOT_SUPPORTED."
+        "[slurm_ckpt_task_comp](#slurm_ckpt_task_comp): a plugin may bring it; without it such a "
+        "report gets ESLURM_NOT_SUPPORTED."
     ),
     "burst_buffer": (
         "Slurm has had burst buffer plugins since 15.08, and all functions of the guide exist "
@@ -76,10 +76,11 @@ _TODAY: Final = {
 
 
 def points_of(plugin_class: str) -> tuple[Point, ...]:
-    """Return a class's functions in the guide's order, with init first and fini last."""
+    """Return a class's functions: init, the guide's in its order, the optional ones, fini."""
     return (
         OWN[plugin_class, "init"],
         *BY_CLASS[plugin_class],
+        *(point for point in OPTIONAL.values() if point.plugin_class == plugin_class),
         OWN[plugin_class, "fini"],
     )
 
@@ -117,6 +118,8 @@ def _blocked(point: Point) -> str:
 
 def _facts(point: Point) -> Iterator[tuple[str, str]]:
     """Return what there is to say of a point, a heading and a text each."""
+    if point.optional:
+        yield "Optional", "the guide does not have it; it is called of a plugin that does"
     yield "When", point.doc.replace("\n", " ")
     if point.modern_moment:
         yield "When, in modern", point.modern_moment
@@ -188,7 +191,8 @@ def overview(plugin_class: str) -> list[str]:
     lines = [_row("FUNCTION", "CALLED BY", "AS", "IF IT FAILS")]
     for point in points:
         name = point.name + ("*" if point.later else "")
-        lines.append(_row(name, *_caller(point.guide), _label(point.on_error)))
+        label = _label(point.on_error) if point.guide else ""
+        lines.append(_row(name, *_caller(point.guide), label))
         if (point.guide, point.on_error) != (point.modern, point.modern_on_error):
             process, user = _caller(point.modern)
             label = _label(point.modern_on_error) if point.modern else ""

@@ -58,6 +58,8 @@ class Srun:
         if not await hooks.load(who, "switch"):
             self.call.err("srun: fatal: failed to initialize switch plugin")
             return _FAILED
+        if self.site.model == "modern":
+            await hooks.load_others(who, "switch")
         status = await self._job.obtain() if self._job.own else 0
         if not status and not self._is_test:
             status = await self._run_step()

@@ -316,41 +316,50 @@ async def epilog_complete(
     job = ctld.jobs.get(message.job_id)
     node = ctld.nodes_by_name[message.node_name]
     if leftovers.forget_leftover(ctld, node, (message.job_id, message.restart_cnt)):
+        if job is not None:
+            await steps.epilog_complete(ctld, job, node.name)
         ctld.request_pass()
         return
-    if (
-        job is None
-        or message.restart_cnt != job.restart_cnt
-        or node.name not in job.completing_nodes
-    ):
+    if job is None:
+        return
+    if message.restart_cnt != job.restart_cnt or node.name not in job.completing_nodes:
+        await steps.epilog_complete(ctld, job, node.name)
         return
     if message.return_code:
         ctld.drain(node, "Epilog error")
-    await node_is_gone(ctld, job, node)
+    await node_is_gone(ctld, job, node, reported=True)
 
 
-async def node_is_gone(ctld: "Slurmctld", job: JobRecord, node: NodeRecord) -> None:
-    """Note that a completing job has left a node, by its report or with the node itself."""
+async def node_is_gone(
+    ctld: "Slurmctld", job: JobRecord, node: NodeRecord, *, reported: bool = False
+) -> None:
+    """Note that a completing job has left a node, as it has *reported*, or with the node itself."""
     job.completing_nodes.discard(node.name)
     job.left.append(ctld.process.cause)
     node.completing -= 1
     if not node.completing:
         ctld.set_node(node, node.base, node.flags & ~NodeFlag.COMPLETING)
     if not job.completing_nodes:
-        await gone(ctld, job)
-    elif node.usable:
+        await gone(ctld, job, node if reported else None)
+        return
+    if reported:
+        await steps.epilog_complete(ctld, job, node.name)
+    if node.usable:
         ctld.request_late_pass()
 
 
-async def gone(ctld: "Slurmctld", job: JobRecord) -> None:
+async def gone(ctld: "Slurmctld", job: JobRecord, node: NodeRecord | None = None) -> None:
     """Let a job be over that has left its last node, and let the next start.
 
-    While EpilogSlurmctld runs the job stays COMPLETING; its nodes are free all the same.
+    While EpilogSlurmctld runs the job stays COMPLETING; its nodes are free all the same. *node* is
+    the one whose report it was, if it was one.
     """
     ctld.wait_for(job, *job.left)
     job.left.clear()
     if not job.epilog_running:
         await _cleanup_completing(ctld, job)
+    if node is not None:
+        await steps.epilog_complete(ctld, job, node.name)
     if ctld.bb is not None:
         await staging.look_at_dependencies(ctld)
     await schedule.run_pass(ctld)

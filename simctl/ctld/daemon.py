@@ -54,9 +54,8 @@ from simctl.kernel.fabric import Envelope, Mailbox, Unanswered
 from simctl.kernel.procs import Host, Process, RunsAs, wait_status
 from simctl.kernel.turns import Killed, Thread, Timer
 from simctl.plugins.hooks import About, failed
-from simctl.plugins.points.switch import (
-    switch_p_libstate_restore,
-)
+from simctl.plugins.points.switch import switch_p_libstate_restore
+from simctl.plugins.points.switch_besides import switch_p_reconfig, switch_p_slurmctld_init
 from simctl.plugins.site import Site
 from simctl.wire.accounts import Books
 from simctl.wire.errno import SLURM_SUCCESS
@@ -403,6 +402,7 @@ class Slurmctld:
             await restart.recover(self, saved)
         elif self.site.asks_nodes:
             nodes.ask_in_a_while(self)
+        await self.site.hooks.call_besides(switch_p_reconfig, self.process)
         problem = await staging.set_up(self, again=saved is not None)
         if problem:
             await self.die(problem)
@@ -433,6 +433,8 @@ class Slurmctld:
         if not await hooks.load(self.process, "checkpoint"):
             return "failed to initialize checkpoint plugin"
         if not await hooks.load(self.process, "switch"):
+            return "failed to initialize switch plugin"
+        if failed(await hooks.call_besides(switch_p_slurmctld_init, self.process)):
             return "failed to initialize switch plugin"
         about = About(besides={"recover": 1} if self.site.model == "modern" else {})
         saved = self.site.conf.state_save_location

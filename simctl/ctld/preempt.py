@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import cancel, checkpoints, completion, reservations, suspend
+from simctl.ctld import cancel, checkpoints, completion, reservations, suspend, suspend_switch
 from simctl.ctld.limits import PERIODIC_US
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.select import choose, demand_in
@@ -132,8 +132,9 @@ async def _preempt(ctld: "Slurmctld", victim: JobRecord) -> None:
     if mode == "REQUEUE":
         await completion.requeue(ctld, victim, preempted=True)
     elif mode == "SUSPEND":
-        suspend.put_aside(ctld, victim)
-        ctld.preempted[victim.job_id] = victim
+        if not await suspend_switch.test(ctld, victim):
+            await suspend.put_aside(ctld, victim)
+            ctld.preempted[victim.job_id] = victim
     elif grace_us and victim.preempt_us < 0:
         victim.preempt_us = ctld.now_us + grace_us
         for signal in (SIGCONT, SIGTERM):
@@ -208,9 +209,9 @@ def kept_nodes(ctld: "Slurmctld", part: PartRecord) -> int:
     )
 
 
-def let_go_on(ctld: "Slurmctld") -> None:
+async def let_go_on(ctld: "Slurmctld") -> None:
     """Let preempted jobs go on whose nodes are free again, the most important first."""
     for victim in sorted(
         ctld.preempted.values(), key=lambda each: (-each.part.tier, each.suspend_us, each.job_id)
     ):
-        suspend.go_on(ctld, victim)
+        await suspend.go_on(ctld, victim)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from simctl.ctld import staging
 from simctl.kernel.fabric import Envelope
+from simctl.plugins.points.switch_besides import switch_p_reconfig
 from simctl.wire.errno import ESLURM_USER_ID_MISSING, SLURM_SUCCESS
 from simctl.wire.messages import RequestReconfigure
 from simctl.wire.states import NodeBase
@@ -23,6 +24,7 @@ async def reconfigure(ctld: "Slurmctld", envelope: Envelope, message: RequestRec
         ctld.set_node(node, NodeBase.UNKNOWN, node.flags)
     for node, base in before:
         ctld.set_node(node, base, node.flags)
+    await ctld.site.hooks.call_besides(switch_p_reconfig, ctld.process)
     if ctld.bb is not None:
         await ctld.bb.reconfig()
         if ctld.site.model == "guide":

@@ -22,6 +22,7 @@ from simctl.plugins.points.switch import (
     switch_p_pack_jobinfo,
     switch_p_unpack_jobinfo,
 )
+from simctl.plugins.points.switch_besides import switch_p_job_step_allocated
 from simctl.wire.buf import Buf, Packed
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import RequestNodeRegistrationStatus
@@ -118,7 +119,11 @@ async def _recover_step(
     step.check_job, good = await _record(ctld, record, about)
     if not good:
         _tell_lost(ctld, "a step's checkpoint record", about)
-    return good
+        return False
+    await hooks.call_besides(
+        switch_p_job_step_allocated, who, step.switch_job, step.node_list, about=about
+    )
+    return True
 
 
 async def _record(ctld: "Slurmctld", packed: Packed, about: About) -> tuple[Handle, bool]:

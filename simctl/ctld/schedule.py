@@ -101,7 +101,7 @@ async def run_pass(ctld: "Slurmctld", *, full: bool = False) -> None:
     """
     ctld.pass_is_due = False
     if not anybody_waits(ctld) or await held_by_fragmentation(ctld):
-        preempt.let_go_on(ctld)
+        await preempt.let_go_on(ctld)
         return
     await _split_ahead(ctld)
     move(ctld)
@@ -111,7 +111,7 @@ async def run_pass(ctld: "Slurmctld", *, full: bool = False) -> None:
     looking.line.close()
     await staging.after_pass(ctld)
     move(ctld)
-    preempt.let_go_on(ctld)
+    await preempt.let_go_on(ctld)
     if not all(job.queued for job in looking.blocking):
         # It has started in another of its partitions, and blocks this one no more.
         ctld.request_pass()

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from simctl.ctld import bookkeeping, checkpoint_times, step_limits, step_queue
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.ctld.step_layout import lay_out_step
@@ -15,6 +17,10 @@ from simctl.plugins.points.switch import (
     switch_p_free_jobinfo,
     switch_p_job_step_complete,
     switch_p_pack_jobinfo,
+)
+from simctl.plugins.points.switch_besides import (
+    switch_p_job_step_part_comp,
+    switch_p_part_comp,
 )
 from simctl.wire.buf import Buf
 from simctl.wire.errno import (
@@ -117,7 +123,7 @@ async def _create(
         node_list,
         layout.num_tasks,
         int(layout.cyclic),
-        about=about,
+        about=_with_layout(ctld, about, layout),
     )
     if failed(built):
         # The half-made credential is completed and released as a whole one would be.
@@ -160,6 +166,22 @@ async def _create(
         step=name,
     )
     return step
+
+
+def _with_layout(ctld: "Slurmctld", about: About, layout: StepLayout) -> About:
+    """Add what real Slurm's build_jobinfo is given: the layout of the step."""
+    if ctld.site.model == "guide" or not ctld.site.trace.recording:
+        return about
+    return attrs.evolve(
+        about,
+        besides={
+            "node_cnt": len(layout.nodes),
+            "task_cnt": layout.num_tasks,
+            "task_dist": layout.distribution.value,
+            "tasks": list(layout.tasks),
+            "tids": [list(tids) for tids in layout.tids],
+        },
+    )
 
 
 async def _reply(ctld: "Slurmctld", envelope: Envelope, step: StepRecord) -> None:
@@ -205,7 +227,37 @@ async def step_complete(
     if all(step.reported):
         ctld.site.trace.join(ctld.process, *step.reports)
         await delete(ctld, step)
+    elif await _wants_parts(ctld, step.about):
+        await _partly_complete(ctld, step, compress(step.layout.nodes[first : last + 1]))
     ctld.answer(envelope, SLURM_SUCCESS)
+
+
+async def epilog_complete(ctld: "Slurmctld", job: JobRecord, node_name: str) -> None:
+    """Let the switch know that a job has left a node, if it wants to know of single nodes.
+
+    Steps that nobody has reported over on that node are so then.
+    """
+    if not await _wants_parts(ctld, About(job=job.job_id)):
+        return
+    for step in list(job.steps.values()):
+        nodes = step.layout.nodes
+        if node_name not in nodes or step.reported[nodes.index(node_name)]:
+            continue
+        step.reported[nodes.index(node_name)] = 1
+        await _partly_complete(ctld, step, node_name)
+        if all(step.reported):
+            await delete(ctld, step)
+
+
+async def _wants_parts(ctld: "Slurmctld", about: About) -> bool:
+    wanted = await ctld.site.hooks.call_besides(switch_p_part_comp, ctld.process, about=about)
+    return wanted is True
+
+
+async def _partly_complete(ctld: "Slurmctld", step: StepRecord, node_list: str) -> None:
+    await ctld.site.hooks.call_besides(
+        switch_p_job_step_part_comp, ctld.process, step.switch_job, node_list, about=step.about
+    )
 
 
 async def delete(ctld: "Slurmctld", step: StepRecord) -> None:

@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING, Final
 
-from simctl.ctld import arrays, checkpoint_times, limits, step_limits
+from simctl.ctld import arrays, checkpoint_times, limits, step_limits, suspend_switch
 from simctl.ctld.records import JobArray, JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
+from simctl.plugins.hooks import Handle
 from simctl.wire.errno import (
     ESLURM_ACCESS_DENIED,
     ESLURM_ALREADY_DONE,
@@ -36,7 +37,7 @@ async def suspend(ctld: "Slurmctld", envelope: Envelope, message: RequestSuspend
     elif not ctld.is_operator(uid):
         rc = ESLURM_ACCESS_DENIED
     else:
-        rcs = [_act(ctld, job, message.op) for job in await _targets(ctld, array, message)]
+        rcs = [await _act(ctld, job, message.op) for job in await _targets(ctld, array, message)]
         # Of an array, what waits or is over does not matter as long as one task does neither.
         rc = min(rcs, default=ESLURM_INVALID_JOB_ID)
     ctld.answer(envelope, rc)
@@ -52,7 +53,7 @@ async def _targets(
     return await arrays.targets(ctld, message.job_id, message.array_tasks)
 
 
-def _act(ctld: "Slurmctld", job: JobRecord, op: int) -> int:
+async def _act(ctld: "Slurmctld", job: JobRecord, op: int) -> int:
     if job.state.base is JobBase.PENDING:
         return ESLURM_JOB_PENDING
     if job.state.finished:
@@ -60,23 +61,30 @@ def _act(ctld: "Slurmctld", job: JobRecord, op: int) -> int:
     if job.state.configuring:
         return ESLURM_TRANSITION_STATE_NO_UPDATE
     if op == SUSPEND_JOB:
-        return _suspend(ctld, job)
-    return _resume(ctld, job)
+        return await _suspend(ctld, job)
+    return await _resume(ctld, job)
 
 
-def _suspend(ctld: "Slurmctld", job: JobRecord) -> int:
-    """Suspend a running job; a suspended one stays as it is, and is now for people to resume."""
+async def _suspend(ctld: "Slurmctld", job: JobRecord) -> int:
+    """Suspend a running job; a suspended one stays as it is, and is now for people to resume.
+
+    The switch is asked in either case.
+    """
+    rc = await suspend_switch.test(ctld, job)
+    if rc:
+        return rc
     if job.state.base is JobBase.RUNNING:
-        put_aside(ctld, job)
+        await put_aside(ctld, job)
         ctld.request_pass()
     ctld.preempted.pop(job.job_id, None)
     job.priority = 0
     return SLURM_SUCCESS
 
 
-def put_aside(ctld: "Slurmctld", job: JobRecord) -> None:
+async def put_aside(ctld: "Slurmctld", job: JobRecord) -> None:
     """Give a running job's nodes back and have it stopped there."""
     hand_back(ctld, job)
+    told = await suspend_switch.told(ctld, job)
     job.suspend_us = job.switched_us = ctld.now_us
     job.before_suspension_us = ctld.now_us - job.start_us - job.suspended_us
     job.limit_us = INFINITE
@@ -84,20 +92,21 @@ def put_aside(ctld: "Slurmctld", job: JobRecord) -> None:
     ctld.suspended[job.job_id] = job
     ctld.set_job(job, SUSPENDED)
     checkpoint_times.watch(ctld)
-    _tell_nodes(ctld, job, SUSPEND_JOB)
+    await _tell_nodes(ctld, job, SUSPEND_JOB, told)
 
 
-def _resume(ctld: "Slurmctld", job: JobRecord) -> int:
+async def _resume(ctld: "Slurmctld", job: JobRecord) -> int:
     """Let a suspended job go on, if it is one and its nodes are free."""
     if job.state.base is not JobBase.SUSPENDED:
         return ESLURM_DISABLED
-    return SLURM_SUCCESS if go_on(ctld, job) else ESLURM_NODES_BUSY
+    return SLURM_SUCCESS if await go_on(ctld, job) else ESLURM_NODES_BUSY
 
 
-def go_on(ctld: "Slurmctld", job: JobRecord) -> bool:
+async def go_on(ctld: "Slurmctld", job: JobRecord) -> bool:
     """Take a suspended job's nodes again and let it go on; false while others have them."""
     if not take_again(ctld, job):
         return False
+    told = await suspend_switch.told(ctld, job)
     forget(ctld, job)
     if job.time_limit_min != INFINITE:
         job.limit_us = job.start_us + job.suspended_us + job.time_limit_min * 60 * SECOND
@@ -107,13 +116,16 @@ def go_on(ctld: "Slurmctld", job: JobRecord) -> bool:
     limits.watch_deadline(ctld, job)
     step_limits.resume(ctld, job)
     checkpoint_times.watch(ctld)
-    _tell_nodes(ctld, job, RESUME_JOB)
+    await _tell_nodes(ctld, job, RESUME_JOB, told)
     return True
 
 
-def _tell_nodes(ctld: "Slurmctld", job: JobRecord, op: int) -> None:
+async def _tell_nodes(ctld: "Slurmctld", job: JobRecord, op: int, told: Handle) -> None:
     for node in job.nodes:
-        ctld.send(ctld.address(node), RequestSuspendInt(job_id=job.job_id, op=op))
+        switch_info = await suspend_switch.packed(ctld, job, told)
+        message = RequestSuspendInt(job_id=job.job_id, op=op, switch_info=switch_info)
+        ctld.send(ctld.address(node), message)
+    await suspend_switch.free(ctld, job, told)
 
 
 def forget(ctld: "Slurmctld", job: JobRecord) -> None:

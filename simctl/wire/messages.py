@@ -420,6 +420,8 @@ class RequestSuspendInt(Message, frozen=True, kw_only=True):
 
     job_id: int
     op: int
+    switch_info: Packed = Packed()
+    """What the switch plugin of slurmctld has to tell, where it has anything."""
 
 
 class RequestStepSuspend(Message, frozen=True, kw_only=True):

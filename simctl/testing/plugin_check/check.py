@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from simctl.plugins.fitting import PluginError, check_class
-from simctl.plugins.points import BY_CLASS
+from simctl.plugins.points import BY_CLASS, OPTIONAL
 from simctl.plugins.registry import Registry, find_plugins
 from simctl.scenario.load import read_scenario
 from simctl.status import NOT_HELD, OK, InputError
@@ -96,7 +96,12 @@ def check_plugin(
 def _functions(kind: type[Any], plugin_type: str) -> list[str]:
     own = [name for name in ("init", "fini") if hasattr(kind, name)]
     plugin_class = plugin_type.partition("/")[0]
-    return [*own[:1], *(point.name for point in BY_CLASS[plugin_class]), *own[1:]]
+    besides = [
+        point.name
+        for point in OPTIONAL.values()
+        if point.plugin_class == plugin_class and hasattr(kind, point.name)
+    ]
+    return [*own[:1], *(point.name for point in BY_CLASS[plugin_class]), *besides, *own[1:]]
 
 
 def _trials(plugin_type: str) -> tuple[Trial, ...]:

@@ -13,7 +13,7 @@ from simctl.api.stepd import Executed
 from simctl.kernel.procs import Host, Process, RunsAs
 from simctl.plugin import CheckOp, JobDesc, JobRecord, StepdJob, StepRecord
 from simctl.plugins.hooks import NULL, Handle, Hooks, failed
-from simctl.plugins.points import ALL, OWN
+from simctl.plugins.points import ALL, OPTIONAL, OWN
 from simctl.plugins.points.declare import Point
 from simctl.plugins.site import User
 from simctl.stepd.services import StepServices
@@ -114,9 +114,11 @@ class Driver:
         who.exit(0)
 
     async def call(self, name: str, who: Process | None, *arguments: Any) -> Any:
-        """Call a function, if its process is there and the model has the call at all."""
-        point = ALL[name]
+        """Call a function, if its process is there and model and plugin have it at all."""
+        point = ALL.get(name) or OPTIONAL[name]
         if who is None or who.role not in self.places(point):
+            return None
+        if point.optional and not self._hooks.has(who, point):
             return None
         return await self._hooks.call(point, who, *arguments)
 
@@ -199,6 +201,7 @@ async def _switch(driver: Driver) -> None:
     copied = await driver.call("switch_p_copy_jobinfo", ctld, credential)
     if isinstance(copied, Handle):
         await driver.call("switch_p_free_jobinfo", ctld, copied)
+    await _switch_besides(driver, ctld, slurmd, credential)
     await driver.call("switch_p_job_step_complete", ctld, credential, "n[1-2]")
     await driver.call("switch_p_free_jobinfo", ctld, credential)
     await _saved_state(driver, ctld)
@@ -218,6 +221,22 @@ async def _switch_nodes(driver: Driver, ctld: Process | None, slurmd: Process | 
         _check_size(driver, "switch_p_sprintf_node_info", text)
         await driver.call("switch_p_free_node_info", who, held)
     await driver.call("switch_p_node_fini", slurmd)
+
+
+async def _switch_besides(
+    driver: Driver, ctld: Process | None, slurmd: Process | None, credential: Handle
+) -> None:
+    """Call what few runs come to: nodes that are done with a step before the others."""
+    await driver.call("switch_p_part_comp", ctld)
+    await driver.call("switch_p_job_step_part_comp", ctld, credential, "n1")
+    info = await driver.call("switch_p_job_suspend_info_get", ctld, credential, NULL)
+    info = info if isinstance(info, Handle) else NULL
+    buffer = Buf()
+    await driver.call("switch_p_job_suspend_info_pack", ctld, info, buffer)
+    there = await driver.call("switch_p_job_suspend_info_unpack", slurmd, Buf(buffer.data()))
+    for who, held in ((ctld, info), (slurmd, there)):
+        if isinstance(held, Handle):
+            await driver.call("switch_p_job_suspend_info_free", who, held)
 
 
 async def _look_at_credential(driver: Driver, who: Process | None, held: Handle) -> None:
@@ -266,6 +285,7 @@ async def _checkpoint(driver: Driver) -> None:
         await driver.call("slurm_ckpt_op", ctld, *arguments)
     await driver.call("slurm_ckpt_op", ctld, 1, NO_VAL, None, int(CheckOp.ABLE), 0, "/home/alice/1")
     await driver.call("slurm_ckpt_comp", ctld, step, _START_S, 0, "")
+    await driver.call("slurm_ckpt_task_comp", ctld, step, 0, _START_S, 0, "")
     restarted = await driver.process("slurmctld")
     names = ("slurm_ckpt_alloc_job", "slurm_ckpt_pack_job", "slurm_ckpt_unpack_job")
     await driver.round_trip(names, ctld, restarted, record, PROTOCOL_VERSION)

@@ -81,6 +81,13 @@ STEPS: Final = (
         "  - {at: 400s, as: bob, run: scancel 4}\n",
     ),
     Trial(
+        "a job that is suspended and resumed, and a reconfiguration",
+        "  - {at: 0s, as: alice, run: srun -N2 -n4 --ntasks-per-node=2 ./app}\n"
+        "  - {at: 2s, run: scontrol suspend 1}\n"
+        "  - {at: 10s, run: scontrol resume 1}\n"
+        "  - {at: 12s, run: scontrol reconfigure}\n",
+    ),
+    Trial(
         "a node that crashes and comes back",
         "  - {at: 0s, as: alice, run: sbatch --no-requeue -N2 -n4 --wrap 'srun ./stays'}\n"
         "  - {at: 10s, fault: {crash: n2}}\n"
