@@ -90,7 +90,10 @@ def test_step_creation_in_the_controller(step: Ran, model: str) -> None:
     build = step.one("switch_p_build_jobinfo").args
     layout = {"node_cnt": 2, "task_cnt": 4, "task_dist": 2, "tasks": [2, 2]}
     assert build == {
-        "switch_job": None, "nodelist": "n[1-2]", "nprocs": 4, "cyclic_alloc": 0,
+        "switch_job": None,
+        "nodelist": "n[1-2]",
+        "nprocs": 4,
+        "cyclic_alloc": 0,
         **({**layout, "tids": [[0, 1], [2, 3]]} if model == "modern" else {}),
     }
     assert step.one("switch_p_job_step_complete").args == {"switch_job": None, "nodelist": "n[1-2]"}
