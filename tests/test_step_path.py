@@ -259,7 +259,7 @@ def test_arguments_of_the_job_functions(step: Ran, model: str) -> None:
             pid = step.one("switch_p_job_init", node=node).pid
             counts = {"nodeid": place, "ntasks": 4, "node_tasks": 2}
             records[node] = {**counts, "jmgr_pid": pid}
-    pgid = {"pgid": 0} if model == "modern" else {}
+    pgid: dict[str, Any] = {"pgid": 0} if model == "modern" else {}
     for event in step.all("switch_p_job_init"):
         record = records[str(event.node)]
         assert event.args == {"switch_job": None, "uid": ALICE, **record, **pgid}
@@ -272,7 +272,7 @@ def test_arguments_of_the_job_functions(step: Ran, model: str) -> None:
         else:
             # What real Slurm's record holds: the first task's group, and the daemon itself.
             task = min(pids(step.all("switch_p_job_attach", node=node)))
-            pgid = {"pgid": task, "uid": ALICE}
+            pgid = {"uid": ALICE, "pgid": task}
         ids = {"switch_job": None, "job_id": 1, "step_id": 0}
         assert event.args == {**ids, **records[node], **pgid}
     for event in step.all("slurm_ckpt_stepd_prefork"):

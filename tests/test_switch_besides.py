@@ -1,7 +1,7 @@
 """What real Slurm 18.08 calls of switch plugins beside the guide: model modern, if they have it."""
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -44,13 +44,18 @@ def _ran(
     return run(keys + more + timeline, model=model, folder=folder)
 
 
-def _calls(ran: Ran, **fields: object) -> list[str]:
+def _calls(ran: Ran, **fields: Any) -> list[str]:
     """Return the calls of the functions that no guide has, without their prefix, in order."""
     return [
         event.name.removeprefix("switch_p_")
         for event in ran.all(kind="plugin", **fields)
         if event.name in FUNCTIONS
     ]
+
+
+def _args(event: Event) -> dict[str, Any]:
+    assert isinstance(event.args, dict)
+    return event.args
 
 
 SUSPENDED: Final = """\
@@ -141,7 +146,7 @@ def test_a_step_daemon_calls_slurmd_step_init_first(tmp_path: Path, *, script: b
 def test_slurmctld_stops_where_slurmctld_init_fails(tmp_path: Path) -> None:
     """It says why, and nothing is restored."""
     ran = _ran(tmp_path, slurmctld_init="raise SlurmError(22)")
-    assert "failed to initialize switch plugin" in ran.one("fatal").args["text"]
+    assert "failed to initialize switch plugin" in _args(ran.one("fatal"))["text"]
     assert not ran.all("switch_p_libstate_restore")
     assert ran.result.stalled or not ran.result.rows
 
@@ -186,7 +191,7 @@ def test_a_restarted_slurmctld_tells_of_each_step_it_found(tmp_path: Path) -> No
     """After the step's two records are unpacked, with all its nodes; no alloc_jobinfo."""
     ran = _ran(tmp_path, RESTARTED)
     told = ran.one("switch_p_job_step_allocated")
-    assert (told.args["nodelist"], told.job, told.step) == ("n[1-2]", 1, "1.0")
+    assert (_args(told)["nodelist"], told.job, told.step) == ("n[1-2]", 1, "1.0")
     assert ran.last("slurm_ckpt_unpack_job") < told.seq < ran.last("switch_p_reconfig")
     assert len(ran.all("switch_p_alloc_jobinfo")) == 1
 
@@ -201,7 +206,7 @@ def test_part_comp_is_asked_once_a_partial_report_and_once_an_epilog(tmp_path: P
     assert [event.rc for event in asked] == [False, False]
     gone = ran.all("MESSAGE_EPILOG_COMPLETE", phase="receive", daemon="slurmctld")
     assert [event.seq for event in gone] < [event.seq for event in asked]
-    over = [event for event in ran.all("job_state") if event.args["to"] == "COMPLETED"]
+    over = [event for event in ran.all("job_state") if _args(event)["to"] == "COMPLETED"]
     assert over[0].seq < asked[-1].seq
 
 
@@ -225,8 +230,8 @@ def test_job_step_part_comp_tells_of_the_nodes_that_are_done(
     ran = _ran(tmp_path, timeline, part_comp="return True")
     told = ran.all("switch_p_job_step_part_comp")
     (complete,) = ran.all("switch_p_job_step_complete")
-    assert [event.args["nodelist"] for event in told] == parts
-    assert complete.args["nodelist"] == "n[1-2]"
+    assert [_args(event)["nodelist"] for event in told] == parts
+    assert _args(complete)["nodelist"] == "n[1-2]"
     assert all(event.seq < complete.seq for event in told)
     quiet = _ran(tmp_path, timeline, part_comp="raise SlurmError(22)")
     assert not quiet.all("switch_p_job_step_part_comp")
@@ -246,7 +251,7 @@ def test_a_job_is_suspended_and_resumed_in_the_order_that_was_recorded(tmp_path:
     packs = [*["job_suspend_info_pack"] * 2, "job_suspend_info_free"]
     ctld = [name for name in _calls(ran, daemon="slurmctld") if "suspend" in name]
     assert ctld == [*test, *get, *packs, *test, *get, *packs]
-    state = next(each for each in ran.all("job_state") if each.args["to"] == "SUSPENDED")
+    state = next(each for each in ran.all("job_state") if _args(each)["to"] == "SUSPENDED")
     assert ran.all("switch_p_job_suspend_info_get")[1].seq < state.seq
     assert state.seq < ran.first("switch_p_job_suspend_info_pack")
     for node, steps in (("n1", 2), ("n2", 1)):
@@ -264,7 +269,7 @@ def test_a_job_is_suspended_and_resumed_in_the_order_that_was_recorded(tmp_path:
             *("job_resume", "job_suspend_info_free"),
         ]
     assert {event.step for event in ran.all("switch_p_job_step_pre_suspend")} == {"1.0", "1.1"}
-    waits = {event.args["max_wait"] for event in ran.all("switch_p_job_suspend")}
+    waits = {_args(event)["max_wait"] for event in ran.all("switch_p_job_suspend")}
     assert waits == {5}
     pre = ran.all("switch_p_job_step_pre_suspend", node="n1", step="1.0")[0]
     post = ran.all("switch_p_job_step_post_suspend", node="n1", step="1.0")[0]
@@ -290,7 +295,7 @@ def test_a_job_that_may_not_be_suspended_runs_on(tmp_path: Path) -> None:
     """The error is whoever asked gets; nothing is given back, and no node is told."""
     ran = _ran(tmp_path, SUSPENDED, job_suspend_test="raise SlurmError(22)")
     assert "suspended" not in str(ran.job())
-    assert not [event for event in ran.all("job_state") if event.args["to"] == "SUSPENDED"]
+    assert not [event for event in ran.all("job_state") if _args(event)["to"] == "SUSPENDED"]
     assert not ran.all("REQUEST_SUSPEND_INT")
     assert ran.result.commands[1].exit == 1
 
