@@ -55,12 +55,14 @@ def requirements_of(wheel: Path) -> list[str]:
     return [str(line) for line in metadata.get_all("Requires-Dist") or ()]
 
 
-def runtime_distributions(requires: list[str]) -> Iterator[importlib.metadata.Distribution]:
-    """Yield what *requires* asks for without extras, directly or not, each distribution once."""
+def runtime_distributions(
+    requires: list[str], extra: str = ""
+) -> Iterator[importlib.metadata.Distribution]:
+    """Yield what *requires* asks for, with an extra or none, each distribution once."""
     waiting, seen = list(requires), set[str]()
     while waiting:
         needed = Requirement(waiting.pop(0))
-        wanted = needed.marker is None or needed.marker.evaluate({"extra": ""})
+        wanted = needed.marker is None or needed.marker.evaluate({"extra": extra})
         if wanted and (key := canonicalize_name(needed.name)) not in seen:
             seen.add(key)
             distribution = importlib.metadata.distribution(needed.name)
@@ -87,21 +89,28 @@ def sdist(repository_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return build("sdist", repository_root, tmp_path_factory.mktemp("sdist"))
 
 
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the wheel beside its run-time dependencies alone; return the environment's folder."""
-    home = tmp_path_factory.mktemp("empty")
+def install(wheel: Path, home: Path, extra: str = "") -> Path:
+    """Install the wheel beside its run-time dependencies alone, and those of *extra*.
+
+    Returns the environment's folder.
+    """
     environment = home / "environment"
     venv.create(environment, with_pip=False, symlinks=True)
     scheme = {"base": str(environment), "platbase": str(environment)}
     site_packages = Path(sysconfig.get_path("purelib", "venv", scheme))
-    for distribution in runtime_distributions(requirements_of(wheel)):
+    for distribution in runtime_distributions(requirements_of(wheel), extra):
         link_into(site_packages, distribution)
     pip = (sys.executable, "-m", "pip", "--python", environment / "bin" / "python")
     options = ("--quiet", "--no-index", "--no-deps", "--no-compile")
     done = execute(*pip, "install", *options, wheel, cwd=home)
     assert done.returncode == 0, done.stderr
     return environment
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install what `pip install simctl` does."""
+    return install(wheel, tmp_path_factory.mktemp("empty"))
 
 
 @pytest.fixture(scope="module")
@@ -196,6 +205,73 @@ def test_installed_command_accepts_a_shipped_scenario(
     (scenario,) = installed.rglob("simctl/scenarios/two_nodes.yaml")
     answer = execute(installed / "bin" / "simctl", subcommand, scenario, cwd=tmp_path)
     assert answer.returncode == 0, answer.stderr
+
+
+AUTHORS_REPOSITORY = {
+    "pyproject.toml": """
+[project]
+name = "fabric-switch"
+version = "0.1"
+
+[project.entry-points."simctl.plugins"]
+"switch/fabric" = "fabric_switch:FabricSwitch"
+
+[project.optional-dependencies]
+test = ["simctl[pytest]"]
+
+[tool.pytest.ini_options]
+filterwarnings = ["error"]
+addopts = ["--strict-config", "--strict-markers"]
+""",
+    "fabric_switch.py": """
+from simctl.plugin import SwitchPlugin
+
+class FabricSwitch(SwitchPlugin):
+    plugin_type = "switch/fabric"
+    plugin_name = "ours"
+""",
+    "scenarios/step.yaml": """
+slurm_conf: {SwitchType: switch/fabric}
+plugins: ["../fabric_switch.py:FabricSwitch"]
+nodes: [{name: "n[1-2]", cpus: 4}]
+partitions: [{name: debug, nodes: "n[1-2]", default: true}]
+users: {alice: 1001}
+timeline: [{at: 0s, as: alice, run: srun -N2 -n4 sleep 10}]
+expect: [{count: "switch_p_job_attach plugin=switch/fabric", is: 4}]
+""",
+    "tests/test_fabric.py": """
+import pytest
+from simctl.testing import points
+
+@pytest.mark.simctl_seeds(2)
+@pytest.mark.simctl_models("guide", "modern")
+def test_attach_comes_after_init(simctl_run):
+    trace = simctl_run("../scenarios/step.yaml").trace
+    trace.assert_order(points.switch_p_job_init, points.switch_p_job_attach, each="node")
+    trace.assert_count(points.switch_p_job_attach, 4, user="alice")
+""",
+}
+"""What docs/testing.md says: one line asks for simctl, the rest are the tests themselves."""
+
+
+def test_an_authors_repository_runs_its_tests_with_the_wheel(wheel: Path, tmp_path: Path) -> None:
+    """The plugin is found by itself; without pytest `simctl test` runs the scenarios."""
+    (asked,) = re.findall(r"(?m)^test = .*", AUTHORS_REPOSITORY["pyproject.toml"])
+    assert asked in (Path(__file__).parent.parent / "docs" / "testing.md").read_text()
+    environment = install(wheel, tmp_path, extra="pytest")
+    repository = tmp_path / "fabric-switch"
+    for name, text in AUTHORS_REPOSITORY.items():
+        path = repository / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    done = execute(environment / "bin" / "python", "-m", "pytest", "-rA", cwd=repository)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "PASSED scenarios/step.yaml::step" in done.stdout
+    assert "PASSED tests/test_fabric.py::test_attach_comes_after_init[modern-seed1]" in done.stdout
+    assert re.search(r"=+ 5 passed in ", done.stdout)
+    told = execute(environment / "bin" / "simctl", "test", ".", cwd=repository)
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.startswith("held    scenarios/step.yaml\n1 run: 1 held, in ")
 
 
 def test_lock_pins_every_declared_package_to_one_version(

@@ -4,6 +4,7 @@ pytest loads this wherever simctl is installed, so it imports nothing of a clust
 is run.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -270,7 +271,7 @@ class Runner:
 
         folder = _shown(item.path.parent)
         marked = [text for marker in item.iter_markers("simctl_ignore") for text in marker.args]
-        path = "" if is_text(scenario) else str(folder / scenario)
+        path = "" if is_text(scenario) else os.path.normpath(folder / scenario)
         return Surroundings(
             folder=folder,
             path=path,
