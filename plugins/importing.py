@@ -15,6 +15,9 @@ import attrs
 
 from simctl.plugins.fitting import PluginError
 
+_FILE_MODULE: Final = "_simctl_plugin_"
+"""Beginning of the names of modules that are plugins' files."""
+
 GROUP: Final = "simctl.plugins"
 """The entry-point group by which an installed package offers plugins."""
 
@@ -154,7 +157,7 @@ def _import_file(reference: str, folder: Path, where: str) -> ModuleType:
         raise PluginError(f"plugin {reference!r}: there is no file {where!r}{hint}")
     # Two folders may hold files of one name: each is a module of its own.
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
-    name = f"_simctl_plugin_{path.stem}_{digest}"
+    name = f"{_FILE_MODULE}{path.stem}_{digest}"
     known = sys.modules.get(name)
     if known is not None and getattr(known, "_simctl_stamp", None) == _stamp(path):
         return known
@@ -174,6 +177,12 @@ def _import_file(reference: str, folder: Path, where: str) -> ModuleType:
         raise _cannot_import(reference, where, error) from error
     vars(module)["_simctl_stamp"] = _stamp(path)
     return module
+
+
+def forget_files() -> None:
+    """Have files imported anew, so that nothing a run left in a plugin's module meets the next."""
+    for name in [name for name in sys.modules if name.startswith(_FILE_MODULE)]:
+        del sys.modules[name]
 
 
 def _stamp(path: Path) -> tuple[int, int]:

@@ -116,6 +116,8 @@ def test_wrong_input_is_worse_than_what_did_not_hold(says: Says, folder: Path) -
         (["scenarios", "-k", "("], "simctl: -k '(': expected a word at its end"),
         (["scenarios", "--model", "gide"], "simctl: model: expected guide or modern, got 'gide'"),
         (["scenarios", "--seeds", "-2"], "simctl: seeds: expected a number from 0 on, got -2"),
+        (["scenarios", "--junit", ""], "simctl: --junit: expected the name of a file, got ''"),
+        (["scenarios", "--junit", "."], "simctl: --junit: expected the name of a file, got '.'"),
         (["scenarios", "--rewrite", "--golden", "off"], "simctl: test: --rewrite and --golden"),
     ],
 )
@@ -243,6 +245,51 @@ def test_a_broken_ordering_fails_and_may_be_left_unchecked(says: Says) -> None:
     assert lines[1] == "    BROKEN ordering 99 preinit-never: nobody calls preinit"
     assert lines[2] == "           in node n1 (and in 1 more group): it was called:"
     says("scenarios", "--no-orderings")
+
+
+def test_no_run_meets_what_another_left_in_a_plugins_file(says: Says, folder: Path) -> None:
+    """Tests have the same result alone, together, and in any order."""
+    (folder / "count.py").write_text(
+        "from simctl.plugin import SwitchPlugin, SlurmError\n"
+        "LOADED = []\n"
+        "class Count(SwitchPlugin):\n"
+        "    plugin_type = 'switch/count'\n"
+        "    plugin_name = 'count'\n"
+        "    def switch_p_build_jobinfo(self, switch_job, nodelist, nprocs, cyclic_alloc):\n"
+        "        LOADED.append(1)\n"
+        "        if len(LOADED) > 1:\n"
+        "            raise SlurmError(1)\n"
+    )
+    conf = 'plugins: ["./count.py:Count"]\nslurm_conf: {SwitchType: switch/count}\n'
+    (folder / "count.scenario.yaml").write_text(conf + STEP)
+    assert len(says("count.scenario.yaml", "--seeds", "2")) == 4
+
+
+def test_a_run_that_breaks_makes_no_golden_trace(says: Says, folder: Path) -> None:
+    """It is not what anybody would want the next to be."""
+    says("scenarios/mistakes/step.yaml", "--rewrite", status=cli.NOT_HELD)
+    assert not list((folder / "scenarios").rglob("*.jsonl"))
+
+
+def test_what_a_plugin_says_cannot_command_the_terminal(says: Says, folder: Path) -> None:
+    """Nor end a line, nor be what cannot be printed at all."""
+    (folder / "noise.py").write_text(
+        "from simctl.plugin import SwitchPlugin\n"
+        "class Noise(SwitchPlugin):\n"
+        "    plugin_type = 'switch/noise'\n"
+        "    plugin_name = 'noise'\n"
+        "    def switch_p_job_fini(self, switch_job):\n"
+        "        raise ValueError('\\x1b[31m \\x00 \\udc80 \\r')\n"
+    )
+    conf = 'plugins: ["./noise.py:Noise"]\nslurm_conf: {SwitchType: switch/noise}\n'
+    (folder / "noise.scenario.yaml").write_text(conf + STEP)
+    (line, _) = says("noise.scenario.yaml", "--junit", "r.xml")
+    assert line.isprintable()
+    assert "ValueError: \\x1b[31m \\x00 \\udc80 \\r" in line
+    (folder / "noise.scenario.yaml").write_text(conf + BROKEN)
+    lines = says("noise.scenario.yaml", "--junit", "r.xml", status=cli.NOT_HELD)
+    assert all(line.isprintable() for line in lines)
+    ET.parse(folder / "r.xml")
 
 
 def test_the_junit_report_counts_what_it_holds(says: Says, folder: Path) -> None:

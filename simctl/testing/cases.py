@@ -163,7 +163,19 @@ def run_case(case: Case, settings: Settings, *, named: bool = False) -> Outcome:
             f"This is a fault of simctl's; `simctl --debug run {path}` shows where.",
         )
         outcome = Outcome(case=case, verdict=Verdict.CRASHED, lines=lines)
-    return attrs.evolve(outcome, wall_s=time.perf_counter() - started)
+    return attrs.evolve(
+        outcome,
+        lines=tuple(printable(line) for line in outcome.lines),
+        note=printable(outcome.note),
+        wall_s=time.perf_counter() - started,
+    )
+
+
+def printable(text: str) -> str:
+    """Escape, as Python writes it, what plugins and programs may say and no terminal should get."""
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )
 
 
 def _run(case: Case, settings: Settings, *, named: bool) -> Outcome:
@@ -186,7 +198,10 @@ def _run(case: Case, settings: Settings, *, named: bool) -> Outcome:
         lines += [*apart, f"to repeat: {_command(case, settings, settings.determinism_option)}"]
     model = "" if run.result.model == world.scenario.model else run.result.model
     golden = _golden(case.golden(model), settings, named=named)
-    written, differs = ("", ()) if golden is None else _compare(case, golden, run, settings)
+    written, differs = "", tuple[str, ...]()
+    if golden is not None and not (lines and settings.rewrite):
+        # Of a run that breaks no golden trace is made.
+        written, differs = _compare(case, golden, run, settings)
     return Outcome(
         case=case,
         verdict=Verdict.BROKEN if lines or differs else Verdict.HELD,

@@ -49,6 +49,8 @@ def run_tests(options: argparse.Namespace) -> int:
     )
     if options.rewrite and options.golden == "off":
         raise InputError("test: --rewrite and --golden off contradict each other")
+    if options.junit is not None and (not options.junit or Path(options.junit).is_dir()):
+        raise InputError(f"--junit: expected the name of a file, got {options.junit!r}")
     cases = _cases(options)
     named = {Path(name).resolve() for name in options.paths}
     outcomes: list[Outcome] = []

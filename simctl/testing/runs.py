@@ -10,6 +10,7 @@ import trio
 
 from simctl.kernel.events import Event
 from simctl.orderings.checking import tell
+from simctl.plugins.importing import forget_files
 from simctl.plugins.registry import PluginError
 from simctl.report import repeat_command
 from simctl.scenario.expect import Result, check
@@ -215,11 +216,14 @@ def make_world(
 ) -> World:
     """Return the cluster of a scenario, which keeps its events.
 
+    Plugins' files are imported anew: tests are to have the same result in any order.
+
     Raises:
         InputError: The scenario, a plugin, or how it is to be run is wrong; with every mistake.
     """
     if model not in ("", "guide", "modern"):
         raise InputError(f"model: expected guide or modern, got {model!r}")
+    forget_files()
     try:
         world = World(
             _load(scenario, folder),

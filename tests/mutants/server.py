@@ -197,18 +197,19 @@ class _Child:
 
     def _rule(self, names: list[str]) -> tuple[str, str] | None:
         """Run scenarios; return the first that does not do what it says, and what is wrong."""
-        from tests import test_shipped_scenarios as shipped  # noqa: PLC0415 - of the copy
+        from simctl.report import what_broke  # noqa: PLC0415 - of the copy
+        from simctl.testing import run_scenario  # noqa: PLC0415
+        from tests import test_shipped_scenarios as shipped  # noqa: PLC0415
 
         paths = {path.stem: path for path in shipped.SCENARIOS}
         for name in names:
             self._say({"doing": name})
             try:
-                result, _ = shipped.run(paths[name])
+                run = run_scenario(paths[name])
             except Exception as error:  # noqa: BLE001 - whatever a mutant does is looked at
                 return name, f"{type(error).__name__}: {error}"
-            wrong = [*shipped.broken(result), *result.stalled]
-            if wrong:
-                return name, "; ".join(wrong)
+            if not run.held:
+                return name, "; ".join(what_broke(run.result))
         return None
 
 
