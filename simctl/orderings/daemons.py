@@ -384,13 +384,14 @@ def _begins(run: Observed, group: object, events: Sequence[Event], chain: list[s
             if len(first) > _BEGINNING:
                 break
     last: Event | None = None
+    last_name = ""
     for name in chain:
         found = first.get(name)
         if found is None:
             continue
         if last is not None and begin(found) < last.seq:
-            return broken(group, f"{name} came before {last.name}", found, last)
-        last = found
+            return broken(group, f"{name} came before {last_name}", found, last)
+        last, last_name = found, name
     return KEPT
 
 

@@ -68,8 +68,9 @@ def no_frag(run: Observed) -> Iterator[Finding]:
     "completing-ends-with-the-last-node",
     says="a job is COMPLETING until every node that was told to end it has reported it gone",
     key="the end of a run of a job",
-    exceptions="nodes that went DOWN do not count; the flag that a requeue sets and clears before "
-    "any node is told. EpilogSlurmctld, or a burst buffer plugin, may keep it longer",
+    exceptions="nodes that went DOWN do not count, nor those whose slurmd started anew and has "
+    "nothing of the job; the flag that a requeue sets and clears before any node is told. "
+    "EpilogSlurmctld, or a burst buffer plugin, may keep it longer",
     source="held in 95 ends of jobs in recordings of real Slurm",
 )
 def completing_ends_with_the_last_node(run: Observed) -> Iterator[Finding]:
@@ -100,7 +101,12 @@ def _all_gone(
         node = str(each.peer).partition("@")[2]
         if not since < each.seq < change.seq or node in reported:
             continue
-        if not run.node_was_down(node, since, change.seq):
+        anew = any(
+            event.seq > each.seq and event.seq < change.seq
+            for event in run.received(_REGISTRATION)
+            if arg(event, "node_name") == node
+        )
+        if not anew and not run.node_was_down(node, since, change.seq):
             what = f"it was over before {node} had reported it gone"
             return broken(f"end of job {job}", what, each, change)
     return KEPT
@@ -147,7 +153,7 @@ _AVAILABLE: Final = ("IDLE", "MIXED", "ALLOCATED")
     "job gone; jobs are put only on nodes that are IDLE, MIXED or ALLOCATED",
     key="a node",
     exceptions="a node that goes DOWN, or that registers without what it was to end. One that "
-    "registers with jobs takes them up again",
+    "registers with jobs takes them up again, as all do upon a reconfiguration",
     source="held in 774 changes of nodes in recordings of real Slurm",
 )
 def node_completing(run: Observed) -> Iterator[Finding]:
@@ -197,7 +203,7 @@ def _gets_job_in_vain(run: Observed, change: Event, before: str, after: str) -> 
     if before.partition("|")[0] in _AVAILABLE:
         return False
     request = run.request_of(change)
-    return request is None or request.name != _REGISTRATION
+    return request is None or request.name not in (_REGISTRATION, "REQUEST_RECONFIGURE")
 
 
 @rule(

@@ -170,8 +170,10 @@ def slurmd_launch(run: Observed) -> Iterator[Finding]:
     for (pid, step), events in acts.items():
         events.sort(key=lambda event: event.seq)
         starts = [place for place, event in enumerate(events) if event.name in LAUNCHES]
-        for start, end in zip(starts, [*starts[1:], len(events)], strict=True):
-            group = f"launch of {step} in slurmd {pid}"
+        group = f"launch of {step} in slurmd {pid}"
+        if starts[:1] != [0]:
+            yield broken(group, f"{events[0].name} came before it was asked for", events[0])
+        for start, end in zip(starts, [*starts[1:], len(events)], strict=False):
             yield _launched(run, group, events[start:end])
 
 

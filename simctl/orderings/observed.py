@@ -153,10 +153,16 @@ class Observed:
         return dict(found)
 
     def request_of(self, event: Event) -> Event | None:
-        """Return the message upon which a process did something; None if it acted by itself."""
+        """Return the message upon which a process did something; None if it acted by itself.
+
+        A timer that was set upon a message is no part of its handling: time has passed since.
+        """
         while event.cause is not UNSET:
             before = self.at(event.cause)
             if before is None or before.pid != event.pid:
+                return None
+            began_us = event.time_us if event.t0_us is UNSET else event.t0_us
+            if before.time_us != began_us:
                 return None
             if before.phase == "receive":
                 return before

@@ -1,0 +1,556 @@
+"""Each rule about steps, launches, daemons and jobs is broken once a run's events are damaged."""
+
+from functools import cache
+
+import pytest
+
+from simctl.kernel.events import Event
+from simctl.orderings.checking import declared
+from tests.cluster import TWO_NODES, Ran, fault, run
+from tests.damaged import Damage, changed, doubled, dropped, moved, told
+
+_BUSY = """\
+slurm_conf: {Prolog: /etc/p, Epilog: /etc/p, SwitchType: switch/elan, SelectType: select/linear}
+files:
+  job: |
+    #!/bin/sh
+    #SBATCH -N2
+    srun -n4 sleep 10
+    srun -N1 -n1 sleep 2
+programs:
+  /etc/p: {runs: 1s}
+timeline:
+  - {at: 1s, as: alice, run: sbatch job}
+  - {at: 2s, as: bob, run: sbatch job}
+  - {at: 30m, fault: {crash: n2}}
+  - {at: 31m, fault: {start: n2, clean: true}}
+"""
+"""Two jobs, one after the other, of two steps; a node that starts clean; prolog and epilog."""
+
+
+@cache
+def busy(model: str) -> Ran:
+    """Run two jobs."""
+    return run(_BUSY, cluster=TWO_NODES, model=model)
+
+
+_STEP0 = "step=1.0 node=n1"
+_CASES: list[tuple[str, str, Damage, str]] = [
+    # Step daemons.
+    (
+        "job-functions-in-order",
+        "guide modern",
+        moved(f"switch_p_job_init {_STEP0}", before=f"switch_p_job_preinit {_STEP0}"),
+        "switch_p_job_init began before switch_p_job_preinit ended",
+    ),
+    (
+        "job-functions-in-order",
+        "guide modern",
+        doubled(f"switch_p_job_fini {_STEP0}"),
+        "switch_p_job_fini was called twice",
+    ),
+    (
+        "attach-before-exec",
+        "guide modern",
+        dropped(f"switch_p_job_attach {_STEP0} task=1"),
+        "exec without an attach",
+    ),
+    (
+        "attach-before-exec",
+        "guide modern",
+        moved(f"exec {_STEP0} task=1", before=f"switch_p_job_attach {_STEP0} task=1"),
+        "exec came before its attach",
+    ),
+    (
+        "attach-before-exec",
+        "guide modern",
+        changed(f"switch_p_job_attach {_STEP0} task=1", rc=-1),
+        "exec after a failed attach",
+    ),
+    (
+        "attach-before-exec",
+        "guide modern",
+        changed(f"switch_p_job_attach {_STEP0} task=1", uid=0, euid=0),
+        "it attached as 0/0, not as 1001",
+    ),
+    (
+        "attach-count",
+        "guide modern",
+        dropped(f"switch_p_job_attach {_STEP0} task=1"),
+        "1 attaches, 2 tasks forked",
+    ),
+    (
+        "attach-count",
+        "guide modern",
+        changed(f"slurm_ckpt_stepd_prefork {_STEP0}", rc=-1),
+        "slurm_ckpt_stepd_prefork failed, and tasks were forked",
+    ),
+    (
+        "job-functions-in-their-processes",
+        "guide modern",
+        changed(f"switch_p_job_fini {_STEP0}", uid=7, euid=7),
+        "switch_p_job_fini was called as 7/7",
+    ),
+    (
+        "postfini-iff-preinit",
+        "guide modern",
+        dropped(f"switch_p_job_postfini {_STEP0}"),
+        "switch_p_job_preinit succeeded, and switch_p_job_postfini was never called",
+    ),
+    (
+        "postfini-iff-preinit",
+        "guide modern",
+        changed(f"switch_p_job_preinit {_STEP0}", rc=-1),
+        "switch_p_job_postfini without a good switch_p_job_preinit",
+    ),
+    (
+        "fini-iff-session-done",
+        "guide",
+        dropped(f"switch_p_job_fini {_STEP0}"),
+        "P2 exited with 0 and never called switch_p_job_fini",
+    ),
+    (
+        "fini-iff-session-done",
+        "guide",
+        changed(f"switch_p_job_fini {_STEP0}", rc=-1),
+        "switch_p_job_fini returned -1 and P2 exited with 0",
+    ),
+    (
+        "fini-iff-init",
+        "modern",
+        dropped(f"switch_p_job_fini {_STEP0}"),
+        "switch_p_job_init succeeded, and switch_p_job_fini was never called",
+    ),
+    (
+        "all-dead-before-postfini",
+        "guide modern",
+        moved(f"exit {_STEP0} task=1", after=f"switch_p_job_fini {_STEP0}"),
+        "was still there when switch_p_job_fini began",
+    ),
+    (
+        "task-exits-told-before-postfini",
+        "guide",
+        moved(f"MESSAGE_TASK_EXIT {_STEP0} phase=send", after=f"switch_p_job_postfini {_STEP0}"),
+        "srun was told of a task after postfini",
+    ),
+    (
+        "postfini-before-last-task-exit",
+        "modern",
+        moved(f"switch_p_job_postfini {_STEP0}", after=f"MESSAGE_TASK_EXIT {_STEP0} phase=send"),
+        "srun was told of its last task before postfini",
+    ),
+    (
+        "batch-knows-no-switch",
+        "guide modern",
+        changed(f"switch_p_job_init {_STEP0}", step="1.batch", pid=0),
+        "switch_p_job_init was called",
+    ),
+    (
+        "task-exits-told-once",
+        "guide modern",
+        doubled(f"MESSAGE_TASK_EXIT {_STEP0} phase=send"),
+        "srun was told twice of task 0",
+    ),
+    (
+        "task-exits-told-once",
+        "guide modern",
+        changed(f"MESSAGE_TASK_EXIT {_STEP0} phase=send", args_return_code=9),
+        "srun was told 9 of task 0, which ended with 0",
+    ),
+    (
+        "task-exits-told-once",
+        "guide modern",
+        dropped(f"MESSAGE_TASK_EXIT {_STEP0} phase=send"),
+        "srun was never told of task 0",
+    ),
+    (
+        "launch-reply",
+        "guide modern",
+        dropped(f"RESPONSE_LAUNCH_TASKS {_STEP0} phase=send"),
+        "srun was never told how the launch went",
+    ),
+    (
+        "launch-reply",
+        "guide modern",
+        doubled(f"RESPONSE_LAUNCH_TASKS {_STEP0} phase=send"),
+        "srun was told twice",
+    ),
+    (
+        "launch-reply",
+        "guide modern",
+        changed(f"RESPONSE_LAUNCH_TASKS {_STEP0} phase=send", args_task_ids=[0]),
+        "srun was told of 1 tasks, and 2 were forked",
+    ),
+    (
+        "end-message",
+        "guide modern",
+        dropped("REQUEST_STEP_COMPLETE step=1.0 node=n2 phase=send"),
+        "it ended without REQUEST_STEP_COMPLETE",
+    ),
+    (
+        "end-message",
+        "guide modern",
+        doubled("REQUEST_COMPLETE_BATCH_SCRIPT job=1 phase=send"),
+        "its end was reported twice at once",
+    ),
+    (
+        "step-record",
+        "guide modern",
+        changed(f"switch_p_job_postfini {_STEP0}", args_pgid=1),
+        "switch_p_job_postfini was told pgid 1",
+    ),
+    (
+        "step-record",
+        "guide modern",
+        changed(f"switch_p_job_init {_STEP0}", args_uid=0),
+        "switch_p_job_init was told uid 0",
+    ),
+    (
+        "forked-in-order",
+        "guide",
+        moved("fork role=session step=1.0 node=n1", after=f"switch_p_job_attach {_STEP0} task=1"),
+        "tasks were not forked in the order of their ranks",
+    ),
+    (
+        "forked-then-released",
+        "modern",
+        moved("become_user step=1.0 node=n1 task=0", before="fork role=manager step=1.0 node=n1"),
+        "became the user before the last fork",
+    ),
+    # slurmctld and the credential.
+    (
+        "step-creation",
+        "guide modern",
+        dropped("switch_p_alloc_jobinfo step=1.0 role=slurmctld"),
+        "its credential was built and never allocated",
+    ),
+    (
+        "step-creation",
+        "guide modern",
+        moved(
+            "slurm_ckpt_alloc_job step=1.0", after="RESPONSE_JOB_STEP_CREATE step=1.0 phase=send"
+        ),
+        "not slurm_ckpt_alloc_job",
+    ),
+    (
+        "step-complete-once",
+        "guide modern",
+        dropped("switch_p_job_step_complete step=1.0"),
+        "its credential was released, not completed",
+    ),
+    (
+        "step-complete-once",
+        "guide modern",
+        doubled("switch_p_job_step_complete step=1.0"),
+        "it was completed twice",
+    ),
+    (
+        "step-complete-has-a-cause",
+        "guide modern",
+        moved(
+            "switch_p_job_step_complete step=1.0",
+            before="REQUEST_STEP_COMPLETE step=1.0 phase=receive node=null",
+        ),
+        "nobody had reported it, and its job was RUNNING",
+    ),
+    (
+        "step-complete-arguments",
+        "guide modern",
+        changed("switch_p_job_step_complete step=1.0", args_nodelist="n1"),
+        "built: ",
+    ),
+    (
+        "step-complete-on-the-last-report",
+        "guide modern",
+        dropped("switch_p_job_step_complete step=1.0"),
+        "its last node has reported, and that did not complete it",
+    ),
+    (
+        "step-record-released",
+        "guide modern",
+        dropped("slurm_ckpt_free_job step=1.0"),
+        "after switch_p_job_step_complete came",
+    ),
+    (
+        "no-use-after-free",
+        "guide modern",
+        doubled("switch_p_free_jobinfo step=1.0 role=slurmctld", -1),
+        "it was released twice",
+    ),
+    (
+        "no-use-after-free",
+        "guide modern",
+        moved(
+            "switch_p_pack_jobinfo step=1.0 role=slurmd node=n1",
+            after="switch_p_free_jobinfo step=1.0 role=slurmd node=n1",
+        ),
+        "switch_p_pack_jobinfo was called with it after its release",
+    ),
+    (
+        "credentials-balance",
+        "guide modern",
+        dropped("switch_p_free_jobinfo step=1.0 role=srun"),
+        "1 credentials and 0 releases",
+    ),
+    (
+        "credentials-balance",
+        "guide modern",
+        lambda events: changed("switch_p_free_jobinfo step=1.0", 1, role="manager", pid=0)(
+            doubled("switch_p_free_jobinfo step=1.0")(events)
+        ),
+        "it released its credential",
+    ),
+    (
+        "attach-matches-layout",
+        "guide modern",
+        changed(f"switch_p_job_attach {_STEP0} task=1", args_rank=0),
+        "rank 0 attached in task 1",
+    ),
+    (
+        "attach-matches-layout",
+        "guide modern",
+        changed(f"switch_p_job_attach {_STEP0} task=1", args_nprocs=3),
+        "it was built for 2 nodes and 4 tasks",
+    ),
+    # Launches, and ends on nodes.
+    (
+        "steps-gone-before-epilog",
+        "guide modern",
+        moved(f"switch_p_job_postfini {_STEP0}", after="epilog job=1 node=n1"),
+        "switch_p_job_postfini of step 1.0 on n1",
+    ),
+    (
+        "prolog-before-launch",
+        "guide modern",
+        changed("prolog job=1 node=n1 phase=exit", rc=256),
+        "it was forked though its job's prolog had not ended well",
+    ),
+    (
+        "prolog-before-launch",
+        "guide modern",
+        dropped("REQUEST_LAUNCH_TASKS step=1.0 node=n2 phase=receive"),
+        "nobody had asked for it",
+    ),
+    (
+        "slurmd-launch",
+        "guide modern",
+        dropped("switch_p_unpack_jobinfo step=1.0 role=slurmd node=n1"),
+        "it went: ",
+    ),
+    (
+        "slurmd-launch",
+        "guide modern",
+        moved(
+            "RESPONSE_SLURM_RC step=1.0 node=n1 role=slurmd phase=send",
+            before="switch_p_unpack_jobinfo step=1.0 role=slurmd node=n1",
+        ),
+        "it went: ",
+    ),
+    (
+        "silence-after-epilog",
+        "guide modern",
+        moved(
+            f"switch_p_job_postfini {_STEP0}",
+            after="MESSAGE_EPILOG_COMPLETE job=1 node=n1 phase=send",
+        ),
+        "switch_p_job_postfini came after its last word",
+    ),
+    (
+        "silence-after-epilog",
+        "guide modern",
+        dropped("REQUEST_TERMINATE_JOB job=1 node=n2 phase=receive"),
+        "nobody had asked for its end",
+    ),
+    (
+        "node-info",
+        "guide modern",
+        dropped("switch_p_build_node_info node=n1"),
+        "the calls were switch_p_alloc_node_info, switch_p_pack_node_info",
+    ),
+    (
+        "node-info",
+        "guide modern",
+        doubled("switch_p_unpack_node_info"),
+        "switch_p_unpack_node_info, switch_p_unpack_node_info",
+    ),
+    (
+        "launch-once-a-node",
+        "guide modern",
+        dropped("REQUEST_LAUNCH_TASKS step=1.0 phase=send"),
+        "1 of its 2 nodes were told to launch it",
+    ),
+    (
+        "launch-once-a-node",
+        "guide modern",
+        moved(
+            "switch_p_unpack_jobinfo step=1.0 role=srun",
+            after="REQUEST_LAUNCH_TASKS step=1.0 phase=send",
+        ),
+        "it was launched before its credential was unpacked",
+    ),
+    # Daemons.
+    (
+        "node-start",
+        "guide modern",
+        moved("switch_p_node_init node=n1", after="MESSAGE_NODE_REGISTRATION_STATUS node=n1"),
+        "it went ",
+    ),
+    (
+        "node-start",
+        "guide modern",
+        changed("switch_p_node_init node=n1", rc=-1),
+        "switch_p_node_init failed, and it went on",
+    ),
+    (
+        "clear-node-state",
+        "guide modern",
+        dropped("switch_p_clear_node_state"),
+        "it was started clean and not cleared",
+    ),
+    (
+        "clear-node-state",
+        "guide modern",
+        moved("switch_p_clear_node_state", before="switch_p_node_init node=n2", to=1),
+        "it was cleared before switch_p_node_init",
+    ),
+    (
+        "state-save-and-restore",
+        "guide modern",
+        dropped("switch_p_libstate_save"),
+        "it stopped without switch_p_libstate_save",
+    ),
+    (
+        "state-save-and-restore",
+        "guide modern",
+        moved("switch_p_libstate_restore", after="switch_p_build_jobinfo"),
+        "came before switch_p_libstate_restore",
+    ),
+    (
+        "init-first-fini-last",
+        "guide modern",
+        moved("init node=n1 role=slurmd", after="switch_p_node_init node=n1"),
+        "switch_p_node_init was called before its init",
+    ),
+    (
+        "init-first-fini-last",
+        "guide modern",
+        dropped("fini role=slurmd node=n1"),
+        "it was not unloaded",
+    ),
+    (
+        "uid-and-place",
+        "guide modern",
+        changed("switch_p_build_jobinfo step=1.0", uid=0, euid=0),
+        "it was called as 0/0",
+    ),
+    (
+        "uid-and-place",
+        "guide modern",
+        changed("switch_p_build_jobinfo step=1.0", role="slurmd"),
+        "no slurmd calls it",
+    ),
+    (
+        "start-order",
+        "guide modern",
+        moved("init role=slurmctld", after="switch_p_libstate_restore"),
+        "init switch came before init checkpoint",
+    ),
+    (
+        "daemon-stop",
+        "guide modern",
+        dropped("switch_p_node_fini node=n1"),
+        "its last calls were",
+    ),
+    # Jobs, nodes, messages.
+    (
+        "no-frag",
+        "guide",
+        moved("job_state job=2 args.to=RUNNING", before="job_state job=1 args.to=COMPLETED"),
+        "job 2 started while job 1 was completing",
+    ),
+    (
+        "completing-ends-with-the-last-node",
+        "guide modern",
+        dropped("MESSAGE_EPILOG_COMPLETE job=1 phase=receive"),
+        "had reported it gone",
+    ),
+    (
+        "job-states",
+        "guide modern",
+        dropped("job_state job=1 args.to=RUNNING"),
+        "it was PENDING, and went from RUNNING",
+    ),
+    (
+        "job-states",
+        "guide modern",
+        changed("job_state job=1 args.to=RUNNING", args_to="COMPLETED"),
+        "it was COMPLETED, and went from RUNNING",
+    ),
+    (
+        "node-completing",
+        "guide modern",
+        dropped("MESSAGE_EPILOG_COMPLETE job=1 phase=receive"),
+        "it had reported nothing gone",
+    ),
+    (
+        "running-for-steps",
+        "guide modern",
+        moved(
+            "REQUEST_BATCH_JOB_LAUNCH job=1 phase=send", before="job_state job=1 args.to=RUNNING"
+        ),
+        "REQUEST_BATCH_JOB_LAUNCH while it was PENDING",
+    ),
+    (
+        "no-receipt-before-its-sending",
+        "guide modern",
+        moved("REQUEST_TERMINATE_JOB phase=send", after="REQUEST_TERMINATE_JOB phase=receive"),
+        "it was received before it was sent",
+    ),
+    (
+        "submission",
+        "guide modern",
+        moved("slurm_ckpt_alloc_job job=1", after="RESPONSE_SUBMIT_BATCH_JOB phase=send"),
+        "0 checkpoint records were made for it",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "model", "damage", "what"),
+    [
+        pytest.param(rule, model, damage, what, id=f"{place}-{rule}-{model}")
+        for place, (rule, models, damage, what) in enumerate(_CASES)
+        for model in models.split()
+    ],
+)
+def test_a_damaged_run_breaks_its_rule(rule: str, model: str, damage: Damage, what: str) -> None:
+    """The rule is named, and says what is wrong; the run itself keeps it."""
+    assert what in told(busy(model), damage).get(rule, "the rule was kept")
+
+
+def test_every_rule_that_is_checked_can_fail() -> None:
+    """Those of this file's modules, each by at least one damage."""
+    tested = {case[0] for case in _CASES} | {"one-call-at-a-time"}
+    modules = ("step_daemons", "step_messages", "steps", "launches", "daemons", "jobs")
+    checked = {
+        rule.name
+        for rule in declared()
+        if rule.check is not None and rule.check.__module__.rpartition(".")[2] in modules
+    }
+    assert checked == tested
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_a_call_inside_another_is_noticed(model: str) -> None:
+    """A call that takes time has two lines; nothing else may be called between them."""
+    ran = run(fault("switch_p_job_init node=n1", kind="hang", **{"for": "1s"}), model=model)
+
+    def inside(events: list[Event]) -> list[Event]:
+        end = next(e for e in events if e.name == "switch_p_job_init" and e.phase == "exit")
+        call = next(e for e in events if e.name == "slurm_ckpt_stepd_prefork" and e.pid == end.pid)
+        rest = [event for event in events if event is not call]
+        place = rest.index(end)
+        return [*rest[:place], call, *rest[place:]]
+
+    what = "slurm_ckpt_stepd_prefork was called inside switch_p_job_init"
+    assert told(ran, inside).get("one-call-at-a-time") == what
