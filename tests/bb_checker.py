@@ -9,11 +9,10 @@ from msgspec import UNSET
 from simctl.appliance.store import Buffer
 from simctl.ctld import eligible
 from simctl.kernel.events import Event
+from simctl.orderings.checking import tell
 from simctl.wire.ids import SECOND
 from simctl.wire.states import JobBase
 from simctl.world import RunResult, World
-from tests.bb_rules import broken
-from tests.bb_story import Terms
 
 GIB: Final = 1 << 30
 MOST_JOBS: Final = 40
@@ -27,7 +26,6 @@ class Checker:
 
     world: World
     plugin: str
-    events: list[Event] = attrs.field(factory=list)
     problems: list[str] = attrs.field(factory=list)
     filled: set[int] = attrs.field(factory=set)
     """Jobs whose stage-in is over."""
@@ -50,6 +48,11 @@ class Checker:
     restarts: int = 0
     late: bool = False
     """Whether the time has come at which whatever is left is cancelled."""
+
+    @property
+    def events(self) -> list[Event]:
+        """Return all events so far."""
+        return self.world.events
 
     def see(self, event: Event) -> None:
         """Check one event."""
@@ -225,17 +228,7 @@ class Checker:
             self._wrong(None, f"fatal: {result.fatalities}")
         self._left(result)
         self._books(result)
-        conf = self.world.site.conf
-        options = self.world.site.options
-        terms = Terms(
-            model=result.model,
-            gate=options.bb_post_run_gate,
-            late_stage_out=options.bb_stageout_after_epilog,
-            min_job_age_s=conf.min_job_age_s,
-            backfill=conf.scheduler_type == "sched/backfill",
-            hurried=range(MOST_JOBS),
-        )
-        self.problems += broken(self.events, terms)
+        self.problems += ["\n".join(tell(each)) for each in result.orderings.broken]
 
     def _left(self, result: RunResult) -> None:
         """Check that all jobs are gone, with their buffers, or that it is known why not."""

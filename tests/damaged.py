@@ -85,7 +85,7 @@ def _other(event: Event, fields: dict[str, Any]) -> Event:
     args = {} if event.args is UNSET else dict(event.args)
     args.update({key[5:]: value for key, value in fields.items() if key.startswith("args_")})
     plain = {key: value for key, value in fields.items() if not key.startswith("args_")}
-    if event.phase == "enter":
+    if event.phase == "enter" and "phase" not in plain:
         plain.pop("rc", None)
     return msgspec.structs.replace(event, args=args or UNSET, **plain)
 

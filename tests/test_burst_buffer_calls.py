@@ -162,7 +162,7 @@ def test_a_submission_has_no_id_and_its_script_and_user_while_it_is_validated(mo
 @BOTH
 def test_a_job_without_burst_buffer_is_told_of_all_the_same(model: str) -> None:
     """Its stage-out alone is nobody's business: it is forgotten unasked."""
-    ran = staged("1: sbatch plain.sh", model=model, plain=[1])
+    ran = staged("1: sbatch plain.sh", model=model)
     extra = ["set_tres_cnt"] if model == "guide" else []
     assert calls(ran, 1) == [
         *("validate2", *extra, "test_stage_in?=1", "test_stage_in=1", "begin"),

@@ -72,7 +72,7 @@ RUN_ENDS: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
         "CANCELLED",
     ),
     "of an srun": (("1: srun --bb='in=5 pre=2 post=1' sleep 5",), {}, "COMPLETED"),
-    "without burst buffer": (("1: sbatch plain.sh",), {"plain": [1]}, "COMPLETED"),
+    "without burst buffer": (("1: sbatch plain.sh",), {}, "COMPLETED"),
 }
 
 
@@ -117,7 +117,7 @@ CANCELS: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
     "as one that will not wait": (("1: srun --immediate --bb=in=9 true",), {}, "FAILED"),
     "without burst buffer": (
         ("1: sbatch -H plain.sh", "4: scancel 1"),
-        {"plain": [1]},
+        {},
         "CANCELLED",
     ),
     "with its whole array": (("1: sbatch -H -a 0-3 job.sh", "4: scancel 1"), {}, "CANCELLED"),
@@ -185,9 +185,7 @@ def test_states_between_a_requeue_and_the_queue_come_in_their_order(model: str) 
 @BOTH
 def test_whoever_is_in_a_hurry_has_a_running_job_cancelled(model: str) -> None:
     """`scancel --hurry`: cancel in place of start_stage_out, and before the nodes are told."""
-    ran = staged(
-        "1: sbatch job.sh", "12 root: scancel --hurry 1", model=model, hurried=[1], **SLEEPS
-    )
+    ran = staged("1: sbatch job.sh", "12 root: scancel --hurry 1", model=model, **SLEEPS)
     found = story(ran, 1, "REQUEST_TERMINATE_JOB")
     at = found.index("CANCELLED|COMPLETING")
     assert found[at : at + 3] == ["CANCELLED|COMPLETING", "cancel", "REQUEST_TERMINATE_JOB"]
@@ -214,7 +212,6 @@ def test_whoever_is_in_a_hurry_has_a_stage_out_given_up(model: str) -> None:
         "21: scancel --hurry 1",
         model=model,
         job="in=1 out=30",
-        hurried=[1],
     )
     cancel = ran.one("bb_p_job_cancel")
     assert cancel.time_us == 20_000_100
@@ -237,13 +234,11 @@ def polled(ran: Ran, name: str) -> list[Event]:
 def test_the_post_run_keeps_a_job_completing_where_the_gate_is_on(model: str, option: str) -> None:
     """bb_post_run_gate: on in model guide, off in modern; its nodes are free all the while."""
     keys: dict[str, Any] = {"keys": "options: {bb_post_run_gate: true}"} if option else {}
-    gate = True if option else None
     ran = staged(
         "1: sbatch job.sh",
         "18: sbatch plain.sh",
         model=model,
         job="in=1 post=50",
-        gate=gate,
         **keys,
     )
     gone = ran.one("job_state", job=1, args_to="COMPLETED|STAGE_OUT")
@@ -261,9 +256,7 @@ def test_the_post_run_keeps_a_job_completing_where_the_gate_is_on(model: str, op
 
 def test_the_gate_can_be_switched_off() -> None:
     """Then test_post_run is never called, in model guide either."""
-    ran = staged(
-        "1: sbatch job.sh", model="guide", keys="options: {bb_post_run_gate: false}", gate=False
-    )
+    ran = staged("1: sbatch job.sh", model="guide", keys="options: {bb_post_run_gate: false}")
     assert not polled(ran, "test_post_run")
 
 
@@ -304,7 +297,6 @@ def test_a_stage_out_can_be_put_off_until_the_epilogs_are_over(model: str) -> No
         "1: sbatch -N2 job.sh",
         model=model,
         keys="options: {bb_stageout_after_epilog: true}",
-        late_stage_out=True,
     )
     out = ran.one("bb_p_job_start_stage_out")
     assert out.seq > ran.all("MESSAGE_EPILOG_COMPLETE", phase="receive")[-1].seq

@@ -135,7 +135,7 @@ def test_a_call_that_takes_its_time_comes_to_what_it_would_have(name: str, model
 @pytest.mark.parametrize(("name", "model"), MATRIX)
 def test_a_call_that_never_returns_stops_slurmctld_for_good(name: str, model: str) -> None:
     """The run stalls, and what it says names the function."""
-    ran = struck(name, model, "hang: NAME", unchecked=True)
+    ran = struck(name, model, "hang: NAME")
     assert any(f"waits for {name} of its plugin to return" in each for each in ran.result.stalled)
 
 
@@ -425,7 +425,6 @@ def test_a_post_run_for_ever_is_a_stall_where_it_gates() -> None:
         "1: sbatch job.sh",
         "2: sbatch -N2 plain.sh",
         model="guide",
-        unchecked=True,
     )
     assert "waits for its burst buffer's post-run" in ran.result.stalled[0]
     assert ran.job(2)[0] == "COMPLETED"
@@ -445,7 +444,6 @@ def test_what_a_cancel_in_stage_out_says_reaches_whoever_is_in_a_hurry(
         "20: scancel --hurry 1",
         model=model,
         job="in=1 out=30",
-        hurried=[1],
     )
     answer = ran.all("RESPONSE_SLURM_RC", phase="send", peer="scancel@login")[-1]
     assert arg(answer, "return_code") == rc
@@ -463,7 +461,6 @@ def test_what_any_other_cancel_says_is_for_nobody(model: str, options: str) -> N
         "1: sbatch job.sh",
         f"3: scancel {options} 1",
         model=model,
-        hurried=[1],
     )
     assert (ran.result.commands[1].stderr, ran.result.commands[1].exit) == ("", 0)
     assert ran.job()[0] == "CANCELLED"

@@ -36,18 +36,13 @@ class Asked:
         """Return the error number that it was answered."""
         return int(arg(self.answer, "return_code") or 0)
 
+    steps: frozenset[str]
+    """The job's steps that were there when it was answered."""
+
     def wrong(self, what: str) -> Broken:
         """Return that something about it is wrong."""
         group = f"{self.request.name} {self.request.seq}"
         return Broken(group=group, what=what, events=(self.request, *self.calls, self.answer))
-
-
-@attrs.define
-class Book:
-    """What the checkpoint rules need of slurmctld: requests, and calls with what they found."""
-
-    requests: list[Asked] = attrs.field(factory=list)
-    calls: list["Call"] = attrs.field(factory=list)
 
 
 @attrs.frozen
@@ -83,40 +78,72 @@ class Call:
         )
 
 
+@attrs.define
+class Book:
+    """What the checkpoint rules need of slurmctld: requests, and calls with what they found."""
+
+    requests: list[Asked] = attrs.field(factory=list)
+    calls: list[Call] = attrs.field(factory=list)
+    _jobs: dict[Any, Event] = attrs.field(factory=dict)
+    _steps: dict[Any, Event] = attrs.field(factory=dict)
+    _started: dict[Any, int] = attrs.field(factory=dict)
+    _request: Event | None = None
+    """The request that slurmctld is at."""
+
+    _made: list[Event] = attrs.field(factory=list)
+    """The calls that it has led to."""
+
+    def read(self, event: Event) -> None:
+        """Take in what slurmctld does next."""
+        if event.kind == "state":
+            self._changed(event)
+        elif event.kind == "plugin":
+            self._called(event)
+        elif event.name in ("REQUEST_CHECKPOINT", *_REPORTS) and event.phase == "receive":
+            self._request, self._made = event, []
+        elif self._request is not None and _answers(event, self._request):
+            there = _there(self._steps, self._request)
+            self.requests.append(Asked(self._request, self._made, event, there))
+            self._request, self._made = None, []
+
+    def _changed(self, change: Event) -> None:
+        runs = str(arg(change, "to")).startswith("RUNNING")
+        if change.name == "job_state":
+            self._jobs[change.job] = change
+            if runs and _from(change).startswith("PENDING"):
+                self._started[change.job] = change.time_us
+        elif change.name == "step_state":
+            self._steps[change.step] = change
+            if runs:
+                self._started[change.step] = change.time_us
+
+    def _called(self, call: Event) -> None:
+        if call.name == "slurm_ckpt_free_job":
+            if isinstance(call.step, str):
+                self._steps[call.step] = call
+        elif call.name == _OP or call.name in _REPORTS.values():
+            if call.phase != "exit":
+                since = self._started.get(call.step, self._started.get(call.job, 0))
+                job, step = self._jobs.get(call.job), self._steps.get(call.step)
+                self.calls.append(Call(call, job, step, self._request, since))
+            if call.phase != "enter":
+                self._made.append(call)
+
+
 def book(run: Observed) -> Book:
     """Read what slurmctld did about checkpoints."""
     found = Book()
-    if not any(name in run.by_name for name in (_OP, "REQUEST_CHECKPOINT", *_REPORTS)):
-        return found
-    jobs: dict[Any, Event] = {}
-    steps: dict[Any, Event] = {}
-    started: dict[Any, int] = {}
-    request: Event | None = None
-    made: list[Event] = []
-    for each in run.events:
-        if each.daemon != "slurmctld":
-            continue
-        if each.name == "job_state":
-            if arg(each, "to").startswith("RUNNING") and _from(each).startswith("PENDING"):
-                started[each.job] = each.time_us
-            jobs[each.job] = each
-        elif each.name == "step_state":
-            steps[each.step] = each
-            if arg(each, "to") == "RUNNING":
-                started[each.step] = each.time_us
-        elif each.name in ("REQUEST_CHECKPOINT", *_REPORTS) and each.phase == "receive":
-            request, made = each, []
-        elif each.name == _OP or each.name in _REPORTS.values():
-            if each.phase != "exit":
-                since = started.get(each.step, started.get(each.job, 0))
-                job, step = jobs.get(each.job), steps.get(each.step)
-                found.calls.append(Call(each, job, step, request, since))
-            if each.phase != "enter":
-                made.append(each)
-        elif request is not None and _answers(each, request):
-            found.requests.append(Asked(request, made, each))
-            request, made = None, []
+    if any(name in run.by_name for name in (_OP, "REQUEST_CHECKPOINT", *_REPORTS)):
+        for each in run.events:
+            if each.daemon == "slurmctld":
+                found.read(each)
     return found
+
+
+def _there(steps: dict[Any, Event], request: Event) -> frozenset[str]:
+    """Return the steps of the job that a request is about."""
+    found = (each for each in steps.values() if each.job == request.job)
+    return frozenset(str(each.step) for each in found if arg(each, "to") == "RUNNING")
 
 
 def _from(change: Event) -> str:
@@ -135,8 +162,9 @@ def _answers(event: Event, request: Event) -> bool:
     22,
     "op-of-running-jobs",
     says=(
-        "op is called of RUNNING jobs alone, never for RESTART; without a request only for a "
-        "periodic CREATE, not within a minute of the start or of the one before"
+        "op is called of RUNNING jobs alone, and of steps that are there, never for RESTART; "
+        "without a request only for a periodic CREATE, not within a minute of the start or of the "
+        "one before"
     ),
     key="an op",
     exceptions=(
@@ -162,6 +190,9 @@ def _operation(call: Call, before: Event | None, *, preempts: bool) -> Iterator[
     op = arg(call.event, "op")
     if call.state.partition("|")[0] != "RUNNING":
         yield call.wrong(f"op was called while the job was {call.state}")
+    whole = str(call.event.step).endswith(".batch")
+    if not whole and (call.step is None or arg(call.step, "to") != "RUNNING"):
+        yield call.wrong("op was called of a step that is not there")
     if op == _RESTART:
         yield call.wrong("op was called for a RESTART, which slurmctld does by itself")
     if call.request is None and not (preempts and op in _GIVE_WAY):
@@ -225,6 +256,9 @@ def _answered(asked: Asked) -> Iterator[Broken]:
     whole = str(asked.request.step).endswith(".batch")
     if not asked.error and not asked.calls and not whole:
         yield asked.wrong("it was answered 0, and op was not called")
+    if asked.calls and whole and asked.request.step not in steps and {*steps} != asked.steps:
+        there = ", ".join(sorted(asked.steps)) or "none"
+        yield asked.wrong(f"op was called of {', '.join(map(str, steps))}; its steps are {there}")
     failed = [each for each in asked.calls if type(each.rc) is int and each.rc]
     if failed and not asked.error:
         yield asked.wrong(f"it was answered 0, and op returned {failed[0].rc}")

@@ -228,8 +228,8 @@ def _as_launched(child: Child, launch: Event) -> Iterator[Broken]:
     21,
     "signal-tasks-once-a-request",
     says=(
-        "signal_tasks once a request at most, none twice of one second, once all tasks are "
-        "forked, and not while the step is suspended"
+        "signal_tasks once a request at most, not for two in a row of one second, once all tasks "
+        "are forked, and not while the step is suspended"
     ),
     key="a slurmstepd",
     source=f"{_GUIDE}; held in 23 groups of recordings of real Slurm",
@@ -247,7 +247,7 @@ def signal_tasks_once_a_request(run: Observed) -> Iterator[Finding]:
 def _signals(daemon: StepDaemon) -> Iterator[Broken]:
     forks = _forks(daemon)
     waiting: list[Event] = []
-    served: dict[object, Event] = {}
+    served: Event | None = None
     suspended: Event | None = None
     for each in daemon.events:
         if each.phase == "receive":
@@ -256,27 +256,29 @@ def _signals(daemon: StepDaemon) -> Iterator[Broken]:
             elif each.name in ("REQUEST_STEP_SUSPEND", "REQUEST_STEP_RESUME"):
                 suspended = each if each.name == "REQUEST_STEP_SUSPEND" else None
         elif each.name == _SIGNAL and each.phase != "exit":
-            yield from _served(daemon, each, waiting, served)
+            request = _served(waiting, each, served)
+            if request is None:
+                what = "signal_tasks without a request for its directory"
+                yield broken(daemon, what, *waiting, each)
+            elif served is not None and _second(request) == _second(served) != 0:
+                what = "signal_tasks twice for requests of one second"
+                yield broken(daemon, what, served, request, each)
+            served = request or served
             if not forks or forks[-1].seq > each.seq:
                 yield broken(daemon, "signal_tasks before its tasks were forked", each, *forks[-1:])
             if suspended is not None:
                 yield broken(daemon, "signal_tasks while it is suspended", suspended, each)
 
 
-def _served(
-    daemon: StepDaemon, call: Event, waiting: list[Event], served: dict[object, Event]
-) -> Iterator[Broken]:
-    """Check that a call serves a request that waits, and none of a second served already."""
+def _served(waiting: list[Event], call: Event, before: Event | None) -> Event | None:
+    """Return the request that a call serves: the next of its directory, of another second."""
     wanted = [each for each in waiting if arg(each, "image_dir") == arg(call, "image_dir")]
-    if not wanted:
-        yield broken(daemon, "signal_tasks without a request for its directory", *waiting, call)
-        return
-    request = next((each for each in wanted if _second(each) not in served), wanted[0])
-    if _second(request) in served:
-        what = "signal_tasks twice for requests of one second"
-        yield broken(daemon, what, served[_second(request)], request, call)
-    served[_second(request)] = call
-    waiting.remove(request)
+    last = None if before is None else _second(before)
+    request = next((each for each in wanted if _second(each) != last or not last), None)
+    request = request or next(iter(wanted), None)
+    if request is not None:
+        waiting.remove(request)
+    return request
 
 
 def _second(request: Event) -> object:

@@ -1,0 +1,275 @@
+"""Each rule about burst buffers holds in a run, and is broken once its events are damaged."""
+
+from functools import cache
+
+import pytest
+
+from tests.cluster import TWO_NODES, Ran, run
+from tests.damaged import Damage, changed, doubled, dropped, moved, told
+
+_BUSY = """\
+slurm_conf: {BurstBufferType: burst_buffer/datawarp, SchedulerType: sched/backfill, MinJobAge: 60}
+burst_buffer: {pools: {wlm_pool: {capacity: 10GiB}}}
+files:
+  first: |
+    #!/bin/sh
+    #DW jobdw capacity=8GiB
+    #DW stage_in type=file source=/lus/in destination=in
+    #DW stage_out type=file source=out destination=/lus/out
+    srun sleep 20
+  second: |
+    #!/bin/sh
+    #DW jobdw capacity=8GiB
+    sleep 5
+  plain: |
+    #!/bin/sh
+    sleep 5
+timeline:
+  - {at: 0s, fault: {fail: "select_g_job_begin job=3", times: 1}}
+  - {at: 1s, as: alice, run: sbatch first}
+  - {at: 2s, as: alice, run: sbatch second}
+  - {at: 3s, as: alice, run: sbatch plain}
+  - {at: 4s, as: alice, run: sbatch --test-only plain}
+  - {at: 5s, as: alice, run: sbatch -H plain}
+  - {at: 6s, as: alice, run: scancel 5}
+"""
+"""A job that is staged, one that waits for its space, one without buffer, one never submitted."""
+
+
+@cache
+def busy(model: str) -> Ran:
+    """Return the run."""
+    ran = run(_BUSY, cluster=TWO_NODES, model=model)
+    for job in (1, 2, 3):
+        assert ran.job(job)[0] == "COMPLETED"
+    return ran
+
+
+BEGIN = "bb_p_job_begin job=1"
+FREE = "slurm_ckpt_free_job job=1 role=slurmctld"
+STAGE_OUT = "bb_p_job_start_stage_out job=1"
+TERMINATE = "REQUEST_TERMINATE_JOB job=1 phase=send"
+RUNNING = "job_state job=1 state=RUNNING"
+KEPT_SPACE = "job_state job=1 args.from=COMPLETED|COMPLETING"
+
+DAMAGES: dict[str, tuple[Damage | tuple[Damage, ...], dict[str, str]]] = {
+    "validate left out": (
+        dropped("bb_p_job_validate"),
+        {
+            "validated-in-order": "the job has an id, and validate was not called",
+            "checkpoint-record-made-in-place": (
+                "alloc_job follows REQUEST_SUBMIT_BATCH_JOB, not validate"
+            ),
+        },
+    ),
+    "validate2 twice": (
+        doubled("bb_p_job_validate2 job=3"),
+        {"validated-in-order": "validate2 was called 2 times"},
+    ),
+    "validate2 too late": (
+        moved("bb_p_job_validate2 job=3", before="RESPONSE_SUBMIT_BATCH_JOB job=3"),
+        {
+            "validated-in-order": " comes before validate2",
+            "checkpoint-record-made-in-place": "alloc_job is followed by ",
+        },
+    ),
+    "a refusal ignored": (
+        changed("bb_p_job_validate2 job=3", rc=2094),
+        {
+            "validated-in-order": " follows a refusal",
+            "stage-out-or-cancel": "the job ended 1 times, and there were 1 calls of the two",
+        },
+    ),
+    "validate2 of --test-only": (
+        moved("bb_p_job_validate2 job=5", before="RESPONSE_JOB_WILL_RUN"),
+        {
+            "no-validate2-of-what-is-not-submitted": "validate2 was called",
+            "validated-in-order": "validate2 was called before the job had an id",
+            "checkpoint-record-made-in-place": "alloc_job is followed by ",
+        },
+    ),
+    "begin left out": (
+        dropped(BEGIN),
+        {
+            "stage-in-before-begin": "the job is RUNNING, and begin was not called",
+            "no-launch-before-begin": "a script was launched before begin",
+            "scripts-inside-calls": "dw_paths ran outside begin",
+        },
+    ),
+    "begin without a question": (
+        dropped("bb_p_job_test_stage_in job=1 rc=1"),
+        {"stage-in-before-begin": "begin follows test_stage_in = 0 and no test_stage_in of 1"},
+    ),
+    "begin after a no": (
+        changed("bb_p_job_test_stage_in job=1 rc=1", rc=0),
+        {"stage-in-before-begin": "begin follows test_stage_in = 0 and no test_stage_in of 1"},
+    ),
+    "begin twice": (
+        doubled("bb_p_job_begin job=2"),
+        {
+            "begin-once-a-run": "begin was called a second time for one run",
+            "stage-in-before-begin": "begin was called while the job was PENDING|CONFIGURING",
+        },
+    ),
+    "a run in spite of begin": (
+        changed("bb_p_job_begin job=2", rc=-1),
+        {
+            "begin-once-a-run": "the job runs although begin failed",
+            "no-launch-before-begin": "a script was launched although begin failed",
+        },
+    ),
+    "revoke twice": (
+        doubled("bb_p_job_revoke_alloc"),
+        {"begin-once-a-run": "revoke_alloc follows no good begin"},
+    ),
+    "a launch before the pre-run": (
+        moved("job_state job=1 args.from=RUNNING|CONFIGURING", after="REQUEST_BATCH_JOB_LAUNCH"),
+        {"no-launch-before-begin": "a script was launched while the job was RUNNING|CONFIGURING"},
+    ),
+    "a launch in spite of pre_run": (
+        changed("dw_pre_run job=1", rc=256),
+        {"no-launch-before-begin": "a script was launched although pre_run failed"},
+    ),
+    "data_in before setup": (
+        moved("dw_setup job=1", after="dw_data_in job=1"),
+        {
+            "scripts-inside-calls": "dw_data_in ran without dw_setup",
+        },
+    ),
+    "teardown before data_out": (
+        moved("dw_teardown job=1", before="dw_post_run job=1 phase=exit"),
+        {"scripts-in-order": "dw_post_run began after dw_teardown"},
+    ),
+    "pre_run before the end of paths": (
+        moved("dw_pre_run job=1", before="exit job=1 role=script", to=4),
+        {"scripts-in-order": "dw_pre_run began before dw_paths ended"},
+    ),
+    "paths outside begin": (
+        moved("dw_paths job=1", after=BEGIN),
+        {"scripts-inside-calls": "dw_paths ran outside begin"},
+    ),
+    "pre_run without paths": (
+        dropped("dw_paths job=1"),
+        {"scripts-inside-calls": "dw_pre_run ran without dw_paths"},
+    ),
+    "no stage-out": (
+        dropped("bb_p_job_start_stage_out job=2"),
+        {
+            "stage-out-starts-as-a-run-ends": (
+                "the run was followed by neither start_stage_out nor cancel before its nodes were "
+                "told"
+            ),
+            "stage-out-or-cancel": "the job ended 1 times, and there were 0 calls of the two",
+            "stage-out-flag": "it is given STAGE_OUT outside start_stage_out",
+        },
+    ),
+    "stage-out after the nodes were told": (
+        moved(STAGE_OUT, after=TERMINATE),
+        {
+            "stage-out-starts-as-a-run-ends": (
+                "the run was followed by neither start_stage_out nor cancel before its nodes were "
+                "told"
+            ),
+            "stage-out-flag": "it is given STAGE_OUT outside start_stage_out",
+        },
+    ),
+    "cancel in place of stage-out": (
+        changed("bb_p_job_start_stage_out job=3", name="bb_p_job_cancel"),
+        {
+            "stage-out-starts-as-a-run-ends": (
+                "the run was followed by cancel before its nodes were told"
+            ),
+        },
+    ),
+    "cancel twice": (
+        doubled("bb_p_job_cancel job=5"),
+        {"stage-out-or-cancel": "the job ended 1 times, and there were 2 calls of the two"},
+    ),
+    "stage-out of what never ran": (
+        changed("bb_p_job_cancel job=5", name="bb_p_job_start_stage_out"),
+        {"stage-out-or-cancel": "start_stage_out of a job that never ran"},
+    ),
+    "purged without a question": (
+        dropped("bb_p_job_test_stage_out job=1", -1),
+        {"purge-after-stage-out": "its record goes, and test_stage_out was not called"},
+    ),
+    "purged in spite of the answer": (
+        changed("bb_p_job_test_stage_out job=1", -1, rc=0),
+        {"purge-after-stage-out": "its record goes after a test_stage_out of 0"},
+    ),
+    "purged too early": (
+        changed("slurm_ckpt_free_job job=3", time_us=40_000_000),
+        {"purge-after-stage-out": "its record goes 30.9997 s after its end, sooner than MinJobAge"},
+    ),
+    "STAGE_OUT from nowhere": (
+        moved(KEPT_SPACE, before=STAGE_OUT),
+        {"stage-out-flag": "it is given STAGE_OUT outside start_stage_out"},
+    ),
+    "not loaded at the start": (
+        dropped("bb_p_load_state args.init_config=true"),
+        {"state-loaded-at-start": "validate was called before load_state(true)"},
+    ),
+    "loaded twice": (
+        doubled("bb_p_load_state args.init_config=true"),
+        {"state-loaded-at-start": "load_state(true) was called a second time"},
+    ),
+    "not loaded before a pass": (
+        dropped("bb_p_load_state args.init_config=false"),
+        {"state-loaded-before-passes": "it begins with test_stage_in, not load_state"},
+    ),
+    "try_stage_in twice": (
+        doubled("bb_p_job_try_stage_in"),
+        {"try-stage-in-after-waiting": "it has a second try_stage_in"},
+    ),
+    "a promise that nobody asked for": (
+        moved(
+            "bb_p_job_get_est_start",
+            before="bb_p_job_test_stage_in job=2 args.test_only=true",
+            to=2,
+        ),
+        {"est-start-after-minus-one": "it follows no test_stage_in of the job"},
+    ),
+    "a promise after 0": (
+        changed("bb_p_job_test_stage_in job=2 args.test_only=true", 2, rc=0),
+        {"est-start-after-minus-one": "it follows test_stage_in(test_only=True) = 0"},
+    ),
+    "stage-out of nothing awaited": (
+        (
+            doubled("bb_p_job_test_stage_out job=1"),
+            changed("bb_p_job_test_stage_out job=1", job=3),
+            moved("bb_p_job_test_stage_out job=3", before="slurm_ckpt_free_job job=3"),
+        ),
+        {"jobs-without-burst-buffer": "test_stage_out was asked about it"},
+    ),
+    "not counted": (
+        dropped("bb_p_job_set_tres_cnt job=1 args.locked=true"),
+        {
+            "tres-counted-at-the-start": (
+                "the job is RUNNING|CONFIGURING, and set_tres_cnt was not called"
+            )
+        },
+    ),
+    "counted too early": (
+        moved(
+            "bb_p_job_set_tres_cnt job=3 args.locked=true", before="job_state job=3 state=RUNNING"
+        ),
+        {"tres-counted-at-the-start": "the job is COMPLETED|COMPLETING, and set_tres"},
+    ),
+}
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_they_hold(model: str) -> None:
+    """In a run where all kinds of jobs pass each other."""
+    assert told(busy(model)) == {}
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_breaks_the_rules_that_forbid_it_and_no_other(name: str, model: str) -> None:
+    """Each says what is wrong."""
+    damage, wanted = DAMAGES[name]
+    found = told(busy(model), *(damage if isinstance(damage, tuple) else (damage,)))
+    assert {*found} == {*wanted}
+    for rule, what in wanted.items():
+        assert what in found[rule]

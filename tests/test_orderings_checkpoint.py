@@ -1,0 +1,256 @@
+"""Each rule about checkpoints holds in a run, and is broken once its events are damaged."""
+
+from functools import cache
+
+import pytest
+from msgspec import UNSET
+
+from tests.checkpoints import checkpoint, checkpointed
+from tests.cluster import Ran
+from tests.damaged import Damage, changed, doubled, dropped, moved, told
+from tests.test_ompi import SLOW, ran_with
+
+_LINES = (
+    checkpoint("3m", "vacate 1"),
+    checkpoint("4m", "restart 1"),
+    checkpoint("4m30s", "create 1.0 MaxWait=60"),
+    checkpoint("5m", "create 1 MaxWait=60"),
+    "{at: 7m, run: scontrol suspend 1}",
+    "{at: 8m, run: scontrol resume 1}",
+)
+
+
+@cache
+def vacated(model: str) -> Ran:
+    """Return a run of a job that was vacated, restarted, saved once more and suspended."""
+    ran = checkpointed(*_LINES, model=model)
+    assert any(each.name == "slurm_ckpt_restart_task" for each in ran.events)
+    assert ran.job(1)[0] == "COMPLETED"
+    return ran
+
+
+@cache
+def reported(model: str) -> Ran:
+    """Return a run of a step that saves itself, and reports that it has."""
+    ran = ran_with(checkpoint("2m", "create 1.0"), job=SLOW, model=model)
+    assert ran.all("slurm_ckpt_comp")
+    return ran
+
+
+OP = "slurm_ckpt_op job=1"
+SAVED = "slurm_ckpt_signal_tasks step=1.batch"
+RESTARTED = "slurm_ckpt_restart_task phase=enter"
+PREFORK = "slurm_ckpt_stepd_prefork step=1.0"
+COMP = "slurm_ckpt_comp"
+STOP = "REQUEST_STEP_SUSPEND daemon=slurmstepd step=1.batch"
+OVER = "job_state job=1 args.from=COMPLETED|COMPLETING"
+ANSWER = "RESPONSE_SLURM_RC phase=send args.answers=REQUEST_CHECKPOINT"
+STEP_OVER = "step_state step=1.0 state=COMPLETED"
+
+DAMAGES: dict[str, tuple[Damage | tuple[Damage, ...], dict[str, str]]] = {
+    "a record before build": (
+        moved("slurm_ckpt_alloc_job step=1.0", before="switch_p_build_jobinfo step=1.0"),
+        {"checkpoint-record-made-in-place": "alloc_job follows switch_p_alloc_jobinfo"},
+    ),
+    "a record outside a submission": (
+        moved("slurm_ckpt_alloc_job job=1", after="REQUEST_COMPLETE_BATCH_SCRIPT phase=receive"),
+        {
+            "checkpoint-record-made-in-place": (
+                "alloc_job was called in the course of REQUEST_COMPLETE_BATCH_SCRIPT"
+            ),
+        },
+    ),
+    "a record freed twice": (
+        doubled("slurm_ckpt_free_job step=1.0"),
+        {"checkpoint-record-freed-once": "free_job of a record that was never made"},
+    ),
+    "a step's record kept": (
+        dropped("slurm_ckpt_free_job step=1.0"),
+        {"checkpoint-record-freed-once": "the step is over, and its record was not freed"},
+    ),
+    "a job's record kept": (
+        dropped("slurm_ckpt_free_job", -1),
+        {"checkpoint-record-freed-once": "the job is over and forgotten"},
+    ),
+    "a step's record freed too late": (
+        moved("slurm_ckpt_free_job step=1.0", after="step_state step=1.0 state=COMPLETED"),
+        {"checkpoint-record-freed-once": "the step is over, and its record was not freed"},
+    ),
+    "a job's record freed too early": (
+        moved("slurm_ckpt_free_job", before="job_state job=1 args.from=RUNNING", nth=-1, to=-1),
+        {"checkpoint-record-freed-once": "free_job of a job that is RUNNING"},
+    ),
+    "no prefork": (
+        dropped(PREFORK),
+        {"prefork-before-tasks": "a task was forked, and stepd_prefork was not called"},
+    ),
+    "prefork twice": (
+        doubled(PREFORK),
+        {"prefork-before-tasks": "stepd_prefork was called twice"},
+    ),
+    "prefork before init": (
+        moved(PREFORK, before="switch_p_job_init step=1.0"),
+        {"prefork-before-tasks": "stepd_prefork began before job_init ended"},
+    ),
+    "prefork after a fork": (
+        moved(PREFORK, before="switch_p_job_attach step=1.0"),
+        {"prefork-before-tasks": " comes before stepd_prefork"},
+    ),
+    "prefork failed": (
+        changed(PREFORK, rc=-1),
+        {
+            "prefork-before-tasks": "a task was forked although stepd_prefork failed",
+            "attach-count": "slurm_ckpt_stepd_prefork failed",
+        },
+    ),
+    "prefork as the user": (
+        changed(PREFORK, uid=1001, euid=1001),
+        {"prefork-before-tasks": "stepd_prefork was called as 1001"},
+    ),
+    "a restart twice": (
+        doubled("slurm_ckpt_restart_task step=1.batch phase=enter"),
+        {"restarted-once-if-asked": "restart_task was called 2 times"},
+    ),
+    "a restart before attach": (
+        moved(
+            "slurm_ckpt_restart_task step=1.0 phase=enter",
+            before="switch_p_job_attach step=1.0",
+            to=2,
+        ),
+        {
+            "restart-replaces-exec": "restart_task was called before job_attach",
+            "attach-before-exec": "slurm_ckpt_restart_task came before its attach",
+        },
+    ),
+    "a restart as root": (
+        changed(RESTARTED, uid=0, euid=0),
+        {"restart-replaces-exec": "restart_task was called as 0"},
+    ),
+    "a restart that comes back and goes on": (
+        changed(RESTARTED, phase=UNSET, rc=-1),
+        {"restart-replaces-exec": "restart_task came back, and it went on"},
+    ),
+    "a restart from nowhere": (
+        changed("slurm_ckpt_restart_task step=1.batch phase=enter", args_image_dir=""),
+        {
+            "restart-replaces-exec": "restart_task has no directory of images",
+            "restarted-once-if-asked": "restarted from ",
+        },
+    ),
+    "a restart that nobody asked for": (
+        changed("REQUEST_BATCH_JOB_LAUNCH phase=receive", 1, args_restart_dir=""),
+        {"restarted-once-if-asked": "it was launched without images, and restarted"},
+    ),
+    "no restart": (
+        dropped("slurm_ckpt_restart_task step=1.batch phase=enter"),
+        {"restarted-once-if-asked": "it was launched with images, and executed afresh"},
+    ),
+    "images that nobody asked for": (
+        dropped("REQUEST_CHECKPOINT_TASKS daemon=slurmstepd step=1.batch"),
+        {"signal-tasks-once-a-request": "signal_tasks without a request"},
+    ),
+    "images twice": (
+        doubled(SAVED),
+        {"signal-tasks-once-a-request": "signal_tasks without a request"},
+    ),
+    "images of the second before": (
+        (
+            doubled("REQUEST_CHECKPOINT_TASKS daemon=slurmstepd step=1.batch"),
+            doubled(SAVED),
+        ),
+        {"signal-tasks-once-a-request": "signal_tasks twice for requests of one second"},
+    ),
+    "images while suspended": (
+        (
+            moved("REQUEST_CHECKPOINT_TASKS daemon=slurmstepd step=1.batch", nth=-1, after=STOP),
+            moved(SAVED, nth=-1, after="REQUEST_CHECKPOINT_TASKS step=1.batch", to=-1),
+        ),
+        {"signal-tasks-once-a-request": "signal_tasks while it is suspended"},
+    ),
+    "an op of a job that is over": (
+        (
+            moved("REQUEST_CHECKPOINT phase=receive args.op=4", after=OVER),
+            moved(f"{OP} args.op=4", after="REQUEST_CHECKPOINT phase=receive args.op=4"),
+            moved(ANSWER, after=f"{OP} args.op=4"),
+        ),
+        {"op-of-running-jobs": "op was called while the job was COMPLETED"},
+    ),
+    "an op for a restart": (
+        changed(OP, args_op=5),
+        {"op-of-running-jobs": "op was called for a RESTART"},
+    ),
+    "an op that nobody asked for": (
+        moved(OP, before="REQUEST_CHECKPOINT phase=receive"),
+        {
+            "op-of-running-jobs": "was called, and nobody asked for it",
+        },
+    ),
+    "an op of a step that is gone": (
+        changed(f"{OP} step=1.0", step="1.7"),
+        {"op-of-running-jobs": "op was called of a step that is not there"},
+    ),
+    "an answer without op": (
+        dropped(f"{OP} step=1.0"),
+        {"op-answered-as-it-went": "it was answered 0, and op was not called"},
+    ),
+    "a good answer of a bad op": (
+        changed(f"{OP} step=1.0", rc=2037),
+        {"op-answered-as-it-went": "it was answered 0, and op returned 2037"},
+    ),
+    "a bad answer of a good op": (
+        changed("RESPONSE_SLURM_RC phase=send args.answers=REQUEST_CHECKPOINT", args_return_code=3),
+        {"op-answered-as-it-went": "it was answered 3, and every op went well"},
+    ),
+    "two ops of a step": (
+        doubled(f"{OP} step=1.0"),
+        {"op-answered-as-it-went": "op was called twice of one step"},
+    ),
+}
+
+REPORTS: dict[str, tuple[Damage | tuple[Damage, ...], dict[str, str]]] = {
+    "a report that is late": (
+        (
+            moved("REQUEST_CHECKPOINT_COMP phase=receive", after=STEP_OVER),
+            moved(COMP, after="REQUEST_CHECKPOINT_COMP phase=receive"),
+        ),
+        {"reports-of-what-runs": "a report was handed on about a step that is not there"},
+    ),
+    "a report of a job that waits": (
+        changed("job_state state=RUNNING", args_to="PENDING"),
+        {
+            "reports-of-what-runs": "a report was handed on while the job was PENDING",
+            "op-of-running-jobs": "op was called while the job was PENDING",
+        },
+    ),
+    "a report kept back": (
+        dropped(COMP),
+        {"reports-handed-on-once": "it was answered 0, and slurm_ckpt_comp was not called"},
+    ),
+    "a report twice": (
+        doubled(COMP),
+        {"reports-handed-on-once": "slurm_ckpt_comp was called 2 times"},
+    ),
+    "a report of a task": (
+        changed(COMP, name="slurm_ckpt_task_comp"),
+        {"reports-handed-on-once": "it was answered 0, and slurm_ckpt_comp was not called"},
+    ),
+}
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_they_hold(model: str) -> None:
+    """In runs where jobs and steps are saved and restarted."""
+    assert told(vacated(model)) == {}
+    assert told(reported(model)) == {}
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+@pytest.mark.parametrize("name", [*DAMAGES, *REPORTS])
+def test_damage_breaks_the_rules_that_forbid_it_and_no_other(name: str, model: str) -> None:
+    """Each says what is wrong."""
+    ran = reported(model) if name in REPORTS else vacated(model)
+    damage, wanted = (DAMAGES | REPORTS)[name]
+    found = told(ran, *(damage if isinstance(damage, tuple) else (damage,)))
+    assert {*found} == {*wanted}
+    for rule, what in wanted.items():
+        assert what in found[rule]
