@@ -5,7 +5,7 @@ as well, and both are told in the trace.
 """
 
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from inspect import iscoroutinefunction
 from types import CoroutineType
 from typing import Any, Final, Protocol
@@ -138,6 +138,8 @@ class Hooks:
         self._switch_known = ""
         self._may_change_env = True
         self.observer: Observer | None = None
+        self.switch: Callable[[], Awaitable[None]] | None = None
+        """Lets other processes go first before a call, where the schedule may wish it."""
         self.under_way: list[OpenCall] = []
         """Calls that wait for something: virtual time, a message, an event."""
         self._places = {name: point.places(model) for name, point in (ALL | OPTIONAL).items()}
@@ -231,6 +233,8 @@ class Hooks:
         method = _looked_up(instance, name, None)
         if method is None:
             return SLURM_SUCCESS
+        if self.switch is not None:
+            await self.switch()
         trace = self._trace
         if not (trace.recording or trace.open_calls or self._faults.rules):
             self.calls += 1
@@ -273,6 +277,8 @@ class Hooks:
         place = self._places[point.name].get(who.role)
         if place is not who.runs_as and place is not RunsAs.EITHER:
             raise MisplacedCallError(point, who, self.model)
+        if self.switch is not None:
+            await self.switch()
         memory = who.memory
         if memory.holders != 1 and not memory.inert:
             memory = who.touch()

@@ -52,8 +52,11 @@ def _add_run(commands: Any) -> None:
     run.add_argument(
         "--schedule",
         default="fifo",
-        metavar="fifo|random",
-        help="order of turns that are due at one moment (default fifo)",
+        metavar="fifo|random|pct|TOKEN",
+        help="which of the turns due at one moment goes first: the first that came (fifo, the "
+        "default), any (random, from the seed), by priorities of processes (pct, from the seed), "
+        "or as a token says that `explore` printed; random,jitter=200us,calls and pct,depth=3 have "
+        "messages be late and processes change at plugin calls",
     )
     run.add_argument("--model", choices=("guide", "modern"), help="instead of the scenario's")
     run.add_argument("--until", metavar="TIME", help="stop at a moment of virtual time")

@@ -10,6 +10,7 @@ from typing import IO, cast
 
 from simctl.kernel.events import KINDS
 from simctl.kernel.trace import FileSink
+from simctl.kernel.schedules import ScheduleError
 from simctl.orderings.checking import tell
 from simctl.plugins.registry import PluginError
 from simctl.progress import Progress
@@ -20,7 +21,7 @@ from simctl.scenario.load import load_scenario
 from simctl.scenario.model import Scenario
 from simctl.scenario.positions import ScenarioErrors
 from simctl.status import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
-from simctl.world import RunResult, ScheduleError, World
+from simctl.world import RunResult, World
 
 
 def check_scenarios(paths: list[str]) -> int:
@@ -88,6 +89,8 @@ def run(options: argparse.Namespace) -> int:
     for warning in scenario.warnings:
         print(f"{warning} (warning)", file=sys.stderr)
     result = run_world(world, options)
+    if result.schedule_note:
+        print(f"simctl: {result.schedule_note}", file=sys.stderr)
     if options.json:
         print(json.dumps(result.as_json(), indent=1))
     else:
@@ -165,7 +168,7 @@ def run_world(world: World, options: argparse.Namespace) -> RunResult:
         stack.enter_context(Progress(world, quiet=options.quiet or options.json))
         try:
             result = world.run()
-        except PluginError as error:
+        except (PluginError, ScheduleError) as error:
             raise InputError(str(error)) from error
         finally:
             if database is not None:

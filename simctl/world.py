@@ -37,8 +37,9 @@ from simctl.kernel.procs import (
     StateNotCopyableError,
     wait_status,
 )
+from simctl.kernel.schedules import Schedule, ScheduleError, make_schedule, token_of
 from simctl.kernel.trace import Trace
-from simctl.kernel.turns import Fifo, FiniteDeadlineError, Kernel, Schedule, SeededRandom
+from simctl.kernel.turns import FiniteDeadlineError, Kernel
 from simctl.nodes.slurmd import Slurmd
 from simctl.orderings.checking import Report, check_orderings, not_checked
 from simctl.orderings.observed import Terms
@@ -87,17 +88,11 @@ from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.resources import Room
 from simctl.wire.states import NodeBase, NodeFlag, PartState
 
-SCHEDULES: Final = ("fifo", "random")
-
 WATCHDOG_S: Final = 10.0
 """How long a plugin's code may run in one turn, in seconds of wall time."""
 
 _PATIENCE_TURNS: Final = 100_000
 """How many turns plugins' threads may take while nothing else happens."""
-
-
-class ScheduleError(ValueError):
-    """A schedule is asked for that there is not."""
 
 
 @attrs.frozen(kw_only=True)
@@ -156,6 +151,9 @@ class RunResult:
     counts: Mapping[str, int]
     wall_s: float
     interrupted: bool = False
+    schedule_note: str = ""
+    """What is to be said of the schedule: the run is not the one that its token was taken from."""
+
     complaints: tuple[Complaint, ...] = ()
     fatalities: tuple[str, ...] = ()
     """Daemons that could not go on, each with its reason."""
@@ -209,23 +207,6 @@ class CommandListener(Protocol):
         """Hear that it has ended."""
 
 
-def make_schedule(name: str, seed: int) -> Schedule:
-    """Return the schedule of a name.
-
-    Raises:
-        ScheduleError: There is none of this name.
-    """
-    if name == "fifo":
-        return Fifo()
-    if name == "random":
-        return SeededRandom(seed)
-    if name == "pct":
-        raise ScheduleError("the schedule pct is not built yet; fifo and random are")
-    raise ScheduleError(
-        f"there is no schedule {name!r}: fifo and random are built, and tokens are not yet"
-    )
-
-
 class World:
     """A cluster of a scenario, ready to run once."""
 
@@ -234,7 +215,7 @@ class World:
         scenario: Scenario,
         *,
         seed: int | None = None,
-        schedule: str = "fifo",
+        schedule: str | Schedule = "fifo",
         model: str = "",
         until_us: int | None = None,
         watchdog_s: float = WATCHDOG_S,
@@ -247,7 +228,9 @@ class World:
         self.watchdog_s = watchdog_s
         self.seed = scenario.seed if seed is None else seed
         self.model = model or scenario.model
-        self.kernel = Kernel(schedule=make_schedule(schedule, self.seed), until_us=until_us)
+        if isinstance(schedule, str):
+            schedule = make_schedule(schedule, self.seed)
+        self.kernel = Kernel(schedule=schedule, until_us=until_us)
         self.trace = Trace(self.kernel)
         self.fabric = Fabric(self.kernel, self.trace, latency_us=scenario.latency_us)
         self.procs = ProcessTable(self.kernel, self.trace)
@@ -289,6 +272,8 @@ class World:
             types={"switch": conf.switch_type, "checkpoint": conf.checkpoint_type},
             faults=self.faults,
         )
+        if self.kernel.schedule.switches_at_calls:
+            hooks.switch = self.kernel.switch
         users = {
             user.name: User(
                 name=user.name,
@@ -430,6 +415,7 @@ class World:
 
         Raises:
             PluginError: A plugin keeps in memory what no fork could copy, or waits in real time.
+            ScheduleError: The schedule is a token of another run.
             Exception: simctl itself is at fault.
         """
         started = time.perf_counter()
@@ -858,6 +844,7 @@ class World:
             },
             wall_s=wall_s,
             interrupted=interrupted,
+            schedule_note="" if interrupted else self._check_schedule(),
             fatalities=tuple(self.trace.fatalities),
             complaints=tuple(
                 Complaint(function=function, problem=problem, times=times)
@@ -866,6 +853,20 @@ class World:
             ignored=self.scenario.ignored,
             orderings=self._check_orderings(interrupted=interrupted),
         )
+
+    def _check_schedule(self) -> str:
+        line = self.kernel.line
+        if line is None or self.kernel.stopped_at_limit:
+            return ""
+        return self.kernel.schedule.check(line)
+
+    @property
+    def token(self) -> str:
+        """Return the token that repeats the schedule so far; `fifo` needs none."""
+        line = self.kernel.line
+        if line is None:
+            return self.kernel.schedule.name
+        return token_of(line, calls=self.kernel.schedule.switches_at_calls).text()
 
     def header(self) -> dict[str, Any]:
         """Return the first line of this run's trace."""

@@ -4,15 +4,8 @@ import pytest
 import trio
 import trio.lowlevel
 
-from simctl.kernel.turns import (
-    Fifo,
-    FiniteDeadlineError,
-    Kernel,
-    Killed,
-    Schedule,
-    SeededRandom,
-    Thread,
-)
+from simctl.kernel.schedules import Fifo, Schedule, SeededRandom
+from simctl.kernel.turns import FiniteDeadlineError, Kernel, Killed, Thread
 
 
 class Owner:

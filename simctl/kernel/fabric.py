@@ -296,7 +296,9 @@ class Fabric:
         if to.host is sender.host:
             to.deliver(envelope, self.kernel.now_us, sender.pid)
         else:
-            to.deliver(envelope, self.kernel.now_us + self.latency_us)
+            due_us = self.kernel.now_us + self.latency_us
+            line = self.kernel.line
+            to.deliver(envelope, due_us if line is None else due_us + line.extra_us())
         return True
 
     def _tell_unreachable(self, message: Traceable, to: Mailbox | None, sent: int) -> None:

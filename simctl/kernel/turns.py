@@ -6,23 +6,29 @@ time is moved to it, and the one thing it concerns is set going. So trio never h
 threads to choose between, and its random choice among runnable tasks has nothing to choose.
 """
 
-import random
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from heapq import heappop, heappush, nsmallest
-from operator import index
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 import outcome
 import trio
 from trio.lowlevel import Abort, current_task, reschedule, wait_task_rescheduled
 
+from simctl.kernel.schedules import Fifo, Schedule
+
+if TYPE_CHECKING:
+    from simctl.kernel.line import Line
+
 _NEVER: Final = float("inf")
 _FOR_EVER: Final = 1 << 63
 
 Action = Callable[[Any, Any], bool]
 """What a turn does with its two arguments; true when it made a task runnable."""
+
+Turn = tuple[int, int, Action, Any, Any]
+"""A turn in the queue: when it is due, its number, what it does, with what."""
 
 
 class Owner(Protocol):
@@ -50,56 +56,6 @@ class FiniteDeadlineError(RuntimeError):
             f"a trio deadline ({deadline}) was set inside the simulation; "
             "use Kernel.sleep_us or Mailbox.receive_until, which run in virtual time"
         )
-
-
-class Schedule(Protocol):
-    """Which of the turns due at one moment goes first: the one with the least key."""
-
-    @property
-    def name(self) -> str:
-        """Return what `--schedule` calls it."""
-
-    @property
-    def joins_deliveries(self) -> bool:
-        """Tell whether messages that reach a mailbox at one moment are handled in one turn."""
-
-    @property
-    def separates_processes(self) -> bool:
-        """Tell whether each task of a step daemon has turns of its own."""
-
-    def key(self, seq: int) -> int:
-        """Return the rank of the turn numbered *seq* among those due at its moment."""
-
-
-class Fifo:
-    """First come, first served, whatever the seed.
-
-    Messages that reach one mailbox at one moment are handled in one turn, in the order sent, which
-    costs a wide step one turn for all its replies; and what the processes of one step daemon do in
-    a row is one turn.
-    """
-
-    name: Final = "fifo"
-    joins_deliveries: Final = True
-    separates_processes: Final = False
-
-    key = staticmethod(index)
-    """Keep the order in which the turns were caused: a turn's number is its rank."""
-
-
-class SeededRandom:
-    """Any order of the turns due at one moment, drawn from a seed; a turn a message."""
-
-    name: Final = "random"
-    joins_deliveries: Final = False
-    separates_processes: Final = True
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(f"schedule:{seed}")
-
-    def key(self, seq: int) -> int:
-        """Draw a rank; the number of the turn settles a draw."""
-        return self._random.getrandbits(32) << 48 | seq
 
 
 @attrs.define(eq=False)
@@ -187,8 +143,10 @@ class Kernel(trio.abc.Clock):
         self.before_turn: Callable[[], bool] | None = None
         """Asked before each turn is taken, dead or not; the run ends where it says no."""
         self._limit_us = _FOR_EVER if until_us is None else until_us
-        self._key = self.schedule.key
-        self._queue: list[tuple[int, int, Action, Any, Any]] = []
+        self.line: Line | None = None
+        """The turns due now, where the schedule chooses among them."""
+        self._take: Callable[[list[Turn]], Turn] = heappop
+        self._queue: list[Turn] = []
         self._seq = 0
         self._idle_workers: list[trio.lowlevel.Task] = []
         self._holds = 0
@@ -196,6 +154,16 @@ class Kernel(trio.abc.Clock):
         self._still = False
         self._main: trio.lowlevel.Task | None = None
         self._nursery: trio.Nursery | None = None
+        if self.schedule.chooses:
+            from simctl.kernel.line import Line  # noqa: PLC0415 - it knows mailboxes, they this
+
+            self.line = Line(self, self.schedule)
+            self._take = self.line.take
+
+    @property
+    def numbered(self) -> int:
+        """Return how many turns were caused so far: the number of the last one."""
+        return self._seq
 
     # trio's side: a clock that is asked for the time, and for how long nothing will happen.
 
@@ -215,10 +183,11 @@ class Kernel(trio.abc.Clock):
             if deadline != _NEVER:
                 raise FiniteDeadlineError(deadline)  # noqa: TRY301 - handed to main below
             queue = self._queue
+            take = self._take
             while (self.before_turn is None or self.before_turn()) and (
                 self.foreground or self.on_idle()
             ):
-                due_us, _, act, first, second = heappop(queue)
+                due_us, _, act, first, second = take(queue)
                 if due_us > self._limit_us:
                     self.stopped_at_limit = True
                     self.now_us = self._limit_us
@@ -249,11 +218,17 @@ class Kernel(trio.abc.Clock):
     @property
     def next_due_us(self) -> int | None:
         """Return when the next turn is due, dead or not; None where there is none."""
+        if self.line is not None and self.line.due:
+            return self.line.due[0][0]
         return self._queue[0][0] if self._queue else None
 
-    def queued(self, most: int) -> list[tuple[int, int, Action, Any, Any]]:
-        """Return the next turns, dead or not, in the order in which they are to be taken."""
-        return nsmallest(most, self._queue, key=_order)
+    def queued(self, most: int) -> list[Turn]:
+        """Return the next turns, dead or not, in the order in which they are to be taken.
+
+        Where the schedule chooses those due at one moment stand in the order in which they came.
+        """
+        due = self.line.due if self.line is not None else []
+        return [*due, *nsmallest(most, self._queue, key=_order)][:most]
 
     # Putting turns into the queue.
 
@@ -261,7 +236,7 @@ class Kernel(trio.abc.Clock):
         """Queue a foreground turn; its number is taken here, by whoever causes it."""
         self._seq = seq = self._seq + 1
         self.foreground += 1
-        heappush(self._queue, (due_us, self._key(seq), act, first, second))
+        heappush(self._queue, (due_us, seq, act, first, second))
 
     def _push_for(self, thread: Thread, due_us: int, act: Action, second: Any) -> None:
         """Queue a turn of a thread, which keeps the run alive unless the thread lingers."""
@@ -270,7 +245,7 @@ class Kernel(trio.abc.Clock):
             self.lingering += 1
         else:
             self.foreground += 1
-        heappush(self._queue, (due_us, self._key(seq), act, thread, second))
+        heappush(self._queue, (due_us, seq, act, thread, second))
 
     def _count(self, thread: Thread, change: int) -> None:
         if thread.lingers:
@@ -303,13 +278,13 @@ class Kernel(trio.abc.Clock):
         self._seq = seq = self._seq + 1
         self.foreground += 1
         entry = (self, function, timer)
-        heappush(self._queue, (due_us, self._key(seq), _fire, argument, entry))
+        heappush(self._queue, (due_us, seq, _fire, argument, entry))
         return timer
 
     def call_in_background(self, due_us: int, function: Callable[[], None]) -> None:
         """Call a plain function in a turn that keeps nothing alive."""
         self._seq = seq = self._seq + 1
-        heappush(self._queue, (due_us, self._key(seq), _background, self, function))
+        heappush(self._queue, (due_us, seq, _background, self, function))
 
     # Threads.
 
@@ -469,7 +444,7 @@ class Kernel(trio.abc.Clock):
             self.foreground += 1
         entry = (
             self.now_us + length_us,
-            self._key(seq),
+            seq,
             self._expire,
             thread,
             thread.generation,
@@ -479,6 +454,29 @@ class Kernel(trio.abc.Clock):
         thread.waits_for = "time to pass"
         thread.parked = True
         await wait_task_rescheduled(_abort)
+
+    async def switch(self) -> None:
+        """Let others go first who are due now, if the schedule says so; else go on."""
+        thread, line = self.current, self.line
+        if thread is None or line is None:
+            return
+        self.wake(thread)
+        line.goes_on = self._seq
+        await self.park("its next turn")
+
+    def is_dead(self, turn: Turn) -> bool:
+        """Tell whether a turn that is due would do nothing: what it was for is over."""
+        _, _, act, first, second = turn
+        if act is _fire:
+            return not second[2].live
+        function = getattr(act, "__func__", act)
+        if function is Kernel._expire:
+            return bool(second != first.generation)
+        if function is Kernel._wake:
+            return bool(second[0] != first.generation)
+        if function is Kernel._kill:
+            return bool(first.finished)
+        return function is Kernel._start and bool(first.killed)
 
     def kill(self, thread: Thread) -> None:
         """Raise `Killed` in a thread, in a turn of its own; one that never ran never will."""

@@ -9,6 +9,7 @@ import attrs
 import trio
 
 from simctl.kernel.events import Event
+from simctl.kernel.schedules import ScheduleError
 from simctl.orderings.checking import tell
 from simctl.plugins.importing import forget_files
 from simctl.plugins.registry import PluginError
@@ -22,7 +23,7 @@ from simctl.status import InputError
 from simctl.testing.asserting import RunTrace
 from simctl.testing.before import assert_before
 from simctl.testing.golden import compare
-from simctl.world import RunResult, ScheduleError, World
+from simctl.world import RunResult, World
 
 
 @attrs.frozen(kw_only=True)
