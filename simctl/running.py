@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import IO, cast
 
 from simctl.kernel.events import KINDS
-from simctl.kernel.trace import FileSink
 from simctl.kernel.schedules import ScheduleError
+from simctl.kernel.trace import FileSink
 from simctl.orderings.checking import tell
 from simctl.plugins.registry import PluginError
 from simctl.progress import Progress

@@ -37,7 +37,7 @@ from simctl.kernel.procs import (
     StateNotCopyableError,
     wait_status,
 )
-from simctl.kernel.schedules import Schedule, ScheduleError, make_schedule, token_of
+from simctl.kernel.schedules import Schedule, make_schedule, token_of
 from simctl.kernel.trace import Trace
 from simctl.kernel.turns import FiniteDeadlineError, Kernel
 from simctl.nodes.slurmd import Slurmd
@@ -486,7 +486,7 @@ class World:
         """Have an entry happen at its moment, or on the events that match."""
         moment = entry.moment
         if isinstance(moment, At):
-            self.kernel.call_at(moment.time_us, lambda _: self.happen(entry), None)
+            self.kernel.call_at(moment.time_us, self.happen, entry)
         elif isinstance(moment, When):
             self.trace.add_sink(_Trigger(moment, lambda: self.happen(entry)))
 

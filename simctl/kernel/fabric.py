@@ -13,6 +13,9 @@ from simctl.kernel.turns import Kernel, Thread, Timer
 NEVER_US: Final = 1 << 62
 """A moment that does not come."""
 
+_STREAMED: Final = "TASK_OUTPUT"
+"""What a task writes, on a connection that srun reads to its end: nothing else overtakes it."""
+
 
 @attrs.frozen(kw_only=True)
 class Unanswered:
@@ -298,7 +301,9 @@ class Fabric:
         else:
             due_us = self.kernel.now_us + self.latency_us
             line = self.kernel.line
-            to.deliver(envelope, due_us if line is None else due_us + line.extra_us())
+            if line is not None and message.rpc != _STREAMED:
+                due_us += line.extra_us()
+            to.deliver(envelope, due_us)
         return True
 
     def _tell_unreachable(self, message: Traceable, to: Mailbox | None, sent: int) -> None:

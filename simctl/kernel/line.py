@@ -23,6 +23,13 @@ Name = int
 _NOBODY: Final = None
 
 
+class EndlessError(Exception):
+    """A run has taken far more turns than it should."""
+
+    def __init__(self, turns: int) -> None:
+        super().__init__(f"the run had not ended after {turns:,} turns")
+
+
 class Chooser(Protocol):
     """What a schedule does that is asked which turn goes first."""
 
@@ -56,6 +63,8 @@ class Line:
         self.late_names: list[tuple[Name, int]] = []
         self.goes_on = 0
         """The number of the turn that goes on after a plugin call was about to be made, or 0."""
+        self.most_turns = 0
+        """After how many turns a run is taken to be one without an end; 0: never."""
         self._kernel = kernel
         self._chooser = chooser
         # What turn was under way when a number was given to a turn.
@@ -105,6 +114,8 @@ class Line:
 
     def _begin(self, turn: "Turn") -> "Turn":
         self.turns += 1
+        if self.turns == self.most_turns:
+            raise EndlessError(self.turns)
         self._sent = 0
         self._begins.append(self._kernel.numbered)
         self._names.append(self.name(turn))
@@ -118,11 +129,18 @@ class Line:
     def name(self, turn: "Turn") -> Name:
         """Return what a turn is called."""
         creator = self.creator(turn)
+        if not creator:
+            label = getattr(turn[3], "label", "")
+            if label:
+                # An entry of the timeline, whichever others there are.
+                return crc32(label.encode())
         return hash((self._names[creator], turn[1] - self._begins[creator]))
 
     def lane(self, turn: "Turn") -> Any:
-        """Return the process that takes a turn; a message travels as its sender, a timer with
-        whoever set it."""
+        """Return the process that takes a turn.
+
+        A message travels as its sender, and a timer runs as who set it.
+        """
         _, _, act, first, _ = turn
         if isinstance(first, Thread):
             return first.owner
@@ -155,4 +173,4 @@ def _number(turn: "Turn") -> int:
     return turn[1]
 
 
-__all__ = ["Chooser", "Line", "Name"]
+__all__ = ["Chooser", "EndlessError", "Line", "Name"]

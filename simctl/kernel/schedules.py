@@ -294,7 +294,9 @@ def _settings(name: str, words: list[str]) -> dict[str, Any]:
             {"depth": "", "length": ""} if name == "pct" else {}
         )
         if key not in known:
-            raise ScheduleError(f"--schedule {name}: there is no setting {key!r}; there are {FORMS}")
+            raise ScheduleError(
+                f"--schedule {name}: there is no setting {key!r}; there are {FORMS}"
+            )
         if key + known[key] in settings:
             raise ScheduleError(f"--schedule {name}: {key} is given twice")
         settings[key + known[key]] = _value(name, key, value if equals else None)

@@ -155,9 +155,9 @@ class Kernel(trio.abc.Clock):
         self._main: trio.lowlevel.Task | None = None
         self._nursery: trio.Nursery | None = None
         if self.schedule.chooses:
-            from simctl.kernel.line import Line  # noqa: PLC0415 - it knows mailboxes, they this
+            from simctl.kernel import line  # noqa: PLC0415 - it knows mailboxes, and they this
 
-            self.line = Line(self, self.schedule)
+            self.line = line.Line(self, self.schedule)
             self._take = self.line.take
 
     @property
