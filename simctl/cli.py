@@ -12,7 +12,6 @@ from simctl import __version__
 from simctl.status import BROKEN, INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 
 _UNBUILT: Final = {
-    "explore": "searches interleavings",
 }
 
 
@@ -32,6 +31,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("scenarios", nargs="+", metavar="SCENARIO")
     commands.add_parser("schema", help="print the JSON Schema of a scenario")
     _add_test(commands)
+    _add_explore(commands)
     _add_trace(commands)
     _add_plugins(commands)
     _add_repl(commands)
@@ -96,6 +96,12 @@ def _add_run(commands: Any) -> None:
 
 def _add_test(commands: Any) -> None:
     from simctl.testing.options import add_arguments
+
+    add_arguments(commands)
+
+
+def _add_explore(commands: Any) -> None:
+    from simctl.testing.explore.arguments import add_arguments
 
     add_arguments(commands)
 
@@ -267,6 +273,17 @@ def _test(options: argparse.Namespace) -> int:
     return run_tests(options)
 
 
+def _explore(options: argparse.Namespace) -> int:
+    from simctl.running import find, wall_seconds
+    from simctl.testing.explore.arguments import read
+
+    path, shipped = find(options.scenario)
+    asked = read(options, path, shipped=shipped, watchdog_s=wall_seconds(options.watchdog))
+    from simctl.testing.explore.command import explore
+
+    return explore(asked)
+
+
 def _trace(options: argparse.Namespace) -> int:
     from simctl.testing import reading
 
@@ -318,6 +335,7 @@ _COMMANDS: Final = {
     "check": _check,
     "schema": _schema,
     "test": _test,
+    "explore": _explore,
     "trace": _trace,
     "plugins": _plugins,
     "repl": _repl,

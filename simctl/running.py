@@ -6,7 +6,7 @@ import json
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Final, cast
 
 from simctl.kernel.events import KINDS
 from simctl.kernel.schedules import ScheduleError
@@ -46,16 +46,12 @@ def check_scenarios(paths: list[str]) -> int:
     return status
 
 
-def load(path: str) -> Scenario:
-    """Return the scenario of a file, or of the one shipped with simctl under that name.
-
-    Raises:
-        InputError: With every mistake in it.
-    """
+def find(path: str) -> tuple[Path, bool]:
+    """Return the file of a scenario, and whether it is one shipped with simctl."""
     where = Path(path)
     shipped = Path(__file__).parent / "scenarios"
     if not where.exists() and not where.is_absolute():
-        for folder in (shipped, shipped / "mistakes"):
+        for folder in (shipped, *(shipped / name for name in SHIPPED_FOLDERS)):
             candidate = folder / f"{where.name.removesuffix('.yaml')}.yaml"
             inside = str(candidate.relative_to(shipped))
             if candidate.is_file() and str(where) in (
@@ -64,8 +60,21 @@ def load(path: str) -> Scenario:
                 inside,
                 f"scenarios/{inside}",
             ):
-                where = candidate
-                break
+                return candidate, True
+    return where, False
+
+
+SHIPPED_FOLDERS: Final = ("mistakes", "faulty")
+"""Folders beside the shipped scenarios whose scenarios are known by their bare names as well."""
+
+
+def load(path: str) -> Scenario:
+    """Return the scenario of a file, or of the one shipped with simctl under that name.
+
+    Raises:
+        InputError: With every mistake in it.
+    """
+    where, _ = find(path)
     try:
         return load_scenario(where)
     except ScenarioErrors as error:

@@ -302,7 +302,7 @@ class Fabric:
             due_us = self.kernel.now_us + self.latency_us
             line = self.kernel.line
             if line is not None and message.rpc != _STREAMED:
-                due_us += line.extra_us()
+                due_us += line.extra_us(message.rpc, to.name)
             to.deliver(envelope, due_us)
         return True
 

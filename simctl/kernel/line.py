@@ -65,6 +65,8 @@ class Line:
         """The number of the turn that goes on after a plugin call was about to be made, or 0."""
         self.most_turns = 0
         """After how many turns a run is taken to be one without an end; 0: never."""
+        self.sending = ("", "")
+        """The message that is being sent: its name, and to whom."""
         self._kernel = kernel
         self._chooser = chooser
         # What turn was under way when a number was given to a turn.
@@ -150,15 +152,21 @@ class Line:
             return box.process if sender is None else sender.process
         return self._lanes[self.creator(turn)]
 
-    def extra_us(self) -> int:
+    def extra_us(self, rpc: str, to: str) -> int:
         """Return how much longer than its link's latency the message being sent takes."""
         self.messages += 1
+        self.sending = (rpc, to)
         self._sent += 1
         extra_us = self._chooser.extra_us(self)
         if extra_us:
             self.late.append((self.messages, extra_us))
             self.late_names.append((self.message_name(), extra_us))
         return extra_us
+
+    @property
+    def now_us(self) -> int:
+        """Return virtual time."""
+        return self._kernel.now_us
 
     def message_name(self) -> Name:
         """Return what the message that is being sent is called."""

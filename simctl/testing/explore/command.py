@@ -1,0 +1,223 @@
+"""`simctl explore`: from options to a search, and from a search to what is printed."""
+
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from simctl.kernel.schedules import InTurn
+from simctl.plugins.registry import PluginError
+from simctl.scenario.model import Scenario
+from simctl.scenario.positions import ScenarioErrors
+from simctl.status import INTERRUPTED, NOT_HELD, OK, InputError
+from simctl.testing.explore.coverage import Coverage
+from simctl.testing.explore.found import Report, Target, pursue
+from simctl.testing.explore.options import Options
+from simctl.testing.explore.plan import Plan
+from simctl.testing.explore.progress import Progress
+from simctl.testing.explore.report import broken_lines, covered, told
+from simctl.testing.explore.trial import Ran, Terms, load_text, run_trial
+from simctl.testing.explore.workers import Find, Runner, run_all
+
+_TURNS_AT_LEAST: Final = 100_000
+_TURNS_TIMES: Final = 50
+_JITTER_TIMES: Final = 40
+_JITTER_WITHOUT_LATENCY_US: Final = 4_000
+
+
+@attrs.define(kw_only=True)
+class Search:
+    """A search under way: what it starts from, and what it has come to."""
+
+    options: Options
+    text: str
+    scenario: Scenario
+    terms: Terms
+    target: Target
+    coverage: Coverage = attrs.field(factory=Coverage)
+    finds: list[Find] = attrs.field(factory=list)
+    report: Report | None = None
+    runs: int = 0
+    turns: int = 0
+    wall_s: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def first_seed(self) -> int:
+        """Return the seed of the first run."""
+        seed = self.options.first_seed
+        return self.scenario.seed if seed is None else seed
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the object that `explore --json` prints."""
+        return {
+            "scenario": self.scenario.path_name,
+            "model": self.terms.model,
+            "first_seed": self.first_seed,
+            "seeds": self.options.seeds,
+            "schedules": self.runs,
+            "turns": self.turns,
+            "interrupted": self.interrupted,
+            "broken": len(self.finds),
+            "found": self.report.as_json() if self.report is not None else None,
+            "covered": self.coverage.as_json(),
+            "wall_s": round(self.wall_s, 3),
+        }
+
+
+def explore(options: Options) -> int:
+    """Search as the options say; print what was found; return the exit status."""
+    search = _begin(options)
+    search.target.check()
+    first = _first_run(search)
+    plan = _plan(search, first)
+    progress = Progress(what="schedules", total=plan.trials, quiet=options.quiet)
+    try:
+        try:
+            _try_all(search, plan, progress)
+        finally:
+            search.wall_s = progress.wall_s
+            progress.finish()
+        if search.finds:
+            search.report = _pursue(search, plan, progress)
+    except KeyboardInterrupt:
+        progress.clear()
+        search.interrupted = True
+    _show(search, plan)
+    if search.interrupted:
+        return INTERRUPTED
+    return NOT_HELD if search.finds else OK
+
+
+def _begin(options: Options) -> Search:
+    try:
+        text = options.path.read_text(encoding="utf-8-sig")
+        scenario = load_text(text, options.path)
+    except ScenarioErrors as error:
+        lines = "\n".join(str(mistake) for mistake in error.mistakes)
+        raise InputError(lines, placed=True) from error
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise InputError(f"cannot read {options.path}: {why}") from error
+    for warning in scenario.warnings:
+        print(f"{warning} (warning)", file=sys.stderr)
+    target = Target(
+        given=options.output,
+        folder=_folder(options),
+        stem=options.path.name.removesuffix(".yaml"),
+        search=options.words,
+    )
+    terms = Terms(model=options.model or scenario.model, watchdog_s=options.watchdog_s)
+    return Search(options=options, text=text, scenario=scenario, terms=terms, target=target)
+
+
+def _folder(options: Options) -> Path:
+    """Return where a find goes: beside the scenario, if it may be written there."""
+    beside = options.path.parent
+    return Path() if options.shipped or not os.access(beside, os.W_OK) else beside
+
+
+def _first_run(search: Search) -> Ran:
+    """Run once, first come, first served: what a run is like, and whether it can be run at all."""
+    try:
+        ran = run_trial(search.scenario, InTurn(), search.first_seed, search.terms)
+    except PluginError as error:
+        raise InputError(str(error)) from error
+    for each in ran.broken:
+        if each.kind == "plugin":
+            raise InputError(each.text)
+    most = max(_TURNS_AT_LEAST, _TURNS_TIMES * ran.turns)
+    search.terms = attrs.evolve(search.terms, most_turns=most)
+    return ran
+
+
+def _plan(search: Search, first: Ran) -> Plan:
+    options = search.options
+    jitter_us = options.jitter_us
+    if jitter_us is None:
+        jitter_us = search.scenario.latency_us * _JITTER_TIMES or _JITTER_WITHOUT_LATENCY_US
+    return Plan(
+        path=str(options.path),
+        texts=(search.text,),
+        first_seed=search.first_seed,
+        seeds=options.seeds,
+        jitter_us=jitter_us,
+        length=max(1, first.line.points),
+        terms=search.terms,
+    )
+
+
+def _try_all(search: Search, plan: Plan, progress: Progress) -> None:
+    options = search.options
+    stop = not options.keep_going
+    for result in run_all(plan, workers=options.workers, stop=stop, done=progress.count):
+        search.coverage.merge(result.coverage)
+        search.runs += result.last - result.first + 1
+        search.turns += result.turns
+        search.finds += result.finds
+        progress.broken = len(search.finds)
+    # What workers have run beyond the first find counts for nothing.
+    progress.runs = search.runs
+
+
+def _pursue(search: Search, plan: Plan, progress: Progress) -> Report:
+    """Make the find with the lowest number small."""
+    find = search.finds[0]
+    ran = Runner(plan).run(find.number)
+    schedule = plan.schedule_of(find.number)
+    if find.broken[0] not in ran.broken:
+        return Report(
+            broken=find.broken,
+            seed=plan.seed_of(find.number),
+            schedule=find.schedule,
+            token=find.token,
+        )
+    return pursue(
+        plan.texts[plan.text_of(find.number)],
+        plan.file(),
+        ran,
+        seed=plan.seed_of(find.number),
+        schedule=find.schedule,
+        calls=schedule.switches_at_calls,
+        terms=plan.terms,
+        target=search.target,
+        progress=progress,
+    )
+
+
+def _show(search: Search, plan: Plan) -> None:
+    """Print what the search came to."""
+    if search.options.as_json:
+        print(json.dumps(search.as_json(), indent=1))
+        return
+    if not search.options.quiet:
+        last = plan.first_seed + max(0, search.runs - 1)
+        print(
+            f"{search.runs:,} schedules of {search.scenario.path_name}, model "
+            f"{search.terms.model}, seeds {plan.first_seed} to {last}: {len(search.finds)} broken"
+        )
+        for line in covered(search.coverage):
+            print(line)
+    if search.interrupted:
+        print("interrupted: this is what was reached")
+    if search.report is not None:
+        print(f"found at seed {search.report.seed} under {search.report.schedule}:")
+        for line in told(search.report):
+            print(line)
+    elif search.finds:
+        _show_raw(search, plan, search.finds[0])
+
+
+def _show_raw(search: Search, plan: Plan, find: Find) -> None:
+    """Tell a find that nobody had the time to make small."""
+    for line in broken_lines(find.broken):
+        print(line)
+    file = shlex.quote(str(search.options.path))
+    print(
+        f"to repeat: simctl run {file} --seed {plan.seed_of(find.number)} "
+        f"--model {search.terms.model} --schedule {find.token}"
+    )

@@ -1,0 +1,67 @@
+"""What a search prints at its end."""
+
+import textwrap
+from collections.abc import Iterable
+from typing import Final
+
+from simctl.testing.explore.coverage import Coverage
+from simctl.testing.explore.found import Report
+from simctl.testing.explore.trial import Broken
+
+_WIDTH: Final = 79
+_MOST_PAIRS: Final = 8
+_MOST_LINES: Final = 16
+
+
+def covered(coverage: Coverage) -> list[str]:
+    """Say which pairs of calls were seen in both orders, and which functions' never were."""
+    both, seen, functions = coverage.pairs()
+    lines = [f"covered: {seen:,} pairs of plugin calls, {both:,} of them seen in both orders"]
+    swapped = {pair: counts for pair, counts in functions.items() if counts[0]}
+    lines.append(
+        f"of {len(functions):,} pairs of functions {len(swapped):,} were seen in both orders"
+        + (":" if swapped else "")
+    )
+    most = sorted(swapped.items(), key=lambda item: (-item[1][0], item[0]))
+    for (one, other), counts in most[:_MOST_PAIRS]:
+        lines.append(f"  {one}, {other}: {counts[0]} of {counts[1]} pairs of calls")
+    if len(most) > _MOST_PAIRS:
+        lines.append(f"  and {len(most) - _MOST_PAIRS} more; --json lists all, and the others")
+    if coverage.left_out:
+        lines.append(f"  ({coverage.left_out} more calls of a run were not compared)")
+    return lines
+
+
+def broken_lines(broken: Iterable[Broken]) -> list[str]:
+    """Say what was broken, each thing with its detail."""
+    lines = []
+    for each in broken:
+        lines += [f"BROKEN {each.told()}"]
+        detail = each.detail.splitlines()
+        lines += [f"       {line}" for line in detail[:_MOST_LINES]]
+        if len(detail) > _MOST_LINES:
+            lines.append(f"       ... {len(detail) - _MOST_LINES} lines more")
+    return lines
+
+
+def told(report: Report) -> list[str]:
+    """Tell a find: what was broken, how small it has become, and how to repeat it."""
+    lines = broken_lines(report.broken)
+    if not report.file:
+        return [
+            *lines,
+            "It could not be repeated: something in it differs from run to run. A plugin that",
+            "looks at the real clock, at random numbers or at what an earlier run left does that.",
+        ]
+    lines.append(
+        f"shrunk in {report.runs} runs: deviations from first come, first served "
+        f"{report.before} -> {report.after}, timeline {report.entries[0]} -> {report.entries[1]}"
+    )
+    lines += [
+        line
+        for each in report.sentences
+        for line in textwrap.wrap(
+            each, _WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False
+        )
+    ]
+    return [*lines, f"written: {report.file}", f"to repeat: {report.command}"]

@@ -1,0 +1,135 @@
+"""Make a find small: fewest deviations first, then fewest late messages, then fewest entries.
+
+Delta debugging: halves, quarters and so on are taken away as long as the same thing stays broken.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+import attrs
+
+from simctl.scenario.model import Scenario
+from simctl.testing.explore.followed import Deviations, Followed
+from simctl.testing.explore.trial import Broken, Ran, Terms, run_trial
+
+MOST_RUNS: Final = 1_500
+"""After how many runs a find is taken to be small enough."""
+
+T = TypeVar("T")
+
+
+@attrs.frozen(kw_only=True)
+class Small:
+    """A find made small: which entries of the timeline are left, and what the schedule does."""
+
+    scenario: Scenario
+    entries: tuple[int, ...]
+    """The entries of the timeline that are left, by their places in the original."""
+    deviations: Deviations
+    ran: Ran
+    runs: int
+    """How many runs it took."""
+
+
+class Shrinker:
+    """Looks for the smallest run in which one thing is broken as in a given one."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int,
+        broken: Broken,
+        terms: Terms,
+        *,
+        told: Callable[[int, tuple[int, int, bool]], None],
+    ) -> None:
+        self._scenario = scenario
+        self._seed = seed
+        self._broken = broken
+        self._terms = terms
+        self._told = told
+        self.runs = 0
+        self._entries: tuple[int, ...] = tuple(range(len(scenario.timeline)))
+        self._best = Deviations()
+        self._ran: Ran | None = None
+
+    def shrink(self, deviations: Deviations) -> Small | None:
+        """Make a find small; None if the deviations do not lead to it."""
+        if not self._holds(deviations, self._entries):
+            return None
+        self._fewer_deviations()
+        if self._fewer_entries():
+            self._fewer_deviations()
+        assert self._ran is not None
+        return Small(
+            scenario=self._with(self._entries),
+            entries=self._entries,
+            deviations=self._best,
+            ran=self._ran,
+            runs=self.runs,
+        )
+
+    def _fewer_deviations(self) -> None:
+        self._holds(Deviations(), self._entries)
+        self._holds(attrs.evolve(self._best, late=()), self._entries)
+        self._holds(attrs.evolve(self._best, calls=False), self._entries)
+        self._reduce(
+            lambda: self._best.passed, lambda kept: attrs.evolve(self._best, passed=tuple(kept))
+        )
+        self._reduce(
+            lambda: self._best.late, lambda kept: attrs.evolve(self._best, late=tuple(kept))
+        )
+        if self._best.calls:
+            self._holds(attrs.evolve(self._best, calls=False), self._entries)
+
+    def _reduce(
+        self, items: Callable[[], Sequence[T]], kept: Callable[[list[T]], Deviations]
+    ) -> None:
+        """Take away as many deviations of one kind as can be spared."""
+        size = len(items())
+        while size:
+            place = 0
+            while place < len(items()):
+                present = items()
+                fewer = [*present[:place], *present[place + size :]]
+                if not self._holds(kept(fewer), self._entries):
+                    place += size
+            size //= 2
+
+    def _fewer_entries(self) -> bool:
+        """Take away entries of the timeline, the last ones first; tell whether any could go."""
+        before = self._entries
+        size = len(before)
+        while size:
+            end = len(self._entries)
+            while end > 0:
+                fewer = (*self._entries[: max(0, end - size)], *self._entries[end:])
+                self._holds(self._best, fewer)
+                end -= size
+            size //= 2
+        return self._entries != before
+
+    def _with(self, entries: tuple[int, ...]) -> Scenario:
+        timeline = self._scenario.timeline
+        return attrs.evolve(self._scenario, timeline=tuple(timeline[place] for place in entries))
+
+    def _holds(self, deviations: Deviations, entries: tuple[int, ...]) -> bool:
+        """Tell whether the same is broken with less; if so, go on from there."""
+        if self._ran is not None:
+            if self.runs >= MOST_RUNS:
+                return False
+            if (deviations, entries) == (self._best, self._entries):
+                return False
+        self.runs += 1
+        ran = run_trial(self._with(entries), Followed(deviations), self._seed, self._terms)
+        if self._broken not in ran.broken:
+            return False
+        found = Deviations.of(ran.line, calls=deviations.calls)
+        if self._ran is not None and (len(entries), *found.size) > (
+            len(self._entries),
+            *self._best.size,
+        ):
+            return False
+        self._ran, self._best, self._entries = ran, found, entries
+        self._told(self.runs, found.size)
+        return True

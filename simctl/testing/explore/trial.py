@@ -1,0 +1,126 @@
+"""One run of a scenario under one schedule, and what was broken in it."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from simctl.kernel.events import Event
+from simctl.kernel.line import EndlessError, Line
+from simctl.kernel.schedules import Schedule, ScheduleError
+from simctl.plugins.importing import forget_files
+from simctl.plugins.registry import PluginError
+from simctl.scenario.model import Scenario
+from simctl.world import RunResult, World
+
+MOST_TURNS: Final = 2_000_000
+"""After how many turns a run is given up, where nothing better is known."""
+
+_PLACE: Final = re.compile(r"^timeline\[\d+\]: ")
+"""Where a command stands, which is another place once entries before it are taken away."""
+
+
+@attrs.frozen(kw_only=True)
+class Broken:
+    """Something that should have held in a run; `kind` and `text` name it, whatever the run."""
+
+    kind: str
+    """`expectation`, `ordering`, `stall`, `crash`, `plugin` or `endless`."""
+    text: str
+    detail: str = attrs.field(default="", eq=False)
+
+    def told(self) -> str:
+        """Return it in a line, without its detail."""
+        return self.text if self.kind == "expectation" else f"{self.kind}: {self.text}"
+
+
+@attrs.frozen(kw_only=True)
+class Terms:
+    """What is the same for every run of a search."""
+
+    model: str
+    watchdog_s: float = 10.0
+    most_turns: int = MOST_TURNS
+
+
+@attrs.frozen(kw_only=True)
+class Ran:
+    """A run: what was broken in it, its events, and what its schedule chose."""
+
+    broken: tuple[Broken, ...]
+    events: Sequence[Event]
+    line: Line
+    token: str
+    turns: int
+    messages: int
+    result: RunResult | None
+    """None if the run broke off."""
+
+
+def run_trial(scenario: Scenario, schedule: Schedule, seed: int, terms: Terms) -> Ran:
+    """Run a scenario once; whatever goes wrong in it is part of the answer.
+
+    Raises:
+        PluginError: A plugin cannot be loaded.
+        ScheduleError: A token does not fit.
+        KeyboardInterrupt: Somebody wants no more.
+    """
+    if any(".py" in each.reference for each in scenario.plugins):
+        # What a plugin keeps in its module must not outlast the run.
+        forget_files()
+    world = World(
+        scenario, seed=seed, schedule=schedule, model=terms.model, watchdog_s=terms.watchdog_s
+    )
+    line = world.kernel.line
+    assert line is not None
+    line.most_turns = terms.most_turns
+    world.trace.add_sink(world.events.append)
+    result: RunResult | None = None
+    try:
+        result = world.run()
+        broken = _what_broke(result)
+    except ScheduleError:
+        raise
+    except EndlessError as error:
+        broken = (Broken(kind="endless", text="the run does not end", detail=str(error)),)
+    except PluginError as error:
+        broken = (Broken(kind="plugin", text=str(error)),)
+    except Exception as error:  # noqa: BLE001 - a fault of simctl's is a find as well
+        name = type(error).__name__
+        broken = (Broken(kind="crash", text=f"simctl itself: {name}: {error}"),)
+    if result is not None and result.interrupted:
+        raise KeyboardInterrupt
+    return Ran(
+        broken=broken,
+        events=world.events,
+        line=line,
+        token=world.token,
+        turns=world.kernel.turns,
+        messages=line.messages,
+        result=result,
+    )
+
+
+def _what_broke(result: RunResult) -> tuple[Broken, ...]:
+    """Return what did not hold, in the order in which a run tells it."""
+    if result.held:
+        return ()
+    broken = [
+        Broken(kind="expectation", text=_PLACE.sub("", each.text), detail=each.detail)
+        for each in result.expectations
+        if not each.held
+    ]
+    if result.stalled:
+        broken.append(
+            Broken(kind="stall", text="the run stalled", detail="\n".join(result.stalled))
+        )
+    return tuple(broken)
+
+
+def load_text(text: str, path: Path) -> Scenario:
+    """Return the scenario of a text that stands, or could stand, in a file."""
+    from simctl.scenario.load import read_scenario  # noqa: PLC0415 - workers load one at a time
+
+    return read_scenario(text, file=str(path))

@@ -1,0 +1,218 @@
+"""Processes of the machine that run trials, so that a search uses every core.
+
+Trials are given out in chunks, in the order of their numbers; what comes of a search does not
+depend on how many workers there are, or on which is faster.
+"""
+
+import multiprocessing  # noqa: TID251 - stands outside the simulation
+import signal
+import traceback
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection, wait  # noqa: TID251 - as above
+from typing import Any, Final
+
+import attrs
+
+from simctl.scenario.model import Scenario
+from simctl.testing.explore.coverage import Coverage
+from simctl.testing.explore.plan import Plan
+from simctl.testing.explore.trial import Broken, Ran, load_text, run_trial
+
+CHUNK: Final = 8
+
+
+@attrs.frozen(kw_only=True)
+class Find:
+    """A trial in which something was broken."""
+
+    number: int
+    broken: tuple[Broken, ...]
+    token: str
+    schedule: str
+
+
+@attrs.frozen(kw_only=True)
+class ChunkResult:
+    """What came of the trials from one number to another, both included."""
+
+    first: int
+    last: int
+    finds: tuple[Find, ...]
+    coverage: Any
+    turns: int
+    ended: bool
+    """Whether it ended early because of a find."""
+
+
+class Runner:
+    """Runs trials of a plan, one after another."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._loaded: tuple[int, Scenario | None] = (-1, None)
+
+    def scenario(self, text: int) -> Scenario:
+        """Return the scenario of a text; the last one is kept."""
+        if self._loaded[0] != text:
+            plan = self._plan
+            self._loaded = (text, load_text(plan.texts[text], plan.file()))
+        scenario = self._loaded[1]
+        assert scenario is not None
+        return scenario
+
+    def run(self, number: int) -> Ran:
+        """Run the trial of a number."""
+        plan = self._plan
+        scenario = self.scenario(plan.text_of(number))
+        return run_trial(scenario, plan.schedule_of(number), plan.seed_of(number), plan.terms)
+
+    def run_chunk(
+        self, first: int, last: int, *, stop: bool, done: Callable[[], None]
+    ) -> ChunkResult:
+        """Run the trials of a chunk; with *stop* not beyond the first find."""
+        finds: list[Find] = []
+        coverage = Coverage()
+        turns = 0
+        number = first
+        for number in range(first, last + 1):
+            ran = self.run(number)
+            turns += ran.turns
+            coverage.add(ran.events)
+            if ran.broken:
+                schedule = self._plan.schedule_of(number).name
+                finds.append(
+                    Find(number=number, broken=ran.broken, token=ran.token, schedule=schedule)
+                )
+            done()
+            if stop and finds:
+                break
+        return ChunkResult(
+            first=first,
+            last=number,
+            finds=tuple(finds),
+            coverage=coverage.packed(),
+            turns=turns,
+            ended=stop and bool(finds),
+        )
+
+
+def run_all(
+    plan: Plan, *, workers: int, stop: bool, done: Callable[[], None]
+) -> Iterator[ChunkResult]:
+    """Run every trial of a plan; give the results in the order of their numbers.
+
+    With *stop* nothing is given beyond the chunk of the first find, and nothing new is begun.
+    """
+    chunks = [
+        (first, min(first + CHUNK, plan.trials) - 1) for first in range(0, plan.trials, CHUNK)
+    ]
+    if workers == 1 or len(chunks) == 1:
+        runner = Runner(plan)
+        for first, last in chunks:
+            result = runner.run_chunk(first, last, stop=stop, done=done)
+            yield result
+            if result.ended:
+                return
+        return
+    with Pool(plan, min(workers, len(chunks)), stop=stop) as pool:
+        yield from pool.run(chunks, done)
+
+
+class WorkerError(RuntimeError):
+    """A worker broke, which is a fault of simctl's."""
+
+
+class Pool:
+    """A few workers, each with a pipe; gone when the `with` is left, however that happens."""
+
+    def __init__(self, plan: Plan, count: int, *, stop: bool) -> None:
+        self._plan = plan
+        self._count = count
+        self._stop = stop
+        self._processes: list[Any] = []
+        self._pipes: list[Connection] = []
+
+    def __enter__(self) -> "Pool":
+        """Start the workers; Ctrl-C is their parent's business."""
+        context = multiprocessing.get_context("spawn")
+        at_ctrl_c = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            for _ in range(self._count):
+                ours, theirs = context.Pipe()
+                process = context.Process(
+                    target=_work, args=(theirs, self._plan, self._stop), daemon=True
+                )
+                process.start()
+                theirs.close()
+                self._processes.append(process)
+                self._pipes.append(ours)
+        finally:
+            signal.signal(signal.SIGINT, at_ctrl_c)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """End the workers, whatever they are at."""
+        for pipe in self._pipes:
+            pipe.close()
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            process.join()
+            process.close()
+
+    def run(self, chunks: list[tuple[int, int]], done: Callable[[], None]) -> Iterator[ChunkResult]:
+        """Give out chunks, and give results in the order of the chunks."""
+        waiting = list(reversed(chunks))
+        results: dict[int, ChunkResult] = {}
+        for pipe in self._pipes:
+            _give(pipe, waiting)
+        for first, _ in chunks:
+            while first not in results:
+                ready = set(wait(self._pipes))
+                for pipe in [each for each in self._pipes if each in ready]:
+                    result = _receive(pipe)
+                    if result is None:
+                        done()
+                        continue
+                    results[result.first] = result
+                    if result.ended:
+                        # What has a higher number does not count any more.
+                        waiting = [each for each in waiting if each[0] < result.first]
+                    _give(pipe, waiting)
+            result = results.pop(first)
+            yield result
+            if result.ended:
+                return
+
+
+def _give(pipe: Connection, waiting: list[tuple[int, int]]) -> None:
+    if waiting:
+        pipe.send(waiting.pop())
+
+
+def _receive(pipe: Connection) -> ChunkResult | None:
+    """Return what a worker has to say; None: it has run another trial."""
+    try:
+        said = pipe.recv()
+    except (EOFError, ConnectionError):
+        raise WorkerError("a worker process of `explore` has ended by itself") from None
+    if isinstance(said, BaseException):
+        raise said
+    if isinstance(said, str):
+        raise WorkerError(said)
+    assert said is None or isinstance(said, ChunkResult)
+    return said
+
+
+def _work(pipe: Connection, plan: Plan, stop: bool) -> None:
+    """Run chunks until the parent has gone, which closes the pipe."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    runner = Runner(plan)
+    try:
+        while True:
+            first, last = pipe.recv()
+            pipe.send(runner.run_chunk(first, last, stop=stop, done=lambda: pipe.send(None)))
+    except (EOFError, ConnectionError):
+        return
+    except Exception:  # noqa: BLE001 - the parent tells it
+        pipe.send(f"a worker process of `explore` broke:\n{traceback.format_exc()}")
