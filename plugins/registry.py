@@ -1,5 +1,7 @@
 """Which plugins there are: the bundled ones, the installed ones, and those a scenario names."""
 
+import sys
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -261,6 +263,19 @@ def _doubled(one: Known, listed: list[Known], types: list[str]) -> str:
 
 
 def _entry_points() -> tuple["EntryPoint", ...]:
+    return _entry_points_of(tuple((folder, _changed_ns(folder)) for folder in sys.path))
+
+
+def _changed_ns(folder: str) -> int:
+    try:
+        return Path(folder).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+@lru_cache(maxsize=4)
+def _entry_points_of(_: tuple[tuple[str, int], ...]) -> tuple["EntryPoint", ...]:
+    """Return what is installed in folders as they are; looking takes longer than a small run."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - few runs look there
 
     return tuple(entry_points(group=GROUP))

@@ -11,9 +11,6 @@ from typing import Any, Final
 from simctl import __version__
 from simctl.status import BROKEN, INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 
-_UNBUILT: Final = {
-}
-
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
@@ -36,8 +33,6 @@ def _parser() -> argparse.ArgumentParser:
     _add_plugins(commands)
     _add_repl(commands)
     _add_import(commands)
-    for name, what in _UNBUILT.items():
-        commands.add_parser(name, help=f"not built yet: {what}", add_help=False)
     return parser
 
 
@@ -184,9 +179,6 @@ def _add_import(commands: Any) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if words and words[0] in _UNBUILT:
-        print(f"simctl: `{words[0]}` is not built yet ({_UNBUILT[words[0]]})", file=sys.stderr)
-        return WRONG_INPUT
     if words[:1] == ["trace"] and words[1:2] in (["assert"], ["conform"]):
         print(f"simctl: `trace {words[1]}` is not built yet", file=sys.stderr)
         return WRONG_INPUT
@@ -275,13 +267,12 @@ def _test(options: argparse.Namespace) -> int:
 
 def _explore(options: argparse.Namespace) -> int:
     from simctl.running import find, wall_seconds
-    from simctl.testing.explore.arguments import read
+    from simctl.testing.explore.command import explore
+    from simctl.testing.explore.options import read
 
     path, shipped = find(options.scenario)
-    asked = read(options, path, shipped=shipped, watchdog_s=wall_seconds(options.watchdog))
-    from simctl.testing.explore.command import explore
-
-    return explore(asked)
+    watchdog_s = wall_seconds(options.watchdog)
+    return explore(read(options, path, shipped=shipped, watchdog_s=watchdog_s))
 
 
 def _trace(options: argparse.Namespace) -> int:

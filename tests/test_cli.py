@@ -261,14 +261,12 @@ def test_trace_kinds_filters_the_file(tmp_path: Path) -> None:
     [
         (["run"], "name a scenario"),
         (["run", "nowhere.yaml"], "nowhere.yaml"),
-        (["run", "SCENARIO", "--schedule", "pct"], "not built yet"),
         (["run", "SCENARIO", "--schedule", "lifo"], "'lifo'"),
         (["run", "SCENARIO", "--until", "tomorrow"], "--until"),
         (["run", "SCENARIO", "--trace-kinds", "plugin"], "--trace"),
         (["run", "SCENARIO", "--trace", "/nowhere/t", "--quiet"], "/nowhere/t"),
         (["run", "SCENARIO", "--trace", "T", "--trace-kinds", "plugins"], "'plugins'"),
         (["run", "SCENARIO", "--nodes", "3"], "--swf"),
-        (["explore", "x"], "not built yet"),
         (["trace", "conform", "a", "b"], "not built yet"),
     ],
 )

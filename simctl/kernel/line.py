@@ -54,8 +54,8 @@ class Line:
         self.messages = 0
         self.turns = 0
         self.digest = 0
-        self.taken: list[tuple[int, int]] = []
-        """The choice points at which not the first was taken, and which was."""
+        self.taken: list[tuple[int, int, int]] = []
+        """When not the first was taken: the moment, the choice point, and who was."""
         self.passed: list[tuple[Name, Name]] = []
         """The same by names: who was first in line, and who went instead."""
         self.late: list[tuple[int, int]] = []
@@ -96,7 +96,7 @@ class Line:
         self.digest = crc32(b"%d:%d;" % (moment, len(due)), self.digest)
         place = self._chooser.choose(self)
         if place:
-            self.taken.append((self.points, place))
+            self.taken.append((moment, self.points, place))
             self.passed.append((self.name(due[0]), self.name(due[place])))
         turn = due.pop(place)
         if moved and place:

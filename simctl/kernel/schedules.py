@@ -104,7 +104,7 @@ class InTurn:
     The base of all schedules that choose.
     """
 
-    name: str = "in turn"
+    name: str = "fifo, one by one"
     chooses: Final = True
     joins_deliveries: Final = False
     separates_processes: Final = True
@@ -258,7 +258,7 @@ def token_of(line: "Line", *, calls: bool) -> Token:
     """Return the token that repeats what was chosen in a run."""
     return Token(
         calls=calls,
-        choices=tuple(line.taken),
+        choices=tuple((point, place) for _, point, place in line.taken),
         late=tuple(line.late),
         run=line.fingerprint() & Token.MASK,
     )

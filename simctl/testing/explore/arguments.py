@@ -1,14 +1,9 @@
-"""The command line of `simctl explore`: its options, and what they must not be."""
+"""The command line of `simctl explore`, as `--help` shows it; it brings nothing large along."""
 
-import argparse
-import os
-import shlex
-from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from simctl.scenario.durations import DurationError, parse_duration_us
-from simctl.status import InputError
-from simctl.testing.explore.options import SEEDS, Options
+SEEDS: Final = 200
+"""How many schedules are tried if nobody says how many."""
 
 
 def add_arguments(commands: Any) -> None:
@@ -47,48 +42,3 @@ def add_arguments(commands: Any) -> None:
         metavar="SECONDS",
         help="stop a plugin's code that runs this long on the wall clock (default 10, 0 never)",
     )
-
-
-def read(options: argparse.Namespace, path: Path, *, shipped: bool, watchdog_s: float) -> Options:
-    """Return what the options ask for.
-
-    Raises:
-        InputError: They cannot be meant.
-    """
-    for name in ("seeds", "workers"):
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise InputError(f"--{name}: expected a whole number above 0, got {value}")
-    if options.seed is not None and options.seed < 0:
-        raise InputError(f"--seed: expected a whole number of 0 or more, got {options.seed}")
-    if options.output == "":
-        raise InputError("-o: name a file")
-    try:
-        jitter_us = None if options.jitter is None else parse_duration_us(options.jitter)
-    except DurationError as error:
-        raise InputError(f"--jitter: {error}") from error
-    return Options(
-        path=path,
-        shipped=shipped,
-        words=_words(options),
-        seeds=options.seeds or SEEDS,
-        first_seed=options.seed,
-        keep_going=options.keep_going,
-        workers=options.workers or len(os.sched_getaffinity(0)),
-        model=options.model or "",
-        jitter_us=jitter_us,
-        watchdog_s=watchdog_s,
-        output=options.output or "",
-        as_json=options.json,
-        quiet=options.quiet,
-    )
-
-
-def _words(options: argparse.Namespace) -> str:
-    """Return the options that decide what is found."""
-    words = [shlex.quote(options.scenario)]
-    for name in ("seeds", "seed", "jitter", "model"):
-        value = getattr(options, name)
-        if value is not None:
-            words.append(f"--{name} {value}")
-    return " ".join(words)

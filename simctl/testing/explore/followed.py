@@ -59,6 +59,24 @@ class Followed(InTurn):
         return self._late.get(line.message_name(), 0) if self._late else 0
 
 
+class OneOff(Followed):
+    """Deviate at one choice point alone; messages are as late as they were.
+
+    `seen` has each choice point's moment and how many turns were due there.
+    """
+
+    def __init__(self, deviations: Deviations, *, point: int = 0, place: int = 0) -> None:
+        super().__init__(attrs.evolve(deviations, passed=()))
+        self._at = (point, place)
+        self.seen: list[tuple[int, int]] = []
+
+    def choose(self, line: Line) -> int:
+        """Take the first but at that choice point."""
+        self.seen.append((line.due[0][0], len(line.due)))
+        point, place = self._at
+        return place if line.points == point and place < len(line.due) else 0
+
+
 class Told(Replay):
     """A token, followed exactly, with a sentence about each deviation."""
 

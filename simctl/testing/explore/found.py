@@ -123,7 +123,7 @@ def pursue(
     shrinker = Shrinker(
         scenario,
         seed,
-        ran.broken[0],
+        ran.broken,
         terms,
         told=lambda runs, size: progress.show(
             f"shrinking: {size[0]} deviations, {size[1]} late messages, {runs} runs"

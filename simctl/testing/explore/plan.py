@@ -50,14 +50,14 @@ class Plan:
 
 
 def mixed(seed: int, jitter_us: int, length: int) -> Schedule:
-    """Return the schedule of a seed: one of eight kinds, in turn.
+    """Return the schedule of a seed: one of a dozen kinds, in turn.
 
     Random ones and such with priorities; with and without messages that are late, a little or much;
     with and without switches at plugin calls.
     """
-    jitter_us = (0, 0, max(1, jitter_us // 10), jitter_us)[seed // 2 % 4] if jitter_us else 0
-    calls = seed // 4 % 2 == 1
+    late = (0, max(1, jitter_us // 10), jitter_us)[seed // 4 % 3] if jitter_us else 0
+    calls = seed // 2 % 2 == 1
     if seed % 2:
-        depth = _USUAL_DEPTHS[seed // 8 % len(_USUAL_DEPTHS)]
-        return Priorities(seed, depth=depth, length=length, jitter_us=jitter_us, calls=calls)
-    return SeededRandom(seed, jitter_us=jitter_us, calls=calls)
+        depth = _USUAL_DEPTHS[seed // 12 % len(_USUAL_DEPTHS)]
+        return Priorities(seed, depth=depth, length=length, jitter_us=late, calls=calls)
+    return SeededRandom(seed, jitter_us=late, calls=calls)

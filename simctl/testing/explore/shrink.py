@@ -8,12 +8,16 @@ from typing import Final, TypeVar
 
 import attrs
 
+from simctl.kernel.schedules import Schedule
 from simctl.scenario.model import Scenario
-from simctl.testing.explore.followed import Deviations, Followed
+from simctl.testing.explore.followed import Deviations, Followed, OneOff
 from simctl.testing.explore.trial import Broken, Ran, Terms, run_trial
 
 MOST_RUNS: Final = 1_500
 """After how many runs a find is taken to be small enough."""
+
+_MOST_SINGLES: Final = 200
+"""How many schedules with one deviation are tried."""
 
 T = TypeVar("T")
 
@@ -32,20 +36,21 @@ class Small:
 
 
 class Shrinker:
-    """Looks for the smallest run in which one thing is broken as in a given one."""
+    """Looks for the smallest run in which the same thing is broken as in a given one."""
 
     def __init__(
         self,
         scenario: Scenario,
         seed: int,
-        broken: Broken,
+        broken: tuple[Broken, ...],
         terms: Terms,
         *,
         told: Callable[[int, tuple[int, int, bool]], None],
     ) -> None:
         self._scenario = scenario
         self._seed = seed
-        self._broken = broken
+        self._broken = broken[0]
+        self._known = frozenset(broken)
         self._terms = terms
         self._told = told
         self.runs = 0
@@ -81,6 +86,36 @@ class Shrinker:
         )
         if self._best.calls:
             self._holds(attrs.evolve(self._best, calls=False), self._entries)
+        if len(self._best.passed) > 1:
+            self._single()
+
+    def _single(self) -> None:
+        """Look for one deviation that does, at about the time at which there are several."""
+        assert self._ran is not None
+        moments = [moment for moment, _, _ in self._ran.line.taken]
+        earliest = min(moments) - max((late_us for _, late_us in self._best.late), default=0)
+        base = attrs.evolve(self._best, passed=())
+        for each in dict.fromkeys((attrs.evolve(base, late=()), base)):
+            if self._single_beside(each, earliest, max(moments)):
+                return
+
+    def _single_beside(self, base: Deviations, earliest_us: int, latest_us: int) -> bool:
+        """Try one deviation beside those of *base*: whoever is next in line, then those behind."""
+        most = min(MOST_RUNS, self.runs + _MOST_SINGLES)
+        plain = OneOff(base)
+        self._run(plain, self._entries)
+        tries = sorted(
+            (place, point)
+            for point, (moment, width) in enumerate(plain.seen, start=1)
+            for place in range(1, width)
+            if earliest_us <= moment <= latest_us
+        )
+        for place, point in tries[: max(0, most - self.runs)]:
+            ran = self._run(OneOff(base, point=point, place=place), self._entries)
+            if self._same(ran.broken):
+                self._keep(ran, calls=base.calls)
+                return True
+        return False
 
     def _reduce(
         self, items: Callable[[], Sequence[T]], kept: Callable[[list[T]], Deviations]
@@ -113,6 +148,15 @@ class Shrinker:
         timeline = self._scenario.timeline
         return attrs.evolve(self._scenario, timeline=tuple(timeline[place] for place in entries))
 
+    def _same(self, broken: tuple[Broken, ...]) -> bool:
+        """Tell whether the thing looked for is broken in the same way, and nothing beside it.
+
+        An expectation is broken as well where nothing is left that it speaks of: that says nothing.
+        """
+        if not self._known.issuperset(broken):
+            return False
+        return any(each == self._broken and each.way == self._broken.way for each in broken)
+
     def _holds(self, deviations: Deviations, entries: tuple[int, ...]) -> bool:
         """Tell whether the same is broken with less; if so, go on from there."""
         if self._ran is not None:
@@ -120,9 +164,8 @@ class Shrinker:
                 return False
             if (deviations, entries) == (self._best, self._entries):
                 return False
-        self.runs += 1
-        ran = run_trial(self._with(entries), Followed(deviations), self._seed, self._terms)
-        if self._broken not in ran.broken:
+        ran = self._run(Followed(deviations), entries)
+        if not self._same(ran.broken):
             return False
         found = Deviations.of(ran.line, calls=deviations.calls)
         if self._ran is not None and (len(entries), *found.size) > (
@@ -130,6 +173,14 @@ class Shrinker:
             *self._best.size,
         ):
             return False
-        self._ran, self._best, self._entries = ran, found, entries
-        self._told(self.runs, found.size)
+        self._entries = entries
+        self._keep(ran, calls=deviations.calls)
         return True
+
+    def _run(self, schedule: Schedule, entries: tuple[int, ...]) -> Ran:
+        self.runs += 1
+        return run_trial(self._with(entries), schedule, self._seed, self._terms)
+
+    def _keep(self, ran: Ran, *, calls: bool) -> None:
+        self._ran, self._best = ran, Deviations.of(ran.line, calls=calls)
+        self._told(self.runs, self._best.size)

@@ -21,6 +21,8 @@ MOST_TURNS: Final = 2_000_000
 _PLACE: Final = re.compile(r"^timeline\[\d+\]: ")
 """Where a command stands, which is another place once entries before it are taken away."""
 
+_VARIES: Final = re.compile(r"(?<=seq )\d+|(?<=pid )\d+|(?<=pid=)\d+|\b[\d:.]+(?:us|ms|s)\b")
+
 
 @attrs.frozen(kw_only=True)
 class Broken:
@@ -30,6 +32,12 @@ class Broken:
     """`expectation`, `ordering`, `stall`, `crash`, `plugin` or `endless`."""
     text: str
     detail: str = attrs.field(default="", eq=False)
+
+    @property
+    def way(self) -> str:
+        """Return how it is broken: the first line of its detail, without what differs by run."""
+        first = self.detail.partition("\n")[0]
+        return _VARIES.sub("N", first)
 
     def told(self) -> str:
         """Return it in a line, without its detail."""

@@ -103,13 +103,17 @@ def run_all(
 
     With *stop* nothing is given beyond the chunk of the first find, and nothing new is begun.
     """
+    first = Runner(plan).run_chunk(0, 0, stop=stop, done=done)
+    yield first
+    if first.ended:
+        return
     chunks = [
-        (first, min(first + CHUNK, plan.trials) - 1) for first in range(0, plan.trials, CHUNK)
+        (start, min(start + CHUNK, plan.trials) - 1) for start in range(1, plan.trials, CHUNK)
     ]
-    if workers == 1 or len(chunks) == 1:
+    if workers == 1 or len(chunks) <= 1:
         runner = Runner(plan)
-        for first, last in chunks:
-            result = runner.run_chunk(first, last, stop=stop, done=done)
+        for start, last in chunks:
+            result = runner.run_chunk(start, last, stop=stop, done=done)
             yield result
             if result.ended:
                 return
@@ -134,24 +138,33 @@ class Pool:
 
     def __enter__(self) -> "Pool":
         """Start the workers; Ctrl-C is their parent's business."""
-        context = multiprocessing.get_context("spawn")
-        at_ctrl_c = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
-            for _ in range(self._count):
-                ours, theirs = context.Pipe()
-                process = context.Process(
-                    target=_work, args=(theirs, self._plan, self._stop), daemon=True
-                )
-                process.start()
-                theirs.close()
-                self._processes.append(process)
-                self._pipes.append(ours)
-        finally:
-            signal.signal(signal.SIGINT, at_ctrl_c)
+            # They inherit that it is blocked; for the parent it waits until they have started.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                for _ in range(self._count):
+                    self._start()
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        except BaseException:
+            self._end()
+            raise
         return self
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_work, args=(theirs, self._plan, self._stop), daemon=True)
+        process.start()
+        theirs.close()
+        self._processes.append(process)
+        self._pipes.append(ours)
 
     def __exit__(self, *exc: object) -> None:
         """End the workers, whatever they are at."""
+        self._end()
+
+    def _end(self) -> None:
         for pipe in self._pipes:
             pipe.close()
         for process in self._processes:
@@ -206,7 +219,6 @@ def _receive(pipe: Connection) -> ChunkResult | None:
 
 def _work(pipe: Connection, plan: Plan, stop: bool) -> None:
     """Run chunks until the parent has gone, which closes the pipe."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     runner = Runner(plan)
     try:
         while True:
