@@ -120,6 +120,14 @@ def _what_broke(result: RunResult) -> tuple[Broken, ...]:
         for each in result.expectations
         if not each.held
     ]
+    broken += [
+        Broken(
+            kind="ordering",
+            text=f"{each.rule.name}: {each.rule.says}",
+            detail=f"{each.first.what}\n{each.slice}",
+        )
+        for each in result.orderings.broken
+    ]
     if result.stalled:
         broken.append(
             Broken(kind="stall", text="the run stalled", detail="\n".join(result.stalled))
