@@ -26,9 +26,13 @@ OPTIONS = {
 class Held:
     """A session that was held in this process, without forks: going back repeats the run."""
 
-    def __init__(self, *lines: str, scenario: Path | str = FIRST_CLUSTER, **options: Any) -> None:
+    def __init__(
+        self, *lines: str | ScriptLine, scenario: Path | str = FIRST_CLUSTER, **options: Any
+    ) -> None:
         self.out = io.StringIO()
-        front = ScriptFront(self.out, [ScriptLine(line) for line in lines])
+        front = ScriptFront(
+            self.out, [ScriptLine(line) if isinstance(line, str) else line for line in lines]
+        )
         named = argparse.Namespace(**{**OPTIONS, **options})
         self.session = make_session(named, load(str(scenario)), make_world, front, forks=False)
         self.status = self.session.run()

@@ -64,6 +64,8 @@ def _thread_turn(name: str, thread: Thread, second: Any) -> tuple[str, str] | No
     generation = second[0] if isinstance(second, tuple) else second
     if generation != thread.generation:
         return None
+    if name == "_expire" and thread.waits_for != "time to pass":
+        return who, f"waits no longer for {thread.waits_for}"
     return who, f"goes on, which waited for {thread.waits_for}"
 
 

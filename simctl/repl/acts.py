@@ -8,10 +8,11 @@ import yaml
 from simctl.kernel.pattern import Pattern
 from simctl.kernel.places import Place
 from simctl.repl.errors import CommandError
+from simctl.scenario.durations import format_us
 from simctl.scenario.load import start
 from simctl.scenario.model import Entry, Placed, Scenario
 from simctl.scenario.patterns import PATTERN
-from simctl.scenario.positions import ScenarioErrors, Unreadable, Value, compose
+from simctl.scenario.positions import Reading, ScenarioErrors, Unreadable, Value, compose
 from simctl.scenario.shapes import Shape
 from simctl.scenario.timeline import ENTRY
 
@@ -50,7 +51,7 @@ class Act:
         """Return it as an entry of a timeline."""
         moment: Deed = {"place": str(self.place)}
         if self.place.kind == "turn":
-            moment["at"] = f"{self.time_us}us"
+            moment["at"] = format_us(self.time_us)
         return {**moment, **self.deed}
 
 
@@ -81,10 +82,18 @@ def _read(shape: Shape[T], scenario: Scenario, what: Deed | str) -> T:
     reading.users = scenario.uids()
     reading.nodes = {node.name: index for index, node in enumerate(scenario.nodes)}
     try:
-        return shape.read(Value(node=compose(text, "typed"), path=""), reading)
-    except (Unreadable, ScenarioErrors, RecursionError, yaml.YAMLError) as error:
-        told = dict.fromkeys(mistake.message for mistake in reading.mistakes)
-        raise DeedError("; ".join(told) or str(error)) from error
+        found = shape.read(Value(node=compose(text, "typed"), path=""), reading)
+    except Unreadable as error:
+        raise DeedError(_told(reading) or str(error)) from error
+    except (ScenarioErrors, RecursionError, yaml.YAMLError) as error:
+        raise DeedError(str(error)) from error
+    if reading.mistakes:
+        raise DeedError(_told(reading))
+    return found
+
+
+def _told(reading: Reading) -> str:
+    return "; ".join(dict.fromkeys(mistake.message for mistake in reading.mistakes))
 
 
 _TYPED_LINE = 1 << 30

@@ -11,6 +11,7 @@ import attrs
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern
 from simctl.kernel.trace import OpenCall
+from simctl.scenario.durations import format_us
 
 if TYPE_CHECKING:
     from simctl.repl.session import Session
@@ -56,12 +57,15 @@ class Turns(Goal):
     """Take turns until the kernel has counted so many; dead ones do not count."""
 
     until: int
+    since_seq: int
     shows: bool = True
     idles: bool = True
 
     def turn(self, session: "Session") -> str | None:
         """Stop before the turn after the last of them."""
-        return "" if session.world.kernel.turns >= self.until else None
+        if session.world.kernel.turns < self.until:
+            return None
+        return "no event" if session.world.trace.seq == self.since_seq else ""
 
 
 @attrs.define(kw_only=True)
@@ -108,6 +112,7 @@ class UntilTime(Goal):
     """Let time pass up to a moment."""
 
     time_us: int
+    since_seq: int
     idles: bool = True
 
     def turn(self, session: "Session") -> str | None:
@@ -116,7 +121,8 @@ class UntilTime(Goal):
         if due_us is not None and due_us <= self.time_us:
             return None
         session.put_clock(self.time_us)
-        return ""
+        events = session.world.trace.seq - self.since_seq
+        return f"{format_us(self.time_us)} now; {events or 'no'} event{'s' * (events != 1)}"
 
 
 @attrs.define(kw_only=True)

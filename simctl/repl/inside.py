@@ -1,6 +1,7 @@
 """A plugin call from the inside: who calls, with what, and what the plugin keeps where."""
 
 import contextlib
+import re
 import reprlib
 import textwrap
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from simctl.world import World
 
 _TURNS: Final = 5
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
+"""Where an object lies in memory, which is elsewhere each time."""
 
 
 class _Shown(reprlib.Repr):
@@ -31,8 +34,10 @@ class _Shown(reprlib.Repr):
     def repr_instance(self, x: Any, level: int) -> str:
         """Write an object as its class and what it keeps."""
         kept = attributes(x)
-        if not kept or level <= 0:
+        if type(x).__repr__ is not object.__repr__ and not kept:
             return super().repr_instance(x, level)
+        if not kept or level <= 0:
+            return f"<{type(x).__name__}>"
         inner = ", ".join(f"{key}={self.repr1(value, level - 1)}" for key, value in kept.items())
         return f"{type(x).__name__}({inner})"
 
@@ -43,7 +48,7 @@ _SHOWN: Final = _Shown()
 def written(value: Any) -> str:
     """Write a value of a plugin's; one that cannot be written is told by its type."""
     try:
-        return _SHOWN.repr(value)
+        return _ADDRESS.sub("", _SHOWN.repr(value))
     except Exception as error:  # noqa: BLE001 - a plugin's own code writes it
         return f"<{type(value).__name__}: {type(error).__name__} in its repr>"
 

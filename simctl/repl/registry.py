@@ -109,8 +109,8 @@ def find(line: str) -> tuple[Command, str] | None:
     found = _BY_WORD.get(word)
     if found is None:
         close = difflib.get_close_matches(word.lower(), _BY_WORD, n=3, cutoff=0.6)
-        hint = f"; did you mean {' or '.join(close)}?" if close else ""
-        raise CommandError(f"there is no command {_cut(word)!r}{hint} `help` lists all there are")
+        hint = f"did you mean {' or '.join(close)}?" if close else "`help` lists all there are"
+        raise CommandError(f"there is no command {_cut(word)!r}; {hint}")
     return found, rest.strip()
 
 

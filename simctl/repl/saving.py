@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from simctl.repl.errors import CommandError
+from simctl.scenario.durations import format_us
 from simctl.scenario.positions import compose
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def save_session(session: "Session", name: str) -> Iterator[str]:
     world = session.world
     schedule = world.kernel.schedule.name
     how = "" if schedule == "fifo" else f" --schedule {schedule}"
-    yield f"{len(session.desk.acts)} acts written to {path}; to repeat: simctl run {path}{how}"
+    yield f"written to {path}; to repeat: simctl run {path}{how}"
 
 
 def saved_text(session: "Session", folder: Path) -> str:
@@ -47,7 +48,7 @@ def saved_text(session: "Session", folder: Path) -> str:
     entries = [act.as_entry() for act in session.desk.acts]
     stay: dict[str, Any] = {"place": str(session.place)}
     if session.kind == "turn":
-        stay["at"] = f"{session.world.kernel.now_us}us"
+        stay["at"] = format_us(session.world.kernel.now_us)
     entries.append({**stay, "stay": True})
     timeline = _child(node, "timeline")
     if not isinstance(timeline, yaml.SequenceNode):

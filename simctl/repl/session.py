@@ -5,6 +5,7 @@ after an event, as a plugin call begins, or between two turns. Nothing else in t
 that anybody looks on, so that the run depends on the scenario, the seed and what was done where.
 """
 
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -26,7 +27,7 @@ from simctl.repl.errors import CommandError
 from simctl.repl.fronts import Front
 from simctl.repl.goals import PATIENCE_TURNS, Goal
 from simctl.repl.registry import find
-from simctl.repl.showing import call_head, event_lines
+from simctl.repl.showing import WIDTH, call_head, event_lines
 from simctl.repl.snapshots import Snapshots
 from simctl.scenario.durations import format_us
 from simctl.scenario.model import AnswerEntry, Placed, RunEntry, Scenario
@@ -84,7 +85,7 @@ class Session:
         self.first_seq = 0
         """How many events there are before anything can be typed."""
         self._make_world = make_world
-        self._snapshots = Snapshots(forks=forks)
+        self._snapshots = Snapshots(front.flush, forks=forks)
         self._foreground = ""
         self._ahead: dict[Place, list[Act]] = {}
         self._last_turn_ahead = 0
@@ -455,7 +456,7 @@ class Session:
             if found is not None:
                 found[0].run(self, found[1])
         except CommandError as error:
-            self.say(f"error: {error}")
+            self.say(textwrap.fill(f"error: {error}", WIDTH, break_on_hyphens=False))
         except (BrokenPipeError, KeyboardInterrupt):
             raise
         except Exception as error:  # noqa: BLE001 - a session outlives what is wrong with it

@@ -46,8 +46,10 @@ def event_lines(event: Event, world: "World", *, colours: bool = False) -> list[
 
 
 def _who(event: Event) -> str:
+    if event.kind == "fault":
+        return "fault:"
     if event.daemon is UNSET:
-        return "*"
+        return "simctl"
     who = str(event.daemon if event.role in (UNSET, event.daemon) else event.role)
     if event.task is not UNSET and event.role == "task":
         who = f"task {event.task}"
@@ -75,8 +77,10 @@ def _what(event: Event, world: "World") -> Iterator[str]:
         yield {"enter": "begins", "exit": "ends"}.get(str(event.phase), "")
         yield from _about(event)
         yield from _result(event)
+    elif event.kind == "fault":
+        yield from (str(value) for value in args.values())
     else:
-        yield event.name if event.kind != "fault" else "fault"
+        yield event.name
         yield {"enter": "begins", "exit": "ends"}.get(str(event.phase), "")
         yield from (f"{key}={value_text(value)}" for key, value in args.items())
         yield from _about(event)

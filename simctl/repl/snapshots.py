@@ -11,7 +11,7 @@ import ctypes
 import os
 import pickle
 import signal
-import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from simctl.repl.desk import Desk
@@ -30,7 +30,8 @@ _DEATH_SIGNAL: Final = 1
 class Snapshots:
     """The frozen parents of a session's process, from where this process stands."""
 
-    def __init__(self, *, forks: bool) -> None:
+    def __init__(self, flush: Callable[[], None], *, forks: bool) -> None:
+        self._flush = flush
         self._forks = forks and hasattr(os, "fork")
         self._up = -1
         """Where the parent listens; -1 in the process that the session began in."""
@@ -50,7 +51,7 @@ class Snapshots:
         seq = session.world.trace.seq
         self._next_seq = seq + max(INTERVAL_EVENTS, seq // _SHARE)
         while True:
-            session.front.flush()
+            self._flush()
             read_end, write_end = os.pipe()
             try:
                 child = os.fork()
@@ -90,20 +91,17 @@ class Snapshots:
     def hand_over(self, desk: Desk) -> None:
         """Go back through the parents; returns where there are none."""
         if self._up >= 0:
-            _flush()
+            with contextlib.suppress(OSError, ValueError):
+                self._flush()
             _write(self._up, pickle.dumps(desk))
             os._exit(0)
 
     def leave(self, status: int) -> None:
         """End a child with the status that the session is to have; does nothing elsewhere."""
         if self._up >= 0:
-            _flush()
+            with contextlib.suppress(OSError, ValueError):
+                self._flush()
             os._exit(status)
-
-
-def _flush() -> None:
-    with contextlib.suppress(OSError, ValueError):
-        sys.stdout.flush()
 
 
 def _wait(child: int, read_end: int) -> tuple[bytes, int]:

@@ -112,7 +112,8 @@ class _Words(Completer):
         parts = before[: len(before) - len(word)].split()
         for each in sorted(dict.fromkeys(self._words(parts))):
             if each.startswith(word):
-                yield Completion(each, start_position=-len(word))
+                end = "" if each.endswith("=") else " "
+                yield Completion(each + end, start_position=-len(word), display=each)
 
     def _words(self, parts: list[str]) -> Iterable[str]:
         session = self._session()

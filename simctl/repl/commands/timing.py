@@ -83,7 +83,8 @@ def turn(session: Session, rest: str) -> None:
     In the middle of a turn its rest is the first.
     """
     turns = session.world.kernel.turns - (session.kind != "turn")
-    go(session, Turns(until=turns + count(rest, "turns")))
+    seq = session.world.trace.seq
+    go(session, Turns(until=turns + count(rest, "turns"), since_seq=seq))
 
 
 @command(
@@ -119,7 +120,8 @@ def run(session: Session, rest: str) -> None:
     """Let virtual time pass, such as 30s, 5m or 1:00:00."""
     if not rest:
         raise CommandError("expected for how long, such as `run 30s`; `continue` runs to a stop")
-    go(session, UntilTime(time_us=session.world.kernel.now_us + duration_us(rest)))
+    time_us = session.world.kernel.now_us + duration_us(rest)
+    go(session, UntilTime(time_us=time_us, since_seq=session.world.trace.seq))
 
 
 @command(

@@ -1,0 +1,150 @@
+"""simctl repl on a real pseudo-terminal, as a person has it."""
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from tests.repl import repl_command
+
+_ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\r")
+_PATIENCE_S = 30
+
+
+class Terminal:
+    """A session behind a pseudo-terminal of eighty columns."""
+
+    def __init__(self, state: Path, *words: str) -> None:
+        self.seen = b""
+        self._main, other = pty.openpty()
+        self.process = subprocess.Popen(
+            repl_command(*words),
+            stdin=other,
+            stdout=other,
+            stderr=other,
+            start_new_session=True,
+            preexec_fn=lambda: _own_terminal(other),
+            env={
+                **os.environ,
+                "XDG_STATE_HOME": str(state),
+                "TERM": "xterm-256color",
+                "COLUMNS": "80",
+                "LINES": "24",
+                "PROMPT_TOOLKIT_NO_CPR": "1",
+            },
+        )
+        os.close(other)
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave nothing behind."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        os.close(self._main)
+
+    def type(self, text: str) -> None:
+        """Press keys."""
+        os.write(self._main, text.encode())
+
+    def wait_for(self, text: str) -> str:
+        """Read until a text is seen, and return all that was read on the way."""
+        read = b""
+        while text.encode() not in _ESCAPES.sub(b"", self.seen):
+            ready, _, _ = select.select([self._main], [], [], _PATIENCE_S)
+            assert ready, f"no {text!r} in {self.seen[-2000:]!r}"
+            read = os.read(self._main, 65536)
+            self.seen += read
+        plain = _ESCAPES.sub(b"", self.seen).decode(errors="replace")
+        before, _, after = plain.partition(text)
+        self.seen = after.encode()
+        return before
+
+    def ends(self) -> int:
+        """Wait until the session has ended; return its status."""
+        while True:
+            try:
+                if not os.read(self._main, 65536):
+                    break
+            except OSError:
+                break
+        return self.process.wait(timeout=_PATIENCE_S)
+
+
+def _own_terminal(descriptor: int) -> None:
+    """Make the pseudo-terminal the one whose Ctrl-C reaches the process."""
+    import fcntl
+    import termios
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    fcntl.ioctl(descriptor, termios.TIOCSCTTY, 0)
+
+
+def test_a_person_steps_completes_goes_back_and_leaves(tmp_path: Path) -> None:
+    """Tab completes a command and a pattern, lines typed ahead survive going back, Ctrl-D leaves."""
+    with Terminal(tmp_path) as terminal:
+        terminal.type("sbat\t")
+        terminal.wait_for("sbatch")
+        terminal.type("hello.sh\r")
+        terminal.wait_for("Submitted batch job 1")
+        terminal.type("until switch_p_job_pr\t")
+        terminal.wait_for("einit")
+        terminal.type("job=1\r")
+        terminal.wait_for("switch_p_job_preinit step 1.0 rc=0")
+        # Typed all at once: what is read ahead goes with the session.
+        terminal.type("back 3\rstep 2\rsqueue\r")
+        terminal.wait_for("hello.sh    alice  R")
+        terminal.type("\x04")
+        assert terminal.ends() == 0
+    history = (tmp_path / "simctl" / "repl_history").read_text()
+    assert "+sbatch hello.sh" in history
+
+
+def test_ctrl_c_gives_up_a_line_and_stops_what_goes_on(tmp_path: Path) -> None:
+    """A long `continue` ends with Ctrl-C at a prompt, from which the run goes on."""
+    path = tmp_path / "long.yaml"
+    path.write_text(
+        "nodes: [{name: n1}]\npartitions: [{name: debug, nodes: n1}]\nusers: {alice: 1001}\n"
+        "files:\n  j.sh: |\n    #!/bin/bash\n    while true; do ./app; done\n"
+        "programs: {./app: {runs: 1s}}\n"
+    )
+    with Terminal(tmp_path, str(path)) as terminal:
+        terminal.wait_for("]>")
+        terminal.type("squeu")
+        terminal.wait_for("squeu")
+        terminal.type("\x03")
+        terminal.wait_for("]>")
+        terminal.type("sbatch j.sh\r")
+        terminal.wait_for("Submitted batch job 1")
+        terminal.type("continue\r")
+        terminal.wait_for("continue")
+        terminal.type("\x03")
+        terminal.wait_for("interrupted")
+        terminal.type("as root\r")
+        terminal.wait_for("[root]>")
+        terminal.type("quit\r")
+        assert terminal.ends() == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_nobody_is_left_behind(tmp_path: Path) -> None:
+    """When the process that the session began in is killed, its copies end as well."""
+    with Terminal(tmp_path) as terminal:
+        terminal.wait_for("]>")
+        children = Path(f"/proc/{terminal.process.pid}/task/{terminal.process.pid}/children")
+        child = int(children.read_text().split()[0])
+        watched = os.pidfd_open(child)
+        terminal.process.kill()
+        ended, _, _ = select.select([watched], [], [], _PATIENCE_S)
+        os.close(watched)
+        assert ended
