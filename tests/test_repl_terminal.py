@@ -16,6 +16,11 @@ from tests.repl import repl_command
 
 _ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\r")
 _PATIENCE_S = 30
+_OWN_TERMINAL = (
+    "import fcntl, os, signal, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+)
+"""Makes the pseudo-terminal the one whose Ctrl-C reaches a process, and becomes that."""
 
 
 class Terminal:
@@ -25,12 +30,11 @@ class Terminal:
         self.seen = b""
         self._main, other = pty.openpty()
         self.process = subprocess.Popen(
-            repl_command(*words),
+            [sys.executable, "-c", _OWN_TERMINAL, *repl_command(*words)],
             stdin=other,
             stdout=other,
             stderr=other,
             start_new_session=True,
-            preexec_fn=lambda: _own_terminal(other),
             env={
                 **os.environ,
                 "XDG_STATE_HOME": str(state),
@@ -81,17 +85,8 @@ class Terminal:
         return self.process.wait(timeout=_PATIENCE_S)
 
 
-def _own_terminal(descriptor: int) -> None:
-    """Make the pseudo-terminal the one whose Ctrl-C reaches the process."""
-    import fcntl
-    import termios
-
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    fcntl.ioctl(descriptor, termios.TIOCSCTTY, 0)
-
-
 def test_a_person_steps_completes_goes_back_and_leaves(tmp_path: Path) -> None:
-    """Tab completes a command and a pattern, lines typed ahead survive going back, Ctrl-D leaves."""
+    """Tab completes, lines that were typed ahead survive going back, and Ctrl-D leaves."""
     with Terminal(tmp_path) as terminal:
         terminal.type("sbat\t")
         terminal.wait_for("sbatch")
@@ -104,6 +99,7 @@ def test_a_person_steps_completes_goes_back_and_leaves(tmp_path: Path) -> None:
         # Typed all at once: what is read ahead goes with the session.
         terminal.type("back 3\rstep 2\rsqueue\r")
         terminal.wait_for("hello.sh    alice  R")
+        terminal.wait_for("]>")
         terminal.type("\x04")
         assert terminal.ends() == 0
     history = (tmp_path / "simctl" / "repl_history").read_text()

@@ -45,11 +45,7 @@ def _marked(found: str, text: str) -> str:
 def test_check_compares_a_script_with_its_outputs(tmp_path: Path) -> None:
     """`--check` is silent where all came true, and tells a difference with status 1."""
     path = tmp_path / "session.txt"
-    path.write_text("> step\n    1          0s slurmctld init rc=0\n> back\n")
     command = repl_command("--script", str(path), "--check")
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ran.returncode == 1
-    assert "+error: this is the beginning" not in ran.stdout
     path.write_text("> step\n    1          0s slurmctld init rc=1\n")
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 1

@@ -34,7 +34,9 @@ class _Shown(reprlib.Repr):
     def repr_instance(self, x: Any, level: int) -> str:
         """Write an object as its class and what it keeps."""
         kept = attributes(x)
-        if type(x).__repr__ is not object.__repr__ and not kept:
+        if not kept and "__repr__" in {
+            name for kind in type(x).__mro__[:-1] for name in vars(kind)
+        }:
             return super().repr_instance(x, level)
         if not kept or level <= 0:
             return f"<{type(x).__name__}>"
