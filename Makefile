@@ -34,8 +34,9 @@ mutants: setup ## mutate the lifecycle code in a copy, and report what no test n
 bench: setup ## measure what should be fast; SWF=FILE replays that log as well
 	@$(BIN)/python -m benchmarks.run $(if $(SWF),--swf "$(SWF)")
 
-docs: setup ## write docs/lifecycle.md from the declarations of the points
+docs: setup ## write docs/lifecycle.md and docs/orderings.md from the declarations
 	@$(BIN)/python -m simctl.plugins.points.page > docs/lifecycle.md
+	@$(BIN)/python -m simctl.orderings.page > docs/orderings.md
 
 check: format-check lint imports types ## check format, lint, import rules and types
 

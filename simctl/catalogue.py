@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from simctl.orderings.page import is_general, listed, rules_about
 from simctl.plugins.points import ALL, BY_CLASS, OPTIONAL, OWN
 from simctl.plugins.points.page import describe, overview
 from simctl.plugins.registry import Known, PluginError, Registry, find_plugins
@@ -42,15 +43,34 @@ def show(name: str) -> int:
         InputError: There is nothing of this name.
     """
     if name in BY_CLASS:
-        lines = overview(name)
+        lines = [*overview(name), "", *_orderings_of_class(name)]
     elif name in ALL or name in OPTIONAL:
-        lines = describe((ALL | OPTIONAL)[name])
+        lines = [*describe((ALL | OPTIONAL)[name]), *_orderings_about(name)]
     elif name in ("init", "fini"):
         lines = _joined([describe(OWN[plugin_class, name]) for plugin_class in BY_CLASS])
+        lines += _orderings_about(name)
     else:
         lines = _shown_plugin(name)
     print("\n".join(lines))
     return OK
+
+
+def _orderings_about(name: str) -> list[str]:
+    rules = rules_about(name)
+    return ["", "Built-in orderings about it (docs/orderings.md):", *listed(rules)] if rules else []
+
+
+def _orderings_of_class(plugin_class: str) -> list[str]:
+    """Return a line for each function of a class that has orderings of its own: their names."""
+    lines = ["Built-in orderings (docs/orderings.md; `show FUNCTION` says what they say):"]
+    for point in BY_CLASS[plugin_class]:
+        found = [rule for rule in rules_about(point.name) if not is_general(rule)]
+        if found:
+            text = ", ".join(f"{rule.number} {rule.name}" for rule in found)
+            lines += textwrap.wrap(
+                f"{point.name}: {text}", 79, initial_indent="  ", subsequent_indent="      "
+            )
+    return lines
 
 
 def _joined(parts: list[list[str]]) -> list[str]:

@@ -64,7 +64,7 @@ def find(path: str) -> tuple[Path, bool]:
     return where, False
 
 
-SHIPPED_FOLDERS: Final = ("mistakes", "faulty")
+SHIPPED_FOLDERS: Final = ("mistakes", "faulty", "false_friends")
 """Folders beside the shipped scenarios whose scenarios are known by their bare names as well."""
 
 

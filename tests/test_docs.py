@@ -183,7 +183,8 @@ def test_every_state_flag_and_reason_is_in_the_docs() -> None:
 def test_every_shipped_scenario_is_in_the_docs() -> None:
     """The page of scenarios lists all of them, and none that is not there."""
     told = re.findall(
-        r"`((?:mistakes/|faulty/)?\w+\.yaml)`", section(page("scenarios.md"), _SHIPPED)
+        r"`((?:mistakes/|faulty/|false_friends/)?\w+\.yaml)`",
+        section(page("scenarios.md"), _SHIPPED),
     )
     folder = ROOT / "scenarios"
     there = [path.relative_to(folder).as_posix() for path in folder.rglob("*.yaml")]

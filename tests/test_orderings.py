@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from simctl import cli
+from simctl.orderings import page
 from simctl.orderings.checking import declared, tell
 from simctl.orderings.observed import Observed
 from simctl.orderings.rules import KEPT, RULES, Broken, Finding, Rule, rule
@@ -141,3 +142,48 @@ def test_every_event_is_kept_where_rules_are_checked() -> None:
     """Or a rule would miss what is not there."""
     ran = run(STEP)
     assert [event.seq for event in ran.events] == list(range(1, ran.world.trace.seq + 1))
+
+
+RULES_OF_REAL_SLURM = 71
+
+
+def test_every_rule_is_declared_and_stands_in_the_docs(request: pytest.FixtureRequest) -> None:
+    """Renew the page with `make docs`; a rule that cannot be observed says why."""
+    written = request.config.rootpath / "docs" / "orderings.md"
+    assert written.read_text() == page.page()
+    assert {each.number for each in declared()} == set(range(1, RULES_OF_REAL_SLURM + 1))
+    for each in declared():
+        assert f"### {each.number}. {each.name}\n" in page.page()
+        assert each.check is not None or each.unchecked
+
+
+def test_plugins_show_lists_them_by_function(capsys: pytest.CaptureFixture[str]) -> None:
+    """For a function what they say, for a class their names by function."""
+    assert cli.main(["plugins", "show", "switch_p_job_postfini"]) == cli.OK
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "7 postfini-iff-preinit: postfini is called if, and only if, preinit succeeded" in shown
+    assert cli.main(["plugins", "show", "switch"]) == cli.OK
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "switch_p_no_frag: 17 no-frag" in shown
+    assert "uid-and-place" not in shown
+
+
+FALSE_FRIENDS = Path(__file__).parent.parent / "scenarios" / "false_friends"
+
+
+@pytest.mark.parametrize("name", page.FALSE_FRIENDS)
+def test_false_friends_are_shown_false(name: str) -> None:
+    """Each states the belief in its first line, and its expectations contradict it and hold."""
+    path = FALSE_FRIENDS / f"{name}.yaml"
+    first = " ".join(path.read_text().partition("\n")[0].split())
+    belief = page.FALSE_FRIENDS[name][0]
+    assert first == f'# False: "{belief[:-1]}".'
+    found = run_scenario(path)
+    found.assert_held()
+    assert found.result.expectations
+
+
+def test_every_false_friend_is_in_the_docs() -> None:
+    """With what is true instead."""
+    there = [path.stem for path in FALSE_FRIENDS.glob("*.yaml")]
+    assert sorted(there) == sorted(page.FALSE_FRIENDS)

@@ -34,6 +34,7 @@ _CHANGES: Final = {
     source="switch guide; Slurm 18.08 has no such function",
     functions=(_NO_FRAG,),
     models=GUIDE,
+    unchecked="model modern has no such function",
 )
 def no_frag(run: Observed) -> Iterator[Finding]:
     """Follow the switch's last answer, and the jobs that are completing."""
