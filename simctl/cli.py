@@ -156,7 +156,7 @@ def _add_repl(commands: Any) -> None:
     repl.add_argument("--script", metavar="FILE", help="type the lines of a file")
     repl.add_argument("--check", action="store_true", help="compare with the outputs in the script")
     repl.add_argument("--seed", type=int, help="seed of chance and of a random schedule")
-    repl.add_argument("--schedule", default="fifo", metavar="fifo|random", help="as for run")
+    repl.add_argument("--schedule", default="fifo", metavar="NAME|TOKEN", help="as for run")
     repl.add_argument("--model", choices=("guide", "modern"), help="instead of the scenario's")
     repl.add_argument("--watchdog", default="10", metavar="SECONDS", help="as for run")
     repl.set_defaults(until=None, no_orderings=True)

@@ -23,6 +23,7 @@ from simctl.ctld.restart import RestartDue
 from simctl.ctld.schedule import reason_to_wait
 from simctl.ctld.staging import waits_for_stage_in
 from simctl.kernel.disk import Disk
+from simctl.kernel.due import pick_turn
 from simctl.kernel.events import Event
 from simctl.kernel.fabric import NEVER_US as NEVER
 from simctl.kernel.fabric import Fabric
@@ -65,6 +66,7 @@ from simctl.scenario.model import (
     FilesEntry,
     HangFault,
     NodeSpec,
+    PickEntry,
     Placed,
     Program,
     ProgramsEntry,
@@ -497,6 +499,8 @@ class World:
         elif isinstance(entry, ProgramsEntry):
             for name, program in entry.programs.items():
                 self.site.programs.describe(name, _describe(program))
+        elif isinstance(entry, PickEntry):
+            pick_turn(self.kernel, entry.rank)
         elif isinstance(entry, StayEntry | AnswerEntry):
             # An answer is given by whoever is asked as the call begins.
             pass

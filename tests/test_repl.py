@@ -42,6 +42,7 @@ ACTS = (
     *("as bob sbatch short.sh", "program ./quick runs 4s exit 2", "scontrol show job 1"),
     *("fail switch_p_job_init", "hang switch_p_job_postfini for 7s", "salloc -N2 srun ./quick"),
     *("return -1", "return 0", "delay 3s", "fail ESLURM_INTERCONNECT_FAILURE"),
+    *("pick 1", "pick 2", "pick 3"),
 )
 MOVES = (
     *("step", "step 7", "step 40", "turn", "turn 9", "run 1s", "run 40s", "run 20m", "continue"),
@@ -53,7 +54,7 @@ MOVES = (
 @settings(max_examples=12)
 @given(
     lines=st.lists(st.sampled_from((*ACTS, *MOVES)), min_size=4, max_size=18),
-    schedule=st.sampled_from(("fifo", "random")),
+    schedule=st.sampled_from(("fifo", "random", "pct,calls", "random,jitter=300us")),
     model=st.sampled_from(("guide", "modern")),
 )
 def test_a_saved_session_gives_the_same_trace(

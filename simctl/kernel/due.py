@@ -21,6 +21,8 @@ class DueTurn:
     what: str
     rank: int
     """Its place among the turns that are due at its moment, from 1."""
+    number: int
+    """The number that the kernel knows it by."""
 
 
 def next_turns(kernel: Kernel, most: int = 1) -> list[DueTurn]:
@@ -33,10 +35,19 @@ def next_turns(kernel: Kernel, most: int = 1) -> list[DueTurn]:
             continue
         rank = rank + 1 if entry[0] == due_us else 1
         due_us = entry[0]
-        found.append(DueTurn(due_us=due_us, who=told[0], what=told[1], rank=rank))
+        found.append(DueTurn(due_us=due_us, who=told[0], what=told[1], rank=rank, number=entry[1]))
         if len(found) == most:
             break
     return found
+
+
+def pick_turn(kernel: Kernel, rank: int) -> DueTurn | None:
+    """Have one of the turns that are due next go first; None where there are fewer."""
+    found = next_turns(kernel, rank)
+    if len(found) < rank or found[-1].due_us != found[0].due_us:
+        return None
+    kernel.pick(found[-1].number)
+    return found[-1]
 
 
 def _told(act: Action, first: Any, second: Any) -> tuple[str, str] | None:

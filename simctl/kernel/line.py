@@ -7,7 +7,7 @@ first come, first served are written down: they are all that a token has to hold
 """
 
 from bisect import bisect_left
-from heapq import heappop
+from heapq import heapify, heappop
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from zlib import crc32
 
@@ -103,6 +103,17 @@ class Line:
             # Whoever had to let another go first goes to the back of the line.
             due.sort(key=_number)
         return self._begin(turn)
+
+    def take_picked(self, queue: "list[Turn]", number: int) -> "Turn":
+        """Take the turn of a number, which is due next; the schedule is not asked."""
+        for turns in (self.due, queue):
+            for place, turn in enumerate(turns):
+                if turn[1] == number:
+                    turns.pop(place)
+                    heapify(queue)
+                    self.goes_on = 0 if self.goes_on == number else self.goes_on
+                    return self._begin(turn)
+        raise LookupError(number)
 
     def _put_first(self) -> bool:
         """Let the process that is about to call a plugin go on, unless the schedule objects."""

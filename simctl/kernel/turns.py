@@ -8,7 +8,7 @@ threads to choose between, and its random choice among runnable tasks has nothin
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from heapq import heappop, heappush, nsmallest
+from heapq import heapify, heappop, heappush, nsmallest
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
@@ -146,6 +146,7 @@ class Kernel(trio.abc.Clock):
         self.line: Line | None = None
         """The turns due now, where the schedule chooses among them."""
         self._take: Callable[[list[Turn]], Turn] = heappop
+        self._picked = 0
         self._queue: list[Turn] = []
         self._seq = 0
         self._idle_workers: list[trio.lowlevel.Task] = []
@@ -183,11 +184,10 @@ class Kernel(trio.abc.Clock):
             if deadline != _NEVER:
                 raise FiniteDeadlineError(deadline)  # noqa: TRY301 - handed to main below
             queue = self._queue
-            take = self._take
             while (self.before_turn is None or self.before_turn()) and (
                 self.foreground or self.on_idle()
             ):
-                due_us, _, act, first, second = take(queue)
+                due_us, _, act, first, second = self._take(queue)
                 if due_us > self._limit_us:
                     self.stopped_at_limit = True
                     self.now_us = self._limit_us
@@ -223,12 +223,27 @@ class Kernel(trio.abc.Clock):
         return self._queue[0][0] if self._queue else None
 
     def queued(self, most: int) -> list[Turn]:
-        """Return the next turns, dead or not, in the order in which they are to be taken.
+        """Return the next turns, dead or not, as they would be taken first come, first served."""
+        due = [] if self.line is None else self.line.due
+        found = [*due, *nsmallest(most, self._queue, key=_order)]
+        picked = [turn for turn in found if turn[1] == self._picked]
+        return [*picked, *(turn for turn in found if turn[1] != self._picked)]
 
-        Where the schedule chooses those due at one moment stand in the order in which they came.
-        """
-        due = self.line.due if self.line is not None else []
-        return [*due, *nsmallest(most, self._queue, key=_order)][:most]
+    def pick(self, number: int) -> None:
+        """Have the turn of a number go first, whatever the schedule says; it has to be due next."""
+        self._picked = number
+        self._take = self._take_picked
+
+    def _take_picked(self, queue: list[Turn]) -> Turn:
+        line = self.line
+        self._take = heappop if line is None else line.take
+        number, self._picked = self._picked, 0
+        if line is not None:
+            return line.take_picked(queue, number)
+        place = next(place for place, turn in enumerate(queue) if turn[1] == number)
+        turn = queue.pop(place)
+        heapify(queue)
+        return turn
 
     # Putting turns into the queue.
 
@@ -521,7 +536,7 @@ class Kernel(trio.abc.Clock):
                 nursery.cancel_scope.cancel()
 
 
-def _order(entry: tuple[int, int, Action, Any, Any]) -> tuple[int, int]:
+def _order(entry: Turn) -> tuple[int, int]:
     return entry[:2]
 
 

@@ -18,6 +18,7 @@ from simctl.kernel.faults import CallFault
 from simctl.kernel.pattern import Pattern
 from simctl.kernel.places import Place, PlaceKind
 from simctl.kernel.procs import Process
+from simctl.kernel.schedules import ScheduleError
 from simctl.kernel.trace import OpenCall
 from simctl.plugins.registry import PluginError
 from simctl.repl.acts import Act, Deed, given_acts, read_deed, read_typed_pattern
@@ -110,7 +111,7 @@ class Session:
                 try:
                     self.world.run()
                     self.over = "the run has ended"
-                except PluginError as error:
+                except (PluginError, ScheduleError) as error:
                     self.over = f"the run cannot go on: {error}"
                 except BrokenPipeError:
                     raise

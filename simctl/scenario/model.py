@@ -313,6 +313,16 @@ class AnswerEntry:
 
 
 @attrs.frozen(kw_only=True)
+class PickEntry:
+    """Which of the turns due at one moment goes first: the one of this rank, from 1."""
+
+    label: str
+    line: int
+    moment: Moment
+    rank: int
+
+
+@attrs.frozen(kw_only=True)
 class StayEntry:
     """Nothing, but that the run does not end before it has come here."""
 
@@ -329,6 +339,7 @@ Entry = (
     | FilesEntry
     | ProgramsEntry
     | AnswerEntry
+    | PickEntry
     | StayEntry
 )
 

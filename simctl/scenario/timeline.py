@@ -27,6 +27,7 @@ from simctl.scenario.model import (
     FilesEntry,
     HangFault,
     Moment,
+    PickEntry,
     Placed,
     ProgramsEntry,
     RaiseFault,
@@ -299,8 +300,12 @@ def _read_command(value: Value, reading: Reading) -> tuple[str, tuple[str, ...]]
 _MOMENT_KEYS: Final = ("at", "when")
 _DEED_KEYS: Final = (
     *("run", "fault", "burst_buffer_conf", "burst_buffer"),
-    *("files", "programs", "answer", "stay"),
+    *("files", "programs", "answer", "pick", "stay"),
 )
+
+
+_PLACED_DEEDS: Final = {"answer": "call", "pick": "turn"}
+"""What can be done at a place of one kind alone."""
 
 
 def _check_entry(values: Values, reading: Reading) -> None:
@@ -317,9 +322,9 @@ def _check_entry(values: Values, reading: Reading) -> None:
         moment = _check_place(values, deed, reading)
     else:
         moment = _one_of(_MOMENT_KEYS, values, reading)
-        if deed == "answer":
-            message = "`answer` is for one call: give its `place`, such as call 7"
-            reading.mistake(values.place("answer"), message)
+        if deed in _PLACED_DEEDS:
+            message = f"`{deed}` is for one {_PLACED_DEEDS[deed]}: give its `place`"
+            reading.mistake(values.place(deed), message)
     if deed != "run":
         for key in _RUN_KEYS if deed else ():
             if key in values.places and (key, deed) != ("as", "files"):
@@ -336,8 +341,9 @@ def _check_place(values: Values, deed: str, reading: Reading) -> str:
     if "at" in values.places and kind != "turn":
         message = f"`at` goes with `place: turn N`; time stands where {kind} N is"
         reading.mistake(values.place("at"), message)
-    if (deed == "answer") != (kind == "call") and deed == "answer":
-        reading.mistake(values.place("place"), "`answer` goes with `place: call N`")
+    wanted = _PLACED_DEEDS.get(deed, kind)
+    if kind != wanted:
+        reading.mistake(values.place("place"), f"`{deed}` goes with `place: {wanted} N`")
     return "place"
 
 
@@ -417,6 +423,8 @@ def _build_other(values: Values, value: Value, moment: Moment) -> Entry | None:
         return AnswerEntry(
             label=value.path, line=value.line, moment=moment, answer=values["answer"]
         )
+    if "pick" in values.places:
+        return PickEntry(label=value.path, line=value.line, moment=moment, rank=values["pick"])
     if "stay" in values.places:
         return StayEntry(label=value.path, line=value.line, moment=moment)
     return None
@@ -570,6 +578,11 @@ ENTRY: Final[Record[Entry]] = Record(
         Field(name="files", shape=FILES, doc="Files that the user writes."),
         Field(name="programs", shape=PROGRAMS, doc="What programs do from now on."),
         Field(name="answer", shape=_ANSWER, doc="What stands in for a plugin, at `place: call N`."),
+        Field(
+            name="pick",
+            shape=whole("a whole number above 0", least=1, most=1_000_000),
+            doc="Which of the turns due next goes first, counted from 1, at `place: turn N`.",
+        ),
         Field(name="stay", shape=_STAY, doc="Nothing, but the run does not end before."),
     ),
     build=_build_entry,

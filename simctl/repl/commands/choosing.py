@@ -188,3 +188,16 @@ def turns(session: Session, rest: str) -> None:
         session.say("no turn is due")
     for each in found:
         session.say(f"{each.rank:>3} {format_us(each.due_us):>11} {each.who} {each.what}")
+
+
+@command("pick", usage="pick N", topic="choosing", example="pick 2")
+def pick(session: Session, rest: str) -> None:
+    """Let the Nth of the turns that are due at one moment go first; `turns` lists them."""
+    rank = count(rest, "th turn") if rest else 0
+    due = next_turns(session.world.kernel, rank)
+    if session.kind != "turn":
+        raise CommandError("a turn is under way; `turn` takes its rest, then you may pick")
+    if not rank or len(due) < rank or due[-1].due_us != due[0].due_us:
+        raise CommandError("expected one of the turns of the next moment: `turns` numbers them")
+    session.act({"pick": rank})
+    session.say(f"next: {due[-1].who} {due[-1].what}")
