@@ -102,7 +102,7 @@ def _add_explore(commands: Any) -> None:
 
 
 def _add_trace(commands: Any) -> None:
-    trace = commands.add_parser("trace", help="read traces: show, diff, why")
+    trace = commands.add_parser("trace", help="read traces: show, diff, why, assert")
     verbs = trace.add_subparsers(dest="verb", metavar="VERB", required=True)
     show = verbs.add_parser("show", help="print a trace, filtered")
     show.add_argument("file")
@@ -112,11 +112,19 @@ def _add_trace(commands: Any) -> None:
     diff = verbs.add_parser("diff", help="compare two traces; exit 1 if they differ")
     diff.add_argument("file")
     diff.add_argument("other")
-    why = verbs.add_parser("why", help="the chain of causes behind an event")
+    why = verbs.add_parser(
+        "why", help="the chain of causes behind an event, or whether it must precede another"
+    )
     why.add_argument("file")
-    why.add_argument("seq", type=int)
-    for name in ("assert", "conform"):
-        verbs.add_parser(name, help="not built yet", add_help=False)
+    why.add_argument("event", help="its number, or a pattern in quotes that it alone matches")
+    why.add_argument("later", nargs="?", default="", help="another: must the first come before it?")
+    held = verbs.add_parser("assert", help="hold expectations against a trace; exit 1 if one fails")
+    held.add_argument("file")
+    held.add_argument("expectation", nargs="*", help="such as '{never: \"fini role=manager\"}'")
+    held.add_argument(
+        "--file", action="append", default=[], dest="files", metavar="EXPECT.yaml", help="a list"
+    )
+    verbs.add_parser("conform", help="not built yet", add_help=False)
 
 
 def _add_plugins(commands: Any) -> None:
@@ -179,7 +187,7 @@ def _add_import(commands: Any) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if words[:1] == ["trace"] and words[1:2] in (["assert"], ["conform"]):
+    if words[:1] == ["trace"] and words[1:2] == ["conform"]:
         print(f"simctl: `trace {words[1]}` is not built yet", file=sys.stderr)
         return WRONG_INPUT
     parser = _parser()
@@ -285,7 +293,14 @@ def _trace(options: argparse.Namespace) -> int:
         )
     if options.verb == "diff":
         return reading.diff(Path(options.file), Path(options.other))
-    return reading.why(Path(options.file), options.seq)
+    if options.verb == "assert":
+        from simctl.testing.holding import assert_trace
+
+        files = [Path(file) for file in options.files]
+        return assert_trace(Path(options.file), options.expectation, files)
+    from simctl.testing.why import why
+
+    return why(Path(options.file), options.event, options.later)
 
 
 def _plugins(options: argparse.Namespace) -> int:

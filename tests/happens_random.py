@@ -24,6 +24,13 @@ from simctl.world import World
 Identity = tuple[object, ...]
 
 
+REPEATED = (
+    *("bb_p_job_test_stage_in", "bb_p_job_test_stage_out", "bb_p_job_test_post_run"),
+    *("bb_p_job_try_stage_in", "bb_p_load_state", "bb_p_job_get_est_start", "slurm_ckpt_copy_job"),
+)
+"""Calls that are made again and again, which one is which being a matter of chance."""
+
+
 class Jittery(Fabric):
     """A network in which every message takes a time of its own."""
 
@@ -175,29 +182,51 @@ def _histories(events: list[Event]) -> dict[int, tuple[str, ...]]:
 def _named(events: list[Event]) -> Iterator[tuple[Identity, Event]]:
     """Give each plugin call a name that it has in other runs as well.
 
-    A step is known by its program: its number is a matter of who asked first. What is about no job
-    and on no node is told apart by nothing but its place.
+    A step is known by its program, and which of the job's steps of this program it is: its number
+    is a matter of who asked first. What is about no job and on no node is told apart by nothing but
+    its place, and left out.
     """
-    programs: dict[object, object] = {
-        event.step: event.args["path"]
-        for event in events
-        if event.name == "exec" and event.role == "task" and event.args is not UNSET
-        if event.step is not UNSET and "batch" not in event.step
-    }
+    programs = _programs(events)
     counts: Counter[Identity] = Counter()
     runs: Counter[object] = Counter()
+    daemons: dict[object, int] = {}
     for event in events:
         if event.name == "job_state" and "PENDING" in str(event.args):
             runs[event.job] += 1
-        if event.kind != "plugin" or event.phase == "enter":
+        if event.kind != "plugin" or event.phase == "enter" or event.name in REPEATED:
             continue
         if event.job is UNSET and event.role != "slurmd":
             continue
-        step = programs.get(event.step, event.step)
-        about = (event.job, runs[event.job], step, event.task)
+        step = programs.get(event.step) if _is_numbered(event) else event.step
+        if step is None:
+            continue
+        if event.role == "slurmctld":
+            daemons.setdefault(event.pid, len(daemons))
+        job = (event.array_job, event.array_task) if event.array_job is not UNSET else event.job
+        about = (job, runs[event.job], step, event.task, daemons.get(event.pid))
         who = (event.name, event.plugin, event.node, event.role, *about)
         counts[who] += 1
         yield (*who, counts[who]), event
+
+
+def _is_numbered(event: Event) -> bool:
+    return event.step is not UNSET and not event.step.endswith("batch")
+
+
+def _programs(events: list[Event]) -> dict[object, Identity]:
+    """Give each step that ran its program, and how many of its job's steps before ran the same."""
+    found: dict[object, object] = {}
+    for event in events:
+        if event.name == "exec" and event.role == "task" and _is_numbered(event):
+            assert event.args is not UNSET
+            found.setdefault(event.step, event.args["path"])
+    counts: Counter[Identity] = Counter()
+    named: dict[object, Identity] = {}
+    for step in sorted(found, key=lambda each: [int(part) for part in str(each).split(".")]):
+        same = (str(step).partition(".")[0], found[step])
+        named[step] = (found[step], counts[same])
+        counts[same] += 1
+    return named
 
 
 def forced_pairs(told: Told) -> Iterator[tuple[Identity, Identity]]:

@@ -1,4 +1,4 @@
-"""`simctl trace show|diff|why` on traces of real runs."""
+"""`simctl trace show|diff|why|assert` on traces of real runs."""
 
 import gzip
 import json
@@ -185,3 +185,134 @@ def test_show_tells_the_arguments_of_logs_faults_and_scripts(
         assert cli.main(["run", name, "--quiet", "--trace", str(path)]) == cli.OK
         assert cli.main(["trace", "show", str(path), "--kinds", "log,fault,script"]) == cli.OK
         assert wanted in capsys.readouterr().out
+
+
+def why(trace: Path, *words: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Return what `trace why` prints."""
+    assert cli.main(["trace", "why", str(trace), *words]) == cli.OK
+    return capsys.readouterr().out.splitlines()
+
+
+def test_why_names_each_link_of_a_forced_order(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the end of the one to the beginning of the other."""
+    attach, complete = "switch_p_job_attach task=0 step=1.0", "switch_p_job_step_complete step=1.0"
+    lines = why(trace, attach, complete, capsys=capsys)
+    assert lines[0].startswith("forced: switch_p_job_attach (seq 89) ends before")
+    links = [line[:13].strip() for line in lines[1:]]
+    assert links == [
+        *("", "process order", "process order", "join", "process order", "exit"),
+        *("process order", "message", "process order"),
+    ]
+    assert lines[1].split()[0] == "89"
+    assert "switch_p_job_step_complete" in lines[-1]
+
+
+def test_why_tells_that_the_order_is_the_other_one(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever asks for a fini before an init is told what is the case."""
+    fini, init = "switch_p_job_fini node=n1 step=1.0", "switch_p_job_init node=n1 step=1.0"
+    lines = why(trace, fini, init, capsys=capsys)
+    assert lines[0].startswith("forced, and the other way round: switch_p_job_init (seq 85) ends")
+
+
+def test_why_tells_what_would_reverse_two_that_are_free(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Here two launches, which are on their way at once; asked either way round."""
+    one, other = "switch_p_job_attach task=0 step=1.0", "switch_p_job_attach task=2"
+    for words in ((one, other), (other, one)):
+        lines = why(trace, *words, capsys=capsys)
+        assert lines[0] == (
+            "free: switch_p_job_attach (seq 89) came before switch_p_job_attach (seq 114) in this "
+            "run, and nothing forces it"
+        )
+        assert "REQUEST_LAUNCH_TASKS receive on n1" in lines[-1]
+        assert "only time orders them (400us and 500us)" in lines[-1]
+    assert "cannot precede itself" in why(trace, "89", "89", capsys=capsys)[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["why", "TRACE", "switch_p_job_attach"], "5 events match"),
+        (["why", "TRACE", "switch_p_job_atach"], "did you mean switch_p_job_attach"),
+        (["why", "TRACE", "89", "switch_p_job_fini task=9"], "none matches the rest of it"),
+        (["why", "TRACE", "89", "999999"], "they go from 1 to"),
+        (["assert", "TRACE", "{nevr: fini}"], "did you mean never"),
+        (["assert", "TRACE", "{never: switch_p_job_finni}"], "no plugin function is called"),
+        (["assert", "TRACE", "{never: fini node=n9}"], "no node 'n9'"),
+        (["assert", "TRACE"], "no expectation"),
+        (["assert", "TRACE", "{job: 1, state: COMPLETED}"], "is about the table of jobs"),
+        (["assert", "TRACE", "--file", "/there/is/none.yaml"], "cannot read it"),
+        (["assert", "/there/is/none.jsonl", "{never: fini}"], "cannot read it"),
+    ],
+)
+def test_what_why_and_assert_are_asked_amiss_is_told(
+    trace: Path, words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is wrong, with exit status 2."""
+    words = [str(trace) if word == "TRACE" else word for word in words]
+    assert cli.main(["trace", *words]) == cli.WRONG_INPUT
+    assert says in capsys.readouterr().err
+
+
+def test_assert_holds_expectations_against_a_trace(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Orders, never and count, as a scenario has them; users are those of the header."""
+    wanted = [
+        '{never: "switch_p_job_fini role=manager"}',
+        'count: "switch_p_job_attach user=alice step=1.0"\nis: 4',
+        "[{order: [switch_p_job_init, switch_p_job_attach], within: step=1.0, each: node, "
+        "proved: true}]",
+        '{never: "init node=n2 role=srun"}',
+    ]
+    assert cli.main(["trace", "assert", str(trace), *wanted]) == cli.OK
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["held"] * 4
+    assert lines[2].endswith("each node proved")
+
+
+def test_assert_shows_what_does_not_hold(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The lines between, and exit status 1, though others hold."""
+    wrong = '{order: [switch_p_job_fini, switch_p_job_init], within: "step=1.0", each: node}'
+    words = ["trace", "assert", str(trace), "{count: switch_p_job_fini, min: 1}", wrong]
+    assert cli.main(words) == cli.NOT_HELD
+    out = capsys.readouterr().out
+    assert "held   count switch_p_job_fini min 1" in out
+    assert "BROKEN order switch_p_job_fini < switch_p_job_init" in out
+    assert "in node=n1: switch_p_job_init (seq 85) began before switch_p_job_fini (seq 134)" in out
+    assert ">   134" in out
+
+
+def test_assert_takes_the_expectations_of_files(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A list of them, or a scenario, of which those about the table of jobs are left out."""
+    wanted = tmp_path / "expect.yaml"
+    wanted.write_text('- {never: "switch_p_job_fini role=manager"}\n- {count: nothing, is: 1}\n')
+    scenario = Path(__file__).parent.parent / "scenarios" / "two_nodes.yaml"
+    words = ["trace", "assert", str(trace), "--file", str(wanted), "--file", str(scenario)]
+    assert cli.main(words) == cli.NOT_HELD
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[0] == "held   never switch_p_job_fini role=manager"
+    assert printed.out.splitlines()[1] == "BROKEN count nothing is 1"
+    assert "held   order switch_p_job_preinit" in printed.out
+    assert f"{scenario}:24: `job 1 state=COMPLETED" in printed.err
+
+
+def test_nothing_is_forced_in_half_a_trace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A trace of plugin calls alone has none of the messages between them."""
+    path = tmp_path / "plugins.jsonl"
+    words = ["run", "two_nodes", "--quiet", "--trace-kinds", "plugin", "--trace", str(path)]
+    assert cli.main(words) == cli.OK
+    attach = "switch_p_job_attach task=0 step=1.0"
+    assert cli.main(["trace", "why", str(path), attach, "switch_p_job_fini node=n2"]) == (
+        cli.WRONG_INPUT
+    )
+    assert "nothing can be proved from a part of a trace" in capsys.readouterr().err

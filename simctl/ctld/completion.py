@@ -369,8 +369,7 @@ async def gone(ctld: "Slurmctld", job: JobRecord, node: NodeRecord | None = None
 async def _cleanup_completing(ctld: "Slurmctld", job: JobRecord) -> None:
     """End COMPLETING: what steps are left are deleted; the job is over, or waits again."""
     bookkeeping.batch_ended(ctld, job, NO_VAL)
-    for step in list(job.steps.values()):
-        await steps.delete(ctld, step)
+    await _delete_steps(ctld, job)
     if ctld.bb is not None:
         await staging.late_stage_out(ctld, job)
         if await staging.holds_completing(ctld, job):
@@ -390,6 +389,17 @@ async def _cleanup_completing(ctld: "Slurmctld", job: JobRecord) -> None:
     job.reason = job.hold_text or Reason.BEGIN_TIME
     ctld.set_job(job, PENDING)
     _back_to_queue(ctld, job)
+
+
+async def _delete_steps(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Delete the steps that are left of a job; in which order is no matter."""
+    trace, who = ctld.site.trace, ctld.process
+    before, ends = who.cause, []
+    for step in list(job.steps.values()):
+        trace.choose(who, before)
+        await steps.delete(ctld, step)
+        ends.append(who.cause)
+    trace.join(who, *ends)
 
 
 def finish(ctld: "Slurmctld", job: JobRecord) -> None:

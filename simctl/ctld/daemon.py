@@ -199,7 +199,7 @@ class Slurmctld:
             runs_as=RunsAs.SLURM_USER,
         )
         self.mailbox = site.fabric.mailbox(self.process, "slurmctld", listed=True)
-        site.trace.subjects = {self.process.pid: Subjects()}
+        self.subjects = site.trace.subjects = Subjects(self.process.pid)
         self.nodes = records
         self.nodes_by_name = {node.name: node for node in records}
         self.partitions = {part.name: part for part in partitions}
@@ -471,7 +471,7 @@ class Slurmctld:
             uid=old.owner,
             runs_as=RunsAs.SLURM_USER,
         )
-        self.site.trace.subjects = {self.process.pid: Subjects()}
+        self.subjects.pid = self.process.pid
         self.process.start(lambda: self._run(saved), "slurmctld")
 
     # Messages.
@@ -501,8 +501,7 @@ class Slurmctld:
         trace = self.site.trace
         if trace.recording:
             trace.join(self.process, *causes)
-            subjects = trace.subjects[self.process.pid]
-            subjects.know(job.job_id, self.process.cause)
+            self.subjects.know(job.job_id, self.process.cause)
 
     # States.
 

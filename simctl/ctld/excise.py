@@ -40,8 +40,13 @@ async def take_out(ctld: "Slurmctld", job: JobRecord, node: NodeRecord) -> None:
     ctld.site.trace.note(
         "log", "node_removed", ctld.process, args={"node": node.name}, job=job.job_id
     )
+    trace, who = ctld.site.trace, ctld.process
+    before = who.cause
     for step in list(job.steps.values()):
+        # Which step is first is no matter.
+        trace.choose(who, before)
         await _leave_out(ctld, step, node)
+    trace.choose(who, before)
     # Nobody waits for a prolog there any more.
     prologs.prolog_over(ctld, job, node.name)
     if node.base is NodeBase.DOWN and not node.flags & NodeFlag.NO_RESPOND:
@@ -60,7 +65,9 @@ async def _leave_out(ctld: "Slurmctld", step: StepRecord, node: NodeRecord) -> N
     if node.name not in nodes:
         return
     step.reported[nodes.index(node.name)] = 1
+    step.reports.append(ctld.process.cause)
     if all(step.reported):
+        ctld.site.trace.join(ctld.process, *step.reports)
         await steps.delete(ctld, step)
         return
     for name, reported in zip(nodes, step.reported, strict=True):

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 if TYPE_CHECKING:
     from simctl.kernel.events import Event
@@ -61,16 +61,22 @@ class Subjects:
     the same message or else the last that changed the job's state.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        """The process; it has another after a restart."""
+
         self._lines: dict[Any, _Line] = {}
         self._of: dict[int, _Subject] = {}
-        """Whom each event of the process was about."""
+        """Whom each event of the process was about, and of those that it has forked."""
+        self._forked: dict[int | UnsetType, _Subject] = {}
+        """For whom it has forked each of these."""
         self._known: dict[_Subject, int] = {}
         """By job, what anything about it from now on cannot come without."""
 
-    def begin(self, thread: Any) -> None:
-        """Note that a thread takes something new in."""
-        self._lines[thread] = _Line()
+    def begin(self, pid: int, thread: Any) -> None:
+        """Note that a thread of a process takes something new in."""
+        if pid == self.pid:
+            self._lines[thread] = _Line()
 
     def know(self, job: int, *needs: int) -> None:
         """Let everything about a job from now on need these as well."""
@@ -83,6 +89,10 @@ class Subjects:
 
     def place(self, thread: Any, event: "Event", cause: int) -> int:
         """Return the cause of an event, with what it needs; it is entered in the thread's line."""
+        if event.pid != self.pid:
+            if event.pid in self._forked:
+                self._of[event.seq] = self._forked[event.pid]
+            return cause
         line = self._lines.get(thread)
         if line is None:
             line = self._lines[thread] = _Line()
@@ -90,10 +100,7 @@ class Subjects:
             line = self._lines[thread] = _Line()
             line.current = None if event.job is UNSET else event.job
         else:
-            if event.job is not UNSET:
-                job: _Subject = event.job
-            else:
-                job = line.current
+            job = self._subject(line, event)
             if cause:
                 needs = self._needs(line, job, cause)
                 if needs != needs_of(cause):
@@ -105,25 +112,28 @@ class Subjects:
         self._of[seq] = line.current
         if event.name == "job_state":
             self._known[line.current] = seq
+        elif event.name == "fork" and event.args is not UNSET:
+            self._forked[event.args["child"]] = line.current
         return cause
+
+    def _subject(self, line: _Line, event: "Event") -> _Subject:
+        """Return whom an event is about: the one it names, or the one that is being worked on."""
+        if event.job is not UNSET:
+            return event.job
+        return line.current if event.enter is UNSET else self._of.get(event.enter, line.current)
 
     def _needs(self, line: _Line, job: _Subject, cause: int) -> tuple[int, ...]:
         """Return what an event about *job* needs."""
-        needs: tuple[int, ...]
-        if cause in line.own and self._of[cause] == job:
-            needs = (int(cause),)
-        elif job in line.last:
+        wanted = needs_of(cause)
+        needs = tuple(each for each in wanted if each in line.own and self._of[each] == job)
+        if not needs and job in line.last and type(cause) is not Cause:
             needs = (line.last[job],)
-        elif job in self._known:
+        elif not needs and job in self._known:
             needs = needs_of(self._known[job])
-        elif line.current in line.last:
+        elif not needs and line.current in line.last:
             # A job that is new comes of whatever is being worked on.
             needs = (line.last[line.current],)
-        else:
-            needs = ()
         others = (
-            each
-            for each in needs_of(cause)
-            if each not in line.own and self._of.get(each, job) == job
+            each for each in wanted if each not in line.own and self._of.get(each, job) == job
         )
         return tuple(dict.fromkeys((*needs, *others)))

@@ -107,8 +107,8 @@ class Mailbox:
         envelope = self._items.popleft()
         trace = self._trace
         if envelope.sent <= 0:
-            if trace.recording and self.process.pid in trace.subjects:
-                trace.subjects[self.process.pid].begin(self._kernel.current)
+            if trace.subjects is not None and trace.recording:
+                trace.subjects.begin(self.process.pid, self._kernel.current)
             if envelope.sent:
                 after = envelope.after
                 if trace.recording:

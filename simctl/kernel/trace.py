@@ -66,8 +66,8 @@ class Trace:
         self.open_calls: list[OpenCall] = []
         self.arrays: dict[int, tuple[int, int | None]] = {}
         """The array and task of jobs that belong to one, by job id."""
-        self.subjects: dict[int | UnsetType, Subjects] = {}
-        """By pid, the processes that serve many jobs."""
+        self.subjects: Subjects | None = None
+        """What the one process that serves many jobs has done for each."""
         self.complaints: dict[tuple[str, str], int] = {}
         self.fatalities: list[str] = []
         """Daemons that could not go on, each with its reason."""
@@ -82,9 +82,9 @@ class Trace:
         thread = self._kernel.current
         alive = thread is not None and not thread.killed
         cause = event.cause
-        if event.pid in self.subjects:
-            cause = self.subjects[event.pid].place(thread, event, cause or 0)
-            event.cause = cause or UNSET
+        if self.subjects is not None:
+            cause = self.subjects.place(thread, event, cause or 0)
+        event.cause = cause or UNSET
         if type(cause) is Cause:
             event.cause = int(cause) or UNSET
             event.needs = cause.needs

@@ -35,12 +35,14 @@ class Link(Enum):
     """How an event follows from one that it needs."""
 
     FIRST = ""
-    PROCESS = "the same process goes on"
-    MESSAGE = "a message"
-    FORK = "a fork"
-    WAIT = "waited for"
-    CALL = "inside the call"
-    START = "before its first message"
+    PROCESS = "process order"
+    MESSAGE = "message"
+    FORK = "fork"
+    EXIT = "exit"
+    WAIT = "wait"
+    JOIN = "join"
+    CALL = "in the call"
+    START = "after start"
 
 
 @attrs.frozen
@@ -133,9 +135,12 @@ class HappensBefore:
             return Link.CALL if before.seq == event.enter else Link.PROCESS
         if event.phase == "receive":
             return Link.MESSAGE if before.seq == event.cause else Link.START
-        if before.name == "fork" and before.pid != event.pid:
-            return Link.FORK
-        return Link.PROCESS if before.pid == event.pid else Link.WAIT
+        waited = before.pid != event.pid or before.phase == "receive"
+        if waited and event.needs is not UNSET and event.needs[1:] and before.seq in event.needs:
+            return Link.JOIN
+        if before.pid == event.pid:
+            return Link.PROCESS
+        return {"fork": Link.FORK, "exit": Link.EXIT}.get(before.name, Link.WAIT)
 
     def behind(self, event: Event) -> set[int]:
         """Return the seqs of all that the beginning of an event needs, its own among them."""

@@ -1,4 +1,4 @@
-"""`simctl trace show|diff|why`: traces filtered, compared, and followed to their causes."""
+"""`simctl trace show|diff`: traces filtered and compared."""
 
 import difflib
 import sys
@@ -171,24 +171,3 @@ def _key(event: Event) -> str:
 
 def _args(event: Event) -> dict[str, object]:
     return {} if event.args is UNSET else event.args
-
-
-def why(path: Path, seq: int) -> int:
-    """Print the chain of causes behind an event, its root first."""
-
-    def verb() -> int:
-        recording = read_recording(path)
-        by_seq = {event.seq: event for event in recording.events}
-        if seq not in by_seq:
-            last = recording.events[-1].seq if recording.events else 0
-            raise RecordingError(f"{path}: there is no event {seq}; they go from 1 to {last}")
-        chain: list[Event] = []
-        at: int | msgspec.UnsetType = seq
-        while at is not UNSET and at in by_seq:
-            chain.append(by_seq[at])
-            at = by_seq[at].cause
-        for event in reversed(chain):
-            print(describe(event))
-        return OK
-
-    return _told(verb)

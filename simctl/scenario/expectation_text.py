@@ -1,0 +1,71 @@
+"""Expectations by themselves, without a scenario around them."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+import yaml
+from msgspec import UNSET
+
+from simctl.kernel.events import Event
+from simctl.scenario.expectations import EXPECT, EXPECTATION
+from simctl.scenario.model import Expectation
+from simctl.scenario.patterns import FUNCTIONS
+from simctl.scenario.positions import (
+    Reading,
+    ScenarioErrors,
+    Unreadable,
+    Value,
+    compose,
+    pairs,
+    sort_mistakes,
+)
+
+
+def read_expectations(
+    text: str, *, file: str, events: Sequence[Event], users: Mapping[str, int]
+) -> tuple[Expectation, ...]:
+    """Read one expectation, a list of them, or those of a scenario, about a run that is over.
+
+    Args:
+        text: YAML; of a mapping with a key `expect` what stands there.
+        file: Where it is said to stand.
+        events: Those of the run: which nodes and which other names there are.
+        users: The uids behind the names that `user=` may give.
+
+    Raises:
+        ScenarioErrors: The text holds mistakes: all of them.
+    """
+    reading = Reading(
+        file=file,
+        lines=tuple(re.split(r"\r\n|\r|\n", text)),
+        users=dict(users),
+        nodes=_nodes(events),
+        functions=tuple(FUNCTIONS),
+        event_names=tuple({event.name: None for event in events}),
+    )
+    root = Value(node=compose(text, file), path="")
+    found: Collection[Expectation] = ()
+    try:
+        if isinstance(root.node, yaml.MappingNode):
+            inner = {key: value for _, key, value in pairs(root, reading)}.get("expect")
+            if inner is None:
+                found = (EXPECTATION.read(root, reading),)
+            else:
+                found = EXPECT.read(inner, reading)
+        else:
+            found = EXPECT.read(root, reading)
+    except Unreadable:
+        pass
+    if reading.mistakes:
+        raise ScenarioErrors(sort_mistakes(reading.mistakes))
+    return tuple(found)
+
+
+def _nodes(events: Sequence[Event]) -> dict[str, int]:
+    names = {event.node: None for event in events if isinstance(event.node, str)}
+    names |= {
+        event.args["node"]: None
+        for event in events
+        if event.name == "node_state" and event.args is not UNSET
+    }
+    return {name: place for place, name in enumerate(names)}

@@ -1,0 +1,108 @@
+"""`simctl trace why`: what led to an event, and whether one has to come before another."""
+
+import sys
+from pathlib import Path
+
+import msgspec
+from msgspec import UNSET
+
+from simctl.kernel.events import Event
+from simctl.kernel.pattern import Pattern, PatternError
+from simctl.kernel.recording import Recording, RecordingError, read_recording
+from simctl.scenario.happens_before import HalfATraceError, HappensBefore, Link
+from simctl.scenario.orders import ends_before
+from simctl.scenario.races import free_because
+from simctl.scenario.recorded import Recorded, describe
+from simctl.status import OK, WRONG_INPUT
+
+_SHOWN = 8
+_LINK = max(len(link.value) for link in Link)
+
+
+def why(path: Path, first: str, second: str = "") -> int:
+    """Print the chain of causes behind an event, or whether it has to come before *second*.
+
+    Each is named by its seq, or by a pattern that it alone matches.
+    """
+    try:
+        recording = read_recording(path)
+        event = _event(path, recording, first)
+        lines = _chain(recording, event)
+        if second:
+            lines = _order(HappensBefore(recording.events), event, _event(path, recording, second))
+    except (RecordingError, PatternError, HalfATraceError) as error:
+        print(f"simctl: {error}", file=sys.stderr)
+        return WRONG_INPUT
+    for line in lines:
+        print(line)
+    return OK
+
+
+def _event(path: Path, recording: Recording, text: str) -> Event:
+    """Return the event of a seq, or the only one that matches a pattern."""
+    if text.isdecimal():
+        found = [event for event in recording.events if event.seq == int(text)]
+        if not found:
+            last = recording.events[-1].seq if recording.events else 0
+            raise RecordingError(f"{path}: there is no event {text}; they go from 1 to {last}")
+        return found[0]
+    pattern = Pattern.parse(text, recording.header.get("users", {}))
+    recorded = Recorded(recording.events)
+    found = recorded.matches(pattern)
+    if not found:
+        raise RecordingError(f"{path}: nothing matches `{text}`: {recorded.absent(pattern)}")
+    if found[1:]:
+        shown = "\n".join(describe(event) for event in found[:_SHOWN])
+        more = f"\n        ... {len(found) - _SHOWN} more ..." if found[_SHOWN:] else ""
+        raise RecordingError(
+            f"{path}: {len(found)} events match `{text}`; narrow it, or name one by its number:\n"
+            f"{shown}{more}"
+        )
+    return found[0]
+
+
+def _chain(recording: Recording, event: Event) -> list[str]:
+    """Return the chain of causes, the root first."""
+    by_seq = {each.seq: each for each in recording.events}
+    chain: list[Event] = []
+    at: int | msgspec.UnsetType = event.seq
+    while at is not UNSET and at in by_seq:
+        chain.append(by_seq[at])
+        at = by_seq[at].cause
+    return [describe(each) for each in reversed(chain)]
+
+
+def _order(relation: HappensBefore, first: Event, second: Event) -> list[str]:
+    """Tell whether one is forced to come before the other, and why, or what would reverse them."""
+    if first is second:
+        return [f"{_name(first)} is one event, and cannot precede itself"]
+    if steps := relation.chain(first, second):
+        head = f"forced: {_name(first)} ends before {_name(second)} begins, under every schedule"
+    elif steps := relation.chain(second, first):
+        head = (
+            f"forced, and the other way round: {_name(second)} ends before {_name(first)} begins, "
+            "under every schedule"
+        )
+    else:
+        return _free(relation, first, second)
+    return [head, *(f"{step.link.value:>{_LINK}} {describe(step.event)}" for step in steps)]
+
+
+def _free(relation: HappensBefore, first: Event, second: Event) -> list[str]:
+    if ends_before(first, second):
+        came = f"{_name(first)} came before {_name(second)}"
+    elif ends_before(second, first):
+        came = f"{_name(second)} came before {_name(first)}"
+    else:
+        came = f"{_name(first)} and {_name(second)} overlapped"
+    one, two = (second, first) if ends_before(second, first) else (first, second)
+    return [
+        f"free: {came} in this run, and nothing forces it",
+        describe(one),
+        describe(two),
+        free_because(relation, one, two),
+    ]
+
+
+def _name(event: Event) -> str:
+    return f"{event.name} (seq {event.seq})"
