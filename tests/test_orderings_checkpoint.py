@@ -248,6 +248,17 @@ def test_they_hold(model: str) -> None:
     assert told(reported(model)) == {}
 
 
+def test_each_rule_about_checkpoints_can_be_broken() -> None:
+    """None is forgotten here."""
+    shown = {rule for _, wanted in (DAMAGES | REPORTS).values() for rule in wanted}
+    about = "simctl.orderings.checkpoint"
+    ours = {
+        each.name for each in declared() if getattr(each.check, "__module__", "").startswith(about)
+    }
+    assert ours <= shown
+    assert len(ours) >= 10
+
+
 @pytest.mark.parametrize("model", ["guide", "modern"])
 @pytest.mark.parametrize("name", [*DAMAGES, *REPORTS])
 def test_damage_breaks_the_rules_that_forbid_it_and_no_other(name: str, model: str) -> None:
