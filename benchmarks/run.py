@@ -20,6 +20,7 @@ from typing import Any
 import trio
 import trio.testing
 
+from benchmarks import back
 from benchmarks.make_log import make_log
 from simctl.ctld import backfill, schedule
 from simctl.kernel.turns import Kernel
@@ -321,6 +322,7 @@ def main() -> None:
     if given.swf:
         replay_log(Path(given.swf), given.nodes)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    back.main()
     print(f"peak memory of this process      {peak:.0f} MB")
 
 
