@@ -8,7 +8,7 @@ import attrs
 
 from simctl.commands.options import Grammar, Option, UsageError
 from simctl.commands.scontrol_checkpoint import checkpoint_keyword
-from simctl.commands.scontrol_control import reconfigure, version
+from simctl.commands.scontrol_control import reconfigure, shutdown, version
 from simctl.commands.scontrol_entities import create, delete, update
 from simctl.commands.scontrol_jobs import (
     completing,
@@ -199,7 +199,7 @@ KEYWORDS: Final[dict[str, tuple[int, Act]]] = {
     "setdebug": (2, refuse),
     "setdebugflags": (9, refuse),
     "show": (3, show),
-    "shutdown": (8, refuse),
+    "shutdown": (8, shutdown),
     "sibling": (3, refuse),
     "suspend": (2, suspend),
     "takeover": (8, refuse),

@@ -3,7 +3,7 @@
 from simctl.commands.scontrol_order import Order
 from simctl.commands.show_node import VERSION
 from simctl.wire.errno import slurm_strerror
-from simctl.wire.messages import RequestReconfigure
+from simctl.wire.messages import RequestReconfigure, RequestShutdown
 
 
 async def reconfigure(order: Order) -> int:
@@ -12,6 +12,18 @@ async def reconfigure(order: Order) -> int:
     rc = await order.ask(RequestReconfigure())
     if rc:
         order.complain(f"slurm_reconfigure error: {slurm_strerror(rc)}")
+    return 1 if rc else 0
+
+
+async def shutdown(order: Order) -> int:
+    """Have all daemons stop, or the controller alone."""
+    order.count(0, 1)
+    if order.words and order.words[0] not in ("slurmctld", "controller"):
+        order.call.err(f"invalid shutdown argument:{order.words[0]}")
+        return 1
+    rc = await order.ask(RequestShutdown(controller_only=bool(order.words)))
+    if rc:
+        order.complain(f"slurm_shutdown error: {slurm_strerror(rc)}")
     return 1 if rc else 0
 
 

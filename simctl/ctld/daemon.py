@@ -58,7 +58,7 @@ from simctl.plugins.points.switch import switch_p_libstate_restore
 from simctl.plugins.points.switch_besides import switch_p_reconfig, switch_p_slurmctld_init
 from simctl.plugins.site import Site
 from simctl.wire.accounts import Books
-from simctl.wire.errno import SLURM_SUCCESS
+from simctl.wire.errno import ESLURM_USER_ID_MISSING, SLURM_SUCCESS
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import (
     DbdGetJobsCond,
@@ -391,6 +391,15 @@ class Slurmctld:
         """Have the cluster stop: the nodes are told, then the controller saves and stops."""
         self.mailbox.post(RequestShutdown())
 
+    def _may_stop(self, envelope: Envelope) -> bool:
+        """Answer whoever asked for the end, if somebody did; only root and SlurmUser may."""
+        sender = envelope.sender
+        if sender is None:
+            return True
+        may = sender.process.uid in (0, self.process.uid)
+        self.answer(envelope, SLURM_SUCCESS if may else ESLURM_USER_ID_MISSING)
+        return may
+
     async def _run(self, saved: restart.Saved | None = None) -> None:
         problem = await self._set_up()
         if problem:
@@ -412,7 +421,9 @@ class Slurmctld:
             envelope = await receive()
             message = envelope.message
             if type(message) is RequestShutdown:
-                for node in self.nodes:
+                if not self._may_stop(envelope):
+                    continue
+                for node in () if message.controller_only else self.nodes:
                     self.send(self.address(node), message)
                 break
             if type(message) is restart.RestartDue:

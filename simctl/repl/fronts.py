@@ -95,6 +95,11 @@ class ScriptLine:
     is_more: bool = False
 
 
+def is_comment(line: str) -> bool:
+    """Tell whether a line of a transcript is a comment, and not what a script begins with."""
+    return line.startswith("# ") or line == "#"
+
+
 def read_script(text: str) -> list[ScriptLine]:
     """Return the lines to be typed: of a transcript those behind `> ` and `. `, else all.
 
@@ -105,7 +110,7 @@ def read_script(text: str) -> list[ScriptLine]:
         return [ScriptLine(line) for line in lines]
     found: list[ScriptLine] = []
     for line in lines:
-        if line.startswith("#"):
+        if is_comment(line):
             found.append(ScriptLine(line))
         elif line.startswith((PROMPT, MORE)) or line in (PROMPT.rstrip(), MORE.rstrip()):
             found.append(ScriptLine(line[len(PROMPT) :], is_more=line.startswith(MORE[0])))
@@ -136,8 +141,8 @@ class ScriptFront(Front):
             return None
         text = self._lines[self._at].text
         self._at += 1
-        is_comment = mark == PROMPT and text.startswith("#")
-        self.write(f"{text}\n" if is_comment else f"{mark}{text}".rstrip() + "\n")
+        as_it_is = mark == PROMPT and is_comment(text)
+        self.write(f"{text}\n" if as_it_is else f"{mark}{text}".rstrip() + "\n")
         return text
 
     def unread(self) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import simctl.repl.commands  # noqa: F401 - to import them is to register them
-from simctl.repl.fronts import Front, PipeFront, ScriptFront, read_script
+from simctl.repl.fronts import Front, PipeFront, ScriptFront, is_comment, read_script
 from simctl.repl.session import Session
 from simctl.scenario.model import Scenario
 from simctl.status import NOT_HELD, OK, InputError
@@ -107,6 +107,4 @@ def compare(expected: str, found: str, name: str) -> list[str]:
 
 
 def _telling(text: str) -> list[str]:
-    return [
-        line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith("#")
-    ]
+    return [line.rstrip() for line in text.splitlines() if line.strip() and not is_comment(line)]

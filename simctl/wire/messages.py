@@ -101,9 +101,11 @@ class RequestPing(Message, frozen=True, kw_only=True):
 
 
 class RequestShutdown(Message, frozen=True, kw_only=True):
-    """Ask a daemon to stop."""
+    """Ask a daemon to stop; with `controller_only` slurmctld tells no node."""
 
     rpc: ClassVar[str] = "REQUEST_SHUTDOWN"
+
+    controller_only: bool = False
 
 
 # Jobs.
