@@ -163,6 +163,30 @@ def test_it(simctl_run):
     result.stdout.no_fnmatch_line("*asserting.py*")
 
 
+def test_wrong_input_is_told_without_frames(project: pytest.Pytester) -> None:
+    """A scenario that is none, or a pattern that nothing could match: the message says it all."""
+    result = passes(
+        project,
+        """
+def test_scenario(simctl_run):
+    simctl_run("nowhere.yaml")
+
+def test_pattern(simctl_run):
+    simctl_run("step.yaml").trace.assert_never("switch_p_job_finni")
+""",
+        failed=2,
+    )
+    result.stdout.fnmatch_lines(
+        [
+            ">       simctl_run(?nowhere.yaml?)",
+            "E       *InputError: tests/nowhere.yaml: cannot read the scenario: *",
+            "E       *InputError: *did you mean switch_p_job_fini?",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*simctl/testing*")
+    result.stdout.no_fnmatch_line("*scenario/load.py*")
+
+
 def test_a_cluster_can_be_changed_before_it_runs(project: pytest.Pytester) -> None:
     """By entries of a timeline, at a moment, on an event, and by hand."""
     passes(

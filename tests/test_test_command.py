@@ -116,6 +116,7 @@ def test_wrong_input_is_worse_than_what_did_not_hold(says: Says, folder: Path) -
         (["scenarios", "-k", "("], "simctl: -k '(': expected a word at its end"),
         (["scenarios", "--model", "gide"], "simctl: model: expected guide or modern, got 'gide'"),
         (["scenarios", "--seeds", "-2"], "simctl: seeds: expected a number from 0 on, got -2"),
+        (["scenarios", "--workers", "0"], "simctl: --workers: expected a number from 1 on, got 0"),
         (["scenarios", "--junit", ""], "simctl: --junit: expected the name of a file, got ''"),
         (["scenarios", "--junit", "."], "simctl: --junit: expected the name of a file, got '.'"),
         (["scenarios", "--rewrite", "--golden", "off"], "simctl: test: --rewrite and --golden"),
@@ -143,7 +144,7 @@ def test_models_seeds_and_schedules_make_a_run_each(says: Says) -> None:
 def test_a_schedule_that_there_is_not_is_wrong_input(says: Says) -> None:
     """With those that there are."""
     lines = says("scenarios", "--schedule", "lifo", status=cli.WRONG_INPUT)
-    assert lines[1].startswith("    there is no schedule 'lifo': ")
+    assert lines[1].startswith("    there is no schedule 'lifo'")
 
 
 @pytest.mark.parametrize(
@@ -204,7 +205,6 @@ def test_golden_traces_are_made_compared_and_renewed(says: Says, folder: Path) -
 UNSTEADY = {
     "a set": "VALUE = list({f'name{number}' for number in range(50)})",
     "an address": "VALUE = id(object())",
-    "chance": "import random\nVALUE = random.random()",
 }
 
 
@@ -232,10 +232,10 @@ def test_a_plugin_that_is_not_repeatable_is_found(says: Says, folder: Path, what
 
 
 def test_what_is_repeatable_is_said_to_be(says: Says) -> None:
-    """Also a run that breaks is run twice."""
-    assert ", each run twice, in " in says("scenarios", "--check-determinism")[-1]
+    """Also a run that breaks is run twice, and breaks alike."""
     lines = says("scenarios/mistakes", "--check-determinism", status=cli.NOT_HELD)
     assert "NOT DETERMINISTIC" not in "\n".join(lines)
+    assert ", each run twice, in " in lines[-1]
 
 
 @pytest.mark.usefixtures("wrong_rule")
@@ -329,36 +329,73 @@ def test_a_report_that_cannot_be_written_is_told(says: Says, folder: Path) -> No
     assert says.err.startswith("simctl: --junit: cannot write file/report.xml: ")
 
 
-def test_ctrl_c_ends_with_what_was_reached(folder: Path) -> None:
+SPIN = STEP.replace("sleep 10", "./spin") + (
+    "plugins: ['./spin.py:Spin']\nslurm_conf: {SwitchType: switch/spin}\n"
+    "programs: {./spin: {runs: 1s}}\n"
+)
+SPINNING = (
+    "import signal, sys\nfrom simctl.plugin import SwitchPlugin\n"
+    "class Spin(SwitchPlugin):\n"
+    "    plugin_type = 'switch/spin'\n    plugin_name = 'spin'\n"
+    "    def switch_p_job_init(self, switch_job, uid):\n"
+    "        print('spinning', file=sys.stderr, flush=True)\n"
+)
+
+
+def test_ctrl_c_ends_with_what_was_reached(says: Says, folder: Path) -> None:
     """130; the report has the runs that came to their end."""
-    (folder / "scenarios" / "zz.yaml").write_text(
-        STEP.replace("sleep 10", "./spin") + "plugins: ['./spin.py:Spin']\n"
-        "slurm_conf: {SwitchType: switch/spin}\nprograms: {./spin: {runs: 1s}}\n"
-    )
-    (folder / "scenarios" / "spin.py").write_text(
-        "import sys\nfrom simctl.plugin import SwitchPlugin\n"
-        "class Spin(SwitchPlugin):\n"
-        "    plugin_type = 'switch/spin'\n    plugin_name = 'spin'\n"
-        "    def switch_p_job_init(self, switch_job, uid):\n"
-        "        print('spinning', file=sys.stderr, flush=True)\n"
-        "        while True: pass\n"
-    )
+    (folder / "scenarios" / "zz.yaml").write_text(SPIN)
+    plugin = SPINNING + "        signal.raise_signal(signal.SIGINT)\n"
+    (folder / "scenarios" / "spin.py").write_text(plugin)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        lines = says("scenarios", "--junit", "r.xml", status=cli.INTERRUPTED)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert lines[0] == "held    scenarios/step.yaml"
+    assert lines[2:] == ["interrupted: 1 of 2 runs not finished"]
+    assert [case.get("name") for case in ET.parse(folder / "r.xml").iter("testcase")] == ["step"]
+
+
+def test_ctrl_c_ends_workers_whatever_they_are_at(folder: Path) -> None:
+    """They say nothing of it themselves."""
+    (folder / "scenarios" / "zz.yaml").write_text(SPIN)
+    (folder / "scenarios" / "spin.py").write_text(SPINNING + "        while True: pass\n")
     process = subprocess.Popen(
-        [*INTERRUPTIBLE, "test", "scenarios", "--junit", "r.xml"],
+        [*INTERRUPTIBLE, "test", "scenarios", "--workers", "2"],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+    assert process.stdout is not None
     assert process.stderr is not None
+    assert process.stdout.readline() == "held    scenarios/step.yaml\n"
     assert process.stderr.readline() == "spinning\n"
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == cli.INTERRUPTED, out + err
-    lines = out.splitlines()
-    assert lines[0] == "held    scenarios/step.yaml"
-    assert lines[-1] == "interrupted: 1 of 2 runs not finished"
-    assert [case.get("name") for case in ET.parse(folder / "r.xml").iter("testcase")] == ["step"]
+    assert err == ""
+    assert out.splitlines()[-1] == "interrupted: 1 of 2 runs not finished"
+
+
+def test_workers_say_the_same_in_the_same_order(says: Says, folder: Path) -> None:
+    """Whichever is faster, and also where one is ended by the plugin it runs."""
+    (folder / "scenarios" / "bad.yaml").write_text(BROKEN)
+    alone = says("scenarios", status=cli.NOT_HELD)
+    shared = says("scenarios", "--workers", "2", status=cli.NOT_HELD)
+    assert alone[:-1] == shared[:-1]
+    assert without_time(shared[-1]) == "2 runs: 1 held, 1 broken, in N s"
+    (folder / "scenarios" / "leaves.py").write_text(
+        "import os\nfrom simctl.plugin import SwitchPlugin\n"
+        "class Leaves(SwitchPlugin):\n"
+        "    plugin_type = 'switch/leaves'\n    plugin_name = 'leaves'\n"
+        "    def switch_p_job_init(self, switch_job, uid):\n        os._exit(5)\n"
+    )
+    conf = 'plugins: ["./leaves.py:Leaves"]\nslurm_conf: {SwitchType: switch/leaves}\n'
+    (folder / "scenarios" / "bad.yaml").write_text(conf + STEP)
+    says("scenarios/bad.yaml", "--workers", "2", status=cli.WRONG_INPUT)
+    assert says.err == "simctl: test: a worker process was ended by what it ran, see above\n"
 
 
 def test_needs_no_pytest(folder: Path) -> None:

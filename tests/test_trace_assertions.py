@@ -1,7 +1,6 @@
 """What can be asserted on the trace of a run, and how it fails."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -9,6 +8,7 @@ from simctl.plugins.points import ALL, OPTIONAL
 from simctl.status import InputError
 from simctl.testing import points, run_scenario
 from simctl.testing.asserting import RunTrace
+from simctl.testing.points import switch_p_job_fini
 from simctl.testing.runs import Run
 from tests.test_pytest_plugin import STEP
 
@@ -149,11 +149,14 @@ def test_what_could_never_fail_or_hold_is_refused(
         asks(trace)
 
 
-def test_every_function_of_the_guides_can_be_imported() -> None:
-    """By its name, from simctl.testing.points."""
-    assert sorted(points.__all__) == sorted((*ALL, *OPTIONAL))
-    known: dict[str, Any] = {**ALL, **OPTIONAL}
-    assert all(getattr(points, name) is known[name] for name in points.__all__)
+def test_every_function_of_the_guides_is_a_point() -> None:
+    """By its name, also `from simctl.testing.points import ...`; a slip of the pen is none."""
+    known = {**ALL, **OPTIONAL}
+    assert dir(points) == sorted(known)
+    assert all(getattr(points, name) is known[name] for name in known)
+    assert switch_p_job_fini is ALL["switch_p_job_fini"]
+    with pytest.raises(AttributeError, match="did you mean switch_p_job_fini"):
+        _ = points.switch_p_job_finni
 
 
 def test_expectations_may_name_any_node_of_the_scenario(run: Run) -> None:

@@ -31,6 +31,10 @@ from simctl.scenario.patterns import FUNCTIONS, name_trouble
 from simctl.scenario.recorded import Recorded, write_lines
 from simctl.scenario.timeline import COMMANDS
 from simctl.status import InputError
+from simctl.testing.frames import hide
+
+__tracebackhide__ = hide
+
 
 What = str | Point
 """Which events: a pattern such as ``switch_p_job_init node=n1``, or a lifecycle point."""
@@ -48,7 +52,7 @@ class RunTrace:
     argument of a call is ``args={"nprocs": 4}``.
     """
 
-    events: tuple[Event, ...]
+    events: tuple[Event, ...] = attrs.field(repr=False)
     """Every event, in order, as docs/traces.md describes them."""
 
     users: Mapping[str, int]
@@ -86,7 +90,6 @@ class RunTrace:
             proved: Whether causes have to force the order under every schedule.
             fields: Which events count.
         """
-        __tracebackhide__ = True
         if len(whats) < 2:  # noqa: PLR2004 - an order
             raise InputError("assert_order: an order has two entries at least")
         entries = tuple(
@@ -111,12 +114,10 @@ class RunTrace:
         self, first: What, second: What, *, proved: bool = False, each: str = "", **fields: Any
     ) -> None:
         """Raise AssertionError unless all matches of one end before any of the other begins."""
-        __tracebackhide__ = True
         self.assert_order(first, second, proved=proved, each=each, **fields)
 
     def assert_never(self, what: What, **fields: Any) -> None:
         """Raise AssertionError if an event matches; show the first that does."""
-        __tracebackhide__ = True
         pattern = self._pattern(what, fields)
         self._expect(NeverExpect(text=f"never {pattern.text}", line=0, pattern=pattern))
 
@@ -130,7 +131,6 @@ class RunTrace:
         **fields: Any,
     ) -> None:
         """Raise AssertionError unless *number* events match, or from *least* to *most*."""
-        __tracebackhide__ = True
         if (number is None) == (not least and most is None):
             raise InputError("assert_count: give a number, or least= or most= or both")
         if number is not None:
@@ -160,7 +160,6 @@ class RunTrace:
             fields: ``daemon``, ``role``, ``user``, ``uid`` and ``euid`` say what the process must
                 be; all others say which events count.
         """
-        __tracebackhide__ = True
         claims = {key: value for key, value in fields.items() if key in _PROCESS}
         rest = {key: value for key, value in fields.items() if key not in _PROCESS}
         if not whats or not (claims or same):
@@ -186,12 +185,10 @@ class RunTrace:
     # How that is done.
 
     def _expect(self, expectation: Expectation) -> None:
-        __tracebackhide__ = True
         (result,) = check([expectation], self.events, ())
         self._settle(result)
 
     def _settle(self, result: Result) -> None:
-        __tracebackhide__ = True
         if not result.held:
             lines = [result.text, *(f"  {line}" for line in result.detail.splitlines())]
             lines += [f"to repeat: {self.repeat}"] if self.repeat else []
@@ -206,7 +203,7 @@ class RunTrace:
         try:
             pattern = Pattern.parse(text, self.users)
         except PatternError as error:
-            raise InputError(f"pattern: {error}") from error
+            raise InputError(f"pattern: {error}") from None
         names = dict.fromkeys(event.name for event in self.events)
         trouble = name_trouble(pattern, (*FUNCTIONS, *COMMANDS, *names))
         if trouble:
@@ -220,7 +217,7 @@ class RunTrace:
         try:
             return self._checked(Pattern.parse_filter(text, self.users))
         except PatternError as error:
-            raise InputError(f"fields: {error}") from error
+            raise InputError(f"fields: {error}") from None
 
     def _checked(self, pattern: Pattern) -> Pattern:
         """Refuse nodes that there are not: what is never seen on them says nothing."""
@@ -262,7 +259,7 @@ def _field(name: str) -> str:
         try:
             field_reader(name)
         except ValueError as error:
-            raise InputError(f"each: {error}") from error
+            raise InputError(f"each: {error}") from None
     return name
 
 

@@ -8,6 +8,9 @@ from simctl.scenario.model import OrderEntry, OrderExpect
 from simctl.scenario.orders import order_trouble
 from simctl.scenario.recorded import Recorded
 from simctl.status import InputError
+from simctl.testing.frames import hide
+
+__tracebackhide__ = hide
 
 
 def assert_before(

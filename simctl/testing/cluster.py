@@ -13,8 +13,11 @@ from simctl.scenario.model import Entry
 from simctl.scenario.positions import Unreadable, Value, compose
 from simctl.scenario.timeline import TIMELINE
 from simctl.status import InputError
+from simctl.testing.frames import hide
 from simctl.testing.runs import Run, Surroundings, is_text, make_world, run_world
 from simctl.world import World
+
+__tracebackhide__ = hide
 
 
 class Cluster:
@@ -75,7 +78,7 @@ class Cluster:
                 Value(node=compose(text, "added"), path="added"), reading
             )
         except (Unreadable, ValueError) as error:
-            raise InputError(str(error)) from error
+            raise InputError(str(error)) from None
         if reading.mistakes:
             raise InputError("\n".join(str(each) for each in reading.mistakes))
         return found
@@ -89,7 +92,7 @@ class Cluster:
         try:
             due_us = parse_duration_us(moment)
         except DurationError as error:
-            raise InputError(f"at: {error}") from error
+            raise InputError(f"at: {error}") from None
 
         def happen(_: None) -> None:
             act()
@@ -110,7 +113,7 @@ class Cluster:
         try:
             wanted = Pattern.parse(pattern, self.world.scenario.uids())
         except PatternError as error:
-            raise InputError(f"on: {error}") from error
+            raise InputError(f"on: {error}") from None
         armed = True
 
         def look(event: Event) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import time  # noqa: TID251 - tests take as long as they take on the wall
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,11 +14,11 @@ from simctl.testing.cases import (
     Outcome,
     Settings,
     Verdict,
-    run_case,
     variants,
 )
 from simctl.testing.finding import find_scenarios
 from simctl.testing.keywords import selects
+from simctl.testing.workers import run_cases
 
 _WORDS: Final = {
     Verdict.HELD: "held",
@@ -47,6 +48,8 @@ def run_tests(options: argparse.Namespace) -> int:
         check_determinism=options.check_determinism,
         orderings=not options.no_orderings,
     )
+    if options.workers < 1:
+        raise InputError(f"--workers: expected a number from 1 on, got {options.workers}")
     if options.rewrite and options.golden == "off":
         raise InputError("test: --rewrite and --golden off contradict each other")
     if options.junit is not None and (not options.junit or Path(options.junit).is_dir()):
@@ -55,16 +58,18 @@ def run_tests(options: argparse.Namespace) -> int:
     named = {Path(name).resolve() for name in options.paths}
     outcomes: list[Outcome] = []
     interrupted = False
+    started = time.perf_counter()
     try:
-        for case in cases:
-            outcome = run_case(case, settings, named=case.path.resolve() in named)
+        told = [(case, case.path.resolve() in named) for case in cases]
+        for outcome in run_cases(told, settings, workers=options.workers):
             outcomes.append(outcome)
             _tell(outcome)
     except KeyboardInterrupt:
         interrupted = True
     if options.junit:
         _write_junit(Path(options.junit), outcomes)
-    _summarize(outcomes, len(cases), options, interrupted=interrupted)
+    took_s = time.perf_counter() - started
+    _summarize(outcomes, len(cases), options, took_s, interrupted=interrupted)
     if interrupted:
         return INTERRUPTED
     verdicts = {outcome.verdict for outcome in outcomes}
@@ -104,7 +109,12 @@ def _tell(outcome: Outcome) -> None:
 
 
 def _summarize(
-    outcomes: Sequence[Outcome], asked: int, options: argparse.Namespace, *, interrupted: bool
+    outcomes: Sequence[Outcome],
+    asked: int,
+    options: argparse.Namespace,
+    took_s: float,
+    *,
+    interrupted: bool,
 ) -> None:
     counts = Counter(outcome.verdict for outcome in outcomes)
     parts = [
@@ -112,9 +122,8 @@ def _summarize(
         for verdict in Verdict
         if counts[verdict] or verdict is Verdict.HELD
     ]
-    seconds = sum(outcome.wall_s for outcome in outcomes)
     twice = ", each run twice" if options.check_determinism else ""
-    print(f"{_counted(len(outcomes), 'run')}: {', '.join(parts)}{twice}, in {seconds:.2f} s")
+    print(f"{_counted(len(outcomes), 'run')}: {', '.join(parts)}{twice}, in {took_s:.2f} s")
     if interrupted:
         print(f"interrupted: {asked - len(outcomes)} of {_counted(asked, 'run')} not finished")
     if options.rewrite and not any(outcome.golden for outcome in outcomes):

@@ -12,7 +12,11 @@ from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern, PatternError, near
 from simctl.kernel.recording import Recording, RecordingError, read_recording
 from simctl.status import InputError
+from simctl.testing.frames import hide
 from simctl.testing.reading import difference
+
+__tracebackhide__ = hide
+
 
 _ARGS: Final = "args."
 _HEADER: Final = "header."
@@ -117,7 +121,7 @@ def _patterns(text: str, users: Mapping[str, int]) -> list[Pattern]:
         found = Pattern.parse(text, users)
         ends = [] if found.values("phase") else [Pattern.parse(f"{text} phase=enter", users)]
     except PatternError as error:
-        raise InputError(f"ignore {text!r}: neither a field nor a pattern: {error}") from error
+        raise InputError(f"ignore {text!r}: neither a field nor a pattern: {error}") from None
     return [found, *ends]
 
 
@@ -181,7 +185,7 @@ def _read(path: Path) -> Recording | None:
             return None
         return read_recording(path)
     except RecordingError as error:
-        raise InputError(str(error)) from error
+        raise InputError(str(error)) from None
 
 
 def as_written(events: Sequence[Event]) -> list[Event]:

@@ -37,4 +37,7 @@ def add_arguments(commands: Any) -> None:
     parser.add_argument(
         "--no-orderings", action="store_true", help="do not check the built-in orderings"
     )
+    parser.add_argument(
+        "--workers", type=int, default=1, metavar="N", help="run them in N processes (default 1)"
+    )
     parser.add_argument("--junit", metavar="FILE", help="write a JUnit report there")

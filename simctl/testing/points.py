@@ -5,128 +5,19 @@ from simctl.testing import points
 trace.assert_order(points.switch_p_job_init, points.switch_p_job_attach, step="1.0", node="n1")
 """
 
-from simctl.plugins.points.burst_buffer import (
-    bb_p_get_system_size,
-    bb_p_job_begin,
-    bb_p_job_cancel,
-    bb_p_job_get_est_start,
-    bb_p_job_revoke_alloc,
-    bb_p_job_set_tres_cnt,
-    bb_p_job_start_stage_out,
-    bb_p_job_test_post_run,
-    bb_p_job_test_stage_in,
-    bb_p_job_test_stage_out,
-    bb_p_job_try_stage_in,
-    bb_p_job_validate,
-    bb_p_job_validate2,
-    bb_p_load_state,
-    bb_p_reconfig,
-    bb_p_state_pack,
-    bb_p_xlate_bb_2_tres_str,
-)
-from simctl.plugins.points.checkpoint import (
-    slurm_ckpt_alloc_job,
-    slurm_ckpt_comp,
-    slurm_ckpt_copy_job,
-    slurm_ckpt_free_job,
-    slurm_ckpt_op,
-    slurm_ckpt_pack_job,
-    slurm_ckpt_restart_task,
-    slurm_ckpt_signal_tasks,
-    slurm_ckpt_stepd_prefork,
-    slurm_ckpt_task_comp,
-    slurm_ckpt_unpack_job,
-)
-from simctl.plugins.points.switch import (
-    switch_p_alloc_jobinfo,
-    switch_p_alloc_node_info,
-    switch_p_build_jobinfo,
-    switch_p_build_node_info,
-    switch_p_clear_node_state,
-    switch_p_copy_jobinfo,
-    switch_p_free_jobinfo,
-    switch_p_free_node_info,
-    switch_p_get_data_jobinfo,
-    switch_p_get_errno,
-    switch_p_get_jobinfo,
-    switch_p_job_attach,
-    switch_p_job_fini,
-    switch_p_job_init,
-    switch_p_job_postfini,
-    switch_p_job_preinit,
-    switch_p_job_step_complete,
-    switch_p_libstate_restore,
-    switch_p_libstate_save,
-    switch_p_no_frag,
-    switch_p_node_fini,
-    switch_p_node_init,
-    switch_p_pack_jobinfo,
-    switch_p_pack_node_info,
-    switch_p_print_jobinfo,
-    switch_p_sprint_jobinfo,
-    switch_p_sprintf_node_info,
-    switch_p_strerror,
-    switch_p_unpack_jobinfo,
-    switch_p_unpack_node_info,
-)
+from simctl.kernel.pattern import near
+from simctl.plugins.points import ALL, OPTIONAL
+from simctl.plugins.points.declare import Point
 
-__all__ = [
-    "bb_p_get_system_size",
-    "bb_p_job_begin",
-    "bb_p_job_cancel",
-    "bb_p_job_get_est_start",
-    "bb_p_job_revoke_alloc",
-    "bb_p_job_set_tres_cnt",
-    "bb_p_job_start_stage_out",
-    "bb_p_job_test_post_run",
-    "bb_p_job_test_stage_in",
-    "bb_p_job_test_stage_out",
-    "bb_p_job_try_stage_in",
-    "bb_p_job_validate",
-    "bb_p_job_validate2",
-    "bb_p_load_state",
-    "bb_p_reconfig",
-    "bb_p_state_pack",
-    "bb_p_xlate_bb_2_tres_str",
-    "slurm_ckpt_alloc_job",
-    "slurm_ckpt_comp",
-    "slurm_ckpt_copy_job",
-    "slurm_ckpt_free_job",
-    "slurm_ckpt_op",
-    "slurm_ckpt_pack_job",
-    "slurm_ckpt_restart_task",
-    "slurm_ckpt_signal_tasks",
-    "slurm_ckpt_stepd_prefork",
-    "slurm_ckpt_task_comp",
-    "slurm_ckpt_unpack_job",
-    "switch_p_alloc_jobinfo",
-    "switch_p_alloc_node_info",
-    "switch_p_build_jobinfo",
-    "switch_p_build_node_info",
-    "switch_p_clear_node_state",
-    "switch_p_copy_jobinfo",
-    "switch_p_free_jobinfo",
-    "switch_p_free_node_info",
-    "switch_p_get_data_jobinfo",
-    "switch_p_get_errno",
-    "switch_p_get_jobinfo",
-    "switch_p_job_attach",
-    "switch_p_job_fini",
-    "switch_p_job_init",
-    "switch_p_job_postfini",
-    "switch_p_job_preinit",
-    "switch_p_job_step_complete",
-    "switch_p_libstate_restore",
-    "switch_p_libstate_save",
-    "switch_p_no_frag",
-    "switch_p_node_fini",
-    "switch_p_node_init",
-    "switch_p_pack_jobinfo",
-    "switch_p_pack_node_info",
-    "switch_p_print_jobinfo",
-    "switch_p_sprint_jobinfo",
-    "switch_p_sprintf_node_info",
-    "switch_p_strerror",
-    "switch_p_unpack_jobinfo",
-    "switch_p_unpack_node_info",
-]
+
+def __getattr__(name: str) -> Point:
+    """Return the point of a name; they are declared elsewhere, each once."""
+    known = {**OPTIONAL, **ALL}
+    if name in known:
+        return known[name]
+    raise AttributeError(f"no plugin function is called {name!r}{near(name, known)}")
+
+
+def __dir__() -> list[str]:
+    """List the names, as an interpreter completes them."""
+    return sorted({**OPTIONAL, **ALL})

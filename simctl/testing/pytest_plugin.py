@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from simctl.testing.frames import hide
 from simctl.testing.options import GOLDEN_MODES
+
+__tracebackhide__ = hide
+
 
 if TYPE_CHECKING:
     from simctl.testing.cases import Outcome, Settings, Variant
@@ -234,7 +238,6 @@ class Runner:
         Raises:
             InputError: The scenario or a plugin is wrong; with every mistake in it.
         """
-        __tracebackhide__ = True
         return self.prepare(
             scenario, model=model, schedule=schedule, seed=seed, orderings=orderings
         ).run()
@@ -249,7 +252,6 @@ class Runner:
         orderings: bool = True,
     ) -> "Cluster":
         """Return the cluster of a scenario, to be changed and run."""
-        __tracebackhide__ = True
         from simctl.testing.cluster import Cluster  # noqa: PLC0415 - see the module
 
         item = self._config.stash[_CURRENT]

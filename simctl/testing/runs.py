@@ -22,8 +22,11 @@ from simctl.scenario.positions import ScenarioErrors, Unreadable, Value, compose
 from simctl.status import InputError
 from simctl.testing.asserting import RunTrace
 from simctl.testing.before import assert_before
+from simctl.testing.frames import hide
 from simctl.testing.golden import compare
 from simctl.world import RunResult, World
+
+__tracebackhide__ = hide
 
 
 @attrs.frozen(kw_only=True)
@@ -48,7 +51,7 @@ class Run:
     """What came of a run: jobs, events, what was expected, what plugins did wrong."""
 
     result: RunResult
-    events: tuple[Event, ...]
+    events: tuple[Event, ...] = attrs.field(repr=False)
     """Every event, in order, as docs/traces.md describes them."""
 
     users: Mapping[str, int]
@@ -98,7 +101,6 @@ class Run:
 
     def assert_held(self) -> None:
         """Raise AssertionError with everything that did not hold, if anything."""
-        __tracebackhide__ = True
         wrong = [_told(each) for each in self.result.expectations if not each.held]
         wrong += ["\n".join(tell(breach)) for breach in self.result.orderings.broken]
         wrong += [f"stalled: {line}" for line in self.result.stalled]
@@ -112,7 +114,6 @@ class Run:
         Raises:
             InputError: One cannot be read.
         """
-        __tracebackhide__ = True
         text = "".join(f"- {each}\n" for each in expectations)
         reading = start(text, "assert_that")
         reading.users = dict(self.users)
@@ -120,7 +121,7 @@ class Run:
         try:
             wanted = EXPECT.read(Value(node=compose(text, "assert_that"), path="expect"), reading)
         except ScenarioErrors as error:
-            raise InputError(str(error)) from error
+            raise InputError(str(error)) from None
         except Unreadable:
             wanted = ()
         if reading.mistakes:
@@ -139,7 +140,6 @@ class Run:
         Raises:
             InputError: A pattern or the field cannot be read.
         """
-        __tracebackhide__ = True
         assert_before(
             self.events,
             first,
@@ -164,7 +164,6 @@ class Run:
         Raises:
             InputError: The file is no trace, or what is to be ignored cannot be read.
         """
-        __tracebackhide__ = True
         around = self.surroundings
         found = compare(
             around.folder / path,
@@ -178,7 +177,6 @@ class Run:
             self._fail([f"not as {path}:", *found.trouble, hint])
 
     def _fail(self, wrong: list[str]) -> None:
-        __tracebackhide__ = True
         if wrong:
             raise AssertionError(
                 "\n".join([*wrong, *([f"to repeat: {self.repeat}"] if self.repeat else [])])
@@ -234,9 +232,9 @@ def make_world(
             orderings=orderings,
         )
     except ScenarioErrors as error:
-        raise InputError("\n".join(str(each) for each in error.mistakes), placed=True) from error
+        raise InputError("\n".join(str(each) for each in error.mistakes), placed=True) from None
     except (PluginError, ScheduleError) as error:
-        raise InputError(str(error)) from error
+        raise InputError(str(error)) from None
     world.trace.add_sink(world.events.append)
     return world
 
@@ -251,7 +249,7 @@ def run_world(world: World, surroundings: Surroundings) -> Run:
     try:
         result = _run(world)
     except PluginError as error:
-        raise InputError(str(error)) from error
+        raise InputError(str(error)) from None
     if result.interrupted:
         raise KeyboardInterrupt
     return Run(

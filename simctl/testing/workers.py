@@ -1,0 +1,47 @@
+"""Run cases in several processes of the machine; their outcomes come in the order of the cases."""
+
+import multiprocessing  # noqa: TID251 - stands outside the simulation
+import signal
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor  # noqa: TID251 - as above
+from concurrent.futures.process import BrokenProcessPool  # noqa: TID251 - as above
+
+from simctl.status import InputError
+from simctl.testing.cases import Case, Outcome, Settings, run_case
+
+
+def run_cases(
+    cases: Sequence[tuple[Case, bool]], settings: Settings, *, workers: int
+) -> Iterator[Outcome]:
+    """Run cases, each with whether its file was named; yield their outcomes in the same order.
+
+    Raises:
+        InputError: A worker has been ended by what it ran.
+    """
+    if workers == 1:
+        for case, named in cases:
+            yield run_case(case, settings, named=named)
+        return
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(workers, len(cases)), mp_context=context)
+    try:
+        for future in _submit(pool, cases, settings):
+            yield future.result()
+    except BrokenProcessPool:
+        raise InputError("test: a worker process was ended by what it ran, see above") from None
+    finally:
+        # Also of what nobody waits for any more.
+        for process in multiprocessing.active_children():
+            process.terminate()
+        pool.shutdown(cancel_futures=True)
+
+
+def _submit(
+    pool: ProcessPoolExecutor, cases: Sequence[tuple[Case, bool]], settings: Settings
+) -> list[Future[Outcome]]:
+    """Give all cases to workers, which leave Ctrl-C to this process: they inherit its mask."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return [pool.submit(run_case, case, settings, named=named) for case, named in cases]
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
