@@ -170,7 +170,7 @@ class _Books:
                 yield from self._see(call)
                 self.before = call
             elif call.name == "job_state":
-                self.states[int(str(call.job))] = arg(call, "to")
+                self.states[_job(call)] = arg(call, "to")
             elif call.name == "step_state" and arg(call, "to") != "RUNNING":
                 yield from self._step_over(call)
         if self.purges:
@@ -207,7 +207,7 @@ class _Books:
                 what = f"free_job follows {_told(self.before)}, not free_jobinfo"
                 return Broken(group=group, what=what, events=_shown(self.before, call))
             return KEPT
-        state = self.states.get(int(str(call.job)), "FAILED")
+        state = self.states.get(_job(call), "FAILED")
         if not is_over(state):
             what = f"free_job of a job that is {state}"
             return Broken(group=group, what=what, events=_shown(made, call))
@@ -230,11 +230,16 @@ class _Books:
 
     def _left(self, last: Event) -> Iterator[Finding]:
         for made in self.made.values():
-            job = int(str(made.job))
+            job = _job(made)
             over = is_over(self.states.get(job, ""))
             if over and job not in self.keeps and made.step is UNSET and made.name == _ALLOC:
                 what = "the job is over and forgotten, and its record was not freed"
                 yield Broken(group=_subject(made), what=what, events=_shown(made, last))
+
+
+def _job(event: Event) -> int:
+    """Return the job that an event is about, 0 if it tells of none."""
+    return event.job if isinstance(event.job, int) else 0
 
 
 def is_over(state: str) -> bool:
