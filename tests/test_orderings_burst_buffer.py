@@ -7,6 +7,7 @@ import pytest
 from simctl.orderings.checking import declared
 from tests.cluster import TWO_NODES, Ran, run
 from tests.damaged import Damage, changed, doubled, dropped, moved, told
+from tests.staged import calls, staged
 
 _BUSY = """\
 slurm_conf: {BurstBufferType: burst_buffer/datawarp, SchedulerType: sched/backfill, MinJobAge: 60}
@@ -313,3 +314,18 @@ def test_damage_breaks_the_rules_that_forbid_it_and_no_other(name: str, model: s
     assert {*found} & OURS == {*wanted} & OURS
     for rule, what in wanted.items():
         assert what in found[rule]
+
+
+def test_a_run_that_is_not_claimed_anew_may_end_before_plugins_load() -> None:
+    """Where jobs begin again first: its stage-out is asked for before load_state(true)."""
+    ran = staged(
+        "1: sbatch job.sh",
+        "2 {fault: {fail: bb_p_job_begin, times: 1, skip: 1}}",
+        "10 {fault: {restart: slurmctld, for: 1s}}",
+        job="in=5 pre=9",
+        keys="options: {bb_load_first: false}",
+    )
+    again = calls(ran)
+    first = again.index("begin=-1")
+    assert again[first : first + 2] == ["begin=-1", "start_stage_out"]
+    assert "load_state(true)" in again[first + 2 :]

@@ -31,7 +31,8 @@ _EARLY: Final = ("set_tres_cnt", "get_system_size", "xlate_bb_2_tres_str")
     key="a slurmctld process",
     exceptions=(
         "set_tres_cnt, get_system_size and xlate_bb_2_tres_str may come earlier, and where jobs "
-        "begin again first (model modern, or bb_load_first) begin with them"
+        "begin again first (model modern, or bb_load_first false) begin, and start_stage_out of "
+        "the run that ends if it fails"
     ),
     source=f"{_GUIDE}; held in 89 groups of recordings of real Slurm",
     functions=("bb_p_load_state",),
@@ -39,7 +40,7 @@ _EARLY: Final = ("set_tres_cnt", "get_system_size", "xlate_bb_2_tres_str")
 def state_loaded_at_start(run: Observed) -> Iterator[Finding]:
     """Look at the first calls of each slurmctld."""
     found = story(run)
-    early = _EARLY if _loads_first(found) else (*_EARLY, "begin")
+    early = _EARLY if _loads_first(found) else (*_EARLY, "begin", "start_stage_out")
     for pid, calls in by_process(found).items():
         yield settle(_loaded(f"slurmctld {pid}", calls, early))
 
