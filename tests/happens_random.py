@@ -9,6 +9,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 
 import attrs
 from msgspec import UNSET
@@ -248,11 +249,13 @@ def forced_pairs(told: Told) -> Iterator[tuple[Identity, Identity]]:
                 yield names[seq], names[event.seq]
 
 
-def broken(told: Told, other: Told) -> list[tuple[Event, Event, Event, Event]]:
-    """Return what one run calls forced and another has otherwise, where both went the same way."""
+Pairs = list[tuple[Identity, Identity]]
+
+
+def broken(told: Told, pairs: Pairs, other: Told) -> Iterator[tuple[Event, Event, Event, Event]]:
+    """Give what one run calls forced and another has otherwise, where both went the same way."""
     same = {job for job, states in told.histories.items() if other.histories.get(job) == states}
-    found = []
-    for first, second in forced_pairs(told):
+    for first, second in pairs:
         one, two = other.calls.get(first), other.calls.get(second)
         if one is None or two is None:
             continue
@@ -260,8 +263,7 @@ def broken(told: Told, other: Told) -> list[tuple[Event, Event, Event, Event]]:
             continue
         beginning = two.seq if two.enter is UNSET else two.enter
         if one.seq > beginning or one.time_us > begin_us(two):
-            found.append((told.calls[first], told.calls[second], one, two))
-    return found
+            yield told.calls[first], told.calls[second], one, two
 
 
 def others(situation: Situation, model: str, seeds: range) -> Iterator[Told]:
@@ -281,10 +283,11 @@ def main() -> None:
         model = "modern" if seed % 3 == 2 else "guide"
         situation = Situation(seed)
         told = tell(situation, model=model)
-        pairs += sum(1 for _ in forced_pairs(told))
+        forced = list(forced_pairs(told))
+        pairs += len(forced)
         for number, other in enumerate(others(situation, model, range(1, 6))):
             runs += 1
-            for one, two, a, b in broken(told, other)[:1]:
+            for one, two, a, b in islice(broken(told, forced, other), 1):
                 lines = [f"seed {seed} {model} run {number}:", *map(describe, (one, two, a, b))]
                 sys.stdout.write("\n    ".join(lines) + "\n")
                 sys.stdout.flush()
