@@ -102,7 +102,7 @@ def _add_explore(commands: Any) -> None:
 
 
 def _add_trace(commands: Any) -> None:
-    trace = commands.add_parser("trace", help="read traces: show, diff, why, assert")
+    trace = commands.add_parser("trace", help="read traces: show, diff, why, assert, conform")
     verbs = trace.add_subparsers(dest="verb", metavar="VERB", required=True)
     show = verbs.add_parser("show", help="print a trace, filtered")
     show.add_argument("file")
@@ -124,7 +124,24 @@ def _add_trace(commands: Any) -> None:
     held.add_argument(
         "--file", action="append", default=[], dest="files", metavar="EXPECT.yaml", help="a list"
     )
-    verbs.add_parser("conform", help="not built yet", add_help=False)
+    _add_conform(verbs)
+
+
+def _add_conform(verbs: Any) -> None:
+    conform = verbs.add_parser(
+        "conform",
+        help="hold a run of model modern against a recording of real Slurm 18.08",
+        description="Tell where a run makes other plugin calls than a recording of real Slurm: in "
+        "each process and thread, with users, arguments and results, states of jobs and nodes, "
+        "and what processes owe each other. Exit status: 0 they agree, 1 they differ, 2 wrong "
+        "input. docs/conformance.md has what does not count.",
+    )
+    conform.add_argument("file", metavar="TRACE", help="a trace of a run under --model modern")
+    conform.add_argument("recording", metavar="RECORDING", help="a recording, JSON or gzipped JSON")
+    conform.add_argument(
+        "--accept", metavar="FILE", help="accepted differences: a YAML list; each must be needed"
+    )
+    conform.add_argument("--json", action="store_true", help="print an object")
 
 
 def _add_plugins(commands: Any) -> None:
@@ -187,9 +204,6 @@ def _add_import(commands: Any) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if words[:1] == ["trace"] and words[1:2] == ["conform"]:
-        print(f"simctl: `trace {words[1]}` is not built yet", file=sys.stderr)
-        return WRONG_INPUT
     parser = _parser()
     options = parser.parse_args(words)
     if options.command is None:
@@ -298,6 +312,15 @@ def _trace(options: argparse.Namespace) -> int:
 
         files = [Path(file) for file in options.files]
         return assert_trace(Path(options.file), options.expectation, files)
+    if options.verb == "conform":
+        from simctl.testing.conform.command import conform
+
+        return conform(
+            Path(options.file),
+            Path(options.recording),
+            accept=None if options.accept is None else Path(options.accept),
+            as_json=options.json,
+        )
     from simctl.testing.why import why
 
     return why(Path(options.file), options.event, options.later)

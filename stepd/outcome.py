@@ -106,6 +106,17 @@ def step_rc(statuses: Iterable[int]) -> int:
     return folded
 
 
+def last_step_rc(statuses: Iterable[int]) -> int:
+    """Fold them as Slurm 18.08 does, where of plain exits that of the last task alone counts."""
+    folded = 0
+    for status in statuses:
+        signal = signal_of(status)
+        if signal:
+            return signal
+        folded = exit_code_of(status) << 8
+    return folded
+
+
 def group_exits(ended: Iterable[tuple[int, int]]) -> list[tuple[int, tuple[int, ...]]]:
     """Group (rank, wait status) pairs: tasks that share a status share a message."""
     groups: dict[int, list[int]] = {}

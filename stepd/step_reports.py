@@ -7,7 +7,7 @@ from simctl.kernel.fabric import Envelope, Mailbox, Unanswered
 from simctl.kernel.procs import Process
 from simctl.plugins.site import Site
 from simctl.stepd.batch_files import NO_OUTPUT_STATUS
-from simctl.stepd.outcome import NEVER_US, runs_of, step_rc
+from simctl.stepd.outcome import NEVER_US, last_step_rc, runs_of, step_rc
 from simctl.stepd.tasks import TaskSet
 from simctl.stepd.work import StepWork
 from simctl.wire.ids import SECOND
@@ -98,12 +98,13 @@ class StepReports:
 
     def _step_report(self, first: int, last: int) -> RequestStepComplete:
         job = self._work.job
+        fold = last_step_rc if self._site.model == "modern" else step_rc
         return RequestStepComplete(
             job_id=job.job_id,
             step_id=job.step_id,
             range_first=job.nodeid + first,
             range_last=job.nodeid + last,
-            step_rc=max(step_rc(task.status for task in self._tasks.tasks), self._children_rc),
+            step_rc=max(fold(task.status for task in self._tasks.tasks), self._children_rc),
         )
 
     async def _report_step(self, report: RequestStepComplete) -> None:

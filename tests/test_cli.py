@@ -267,7 +267,7 @@ def test_trace_kinds_filters_the_file(tmp_path: Path) -> None:
         (["run", "SCENARIO", "--trace", "/nowhere/t", "--quiet"], "/nowhere/t"),
         (["run", "SCENARIO", "--trace", "T", "--trace-kinds", "plugins"], "'plugins'"),
         (["run", "SCENARIO", "--nodes", "3"], "--swf"),
-        (["trace", "conform", "a", "b"], "not built yet"),
+        (["trace", "conform", "a", "b"], "a: cannot read it"),
     ],
 )
 def test_wrong_input_exits_2_with_a_message(

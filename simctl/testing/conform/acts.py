@@ -1,0 +1,201 @@
+"""What a run did, in the words that traces of simctl and recordings of real Slurm share.
+
+An *act* is a plugin call, a message, a change of a state, a script or a fork. Acts lie in
+*strands*: what one thread or one subject does in a row, whose order is a rule. Between strands
+there is no order but the facts of facts.py: threads and processes race.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final, Literal
+
+import attrs
+
+Kind = Literal["call", "message", "state", "script", "process"]
+
+MARK: Final = "(marks)"
+"""The strand of acts that only facts look at, such as the receipt of a message."""
+
+
+@attrs.frozen(kw_only=True)
+class Act:
+    """One thing that a process did."""
+
+    strand: str
+    kind: Kind
+    name: str
+    key: str = ""
+    """What tells it from others of its name in the strand: a task, a state, a range of nodes."""
+
+    user: str = ""
+    args: dict[str, Any] = attrs.field(factory=dict)
+    result: Any = None
+    place: int
+    """Where it stands in its file: `seq`."""
+
+    job: int | None = None
+    step: str = ""
+    node: str = ""
+
+    @property
+    def what(self) -> tuple[str, str]:
+        """Return what makes it the same act on either side."""
+        return self.name, self.key
+
+    def __str__(self) -> str:
+        args = {name: value for name, value in self.args.items() if name not in self.key_names}
+        shown = " ".join(f"{name}={_short(value)}" for name, value in args.items())
+        key = f" {self.key}" if self.key else ""
+        user = f" as {self.user}" if self.user else ""
+        result = "" if self.result is None else f" = {self.result}"
+        return f"{self.name}{key}{f' ({shown})' if shown else ''}{user}{result}"
+
+    @property
+    def key_names(self) -> frozenset[str]:
+        """Return the arguments that the key tells of already."""
+        return frozenset(part.split("=")[0] for part in self.key.split() if "=" in part)
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= _WIDE else f"{text[: _WIDE - 1]}…"
+
+
+_WIDE: Final = 60
+
+
+@attrs.frozen(kw_only=True)
+class Story:
+    """What a whole run did."""
+
+    acts: tuple[Act, ...]
+    starts: frozenset[str] = frozenset()
+    """Daemons that start in it: ``slurmctld``, ``slurmd@n1``."""
+
+    open_jobs: frozenset[int] = frozenset()
+    """Jobs that are not over at its end."""
+
+    old_jobs: frozenset[int] = frozenset()
+    """Jobs that were there before its beginning."""
+
+    cut: bool = False
+    """Whether it is a piece of a longer life: a recording is, a run of simctl's is not."""
+
+    def strands(self) -> dict[str, list[Act]]:
+        """Return the acts by strand, in the order in which strands begin."""
+        found: dict[str, list[Act]] = {}
+        for act in self.acts:
+            if act.strand != MARK:
+                found.setdefault(act.strand, []).append(act)
+        return found
+
+    def having(self, acts: Iterable[Act]) -> "Story":
+        """Return the same run with other acts."""
+        return attrs.evolve(self, acts=tuple(acts))
+
+
+BATCH_STEP: Final = "batch"
+
+
+def step_text(job: int, step: Any) -> str:
+    """Return a step as traces have it: ``7.0``, ``7.batch``."""
+    return f"{job}.{BATCH_STEP if step in (-2, 0xFFFFFFFE, BATCH_STEP) else step}"
+
+
+def number(result: Any) -> Any:
+    """Return a result as a number: false is 0, and so is an object that was made."""
+    if isinstance(result, bool):
+        return int(result)
+    return result
+
+
+SHARED_MESSAGES: Final = {
+    "RESPONSE_LAUNCH_TASKS": ("return_code", "count_of_pids"),
+    "MESSAGE_TASK_EXIT": ("return_code",),
+    "REQUEST_STEP_COMPLETE": ("step_rc",),
+    "REQUEST_COMPLETE_BATCH_SCRIPT": ("job_rc", "slurm_rc"),
+    "REQUEST_COMPLETE_JOB_ALLOCATION": ("job_rc",),
+    "MESSAGE_EPILOG_COMPLETE": ("return_code",),
+    "REQUEST_BATCH_JOB_LAUNCH": ("restart_cnt",),
+    "REQUEST_TERMINATE_JOB": (),
+    "REQUEST_KILL_TIMELIMIT": (),
+    "REQUEST_JOB_REQUEUE": (),
+    "REQUEST_LAUNCH_TASKS": (),
+    "REQUEST_JOB_STEP_CREATE": ("num_tasks",),
+}
+"""Messages that are compared where they are sent, with the arguments that both sides have."""
+
+CALL_ARGUMENTS: Final = frozenset(
+    """
+    node_cnt task_cnt task_dist tasks tids nodelist nodeid procid nnodes nprocs rank ntasks
+    node_tasks uid pgid batch test_only init_config op data gtid max_wait recover task_id
+    """.split()
+)
+"""Arguments of calls that are compared wherever both sides tell them."""
+
+
+def message_key(name: str, args: dict[str, Any]) -> str:
+    """Return what tells a message from others of its name in the strand."""
+    if name == "REQUEST_STEP_COMPLETE":
+        return f"range={args.get('range_first')}..{args.get('range_last')}"
+    if name == "MESSAGE_TASK_EXIT":
+        return f"tasks={','.join(map(str, args.get('task_ids', ())))}"
+    return ""
+
+
+def place_of(name: str, *, job: int | None, step: str, node: str, sender: str) -> str:
+    """Return the strand of a message that is sent."""
+    if sender == "stepd":
+        return f"stepd[{step}]@{node}"
+    if sender == "slurmd":
+        return f"slurmd@{node} job {job}"
+    if sender == "srun":
+        return f"srun {step}" if name == "REQUEST_LAUNCH_TASKS" else f"srun of job {job}"
+    return f"slurmctld job {job}" if sender == "slurmctld" else MARK
+
+
+def call_place(name: str, *, job: int | None, step: str, node: str, role: str) -> str:
+    """Return the strand of a plugin call."""
+    if role == "stepd":
+        about = " requests" if name in REQUESTED else ""
+        return f"stepd[{step}]@{node}{about}"
+    if role == "slurmd":
+        if name in SUSPENSION:
+            return f"slurmd@{node} suspension"
+        return f"slurmd@{node} launch {step}" if step else f"slurmd@{node}"
+    if role == "srun":
+        return f"srun {step}" if step else "srun"
+    if name == "switch_p_part_comp":
+        return "slurmctld part_comp"
+    if name in SUSPENSION:
+        return "slurmctld suspension"
+    if name in PASSES:
+        return "slurmctld passes"
+    if step and not step.endswith(BATCH_STEP):
+        return f"slurmctld step {step}"
+    return f"slurmctld job {job}" if job is not None else "slurmctld"
+
+
+REQUESTED: Final = frozenset(
+    {
+        "slurm_ckpt_signal_tasks",
+        "switch_p_job_step_pre_suspend",
+        "switch_p_job_step_post_suspend",
+        "switch_p_job_step_pre_resume",
+        "switch_p_job_step_post_resume",
+    }
+)
+"""Functions that a thread of slurmstepd for requests calls, beside the main thread."""
+
+SUSPENSION: Final = frozenset(
+    {
+        "switch_p_job_suspend_info_pack",
+        "switch_p_job_suspend_info_unpack",
+        "switch_p_job_suspend_info_free",
+        "switch_p_job_suspend",
+        "switch_p_job_resume",
+    }
+)
+"""Functions around a suspension that no job is told of."""
+
+PASSES: Final = frozenset({"bb_p_load_state", "bb_p_job_try_stage_in"})
+"""Functions that scheduler passes call, about no one job."""

@@ -1,0 +1,171 @@
+"""A run laid beside a recording: strand by strand, then the facts between strands."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+
+from simctl.testing.conform.acts import Act, Story
+from simctl.testing.conform.facts import broken_facts, kept_facts
+from simctl.testing.conform.rules import RULES
+
+Pair = tuple[Act | None, Act | None]
+"""An act of the run and the same act of the recording; None where one side has none."""
+
+
+@attrs.frozen(kw_only=True)
+class Difference:
+    """One difference, by its name, with both sides and where they stand in their strands."""
+
+    kind: str
+    strand: str
+    ours: Act | None
+    theirs: Act | None
+    text: str
+    at: int
+    """The place in the strand's pairs."""
+
+    recorded_at: float
+    """Where in the recording it is, so that differences can be put in order."""
+
+    def line(self) -> str:
+        """Return it in one line, as patterns of accepted differences see it."""
+        return f"{self.strand}: {self.kind}: {self.text}"
+
+
+@attrs.frozen(kw_only=True)
+class Comparison:
+    """A run beside a recording."""
+
+    pairs: dict[str, tuple[Pair, ...]]
+    differences: tuple[Difference, ...]
+    calls: int
+    """Plugin calls of the recording that were compared."""
+
+    acts: int
+    facts: int
+
+
+def compare(ours: Story, theirs: Story) -> Comparison:
+    """Compare a run with a recording, after the declared rules."""
+    for rule in RULES:
+        ours, theirs = rule.settle(ours, theirs)
+    mine, others = ours.strands(), theirs.strands()
+    pairs: dict[str, tuple[Pair, ...]] = {}
+    found: list[Difference] = []
+    for strand in dict.fromkeys((*others, *mine)):
+        pairs[strand] = tuple(align(mine.get(strand, ()), others.get(strand, ())))
+        found += _differences(strand, pairs[strand])
+    found += _from_facts(ours, theirs)
+    found.sort(key=lambda each: (each.recorded_at, each.strand, each.at))
+    compared = [act for acts in others.values() for act in acts]
+    return Comparison(
+        pairs=pairs,
+        differences=tuple(found),
+        calls=sum(act.kind == "call" for act in compared),
+        acts=len(compared),
+        facts=kept_facts(ours, theirs),
+    )
+
+
+def align(ours: Sequence[Act], theirs: Sequence[Act]) -> Iterator[Pair]:
+    """Pair the acts of a strand so that as many as possible are the same in the same order.
+
+    Where several ways do that, acts that agree in everything go together.
+    """
+    rows, columns = len(ours), len(theirs)
+    best = [[0] * (columns + 1) for _ in range(rows + 1)]
+    for i in range(rows - 1, -1, -1):
+        for j in range(columns - 1, -1, -1):
+            best[i][j] = max(best[i + 1][j], best[i][j + 1])
+            if ours[i].what == theirs[j].what:
+                best[i][j] = max(best[i][j], best[i + 1][j + 1] + _alike(ours[i], theirs[j]))
+    i = j = 0
+    while i < rows and j < columns:
+        same = ours[i].what == theirs[j].what
+        if same and best[i][j] == best[i + 1][j + 1] + _alike(ours[i], theirs[j]):
+            yield ours[i], theirs[j]
+            i, j = i + 1, j + 1
+        elif best[i][j] == best[i][j + 1]:
+            yield None, theirs[j]
+            j += 1
+        else:
+            yield ours[i], None
+            i += 1
+    yield from ((act, None) for act in ours[i:])
+    yield from ((None, act) for act in theirs[j:])
+
+
+_SAME: Final = 1000
+
+
+def _alike(mine: Act, other: Act) -> int:
+    """Return more for acts that agree in more; that they are the same act outweighs the rest."""
+    return _SAME + int(mine.result == other.result) + int(mine.user == other.user)
+
+
+def _differences(strand: str, pairs: Sequence[Pair]) -> Iterator[Difference]:
+    lost = Counter(other.what for mine, other in pairs if mine is None and other is not None)
+    new = Counter(mine.what for mine, other in pairs if other is None and mine is not None)
+    moved = {what: min(count, new[what]) for what, count in lost.items() if new[what]}
+    told = dict(moved)
+    recorded_at: float = -1
+    for at, (mine, other) in enumerate(pairs):
+        recorded_at = other.place if other is not None else recorded_at + 0.001
+        common: dict[str, Any] = {
+            "strand": strand,
+            "ours": mine,
+            "theirs": other,
+            "at": at,
+            "recorded_at": recorded_at,
+        }
+        if mine is not None and other is not None:
+            for kind, text in _unlike(mine, other):
+                yield Difference(kind=kind, text=text, **common)
+        elif other is not None:
+            if moved.get(other.what, 0):
+                moved[other.what] -= 1
+                yield Difference(kind="order", text=f"{other} comes elsewhere", **common)
+            else:
+                yield Difference(kind=f"missing {other.kind}", text=str(other), **common)
+        elif mine is not None:
+            if told.get(mine.what, 0):
+                told[mine.what] -= 1
+            else:
+                yield Difference(kind=f"extra {mine.kind}", text=str(mine), **common)
+
+
+def _unlike(mine: Act, other: Act) -> Iterator[tuple[str, str]]:
+    if mine.user != other.user:
+        yield "user", f"{mine.name}: {mine.user}, recorded {other.user}"
+    for name in (name for name in other.args if name in mine.args):
+        if not _same_value(name, mine.args[name], other.args[name]):
+            yield (
+                "argument",
+                f"{mine.name}: {name}={mine.args[name]}, recorded {other.args[name]}",
+            )
+    if mine.result != other.result:
+        yield "result", f"{mine.name}: {mine.result}, recorded {other.result}"
+
+
+def _same_value(name: str, mine: Any, other: Any) -> bool:
+    if name == "pgid":
+        # Process ids differ; whether there is one at all is told.
+        return bool(mine) == bool(other)
+    return bool(mine == other)
+
+
+def _from_facts(ours: Story, theirs: Story) -> Iterator[Difference]:
+    for each in broken_facts(ours, theirs):
+        before, after = each.theirs
+        group = each.group if isinstance(each.group, tuple) else (each.group,)
+        yield Difference(
+            kind="order",
+            strand=f"between processes, {' on '.join(map(str, group))}",
+            ours=each.ours[1],
+            theirs=after,
+            text=f"{after.name} comes before {before.name}: {each.fact.text}",
+            at=0,
+            recorded_at=after.place,
+        )

@@ -1,0 +1,230 @@
+"""What processes owe each other: the first of these acts comes before the second.
+
+A fact counts for a group (a job, a step, a step on a node) where the recording keeps it; the run
+has to keep it there, too. So orders that the recording only happened to have are not in this list,
+and an order that a recording does not show is not asked for.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import attrs
+
+from simctl.testing.conform.acts import Act, Story
+
+Select = Callable[[Act], bool]
+Key = Callable[[Act], Any]
+
+
+@attrs.frozen(kw_only=True)
+class Fact:
+    """One act that comes before another, in each group."""
+
+    text: str
+    before: Select
+    after: Select
+    key: Key
+    last: bool = False
+    """Whether it is the last of the earlier acts that comes before the last of the later."""
+
+
+def _named(*names: str, at: str = "") -> Select:
+    return lambda act: act.name in names and act.strand.startswith(at)
+
+
+def _state(text: str) -> Select:
+    return lambda act: act.name == "job_state" and text in act.key.split(" > ")[-1]
+
+
+def _job(act: Act) -> Any:
+    return act.job
+
+
+def _step(act: Act) -> Any:
+    return act.step or None
+
+
+def _job_on_node(act: Act) -> Any:
+    return (act.job, act.node) if act.job is not None and act.node else None
+
+
+def _step_on_node(act: Act) -> Any:
+    return (act.step, act.node) if act.step and act.node else None
+
+
+def _is_batch_start(act: Act) -> bool:
+    return act.name == "init" and act.step.endswith(".batch")
+
+
+def _is_over(act: Act) -> bool:
+    return (
+        act.name == "job_state"
+        and "COMPLETING >" in act.key
+        and "COMPLETING" not in (act.key.split(" > ")[-1])
+    )
+
+
+FACTS: Final = (
+    Fact(
+        text="a step is complete for the switch once a node has reported it over",
+        before=_named("REQUEST_STEP_COMPLETE received"),
+        after=_named("switch_p_job_step_complete"),
+        key=_step,
+    ),
+    Fact(
+        text="srun launches a step once its credential is built",
+        before=_named("switch_p_build_jobinfo"),
+        after=_named("REQUEST_LAUNCH_TASKS"),
+        key=_step,
+    ),
+    Fact(
+        text="a step daemon starts when slurmd has the launch",
+        before=_named("REQUEST_LAUNCH_TASKS received"),
+        after=_named("init", at="stepd"),
+        key=_step_on_node,
+    ),
+    Fact(
+        text="a batch script's daemon starts when the job is launched",
+        before=_named("REQUEST_BATCH_JOB_LAUNCH"),
+        after=_is_batch_start,
+        key=_job,
+    ),
+    Fact(
+        text="a job is RUNNING before it has a step",
+        before=_state("RUNNING"),
+        after=_named("switch_p_build_jobinfo"),
+        key=_job,
+    ),
+    Fact(
+        text="a job is RUNNING before its script is launched",
+        before=_state("RUNNING"),
+        after=_named("REQUEST_BATCH_JOB_LAUNCH"),
+        key=_job,
+    ),
+    Fact(
+        text="the prolog of a job is over before a step daemon of it starts on the node",
+        before=_named("prolog"),
+        after=_named("init", at="stepd"),
+        key=_job_on_node,
+    ),
+    Fact(
+        text="all tasks of a node are forked before the first is attached",
+        before=_named("fork"),
+        after=_named("switch_p_job_attach"),
+        key=_step_on_node,
+    ),
+    Fact(
+        text="all tasks of a node are over before job_fini",
+        before=_named("task ended"),
+        after=_named("switch_p_job_fini"),
+        key=_step_on_node,
+        last=True,
+    ),
+    Fact(
+        text="a job's nodes are told to end it when its state says so",
+        before=_state("COMPLETING"),
+        after=_named("REQUEST_TERMINATE_JOB", "REQUEST_KILL_TIMELIMIT"),
+        key=_job,
+    ),
+    Fact(
+        text="the epilog begins when the node is told that the job is over",
+        before=_named("REQUEST_TERMINATE_JOB received", "REQUEST_KILL_TIMELIMIT received"),
+        after=_named("epilog begins"),
+        key=_job_on_node,
+    ),
+    Fact(
+        text="the epilog begins when the switch is done with the job's steps on the node",
+        before=_named("switch_p_job_postfini"),
+        after=_named("epilog begins"),
+        key=_job_on_node,
+        last=True,
+    ),
+    Fact(
+        text="a node reports the job gone when the epilog is over",
+        before=_named("epilog"),
+        after=_named("MESSAGE_EPILOG_COMPLETE"),
+        key=_job_on_node,
+    ),
+    Fact(
+        text="a job is over when its last node has reported it gone",
+        before=_named("MESSAGE_EPILOG_COMPLETE received"),
+        after=_is_over,
+        key=_job,
+        last=True,
+    ),
+    Fact(
+        text="the switch is told that a step is complete before its job's nodes have let it go",
+        before=_named("switch_p_job_step_complete"),
+        after=_is_over,
+        key=_job,
+        last=True,
+    ),
+    Fact(
+        text="a job's buffer is claimed before the job is RUNNING",
+        before=_named("bb_p_job_begin"),
+        after=_state("RUNNING"),
+        key=_job,
+    ),
+    Fact(
+        text="stage-out begins before the nodes are told that the job is over",
+        before=_named("bb_p_job_start_stage_out"),
+        after=_named("REQUEST_TERMINATE_JOB", "REQUEST_KILL_TIMELIMIT"),
+        key=_job,
+    ),
+    Fact(
+        text="the script is launched when the buffer's pre_run is over",
+        before=_named("dw_pre_run"),
+        after=_named("REQUEST_BATCH_JOB_LAUNCH"),
+        key=_job,
+    ),
+)
+
+
+@attrs.frozen(kw_only=True)
+class Broken:
+    """A fact that the recording keeps and the run does not."""
+
+    fact: Fact
+    group: Any
+    theirs: tuple[Act, Act]
+    ours: tuple[Act | None, Act | None]
+
+
+def broken_facts(ours: Story, theirs: Story) -> Iterator[Broken]:
+    """Return the facts that the recording keeps and the run does not, group by group."""
+    for fact in FACTS:
+        mine, others = _groups(fact, ours), _groups(fact, theirs)
+        for group, pair in others.items():
+            before, after = pair
+            if before is None or after is None or before.place > after.place:
+                continue
+            here = mine.get(group, (None, None))
+            if here[1] is None:
+                # What is missing is told where its strand is compared.
+                continue
+            if here[0] is None or here[0].place > here[1].place:
+                yield Broken(fact=fact, group=group, theirs=(before, after), ours=here)
+
+
+def kept_facts(ours: Story, theirs: Story) -> int:
+    """Return in how many groups facts are looked at."""
+    count = 0
+    for fact in FACTS:
+        mine, others = _groups(fact, ours), _groups(fact, theirs)
+        count += sum(None not in pair and group in mine for group, pair in others.items())
+    return count
+
+
+def _groups(fact: Fact, story: Story) -> dict[Any, tuple[Act | None, Act | None]]:
+    found: dict[Any, list[Act | None]] = {}
+    for act in story.acts:
+        for side, select in enumerate((fact.before, fact.after)):
+            if not select(act):
+                continue
+            group = fact.key(act)
+            if group is None:
+                continue
+            pair = found.setdefault(group, [None, None])
+            if pair[side] is None or fact.last:
+                pair[side] = act
+    return {group: (pair[0], pair[1]) for group, pair in found.items()}

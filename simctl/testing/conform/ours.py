@@ -1,0 +1,284 @@
+"""Traces of simctl, as acts."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+from msgspec import UNSET
+
+from simctl.kernel.events import Event
+from simctl.testing.conform.acts import (
+    CALL_ARGUMENTS,
+    MARK,
+    SHARED_MESSAGES,
+    Act,
+    Story,
+    call_place,
+    message_key,
+    number,
+    place_of,
+)
+from simctl.testing.conform.users import Users
+
+_ROLES: Final = {"manager": "stepd", "slurmd": "slurmd", "srun": "srun", "slurmctld": "slurmctld"}
+_ON_A_HOST: Final = ({"slurmd", "stepd"}, {"manager", "slurmd"})
+_SCRIPTS: Final = ("prolog", "epilog")
+
+
+def our_story(events: Sequence[Event], jobs: dict[int, int]) -> Story:
+    """Return what a trace tells, with the numbers of its jobs as the recording has them."""
+    return _Reader(events, jobs).story()
+
+
+def jobs_of(events: Sequence[Event]) -> list[int]:
+    """Return the ids of the jobs in a trace."""
+    return [event.job for event in events if isinstance(event.job, int)]
+
+
+@attrs.define
+class _Reader:
+    events: Sequence[Event]
+    jobs: dict[int, int]
+    users: Users = attrs.field(init=False)
+    exits: dict[int, Event] = attrs.field(init=False)
+    """The line that ends what a line began, by the `seq` of that."""
+
+    tasks: dict[int, int] = attrs.field(factory=dict)
+    """Ranks of the tasks that step daemons have forked, by pid."""
+
+    runs: dict[str, dict[int, int]] = attrs.field(factory=dict)
+    """By strand, the number of each step daemon's process."""
+
+    parents: dict[int, int] = attrs.field(factory=dict)
+    executed: set[int] = attrs.field(factory=set)
+
+    def __attrs_post_init__(self) -> None:
+        slurm_user = next(
+            (_int(event.uid) for event in self.events if event.daemon == "slurmctld"), 64030
+        )
+        uids = [uid for event in self.events for uid in (event.uid, event.euid)]
+        self.users = Users.of((uid for uid in uids if isinstance(uid, int)), slurm_user)
+        self.exits = {event.enter: event for event in self.events if isinstance(event.enter, int)}
+        ranks = {
+            event.pid: event.task
+            for event in self.events
+            if isinstance(event.pid, int) and isinstance(event.task, int) and event.role == "task"
+        }
+        for event in self.events:
+            if event.name == "fork" and event.role == "manager":
+                child = _args(event).get("child")
+                if child in ranks:
+                    self.tasks[child] = ranks[child]
+                    self.parents[child] = _int(event.pid)
+
+    def story(self) -> Story:
+        acts = [act for place, event in enumerate(self.events) for act in self._acts(event, place)]
+        starts = {
+            "slurmctld" if event.daemon == "slurmctld" else f"slurmd@{event.node}"
+            for event in self.events
+            if event.name == "init" and event.daemon in ("slurmctld", "slurmd")
+        }
+        return Story(acts=tuple(acts), starts=frozenset(starts))
+
+    def _acts(self, event: Event, place: int) -> Iterator[Act]:
+        if isinstance(event.enter, int):
+            return
+        if event.kind == "plugin":
+            yield self._call(event, place)
+        elif event.kind == "message":
+            # Between a slurmd and its step daemons there is a socket, which recordings do not show.
+            peer, _, host = str(event.peer).partition("@")
+            pair = {str(event.role), peer.split(" ")[0]}
+            if host != event.node or pair not in _ON_A_HOST:
+                yield self._message(event, place)
+        elif event.kind == "state":
+            yield from self._state(event, place)
+        elif event.kind == "script":
+            yield from self._script(event, place)
+        elif event.kind == "process":
+            yield from self._process(event, place)
+
+    # What is known of an event.
+
+    def _who(self, event: Event) -> str:
+        return self.users.text(_int(event.uid), _int(event.euid))
+
+    def _job(self, event: Event) -> int | None:
+        return self.jobs.get(event.job, event.job) if isinstance(event.job, int) else None
+
+    def _step(self, event: Event) -> str:
+        if not isinstance(event.step, str):
+            return ""
+        job, _, rest = event.step.partition(".")
+        return f"{self.jobs.get(int(job), job)}.{rest}"
+
+    def _run(self, stepd: str, pid: int) -> str:
+        """Return a number for a step daemon that is not the first of its name."""
+        known = self.runs.setdefault(stepd, {})
+        count = known.setdefault(pid, len(known) + 1)
+        return f" run {count}" if count > 1 else ""
+
+    def _stepd(self, event: Event) -> str:
+        return f"stepd[{self._step(event)}]@{event.node}"
+
+    def _task(self, event: Event) -> str:
+        pid = _int(event.pid)
+        run = self._run(self._stepd(event), self.parents[pid])
+        return f"task{self.tasks[pid]}[{self._step(event)}]@{event.node}{run}"
+
+    # Its acts.
+
+    def _call(self, event: Event, place: int) -> Act:
+        role = _ROLES.get(str(event.role), str(event.role))
+        end = self.exits.get(event.seq, event)
+        args = {**_args(event), **_args(end)}
+        if event.role == "task":
+            strand = self._task(event) if _int(event.pid) in self.tasks else MARK
+        else:
+            strand = call_place(
+                event.name,
+                job=self._job(event),
+                step=self._step(event),
+                node=str(event.node or ""),
+                role=role,
+            )
+            if role == "stepd":
+                strand += self._run(self._stepd(event), _int(event.pid))
+        failed = end.errno is not UNSET or (isinstance(end.rc, int) and end.rc < 0)
+        return Act(
+            strand=strand,
+            kind="call",
+            name=event.name,
+            key=_plugin(event) if event.name in ("init", "fini") else "",
+            user=self._who(event),
+            args={key: _plain(value) for key, value in args.items() if key in CALL_ARGUMENTS},
+            result=number(end.rc) if failed or isinstance(end.rc, int) else 0,
+            place=place,
+            job=self._job(event),
+            step=self._step(event),
+            node=str(event.node or ""),
+        )
+
+    def _message(self, event: Event, place: int) -> Act:
+        name, args = event.name, _args(event)
+        shared = SHARED_MESSAGES.get(name)
+        sent = event.phase == "send"
+        role = _ROLES.get(str(event.role), str(event.role))
+        node, step, job = str(event.node or ""), self._step(event), self._job(event)
+        strand = MARK
+        if sent and shared is not None:
+            strand = place_of(name, job=job, step=step, node=node, sender=role)
+            if role == "stepd":
+                strand += self._run(self._stepd(event), _int(event.pid))
+        return Act(
+            strand=strand,
+            kind="message",
+            name=name if sent else f"{name} received",
+            key=message_key(name, args),
+            user=self._who(event),
+            args={each: args[each] for each in shared or () if each in args},
+            place=place,
+            job=job,
+            step=step,
+            node=str(args.get("node_name") or node),
+        )
+
+    def _state(self, event: Event, place: int) -> Iterator[Act]:
+        args = _args(event)
+        if args.get("from") is None or event.name not in ("job_state", "node_state"):
+            return
+        if event.name == "node_state":
+            before, after = _node_text(args["from"]), _node_text(args["to"])
+            if before != after:
+                yield Act(
+                    strand=f"node {args['node']}",
+                    kind="state",
+                    name="node_state",
+                    key=f"{before} > {after}",
+                    place=place,
+                    node=str(args["node"]),
+                )
+            return
+        yield Act(
+            strand=f"slurmctld job {self._job(event)}",
+            kind="state",
+            name="job_state",
+            key=f"{args['from']} > {args['to']}",
+            place=place,
+            job=self._job(event),
+        )
+
+    def _script(self, event: Event, place: int) -> Iterator[Act]:
+        end = self.exits.get(event.seq, event)
+        job = self._job(event)
+        if event.name.startswith("dw_"):
+            argv = [str(word) for word in _args(event).get("argv", ())]
+            yield Act(
+                strand="appliance" if job is None else f"appliance job {job}",
+                kind="script",
+                name=event.name,
+                key="hurry" if "--hurry" in argv else "",
+                user=self._who(event),
+                result=_status(end.rc),
+                place=place,
+                job=job,
+            )
+        elif event.name in _SCRIPTS:
+            common: dict[str, Any] = {"kind": "script", "job": job, "node": str(event.node)}
+            yield Act(strand=MARK, name=f"{event.name} begins", place=place, **common)
+            strand = f"slurmd@{event.node} job {job}"
+            yield Act(
+                strand=strand, name=event.name, result=_status(end.rc), place=end.seq - 1, **common
+            )
+
+    def _process(self, event: Event, place: int) -> Iterator[Act]:
+        pid = _int(event.pid)
+        common: dict[str, Any] = {
+            "kind": "process",
+            "user": self._who(event),
+            "place": place,
+            "job": self._job(event),
+            "step": self._step(event),
+            "node": str(event.node or ""),
+        }
+        if event.name == "fork" and event.role == "manager":
+            child = _args(event).get("child")
+            if child in self.tasks:
+                strand = self._stepd(event) + self._run(self._stepd(event), pid)
+                yield Act(strand=strand, name="fork", key=f"task={self.tasks[child]}", **common)
+        elif pid in self.tasks and event.name == "become_user":
+            yield Act(strand=self._task(event), name="become_user", **common)
+        elif pid in self.tasks and event.name == "exec" and pid not in self.executed:
+            self.executed.add(pid)
+            yield Act(strand=self._task(event), name="exec", **common)
+        elif pid in self.tasks and event.name == "exit":
+            yield Act(strand=MARK, name="task ended", **common)
+
+
+def _args(event: Event) -> dict[str, Any]:
+    return event.args if isinstance(event.args, dict) else {}
+
+
+def _int(value: Any) -> int:
+    return value if isinstance(value, int) else -1
+
+
+def _plugin(event: Event) -> str:
+    return event.plugin if isinstance(event.plugin, str) else str(_args(event).get("plugin", ""))
+
+
+def _plain(value: Any) -> Any:
+    return number(list(value) if isinstance(value, tuple) else value)
+
+
+def _status(rc: Any) -> Any:
+    """Return the exit status in a wait status, or the number it is already."""
+    return rc >> 8 if isinstance(rc, int) and rc > _BYTE else rc
+
+
+_BYTE: Final = 255
+
+
+def _node_text(state: Any) -> str:
+    """Return a node's state as real Slurm stores it: what is MIXED when shown is ALLOCATED."""
+    return str(state).replace("MIXED", "ALLOCATED")

@@ -1,0 +1,439 @@
+"""Recordings of real Slurm 18.08, as acts.
+
+A recording is a JSON array of {seq, daemon, node, pid_role, uid, euid, ev, fn, args, rc, dt}. `ev`
+is ``call`` for a plugin call, placed where it was entered, and ``mark`` for everything else. Packs,
+unpacks and queries are left out of it.
+"""
+
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from simctl.kernel.recording import RecordingError
+from simctl.testing.conform.acts import (
+    CALL_ARGUMENTS,
+    MARK,
+    SHARED_MESSAGES,
+    Act,
+    Story,
+    call_place,
+    message_key,
+    number,
+    place_of,
+    step_text,
+)
+from simctl.testing.conform.users import Users
+
+_FIELDS: Final = ("seq", "daemon", "node", "pid_role", "uid", "euid", "ev", "fn", "args", "rc")
+_NAMES: Final = {"node_list": "nodelist", "uid_arg": "uid", "opnum": "op"}
+"""Arguments that a recording calls otherwise."""
+
+_FINAL: Final = re.compile(
+    r"(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL|PREEMPTED|DEADLINE|OUT_OF_MEMORY|BOOT_FAIL)"
+)
+_ROLE: Final = re.compile(r"(?P<kind>stepd|task)(?P<rank>\d*)\[(?P<step>[^\]]+)\]")
+_NODE_FLAGS: Final = ((0x200, "DRAIN"), (0x400, "COMPLETING"), (0x800, "NO_RESPOND"))
+_NODE_BASES: Final = ("UNKNOWN", "DOWN", "IDLE", "ALLOCATED", "ERROR", "ALLOCATED", "FUTURE")
+_TOKEN: Final = re.compile(r"--token (\S+)|/job\.(\d+)/")
+
+
+def read_real(path: Path) -> list[dict[str, Any]]:
+    """Return the events of a recording, gzipped or not.
+
+    Raises:
+        RecordingError: It is none.
+    """
+    try:
+        data = path.read_bytes()
+        if data.startswith(b"\x1f\x8b"):
+            data = gzip.decompress(data)
+        events = json.loads(data)
+    except (OSError, EOFError, ValueError) as error:
+        why = (isinstance(error, OSError) and error.strerror) or error
+        raise RecordingError(f"{path}: cannot read it as a recording: {why}") from error
+    if not isinstance(events, list) or not events:
+        raise RecordingError(
+            f"{path}: not a recording: one is a JSON array of events, "
+            f"each with {', '.join(_FIELDS)}"
+        )
+    for place, event in enumerate(events):
+        lacks = [f for f in _FIELDS if not isinstance(event, dict) or f not in event]
+        if lacks or not isinstance(event["args"], dict):
+            what = ", ".join(lacks) or "args as an object"
+            raise RecordingError(
+                f"{path}: event {place + 1} is none of a recording: it lacks {what}"
+            )
+    return events
+
+
+def real_story(events: list[dict[str, Any]]) -> Story:
+    """Return what a recording tells."""
+    return _Reader(events).story()
+
+
+@attrs.define
+class _Reader:
+    events: list[dict[str, Any]]
+    users: Users = attrs.field(init=False)
+    instances: dict[str, int] = attrs.field(factory=dict)
+    """How often a process of a role has been seen to start."""
+
+    def __attrs_post_init__(self) -> None:
+        slurm_user = next(
+            (event["uid"] for event in self.events if event["daemon"] == "slurmctld"), 64030
+        )
+        uids = [uid for event in self.events for uid in (event["uid"], event["euid"])]
+        self.users = Users.of((uid for uid in uids if isinstance(uid, int)), slurm_user)
+
+    def story(self) -> Story:
+        owners = _record_owners(self.events)
+        acts: list[Act] = []
+        starts: list[str] = []
+        for place, event in enumerate(self.events):
+            if event["fn"] == "proc_start" and event["daemon"] in ("slurmctld", "slurmd"):
+                starts.append(_daemon(event))
+            acts += self._acts(event, place, owners)
+        over: dict[int, bool] = {}
+        old: list[int] = []
+        seen: set[int] = set()
+        for event in self.events:
+            job = event["args"].get("job")
+            if not isinstance(job, int):
+                continue
+            if event["fn"] == "job_state":
+                over[job] = bool(_FINAL.fullmatch(str(event["args"]["to"])))
+            if job not in seen and not _begins(event, place_of_job=owners.born.get(job)):
+                old.append(job)
+            seen.add(job)
+        return Story(
+            acts=tuple(acts),
+            starts=frozenset(starts),
+            open_jobs=frozenset(job for job in seen if not over.get(job, False)),
+            old_jobs=frozenset(old),
+            cut=True,
+        )
+
+    def _acts(self, event: dict[str, Any], place: int, owners: "_Owners") -> Iterator[Act]:
+        args = event["args"]
+        if event["ev"] == "call":
+            yield from self._call(event, place, owners)
+        elif event["fn"] in ("send", "recv"):
+            yield from self._message(event, place)
+        elif event["fn"] == "job_state" and not str(args.get("in", "")).startswith("_load_job"):
+            yield self._state(
+                event, place, f"slurmctld job {args['job']}", "job_state", args["job"]
+            )
+        elif event["fn"] == "node_state":
+            yield self._node_state(event, place)
+        else:
+            yield from self._mark(event, place)
+
+    def _who(self, event: dict[str, Any]) -> str:
+        return self.users.text(event["uid"], event["euid"])
+
+    def _call(self, event: dict[str, Any], place: int, owners: "_Owners") -> Iterator[Act]:
+        name, args = event["fn"], event["args"]
+        if event["daemon"] == "dw_wlm_cli":
+            yield self._script(event, place)
+            return
+        role, step, rank = _role(event)
+        job, about = owners.of(place, args)
+        if about:
+            step = about
+        elif "step" in args and job is not None:
+            step = step_text(job, args["step"])
+        if job is None and step:
+            job = int(step.split(".")[0])
+        yield Act(
+            strand=self._strand(
+                event, call_place(name, job=job, step=step, node=event["node"], role=role), rank
+            ),
+            kind="call",
+            name=name,
+            key=_plugin_class(args) if name in ("init", "fini") else "",
+            user=self._who(event),
+            args={
+                _NAMES.get(key, key): value
+                for key, value in args.items()
+                if _NAMES.get(key, key) in CALL_ARGUMENTS
+            },
+            result=number(event["rc"]),
+            place=place,
+            job=job,
+            step=step,
+            node=event["node"],
+        )
+
+    def _strand(self, event: dict[str, Any], strand: str, rank: str) -> str:
+        """Return the strand with the number of the process, if there was one of its role before."""
+        if rank:
+            _, step, _ = _role(event)
+            strand = f"task{rank}[{step}]@{event['node']}"
+        role = f"{event['pid_role']}@{event['node']}"
+        if not strand.startswith(("stepd[", "task")):
+            return strand
+        stepd = f"stepd[{_role(event)[1]}]@{event['node']}"
+        count = self.instances.get(stepd, 0) if rank else self.instances.get(role, 0)
+        return f"{strand} run {count}" if count > 1 else strand
+
+    def _script(self, event: dict[str, Any], place: int) -> Act:
+        argv = str(event["args"].get("argv", ""))
+        found = _TOKEN.search(argv)
+        token = next((each for each in found.groups() if each), "") if found else ""
+        job = int(token) if token.isdigit() else None
+        return Act(
+            strand=f"appliance job {token}" if token else "appliance",
+            kind="script",
+            name=event["fn"],
+            key="hurry" if "--hurry" in argv else "",
+            user=self._who(event),
+            result=_status(event["rc"]),
+            place=place,
+            job=job,
+        )
+
+    def _message(self, event: dict[str, Any], place: int) -> Iterator[Act]:
+        args = event["args"]
+        name = str(args.get("msg", ""))
+        role, step, _ = _role(event)
+        job = args.get("job")
+        if "step" in args and job is not None:
+            step = step_text(job, args["step"])
+        if job is None and step:
+            job = int(step.split(".")[0])
+        shared = SHARED_MESSAGES.get(name)
+        sent = event["fn"] == "send"
+        strand = MARK
+        key = message_key(name, args)
+        if sent and shared is not None:
+            strand = self._strand(
+                event, place_of(name, job=job, step=step, node=event["node"], sender=role), ""
+            )
+        yield Act(
+            strand=strand,
+            kind="message",
+            name=name if sent else f"{name} received",
+            key=key,
+            user=self._who(event),
+            args={each: args[each] for each in shared or () if each in args},
+            place=place,
+            job=job,
+            step=step,
+            node=str(args.get("node_name") or event["node"]),
+        )
+
+    def _state(
+        self, event: dict[str, Any], place: int, strand: str, name: str, job: int | None
+    ) -> Act:
+        args = event["args"]
+        return Act(
+            strand=strand,
+            kind="state",
+            name=name,
+            key=f"{args['from']} > {args['to']}",
+            place=place,
+            job=job,
+        )
+
+    def _node_state(self, event: dict[str, Any], place: int) -> Act:
+        args = event["args"]
+        return Act(
+            strand=f"node {args['node']}",
+            kind="state",
+            name="node_state",
+            key=f"{node_text(str(args['from']))} > {node_text(str(args['to']))}",
+            place=place,
+            node=str(args["node"]),
+        )
+
+    def _mark(self, event: dict[str, Any], place: int) -> Iterator[Act]:
+        name, args, node = event["fn"], event["args"], event["node"]
+        _, step, rank = _role(event)
+        job = int(step.split(".")[0]) if step else args.get("job")
+        strand, key, result = MARK, "", None
+        kind: Any = "process"
+        if name == "proc_start":
+            role = f"{event['pid_role']}@{node}"
+            self.instances[role] = self.instances.get(role, 0) + 1
+            return
+        if name == "forked_task":
+            strand, key = self._strand(event, f"stepd[{step}]@{node}", ""), f"task={args['gtid']}"
+            name = "fork"
+        elif name == "become_user":
+            strand = self._strand(event, "task", rank)
+        elif name == "exec_task":
+            strand, name = self._strand(event, "task", rank), "exec"
+        elif name == "run_script_done":
+            kind, name = "script", str(args["name"])
+            strand, result = f"slurmd@{node} job {args['job']}", _status(args["status"])
+        elif name == "run_script":
+            kind, name = "script", f"{args['name']} begins"
+        elif name == "task_reaped":
+            name = "task ended"
+        else:
+            return
+        yield Act(
+            strand=strand,
+            kind=kind,
+            name=name,
+            key=key,
+            user=self._who(event) if kind == "process" else "",
+            result=result,
+            place=place,
+            job=job,
+            step=step,
+            node=node,
+        )
+
+
+def node_text(state: str) -> str:
+    """Return a node's state from the number in it: ``ALLOCATED+(0x403)``."""
+    found = re.search(r"\(0x([0-9a-f]+)\)", state)
+    if found is None:
+        return state
+    value = int(found.group(1), 16)
+    base = value & 0xF
+    names = [_NODE_BASES[base] if base < len(_NODE_BASES) else str(base)]
+    return "|".join(names + [name for flag, name in _NODE_FLAGS if value & flag])
+
+
+def _daemon(event: dict[str, Any]) -> str:
+    return f"{event['daemon']}@{event['node']}" if event["node"] else str(event["daemon"])
+
+
+def _role(event: dict[str, Any]) -> tuple[str, str, str]:
+    """Return the kind of a process, its step, and its rank if it is a task."""
+    found = _ROLE.match(str(event["pid_role"]))
+    if found is None:
+        return str(event["pid_role"]), "", ""
+    return found["kind"], found["step"], found["rank"]
+
+
+def _plugin_class(args: dict[str, Any]) -> str:
+    """Return a plugin's type from its file or type: ``switch_trace.so``, ``switch/trace``."""
+    name = str(args.get("plugin", "")).removesuffix(".so")
+    for plugin_class in ("checkpoint", "switch", "burst_buffer"):
+        if name.startswith(plugin_class):
+            rest = name[len(plugin_class) + 1 :]
+            return f"{plugin_class}/{rest}"
+    return name
+
+
+def _status(rc: Any) -> Any:
+    """Return the exit status in a wait status, or the number it is already."""
+    if isinstance(rc, int) and rc > _BYTE:
+        return rc >> 8
+    return rc
+
+
+_BYTE: Final = 255
+
+
+# Checkpoint records: calls about them tell a pointer only.
+
+
+@attrs.frozen
+class _Owners:
+    """Whose a checkpoint record is: the job, and the step if it is a step's."""
+
+    by_place: dict[int, tuple[int | None, str]]
+    born: dict[int, int]
+    """Where a job's own record was made."""
+
+    def of(self, place: int, args: dict[str, Any]) -> tuple[int | None, str]:
+        if place in self.by_place:
+            return self.by_place[place]
+        job = args.get("job")
+        return (job if isinstance(job, int) else None), ""
+
+
+_RECORD_CALLS: Final = frozenset(
+    {"slurm_ckpt_alloc_job", "slurm_ckpt_free_job", "slurm_ckpt_copy_job"}
+)
+
+
+def _record_owners(events: list[dict[str, Any]]) -> _Owners:
+    """Find out whose each checkpoint record is, from what slurmctld does around the call.
+
+    A step's is made after build_jobinfo (or, after a restart, before job_step_allocated) and
+    released after free_jobinfo; a job's is made before the job is named first.
+    """
+    ctld = [
+        (place, event)
+        for place, event in enumerate(events)
+        if event["daemon"] == "slurmctld" and event["fn"] != "recv"
+    ]
+    calls = [each for each in ctld if each[1]["ev"] == "call" or each[1]["fn"] == "proc_start"]
+    reloaded: list[int] = []
+    found: dict[int, tuple[int | None, str]] = {}
+    born: dict[int, int] = {}
+    by_pointer: dict[str, tuple[int | None, str]] = {}
+    for at, (place, event) in enumerate(calls):
+        if event["fn"] == "proc_start":
+            # What a restarted slurmctld reads back comes in the order in which it was made.
+            reloaded = sorted({job for job, step in by_pointer.values() if job and not step})
+            by_pointer = {}
+        elif event["fn"] == "switch_p_reconfig":
+            reloaded = []
+        if event["fn"] not in _RECORD_CALLS:
+            continue
+        pointer = str(event["args"].get("ji", ""))
+        before = calls[at - 1][1] if at else None
+        after = calls[at + 1][1] if at + 1 < len(calls) else None
+        if event["fn"] == "slurm_ckpt_free_job":
+            owner = by_pointer.pop(pointer, None) or _step_of(before, "switch_p_free_jobinfo")
+            found[place] = owner or (None, "?")
+            continue
+        owner = _step_of(before, "switch_p_build_jobinfo") or _step_of(
+            after, "switch_p_job_step_allocated"
+        )
+        if owner is None and reloaded:
+            owner = reloaded.pop(0), ""
+        elif owner is None:
+            owner = _next_new_job(ctld, place, born), ""
+            if owner[0] is not None:
+                born[owner[0]] = place
+        found[place] = owner
+        if pointer.startswith("#"):
+            by_pointer[pointer] = owner
+    return _Owners(found, born)
+
+
+def _step_of(event: dict[str, Any] | None, name: str) -> tuple[int | None, str] | None:
+    if event is None or event["fn"] != name or "job" not in event["args"]:
+        return None
+    return event["args"]["job"], step_text(event["args"]["job"], event["args"]["step"])
+
+
+def _next_new_job(
+    ctld: list[tuple[int, dict[str, Any]]], place: int, born: dict[int, int]
+) -> int | None:
+    """Return the job that slurmctld names next and has not made a record of yet."""
+    for at, event in ctld:
+        if at <= place:
+            continue
+        if event["fn"] == "slurm_ckpt_alloc_job":
+            return None
+        job = event["args"].get("job")
+        if isinstance(job, int) and job not in born and _names_new(event):
+            return job
+    return None
+
+
+def _names_new(event: dict[str, Any]) -> bool:
+    args = event["args"]
+    if event["fn"] == "send":
+        return bool(args.get("msg") == "RESPONSE_SUBMIT_BATCH_JOB")
+    if event["fn"] == "job_state":
+        return str(args.get("from")).startswith("PENDING")
+    return bool(event["fn"] == "bb_p_job_validate2")
+
+
+def _begins(event: dict[str, Any], *, place_of_job: int | None) -> bool:
+    """Tell whether a job begins in the recording, seen from the first event that names it."""
+    return place_of_job is not None or _names_new(event)

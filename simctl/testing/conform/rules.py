@@ -1,0 +1,271 @@
+"""What does not count: declared rules that take acts out of both sides, each with its reason."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from simctl.testing.conform.acts import MARK, Act, Story
+
+Settle = Callable[[Story, Story], tuple[Story, Story]]
+"""Takes a run and a recording, and gives them back without what does not count."""
+
+
+@attrs.frozen
+class Rule:
+    """One thing that does not count, and why."""
+
+    name: str
+    reason: str
+    settle: Settle
+
+
+def _dropping(unwanted: Callable[[Act], bool]) -> Settle:
+    def settle(ours: Story, theirs: Story) -> tuple[Story, Story]:
+        return tuple(  # type: ignore[return-value]
+            story.having(act for act in story.acts if not unwanted(act)) for story in (ours, theirs)
+        )
+
+    return settle
+
+
+# Packs and queries.
+
+
+def _is_packing(act: Act) -> bool:
+    return "_pack_" in act.name or "_unpack_" in act.name or act.name in _NOT_RECORDED
+
+
+_NOT_RECORDED: Final = frozenset(
+    {
+        *("switch_p_get_errno", "switch_p_strerror", "switch_p_free_node_info"),
+        *("bb_p_state_pack", "bb_p_job_get_est_start"),
+    }
+)
+
+
+# Other switch plugins.
+
+
+def _only_the_recorded_plugins(ours: Story, theirs: Story) -> tuple[Story, Story]:
+    configured = {
+        act.key
+        for act in (*ours.acts, *theirs.acts)
+        if act.name == "init" and not act.strand.startswith("srun")
+    }
+
+    def keeps(act: Act) -> bool:
+        if act.name != "init" or not act.strand.startswith("srun"):
+            return True
+        return act.key in configured
+
+    return (
+        ours.having(filter(keeps, ours.acts)),
+        theirs.having(filter(keeps, theirs.acts)),
+    )
+
+
+def _is_made_anew(act: Act) -> bool:
+    return act.name == "node_state" and act.key.endswith("> UNKNOWN")
+
+
+# What repeats by the clock.
+
+_POLLS: Final = frozenset({"bb_p_job_test_stage_in", "bb_p_job_test_stage_out"})
+_REPEATED: Final = frozenset(
+    {
+        *("REQUEST_TERMINATE_JOB", "REQUEST_KILL_TIMELIMIT", "REQUEST_CANCEL_JOB_STEP"),
+        *("switch_p_job_suspend_info_pack", "REQUEST_JOB_STEP_CREATE"),
+    }
+)
+
+
+def _once(acts: Sequence[Act]) -> Iterator[Act]:
+    """Give each poll once as long as only polls follow, and each repeated message once."""
+    polls: set[str] = set()
+    last: Act | None = None
+    for act in acts:
+        if act.name in _POLLS:
+            answer = f"{act.name} {act.args} {act.result}"
+            if answer in polls:
+                continue
+            polls.add(answer)
+        else:
+            polls.clear()
+            if last is not None and act.name in _REPEATED and last.what == act.what:
+                continue
+        last = act
+        yield act
+
+
+def _repeated_once(ours: Story, theirs: Story) -> tuple[Story, Story]:
+    return _by_strand(ours, _once), _by_strand(theirs, _once)
+
+
+def _by_strand(story: Story, change: Callable[[Sequence[Act]], Iterable[Act]]) -> Story:
+    """Return a run with each strand changed; its acts keep their order in the file."""
+    kept = {id(act) for acts in story.strands().values() for act in change(acts)}
+    return story.having(act for act in story.acts if act.strand == MARK or id(act) in kept)
+
+
+def _is_timed_pass(act: Act) -> bool:
+    if act.name == "bb_p_job_try_stage_in":
+        return True
+    return act.name == "bb_p_load_state" and not act.args.get("init_config")
+
+
+_NODE_INFO: Final = frozenset({"switch_p_alloc_node_info", "switch_p_build_node_info"})
+
+
+def _first_registration(acts: Sequence[Act]) -> Iterator[Act]:
+    """Give the record of the switch once after each start of slurmd."""
+    due: set[str] = set()
+    for act in acts:
+        if act.name == "init":
+            due = set(_NODE_INFO)
+        if act.name in _NODE_INFO:
+            if act.name not in due:
+                continue
+            due.discard(act.name)
+        yield act
+
+
+def _registrations_once(ours: Story, theirs: Story) -> tuple[Story, Story]:
+    return _by_strand(ours, _first_registration), _by_strand(theirs, _first_registration)
+
+
+# The ends of a recording.
+
+_START: Final = frozenset(
+    {
+        *("init", "switch_p_slurmctld_init", "switch_p_libstate_restore", "switch_p_reconfig"),
+        *("switch_p_node_init", "switch_p_slurmd_init", "bb_p_load_state"),
+        *("switch_p_clear_node_state", *_NODE_INFO),
+    }
+)
+_END: Final = frozenset({"switch_p_libstate_save", "fini", "switch_p_node_fini"})
+
+
+def _not_its_start(ours: Story, theirs: Story) -> tuple[Story, Story]:
+    """Leave out how daemons start and stop that do neither in the recording."""
+    if not theirs.cut:
+        return ours, theirs
+    recorded = theirs.strands()
+    kept: list[Act] = []
+    skipped: dict[str, set[tuple[str, str]]] = {}
+    spare = {
+        strand: sum(act.name in _END for act in acts)
+        - sum(act.name in _END for act in recorded.get(strand, ()))
+        for strand, acts in ours.strands().items()
+    }
+    left = {strand: sum(a.name in _END for a in acts) for strand, acts in ours.strands().items()}
+    for act in ours.acts:
+        is_daemon = act.strand == "slurmctld" or (
+            act.strand.startswith("slurmd@") and " " not in act.strand
+        )
+        if is_daemon and act.strand not in theirs.starts and act.name in _START:
+            seen = skipped.setdefault(act.strand, set())
+            if act.what not in seen:
+                seen.add(act.what)
+                continue
+        if act.name in _END and is_daemon:
+            left[act.strand] -= 1
+            if left[act.strand] < spare[act.strand]:
+                continue
+        if (
+            act.name == "node_state"
+            and act.key == "UNKNOWN > IDLE"
+            and "slurmctld" not in (theirs.starts)
+        ):
+            continue
+        kept.append(act)
+    return ours.having(kept), theirs
+
+
+def _not_what_follows(ours: Story, theirs: Story) -> tuple[Story, Story]:
+    """Leave out what happens before the recording begins, and after it ends."""
+    if not theirs.cut:
+        return ours, theirs
+    recorded = theirs.strands()
+    kept: set[int] = set()
+    for strand, acts in ours.strands().items():
+        kept.update(map(id, _within(acts, recorded.get(strand, []), theirs)))
+    theirs = theirs.having(act for act in theirs.acts if act.step != "?")
+    return ours.having(a for a in ours.acts if a.strand == MARK or id(a) in kept), theirs
+
+
+def _within(acts: Sequence[Act], known: Sequence[Act], theirs: Story) -> Sequence[Act]:
+    """Return of a strand what lies between the beginning and the end of the recording."""
+    job = acts[0].job
+    open_end = job in theirs.open_jobs or (job is None and bool(theirs.open_jobs))
+    if open_end and job not in theirs.old_jobs:
+        acts = acts[: _last_shared(acts, known)]
+    if job in theirs.old_jobs and known:
+        acts = acts[_first_shared(acts, known) :]
+    purged = any(act.name == "slurm_ckpt_free_job" for act in known)
+    if acts and acts[-1].name == "slurm_ckpt_free_job" and not purged and not acts[-1].step:
+        return acts[:-1]
+    return acts
+
+
+def _last_shared(acts: Sequence[Act], known: Sequence[Act]) -> int:
+    """Return where the tail begins that the recording has nothing of."""
+    names = {act.what for act in known}
+    return next((at for at in range(len(acts), 0, -1) if acts[at - 1].what in names), 0)
+
+
+def _first_shared(acts: Sequence[Act], known: Sequence[Act]) -> int:
+    """Return where the head ends that the recording has nothing of."""
+    names = {act.what for act in known}
+    return next((at for at, act in enumerate(acts) if act.what in names), len(acts))
+
+
+RULES: Final = (
+    Rule(
+        "packing",
+        "the recordings leave packs, unpacks and questions for an error's text out; real Slurm "
+        "releases no record of a node that is NULL; get_est_start is asked now and then",
+        _dropping(_is_packing),
+    ),
+    Rule(
+        "other switch plugins",
+        "srun sets up what is installed, which is another list here; only the configured one is "
+        "compared",
+        _only_the_recorded_plugins,
+    ),
+    Rule(
+        "records made anew",
+        "reading the configuration again makes new records of nodes, which are UNKNOWN; the "
+        "recorder saw no change in that",
+        _dropping(_is_made_anew),
+    ),
+    Rule(
+        "passes",
+        "scheduler passes run by the clock, and as often as something asks for one",
+        _dropping(_is_timed_pass),
+    ),
+    Rule(
+        "polls",
+        "the plugin is asked again in each pass, and messages are repeated, until something "
+        "changes; each answer counts once",
+        _repeated_once,
+    ),
+    Rule(
+        "registrations",
+        "slurmctld asks nodes to register now and then; only the one of a slurmd's start counts",
+        _registrations_once,
+    ),
+    Rule(
+        "starts and stops",
+        "most recordings begin and end while the daemons run; a run of simctl begins and ends with "
+        "them",
+        _not_its_start,
+    ),
+    Rule(
+        "cut off",
+        "jobs may have begun before the recording or go on after it, and their records are "
+        "released when they are purged, later than most recordings end",
+        _not_what_follows,
+    ),
+)
+"""In the order in which they are applied."""
