@@ -228,6 +228,8 @@ class Checker:
             self._wrong(None, f"fatal: {result.fatalities}")
         self._left(result)
         self._books(result)
+        if result.orderings.skipped:
+            self._wrong(None, f"orderings: {result.orderings.skipped}")
         self.problems += ["\n".join(tell(each)) for each in result.orderings.broken]
 
     def _left(self, result: RunResult) -> None:

@@ -1,6 +1,6 @@
 """When slurmctld calls the functions of burst buffer plugins, from a submission to a start.
 
-Every run here is also held against the ordering rules of `tests.bb_rules`.
+Every run here is also held against the built-in orderings.
 """
 
 from typing import Any

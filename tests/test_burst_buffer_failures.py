@@ -1,6 +1,6 @@
 """What comes of it when a function of a burst buffer plugin fails, raises, hangs or talks nonsense.
 
-Every run here that ends is also held against the ordering rules of `tests.bb_rules`.
+Every run here is also held against the built-in orderings.
 """
 
 import inspect

@@ -67,6 +67,10 @@ DAMAGES: dict[str, tuple[Damage | tuple[Damage, ...], dict[str, str]]] = {
             ),
         },
     ),
+    "a refusal by validate ignored": (
+        changed("bb_p_job_validate", rc=2094),
+        {"validated-in-order": "the job has an id although validate refused it"},
+    ),
     "validate2 twice": (
         doubled("bb_p_job_validate2 job=3"),
         {"validated-in-order": "validate2 was called 2 times"},

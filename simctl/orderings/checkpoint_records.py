@@ -54,7 +54,8 @@ def _subject(call: Event) -> str:
     key="an alloc_job",
     exceptions=(
         "a restarted slurmctld makes the records of what it had saved, and unpacks each at once; a "
-        "job whose alloc_job fails, or whose dependency is wrong, is refused instead"
+        "job whose alloc_job fails, or whose dependency is wrong, is refused instead; that the "
+        "script is written after it leaves no event"
     ),
     source=f"{_GUIDE}; held in 216 groups of recordings of real Slurm",
     functions=(_ALLOC,),
