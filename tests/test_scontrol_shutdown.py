@@ -4,7 +4,7 @@ from tests.cluster import run
 
 
 def test_shutdown_answers_tells_the_nodes_and_stops() -> None:
-    """slurmctld answers before it stops; each slurmd cleans up its node; nobody answers later."""
+    """The controller answers before it stops, and each slurmd cleans up its node."""
     ran = run(
         "timeline:\n"
         "  - {at: 0s, run: scontrol shutdown, exit: 0}\n"

@@ -99,6 +99,8 @@ def _timer(function: Any, argument: Any) -> tuple[str, str]:
         return str(getattr(mailbox, "name", "timer")), f"is told {_message(argument)}"
     if isinstance(argument, Process):
         return who_is(argument), _words(function)
+    if isinstance(label := getattr(argument, "label", None), str):
+        return "timeline", f"goes on with {label}"
     owner = getattr(function, "__self__", None)
     process = getattr(owner, "process", None)
     return who_is(process) if isinstance(process, Process) else "timer", _words(function)

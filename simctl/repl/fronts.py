@@ -5,6 +5,8 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import attrs
 
+from simctl.repl.errors import CommandError
+
 if TYPE_CHECKING:
     from simctl.repl.session import Session
 
@@ -38,6 +40,14 @@ class Front:
     def more(self) -> str | None:
         """Return a line that belongs to the command before."""
         raise NotImplementedError
+
+    def edit(self, name: str, text: str) -> str:
+        """Have a person edit a text; return what came of it.
+
+        Raises:
+            CommandError: There is no person, or no editor.
+        """
+        raise CommandError(f"only a terminal has an editor; `cat > {name} <<EOF` writes a file")
 
     def unread(self) -> Any:
         """Return what was read ahead, as something that can be handed to another process."""

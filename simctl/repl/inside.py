@@ -1,6 +1,7 @@
 """A plugin call from the inside: who calls, with what, and what the plugin keeps where."""
 
 import contextlib
+import enum
 import re
 import reprlib
 import textwrap
@@ -33,6 +34,8 @@ class _Shown(reprlib.Repr):
 
     def repr_instance(self, x: Any, level: int) -> str:
         """Write an object as its class and what it keeps."""
+        if isinstance(x, enum.Enum):
+            return x.name
         kept = attributes(x)
         if not kept and "__repr__" in {
             name for kind in type(x).__mro__[:-1] for name in vars(kind)
@@ -79,11 +82,9 @@ def tell_call(world: "World", call: OpenCall) -> Iterator[str]:
     about = (
         "" if subject is UNSET else f", of {'step' if who.step is not UNSET else 'job'} {subject}"
     )
-    yield (
-        f"process: pid {who.pid}, child of {who.ppid}, uid {who.uid} "
-        f"({names.get(who.uid, '?')}){about}"
-    )
-    parent = who.host.processes.get(who.ppid)
+    child = f", child of {who.ppid}" if who.ppid != who.pid else ""
+    yield (f"process: pid {who.pid}{child}, uid {who.uid} ({names.get(who.uid, '?')}){about}")
+    parent = who.host.processes.get(who.ppid) if who.ppid != who.pid else None
     yield from _memory(who, parent)
     yield from _credential(who.memory)
     due = next_turns(world.kernel, _TURNS)

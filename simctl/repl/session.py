@@ -494,6 +494,18 @@ class Session:
             who = "nobody" if kernel.current is None else who_is(kernel.current.owner)
         return f"{format_us(kernel.now_us)} {who} [{self.desk.user}]> "
 
+    def ahead(self) -> str:
+        """Return what happens next, in a line."""
+        if self.over:
+            return self.over
+        if self.call is not None:
+            return f"{self.call.name} of {who_is(self.call.who)} runs next"
+        due = next_turns(self.world.kernel)
+        if not due:
+            return "no turn is due"
+        what = f"{format_us(due[0].due_us)} {due[0].who} {due[0].what}"
+        return what if self.kind == "turn" else f"the rest of this turn, then {what}"
+
     # Commands of Slurm's that were typed.
 
     def follow(self, label: str) -> None:

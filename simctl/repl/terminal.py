@@ -1,7 +1,10 @@
 """A session on a terminal: history, completion and colour, through prompt_toolkit."""
 
 import os
+import shlex
 import signal
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -13,6 +16,7 @@ from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 
+from simctl.repl.errors import CommandError
 from simctl.repl.fronts import Front
 from simctl.repl.registry import COMMANDS, lookup
 
@@ -59,6 +63,7 @@ class TerminalFront(Front):
                 history=_history(),
                 completer=_Words(lambda: self.session),
                 complete_while_typing=False,
+                bottom_toolbar=self._next,
             )
         # Reading a line sets both, and trio needs its own afterwards.
         at_ctrl_c = signal.getsignal(signal.SIGINT)
@@ -69,6 +74,30 @@ class TerminalFront(Front):
         finally:
             signal.set_wakeup_fd(wakes)
             signal.signal(signal.SIGINT, at_ctrl_c)
+
+    def edit(self, name: str, text: str) -> str:
+        """Run the person's editor on a real file with the text.
+
+        Raises:
+            CommandError: The editor cannot be run, or failed.
+        """
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+        suffix = Path(name).suffix
+        with tempfile.NamedTemporaryFile("w+", suffix=suffix, encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            try:
+                ran = subprocess.run([*shlex.split(editor), file.name], check=False)
+            except (OSError, ValueError) as error:
+                raise CommandError(f"cannot run {editor!r}: {error}") from error
+            if ran.returncode:
+                raise CommandError(f"{editor!r} left with status {ran.returncode}; nothing changed")
+            # An editor may have put another file in its place.
+            return Path(file.name).read_text(encoding="utf-8", errors="replace")
+
+    def _next(self) -> FormattedText:
+        words = "" if self.session is None else f"next: {self.session.ahead()}"
+        return FormattedText([("", words[: os.get_terminal_size().columns - 1])])
 
     def unread(self) -> Any:
         """Return lines that were pasted, and keys that were typed ahead."""

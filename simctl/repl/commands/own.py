@@ -55,6 +55,20 @@ def cat(session: Session, rest: str) -> None:
     session.say(text)
 
 
+@command("edit", usage="edit FILE", topic="session", example="edit hello.sh")
+def edit(session: Session, rest: str) -> None:
+    """Edit a file of the user's with $VISUAL or $EDITOR, on a terminal."""
+    if not rest:
+        raise CommandError("expected a file: `edit hello.sh`")
+    user = session.world.site.users[session.desk.user]
+    before = session.world.disk.read(rest, user.home) or ""
+    text = session.front.edit(rest, before)
+    if text == before:
+        session.say("nothing changed")
+    else:
+        _write(session, rest, text)
+
+
 def _here(session: Session, end: str) -> str:
     lines: list[str] = []
     while (line := session.front.more()) is not None and line != end:
