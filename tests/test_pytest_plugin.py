@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 import simctl.testing.cluster
-import simctl.testing.determinism  # noqa: F401
+import simctl.testing.determinism
+import simctl.testing.workers  # noqa: F401
 from simctl.orderings.checking import declared
 
 pytest_plugins = ["pytester"]
 
-# What an inner run imports for the first time pytester forgets: it would be imported, and rules be
-# declared, once more.
+# What an inner run imports for the first time pytester forgets: it would be imported once more,
+# rules be declared twice, and functions be others than those of their modules.
 declared()
 
 STEP = """\
