@@ -112,9 +112,12 @@ def test_markers_that_say_nothing_are_refused(
     passes(project, text, errors=1).stdout.fnmatch_lines([told])
 
 
-def test_a_marker_on_a_test_without_the_fixtures_is_refused(project: pytest.Pytester) -> None:
+@pytest.mark.parametrize("marker", ["simctl_seeds(3)", "simctl_ignore('pid')"])
+def test_a_marker_on_a_test_without_the_fixtures_is_refused(
+    project: pytest.Pytester, marker: str
+) -> None:
     """It would change nothing."""
-    text = "import pytest\n@pytest.mark.simctl_seeds(3)\ndef test_it(): pass\n"
+    text = f"import pytest\n@pytest.mark.{marker}\ndef test_it(): pass\n"
     result = passes(project, text, errors=1)
     result.stdout.fnmatch_lines(["*is for tests that use one of the fixtures simctl_run, world"])
 
@@ -271,3 +274,43 @@ def test_it(simctl_run):
         ]
     )
     assert ini.exists()
+
+
+def test_scenarios_have_golden_traces_that_ignore_what_is_configured(
+    project: pytest.Pytester,
+) -> None:
+    """In pytest's configuration, or by a marker that a conftest gives some of them."""
+    name = "scenarios/step.yaml"
+    golden = project.path / "scenarios" / "step.golden.jsonl"
+    project.runpytest("--simctl-rewrite").assert_outcomes(passed=1)
+    assert not golden.exists()
+    project.runpytest("--simctl-rewrite", name).assert_outcomes(passed=1)
+    golden.write_text(golden.read_text().replace('"uid":1001', '"uid":1002', 1))
+    result = project.runpytest()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "NOT AS step.golden.jsonl:",
+            "*that event differs in uid 1002 | 1001*",
+            "if the run is as it should be: pytest scenarios/step.yaml --simctl-rewrite",
+        ]
+    )
+    project.runpytest("-o", "simctl_ignore=uid").assert_outcomes(passed=1)
+    project.runpytest("-o", "simctl_ignore=pid").assert_outcomes(failed=1)
+    project.runpytest("-o", "simctl_golden=off").assert_outcomes(passed=1)
+    project.makeconftest(
+        """
+import pytest
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(pytest.mark.simctl_ignore("uid"))
+"""
+    )
+    project.runpytest().assert_outcomes(passed=1)
+    project.runpytest("--simctl-rewrite").assert_outcomes(passed=1)
+    assert '"ignore":["uid"]' in golden.read_text()
+    write(project, "scenarios/other.yaml", STEP)
+    result = project.runpytest("-o", "simctl_golden=all")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*there is no golden trace other.golden.jsonl yet"])

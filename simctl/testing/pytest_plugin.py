@@ -170,7 +170,7 @@ class ScenarioItem(pytest.Item):
 
         named = self.session.isinitpath(self.path)
         case = Case(path=_shown(self.path), variant=self.variant)
-        outcome = run_case(case, _settings(self.config), named=named)
+        outcome = run_case(case, _settings(self), named=named)
         if outcome.note:
             self.add_report_section("call", "simctl", outcome.note)
         if outcome.verdict is not Verdict.HELD:
@@ -191,13 +191,20 @@ def _failure(outcome: "Outcome") -> str:
     return "\n".join(outcome.lines)
 
 
-def _settings(config: pytest.Config) -> "Settings":
+def _ignored(item: pytest.Item) -> tuple[str, ...]:
+    """Return what comparisons with golden traces leave out, by the configuration and markers."""
+    marked = [text for marker in item.iter_markers("simctl_ignore") for text in marker.args]
+    return (*item.config.getini("simctl_ignore"), *marked)
+
+
+def _settings(item: pytest.Item) -> "Settings":
     from simctl.testing.cases import Settings  # noqa: PLC0415 - see the module
 
+    config = item.config
     return Settings(
         golden=config.getini("simctl_golden"),
         rewrite=config.getoption("--simctl-rewrite"),
-        ignore=tuple(config.getini("simctl_ignore")),
+        ignore=_ignored(item),
         check_determinism=config.getoption("--simctl-check-determinism"),
         orderings=not config.getoption("--simctl-no-orderings"),
         command="pytest",
@@ -272,13 +279,12 @@ class Runner:
         from simctl.testing.runs import Surroundings, is_text  # noqa: PLC0415 - see the module
 
         folder = _shown(item.path.parent)
-        marked = [text for marker in item.iter_markers("simctl_ignore") for text in marker.args]
         path = "" if is_text(scenario) else os.path.normpath(folder / scenario)
         return Surroundings(
             folder=folder,
             path=path,
             rewrite=self._config.getoption("--simctl-rewrite"),
-            ignore=(*self._config.getini("simctl_ignore"), *marked),
+            ignore=_ignored(item),
             how_to_rewrite="pytest --simctl-rewrite",
         )
 
@@ -301,22 +307,23 @@ def world(pytestconfig: pytest.Config) -> Any:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test once for each seed and model that its markers name."""
     definition = metafunc.definition
-    for marker, argument, values in (
-        ("simctl_models", _MODEL, _models_of),
-        ("simctl_seeds", _SEED, _seeds_of),
-    ):
-        mark = definition.get_closest_marker(marker)
-        if mark is None:
-            continue
-        if not set(_FIXTURES).intersection(metafunc.fixturenames):
+    used = set(_FIXTURES).intersection(metafunc.fixturenames)
+    for name in ("simctl_models", "simctl_seeds", "simctl_ignore"):
+        if not used and definition.get_closest_marker(name) is not None:
             pytest.fail(
-                f"{definition.nodeid}: the marker {marker} is for tests that use one of the "
+                f"{definition.nodeid}: the marker {name} is for tests that use one of the "
                 f"fixtures {', '.join(_FIXTURES)}",
                 pytrace=False,
             )
-        found = values(mark)
-        metafunc.fixturenames.append(argument)
-        metafunc.parametrize(argument, found, ids=[_id(argument, value) for value in found])
+    for name, argument, values in (
+        ("simctl_models", _MODEL, _models_of),
+        ("simctl_seeds", _SEED, _seeds_of),
+    ):
+        mark = definition.get_closest_marker(name)
+        if mark is not None:
+            found = values(mark)
+            metafunc.fixturenames.append(argument)
+            metafunc.parametrize(argument, found, ids=[_id(argument, value) for value in found])
 
 
 def _id(argument: str, value: object) -> str:
