@@ -275,6 +275,9 @@ def node_info(run: Observed) -> Iterator[Finding]:
         if event.name == _REGISTRATION and event.phase == "send":
             before = between(calls, last.get(event.pid, 0), event.seq)
             after = between(calls, event.seq, int(following[event.seq]))[:1]
+            if arg(event, "status"):
+                # What comes next belongs to the next registration.
+                after = []
             yield _registered(run, event, before, after)
             last[event.pid] = after[0].seq if after else event.seq
         elif event.name == _REGISTRATION:

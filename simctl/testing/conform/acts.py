@@ -5,7 +5,7 @@ An *act* is a plugin call, a message, a change of a state, a script or a fork. A
 there is no order but the facts of facts.py: threads and processes race.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
 import attrs
@@ -68,8 +68,8 @@ class Story:
     """What a whole run did."""
 
     acts: tuple[Act, ...]
-    starts: frozenset[str] = frozenset()
-    """Daemons that start in it: ``slurmctld``, ``slurmd@n1``."""
+    starts: Mapping[str, int] = {}
+    """How often daemons start in it: ``slurmctld``, ``slurmd@n1``."""
 
     open_jobs: frozenset[int] = frozenset()
     """Jobs that are not over at its end."""
@@ -102,10 +102,15 @@ def step_text(job: int, step: Any) -> str:
 
 
 def number(result: Any) -> Any:
-    """Return a result as a number: false is 0, and so is an object that was made."""
+    """Return a result as a signed number: false is 0, and 0xffffffff is -1."""
     if isinstance(result, bool):
         return int(result)
+    if isinstance(result, int) and _SIGN <= result < 2 * _SIGN:
+        return result - 2 * _SIGN
     return result
+
+
+_SIGN: Final = 1 << 31
 
 
 SHARED_MESSAGES: Final = {
@@ -147,7 +152,9 @@ def place_of(name: str, *, job: int | None, step: str, node: str, sender: str) -
     if sender == "stepd":
         return f"stepd[{step}]@{node}"
     if sender == "slurmd":
-        return f"slurmd@{node} job {job}"
+        # A recording does not tell for which job slurmd asks.
+        asks = name == "REQUEST_JOB_REQUEUE"
+        return f"slurmd@{node} requeues" if asks else f"slurmd@{node} job {job}"
     if sender == "srun":
         return f"srun {step}" if name == "REQUEST_LAUNCH_TASKS" else f"srun of job {job}"
     return f"slurmctld job {job}" if sender == "slurmctld" else MARK

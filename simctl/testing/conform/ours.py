@@ -1,5 +1,6 @@
 """Traces of simctl, as acts."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -74,11 +75,12 @@ class _Reader:
     def story(self) -> Story:
         acts = [act for place, event in enumerate(self.events) for act in self._acts(event, place)]
         starts = {
-            "slurmctld" if event.daemon == "slurmctld" else f"slurmd@{event.node}"
+            (event.daemon, event.node, event.pid)
             for event in self.events
             if event.name == "init" and event.daemon in ("slurmctld", "slurmd")
         }
-        return Story(acts=tuple(acts), starts=frozenset(starts))
+        daemons = sorted(f"{name}@{node}" if node else str(name) for name, node, _ in starts)
+        return Story(acts=tuple(acts), starts=Counter(daemons))
 
     def _acts(self, event: Event, place: int) -> Iterator[Act]:
         if isinstance(event.enter, int):
@@ -176,7 +178,7 @@ class _Reader:
             name=name if sent else f"{name} received",
             key=message_key(name, args),
             user=self._who(event),
-            args={each: args[each] for each in shared or () if each in args},
+            args={each: number(args[each]) for each in shared or () if each in args},
             place=place,
             job=job,
             step=step,

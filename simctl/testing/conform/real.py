@@ -8,6 +8,7 @@ unpacks and queries are left out of it.
 import gzip
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -72,14 +73,26 @@ def read_real(path: Path) -> list[dict[str, Any]]:
 
 
 def real_story(events: list[dict[str, Any]]) -> Story:
-    """Return what a recording tells."""
-    return _Reader(events).story()
+    """Return what a recording tells.
+
+    Raises:
+        RecordingError: It does not have the form of a recording.
+    """
+    reader = _Reader(events)
+    try:
+        return reader.story()
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RecordingError(
+            f"event {reader.at + 1} of the recording ({events[reader.at].get('fn')}) cannot be "
+            f"understood: {type(error).__name__}: {error}"
+        ) from error
 
 
 @attrs.define
 class _Reader:
     events: list[dict[str, Any]]
     users: Users = attrs.field(init=False)
+    at: int = 0
     instances: dict[str, int] = attrs.field(factory=dict)
     """How often a process of a role has been seen to start."""
 
@@ -95,6 +108,7 @@ class _Reader:
         acts: list[Act] = []
         starts: list[str] = []
         for place, event in enumerate(self.events):
+            self.at = place
             if event["fn"] == "proc_start" and event["daemon"] in ("slurmctld", "slurmd"):
                 starts.append(_daemon(event))
             acts += self._acts(event, place, owners)
@@ -112,7 +126,7 @@ class _Reader:
             seen.add(job)
         return Story(
             acts=tuple(acts),
-            starts=frozenset(starts),
+            starts=Counter(starts),
             open_jobs=frozenset(job for job in seen if not over.get(job, False)),
             old_jobs=frozenset(old),
             cut=True,
@@ -147,7 +161,7 @@ class _Reader:
             step = about
         elif "step" in args and job is not None:
             step = step_text(job, args["step"])
-        if job is None and step:
+        if job is None and step and step != UNKNOWN:
             job = int(step.split(".")[0])
         yield Act(
             strand=self._strand(
@@ -220,7 +234,7 @@ class _Reader:
             name=name if sent else f"{name} received",
             key=key,
             user=self._who(event),
-            args={each: args[each] for each in shared or () if each in args},
+            args={each: number(args[each]) for each in shared or () if each in args},
             place=place,
             job=job,
             step=step,
@@ -334,6 +348,10 @@ def _status(rc: Any) -> Any:
 _BYTE: Final = 255
 
 
+UNKNOWN: Final = "?"
+"""Stands for the step of a checkpoint record that was made before the recording began."""
+
+
 # Checkpoint records: calls about them tell a pointer only.
 
 
@@ -387,7 +405,7 @@ def _record_owners(events: list[dict[str, Any]]) -> _Owners:
         after = calls[at + 1][1] if at + 1 < len(calls) else None
         if event["fn"] == "slurm_ckpt_free_job":
             owner = by_pointer.pop(pointer, None) or _step_of(before, "switch_p_free_jobinfo")
-            found[place] = owner or (None, "?")
+            found[place] = owner or (None, UNKNOWN)
             continue
         owner = _step_of(before, "switch_p_build_jobinfo") or _step_of(
             after, "switch_p_job_step_allocated"

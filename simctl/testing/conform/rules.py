@@ -1,11 +1,13 @@
 """What does not count: declared rules that take acts out of both sides, each with its reason."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import attrs
 
 from simctl.testing.conform.acts import MARK, Act, Story
+from simctl.testing.conform.real import UNKNOWN
 
 Settle = Callable[[Story, Story], tuple[Story, Story]]
 """Takes a run and a recording, and gives them back without what does not count."""
@@ -151,35 +153,52 @@ def _not_its_start(ours: Story, theirs: Story) -> tuple[Story, Story]:
     if not theirs.cut:
         return ours, theirs
     recorded = theirs.strands()
-    kept: list[Act] = []
-    skipped: dict[str, set[tuple[str, str]]] = {}
-    spare = {
-        strand: sum(act.name in _END for act in acts)
-        - sum(act.name in _END for act in recorded.get(strand, ()))
-        for strand, acts in ours.strands().items()
+    spare_starts = {
+        daemon: count - theirs.starts.get(daemon, 0) for daemon, count in ours.starts.items()
     }
-    left = {strand: sum(a.name in _END for a in acts) for strand, acts in ours.strands().items()}
-    for act in ours.acts:
-        is_daemon = act.strand == "slurmctld" or (
-            act.strand.startswith("slurmd@") and " " not in act.strand
-        )
-        if is_daemon and act.strand not in theirs.starts and act.name in _START:
-            seen = skipped.setdefault(act.strand, set())
-            if act.what not in seen:
-                seen.add(act.what)
+
+    def within(acts: Sequence[Act]) -> Iterable[Act]:
+        strand = acts[0].strand
+        if strand in ours.starts:
+            spare = _ends(acts) - _ends(recorded.get(strand, ()))
+            return _without_ends(_without_starts(acts, spare_starts[strand]), spare)
+        if strand.startswith("node ") and spare_starts.get("slurmctld", 0) > 0:
+            return acts[1:] if acts[0].key == "UNKNOWN > IDLE" else acts
+        return acts
+
+    return _by_strand(ours, within), theirs
+
+
+def _without_starts(acts: Sequence[Act], spare: int) -> list[Act]:
+    """Leave out what a daemon does as it starts, in its first *spare* lives."""
+    kept: list[Act] = []
+    seen: set[tuple[str, str]] = set()
+    life = 0
+    for act in acts:
+        if act.name in _START:
+            if act.what in seen:
+                life += 1
+                seen.clear()
+            seen.add(act.what)
+            if life < spare:
                 continue
-        if act.name in _END and is_daemon:
-            left[act.strand] -= 1
-            if left[act.strand] < spare[act.strand]:
-                continue
-        if (
-            act.name == "node_state"
-            and act.key == "UNKNOWN > IDLE"
-            and "slurmctld" not in (theirs.starts)
-        ):
-            continue
         kept.append(act)
-    return ours.having(kept), theirs
+    return kept
+
+
+def _ends(acts: Sequence[Act]) -> int:
+    return sum(act.name in _END for act in acts)
+
+
+def _without_ends(acts: Sequence[Act], spare: int) -> Iterator[Act]:
+    """Leave out the last *spare* acts with which a daemon stops."""
+    left = _ends(acts)
+    for act in acts:
+        if act.name in _END:
+            left -= 1
+            if left < spare:
+                continue
+        yield act
 
 
 def _not_what_follows(ours: Story, theirs: Story) -> tuple[Story, Story]:
@@ -190,13 +209,17 @@ def _not_what_follows(ours: Story, theirs: Story) -> tuple[Story, Story]:
     kept: set[int] = set()
     for strand, acts in ours.strands().items():
         kept.update(map(id, _within(acts, recorded.get(strand, []), theirs)))
-    theirs = theirs.having(act for act in theirs.acts if act.step != "?")
-    return ours.having(a for a in ours.acts if a.strand == MARK or id(a) in kept), theirs
+    theirs = theirs.having(act for act in theirs.acts if act.step != UNKNOWN)
+    ours = ours.having(
+        act for act in ours.acts if act.strand == MARK or (id(act) in kept and act.step != UNKNOWN)
+    )
+    return ours, theirs
 
 
 def _within(acts: Sequence[Act], known: Sequence[Act], theirs: Story) -> Sequence[Act]:
     """Return of a strand what lies between the beginning and the end of the recording."""
-    job = acts[0].job
+    jobs = {act.job for act in acts}
+    job = jobs.pop() if len(jobs) == 1 else None
     open_end = job in theirs.open_jobs or (job is None and bool(theirs.open_jobs))
     if open_end and job not in theirs.old_jobs:
         acts = acts[: _last_shared(acts, known)]
@@ -210,8 +233,13 @@ def _within(acts: Sequence[Act], known: Sequence[Act], theirs: Story) -> Sequenc
 
 def _last_shared(acts: Sequence[Act], known: Sequence[Act]) -> int:
     """Return where the tail begins that the recording has nothing of."""
-    names = {act.what for act in known}
-    return next((at for at in range(len(acts), 0, -1) if acts[at - 1].what in names), 0)
+    left = Counter(act.what for act in known)
+    end = 0
+    for at, act in enumerate(acts, start=1):
+        if left[act.what]:
+            left[act.what] -= 1
+            end = at
+    return end
 
 
 def _first_shared(acts: Sequence[Act], known: Sequence[Act]) -> int:
