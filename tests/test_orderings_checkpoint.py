@@ -269,3 +269,14 @@ def test_damage_breaks_the_rules_that_forbid_it_and_no_other(name: str, model: s
     assert {*found} & OURS == {*wanted} & OURS
     for rule, what in wanted.items():
         assert what in found[rule]
+
+
+def test_images_are_made_while_the_step_daemon_goes_on() -> None:
+    """signal_tasks is a thread's: a step may end meanwhile, but no second one may begin."""
+    inside = "exit role=script step=1.batch"
+    ended = moved("fini step=1.batch plugin=checkpoint/blcr", before=inside)
+    assert "one-call-at-a-time" not in told(vacated("guide"), ended)
+    again = doubled(SAVED), moved(SAVED, nth=1, before=inside)
+    assert told(vacated("guide"), *again)["one-call-at-a-time"] == (
+        "slurm_ckpt_signal_tasks was called inside slurm_ckpt_signal_tasks"
+    )
