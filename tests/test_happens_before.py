@@ -1,11 +1,14 @@
 """What is forced under every schedule, and what only came so."""
 
+from itertools import pairwise
+
 import pytest
 from msgspec import UNSET
 
 from simctl.kernel.causes import Cause, needs_of
 from simctl.kernel.events import Event
 from simctl.scenario.happens_before import HalfATraceError, HappensBefore
+from simctl.testing import run_scenario
 from simctl.testing.before import assert_before
 from tests.cluster import TWO_NODES, Ran, run
 
@@ -222,3 +225,39 @@ def test_what_a_daemon_takes_in_comes_after_its_start() -> None:
     assert relation.forces(second, one)
     assert relation.forces(second, other)
     assert not relation.forces(one, other)
+
+
+def test_a_job_that_waits_for_others_needs_their_ends() -> None:
+    """Of all it waits for; where one of several will do it might have been the other."""
+    ran = run(
+        f"{TWO_NODES}timeline:\n"
+        "  - {at: 0s, as: alice, run: \"sbatch --wrap 'srun -n1 sleep 10'\"}\n"
+        "  - {at: 0s, as: alice, run: \"sbatch --wrap 'srun -n1 sleep 12'\"}\n"
+        "  - {at: 1s, as: bob, run: \"sbatch -d afterok:1:2 --wrap 'srun sleep 10'\"}\n"
+        "  - {at: 1s, as: bob, run: \"sbatch -d 'afterok:1?afterok:2' --wrap 'srun sleep 10'\"}\n",
+        cluster="",
+    )
+    for job in (1, 2):
+        attach = f"switch_p_job_attach job={job}"
+        assert_before(ran.events, attach, "switch_p_job_preinit job=3", proved=True)
+        assert_before(
+            ran.events,
+            f"MESSAGE_EPILOG_COMPLETE job={job}",
+            "job_state job=3 state=RUNNING",
+            proved=True,
+        )
+    with pytest.raises(AssertionError, match="nothing forces it"):
+        assert_before(
+            ran.events, "switch_p_job_attach job=1", "switch_p_job_preinit job=4", proved=True
+        )
+
+
+def test_the_calls_of_a_burst_buffer_are_forced() -> None:
+    """From the check of the request to the stage-out, through whatever passes ask meanwhile."""
+    ran = run_scenario("scenarios/burst_buffer.yaml")
+    calls = (
+        *("bb_p_job_validate", "bb_p_job_validate2", "bb_state state=STAGED_IN", "bb_p_job_begin"),
+        *("REQUEST_BATCH_JOB_LAUNCH", "switch_p_job_attach", "bb_p_job_start_stage_out"),
+    )
+    for first, second in pairwise(calls):
+        ran.assert_before(first, second, proved=True)

@@ -512,7 +512,7 @@ class Slurmctld:
         trace = self.site.trace
         if trace.recording:
             trace.join(self.process, *causes)
-            self.subjects.know(job.job_id, self.process.cause)
+            self.subjects.has_come_to(job.job_id, self.process.cause)
 
     # States.
 

@@ -225,6 +225,7 @@ def settle(ctld: "Slurmctld", job: JobRecord, *, asks: bool = True) -> None:
         return
     if not job.queued:
         job.reason = Reason.NONE
+        job.awaited_ends = _what_was_waited_for(ctld, job)
         job.dependency = None
         job.eligible_us = ctld.now_us
         if job.accrue_us < 0:
@@ -232,6 +233,25 @@ def settle(ctld: "Slurmctld", job: JobRecord, *, asks: bool = True) -> None:
         schedule.enqueue(ctld, job)
         if asks:
             ctld.request_pass()
+
+
+def _what_was_waited_for(ctld: "Slurmctld", job: JobRecord) -> tuple[int, ...]:
+    """Return the causes of what a job could not have started without: the ends of other jobs.
+
+    Where one of several will do, it might have been another, and of a singleton's kind others.
+    """
+    dependency = job.dependency
+    if dependency is None or dependency.any_will_do:
+        return job.awaited_ends
+    ends: list[int] = list(job.awaited_ends)
+    for need in dependency.needs:
+        exact = _corresponding(need, job)
+        if need.kind in _ENDS and (exact.array is None or need.kind != "afternotok"):
+            ends += [ctld.subjects.known(other.job_id) for other in _who_is_meant(exact)]
+    return tuple(ends)
+
+
+_ENDS: Final = ("afterany", "afterok", "afternotok", "aftercorr")
 
 
 def _is_killed(ctld: "Slurmctld", job: JobRecord) -> bool:

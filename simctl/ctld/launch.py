@@ -38,6 +38,8 @@ async def start(
     job.node_list = compress(tuple(node.name for node in nodes))
     job.batch_host = nodes[0].name
     job.start_us = job.evaluated_us = ctld.now_us
+    if job.awaited_ends:
+        ctld.subjects.know(job.job_id, *job.awaited_ends)
     if ctld.bb is not None and not await staging.begin(ctld, job):
         return False
     # Time may have passed in a plugin.

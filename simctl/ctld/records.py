@@ -348,6 +348,9 @@ class JobRecord:
     """Which cpus it has on each of its nodes, by the node's index: a bit for each."""
 
     completing_nodes: set[str] = attrs.field(factory=set)
+    awaited_ends: tuple[int, ...] = ()
+    """The causes of what its dependency has waited for."""
+
     left: list[int] = attrs.field(factory=list)
     """What the reports of nodes that it has left are the causes of."""
 

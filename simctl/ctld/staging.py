@@ -309,6 +309,7 @@ async def begin(ctld: "Slurmctld", job: JobRecord) -> bool:
     if bb is None:
         return True
     job.state_desc = job.bb_reason = ""
+    ctld.subjects.know_buffer(job.job_id)
     if await bb.begin(job):
         _take_back(ctld, job)
         job.priority = 0

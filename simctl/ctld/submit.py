@@ -364,6 +364,7 @@ async def _take_in(ctld: "Slurmctld", job: JobRecord) -> None:
         if error_code:
             await _drop(ctld, job)
             raise _RefusedError(error_code, text)
+        ctld.wait_for(job)
     bookkeeping.came(ctld, job)
     limits.watch_deadline(ctld, job)
     arrays.register(ctld, job)

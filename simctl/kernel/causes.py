@@ -72,6 +72,10 @@ class Subjects:
         """For whom it has forked each of these."""
         self._known: dict[_Subject, int] = {}
         """By job, what anything about it from now on cannot come without."""
+        self._also: dict[_Subject, tuple[int, ...]] = {}
+        """What the next event about a job needs besides."""
+        self._buffers: dict[_Subject, int] = {}
+        """The last change of a job's burst buffer."""
 
     def begin(self, pid: int, thread: Any) -> None:
         """Note that a thread of a process takes something new in."""
@@ -82,6 +86,17 @@ class Subjects:
         """Let everything about a job from now on need these as well."""
         known = self._known.get(job, 0)
         self._known[job] = Cause.of(known, (known, *needs))
+        self._also[job] = tuple(each for one in needs for each in needs_of(one))
+
+    def has_come_to(self, job: int, cause: int) -> None:
+        """Let everything about a job from now on need what a process is about to do."""
+        known = self._known.get(job, 0)
+        self._known[job] = Cause.of(known, (known, cause))
+
+    def know_buffer(self, job: int) -> None:
+        """Let everything about a job from now on need what its burst buffer has come to."""
+        if job in self._buffers:
+            self.know(job, self._buffers[job])
 
     def known(self, job: int) -> int:
         """Return what everything about a job needs from now on."""
@@ -112,6 +127,8 @@ class Subjects:
         self._of[seq] = line.current
         if event.name == "job_state":
             self._known[line.current] = seq
+        elif event.name == "bb_state":
+            self._buffers[line.current] = seq
         elif event.name == "fork" and event.args is not UNSET:
             self._forked[event.args["child"]] = line.current
         return cause
@@ -136,4 +153,5 @@ class Subjects:
         others = (
             each for each in wanted if each not in line.own and self._of.get(each, job) == job
         )
-        return tuple(dict.fromkeys((*needs, *others)))
+        also = self._also.pop(job, ()) if self._also else ()
+        return tuple(dict.fromkeys((*needs, *others, *also)))

@@ -7,9 +7,12 @@ in. *A* is forced to come before *B* if a chain of such needs leads from the beg
 to the end of *A*.
 """
 
+import bisect
+import operator
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from itertools import islice
 from typing import Final
 
 import attrs
@@ -17,6 +20,7 @@ from msgspec import UNSET
 
 from simctl.kernel.events import Event
 
+_SEQ: Final = operator.attrgetter("seq")
 _BLOCK: Final = 4096
 """Of how many events at a time it is found out what they lead to."""
 
@@ -174,7 +178,10 @@ class HappensBefore:
         asked = {self.beginning(event).seq: event for event in reversed(later)}
         last = max(asked, default=0)
         reached: dict[int, int] = {}
-        for event in self.events:
+        start = bisect.bisect_left(self.events, earlier[0].seq, key=_SEQ)
+        if asked and min(asked) < earlier[0].seq:
+            return earlier[0], asked[min(asked)]
+        for event in islice(self.events, start, None):
             seq = event.seq
             if seq > last:
                 break
