@@ -394,6 +394,9 @@ class ScriptHost:
         """Return the signals kept for traps."""
         taken = tuple(self._pending)
         self._pending.clear()
+        if taken:
+            # A trap is sprung wherever the script has come to.
+            self._site.trace.choose(self.process, self.process.begun)
         return taken
 
     # Children.
