@@ -3,9 +3,13 @@
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
+from msgspec import UNSET
 
 from simctl.kernel.events import Event
+from simctl.orderings.checking import check_orderings
+from simctl.orderings.observed import Terms
 from simctl.plugins.points import OPTIONAL
 from simctl.plugins.points.declare import Point
 from tests.cluster import STEP, Ran, fault, run
@@ -330,3 +334,55 @@ def _fits(point: Point) -> bool:
 def test_each_is_declared_optional_and_of_model_modern_alone() -> None:
     """So the check of plugins, the trace and the pages of the docs know them."""
     assert all(_fits(point) and point.optional for point in FUNCTIONS.values())
+
+
+# The built-in orderings know them.
+
+
+def _breaches(ran: Ran, events: list[Event]) -> list[str]:
+    report = check_orderings(events, Terms(model="modern"))
+    return [breach.rule.name for breach in report.broken if breach.rule.name in RULES]
+
+
+RULES: Final = ("part-comp", "reconfig", "suspend-hooks")
+
+
+def _renumbered(events: list[Event]) -> list[Event]:
+    """Number events anew, with causes that follow; what was doubled keeps the cause it had."""
+    places = {event.seq: place for place, event in enumerate(events, start=1)}
+    return [
+        msgspec.structs.replace(
+            event,
+            seq=place,
+            cause=places.get(event.cause, UNSET) if isinstance(event.cause, int) else UNSET,
+            enter=places.get(event.enter, UNSET) if isinstance(event.enter, int) else UNSET,
+        )
+        for place, event in enumerate(events, start=1)
+    ]
+
+
+@pytest.mark.parametrize("timeline", [SUSPENDED, RESTARTED, RECONFIGURED])
+def test_runs_keep_the_rules_about_them(tmp_path: Path, timeline: str) -> None:
+    """Those that were checked against recordings."""
+    ran = _ran(tmp_path, timeline)
+    assert _breaches(ran, ran.events) == []
+
+
+def test_the_rules_find_a_call_too_many_or_too_early(tmp_path: Path) -> None:
+    """A question asked twice, a reconfig for nothing, a post before its pre, a free too early."""
+    ran = _ran(tmp_path, SUSPENDED)
+    events = ran.events
+    twice = ran.all("switch_p_part_comp")[0].seq
+    assert _breaches(ran, _renumbered([*events[:twice], *events[twice - 1 :]])) == ["part-comp"]
+    again = ran.all("switch_p_reconfig")[0].seq
+    assert _breaches(ran, _renumbered([*events[:again], *events[again - 1 :]])) == ["reconfig"]
+    for first, second in (
+        ("switch_p_job_step_pre_suspend", "switch_p_job_step_post_suspend"),
+        ("switch_p_job_suspend", "switch_p_job_suspend_info_free"),
+        ("switch_p_job_suspend_info_unpack", "switch_p_job_suspend"),
+    ):
+        one = ran.all(first, node="n1")[0].seq
+        other = ran.all(second, node="n1")[0].seq
+        swapped = [*events]
+        swapped[one - 1], swapped[other - 1] = swapped[other - 1], swapped[one - 1]
+        assert _breaches(ran, _renumbered(swapped)) == ["suspend-hooks"]

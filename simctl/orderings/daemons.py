@@ -18,7 +18,7 @@ from simctl.orderings.observed import (
     failed,
     pid_of,
 )
-from simctl.orderings.rules import KEPT, Finding, Kept, broken, rule, unobserved
+from simctl.orderings.rules import KEPT, Finding, Kept, broken, rule
 from simctl.orderings.step_daemons import FINI, PREINIT
 from simctl.orderings.steps import ALLOC, BUILD, COMPLETE, UNPACK
 from simctl.plugins.points import ALL, OPTIONAL
@@ -354,8 +354,8 @@ def one_call_at_a_time(run: Observed) -> Iterator[Finding]:
     "checkpoint init, credential (guide), or switch init, credential, checkpoint init (modern), "
     "then preinit",
     key="a daemon, or a srun",
-    exceptions="the later functions slurmctld_init, slurmd_init, slurmd_step_init and reconfig do "
-    "not exist here",
+    exceptions="the later functions slurmctld_init, slurmd_init and slurmd_step_init are not "
+    "looked at",
     source="held in 339 processes of recordings of real Slurm; the guide's step daemon is read off "
     "its sources",
     functions=("init", RESTORE, NODE_INIT),
@@ -470,27 +470,3 @@ def _stopped(run: Observed, pid: int) -> Finding:
         late = next(call for call in calls if call.seq > ends[0].seq and call.name != "fini")
         return broken(f"slurmctld {pid}", f"{late.name} came after a fini", ends[0], late)
     return KEPT
-
-
-unobserved(
-    55,
-    "suspend-hooks",
-    says="on suspend and resume slurmctld and slurmd call the job_suspend family of the switch "
-    "around each change",
-    why="these functions came to Slurm later: the switch guide has none of them, and so has simctl",
-    source="held in 12 requests of recordings of real Slurm 18.08",
-)
-unobserved(
-    61,
-    "reconfig",
-    says="the switch's reconfig runs once per start of slurmctld and per REQUEST_RECONFIGURE",
-    why="this function came to Slurm later: the switch guide has none, and so has simctl",
-    source="held in 14 processes of recordings of real Slurm 18.08",
-)
-unobserved(
-    47,
-    "part-comp",
-    says="part_comp is asked once per MESSAGE_EPILOG_COMPLETE and per partial report of a step",
-    why="this function came to Slurm later: the switch guide has none, and so has simctl",
-    source="held in 367 messages of recordings of real Slurm 18.08",
-)
