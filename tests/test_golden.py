@@ -208,3 +208,13 @@ def test_a_file_that_is_no_trace_is_refused(run: Run, golden: Path) -> None:
     assert against(golden, run, list(run.events)).trouble == (
         "there is no golden trace step.golden.jsonl yet",
     )
+
+
+def test_what_is_no_trace_is_not_written_over(run: Run, golden: Path) -> None:
+    """It may have been named by mistake; and a place where nothing can be written is told."""
+    golden.write_text("my notes\n")
+    with pytest.raises(InputError, match="delete it first if it is to be written anew"):
+        compare(golden, run.header, run.events, rewrite=True)
+    assert golden.read_text() == "my notes\n"
+    with pytest.raises(InputError, match=r"cannot write .*g\.jsonl: "):
+        compare(golden / "g.jsonl", run.header, run.events, rewrite=True)

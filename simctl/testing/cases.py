@@ -247,12 +247,7 @@ def _compare(case: Case, path: Path, run: "Run", settings: Settings) -> tuple[st
     """Compare with the golden trace, or write it; return a note, and what is wrong."""
     from simctl.testing.golden import compare  # noqa: PLC0415 - see the module
 
-    try:
-        found = compare(
-            path, run.header, run.events, ignore=settings.ignore, rewrite=settings.rewrite
-        )
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+    found = compare(path, run.header, run.events, ignore=settings.ignore, rewrite=settings.rewrite)
     if found.written:
         return f"wrote {path}", ()
     if not found.trouble:

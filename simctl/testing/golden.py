@@ -150,17 +150,20 @@ def compare(
     anything ignores the same.
 
     Raises:
-        InputError: The file is no trace, or what is to be ignored cannot be read.
-        OSError: It cannot be written.
+        InputError: The file is no trace, or cannot be written; or what is to be ignored cannot be
+            read.
     """
     asked = tuple(ignore)
-    golden = _read(path)
+    golden = _read(path, rewrite=rewrite)
     known = tuple(golden.header.get("ignore", ())) if golden is not None else ()
     wanted = (asked or known) if rewrite else (*known, *asked)
     ignored = Ignored.parse(wanted, dict(header.get("users", {})))
     ours = ignored.plain(header, as_written(events))
     if rewrite:
-        return Compared(written=_write(path, ours, ignored))
+        try:
+            return Compared(written=_write(path, ours, ignored))
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror or error}") from None
     if golden is None:
         return Compared(trouble=(f"there is no golden trace {path.name} yet",))
     theirs = ignored.plain(golden.header, golden.events)
@@ -178,14 +181,16 @@ def _headers_apart(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> list[s
     ]
 
 
-def _read(path: Path) -> Recording | None:
+def _read(path: Path, *, rewrite: bool) -> Recording | None:
     """Return the golden trace, or None where the file is not there, or still empty."""
     try:
         if not path.exists() or not path.stat().st_size:
             return None
         return read_recording(path)
     except RecordingError as error:
-        raise InputError(str(error)) from None
+        # It may be something else that was named by mistake, so that it is not written over.
+        hint = "; delete it first if it is to be written anew" if rewrite else ""
+        raise InputError(f"{error}{hint}") from None
 
 
 def as_written(events: Sequence[Event]) -> list[Event]:
