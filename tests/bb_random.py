@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from simctl.orderings.checking import tell
 from simctl.scenario.load import read_scenario
 from simctl.world import World
 from tests.bb_checker import CANCEL_S, MOST_JOBS, Checker
@@ -302,9 +303,11 @@ def checked(seed: int) -> list[str]:
     world, plugin = world_of(seed)
     checker = Checker(world, plugin)
     world.trace.add_sink(checker.see)
+    world.trace.add_sink(world.events.append)
     result = world.run()
     checker.at_the_end(result)
-    return checker.problems
+    told = ["\n".join(tell(breach)) for breach in result.orderings.broken]
+    return [*checker.problems, *told]
 
 
 def trace_of(seed: int) -> bytes:

@@ -11,7 +11,7 @@ from simctl.ctld.bb_scripts import Failures, run_script, start_script
 from simctl.kernel.turns import Thread
 from simctl.scenario.load import read_scenario
 from simctl.world import World
-from tests.cluster import TWO_NODES, Ran
+from tests.cluster import TWO_NODES, Ran, watched
 
 
 @attrs.define
@@ -86,7 +86,6 @@ def ran_scripts(
     options = "options: {real_scripts: true}\n" if real else ""
     scenario = read_scenario(TWO_NODES + options + text, file=file)
     world = World(scenario, model=model, schedule=schedule, seed=seed)
-    world.trace.add_sink(world.events.append)
     caller = Caller(world)
 
     async def act(body: Callable[[Caller], Awaitable[Any]]) -> None:
@@ -97,8 +96,7 @@ def ran_scripts(
             caller.spawn(lambda body=body: act(body), lingers=lingers)  # type: ignore[misc]
 
     world.background.append(begin)
-    result = world.run()
-    return caller, Ran(world, result, world.events)
+    return caller, watched(world)
 
 
 __all__ = ["Caller", "ran_scripts"]

@@ -17,7 +17,7 @@ from simctl.wire.errno import (
 )
 from simctl.wire.ids import SLURM_BATCH_SCRIPT
 from simctl.world import World
-from tests.cluster import TWO_NODES, Ran
+from tests.cluster import TWO_NODES, Ran, watched
 from tests.inside import slurmctld
 
 CONF = (
@@ -40,7 +40,6 @@ def asked(
     """Run lines of a timeline, and ask slurmds; return when they answered, and the errno."""
     text = TWO_NODES + CONF + more + "timeline:\n" + "".join(map(_entry, lines))
     world = World(read_scenario(text, file="s.yaml"), model=model, schedule=schedule)
-    world.trace.add_sink(world.events.append)
     answers: list[tuple[float, int]] = []
 
     def begin(ask: Ask) -> None:
@@ -63,8 +62,7 @@ def asked(
 
     for ask in asks:
         world.background.append(lambda ask=ask: begin(ask))  # type: ignore[misc]
-    result = world.run()
-    return answers, Ran(world, result, world.events)
+    return answers, watched(world)
 
 
 def _entry(line: str) -> str:

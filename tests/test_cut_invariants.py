@@ -101,7 +101,7 @@ def test_no_run_hangs_and_no_job_is_lost(block: int, model: str) -> None:
         schedule = "random" if seed % 2 else "fifo"
         ran = run(scenario(seed), cluster="", model=model, schedule=schedule, seed=seed)
         assert ran.result.stalled == (), f"seed {seed}"
-        check(ran, model)
+        check(ran)
         check_runs(ran)
         for row in ran.result.rows:
             assert row.state in FINAL, f"seed {seed}: job {row.job_id} is {row.state}"

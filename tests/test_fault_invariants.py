@@ -192,7 +192,7 @@ def test_whatever_strikes_every_job_ends_and_leaves_nothing(block: int, model: s
         text = scenario(seed)
         ran = run(text, cluster="", model=model, schedule=schedule, seed=seed)
         assert ran.result.stalled == (), f"seed {seed}"
-        check(ran, model)
+        check(ran)
         check_runs(ran)
         states = [row.state for row in ran.result.rows]
         assert all(state in ENDS for state in states), f"seed {seed}: {states}"

@@ -1,17 +1,13 @@
 """Ordering rules that hold in every run: random clusters, jobs, faults and schedules.
 
-Each run is checked against the rules of a step's life that were read off recordings of real Slurm:
-who follows whom in a step daemon, what balances, what comes before the report to the controller.
+Each run is held against the built-in orderings, as every scenario of a test is; beside them every
+job has to come to its end.
 """
 
 import random
-from collections import Counter
-from itertools import pairwise
 
 import pytest
-from msgspec import UNSET
 
-from simctl.kernel.events import Event
 from tests.cluster import Ran, run
 
 FUNCTIONS = [
@@ -61,9 +57,6 @@ COMMANDS = [
 ]
 
 
-STOPPED = ("SUSPENDED", "RUNNING|STOPPED")
-
-
 def scenario(seed: int) -> str:
     """Return a random scenario: a few jobs, cancellations, failing calls, perhaps a crash."""
     chance = random.Random(seed)
@@ -111,85 +104,11 @@ def scenario(seed: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def check_step_daemon(ran: Ran, manager: int, events: list[Event], crashed: set[object]) -> None:
-    """Check what one step daemon did, its processes all together."""
-    calls = [event for event in events if event.kind == "plugin" and event.phase != "enter"]
-    seqs = {
-        short: [e.seq for e in calls if e.name == f"switch_p_job_{short}"]
-        for short in ("preinit", "init", "attach", "fini", "postfini")
-    }
-    order = [seqs[short] for short in ("preinit", "init", "attach", "fini", "postfini")]
-    for before, after in pairwise(order):
-        assert not before or not after or before[-1] < after[0]
-    assert all(len(seqs[short]) <= 1 for short in ("preinit", "init", "fini", "postfini"))
-    if events[0].node in crashed:
-        return
-    good = {e.name for e in calls if not isinstance(e.rc, int) or e.rc >= 0}
-    container = not any(e.name == "fault" and "create_container" in str(e.args) for e in ran.events)
-    if container:
-        assert bool(seqs["postfini"]) == ("switch_p_job_preinit" in good)
-    if "switch_p_job_init" not in good:
-        assert not seqs["attach"]
-        assert not seqs["fini"]
-    for event in calls:
-        short = event.name.removeprefix("switch_p_job_")
-        if short in ("preinit", "postfini"):
-            assert (event.pid, event.uid) == (manager, 0)
-        if short == "attach":
-            assert event.uid in (0, 1001, 1002)
-            assert event.role == "task"
+def check(ran: Ran) -> None:
+    """Check that every job ended, unless the run says what it waits for.
 
-
-def check(ran: Ran, model: str) -> None:
-    """Check a run against the rules."""
-    crashed: set[object] = {
-        word.split("crash ")[-1].strip(" {}:") if "crash " in word else word.split()[-1].strip("{}")
-        for e in ran.all("fault")
-        for word in [str(e.args["fault"])]  # type: ignore[index]
-        if "crash" in word
-    }
-    children: dict[int, int] = {}
-    for event in ran.all("fork"):
-        assert event.args is not UNSET
-        children[event.args["child"]] = children.get(int(str(event.pid)), int(str(event.pid)))
-        if event.role == "slurmd":
-            children[event.args["child"]] = event.args["child"]
-    daemons: dict[int, list[Event]] = {}
-    for event in ran.events:
-        if event.role in ("manager", "session", "task") and event.step is not UNSET:
-            daemons.setdefault(children[int(str(event.pid))], []).append(event)
-    # What nobody has resumed or continued has not ended.
-    stopped = {row.job_id for row in ran.result.rows if row.state in STOPPED}
-    for manager, events in daemons.items():
-        if events[0].job not in stopped:
-            check_step_daemon(ran, manager, events, crashed)
-    # Every credential that the controller built is completed once, then freed; one that it reads
-    # after a restart is one of these.
-    built, complete, freed = Counter[object](), Counter[object](), Counter[object]()
-    for event in ran.all(kind="plugin", role="slurmctld"):
-        if event.job in stopped:
-            continue
-        built[event.step] += event.name == "switch_p_build_jobinfo"
-        complete[event.step] += event.name == "switch_p_job_step_complete"
-        freed[event.step] += event.name == "switch_p_free_jobinfo"
-    assert built == complete
-    copied = ran.all("switch_p_copy_jobinfo")
-    copies = Counter(e.step for e in copied if e.job not in stopped)
-    assert freed == built + copies
-    restarted = {row.job_id for row in ran.result.rows if row.restarts}
-    # No step daemon of a job acts on a node after the node reported the job gone.
-    for epilog in ran.all("MESSAGE_EPILOG_COMPLETE", phase="send"):
-        later = [
-            e
-            for e in ran.events
-            if e.seq > epilog.seq
-            and (e.node, e.job) == (epilog.node, epilog.job)
-            and e.daemon == "slurmstepd"
-            and e.kind == "plugin"
-            and e.name not in ("init", "fini")
-        ]
-        assert not later or epilog.job in restarted
-    # Every job ended, unless the run says what it waits for.
+    What holds of the calls and messages in between `run` has checked: the built-in orderings.
+    """
     for row in ran.result.rows:
         assert "COMPLETING" not in row.state or ran.result.stalled
         assert row.state != "RUNNING" or ran.result.stalled
@@ -202,31 +121,13 @@ def test_random_runs_keep_the_rules(block: int, model: str) -> None:
     for seed in range(block * 12, block * 12 + 12):
         schedule = "random" if seed % 2 else "fifo"
         ran = run(scenario(seed), cluster="", model=model, schedule=schedule, seed=seed)
-        check(ran, model)
+        check(ran)
 
 
 SCRIPTS_OF_ALL_KINDS = """\
 Prolog: /etc/script, Epilog: /etc/script, PrologSlurmctld: /etc/script, \
 EpilogSlurmctld: /etc/script, TaskProlog: /etc/script, TaskEpilog: /etc/script, \
 SrunProlog: /etc/script, SrunEpilog: /etc/script"""
-
-
-def check_scripts(ran: Ran) -> None:
-    """Check where prologs and epilogs stand among the acts of their jobs."""
-    restarted = {row.job_id for row in ran.result.rows if row.restarts}
-    for epilog in ran.all("epilog"):
-        assert epilog.uid == 0
-        later = [
-            event
-            for event in ran.all("switch_p_job_postfini", node=epilog.node, job=epilog.job)
-            if event.time_us > epilog.time_us
-        ]
-        assert not later or epilog.job in restarted
-    first_launch: dict[tuple[object, object], int] = {}
-    for event in ran.all("switch_p_job_preinit"):
-        first_launch.setdefault((event.node, event.job), event.seq)
-    for (node, job), seq in first_launch.items():
-        assert [e for e in ran.all("prolog", node=node, job=job, rc=0) if e.seq < seq]
 
 
 @pytest.mark.parametrize("model", ["guide", "modern"])
@@ -244,5 +145,5 @@ def test_random_runs_with_prologs_and_epilogs_keep_the_rules(block: int, model: 
             text += f'  - {{at: {at}s, fault: {{fail: "{name}"}}}}\n'
         schedule = "random" if seed % 2 else "fifo"
         ran = run(text, cluster="", model=model, schedule=schedule, seed=seed)
-        check(ran, model)
-        check_scripts(ran)
+        check(ran)
+        assert {epilog.uid for epilog in ran.all("epilog")} <= {0}

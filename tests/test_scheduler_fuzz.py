@@ -20,6 +20,7 @@ from simctl.scenario.load import read_scenario
 from simctl.wire.resources import tasks_in
 from simctl.wire.states import JobBase, JobFlag, NodeBase, NodeFlag
 from simctl.world import World
+from tests.cluster import watched as run_watched
 
 OPTIONS: dict[str, tuple[float, Callable[[random.Random], object]]] = {
     "-N": (0.6, lambda c: c.randint(1, 3)),
@@ -263,6 +264,6 @@ def test_random_runs_keep_the_scheduler_honest(block: int) -> None:
         handlers = world.ctld._handlers
         for kind, handler in list(handlers.items()):
             handlers[kind] = watched(handler)
-        result = world.run()
+        result = run_watched(world).result
         told = str(result.stalled)
         assert not result.stalled or "take no job" in told, f"seed {seed}: {told}"

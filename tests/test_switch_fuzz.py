@@ -108,7 +108,7 @@ def test_whatever_strikes_every_context_and_window_comes_back(
         assert (ran.result.stalled, ran.result.complaints) == ((), ()), f"seed {seed}"
         times = [event.time_us for event in ran.events]
         assert times == sorted(times)
-        check(ran, model)
+        check(ran)
         check_runs(ran)
         assert all(row.state in ENDS for row in ran.result.rows), f"seed {seed}"
         assert all(each.exit >= 0 for each in ran.result.commands), f"seed {seed}"

@@ -42,7 +42,7 @@ class Terms:
 class StepDaemon:
     """One slurmstepd: its processes, and what they did, in order."""
 
-    __slots__ = ("calls", "end", "events", "job", "manager", "node", "step", "tasks")
+    __slots__ = ("calls", "end", "events", "job", "manager", "messages", "node", "step", "tasks")
 
     def __init__(self, manager: int, first: Event) -> None:
         self.manager = manager
@@ -56,6 +56,9 @@ class StepDaemon:
 
         self.calls: dict[str, list[Event]] = defaultdict(list)
         """The ends of its plugin calls, by name."""
+
+        self.messages: dict[str, list[Event]] = {}
+        """What its job manager sent, by name."""
 
         self.tasks: dict[int, Event] = {}
         """The fork of each of its tasks, by the task's pid."""
@@ -82,11 +85,7 @@ class StepDaemon:
 
     def sent(self, name: str) -> list[Event]:
         """Return what its job manager sent of a message."""
-        return [
-            event
-            for event in self.events
-            if event.kind == "message" and event.name == name and event.phase == "send"
-        ]
+        return self.messages.get(name, [])
 
 
 @attrs.define(eq=False, slots=False)
@@ -235,6 +234,9 @@ class Observed:
             if event.kind == "plugin":
                 if event.phase != "enter":
                     daemon.calls[event.name].append(event)
+            elif event.kind == "message":
+                if event.phase == "send":
+                    daemon.messages.setdefault(event.name, []).append(event)
             elif event.name == "fork":
                 forks.append(event)
             elif event.name == "exit" and pid == manager and not killed(event):
