@@ -233,6 +233,12 @@ _CASES: list[tuple[str, str, Damage, str]] = [
         "not slurm_ckpt_alloc_job",
     ),
     (
+        "step-creation",
+        "guide",
+        changed("switch_p_pack_jobinfo step=1.0 role=slurmctld", args_switch_job="#1"),
+        "switch_p_pack_jobinfo was called with #1, and the copy is #2",
+    ),
+    (
         "step-complete-once",
         "guide modern",
         dropped("switch_p_job_step_complete step=1.0"),

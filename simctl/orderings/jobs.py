@@ -164,21 +164,21 @@ def node_completing(run: Observed) -> Iterator[Finding]:
     for node, changes in run.node_states.items():
         wrong: Finding = KEPT
         since: Event | None = None
-        for place, change in enumerate(changes):
+        for change in changes:
             before, after = str(arg(change, "from")), str(arg(change, "to"))
             if "COMPLETING" in after and "COMPLETING" not in before:
                 since = change
-                later = (c.seq for c in changes[place + 1 :] if "COMPLETING" not in _to(c))
-                until = next(later, run.events[-1].seq)
-                if not between(told[node], change.seq, until) and run.terms.finished:
-                    wrong = broken(f"node {node}", "it was told to end no job", change)
             elif "COMPLETING" in before and "COMPLETING" not in after and since is not None:
+                if not between(told[node], since.seq, change.seq):
+                    wrong = broken(f"node {node}", "it was told to end no job", since, change)
                 down = run.node_was_down(node, since.seq, change.seq + 1)
                 if not between(gone[node], since.seq, change.seq) and not down:
                     wrong = broken(f"node {node}", "it had reported nothing gone", since, change)
                 since = None
             if _gets_job_in_vain(run, change, before, after):
                 wrong = broken(f"node {node}", f"it was {before} and got a job", change)
+        if since is not None and not between(told[node], since.seq, run.events[-1].seq + 1):
+            wrong = broken(f"node {node}", "it was told to end no job", since)
         yield wrong
 
 
@@ -191,10 +191,6 @@ def _by_node(lists: Iterable[list[Event]]) -> dict[str, list[Event]]:
     for events in found.values():
         events.sort(key=lambda event: event.seq)
     return found
-
-
-def _to(change: Event) -> str:
-    return str(arg(change, "to"))
 
 
 def _gets_job_in_vain(run: Observed, change: Event, before: str, after: str) -> bool:
@@ -213,6 +209,7 @@ def _gets_job_in_vain(run: Observed, change: Event, before: str, after: str) -> 
     says="a credential is built, and a batch script launched, only for a job that is RUNNING and "
     "nothing else; a script is launched no more often than its job starts",
     key="a job",
+    exceptions="a job that somebody stopped with a signal shows STOPPED besides",
     source="held in 152 jobs of recordings of real Slurm",
     functions=(BUILD,),
 )

@@ -42,7 +42,10 @@ class Terms:
 class StepDaemon:
     """One slurmstepd: its processes, and what they did, in order."""
 
-    __slots__ = ("calls", "end", "events", "job", "manager", "messages", "node", "step", "tasks")
+    __slots__ = (
+        *("batch", "calls", "end", "events", "job"),
+        *("manager", "messages", "node", "step", "tasks"),
+    )
 
     def __init__(self, manager: int, first: Event) -> None:
         self.manager = manager
@@ -51,6 +54,9 @@ class StepDaemon:
         self.node = first.node
         self.job = first.job
         self.step = str(first.step)
+        self.batch = self.step.endswith(".batch")
+        """Whether it runs a batch script."""
+
         self.events: list[Event] = []
         """All that its job manager, session and tasks did, not what tasks have started."""
 
@@ -68,11 +74,6 @@ class StepDaemon:
 
     def __str__(self) -> str:
         return f"step {self.step} on {self.node} (slurmstepd {self.manager})"
-
-    @property
-    def batch(self) -> bool:
-        """Tell whether it runs a batch script."""
-        return self.step.endswith(".batch")
 
     def called(self, name: str) -> Sequence[Event]:
         """Return the ends of its calls of a function."""
@@ -257,9 +258,16 @@ class Observed:
             found[daemon.job, daemon.node].append(daemon)
         return dict(found)
 
-    def pids(self, role: str) -> list[int]:
+    @cached_property
+    def _pids(self) -> Mapping[Any, list[int]]:
+        found: dict[Any, list[int]] = defaultdict(list)
+        for pid, events in self.by_pid.items():
+            found[events[0].role].append(pid)
+        return dict(found)
+
+    def pids(self, role: str) -> Sequence[int]:
         """Return the processes of a role, such as slurmctld, in the order of their beginning."""
-        return [pid for pid, events in self.by_pid.items() if events[0].role == role]
+        return self._pids.get(role, ())
 
     @cached_property
     def _calls_of(self) -> dict[int, Sequence[Event]]:
@@ -304,12 +312,9 @@ class Observed:
     def node_was_down(self, node: str, first: int, last: int) -> bool:
         """Tell whether a node was DOWN at any time between two events."""
         changes = self.node_states.get(node, ())
-        place = bisect.bisect_left(changes, first, key=_SEQ)
-        return any(
-            str(arg(each, "to")).startswith("DOWN")
-            for each in changes[max(0, place - 1) :]
-            if each.seq < last
-        )
+        place = max(0, bisect.bisect_left(changes, first, key=_SEQ) - 1)
+        end = bisect.bisect_left(changes, last, key=_SEQ)
+        return any(str(arg(each, "to")).startswith("DOWN") for each in changes[place:end])
 
 
 def begin(event: Event) -> int:

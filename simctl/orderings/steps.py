@@ -126,7 +126,7 @@ def step_creation(run: Observed) -> Iterator[Finding]:
 def _like(run: Observed, life: StepLife, names: list[str], wanted: list[str]) -> Finding:
     """Hold what followed build against what should; less of it where slurmctld got no further."""
     if names[: len(wanted)] == wanted:
-        return KEPT
+        return _copy_handled(life) if COPY in wanted else KEPT
     if names == wanted[: len(names)] and not _went_on(run, life.build):
         return KEPT
     place = next(
@@ -137,6 +137,19 @@ def _like(run: Observed, life: StepLife, names: list[str], wanted: list[str]) ->
     before = wanted[place - 1] if place else BUILD
     what = f"after {before} came {came}, not {wanted[place]}"
     return broken(life, what, life.build, *after[-2:])
+
+
+def _copy_handled(life: StepLife) -> Finding:
+    """Look whether it is the copy that is packed for the reply, and released after it."""
+    acts = [event for event in life.events if event.name != REPORT]
+    copied, packed, freed = acts[1], acts[2], acts[4]
+    if failed(copied):
+        return KEPT
+    for call in (packed, freed):
+        if _object(call) != copied.rc:
+            what = f"{call.name} was called with {_object(call)}, and the copy is {copied.rc}"
+            return broken(life, what, copied, call)
+    return KEPT
 
 
 def _went_on(run: Observed, event: Event) -> bool:
