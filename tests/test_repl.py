@@ -1,5 +1,8 @@
 """simctl repl: stepping, going back, saving; and that nothing a person types does harm."""
 
+import subprocess
+import sys
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -88,3 +91,23 @@ def test_no_line_ends_a_session_or_breaks_it(
     held = Held("tbreak switch_p_job_init", "sbatch hello.sh", text, "as nobody here")
     assert "internal error" not in held.out.getvalue()
     assert "no user 'nobody'" in held.out.getvalue() or text.split()[0] in ("q", "quit", "exit")
+
+
+_SMALL_STEPS = (
+    "import sys, simctl.repl.snapshots as s; s.INTERVAL_EVENTS = 20; s._SHARE = 10**9; "
+    "from simctl.cli import main; sys.exit(main(['repl']))"
+)
+
+
+def test_going_back_through_snapshots_is_going_back_by_repeating_all() -> None:
+    """A session that forks every twenty events prints what one prints that never forks."""
+    lines = (
+        *("break job_state", "sbatch hello.sh", "c", "c", "srun -N1 ./app &", "step 50"),
+        *("back 90", "delete", "step 30", "crash n1", "continue", "back 70", "back 3", "squeue"),
+        *("back to switch_p_job_init", "salloc -N1 srun ./quick", "step 60", "back 59", "trace"),
+    )
+    text = "".join(f"{line}\n" for line in lines)
+    command = [sys.executable, "-c", _SMALL_STEPS]
+    ran = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout == Held(*lines).out.getvalue()

@@ -42,11 +42,12 @@ _BUILT_IN: Final = tuple(user.name for user in BUILT_IN)
 
 @attrs.define(kw_only=True)
 class Running:
-    """A command that was typed and has not ended: what it has printed that nobody has seen."""
+    """A command that was typed and has not ended: what it has printed, and how much was seen."""
 
     command: str
     user: str
-    unseen: list[str] = attrs.field(factory=list)
+    printed: list[str] = attrs.field(factory=list)
+    seen: int = 0
 
 
 class Session:
@@ -164,18 +165,29 @@ class Session:
         self.desk.target = Target(seq=max(seq, self.first_seq), acts=len(kept))
         self.desk.acts = kept
         self.desk.reading = self.front.unread()
+        self._begin_return()
         self._leaving = self._again = True
         self._snapshots.hand_over(self.desk)
 
     def take_over(self, desk: Desk) -> None:
         """Go on with what another process of this session handed over."""
-        self.interrupted = False
+        self._begin_return()
         done = self.desk.done
         self.desk = desk
         self.desk.done = done
         self.front.resume(desk.reading)
         given = [act for acts in self._ahead.values() for act in acts if act.given]
         self._look_ahead(given)
+
+    def _begin_return(self) -> None:
+        """Forget what the way so far was for."""
+        self.interrupted = False
+        self.goal = None
+        self._foreground = ""
+        self._shown = 0
+        for each in self.running.values():
+            # In another world they have been seen, perhaps, but not in this one.
+            each.seen = 0
 
     # What the kernel asks.
 
@@ -368,8 +380,6 @@ class Session:
             return
         self.desk.target = None
         self._arm()
-        self.goal = None
-        self._foreground = ""
         self.stop("")
 
     def put_clock(self, time_us: int) -> None:
@@ -471,8 +481,8 @@ class Session:
     # What is shown.
 
     def say(self, text: str) -> None:
-        """Print a line, or several; nothing while the session is on its way back."""
-        if self.desk.target is None:
+        """Print a line, or several; nothing on the way back, and nothing once the person left."""
+        if self.desk.target is None and not self._leaving:
             self.front.write(text if text.endswith("\n") else text + "\n")
 
     def show_event(self, event: Event) -> None:
@@ -514,10 +524,11 @@ class Session:
 
     def wrote(self, entry: RunEntry, _: str, text: str) -> None:
         """Hear what a command printed."""
+        running = self._running(entry)
+        running.printed.append(text)
         if entry.label == self._foreground:
+            running.seen = len(running.printed)
             self.say(text)
-        else:
-            self._running(entry).unseen.append(text)
 
     def ended(self, entry: RunEntry, status: int) -> None:
         """Hear that a command has ended; one that nobody waited for is told with its output."""
@@ -528,8 +539,9 @@ class Session:
                 self.say(f"(exit {status})")
             return
         self.say(f"{running.user}$ {running.command}")
-        if running.unseen:
-            self.say("".join(running.unseen))
+        unseen = running.printed[running.seen :]
+        if unseen:
+            self.say("".join(unseen))
         if status:
             self.say(f"(exit {status})")
 
