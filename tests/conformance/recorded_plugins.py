@@ -2,7 +2,20 @@
 
 from typing import Any
 
-from simctl.plugin import CheckpointPlugin, SwitchPlugin
+from simctl.plugin import (
+    SLURM_SUCCESS,
+    CheckOp,
+    CheckpointStatus,
+    SlurmError,
+    StepdJob,
+    StepRecord,
+    SwitchPlugin,
+    conf,
+    errno,
+    process,
+    stepd,
+)
+from simctl.plugins.checkpoint.blcr import CheckpointBlcr
 
 
 class SwitchTrace(SwitchPlugin):
@@ -82,8 +95,47 @@ class SwitchTrace(SwitchPlugin):
         )
 
 
-class CheckpointTrace(CheckpointPlugin):
-    """A checkpoint plugin that agrees to everything."""
+class CheckpointTrace(CheckpointBlcr):
+    """A checkpoint plugin that does all as checkpoint/blcr, and makes no images."""
 
     plugin_type = "checkpoint/trace"
-    plugin_name = "is called, and does nothing"
+    plugin_name = "is called, and makes no images"
+
+    def slurm_ckpt_op(
+        self,
+        job_id: int,
+        step_id: int,
+        step_ptr: StepRecord | None,
+        op: int,
+        data: int,
+        image_dir: str,
+    ) -> CheckpointStatus | None:
+        """Do as checkpoint/blcr, but leave a job that is requeued where its end puts it."""
+        op = CheckOp.VACATE if op == CheckOp.REQUEUE else op
+        return super().slurm_ckpt_op(job_id, step_id, step_ptr, op, data, image_dir)
+
+    def slurm_ckpt_comp(
+        self, step_ptr: StepRecord | None, event_time: int, error_code: int, error_msg: str
+    ) -> None:
+        """Agree to the report."""
+
+    def slurm_ckpt_task_comp(
+        self, step_ptr: StepRecord, task_id: int, event_time: int, error_code: int, error_msg: str
+    ) -> None:
+        """Agree to the report."""
+
+    def slurm_ckpt_stepd_prefork(self, slurmd_job: StepdJob) -> None:
+        """Have nothing to prepare."""
+
+    async def slurm_ckpt_signal_tasks(self, slurmd_job: StepdJob, image_dir: str) -> int:
+        """Save nothing."""
+        return SLURM_SUCCESS
+
+    async def slurm_ckpt_restart_task(
+        self, slurmd_job: StepdJob, image_dir: str, gtid: int
+    ) -> None:
+        """Run the batch script again; it can tell that it is restarted."""
+        if not image_dir.startswith("/cluster/run"):
+            raise SlurmError(errno.ENOENT)
+        script = f"{conf['SlurmdSpoolDir']}/job{slurmd_job.job_id:05d}/slurm_script"
+        await stepd.execve(script, env={**process().env, "ORACLE_RESTARTED": image_dir})

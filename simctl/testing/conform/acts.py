@@ -80,6 +80,11 @@ class Story:
     cut: bool = False
     """Whether it is a piece of a longer life: a recording is, a run of simctl's is not."""
 
+    @property
+    def runs_old_jobs(self) -> bool:
+        """Tell whether jobs that were there before its beginning do something on nodes."""
+        return any(act.job in self.old_jobs and act.node for act in self.acts)
+
     def strands(self) -> dict[str, list[Act]]:
         """Return the acts by strand, in the order in which strands begin."""
         found: dict[str, list[Act]] = {}

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import attrs
-from msgspec import UNSET
 
 from simctl.kernel.events import Event
+from simctl.plugins.points import ALL
+from simctl.plugins.points.declare import Returns
 from simctl.testing.conform.acts import (
     CALL_ARGUMENTS,
     MARK,
@@ -20,6 +21,7 @@ from simctl.testing.conform.acts import (
     place_of,
 )
 from simctl.testing.conform.users import Users
+from simctl.wire.errno import errno_number
 
 _ROLES: Final = {"manager": "stepd", "slurmd": "slurmd", "srun": "srun", "slurmctld": "slurmctld"}
 _ON_A_HOST: Final = ({"slurmd", "stepd"}, {"manager", "slurmd"})
@@ -146,7 +148,6 @@ class _Reader:
             )
             if role == "stepd":
                 strand += self._run(self._stepd(event), _int(event.pid))
-        failed = end.errno is not UNSET or (isinstance(end.rc, int) and end.rc < 0)
         return Act(
             strand=strand,
             kind="call",
@@ -154,7 +155,7 @@ class _Reader:
             key=_plugin(event) if event.name in ("init", "fini") else "",
             user=self._who(event),
             args={key: _plain(value) for key, value in args.items() if key in CALL_ARGUMENTS},
-            result=number(end.rc) if failed or isinstance(end.rc, int) else 0,
+            result=_result(event.name, end),
             place=place,
             job=self._job(event),
             step=self._step(event),
@@ -271,6 +272,20 @@ def _plugin(event: Event) -> str:
 
 def _plain(value: Any) -> Any:
     return number(list(value) if isinstance(value, tuple) else value)
+
+
+def _result(name: str, end: Event) -> Any:
+    """Return what a call gave back, as C has it: an object is 0, a raised error its number.
+
+    A function that returns a status returns the number of its error in C.
+    """
+    if end.phase == "enter":
+        # It never came back: the task has become another program.
+        return None
+    point = ALL.get(name)
+    if isinstance(end.errno, str) and point is not None and point.returns is Returns.STATUS:
+        return errno_number(end.errno)
+    return number(end.rc) if isinstance(end.rc, int) else 0
 
 
 def _status(rc: Any) -> Any:

@@ -390,6 +390,7 @@ def _record_owners(events: list[dict[str, Any]]) -> _Owners:
     reloaded: list[int] = []
     found: dict[int, tuple[int | None, str]] = {}
     born: dict[int, int] = {}
+    alive: set[int] = set()
     by_pointer: dict[str, tuple[int | None, str]] = {}
     for at, (place, event) in enumerate(calls):
         if event["fn"] == "proc_start":
@@ -406,6 +407,8 @@ def _record_owners(events: list[dict[str, Any]]) -> _Owners:
         if event["fn"] == "slurm_ckpt_free_job":
             owner = by_pointer.pop(pointer, None) or _step_of(before, "switch_p_free_jobinfo")
             found[place] = owner or (None, UNKNOWN)
+            if owner is not None and owner[0] is not None and not owner[1]:
+                alive.discard(owner[0])
             continue
         owner = _step_of(before, "switch_p_build_jobinfo") or _step_of(
             after, "switch_p_job_step_allocated"
@@ -413,9 +416,10 @@ def _record_owners(events: list[dict[str, Any]]) -> _Owners:
         if owner is None and reloaded:
             owner = reloaded.pop(0), ""
         elif owner is None:
-            owner = _next_new_job(ctld, place, born), ""
+            owner = _next_new_job(ctld, place, alive), ""
             if owner[0] is not None:
-                born[owner[0]] = place
+                born.setdefault(owner[0], place)
+                alive.add(owner[0])
         found[place] = owner
         if pointer.startswith("#"):
             by_pointer[pointer] = owner
@@ -429,16 +433,16 @@ def _step_of(event: dict[str, Any] | None, name: str) -> tuple[int | None, str] 
 
 
 def _next_new_job(
-    ctld: list[tuple[int, dict[str, Any]]], place: int, born: dict[int, int]
+    ctld: list[tuple[int, dict[str, Any]]], place: int, alive: set[int]
 ) -> int | None:
-    """Return the job that slurmctld names next and has not made a record of yet."""
+    """Return the job that slurmctld names next and that has no record yet."""
     for at, event in ctld:
         if at <= place:
             continue
         if event["fn"] == "slurm_ckpt_alloc_job":
             return None
         job = event["args"].get("job")
-        if isinstance(job, int) and job not in born and _names_new(event):
+        if isinstance(job, int) and job not in alive and _names_new(event):
             return job
     return None
 

@@ -71,6 +71,15 @@ def _is_made_anew(act: Act) -> bool:
     return act.name == "node_state" and act.key.endswith("> UNKNOWN")
 
 
+def _exec_once(acts: Sequence[Act]) -> Iterable[Act]:
+    restarted = any(act.name == "slurm_ckpt_restart_task" for act in acts)
+    return [act for act in acts if not (restarted and act.name == "exec")]
+
+
+def _no_exec_of_restarted(ours: Story, theirs: Story) -> tuple[Story, Story]:
+    return _by_strand(ours, _exec_once), _by_strand(theirs, _exec_once)
+
+
 # What repeats by the clock.
 
 _POLLS: Final = frozenset({"bb_p_job_test_stage_in", "bb_p_job_test_stage_out"})
@@ -223,12 +232,17 @@ def _within(acts: Sequence[Act], known: Sequence[Act], theirs: Story) -> Sequenc
     open_end = job in theirs.open_jobs or (job is None and bool(theirs.open_jobs))
     if open_end and job not in theirs.old_jobs:
         acts = acts[: _last_shared(acts, known)]
-    if job in theirs.old_jobs and known:
-        acts = acts[_first_shared(acts, known) :]
-    purged = any(act.name == "slurm_ckpt_free_job" for act in known)
-    if acts and acts[-1].name == "slurm_ckpt_free_job" and not purged and not acts[-1].step:
-        return acts[:-1]
+    if job in theirs.old_jobs or (job is None and theirs.runs_old_jobs):
+        acts = acts[len(acts) - _last_shared(acts[::-1], known) :]
+    last = acts[-1] if acts else None
+    if last is not None and last.name == _RELEASE and not last.step:
+        released = sum(act.name == _RELEASE for act in acts)
+        if released > sum(act.name == _RELEASE for act in known):
+            return acts[:-1]
     return acts
+
+
+_RELEASE: Final = "slurm_ckpt_free_job"
 
 
 def _last_shared(acts: Sequence[Act], known: Sequence[Act]) -> int:
@@ -240,12 +254,6 @@ def _last_shared(acts: Sequence[Act], known: Sequence[Act]) -> int:
             left[act.what] -= 1
             end = at
     return end
-
-
-def _first_shared(acts: Sequence[Act], known: Sequence[Act]) -> int:
-    """Return where the head ends that the recording has nothing of."""
-    names = {act.what for act in known}
-    return next((at for at, act in enumerate(acts) if act.what in names), len(acts))
 
 
 RULES: Final = (
@@ -266,6 +274,11 @@ RULES: Final = (
         "reading the configuration again makes new records of nodes, which are UNKNOWN; the "
         "recorder saw no change in that",
         _dropping(_is_made_anew),
+    ),
+    Rule(
+        "restarted tasks",
+        "what restart_task executes itself the recorder does not see",
+        _no_exec_of_restarted,
     ),
     Rule(
         "passes",
