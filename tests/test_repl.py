@@ -2,15 +2,19 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simctl.cli import main
 from simctl.repl.registry import COMMANDS
 from simctl.scenario.load import load_scenario
+from simctl.status import WRONG_INPUT
 from simctl.world import World
+from tests.cluster import TWO_NODES, with_plugin
 from tests.repl import Held
 
 
@@ -111,3 +115,49 @@ def test_going_back_through_snapshots_is_going_back_by_repeating_all() -> None:
     ran = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout == Held(*lines).out.getvalue()
+
+
+def test_a_plugin_that_raises_ends_no_session(tmp_path: Path) -> None:
+    """What a plugin raises is an event like others."""
+
+    def switch_p_job_preinit(self, switch_job):  # type: ignore[no-untyped-def]
+        self.calls.append(1 // 0)
+
+    keys = with_plugin(tmp_path, switch_p_job_preinit)
+    path = tmp_path / "s.yaml"
+    path.write_text(TWO_NODES + keys)
+    held = Held("srun -n1 sleep 3 &", "until plugin_error", "c", "sacct", scenario=path)
+    assert "ZeroDivisionError" in held.out.getvalue()
+    assert "COMPLETED" in held.said[-2]
+
+
+def test_from_a_run_that_cannot_go_on_there_is_a_way_back(tmp_path: Path) -> None:
+    """A plugin whose state no fork could copy ends a run, but neither the session nor the past."""
+    keys = with_plugin(tmp_path, setup="self.lock = threading.Lock()")
+    path = tmp_path / "s.yaml"
+    path.write_text(TWO_NODES + keys)
+    held = Held(
+        *("srun -n1 sleep 3", "step", "squeue", "back 5", "step 4", "sinfo", "as bob"),
+        scenario=path,
+    )
+    said = held.out.getvalue()
+    assert "the run cannot go on: plugin Mine: attribute 'lock'" in said
+    assert said.count("error: the run cannot go on") == 2 + said.count("> sinfo\nerror: the")
+    assert held.session.desk.user == "bob"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--check"], "--check goes with --script FILE"),
+        (["--script", "no/such/file"], "cannot read no/such/file"),
+        (["no_such_scenario"], "cannot read the scenario"),
+        (["--schedule", "lifo"], "lifo"),
+    ],
+)
+def test_what_is_wrong_on_the_command_line_is_told(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With status 2, and before a session begins."""
+    assert main(["repl", *words]) == WRONG_INPUT
+    assert message in capsys.readouterr().err

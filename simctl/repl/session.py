@@ -420,16 +420,19 @@ class Session:
     def stop(self, reason: str) -> None:
         """Say why and where the run stands still, and do what is typed until it is to go on."""
         with self._held():
-            self._foreground = ""
-            self.interrupted = False
             self.goal = None
             self._tell_stop(reason)
+            if self._foreground in self.running:
+                self.say(f"(`{self.running[self._foreground].command}` goes on beside)")
+            self._foreground = ""
             while self._waits():
                 line = self.front.read(self.prompt())
                 if line is None:
                     self.leave()
                 else:
                     self.obey(line)
+            # Ctrl-C is for what goes on, and not for what is typed.
+            self.interrupted = False
         if self._is_over():
             self._snapshots.leave(self.status)
 
