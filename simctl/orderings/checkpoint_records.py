@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from simctl.orderings.burst_buffer_story import FINAL
-from simctl.orderings.observed import Observed, arg
+from simctl.orderings.observed import ASIDE, Observed, arg
 from simctl.orderings.rules import KEPT, Broken, Finding, rule
 
 _GUIDE: Final = "checkpoint guide"
@@ -169,7 +169,8 @@ class _Books:
         for call in calls:
             if call.kind == "plugin":
                 yield from self._see(call)
-                self.before = call
+                if call.name not in ASIDE:
+                    self.before = call
             elif call.name == "job_state":
                 self.states[_job(call)] = arg(call, "to")
             elif call.name == "step_state" and arg(call, "to") != "RUNNING":

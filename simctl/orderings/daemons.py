@@ -233,7 +233,7 @@ def _loaded(
         return broken(group, f"{span[0].name} was called before its init", span[0], *started)
     if started and failed(started[0]) and (span is not None or ended):
         return broken(group, "its init failed, and it was called", started[0], *(span or ended))
-    if ended and span is not None and span[1].seq > begin(ended[0]):
+    if ended and span is not None and begin(span[1]) > begin(ended[0]):
         return broken(group, f"{span[1].name} was called after its fini", ended[0], span[1])
     unloads = _has_to_unload(run, some, plugin)
     stopped = run.left(pid) and not run.died(pid)

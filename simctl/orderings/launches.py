@@ -10,6 +10,7 @@ from simctl.orderings.observed import (
     TERMINATIONS,
     Observed,
     arg,
+    begin,
     between,
     failed,
     pid_of,
@@ -228,7 +229,7 @@ def silence_after_epilog(run: Observed) -> Iterator[Finding]:
             if fork is None or fork.seq > start.seq or daemon.events[-1].seq < report.seq:
                 continue
             late = next(
-                (e for e in daemon.events if e.seq > report.seq and e.kind == "plugin"), None
+                (e for e in daemon.events if begin(e) > report.seq and e.kind == "plugin"), None
             )
             if late is not None:
                 wrong = broken(group, f"{late.name} came after its last word", report, late)
@@ -274,7 +275,8 @@ def node_info(run: Observed) -> Iterator[Finding]:
         calls = by_pid[event.pid]
         if event.name == _REGISTRATION and event.phase == "send":
             before = between(calls, last.get(event.pid, 0), event.seq)
-            after = between(calls, event.seq, int(following[event.seq]))[:1]
+            following_calls = between(calls, event.seq, int(following[event.seq]))[:1]
+            after = [call for call in following_calls if call.name == _FREE_NODE]
             if arg(event, "status"):
                 # What comes next belongs to the next registration.
                 after = []

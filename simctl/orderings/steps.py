@@ -225,6 +225,7 @@ def _next_calls(run: Observed, event: Event, count: int) -> list[Event]:
     says="job_step_complete is called upon a report of the step, at the end of its job, or when "
     "its credential could not be built",
     key=STEP,
+    exceptions="a step all of whose nodes were lost, in a job that goes on without them",
     source="held in 88 credentials of recordings of real Slurm",
     functions=(COMPLETE,),
 )
@@ -239,10 +240,17 @@ def step_complete_has_a_cause(run: Observed) -> Iterator[Finding]:
             if upon_report and request is not None and request.step != life.step:
                 what = f"it was completed upon a report of step {request.step}"
                 yield broken(life, what, request, call)
-            elif reports or failed(life.build) or "COMPLETING" in state or state == "PENDING":
+            elif reports or failed(life.build) or _over_with(run, life, call, state):
                 yield KEPT
             else:
                 yield broken(life, f"nobody had reported it, and its job was {state}", call)
+
+
+def _over_with(run: Observed, life: StepLife, call: Event, state: str) -> bool:
+    """Tell whether the job is over at a completion, or goes on without the nodes of the step."""
+    if "COMPLETING" in state or state == "PENDING":
+        return True
+    return all(_lost(run, node, life.build, call) for node in nodes_of(life.build))
 
 
 @rule(
@@ -278,7 +286,7 @@ def step_complete_arguments(run: Observed) -> Iterator[Finding]:
     "that brings it; none before does",
     key=STEP,
     exceptions="the end of the job completes a step whose reports are missing; nodes that went "
-    "DOWN do not count",
+    "DOWN, or whose slurmd started anew, do not count; a step whose saved state cannot be read",
     source="held in 90 steps of recordings of real Slurm",
     functions=(COMPLETE,),
 )
@@ -298,17 +306,16 @@ def _on_last_report(run: Observed, life: StepLife) -> Finding:
         missing -= set(range(arg(report, "range_first"), arg(report, "range_last") + 1))
         if not missing:
             upon = None if completed is None else run.request_of(completed)
-            if completed is None and not _went_on(run, report):
+            lost = any(e.step == life.step for e in run.by_name.get("incomplete_state", ()))
+            if completed is None and (lost or not _went_on(run, report)):
                 return KEPT
             if upon is not report:
                 what = "its last node has reported, and that did not complete it"
                 return broken(life, what, report, *([completed] if completed else ()))
             return KEPT
     if completed is not None and missing:
-        nodes, first = nodes_of(life.build), life.build.seq
-        missing -= {
-            rank for rank in missing if run.node_was_down(nodes[rank], first, completed.seq)
-        }
+        nodes = nodes_of(life.build)
+        missing -= {rank for rank in missing if _lost(run, nodes[rank], life.build, completed)}
         request = run.request_of(completed)
         if missing and request is not None and request.name == REPORT:
             what = f"{len(missing)} of its nodes had not reported when a report completed it"
@@ -337,6 +344,16 @@ def step_record_released(run: Observed) -> Iterator[Finding]:
             elif len(after) == len(wanted) or _went_on(run, call):
                 came = ", ".join(each.name for each in after) or "nothing"
                 yield broken(life, f"after {COMPLETE} came {came}", call, *after)
+
+
+def _lost(run: Observed, node: str, first: Event, last: Event) -> bool:
+    """Tell whether a node went DOWN, or its slurmd started anew, between two events."""
+    if run.node_was_down(node, first.seq, last.seq):
+        return True
+    return any(
+        first.seq < event.seq < last.seq and arg(event, "node_name") == node
+        for event in run.received("MESSAGE_NODE_REGISTRATION_STATUS")
+    )
 
 
 @lru_cache(maxsize=4096)
