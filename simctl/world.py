@@ -936,15 +936,19 @@ def _load_plugins(registry: Registry, scenario: Scenario, model: str) -> None:
 
 
 class _Trigger:
-    """A sink that lets an entry happen on the first event that matches, or on each."""
+    """A sink that lets an entry happen on the first event that matches, or on each, after some."""
 
     def __init__(self, moment: When, happen: Callable[[], None]) -> None:
         self._moment = moment
         self._happen = happen
         self._armed = True
+        self._skip = moment.skip
 
     def __call__(self, event: Event) -> None:
         if self._armed and self._moment.pattern.matches(event):
+            if self._skip:
+                self._skip -= 1
+                return
             self._armed = self._moment.each
             self._happen()
 

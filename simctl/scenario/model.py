@@ -132,10 +132,11 @@ class At:
 
 @attrs.frozen(kw_only=True)
 class When:
-    """The first event that matches, or with *each* every one."""
+    """The first event that matches after *skip* that do, or with *each* every one after those."""
 
     pattern: Pattern
     each: bool = False
+    skip: int = 0
 
 
 @attrs.frozen(kw_only=True)

@@ -329,8 +329,9 @@ def _check_entry(values: Values, reading: Reading) -> None:
         for key in _RUN_KEYS if deed else ():
             if key in values.places and (key, deed) != ("as", "files"):
                 reading.mistake(values.place(key), f"`{key}` goes with `run`, not with `{deed}`")
-    if moment in ("at", "place") and "each" in values.places:
-        reading.mistake(values.place("each"), f"`each` goes with `when`, not with `{moment}`")
+    for key in ("each", "skip") if moment in ("at", "place") else ():
+        if key in values.places:
+            reading.mistake(values.place(key), f"`{key}` goes with `when`, not with `{moment}`")
 
 
 def _check_place(values: Values, deed: str, reading: Reading) -> str:
@@ -364,7 +365,7 @@ def _one_of(keys: tuple[str, ...], values: Values, reading: Reading) -> str:
 def _build_entry(values: Values, value: Value, reading: Reading) -> Entry:
     moment: Moment = At(time_us=values["at"] or 0)
     if "when" in values.places:
-        moment = When(pattern=values["when"], each=values["each"])
+        moment = When(pattern=values["when"], each=values["each"], skip=values["skip"])
     if "place" in values.places:
         moment = Placed(place=values["place"], time_us=values["at"])
     if other := _build_other(values, value, moment):
@@ -527,6 +528,13 @@ ENTRY: Final[Record[Entry]] = Record(
             default=False,
             shown=False,
             doc="Upon every event that matches `when`, not the first alone.",
+        ),
+        Field(
+            name="skip",
+            shape=whole("a whole number of 0 or more", least=0),
+            default=0,
+            shown=0,
+            doc="How many events that match `when` pass first.",
         ),
         Field(
             name="place",

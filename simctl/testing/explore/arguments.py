@@ -24,6 +24,12 @@ def add_arguments(commands: Any) -> None:
         help=f"schedules to try, one a seed: random ones and such with priorities, with messages "
         f"that are late (default {SEEDS})",
     )
+    explore.add_argument(
+        "--faults",
+        action="store_true",
+        help="place each fault of the scenario at every plugin call of its run; if it has none, "
+        "have each call fail, and each node crash at each call; with --seeds N, under N schedules",
+    )
     explore.add_argument("--seed", type=int, metavar="S", help="the first seed")
     explore.add_argument(
         "--keep-going", action="store_true", help="try all, and count those that break something"

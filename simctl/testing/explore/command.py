@@ -4,22 +4,25 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
+from simctl.kernel.events import Event
 from simctl.kernel.schedules import InTurn
 from simctl.plugins.registry import PluginError
 from simctl.scenario.model import Scenario
 from simctl.scenario.positions import ScenarioErrors
 from simctl.status import INTERRUPTED, NOT_HELD, OK, InputError
 from simctl.testing.explore.coverage import Coverage
+from simctl.testing.explore.faults import Placement, placements
 from simctl.testing.explore.found import Report, Target, pursue
 from simctl.testing.explore.options import Options
 from simctl.testing.explore.plan import Plan
 from simctl.testing.explore.progress import Progress
-from simctl.testing.explore.report import broken_lines, covered, told
+from simctl.testing.explore.report import broken_lines, by_placement, covered, placement_rows, told
 from simctl.testing.explore.trial import Ran, Terms, load_text, run_trial
 from simctl.testing.explore.workers import Find, Runner, run_all
 
@@ -39,6 +42,8 @@ class Search:
     terms: Terms
     target: Target
     coverage: Coverage = attrs.field(factory=Coverage)
+    placements: tuple[Placement, ...] = ()
+    """Where faults were placed; a text of the plan for each."""
     finds: list[Find] = attrs.field(factory=list)
     report: Report | None = None
     runs: int = 0
@@ -52,6 +57,16 @@ class Search:
         seed = self.options.first_seed
         return self.scenario.seed if seed is None else seed
 
+    @property
+    def what(self) -> str:
+        """Return what is counted."""
+        return "runs" if self.placements else "schedules"
+
+    def events_of(self, text: str) -> Sequence[Event]:
+        """Return the events of a scenario's first run."""
+        scenario = load_text(text, self.options.path)
+        return run_trial(scenario, InTurn(), self.first_seed, self.terms).events
+
     def as_json(self) -> dict[str, Any]:
         """Return the object that `explore --json` prints."""
         return {
@@ -63,9 +78,27 @@ class Search:
             "turns": self.turns,
             "interrupted": self.interrupted,
             "broken": len(self.finds),
+            "placements": self._placements_as_json(),
             "found": self.report.as_json() if self.report is not None else None,
             "covered": self.coverage.as_json(),
             "wall_s": round(self.wall_s, 3),
+        }
+
+    def _placements_as_json(self) -> Any:
+        if not self.options.faults:
+            return None
+        by_place = by_placement(self.finds, self.options.seeds)
+        return {
+            "tried": len(self.placements),
+            "broken": [
+                {
+                    "fault": self.placements[place].fault,
+                    "where": self.placements[place].where,
+                    "schedules": len(finds),
+                    "broken": [attrs.asdict(each) for each in finds[0].broken],
+                }
+                for place, finds in by_place.items()
+            ],
         }
 
 
@@ -74,8 +107,11 @@ def explore(options: Options) -> int:
     search = _begin(options)
     search.target.check()
     first = _first_run(search)
+    # Where nothing holds to begin with, no fault has to be placed to break it.
+    if options.faults and not first.broken:
+        search.placements = tuple(placements(search.text, search.scenario, search.events_of))
     plan = _plan(search, first)
-    progress = Progress(what="schedules", total=plan.trials, quiet=options.quiet)
+    progress = Progress(what=search.what, total=plan.trials, quiet=options.quiet)
     try:
         try:
             _try_all(search, plan, progress)
@@ -142,7 +178,7 @@ def _plan(search: Search, first: Ran) -> Plan:
         jitter_us = search.scenario.latency_us * _JITTER_TIMES or _JITTER_WITHOUT_LATENCY_US
     return Plan(
         path=str(options.path),
-        texts=(search.text,),
+        texts=tuple(each.text for each in search.placements) or (search.text,),
         first_seed=search.first_seed,
         seeds=options.seeds,
         jitter_us=jitter_us,
@@ -153,7 +189,7 @@ def _plan(search: Search, first: Ran) -> Plan:
 
 def _try_all(search: Search, plan: Plan, progress: Progress) -> None:
     options = search.options
-    stop = not options.keep_going
+    stop = not options.keep_going and not search.placements
     for result in run_all(plan, workers=options.workers, stop=stop, done=progress.count):
         search.coverage.merge(result.coverage)
         search.runs += result.last - result.first + 1
@@ -186,6 +222,7 @@ def _pursue(search: Search, plan: Plan, progress: Progress) -> Report:
         terms=plan.terms,
         target=search.target,
         progress=progress,
+        placed=1 if search.placements else 0,
     )
 
 
@@ -194,28 +231,53 @@ def _show(search: Search, plan: Plan) -> None:
     if search.options.as_json:
         print(json.dumps(search.as_json(), indent=1))
         return
-    if not search.options.quiet:
+    if search.placements:
+        _show_placements(search)
+    elif not search.options.quiet:
         last = plan.first_seed + max(0, search.runs - 1)
         print(
             f"{search.runs:,} schedules of {search.scenario.path_name}, model "
             f"{search.terms.model}, seeds {plan.first_seed} to {last}: {len(search.finds)} broken"
         )
+    if not search.options.quiet:
         for line in covered(search.coverage):
             print(line)
     if search.interrupted:
         print("interrupted: this is what was reached")
     if search.report is not None:
-        print(f"found at seed {search.report.seed} under {search.report.schedule}:")
+        print(f"found at seed {search.report.seed} under {search.report.schedule}{_where(search)}:")
         for line in told(search.report):
             print(line)
     elif search.finds:
         _show_raw(search, plan, search.finds[0])
 
 
+def _where(search: Search) -> str:
+    if not search.placements:
+        return ""
+    placement = search.placements[search.finds[0].number // search.options.seeds]
+    return f", {placement.fault} {placement.where}"
+
+
+def _show_placements(search: Search) -> None:
+    """Print a row for each place at which a fault broke something, and their sum."""
+    broken = by_placement(search.finds, search.options.seeds)
+    for line in placement_rows(search.placements, broken, search.options.seeds):
+        print(line)
+    if not search.options.quiet:
+        print(
+            f"{search.runs:,} runs of {search.scenario.path_name}, model {search.terms.model}: "
+            f"{len(search.placements):,} placements of faults, {len(broken):,} of them broken"
+        )
+
+
 def _show_raw(search: Search, plan: Plan, find: Find) -> None:
     """Tell a find that nobody had the time to make small."""
     for line in broken_lines(find.broken):
         print(line)
+    if search.placements:
+        print(f"{_where(search).removeprefix(', ')}; seed {plan.seed_of(find.number)}")
+        return
     file = shlex.quote(str(search.options.path))
     print(
         f"to repeat: simctl run {file} --seed {plan.seed_of(find.number)} "

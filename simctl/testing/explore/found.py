@@ -116,6 +116,7 @@ def pursue(
     terms: Terms,
     target: Target,
     progress: Progress,
+    placed: int = 0,
 ) -> Report:
     """Make a find small, write it, and repeat it from what was written."""
     scenario = load_text(text, path)
@@ -125,6 +126,7 @@ def pursue(
         seed,
         ran.broken,
         terms,
+        placed=placed,
         told=lambda runs, size: progress.show(
             f"shrinking: {size[0]} deviations, {size[1]} late messages, {runs} runs"
         ),

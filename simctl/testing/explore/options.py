@@ -22,6 +22,7 @@ class Options:
     words: str = ""
     """The command line behind `explore`."""
     seeds: int = SEEDS
+    faults: bool = False
     first_seed: int | None = None
     keep_going: bool = False
     workers: int = 1
@@ -45,6 +46,8 @@ def read(options: argparse.Namespace, path: Path, *, shipped: bool, watchdog_s: 
             raise InputError(f"--{name}: expected a whole number above 0, got {value}")
     if options.seed is not None and options.seed < 0:
         raise InputError(f"--seed: expected a whole number of 0 or more, got {options.seed}")
+    if options.faults and options.keep_going:
+        raise InputError("--keep-going goes without --faults, which tries every place in any case")
     if options.output == "":
         raise InputError("-o: name a file")
     try:
@@ -55,7 +58,8 @@ def read(options: argparse.Namespace, path: Path, *, shipped: bool, watchdog_s: 
         path=path,
         shipped=shipped,
         words=_words(options),
-        seeds=options.seeds or SEEDS,
+        seeds=options.seeds or (1 if options.faults else SEEDS),
+        faults=options.faults,
         first_seed=options.seed,
         keep_going=options.keep_going,
         workers=options.workers or len(os.sched_getaffinity(0)),
@@ -70,7 +74,7 @@ def read(options: argparse.Namespace, path: Path, *, shipped: bool, watchdog_s: 
 
 def _words(options: argparse.Namespace) -> str:
     """Return the options that decide what is found."""
-    words = [shlex.quote(options.scenario)]
+    words = [shlex.quote(options.scenario), *(["--faults"] if options.faults else [])]
     for name in ("seeds", "seed", "jitter", "model"):
         value = getattr(options, name)
         if value is not None:

@@ -1,12 +1,14 @@
 """What a search prints at its end."""
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from simctl.testing.explore.coverage import Coverage
+from simctl.testing.explore.faults import Placement
 from simctl.testing.explore.found import Report
 from simctl.testing.explore.trial import Broken
+from simctl.testing.explore.workers import Find
 
 _WIDTH: Final = 79
 _MOST_PAIRS: Final = 8
@@ -41,6 +43,28 @@ def broken_lines(broken: Iterable[Broken]) -> list[str]:
         lines += [f"       {line}" for line in detail[:_MOST_LINES]]
         if len(detail) > _MOST_LINES:
             lines.append(f"       ... {len(detail) - _MOST_LINES} lines more")
+    return lines
+
+
+def by_placement(finds: Iterable[Find], seeds: int) -> dict[int, list[Find]]:
+    """Return the finds of each placement of a fault, by its number."""
+    found: dict[int, list[Find]] = {}
+    for find in finds:
+        found.setdefault(find.number // seeds, []).append(find)
+    return found
+
+
+def placement_rows(
+    placements: Sequence[Placement], broken: Mapping[int, Sequence[Find]], seeds: int
+) -> list[str]:
+    """Return two lines for each placement that breaks something: what and where, and what broke."""
+    lines = []
+    for place, finds in broken.items():
+        placement = placements[place]
+        lines.append(f"{placement.fault} {placement.where}")
+        times = f" (in {len(finds)} of {seeds} schedules)" if seeds > 1 else ""
+        more = f" and {len(finds[0].broken) - 1} more" if len(finds[0].broken) > 1 else ""
+        lines.append(f"  BROKEN {finds[0].broken[0].told()}{more}{times}")
     return lines
 
 

@@ -1,6 +1,7 @@
 """Make a find small: fewest deviations first, then fewest late messages, then fewest entries.
 
 Delta debugging: halves, quarters and so on are taken away as long as the same thing stays broken.
+The first *placed* entries of the timeline are faults that the search has put there.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,6 +46,7 @@ class Shrinker:
         broken: tuple[Broken, ...],
         terms: Terms,
         *,
+        placed: int = 0,
         told: Callable[[int, tuple[int, int, bool]], None],
     ) -> None:
         self._scenario = scenario
@@ -52,6 +54,7 @@ class Shrinker:
         self._broken = broken[0]
         self._known = frozenset(broken)
         self._terms = terms
+        self._placed = placed
         self._told = told
         self.runs = 0
         self._entries: tuple[int, ...] = tuple(range(len(scenario.timeline)))
@@ -139,10 +142,23 @@ class Shrinker:
             end = len(self._entries)
             while end > 0:
                 fewer = (*self._entries[: max(0, end - size)], *self._entries[end:])
-                self._holds(self._best, fewer)
+                if self._says_something(fewer):
+                    self._holds(self._best, fewer)
                 end -= size
             size //= 2
         return self._entries != before
+
+    def _says_something(self, entries: tuple[int, ...]) -> bool:
+        """Tell whether it is the schedule, or the fault that was placed, that breaks it.
+
+        Without a command an expectation about its job is broken in any case: that is no find.
+        Where nothing was needed to break the scenario there is nothing to compare with.
+        """
+        if not self._placed and self._best.size == Deviations().size:
+            return True
+        rest = tuple(place for place in entries if place >= self._placed)
+        plain = self._run(Followed(Deviations()), rest)
+        return self._broken not in plain.broken
 
     def _with(self, entries: tuple[int, ...]) -> Scenario:
         timeline = self._scenario.timeline
