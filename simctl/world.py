@@ -28,6 +28,7 @@ from simctl.kernel.events import Event
 from simctl.kernel.fabric import NEVER_US as NEVER
 from simctl.kernel.fabric import Fabric
 from simctl.kernel.faults import CallFault, CallFaults
+from simctl.kernel.footprint import EVERYTHING
 from simctl.kernel.places import Visitor, Walk
 from simctl.kernel.procs import (
     OUT_OF_MEMORY_STATUS,
@@ -494,6 +495,7 @@ class World:
 
     def happen(self, entry: Entry) -> None:
         """Have an entry of the timeline happen now."""
+        self.kernel.touch("host login" if isinstance(entry, RunEntry) else EVERYTHING)
         if isinstance(entry, FilesEntry):
             self.write_files(entry)
         elif isinstance(entry, ProgramsEntry):

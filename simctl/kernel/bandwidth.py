@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Final
 
 from simctl.kernel.turns import Kernel, Thread, Timer
 from simctl.wire.ids import SECOND
@@ -58,6 +59,9 @@ class Share:
         return self.now_us - (-wait.numerator // wait.denominator)
 
 
+_SHARED: Final = "bandwidth"
+
+
 class Link:
     """A share in virtual time: threads wait in it until their bytes are moved."""
 
@@ -75,6 +79,7 @@ class Link:
 
     def change(self, bandwidth: int) -> None:
         """Go on with another bandwidth."""
+        self._kernel.touch(_SHARED)
         self._share.advance(self._kernel.now_us)
         self._share.bandwidth = bandwidth
         self._plan()
@@ -85,6 +90,7 @@ class Link:
             return
         thread = self._kernel.current
         assert thread is not None
+        self._kernel.touch(_SHARED)
         self._key += 1
         key = self._key
         self._share.advance(self._kernel.now_us)
@@ -95,6 +101,7 @@ class Link:
             while key in self._waiting and not stopped():
                 await self._kernel.park("bytes to be moved")
         finally:
+            self._kernel.touch(_SHARED)
             if self._waiting.pop(key, None) is not None:
                 self._share.advance(self._kernel.now_us)
                 self._share.drop(key)
@@ -110,6 +117,7 @@ class Link:
             self._timer = self._kernel.call_at(due_us, self._tick, None)
 
     def _tick(self, _: None) -> None:
+        self._kernel.touch(_SHARED)
         self._timer = None
         self._share.advance(self._kernel.now_us)
         for key in self._share.finished():

@@ -6,6 +6,7 @@ it. Groups are not simulated: who is not the owner is anybody else.
 """
 
 import posixpath
+from collections.abc import Callable
 from errno import EACCES, EEXIST, EINVAL, EISDIR, ENOENT, ENOSPC, ENOTDIR, ENOTEMPTY, EPERM
 from typing import Final
 
@@ -19,6 +20,8 @@ _WRITE: Final = 2
 _SEARCH: Final = 1
 _STICKY: Final = 0o1000
 _ROOT: Final = 0
+_LISTING: Final = "names"
+"""Stands for which files there are."""
 
 
 @attrs.frozen(kw_only=True)
@@ -80,6 +83,8 @@ class Disk:
         self._directories: dict[_Key, _Directory] = {}
         self._entered: set[tuple[str, str, int]] = set()
         """Directories that a user was able to go to, since any directory last changed."""
+        self.watch: Callable[[str, bool], None] | None = None
+        """Told of each shared path that is looked at, or changed (true)."""
 
     def view(self, host: str, uid: int, work_dir: str = "") -> "DiskView":
         """Return the files as a process of user *uid* on *host* sees them."""
@@ -118,7 +123,9 @@ class Disk:
 
     def read(self, path: str, work_dir: str = "/", *, host: str = "login") -> str | None:
         """Return a file's text; None when there is no such file."""
-        found = self._files.get(_key(host, self.resolve(path, work_dir)))
+        key = _key(host, self.resolve(path, work_dir))
+        self._seen(key, changed=False)
+        found = self._files.get(key)
         return None if found is None else found.data.decode(errors="replace")
 
     def write(
@@ -136,6 +143,7 @@ class Disk:
         if where == "/dev/null":
             return
         key = _key(host, where)
+        self._seen(key, changed=True)
         found = self._files.get(key)
         if found is None:
             found = self._files[key] = _File(b"", uid, 0o644)
@@ -165,13 +173,27 @@ class Disk:
 
     # What views are made of.
 
+    def seen(self, host: str, path: str) -> None:
+        """Note that what a file holds is changed where it lies."""
+        self._seen(_key(host, path), changed=True)
+
+    def _seen(self, key: _Key, *, changed: bool) -> None:
+        if self.watch is not None and not key[0]:
+            self.watch(key[1], changed)
+            if changed and key not in self._files:
+                self.watch(_LISTING, True)
+
     def find(self, host: str, path: str) -> _Entry | None:
         """Return what is at a path, or None."""
         key = _key(host, path)
+        if self.watch is not None:
+            self._seen(key, changed=False)
         return self._files.get(key) or self._directories.get(key) or _EVERYWHERE.get(path)
 
     def names(self, host: str, path: str) -> list[str]:
         """Return the names in a directory, sorted."""
+        if self.watch is not None:
+            self.watch(_LISTING, False)
         prefix = path.rstrip("/") + "/"
         paths = [
             key[1]
@@ -188,6 +210,7 @@ class Disk:
 
     def put(self, host: str, path: str, entry: _Entry) -> None:
         """Put a file or directory at a path."""
+        self._seen(_key(host, path), changed=True)
         if isinstance(entry, _File):
             self._files[_key(host, path)] = entry
         else:
@@ -196,6 +219,7 @@ class Disk:
 
     def drop(self, host: str, path: str) -> None:
         """Take away what is at a path."""
+        self._seen(_key(host, path), changed=True)
         self._files.pop(_key(host, path), None)
         if self._directories.pop(_key(host, path), None) is not None:
             self._entered.clear()
@@ -321,6 +345,7 @@ class DiskView:
             self._disk.put(self._host, where, _File(new, self._uid, mode))
             return
         self._need(found, _WRITE, where)
+        self._disk.seen(self._host, where)
         found.data = found.data + new if keep else new
 
     def _resolve(self, path: str) -> str:

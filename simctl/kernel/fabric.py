@@ -6,6 +6,7 @@ from typing import Any, Final
 import attrs
 
 from simctl.kernel.causes import Cause
+from simctl.kernel.footprint import EVERYTHING
 from simctl.kernel.procs import Host, Process
 from simctl.kernel.trace import Trace, Traceable
 from simctl.kernel.turns import Kernel, Thread, Timer
@@ -185,6 +186,7 @@ class Mailbox:
 
     def close(self) -> None:
         """Receive nothing more: what arrives from now on is traced as undeliverable."""
+        self._kernel.touch(f"address {self.name}")
         self.open = False
         if self._items:
             self._lose(list(self._items))
@@ -210,11 +212,13 @@ class Fabric:
         """Make a mailbox for *process*; a listed one can be found by its name."""
         box = Mailbox(self, process, name)
         if listed:
+            self.kernel.touch(f"address {name}")
             self.addresses[name] = box
         return box
 
     def take_down(self, host: Host) -> None:
         """Take a host off the network, with what is on its way to it."""
+        self.kernel.touch(EVERYTHING)
         host.up = False
         self.down_since_us[host.name] = self.kernel.now_us
 
@@ -226,11 +230,13 @@ class Fabric:
         What is on its way arrives; from now on nobody can connect. A link that is cut already
         stays so until the later of the two moments.
         """
+        self.kernel.touch(EVERYTHING)
         cut = self.cuts.setdefault(_pair(one, other), Cut(since_us=self.kernel.now_us, until_us=0))
         cut.until_us = max(cut.until_us, until_us)
 
     def heal(self, one: str, other: str) -> bool:
         """End the cut of a link whose time has come; tell whether the link is whole now."""
+        self.kernel.touch(EVERYTHING)
         pair = _pair(one, other)
         cut = self.cuts.get(pair)
         if cut is None or cut.until_us > self.kernel.now_us:
@@ -263,6 +269,7 @@ class Fabric:
 
     def reaches(self, host: Host, to: Mailbox | None) -> bool:
         """Tell whether a message from *host* would get to a receiver now."""
+        self._look_at(to)
         return to is not None and to.open and to.host.up and self.cut_between(host, to.host) is None
 
     def answer_lost(self, request: Envelope, by: Mailbox, timeout_us: int) -> None:
@@ -282,6 +289,8 @@ class Fabric:
         The receiver answers to *reply_to*. A host that is down swallows what was on its way.
         """
         reachable = to is not None and to.open and to.host.up
+        if self.kernel.line is not None:
+            self._look_at(to)
         trace = self.trace
         if trace.recording or trace.open_calls:
             peer = to.name if to is not None else "nobody"
@@ -305,6 +314,16 @@ class Fabric:
                 due_us += line.extra_us(message.rpc, to.name)
             to.deliver(envelope, due_us)
         return True
+
+    def _look_at(self, to: Mailbox | None) -> None:
+        """Note that somebody sees whether an address can be reached.
+
+        One that is not there yet may be by the time of any other turn.
+        """
+        if to is None:
+            self.kernel.touch(EVERYTHING)
+        else:
+            self.kernel.look(f"address {to.name}")
 
     def _tell_unreachable(self, message: Traceable, to: Mailbox | None, sent: int) -> None:
         name = to.name if to is not None else "nobody"

@@ -74,6 +74,7 @@ class CallFaults:
 
     def find(self, call: OpenCall) -> CallFault | None:
         """Return the first rule that the call at hand matches, counted down."""
+        call.who.table.kernel.touch("call faults")
         event: Event | None = None
         for rule in self.rules:
             if event is None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from zlib import crc32
 
 from simctl.kernel.fabric import Mailbox
+from simctl.kernel.footprint import Steps
 from simctl.kernel.turns import Thread
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class Line:
         self.messages = 0
         self.turns = 0
         self.digest = 0
+        self.widths: list[int] = []
+        """How many turns were due at each choice point."""
         self.taken: list[tuple[int, int, int]] = []
         """When not the first was taken: the moment, the choice point, and who was."""
         self.passed: list[tuple[Name, Name]] = []
@@ -65,8 +68,12 @@ class Line:
         """The number of the turn that goes on after a plugin call was about to be made, or 0."""
         self.most_turns = 0
         """After how many turns a run is taken to be one without an end; 0: never."""
+        self.steps: Steps | None = None
+        """What each turn touched, for whoever wants to know."""
         self.sending = ("", "")
         """The message that is being sent: its name, and to whom."""
+        self.moment = 0
+        """When the turns are due of which the last was taken."""
         self._kernel = kernel
         self._chooser = chooser
         # What turn was under way when a number was given to a turn.
@@ -80,20 +87,23 @@ class Line:
         due = self.due
         if not due:
             due.append(heappop(queue))
-        moment = due[0][0]
+        self.moment = moment = due[0][0]
         while queue and queue[0][0] <= moment:
             due.append(heappop(queue))
-        if len(due) == 1:
-            self.goes_on = 0
-            return self._begin(due.pop())
         dead = self._kernel.is_dead
+        if len(due) == 1 and not dead(due[0]):
+            self.goes_on = 0
+            return self._begin(due.pop(), 0)
         for place, turn in enumerate(due):
             if dead(turn):
                 # It does nothing; whoever looks at it would see a choice where there is none.
+                if self.steps is not None:
+                    self._note(self.steps, turn, 0, dead=True)
                 return due.pop(place)
         moved = self.goes_on and self._put_first()
         self.points += 1
         self.digest = crc32(b"%d:%d;" % (moment, len(due)), self.digest)
+        self.widths.append(len(due))
         place = self._chooser.choose(self)
         if place:
             self.taken.append((moment, self.points, place))
@@ -102,7 +112,7 @@ class Line:
         if moved and place:
             # Whoever had to let another go first goes to the back of the line.
             due.sort(key=_number)
-        return self._begin(turn)
+        return self._begin(turn, self.points)
 
     def take_picked(self, queue: "list[Turn]", number: int) -> "Turn":
         """Take the turn of a number, which is due next; the schedule is not asked."""
@@ -125,7 +135,9 @@ class Line:
                 return True
         return False
 
-    def _begin(self, turn: "Turn") -> "Turn":
+    def _begin(self, turn: "Turn", point: int) -> "Turn":
+        if self.steps is not None:
+            self._note(self.steps, turn, point, dead=False)
         self.turns += 1
         if self.turns == self.most_turns:
             raise EndlessError(self.turns)
@@ -134,6 +146,19 @@ class Line:
         self._names.append(self.name(turn))
         self._lanes.append(self.lane(turn))
         return turn
+
+    def _note(self, steps: Steps, turn: "Turn", point: int, *, dead: bool) -> None:
+        """Note whose turn it is: a thread's, a mailbox's, or that of whoever set a timer."""
+        _, _, act, first, _ = turn
+        box = getattr(act, "__self__", None)
+        hosts = None
+        if isinstance(first, Thread):
+            host = getattr(first.owner, "host", None)
+            hosts = frozenset() if host is None else frozenset((host.name,))
+        elif isinstance(box, Mailbox):
+            hosts = frozenset((box.host.name,))
+        name, creator = self.name(turn), self.creator(turn)
+        steps.add(name, creator, self.moment, hosts, point=point, dead=dead)
 
     def creator(self, turn: "Turn") -> int:
         """Return the number of the turn that caused *turn*, counted as they were taken; 0: none."""

@@ -401,6 +401,8 @@ class Kernel(trio.abc.Clock):
         """
         if thread.frozen or thread.finished or thread.killed:
             return
+        if self.line is not None:
+            self._touch_thread(thread)
         thread.frozen = True
         thread.parked = False
 
@@ -408,6 +410,8 @@ class Kernel(trio.abc.Clock):
         """Let a frozen thread go on; harmless to any other."""
         if not thread.frozen:
             return
+        if self.line is not None:
+            self._touch_thread(thread)
         thread.frozen = False
         missed, thread.missed = thread.missed, None
         if thread.task is not None:
@@ -420,6 +424,8 @@ class Kernel(trio.abc.Clock):
 
     def wake(self, thread: Thread, value: Any = None) -> None:
         """End a thread's present wait in a turn of its own, due now."""
+        if self.line is not None:
+            self._touch_thread(thread)
         waited = (thread.generation, value, thread.lingers)
         self._push_for(thread, self.now_us, self._wake, waited)
 
@@ -470,6 +476,21 @@ class Kernel(trio.abc.Clock):
         thread.parked = True
         await wait_task_rescheduled(_abort)
 
+    def touch(self, what: str) -> None:
+        """Note, where somebody wants to know, that the turn under way changes something."""
+        if self.line is not None and self.line.steps is not None:
+            self.line.steps.touch(what)
+
+    def look(self, what: str) -> None:
+        """Note, where somebody wants to know, that the turn under way looks at something."""
+        if self.line is not None and self.line.steps is not None:
+            self.line.steps.look(what)
+
+    def _touch_thread(self, thread: Thread) -> None:
+        host = getattr(thread.owner, "host", None)
+        if host is not None:
+            self.touch(f"host {host.name}")
+
     async def switch(self) -> None:
         """Let others go first who are due now, if the schedule says so; else go on."""
         thread, line = self.current, self.line
@@ -497,6 +518,8 @@ class Kernel(trio.abc.Clock):
         """Raise `Killed` in a thread, in a turn of its own; one that never ran never will."""
         if thread.killed or thread.finished:
             return
+        if self.line is not None:
+            self._touch_thread(thread)
         thread.killed = True
         self.thaw(thread)
         if thread.task is not None:

@@ -5,6 +5,9 @@ from typing import Any, Final
 SEEDS: Final = 200
 """How many schedules are tried if nobody says how many."""
 
+LIMIT: Final = 10_000
+"""How many schedules are tried at most, where all are to be."""
+
 
 def add_arguments(commands: Any) -> None:
     """Declare the command."""
@@ -29,6 +32,26 @@ def add_arguments(commands: Any) -> None:
         action="store_true",
         help="place each fault of the scenario at every plugin call of its run; if it has none, "
         "have each call fail, and each node crash at each call; with --seeds N, under N schedules",
+    )
+    explore.add_argument(
+        "--exhaustive",
+        action="store_true",
+        help="try every order of turns due at one moment, of a small scenario; of orders that only "
+        "swap turns with nothing in common, one",
+    )
+    explore.add_argument(
+        "--calls",
+        action="store_true",
+        help="with --exhaustive: others may go first before each plugin call as well",
+    )
+    explore.add_argument(
+        "--limit",
+        type=int,
+        metavar="N",
+        help=f"with --exhaustive: schedules at most (default {LIMIT})",
+    )
+    explore.add_argument(
+        "--seconds", type=float, metavar="S", help="with --exhaustive: seconds of wall time at most"
     )
     explore.add_argument("--seed", type=int, metavar="S", help="the first seed")
     explore.add_argument(

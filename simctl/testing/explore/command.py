@@ -4,102 +4,36 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
-from simctl.kernel.events import Event
 from simctl.kernel.schedules import InTurn
 from simctl.plugins.registry import PluginError
-from simctl.scenario.model import Scenario
 from simctl.scenario.positions import ScenarioErrors
 from simctl.status import INTERRUPTED, NOT_HELD, OK, InputError
-from simctl.testing.explore.coverage import Coverage
-from simctl.testing.explore.faults import Placement, placements
-from simctl.testing.explore.found import Report, Target, pursue
+from simctl.testing.explore.faults import placements
+from simctl.testing.explore.found import Target
 from simctl.testing.explore.options import Options
 from simctl.testing.explore.plan import Plan
 from simctl.testing.explore.progress import Progress
-from simctl.testing.explore.report import broken_lines, by_placement, covered, placement_rows, told
+from simctl.testing.explore.report import (
+    broken_lines,
+    by_placement,
+    covered,
+    exhausted,
+    placement_rows,
+    told,
+)
+from simctl.testing.explore.search import Search
 from simctl.testing.explore.trial import Ran, Terms, load_text, run_trial
-from simctl.testing.explore.workers import Find, Runner, run_all
+from simctl.testing.explore.workers import Find
 
 _TURNS_AT_LEAST: Final = 100_000
 _TURNS_TIMES: Final = 50
 _JITTER_TIMES: Final = 40
 _JITTER_WITHOUT_LATENCY_US: Final = 4_000
-
-
-@attrs.define(kw_only=True)
-class Search:
-    """A search under way: what it starts from, and what it has come to."""
-
-    options: Options
-    text: str
-    scenario: Scenario
-    terms: Terms
-    target: Target
-    coverage: Coverage = attrs.field(factory=Coverage)
-    placements: tuple[Placement, ...] = ()
-    """Where faults were placed; a text of the plan for each."""
-    finds: list[Find] = attrs.field(factory=list)
-    report: Report | None = None
-    runs: int = 0
-    turns: int = 0
-    wall_s: float = 0.0
-    interrupted: bool = False
-
-    @property
-    def first_seed(self) -> int:
-        """Return the seed of the first run."""
-        seed = self.options.first_seed
-        return self.scenario.seed if seed is None else seed
-
-    @property
-    def what(self) -> str:
-        """Return what is counted."""
-        return "runs" if self.placements else "schedules"
-
-    def events_of(self, text: str) -> Sequence[Event]:
-        """Return the events of a scenario's first run."""
-        scenario = load_text(text, self.options.path)
-        return run_trial(scenario, InTurn(), self.first_seed, self.terms).events
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the object that `explore --json` prints."""
-        return {
-            "scenario": self.scenario.path_name,
-            "model": self.terms.model,
-            "first_seed": self.first_seed,
-            "seeds": self.options.seeds,
-            "schedules": self.runs,
-            "turns": self.turns,
-            "interrupted": self.interrupted,
-            "broken": len(self.finds),
-            "placements": self._placements_as_json(),
-            "found": self.report.as_json() if self.report is not None else None,
-            "covered": self.coverage.as_json(),
-            "wall_s": round(self.wall_s, 3),
-        }
-
-    def _placements_as_json(self) -> Any:
-        if not self.options.faults:
-            return None
-        by_place = by_placement(self.finds, self.options.seeds)
-        return {
-            "tried": len(self.placements),
-            "broken": [
-                {
-                    "fault": self.placements[place].fault,
-                    "where": self.placements[place].where,
-                    "schedules": len(finds),
-                    "broken": [attrs.asdict(each) for each in finds[0].broken],
-                }
-                for place, finds in by_place.items()
-            ],
-        }
 
 
 def explore(options: Options) -> int:
@@ -111,15 +45,19 @@ def explore(options: Options) -> int:
     if options.faults and not first.broken:
         search.placements = tuple(placements(search.text, search.scenario, search.events_of))
     plan = _plan(search, first)
-    progress = Progress(what=search.what, total=plan.trials, quiet=options.quiet)
+    total = 0 if options.exhaustive else plan.trials
+    progress = Progress(what=search.what, total=total, quiet=options.quiet)
     try:
         try:
-            _try_all(search, plan, progress)
+            if options.exhaustive:
+                search.exhaust(progress)
+            else:
+                search.try_all(plan, progress)
         finally:
             search.wall_s = progress.wall_s
             progress.finish()
         if search.finds:
-            search.report = _pursue(search, plan, progress)
+            search.pursue(plan, progress)
     except KeyboardInterrupt:
         progress.clear()
         search.interrupted = True
@@ -146,6 +84,7 @@ def _begin(options: Options) -> Search:
         folder=_folder(options),
         stem=options.path.name.removesuffix(".yaml"),
         search=options.words,
+        origin=text,
     )
     terms = Terms(model=options.model or scenario.model, watchdog_s=options.watchdog_s)
     return Search(options=options, text=text, scenario=scenario, terms=terms, target=target)
@@ -187,45 +126,6 @@ def _plan(search: Search, first: Ran) -> Plan:
     )
 
 
-def _try_all(search: Search, plan: Plan, progress: Progress) -> None:
-    options = search.options
-    stop = not options.keep_going and not search.placements
-    for result in run_all(plan, workers=options.workers, stop=stop, done=progress.count):
-        search.coverage.merge(result.coverage)
-        search.runs += result.last - result.first + 1
-        search.turns += result.turns
-        search.finds += result.finds
-        progress.broken = len(search.finds)
-    # What workers have run beyond the first find counts for nothing.
-    progress.runs = search.runs
-
-
-def _pursue(search: Search, plan: Plan, progress: Progress) -> Report:
-    """Make the find with the lowest number small."""
-    find = search.finds[0]
-    ran = Runner(plan).run(find.number)
-    schedule = plan.schedule_of(find.number)
-    if find.broken[0] not in ran.broken:
-        return Report(
-            broken=find.broken,
-            seed=plan.seed_of(find.number),
-            schedule=find.schedule,
-            token=find.token,
-        )
-    return pursue(
-        plan.texts[plan.text_of(find.number)],
-        plan.file(),
-        ran,
-        seed=plan.seed_of(find.number),
-        schedule=find.schedule,
-        calls=schedule.switches_at_calls,
-        terms=plan.terms,
-        target=search.target,
-        progress=progress,
-        placed=1 if search.placements else 0,
-    )
-
-
 def _show(search: Search, plan: Plan) -> None:
     """Print what the search came to."""
     if search.options.as_json:
@@ -233,6 +133,10 @@ def _show(search: Search, plan: Plan) -> None:
         return
     if search.placements:
         _show_placements(search)
+    elif search.tally is not None:
+        if not search.options.quiet:
+            for line in exhausted(search.tally, search.scenario.path_name, len(search.finds)):
+                print(line)
     elif not search.options.quiet:
         last = plan.first_seed + max(0, search.runs - 1)
         print(
@@ -276,10 +180,14 @@ def _show_raw(search: Search, plan: Plan, find: Find) -> None:
     for line in broken_lines(find.broken):
         print(line)
     if search.placements:
-        print(f"{_where(search).removeprefix(', ')}; seed {plan.seed_of(find.number)}")
+        print(f"{_where(search).removeprefix(', ')}; seed {_seed(search, plan)}")
         return
     file = shlex.quote(str(search.options.path))
     print(
-        f"to repeat: simctl run {file} --seed {plan.seed_of(find.number)} "
+        f"to repeat: simctl run {file} --seed {_seed(search, plan)} "
         f"--model {search.terms.model} --schedule {find.token}"
     )
+
+
+def _seed(search: Search, plan: Plan) -> int:
+    return search.first_seed if search.tally else plan.seed_of(search.finds[0].number)

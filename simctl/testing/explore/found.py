@@ -67,6 +67,8 @@ class Target:
     stem: str
     search: str
     """The command line of the search."""
+    origin: str = ""
+    """The text of the scenario as it was given."""
 
     def check(self) -> None:
         """Check beforehand that a find could be written.
@@ -166,7 +168,7 @@ def _write(
     if again.broken != small.ran.broken or again.token != report.token:
         raise AssertionError(f"{file} does not repeat what was found: {again.broken}")
     report = attrs.evolve(report, sentences=tuple(told.sentences))
-    comment = _comment(report, text, target)
+    comment = _comment(report, target)
     try:
         file.write_text(comment + body, encoding="utf-8")
     except OSError as error:
@@ -174,7 +176,7 @@ def _write(
     return report
 
 
-def _comment(report: Report, text: str, target: Target) -> str:
+def _comment(report: Report, target: Target) -> str:
     lines = [
         f"{MARK[2:]} {target.search}`: this breaks",
         *(f"  {line}" for each in report.broken[:1] for line in each.told().splitlines()),
@@ -187,7 +189,7 @@ def _comment(report: Report, text: str, target: Target) -> str:
             *(f"  {each}" for each in report.sentences),
         ]
     lines.append("The scenario it comes from says of itself:")
-    said = re.findall(r"\A(?:#.*\n)*", text)[0].splitlines()
+    said = re.findall(r"\A(?:#.*\n)*", target.origin)[0].splitlines()
     comment = "".join(f"# {line}".rstrip() + "\n" for line in lines)
     if not said:
         return comment.rpartition("# The scenario it comes")[0]

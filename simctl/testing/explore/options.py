@@ -9,7 +9,7 @@ import attrs
 
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.status import InputError
-from simctl.testing.explore.arguments import SEEDS
+from simctl.testing.explore.arguments import LIMIT, SEEDS
 
 
 @attrs.frozen(kw_only=True)
@@ -23,6 +23,10 @@ class Options:
     """The command line behind `explore`."""
     seeds: int = SEEDS
     faults: bool = False
+    exhaustive: bool = False
+    calls: bool = False
+    limit: int = LIMIT
+    seconds: float | None = None
     first_seed: int | None = None
     keep_going: bool = False
     workers: int = 1
@@ -40,14 +44,13 @@ def read(options: argparse.Namespace, path: Path, *, shipped: bool, watchdog_s: 
     Raises:
         InputError: They cannot be meant.
     """
-    for name in ("seeds", "workers"):
+    _check_together(options)
+    for name in ("seeds", "workers", "limit"):
         value = getattr(options, name)
         if value is not None and value < 1:
             raise InputError(f"--{name}: expected a whole number above 0, got {value}")
     if options.seed is not None and options.seed < 0:
         raise InputError(f"--seed: expected a whole number of 0 or more, got {options.seed}")
-    if options.faults and options.keep_going:
-        raise InputError("--keep-going goes without --faults, which tries every place in any case")
     if options.output == "":
         raise InputError("-o: name a file")
     try:
@@ -60,6 +63,10 @@ def read(options: argparse.Namespace, path: Path, *, shipped: bool, watchdog_s: 
         words=_words(options),
         seeds=options.seeds or (1 if options.faults else SEEDS),
         faults=options.faults,
+        exhaustive=options.exhaustive,
+        calls=options.calls,
+        limit=options.limit or LIMIT,
+        seconds=options.seconds,
         first_seed=options.seed,
         keep_going=options.keep_going,
         workers=options.workers or len(os.sched_getaffinity(0)),
@@ -72,10 +79,33 @@ def read(options: argparse.Namespace, path: Path, *, shipped: bool, watchdog_s: 
     )
 
 
+def _check_together(options: argparse.Namespace) -> None:
+    """Check that options stand together which mean something together.
+
+    Raises:
+        InputError: Some do not.
+    """
+    if options.faults and options.keep_going:
+        raise InputError("--keep-going goes without --faults, which tries every place in any case")
+    if options.exhaustive:
+        for name in ("seeds", "faults", "workers", "jitter"):
+            if getattr(options, name):
+                raise InputError(
+                    f"--{name} goes without --exhaustive, which tries all orders one after another"
+                )
+        if options.seconds is not None and not options.seconds > 0:
+            raise InputError(f"--seconds: expected a number above 0, got {options.seconds:g}")
+        return
+    for name in ("calls", "limit", "seconds"):
+        if getattr(options, name):
+            raise InputError(f"--{name} goes with --exhaustive")
+
+
 def _words(options: argparse.Namespace) -> str:
     """Return the options that decide what is found."""
-    words = [shlex.quote(options.scenario), *(["--faults"] if options.faults else [])]
-    for name in ("seeds", "seed", "jitter", "model"):
+    words = [shlex.quote(options.scenario)]
+    words += [f"--{name}" for name in ("faults", "exhaustive", "calls") if getattr(options, name)]
+    for name in ("seeds", "seed", "jitter", "model", "limit"):
         value = getattr(options, name)
         if value is not None:
             words.append(f"--{name} {value}")

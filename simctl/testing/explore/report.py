@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from simctl.testing.explore.coverage import Coverage
+from simctl.testing.explore.exhaustive import Tally
 from simctl.testing.explore.faults import Placement
 from simctl.testing.explore.found import Report
 from simctl.testing.explore.trial import Broken
@@ -13,6 +14,7 @@ from simctl.testing.explore.workers import Find
 _WIDTH: Final = 79
 _MOST_PAIRS: Final = 8
 _MOST_LINES: Final = 16
+_MANY: Final = 1_000_000_000
 
 
 def covered(coverage: Coverage) -> list[str]:
@@ -44,6 +46,24 @@ def broken_lines(broken: Iterable[Broken]) -> list[str]:
         if len(detail) > _MOST_LINES:
             lines.append(f"       ... {len(detail) - _MOST_LINES} lines more")
     return lines
+
+
+def exhausted(tally: Tally, name: str, broken: int) -> list[str]:
+    """Say how many schedules an exhaustive search ran, and whether that was all of them."""
+    reached = "all that may differ" if tally.complete else "not all that may differ"
+    outcomes = f"{len(tally.outcomes):,} different outcomes"
+    lines = [f"{tally.schedules:,} schedules of {name}, {reached}: {broken} broken, {outcomes}"]
+    if not tally.complete:
+        lines.append(f"cut short by {tally.why or 'Ctrl-C'}: what was not tried may break")
+    lines.append(
+        f"turns of the first run alone have {_counted(tally.orders)} orders; "
+        f"{tally.cut:,} runs were broken off as repeats"
+    )
+    return lines
+
+
+def _counted(number: int) -> str:
+    return f"{number:,}" if number < _MANY else f"about 10^{len(str(number)) - 1}"
 
 
 def by_placement(finds: Iterable[Find], seeds: int) -> dict[int, list[Find]]:

@@ -1,7 +1,7 @@
 """One run of a scenario under one schedule, and what was broken in it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +13,7 @@ from simctl.kernel.schedules import Schedule, ScheduleError
 from simctl.plugins.importing import forget_files
 from simctl.plugins.registry import PluginError
 from simctl.scenario.model import Scenario
+from simctl.testing.explore.reduction import RedundantError, UnstableError
 from simctl.world import RunResult, World
 
 MOST_TURNS: Final = 2_000_000
@@ -67,12 +68,20 @@ class Ran:
     """None if the run broke off."""
 
 
-def run_trial(scenario: Scenario, schedule: Schedule, seed: int, terms: Terms) -> Ran:
+def run_trial(
+    scenario: Scenario,
+    schedule: Schedule,
+    seed: int,
+    terms: Terms,
+    *,
+    prepare: Callable[[World], None] = lambda _: None,
+) -> Ran:
     """Run a scenario once; whatever goes wrong in it is part of the answer.
 
     Raises:
         PluginError: A plugin cannot be loaded.
         ScheduleError: A token does not fit.
+        RedundantError, UnstableError: An exhaustive search wants no more of it.
         KeyboardInterrupt: Somebody wants no more.
     """
     if any(".py" in each.reference for each in scenario.plugins):
@@ -84,12 +93,13 @@ def run_trial(scenario: Scenario, schedule: Schedule, seed: int, terms: Terms) -
     line = world.kernel.line
     assert line is not None
     line.most_turns = terms.most_turns
+    prepare(world)
     world.trace.add_sink(world.events.append)
     result: RunResult | None = None
     try:
         result = world.run()
         broken = _what_broke(result)
-    except ScheduleError:
+    except (ScheduleError, RedundantError, UnstableError):
         raise
     except EndlessError as error:
         broken = (Broken(kind="endless", text="the run does not end", detail=str(error)),)

@@ -1,0 +1,82 @@
+"""What each turn of a run touched: two turns that touch nothing in common may change places.
+
+Kept for exhaustive search alone. A turn touches the host of the process that takes it, and what its
+process is known to reach beyond that: files that all hosts share, addresses, links, call faults.
+What concerns the whole cluster, such as a fault, touches everything.
+"""
+
+from typing import Final
+
+import attrs
+
+EVERYTHING: Final = "everything"
+
+
+@attrs.define
+class Footprint:
+    """What a turn wrote and what it only looked at, by name."""
+
+    writes: set[str] = attrs.field(factory=set)
+    reads: set[str] = attrs.field(factory=set)
+
+    def meets(self, other: "Footprint") -> bool:
+        """Tell whether the order of two turns may matter."""
+        if EVERYTHING in self.writes or EVERYTHING in other.writes:
+            return True
+        return not (
+            self.writes.isdisjoint(other.writes)
+            and self.writes.isdisjoint(other.reads)
+            and self.reads.isdisjoint(other.writes)
+        )
+
+
+@attrs.frozen
+class Step:
+    """A turn that was taken, or dropped because it was dead."""
+
+    name: int
+    creator: int
+    """Which step caused it; -1: none, it was there from the beginning."""
+    moment: int
+    footprint: Footprint
+    hosts: frozenset[str]
+    """Whose turn it was: what a timer that it set belongs to."""
+    point: int
+    """At which choice point it was taken; 0: there was no other."""
+
+
+class Steps:
+    """The steps of a run."""
+
+    def __init__(self) -> None:
+        self.taken: list[Step] = []
+        self._by_turn = [-1]
+
+    def add(
+        self,
+        name: int,
+        creator: int,
+        moment: int,
+        hosts: frozenset[str] | None,
+        *,
+        point: int,
+        dead: bool,
+    ) -> None:
+        """Note that a turn is taken; one that is nobody's belongs to whoever caused it."""
+        cause = self._by_turn[creator]
+        if hosts is None:
+            hosts = self.taken[cause].hosts if cause >= 0 else frozenset()
+        footprint = Footprint(writes={f"host {each}" for each in hosts})
+        self.taken.append(Step(name, cause, moment, footprint, hosts, point))
+        if not dead:
+            self._by_turn.append(len(self.taken) - 1)
+
+    def touch(self, what: str) -> None:
+        """Note that the turn under way changes something."""
+        if self.taken:
+            self.taken[-1].footprint.writes.add(what)
+
+    def look(self, what: str) -> None:
+        """Note that the turn under way looks at something."""
+        if self.taken:
+            self.taken[-1].footprint.reads.add(what)

@@ -1,0 +1,114 @@
+"""`simctl explore --exhaustive`: every schedule that may differ, and no others."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from simctl.cli import main
+from simctl.kernel.footprint import EVERYTHING, Footprint, Step
+from simctl.testing.explore.exhaustive import Exhaustive, Tally
+from simctl.testing.explore.reduction import races
+from simctl.testing.explore.trial import Terms, load_text
+
+CLUSTER = """\
+nodes: [{name: NODES, cpus: 4}]
+partitions: [{name: debug, nodes: NODES, default: true}]
+users: {alice: 1001, bob: 1002}
+"""
+WHO_IS_FIRST = """\
+timeline:
+  - {at: 1s, as: alice, run: sbatch -H --wrap true}
+  - {at: 1s, as: bob, run: sbatch -H --wrap true}
+"""
+"""Two submissions at one moment: either may become job 1."""
+
+ALONE = 'timeline: [{at: 1s, as: alice, run: "squeue"}]\n'
+
+
+def tally(text: str, *, nodes: str = "n1", reduces: bool = True, limit: int = 500) -> Tally:
+    """Search a scenario."""
+    scenario = load_text(CLUSTER.replace("NODES", f'"{nodes}"') + text, Path("s.yaml"))
+    search = Exhaustive(scenario, 0, Terms(model="guide"), calls=False, reduces=reduces)
+    for _ in search.runs(limit=limit, seconds=None):
+        pass
+    return search.tally
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes"),
+    [
+        (ALONE, "n1"),
+        (ALONE, "n[1-2]"),
+        (WHO_IS_FIRST, "n1"),
+    ],
+)
+def test_the_reduction_loses_no_outcome(text: str, nodes: str) -> None:
+    """What every order of turns can come to, fewer schedules come to as well."""
+    every = tally(text, nodes=nodes, reduces=False)
+    fewer = tally(text, nodes=nodes)
+    assert every.complete
+    assert fewer.complete
+    assert set(fewer.outcomes) == set(every.outcomes)
+    assert fewer.schedules < every.schedules
+
+
+def test_a_race_has_several_outcomes_and_what_is_none_one_schedule() -> None:
+    """Either submission may be first; one command alone has one way to go."""
+    assert len(tally(WHO_IS_FIRST).outcomes) > 1
+    alone = tally(ALONE)
+    assert (alone.schedules, len(alone.outcomes), alone.complete) == (1, 1, True)
+    assert alone.orders == 2
+
+
+def test_it_finds_what_only_one_order_breaks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And the command that repeats it; without anything to find it says that this is all."""
+    monkeypatch.chdir(tmp_path)
+    text = CLUSTER.replace("NODES", "n1") + WHO_IS_FIRST
+    expect = "expect: [{job: 1, user: alice}]\n"
+    (tmp_path / "mine.yaml").write_text(text + expect)
+    assert main(["explore", "mine.yaml", "--exhaustive", "--json", "--quiet"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["exhaustive"]["cut_short_by"] == "a find"
+    assert found["found"]["deviations"]["left"] == 1
+    assert main(shlex.split(found["found"]["command"])[1:]) == 1
+    capsys.readouterr()
+    (tmp_path / "mine.yaml").write_text(text)
+    assert main(["explore", "mine.yaml", "--exhaustive"]) == 0
+    printed = capsys.readouterr().out
+    assert "all that may differ: 0 broken" in printed
+    assert main(["explore", "mine.yaml", "--exhaustive", "--limit", "3"]) == 0
+    printed = capsys.readouterr().out
+    assert "not all that may differ" in printed
+    assert "cut short by --limit 3" in printed
+
+
+def step(
+    name: int, *, writes: str = "", reads: str = "", creator: int = -1, point: int = 1
+) -> Step:
+    """Return a step of moment 0."""
+    footprint = Footprint(writes=set(writes.split()), reads=set(reads.split()))
+    return Step(name, creator, 0, footprint, frozenset(), 1)
+
+
+@pytest.mark.parametrize(
+    ("steps", "found"),
+    [
+        ((step(1, writes="a"), step(2, writes="b")), []),
+        ((step(1, reads="a"), step(2, reads="a")), []),
+        ((step(1, writes="a"), step(2, reads="a")), [(2,)]),
+        ((step(1, writes=EVERYTHING), step(2)), [(2,)]),
+        ((step(1, writes="a"), step(2, writes="a", creator=0)), []),
+        ((step(1, writes="a"), step(2, writes="a"), step(3, writes="a")), [(2,), (3,)]),
+        ((step(1, writes="a"), step(2, writes="b"), step(3, writes="a b")), [(3,), (2,)]),
+        ((step(1, writes="a"), step(2, writes="b"), step(3, writes="a", creator=1)), [(2,)]),
+    ],
+)
+def test_races_are_told_from_order_that_is_forced(
+    steps: tuple[Step, ...], found: list[tuple[int, ...]]
+) -> None:
+    """Two that meet race unless one led to the other; what has to come before goes first."""
+    assert [race.first for race in races(steps)] == found

@@ -1,0 +1,120 @@
+"""`simctl explore --faults`: faults placed at every plugin call of a run."""
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simctl.cli import main
+from simctl.scenario.load import load_scenario
+from simctl.scenario.model import FaultEntry, When
+from tests.cluster import run
+
+ONE_NODE = """\
+nodes: [{name: n1, cpus: 2}]
+partitions: [{name: debug, nodes: n1, default: true}]
+users: {alice: 1001}
+timeline: [{at: 1s, as: alice, run: srun -n1 true}]
+expect: [{never: "switch_p_job_postfini rc=-1"}]
+"""
+
+
+def explore(capsys: pytest.CaptureFixture[str], *words: str, status: int = 1) -> dict[str, Any]:
+    """Run the command; return its JSON."""
+    assert main(["explore", *words, "--faults", "--workers", "1", "--json", "--quiet"]) == status
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_a_bug_that_needs_a_fault_is_found_with_the_fault_at_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where it stands in the scenario it shows nothing; the find repeats with it where it does."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "lost_claim", "--quiet"]) == 0
+    found = explore(capsys, "lost_claim")
+    placements = found["placements"]
+    assert placements["tried"] > 50
+    assert 10 < len(placements["broken"]) < placements["tried"]
+    wheres = [each["where"] for each in placements["broken"]]
+    assert len(set(wheres)) == len(wheres)
+    assert "after bb_p_job_begin job=1 role=slurmctld" in wheres
+    assert {each["fault"] for each in placements["broken"]} == {"restart slurmctld for 1s"}
+    report = found["found"]
+    small = load_scenario(tmp_path / report["file"])
+    faults = [entry for entry in small.timeline if isinstance(entry, FaultEntry)]
+    assert [type(entry.moment) for entry in faults] == [When]
+    assert report["timeline"] == {"found": 3, "left": 3}
+    assert main(shlex.split(report["command"])[1:]) == 1
+    assert "scenario it comes from" in (tmp_path / report["file"]).read_text()
+
+
+def test_without_faults_calls_fail_and_nodes_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each call once, and each node at each call; one call breaks the only expectation."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text(ONE_NODE)
+    found = explore(capsys, "mine.yaml")
+    calls = len([e for e in run(ONE_NODE, cluster="").events if e.kind == "plugin"])
+    assert found["placements"]["tried"] == 2 * calls
+    broken = [
+        each
+        for each in found["placements"]["broken"]
+        if each["broken"][0]["text"] == "never switch_p_job_postfini rc=-1"
+    ]
+    assert [each["where"] for each in broken] == [
+        "switch_p_job_postfini job=1 step=1.0 node=n1 role=manager"
+    ]
+    assert [each["fault"] for each in broken] == ["fail"]
+
+
+def test_rows_say_where_and_the_sum_how_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A scenario in which nothing can break ends with 0."""
+    monkeypatch.chdir(tmp_path)
+    text = ONE_NODE.replace("expect:", "options: {}\nexpect:").replace("rc=-1", "rc=7")
+    (tmp_path / "mine.yaml").write_text(text)
+    status = main(["explore", "mine.yaml", "--faults", "--workers", "1"])
+    printed = capsys.readouterr().out
+    assert "placements of faults, " in printed
+    if status:
+        assert "\n  BROKEN " in printed
+    assert "postfini rc=7" not in printed
+
+
+def test_when_can_let_some_events_pass() -> None:
+    """The third event of its kind, and no other."""
+    ran = run(
+        "timeline:\n"
+        '  - {at: 0s, as: alice, run: "srun -n4 sleep 5"}\n'
+        '  - {when: "switch_p_job_attach job=1", skip: 2, as: alice, run: squeue}\n'
+    )
+    attached = ran.all("switch_p_job_attach")
+    assert ran.first("squeue") > attached[2].seq
+    commands = [each.command for each in ran.result.commands]
+    assert commands.count("squeue") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--faults", "--keep-going"), "--keep-going goes without --faults"),
+        (("--exhaustive", "--seeds", "3"), "--seeds goes without --exhaustive"),
+        (("--exhaustive", "--workers", "3"), "--workers goes without --exhaustive"),
+        (("--exhaustive", "--faults"), "--faults goes without --exhaustive"),
+        (("--exhaustive", "--seconds", "0"), "--seconds: expected a number above 0"),
+        (("--exhaustive", "--limit", "0"), "--limit: expected a whole number above 0"),
+        (("--limit", "3"), "--limit goes with --exhaustive"),
+        (("--calls",), "--calls goes with --exhaustive"),
+    ],
+)
+def test_options_that_mean_nothing_together_are_refused(
+    words: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what they go with."""
+    assert main(["explore", "two_nodes", *words]) == 2
+    assert says in capsys.readouterr().err
