@@ -26,6 +26,9 @@ from simctl.ctld import backfill, schedule
 from simctl.kernel.turns import Kernel
 from simctl.replay import scenario, submit_all
 from simctl.scenario.swf import SwfJob, SwfLog, read_swf
+from simctl.testing.explore.plan import Plan
+from simctl.testing.explore.trial import Terms
+from simctl.testing.explore.workers import Runner
 from simctl.world import RunResult, World
 
 TURNS = 100_000
@@ -274,6 +277,24 @@ _FIELDS = (
 )
 
 
+def schedules_per_s(name: str, count: int = 150) -> float:
+    """Return how many schedules of a shipped scenario one process of `explore` runs a second."""
+    path = Path(__file__).parent.parent / "scenarios" / f"{name}.yaml"
+    plan = Plan(
+        path=str(path),
+        texts=(path.read_text(),),
+        first_seed=0,
+        seeds=count,
+        jitter_us=4_000,
+        length=100,
+        terms=Terms(model="guide"),
+    )
+    runner = Runner(plan)
+    started = time.perf_counter()
+    runner.run_chunk(0, count - 1, stop=False, done=lambda: None)
+    return count / (time.perf_counter() - started)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser()
@@ -301,6 +322,8 @@ def main() -> None:
     print(f"idle node daemon                 {idle_node_bytes(count):.0f} bytes")
     print(f"simctl --version                 {start_up_ms('--version'):.0f} ms")
     print(f"simctl run two_nodes             {start_up_ms('run', 'two_nodes', '--quiet'):.0f} ms")
+    for name in ("two_nodes", "faulty/window_race"):
+        print(f"explore {name:25s}{schedules_per_s(name):.0f} schedules/s a process")
     first = submit_cost_us(1_000)
     last = submit_cost_us(5_000 if given.quick else 100_000)
     print(f"submission, 1,000 / 100,000 waiting  {first:.0f} / {last:.0f} us = {last / first:.2f}")
