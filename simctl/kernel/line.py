@@ -122,7 +122,8 @@ class Line:
                     turns.pop(place)
                     heapify(queue)
                     self.goes_on = 0 if self.goes_on == number else self.goes_on
-                    return self._begin(turn)
+                    self.moment = turn[0]
+                    return self._begin(turn, 0)
         raise LookupError(number)
 
     def _put_first(self) -> bool:
