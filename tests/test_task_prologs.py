@@ -36,9 +36,9 @@ def srun(ran: Ran) -> tuple[int, str, str]:
 
 
 def go(model: str, command: str, conf: str = "{}", more: str = "", schedule: str = "fifo") -> Ran:
-    """Run one command as alice."""
+    """Run one command as alice, once the nodes have registered whatever the schedule."""
     text = (
-        f"slurm_conf: {conf}\n{FILES}timeline:\n{more}  - {{at: 0s, as: alice, run: '{command}'}}\n"
+        f"slurm_conf: {conf}\n{FILES}timeline:\n{more}  - {{at: 1s, as: alice, run: '{command}'}}\n"
     )
     return run(text, model=model, schedule=schedule)
 
