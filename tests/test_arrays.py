@@ -90,7 +90,10 @@ def test_tasks_that_wait_are_printed_in_ranges() -> None:
 
 @pytest.mark.parametrize("model", ["guide", "modern"])
 def test_tasks_are_split_off_as_they_start(model: str) -> None:
-    """The first gets a new id, the last keeps the array's; each split copies the record."""
+    """The first gets a new id, the last keeps the array's; each split copies the record.
+
+    Slurm 18.08 copies none that is not there, which is what checkpoint/none has of it.
+    """
     ran = array("0s alice sbatch -a 0-2 task.sh", model=model)
     assert rows(ran) == {
         0: (2, "COMPLETED"),
@@ -98,9 +101,9 @@ def test_tasks_are_split_off_as_they_start(model: str) -> None:
         2: (1, "COMPLETED"),
     }
     copies = ran.all("slurm_ckpt_copy_job")
-    assert len(copies) == 2
-    assert {event.role for event in copies} == {"slurmctld"}
-    assert {event.uid for event in copies} == {64030}
+    assert len(copies) == (2 if model == "guide" else 0)
+    assert {event.role for event in copies} <= {"slurmctld"}
+    assert {event.uid for event in copies} <= {64030}
     submission = [event for event in ran.all("slurm_ckpt_alloc_job") if event.step is UNSET]
     assert len(submission) == 1
     released = [event for event in ran.all("slurm_ckpt_free_job") if event.step is UNSET]

@@ -109,10 +109,12 @@ async def _split(ctld: "Slurmctld", job: JobRecord) -> JobRecord:
     )
     job.place = ctld.next_place()
     limits.watch_deadline(ctld, record)
-    copied = await ctld.site.hooks.call(
-        slurm_ckpt_copy_job, ctld.process, job.check_job, about=job.about
-    )
-    job.check_job = NULL if failed(copied) else copied
+    if job.check_job.value is not None or ctld.site.model == "guide":
+        # Slurm 18.08 does not ask for a copy of a record that is none.
+        copied = await ctld.site.hooks.call(
+            slurm_ckpt_copy_job, ctld.process, job.check_job, about=job.about
+        )
+        job.check_job = NULL if failed(copied) else copied
     return record
 
 

@@ -180,8 +180,6 @@ def call_place(name: str, *, job: int | None, step: str, node: str, role: str) -
         return "slurmctld part_comp"
     if name in SUSPENSION:
         return "slurmctld suspension"
-    if name in PASSES:
-        return "slurmctld passes"
     if step and not step.endswith(BATCH_STEP):
         return f"slurmctld step {step}"
     return f"slurmctld job {job}" if job is not None else "slurmctld"
@@ -208,6 +206,3 @@ SUSPENSION: Final = frozenset(
     }
 )
 """Functions around a suspension that no job is told of."""
-
-PASSES: Final = frozenset({"bb_p_load_state", "bb_p_job_try_stage_in"})
-"""Functions that scheduler passes call, about no one job."""

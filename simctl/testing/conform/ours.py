@@ -20,6 +20,7 @@ from simctl.testing.conform.acts import (
     number,
     place_of,
 )
+from simctl.testing.conform.real import token_of
 from simctl.testing.conform.users import Users
 from simctl.wire.errno import errno_number
 
@@ -35,7 +36,7 @@ def our_story(events: Sequence[Event], jobs: dict[int, int]) -> Story:
 
 def jobs_of(events: Sequence[Event]) -> list[int]:
     """Return the ids of the jobs in a trace."""
-    return [event.job for event in events if isinstance(event.job, int)]
+    return [event.job for event in events if isinstance(event.job, int) and event.job]
 
 
 @attrs.define
@@ -216,6 +217,7 @@ class _Reader:
         job = self._job(event)
         if event.name.startswith("dw_"):
             argv = [str(word) for word in _args(event).get("argv", ())]
+            job = self._token(" ".join(argv))
             yield Act(
                 strand="appliance" if job is None else f"appliance job {job}",
                 kind="script",
@@ -233,6 +235,11 @@ class _Reader:
             yield Act(
                 strand=strand, name=event.name, result=_status(end.rc), place=end.seq - 1, **common
             )
+
+    def _token(self, argv: str) -> int | None:
+        """Return the job that a call of the appliance is about, by its words."""
+        token = token_of(argv)
+        return self.jobs.get(int(token), int(token)) if token.isdigit() else None
 
     def _process(self, event: Event, place: int) -> Iterator[Act]:
         pid = _int(event.pid)

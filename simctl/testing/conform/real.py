@@ -139,9 +139,7 @@ class _Reader:
         elif event["fn"] in ("send", "recv"):
             yield from self._message(event, place)
         elif event["fn"] == "job_state" and not str(args.get("in", "")).startswith("_load_job"):
-            yield self._state(
-                event, place, f"slurmctld job {args['job']}", "job_state", args["job"]
-            )
+            yield from self._state(event, place)
         elif event["fn"] == "node_state":
             yield self._node_state(event, place)
         else:
@@ -197,8 +195,7 @@ class _Reader:
 
     def _script(self, event: dict[str, Any], place: int) -> Act:
         argv = str(event["args"].get("argv", ""))
-        found = _TOKEN.search(argv)
-        token = next((each for each in found.groups() if each), "") if found else ""
+        token = token_of(argv)
         job = int(token) if token.isdigit() else None
         return Act(
             strand=f"appliance job {token}" if token else "appliance",
@@ -241,18 +238,19 @@ class _Reader:
             node=str(args.get("node_name") or event["node"]),
         )
 
-    def _state(
-        self, event: dict[str, Any], place: int, strand: str, name: str, job: int | None
-    ) -> Act:
+    def _state(self, event: dict[str, Any], place: int) -> Iterator[Act]:
         args = event["args"]
-        return Act(
-            strand=strand,
-            kind="state",
-            name=name,
-            key=f"{args['from']} > {args['to']}",
-            place=place,
-            job=job,
-        )
+        # Accounting's mark that a record is to be written anew says nothing about the job.
+        before, after = (str(args[key]).replace("|UPDATE_DB", "") for key in ("from", "to"))
+        if before != after:
+            yield Act(
+                strand=f"slurmctld job {args['job']}",
+                kind="state",
+                name="job_state",
+                key=f"{before} > {after}",
+                place=place,
+                job=args["job"],
+            )
 
     def _node_state(self, event: dict[str, Any], place: int) -> Act:
         args = event["args"]
@@ -305,6 +303,12 @@ class _Reader:
         )
 
 
+def token_of(argv: str) -> str:
+    """Return what tells the appliance which buffer is meant, a job's id as a rule."""
+    found = _TOKEN.search(argv)
+    return next((each for each in found.groups() if each), "") if found else ""
+
+
 def node_text(state: str) -> str:
     """Return a node's state from the number in it: ``ALLOCATED+(0x403)``."""
     found = re.search(r"\(0x([0-9a-f]+)\)", state)
@@ -334,8 +338,12 @@ def _plugin_class(args: dict[str, Any]) -> str:
     for plugin_class in ("checkpoint", "switch", "burst_buffer"):
         if name.startswith(plugin_class):
             rest = name[len(plugin_class) + 1 :]
-            return f"{plugin_class}/{rest}"
+            return _TYPES.get(name, f"{plugin_class}/{rest}")
     return name
+
+
+_TYPES: Final = {"burst_buffer_cray": "burst_buffer/datawarp"}
+"""Plugins that have another name here: datawarp's until 18.08 was cray."""
 
 
 def _status(rc: Any) -> Any:

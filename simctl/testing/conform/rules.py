@@ -46,6 +46,10 @@ _NOT_RECORDED: Final = frozenset(
 )
 
 
+def _is_question_to_the_appliance(act: Act) -> bool:
+    return act.name == "dw_pools" or act.name.startswith("dw_show_")
+
+
 # Other switch plugins.
 
 
@@ -95,7 +99,16 @@ def _once(acts: Sequence[Act]) -> Iterator[Act]:
     """Give each poll once as long as only polls follow, and each repeated message once."""
     polls: set[str] = set()
     last: Act | None = None
+    asked_in_earnest = False
     for act in acts:
+        if act.name == "bb_p_job_test_stage_in":
+            only_tests = bool(act.args.get("test_only"))
+            if only_tests and asked_in_earnest:
+                # Backfill asks like this by the clock, and who submits for those ahead of it.
+                continue
+            asked_in_earnest = not only_tests
+        elif act.kind == "state":
+            asked_in_earnest = False
         if act.name in _POLLS:
             answer = f"{act.name} {act.args} {act.result}"
             if answer in polls:
@@ -234,15 +247,19 @@ def _within(acts: Sequence[Act], known: Sequence[Act], theirs: Story) -> Sequenc
         acts = acts[: _last_shared(acts, known)]
     if job in theirs.old_jobs or (job is None and theirs.runs_old_jobs):
         acts = acts[len(acts) - _last_shared(acts[::-1], known) :]
-    last = acts[-1] if acts else None
-    if last is not None and last.name == _RELEASE and not last.step:
-        released = sum(act.name == _RELEASE for act in acts)
-        if released > sum(act.name == _RELEASE for act in known):
-            return acts[:-1]
+    for name in _PURGE:
+        spare = _count(acts, name) - _count(known, name)
+        while spare > 0 and acts and acts[-1].name == name and not acts[-1].step:
+            acts, spare = acts[:-1], spare - 1
     return acts
 
 
-_RELEASE: Final = "slurm_ckpt_free_job"
+def _count(acts: Sequence[Act], name: str) -> int:
+    return sum(act.name == name for act in acts)
+
+
+_PURGE: Final = ("slurm_ckpt_free_job", "bb_p_job_test_stage_out")
+"""What is called when an old job is forgotten, the last first."""
 
 
 def _last_shared(acts: Sequence[Act], known: Sequence[Act]) -> int:
@@ -262,6 +279,11 @@ RULES: Final = (
         "the recordings leave packs, unpacks and questions for an error's text out; real Slurm "
         "releases no record of a node that is NULL; get_est_start is asked now and then",
         _dropping(_is_packing),
+    ),
+    Rule(
+        "questions to the appliance",
+        "the program that answered them for the recordings wrote down only what it did",
+        _dropping(_is_question_to_the_appliance),
     ),
     Rule(
         "other switch plugins",
@@ -287,8 +309,8 @@ RULES: Final = (
     ),
     Rule(
         "polls",
-        "the plugin is asked again in each pass, and messages are repeated, until something "
-        "changes; each answer counts once",
+        "the plugin is asked again in each pass, with test_only by backfill and whoever submits, "
+        "and messages are repeated, until something changes; each answer counts once",
         _repeated_once,
     ),
     Rule(
