@@ -5,6 +5,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,28 @@ def test_it_says_what_it_did_in_lines_that_fit_a_pipe(
     assert "3 of 3 schedules" in printed.err
     assert "\r" not in printed.err
     assert "\x1b" not in printed.err
+
+
+def test_what_cannot_be_repeated_is_said_to_be_so(
+    in_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plugin that counts over all runs of a Python process fails once, and never again."""
+    monkeypatch.setattr(sys, "calls_of_a_test", 0, raising=False)
+    (in_folder / "counts.py").write_text(
+        "import sys\n"
+        "from simctl.plugin import SwitchPlugin\n"
+        "class Counts(SwitchPlugin):\n"
+        "    plugin_type = 'switch/window_race'\n"
+        "    plugin_name = 'counts where no run should'\n"
+        "    def switch_p_job_init(self, switch_job, uid):\n"
+        "        sys.calls_of_a_test += 1\n"
+        "        return -1 if sys.calls_of_a_test == 6 else 0\n"
+    )
+    text = PAIR.replace("window_race.py:WindowRace", "counts.py:Counts")
+    (in_folder / "mine.yaml").write_text(text)
+    assert main(["explore", "mine.yaml", "--seeds", "9", "--workers", "1", "--quiet"]) == 1
+    assert "It could not be repeated" in capsys.readouterr().out
+    assert not list(in_folder.glob("*.found.yaml"))
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,8 @@ def _show(search: Search, plan: Plan) -> None:
     if search.placements:
         _show_placements(search)
     elif search.tally is not None:
-        if not search.options.quiet:
+        # That something was left out is said in any case.
+        if not search.options.quiet or not (search.tally.complete or search.finds):
             for line in exhausted(search.tally, search.scenario.path_name, len(search.finds)):
                 print(line)
     elif not search.options.quiet:

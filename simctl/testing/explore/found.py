@@ -166,7 +166,8 @@ def _write(
     told = Told(token)
     again = run_trial(load_text(body, file), told, report.seed, terms)
     if again.broken != small.ran.broken or again.token != report.token:
-        raise AssertionError(f"{file} does not repeat what was found: {again.broken}")
+        # It was repeated while it was made small, and is not now: something differs by run.
+        return attrs.evolve(report, file="")
     report = attrs.evolve(report, sentences=tuple(told.sentences))
     comment = _comment(report, target)
     try:

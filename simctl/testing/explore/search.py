@@ -8,6 +8,7 @@ import attrs
 from simctl.kernel.events import Event
 from simctl.kernel.schedules import InTurn
 from simctl.scenario.model import Scenario
+from simctl.status import InputError
 from simctl.testing.explore.coverage import Coverage
 from simctl.testing.explore.exhaustive import Exhaustive, Tally
 from simctl.testing.explore.faults import Placement
@@ -15,6 +16,7 @@ from simctl.testing.explore.found import Report, Target, pursue
 from simctl.testing.explore.options import Options
 from simctl.testing.explore.plan import Plan
 from simctl.testing.explore.progress import Progress
+from simctl.testing.explore.reduction import UnstableError
 from simctl.testing.explore.report import by_placement
 from simctl.testing.explore.trial import Ran, Terms, load_text, run_trial
 from simctl.testing.explore.workers import Find, Runner, run_all
@@ -113,7 +115,20 @@ class Search:
         progress.runs = self.runs
 
     def exhaust(self, progress: Progress) -> None:
-        """Run every schedule that may differ from others, or all up to the first find."""
+        """Run every schedule that may differ from others, or all up to the first find.
+
+        Raises:
+            InputError: One schedule did not always lead to one run.
+        """
+        try:
+            self._exhaust(progress)
+        except UnstableError:
+            raise InputError(
+                "--exhaustive: the same schedule led to different runs; a plugin looks at the real "
+                "clock, at random numbers or at what an earlier run left"
+            ) from None
+
+    def _exhaust(self, progress: Progress) -> None:
         options = self.options
         every = Exhaustive(self.scenario, self.first_seed, self.terms, calls=options.calls)
         self.tally = every.tally
