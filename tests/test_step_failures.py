@@ -205,6 +205,10 @@ def test_what_the_session_manager_cannot_do(
     assert launch_rc(ran, "n2") == [rc]
     assert job_functions(ran, "n2") == ["job_preinit", "job_init", "stepd_prefork", "job_postfini"]
     assert job_functions(ran, "n1") == GOOD
+    # It is root as long as it has not become the user, and the user from then on.
+    ended_as = 0 if act == "become_user" else 1001
+    assert ran.one("exit", role="session", node="n2").uid == ended_as
+    assert len(ran.all("become_user", node="n2")) == (act != "become_user")
     if text:
         assert text in ran.stderr()
     assert ran.job() == ("COMPLETED", "0:0", "None")
@@ -472,3 +476,13 @@ def test_failures_hold_under_other_schedules(model: str, seed: int) -> None:
             "switch_p_job_fini", node=node
         )
     assert all(event.rc is not UNSET for event in ran.all("switch_p_job_attach"))
+
+
+def test_modern_opens_a_scripts_output_as_its_user_and_is_root_again() -> None:
+    """Where it cannot be opened nothing is forked: the report and the exit are root's."""
+    ran = run(BATCH.replace("sbatch", "sbatch -o /no/where"), model="modern")
+    assert ran.one("output_not_opened").euid == 1001
+    report = ran.one("REQUEST_COMPLETE_BATCH_SCRIPT", phase="send")
+    assert (report.uid, report.euid) == (0, 0)
+    assert ran.one("exit", role="manager").euid == 0
+    assert ran.all("exit", role="task") == []

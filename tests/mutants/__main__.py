@@ -3,6 +3,7 @@
 import argparse
 import fnmatch
 import json
+import signal
 import sys
 import time
 from collections import Counter
@@ -31,7 +32,9 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--resume", action="store_true", help="leave out what has been tried")
     parser.add_argument("--missed", action="store_true", help="what no rule and no test caught")
     parser.add_argument("--workers", type=int, default=1, help="copies that work side by side")
-    parser.add_argument("--budget", type=float, default=60, help="seconds of tests for a mutant")
+    parser.add_argument(
+        "--budget", type=float, default=60, help="CPU seconds of tests for a mutant"
+    )
     parser.add_argument("--tests", metavar="FILE", nargs="+", default=[], help="show them to these")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write all outcomes to a file")
     parser.add_argument("--state", type=Path, default=ROOT / ".mutants", help=argparse.SUPPRESS)
@@ -77,6 +80,8 @@ def main(words: list[str]) -> int:
     same = equivalents()
     stale = sorted(set(same) - {mutant.id for mutant in every})
     args.state.mkdir(exist_ok=True)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     began = time.monotonic()
     try:
         outcomes = _try(chosen, args)
@@ -103,6 +108,8 @@ def _try(chosen: list[Mutant], args: argparse.Namespace) -> dict[str, Outcome]:
     else:
         for mutant in chosen:
             known.pop(mutant.id, None)
+    # Calls of plugins first: what moves or drops whole functions tells less.
+    todo = sorted(todo, key=lambda mutant: mutant.depth)
     if not todo:
         return known
     say(f"{len(todo)} mutants, {args.workers} at a time")

@@ -42,11 +42,21 @@ def hit(probe: str) -> None:
     HITS.add(probe)
 
 
-def ignored(result: Any, good: Any) -> Any:
-    """Return *good* in place of the result of a call that failed."""
+def failed(probe: str, result: Any, good: Any, *, counts: bool = False) -> Any:
+    """Note that a probe was passed by a call that failed; return what the call did."""
+    if ignored(result, good, counts=counts) != result:
+        HITS.add(f"{probe}:failed")
+    return result
+
+
+def ignored(result: Any, good: Any, *, counts: bool = False) -> Any:
+    """Return *good* in place of the result of a call that failed, or of each of several."""
+    if isinstance(good, list):
+        return [ignored(each, good[0], counts=counts) for each in result]
     if isinstance(good, bool):
         return good
-    return good if type(result) is int and result != good else result
+    failed = type(result) is int and (result < 0 if counts else result != good)
+    return good if failed else result
 
 
 async def elsewhere(who: Process, call: Callable[[], Awaitable[Any]]) -> Any:

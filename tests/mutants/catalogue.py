@@ -14,7 +14,7 @@ from typing import Final
 
 import attrs
 
-from tests.mutants.operators import OPERATORS
+from tests.mutants.operators import OPERATORS, expression, judged_by
 from tests.mutants.sites import LIFECYCLE, Finder, Place, Site, read
 
 MOVES: Final = frozenset({"earlier", "later", "first", "last", "released", "unguarded"})
@@ -32,11 +32,14 @@ class Mutant:
     """The function at the top of the module or of a class that is changed."""
 
     line: int
+    depth: int
+    """How many calls away from the plugin it is; see `sites`."""
+
     block: str
     """The probe at the start of the block that the call stands in."""
 
     site: str
-    """The probe at the call."""
+    """The probe at the call; of one whose failure is ignored, at its failure."""
 
     moves: bool
     text: str
@@ -83,8 +86,9 @@ def _of_place(finder: Finder, place: Place) -> list[Mutant]:
                     module=place.module,
                     function=place.name,
                     line=site.statement.lineno,
+                    depth=site.depth,
                     block=probe_of_block(place, sites, site),
-                    site=f"{place.path}:{site.label}",
+                    site=f"{place.path}:{site.label}{':failed' if name == 'ignored' else ''}",
                     moves=name in MOVES,
                     text=text,
                     original=original,
@@ -115,7 +119,7 @@ def probed(finder: Finder, place: Place) -> str:
         probe_of_block(place, sites, site): site.outer[0] if site.outer else site.block
         for site in sites
     }
-    at: dict[int, str] = {id(site.awaited): f"{place.path}:{site.label}" for site in sites}
+    at = {id(site.awaited): (f"{place.path}:{site.label}", judged_by(site)) for site in sites}
     _Probing(at).visit(changed)
     for probe, block in blocks.items():
         block.insert(0, ast.parse(f"_acting.hit({probe!r})").body[0])
@@ -127,19 +131,17 @@ def probed(finder: Finder, place: Place) -> str:
 
 
 class _Probing(ast.NodeTransformer):
-    def __init__(self, at: dict[int, str]) -> None:
+    def __init__(self, at: dict[int, tuple[str, str]]) -> None:
         self._at = at
 
     def visit_Await(self, node: ast.Await) -> ast.AST:
-        probe = self._at.get(id(node))
+        known = self._at.get(id(node))
         self.generic_visit(node)
-        if probe is None:
+        if known is None:
             return node
-        made = ast.parse(f"(_acting.hit({probe!r}), call)[1]", mode="eval").body
-        assert isinstance(made, ast.Subscript)
-        assert isinstance(made.value, ast.Tuple)
-        made.value.elts[1] = node
-        return made
+        probe, arguments = known
+        call = f"_acting.failed({probe!r}, call, {arguments})" if arguments else "call"
+        return expression(f"(_acting.hit({probe!r}), {call})[1]", call=node)
 
 
 def replaced(source: str, changes: dict[str, str]) -> str:

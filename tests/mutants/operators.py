@@ -28,7 +28,7 @@ class _Replace(ast.NodeTransformer):
         return self._new if node is self._old else super().visit(node)
 
 
-def _expression(text: str, **parts: ast.expr) -> ast.expr:
+def expression(text: str, **parts: ast.expr) -> ast.expr:
     """Read an expression, with nodes in the places of the names."""
 
     class Fill(ast.NodeTransformer):
@@ -49,23 +49,33 @@ def dropped(site: Site) -> bool:
     if site.plain or site.awaited is None:
         site.block[site.place] = ast.Pass()
         return True
-    return _put(site, _expression(site.good))
+    return _put(site, expression(site.good))
 
 
 def doubled(site: Site) -> bool:
     """Call twice in a row, and take the second result."""
     if site.awaited is None:
         return False
-    return _put(site, _expression("(first, second)[1]", first=site.awaited, second=site.awaited))
+    return _put(site, expression("(first, second)[1]", first=site.awaited, second=site.awaited))
 
 
 def ignored(site: Site) -> bool:
     """Go on after a failure as if all was well."""
-    if site.plain or site.awaited is None or site.good in {"None", "''", "{}", "[]"}:
+    arguments = judged_by(site)
+    if not arguments or site.awaited is None:
         return False
-    if site.good.startswith("("):
-        return False
-    return _put(site, _expression(f"_acting.ignored(was, {site.good})", was=site.awaited))
+    return _put(site, expression(f"_acting.ignored(was, {arguments})", was=site.awaited))
+
+
+def judged_by(site: Site) -> str:
+    """Return what is to be known to see a failure in a result, or nothing if nobody looks for one.
+
+    These are arguments of `acting.ignored`.
+    """
+    good = site.good
+    if site.plain or good.strip("[]") in {"None", "''", "{}", ""} or good.startswith("("):
+        return ""
+    return f"{good}, counts=True" if "+0" in good else good
 
 
 def unguarded(site: Site) -> bool:
@@ -91,7 +101,7 @@ def _dressed(name: str) -> Callable[[Site], bool]:
             return False
         who = call.args[site.who]
         return _put(
-            site, ast.Await(_expression(f"_acting.{name}(who, lambda: call)", who=who, call=call))
+            site, ast.Await(expression(f"_acting.{name}(who, lambda: call)", who=who, call=call))
         )
 
     return operator

@@ -44,6 +44,10 @@ _CALLER_AT: Final = {"call": 1, "_switch": 1}
 """Which argument of a call is the process that makes it."""
 
 _GOOD: Final = {
+    Returns.COUNT: "+0",
+    Returns.NUMBER: "+0",
+    Returns.TIME: "+0",
+    Returns.SIZE_MB: "+0",
     Returns.OBJECT: "_acting.NULL",
     Returns.THREE: "1",
     Returns.BOOL: "True",
@@ -51,7 +55,7 @@ _GOOD: Final = {
     Returns.VOID: "None",
     Returns.DATA: "None",
 }
-"""What a call that went well may have returned, where it is not 0."""
+"""What a call that went well may have returned, where that is not 0 alone; +0 is any count."""
 
 _GOOD_OF_TYPE: Final = {
     "int": "0",
