@@ -225,7 +225,7 @@ def test_tells_a_mutant_that_tests_catch_from_one_that_they_miss(
     try:
         reach = Reach()
         probe(crew, ROOT, read(ROOT), reach, lambda _: None)
-        outcomes = {each.id: each for each in attempt(crew, ROOT, chosen, reach, 60)}
+        outcomes = {each.id: each for each in attempt(crew, chosen, reach, 60)}
     finally:
         crew.close()
     assert outcomes[caught].stage == "tests"

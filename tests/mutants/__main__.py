@@ -122,7 +122,7 @@ def _try(chosen: list[Mutant], args: argparse.Namespace) -> dict[str, Outcome]:
             say(f"left out, for they fail in a copy of the tree: {len(reach.failing)} tests")
         with log.open("a") as file:
             for number, outcome in enumerate(
-                running.attempt(crew, ROOT, todo, reach, args.budget), start=1
+                running.attempt(crew, todo, reach, args.budget), start=1
             ):
                 known[outcome.id] = outcome
                 file.write(json.dumps(attrs.asdict(outcome)) + "\n")

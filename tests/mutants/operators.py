@@ -159,6 +159,9 @@ def _is_quiet(statement: ast.stmt) -> bool:
 def _move(site: Site, step: int, *, most: int) -> bool:
     """Move a statement past its neighbours, *most* of those that do something."""
     block, place = site.block, site.place
+    if isinstance(site.statement, _LEAVES):
+        # What it passes would never be done.
+        return False
     passed = 0
     target = place
     other = place + step

@@ -65,6 +65,7 @@ class Crew:
         try:
             for _ in range(workers):
                 copy = Copy(root, tests)
+                self.tree = copy.tree
                 self._stack.callback(copy.close)
                 self._copies.append(copy)
             for copy in self._copies:
@@ -184,13 +185,14 @@ def _code(root: Path, finder: Finder) -> dict[str, Any]:
     return {"files": files, "code": code}
 
 
-def attempt(
-    crew: Crew, root: Path, chosen: list[Mutant], reach: Reach, budget_s: float
-) -> Iterator[Outcome]:
+def attempt(crew: Crew, chosen: list[Mutant], reach: Reach, budget_s: float) -> Iterator[Outcome]:
     """Try mutants; give what becomes of each, as they are done with."""
+    root = crew.tree
     there = {item["id"] for item in crew.items}
     golden = {item["id"] for item in crew.items if item["golden"]}
     mentions = _Mentions(root)
+    # Read before anything is mutated there.
+    sources = {path: (root / path).read_text() for path in {each.path for each in chosen}}
 
     def jobs() -> Iterator[tuple[tuple[Mutant, int], dict[str, Any]]]:
         for mutant in chosen:
@@ -210,7 +212,7 @@ def attempt(
                 )
 
             good.sort(key=rank)
-            source = replaced((root / mutant.path).read_text(), {mutant.function: mutant.text})
+            source = replaced(sources[mutant.path], {mutant.function: mutant.text})
             request = {
                 "do": "hunt",
                 "files": {mutant.path: source},

@@ -21,6 +21,9 @@ from typing import IO, Any, Final
 
 import pytest
 
+_KINDS: Final = ("scenarios", "tests", "goldens")
+"""What a mutant is shown, in this order."""
+
 _OWN: Final = "tests/test_mutants.py"
 
 SILENT_S: Final = 120
@@ -37,6 +40,8 @@ class Server:
         self._requests = requests
         self._answers = answers
         self._items: dict[str, pytest.Item] = {}
+        self._sound: dict[str, bool] = {}
+        """Whether a test or a scenario that has failed passes where nothing is mutated."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -51,16 +56,32 @@ class Server:
         gc.collect()
         gc.freeze()
         for line in self._requests:
-            request = json.loads(line)
+            self._answer(self._served(session, json.loads(line)))
+        return True
+
+    def _served(self, session: pytest.Session, request: dict[str, Any]) -> dict[str, Any]:
+        """Serve a request; what fails without a mutation as well catches none."""
+        while True:
             kept = {path: Path(path).read_text() for path in request["files"]}
             for path, text in request["files"].items():
                 Path(path).write_text(text)
             try:
-                self._answer(self._forked(session, request))
+                answer = self._forked(session, request)
             finally:
                 for path, text in kept.items():
                     Path(path).write_text(text)
-        return True
+            caught = answer.get("caught", "")
+            if request["do"] == "probe" or not caught or self._passes(session, request, caught):
+                return answer
+            for kind in _KINDS:
+                request[kind] = [name for name in request[kind] if name != caught]
+
+    def _passes(self, session: pytest.Session, request: dict[str, Any], name: str) -> bool:
+        if name not in self._sound and any(name in request[kind] for kind in _KINDS):
+            alone = {kind: [each for each in request[kind] if each == name] for kind in _KINDS}
+            again = request | alone | {"code": {}, "files": {}}
+            self._sound[name] = not self._forked(session, again)["caught"]
+        return self._sound.get(name, True)
 
     def _answer(self, answer: Any) -> None:
         self._answers.write(json.dumps(answer) + "\n")
