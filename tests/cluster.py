@@ -121,6 +121,8 @@ def watched(world: World) -> Ran:
     world.trace.add_sink(world.events.append)
     result = world.run()
     assert_ordered(result)
+    if not result.stalled:
+        assert_placed(world.events)
     return Ran(world, result, world.events)
 
 
@@ -128,6 +130,30 @@ def assert_ordered(result: RunResult) -> None:
     """Assert that no built-in ordering is broken."""
     told = ["\n".join(tell(breach)) for breach in result.orderings.broken]
     assert not told, "\n".join(told)
+
+
+_FORKED = ("manager", "session", "task")
+"""Roles of processes that may call a plugin before they do anything else."""
+
+
+def assert_placed(events: Iterable[Event]) -> None:
+    """Assert that whoever calls a plugin is known to do other things, in that role, as that user.
+
+    What is forked is known as whoever forked it, until it becomes somebody else.
+    """
+    calling: dict[tuple[object, ...], str] = {}
+    known: set[tuple[object, ...]] = set()
+    for event in events:
+        who = event.node, event.pid, event.role
+        if event.kind == "plugin":
+            calling.setdefault((*who, event.uid, event.euid), event.name)
+        else:
+            known.add((*who, event.uid, event.euid))
+        if event.name == "fork" and event.args is not UNSET:
+            child = event.node, event.args["child"]
+            known |= {(*child, role, event.uid, event.euid) for role in _FORKED}
+    strange = {who: name for who, name in calling.items() if who not in known}
+    assert not strange, f"called by nobody that is known: {strange}"
 
 
 def fault(pattern: str, timeline: str = STEP, kind: str = "fail", **more: Any) -> str:
@@ -184,6 +210,7 @@ __all__ = [
     "Ran",
     "SwitchPlugin",
     "assert_ordered",
+    "assert_placed",
     "began",
     "entered",
     "fault",

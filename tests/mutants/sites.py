@@ -40,8 +40,8 @@ _OWNERS: Final = {"bb": "BurstBuffers", "_link": "ControllerLink"}
 
 _ACTS: Final = frozenset({"become_user"})
 _IDS: Final = frozenset({"euid", "uid"})
-_CALLER_AT: Final = {"call": 1, "_switch": 1}
-"""Which argument of a call is the process that makes it."""
+_PROCESSES: Final = frozenset({"who", "process", "_process", "manager", "session", "stepd"})
+"""What the process that makes a call is known by, as the argument after the point."""
 
 _GOOD: Final = {
     Returns.COUNT: "+0",
@@ -253,20 +253,28 @@ def _direct(call: ast.Call) -> tuple[str, int, int | None, str] | None:
         return None
     if name == "blank":
         return "blank", 1, 0, "_acting.NULL"
-    for argument in call.args:
+    for place, argument in enumerate(call.args):
         if isinstance(argument, ast.Name) and POINT.fullmatch(argument.id):
             point = (ALL | OPTIONAL)[argument.id]
             good = _GOOD.get(point.returns, "0")
-            return argument.id, 1, _CALLER_AT.get(name), f"[{good}]" if "_ask" in name else good
+            who = _caller_at(call, place + 1)
+            return argument.id, 1, who, f"[{good}]" if "_ask" in name else good
     if not (isinstance(call.func, ast.Attribute) and _last_name(call.func.value) in _HOOKS):
         return None
-    if name in {"load", "unload"}:
+    if name in {"load", "load_others", "unload"}:
         which = call.args[1].value if isinstance(call.args[1], ast.Constant) else "each"
-        own = "init" if name == "load" else "fini"
+        own = {"load": "init", "load_others": "init of others", "unload": "fini"}[name]
         return f"{own}.{which!s}", 1, 0, "True" if name == "load" else "None"
     if name == "strerror":
         return "strerror", 1, 0, "''"
-    return ("any", 1, 1, "0") if name == "call" else None
+    if name in {"call", "call_besides"}:
+        return "any", 1, _caller_at(call, 1), "0"
+    return None
+
+
+def _caller_at(call: ast.Call, place: int) -> int | None:
+    known = len(call.args) > place and _last_name(call.args[place]) in _PROCESSES
+    return place if known else None
 
 
 def _act(node: ast.AST) -> str:
