@@ -227,10 +227,35 @@ def test_a_task_asks_once_what_an_error_of_the_switchs_own_means(tmp_path: Any) 
 
 
 def test_the_errno_is_asked_for_after_switch_functions_alone_and_once() -> None:
-    """Not after a function that tells of errors itself: strerror, get_errno."""
-    for failing, times in (("switch_p_job_init", 1), ("switch_p_get_errno", 0)):
-        ran = run(fault(f"{failing} node=n2", STEP, times=1))
-        assert len(ran.all("switch_p_get_errno")) == times
+    """Not after get_errno itself, which fails here as well."""
+    ran = run(fault("switch_p_get_errno", fault("switch_p_job_init node=n2")))
+    asked_for = ran.one("switch_p_get_errno")
+    assert asked_for.seq == ran.one("switch_p_job_init", node="n2").seq + 1
+
+
+def test_a_step_whose_output_cannot_be_opened_is_reported_and_then_let_go() -> None:
+    """Nothing was launched: srun reports it over for the nodes, and releases its credential."""
+    ran = run(STEP.replace("sleep 10", "-o /nope/x sleep 10"))
+    released = ran.one("switch_p_free_jobinfo", role="srun")
+    assert ran.one("REQUEST_STEP_COMPLETE", phase="send").seq < released.seq
+    assert released.uid == 1001
+    assert ran.all("switch_p_pack_jobinfo", role="srun") == []
+
+
+def test_a_backfill_loads_the_state_and_asks_for_fragments_once() -> None:
+    """Then it asks about whoever waits, and when he could start; space is given at its end."""
+    ran = staged(
+        "1: sbatch -N2 plain.sh",
+        "2: sbatch -N2 plain.sh",
+        "3: sbatch job.sh",
+        does="sleep 100",
+        conf="SchedulerType: sched/backfill",
+    )
+    assert asked(ran, since_s=31, until_s=61) == [
+        *("60s load_state", "60s no_frag", "60s job_test_stage_in 2 only = 1"),
+        *("60s job_test_stage_in 3 only = -1", "60s job_get_est_start 3"),
+        "60s job_try_stage_in",
+    ]
 
 
 def test_a_step_that_lost_its_last_node_is_over() -> None:

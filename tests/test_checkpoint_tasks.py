@@ -294,6 +294,22 @@ def test_a_task_that_restart_task_comes_back_to_exits_with_the_errno(
     assert ran.job() == ("FAILED", f"{status}:0", "NonZeroExitCode")
 
 
+@MODELS
+def test_a_task_asks_the_switch_once_what_an_error_of_its_range_means(model: str) -> None:
+    """Whichever plugin failed: in the task, as its user, when it has come back."""
+    lines = (
+        "0s fault {fail: slurm_ckpt_restart_task, errno: 3005}",
+        "0s alice srun --restart-dir=/x sleep 60",
+    )
+    _, ran = asked(lines=lines, model=model)
+    failed, told = ran.one("slurm_ckpt_restart_task"), ran.one("switch_p_strerror")
+    assert (told.role, told.pid, told.uid, told.euid) == ("task", failed.pid, 1001, 1001)
+    assert failed.seq < told.seq
+    assert told.args == {"errnum": 3005}
+    # switch/none has no words for it; then Slurm's own are taken.
+    assert "Restart task failed: Unknown error 3005\n" in ran.stderr()
+
+
 def test_a_task_can_be_killed_while_it_is_restarted() -> None:
     """It has no program yet, and dies of the signal."""
     _, ran = asked(
