@@ -486,3 +486,52 @@ def test_modern_opens_a_scripts_output_as_its_user_and_is_root_again() -> None:
     assert (report.uid, report.euid) == (0, 0)
     assert ran.one("exit", role="manager").euid == 0
     assert ran.all("exit", role="task") == []
+
+
+@pytest.mark.parametrize(
+    ("role", "told"),
+    [
+        ("slurmd", "Task launch for StepId=1.0 failed on node n2: Invalid job credential"),
+        ("manager", "task 1 launch failed: Invalid job credential"),
+        ("srun", "srun: fatal: switch_g_alloc_jobinfo failed"),
+    ],
+)
+def test_a_credential_that_no_record_is_made_for_is_not_unpacked(role: str, told: str) -> None:
+    """Whoever has none goes no further: a node launches nothing, srun ends."""
+    where = "" if role == "srun" else N2
+    ran = run(fault(f"switch_p_alloc_jobinfo role={role} {where}", SRUN))
+    assert told in ran.stderr()
+    failed = ran.one("switch_p_alloc_jobinfo", rc=-1)
+    later = [event for event in ran.all(kind="plugin", pid=failed.pid) if event.seq > failed.seq]
+    names = {event.name for event in later} - {"switch_p_node_fini", "fini"}
+    assert names == {"switch_p_get_errno"}
+    assert ran.all("switch_p_job_preinit", node="n2") == []
+    assert len(ran.all("fork", role="slurmd", node="n2")) == (role == "manager")
+
+
+def test_a_registration_that_no_record_is_made_for_is_dropped() -> None:
+    """Slurmctld unpacks nothing of it, and says that the message is invalid."""
+    ran = run(fault("switch_p_alloc_node_info role=slurmctld", SRUN, times=1))
+    assert [event.args for event in ran.all("invalid_message")] == [
+        {"rpc": "MESSAGE_NODE_REGISTRATION_STATUS", "node": "n1"}
+    ]
+    failed = ran.one("switch_p_alloc_node_info", rc=-1)
+    calls = [
+        each.name for each in ran.all(kind="plugin", role="slurmctld") if each.seq > failed.seq
+    ]
+    assert calls[:2] == ["switch_p_get_errno", "switch_p_alloc_node_info"]
+
+
+def test_a_node_that_cannot_be_cleaned_does_not_register() -> None:
+    """Its slurmd stops; the failure of a function that is called once is fatal."""
+    lines = (
+        "timeline:\n  - {at: 0s, fault: {fail: switch_p_clear_node_state}}\n"
+        "  - {at: 5s, fault: {crash: n2}}\n  - {at: 9s, fault: {start: n2, clean: true}}\n"
+        "  - {at: 9s, as: alice, run: sbatch -w n1 --wrap 'sleep 5'}\n"
+    )
+    ran = run(lines)
+    failed = ran.one("switch_p_clear_node_state", node="n2")
+    assert failed.rc == -1
+    later = [event for event in ran.all(node="n2") if event.seq > failed.seq]
+    assert "Unable to initialize interconnect." in str([event.args for event in later])
+    assert not [event for event in later if event.name == "MESSAGE_NODE_REGISTRATION_STATUS"]

@@ -252,7 +252,8 @@ def _direct(call: ast.Call) -> tuple[str, int, int | None, str] | None:
     if name in _LOOKS:
         return None
     if name == "blank":
-        return "blank", 1, 0, "_acting.NULL"
+        # In brackets, for it never tells of a failure.
+        return "blank", 1, 0, "(_acting.NULL)"
     for place, argument in enumerate(call.args):
         if isinstance(argument, ast.Name) and POINT.fullmatch(argument.id):
             point = (ALL | OPTIONAL)[argument.id]
