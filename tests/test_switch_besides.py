@@ -191,6 +191,25 @@ def test_reconfigure_asks_slurmctld_before_the_answer_and_each_slurmd_after_it(
     assert asked < ctld[1].seq < told < slurmd[0].seq
 
 
+def test_the_switch_is_reconfigured_before_burst_buffers_are(tmp_path: Path) -> None:
+    """When slurmctld starts, and when it is told to: then after the nodes are as they were."""
+    (tmp_path / "besides.py").write_text(_plugin())
+    keys = (
+        f'plugins: ["./besides.py:Besides", "{Path(__file__).parent}/staging_plugin.py:Staging"]\n'
+        "slurm_conf: {SwitchType: switch/besides, BurstBufferType: burst_buffer/staging}\n"
+    )
+    ran = run(keys + RECONFIGURED, model="modern", folder=tmp_path)
+    first, second = ran.all("switch_p_reconfig", daemon="slurmctld")
+    assert ran.first("switch_p_libstate_restore") < first.seq < ran.first("bb_p_load_state")
+    asked = ran.first("REQUEST_RECONFIGURE", phase="receive", daemon="slurmctld")
+    nodes = ran.all("node_state", time_us=second.time_us)
+    back = [event.seq for event in nodes if asked < event.seq]
+    assert len(back) == 4
+    assert back[-1] < second.seq < ran.one("bb_p_reconfig").seq
+    answer = next(e for e in ran.all("RESPONSE_SLURM_RC", phase="send") if e.seq > asked)
+    assert ran.one("bb_p_reconfig").seq < answer.seq
+
+
 def test_a_restarted_slurmctld_tells_of_each_step_it_found(tmp_path: Path) -> None:
     """After the step's two records are unpacked, with all its nodes; no alloc_jobinfo."""
     ran = _ran(tmp_path, RESTARTED)

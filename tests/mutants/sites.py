@@ -252,8 +252,8 @@ def _direct(call: ast.Call) -> tuple[str, int, int | None, str] | None:
     if name in _LOOKS:
         return None
     if name == "blank":
-        # In brackets, for it never tells of a failure.
-        return "blank", 1, 0, "(_acting.NULL)"
+        # It shows in no trace who makes a blank one, and it never tells of a failure.
+        return "blank", 1, None, "(_acting.NULL)"
     for place, argument in enumerate(call.args):
         if isinstance(argument, ast.Name) and POINT.fullmatch(argument.id):
             point = (ALL | OPTIONAL)[argument.id]
