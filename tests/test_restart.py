@@ -82,6 +82,29 @@ def test_a_step_whose_credential_cannot_be_read_is_lost(model: str) -> None:
     assert ran.job(1)[0] == "COMPLETED"
 
 
+@pytest.mark.parametrize("failing", ["slurm_ckpt_alloc_job", "slurm_ckpt_unpack_job"])
+def test_a_step_whose_checkpoint_record_cannot_be_read_is_lost(failing: str) -> None:
+    """Where no record is made nothing is unpacked into one, and there is none to release."""
+    fault = f'  - {{at: 5s, fault: {{fail: "{failing} step=1.0 daemon=slurmctld"}}}}\n'
+    ran = run(ELAN + LINES.replace("timeline:\n", f"timeline:\n{fault}"))
+    failed = ran.one(failing, step="1.0", rc=-1)
+    later = [event for event in ran.all(kind="plugin", step="1.0") if event.seq > failed.seq]
+    names = [event.name for event in later if event.role == "slurmctld"]
+    assert names == ["switch_p_free_jobinfo", "slurm_ckpt_free_job"]
+    assert ran.one("incomplete_state").step == "1.0"
+    assert ran.all("switch_p_job_step_complete", step="1.0") == []
+
+
+def test_a_credential_that_slurmctld_makes_no_record_for_ends_it() -> None:
+    """As it does when a step is made: it cannot go on without memory."""
+    fault = '  - {at: 5s, fault: {fail: "switch_p_alloc_jobinfo daemon=slurmctld"}}\n'
+    ran = run(ELAN + LINES.replace("timeline:\n", f"timeline:\n{fault}"))
+    failed = ran.one("switch_p_alloc_jobinfo", daemon="slurmctld", rc=-1)
+    assert failed.seq < ran.one("fatal", daemon="slurmctld").seq
+    unpacked = ran.all("switch_p_unpack_jobinfo", role="slurmctld")
+    assert [each for each in unpacked if each.seq > failed.seq] == []
+
+
 @pytest.mark.parametrize("model", ["guide", "modern"])
 def test_slurmctld_that_cannot_restore_stays_down(model: str) -> None:
     """A restore that fails is fatal; whoever waits for it is named, and nothing hangs."""

@@ -53,9 +53,10 @@ def _subject(call: Event) -> str:
     ),
     key="an alloc_job",
     exceptions=(
-        "a restarted slurmctld makes the records of what it had saved, and unpacks each at once; a "
-        "job whose alloc_job fails, or whose dependency is wrong, is refused instead; that the "
-        "script is written after it leaves no event"
+        "a restarted slurmctld makes the records of what it had saved, after a step's credential, "
+        "and unpacks each at once, unless it could not be made; a job whose alloc_job fails, or "
+        "whose dependency is wrong, is refused instead; that the script is written after it leaves "
+        "no event"
     ),
     source=f"{_GUIDE}; held in 216 groups of recordings of real Slurm",
     functions=(_ALLOC,),
@@ -93,6 +94,9 @@ def _told(event: Event | None) -> str:
 
 
 def _step_record(call: Event, before: Event | None) -> Finding:
+    if call.rc == _FAILED and before is not None and before.name == "switch_p_unpack_jobinfo":
+        # Of a saved step; what cannot be made is not unpacked.
+        return KEPT
     built = before is not None and before.name == _BUILD and _same(call, before)
     if built and before is not None and before.rc != _FAILED:
         return KEPT
