@@ -176,8 +176,9 @@ def call_place(name: str, *, job: int | None, step: str, node: str, role: str) -
         return f"slurmd@{node} launch {step}" if step else f"slurmd@{node}"
     if role == "srun":
         return f"srun {step}" if step else "srun"
-    if name == "switch_p_part_comp":
-        return "slurmctld part_comp"
+    if name in ("switch_p_part_comp", "slurm_ckpt_copy_job"):
+        # Of neither do recordings tell which job it is about.
+        return f"slurmctld {name.rpartition('_p_')[2].removeprefix('slurm_ckpt_')}"
     if name in SUSPENSION:
         return "slurmctld suspension"
     if step and not step.endswith(BATCH_STEP):

@@ -28,6 +28,7 @@ from simctl.testing.conform.acts import (
     place_of,
     step_text,
 )
+from simctl.testing.conform.check_records import UNKNOWN, Owners, find_owners, names_new
 from simctl.testing.conform.users import Users
 
 _FIELDS: Final = ("seq", "daemon", "node", "pid_role", "uid", "euid", "ev", "fn", "args", "rc")
@@ -104,7 +105,7 @@ class _Reader:
         self.users = Users.of((uid for uid in uids if isinstance(uid, int)), slurm_user)
 
     def story(self) -> Story:
-        owners = _record_owners(self.events)
+        owners = find_owners(self.events)
         acts: list[Act] = []
         starts: list[str] = []
         for place, event in enumerate(self.events):
@@ -132,7 +133,7 @@ class _Reader:
             cut=True,
         )
 
-    def _acts(self, event: dict[str, Any], place: int, owners: "_Owners") -> Iterator[Act]:
+    def _acts(self, event: dict[str, Any], place: int, owners: Owners) -> Iterator[Act]:
         args = event["args"]
         if event["ev"] == "call":
             yield from self._call(event, place, owners)
@@ -148,7 +149,7 @@ class _Reader:
     def _who(self, event: dict[str, Any]) -> str:
         return self.users.text(event["uid"], event["euid"])
 
-    def _call(self, event: dict[str, Any], place: int, owners: "_Owners") -> Iterator[Act]:
+    def _call(self, event: dict[str, Any], place: int, owners: Owners) -> Iterator[Act]:
         name, args = event["fn"], event["args"]
         if event["daemon"] == "dw_wlm_cli":
             yield self._script(event, place)
@@ -356,114 +357,6 @@ def _status(rc: Any) -> Any:
 _BYTE: Final = 255
 
 
-UNKNOWN: Final = "?"
-"""Stands for the step of a checkpoint record that was made before the recording began."""
-
-
-# Checkpoint records: calls about them tell a pointer only.
-
-
-@attrs.frozen
-class _Owners:
-    """Whose a checkpoint record is: the job, and the step if it is a step's."""
-
-    by_place: dict[int, tuple[int | None, str]]
-    born: dict[int, int]
-    """Where a job's own record was made."""
-
-    def of(self, place: int, args: dict[str, Any]) -> tuple[int | None, str]:
-        if place in self.by_place:
-            return self.by_place[place]
-        job = args.get("job")
-        return (job if isinstance(job, int) else None), ""
-
-
-_RECORD_CALLS: Final = frozenset(
-    {"slurm_ckpt_alloc_job", "slurm_ckpt_free_job", "slurm_ckpt_copy_job"}
-)
-
-
-def _record_owners(events: list[dict[str, Any]]) -> _Owners:
-    """Find out whose each checkpoint record is, from what slurmctld does around the call.
-
-    A step's is made after build_jobinfo (or, after a restart, before job_step_allocated) and
-    released after free_jobinfo; a job's is made before the job is named first.
-    """
-    ctld = [
-        (place, event)
-        for place, event in enumerate(events)
-        if event["daemon"] == "slurmctld" and event["fn"] != "recv"
-    ]
-    calls = [each for each in ctld if each[1]["ev"] == "call" or each[1]["fn"] == "proc_start"]
-    reloaded: list[int] = []
-    found: dict[int, tuple[int | None, str]] = {}
-    born: dict[int, int] = {}
-    alive: set[int] = set()
-    by_pointer: dict[str, tuple[int | None, str]] = {}
-    for at, (place, event) in enumerate(calls):
-        if event["fn"] == "proc_start":
-            # What a restarted slurmctld reads back comes in the order in which it was made.
-            reloaded = sorted({job for job, step in by_pointer.values() if job and not step})
-            by_pointer = {}
-        elif event["fn"] == "switch_p_reconfig":
-            reloaded = []
-        if event["fn"] not in _RECORD_CALLS:
-            continue
-        pointer = str(event["args"].get("ji", ""))
-        before = calls[at - 1][1] if at else None
-        after = calls[at + 1][1] if at + 1 < len(calls) else None
-        if event["fn"] == "slurm_ckpt_free_job":
-            owner = by_pointer.pop(pointer, None) or _step_of(before, "switch_p_free_jobinfo")
-            found[place] = owner or (None, UNKNOWN)
-            if owner is not None and owner[0] is not None and not owner[1]:
-                alive.discard(owner[0])
-            continue
-        owner = _step_of(before, "switch_p_build_jobinfo") or _step_of(
-            after, "switch_p_job_step_allocated"
-        )
-        if owner is None and reloaded:
-            owner = reloaded.pop(0), ""
-        elif owner is None:
-            owner = _next_new_job(ctld, place, alive), ""
-            if owner[0] is not None:
-                born.setdefault(owner[0], place)
-                alive.add(owner[0])
-        found[place] = owner
-        if pointer.startswith("#"):
-            by_pointer[pointer] = owner
-    return _Owners(found, born)
-
-
-def _step_of(event: dict[str, Any] | None, name: str) -> tuple[int | None, str] | None:
-    if event is None or event["fn"] != name or "job" not in event["args"]:
-        return None
-    return event["args"]["job"], step_text(event["args"]["job"], event["args"]["step"])
-
-
-def _next_new_job(
-    ctld: list[tuple[int, dict[str, Any]]], place: int, alive: set[int]
-) -> int | None:
-    """Return the job that slurmctld names next and that has no record yet."""
-    for at, event in ctld:
-        if at <= place:
-            continue
-        if event["fn"] == "slurm_ckpt_alloc_job":
-            return None
-        job = event["args"].get("job")
-        if isinstance(job, int) and job not in alive and _names_new(event):
-            return job
-    return None
-
-
-def _names_new(event: dict[str, Any]) -> bool:
-    args = event["args"]
-    if event["fn"] == "send":
-        return bool(args.get("msg") == "RESPONSE_SUBMIT_BATCH_JOB")
-    if event["fn"] == "job_state":
-        return str(args.get("from")).startswith("PENDING")
-    return bool(event["fn"] == "bb_p_job_validate2")
-
-
 def _begins(event: dict[str, Any], *, place_of_job: int | None) -> bool:
     """Tell whether a job begins in the recording, seen from the first event that names it."""
-    return place_of_job is not None or _names_new(event)
+    return place_of_job is not None or names_new(event)

@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 
 from simctl.testing.conform.acts import MARK, Act, Story
-from simctl.testing.conform.real import UNKNOWN
+from simctl.testing.conform.check_records import UNKNOWN
 
 Settle = Callable[[Story, Story], tuple[Story, Story]]
 """Takes a run and a recording, and gives them back without what does not count."""
