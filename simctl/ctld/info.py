@@ -74,6 +74,8 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
     min_nodes = max(demand.min_nodes, 1)
     num_cpus = sum(job.cpus) if job.nodes else _asked_cpus(job, min_nodes)
     num_nodes = len(job.nodes) or job_facts.asked_nodes(job, num_cpus)
+    if job.state.completing and job.completing_nodes:
+        num_nodes = len(job.completing_nodes)
     out, err = _files(ctld, job)
     return JobInfo(
         job_id=job.job_id,
@@ -109,7 +111,7 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         evaluated_s=_clock(ctld, max(job.evaluated_us, job.submit_us)),
         scheduler=job.scheduler,
         time_limit_min=job.time_limit_min,
-        node_list=job.node_list if job.nodes else "",
+        node_list=_node_list(job),
         planned_nodes=job.planned_nodes if pending and job.queued else "",
         num_nodes=num_nodes,
         min_nodes=min_nodes,
@@ -163,6 +165,13 @@ def _waiting_tasks(job: JobRecord) -> str:
     assert array is not None
     tasks = format_tasks(array.waiting)
     return f"{tasks}%{array.limit}" if array.limit else tasks
+
+
+def _node_list(job: JobRecord) -> str:
+    """Return a job's nodes; of one that is completing those it has yet to leave."""
+    if job.state.completing and job.completing_nodes:
+        return compress(node.name for node in job.nodes if node.name in job.completing_nodes)
+    return job.node_list if job.nodes else ""
 
 
 def _asked_cpus(job: JobRecord, num_nodes: int) -> int:
