@@ -181,6 +181,19 @@ def test_a_pass_loads_the_state_and_asks_for_fragments_once() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("model", "wanted_calls"),
+    [
+        ("guide", ["load_state", "job_set_tres_cnt 1", *["get_system_size"] * 2]),
+        ("modern", ["job_set_tres_cnt 1", "load_state"]),
+    ],
+)
+def test_a_restart_asks_about_a_running_job_once(model: str, wanted_calls: list[str]) -> None:
+    """Its counts; the state is loaded first in model guide, last in modern."""
+    ran = staged("1: sbatch job.sh", "9 {fault: {restart: slurmctld, for: 2s}}", model=model)
+    assert asked(ran, since_s=8, until_s=13) == [f"11s {each}" for each in wanted_calls]
+
+
 FED = "slurm_conf: {SwitchType: switch/federation}\n"
 
 

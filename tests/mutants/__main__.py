@@ -30,7 +30,11 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--only", metavar="PATTERN", action="append", help="ids with this in them")
     parser.add_argument("--shard", metavar="I/N", default="1/1", help="every Nth, from the Ith on")
     parser.add_argument("--resume", action="store_true", help="leave out what has been tried")
-    parser.add_argument("--missed", action="store_true", help="what no rule and no test caught")
+    parser.add_argument(
+        "--missed",
+        action="store_true",
+        help="what no rule and no test caught, equivalents left out",
+    )
     parser.add_argument("--workers", type=int, default=1, help="copies that work side by side")
     parser.add_argument(
         "--budget", type=float, default=60, help="CPU seconds of tests for a mutant"
@@ -102,7 +106,9 @@ def _try(chosen: list[Mutant], args: argparse.Namespace) -> dict[str, Outcome]:
     known = _known(log, chosen)
     todo = chosen
     if args.missed:
-        todo = [m for m in chosen if m.id in known and known[m.id].stage in {"", "goldens"}]
+        same = equivalents()
+        weak = {each.id for each in known.values() if each.stage in {"", "goldens"}}
+        todo = [mutant for mutant in chosen if mutant.id in weak and mutant.id not in same]
     elif args.resume:
         todo = [mutant for mutant in chosen if mutant.id not in known]
     else:
