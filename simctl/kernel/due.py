@@ -1,6 +1,7 @@
 """The turns that are due, in words: who goes on, and with what."""
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 import attrs
@@ -48,6 +49,16 @@ def pick_turn(kernel: Kernel, rank: int) -> DueTurn | None:
         return None
     kernel.pick(found[-1].number)
     return found[-1]
+
+
+def due_processes(kernel: Kernel, most: int) -> Iterator[tuple[Process, int]]:
+    """Return processes that go on by themselves, and when, first come first, of so many turns."""
+    for due_us, _, act, first, second in kernel.queued(most):
+        if _told(act, first, second) is None:
+            continue
+        who = first.owner if isinstance(first, Thread) else getattr(first, "process", first)
+        if isinstance(who, Process) and not who.exited:
+            yield who, due_us
 
 
 def _told(act: Action, first: Any, second: Any) -> tuple[str, str] | None:

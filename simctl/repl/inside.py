@@ -36,6 +36,9 @@ class _Shown(reprlib.Repr):
         """Write an object as its class and what it keeps."""
         if isinstance(x, enum.Enum):
             return x.name
+        if is_machinery(x):
+            name = attributes(x).get("name", "")
+            return f"<{type(x).__name__}{f' {name}' if isinstance(name, str) and name else ''}>"
         kept = attributes(x)
         if not kept and "__repr__" in {
             name for kind in type(x).__mro__[:-1] for name in vars(kind)
@@ -48,6 +51,12 @@ class _Shown(reprlib.Repr):
 
 
 _SHOWN: Final = _Shown()
+_MACHINERY: Final = ("simctl.kernel.", "simctl.api.", "simctl.ctld.", "simctl.stepd.", "trio.")
+
+
+def is_machinery(value: Any) -> bool:
+    """Tell whether a value is simctl's own, such as a thread: no part of what a plugin keeps."""
+    return f"{type(value).__module__}.".startswith(_MACHINERY)
 
 
 def written(value: Any) -> str:

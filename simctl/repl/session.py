@@ -23,11 +23,13 @@ from simctl.kernel.trace import OpenCall
 from simctl.plugins.registry import PluginError
 from simctl.repl.acts import Act, Deed, given_acts, read_deed, read_typed_pattern
 from simctl.repl.breaks import Armed
+from simctl.repl.changes import Notes, take_notes
 from simctl.repl.desk import Desk, Target
 from simctl.repl.errors import CommandError
 from simctl.repl.fronts import Front
 from simctl.repl.goals import PATIENCE_TURNS, Goal
 from simctl.repl.registry import find
+from simctl.repl.seen import Seen
 from simctl.repl.showing import WIDTH, call_head, event_lines
 from simctl.repl.snapshots import Snapshots
 from simctl.scenario.durations import format_us
@@ -101,6 +103,10 @@ class Session:
         self._shown = 0
         self._answer: CallFault | None = None
         self._armed: list[Armed] = []
+        self.seen: Seen | None = None
+        """What it has seen, by job and by name; made when somebody asks."""
+        self.before: Notes | None = None
+        """How things were before the last line that let something happen."""
 
     # The session as a whole.
 
@@ -136,6 +142,7 @@ class Session:
         self.over = ""
         self.running = {}
         self._calls = {}
+        self.before = None
         self._turn = self._quiet_since = 0
         self.desk.done = 0
         world.trace.add_sink(world.events.append)
@@ -157,6 +164,15 @@ class Session:
     def leave(self) -> None:
         """End the session."""
         self._leaving = True
+
+    def go_on_alone(self, front: Front, goal: Goal) -> None:
+        """Let time go on in a copy of this process, for whoever made it: no person is asked."""
+        front.session = self
+        self.front = front
+        self._snapshots.live_alone()
+        self.desk.breaks = []
+        self.arm()
+        self.goal = goal
 
     def go_back(self, seq: int) -> None:
         """Go back to where event *seq* had just been recorded, before anything was typed there."""
@@ -312,6 +328,15 @@ class Session:
         calls = self._calls.get(thread.owner.pid)
         return calls[-1] if calls else None
 
+    def call_of(self, process: Process) -> OpenCall | None:
+        """Return the plugin call that a process is in."""
+        calls = self._calls.get(process.pid)
+        return calls[-1] if calls else None
+
+    def open_calls(self) -> list[OpenCall]:
+        """Return the plugin calls that have begun and not ended, of a process the innermost."""
+        return [calls[-1] for calls in self._calls.values() if calls]
+
     # Acts.
 
     @property
@@ -430,7 +455,10 @@ class Session:
                 if line is None:
                     self.leave()
                 else:
+                    notes = take_notes(self)
                     self.obey(line)
+                    if self.goal is not None or self.world.trace.seq != notes.seq:
+                        self.before = notes
             # Ctrl-C is for what goes on, and not for what is typed.
             self.interrupted = False
         if self._is_over():

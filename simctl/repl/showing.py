@@ -137,3 +137,15 @@ def call_head(call: OpenCall, world: "World") -> list[str]:
     shown = [f"{key}={value_text(value)}" for key, value in call.shown.items() if value != UNSET]
     lines += textwrap.wrap(", ".join(shown), WIDTH, initial_indent="  ", subsequent_indent="  ")
     return lines
+
+
+def folded(line: str) -> list[str]:
+    """Break a line at eighty columns; what follows stands further in than its beginning."""
+    inset = " " * (len(line) - len(line.lstrip()) + 4)
+    return textwrap.wrap(
+        line,
+        WIDTH,
+        subsequent_indent=inset,
+        drop_whitespace=True,
+        break_on_hyphens=False,
+    ) or [""]

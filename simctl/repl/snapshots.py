@@ -36,6 +36,7 @@ class Snapshots:
         self._up = -1
         """Where the parent listens; -1 in the process that the session began in."""
         self._next_seq = 0
+        self._alone = False
 
     def is_due(self, seq: int) -> bool:
         """Tell whether the next place between two turns is to be kept."""
@@ -84,6 +85,9 @@ class Snapshots:
         if self._up >= 0:
             os.close(self._up)
         self._up = write_end
+        self._die_with_parent()
+
+    def _die_with_parent(self) -> None:
         with contextlib.suppress(OSError, AttributeError):
             # A session whose parent was killed is nobody's any more.
             ctypes.CDLL(None).prctl(_DEATH_SIGNAL, int(signal.SIGTERM))
@@ -98,10 +102,18 @@ class Snapshots:
 
     def leave(self, status: int) -> None:
         """End a child with the status that the session is to have; does nothing elsewhere."""
+        if self._alone:
+            os._exit(status)
         if self._up >= 0:
             with contextlib.suppress(OSError, ValueError):
                 self._flush()
             os._exit(status)
+
+    def live_alone(self) -> None:
+        """Be a copy of the session that nobody goes back in, and that ends by itself."""
+        self._forks = False
+        self._alone = True
+        self._die_with_parent()
 
 
 def _wait(child: int, read_end: int) -> tuple[bytes, int]:

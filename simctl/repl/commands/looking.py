@@ -1,6 +1,10 @@
 """Looking at what happened, and at the plugin call at hand."""
 
+from itertools import islice
+
+from simctl.kernel.pattern import EVERYTHING
 from simctl.repl import words
+from simctl.repl.commands.timing import count
 from simctl.repl.errors import CommandError
 from simctl.repl.inside import tell_call
 from simctl.repl.registry import command
@@ -12,22 +16,29 @@ _SHOWN = 40
 
 @command(
     "trace",
-    usage="trace [PATTERN]",
+    usage="trace [PATTERN] | trace last N [PATTERN]",
     topic="looking",
     example="trace job_state job=1",
     words=words.pattern,
 )
 def trace(session: Session, rest: str) -> None:
-    """Show the events so far that match; of more than forty the last forty."""
-    events = session.world.events
-    if rest:
-        pattern = session.pattern(rest)
-        events = [event for event in events if pattern.matches(event)]
+    """Show the events so far that match; of more than forty, or than N, the last."""
+    most = _SHOWN
+    word, _, after = rest.partition(" ")
+    if word == "last":
+        number, _, rest = after.strip().partition(" ")
+        if not number:
+            raise CommandError("expected how many events: `trace last 20`")
+        most, rest = count(number, "events"), rest.strip()
+    # From the end, so that a long session is not gone through for its last events.
+    pattern = session.pattern(rest) if rest else EVERYTHING
+    found = islice(filter(pattern.matches, reversed(session.world.events)), most + 1)
+    events = list(found)[::-1]
     if not events:
         session.say("no event matches" if rest else "no events yet")
-    if len(events) > _SHOWN:
-        session.say(f"... {len(events) - _SHOWN} before")
-    for event in events[-_SHOWN:]:
+    if len(events) > most:
+        session.say("... more before")
+    for event in events[-most:]:
         for line in event_lines(event, session.world, colours=session.front.colours):
             session.say(line)
 

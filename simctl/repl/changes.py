@@ -1,0 +1,239 @@
+"""What the last step changed: how things were before it, held against how they are now.
+
+States stand in the trace, and are read from there. What plugins and processes keep in memory does
+not: it is noted whenever a line is typed, of no more processes than one looks at.
+"""
+
+import enum
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+from msgspec import UNSET
+
+from simctl.kernel.due import who_is
+from simctl.kernel.events import Event
+from simctl.kernel.pattern import value_text
+from simctl.kernel.procs import Memory, Process
+from simctl.repl.inside import attributes, is_machinery, written
+from simctl.scenario.durations import format_us
+
+if TYPE_CHECKING:
+    from simctl.repl.session import Session
+    from simctl.world import World
+
+_MOST_PROCESSES: Final = 64
+_MOST_JOBS: Final = 500
+_MOST_KEYS: Final = 200
+_DEPTH: Final = 6
+_FIELDS: Final = {
+    "reason": "reason",
+    "priority": "priority",
+    "time_limit_min": "time limit in minutes",
+    "node_list": "nodes",
+    "bb_state": "burst buffer",
+    "bb_answer": "last answer of bb_p_job_test_stage_in",
+}
+"""Fields of a job's record that tell something and stand in no event of their own."""
+
+Texts = Mapping[str, str]
+
+
+@attrs.frozen(kw_only=True)
+class Notes:
+    """How things were."""
+
+    seq: int
+    time_us: int
+    jobs: Mapping[int, Texts]
+    kept: Mapping[int, Texts]
+    """What plugins keep and the credential holds, by pid."""
+
+    env: Mapping[int, Mapping[str, str]]
+
+
+def take_notes(session: "Session") -> Notes:
+    """Note how things are."""
+    world = session.world
+    kept: dict[int, Texts] = {}
+    env: dict[int, Mapping[str, str]] = {}
+    memories: dict[int, Texts] = {}
+    for process in _processes(world):
+        if len(kept) + len(env) >= _MOST_PROCESSES:
+            break
+        memory = process.memory
+        if not memory.inert:
+            known = memories.get(id(memory))
+            if known is None:
+                known = memories[id(memory)] = _kept(memory)
+            kept[process.pid] = known
+        if process.env:
+            env[process.pid] = dict(process.env)
+    jobs: dict[int, Texts] = {}
+    for job in world.ctld.jobs.values():
+        if job.state.finished and not job.state.completing:
+            continue
+        if len(jobs) >= _MOST_JOBS:
+            break
+        jobs[job.job_id] = {name: str(getattr(job, name)) for name in _FIELDS}
+    return Notes(seq=world.trace.seq, time_us=world.kernel.now_us, jobs=jobs, kept=kept, env=env)
+
+
+def _processes(world: "World") -> Iterator[Process]:
+    yield world.ctld.process
+    for host in world.hosts.values():
+        yield from host.processes.values()
+
+
+def _kept(memory: Memory) -> Texts:
+    """Return what lies in a memory, a text for each part of it that has a name."""
+    found: dict[str, str] = {}
+    for name, instance in memory.instances.items():
+        _flatten(f"{name} plugin: ", instance, found, _DEPTH)
+    credential = memory.credential
+    if credential is not None and credential.value is not None:
+        _flatten("credential: ", credential.value, found, _DEPTH)
+    return found
+
+
+def _flatten(head: str, value: Any, found: dict[str, str], depth: int) -> None:
+    """Take a value apart as far as it has parts with names."""
+    if len(found) >= _MOST_KEYS:
+        return
+    inner: Mapping[str, Any] = {}
+    if type(value) is dict:
+        inner = {f"[{written(key)}]": each for key, each in list(value.items())[:_MOST_KEYS]}
+    elif not isinstance(value, enum.Enum) and not is_machinery(value):
+        dot = "." if head[-1] != " " else ""
+        inner = {f"{dot}{key}": each for key, each in attributes(value).items()}
+    if not depth or not inner:
+        if type(value) is not dict or value:
+            found[head] = written(value)
+        return
+    for key, each in inner.items():
+        _flatten(f"{head}{key}", each, found, depth - 1)
+
+
+def tell_changes(session: "Session") -> Iterator[str]:
+    """Say what is another than before the last line that let something happen."""
+    before = session.before
+    if before is None:
+        yield "nothing has happened yet since the session began, or came back to here"
+        return
+    now = take_notes(session)
+    events = session.world.events[before.seq :]
+    passed = now.time_us - before.time_us
+    yield (
+        f"since {format_us(before.time_us)}: {len(events) or 'no'} event{'s' * (len(events) != 1)}"
+        f"{f', {format_us(passed)} of time' if passed else ''}"
+    )
+    lines = [
+        *_states(events),
+        *_jobs(before, now),
+        *_environments(events),
+        *_processes_changed(session, events),
+        *_memory(session, before, now),
+    ]
+    yield from lines or ["  nothing that can be seen is another than before"]
+
+
+def _states(events: list[Event]) -> Iterator[str]:
+    """Say which states are others, each once: from what to what."""
+    first: dict[str, str] = {}
+    last: dict[str, str] = {}
+    for event in events:
+        if event.kind != "state" or event.args is UNSET:
+            continue
+        what = event.name.removesuffix("_state")
+        what = {"bb": "burst buffer of job"}.get(what, what)
+        who = event.args.get("node") or (event.step if event.step is not UNSET else event.job)
+        subject = f"{what} {value_text(who)}"
+        first.setdefault(subject, value_text(event.args.get("from")))
+        last[subject] = str(event.args.get("to"))
+    for subject, to in last.items():
+        if first[subject] == "null":
+            yield f"  {subject} is new, {to}"
+        elif first[subject] != to:
+            yield f"  {subject}: {first[subject]} -> {to}"
+
+
+def _jobs(before: Notes, now: Notes) -> Iterator[str]:
+    for job_id, fields in now.jobs.items():
+        old = before.jobs.get(job_id)
+        if old is None:
+            continue
+        for name, value in fields.items():
+            if old[name] != value:
+                told = _FIELDS[name]
+                yield f"  job {job_id}, {told}: {old[name] or 'none'} -> {value or 'none'}"
+
+
+def _environments(events: list[Event]) -> Iterator[str]:
+    """Say which variables plugins were given, and which they have put beside them."""
+    before: dict[int, list[str]] = {}
+    for event in events:
+        if event.kind != "plugin" or event.args is UNSET:
+            continue
+        names = event.args.get("env")
+        if not isinstance(names, list):
+            continue
+        if event.phase == "enter":
+            before[event.seq] = names
+            continue
+        old = before.get(event.enter if event.enter is not UNSET else 0, [])
+        new = [str(name) for name in names if name not in old]
+        if new:
+            who = f"task {event.task} of {event.step}" if event.task is not UNSET else event.step
+            yield f"  {event.name}, env of {who}: {', '.join(new)}"
+
+
+def _processes_changed(session: "Session", events: list[Event]) -> Iterator[str]:
+    """Say which processes have come and gone, and which changed their user or program."""
+    there = {each.pid: each for host in _hosts(session.world) for each in host.values()}
+    for event in events:
+        if event.kind != "process" or event.pid is UNSET:
+            continue
+        args: dict[str, Any] = {} if event.args is UNSET else event.args
+        if event.name == "fork" and args.get("child") in there:
+            child = there[args["child"]]
+            yield f"  pid {child.pid} ({who_is(child)}, {child.role}) is new, of pid {child.ppid}"
+        elif event.name == "exec" and event.pid in there:
+            yield f"  pid {event.pid} runs {args.get('path')}"
+        elif event.name == "become_user" and event.pid in there:
+            yield f"  pid {event.pid} has uid {args.get('uid')}"
+        elif event.name == "exit":
+            yield f"  pid {event.pid} has ended, status {value_text(event.rc)}"
+
+
+def _hosts(world: "World") -> Iterator[Mapping[int, Process]]:
+    yield world.ctld.process.host.processes
+    yield world.login.processes
+    for host in world.hosts.values():
+        yield host.processes
+
+
+def _memory(session: "Session", before: Notes, now: Notes) -> Iterator[str]:
+    """Say what plugins keep otherwise than before; a fork is held against its parent's."""
+    parents = {each.pid: each.ppid for each in _processes(session.world)}
+    for notes, old_notes, head in ((now.kept, before.kept, ""), (now.env, before.env, "env ")):
+        for pid, texts in notes.items():
+            old = old_notes.get(pid)
+            if old is None:
+                old = old_notes.get(parents.get(pid, 0))
+                if old is None:
+                    continue
+            changes = list(_differences(old, texts, head))
+            if changes:
+                yield f"  in pid {pid}:"
+                yield from changes
+
+
+def _differences(old: Texts, new: Texts, head: str) -> Iterator[str]:
+    for key, value in new.items():
+        if key not in old:
+            yield f"    {head}{key} is new: {value}"
+        elif old[key] != value:
+            yield f"    {head}{key}: {old[key]} -> {value}"
+    for key in old:
+        if key not in new:
+            yield f"    {head}{key} is gone"

@@ -1,0 +1,72 @@
+"""Looking at a job: where it is in its life, and what it waits for."""
+
+from simctl.repl import words
+from simctl.repl.commands.timing import job_id
+from simctl.repl.errors import CommandError
+from simctl.repl.foresight import Foreseen, foresee
+from simctl.repl.life import tell_life
+from simctl.repl.registry import command
+from simctl.repl.seen import Seen
+from simctl.repl.session import Session
+from simctl.repl.showing import folded
+from simctl.repl.waiting import tell_why
+
+
+def _wanted(session: Session, rest: str, usage: str) -> int:
+    """Read which job is meant.
+
+    Raises:
+        CommandError: There is none of that number, or never was.
+    """
+    if not rest:
+        raise CommandError(f"expected a job: `{usage}`")
+    number = job_id(session, rest)
+    if number not in session.world.ctld.jobs and not Seen.of(session).of_job(number):
+        known = ", ".join(map(str, list(session.world.ctld.jobs)[-5:]))
+        there = f"there are {known}" if known else "none has been submitted yet"
+        raise CommandError(f"there is no job {number}; {there}")
+    return number
+
+
+@command(
+    "where",
+    usage="where job ID",
+    topic="looking",
+    example="where job 1",
+    aliases=("w",),
+    words=words.jobs,
+)
+def where(session: Session, rest: str) -> None:
+    """Draw a job's place in its life: what is done, where it is now, and what is ahead.
+
+    What is ahead is what a copy of the session sees happen if nobody types anything, for 3,000
+    events at most.
+    """
+    number = _wanted(session, rest, "where job 1")
+    job = session.world.ctld.jobs.get(number)
+    model = session.world.model
+    if job is None:
+        head = f"job {number}, model {model}: over"
+        foreseen: Foreseen | None = Foreseen(events=[])
+    else:
+        head = f"job {number} ({job.name}), model {model}: {job.state}"
+        head += f" on {job.node_list}" if job.nodes else ""
+        foreseen = foresee(session, number)
+    if foreseen is None:
+        return
+    for line in tell_life(
+        session, Seen.of(session).of_job(number), foreseen, head, is_over=job is None
+    ):
+        session.say(line)
+
+
+@command("why", usage="why job ID", topic="looking", example="why job 1", words=words.jobs)
+def why(session: Session, rest: str) -> None:
+    """Say what a job waits for and since when, or what it does until when."""
+    number = _wanted(session, rest, "why job 1")
+    job = session.world.ctld.jobs.get(number)
+    if job is None:
+        session.say(f"job {number} is over, and slurmctld has forgotten it; `where job {number}`")
+        return
+    for line in tell_why(session, job):
+        session.say("\n".join(folded(line)))
