@@ -214,7 +214,12 @@ def _hosts(world: "World") -> Iterator[Mapping[int, Process]]:
 
 def _memory(session: "Session", before: Notes, now: Notes) -> Iterator[str]:
     """Say what plugins keep otherwise than before; a fork is held against its parent's."""
-    parents = {each.pid: each.ppid for each in _processes(session.world)}
+    # A daemon's parent is its host's first process, which no table holds.
+    parents = {
+        each.pid: each.ppid
+        for each in _processes(session.world)
+        if each.ppid in each.host.processes
+    }
     for notes, old_notes, head in ((now.kept, before.kept, ""), (now.env, before.env, "env ")):
         for pid, texts in notes.items():
             old = old_notes.get(pid)

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from simctl.repl.session import Session
 
 _DONE: Final = "+"
-_NOW: Final = ">"
-_AHEAD: Final = "."
+_NOW: Final = "*"
+_AHEAD: Final = "-"
+_HERE: Final = ">>"
 _KEY: Final = f"{_DONE} done   {_NOW} now   {_AHEAD} ahead, if nobody types anything"
 _MOST_NODES: Final = 4
 """How many nodes of a step are drawn; the others do the same."""
@@ -140,7 +141,7 @@ def _row_lines(row: Row, wide: int, calls: Mapping[str, str]) -> Iterator[str]:
     mark = _DONE if not ahead else _NOW if done or call else _AHEAD
     items = [f"{each}," for each in done]
     if ahead and mark == _NOW:
-        items.append(f"{_NOW}{_NOW}")
+        items.append(_HERE)
     items += [f"{each}," for each in ahead]
     if call and ahead:
         items[len(done) + 1] = items[len(done) + 1].replace(call, f"[{call}]", 1)

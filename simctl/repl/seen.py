@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
+from simctl.kernel.pattern import Pattern
 
 if TYPE_CHECKING:
     from simctl.repl.session import Session
@@ -22,7 +23,7 @@ class Seen:
         self.world = world
         self._to = 0
         self._jobs: dict[int, list[Event]] = {}
-        self._last: dict[str, Event] = {}
+        self._names: dict[str, list[Event]] = {}
         self.programs: dict[int, str] = {}
         """What a process has executed, by pid."""
 
@@ -38,7 +39,7 @@ class Seen:
     def catch_up(self) -> None:
         """Take in what has happened since it was asked last."""
         events = self.world.events
-        jobs, last, programs = self._jobs, self._last, self.programs
+        jobs, names, programs = self._jobs, self._names, self.programs
         for place in range(self._to, len(events)):
             event = events[place]
             job = event.job
@@ -48,10 +49,12 @@ class Seen:
                     jobs[job] = [event]
                 else:
                     found.append(event)
-            if event.kind == "plugin":
-                if event.phase != "enter":
-                    last[event.name] = event
-            elif event.kind == "process" and event.name == "exec" and event.pid is not UNSET:
+            found = names.get(event.name)
+            if found is None:
+                names[event.name] = [event]
+            else:
+                found.append(event)
+            if event.kind == "process" and event.name == "exec" and event.pid is not UNSET:
                 programs[event.pid] = _path(event)
         self._to = len(events)
 
@@ -61,11 +64,17 @@ class Seen:
 
     def last_call(self, function: str) -> Event | None:
         """Return the end of the last call of a plugin function."""
-        return self._last.get(function)
+        named = reversed(self._names.get(function, []))
+        return next((event for event in named if event.phase != "enter"), None)
 
-    def since(self, seq: int) -> list[Event]:
-        """Return the events after one; events are numbered from 1 without a gap."""
-        return self.world.events[seq:]
+    def candidates(self, pattern: Pattern) -> list[Event]:
+        """Return events among which are all that match a pattern, as few as the index gives."""
+        if not pattern.any_name:
+            return self._names.get(pattern.name, [])
+        for job in pattern.values("job"):
+            if job.isdecimal():
+                return self._jobs.get(int(job), [])
+        return self.world.events
 
 
 def _path(event: Event) -> str:

@@ -30,7 +30,7 @@ from simctl.repl.fronts import Front
 from simctl.repl.goals import PATIENCE_TURNS, Goal
 from simctl.repl.registry import find
 from simctl.repl.seen import Seen
-from simctl.repl.showing import WIDTH, call_head, event_lines
+from simctl.repl.showing import WIDTH, call_head, event_lines, folded
 from simctl.repl.snapshots import Snapshots
 from simctl.scenario.durations import format_us
 from simctl.scenario.model import AnswerEntry, Placed, RunEntry, Scenario
@@ -307,7 +307,8 @@ class Session:
             return None
         if not waiting:
             return f"{what}; type a command, or `run 30s` to let time pass"
-        return "\n".join((f"{what}, and these wait:", *(f"  {line}" for line in waiting)))
+        told = [part for line in waiting for part in folded(f"  {line}")]
+        return "\n".join((f"{what}, and these wait:", *told))
 
     def _forget_call(self, event: Event) -> None:
         """Forget a plugin call that has ended, or those of a process that has."""
@@ -457,7 +458,7 @@ class Session:
                 else:
                     notes = take_notes(self)
                     self.obey(line)
-                    if self.goal is not None or self.world.trace.seq != notes.seq:
+                    if not self._waits() or self.world.trace.seq != notes.seq:
                         self.before = notes
             # Ctrl-C is for what goes on, and not for what is typed.
             self.interrupted = False

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from msgspec import UNSET
-
 from simctl.ctld.eligible import told, verdict
 from simctl.ctld.job_facts import eligible_us
 from simctl.ctld.records import JobRecord
@@ -278,9 +276,12 @@ def _processes(session: "Session", job: JobRecord, now_us: int) -> Iterator[str]
                 yield "  and more tasks"
                 return
             program = programs.get(process.pid, "").rpartition("/")[2] or process.name
-            what = _doing(process, due, now_us)
-            who = f"task {process.task} of {process.step}" if process.task is not UNSET else program
-            yield f"  {who} (pid {process.pid}) on {host.name}: {program} {what}"
+            what = "is stopped" if job.suspend_us >= 0 else _doing(process, due, now_us)
+            where = f"(pid {process.pid}) on {host.name}"
+            if process.role == "task":
+                yield f"  task {process.task} of {process.step} {where}: {program} {what}"
+            else:
+                yield f"  {program} {where} {what}"
 
 
 def _doing(process: Process, due: dict[int, int], now_us: int) -> str:
@@ -292,10 +293,13 @@ def _doing(process: Process, due: dict[int, int], now_us: int) -> str:
     waits = [thread.waits_for for thread in process.threads if not thread.finished]
     if waits:
         return f"waits for {waits[0]}"
-    moment = due.get(process.ppid)
     # Who started a program knows when it ends, and waits so long at most.
-    parent = f"pid {process.ppid}, its parent"
-    return f"runs; {parent}, is due at {format_us(moment)}" if moment is not None else "runs"
+    parent = process.host.processes.get(process.ppid)
+    while parent is not None and parent.step == process.step and parent.pid not in due:
+        parent = process.host.processes.get(parent.ppid)
+    if parent is None or parent.step != process.step:
+        return "runs"
+    return f"runs; pid {parent.pid}, which looks after it, is due at {format_us(due[parent.pid])}"
 
 
 def _due(session: "Session") -> dict[int, int]:

@@ -1,5 +1,6 @@
 """Looking at what happened, and at the plugin call at hand."""
 
+import re
 from itertools import islice
 
 from simctl.kernel.pattern import EVERYTHING
@@ -8,15 +9,17 @@ from simctl.repl.commands.timing import count
 from simctl.repl.errors import CommandError
 from simctl.repl.inside import tell_call
 from simctl.repl.registry import command
+from simctl.repl.seen import Seen
 from simctl.repl.session import Session
 from simctl.repl.showing import event_lines
 
 _SHOWN = 40
+_JOB = re.compile(r"\bjob ([0-9]+)\b")
 
 
 @command(
     "trace",
-    usage="trace [PATTERN] | trace last N [PATTERN]",
+    usage="trace [last N] [PATTERN|job ID]",
     topic="looking",
     example="trace job_state job=1",
     words=words.pattern,
@@ -30,9 +33,10 @@ def trace(session: Session, rest: str) -> None:
         if not number:
             raise CommandError("expected how many events: `trace last 20`")
         most, rest = count(number, "events"), rest.strip()
-    # From the end, so that a long session is not gone through for its last events.
-    pattern = session.pattern(rest) if rest else EVERYTHING
-    found = islice(filter(pattern.matches, reversed(session.world.events)), most + 1)
+    pattern = session.pattern(_with_name(rest)) if rest else EVERYTHING
+    found = islice(
+        filter(pattern.matches, reversed(Seen.of(session).candidates(pattern))), most + 1
+    )
     events = list(found)[::-1]
     if not events:
         session.say("no event matches" if rest else "no events yet")
@@ -41,6 +45,12 @@ def trace(session: Session, rest: str) -> None:
     for event in events[-most:]:
         for line in event_lines(event, session.world, colours=session.front.colours):
             session.say(line)
+
+
+def _with_name(text: str) -> str:
+    """Return a pattern of any name where only keys are asked for, or only a job."""
+    text = _JOB.sub(r"job=\1", text)
+    return f"* {text}" if "=" in text.partition(" ")[0] else text
 
 
 @command("call", topic="stops", example="call")

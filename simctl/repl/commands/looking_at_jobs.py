@@ -23,7 +23,7 @@ def _wanted(session: Session, rest: str, usage: str) -> int:
     number = job_id(session, rest)
     if number not in session.world.ctld.jobs and not Seen.of(session).of_job(number):
         known = ", ".join(map(str, list(session.world.ctld.jobs)[-5:]))
-        there = f"there are {known}" if known else "none has been submitted yet"
+        there = f"slurmctld has {known}" if known else "slurmctld has none"
         raise CommandError(f"there is no job {number}; {there}")
     return number
 

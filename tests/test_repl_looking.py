@@ -1,0 +1,100 @@
+"""What a session tells of a cluster: transcripts, help that comes true, and reasons explained."""
+
+from pathlib import Path
+
+import pytest
+
+from simctl.repl.fronts import read_script
+from simctl.repl.registry import COMMANDS, TOPICS
+from simctl.repl.showing import WIDTH
+from simctl.repl.start import compare
+from simctl.repl.waiting import EXPLAINED
+from simctl.wire.states import Reason
+from tests.repl import Held, trace_lines
+
+ROOT = Path(__file__).parent.parent
+TRANSCRIPTS = sorted((ROOT / "tests" / "transcripts" / "looking").glob("*.txt"))
+LIFE = ROOT / "scenarios" / "life_of_a_job.yaml"
+
+
+@pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
+def test_a_transcript_comes_true(path: Path, request: pytest.FixtureRequest) -> None:
+    """Typing the same lines prints the same; the first line names a scenario and a model."""
+    text = path.read_text(encoding="utf-8")
+    _, scenario, model = text.partition(":")[0].split()
+    found = Held(*read_script(text), scenario=ROOT / scenario, model=model).out.getvalue()
+    long = [line for line in found.splitlines() if len(line) > WIDTH]
+    assert all(line.startswith(("#", "> ", "srun: ")) for line in long)
+    if request.config.getoption("--rewrite-golden"):
+        path.write_text(found, encoding="utf-8")
+        return
+    assert compare(text, found, path.name) == []
+
+
+def test_looking_changes_nothing() -> None:
+    """Whatever is looked at, and however far ahead, the trace is the same."""
+    looks = ("where job 1", "why job 1", "procs", "timeline", "changed", "explain init", "trace")
+    lines = ("until switch_p_job_init", "run 30s", "until job 1 COMPLETING", "run 1m")
+    plain = Held(*lines, scenario=LIFE)
+    looked = Held(*(each for line in lines for each in (line, *looks)), scenario=LIFE)
+    assert trace_lines(looked.session) == trace_lines(plain.session)
+    assert len(looked.said) > len(plain.said)
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_what_was_ahead_is_what_comes(model: str) -> None:
+    """All that `where` has drawn as ahead is drawn as done once it is over, in the same order."""
+    ahead = Held("until job 1 PENDING", "where job 1", scenario=LIFE, model=model)
+    over = Held("run 1h", "where job 1", scenario=LIFE, model=model)
+    assert _drawn(ahead) == _drawn(over)
+
+
+def _drawn(held: Held) -> list[str]:
+    """Return the items of a drawing, without its marks."""
+    text = "\n".join(held.said).partition("types anything")[2].partition("purged")[0]
+    lines = [line.split() for line in text.splitlines()[:-1]]
+    return [word for words in lines for word in words if word not in ("+", "*", "-", ">>")]
+
+
+def test_every_reason_is_explained() -> None:
+    """There is no reason of squeue's that `why` could not put into words."""
+    assert set(EXPLAINED) == set(Reason)
+
+
+PLACES = {
+    "": ("sbatch hello.sh", "run 10s"),
+    "call": ("sbatch hello.sh", "tbreak switch_p_job_init", "c"),
+    "breaks": ("break job_state", "sbatch hello.sh"),
+}
+NEEDS = {
+    **dict.fromkeys(("call", "finish", "return", "delay"), "call"),
+    **dict.fromkeys(("delete", "info"), "breaks"),
+}
+"""Commands whose example is for a session that stands elsewhere than in the middle of a job."""
+BEFORE = {"start": ("crash n1", "run 1s"), "pick": ("sbatch short.sh &", "sbatch short.sh &")}
+AT_A_TERMINAL = ("edit",)
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_the_example_of_every_command_works(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What `help` gives as an example can be typed, and does something."""
+    monkeypatch.chdir(tmp_path)
+    example = COMMANDS[name].example
+    held = Held(*PLACES[NEEDS.get(name, "")], *BEFORE.get(name, ()), example)
+    printed = held.out.getvalue().partition(f"> {example}\n")[2]
+    assert example.split()[0] in (name, *COMMANDS[name].aliases)
+    if name in AT_A_TERMINAL:
+        assert "only a terminal has an editor" in printed
+    else:
+        assert not any(line.startswith("error:") for line in printed.splitlines())
+
+
+def test_help_lists_every_command_with_its_example() -> None:
+    """Under some topic stands every command, with how it is written and an example."""
+    said = Held(*(f"help {topic}" for topic in TOPICS)).said
+    for each in COMMANDS.values():
+        assert each.usage in said
+        assert any(line.startswith(f"    example: {each.example}") for line in said)
+        assert each.doc
