@@ -23,7 +23,7 @@ DISTANCES: Final = (1, 10, 1_000, 4_999, 9_000, 25_000, 49_999, 75_000, 90_000, 
 _END: Final = "no user 'nobody'"
 
 
-class _Talk:
+class Talk:
     """A session over pipes."""
 
     def __init__(self, path: Path) -> None:
@@ -56,7 +56,7 @@ def back_s() -> tuple[int, list[tuple[int, float]]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "long.yaml"
         path.write_text(SCENARIO, encoding="utf-8")
-        talk = _Talk(path)
+        talk = Talk(path)
         found = []
         events = 0
         for distance in DISTANCES:

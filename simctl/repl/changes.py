@@ -26,6 +26,9 @@ _MOST_PROCESSES: Final = 64
 _MOST_JOBS: Final = 500
 _MOST_KEYS: Final = 200
 _DEPTH: Final = 6
+_MOST_ENDS: Final = 20
+_MOST_LINES: Final = 150
+_TELLING: Final = frozenset({"state", "process", "plugin"})
 _FIELDS: Final = {
     "reason": "reason",
     "priority": "priority",
@@ -122,9 +125,12 @@ def tell_changes(session: "Session") -> Iterator[str]:
         return
     now = take_notes(session)
     events = session.world.events[before.seq :]
+    count = len(events)
+    # Of very many events few are of a kind that changes something by itself.
+    events = [event for event in events if event.kind in _TELLING]
     passed = now.time_us - before.time_us
     yield (
-        f"since {format_us(before.time_us)}: {len(events) or 'no'} event{'s' * (len(events) != 1)}"
+        f"since {format_us(before.time_us)}: {count or 'no'} event{'s' * (count != 1)}"
         f"{f', {format_us(passed)} of time' if passed else ''}"
     )
     lines = [
@@ -134,7 +140,9 @@ def tell_changes(session: "Session") -> Iterator[str]:
         *_processes_changed(session, events),
         *_memory(session, before, now),
     ]
-    yield from lines or ["  nothing that can be seen is another than before"]
+    yield from lines[:_MOST_LINES] or ["  nothing that can be seen is another than before"]
+    if len(lines) > _MOST_LINES:
+        yield f"  and {len(lines) - _MOST_LINES} more; `trace` has all events"
 
 
 def _states(events: list[Event]) -> Iterator[str]:
@@ -188,21 +196,38 @@ def _environments(events: list[Event]) -> Iterator[str]:
 
 
 def _processes_changed(session: "Session", events: list[Event]) -> Iterator[str]:
-    """Say which processes have come and gone, and which changed their user or program."""
+    """Say which processes have come and gone, and which changed their user or program.
+
+    Those that have come and gone again are only counted.
+    """
     there = {each.pid: each for host in _hosts(session.world) for each in host.values()}
+    new: set[object] = set()
+    ended: list[Event] = []
+    passing = 0
     for event in events:
         if event.kind != "process" or event.pid is UNSET:
             continue
         args: dict[str, Any] = {} if event.args is UNSET else event.args
-        if event.name == "fork" and args.get("child") in there:
-            child = there[args["child"]]
-            yield f"  pid {child.pid} ({who_is(child)}, {child.role}) is new, of pid {child.ppid}"
-        elif event.name == "exec" and event.pid in there:
-            yield f"  pid {event.pid} runs {args.get('path')}"
-        elif event.name == "become_user" and event.pid in there:
-            yield f"  pid {event.pid} has uid {args.get('uid')}"
+        if event.name == "fork":
+            child = there.get(args.get("child", 0))
+            new.add(args.get("child"))
+            if child is not None:
+                who = f"{who_is(child)}, {child.role}"
+                yield f"  pid {child.pid} ({who}) is new, of pid {child.ppid}"
+        elif event.name == "exit" and event.pid in new:
+            passing += 1
         elif event.name == "exit":
-            yield f"  pid {event.pid} has ended, status {value_text(event.rc)}"
+            ended.append(event)
+        elif event.pid in there:
+            what = "runs" if event.name == "exec" else "has uid"
+            yield f"  pid {event.pid} {what} {args.get('path', args.get('uid'))}"
+    for event in ended[:_MOST_ENDS]:
+        yield f"  pid {event.pid} has ended, status {value_text(event.rc)}"
+    if len(ended) > _MOST_ENDS:
+        yield f"  {len(ended) - _MOST_ENDS} more have ended"
+    if passing:
+        what = "process has" if passing == 1 else "processes have"
+        yield f"  {passing} {what} come and gone"
 
 
 def _hosts(world: "World") -> Iterator[Mapping[int, Process]]:
