@@ -1,16 +1,18 @@
 """What a session tells of a cluster: transcripts, help that comes true, and reasons explained."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from simctl.repl.fronts import read_script
+from simctl.repl.life import coloured
 from simctl.repl.registry import COMMANDS, TOPICS
 from simctl.repl.showing import WIDTH
 from simctl.repl.start import compare
 from simctl.repl.waiting import EXPLAINED
 from simctl.wire.states import Reason
-from tests.repl import Held, trace_lines
+from tests.repl import Held, repl_command, trace_lines
 
 ROOT = Path(__file__).parent.parent
 TRANSCRIPTS = sorted((ROOT / "tests" / "transcripts" / "looking").glob("*.txt"))
@@ -29,6 +31,25 @@ def test_a_transcript_comes_true(path: Path, request: pytest.FixtureRequest) -> 
         path.write_text(found, encoding="utf-8")
         return
     assert compare(text, found, path.name) == []
+
+
+def test_a_pipe_gives_the_same() -> None:
+    """A session in a process of its own, which forks for going back, looks ahead as well."""
+    text = (TRANSCRIPTS[0].parent / "where_modern.txt").read_text(encoding="utf-8")
+    lines = [line.text for line in read_script(text)][1:]
+    command = repl_command(str(LIFE), "--model", "modern")
+    typed = "".join(f"{line}\n" for line in lines)
+    ran = subprocess.run(command, input=typed, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert compare(text, ran.stdout, "where_modern") == []
+
+
+def test_on_a_terminal_what_is_done_is_dim_and_what_goes_on_is_bright() -> None:
+    """Colours follow the marks, over lines that belong to one row as well."""
+    lines = list(coloured(["head", "+ done   * now", "+ a", "    b", "  * c", "    d", "- e"]))
+    assert [line.removesuffix("\x1b[0m") for line in lines[2:]] == [
+        *("\x1b[2m+ a", "\x1b[2m    b", "\x1b[1m  * c", "\x1b[1m    d", "- e"),
+    ]
 
 
 def test_looking_changes_nothing() -> None:

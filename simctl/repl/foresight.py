@@ -57,7 +57,7 @@ class Foresee(Goal):
 
     def event(self, session: "Session", event: Event) -> str | None:
         """Keep what happens to the job."""
-        if self.job in (event.job, event.array_job):
+        if event.job == self.job:
             self.found.events.append(event)
         if event.seq < self.last_seq:
             return None

@@ -195,7 +195,12 @@ def _to(event: Event) -> str:
 
 def _starts(event: Event) -> bool:
     """Tell whether a job gets its nodes with an event."""
-    return event.args is not UNSET and event.args.get("from") == "PENDING"
+    if event.args is UNSET:
+        return False
+    base, *flags = str(event.args.get("to")).split("|")
+    return (base == "RUNNING" and str(event.args.get("from")).startswith("PENDING")) or (
+        "CONFIGURING" in flags
+    )
 
 
 def _where(event: Event) -> str:
@@ -241,6 +246,8 @@ def tell_life(
     drawing.add(events, begun=True)
     drawing.add(foreseen.events, begun=False)
     yield head
+    if absent := without_controller(session):
+        yield f"{'':16}{absent}"
     yield _KEY
     calls: dict[str, str] = {}
     for call in session.open_calls():
@@ -256,6 +263,27 @@ def tell_life(
         yield from textwrap.wrap(
             foreseen.why, WIDTH, initial_indent=f"{'':14}  ", subsequent_indent=f"{'':16}"
         )
+
+
+def without_controller(session: "Session") -> str:
+    """Say that slurmctld is not there, where that is so."""
+    if session.world.ctld.mailbox.open:
+        return ""
+    return "slurmctld is down: this is what it had last"
+
+
+_BRIGHT: Final = {_DONE: "2", _NOW: "1"}
+
+
+def coloured(lines: Iterable[str]) -> Iterator[str]:
+    """Return a drawing with what is done dim, and what is under way bright."""
+    mark = ""
+    for line in lines:
+        first = line.lstrip()[:2].strip()
+        if first in (_DONE, _NOW, _AHEAD):
+            mark = first
+        code = _BRIGHT.get(mark)
+        yield f"\x1b[{code}m{line}\x1b[0m" if code and not line.startswith(_KEY) else line
 
 
 def _before_it_had_a_number(session: "Session", events: list[Event]) -> list[Event]:

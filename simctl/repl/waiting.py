@@ -10,6 +10,7 @@ from simctl.ctld.schedule import reason_to_wait
 from simctl.kernel.due import due_processes
 from simctl.kernel.events import Event
 from simctl.kernel.procs import Process
+from simctl.repl.life import without_controller
 from simctl.repl.seen import Seen
 from simctl.scenario.durations import format_us
 from simctl.wire.ids import INFINITE, SECOND
@@ -25,6 +26,8 @@ _TURNS_LOOKED_AT: Final = 5_000
 def tell_why(session: "Session", job: JobRecord) -> Iterator[str]:
     """Say what a job waits for, and since when."""
     yield f"job {job.job_id} is {job.state}, {_since(session, job)}"
+    if absent := without_controller(session):
+        yield f"  {absent}"
     state = job.state
     if state.completing:
         yield from _completing(session, job)

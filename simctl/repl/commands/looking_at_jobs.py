@@ -4,7 +4,7 @@ from simctl.repl import words
 from simctl.repl.commands.timing import job_id
 from simctl.repl.errors import CommandError
 from simctl.repl.foresight import Foreseen, foresee
-from simctl.repl.life import tell_life
+from simctl.repl.life import coloured, tell_life
 from simctl.repl.registry import command
 from simctl.repl.seen import Seen
 from simctl.repl.session import Session
@@ -54,9 +54,8 @@ def where(session: Session, rest: str) -> None:
         foreseen = foresee(session, number)
     if foreseen is None:
         return
-    for line in tell_life(
-        session, Seen.of(session).of_job(number), foreseen, head, is_over=job is None
-    ):
+    lines = tell_life(session, Seen.of(session).of_job(number), foreseen, head, is_over=job is None)
+    for line in coloured(lines) if session.front.colours else lines:
         session.say(line)
 
 
