@@ -107,11 +107,11 @@ def test_a_person_steps_completes_goes_back_and_leaves(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_gives_up_a_line_and_stops_what_goes_on(tmp_path: Path) -> None:
-    """A long `continue` ends with Ctrl-C at a prompt, from which the run goes on."""
+    """A `continue` without an end ends with Ctrl-C at a prompt, from which the run goes on."""
     path = tmp_path / "long.yaml"
     path.write_text(
         "nodes: [{name: n1}]\npartitions: [{name: debug, nodes: n1}]\nusers: {alice: 1001}\n"
-        "files:\n  j.sh: |\n    #!/bin/bash\n    while true; do ./app; done\n"
+        "files:\n  j.sh: |\n    #!/bin/bash\n    ./app\n    sbatch j.sh\n"
         "programs: {./app: {runs: 1s}}\n"
     )
     with Terminal(tmp_path, str(path)) as terminal:
