@@ -91,7 +91,7 @@ class Srun:
             return await self._give_up()
         if reply.error_code or reply.layout is None:
             say_why_not(call, self._job.job_id, reply.error_code)
-            return await self._give_up()
+            return await self._give_up(refused=True)
         launch = self._step_launch(reply)
         if launch is None:
             return await self._give_up()
@@ -213,9 +213,13 @@ class Srun:
         )
         return await script.run()
 
-    async def _give_up(self, status: int = _FAILED) -> int:
-        """End without a step; return the exit status."""
-        await self._job.give_back(wait_status(status))
+    async def _give_up(self, status: int = _FAILED, *, refused: bool = False) -> int:
+        """End without a step; return the exit status.
+
+        Slurm 18.08 reports a step that was *refused* with a bare 1, which reads as a signal.
+        """
+        bare = refused and self.site.model == "modern"
+        await self._job.give_back(_FAILED if bare else wait_status(status))
         return status
 
 

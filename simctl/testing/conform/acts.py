@@ -137,7 +137,7 @@ SHARED_MESSAGES: Final = {
 CALL_ARGUMENTS: Final = frozenset(
     """
     node_cnt task_cnt task_dist tasks tids nodelist nodeid procid nnodes nprocs rank ntasks
-    node_tasks uid pgid batch test_only init_config op data gtid max_wait recover task_id
+    node_tasks uid pgid batch test_only init_config op data gtid max_wait recover task_id image_dir
     """.split()
 )
 """Arguments of calls that are compared wherever both sides tell them."""

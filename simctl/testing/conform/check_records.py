@@ -5,6 +5,7 @@ released after free_jobinfo. A job's is made before the job is named first. When
 an array, it takes the record there is, and what is left of the array gets a copy.
 """
 
+from itertools import takewhile, zip_longest
 from typing import Any, Final
 
 import attrs
@@ -23,6 +24,8 @@ Placed = tuple[int, dict[str, Any]]
 _ALLOC: Final = "slurm_ckpt_alloc_job"
 _FREE: Final = "slurm_ckpt_free_job"
 _COPY: Final = "slurm_ckpt_copy_job"
+_STEP_ALLOCATED: Final = "switch_p_job_step_allocated"
+_BEFORE_FREE: Final = ("bb_p_job_test_stage_out", "bb_p_job_validate2")
 
 
 @attrs.frozen
@@ -62,8 +65,8 @@ class _Search:
     records: dict[str, Owner] = attrs.field(factory=dict)
     """Owners by where their records lie."""
 
-    reloaded: list[int] = attrs.field(factory=list)
-    """Jobs that a restarted slurmctld has yet to read back."""
+    reloaded: list[int | None] = attrs.field(factory=list)
+    """Jobs that a restarted slurmctld has yet to read back, None for those of before."""
 
     def run(self) -> Owners:
         calls = [
@@ -74,11 +77,7 @@ class _Search:
             after = calls[at + 1][1] if at + 1 < len(calls) else None
             name = event["fn"]
             if name == "proc_start":
-                # They are read back in the order in which they were made.
-                self.reloaded = sorted(
-                    {job for job, step in self.records.values() if job and not step}
-                )
-                self.records = {}
+                self._restart([each for _, each in calls[at + 1 :]])
             elif name == "switch_p_reconfig":
                 self.reloaded = []
             elif name == _FREE:
@@ -89,8 +88,22 @@ class _Search:
                 self._copy(place, event)
         return Owners(self.found, self.born)
 
+    def _restart(self, calls: list[dict[str, Any]]) -> None:
+        """Note which jobs are read back: all there are, in the order in which they were made."""
+        loading = list(takewhile(lambda event: event["fn"] != "switch_p_reconfig", calls))
+        count = sum(
+            event["fn"] == _ALLOC and (after is None or after["fn"] != _STEP_ALLOCATED)
+            for event, after in zip_longest(loading, loading[1:])
+        )
+        known = sorted(self.alive)
+        self.reloaded = [*[None] * (count - len(known)), *known]
+        self.records = {}
+
     def _free(self, place: int, event: dict[str, Any], before: dict[str, Any] | None) -> None:
         owner = self.records.pop(_pointer(event), None) or _step_of(before, "switch_p_free_jobinfo")
+        if owner is None and before is not None and before["fn"] in _BEFORE_FREE:
+            # Where records are none, which lie nowhere, the call before tells of the job.
+            owner = before["args"].get("job"), ""
         self.found[place] = owner or (None, UNKNOWN)
         if owner is not None and owner[0] is not None and not owner[1]:
             self.alive.discard(owner[0])
@@ -102,11 +115,10 @@ class _Search:
         before: dict[str, Any] | None,
         after: dict[str, Any] | None,
     ) -> None:
-        owner = _step_of(before, "switch_p_build_jobinfo") or _step_of(
-            after, "switch_p_job_step_allocated"
-        )
+        owner = _step_of(before, "switch_p_build_jobinfo") or _step_of(after, _STEP_ALLOCATED)
         if owner is None and self.reloaded:
-            owner = self.reloaded.pop(0), ""
+            job = self.reloaded.pop(0)
+            owner = job, "" if job is not None else UNKNOWN
         elif owner is None:
             owner = self._next_new_job(place), ""
             if owner[0] is not None:

@@ -153,7 +153,15 @@ def _same_value(name: str, mine: Any, other: Any) -> bool:
     if name == "pgid":
         # Process ids differ; whether there is one at all is told.
         return bool(mine) == bool(other)
+    if name == "image_dir":
+        # Where images lie is the cluster's business; whether it is said, and the end, are Slurm's.
+        return _end_of(mine) == _end_of(other)
     return bool(mine == other)
+
+
+def _end_of(path: Any) -> tuple[bool, str]:
+    folder, _, name = str(path).rpartition("/")
+    return bool(folder), name
 
 
 def _from_facts(ours: Story, theirs: Story) -> Iterator[Difference]:
