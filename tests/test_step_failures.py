@@ -539,3 +539,12 @@ def test_a_node_that_cannot_be_cleaned_does_not_register() -> None:
     later = [event for event in ran.all(node="n2") if event.seq > failed.seq]
     assert "Unable to initialize interconnect." in str([event.args for event in later])
     assert not [event for event in later if event.name == "MESSAGE_NODE_REGISTRATION_STATUS"]
+
+
+def test_a_node_that_no_record_is_made_for_registers_without_one() -> None:
+    """Nothing is built, packed or released then; the node takes jobs all the same."""
+    ran = run(fault(f"switch_p_alloc_node_info role=slurmd {N2}", SRUN))
+    names = ran.names(role="slurmd", node="n2")
+    assert "switch_p_alloc_node_info" in names
+    assert not {f"switch_p_{each}_node_info" for each in ("build", "pack", "free")} & set(names)
+    assert ran.job() == ("COMPLETED", "0:0", "None")
