@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 _MOST_PROCESSES: Final = 64
 _MOST_JOBS: Final = 500
-_MOST_KEYS: Final = 200
+_MOST_KEYS: Final = 500
 _DEPTH: Final = 6
+_LONGEST: Final = 300
 _MOST_ENDS: Final = 20
 _MOST_LINES: Final = 150
 _TELLING: Final = frozenset({"state", "process", "plugin"})
@@ -91,16 +92,17 @@ def _processes(world: "World") -> Iterator[Process]:
 def _kept(memory: Memory) -> Texts:
     """Return what lies in a memory, a text for each part of it that has a name."""
     found: dict[str, str] = {}
+    met: set[int] = set()
     for name, instance in memory.instances.items():
-        _flatten(f"{name} plugin: ", instance, found, _DEPTH)
+        _flatten(f"{name} plugin: ", instance, found, met)
     credential = memory.credential
     if credential is not None and credential.value is not None:
-        _flatten("credential: ", credential.value, found, _DEPTH)
+        _flatten("credential: ", credential.value, found, met)
     return found
 
 
-def _flatten(head: str, value: Any, found: dict[str, str], depth: int) -> None:
-    """Take a value apart as far as it has parts with names."""
+def _flatten(head: str, value: Any, found: dict[str, str], met: set[int], depth: int = 0) -> None:
+    """Take a value apart as far as it has parts with names, each part once."""
     if len(found) >= _MOST_KEYS:
         return
     inner: Mapping[str, Any] = {}
@@ -109,12 +111,15 @@ def _flatten(head: str, value: Any, found: dict[str, str], depth: int) -> None:
     elif not isinstance(value, enum.Enum) and not is_machinery(value):
         dot = "." if head[-1] != " " else ""
         inner = {f"{dot}{key}": each for key, each in attributes(value).items()}
-    if not depth or not inner:
+    if depth == _DEPTH or not inner:
         if type(value) is not dict or value:
             found[head] = written(value)
         return
+    if id(value) in met:
+        return
+    met.add(id(value))
     for key, each in inner.items():
-        _flatten(f"{head}{key}", each, found, depth - 1)
+        _flatten(f"{head}{key}", each, found, met, depth + 1)
 
 
 def tell_changes(session: "Session") -> Iterator[str]:
@@ -260,10 +265,41 @@ def _memory(session: "Session", before: Notes, now: Notes) -> Iterator[str]:
 
 def _differences(old: Texts, new: Texts, head: str) -> Iterator[str]:
     for key, value in new.items():
-        if key not in old:
-            yield f"    {head}{key} is new: {value}"
-        elif old[key] != value:
+        if key in old and old[key] != value:
             yield f"    {head}{key}: {old[key]} -> {value}"
-    for key in old:
-        if key not in new:
-            yield f"    {head}{key} is gone"
+    if max(len(old), len(new)) >= _MOST_KEYS:
+        # There was more than was noted: what is missing need not have come or gone.
+        return
+    for whole, parts in _grouped(new, old).items():
+        told = ", ".join(f"{part}={new[key]}" if part else new[key] for key, part in parts)
+        yield f"    {head}{whole} is new: {_cut(told)}"
+    for whole, parts in _grouped(old, new).items():
+        begins = tuple(f"{key}{mark}" for key, _ in parts for mark in ".[")
+        if not any(key.startswith(begins) for key in new):
+            yield f"    {head}{whole} is gone"
+
+
+def _grouped(texts: Texts, others: Texts) -> dict[str, list[tuple[str, str]]]:
+    """Return the keys that only the first have, as parts of what is there or not as a whole."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for key in texts:
+        if key in others:
+            continue
+        whole, part = _parted(key)
+        if part and any(other.startswith(whole) for other in others):
+            whole, part = key, ""
+        found.setdefault(whole, []).append((key, part))
+    return found
+
+
+def _parted(key: str) -> tuple[str, str]:
+    """Part a name behind the entry of a dictionary that it belongs to, else behind the plugin."""
+    place = key.find("].")
+    if place >= 0:
+        return key[: place + 1], key[place + 2 :]
+    whole, colon, part = key.partition(": ")
+    return (whole, part) if colon else (key, "")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
