@@ -59,16 +59,24 @@ class Terminal:
 
     def type(self, text: str) -> None:
         """Press keys."""
-        os.write(self._main, text.encode())
+        if text:
+            os.write(self._main, text.encode())
 
-    def wait_for(self, text: str) -> str:
-        """Read until a text is seen, and return all that was read on the way."""
-        read = b""
+    def wait_for(self, text: str, *, pressing: str = "") -> str:
+        """Read until a text is seen, and return all that was read on the way.
+
+        What is to be pressed is pressed again each time nothing comes for a second: a key that
+        reaches the terminal before the prompt has let go of it is one of the next line's.
+        """
+        self.type(pressing)
+        waited = 0
         while text.encode() not in _ESCAPES.sub(b"", self.seen):
-            ready, _, _ = select.select([self._main], [], [], _PATIENCE_S)
-            assert ready, f"no {text!r} in {self.seen[-2000:]!r}"
-            read = os.read(self._main, 65536)
-            self.seen += read
+            if select.select([self._main], [], [], 1)[0]:
+                self.seen += os.read(self._main, 65536)
+                continue
+            waited += 1
+            assert waited < _PATIENCE_S, f"no {text!r} in {self.seen[-2000:]!r}"
+            self.type(pressing)
         plain = _ESCAPES.sub(b"", self.seen).decode(errors="replace")
         before, _, after = plain.partition(text)
         self.seen = after.encode()
@@ -124,8 +132,7 @@ def test_ctrl_c_gives_up_a_line_and_stops_what_goes_on(tmp_path: Path) -> None:
         terminal.wait_for("Submitted batch job 1")
         terminal.type("continue\r")
         terminal.wait_for("continue")
-        terminal.type("\x03")
-        terminal.wait_for("interrupted")
+        terminal.wait_for("interrupted", pressing="\x03")
         terminal.type("as root\r")
         terminal.wait_for("[root]>")
         terminal.type("quit\r")
