@@ -136,6 +136,9 @@ def _try(chosen: list[Mutant], args: argparse.Namespace) -> dict[str, Outcome]:
                 what = outcome.stage or "MISSED"
                 say(f"{number}/{len(todo)} {what} {outcome.took_s:.1f}s {outcome.id}")
     finally:
+        # Who presses Ctrl-C again has to wait until the copies are gone.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
         crew.close()
     return known
 
