@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -11,9 +12,10 @@ import pytest
 
 from simctl.cli import main
 from simctl.kernel.events import Event
+from simctl.kernel.recording import RecordingError
 from simctl.testing.conform.command import compare_events
 from simctl.testing.conform.compare import Difference
-from simctl.testing.conform.real import read_real, real_story
+from simctl.testing.conform.real import check_events, read_real, real_story
 from simctl.testing.conform.rules import RULES
 from tests.conformance_runs import FOLDER, NAMES, held, recording_of
 
@@ -370,6 +372,23 @@ def test_what_is_no_recording_is_told(
     status, _, err = _conform(capsys, trace, path)
     assert status == 2
     assert told in err
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_damaged_recording_is_compared_or_refused(seed: int) -> None:
+    """Whatever stands in it: there is a difference, or none, or an error that says where."""
+    chance = random.Random(seed)
+    recording = read_real(recording_of(STEP))
+    for _ in range(chance.randint(1, 4)):
+        event = chance.choice(recording)
+        fields = event["args"] if event["args"] and chance.random() < 0.5 else event
+        key = chance.choice(list(fields))
+        fields[key] = chance.choice((None, "", -1, [], {}, "x", 3.5, True, "#1", 10**30))
+    try:
+        check_events(recording, "recording")
+        compare_events(held(STEP).events, recording)
+    except RecordingError as error:
+        assert "event " in str(error)
 
 
 def test_what_is_no_trace_of_model_modern_is_told(

@@ -26,14 +26,13 @@ def conform(trace: Path, recording: Path, *, accept: Path | None, as_json: bool)
     Raises:
         InputError: One of the files is not what it should be.
     """
+    entries = [] if accept is None else read_accepted(accept, name_of(recording))
     try:
         ours = read_recording(trace)
-        theirs = read_real(recording)
+        _check_model(trace, ours)
+        comparison = compare_events(ours.events, read_real(recording))
     except RecordingError as error:
         raise InputError(str(error)) from error
-    _check_model(trace, ours)
-    entries = [] if accept is None else read_accepted(accept, name_of(recording))
-    comparison = compare_events(ours.events, theirs)
     found = sort_out(comparison.differences, entries)
     if as_json:
         json.dump(as_object(comparison, found), sys.stdout, indent=1)

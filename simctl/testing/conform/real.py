@@ -8,6 +8,7 @@ unpacks and queries are left out of it.
 import gzip
 import json
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,11 @@ from simctl.testing.conform.check_records import UNKNOWN, Owners, find_owners, n
 from simctl.testing.conform.users import Users
 
 _FIELDS: Final = ("seq", "daemon", "node", "pid_role", "uid", "euid", "ev", "fn", "args", "rc")
+_TYPES_OF_FIELDS: Final = {
+    **dict.fromkeys(("daemon", "node", "pid_role", "ev", "fn"), str),
+    **dict.fromkeys(("seq", "uid", "euid"), int),
+    "args": dict,
+}
 _NAMES: Final = {"node_list": "nodelist", "uid_arg": "uid", "opnum": "op"}
 """Arguments that a recording calls otherwise."""
 
@@ -55,7 +61,7 @@ def read_real(path: Path) -> list[dict[str, Any]]:
         if data.startswith(b"\x1f\x8b"):
             data = gzip.decompress(data)
         events = json.loads(data)
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         why = (isinstance(error, OSError) and error.strerror) or error
         raise RecordingError(f"{path}: cannot read it as a recording: {why}") from error
     if not isinstance(events, list) or not events:
@@ -63,14 +69,34 @@ def read_real(path: Path) -> list[dict[str, Any]]:
             f"{path}: not a recording: one is a JSON array of events, "
             f"each with {', '.join(_FIELDS)}"
         )
-    for place, event in enumerate(events):
-        lacks = [f for f in _FIELDS if not isinstance(event, dict) or f not in event]
-        if lacks or not isinstance(event["args"], dict):
-            what = ", ".join(lacks) or "args as an object"
-            raise RecordingError(
-                f"{path}: event {place + 1} is none of a recording: it lacks {what}"
-            )
+    check_events(events, str(path))
     return events
+
+
+def check_events(events: list[Any], where: str) -> None:
+    """Check the form of every event.
+
+    Raises:
+        RecordingError: One is none of a recording.
+    """
+    for place, event in enumerate(events):
+        problem = _problem(event)
+        if problem:
+            raise RecordingError(f"{where}: event {place + 1} is none of a recording: {problem}")
+
+
+def _problem(event: Any) -> str:
+    """Return what is wrong with the form of an event; nothing if it is as it should be."""
+    if not isinstance(event, dict):
+        return "it is no object"
+    lacks = [name for name in _FIELDS if name not in event]
+    if lacks:
+        return f"it lacks {', '.join(lacks)}"
+    for name, kind in _TYPES_OF_FIELDS.items():
+        if type(event[name]) is not kind:
+            return f"{name} is {event[name]!r}, not of type {kind.__name__}"
+    job = event["args"].get("job")
+    return "" if job is None or type(job) is int else f"args.job is {job!r}, not a number"
 
 
 def real_story(events: list[dict[str, Any]]) -> Story:
