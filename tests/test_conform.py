@@ -384,11 +384,13 @@ def test_a_damaged_recording_is_compared_or_refused(seed: int) -> None:
         fields = event["args"] if event["args"] and chance.random() < 0.5 else event
         key = chance.choice(list(fields))
         fields[key] = chance.choice((None, "", -1, [], {}, "x", 3.5, True, "#1", 10**30))
+    told = ""
     try:
         check_events(recording, "recording")
         compare_events(held(STEP).events, recording)
     except RecordingError as error:
-        assert "event " in str(error)
+        told = str(error)
+    assert not told or "event " in told
 
 
 def test_what_is_no_trace_of_model_modern_is_told(
