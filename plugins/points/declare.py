@@ -138,8 +138,6 @@ _NONE_IS_SUCCESS = frozenset(
     {Returns.INT, Returns.COUNT, Returns.ERRNO, Returns.NUMBER, Returns.VOID}
 )
 
-NOT_YET: Final = "no run calls it yet; `simctl plugins check` does"
-
 
 def point(
     *,

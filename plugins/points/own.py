@@ -4,7 +4,6 @@ from typing import Final
 
 from simctl.plugins.points.declare import (
     MANAGER,
-    NOT_YET,
     NOWHERE,
     SLURMCTLD,
     SLURMD,
@@ -30,7 +29,6 @@ def _declare(
     failure: str,
     ends: Places,
     order: str = "",
-    later: str = "",
 ) -> tuple[Point, Point]:
     @point(
         c="int init(void)",
@@ -44,7 +42,6 @@ def _declare(
         versions=_VERSIONS[plugin_class],
         glossary={},
         plugin_class=plugin_class,
-        later=later,
     )
     def init() -> int:
         """Set up, when a process has loaded the plugin, before any other function."""
@@ -61,7 +58,6 @@ def _declare(
         versions=_VERSIONS[plugin_class],
         glossary={},
         plugin_class=plugin_class,
-        later=later,
     )
     def fini() -> None:
         """Clean up, when a process is done with the plugin, after every other function."""
@@ -97,7 +93,6 @@ OWN: Final[dict[tuple[str, str], Point]] = {
             SLURMCTLD,
             failure="slurmctld stops",
             ends=SLURMCTLD,
-            later=NOT_YET,
         ),
     )
     for each in pair

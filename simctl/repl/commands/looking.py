@@ -22,7 +22,9 @@ _JOB = re.compile(r"\bjob ([0-9]+)\b")
     usage="trace [last N] [PATTERN|job ID]",
     topic="looking",
     example="trace job_state job=1",
-    words=words.pattern,
+    words=lambda session, before: (
+        words.pattern(session, before) if before else ("last", *words.pattern(session, before))
+    ),
 )
 def trace(session: Session, rest: str) -> None:
     """Show the events so far that match; of more than forty, or than N, the last."""
