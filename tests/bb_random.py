@@ -303,7 +303,6 @@ def checked(seed: int) -> list[str]:
     world, plugin = world_of(seed)
     checker = Checker(world, plugin)
     world.trace.add_sink(checker.see)
-    world.trace.add_sink(world.events.append)
     result = world.run()
     checker.at_the_end(result)
     told = ["\n".join(tell(breach)) for breach in result.orderings.broken]

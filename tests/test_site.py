@@ -328,11 +328,11 @@ def test_ten_thousand_nodes_are_quick(tmp_path: Path) -> None:
     conf = "\n".join([*lines, "NodeName=r[1-50]c[001-100] CPUs=8", "PartitionName=p Nodes=ALL"])
     path = tmp_path / "slurm.conf"
     path.write_text(conf)
-    began = time.perf_counter()
+    began = time.process_time()
     text = scenario_text(read_imported(str(path)))
     scenario = read_scenario(text, file="imported.yaml")
     assert len(scenario.nodes) == 10_000
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10
 
 
 def test_of_what_contradicts_itself_that_counts_which_does_in_slurm(tmp_path: Path) -> None:
