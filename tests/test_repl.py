@@ -15,7 +15,7 @@ from simctl.scenario.load import load_scenario
 from simctl.status import WRONG_INPUT
 from simctl.world import World
 from tests.cluster import TWO_NODES, with_plugin
-from tests.repl import Held
+from tests.repl import Held, repl_command
 
 
 def test_step_shows_the_next_event_and_stops_after_it() -> None:
@@ -161,3 +161,18 @@ def test_what_is_wrong_on_the_command_line_is_told(
     """With status 2, and before a session begins."""
     assert main(["repl", *words]) == WRONG_INPUT
     assert message in capsys.readouterr().err
+
+
+def test_a_copy_whose_run_fails_leaves_the_frozen_ones_alone(tmp_path: Path) -> None:
+    """A session that forks goes back from a run that failed, fails again, and leaves."""
+    keys = with_plugin(tmp_path, setup="self.lock = threading.Lock()")
+    path = tmp_path / "s.yaml"
+    path.write_text(TWO_NODES + keys)
+    lines = ("srun -n1 sleep 3", "back 5", "c", "back 2", "c", "as bob", "quit")
+    text = "".join(f"{line}\n" for line in lines)
+    command = repl_command(str(path))
+    ran = subprocess.run(
+        command, input=text, capture_output=True, text=True, check=False, timeout=100
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.count("the run cannot go on: plugin Mine: attribute 'lock'") == 3

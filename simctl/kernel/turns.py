@@ -140,6 +140,8 @@ class Kernel(trio.abc.Clock):
         self.current: Thread | None = None
         self.stopped_at_limit = False
         self.on_idle: Callable[[], bool] = lambda: False
+        self.at_failure: Callable[[BaseException], None] | None = None
+        """Told what ends the run before anything is taken down; it need not come back."""
         self.before_turn: Callable[[], bool] | None = None
         """Asked before each turn is taken, dead or not; the run ends where it says no."""
         self._limit_us = _FOR_EVER if until_us is None else until_us
@@ -211,6 +213,8 @@ class Kernel(trio.abc.Clock):
         """End the run with *error*, raised out of `run`."""
         if self._ended:
             return
+        if self.at_failure is not None:
+            self.at_failure(error)
         self._ended = self._still = True
         assert self._main is not None
         reschedule(self._main, outcome.Error(error))

@@ -17,7 +17,7 @@ from simctl.kernel.events import Event
 from simctl.kernel.faults import CallFault
 from simctl.kernel.pattern import Pattern
 from simctl.kernel.places import Place, PlaceKind
-from simctl.kernel.procs import Process
+from simctl.kernel.procs import Process, StateNotCopyableError
 from simctl.kernel.schedules import ScheduleError
 from simctl.kernel.trace import OpenCall
 from simctl.plugins.registry import PluginError
@@ -136,6 +136,20 @@ class Session:
         self._snapshots.leave(self.status)
         return self.status
 
+    def _fail(self, error: BaseException) -> None:
+        """Stop where a run fails in a copy of the process, which nothing may take down.
+
+        What trio gives back to the system is shared with the frozen parents.
+        """
+        if not self._snapshots.is_copy:
+            return
+        if isinstance(error, StateNotCopyableError):
+            self.over = f"the run cannot go on: plugin {error}"
+        else:
+            self.over = f"the run cannot go on: {type(error).__name__}: {error}"
+        self.event = self.call = None
+        self.stop(self.over)
+
     def _enter_world(self) -> None:
         world = self.world
         self._started = self._leaving = self._again = self._acting = False
@@ -147,6 +161,7 @@ class Session:
         self.desk.done = 0
         world.trace.add_sink(world.events.append)
         world.visitor = self
+        world.kernel.at_failure = self._fail
         world.listener = self
         self._look_ahead(given_acts(self.scenario))
 
