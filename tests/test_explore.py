@@ -259,6 +259,35 @@ def test_ctrl_c_leaves_no_worker_and_tells_what_was_reached(in_folder: Path) -> 
     assert _session(started.pid) == []
 
 
+@pytest.mark.parametrize("words", [("explore", "slow.yaml", "--seeds", "9999"), ("test", "slow")])
+def test_no_worker_outlives_a_parent_that_is_killed(
+    in_folder: Path, words: tuple[str, ...]
+) -> None:
+    """Nor one that waits for work or has a long run before it."""
+    slow = PAIR.replace("./window_race.py", str(FAULTY / "window_race.py")).replace(
+        "-n1 sleep 1 & srun", "-n1 sleep 2d & srun"
+    )
+    (in_folder / "slow").mkdir()
+    (in_folder / "slow.yaml").write_text(slow)
+    for number in range(400):
+        (in_folder / "slow" / f"{number}.scenario.yaml").write_text(slow)
+    started = subprocess.Popen(
+        (sys.executable, "-m", "simctl", *words, "--workers", "2"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        cwd=in_folder,
+    )
+    deadline = time.monotonic() + 60
+    while len(_session(started.pid)) < 4 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    started.kill()
+    started.wait(timeout=60)
+    while _session(started.pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert _session(started.pid) == []
+
+
 def _session(session: int) -> list[str]:
     """Return the processes of a session: here the parent, two workers, and Python's own tracker."""
     listed = subprocess.run(

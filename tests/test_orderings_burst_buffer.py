@@ -333,3 +333,43 @@ def test_a_run_that_is_not_claimed_anew_may_end_before_plugins_load() -> None:
     first = again.index("begin=-1")
     assert again[first : first + 2] == ["begin=-1", "start_stage_out"]
     assert "load_state(true)" in again[first + 2 :]
+
+
+def test_a_job_without_a_checkpoint_record_ends_without_cancel() -> None:
+    """It is refused before the plugin has heard of its buffer."""
+    ran = run(
+        _BUSY.replace(
+            "timeline:\n", 'timeline:\n  - {at: 0s, fault: {raise: "slurm_ckpt_alloc_job"}}\n'
+        ),
+        cluster=TWO_NODES,
+    )
+    assert ran.all("job_state", job=1)[-1].args == {
+        "from": "PENDING",
+        "to": "FAILED",
+        "reason": "None",
+    }
+    assert not [each for each in calls(ran, 1) if "cancel" in each]
+    assert [each.rule.name for each in ran.result.orderings.broken] == []
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_a_task_that_left_its_array_with_the_record_may_be_kept_for_ever(model: str) -> None:
+    """As long as its burst buffer is not staged out; the rest of the array is forgotten."""
+    ran = run(
+        "slurm_conf: {BurstBufferType: burst_buffer/datawarp, CheckpointType: checkpoint/ompi, "
+        "MinJobAge: 60}\n"
+        "burst_buffer: {pools: {wlm_pool: {capacity: 10GiB}}}\n"
+        "files:\n"
+        "  a: |\n"
+        "    #!/bin/sh\n"
+        "    #SBATCH --array=1-3\n"
+        "    #DW jobdw capacity=1GiB\n"
+        "    sleep 5\n"
+        "timeline:\n"
+        '  - {at: 0s, fault: {fail: "bb_p_job_test_stage_out job=2", times: 999}}\n'
+        "  - {at: 1s, as: alice, run: sbatch a}\n",
+        cluster=TWO_NODES,
+        model=model,
+    )
+    assert len(ran.all("slurm_ckpt_free_job")) == 2
+    assert [each.rule.name for each in ran.result.orderings.broken] == []

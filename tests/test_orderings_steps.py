@@ -6,6 +6,7 @@ import pytest
 
 from simctl.kernel.events import Event
 from simctl.orderings.checking import declared
+from simctl.testing import run_scenario
 from tests.cluster import TWO_NODES, Ran, fault, run
 from tests.damaged import Damage, changed, doubled, dropped, moved, told
 
@@ -560,3 +561,39 @@ def test_a_call_inside_another_is_noticed(model: str) -> None:
 
     what = "slurm_ckpt_stepd_prefork was called inside switch_p_job_init"
     assert told(ran, inside).get("one-call-at-a-time") == what
+
+
+@pytest.mark.parametrize("schedule", ["fifo", "random"])
+def test_a_start_of_a_node_that_is_up_starts_nothing_clean(schedule: str) -> None:
+    """Neither its first slurmd, if the fault comes before that one's first event, nor the next."""
+    text = TWO_NODES + (
+        "timeline:\n"
+        "  - {at: 0s, fault: {start: n1, clean: true}}\n"
+        "  - {at: 0s, fault: {start: n2, clean: true}}\n"
+        "  - {at: 9s, fault: {crash: n1}}\n"
+        "  - {at: 9s, fault: {start: n1}}\n"
+        "  - {at: 19s, fault: {crash: n2}}\n"
+        "  - {at: 29s, fault: {start: n2, clean: true}}\n"
+        "  - {at: 39s, fault: {start: n2}}\n"
+    )
+    for seed in range(8):
+        found = run_scenario(text, schedule=schedule, seed=seed)
+        found.assert_held()
+        found.trace.assert_count("switch_p_clear_node_state", 1)
+
+
+@pytest.mark.parametrize("command", ["sbatch --wrap true", "srun true"])
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_a_node_that_dies_as_a_step_daemon_is_forked_breaks_nothing(
+    model: str, command: str
+) -> None:
+    """A daemon that never came to say of which step it is was asked for all the same."""
+    text = TWO_NODES + (
+        "timeline:\n"
+        f'  - {{at: 1s, as: alice, run: "{command}"}}\n'
+        '  - {when: "fork role=slurmd", fault: {crash: n1}}\n'
+        "  - {at: 10m, fault: {start: n1}}\n"
+    )
+    found = run_scenario(text, model=model)
+    assert found.trace.matching("exit daemon=slurmstepd rc=9")
+    assert [each.rule.name for each in found.result.orderings.broken] == []

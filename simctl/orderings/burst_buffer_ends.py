@@ -108,8 +108,8 @@ def _had_no_nodes(life: Life, index: int) -> bool:
     says="one start_stage_out or one cancel for each end of a job; cancel for one that never ran",
     key="a job",
     exceptions=(
-        "neither for a job that validate2 refused; one more cancel for who is cancelled with "
-        "--hurry while staging out"
+        "neither for a job that validate2 refused, or whose checkpoint record could not be made; "
+        "one more cancel for who is cancelled with --hurry while staging out"
     ),
     source=f"{_GUIDE}; held in 26 groups of recordings of real Slurm",
     functions=("bb_p_job_start_stage_out", "bb_p_job_cancel"),
@@ -132,7 +132,7 @@ def _one_each(found: Story, life: Life) -> Iterator[Wrong]:
     for index, item in enumerate(life.items):
         if ends_unrun(item):
             yield from _unrun(found, life, index)
-    wanted = 0 if life.refused is not None else len(ends)
+    wanted = 0 if _never_taken(life) else len(ends)
     allowed = wanted + len(found.hurried(life))
     told = f"the job ended {len(ends)} times, and there were {len(calls)} calls of the two"
     if len(calls) > allowed:
@@ -141,11 +141,16 @@ def _one_each(found: Story, life: Life) -> Iterator[Wrong]:
         yield broken(life, told, *ends, *calls)
 
 
+def _never_taken(life: Life) -> bool:
+    """Tell whether its submission was refused, so that the plugin has nothing of it to end."""
+    return life.refused is not None or life.failed_at_once
+
+
 def _unrun(found: Story, life: Life, index: int) -> Iterator[Wrong]:
     end = life.items[index]
     calls = [each for each in life.items[index:] if isinstance(each, Asked)]
     names = [each.name for each in calls if each.name in _EITHER]
-    if life.refused is not None:
+    if _never_taken(life):
         return
     if names[:1] == ["start_stage_out"]:
         yield broken(life, "start_stage_out of a job that never ran", end, *calls)

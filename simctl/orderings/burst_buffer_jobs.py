@@ -147,14 +147,8 @@ def _plain(found: Story, life: Life) -> Iterator[Wrong]:
     for call in life.asked(*_NEVER):
         yield broken(life, f"{call.name} was asked about it", call)
     there = len(life.items) > 1 and change(life.items[-1]) != ("PENDING", "FAILED")
-    if not life.asked("validate2") and there and found.whole(life) and not _failed_at_once(life):
+    if not life.asked("validate2") and there and found.whole(life) and not life.failed_at_once:
         yield broken(life, "validate2 was not called", life.items[0])
-
-
-def _failed_at_once(life: Life) -> bool:
-    """Tell whether its checkpoint record could not be made: it is refused before validate2."""
-    made = (each for each in life.items if isinstance(each, Event))
-    return any(each.name == "slurm_ckpt_alloc_job" and each.rc == -1 for each in made)
 
 
 @rule(

@@ -89,6 +89,12 @@ class Life:
         return bad if bad is not None and bad.rc else None
 
     @property
+    def failed_at_once(self) -> bool:
+        """Tell whether its checkpoint record could not be made: it is refused before validate2."""
+        made = (each for each in self.items if isinstance(each, Event))
+        return any(each.name == "slurm_ckpt_alloc_job" and each.rc == -1 for each in made)
+
+    @property
     def born(self) -> Event | None:
         """Return the change of state that says that it is there; a trace may not go back so far."""
         states = (each for each in self.items if change(each) is not None)

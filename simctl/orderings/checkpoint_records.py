@@ -163,6 +163,9 @@ class _Books:
     """What made each record; without one of the plugin's own, of each job or step."""
 
     states: dict[int, str] = attrs.field(factory=dict)
+    arrays: dict[int, set[int]] = attrs.field(factory=lambda: defaultdict(set))
+    """The jobs of each array; a job that is in none is one by itself."""
+
     keeps: dict[int, Event] = attrs.field(factory=dict)
     """The last test_stage_out of jobs that it told to keep."""
 
@@ -177,6 +180,7 @@ class _Books:
                     self.before = call
             elif call.name == "job_state":
                 self.states[_job(call)] = arg(call, "to")
+                self.arrays[_array(call)].add(_job(call))
             elif call.name == "step_state" and arg(call, "to") != "RUNNING":
                 yield from self._step_over(call)
         if self.purges:
@@ -236,9 +240,11 @@ class _Books:
 
     def _left(self, last: Event) -> Iterator[Finding]:
         for made in self.made.values():
-            job = _job(made)
-            over = is_over(self.states.get(job, ""))
-            if over and job not in self.keeps and made.step is UNSET and made.name == _ALLOC:
+            # A task that leaves its array takes the record along; the array goes on with a copy.
+            owners = self.arrays.get(_array(made), {_job(made)})
+            over = all(is_over(self.states.get(job, "")) for job in owners)
+            kept = not owners.isdisjoint(self.keeps)
+            if over and not kept and made.step is UNSET and made.name == _ALLOC:
                 what = "the job is over and forgotten, and its record was not freed"
                 yield Broken(group=_subject(made), what=what, events=_shown(made, last))
 
@@ -246,6 +252,11 @@ class _Books:
 def _job(event: Event) -> int:
     """Return the job that an event is about, 0 if it tells of none."""
     return event.job if isinstance(event.job, int) else 0
+
+
+def _array(event: Event) -> int:
+    """Return the array to which the job of an event belongs, or else the job."""
+    return event.array_job if isinstance(event.array_job, int) else _job(event)
 
 
 def is_over(state: str) -> bool:

@@ -95,17 +95,7 @@ def node_start(run: Observed) -> Iterator[Finding]:
 )
 def clear_node_state(run: Observed) -> Iterator[Finding]:
     """Look at the slurmds that are started clean, and at the others."""
-    clean: dict[int, Event] = {}
-    for fault in run.by_name.get("fault", ()):
-        words = str(arg(fault, "fault")).split()
-        if words[:1] == ["start"]:
-            starts = [
-                pid
-                for pid in run.pids("slurmd")
-                if run.by_pid[pid][0].node == words[1] and run.by_pid[pid][0].seq > fault.seq
-            ]
-            if starts and words[2:] == ["clean"]:
-                clean[starts[0]] = fault
+    clean = _started_clean(run)
     calls: dict[int, list[Event]] = defaultdict(list)
     for call in run.calls(CLEAR):
         calls[pid_of(call)].append(call)
@@ -126,6 +116,35 @@ def clear_node_state(run: Observed) -> Iterator[Finding]:
             yield broken(group, "it was started clean and not cleared", clean[pid], registered)
         else:
             yield KEPT
+
+
+def _started_clean(run: Observed) -> dict[int, Event]:
+    """Return the slurmds that a fault started clean; of a node that is up it starts none."""
+    before: dict[object, int] = {}
+    clean: dict[int, Event] = {}
+    for pid in sorted(run.pids("slurmd"), key=lambda pid: run.by_pid[pid][0].seq):
+        first = run.by_pid[pid][0]
+        started = _start_of(run, first, before.get(first.node, 0))
+        before[first.node] = first.seq
+        if started is not None and str(arg(started, "fault")).endswith(" clean"):
+            clean[pid] = started
+    return clean
+
+
+def _start_of(run: Observed, first: Event, before: int) -> Event | None:
+    """Return the fault that started a slurmd, given its first event and its predecessor's."""
+    crashed = False
+    start: Event | None = None
+    for fault in run.by_name.get("fault", ()):
+        words = str(arg(fault, "fault")).split()
+        if not before < fault.seq < first.seq or words[1:2] != [first.node]:
+            continue
+        if words[0] == "crash":
+            crashed, start = True, None
+        elif words[0] == "start" and not (crashed and start):
+            # Whoever crashes a node from Python leaves no line of it: then the last one counts.
+            start = fault
+    return start if crashed or before else None
 
 
 _CTLD_INIT: Final = "switch_p_slurmctld_init"

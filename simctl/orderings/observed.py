@@ -3,7 +3,7 @@
 import bisect
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
@@ -52,10 +52,7 @@ class StepDaemon:
         """The pid of its first process, which slurmd forked."""
 
         self.node = first.node
-        self.job = first.job
-        self.step = str(first.step)
-        self.batch = self.step.endswith(".batch")
-        """Whether it runs a batch script."""
+        self.belong(first)
 
         self.events: list[Event] = []
         """All that its job manager, session and tasks did, not what tasks have started."""
@@ -71,6 +68,13 @@ class StepDaemon:
 
         self.end: Event | None = None
         """How its job manager ended, by itself: None if it was killed, or has not ended."""
+
+    def belong(self, event: Event) -> None:
+        """Be a daemon of the job and step of an event."""
+        self.job = event.job
+        self.step = str(event.step)
+        self.batch = self.step.endswith(".batch")
+        """Whether it runs a batch script."""
 
     def __str__(self) -> str:
         return f"step {self.step} on {self.node} (slurmstepd {self.manager})"
@@ -248,7 +252,28 @@ class Observed:
             child = arg(event, "child")
             if roles.get(child) == "task" and event.role != "task":
                 found[managers[child]].tasks[child] = event
+        self._name_silent(found.values())
         return found
+
+    def _name_silent(self, daemons: Iterable[StepDaemon]) -> None:
+        for daemon in daemons:
+            if daemon.events[0].step is UNSET:
+                self._name(daemon)
+
+    def _name(self, daemon: StepDaemon) -> None:
+        """Have a step daemon that was killed before it did anything be of its launch's step."""
+        event = self.forks.get(daemon.manager)
+        while event is not None and event.step is UNSET:
+            event = self._cause(event)
+        if event is not None:
+            daemon.belong(event)
+
+    def _cause(self, event: Event) -> Event | None:
+        if event.cause is UNSET:
+            return None
+        place = bisect.bisect_left(self.events, event.cause, key=_SEQ)
+        found = self.events[place] if place < len(self.events) else event
+        return found if found.seq == event.cause and found.seq < event.seq else None
 
     @cached_property
     def step_daemons_of(self) -> Mapping[tuple[Any, Any], Sequence[StepDaemon]]:

@@ -8,6 +8,7 @@ from concurrent.futures.process import BrokenProcessPool  # noqa: TID251 - as ab
 
 from simctl.status import InputError
 from simctl.testing.cases import Case, Outcome, Settings, run_case
+from simctl.testing.orphans import end_with_parent
 
 
 def run_cases(
@@ -23,7 +24,8 @@ def run_cases(
             yield run_case(case, settings, named=named)
         return
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(workers, len(cases)), mp_context=context)
+    count = min(workers, len(cases))
+    pool = ProcessPoolExecutor(count, mp_context=context, initializer=end_with_parent)
     try:
         for future in _submit(pool, cases, settings):
             yield future.result()

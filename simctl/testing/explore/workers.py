@@ -17,6 +17,7 @@ from simctl.scenario.model import Scenario
 from simctl.testing.explore.coverage import Coverage
 from simctl.testing.explore.plan import Plan
 from simctl.testing.explore.trial import Broken, Ran, load_text, run_trial
+from simctl.testing.orphans import end_with_parent
 
 CHUNK: Final = 8
 
@@ -219,6 +220,7 @@ def _receive(pipe: Connection) -> ChunkResult | None:
 
 def _work(pipe: Connection, plan: Plan, stop: bool) -> None:
     """Run chunks until the parent has gone, which closes the pipe."""
+    end_with_parent()
     runner = Runner(plan)
     try:
         while True:
