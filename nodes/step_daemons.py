@@ -47,7 +47,7 @@ class StepDaemons:
         """Fork the daemon of a step; it does nothing before `run`."""
         step = step_name(job_id, step_id)
         stepd = self._slurmd.fork(
-            daemon="slurmstepd", role="manager", fresh=True, name=f"slurmstepd {step}"
+            daemon="slurmstepd", role="manager", fresh=True, apart=True, name=f"slurmstepd {step}"
         )
         stepd.job = job_id
         stepd.step = step
@@ -67,6 +67,7 @@ class StepDaemons:
 
         async def body() -> None:
             await daemon.run()
+            self._site.kernel.touch(self._slurmd.unit)
             del self._boxes[key]
             del self._runs[key]
             self._gone(job.job_id, stepd.cause)

@@ -549,6 +549,7 @@ class World:
             role=argv[0],
             uid=user.uid,
             runs_as=RunsAs.USER,
+            apart=True,
         )
         stdout: list[str] = []
         stderr: list[str] = []

@@ -28,6 +28,7 @@ from simctl.stepd.programs import CHECKPOINT_HELPER, RESTART_HELPER, ScriptRun, 
 from simctl.stepd.tasks import Task, nobody
 
 _GIB: Final = 1 << 30
+_SHARED: Final = "images"
 _USAGE: Final = 2
 
 
@@ -86,6 +87,8 @@ class Images:
 
     async def _checkpoint(self, call: ScriptCall, pid: int, path: str) -> str:
         """Save a process; return what stood in the way, or nothing."""
+        self._kernel.touch(_SHARED)
+        self._kernel.look_at_number()
         if pid in self._saving:
             return f"process {pid} is being saved into {self._saving[pid]} already"
         where = Disk.resolve(path, call.work_dir)
@@ -101,6 +104,7 @@ class Images:
         except ImageError as error:
             return f"process {pid}: {error}"
         finally:
+            self._kernel.touch(_SHARED)
             del self._saving[pid]
         return ""
 
@@ -145,6 +149,7 @@ class Images:
     ) -> None:
         """Move the bytes of an image; it is there all at once, in the place of an older one."""
         place = self._disk.place(host, where)
+        self._kernel.touch(_SHARED)
         if self._used(apart_from=place) + image.size > self._space:
             raise no_space(where)
         self._under_way[place] = image.size
@@ -158,6 +163,7 @@ class Images:
             files.write(beside, image.encode())
             files.rename(beside, where)
         finally:
+            self._kernel.touch(_SHARED)
             self._under_way.pop(place, None)
         self._sizes[place] = image.size
 

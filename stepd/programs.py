@@ -39,6 +39,10 @@ class ScriptRun:
     argv: tuple[str, ...]
 
 
+def _nobody() -> None:
+    """Tell nobody."""
+
+
 class Programs:
     """Finds what a command line runs: described programs, built-in ones, scripts in files."""
 
@@ -48,6 +52,8 @@ class Programs:
         self._described = dict(described)
         self._disk = disk
         self._chance = chance
+        self.drawn: Callable[[], None] = _nobody
+        """Told whenever what a described program does may have been drawn by chance."""
 
     def describe(self, name: str, description: Describe) -> None:
         """Say from now on what the program of a name does."""
@@ -60,6 +66,7 @@ class Programs:
         name = argv[0] if argv else ""
         describe = self._description(name)
         if describe is not None:
+            self.drawn()
             return describe(rank, self._chance)
         known = name.rsplit("/", 1)[-1] if name.startswith("/") else name
         builtin = _BUILT_IN.get(known)

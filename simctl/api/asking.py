@@ -37,7 +37,7 @@ async def ask_slurmctld(process: Process, request: Message) -> Message:
     Raises:
         SlurmError: slurmctld cannot be reached, or does not answer within MessageTimeout.
     """
-    controller = process.table.fabric.addresses.get("slurmctld")
+    controller = process.table.fabric.find("slurmctld")
     return await ask(process, controller, request, SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR)
 
 
@@ -50,7 +50,7 @@ async def ask_nodes(
     boxes: list[Mailbox | int] = []
     for node in nodes:
         box = _box(process)
-        to = process.table.fabric.addresses.get(f"slurmd@{node}")
+        to = process.table.fabric.find(f"slurmd@{node}")
         try:
             _post(process, to, request, SLURM_COMMUNICATIONS_CONNECTION_ERROR, box)
         except SlurmError as error:

@@ -44,7 +44,7 @@ class Rpc:
             _check(await ask_slurmctld(caller("rpc"), RequestPing()))
             return
         process = caller("rpc")
-        slurmd = process.table.fabric.addresses.get(f"slurmd@{node}")
+        slurmd = process.table.fabric.find(f"slurmd@{node}")
         _check(await ask(process, slurmd, RequestPing(), SLURM_COMMUNICATIONS_CONNECTION_ERROR))
 
     async def slurm_submit_batch_job(self, job_desc: JobDesc) -> int:

@@ -93,6 +93,7 @@ def process() -> PluginProcess:
         OutsideCallError: Outside a call of the plugin.
     """
     calling = caller("process()")
+    calling.table.kernel.look_at_number()
     return PluginProcess(
         pid=calling.pid,
         ppid=calling.ppid,

@@ -52,7 +52,7 @@ def _is_answer(message: object, request: Message) -> bool:
 
 def controller(call: CommandCall) -> Mailbox | None:
     """Return where slurmctld receives."""
-    return call.site.fabric.addresses.get("slurmctld")
+    return call.site.fabric.find("slurmctld")
 
 
 def no_answer(call: CommandCall, error: SlurmError, what: str) -> None:

@@ -208,6 +208,8 @@ async def listpids(order: Order) -> int:
     wanted = order.words[0] if order.words else ""
     call.out("PID      JOBID    STEPID   LOCALID GLOBALID")
     steps: dict[tuple[int, str], list[tuple[int, str, str]]] = {}
+    call.site.kernel.touch(f"processes {call.process.host.name}")
+    call.site.kernel.look_at_number()
     for process in call.process.host.processes.values():
         owner = _step_daemon(process)
         name = str(owner.step) if owner is not None else ""

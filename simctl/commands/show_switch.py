@@ -35,7 +35,7 @@ async def show_switch(order: Order, value: str | None) -> int:
             job_id=int(step[1]), step_id=int(step[2]), what=what, number=number
         )
         return _print(order, await order.load(request, _WHAT))
-    slurmd = order.call.site.fabric.addresses.get(f"slurmd@{value}")
+    slurmd = order.call.site.fabric.find(f"slurmd@{value}")
     if slurmd is not None and what in ("type", "key"):
         raise UsageError(1, f"scontrol: error: show switch: {what}= is for steps; of a node size=N")
     if slurmd is None:

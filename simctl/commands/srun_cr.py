@@ -67,12 +67,14 @@ class SrunCr:
         call = self._call
         addresses = call.site.fabric.addresses
         address = socket_address(self._socket, call.process.host.name)
+        call.site.kernel.touch(f"address {address}")
         addresses[address] = call.mailbox
         call.before_image = self._before_image
         try:
             return await self._follow(self._start_srun())
         finally:
             call.before_image = None
+            call.site.kernel.touch(f"address {address}")
             del addresses[address]
 
     def _start_srun(self) -> Child:
@@ -160,7 +162,7 @@ def tell_srun_cr(call: CommandCall, job_id: int, step_id: int, node_list: str) -
     path = call.env.get(SOCKET)
     if path is None:
         return
-    box = call.site.fabric.addresses.get(socket_address(path, call.process.host.name))
+    box = call.site.fabric.find(socket_address(path, call.process.host.name))
     if box is not None:
         message = SrunCrConnect(job_id=job_id, step_id=step_id, node_list=node_list)
         call.site.fabric.send(call.process, box, message, call.mailbox)

@@ -42,6 +42,7 @@ async def create_step(
             return reply
         if reply.error_code == ESLURM_NODES_BUSY:
             # Who waits for cpus is woken when a step ends.
+            call.site.kernel.look_at_number()
             pause_us = (_RETRY_S + call.process.pid % _RETRY_SPREAD) * SECOND
         if not waited and reply.error_code != ESLURM_PROLOG_RUNNING:
             waited = True

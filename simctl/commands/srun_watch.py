@@ -107,7 +107,7 @@ class StepWatch:
                 launch=launch,
                 switch_job=site.hooks.packed(call.process, buffer),
             )
-            slurmd = site.fabric.addresses.get(f"slurmd@{node}")
+            slurmd = site.fabric.find(f"slurmd@{node}")
             if not site.fabric.send(call.process, slurmd, message, call.mailbox):
                 self._launch_failed(node, "Communication connection failure", _DEAD_NODE)
 

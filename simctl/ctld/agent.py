@@ -80,7 +80,7 @@ def _plan(ctld: "Slurmctld", notice: AgentRetry) -> None:
 
 async def retry(ctld: "Slurmctld", _: Envelope, notice: AgentRetry) -> None:
     """Send a message again, if it is still wanted."""
-    to = ctld.site.fabric.addresses.get(notice.to.name, notice.to)
+    to = ctld.site.fabric.find(notice.to.name) or notice.to
     job = _job(ctld, notice.message)
     if (job is None or job.restart_cnt == notice.run) and _is_wanted(ctld, to, notice.message):
         ctld.send(to, notice.message)

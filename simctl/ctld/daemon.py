@@ -496,7 +496,7 @@ class Slurmctld:
 
     def address(self, node: NodeRecord) -> Mailbox | None:
         """Return where the slurmd of a node receives."""
-        return self.site.fabric.addresses.get(node.address)
+        return self.site.fabric.find(node.address)
 
     def answer(self, envelope: Envelope, return_code: int) -> None:
         """Answer a request with a return code."""

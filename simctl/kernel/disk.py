@@ -84,7 +84,7 @@ class Disk:
         self._entered: set[tuple[str, str, int]] = set()
         """Directories that a user was able to go to, since any directory last changed."""
         self.watch: Callable[[str, bool], None] | None = None
-        """Told of each shared path that is looked at, or changed (true)."""
+        """Told of each path that is looked at, or changed (true)."""
 
     def view(self, host: str, uid: int, work_dir: str = "") -> "DiskView":
         """Return the files as a process of user *uid* on *host* sees them."""
@@ -105,7 +105,7 @@ class Disk:
         Every step asks on each of its nodes, so that the answer is remembered.
         """
         known = (*_key(host, path), uid)
-        if known in self._entered:
+        if known in self._entered and self.watch is None:
             return True
         entered = self.view(host, uid).is_dir(path)
         if entered:
@@ -153,6 +153,7 @@ class Disk:
     def _make_parents(self, host: str, path: str, uid: int) -> None:
         parent = posixpath.dirname(path)
         while self.find(host, parent) is None:
+            self._seen(_key(host, parent), changed=True)
             self._directories[_key(host, parent)] = _Directory(uid, 0o755)
             parent = posixpath.dirname(parent)
 
@@ -178,10 +179,11 @@ class Disk:
         self._seen(_key(host, path), changed=True)
 
     def _seen(self, key: _Key, *, changed: bool) -> None:
-        if self.watch is not None and not key[0]:
-            self.watch(key[1], changed)
-            if changed and key not in self._files:
-                self.watch(_LISTING, True)
+        if self.watch is not None:
+            self.watch(":".join(key), changed)
+            if changed:
+                # Two that make or remove other files may change places; who lists them may not.
+                self.watch(f"{key[0]}:{_LISTING}", False)
 
     def find(self, host: str, path: str) -> _Entry | None:
         """Return what is at a path, or None."""
@@ -193,7 +195,8 @@ class Disk:
     def names(self, host: str, path: str) -> list[str]:
         """Return the names in a directory, sorted."""
         if self.watch is not None:
-            self.watch(_LISTING, False)
+            self.watch(f":{_LISTING}", True)
+            self.watch(f"{host}:{_LISTING}", True)
         prefix = path.rstrip("/") + "/"
         paths = [
             key[1]

@@ -63,11 +63,11 @@ class Mailbox:
         "_batch_from",
         "_items",
         "_kernel",
+        "_open",
         "_reader",
         "_trace",
         "host",
         "name",
-        "open",
         "process",
     )
 
@@ -82,7 +82,14 @@ class Mailbox:
         self.process = process
         self.host = process.host
         self.name = name
-        self.open = True
+        self._open = True
+
+    @property
+    def open(self) -> bool:
+        """Tell whether anybody receives here."""
+        if self._kernel.line is not None:
+            self._kernel.look(f"address {self.name}")
+        return self._open
 
     async def receive(self) -> Envelope:
         """Return the next message or notice, waiting for it."""
@@ -150,6 +157,9 @@ class Mailbox:
         its host arrives in order.
         """
         kernel = self._kernel
+        if kernel.line is not None:
+            # What joins what depends on how deliveries of a stream and any others mingle.
+            (kernel.touch if stream else kernel.look)(f"deliveries {self.name}")
         if self._batch_due == due_us and (
             kernel.schedule.joins_deliveries or (stream and stream == self._batch_from)
         ):
@@ -164,14 +174,18 @@ class Mailbox:
     def _land(self, batch: list[Envelope], _: None) -> bool:
         kernel = self._kernel
         kernel.foreground -= 1
+        if kernel.line is not None:
+            kernel.look(f"deliveries {self.name}")
         if batch is self._batch:
             self._batch_due = -1
             self._batch = []
-        if not self.open or not self.host.up:
+        if not self._open or not self.host.up:
             self._lose(batch)
             return False
         self._items.extend(batch)
         reader = self._reader
+        if reader is not None and kernel.line is not None:
+            kernel.touch_thread(reader)
         return reader is not None and kernel.resume(reader)
 
     def _lose(self, batch: list[Envelope]) -> None:
@@ -187,7 +201,8 @@ class Mailbox:
     def close(self) -> None:
         """Receive nothing more: what arrives from now on is traced as undeliverable."""
         self._kernel.touch(f"address {self.name}")
-        self.open = False
+        self._kernel.touch(self.process.unit)
+        self._open = False
         if self._items:
             self._lose(list(self._items))
             self._items.clear()
@@ -215,6 +230,11 @@ class Fabric:
             self.kernel.touch(f"address {name}")
             self.addresses[name] = box
         return box
+
+    def find(self, name: str) -> Mailbox | None:
+        """Return the mailbox that is listed under a name, if there is one."""
+        self.kernel.look(f"address {name}")
+        return self.addresses.get(name)
 
     def take_down(self, host: Host) -> None:
         """Take a host off the network, with what is on its way to it."""

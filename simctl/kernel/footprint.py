@@ -1,7 +1,8 @@
 """What each turn of a run touched: two turns that touch nothing in common may change places.
 
-Kept for exhaustive search alone. A turn touches the host of the process that takes it, and what its
-process is known to reach beyond that: files that all hosts share, addresses, links, call faults.
+Kept for exhaustive search alone. A turn touches the unit of the process that takes it, and what its
+process is known to reach beyond that: files, addresses, links, call faults. A unit is a command or
+a step daemon with all that they have forked, or whatever else runs on a host.
 What concerns the whole cluster, such as a fault, touches everything.
 """
 
@@ -10,6 +11,7 @@ from typing import Final
 import attrs
 
 EVERYTHING: Final = "everything"
+_NUMBERS: Final = "numbers of processes"
 
 
 @attrs.define
@@ -39,7 +41,7 @@ class Step:
     """Which step caused it; -1: none, it was there from the beginning."""
     moment: int
     footprint: Footprint
-    hosts: frozenset[str]
+    units: frozenset[str]
     """Whose turn it was: what a timer that it set belongs to."""
     point: int
     """At which choice point it was taken; 0: there was no other."""
@@ -51,23 +53,27 @@ class Steps:
     def __init__(self) -> None:
         self.taken: list[Step] = []
         self._by_turn = [-1]
+        self.numbers_matter = False
+        """Whether somebody looked at the number of a process."""
+        self.orders_numbers = False
+        """Whether the order in which processes are numbered counts as a difference."""
 
     def add(
         self,
         name: int,
         creator: int,
         moment: int,
-        hosts: frozenset[str] | None,
+        units: frozenset[str] | None,
         *,
         point: int,
         dead: bool,
     ) -> None:
         """Note that a turn is taken; one that is nobody's belongs to whoever caused it."""
         cause = self._by_turn[creator]
-        if hosts is None:
-            hosts = self.taken[cause].hosts if cause >= 0 else frozenset()
-        footprint = Footprint(writes={f"host {each}" for each in hosts})
-        self.taken.append(Step(name, cause, moment, footprint, hosts, point))
+        if units is None:
+            units = self.taken[cause].units if cause >= 0 else frozenset()
+        footprint = Footprint(writes=set(units))
+        self.taken.append(Step(name, cause, moment, footprint, units, point))
         if not dead:
             self._by_turn.append(len(self.taken) - 1)
 
@@ -75,6 +81,15 @@ class Steps:
         """Note that the turn under way changes something."""
         if self.taken:
             self.taken[-1].footprint.writes.add(what)
+
+    def number(self) -> None:
+        """Note that the turn under way gives a process its number."""
+        if self.orders_numbers:
+            self.touch(_NUMBERS)
+
+    def look_at_number(self) -> None:
+        """Note that what follows may depend on the number of a process."""
+        self.numbers_matter = True
 
     def look(self, what: str) -> None:
         """Note that the turn under way looks at something."""

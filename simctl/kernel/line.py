@@ -81,6 +81,7 @@ class Line:
         self._names: list[Name] = [0]
         self._lanes: list[Any] = [_NOBODY]
         self._sent = 0
+        self._made = 0
 
     def take(self, queue: "list[Turn]") -> "Turn":
         """Take the turn that goes next out of the queue."""
@@ -143,6 +144,7 @@ class Line:
         if self.turns == self.most_turns:
             raise EndlessError(self.turns)
         self._sent = 0
+        self._made = 0
         self._begins.append(self._kernel.numbered)
         self._names.append(self.name(turn))
         self._lanes.append(self.lane(turn))
@@ -152,14 +154,14 @@ class Line:
         """Note whose turn it is: a thread's, a mailbox's, or that of whoever set a timer."""
         _, _, act, first, _ = turn
         box = getattr(act, "__self__", None)
-        hosts = None
+        units = None
         if isinstance(first, Thread):
-            host = getattr(first.owner, "host", None)
-            hosts = frozenset() if host is None else frozenset((host.name,))
+            unit = getattr(first.owner, "unit", "")
+            units = frozenset((unit,)) if unit else frozenset()
         elif isinstance(box, Mailbox):
-            hosts = frozenset((box.host.name,))
+            units = frozenset((box.process.unit,))
         name, creator = self.name(turn), self.creator(turn)
-        steps.add(name, creator, self.moment, hosts, point=point, dead=dead)
+        steps.add(name, creator, self.moment, units, point=point, dead=dead)
 
     def creator(self, turn: "Turn") -> int:
         """Return the number of the turn that caused *turn*, counted as they were taken; 0: none."""
@@ -204,6 +206,11 @@ class Line:
     def now_us(self) -> int:
         """Return virtual time."""
         return self._kernel.now_us
+
+    def fresh_name(self) -> Name:
+        """Return what something is called that the turn under way makes."""
+        self._made += 1
+        return hash((self._names[-1], "made", self._made))
 
     def message_name(self) -> Name:
         """Return what the message that is being sent is called."""

@@ -43,7 +43,7 @@ class Outbox:
         fabric = self._fabric
         while self._kept:
             kept, message = self._kept[0]
-            to = fabric.addresses.get(kept.name, kept)
+            to = fabric.find(kept.name) or kept
             if fabric.holds_back(self._process, to):
                 self._plan(to)
                 return

@@ -211,6 +211,7 @@ class Process:
         "task",
         "threads",
         "uid",
+        "unit",
         "why",
     )
 
@@ -229,8 +230,11 @@ class Process:
         step: str | UnsetType = UNSET,
         task: int | UnsetType = UNSET,
         name: str = "",
+        unit: str = "",
     ) -> None:
         self.table = table
+        self.unit = unit or f"host {host.name}"
+        """Which processes it shares memory of the simulator with, where footprints are kept."""
         self.host = host
         self.pid = pid
         self.ppid = ppid
@@ -266,11 +270,13 @@ class Process:
         role: str,
         task: int | UnsetType = UNSET,
         fresh: bool = False,
+        apart: bool = False,
         name: str = "",
     ) -> "Process":
         """Make a child that shares this process's memory until either touches it.
 
-        A *fresh* child executes another program at once, and starts with a memory of its own.
+        A *fresh* child executes another program at once, and starts with a memory of its own. One
+        that is *apart* reaches its parent, and its parent it, by messages and files alone.
         """
         table = self.table
         child = table.add(
@@ -284,6 +290,8 @@ class Process:
             step=self.step,
             task=task,
             name=name or self.name,
+            unit="" if apart else self.unit,
+            apart=apart,
         )
         child.owner = self.owner
         child.run_of_job = self.run_of_job
@@ -312,6 +320,8 @@ class Process:
         """End with a wait status; harmless when it has ended already."""
         if self.exited:
             return
+        self.table.kernel.touch(self.unit)
+        self.table.kernel.look(f"processes {self.host.name}")
         self.exited = True
         self._end_other_threads()
         self.stepd = None
@@ -378,11 +388,23 @@ class ProcessTable:
         self.kernel = kernel
         self.trace = trace
         self._pid = 0
+        self.divides = False
+        """Whether what is apart from other processes has a unit of its own."""
+        self.units: dict[int, str] = {}
+        """The units of processes that have one of their own, by pid."""
 
-    def add(self, host: Host, **fields: Any) -> Process:
+    def add(self, host: Host, *, apart: bool = False, **fields: Any) -> Process:
         """Make a process on *host*; pids are unique in a run and mean nothing more."""
         self._pid = pid = self._pid + 1
+        line = self.kernel.line
+        if line is not None and line.steps is not None:
+            line.steps.look(f"processes {host.name}")
+            line.steps.number()
+            if apart and self.divides:
+                fields["unit"] = f"process {line.fresh_name()}"
         process = Process(self, host, pid=pid, **fields)
+        if self.divides:
+            self.units[pid] = process.unit
         host.processes[pid] = process
         return process
 

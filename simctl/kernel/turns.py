@@ -406,7 +406,7 @@ class Kernel(trio.abc.Clock):
         if thread.frozen or thread.finished or thread.killed:
             return
         if self.line is not None:
-            self._touch_thread(thread)
+            self.touch_thread(thread)
         thread.frozen = True
         thread.parked = False
 
@@ -415,7 +415,7 @@ class Kernel(trio.abc.Clock):
         if not thread.frozen:
             return
         if self.line is not None:
-            self._touch_thread(thread)
+            self.touch_thread(thread)
         thread.frozen = False
         missed, thread.missed = thread.missed, None
         if thread.task is not None:
@@ -429,7 +429,7 @@ class Kernel(trio.abc.Clock):
     def wake(self, thread: Thread, value: Any = None) -> None:
         """End a thread's present wait in a turn of its own, due now."""
         if self.line is not None:
-            self._touch_thread(thread)
+            self.touch_thread(thread)
         waited = (thread.generation, value, thread.lingers)
         self._push_for(thread, self.now_us, self._wake, waited)
 
@@ -490,10 +490,16 @@ class Kernel(trio.abc.Clock):
         if self.line is not None and self.line.steps is not None:
             self.line.steps.look(what)
 
-    def _touch_thread(self, thread: Thread) -> None:
-        host = getattr(thread.owner, "host", None)
-        if host is not None:
-            self.touch(f"host {host.name}")
+    def look_at_number(self) -> None:
+        """Note, where somebody wants to know, that the number of a process is looked at."""
+        if self.line is not None and self.line.steps is not None:
+            self.line.steps.look_at_number()
+
+    def touch_thread(self, thread: Thread) -> None:
+        """Note that the turn under way changes whatever belongs with a thread."""
+        unit = getattr(thread.owner, "unit", "")
+        if unit:
+            self.touch(unit)
 
     async def switch(self) -> None:
         """Let others go first who are due now, if the schedule says so; else go on."""
@@ -523,7 +529,7 @@ class Kernel(trio.abc.Clock):
         if thread.killed or thread.finished:
             return
         if self.line is not None:
-            self._touch_thread(thread)
+            self.touch_thread(thread)
         thread.killed = True
         self.thaw(thread)
         if thread.task is not None:

@@ -2,16 +2,17 @@
 
 import hashlib
 import json
+import re
 import time  # noqa: TID251 - how long the search may take, on the wall clock
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import attrs
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from simctl.kernel.footprint import Steps
-from simctl.scenario.model import OrderExpect, Scenario, When
+from simctl.scenario.model import FaultEntry, OrderExpect, Scenario, When
 from simctl.testing.explore.reduction import RedundantError, Tree
 from simctl.testing.explore.trial import Ran, Terms, run_trial
 from simctl.world import RunResult, World
@@ -45,8 +46,11 @@ class Tally:
         }
 
 
+_PID: Final = re.compile(r" \(pid \d+\)")
+
+
 class Watcher:
-    """Tells what the events of a run touch: hosts, and what the scenario watches for."""
+    """Tells what the events of a run touch: processes, and what the scenario watches for."""
 
     def __init__(self, world: World, scenario: Scenario, steps: Steps) -> None:
         self._steps = steps
@@ -56,11 +60,14 @@ class Watcher:
             if isinstance(entry.moment, When)
         ]
         self._orders = [each for each in scenario.expect if isinstance(each, OrderExpect)]
-        self._chance = any(
+        self._units = world.procs.units
+        world.procs.divides = _divides(scenario)
+        if any(
             spec.runs_max_us > spec.runs_min_us
             for program in scenario.programs.values()
             for spec in program
-        )
+        ):
+            world.site.programs.drawn = lambda: steps.touch("chance")
         world.disk.watch = self._file
         world.trace.add_sink(self)
 
@@ -71,9 +78,9 @@ class Watcher:
         """Note what an event touches."""
         touch = self._steps.touch
         if event.daemon is not UNSET:
-            touch(f"host {event.node if isinstance(event.node, str) else 'slurmctld'}")
-        if self._chance and event.name == "exec":
-            touch("chance")
+            unit = self._units.get(event.pid) if isinstance(event.pid, int) else None
+            node = event.node if isinstance(event.node, str) else "slurmctld"
+            touch(unit or f"host {node}")
         for name, pattern in self._whens:
             if pattern.matches(event):
                 touch(name)
@@ -81,6 +88,23 @@ class Watcher:
             if any(entry.pattern.matches(event) for entry in order.entries):
                 group = getattr(event, order.each, "") if order.each else ""
                 touch(f"order {place} {group}")
+
+
+def _divides(scenario: Scenario) -> bool:
+    """Tell whether what runs on one host is known to meet in messages and files alone.
+
+    Checkpoints reach from one process into another, and a rule that makes calls fail is looked at
+    wherever plugins are called.
+    """
+    return (
+        scenario.slurm_conf.checkpoint_type == "checkpoint/none"
+        and not scenario.options.real_scripts
+        and not any(isinstance(entry, FaultEntry) for entry in scenario.timeline)
+    )
+
+
+_NUMBERS_SHOWN: Final = ("$$", "$!", "$PPID", "_PID", "_pid", "listpids")
+"""What gives the number of a process away where no call of a plugin's does."""
 
 
 class Exhaustive:
@@ -94,7 +118,10 @@ class Exhaustive:
         self._seed = seed
         self._terms = terms
         self._calls = calls
+        self._reduces = reduces
         self._tree = Tree(reduces=reduces)
+        said = repr(scenario)
+        self._orders_numbers = any(each in said for each in _NUMBERS_SHOWN)
 
     def runs(self, *, limit: int, seconds: float | None) -> Iterator[Ran]:
         """Give every run that went to its end, until there is no other or no more may be made."""
@@ -109,6 +136,12 @@ class Exhaustive:
                 tally.why = f"--seconds {seconds:g}"
                 return
             ran, steps = self._run()
+            if steps.numbers_matter and not self._orders_numbers:
+                # What was skipped as the same but for numbers may have been different after all.
+                self._orders_numbers = True
+                self._tree = Tree(reduces=self._reduces)
+                self.tally = tally = Tally()
+                continue
             if ran is not None:
                 self._count(ran)
                 yield ran
@@ -120,6 +153,7 @@ class Exhaustive:
     def _run(self) -> tuple[Ran | None, Steps]:
         schedule = self._tree.schedule(calls=self._calls)
         steps = Steps()
+        steps.orders_numbers = self._orders_numbers
 
         def prepare(world: World) -> None:
             assert world.kernel.line is not None
@@ -154,8 +188,12 @@ def outcome(ran: Ran) -> str:
 
 def _outcome_of(result: RunResult) -> dict[str, Any]:
     said = result.as_json()
-    keys = ("stalled", "jobs", "commands", "plugin_errors", "fatal")
-    return {key: said[key] for key in keys} | {
+    # Lists in which the first to come is the first told, which is not a difference by itself.
+    unordered = ("commands", "plugin_errors", "fatal")
+    lists = {key: sorted(_PID.sub("", json.dumps(each)) for each in said[key]) for key in unordered}
+    return lists | {
+        "stalled": said["stalled"],
+        "jobs": said["jobs"],
         "held": [[each.text, each.held] for each in result.expectations],
         "orderings": [each.rule.name for each in result.orderings.broken],
     }
