@@ -5,6 +5,7 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from simctl.plugins.points import BY_CLASS, OPTIONAL
 from simctl.plugins.points.declare import Point
@@ -45,6 +46,10 @@ _LATER: Final = {
 """Functions that other versions of Slurm have: a plugin may bring them, and nobody calls them."""
 
 
+_KNOWN: Final[WeakKeyDictionary[type[Any], tuple[str, ...]]] = WeakKeyDictionary()
+"""What is wrong with the classes that were looked at: a search asks for each run."""
+
+
 def check_class(kind: type[Any], reference: str, model: str = "") -> str:
     """Check a plugin class against its guide and return its type.
 
@@ -53,7 +58,10 @@ def check_class(kind: type[Any], reference: str, model: str = "") -> str:
     Raises:
         PluginError: Everything that is missing or does not fit, at once.
     """
-    mistakes = list(_mistakes(kind))
+    known = _KNOWN.get(kind)
+    if known is None:
+        known = _KNOWN[kind] = tuple(_mistakes(kind))
+    mistakes = list(known)
     if model:
         mistakes += _version_mistakes(kind, model)
     if mistakes:

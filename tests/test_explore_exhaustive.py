@@ -24,12 +24,54 @@ timeline:
 """
 """Two submissions at one moment: either may become job 1."""
 
+DRAIN = """\
+timeline:
+  - {at: 1s, as: alice, run: sinfo}
+  - {at: 1s, as: root, run: scontrol update NodeName=n1 State=DRAIN Reason=x}
+"""
+CANCEL = """\
+timeline:
+  - {at: 1s, as: alice, run: salloc -n1 sleep 5}
+  - {at: 1000400us, as: alice, run: scancel 1}
+"""
+NUMBERS = """\
+timeline:
+  - {at: 1s, as: alice, run: scontrol listpids}
+  - {at: 1s, as: bob, run: squeue}
+"""
+TWO_RUNS = """\
+plugins: ["./racing.py:Racing"]
+slurm_conf: {SwitchType: switch/racing}
+timeline:
+  - {at: 1s, as: alice, run: srun -N5 true}
+  - {at: 1s, as: bob, run: srun -N5 true}
+"""
+RACING = """\
+from simctl.plugin import SlurmError, SwitchPlugin, disk, errno, process
+class Racing(SwitchPlugin):
+    plugin_type = "switch/racing"
+    plugin_name = "whoever is first in a process gets it"
+    def init(self):
+        if LOSES:
+            raise SlurmError(errno.EBUSY)
+        disk().write("/tmp/taken", "")
+"""
+BY_FILE = RACING.replace("LOSES", 'disk().exists("/tmp/taken")')
+BY_NUMBER = RACING.replace("LOSES", 'process().role == "srun" and process().pid % 2')
+
 ALONE = 'timeline: [{at: 1s, as: alice, run: "squeue"}]\n'
 
 
-def tally(text: str, *, nodes: str = "n1", reduces: bool = True, limit: int = 500) -> Tally:
+def tally(
+    text: str,
+    *,
+    nodes: str = "n1",
+    reduces: bool = True,
+    limit: int = 500,
+    path: Path = Path("s.yaml"),
+) -> Tally:
     """Search a scenario."""
-    scenario = load_text(CLUSTER.replace("NODES", f'"{nodes}"') + text, Path("s.yaml"))
+    scenario = load_text(CLUSTER.replace("NODES", f'"{nodes}"') + text, path)
     search = Exhaustive(scenario, 0, Terms(model="guide"), calls=False, reduces=reduces)
     for _ in search.runs(limit=limit, seconds=None):
         pass
@@ -42,6 +84,9 @@ def tally(text: str, *, nodes: str = "n1", reduces: bool = True, limit: int = 50
         (ALONE, "n1"),
         (ALONE, "n[1-2]"),
         (WHO_IS_FIRST, "n1"),
+        (DRAIN, "n1"),
+        (CANCEL, "n1"),
+        (NUMBERS, "n1"),
     ],
 )
 def test_the_reduction_loses_no_outcome(text: str, nodes: str) -> None:
@@ -52,6 +97,24 @@ def test_the_reduction_loses_no_outcome(text: str, nodes: str) -> None:
     assert fewer.complete
     assert set(fewer.outcomes) == set(every.outcomes)
     assert fewer.schedules < every.schedules
+
+
+@pytest.mark.parametrize("plugin", [BY_FILE, BY_NUMBER])
+def test_the_reduction_loses_no_outcome_of_a_race_of_plugins(plugin: str, tmp_path: Path) -> None:
+    """Two processes that meet in a file, or whose numbers decide, have both outcomes."""
+    (tmp_path / "racing.py").write_text(plugin)
+    every = tally(TWO_RUNS, reduces=False, path=tmp_path / "s.yaml")
+    fewer = tally(TWO_RUNS, path=tmp_path / "s.yaml")
+    assert every.complete
+    assert fewer.complete
+    assert set(fewer.outcomes) == set(every.outcomes)
+    assert len(fewer.outcomes) > 1
+    assert fewer.schedules < every.schedules
+
+
+def test_commands_on_one_host_that_share_nothing_are_not_ordered() -> None:
+    """What is left of 48 orders is who starts first and whom slurmctld hears first."""
+    assert tally(DRAIN).schedules == 4
 
 
 def test_a_race_has_several_outcomes_and_what_is_none_one_schedule() -> None:

@@ -34,6 +34,12 @@ class Tally:
     why: str = ""
     """Why the search was cut short."""
 
+    def begin_again(self) -> None:
+        """Forget the runs that were made."""
+        self.schedules = self.cut = 0
+        self.orders = 1
+        self.outcomes.clear()
+
     def as_json(self) -> dict[str, Any]:
         """Return what `explore --json` says of it."""
         return {
@@ -140,7 +146,7 @@ class Exhaustive:
                 # What was skipped as the same but for numbers may have been different after all.
                 self._orders_numbers = True
                 self._tree = Tree(reduces=self._reduces)
-                self.tally = tally = Tally()
+                tally.begin_again()
                 continue
             if ran is not None:
                 self._count(ran)
