@@ -75,7 +75,7 @@ class ControllerLink:
     def _send_registration(self, packed: Packed) -> None:
         """Send a registration; the first is tried again until slurmctld can be reached."""
         fabric = self._site.fabric
-        controller = fabric.addresses.get("slurmctld")
+        controller = fabric.find("slurmctld")
         message = self._registration(SLURM_SUCCESS, packed, startup=not self.registered)
         if fabric.send(self._process, controller, message, self._mailbox):
             self.registered = True
@@ -102,7 +102,7 @@ class ControllerLink:
 
     def report(self, message: Message) -> bool:
         """Send slurmctld what it has to know, if it is there; what a cut link holds back, later."""
-        kept = self._outbox.send(self._site.fabric.addresses.get("slurmctld"), message)
+        kept = self._outbox.send(self._site.fabric.find("slurmctld"), message)
         self._watch_outbox()
         return kept
 

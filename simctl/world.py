@@ -495,7 +495,8 @@ class World:
 
     def happen(self, entry: Entry) -> None:
         """Have an entry of the timeline happen now."""
-        self.kernel.touch("host login" if isinstance(entry, RunEntry) else EVERYTHING)
+        if not isinstance(entry, RunEntry):
+            self.kernel.touch(EVERYTHING)
         if isinstance(entry, FilesEntry):
             self.write_files(entry)
         elif isinstance(entry, ProgramsEntry):
@@ -551,6 +552,7 @@ class World:
             runs_as=RunsAs.USER,
             apart=True,
         )
+        self.kernel.touch(process.unit)
         stdout: list[str] = []
         stderr: list[str] = []
         where = user.home

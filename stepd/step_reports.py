@@ -113,7 +113,7 @@ class StepReports:
         for attempt in range(_TREE_TRIES if parent else 0):
             if attempt:
                 await self._serve_until(self._site.kernel.now_us + SECOND)
-            if self._send(self._site.fabric.addresses.get(parent), report):
+            if self._send(self._site.fabric.find(parent), report):
                 return
         await self._report_to_controller(report, again_us=_STEP_AGAIN_US)
 
@@ -142,7 +142,7 @@ class StepReports:
         """Send slurmctld a report until it is answered; a slurmctld that is gone is not told."""
         fabric = self._site.fabric
         while True:
-            controller = fabric.addresses.get("slurmctld")
+            controller = fabric.find("slurmctld")
             if self._send(controller, report):
                 if await self._is_answered():
                     return
