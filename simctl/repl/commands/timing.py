@@ -2,6 +2,7 @@
 
 import shlex
 
+from simctl.kernel.pattern import near
 from simctl.repl import words
 from simctl.repl.errors import CommandError
 from simctl.repl.goals import (
@@ -16,6 +17,7 @@ from simctl.repl.goals import (
 from simctl.repl.registry import command
 from simctl.repl.session import Session
 from simctl.scenario.durations import DurationError, parse_duration_us
+from simctl.scenario.expectations import JOB_FLAGS, JOB_STATES
 
 MOST = 10_000_000
 JOB_WORDS = 2
@@ -139,9 +141,14 @@ def until(session: Session, rest: str) -> None:
         if len(parts) != JOB_WORDS + 1:
             raise CommandError("expected a job and a state: `until job 1 RUNNING`")
         number = job_id(session, " ".join(parts[:JOB_WORDS]))
-        rest = f"job_state job={number} state={shlex.quote(parts[JOB_WORDS].upper())}"
+        state = parts[JOB_WORDS].upper()
+        for part in state.split("|"):
+            if part not in (*JOB_STATES, *JOB_FLAGS):
+                hint = near(part, (*JOB_STATES, *JOB_FLAGS))
+                raise CommandError(f"no state of a job is called {part!r}{hint}")
+        rest = f"job_state job={number} state={shlex.quote(state)}"
         job = session.world.ctld.jobs.get(number)
-        if job is not None and parts[JOB_WORDS].upper() in str(job.state).split("|"):
+        if job is not None and state in str(job.state).split("|"):
             session.say(f"job {number} is {job.state} already")
             return
     if not rest:
