@@ -351,6 +351,7 @@ def test_backfill_only_tests_and_stages_in_each_time(model: str) -> None:
     of_backfill = [each for each in passes(ran) if "test_stage_in?=0" in each]
     assert len(of_backfill) >= 3
     assert all(each == ["test_stage_in?=0", "try_stage_in"] for each in of_backfill)
+    assert [] not in passes(ran)
     tests = ran.all("bb_p_job_test_stage_in", args_test_only=True)[1:]
     assert {event.time_us % 30_000_000 for event in tests} == {0}
     assert "get_est_start" not in calls(ran)
@@ -522,6 +523,32 @@ def test_no_more_than_ten_tasks_of_an_array_have_records_while_they_wait(model: 
     """The others share one until there is room."""
     ran = staged("1: sbatch -a 0-29 job.sh", "3: scancel 1", model=model, job="in=50")
     assert len(ran.all("bb_p_job_validate2")) == 11
+
+
+@BOTH
+def test_the_last_task_of_an_array_is_itself_before_it_is_looked_at(model: str) -> None:
+    """It keeps the record that all have shared, and stands for nobody else any more."""
+    ran = staged("1: sbatch -a 0-1 job.sh", model=model, job="in=5")
+    asked = ran.all("bb_p_job_test_stage_in", args_test_only=False)
+    assert [(event.job, event.array_task) for event in asked] == [(2, 0), (2, 0), (1, 1), (1, 1)]
+
+
+@BOTH
+def test_nobody_splits_more_off_than_data_comes_in_for(model: str) -> None:
+    """Ten tasks with a burst buffer; none without, but those that start."""
+    ran = staged(
+        "1: sbatch -a 0-3 plain.sh",
+        "1: sbatch -a 0-14 job.sh",
+        "3: scancel 1 2",
+        model=model,
+        does="sleep 50",
+    )
+    came = [event for event in ran.all("job_state") if event.args == {**event.args, "from": None}]
+    assert [(event.array_job, event.array_task) for event in came] == [
+        *((1, UNSET), (2, UNSET)),
+        *((2, task) for task in range(10)),
+        *((1, 0), (1, 1)),
+    ]
 
 
 @BOTH

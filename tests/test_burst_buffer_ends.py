@@ -291,6 +291,47 @@ def test_jobs_wait_for_the_stage_out_of_others_where_they_say_so(model: str) -> 
 
 
 @BOTH
+def test_a_stage_out_that_others_wait_for_is_asked_about_once_at_each_look(model: str) -> None:
+    """As its nodes are free, after the load_state of a pass, in each scan, as another job goes."""
+    ran = staged(
+        "1: sbatch job.sh",
+        "3: sbatch -d afterburstbuffer:1 plain.sh",
+        "4: sbatch -d afterany:1 plain.sh",
+        model=model,
+        job="in=1 out=15",
+    )
+    free = ran.one("job_state", job=1, args_to="COMPLETED|STAGE_OUT")
+    looks = ("load_state", "test_stage_out=0", "test_stage_out=1", "start_stage_out")
+    assert [call for call in calls(ran, after=free.seq) if call in looks] == [
+        "test_stage_out=0",
+        *("load_state", "test_stage_out=0"),
+        "test_stage_out=0",
+        *("start_stage_out", "test_stage_out=0"),
+        "test_stage_out=1",
+        *("load_state", "start_stage_out"),
+    ]
+    times = [event.time_us for event in polled(ran, "test_stage_out")]
+    assert times[0] == times[1] == free.time_us
+    assert (times[2], times[4]) == (20_000_000, 40_000_000)
+
+
+@BOTH
+def test_a_scan_looks_at_awaited_stage_outs_before_it_forgets_jobs(model: str) -> None:
+    """What is met can start; then every job that is old enough is asked about in its order."""
+    ran = staged(
+        "1: sbatch -N1 job.sh",
+        "1: sbatch -N1 job.sh",
+        "3: sbatch -d afterburstbuffer:2 plain.sh",
+        model=model,
+        job="in=1 out=60",
+    )
+    asked = [
+        event.job for event in ran.all("bb_p_job_test_stage_out") if event.time_us == 60_000_000
+    ]
+    assert asked == [2, 1, 2]
+
+
+@BOTH
 def test_a_stage_out_can_be_put_off_until_the_epilogs_are_over(model: str) -> None:
     """bb_stageout_after_epilog: start_stage_out follows the last MESSAGE_EPILOG_COMPLETE."""
     ran = staged(
