@@ -413,6 +413,29 @@ def test_backfill_starts_what_the_plugin_confirms(model: str) -> None:
     assert ran.one("bb_p_job_begin", job=2).time_us > 100_000_000
 
 
+@BOTH
+def test_backfill_starts_nothing_that_the_plugin_does_not_confirm(model: str) -> None:
+    """The job waits, and is asked about anew in the next pass."""
+    ran = staged(
+        '59 {fault: {fail: "bb_p_job_test_stage_in args.test_only=false job=3"}}',
+        "1: sbatch -N1 -t 10 plain.sh",
+        "2: sbatch -N2 -t 10 plain.sh",
+        "3: sbatch -N1 -t 1 job.sh",
+        "61: squeue -j 3",
+        model=model,
+        job="in=1",
+        does="sleep 100",
+        conf=BACKFILL,
+    )
+    at = calls(ran, 3).index("begin")
+    assert calls(ran, 3)[at - 4 : at] == [
+        *("test_stage_in?=1", "test_stage_in=-1"),
+        *("test_stage_in?=1", "test_stage_in=1"),
+    ]
+    assert ran.one("bb_p_job_begin", job=3).time_us == 90_000_000
+    assert "(BurstBufferResources)" in ran.result.commands[3].stdout
+
+
 # A job starts.
 
 
@@ -464,6 +487,23 @@ def test_a_job_without_nodes_begins_and_is_over(model: str) -> None:
         *("COMPLETED|COMPLETING", "cancel", *gate, "COMPLETED", "test_stage_out"),
     ]
     assert ran.one("bb_p_job_cancel").time_us == ran.one("bb_p_job_begin").time_us + 3_000_000
+
+
+@BOTH
+def test_a_job_without_nodes_that_cannot_begin_has_failed(model: str) -> None:
+    """It never waits for its pre-run, and what it has is cancelled."""
+    ran = staged(
+        "0.5 {fault: {fail: bb_p_job_begin}}",
+        "1: sbatch -N0 job.sh",
+        model=model,
+        job="in=2 pre=3",
+    )
+    found = story(ran)
+    at = found.index("begin")
+    gate = ["test_post_run"] if model == "guide" else []
+    assert found[at : at + 4 + len(gate)] == [
+        *("begin", "FAILED|COMPLETING", "cancel", *gate, "FAILED")
+    ]
 
 
 @BOTH
@@ -656,6 +696,28 @@ def test_a_job_about_to_start_begins_again_when_slurmctld_does(model: str, first
     assert ran.last("slurm_ckpt_unpack_job") < loaded.seq
     if model == "guide":
         assert again.index("get_system_size") > begin
+    assert ran.job()[0] == "COMPLETED"
+
+
+@BOTH
+def test_a_job_that_cannot_begin_again_waits_anew_or_is_launched_all_the_same(model: str) -> None:
+    """Model guide: it is requeued, and begins a third time; model modern asks no more."""
+    ran = staged(
+        "1: sbatch job.sh",
+        "9 {fault: {fail: bb_p_job_begin}}",
+        "10 {fault: {restart: slurmctld, for: 1s}}",
+        model=model,
+        job="in=2 pre=20",
+    )
+    found = story(ran, 1, "REQUEST_BATCH_JOB_LAUNCH")
+    if model == "modern":
+        again = found.index("begin", found.index("begin") + 1)
+        assert found[again : again + 3] == ["begin", "RUNNING", "REQUEST_BATCH_JOB_LAUNCH"]
+    else:
+        assert [each for each in found if each in ("begin", "PENDING|REQUEUE")] == [
+            *("begin", "begin", "PENDING|REQUEUE", "begin")
+        ]
+    assert found.count("REQUEST_BATCH_JOB_LAUNCH") == 1
     assert ran.job()[0] == "COMPLETED"
 
 

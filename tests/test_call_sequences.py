@@ -246,6 +246,20 @@ def test_the_errno_is_asked_for_after_switch_functions_alone_and_once() -> None:
     assert asked_for.seq == ran.one("switch_p_job_init", node="n2").seq + 1
 
 
+def test_a_node_without_a_record_of_its_switch_registers_all_the_same() -> None:
+    """Nothing is filled, packed or released, and the registration bears nothing of the switch."""
+    ran = run(fault("switch_p_alloc_node_info node=n2"))
+    names = [
+        event.name.removeprefix("switch_p_")
+        for event in ran.all(kind="plugin", daemon="slurmd", node="n2")
+        if "node" in event.name or "errno" in event.name
+    ]
+    assert names[:3] == ["node_init", "alloc_node_info", "get_errno"]
+    assert not {"build_node_info", "pack_node_info", "free_node_info"} & set(names)
+    assert ran.all("MESSAGE_NODE_REGISTRATION_STATUS", phase="send", node="n2")
+    assert ran.job()[0] == "COMPLETED"
+
+
 def test_a_step_whose_output_cannot_be_opened_is_reported_and_then_let_go() -> None:
     """Nothing was launched: srun reports it over for the nodes, and releases its credential."""
     ran = run(STEP.replace("sleep 10", "-o /nope/x sleep 10"))

@@ -1,6 +1,7 @@
 """Partitions with limits, states and tiers; preemption; reservations."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -400,6 +401,41 @@ def test_a_preempted_job_may_be_suspended_and_goes_on() -> None:
         {"op": 0},
         {"op": 1},
     ]
+
+
+@pytest.mark.parametrize("answer", ["may", "may not"])
+def test_the_switch_may_keep_a_job_from_being_suspended(tmp_path: Path, answer: str) -> None:
+    """It is asked once a step before anything is given back; where it refuses, the other waits."""
+    (tmp_path / "asked.py").write_text(
+        "from simctl.plugin import *\n"
+        "class Asked(SwitchPlugin):\n"
+        "    plugin_type = 'switch/asked'\n"
+        "    plugin_name = 'is asked before a job is suspended'\n"
+        "    def switch_p_job_suspend_test(self, switch_job):\n"
+        f"        {'return 0' if answer == 'may' else 'raise SlurmError(22)'}\n"
+    )
+    ran = run(
+        'plugins: ["./asked.py:Asked"]\n'
+        "timeline:\n"
+        "  - {at: 0s, as: bob, run: srun -N2 --exclusive sleep 50}\n"
+        "  - {at: 10s, as: bob, run: sbatch -p high -N1 --exclusive --wrap 'sleep 10'}\n",
+        cluster=CONF % f"{SUSPEND}, SwitchType: switch/asked" + REST % "",
+        model="modern",
+        folder=tmp_path,
+    )
+    asked = [
+        event.seq
+        for event in ran.all("switch_p_job_suspend_test", job=1)
+        if event.time_us < 20_000_000
+    ]
+    if answer == "may":
+        assert len(asked) == 1
+        assert asked[0] < ran.one("job_state", job=1, args_to="SUSPENDED").seq
+        assert starts(ran)[2] == 10
+    else:
+        assert asked
+        assert "SUSPENDED" not in states(ran, 1)
+        assert starts(ran)[2] >= 50
 
 
 def test_nodes_of_a_preempted_job_are_kept_for_it() -> None:

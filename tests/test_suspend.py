@@ -47,6 +47,12 @@ def test_a_suspended_job_gives_its_nodes_back_and_then_its_processes_stop() -> N
         assert len(got) == 4
         assert {at(e) for e in got} == {moment}
     assert states(ran)[1:4] == ["RUNNING", "SUSPENDED", "RUNNING"]
+    answers = [
+        event
+        for event in ran.all("RESPONSE_SLURM_RC", phase="send", daemon="slurmstepd")
+        if event.time_us in (7_000_200, 30_000_200)
+    ]
+    assert [args(event)["return_code"] for event in answers] == [0] * 6
 
 
 def test_a_resumed_job_has_its_nodes_again_before_it_runs() -> None:
