@@ -286,6 +286,17 @@ def test_an_allocation_that_will_not_wait_is_cancelled(model: str) -> None:
     ran = staged("1: srun --immediate --bb=in=5 true", model=model)
     assert "Waiting for burst buffer" in ran.stderr()
     assert story(ran)[-3:] == ["FAILED", "cancel", "test_stage_out"]
+    answered = ran.one("RESPONSE_RESOURCE_ALLOCATION", phase="send")
+    assert ran.one("bb_p_job_cancel").seq < answered.seq
+
+
+@BOTH
+def test_nobody_asks_about_an_allocation_that_cannot_start_and_will_not_wait(model: str) -> None:
+    """Its burst buffer has no time to be anything; the end cancels it all the same."""
+    conf = "SchedulerParameters: defer"
+    ran = staged("1: srun --immediate --bb=in=5 true", model=model, conf=conf)
+    assert "test_stage_in" not in story(ran)
+    assert story(ran)[-3:] == ["FAILED", "cancel", "test_stage_out"]
 
 
 @BOTH

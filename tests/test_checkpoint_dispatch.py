@@ -171,6 +171,18 @@ def test_a_report_without_a_step_is_about_the_first(tmp_path: Path) -> None:
     assert str(ran.one("slurm_ckpt_comp").step) == "1.0"
 
 
+def test_a_report_that_the_plugin_refuses_is_answered_with_its_errno(tmp_path: Path) -> None:
+    """Of both kinds: who reported is told."""
+    ran = checkpointed(
+        tmp_path,
+        "0s alice sbatch -N1 -w n1 --wrap 'srun sleep 30'",
+        "4s fault {fail: slurm_ckpt_comp, errno: 2036}",
+        "4s fault {fail: slurm_ckpt_task_comp, errno: 2017}",
+        f"5s alice {ask('complete/1/0/0/5/bad', 'task_complete/1/0/0/5/0/bad')}",
+    )
+    assert [code for _, _, code in answers(ran)] == [2036, 2017]
+
+
 def test_the_plugin_sees_the_step_itself(tmp_path: Path) -> None:
     """step_ptr is the step for a step and None for a batch script."""
     ran = checkpointed(
