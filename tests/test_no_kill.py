@@ -188,3 +188,22 @@ def test_nobody_waits_for_the_prolog_of_a_node_that_is_lost(
     assert launched.time_us == lost.time_us
     assert ran.job()[0] == state
     assert ran.result.rows[0].nodes == "n1"
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_a_step_that_had_no_other_node_is_complete_as_the_node_is_taken_out(model: str) -> None:
+    """Once, and its records are released; the script goes on on the others."""
+    script = ("srun -w n3 -N1 -n1 ./long &", "sleep 200")
+    ran = lose("n3", "sbatch -o out -N3 -k job.sh", *script, model=model)
+    removed = ran.one("node_removed", job=1)
+    complete = ran.one("switch_p_job_step_complete")
+    assert (str(complete.step), complete.rc) == ("1.0", 0)
+    names = [
+        event.name
+        for event in ran.all(kind="plugin", daemon="slurmctld")
+        if removed.seq < event.seq and event.time_us == removed.time_us
+    ]
+    assert names == [
+        *("switch_p_job_step_complete", "switch_p_free_jobinfo", "slurm_ckpt_free_job")
+    ]
+    assert ran.job()[0] == "COMPLETED"

@@ -261,6 +261,37 @@ def test_job_step_part_comp_tells_of_the_nodes_that_are_done(
     assert len(quiet.all("switch_p_job_step_complete")) == 1
 
 
+UNEVEN: Final = """\
+programs:
+  ./stubborn: {runs: 200s, on_signal: {TERM: ignore}}
+files:
+  two.conf: |
+    0 ./stubborn
+    1 sleep 200
+timeline:
+  - {at: 0s, as: alice, run: "srun -N2 -n2 --multi-prog two.conf"}
+  - {at: 5s, as: alice, run: scancel 1}
+"""
+
+
+def test_a_node_that_a_job_has_left_is_done_though_its_step_is_not_reported(
+    tmp_path: Path,
+) -> None:
+    """The report goes by the first node, which is at work; the epilog is there before it."""
+    ran = _ran(tmp_path, UNEVEN, part_comp="return True")
+    told = ran.one("switch_p_job_step_part_comp")
+    complete = ran.one("switch_p_job_step_complete")
+    assert (_args(told)["nodelist"], str(told.step)) == ("n2", "1.0")
+    gone = ran.all("MESSAGE_EPILOG_COMPLETE", phase="receive", daemon="slurmctld")
+    asked = ran.all("switch_p_part_comp")
+    assert [_args(event)["node_name"] for event in gone] == ["n2", "n1"]
+    assert gone[0].seq < asked[0].seq < told.seq < complete.seq < gone[1].seq < asked[1].seq
+    assert (len(asked), _args(complete)["nodelist"]) == (2, "n[1-2]")
+    quiet = _ran(tmp_path, UNEVEN)
+    assert not quiet.all("switch_p_job_step_part_comp")
+    assert _args(quiet.one("switch_p_job_step_complete"))["nodelist"] == "n[1-2]"
+
+
 # Suspending.
 
 
