@@ -174,8 +174,12 @@ def check_tasks(ran: Ran) -> None:
 
 
 def check_checkpoints(ran: Ran, text: str) -> None:
-    """Check that each checkpoint record is freed once; a failed build frees one that never was."""
-    if "switch_p_build_jobinfo" in text:
+    """Check that each checkpoint record is freed once; a failed build frees one that never was.
+
+    In model modern nothing is copied where the plugin keeps no record, and NULL is freed all the
+    same: there the ordering about records has to do.
+    """
+    if "switch_p_build_jobinfo" in text or ran.world.model == "modern":
         return
     made = [*ran.all("slurm_ckpt_alloc_job"), *ran.all("slurm_ckpt_copy_job")]
     kept = [job.check_job for job in ran.world.ctld.jobs.values()]

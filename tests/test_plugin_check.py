@@ -102,8 +102,9 @@ def test_what_no_run_calls_is_what_the_points_say(kind: type[Any]) -> None:
                 continue
             by_runs = tally.calls - tally.directly
             # get_errno and strerror follow on failures, which the stubs have none of in runs; who
-            # asks for signal_tasks is a plugin itself.
-            if point.name in _ON_DEMAND:
+            # asks for signal_tasks is a plugin itself; and model modern copies no record where the
+            # plugin keeps none.
+            if point.name in _ON_DEMAND or (model, point.name) == ("modern", "slurm_ckpt_copy_job"):
                 continue
             assert bool(by_runs) != bool(point.later), (model, point.name)
 

@@ -136,7 +136,9 @@ def test_the_step_is_not_made(call: str, says: str, kind: str, model: str) -> No
     ran = struck(call, kind, (), model)
     assert ran.stderr() == f"{NO_STEP}{says}\n"
     assert ran.result.commands[0].exit == 1
-    assert ran.job()[:2] == ("FAILED", "1:0")
+    # Refused by slurmctld, srun of 18.08 reports a bare 1 as the status, which reads as a signal.
+    bare = model == "modern" and call == "switch_p_build_jobinfo"
+    assert ran.job()[:2] == ("FAILED", "0:1" if bare else "1:0")
     assert ran.all("REQUEST_LAUNCH_TASKS") == []
     assert_released(ran)
 

@@ -107,7 +107,9 @@ def slurm_ckpt_unpack_job(jobinfo: Any, buffer: Any, protocol_version: int) -> i
     modern=SLURMCTLD,
     returns=Returns.OBJECT,
     result="a copy of the record, of the plugin's own making",
-    often="once for each task that is split out of a job array",
+    often=(
+        "once for each task that is split out of a job array; in modern only where it has a record"
+    ),
     failure="the task has no record, as if the plugin had returned nothing",
     locks="job write",
     versions="at the latest 15.08 to 19.05; the whole interface left Slurm with 20.02",

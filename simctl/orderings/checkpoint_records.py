@@ -241,7 +241,8 @@ class _Books:
     def _left(self, last: Event) -> Iterator[Finding]:
         for made in self.made.values():
             # A task that leaves its array takes the record along; the array goes on with a copy.
-            owners = self.arrays.get(_array(made), {_job(made)})
+            # Of what has not changed since slurmctld was started again no state is known here.
+            owners = self.arrays.get(_array(made), set()) | {_job(made)}
             over = all(is_over(self.states.get(job, "")) for job in owners)
             kept = not owners.isdisjoint(self.keeps)
             if over and not kept and made.step is UNSET and made.name == _ALLOC:
