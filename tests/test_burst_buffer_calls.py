@@ -196,6 +196,28 @@ def test_a_job_that_waits_for_something_else_is_asked_about_once_as_it_comes(
 
 
 @BOTH
+def test_a_job_that_comes_back_from_a_checkpoint_is_asked_about_as_a_new_one(model: str) -> None:
+    """Root submits it: both checks, and one question inside the request, which only tests."""
+    ran = staged(
+        "1: sbatch job.sh",
+        "15: scontrol checkpoint vacate 1",
+        "60: scontrol checkpoint restart 1",
+        model=model,
+        job="in=5 out=3",
+        does="srun_cr sleep 100",
+        conf="CheckpointType: checkpoint/blcr, JobCheckpointDir: /shared/ckpt",
+    )
+    asked = ran.all("REQUEST_CHECKPOINT", phase="receive", daemon="slurmctld")[-1]
+    extra = ["set_tres_cnt"] if model == "guide" else []
+    assert calls(ran, after=asked.seq)[: 6 + len(extra)] == [
+        *("validate", "validate2", *extra, "test_stage_in?=-1"),
+        *("load_state", "test_stage_in=0", "try_stage_in"),
+    ]
+    assert arg(ran.all("bb_p_job_validate")[-1], "submit_uid") == 0
+    assert ran.job()[0] == "COMPLETED"
+
+
+@BOTH
 def test_those_ahead_in_the_queue_are_asked_about_as_well(model: str) -> None:
     """At each submission, by test_only, before the new one; those behind are not."""
     ran = staged(
