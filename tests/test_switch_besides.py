@@ -292,6 +292,40 @@ def test_a_node_that_a_job_has_left_is_done_though_its_step_is_not_reported(
     assert _args(quiet.one("switch_p_job_step_complete"))["nodelist"] == "n[1-2]"
 
 
+SET_DOWN: Final = """\
+timeline:
+  - {at: 0s, as: alice, run: "srun -N2 -n2 sleep 100"}
+  - {at: 5s, as: root, run: scontrol update nodename=n2 state=down reason=x}
+"""
+
+
+def test_part_comp_is_asked_of_a_node_that_nobody_waits_for_any_more(tmp_path: Path) -> None:
+    """It was set down, and says all the same that the job has left it: once an epilog."""
+    ran = _ran(tmp_path, SET_DOWN)
+    seen = [
+        event.name
+        for event in ran.all(daemon="slurmctld")
+        if event.name == "switch_p_part_comp"
+        or (event.name == "MESSAGE_EPILOG_COMPLETE" and event.phase == "receive")
+    ]
+    assert seen == ["MESSAGE_EPILOG_COMPLETE", "switch_p_part_comp"] * 2
+
+
+def test_a_clean_start_clears_the_switch_before_slurmd_init(tmp_path: Path) -> None:
+    """node_init, clear_node_state, slurmd_init: what is left of before is gone by then."""
+    timeline = """\
+timeline:
+  - {at: 0s, fault: {crash: n2}}
+  - {at: 10s, fault: {start: n2, clean: true}}
+"""
+    ran = _ran(tmp_path, timeline)
+    names = [event.name for event in ran.all(kind="plugin", node="n2", daemon="slurmd")]
+    at = names.index("switch_p_clear_node_state")
+    assert names[at - 1 : at + 2] == [
+        *("switch_p_node_init", "switch_p_clear_node_state", "switch_p_slurmd_init")
+    ]
+
+
 # Suspending.
 
 
