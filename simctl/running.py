@@ -159,7 +159,9 @@ def run_world(world: World, options: argparse.Namespace) -> RunResult:
         sink = None
         if options.trace:
             stream = _open_trace(options.trace, stack)
-            sink = FileSink(stream, world.header(), _kinds(options))
+            kinds = _kinds(options)
+            header = world.header() | ({"kinds": list(kinds)} if kinds else {})
+            sink = FileSink(stream, header, kinds)
             world.trace.add_sink(sink)
         elif options.trace_kinds:
             raise InputError("run: --trace-kinds goes with --trace FILE")

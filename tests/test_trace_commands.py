@@ -316,3 +316,17 @@ def test_nothing_is_forced_in_half_a_trace(
         cli.WRONG_INPUT
     )
     assert "nothing can be proved from a part of a trace" in capsys.readouterr().err
+
+
+def test_assert_takes_no_silence_of_what_was_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A trace of some kinds says nothing about the others; of its own kinds it does."""
+    path = str(tmp_path / "some.jsonl")
+    words = ["run", "two_nodes", "--quiet", "--trace", path, "--trace-kinds", "plugin,state"]
+    assert cli.main(words) == cli.OK
+    absent = '{never: "switch_p_job_fini role=manager"}'
+    assert cli.main(["trace", "assert", path, absent]) == cli.OK
+    assert cli.main(["trace", "assert", path, "{count: fork, is: 0}"]) == cli.WRONG_INPUT
+    err = capsys.readouterr().err
+    assert "nothing matches, and this trace was written with --trace-kinds plugin,state" in err

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from simctl.kernel.recording import Recording, RecordingError, read_recording
+from simctl.plugins.points import ALL, OPTIONAL
 from simctl.scenario.expect import check
 from simctl.scenario.expectation_text import read_expectations
-from simctl.scenario.model import Expectation, JobExpect
+from simctl.scenario.model import CountExpect, Expectation, JobExpect, NeverExpect
 from simctl.scenario.positions import ScenarioErrors
+from simctl.scenario.recorded import Recorded
 from simctl.status import NOT_HELD, OK, WRONG_INPUT
 
 
@@ -29,6 +31,7 @@ def assert_trace(path: Path, texts: Sequence[str], files: Sequence[Path]) -> int
         ]
         for file in files:
             expectations += _read(_text(file), str(file), recording)
+        _refuse_unknowable(expectations, recording, path)
     except ScenarioErrors as error:
         print("\n".join(str(each) for each in error.mistakes), file=sys.stderr)
         return WRONG_INPUT
@@ -60,6 +63,28 @@ def _read(text: str, file: str, recording: Recording) -> list[Expectation]:
             file=sys.stderr,
         )
     return kept
+
+
+def _refuse_unknowable(
+    expectations: Sequence[Expectation], recording: Recording, path: Path
+) -> None:
+    """Refuse what is to be absent, or counted, and may only have been left out of the trace.
+
+    Raises:
+        RecordingError: Nothing matches, and the trace has not all kinds of events.
+    """
+    kinds = recording.header.get("kinds")
+    if not kinds:
+        return
+    run = Recorded(recording.events)
+    for each in expectations:
+        if not isinstance(each, NeverExpect | CountExpect) or run.matches(each.pattern):
+            continue
+        if "plugin" not in kinds or each.pattern.name not in {**ALL, **OPTIONAL}:
+            raise RecordingError(
+                f"{path}: `{each.text}`: nothing matches, and this trace was written with "
+                f"--trace-kinds {','.join(kinds)}; write all kinds to know whether it happened"
+            )
 
 
 def _hold(expectations: Sequence[Expectation], recording: Recording) -> int:
