@@ -17,23 +17,19 @@ from simctl.commands.table import COMMANDS
 from simctl.ctld.accounting import JobRow
 from simctl.ctld.daemon import Slurmctld
 from simctl.ctld.eligible import is_stuck
-from simctl.ctld.nodes import watch_unreachable
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
-from simctl.ctld.restart import RestartDue
 from simctl.ctld.schedule import reason_to_wait
 from simctl.ctld.staging import waits_for_stage_in
 from simctl.kernel.disk import Disk
 from simctl.kernel.due import pick_turn
 from simctl.kernel.events import Event
-from simctl.kernel.fabric import NEVER_US as NEVER
 from simctl.kernel.fabric import Fabric
-from simctl.kernel.faults import CallFault, CallFaults
+from simctl.kernel.faults import CallFaults
 from simctl.kernel.footprint import EVERYTHING
 from simctl.kernel.places import Visitor, Walk
 from simctl.kernel.procs import (
     OUT_OF_MEMORY_STATUS,
     Host,
-    Process,
     ProcessTable,
     RunsAs,
     StateNotCopyableError,
@@ -42,6 +38,7 @@ from simctl.kernel.procs import (
 from simctl.kernel.schedules import Schedule, make_schedule, token_of
 from simctl.kernel.trace import Trace
 from simctl.kernel.turns import FiniteDeadlineError, Kernel
+from simctl.mishaps import Daemons, Mishaps
 from simctl.nodes.slurmd import Slurmd
 from simctl.orderings.checking import Report, check_orderings, not_checked
 from simctl.orderings.observed import Terms
@@ -53,13 +50,11 @@ from simctl.scenario.burst_buffer_conf import edited
 from simctl.scenario.expect import Result, check
 from simctl.scenario.model import (
     CONTROLLER,
-    LOGIN,
     AnswerEntry,
     ApplianceEntry,
     At,
     Checks,
     ConfEntry,
-    CrashFault,
     CutFault,
     Entry,
     FailFault,
@@ -73,7 +68,6 @@ from simctl.scenario.model import (
     ProgramsEntry,
     ProgramSpec,
     RaiseFault,
-    RestartFault,
     RunEntry,
     Scenario,
     StayEntry,
@@ -86,7 +80,6 @@ from simctl.stepd.outcome import NEVER_US, ProgramRun
 from simctl.stepd.programs import Programs
 from simctl.wire.burst_buffer_conf import FOLDER, file_name, write_conf
 from simctl.wire.conf import can_checkpoint
-from simctl.wire.errno import errno_number
 from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.resources import Room
 from simctl.wire.states import NodeBase, NodeFlag, PartState
@@ -254,9 +247,19 @@ class World:
         self._patience = (-1, 0)
         self.watchdog = Watchdog(self.kernel, 0)
         self._stalled: tuple[str, ...] = ()
-        self.ctld = self._make_controller()
-        self.slurmds = [Slurmd(self.site, host) for host in self.hosts.values()]
+        self.daemons = Daemons(
+            site=self.site,
+            ctld=self._make_controller(),
+            hosts=self.hosts,
+            slurmds={name: Slurmd(self.site, host) for name, host in self.hosts.items()},
+        )
+        self.mishaps = Mishaps(self.daemons, self.faults)
         self.kernel.on_idle = self._on_idle
+
+    @property
+    def ctld(self) -> Slurmctld:
+        """The controller, as it was started last."""
+        return self.daemons.ctld
 
     # Building.
 
@@ -464,7 +467,7 @@ class World:
             Walk(self.kernel, self.trace, self.faults, self.visitor)
         later = [entry for entry in self.scenario.timeline if not self._is_in_force_first(entry)]
         self.ctld.start()
-        for slurmd in self.slurmds:
+        for slurmd in self.daemons.slurmds.values():
             slurmd.start()
         for entry in later:
             self._arrange(entry)
@@ -482,7 +485,7 @@ class World:
             return False
         if not isinstance(entry.fault, FailFault | RaiseFault | HangFault | CutFault):
             return False
-        self._apply(entry)
+        self.mishaps.happen(entry)
         return True
 
     def _arrange(self, entry: Entry) -> None:
@@ -514,7 +517,7 @@ class World:
         elif isinstance(entry, ApplianceEntry):
             self.change_appliance(entry)
         else:
-            self._apply(entry)
+            self.mishaps.happen(entry)
 
     def write_files(self, entry: FilesEntry) -> None:
         """Write a user's files, and those of root with a whole path onto every host."""
@@ -618,102 +621,6 @@ class World:
         self._waiting_commands[entry.label] = lambda: result(-1)
         process.start(body)
 
-    # Faults.
-
-    def _apply(self, entry: FaultEntry) -> None:
-        fault = entry.fault
-        self.trace.note("fault", "fault", args={"fault": entry.text})
-        if isinstance(fault, FailFault):
-            self.faults.add(
-                CallFault(
-                    pattern=fault.pattern,
-                    text=entry.text,
-                    errno=errno_number(fault.errno) if fault.errno else 0,
-                    rc=fault.rc,
-                    times=fault.times,
-                    skip=fault.skip,
-                )
-            )
-        elif isinstance(fault, RaiseFault):
-            self.faults.add(
-                CallFault(pattern=fault.pattern, text=entry.text, raises=True, times=fault.times)
-            )
-        elif isinstance(fault, HangFault):
-            self.faults.add(
-                CallFault(
-                    pattern=fault.pattern,
-                    text=entry.text,
-                    hangs=True,
-                    hangs_us=fault.for_us,
-                    times=fault.times,
-                    skip=fault.skip,
-                )
-            )
-        elif isinstance(fault, CrashFault):
-            self.crash(fault.node)
-        elif isinstance(fault, CutFault):
-            self.cut(fault)
-        elif isinstance(fault, RestartFault):
-            self.restart(fault.for_us)
-        else:
-            self.start_node(fault.node, clean=fault.clean)
-
-    def crash(self, name: str) -> None:
-        """Take a node down with all its processes, one a turn, in pid order."""
-        host = self.hosts[name]
-        if not host.up:
-            return
-        self.fabric.take_down(host)
-        self.disk.crash(host.name)
-        for process in list(host.processes.values()):
-            for thread in process.threads:
-                self.kernel.kill(thread)
-            self.kernel.call_at(self.kernel.now_us, _end_crashed, process)
-        watch_unreachable(self.ctld)
-
-    def start_node(self, name: str, *, clean: bool = False) -> None:
-        """Start a node that is down: a new slurmd registers, *clean* as with its option -c."""
-        host = self.hosts[name]
-        if host.up:
-            return
-        host.up = True
-        Slurmd(self.site, host, clean=clean).start()
-
-    def restart(self, away_us: int) -> None:
-        """Let slurmctld stop and start again; until then nobody can connect to it."""
-        again_us = self.kernel.now_us + away_us
-        for host in (LOGIN, *self.hosts):
-            self.cut_until(CONTROLLER, host, again_us)
-        self.ctld.mailbox.post(RestartDue(again_us))
-
-    def cut_until(self, one: str, other: str, until_us: int) -> None:
-        """Let the link between two hosts carry nothing until a moment."""
-        self.fabric.cut(one, other, until_us)
-        self.kernel.call_at(until_us, self._heal_link, (one, other))
-
-    def _heal_link(self, ends: tuple[str, str]) -> None:
-        self.fabric.heal(*ends)
-
-    def cut(self, fault: CutFault) -> None:
-        """Let the link between two hosts carry nothing for a while, or for ever."""
-        until_us = NEVER if fault.for_us is None else self.kernel.now_us + fault.for_us
-        self.fabric.cut(fault.one, fault.other, until_us)
-        if until_us < NEVER:
-            self.kernel.call_at(until_us, self._heal, fault)
-        if CONTROLLER in (fault.one, fault.other):
-            watch_unreachable(self.ctld)
-
-    def _heal(self, fault: CutFault) -> None:
-        if not self.fabric.heal(fault.one, fault.other):
-            return
-        text = f"heal {fault.one} {fault.other}"
-        self.trace.note("fault", "fault", args={"fault": text})
-        ends = [self.ctld.nodes_by_name.get(name) for name in (fault.one, fault.other)]
-        if CONTROLLER in (fault.one, fault.other) and any(
-            node is not None and node.flags & NodeFlag.NO_RESPOND for node in ends
-        ):
-            watch_unreachable(self.ctld)
-
     # The end.
 
     def _on_idle(self) -> bool:
@@ -735,7 +642,7 @@ class World:
         if self.ctld.mailbox.open:
             self.ctld.shut_down()
         else:
-            for slurmd in self.slurmds:
+            for slurmd in self.daemons.slurmds.values():
                 slurmd.shut_down()
         return self.kernel.foreground > 0
 
@@ -968,10 +875,6 @@ def _only(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 def _by_line(result: CommandResult) -> int:
     return result.line
-
-
-def _end_crashed(process: Process) -> None:
-    process.exit(9)
 
 
 def _could_move(ctld: Slurmctld, job: JobRecord) -> bool:

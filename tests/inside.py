@@ -28,7 +28,7 @@ def slurmctld(text: str = "") -> Iterator[World]:
 @contextmanager
 def slurmd(world: World, node: int = 0) -> Iterator[None]:
     """Let what is called inside be called by a node's slurmd."""
-    token = CALLING.set(world.slurmds[node].process)
+    token = CALLING.set(list(world.daemons.slurmds.values())[node].process)
     try:
         yield
     finally:

@@ -45,7 +45,7 @@ def asked(
     def begin(ask: Ask) -> None:
         at, uid, step_id, stamp, where, nodes = ask
         asker = world.site.procs.add(
-            world.slurmds[0].host,
+            next(iter(world.hosts.values())),
             ppid=1,
             daemon="asker",
             role="command",

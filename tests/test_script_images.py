@@ -71,7 +71,7 @@ class Life:
     def process(self) -> Process:
         """Return a new process on the node."""
         site = self.world.site
-        node = self.world.slurmds[0].host
+        node = next(iter(self.world.hosts.values()))
         return site.procs.add(
             node, ppid=1, daemon="task", role="task", uid=1001, runs_as=RunsAs.USER, task=0
         )

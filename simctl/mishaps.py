@@ -1,0 +1,171 @@
+"""What goes wrong in a cluster: each fault of a scenario, and what it does to daemons and links."""
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from simctl.ctld.daemon import Slurmctld
+from simctl.ctld.nodes import watch_unreachable
+from simctl.ctld.restart import RestartDue
+from simctl.kernel.fabric import NEVER_US
+from simctl.kernel.faults import CallFault, CallFaults
+from simctl.kernel.procs import Host, Process
+from simctl.nodes.slurmd import Slurmd
+from simctl.plugins.site import Site
+from simctl.scenario.model import (
+    CONTROLLER,
+    LOGIN,
+    CrashFault,
+    CutFault,
+    FailFault,
+    Fault,
+    FaultEntry,
+    HangFault,
+    RaiseFault,
+    RestartFault,
+    StartFault,
+)
+from simctl.wire.errno import errno_number
+from simctl.wire.states import NodeFlag
+
+
+@attrs.define(eq=False, kw_only=True)
+class Daemons:
+    """The daemons of a cluster as they are now: of each the one that started last."""
+
+    site: Site
+    ctld: Slurmctld
+    hosts: dict[str, Host]
+    """The nodes' machines, by name."""
+
+    slurmds: dict[str, Slurmd]
+    """By the node's name."""
+
+
+class Mishaps:
+    """Lets faults happen to a cluster."""
+
+    def __init__(self, daemons: Daemons, rules: CallFaults) -> None:
+        self._daemons = daemons
+        self._rules = rules
+        self._kernel = daemons.site.kernel
+        self._fabric = daemons.site.fabric
+        self._trace = daemons.site.trace
+        self._deeds: dict[type[Fault], Callable[[Any, str], None]] = {
+            FailFault: self._fail,
+            RaiseFault: self._raise,
+            HangFault: self._hang,
+            CrashFault: self._crash,
+            StartFault: self._start,
+            RestartFault: self._restart,
+            CutFault: self._cut,
+        }
+
+    def happen(self, entry: FaultEntry) -> None:
+        """Let the fault of an entry happen now."""
+        self._trace.note("fault", "fault", args={"fault": entry.text})
+        self._deeds[type(entry.fault)](entry.fault, entry.text)
+
+    # Rules for plugin calls.
+
+    def _fail(self, fault: FailFault, text: str) -> None:
+        self._rules.add(
+            CallFault(
+                pattern=fault.pattern,
+                text=text,
+                errno=errno_number(fault.errno) if fault.errno else 0,
+                rc=fault.rc,
+                times=fault.times,
+                skip=fault.skip,
+            )
+        )
+
+    def _raise(self, fault: RaiseFault, text: str) -> None:
+        self._rules.add(CallFault(pattern=fault.pattern, text=text, raises=True, times=fault.times))
+
+    def _hang(self, fault: HangFault, text: str) -> None:
+        self._rules.add(
+            CallFault(
+                pattern=fault.pattern,
+                text=text,
+                hangs=True,
+                hangs_us=fault.for_us,
+                times=fault.times,
+                skip=fault.skip,
+            )
+        )
+
+    # Nodes.
+
+    def _crash(self, fault: CrashFault, _: str) -> None:
+        self.crash(fault.node)
+
+    def _start(self, fault: StartFault, _: str) -> None:
+        self.start_node(fault.node, clean=fault.clean)
+
+    def crash(self, name: str) -> None:
+        """Take a node down with all its processes, one a turn, in pid order."""
+        host = self._daemons.hosts[name]
+        if not host.up:
+            return
+        self._fabric.take_down(host)
+        self._daemons.site.disk.crash(host.name)
+        for process in list(host.processes.values()):
+            for thread in process.threads:
+                self._kernel.kill(thread)
+            self._kernel.call_at(self._kernel.now_us, _end_crashed, process)
+        watch_unreachable(self._daemons.ctld)
+
+    def start_node(self, name: str, *, clean: bool = False) -> None:
+        """Start a node that is down: a new slurmd registers, *clean* as with its option -c."""
+        host = self._daemons.hosts[name]
+        if host.up:
+            return
+        host.up = True
+        slurmd = self._daemons.slurmds[name] = Slurmd(self._daemons.site, host, clean=clean)
+        slurmd.start()
+
+    # slurmctld.
+
+    def _restart(self, fault: RestartFault, _: str) -> None:
+        """Let slurmctld stop and start again; until then nobody can connect to it."""
+        again_us = self._kernel.now_us + fault.for_us
+        for host in (LOGIN, *self._daemons.hosts):
+            self.cut_until(CONTROLLER, host, again_us)
+        self._daemons.ctld.mailbox.post(RestartDue(again_us))
+
+    # Links.
+
+    def cut_until(self, one: str, other: str, until_us: int) -> None:
+        """Let the link between two hosts carry nothing until a moment."""
+        self._fabric.cut(one, other, until_us)
+        self._kernel.call_at(until_us, self._heal_link, (one, other))
+
+    def _heal_link(self, ends: tuple[str, str]) -> None:
+        self._fabric.heal(*ends)
+
+    def _cut(self, fault: CutFault, _: str) -> None:
+        """Let the link between two hosts carry nothing for a while, or for ever."""
+        until_us = NEVER_US if fault.for_us is None else self._kernel.now_us + fault.for_us
+        self._fabric.cut(fault.one, fault.other, until_us)
+        if until_us < NEVER_US:
+            self._kernel.call_at(until_us, self._heal, fault)
+        if CONTROLLER in (fault.one, fault.other):
+            watch_unreachable(self._daemons.ctld)
+
+    def _heal(self, fault: CutFault) -> None:
+        if not self._fabric.heal(fault.one, fault.other):
+            return
+        text = f"heal {fault.one} {fault.other}"
+        self._trace.note("fault", "fault", args={"fault": text})
+        ctld = self._daemons.ctld
+        ends = [ctld.nodes_by_name.get(name) for name in (fault.one, fault.other)]
+        if CONTROLLER in (fault.one, fault.other) and any(
+            node is not None and node.flags & NodeFlag.NO_RESPOND for node in ends
+        ):
+            watch_unreachable(ctld)
+
+
+def _end_crashed(process: Process) -> None:
+    process.exit(9)

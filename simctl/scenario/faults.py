@@ -1,0 +1,255 @@
+"""Read what can go wrong: daemons that die and start, links, plugin calls that fail."""
+
+import re
+from typing import Final
+
+from simctl.kernel.pattern import near
+from simctl.scenario.model import (
+    CONTROLLER,
+    LOGIN,
+    CrashFault,
+    CutFault,
+    FailFault,
+    Fault,
+    HangFault,
+    RaiseFault,
+    RestartFault,
+    StartFault,
+)
+from simctl.scenario.patterns import CALL_PATTERN
+from simctl.scenario.positions import Reading, Unreadable, Value
+from simctl.scenario.scalars import BOOLEAN, DURATION, whole
+from simctl.scenario.shapes import Field, Forms, Items, Record, Scalar, Values
+from simctl.wire.errno import errno_name, errno_number
+from simctl.wire.ids import SECOND
+
+_NOT_BUILT: Final = "known but not simulated yet"
+_LATER_TARGETS: Final = re.compile(r"slurmctld|slurmd@\S+|stepd \S+@\S+|task \S+")
+
+
+def _read_errno(value: Value, _: Reading) -> str:
+    return errno_name(errno_number(value.scalar))
+
+
+ERRNO: Final = Scalar(
+    expected="an error of Slurm such as ESLURM_DISABLED",
+    convert=_read_errno,
+    json={"type": ["string", "integer"]},
+)
+
+
+def _read_target(value: Value, reading: Reading) -> str:
+    target = value.scalar.strip()
+    if target in reading.nodes:
+        return target
+    if _LATER_TARGETS.fullmatch(target):
+        raise ValueError(f"to crash or start {target!r} is {_NOT_BUILT}; a node can be")
+    if "[" in target or "," in target:
+        raise ValueError(f"{target!r} is several nodes; write a fault for each")
+    if "nodes" in reading.unsure:
+        return target
+    raise ValueError(f"no node {target!r}{near(target, list(reading.nodes))}")
+
+
+_TARGET: Final = Scalar(
+    expected="the name of a node", convert=_read_target, json={"type": "string", "minLength": 1}
+)
+
+
+def _read_end(value: Value, reading: Reading) -> str:
+    """Read one end of a link: a node, the controller's host, or the login host."""
+    host = value.scalar.strip()
+    hosts = [*reading.nodes, CONTROLLER, LOGIN]
+    if host in hosts or ("nodes" in reading.unsure and host):
+        return host
+    if "[" in host or "," in host:
+        raise ValueError(f"{host!r} is several nodes; write a fault for each")
+    raise ValueError(f"no node {host!r}, nor is it {CONTROLLER} or {LOGIN}{near(host, hosts)}")
+
+
+_END: Final = Scalar(
+    expected="the name of a node, slurmctld or login",
+    convert=_read_end,
+    json={"type": "string", "minLength": 1},
+)
+_TIMES: Final = Field(
+    name="times",
+    shape=whole("a whole number above 0", least=1),
+    default=1,
+    shown=1,
+    doc="How many calls it concerns.",
+)
+
+
+_SKIP: Final = Field(
+    name="skip",
+    shape=whole("a whole number of 0 or more", least=0),
+    default=0,
+    shown=0,
+    doc="How many matching calls are let through first.",
+)
+
+
+def _build_fail(values: Values, _: Value, __: Reading) -> Fault:
+    return FailFault(
+        pattern=values["fail"],
+        errno=values["errno"],
+        rc=values["rc"],
+        times=values["times"],
+        skip=values["skip"],
+    )
+
+
+def _build_raise(values: Values, _: Value, __: Reading) -> Fault:
+    return RaiseFault(pattern=values["raise"], times=values["times"])
+
+
+_FAIL: Final[Record[Fault]] = Record(
+    what="a `fail` fault",
+    fields=(
+        Field(name="fail", shape=CALL_PATTERN, required=True, doc="Plugin calls that fail."),
+        Field(name="errno", shape=ERRNO, default="", doc="The errno they set; none if left out."),
+        Field(
+            name="rc",
+            shape=whole("a whole number", least=-(2**31), most=2**31 - 1),
+            default=-1,
+            shown=-1,
+            doc="What they return.",
+        ),
+        _TIMES,
+        _SKIP,
+    ),
+    build=_build_fail,
+)
+_RAISE: Final[Record[Fault]] = Record(
+    what="a `raise` fault",
+    fields=(
+        Field(name="raise", shape=CALL_PATTERN, required=True, doc="Plugin calls that raise."),
+        _TIMES,
+    ),
+    build=_build_raise,
+)
+_HANG: Final[Record[Fault]] = Record(
+    what="a `hang` fault",
+    fields=(
+        Field(name="hang", shape=CALL_PATTERN, required=True, doc="Plugin calls that hang."),
+        Field(name="for", shape=DURATION, doc="For how long; for ever if left out."),
+        _TIMES,
+        _SKIP,
+    ),
+    build=lambda values, _value, _reading: HangFault(
+        pattern=values["hang"],
+        for_us=values["for"],
+        times=values["times"],
+        skip=values["skip"],
+    ),
+)
+
+
+def _read_daemon(value: Value, _: Reading) -> str:
+    if value.scalar != CONTROLLER:
+        raise ValueError(f"only {CONTROLLER} restarts in good order; a node can crash and start")
+    return value.scalar
+
+
+_RESTART: Final[Record[Fault]] = Record(
+    what="a `restart` fault",
+    fields=(
+        Field(
+            name="restart",
+            shape=Scalar(expected=CONTROLLER, convert=_read_daemon, json={"const": CONTROLLER}),
+            required=True,
+            doc="The daemon that stops in good order and starts again: slurmctld.",
+        ),
+        Field(
+            name="for", shape=DURATION, default=SECOND, shown="1s", doc="For how long it is away."
+        ),
+    ),
+    build=lambda values, _value, _reading: RestartFault(for_us=values["for"]),
+)
+_CRASH: Final[Record[Fault]] = Record(
+    what="a `crash` fault",
+    fields=(Field(name="crash", shape=_TARGET, required=True, doc="The node that goes down."),),
+    build=lambda values, _value, _reading: CrashFault(node=values["crash"]),
+)
+_START: Final[Record[Fault]] = Record(
+    what="a `start` fault",
+    fields=(
+        Field(name="start", shape=_TARGET, required=True, doc="The node that starts."),
+        Field(
+            name="clean",
+            shape=BOOLEAN,
+            default=False,
+            shown=False,
+            doc="Its slurmd starts with -c, and clears the state of its switch.",
+        ),
+    ),
+    build=lambda values, _value, _reading: StartFault(node=values["start"], clean=values["clean"]),
+)
+
+
+def _check_cut(values: Values, reading: Reading) -> None:
+    """Check that a link has two ends, and that they are not the same."""
+    ends = values["cut"]
+    if "cut" not in values.places or ends is None:
+        return
+    if len(values.places["cut"].items()) != _ENDS:
+        reading.mistake(values.place("cut"), "a link has two ends: [slurmctld, n1]")
+    elif len(ends) == _ENDS and ends[0] == ends[1]:
+        reading.mistake(values.place("cut"), f"a link joins two hosts, not {ends[0]} with itself")
+
+
+def _build_cut(values: Values, _: Value, __: Reading) -> Fault:
+    if len(values["cut"]) != _ENDS:
+        # One of the ends could not be read, and that is told already.
+        raise Unreadable(_CUT.what)
+    one, other = values["cut"]
+    return CutFault(one=one, other=other, for_us=values["for"])
+
+
+_ENDS: Final = 2
+_CUT: Final[Record[Fault]] = Record(
+    what="a `cut` fault",
+    fields=(
+        Field(
+            name="cut",
+            shape=Items(item=_END, expected="a list of two hosts"),
+            required=True,
+            doc="The two hosts whose link carries nothing: nodes, slurmctld, login.",
+        ),
+        Field(name="for", shape=DURATION, doc="For how long; for ever if left out."),
+    ),
+    build=_build_cut,
+    check=_check_cut,
+)
+FAULT: Final[Forms[Fault]] = Forms(
+    what="a fault",
+    forms={
+        "fail": _FAIL,
+        "raise": _RAISE,
+        "hang": _HANG,
+        "crash": _CRASH,
+        "start": _START,
+        "cut": _CUT,
+        "restart": _RESTART,
+    },
+    not_built=dict.fromkeys(("drop", "duplicate", "delay", "corrupt", "disk"), _NOT_BUILT),
+)
+
+
+def fault_text(fault: Fault) -> str:
+    """Describe a fault in a few words."""
+    if isinstance(fault, CrashFault):
+        return f"crash {fault.node}"
+    if isinstance(fault, StartFault):
+        return f"start {fault.node}{' clean' if fault.clean else ''}"
+    if isinstance(fault, RestartFault):
+        return f"restart {CONTROLLER} for {fault.for_us / SECOND:g}s"
+    if isinstance(fault, CutFault):
+        length = "" if fault.for_us is None else f" for {fault.for_us / SECOND:g}s"
+        return f"cut {fault.one} {fault.other}{length}"
+    if isinstance(fault, HangFault):
+        length = "" if fault.for_us is None else f" for {fault.for_us / SECOND:g}s"
+        return f"hang {fault.pattern.text}{length}"
+    word = "fail" if isinstance(fault, FailFault) else "raise"
+    return f"{word} {fault.pattern.text}"
