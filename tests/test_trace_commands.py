@@ -140,6 +140,7 @@ def test_what_is_no_trace_is_refused(
     ("words", "told"),
     [
         (["why", "TRACE", "999999"], "they go from 1 to"),
+        (["assert", "TRACE", ""], "nothing is expected; write one such as"),
         (["show", "nowhere.jsonl"], "nowhere.jsonl"),
         (["show", "TRACE", "x", "rool=task"], "role"),
         (["show", "TRACE", "--kinds", "plugins"], "'plugins'"),
@@ -151,6 +152,16 @@ def test_wrong_words_are_told(
     """An event that is not there, a file that is not there, a field and a kind misspelt."""
     assert cli.main(["trace", *(str(trace) if w == "TRACE" else w for w in words)]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_a_trace_of_nothing_has_no_event(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As of a run that was interrupted before anything happened."""
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text(trace.read_text().partition("\n")[0] + "\n")
+    assert cli.main(["trace", "why", str(empty), "3"]) == cli.WRONG_INPUT
+    assert "there is no event 3: the trace holds none" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 import yaml
 from msgspec import UNSET
@@ -19,6 +20,8 @@ from simctl.scenario.positions import (
     pairs,
     sort_mistakes,
 )
+
+_EMPTY: Final = 'nothing is expected; write one such as {count: "switch_p_job_attach", is: 4}'
 
 
 def read_expectations(
@@ -43,7 +46,7 @@ def read_expectations(
         functions=tuple(FUNCTIONS),
         event_names=tuple({event.name: None for event in events}),
     )
-    root = Value(node=compose(text, file), path="")
+    root = Value(node=compose(text, file, empty=_EMPTY), path="")
     found: Collection[Expectation] = ()
     try:
         if isinstance(root.node, yaml.MappingNode):

@@ -248,8 +248,15 @@ def _merged(value: Value, reading: Reading) -> tuple[yaml.MappingNode, ...]:
     return tuple(merged)
 
 
-def compose(text: str, file: str) -> yaml.Node:
+def compose(
+    text: str,
+    file: str,
+    *,
+    empty: str = "the file is empty: a scenario has at least `nodes:` and `partitions:`",
+) -> yaml.Node:
     """Parse YAML without giving scalars a type: what a value means depends on where it stands.
+
+    *empty* is what to say of a text that holds nothing.
 
     Raises:
         ScenarioErrors: the text is no YAML, empty, or more than one document.
@@ -262,8 +269,7 @@ def compose(text: str, file: str) -> yaml.Node:
         message = "lists and mappings are nested too deeply"
         raise ScenarioErrors((_whole_file(file, message),)) from error
     if node is None:
-        message = "the file is empty: a scenario has at least `nodes:` and `partitions:`"
-        raise ScenarioErrors((_whole_file(file, message),))
+        raise ScenarioErrors((_whole_file(file, empty),))
     return node
 
 

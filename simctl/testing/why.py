@@ -43,7 +43,9 @@ def _event(path: Path, recording: Recording, text: str) -> Event:
     if text.isdecimal():
         found = [event for event in recording.events if event.seq == int(text)]
         if not found:
-            last = recording.events[-1].seq if recording.events else 0
+            if not recording.events:
+                raise RecordingError(f"{path}: there is no event {text}: the trace holds none")
+            last = recording.events[-1].seq
             raise RecordingError(f"{path}: there is no event {text}; they go from 1 to {last}")
         return found[0]
     pattern = Pattern.parse(text, recording.header.get("users", {}))

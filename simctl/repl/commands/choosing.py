@@ -187,7 +187,9 @@ def turns(session: Session, rest: str) -> None:
     if not found:
         session.say("no turn is due")
     for each in found:
-        session.say(f"{each.rank:>3} {format_us(each.due_us):>11} {each.who} {each.what}")
+        # Only those of the next moment can be picked, and have a number for that.
+        rank = str(each.rank) if each.due_us == found[0].due_us else ""
+        session.say(f"{rank:>3} {format_us(each.due_us):>11} {each.who} {each.what}")
 
 
 @command("pick", usage="pick N", topic="choosing", example="pick 2")
