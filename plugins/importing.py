@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import attrs
 
+from simctl.files import size
+from simctl.limits import TEXT_BYTES
 from simctl.plugins.fitting import PluginError
 
 _FILE_MODULE: Final = "_simctl_plugin_"
@@ -155,6 +157,9 @@ def _import_file(reference: str, folder: Path, where: str) -> ModuleType:
         if not near and beside:
             hint = f"; beside it there would be {', '.join(beside[:9])}"
         raise PluginError(f"plugin {reference!r}: there is no file {where!r}{hint}")
+    if path.stat().st_size > TEXT_BYTES:
+        most = size(TEXT_BYTES)
+        raise PluginError(f"plugin {reference!r}: {where} is larger than {most}, the most")
     # Two folders may hold files of one name: each is a module of its own.
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
     name = f"{_FILE_MODULE}{path.stem}_{digest}"

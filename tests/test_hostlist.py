@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simctl.wire.hostlist import MAX_RANGE, HostlistError, compress, expand, sort_unique
+from simctl.limits import HOSTS
+from simctl.wire.hostlist import HostlistError, compress, expand, sort_unique
 
 PREFIXES = st.sampled_from(["n", "node", "r1n", "a-", "n0x", "", "gpu.b", "n00"])
 NUMBERED = st.tuples(PREFIXES, st.integers(0, 1200), st.integers(1, 5)).map(
@@ -205,4 +206,4 @@ def test_large_lists_are_whole() -> None:
     assert (len(names), names[0], names[-1]) == (10000, "n1", "n10000")
     assert compress(names) == "n[1-10000]"
     assert expand(",".join(names)) == names
-    assert len(expand(f"n[1-{MAX_RANGE}]")) == MAX_RANGE
+    assert len(expand(f"n[1-{HOSTS}]")) == HOSTS

@@ -559,7 +559,7 @@ def test_the_operand_is_the_first_word_that_belongs_to_no_option(line: str, word
         (b"- a\n", "expected a scenario as a mapping, got a list"),
         (b"five\n", 'expected a scenario as a mapping, got "five"'),
         (b"[" * 5000, "nested too deeply"),
-        (b"nodes: &a [*a]\npartitions: &b {<<: *b}\n", "expected a node as a mapping"),
+        (b"nodes: &a [*a]\npartitions: &b {<<: *b}\n", "an alias stands inside of what"),
     ],
 )
 def test_a_file_that_is_no_scenario_is_told(tmp_path: Path, data: bytes, says: str) -> None:

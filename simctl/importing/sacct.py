@@ -1,12 +1,15 @@
 """`simctl import sacct FILE -o SCENARIO`: a scenario that replays what accounting tells."""
 
+import io
 from pathlib import Path
 from typing import Final
 
+from simctl.files import read_bytes
 from simctl.importing.result import Imported
 from simctl.importing.sacct_file import Found, counted, read_lines
 from simctl.importing.sacct_rows import HeaderError
 from simctl.importing.sacct_scenario import Writer
+from simctl.limits import SACCT_BYTES
 from simctl.status import InputError
 
 _MANY: Final = 20
@@ -46,8 +49,8 @@ def import_file(source: str) -> Imported:
 
 def _read(source: str) -> Found:
     try:
-        with Path(source).open(encoding="utf-8-sig", errors="replace", newline="\n") as file:
-            return read_lines(file)
+        data = read_bytes(source, SACCT_BYTES)
+        return read_lines(io.StringIO(data.decode("utf-8-sig", errors="replace"), newline="\n"))
     except OSError as error:
         raise InputError(f"import sacct: cannot read {source}: {error.strerror}") from error
     except HeaderError as error:

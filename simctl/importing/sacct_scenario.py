@@ -88,7 +88,7 @@ class Writer:
         if found.left_out:
             lines.append(f"Left out of {counted(found.lines, 'line')}: {len(found.left_out)}")
             lines += [f"  line {line}: {why}" for line, why in sorted(found.left_out)]
-        return [f"# {line}" for line in lines]
+        return [f"# {_printable(line)}" for line in lines]
 
     def _conf(self) -> list[str]:
         kind = "CR_CPU_Memory" if self._memory else "CR_CPU"
@@ -127,6 +127,9 @@ class Writer:
                 uids.setdefault(row.user, -1)
             accounts.setdefault(row.user, Counter())[row.account] += 1
         taken = {0, _SLURM_UID}
+        free = iter(
+            sorted(set(range(_FIRST_UID, _FIRST_UID + 2 * len(uids) + 2)) - {*uids.values()})
+        )
         names: set[str] = set()
         users = {}
         for user, told in uids.items():
@@ -134,8 +137,7 @@ class Writer:
             if user == "root":
                 uid = 0
             elif uid < 0 or uid in taken:
-                free = range(_FIRST_UID, 10**6)
-                uid = next(each for each in free if each not in taken | set(uids.values()))
+                uid = next(each for each in free if each not in taken)
             while name in names:
                 name += "_"
             taken.add(uid)
@@ -251,6 +253,11 @@ class Writer:
         for name, script in self._files.items():
             lines += [f"  {name}: |", *(f"    {line}" for line in script)]
         return lines if self._files else []
+
+
+def _printable(text: str) -> str:
+    """Return a text as a comment may hold it."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
 def _quoted(text: str) -> str:

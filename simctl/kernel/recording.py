@@ -1,14 +1,15 @@
 """Read a trace file back."""
 
-import gzip
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import attrs
 import msgspec
 
+from simctl.files import read_lines
 from simctl.kernel.events import Event
+from simctl.limits import TRACE_BYTES
 
 
 class RecordingError(ValueError):
@@ -23,9 +24,6 @@ class Recording:
     events: list[Event]
 
 
-_GZIP = b"\x1f\x8b"
-
-
 def read_recording(path: Path) -> Recording:
     """Return the trace in a file, gzipped or not; ``-`` is standard input.
 
@@ -33,28 +31,28 @@ def read_recording(path: Path) -> Recording:
         RecordingError: It cannot be read, or a line of it is no event.
     """
     try:
-        data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-        if data.startswith(_GZIP):
-            data = gzip.decompress(data)
-    except (OSError, EOFError) as error:
-        why = (isinstance(error, OSError) and error.strerror) or error
-        raise RecordingError(f"{path}: cannot read it: {why}") from error
-    lines = data.splitlines()
-    header = _header(path, lines[0] if lines else b"")
+        lines = read_lines(path, TRACE_BYTES)
+        return Recording(_header(path, next(lines, b"")), list(_events(path, lines)))
+    except OSError as error:
+        raise RecordingError(f"{path}: cannot read it: {error.strerror or error}") from error
+
+
+def _events(path: Path, lines: Iterator[bytes]) -> Iterator[Event]:
     decoder = msgspec.json.Decoder(Event)
-    events: list[Event] = []
-    for number, line in enumerate(lines[1:], start=2):
+    for number, line in enumerate(lines, start=2):
         try:
-            events.append(decoder.decode(line))
-        except msgspec.DecodeError as error:
+            yield decoder.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise RecordingError(f"{path}:{number}: not an event of a trace: {error}") from error
-    return Recording(header, events)
+        except RecursionError as error:
+            why = "its values are nested too deeply"
+            raise RecordingError(f"{path}:{number}: not an event of a trace: {why}") from error
 
 
 def _header(path: Path, line: bytes) -> dict[str, Any]:
     try:
         header = msgspec.json.decode(line)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         header = None
     if not isinstance(header, dict) or header.get("simctl_trace") != 1:
         raise RecordingError(

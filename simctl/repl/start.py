@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import simctl.repl.commands  # noqa: F401 - to import them is to register them
+from simctl.files import read_text
 from simctl.repl.fronts import Front, PipeFront, ScriptFront, is_comment, read_script
 from simctl.repl.session import Session
 from simctl.scenario.model import Scenario
@@ -62,7 +63,7 @@ def make_session(
     forks: bool = True,
 ) -> Session:
     """Return a session that has not begun; without *forks*, going back repeats the whole run."""
-    source = (Path(scenario.folder) / scenario.path_name).read_text(encoding="utf-8-sig")
+    source = read_text(Path(scenario.folder) / scenario.path_name)
     return Session(lambda: make_world(scenario, options), scenario, source, front, forks=forks)
 
 
@@ -81,7 +82,7 @@ def _run_script(
     make_world: MakeWorld,
 ) -> int:
     try:
-        text = Path(options.script).read_text(encoding="utf-8")
+        text = read_text(options.script)
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"--script: cannot read {options.script}: {why}") from error

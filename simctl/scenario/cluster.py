@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import yaml
 
+from simctl.limits import HOSTS
 from simctl.scenario.model import NodeSpec
 from simctl.scenario.names import check_node_name
 from simctl.scenario.positions import Reading, Value, pairs
@@ -101,6 +102,9 @@ def _read_node_names(value: Value, reading: Reading) -> tuple[str, ...]:
     except ValueError:
         reading.unsure.append("nodes")
         raise
+    if len(reading.nodes) + sum(name not in reading.nodes for name in names) > HOSTS:
+        reading.unsure.append("nodes")
+        raise ValueError(f"more than {HOSTS} nodes, the most a cluster may have")
     site = reading.site.nodes if reading.site is not None else {}
     said = reading.overridden.get("nodes", ())
     taken = [

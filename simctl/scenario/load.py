@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from simctl.appliance.spec import ApplianceSpec
+from simctl.files import read_bytes
 from simctl.kernel.pattern import near
 from simctl.plugins.site import Options
 from simctl.scenario.appliance import APPLIANCE
@@ -185,7 +186,7 @@ def load_scenario(
     """
     file = str(path)
     try:
-        data = path.read_bytes()
+        data = read_bytes(path)
     except OSError as error:
         message = f"cannot read the scenario: {error.strerror or error}"
         raise ScenarioErrors((_at(file, 0, 0, message),)) from error

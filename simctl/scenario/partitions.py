@@ -104,7 +104,7 @@ def _read_partition_name(value: Value, _: Reading) -> str:
 def _read_partition_nodes(value: Value, reading: Reading) -> tuple[str, ...]:
     """Expand the nodes of a partition, in the order of the nodes."""
     if value.scalar.upper() == "ALL":
-        return tuple(reading.nodes)
+        return reading.members(tuple(reading.nodes))
     names = dict.fromkeys(host_names(value))
     unknown = [name for name in names if name not in reading.nodes]
     if unknown and "nodes" not in reading.unsure:
@@ -112,7 +112,7 @@ def _read_partition_nodes(value: Value, reading: Reading) -> tuple[str, ...]:
         hint = near(unknown[0], list(reading.nodes))
         raise ValueError(f"no node {unknown[0]!r}{more} in `nodes:`{hint}")
     known = [name for name in names if name in reading.nodes]
-    return tuple(sorted(known, key=reading.nodes.__getitem__))
+    return reading.members(tuple(sorted(known, key=reading.nodes.__getitem__)))
 
 
 def _build_partitions(

@@ -7,6 +7,8 @@ from typing import Final
 import attrs
 import yaml
 
+from simctl import yaml_text
+from simctl.limits import MEMBERS, MISTAKES
 from simctl.wire.site import Site
 
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -123,6 +125,8 @@ class Reading:
     users: dict[str, int] = attrs.field(factory=dict)
     nodes: dict[str, int] = attrs.field(factory=dict)
     """Each node's place in the order of the scenario."""
+    _members: int = 0
+    """How many nodes the partitions so far have together."""
     unsure: list[str] = attrs.field(factory=list)
     """Keys of the top level, nodes or users, of which some names could not be read."""
     partitions: dict[str, bool] = attrs.field(factory=dict)
@@ -176,6 +180,17 @@ class Reading:
     def warn_in_block(self, value: Value, line: int, message: str) -> None:
         """Note what is probably not meant on a line, from 1, of a text of several lines."""
         self.warnings.append(self._in_block(value, line, 1, message))
+
+    def members(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Count the nodes of one more partition, and return them.
+
+        Raises:
+            ValueError: All partitions together have too many.
+        """
+        self._members += len(names)
+        if self._members > MEMBERS:
+            raise ValueError(f"all partitions together have more than {MEMBERS} nodes, the most")
+        return names
 
     def _at(self, value: Value, message: str) -> Mistake:
         return Mistake(
@@ -262,30 +277,12 @@ def compose(
         ScenarioErrors: the text is no YAML, empty, or more than one document.
     """
     try:
-        node = _compose(text)
+        node = yaml_text.compose(text)
     except yaml.YAMLError as error:
         raise ScenarioErrors((_yaml_mistake(error, text, file),)) from error
-    except RecursionError as error:
-        message = "lists and mappings are nested too deeply"
-        raise ScenarioErrors((_whole_file(file, message),)) from error
     if node is None:
         raise ScenarioErrors((_whole_file(file, empty),))
     return node
-
-
-def _compose(text: str) -> yaml.Node | None:
-    """Compose with libyaml where PyYAML has it, for speed; messages come from Python's parser."""
-    fast = getattr(yaml, "CBaseLoader", None)
-    if fast is not None:
-        try:
-            return _single(yaml.compose(text, Loader=fast))
-        except yaml.YAMLError:
-            pass
-    return _single(yaml.compose(text, Loader=yaml.BaseLoader))
-
-
-def _single(node: object) -> yaml.Node | None:
-    return node if isinstance(node, yaml.Node) else None
 
 
 def _whole_file(file: str, message: str) -> Mistake:
@@ -300,6 +297,8 @@ def _yaml_mistake(error: yaml.YAMLError, text: str, file: str) -> Mistake:
         problem = "a tab cannot indent or begin a value in YAML; use spaces"
     context = str(getattr(error, "context", "") or "")
     message = f"not YAML: {problem}" + (f" ({context})" if context else "")
+    if isinstance(error, yaml_text.BoundError):
+        message = problem
     mark = getattr(error, "problem_mark", None)
     if mark is not None:
         line, column = int(mark.line) + 1, int(mark.column) + 1
@@ -317,6 +316,9 @@ def line_and_column(text: str, position: int) -> tuple[int, int]:
 def sort_mistakes(mistakes: list[Mistake]) -> tuple[Mistake, ...]:
     """Return the mistakes in the order of the file, each once."""
     unique: Mapping[Mistake, None] = dict.fromkeys(mistakes)
-    return tuple(
-        sorted(unique, key=lambda one: (one.file, one.line, one.column, one.path, one.message))
-    )
+    found = sorted(unique, key=lambda one: (one.file, one.line, one.column, one.path, one.message))
+    if len(found) <= MISTAKES:
+        return tuple(found)
+    more = f"and {len(found) - MISTAKES} more after these"
+    last = Mistake(file=found[0].file, line=0, column=0, path="", message=more)
+    return (*found[:MISTAKES], last)

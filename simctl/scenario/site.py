@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import yaml
 
+from simctl.files import read_bytes
 from simctl.scenario.names import check_node_name, check_partition_name
 from simctl.scenario.positions import Mistake, Reading, Value
 from simctl.wire.conf import (
@@ -35,7 +36,7 @@ def read_text(path: str) -> str:
         OSError: It cannot be read.
         ValueError: It is no text, or its name is none.
     """
-    data = Path(path).read_bytes()
+    data = read_bytes(path)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

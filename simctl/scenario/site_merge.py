@@ -9,6 +9,7 @@ from simctl.kernel.pattern import near
 from simctl.scenario.model import NodeSpec, PartitionSpec
 from simctl.scenario.positions import Reading
 from simctl.scenario.site import note, placed
+from simctl.wire.conf_lines import Setting
 from simctl.wire.site_cluster import SiteNode, SitePartition
 
 
@@ -88,7 +89,7 @@ def _members(part: SitePartition, reading: Reading) -> tuple[str, ...]:
         note(reading, part.place, "PartitionName", f"{part.name} has no Nodes; name some, or ALL")
         return ()
     if part.nodes.value.casefold() == "all":
-        return tuple(reading.nodes)
+        return _counted(tuple(reading.nodes), part.nodes, reading)
     value = placed(part.nodes)
     try:
         names, unknown = site.members(part.nodes.value)
@@ -103,7 +104,15 @@ def _members(part: SitePartition, reading: Reading) -> tuple[str, ...]:
     known = {name for name in names if name in reading.nodes}
     if not known and not unknown:
         reading.mistake(value, "no node is left of these that is not FUTURE")
-    return tuple(sorted(known, key=reading.nodes.__getitem__))
+    return _counted(tuple(sorted(known, key=reading.nodes.__getitem__)), part.nodes, reading)
+
+
+def _counted(names: tuple[str, ...], setting: Setting, reading: Reading) -> tuple[str, ...]:
+    try:
+        return reading.members(names)
+    except ValueError as error:
+        reading.mistake(placed(setting), str(error))
+        return ()
 
 
 def merge_partitions(own: Iterable[PartitionSpec], reading: Reading) -> tuple[PartitionSpec, ...]:

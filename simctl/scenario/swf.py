@@ -5,17 +5,19 @@ every other line is a job of eighteen numbers, -1 where a number is not known.
 """
 
 import difflib
-import gzip
+import io
 import math
 import os
 import re
-import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import attrs
 
+from simctl.files import TooLargeError, read_bytes, unpack
+from simctl.limits import LOG_BYTES, LOG_MISTAKES
 from simctl.wire.ids import SECOND, Micros
 
 FIELDS: Final = (
@@ -75,6 +77,7 @@ _PARTIAL: Final = (2.0, 3.0, 4.0)
 _PLAIN_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _HEADER: Final = re.compile(r";+[ \t]*([A-Za-z]\w*)[ \t]*:(?:\s+(.*))?", re.DOTALL)
 _GZIP_MAGIC: Final = b"\x1f\x8b"
+_CUT: Final = "replay a part of the log, its first jobs by `head`"
 
 
 class SwfError(ValueError):
@@ -176,7 +179,7 @@ def read_swf(path: str | os.PathLike[str]) -> SwfLog:
     """
     name = os.fspath(path)
     packed = _read_bytes(name)
-    log = _read_lines(name, _decode(name, _unpack(name, packed)))
+    log = _read_lines(name, partial(_lines, name, _unpack(name, packed)))
     if name.endswith(".gz") and not packed.startswith(_GZIP_MAGIC) and not log.jobs:
         raise SwfError(name, "is named .gz but is not gzip data", "give a .gz or a plain text log")
     if not log.jobs and not log.malformed:
@@ -194,11 +197,13 @@ def too_wide(log: SwfLog, processors: int) -> tuple[SwfJob, ...]:
 def _read_bytes(name: str) -> bytes:
     """Return what the file holds."""
     try:
-        return Path(name).read_bytes()
+        return read_bytes(name, LOG_BYTES)
     except FileNotFoundError:
         raise SwfError(name, "no such file", _suggestion(Path(name))) from None
     except IsADirectoryError:
         raise SwfError(name, "is a directory", "name the log file itself") from None
+    except TooLargeError as error:
+        raise SwfError(name, str(error.strerror), _CUT) from None
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
         raise SwfError(name, problem, "name a log file you may read") from None
@@ -219,23 +224,23 @@ def _unpack(name: str, data: bytes) -> bytes:
     if not data.startswith(_GZIP_MAGIC):
         return data
     try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        problem = f"the gzip data is damaged ({error})"
-        raise SwfError(name, problem, "fetch the log again, or give it unpacked") from None
+        return unpack(data, LOG_BYTES)
+    except TooLargeError as error:
+        raise SwfError(name, str(error.strerror), _CUT) from None
+    except OSError as error:
+        remedy = "fetch the log again, or give it unpacked"
+        raise SwfError(name, str(error.strerror), remedy) from None
 
 
-def _decode(name: str, data: bytes) -> list[str]:
-    """Return the lines as text; bytes that are no UTF-8 are borne in comments alone."""
-    lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-    try:
-        return b"\n".join(lines).decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError:
-        return [_decode_line(name, number, line) for number, line in enumerate(lines, start=1)]
+def _lines(name: str, data: bytes) -> Iterator[str]:
+    """Yield the lines as text, one at a time: a log may hold more of them than fit the memory."""
+    data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    for number, line in enumerate(io.BytesIO(data), start=1):
+        yield _decode_line(name, number, line.removesuffix(b"\n"))
 
 
 def _decode_line(name: str, number: int, line: bytes) -> str:
-    """Return one line as text, the header of an old log with accents in another encoding too."""
+    """Return one line as text; bytes that are no UTF-8 are borne in comments alone."""
     comment = line.lstrip().startswith(b";")
     try:
         return line.decode("utf-8-sig", errors="replace" if comment else "strict")
@@ -245,13 +250,13 @@ def _decode_line(name: str, number: int, line: bytes) -> str:
         raise SwfError(name, problem, remedy) from None
 
 
-def _read_lines(name: str, lines: Sequence[str]) -> SwfLog:
+def _read_lines(name: str, lines: Callable[[], Iterator[str]]) -> SwfLog:
     """Sort the lines into header, jobs, mistakes and parts of jobs."""
     jobs: list[SwfJob] = []
     malformed: list[SwfMistake] = []
     partial_lines: list[int] = []
     told: set[float] = set()  # numbers of the jobs that have a line for the whole of them
-    for line, text in enumerate(lines, start=1):
+    for line, text in enumerate(lines(), start=1):
         if not text or text.isspace() or text.lstrip().startswith(";"):
             continue
         try:
@@ -264,16 +269,19 @@ def _read_lines(name: str, lines: Sequence[str]) -> SwfLog:
             jobs.append(_job(values, line))
         except _LineError as error:
             malformed.append(SwfMistake(line=line, message=str(error)))
+            if len(malformed) > LOG_MISTAKES:
+                problem = f"more than {LOG_MISTAKES} of its lines are no jobs"
+                raise SwfError(name, problem, f"line {line}: {error}") from None
     return SwfLog(
         path=name,
-        header=_read_header(lines),
+        header=_read_header(lines()),
         jobs=tuple(jobs),
         malformed=tuple(malformed),
         partial_lines=tuple(partial_lines),
     )
 
 
-def _read_header(lines: Sequence[str]) -> dict[str, str]:
+def _read_header(lines: Iterable[str]) -> dict[str, str]:
     """Return the keys of the comments; a comment without a key goes on with the one above it."""
     values: dict[str, list[str]] = {}
     key = ""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import attrs
 
+from simctl.files import read_text
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern, PatternError
 from simctl.scenario.durations import DurationError, parse_duration_us
@@ -48,7 +49,7 @@ class Cluster:
         given = is_text(scenario)
         path = folder / "scenario.yaml" if given else folder / scenario
         self._file = str(path)
-        self._text = str(scenario) if given else path.read_text(encoding="utf-8-sig")
+        self._text = str(scenario) if given else read_text(path)
         self._added: list[str] = []
 
     def add(self, *entries: str) -> None:

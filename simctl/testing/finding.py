@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from simctl.files import read_bytes
 from simctl.status import InputError
 
 SUFFIXES: Final = (".scenario.yaml", ".scenario.yml")
@@ -37,7 +38,7 @@ def is_test(path: Path, folders: Collection[str] = FOLDERS) -> bool:
 def looks_like_scenario(path: Path) -> bool:
     """Tell whether a YAML file has at least two keys of a scenario; it may be a wrong one."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = read_bytes(path).decode(errors="replace")
     except OSError:
         # Whoever runs it is told why it cannot be read.
         return True

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from simctl.files import read_text
 from simctl.kernel.recording import Recording, RecordingError, read_recording
 from simctl.plugins.points import ALL, OPTIONAL
 from simctl.scenario.expect import check
@@ -43,7 +44,7 @@ def assert_trace(path: Path, texts: Sequence[str], files: Sequence[Path]) -> int
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text()
+        return read_text(file)
     except (OSError, UnicodeDecodeError) as error:
         why = (isinstance(error, OSError) and error.strerror) or "it is no text"
         raise RecordingError(f"{file}: cannot read it: {why}") from error

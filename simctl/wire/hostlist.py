@@ -13,8 +13,10 @@ from typing import Final
 
 import attrs
 
-MAX_RANGE: Final = 65536
-"""The most hosts one range, or the product of several groups, may name."""
+from simctl.limits import DIGITS, HOSTS
+
+_KEPT: Final = 16_384
+"""The most names of a list that is remembered; a cluster of that many nodes stays quick."""
 
 # A bracket that is never closed is read like any other character: its element ends at a separator.
 _ELEMENT: Final = re.compile(r"(?:[^\[, \t\n]+|\[[^\[\]]*\]|\[)+")
@@ -76,7 +78,11 @@ def expand(text: str, *, tolerant: bool = False) -> tuple[str, ...]:
     Raises:
         HostlistError: A bracket or a range cannot be read, or names too many hosts.
     """
-    return _expand(text, tolerant)
+    names = _expand(text, tolerant)
+    if len(names) > _KEPT:
+        # What is remembered is bounded in lists; this bounds their names.
+        _expand.cache_clear()
+    return names
 
 
 @functools.lru_cache(maxsize=256)
@@ -90,6 +96,9 @@ def _expand(text: str, tolerant: bool) -> tuple[str, ...]:
             names.extend(_unclosed(element))
         else:
             names.extend(_expand_element(text, match.start(), element, tolerant=tolerant))
+        if len(names) > HOSTS:
+            what = f"it names more than {HOSTS} hosts with this; at most {HOSTS} are allowed"
+            raise HostlistError(text, match.start() + 1, what, element)
     return tuple(names)
 
 
@@ -110,8 +119,8 @@ def _expand_element(text: str, start: int, element: str, *, tolerant: bool) -> l
         _check_plain(text, start + position, prefix)
         ranges = _ranges(text, start + match.start() + 1, match[1], tolerant=tolerant)
         count *= sum(len(found) for found in ranges)
-        if parts and count > MAX_RANGE:
-            what = f"{count} hosts in one element are too many; at most {MAX_RANGE}"
+        if parts and count > HOSTS:
+            what = f"{count} hosts in one element are too many; at most {HOSTS}"
             raise HostlistError(text, start + 1, what, element)
         parts.append([prefix])
         parts.append([number for found in ranges for number in found.texts()])
@@ -148,14 +157,17 @@ def _read_range(text: str, column: int, piece: str, *, tolerant: bool) -> _Range
     if match is None:
         what = f"expected a number or a range such as 1-4, got {piece!r}"
         raise HostlistError(text, column, what, piece)
+    if len(piece) > DIGITS:
+        what = f"a range of {len(piece)} characters; a number has at most {DIGITS} digits"
+        raise HostlistError(text, column, what, piece)
     low_text = match[1]
     high_text = match[2] or low_text
     low, high = int(low_text), int(high_text)
     if low > high:
         what = f"the range {piece} runs backwards; write {high_text}-{low_text}"
         raise HostlistError(text, column, what, piece)
-    if high - low >= MAX_RANGE:
-        what = f"the range {piece} names {high - low + 1} hosts; at most {MAX_RANGE} are allowed"
+    if high - low >= HOSTS:
+        what = f"the range {piece} names {high - low + 1} hosts; at most {HOSTS} are allowed"
         raise HostlistError(text, column, what, piece)
     return _Range(low, high, len(low_text))
 

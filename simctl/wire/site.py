@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import attrs
 
+from simctl.limits import HOSTS
 from simctl.wire.conf import KeyKind, key_kind, unknown_key
 from simctl.wire.conf_lines import LineReader, Place, ReadFile, Setting, SiteMistake, by_key
 from simctl.wire.conf_names import NEWER
@@ -136,6 +137,9 @@ class _Reader:
             self._records.values("NodeName", settings, ())
             return
         names = self._names(name)
+        if len(self.site.nodes) + len(names) > HOSTS:
+            self._records.note(name, f"more than {HOSTS} nodes, the most a cluster may have")
+            names = ()
         node = self._node(name, self._node_default | settings, names)
         counts = Counter(names)
         taken = [each for each in counts if each in self.site.nodes or counts[each] > 1]

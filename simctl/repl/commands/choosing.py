@@ -5,6 +5,7 @@ from typing import Any
 
 import yaml
 
+from simctl import yaml_text
 from simctl.kernel.due import next_turns
 from simctl.repl import words
 from simctl.repl.acts import Deed
@@ -145,8 +146,8 @@ def fail(session: Session, rest: str) -> None:
 def fault_of(session: Session, rest: str) -> None:
     """Let something go wrong, in the words of a scenario's `fault:`."""
     try:
-        read = yaml.safe_load(rest)
-    except (yaml.YAMLError, ValueError) as error:
+        read = yaml_text.load(rest)
+    except yaml.YAMLError as error:
         raise CommandError(f"not YAML: {str(error).splitlines()[0]}") from error
     if not isinstance(read, dict):
         raise CommandError("expected a fault as a scenario has it: `fault {crash: n1}`")

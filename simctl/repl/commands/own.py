@@ -5,6 +5,7 @@ from typing import Any
 
 import yaml
 
+from simctl import yaml_text
 from simctl.kernel.pattern import near
 from simctl.repl import words
 from simctl.repl.acts import Deed
@@ -101,8 +102,8 @@ def program(session: Session, rest: str) -> None:
 
 def _flow(what: str) -> Any:
     try:
-        return yaml.safe_load(what)
-    except (yaml.YAMLError, ValueError) as error:
+        return yaml_text.load(what)
+    except yaml.YAMLError as error:
         raise CommandError(f"not YAML: {str(error).splitlines()[0]}") from error
 
 

@@ -9,6 +9,8 @@ from typing import Any, Final
 import attrs
 import yaml
 
+from simctl import yaml_text
+from simctl.files import read_text
 from simctl.status import InputError
 from simctl.testing.conform.compare import Difference
 
@@ -64,9 +66,10 @@ def read_accepted(path: Path, recording: str) -> list[Accepted]:
         InputError: The file cannot be read, or an entry lacks something or has too much.
     """
     try:
-        data = yaml.safe_load(path.read_text())
+        data = yaml_text.load(read_text(path))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: cannot read it as YAML: {error}") from error
+        why = (isinstance(error, OSError) and error.strerror) or error
+        raise InputError(f"{path}: cannot read it as YAML: {why}") from error
     if not isinstance(data, list):
         raise InputError(f"{path}: expected a list of accepted differences")
     entries = [_entry(path, number, each) for number, each in enumerate(data, start=1)]

@@ -5,10 +5,8 @@ is ``call`` for a plugin call, placed where it was entered, and ``mark`` for eve
 unpacks and queries are left out of it.
 """
 
-import gzip
 import json
 import re
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +14,9 @@ from typing import Any, Final
 
 import attrs
 
+from simctl.files import read_bytes
 from simctl.kernel.recording import RecordingError
+from simctl.limits import RECORDING_BYTES
 from simctl.testing.conform.acts import (
     CALL_ARGUMENTS,
     MARK,
@@ -57,11 +57,10 @@ def read_real(path: Path) -> list[dict[str, Any]]:
         RecordingError: It is none.
     """
     try:
-        data = path.read_bytes()
-        if data.startswith(b"\x1f\x8b"):
-            data = gzip.decompress(data)
-        events = json.loads(data)
-    except (OSError, EOFError, ValueError, zlib.error) as error:
+        events = json.loads(read_bytes(path, RECORDING_BYTES, packed=True))
+    except RecursionError as error:
+        raise RecordingError(f"{path}: its values are nested too deeply") from error
+    except (OSError, ValueError) as error:
         why = (isinstance(error, OSError) and error.strerror) or error
         raise RecordingError(f"{path}: cannot read it as a recording: {why}") from error
     if not isinstance(events, list) or not events:

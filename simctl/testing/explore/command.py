@@ -9,6 +9,7 @@ from typing import Final
 
 import attrs
 
+from simctl.files import read_text
 from simctl.kernel.schedules import InTurn
 from simctl.plugins.registry import PluginError
 from simctl.scenario.positions import ScenarioErrors
@@ -69,7 +70,7 @@ def explore(options: Options) -> int:
 
 def _begin(options: Options) -> Search:
     try:
-        text = options.path.read_text(encoding="utf-8-sig")
+        text = read_text(options.path)
         scenario = load_text(text, options.path)
     except ScenarioErrors as error:
         lines = "\n".join(str(mistake) for mistake in error.mistakes)

@@ -1,0 +1,71 @@
+"""What input may cost at most, each bound once; docs/limits.md tells them to users.
+
+They lie far above what people write, and low enough that a run within them fits a small machine.
+"""
+
+from typing import Final
+
+MIB: Final = 1 << 20
+
+TEXT_BYTES: Final = 16 * MIB
+"""A text that people or sites write: a scenario, a slurm.conf, a plugin, a session's script."""
+
+LOG_BYTES: Final = 256 * MIB
+"""A log in the Standard Workload Format, unpacked: some four million jobs."""
+
+LOG_MISTAKES: Final = 100_000
+"""How many lines of a log may be none of jobs."""
+
+SACCT_BYTES: Final = 64 * MIB
+"""What sacct printed."""
+
+TRACE_BYTES: Final = 512 * MIB
+"""A trace, unpacked: some two million events."""
+
+RECORDING_BYTES: Final = 32 * MIB
+"""A recording of real Slurm, unpacked."""
+
+LINE_BYTES: Final = 16 * MIB
+"""A line of a trace."""
+
+SILENCE_S: Final = 10.0
+"""How long a pipe that is read as a file may keep silent, in seconds of real time."""
+
+NESTING: Final = 64
+"""How deep lists and mappings may be nested in YAML and JSON."""
+
+VALUES: Final = 500_000
+"""How many values a YAML file may have, those that aliases repeat counted each time."""
+
+MISTAKES: Final = 200
+"""How many mistakes of a scenario are told."""
+
+HOSTS: Final = 65_536
+"""How many hosts a host list may name, and how many nodes a cluster may have."""
+
+MEMBERS: Final = 1_000_000
+"""How many nodes all partitions of a cluster may have together."""
+
+DIGITS: Final = 1_000
+"""How many digits a number may have in a word of a command line."""
+
+WIDTH: Final = 4_096
+"""How wide a column of a table may be."""
+
+LOOP_TURNS: Final = 100_000
+"""How many turns all the loops and traps of one batch script may take together."""
+
+SCRIPT_NESTING: Final = 40
+"""How deep commands and expansions may be nested in a batch script."""
+
+EXPRESSION_NESTING: Final = 25
+"""How deep an arithmetic expression or a test may be nested in a batch script."""
+
+VALUE_CHARACTERS: Final = 1 * MIB
+"""How long a word or a variable of a batch script may become."""
+
+OUTPUT_CHARACTERS: Final = 16 * MIB
+"""How much of what a command prints is kept."""
+
+RUN_TURNS: Final = 500_000
+"""How many turns a run of a scenario may take, unless --max-turns says otherwise."""
