@@ -4,6 +4,8 @@
 PYTHON ?= python3
 # More arguments for pytest: make test ARGS='-k layout -x'; for mutants: make mutants ARGS=--help
 ARGS ?=
+# How many times as long as the suite `make fuzz` goes on.
+FUZZ ?= 20
 # A workload log for the benchmarks: make bench SWF=some.swf.gz
 SWF ?=
 
@@ -12,7 +14,7 @@ BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test mutants bench check docs format-check lint imports types format wheel lock \
+.PHONY: help setup demo test fuzz mutants bench check docs format-check lint imports types format wheel lock \
 	clean distclean
 
 help: ## list the targets
@@ -27,6 +29,9 @@ demo: setup ## run a shipped scenario and show what happened
 
 test: setup ## run the whole test suite; ARGS goes to pytest
 	@$(BIN)/python -m pytest -n 2 $(ARGS)
+
+fuzz: setup ## feed every reader with damaged input, FUZZ times as long as the suite does
+	@SIMCTL_FUZZ="$(FUZZ)" $(BIN)/python -m pytest --timeout=0 tests/test_hostile_fuzz.py $(ARGS)
 
 mutants: setup ## mutate the lifecycle code in a copy, and report what no test notices
 	@$(BIN)/python -m tests.mutants $(ARGS)

@@ -5,6 +5,7 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,6 +56,12 @@ def _add_run(commands: Any) -> None:
     )
     run.add_argument("--model", choices=("guide", "modern"), help="instead of the scenario's")
     run.add_argument("--until", metavar="TIME", help="stop at a moment of virtual time")
+    run.add_argument(
+        "--max-turns",
+        type=int,
+        metavar="N",
+        help="end a run that takes more turns (default 500,000, of a log any number; 0: never)",
+    )
     run.add_argument("--trace", metavar="FILE", help="write the trace there; - is stdout")
     run.add_argument("--db", metavar="FILE", help="write the run there as an SQLite file")
     run.add_argument("--trace-kinds", metavar="K,..", help="write only events of these kinds")
@@ -205,6 +212,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
     parser = _parser()
+    for word in words:
+        option, _, value = word.partition("=")
+        if value == "--" and option.startswith("--"):
+            parser.error(f"argument {option}: expected a value, got --")  # argparse drops it
     options = parser.parse_args(words)
     if options.command is None:
         parser.print_help(sys.stderr)
@@ -250,7 +261,8 @@ _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def _leave_stdout() -> None:
     """Have what is left for standard output go nowhere, so that nothing complains at the end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    with suppress(OSError):  # it may be no file, as where a test looks on
+        os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 

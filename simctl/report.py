@@ -138,6 +138,9 @@ def summary(result: RunResult) -> list[str]:
     if result.stalled:
         lines.append("STALLED: nothing is left to happen, and these wait:")
         lines += [f"  {line}" for line in result.stalled]
+    if result.ran_out:
+        lines.append("ENDED: the run took too many turns:")
+        lines += [f"  {line}" for line in result.ran_out]
     if result.stopped_at_limit:
         lines.append(f"stopped at --until {format_us(result.end_time_us)}")
     if result.interrupted:
@@ -172,6 +175,7 @@ def what_broke(result: RunResult) -> list[str]:
         lines += _tell_breach(breach)
     lines += [f"FATAL  {each}" for each in result.fatalities]
     lines += [f"plugin {each.function}: {each.problem}" for each in result.complaints]
+    lines += [f"ENDED  {each}" for each in result.ran_out]
     if result.stalled:
         lines.append("STALLED: nothing is left to happen, and these wait:")
         lines += [f"  {line}" for line in result.stalled]

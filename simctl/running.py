@@ -11,6 +11,7 @@ from typing import IO, Final, cast
 from simctl.kernel.events import KINDS
 from simctl.kernel.schedules import ScheduleError
 from simctl.kernel.trace import FileSink
+from simctl.limits import RUN_TURNS
 from simctl.orderings.checking import tell
 from simctl.plugins.registry import PluginError
 from simctl.progress import Progress
@@ -123,6 +124,7 @@ def make_world(scenario: Scenario, options: argparse.Namespace) -> World:
             schedule=options.schedule,
             model=options.model or "",
             until_us=until_us,
+            most_turns=most_turns(options),
             watchdog_s=wall_seconds(options.watchdog),
             orderings=not options.no_orderings,
         )
@@ -130,6 +132,20 @@ def make_world(scenario: Scenario, options: argparse.Namespace) -> World:
         raise InputError(f"--until: {error}") from error
     except (ScheduleError, PluginError) as error:
         raise InputError(str(error)) from error
+
+
+def most_turns(options: argparse.Namespace) -> int:
+    """Return how many turns a run may take, 0 if any number; a log has an end of its own.
+
+    Raises:
+        InputError: --max-turns is no such number.
+    """
+    given = getattr(options, "max_turns", None)
+    if given is None:
+        return 0 if getattr(options, "swf", None) else RUN_TURNS
+    if given < 0:
+        raise InputError("--max-turns: expected a whole number of 0 or more")
+    return int(given)
 
 
 def wall_seconds(text: str) -> float:
@@ -245,6 +261,8 @@ def tell_failure(result: RunResult, path: str, options: argparse.Namespace) -> N
             print(f"simctl: plugin {complaint.function}: {complaint.problem}", file=sys.stderr)
         for line in result.stalled:
             print(f"simctl: stalled: {line}", file=sys.stderr)
+        for line in result.ran_out:
+            print(f"simctl: ended: {line}", file=sys.stderr)
     print(f"simctl: to repeat: {repeat_command(result, path)}", file=sys.stderr)
 
 

@@ -3,6 +3,7 @@
 import gc
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -38,6 +39,7 @@ from simctl.kernel.procs import (
 from simctl.kernel.schedules import Schedule, make_schedule, token_of
 from simctl.kernel.trace import Trace
 from simctl.kernel.turns import FiniteDeadlineError, Kernel
+from simctl.limits import OUTPUT_CHARACTERS, RUN_TURNS
 from simctl.mishaps import Daemons, Mishaps
 from simctl.nodes.slurmd import Slurmd
 from simctl.orderings.checking import Report, check_orderings, not_checked
@@ -47,6 +49,7 @@ from simctl.plugins.registry import PluginError, Registry
 from simctl.plugins.site import CommandCall, Site, User
 from simctl.plugins.watchdog import Watchdog
 from simctl.scenario.burst_buffer_conf import edited
+from simctl.scenario.durations import format_us
 from simctl.scenario.expect import Result, check
 from simctl.scenario.model import (
     CONTROLLER,
@@ -89,6 +92,10 @@ WATCHDOG_S: Final = 10.0
 
 _PATIENCE_TURNS: Final = 100_000
 """How many turns plugins' threads may take while nothing else happens."""
+
+
+_LAST_LOOKED_AT: Final = 10_000
+"""Of how many events it is told what they were, where a run would not end."""
 
 
 @attrs.frozen(kw_only=True)
@@ -140,6 +147,9 @@ class RunResult:
     stalled: tuple[str, ...]
     """Who waits for what, when the run stalled; else empty."""
 
+    ran_out: tuple[str, ...]
+    """Why the run was ended before it was over, when it took too many turns; else empty."""
+
     stopped_at_limit: bool
     rows: tuple[JobRow, ...]
     commands: tuple[CommandResult, ...]
@@ -165,6 +175,7 @@ class RunResult:
         """Tell whether all that was expected came true, every ordering held, nothing stalled."""
         return (
             not self.stalled
+            and not self.ran_out
             and not self.orderings.broken
             and all(result.held for result in self.expectations)
         )
@@ -178,6 +189,7 @@ class RunResult:
             "model": self.model,
             "end_time_us": self.end_time_us,
             "stalled": bool(self.stalled),
+            "ran_out": bool(self.ran_out),
             "jobs": [row.as_json() for row in self.rows],
             "expectations": [
                 {"text": each.text, "held": each.held, "detail": each.detail}
@@ -214,6 +226,7 @@ class World:
         schedule: str | Schedule = "fifo",
         model: str = "",
         until_us: int | None = None,
+        most_turns: int = RUN_TURNS,
         watchdog_s: float = WATCHDOG_S,
         registry: Registry | None = None,
         orderings: bool = True,
@@ -226,7 +239,7 @@ class World:
         self.model = model or scenario.model
         if isinstance(schedule, str):
             schedule = make_schedule(schedule, self.seed)
-        self.kernel = Kernel(schedule=schedule, until_us=until_us)
+        self.kernel = Kernel(schedule=schedule, until_us=until_us, most_turns=most_turns)
         self.trace = Trace(self.kernel)
         self.fabric = Fabric(self.kernel, self.trace, latency_us=scenario.latency_us)
         self.procs = ProcessTable(self.kernel, self.trace)
@@ -558,10 +571,17 @@ class World:
         self.kernel.touch(process.unit)
         stdout: list[str] = []
         stderr: list[str] = []
+        room = {"stdout": OUTPUT_CHARACTERS, "stderr": OUTPUT_CHARACTERS}
         where = user.home
 
         def write(stream: str, text: str) -> None:
-            (stdout if stream == "stdout" else stderr).append(text)
+            kept = stdout if stream == "stdout" else stderr
+            room[stream] -= len(text)
+            if room[stream] >= 0:
+                kept.append(text)
+            elif room[stream] + len(text) >= 0:
+                kept.append(f"... {argv[0]} prints more; so much is kept\n")
+                room[stream] = -1
             if listener is not None:
                 listener.wrote(entry, stream, text)
 
@@ -705,6 +725,24 @@ class World:
                 ]
         return tuple(lines)
 
+    def _ran_out(self) -> tuple[str, ...]:
+        """Return what is to be said of a run that took too many turns."""
+        if not self.kernel.ran_out:
+            return ()
+        unfinished = sum(not job.state.finished for job in self.ctld.jobs.values())
+        lines = [
+            f"more than {self.kernel.most_turns} turns were caused; a run has no more by itself"
+        ]
+        if unfinished:
+            when = format_us(self.kernel.now_us)
+            lines.append(f"{unfinished} jobs are unfinished at {when} of virtual time")
+        last = Counter(f"{event.kind} {event.name}" for event in self.events[-_LAST_LOOKED_AT:])
+        if last:
+            often = ", ".join(f"{what} ({times})" for what, times in last.most_common(4))
+            lines.append(f"the last {sum(last.values())} events: {often}")
+        lines.append("--until TIME ends a run at a moment; --max-turns N lets it go on, 0 for ever")
+        return tuple(lines)
+
     def _unended(self) -> list[CommandResult]:
         """Return what the commands that have not ended have done so far."""
         return [result_so_far() for result_so_far in self._waiting_commands.values()]
@@ -715,7 +753,8 @@ class World:
             return not_checked("--no-orderings")
         if len(self.events) != self.trace.seq:
             return not_checked("the run's events are not kept")
-        finished = not (interrupted or self._stalled or self.kernel.stopped_at_limit)
+        kernel = self.kernel
+        finished = not (interrupted or self._stalled or kernel.stopped_at_limit or kernel.ran_out)
         return check_orderings(self.events, self.terms(finished=finished))
 
     def terms(self, *, finished: bool = True) -> Terms:
@@ -748,6 +787,7 @@ class World:
             model=self.model,
             end_time_us=self.kernel.now_us,
             stalled=self._stalled,
+            ran_out=self._ran_out(),
             stopped_at_limit=self.kernel.stopped_at_limit,
             rows=rows,
             commands=commands,
@@ -772,7 +812,7 @@ class World:
 
     def _check_schedule(self) -> str:
         line = self.kernel.line
-        if line is None or self.kernel.stopped_at_limit:
+        if line is None or self.kernel.stopped_at_limit or self.kernel.ran_out:
             return ""
         return self.kernel.schedule.check(line)
 

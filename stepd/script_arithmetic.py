@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 import attrs
 
+from simctl.limits import EXPRESSION_NESTING
+
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>0[xX][0-9a-fA-F]+|\d+)(?![\w#])|(?P<name>[A-Za-z_]\w*)"
     r"|(?P<operator><<=|>>=|\*\*|\+\+|--|&&|\|\||<<|>>|[-+*/%&^|<>=!]=|[-+*/%&^|<>=!~?:(),]))",
@@ -24,7 +26,6 @@ _PRECEDENCE = {
     for operator in operators.split()
 }
 _ASSIGNING = re.compile(r"\s*(<<=|>>=|[-*/%+&^|]?=(?!=))")
-_DEEPEST = 25
 _WORD = 1 << 64
 _HALF = 1 << 63
 
@@ -181,8 +182,8 @@ class _Reader:
     def _deeper(self) -> None:
         """Count one more level, and refuse what no person writes."""
         self.depth += 1
-        if self.depth > _DEEPEST:
-            raise ArithmeticMistake(f"an expression is nested more than {_DEEPEST} deep")
+        if self.depth > EXPRESSION_NESTING:
+            raise ArithmeticMistake(f"an expression is nested more than {EXPRESSION_NESTING} deep")
 
     def _choice(self) -> int:
         """Read ``a ? b : c``, of which one side only is computed."""

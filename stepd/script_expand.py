@@ -6,6 +6,7 @@ import re
 
 import attrs
 
+from simctl.limits import VALUE_CHARACTERS
 from simctl.stepd.script_arithmetic import ArithmeticMistake, evaluate
 from simctl.stepd.script_simple import split_assignment
 from simctl.stepd.script_state import AmbiguousTargetError, ExpansionError, ShellState
@@ -30,7 +31,20 @@ def expand_words(words: tuple[Word, ...], state: ShellState) -> tuple[str, ...]:
 
 def expand_text(parts: tuple[Part, ...], state: ShellState) -> str:
     """Return the one text that *parts* stand for, as in an assignment: nothing is split."""
-    return "".join(_text_of(part, state) for part in parts)
+    texts = [_text_of(part, state) for part in parts]
+    bounded_length(sum(map(len, texts)))
+    return "".join(texts)
+
+
+def bounded_length(length: int) -> int:
+    """Return the length of a text that comes of an expansion.
+
+    Raises:
+        ExpansionError: It is beyond the bound; doubling a variable gets there in twenty turns.
+    """
+    if length > VALUE_CHARACTERS:
+        raise ExpansionError(f"a word or value of more than {VALUE_CHARACTERS} characters")
+    return length
 
 
 def expand_one(word: Word, state: ShellState) -> str:
@@ -47,13 +61,15 @@ def expand_one(word: Word, state: ShellState) -> str:
 
 @attrs.define
 class _Fields:
-    """Gather arguments piece by piece."""
+    """Gather arguments piece by piece; all of a command's together are bounded."""
 
     done: list[str] = attrs.field(factory=list)
     _pieces: list[str] = attrs.field(init=False, factory=list)
+    _length: int = attrs.field(init=False, default=0)
 
     def add(self, text: str) -> None:
         """Add *text*, even if empty, to the argument that is being gathered."""
+        self._length = bounded_length(self._length + len(text))
         self._pieces.append(text)
 
     def cut(self) -> None:

@@ -8,11 +8,11 @@ from typing import Literal
 
 import attrs
 
+from simctl.limits import SCRIPT_NESTING
 from simctl.stepd.script_rules import BUILTINS, IN_BACKGROUND
 from simctl.stepd.script_simple import REDIRECTING, SimpleCommands
 from simctl.stepd.script_tokens import Token
 from simctl.stepd.script_tree import (
-    MAX_NESTING,
     AndOr,
     Background,
     Command,
@@ -147,8 +147,8 @@ class _Parser(SimpleCommands):
             command = self._simple()
             return self._function(token) if self._names_function(command) else command
         self._next()
-        if len(self._open) >= MAX_NESTING:
-            self.note(token.at, f"commands are nested more than {MAX_NESTING} deep")
+        if len(self._open) >= SCRIPT_NESTING:
+            self.note(token.at, f"commands are nested more than {SCRIPT_NESTING} deep")
             self.cut_short, self.at = True, len(self.text)
             self._ahead.clear()
             return _NOTHING

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
+from simctl.limits import EXPRESSION_NESTING
 from simctl.stepd.script_arithmetic import whole_number
 from simctl.stepd.script_host import ShellHost
 from simctl.stepd.script_rules import BINARY_TESTS, UNARY_TESTS
 
-_MAX_DEPTH = 25
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "-eq": lambda left, right: left == right,
     "-ne": lambda left, right: left != right,
@@ -134,8 +134,8 @@ class _Reader:
     def _parenthesis(self) -> bool:
         """Read to the closing parenthesis."""
         self.depth += 1
-        if self.depth > _MAX_DEPTH:
-            raise TestMistake(f"parentheses are nested more than {_MAX_DEPTH} deep")
+        if self.depth > EXPRESSION_NESTING:
+            raise TestMistake(f"parentheses are nested more than {EXPRESSION_NESTING} deep")
         value = self._or()
         if not self._take(")"):
             raise TestMistake("a closing parenthesis is missing")

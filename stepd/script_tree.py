@@ -10,9 +10,6 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-MAX_NESTING = 40
-"""How deep constructs, ``${…:-…}`` and parentheses may stand in one another."""
-
 
 @attrs.frozen(kw_only=True)
 class ScriptMistake:

@@ -10,10 +10,10 @@ import re
 
 import attrs
 
+from simctl.limits import SCRIPT_NESTING
 from simctl.stepd.script_arithmetic import ArithmeticMistake, check_expression
 from simctl.stepd.script_source import Source
 from simctl.stepd.script_tree import (
-    MAX_NESTING,
     PARAMETER_OPERATORS,
     Arithmetic,
     Parameter,
@@ -204,8 +204,8 @@ class Words(Source):
     def _deeper(self, at: int, ends: frozenset[str], *, quoted: bool) -> tuple[Part, ...]:
         """Read parts one level down; too many levels are refused and stepped over."""
         self._depth += 1
-        if self._depth > MAX_NESTING:
-            self.note(at, f"expansions are nested more than {MAX_NESTING} deep")
+        if self._depth > SCRIPT_NESTING:
+            self.note(at, f"expansions are nested more than {SCRIPT_NESTING} deep")
             self.cut_short, self.at, self._depth = True, self._end, 0
             return ()
         parts = self._parts(ends, quoted=quoted)

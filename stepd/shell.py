@@ -11,8 +11,9 @@ from collections.abc import Awaitable, Callable
 
 import attrs
 
+from simctl.limits import LOOP_TURNS
 from simctl.stepd.script_builtins import TIMELESS
-from simctl.stepd.script_expand import expand_text, expand_words
+from simctl.stepd.script_expand import bounded_length, expand_text, expand_words
 from simctl.stepd.script_host import Redirects, ShellHost
 from simctl.stepd.script_jobs import wait
 from simctl.stepd.script_print import quoted
@@ -40,9 +41,6 @@ from simctl.stepd.script_tree import (
 )
 from simctl.stepd.signals import EXIT_TRAP
 
-MAX_TURNS = 100_000
-"""How many turns all the loops and traps of one run may take together."""
-
 
 @attrs.define
 class Shell:
@@ -60,7 +58,7 @@ class Shell:
     host: ShellHost
     args: tuple[str, ...] = attrs.field(default=("slurm_script",), kw_only=True)
     env: dict[str, str] = attrs.field(factory=dict, kw_only=True)
-    max_turns: int = attrs.field(default=MAX_TURNS, kw_only=True)
+    max_turns: int = attrs.field(default=LOOP_TURNS, kw_only=True)
     _state: ShellState = attrs.field(init=False)
     _turns: int = attrs.field(init=False, default=0)
     _pending: list[int] = attrs.field(init=False, factory=list)  # signals whose trap is due
@@ -272,7 +270,9 @@ class Shell:
         """Give a variable its value."""
         text = expand_text(assignment.value, self._state)
         values = self._state.variables.values
-        values[assignment.name] = values.get(assignment.name, "") * assignment.append + text
+        kept = values.get(assignment.name, "") if assignment.append else ""
+        bounded_length(len(kept) + len(text))
+        values[assignment.name] = kept + text
         self._show((text,), before=f"{assignment.name}=")
 
     def _restore(self, assignments: tuple[Assignment, ...], before: Variables) -> None:

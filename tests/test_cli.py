@@ -73,7 +73,7 @@ def test_json_has_the_promised_keys(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert cli.main(["run", path, "--json"]) == cli.OK
     found = json.loads(capsys.readouterr().out)
     assert list(found) == [
-        *("scenario", "seed", "schedule", "model", "end_time_us", "stalled", "jobs"),
+        *("scenario", "seed", "schedule", "model", "end_time_us", "stalled", "ran_out", "jobs"),
         *("expectations", "orderings", "plugin_errors", "fatal", "ignored", "commands"),
         *("counts", "wall_s"),
     ]

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simctl.limits import LOOP_TURNS
 from simctl.stepd.script import parse
 from simctl.stepd.script_arithmetic import ArithmeticMistake, evaluate
 from simctl.stepd.script_host import Inherited, OpenFile, Redirects
-from simctl.stepd.shell import MAX_TURNS, Shell
+from simctl.stepd.shell import Shell
 from tests.shell_host import FakeHost, Killed, Program, run_script
 
 TERM, USR1, USR2, HUP = 15, 10, 12, 1
@@ -466,7 +467,7 @@ def test_the_bound_itself_may_be_reached() -> None:
     head = "i=0; while [ $((i += 1)) -le "
     assert run_script(f"{head}50 ]; do :; done", max_turns=50).status == 0
     assert run_script(f"{head}51 ]; do :; done", max_turns=50).status == 1
-    assert MAX_TURNS == 100_000
+    assert LOOP_TURNS == 100_000
 
 
 def test_deep_nesting_that_is_allowed_can_be_run() -> None:

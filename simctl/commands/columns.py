@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
+from simctl.limits import WIDTH
 from simctl.wire.past_times import show_moment
 
 Row = TypeVar("Row")
@@ -110,6 +111,11 @@ def _literal(text: str) -> Field[Any]:
     return Field(column=Column("", _nothing), suffix=text)
 
 
+def bounded_width(digits: str) -> int:
+    """Return the width that *digits* say; a column beyond the bound has that width."""
+    return max(-WIDTH, min(int(digits), WIDTH))
+
+
 def read_letters(
     text: str, columns: Mapping[str, Column[Row]], *, fits: bool = False
 ) -> Layout[Row]:
@@ -135,7 +141,7 @@ def read_letters(
             fields.append(_literal(f"%{token}"))
             continue
         fitting = width == "#"
-        size = int(width) if width and not fitting else 0
+        size = bounded_width(width) if width and not fitting else 0
         field = Field(column=column, width=size, right=bool(point), suffix=suffix, fits=fitting)
         fields.append(field)
     return Layout(prefix=prefix, fields=tuple(fields), unknown=tuple(unknown))
@@ -174,7 +180,7 @@ def read_names(text: str, columns: Mapping[str, Column[Row]]) -> Layout[Row]:
             unknown.append(name)
             fields.append(_literal(suffix))
             continue
-        wide = int(width or 0) if colon else _NAMED_WIDTH
+        wide = bounded_width(width or "0") if colon else _NAMED_WIDTH
         fields.append(Field(column=column, width=wide, right=bool(point), suffix=suffix))
     return Layout(fields=tuple(fields), unknown=tuple(unknown))
 

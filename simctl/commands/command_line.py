@@ -16,6 +16,9 @@ from simctl.wire.resources import format_gres
 
 VERSION: Final = "slurm-wlm 22.05.8"
 
+_MOST_COUNTED: Final = 100
+"""How often a flag that counts, such as --verbose, is given by a variable at most."""
+
 Given = list[tuple[Option, str]]
 
 
@@ -30,7 +33,7 @@ def from_environment(
         option = grammar.named(long)
         value = env[variable]
         if option.counts:
-            given += [(option, "")] * (int(value) if value.isdecimal() else 0)
+            given += [(option, "")] * (min(int(value), _MOST_COUNTED) if value.isdecimal() else 0)
         elif option.read is None:
             given += [(option, "")] if not value or _is_yes(value) else []
         elif value:

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import attrs
 
+from simctl.commands.bounds import absurd_number
+from simctl.limits import DIGITS
 from simctl.stepd.signals import SignalError, signal_number
 from simctl.wire.ids import NO_VAL
 
@@ -252,6 +254,8 @@ class Grammar:
         """
         assert option.read is not None
         try:
+            if len(text) > DIGITS and (problem := absurd_number((text,))):
+                raise ValueError(problem)  # noqa: TRY301 - told as any other bad value
             return option.read(text)
         except NumericValueError as error:
             raise UsageError(

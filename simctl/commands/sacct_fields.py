@@ -10,7 +10,7 @@ from typing import Final
 
 import attrs
 
-from simctl.commands.columns import padded_time
+from simctl.commands.columns import bounded_width, padded_time
 from simctl.commands.sacct_lines import Line, exit_text
 from simctl.wire.accounts import BATCH_STEP
 from simctl.wire.ids import SECOND
@@ -253,7 +253,7 @@ def read_format(text: str) -> list[Field]:
             raise UnknownFieldError(name)
         if percent:
             try:
-                field = attrs.evolve(field, width=int(width))
+                field = attrs.evolve(field, width=bounded_width(width))
             except ValueError:
                 raise UnknownFieldError(part) from None
         found.append(field)

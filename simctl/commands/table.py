@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from simctl.commands.bounds import bounded
 from simctl.commands.sacct import sacct
 from simctl.commands.salloc import salloc
 from simctl.commands.sbatch import sbatch
@@ -14,13 +15,13 @@ from simctl.commands.srun_cr import srun_cr
 from simctl.plugins.site import CommandMain
 
 COMMANDS: Final[dict[str, CommandMain]] = {
-    "sacct": sacct,
-    "salloc": salloc,
-    "sbatch": sbatch,
-    "scancel": scancel,
-    "scontrol": scontrol,
-    "sinfo": sinfo,
-    "squeue": squeue,
-    "srun": srun,
-    "srun_cr": srun_cr,
+    "sacct": bounded(sacct),
+    "salloc": bounded(salloc),
+    "sbatch": bounded(sbatch),
+    "scancel": bounded(scancel),
+    "scontrol": bounded(scontrol),
+    "sinfo": bounded(sinfo),
+    "squeue": bounded(squeue),
+    "srun": bounded(srun),
+    "srun_cr": bounded(srun_cr),
 }

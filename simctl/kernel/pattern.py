@@ -355,6 +355,19 @@ def _glob(value: str) -> Callable[[str], bool]:
         return value.__eq__
     if not value.strip("*"):
         return lambda _: True
-    expression = ".*".join(re.escape(part) for part in value.split("*"))
-    match = re.compile(expression, re.DOTALL).fullmatch
-    return lambda text: match(text) is not None
+    first, *middle, last = value.split("*")
+    least = len(first) + len(last)
+
+    def fits(text: str) -> bool:
+        # Each part at its first place: no choice is ever taken back, however many `*` there are.
+        if len(text) < least or not (text.startswith(first) and text.endswith(last)):
+            return False
+        position, end = len(first), len(text) - len(last)
+        for part in middle:
+            position = text.find(part, position, end)
+            if position < 0:
+                return False
+            position += len(part)
+        return True
+
+    return fits

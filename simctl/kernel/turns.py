@@ -130,7 +130,13 @@ class Kernel(trio.abc.Clock):
     `watching` those of the foreground whose commands only look on and end with the run.
     """
 
-    def __init__(self, *, schedule: Schedule | None = None, until_us: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        schedule: Schedule | None = None,
+        until_us: int | None = None,
+        most_turns: int = 0,
+    ) -> None:
         self.schedule: Schedule = schedule or Fifo()
         self.now_us: int = 0
         self.turns: int = 0
@@ -139,12 +145,15 @@ class Kernel(trio.abc.Clock):
         self.watching: int = 0
         self.current: Thread | None = None
         self.stopped_at_limit = False
+        self.ran_out = False
+        """It was ended because it had caused as many turns as it may, and not for being done."""
         self.on_idle: Callable[[], bool] = lambda: False
         self.at_failure: Callable[[BaseException], None] | None = None
         """Told what ends the run before anything is taken down; it need not come back."""
         self.before_turn: Callable[[], bool] | None = None
         """Asked before each turn is taken, dead or not; the run ends where it says no."""
         self._limit_us = _FOR_EVER if until_us is None else until_us
+        self.most_turns = most_turns or _FOR_EVER
         self.line: Line | None = None
         """The turns due now, where the schedule chooses among them."""
         self._take: Callable[[list[Turn]], Turn] = heappop
@@ -193,6 +202,9 @@ class Kernel(trio.abc.Clock):
                 if due_us > self._limit_us:
                     self.stopped_at_limit = True
                     self.now_us = self._limit_us
+                    break
+                if self._seq > self.most_turns:
+                    self.ran_out = True
                     break
                 self.now_us = due_us
                 self.current = None

@@ -104,6 +104,7 @@ class Run:
         wrong = [_told(each) for each in self.result.expectations if not each.held]
         wrong += ["\n".join(tell(breach)) for breach in self.result.orderings.broken]
         wrong += [f"stalled: {line}" for line in self.result.stalled]
+        wrong += [f"ended: {line}" for line in self.result.ran_out]
         self._fail(wrong)
 
     def assert_that(self, *expectations: str) -> None:

@@ -88,7 +88,12 @@ def run_trial(
         # What a plugin keeps in its module must not outlast the run.
         forget_files()
     world = World(
-        scenario, seed=seed, schedule=schedule, model=terms.model, watchdog_s=terms.watchdog_s
+        scenario,
+        seed=seed,
+        schedule=schedule,
+        model=terms.model,
+        watchdog_s=terms.watchdog_s,
+        most_turns=0,  # counted below, from what the first run took
     )
     line = world.kernel.line
     assert line is not None

@@ -1,0 +1,32 @@
+"""Numbers of absurd length, which no command is asked to read."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from simctl.limits import DIGITS
+from simctl.plugins.site import CommandCall, CommandMain
+
+_TOO_LONG: Final = re.compile(rf"\d{{{DIGITS + 1},}}")
+
+
+def absurd_number(words: Iterable[str]) -> str:
+    """Say what is wrong with a number that is too long; nothing if none is."""
+    for word in words:
+        found = _TOO_LONG.search(word) if len(word) > DIGITS else None
+        if found is not None:
+            return f"a number of {len(found[0])} digits; one has {DIGITS} at most"
+    return ""
+
+
+def bounded(main: CommandMain) -> CommandMain:
+    """Return a command that refuses such a number among its words and variables."""
+
+    async def command(call: CommandCall) -> int:
+        problem = absurd_number(call.argv) or absurd_number(call.env.values())
+        if problem:
+            call.err(f"{call.argv[0]}: error: {problem}")
+            return 1
+        return await main(call)
+
+    return command
