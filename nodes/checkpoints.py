@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from simctl.kernel.fabric import Envelope, Mailbox
+from simctl.kernel.fabric import Envelope, Mailbox, Unanswered
 from simctl.kernel.procs import Process
 from simctl.plugins.site import Site
 from simctl.wire.errno import (
@@ -67,6 +67,8 @@ class Checkpoints:
             answer = (await box.receive()).message
         finally:
             box.close()
+        if isinstance(answer, Unanswered):
+            return ESLURMD_JOB_NOTRUNNING
         assert isinstance(answer, ResponseSlurmRc)
         failed = answer.return_code == SLURM_ERROR
         return ESLURMD_JOB_NOTRUNNING if failed else answer.return_code

@@ -39,7 +39,11 @@ class ReportsDue:
 
 
 class ControllerLink:
-    """The way of a slurmd to slurmctld; *listed* gives the steps that a registration lists."""
+    """The way of a slurmd to slurmctld; *listed* gives the steps that a registration lists.
+
+    *starting* gives the runs of jobs whose launches wait for a prolog, *left* those of which tasks
+    are left whose step daemons were killed.
+    """
 
     def __init__(
         self,
@@ -48,11 +52,15 @@ class ControllerLink:
         mailbox: Mailbox,
         *,
         listed: Callable[[], tuple[tuple[int, int, int], ...]],
+        starting: Callable[[], tuple[tuple[int, int], ...]],
+        left: Callable[[], tuple[tuple[int, int], ...]],
     ) -> None:
         self._site = site
         self._process = process
         self._mailbox = mailbox
         self._listed = listed
+        self._starting = starting
+        self._left = left
         self._outbox = Outbox(site.fabric, process, mailbox, interval_us=_REPORT_AGAIN_US)
         self.registered = False
 
@@ -92,7 +100,10 @@ class ControllerLink:
             node_name=self._process.host.name,
             status=status,
             steps=self._listed(),
+            starting=self._starting(),
+            left=self._left(),
             startup=startup,
+            booted_us=self._process.host.booted_us,
             switch_nodeinfo=packed,
         )
 

@@ -136,12 +136,16 @@ class _Prolog:
 class Prologs:
     """The prologs of one node: each runs once a run of a job, and every launch waits for it."""
 
-    def __init__(self, site: Site, slurmd: Process, mailbox: Mailbox) -> None:
+    def __init__(
+        self, site: Site, slurmd: Process, mailbox: Mailbox, ended: dict[JobRun, int]
+    ) -> None:
+        """Make a record of those that have *ended*, with their wait statuses; it is kept up."""
         self.path = site.conf.prolog
+        self._ended = ended
         self._site = site
         self._slurmd = slurmd
         self._mailbox = mailbox
-        self._prologs: dict[JobRun, _Prolog] = {}
+        self._prologs = {key: _Prolog(status=status) for key, status in ended.items()}
 
     async def before(self, job: NodeJob, launch: Launch, *, first: bool = True) -> None:
         """Launch at once where the prolog is over; else once it is, and start it if need be.
@@ -167,7 +171,7 @@ class Prologs:
             if not first:
                 # Another launch might have started it.
                 self._site.trace.choose(self._slurmd)
-            prolog.status = await script.run()
+            prolog.status = self._ended[job.key] = await script.run()
             prolog.cause = self._slurmd.cause
             self._mailbox.post(PrologEnded(job.key))
 
@@ -201,3 +205,8 @@ class Prologs:
     def forget(self, key: JobRun) -> None:
         """Forget a run that is over."""
         self._prologs.pop(key, None)
+        self._ended.pop(key, None)
+
+    def running(self) -> tuple[JobRun, ...]:
+        """Return the runs of jobs whose prolog has yet to end, or whose launches wait for it."""
+        return tuple(key for key in self._prologs if self.under_way(key))

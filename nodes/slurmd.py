@@ -1,12 +1,12 @@
 """slurmd as a trio task: one handler an RPC."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
 from simctl.kernel.fabric import Envelope, Mailbox, Unanswered
-from simctl.kernel.procs import Host, Process, RunsAs
+from simctl.kernel.procs import SIGKILL, Host, Process, RunsAs, wait_status
 from simctl.nodes.checkpoints import Checkpoints
 from simctl.nodes.controller_link import ControllerLink, RegistrationDue, ReportsDue
 from simctl.nodes.launch import batch_work, step_work
@@ -18,6 +18,7 @@ from simctl.nodes.prologs import (
     of_batch_launch,
     of_launch,
 )
+from simctl.nodes.spool import Spool, nobody
 from simctl.nodes.step_daemons import StepDaemons
 from simctl.nodes.suspend import Suspensions, unpack_info
 from simctl.nodes.switch_info import node_switch_info
@@ -76,6 +77,19 @@ from simctl.wire.signals import SIG_TIME_LIMIT
 _NOT_STARTED = 127
 """The wait status that is reported of a batch script that never ran and cannot be requeued."""
 
+_STOPS_WITHIN_US: Final = 120 * SECOND
+"""How long a slurmd that is told to stop waits for what it has begun."""
+
+_ANSWERED: Final = frozenset(
+    {
+        *(RequestLaunchTasks, RequestBatchJobLaunch, RequestLaunchProlog),
+        *(RequestTerminateJob, RequestKillTimelimit, RequestKillPreempted, RequestAbortJob),
+        *(RequestSignalTasks, RequestKillStepTimelimit, RequestSuspendInt, RequestJobNotify),
+        *(RequestCheckpointTasks, RequestSwitchInfo, RequestPing),
+    }
+)
+"""The requests that slurmd answers, some of them a while later."""
+
 
 @attrs.frozen
 class StepGone:
@@ -85,26 +99,45 @@ class StepGone:
 
 
 class Slurmd:
-    """The daemon of one compute node."""
+    """The daemon of one compute node; *spool* is what another has left there."""
 
-    def __init__(self, site: Site, host: Host, *, clean: bool = False) -> None:
+    def __init__(
+        self, site: Site, host: Host, *, clean: bool = False, spool: Spool | None = None
+    ) -> None:
         self.site = site
         self._clean = clean
         self.host = host
+        self.spool = Spool() if spool is None else spool
         self.process: Process = site.procs.add(
             host, ppid=1, daemon="slurmd", role="slurmd", uid=0, runs_as=RunsAs.ROOT
         )
         name = f"slurmd@{host.name}"
         self.mailbox = site.fabric.mailbox(self.process, name, listed=True)
-        self._steps = StepDaemons(site, self.process, self.mailbox, gone=self._step_is_gone)
-        self._link = ControllerLink(site, self.process, self.mailbox, listed=self._steps.listed)
+        self.at_end: Callable[[], None] | None = None
+        """Called once it has stopped."""
+
+        self._owed: dict[int, Envelope] = {}
+        """Requests that it has yet to answer, by the number of their sending."""
+
+        self._steps = StepDaemons(
+            site, self.process, self.mailbox, self.spool, gone=self._step_is_gone
+        )
+        self._prologs = Prologs(site, self.process, self.mailbox, self.spool.prologs)
+        self._link = ControllerLink(
+            site,
+            self.process,
+            self.mailbox,
+            listed=self._steps.listed,
+            starting=self._prologs.running,
+            left=self._steps.left,
+        )
         self._suspensions = Suspensions(site, self.process, self._steps.of_job)
         self._checkpoints = Checkpoints(site, self.process, self._steps.find, self._answer)
-        self._prologs = Prologs(site, self.process, self.mailbox)
         self._terminations = Terminations(
             site,
             self.process,
             self.mailbox,
+            self.spool,
             steps=self._steps,
             prologs=self._prologs,
             suspensions=self._suspensions,
@@ -146,6 +179,29 @@ class Slurmd:
         if self.mailbox.open:
             self.mailbox.post(RequestShutdown())
 
+    def die(self) -> None:
+        """End at once, as by SIGKILL: whoever waits for an answer finds the connection broken.
+
+        Step daemons go on; those that have not been told yet what to do end.
+        """
+        self._leave()
+        self.site.procs.kill(self.process)
+
+    def _leave(self) -> None:
+        """Be heard of no more, by anybody who has asked for something."""
+        self.mailbox.close(breaks=True)
+        for envelope in self._owed.values():
+            self.mailbox.break_off(envelope)
+        self._owed.clear()
+        spool = self.spool
+        spool.gone = nobody
+        for key, socket in list(spool.sockets.items()):
+            if socket.daemon is None:
+                # It reads from a pipe what it is to do, and finds that closed.
+                del spool.sockets[key]
+                socket.mailbox.close()
+                socket.mailbox.process.exit(wait_status(1))
+
     async def _run(self) -> None:
         if not await self._set_up():
             self.mailbox.close()
@@ -157,14 +213,45 @@ class Slurmd:
             message = envelope.message
             if type(message) is RequestShutdown:
                 break
-            if envelope.sent == 0:
-                # A notice of its own: what it follows from its handler knows.
-                self.site.trace.choose(self.process)
-            await self._handlers[type(message)](envelope, message)
+            await self._handle(envelope, message)
+        await self._finish()
         await self.site.hooks.call(switch_p_node_fini, self.process)
         await self.site.hooks.unload(self.process, "switch")
-        self.mailbox.close()
+        self._leave()
+        self._end_threads()
         self.process.exit(0)
+        if self.at_end is not None:
+            self.at_end()
+
+    async def _handle(self, envelope: Envelope, message: Any) -> None:
+        """Have a message or a notice handled."""
+        if envelope.sent == 0:
+            # A notice of its own: what it follows from its handler knows.
+            self.site.trace.choose(self.process)
+        elif type(message) in _ANSWERED:
+            self._owed[envelope.sent] = envelope
+        await self._handlers[type(message)](envelope, message)
+
+    async def _finish(self) -> None:
+        """Take in nothing new, and see through what was begun, but not for ever."""
+        self.mailbox.stop_listening()
+        until_us = self.site.kernel.now_us + _STOPS_WITHIN_US
+        while self._is_busy:
+            envelope = await self.mailbox.receive_until(until_us)
+            if envelope is None:
+                break
+            await self._handle(envelope, envelope.message)
+
+    @property
+    def _is_busy(self) -> bool:
+        """Tell whether it has yet to answer somebody, or to bring a job's end or start about."""
+        return bool(self._owed or self._terminations.under_way or self._prologs.running())
+
+    def _end_threads(self) -> None:
+        """End what is still under way, as the end of the process does."""
+        for thread in self.process.threads:
+            if thread is not self.site.kernel.current:
+                self.site.kernel.kill(thread)
 
     async def _set_up(self) -> bool:
         """Load the switch plugin and set the node's interconnect up; any failure is fatal."""
@@ -180,15 +267,25 @@ class Slurmd:
             return False
         if failed(await hooks.call(switch_p_node_init, who)):
             return False
-        if self._clean and failed(await hooks.call(switch_p_clear_node_state, who)):
-            return False
+        if self._clean:
+            self._clear_up()
+            if failed(await hooks.call(switch_p_clear_node_state, who)):
+                return False
         await hooks.call_besides(switch_p_slurmd_init, who)
         return True
+
+    def _clear_up(self) -> None:
+        """Kill what another slurmd has left here: a clean start wants nothing of it."""
+        for job_id in self._steps.jobs():
+            self._steps.signal_job(job_id, (SIGKILL,))
+        for job_id, _ in list(self.spool.left):
+            self.spool.kill_left(job_id)
 
     def _send(self, to: Mailbox | None, message: Message) -> bool:
         return self.site.fabric.send(self.process, to, message, self.mailbox)
 
     def _answer(self, envelope: Envelope, return_code: int) -> None:
+        self._owed.pop(envelope.sent, None)
         answer = ResponseSlurmRc.to(envelope.message, return_code)
         if not self._send(envelope.sender, answer):
             timeout_us = self.site.conf.message_timeout_s * SECOND
@@ -389,6 +486,7 @@ class Slurmd:
         """
         info = await unpack_info(self.site.hooks, self.process, message)
         if info is None:
+            self._owed.pop(envelope.sent, None)
             return
         self._answer(envelope, SLURM_SUCCESS)
         self._suspensions.take(message, info)
@@ -442,7 +540,9 @@ class Slurmd:
 
     async def _switch_info(self, envelope: Envelope, message: RequestSwitchInfo) -> None:
         """Tell what the switch plugin says of the node."""
-        self._send(envelope.sender, await node_switch_info(self.site.hooks, self.process, message))
+        answer = await node_switch_info(self.site.hooks, self.process, message)
+        self._owed.pop(envelope.sent, None)
+        self._send(envelope.sender, answer)
 
     async def _reconfigure(self, _: Envelope, __: RequestReconfigure) -> None:
         """Have the switch plugin read its configuration again."""

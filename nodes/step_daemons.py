@@ -4,44 +4,61 @@ from collections.abc import Callable
 
 from simctl.kernel.fabric import Mailbox
 from simctl.kernel.procs import Process
+from simctl.nodes.spool import Socket, Spool, StepKey
 from simctl.plugins.site import Site
 from simctl.stepd.manager import StepDaemon
 from simctl.stepd.work import StepWork
 from simctl.wire.ids import step_name
 from simctl.wire.messages import RequestSignalTasks
 
-StepKey = tuple[int, int]
-"""A step: the job id and the step id."""
-
 
 class StepDaemons:
-    """The step daemons that run on a node; `gone` is told of each that ends: job and cause."""
+    """The step daemons that run on a node; `gone` is told of each that ends: job and cause.
+
+    Those that another slurmd has forked are among them: their sockets are in the *spool* directory.
+    """
 
     def __init__(
-        self, site: Site, slurmd: Process, mailbox: Mailbox, *, gone: Callable[[int, int], None]
+        self,
+        site: Site,
+        slurmd: Process,
+        mailbox: Mailbox,
+        spool: Spool,
+        *,
+        gone: Callable[[int, int], None],
     ) -> None:
         self._site = site
         self._slurmd = slurmd
         self._mailbox = mailbox
-        self._gone = gone
-        self._boxes: dict[StepKey, Mailbox] = {}
-        self._runs: dict[StepKey, int] = {}
+        self._spool = spool
+        spool.gone = gone
 
     def __contains__(self, key: StepKey) -> bool:
         """Tell whether a step runs here."""
-        return key in self._boxes
+        return key in self._spool.sockets
 
     def find(self, job_id: int, step_id: int) -> Mailbox | None:
         """Return where the daemon of a step receives."""
-        return self._boxes.get((job_id, step_id))
+        socket = self._spool.sockets.get((job_id, step_id))
+        return None if socket is None else socket.mailbox
 
     def of_job(self, job_id: int) -> list[tuple[StepKey, Mailbox]]:
         """Return the steps of a job, and where their daemons receive."""
-        return [item for item in self._boxes.items() if item[0][0] == job_id]
+        return self._spool.of_job(job_id)
+
+    def jobs(self) -> list[int]:
+        """Return the jobs that have a step here."""
+        return list(dict.fromkeys(job_id for job_id, _ in self._spool.sockets))
 
     def listed(self) -> tuple[tuple[int, int, int], ...]:
         """Return the steps as a registration lists them: job, step, run of the job."""
-        return tuple((*key, self._runs[key]) for key in self._boxes)
+        sockets = self._spool.sockets.items()
+        return tuple((*key, socket.mailbox.process.run_of_job) for key, socket in sockets)
+
+    def left(self) -> tuple[tuple[int, int], ...]:
+        """Return the runs of jobs of which tasks are left without a step daemon."""
+        left = self._spool.left.items()
+        return tuple(dict.fromkeys((key[0], each.restart_cnt) for key, each in left))
 
     def fork(self, job_id: int, step_id: int, restart_cnt: int) -> Process:
         """Fork the daemon of a step; it does nothing before `run`."""
@@ -52,25 +69,26 @@ class StepDaemons:
         stepd.job = job_id
         stepd.step = step
         stepd.run_of_job = restart_cnt
-        self._boxes[job_id, step_id] = self._site.fabric.mailbox(
-            stepd, f"stepd {step}@{self._slurmd.host.name}"
-        )
-        self._runs[job_id, step_id] = restart_cnt
+        mailbox = self._site.fabric.mailbox(stepd, f"stepd {step}@{self._slurmd.host.name}")
+        self._spool.sockets[job_id, step_id] = Socket(mailbox)
         return stepd
 
     def run(self, stepd: Process, work: StepWork, srun: Mailbox | None) -> None:
         """Let a daemon do its work."""
         job = work.job
         key = (job.job_id, job.step_id)
+        spool = self._spool
         stepd.owner = job.uid
-        daemon = StepDaemon(self._site, stepd, work, mailbox=self._boxes[key], srun=srun)
+        socket = spool.sockets[key]
+        daemon = StepDaemon(self._site, stepd, work, mailbox=socket.mailbox, srun=srun)
+        socket.daemon = daemon
+        unit = self._slurmd.unit
 
         async def body() -> None:
             await daemon.run()
-            self._site.kernel.touch(self._slurmd.unit)
-            del self._boxes[key]
-            del self._runs[key]
-            self._gone(job.job_id, stepd.cause)
+            self._site.kernel.touch(unit)
+            del spool.sockets[key]
+            spool.gone(job.job_id, stepd.cause)
 
         stepd.start(body)
 

@@ -9,6 +9,7 @@ from simctl.kernel.procs import SIGCONT, SIGKILL, SIGTERM, Process
 from simctl.kernel.turns import Timer
 from simctl.nodes.controller_link import ControllerLink
 from simctl.nodes.prologs import JobRun, Prologs, node_script, of_termination
+from simctl.nodes.spool import Spool
 from simctl.nodes.step_daemons import StepDaemons
 from simctl.nodes.suspend import Suspensions
 from simctl.plugins.site import Site
@@ -21,9 +22,6 @@ from simctl.wire.messages import (
     RequestKillTimelimit,
     RequestTerminateJob,
 )
-
-_REVOKED_KEPT_US: Final = 120 * SECOND
-"""How long a revoked credential is remembered: as long as one is valid."""
 
 _MIN_KILL_WAIT_S: Final = 5
 
@@ -58,6 +56,7 @@ class Terminations:
         site: Site,
         process: Process,
         mailbox: Mailbox,
+        spool: Spool,
         *,
         steps: StepDaemons,
         prologs: Prologs,
@@ -67,12 +66,12 @@ class Terminations:
         self._site = site
         self._process = process
         self._mailbox = mailbox
+        self._spool = spool
         self._steps = steps
         self._prologs = prologs
         self._suspensions = suspensions
         self._link = link
         self._ending: dict[int, Termination] = {}
-        self._revoked: dict[JobRun, int] = {}
         self._gone: dict[int, list[int]] = {}
         """What the ends of step daemons are the causes of, by their jobs."""
 
@@ -81,7 +80,12 @@ class Terminations:
 
     def is_revoked(self, key: JobRun) -> bool:
         """Tell whether nothing of a run of a job may be launched any more."""
-        return key in self._revoked
+        return key in self._spool.revoked
+
+    @property
+    def under_way(self) -> bool:
+        """Tell whether any job is being ended, or slurmctld is to answer what becomes of one."""
+        return bool(self._ending or self.requeues)
 
     def __contains__(self, job_id: int) -> bool:
         """Tell whether a job is being ended."""
@@ -89,8 +93,9 @@ class Terminations:
 
     def abort(self, key: JobRun) -> None:
         """Kill the steps of a job that slurmctld does not know; nobody waits for a report."""
-        self._revoke(key)
+        self._spool.revoke(key, self._site.kernel.now_us)
         self._steps.signal_job(key[0], (SIGKILL,))
+        self._spool.kill_left(key[0])
 
     def terminate(self, message: RequestTerminateJob) -> None:
         """Revoke the job's credential and end its steps; once they are gone, run the epilog."""
@@ -98,9 +103,9 @@ class Terminations:
         if job_id in self._ending:
             return
         key = (job_id, message.restart_cnt)
-        # A request that comes again is reported on again, and the epilog has run.
-        epilog = "" if key in self._revoked else self._site.conf.epilog
-        self._revoke(key)
+        # A request that comes again is reported on again, and the epilog has run, or was cut short.
+        epilog = "" if key in self._spool.over else self._site.conf.epilog
+        self._spool.revoke(key, self._site.kernel.now_us)
         termination = Termination(request=message, epilog=epilog, cause=self._process.cause)
         # A node may have none of a suspended job's steps, and some of its next run's.
         suspended = self._suspensions.forget(job_id)
@@ -119,14 +124,6 @@ class Terminations:
     def _is_starting(self, key: JobRun) -> bool:
         """Tell whether a run of a job is in its prolog, or its failure is not settled."""
         return self._prologs.under_way(key) or self.requeues.get(key[0]) == key
-
-    def _revoke(self, run: JobRun) -> None:
-        now_us = self._site.kernel.now_us
-        for key, since_us in list(self._revoked.items()):
-            if since_us + _REVOKED_KEPT_US > now_us:
-                break
-            del self._revoked[key]
-        self._revoked[run] = now_us
 
     def kill(self, job_id: int) -> None:
         """Kill what has not ended by itself."""
@@ -154,7 +151,10 @@ class Terminations:
         request = termination.request
         gone = self._gone.pop(request.job_id, ())
         self._site.trace.choose(self._process, termination.cause, *gone)
-        self._prologs.forget((request.job_id, request.restart_cnt))
+        run = (request.job_id, request.restart_cnt)
+        self._prologs.forget(run)
+        self._spool.kill_left(request.job_id)
+        self._spool.over[run] = None
         if not termination.epilog:
             self._report(request, SLURM_SUCCESS)
             return

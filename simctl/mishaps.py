@@ -3,16 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-import attrs
-
-from simctl.ctld.daemon import Slurmctld
 from simctl.ctld.nodes import watch_unreachable
 from simctl.ctld.restart import RestartDue
+from simctl.daemons import Daemons
 from simctl.kernel.fabric import NEVER_US
 from simctl.kernel.faults import CallFault, CallFaults
-from simctl.kernel.procs import Host, Process
+from simctl.kernel.procs import Process
+from simctl.node_mishaps import NodeMishaps
 from simctl.nodes.slurmd import Slurmd
-from simctl.plugins.site import Site
 from simctl.scenario.model import (
     CONTROLLER,
     LOGIN,
@@ -30,19 +28,6 @@ from simctl.wire.errno import errno_number
 from simctl.wire.states import NodeFlag
 
 
-@attrs.define(eq=False, kw_only=True)
-class Daemons:
-    """The daemons of a cluster as they are now: of each the one that started last."""
-
-    site: Site
-    ctld: Slurmctld
-    hosts: dict[str, Host]
-    """The nodes' machines, by name."""
-
-    slurmds: dict[str, Slurmd]
-    """By the node's name."""
-
-
 class Mishaps:
     """Lets faults happen to a cluster."""
 
@@ -52,6 +37,8 @@ class Mishaps:
         self._kernel = daemons.site.kernel
         self._fabric = daemons.site.fabric
         self._trace = daemons.site.trace
+        self.missed: list[str] = []
+        """The faults that met nobody, each with the reason."""
         self._deeds: dict[type[Fault], Callable[[Any, str], None]] = {
             FailFault: self._fail,
             RaiseFault: self._raise,
@@ -60,12 +47,18 @@ class Mishaps:
             StartFault: self._start,
             RestartFault: self._restart,
             CutFault: self._cut,
+            **NodeMishaps(daemons, self._miss).deeds,
         }
 
     def happen(self, entry: FaultEntry) -> None:
         """Let the fault of an entry happen now."""
         self._trace.note("fault", "fault", args={"fault": entry.text})
         self._deeds[type(entry.fault)](entry.fault, entry.text)
+
+    def _miss(self, text: str, why: str) -> None:
+        """Tell that a fault has met nobody: nothing comes of it."""
+        self._trace.note("log", "fault_met_nobody", args={"fault": text, "why": why})
+        self.missed.append(f"{text}: {why}")
 
     # Rules for plugin calls.
 
@@ -98,11 +91,17 @@ class Mishaps:
 
     # Nodes.
 
-    def _crash(self, fault: CrashFault, _: str) -> None:
-        self.crash(fault.node)
+    def _crash(self, fault: CrashFault, text: str) -> None:
+        if self._daemons.hosts[fault.node].up:
+            self.crash(fault.node)
+        else:
+            self._miss(text, f"{fault.node} is down")
 
-    def _start(self, fault: StartFault, _: str) -> None:
-        self.start_node(fault.node, clean=fault.clean)
+    def _start(self, fault: StartFault, text: str) -> None:
+        if self._daemons.hosts[fault.node].up:
+            self._miss(text, f"{fault.node} is up")
+        else:
+            self.start_node(fault.node, clean=fault.clean)
 
     def crash(self, name: str) -> None:
         """Take a node down with all its processes, one a turn, in pid order."""
@@ -111,6 +110,7 @@ class Mishaps:
             return
         self._fabric.take_down(host)
         self._daemons.site.disk.crash(host.name)
+        self._daemons.slurmds[name].spool.lose()
         for process in list(host.processes.values()):
             for thread in process.threads:
                 self._kernel.kill(thread)
@@ -123,8 +123,11 @@ class Mishaps:
         if host.up:
             return
         host.up = True
-        slurmd = self._daemons.slurmds[name] = Slurmd(self._daemons.site, host, clean=clean)
-        slurmd.start()
+        host.booted_us = self._kernel.now_us
+        slurmds = self._daemons.slurmds
+        spool = slurmds[name].spool
+        slurmds[name] = Slurmd(self._daemons.site, host, clean=clean, spool=spool)
+        slurmds[name].start()
 
     # slurmctld.
 

@@ -131,6 +131,7 @@ def summary(result: RunResult) -> list[str]:
             told = f": {first[0]}" if first else ""
             what = f"`{command.command}` of {command.user}"
             lines.append(f"note   {what} exited {command.exit}{told}")
+    lines += [f"note   a fault met nobody: {each}" for each in result.missed]
     lines += [f"FATAL  {each}" for each in result.fatalities]
     for complaint in result.complaints:
         often = "" if complaint.times == 1 else f" ({complaint.times} times)"

@@ -21,6 +21,7 @@ from simctl.ctld.eligible import is_stuck
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
 from simctl.ctld.schedule import reason_to_wait
 from simctl.ctld.staging import waits_for_stage_in
+from simctl.daemons import Daemons
 from simctl.kernel.disk import Disk
 from simctl.kernel.due import pick_turn
 from simctl.kernel.events import Event
@@ -40,7 +41,7 @@ from simctl.kernel.schedules import Schedule, make_schedule, token_of
 from simctl.kernel.trace import Trace
 from simctl.kernel.turns import FiniteDeadlineError, Kernel
 from simctl.limits import OUTPUT_CHARACTERS, RUN_TURNS
-from simctl.mishaps import Daemons, Mishaps
+from simctl.mishaps import Mishaps
 from simctl.nodes.slurmd import Slurmd
 from simctl.orderings.checking import Report, check_orderings, not_checked
 from simctl.orderings.observed import Terms
@@ -165,6 +166,8 @@ class RunResult:
     """Daemons that could not go on, each with its reason."""
 
     """What plugins did wrong by themselves, in the order of their first time."""
+    missed: tuple[str, ...] = ()
+    """Faults that met nobody, each with the reason."""
     ignored: tuple[str, ...] = ()
     """What a site's own slurm.conf says that nothing here depends on."""
     orderings: Report = attrs.field(factory=lambda: not_checked("nobody asked for it"))
@@ -198,6 +201,7 @@ class RunResult:
             "orderings": self.orderings.as_json(),
             "plugin_errors": [attrs.asdict(each) for each in self.complaints],
             "fatal": list(self.fatalities),
+            "faults_missed": list(self.missed),
             "ignored": list(self.ignored),
             "commands": [each.as_json() for each in self.commands],
             "counts": dict(self.counts),
@@ -802,6 +806,7 @@ class World:
             interrupted=interrupted,
             schedule_note="" if interrupted else self._check_schedule(),
             fatalities=tuple(self.trace.fatalities),
+            missed=tuple(self.mishaps.missed),
             complaints=tuple(
                 Complaint(function=function, problem=problem, times=times)
                 for (function, problem), times in self.trace.complaints.items()

@@ -154,6 +154,25 @@ class StepDaemon:
         self.mailbox.close()
         self.process.exit(0)
 
+    def die(self) -> TaskSet:
+        """End at once, as by SIGKILL; return the tasks, which go on if they run a program.
+
+        Those that do not yet wait for a word from their parent, and end.
+        """
+        self.mailbox.close(breaks=True)
+        for envelope in self._suspender.waiting if self._suspender is not None else ():
+            self.mailbox.break_off(envelope)
+        procs = self.site.procs
+        for process in dict.fromkeys((self._session, self.process)):
+            procs.kill(process)
+        for task in self.tasks.tasks:
+            if not task.ended and task.program is None and task.host is None:
+                for thread in task.process.threads:
+                    self.site.kernel.kill(thread)
+                task.leave(wait_status(1))
+        self.tasks.reap()
+        return self.tasks
+
     # Model guide: job manager, session manager, tasks.
 
     async def _run_guide(self) -> int:
@@ -282,8 +301,9 @@ class StepDaemon:
             self._reap(stepd)
             return ESLURMD_EXECVE_FAILED
         for task in forked:
-            task.process.euid = task.process.uid
-            task.process.become_user(self.work.job.uid)
+            if not task.ended:
+                task.process.euid = task.process.uid
+                task.process.become_user(self.work.job.uid)
         for task in forked:
             await self._start_task(task)
         return 0
@@ -372,6 +392,8 @@ class StepDaemon:
 
         An attach that takes time blocks its own task, and neither the parent nor its siblings.
         """
+        if task.ended:
+            return
         takes_time = (
             self._scripts.prologs
             or self.work.restart_dir
@@ -407,6 +429,9 @@ class StepDaemon:
                 work.job.ntasks,
                 task.rank,
             )
+            if task.ended:
+                # It was killed as it attached.
+                return
             if failed(attached):
                 self._write(task, 2, await self._attach_problem(process))
                 task.leave(wait_status(1))
@@ -433,6 +458,8 @@ class StepDaemon:
         """Have a task become a program, which starts now."""
         process = task.process
         process.exec(argv[0])
+        if task.ended:
+            return
         task.argv = argv
         self._begin(task)
         if isinstance(run, ScriptRun):
@@ -551,6 +578,9 @@ class StepDaemon:
         """Carry what a task wrote to the files of a batch job, or to srun."""
         if self._batch:
             self._files.write(stream, text)
+            return
+        if self.process.exited:
+            # It was killed: what the task writes comes to a closed pipe.
             return
         self._srun.output(task.rank, "stderr" if stream == _STDERR else "stdout", text)
 

@@ -22,6 +22,8 @@ from simctl.stepd.programs import ScriptRun
 from simctl.wire.ids import SECOND
 
 _KILLED: Final = 9
+_DAEMONS: Final = ("slurmctld", "slurmd", "slurmstepd")
+"""What runs scripts in process groups of their own."""
 
 
 def _nowhere(_descriptor: int, _text: str) -> None:
@@ -61,6 +63,9 @@ class ScriptProcess:
     """Whether it was killed because its time was up."""
 
     _started_us: int = 0
+    _limit_us: int = NEVER_US
+    _hangs_us: int = -1
+    _due_us: int = NEVER_US
     _enter: int = 0
     _process: Process | None = None
     _program: ProgramRun | None = None
@@ -73,7 +78,7 @@ class ScriptProcess:
         try:
             await self._run_to_end(process)
         except Killed:
-            self._die_with_parent(process)
+            self._lose_parent(process)
             raise
         self.parent.cause = process.cause
         return self.status
@@ -96,11 +101,30 @@ class ScriptProcess:
         """Return the arguments of its events."""
         return {"path": self.path, "argv": list(self.argv)} if self.argv else {"path": self.path}
 
-    def _die_with_parent(self, process: Process) -> None:
-        """End with a parent that was killed: what kills that has killed the whole process group."""
+    def _lose_parent(self, process: Process) -> None:
+        """Go on without a daemon that was killed, whose process group is not this one's.
+
+        With any other parent the script ends: what kills that kills the whole group.
+        """
         self._waiter = None
-        if process.host.up and not process.exited:
+        if not process.host.up or process.exited:
+            return
+        if self.parent.exited and self.parent.daemon in _DAEMONS:
+            process.start(partial(self._go_on, process), self.name)
+        else:
             self.signal(_KILLED)
+
+    async def _go_on(self, process: Process) -> None:
+        """Do what is left to do, from wherever its parent has stopped waiting for it."""
+        if self._hangs_us > self.site.kernel.now_us:
+            await self._wait(min(self._hangs_us, self._limit_us))
+            if self.status < 0:
+                await self._answer(process, self._limit_us)
+        elif self._program is not None:
+            await self._see_program_out(self._program, self._limit_us)
+        else:
+            await self._wait(self._limit_us)
+        self._time_out()
 
     def signal(self, number: int) -> None:
         """Deliver a signal to the script and to what it has started."""
@@ -138,16 +162,21 @@ class ScriptProcess:
         kernel = self.site.kernel
         limit_us = NEVER_US
         if self.limit_s:
-            limit_us = kernel.now_us + round(self.limit_s * SECOND)
+            limit_us = self._limit_us = kernel.now_us + round(self.limit_s * SECOND)
         fault = self.site.hooks.script_fault(process, self.name)
         if fault is not None and not fault.hangs:
             self._ended(wait_status(1))
             return
         if fault is not None:
             hangs_us = NEVER_US if fault.hangs_us is None else kernel.now_us + fault.hangs_us
+            self._hangs_us = hangs_us
             await self._wait(min(hangs_us, limit_us))
         if self.status < 0 and kernel.now_us < limit_us:
             await self._answer(process, limit_us)
+        self._time_out()
+
+    def _time_out(self) -> None:
+        """Kill it if it has not ended."""
         if self.status < 0:
             self.timed_out = True
             self.signal(_KILLED)
@@ -198,7 +227,12 @@ class ScriptProcess:
             await self._wait(limit_us)
             return
         self._program = run
-        due_us = min(NEVER_US, site.kernel.now_us + run.runs_us)
+        self._due_us = min(NEVER_US, site.kernel.now_us + run.runs_us)
+        await self._see_program_out(run, limit_us)
+
+    async def _see_program_out(self, run: ProgramRun, limit_us: int) -> None:
+        """Wait until the program has ended, or its time is up."""
+        due_us = self._due_us
         await self._wait(min(due_us, limit_us))
         if self.status < 0 and due_us <= limit_us:
             self.output(1, run.output)

@@ -157,8 +157,11 @@ class StepReports:
         """Wait for the answer of slurmctld; false if a cut link has swallowed it."""
         while True:
             envelope = await self._mailbox.receive()
-            if isinstance(envelope.message, ResponseSlurmRc | Unanswered):
-                return isinstance(envelope.message, ResponseSlurmRc)
+            message = envelope.message
+            if isinstance(message, ResponseSlurmRc):
+                return True
+            if isinstance(message, Unanswered) and message.by.name == "slurmctld":
+                return False
             self._serve(envelope)
 
     async def _serve_until(self, due_us: int) -> None:

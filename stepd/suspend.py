@@ -59,6 +59,11 @@ class Suspender:
         self._job = job
         self._requests = OneByOne(process, "suspend", self._serve)
 
+    @property
+    def waiting(self) -> tuple[Envelope, ...]:
+        """Return the requests that have yet to be answered."""
+        return tuple(self._requests.waiting)
+
     def ask(self, envelope: Envelope) -> None:
         """Take a request in; it is answered once the tasks are stopped, go on, or are saved."""
         message = envelope.message

@@ -64,6 +64,8 @@ class Task:
 
     def leave(self, status: int) -> None:
         """End at once, before or instead of any program."""
+        if self.ended:
+            return
         self.ended = True
         self.status = status
         self.due_us = NEVER_US
@@ -82,6 +84,9 @@ class Task:
             return
         process = self.process
         process.cause = process.table.trace.process(process, "signal", number)
+        if self.ended:
+            # Somebody has killed it upon that very signal.
+            return
         if self.prolog is not None:
             self.prolog.signal(number)
         if self.paused_us >= 0 and number != SIGKILL:

@@ -30,6 +30,7 @@ from simctl.wire.messages import (
     SrunExec,
     SrunJobComplete,
     SrunNodeFail,
+    SrunStepMissing,
     StepLaunch,
     TaskOutput,
 )
@@ -73,6 +74,9 @@ class StepWatch:
         self._launching = launch.layout.num_tasks
         """Tasks of which it is not known yet whether they run."""
 
+        self._launched_on: set[str] = set()
+        """The nodes that were sent their tasks."""
+
         self._cancelled = False
         self._gentle = False
         self._aborted = False
@@ -108,6 +112,7 @@ class StepWatch:
                 switch_job=site.hooks.packed(call.process, buffer),
             )
             slurmd = site.fabric.find(f"slurmd@{node}")
+            self._launched_on.add(node)
             if not site.fabric.send(call.process, slurmd, message, call.mailbox):
                 self._launch_failed(node, "Communication connection failure", _DEAD_NODE)
 
@@ -170,6 +175,8 @@ class StepWatch:
             book.lost(message.node_list, counts=not self._no_kill)
         elif kind is LineLost:
             self._line_lost(message.node)
+        elif kind is SrunStepMissing:
+            self._step_missing(message.node_list)
         elif kind is SrunExec:
             run_beside(self._call, self._talk, message)
         else:
@@ -289,10 +296,21 @@ class StepWatch:
 
     def _line_lost(self, node: str) -> None:
         """Give up the tasks of a node that will say nothing more, and with them the step."""
-        book = self.book
-        nodeid = book.layout.nodes.index(node)
+        nodeid = self.book.layout.nodes.index(node)
         self._call.err(f"srun: error: Aborting, io error with slurmstepd on node {nodeid}")
-        book.lost(node, counts=not self._no_kill)
+        self._give_up_node(node)
+
+    def _step_missing(self, node: str) -> None:
+        """Give up the tasks of a node that does not know the step, if it had them."""
+        if node not in self._launched_on or self.book.is_over_on(node):
+            return
+        nodeid = self.book.layout.nodes.index(node)
+        self._call.err(f"srun: error: Aborting, step missing and io error on node {nodeid}")
+        self._give_up_node(node)
+
+    def _give_up_node(self, node: str) -> None:
+        """Count the tasks of a node as lost, and with them the step."""
+        self.book.lost(node, counts=not self._no_kill)
         if not self._no_kill:
             self._send_cancel()
 
@@ -302,6 +320,8 @@ class StepWatch:
         if isinstance(message, Unanswered):
             if isinstance(message.request, RequestLaunchTasks):
                 text = slurm_strerror(SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT)
+                if message.broken:
+                    text = "Zero Bytes were transmitted or received"
                 self._launch_failed(_node_of(message.by), text, _LAUNCH_TIMED_OUT)
         elif message.return_code and message.answers == RequestLaunchTasks.rpc:
             text = slurm_strerror(message.return_code)

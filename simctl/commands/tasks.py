@@ -113,6 +113,11 @@ class TaskBook:
             tids = self.layout.tids[self.layout.nodes.index(node)]
             self._end(tids, SIGKILL if counts else 0)
 
+    def is_over_on(self, node: str) -> bool:
+        """Tell whether all tasks of a node have ended."""
+        layout = self.layout
+        return all(rank in self._ended for rank in layout.tids[layout.nodes.index(node)])
+
     def states(self) -> list[str]:
         """Return which tasks run still and which have ended, as srun tells it."""
         ended = self._ended

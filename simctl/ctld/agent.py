@@ -1,7 +1,8 @@
-"""The controller's agent: what a cut link kept from a node or a client is sent again.
+"""The controller's agent: what a cut link or a dead slurmd kept from anybody is sent again.
 
 Slurm's agent tries every RPC_RETRY_INTERVAL, as long as somebody still wants the message to get
-there. Tries that are bound to fail are left out.
+there. Tries that are bound to fail are left out: what a dead slurmd was to have waits until another
+registers.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import attrs
 
 from simctl.ctld.cancel import cancel_without_client
 from simctl.ctld.leftovers import is_leftover
-from simctl.ctld.records import JobRecord
+from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import NEVER_US, Envelope, Mailbox, Unanswered
 from simctl.wire.ids import SECOND, SLURM_BATCH_SCRIPT
 from simctl.wire.messages import (
@@ -47,6 +48,7 @@ class AgentRetry:
     to: Mailbox
     message: Message
     run: int
+    tried_us: int = 0
 
 
 @attrs.frozen
@@ -65,8 +67,20 @@ def not_sent(ctld: "Slurmctld", to: Mailbox | None, message: Message) -> None:
         if job is not None:
             ctld.mailbox.post(ClientGone(job))
         return
+    run = job.restart_cnt if job is not None else -1
     if ctld.site.fabric.holds_back(ctld.process, to):
-        _plan(ctld, AgentRetry(to, message, job.restart_cnt if job is not None else -1))
+        _plan(ctld, AgentRetry(to, message, run))
+    elif to.process.daemon == "slurmd" and to.host.up and type(message) not in _REGISTRATION_TELLS:
+        ctld.unsent.setdefault(to.host.name, []).append(AgentRetry(to, message, run, ctld.now_us))
+
+
+def slurmd_is_back(ctld: "Slurmctld", node: NodeRecord, *, same: bool) -> None:
+    """Plan anew what could not be sent to a node while it had no slurmd; unless it has rebooted."""
+    for notice in ctld.unsent.pop(node.name, ()) if same else ():
+        tries = max(1, -((notice.tried_us - ctld.now_us) // RETRY_US))
+        ctld.mailbox.post_at(notice.tried_us + tries * RETRY_US, notice)
+    if not same:
+        ctld.unsent.pop(node.name, None)
 
 
 def _plan(ctld: "Slurmctld", notice: AgentRetry) -> None:
@@ -83,7 +97,14 @@ async def retry(ctld: "Slurmctld", _: Envelope, notice: AgentRetry) -> None:
     to = ctld.site.fabric.find(notice.to.name) or notice.to
     job = _job(ctld, notice.message)
     if (job is None or job.restart_cnt == notice.run) and _is_wanted(ctld, to, notice.message):
-        ctld.send(to, notice.message)
+        _send_again(ctld, to, notice.message)
+
+
+def _send_again(ctld: "Slurmctld", to: Mailbox, message: Message) -> None:
+    if ctld.send(to, message) and isinstance(message, RequestBatchJobLaunch):
+        job = _job(ctld, message)
+        assert job is not None
+        job.launched_us = ctld.now_us
 
 
 async def unanswered(ctld: "Slurmctld", _: Envelope, notice: Unanswered) -> None:
@@ -93,8 +114,9 @@ async def unanswered(ctld: "Slurmctld", _: Envelope, notice: Unanswered) -> None
     """
     if isinstance(notice.request, RequestSignalTasks):
         return
-    if _is_wanted(ctld, notice.by, notice.request):
-        ctld.send(notice.by, notice.request)
+    to = ctld.site.fabric.find(notice.by.name) or notice.by
+    if _is_wanted(ctld, to, notice.request):
+        _send_again(ctld, to, notice.request)
 
 
 async def client_gone(ctld: "Slurmctld", _: Envelope, notice: ClientGone) -> None:
@@ -161,6 +183,14 @@ def _allocation(ctld: "Slurmctld", _: Mailbox, message: ResponseResourceAllocati
     job = _job(ctld, message)
     return job is not None and not job.state.finished and not job.state.completing
 
+
+_REGISTRATION_TELLS: Final = frozenset(
+    {
+        *(RequestTerminateJob, RequestKillTimelimit, RequestKillPreempted, RequestAbortJob),
+        RequestLaunchProlog,
+    }
+)
+"""What a node is told anew when it registers, if that is still to be done."""
 
 _WANTED: Final[dict[type[Message], Callable[["Slurmctld", Mailbox, Any], bool]]] = {
     RequestBatchJobLaunch: _launch,

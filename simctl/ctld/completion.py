@@ -277,13 +277,7 @@ async def _release(
     job.prolog_slurmctld_runs = False
     for srun in clients(job):
         ctld.send(srun, SrunJobComplete(job_id=job.job_id))
-    message = request(
-        job_id=job.job_id,
-        restart_cnt=job.restart_cnt,
-        job_state=job_state or str(job.state),
-        uid=job.desc.uid,
-        node_list=job.node_list,
-    )
+    message = termination(job, request, job_state)
     if ctld.site.conf.epilog_slurmctld:
         prologs.start_epilog(ctld, job)
     for node in job.nodes:
@@ -301,6 +295,19 @@ async def _release(
         ctld.send(ctld.address(node), message)
     if not job.completing_nodes and not job.epilog_running:
         await _cleanup_completing(ctld, job)
+
+
+def termination(
+    job: JobRecord, request: type[RequestTerminateJob] = RequestTerminateJob, job_state: str = ""
+) -> RequestTerminateJob:
+    """Return what tells a node to end a job."""
+    return request(
+        job_id=job.job_id,
+        restart_cnt=job.restart_cnt,
+        job_state=job_state or str(job.state),
+        uid=job.desc.uid,
+        node_list=job.node_list,
+    )
 
 
 def clients(job: JobRecord) -> list[Mailbox]:
@@ -425,6 +432,7 @@ def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     job.nodes = ()
     job.shares = {}
     job.preempt_us = -1
+    job.launched_us = -1
     job.nodes_lost.clear()
     job.start_us = job.end_us = -1
     job.limit_us = INFINITE

@@ -23,6 +23,7 @@ from simctl.ctld import (
     eligible,
     info,
     limits,
+    missing,
     node_switch,
     nodes,
     plugin_services,
@@ -249,6 +250,12 @@ class Slurmctld:
         self.pass_is_due = False
         self.late_pass: Timer | None = None
         self.ping_timer: Timer | None = None
+        self.looks: dict[str, int] = {}
+        """When nodes are asked that may lack something of what should run there."""
+        self.nodes_asked_us = -1
+        """When all nodes were last asked to register."""
+        self.unsent: dict[str, list[agent.AgentRetry]] = {}
+        """What is to be sent to nodes that have no slurmd at present."""
         self.leftovers: dict[str, dict[tuple[int, int], None]] = {}
         """Runs of jobs that are over, by the node that has yet to report them gone."""
         types = site.conf.burst_buffer_types
@@ -321,6 +328,7 @@ class Slurmctld:
             prologs.EndUnlaunched: prologs.unlaunched_over,
             nodes.PingDue: nodes.ping_due,
             node_switch.NodeDue: node_switch.node_due,
+            missing.LookDue: missing.look_due,
             nodes.RegistrationsDue: nodes.registrations_due,
             restart.NodesDue: restart.nodes_due,
             RequestBurstBufferInfo: burst_info.burst_buffer_info,

@@ -117,7 +117,7 @@ def occupy(ctld: "Slurmctld", job: JobRecord) -> None:
 
 def _launch_batch(ctld: "Slurmctld", job: JobRecord) -> None:
     job.batch_start_us = ctld.now_us
-    ctld.send(
+    sent = ctld.send(
         ctld.address(job.nodes[0]),
         RequestBatchJobLaunch(
             job_id=job.job_id,
@@ -136,6 +136,7 @@ def _launch_batch(ctld: "Slurmctld", job: JobRecord) -> None:
             ckpt_dir=job.ckpt_dir if can_checkpoint(ctld.site.conf) else "",
         ),
     )
+    job.launched_us = ctld.now_us if sent else -1
 
 
 def _told_of(ctld: "Slurmctld", job: JobRecord) -> JobDesc:

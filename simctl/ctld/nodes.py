@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simctl.ctld import excise, node_switch, suspend
+from simctl.ctld import agent, excise, missing, node_switch, suspend
 from simctl.ctld.completion import clients, end_job, requeue_after_node_failure
 from simctl.ctld.leftovers import Run, end_leftovers, forget_others
 from simctl.ctld.records import JobRecord, NodeRecord
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
 _PINGS_PER_TIMEOUT = 3
-_PINGS_PER_REGISTRATION = 20
+PINGS_PER_REGISTRATION = 20
 
 NOT_RESPONDING = "Not responding"
 """The reason of a node that was set down because it did not answer."""
@@ -57,12 +57,18 @@ async def node_registration(
         node_switch.drop(ctld, node, message, _next_ping_us(ctld))
         return
     started = message.startup or node.start_missed
+    rebooted = message.booted_us > node.booted_us
+    node.booted_us = message.booted_us
     node.start_missed, node.invalid_registrations = False, 0
     node.last_response_us = ctld.now_us
     runs = [(job_id, restart_cnt) for job_id, _, restart_cnt in message.steps]
     if started:
         node.start_us = ctld.now_us
-        await _after_restart(ctld, node, runs)
+        if rebooted:
+            await _after_restart(ctld, node, runs)
+        else:
+            forget_others(ctld, node, (*runs, *message.left))
+        agent.slurmd_is_back(ctld, node, same=not rebooted)
     flags = node.flags & ~NodeFlag.NO_RESPOND
     ctld.set_node(node, node.base, flags)
     base = node.working_base()
@@ -71,13 +77,14 @@ async def node_registration(
     else:
         node.reason = "" if not flags & NodeFlag.DRAIN else node.reason
     ctld.set_node(node, base, flags)
-    end_leftovers(ctld, node, runs)
+    end_leftovers(ctld, node, (*runs, *message.left))
+    await missing.look(ctld, node, message, started=started and not rebooted)
     if node.usable:
         ctld.request_pass()
 
 
 async def _after_restart(ctld: "Slurmctld", node: NodeRecord, runs: list[Run]) -> None:
-    """Take in that slurmd has started anew: what it does not list is gone from the node."""
+    """Take in that a node has started anew: what it does not list is gone from there."""
     running = {job_id for job_id, _ in runs}
     for job in _jobs_of(ctld, node):
         if job.job_id not in running:
@@ -150,13 +157,14 @@ def ask_in_a_while(ctld: "Slurmctld") -> None:
         if ctld.mailbox.open and kernel.foreground:
             ctld.mailbox.post(RegistrationsDue())
 
-    due_us = ctld.now_us + _PINGS_PER_REGISTRATION * ping_interval_us(ctld)
+    due_us = ctld.now_us + PINGS_PER_REGISTRATION * ping_interval_us(ctld)
     kernel.call_in_background(due_us, ask)
 
 
 async def registrations_due(ctld: "Slurmctld", _: Envelope, __: RegistrationsDue) -> None:
     """Ask the nodes that answer to register; the others are asked once they do."""
     ctld.process.cause = 0  # nothing but the time leads to this
+    ctld.nodes_asked_us = ctld.now_us
     for node in ctld.nodes:
         if answers(ctld, node):
             ctld.send(ctld.address(node), RequestNodeRegistrationStatus())

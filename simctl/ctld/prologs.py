@@ -13,7 +13,7 @@ import attrs
 
 from simctl.ctld import completion, launch
 from simctl.ctld.accounting import exit_code_text
-from simctl.ctld.records import JobRecord
+from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
 from simctl.plugins.site import User
 from simctl.stepd.script_process import ScriptProcess
@@ -157,6 +157,13 @@ async def prolog_ended(ctld: "Slurmctld", _: Envelope, message: PrologEnded) -> 
 
 def _launch_prologs(ctld: "Slurmctld", job: JobRecord) -> None:
     """Have every node of a job run its prolog now, whether anything is launched there or not."""
+    job.prologs_out = {node.name for node in job.nodes}
+    for node in job.nodes:
+        launch_prolog(ctld, job, node)
+
+
+def launch_prolog(ctld: "Slurmctld", job: JobRecord, node: NodeRecord) -> None:
+    """Have a node run the prolog of a job now."""
     request = RequestLaunchProlog(
         job_id=job.job_id,
         restart_cnt=job.restart_cnt,
@@ -164,9 +171,7 @@ def _launch_prologs(ctld: "Slurmctld", job: JobRecord) -> None:
         node_list=job.node_list,
         partition=job.part.name,
     )
-    job.prologs_out = {node.name for node in job.nodes}
-    for node in job.nodes:
-        ctld.send(ctld.address(node), request)
+    ctld.send(ctld.address(node), request)
 
 
 async def complete_prolog(

@@ -52,6 +52,9 @@ class NodeRecord:
     start_missed: bool = False
     """One of these was the first of a slurmd that has started."""
 
+    booted_us: int = -1
+    """Since when it has been up, as its last registration says; -1 before the first."""
+
     free_cores: int = attrs.field(init=False)
     """The cpus that no job has: a bit for each."""
 
@@ -399,6 +402,9 @@ class JobRecord:
 
     derived_exit_code: int = 0
     """The highest wait status of its steps."""
+
+    launched_us: int = -1
+    """When its script was sent to its node; -1 while it could not be."""
 
     batch_start_us: int = -1
     """When its batch script was launched, while its end is not known."""

@@ -14,16 +14,24 @@ from simctl.kernel.turns import Kernel, Thread, Timer
 NEVER_US: Final = 1 << 62
 """A moment that does not come."""
 
+_ANSWER: Final = "RESPONSE_SLURM_RC"
+"""What a daemon that takes in no more requests still waits for."""
+
 _STREAMED: Final = "TASK_OUTPUT"
 """What a task writes, on a connection that srun reads to its end: nothing else overtakes it."""
 
 
 @attrs.frozen(kw_only=True)
 class Unanswered:
-    """Tell a process that its request was taken in, but that the answer could not be sent back."""
+    """Tell a process that no answer to its request will come.
+
+    It was taken in, and the answer could not be sent back; or the connection is `broken`, because
+    whoever was asked is dead, and nobody knows how far it has come.
+    """
 
     request: Any
     by: "Mailbox"
+    broken: bool = False
 
 
 @attrs.define(kw_only=True)
@@ -61,6 +69,8 @@ class Mailbox:
         "_batch",
         "_batch_due",
         "_batch_from",
+        "_breaks",
+        "_hears_answers",
         "_items",
         "_kernel",
         "_open",
@@ -83,6 +93,8 @@ class Mailbox:
         self.host = process.host
         self.name = name
         self._open = True
+        self._hears_answers = False
+        self._breaks = False
 
     @property
     def open(self) -> bool:
@@ -180,17 +192,32 @@ class Mailbox:
             self._batch_due = -1
             self._batch = []
         if not self._open or not self.host.up:
-            self._lose(batch)
-            return False
+            batch = self._sift(batch)
+            if not batch:
+                return False
         self._items.extend(batch)
         reader = self._reader
         if reader is not None and kernel.line is not None:
             kernel.touch_thread(reader)
         return reader is not None and kernel.resume(reader)
 
+    def _sift(self, batch: list[Envelope]) -> list[Envelope]:
+        """Lose what nobody takes in; return the rest, which there is while a daemon stops."""
+        if not self._hears_answers or not self.host.up:
+            self._lose(batch)
+            return []
+        heard = [each for each in batch if each.sent <= 0 or self.hears(each.message)]
+        self._lose([each for each in batch if each not in heard])
+        return heard
+
+    def hears(self, message: Any) -> bool:
+        """Tell whether an answer is still taken in where nobody can connect any more."""
+        return self._hears_answers and message.rpc == _ANSWER
+
     def _lose(self, batch: list[Envelope]) -> None:
         for envelope in batch:
             if envelope.sent > 0:
+                self.break_off(envelope)
                 self._trace.note(
                     "log",
                     "undeliverable",
@@ -198,11 +225,27 @@ class Mailbox:
                     cause=envelope.sent,
                 )
 
-    def close(self) -> None:
-        """Receive nothing more: what arrives from now on is traced as undeliverable."""
+    def break_off(self, envelope: Envelope) -> None:
+        """Tell whoever waits for an answer that the connection is broken, if this end is dead."""
+        if self._breaks and envelope.sender is not None:
+            notice = Unanswered(request=envelope.message, by=self, broken=True)
+            envelope.sender.post(notice)
+
+    def stop_listening(self) -> None:
+        """Let nobody connect any more; answers to requests of the process's own still come in."""
+        self._kernel.touch(f"address {self.name}")
+        self._open = False
+        self._hears_answers = self._breaks = True
+
+    def close(self, *, breaks: bool = False) -> None:
+        """Receive nothing more: what arrives from now on is traced as undeliverable.
+
+        With *breaks* whoever has sent a message that is lost here learns so at once.
+        """
         self._kernel.touch(f"address {self.name}")
         self._kernel.touch(self.process.unit)
-        self._open = False
+        self._open = self._hears_answers = False
+        self._breaks = self._breaks or breaks
         if self._items:
             self._lose(list(self._items))
             self._items.clear()
@@ -308,7 +351,7 @@ class Fabric:
 
         The receiver answers to *reply_to*. A host that is down swallows what was on its way.
         """
-        reachable = to is not None and to.open and to.host.up
+        reachable = to is not None and (to.open or to.hears(message)) and to.host.up
         if self.kernel.line is not None:
             self._look_at(to)
         trace = self.trace

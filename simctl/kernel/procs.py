@@ -176,6 +176,9 @@ class Host:
     """The compute node's name; None for the controller's host, ``login`` for the login host."""
 
     up: bool = True
+    booted_us: int = 0
+    """When it was started."""
+
     processes: "dict[int, Process]" = attrs.field(factory=dict)
 
 

@@ -1,6 +1,5 @@
 """Read what can go wrong: daemons that die and start, links, plugin calls that fail."""
 
-import re
 from typing import Final
 
 from simctl.kernel.pattern import near
@@ -8,23 +7,37 @@ from simctl.scenario.model import (
     CONTROLLER,
     LOGIN,
     CrashFault,
+    CrashSlurmd,
+    CrashStepd,
+    CrashTask,
     CutFault,
     FailFault,
     Fault,
     HangFault,
     RaiseFault,
     RestartFault,
+    RestartSlurmd,
     StartFault,
+    StartSlurmd,
+    StopSlurmd,
 )
 from simctl.scenario.patterns import CALL_PATTERN
 from simctl.scenario.positions import Reading, Unreadable, Value
 from simctl.scenario.scalars import BOOLEAN, DURATION, whole
 from simctl.scenario.shapes import Field, Forms, Items, Record, Scalar, Values
+from simctl.scenario.targets import (
+    ControllerTarget,
+    NodeTarget,
+    SlurmdTarget,
+    StepdTarget,
+    Target,
+    TaskTarget,
+    targets,
+)
 from simctl.wire.errno import errno_name, errno_number
 from simctl.wire.ids import SECOND
 
 _NOT_BUILT: Final = "known but not simulated yet"
-_LATER_TARGETS: Final = re.compile(r"slurmctld|slurmd@\S+|stepd \S+@\S+|task \S+")
 
 
 def _read_errno(value: Value, _: Reading) -> str:
@@ -35,24 +48,6 @@ ERRNO: Final = Scalar(
     expected="an error of Slurm such as ESLURM_DISABLED",
     convert=_read_errno,
     json={"type": ["string", "integer"]},
-)
-
-
-def _read_target(value: Value, reading: Reading) -> str:
-    target = value.scalar.strip()
-    if target in reading.nodes:
-        return target
-    if _LATER_TARGETS.fullmatch(target):
-        raise ValueError(f"to crash or start {target!r} is {_NOT_BUILT}; a node can be")
-    if "[" in target or "," in target:
-        raise ValueError(f"{target!r} is several nodes; write a fault for each")
-    if "nodes" in reading.unsure:
-        return target
-    raise ValueError(f"no node {target!r}{near(target, list(reading.nodes))}")
-
-
-_TARGET: Final = Scalar(
-    expected="the name of a node", convert=_read_target, json={"type": "string", "minLength": 1}
 )
 
 
@@ -146,36 +141,74 @@ _HANG: Final[Record[Fault]] = Record(
 )
 
 
-def _read_daemon(value: Value, _: Reading) -> str:
-    if value.scalar != CONTROLLER:
-        raise ValueError(f"only {CONTROLLER} restarts in good order; a node can crash and start")
-    return value.scalar
-
-
 _RESTART: Final[Record[Fault]] = Record(
     what="a `restart` fault",
     fields=(
         Field(
             name="restart",
-            shape=Scalar(expected=CONTROLLER, convert=_read_daemon, json={"const": CONTROLLER}),
+            shape=targets(ControllerTarget, SlurmdTarget),
             required=True,
-            doc="The daemon that stops in good order and starts again: slurmctld.",
+            doc="The daemon that stops in good order and starts again: slurmctld or slurmd@n1.",
         ),
         Field(
             name="for", shape=DURATION, default=SECOND, shown="1s", doc="For how long it is away."
         ),
     ),
-    build=lambda values, _value, _reading: RestartFault(for_us=values["for"]),
+    build=lambda values, _value, _reading: _restart(values["restart"], values["for"]),
 )
+
+
+def _restart(target: Target, for_us: int) -> Fault:
+    if isinstance(target, SlurmdTarget):
+        return RestartSlurmd(node=target.node, for_us=for_us)
+    return RestartFault(for_us=for_us)
+
+
 _CRASH: Final[Record[Fault]] = Record(
     what="a `crash` fault",
-    fields=(Field(name="crash", shape=_TARGET, required=True, doc="The node that goes down."),),
-    build=lambda values, _value, _reading: CrashFault(node=values["crash"]),
+    fields=(
+        Field(
+            name="crash",
+            shape=targets(NodeTarget, SlurmdTarget, StepdTarget, TaskTarget),
+            required=True,
+            doc="Who dies: a node with all that runs there, slurmd@n1, stepd 1.0@n1 or task 1.0.3.",
+        ),
+    ),
+    build=lambda values, _value, _reading: _crash(values["crash"]),
+)
+
+
+def _crash(target: Target) -> Fault:
+    if isinstance(target, SlurmdTarget):
+        return CrashSlurmd(node=target.node)
+    if isinstance(target, StepdTarget):
+        return CrashStepd(job_id=target.job_id, step_id=target.step_id, node=target.node)
+    if isinstance(target, TaskTarget):
+        return CrashTask(job_id=target.job_id, step_id=target.step_id, rank=target.rank)
+    return CrashFault(node=str(target))
+
+
+_STOP: Final[Record[Fault]] = Record(
+    what="a `stop` fault",
+    fields=(
+        Field(
+            name="stop",
+            shape=targets(SlurmdTarget),
+            required=True,
+            doc="The daemon that stops in good order: slurmd@n1.",
+        ),
+    ),
+    build=lambda values, _value, _reading: StopSlurmd(node=values["stop"].node),
 )
 _START: Final[Record[Fault]] = Record(
     what="a `start` fault",
     fields=(
-        Field(name="start", shape=_TARGET, required=True, doc="The node that starts."),
+        Field(
+            name="start",
+            shape=targets(NodeTarget, SlurmdTarget),
+            required=True,
+            doc="Who starts: a node that is down, or slurmd@n1.",
+        ),
         Field(
             name="clean",
             shape=BOOLEAN,
@@ -184,8 +217,14 @@ _START: Final[Record[Fault]] = Record(
             doc="Its slurmd starts with -c, and clears the state of its switch.",
         ),
     ),
-    build=lambda values, _value, _reading: StartFault(node=values["start"], clean=values["clean"]),
+    build=lambda values, _value, _reading: _start(values["start"], clean=values["clean"]),
 )
+
+
+def _start(target: Target, *, clean: bool) -> Fault:
+    if isinstance(target, SlurmdTarget):
+        return StartSlurmd(node=target.node, clean=clean)
+    return StartFault(node=str(target), clean=clean)
 
 
 def _check_cut(values: Values, reading: Reading) -> None:
@@ -230,6 +269,7 @@ FAULT: Final[Forms[Fault]] = Forms(
         "hang": _HANG,
         "crash": _CRASH,
         "start": _START,
+        "stop": _STOP,
         "cut": _CUT,
         "restart": _RESTART,
     },
@@ -237,14 +277,27 @@ FAULT: Final[Forms[Fault]] = Forms(
 )
 
 
+def struck(fault: Fault) -> Target:
+    """Return whom a fault strikes that concerns a node, a daemon or a task."""
+    if isinstance(fault, CrashStepd):
+        return StepdTarget(fault.job_id, fault.step_id, fault.node)
+    if isinstance(fault, CrashTask):
+        return TaskTarget(fault.job_id, fault.step_id, fault.rank)
+    if isinstance(fault, CrashSlurmd | StopSlurmd | StartSlurmd | RestartSlurmd):
+        return SlurmdTarget(fault.node)
+    if isinstance(fault, CrashFault | StartFault):
+        return NodeTarget(fault.node)
+    return ControllerTarget()
+
+
 def fault_text(fault: Fault) -> str:
     """Describe a fault in a few words."""
-    if isinstance(fault, CrashFault):
-        return f"crash {fault.node}"
-    if isinstance(fault, StartFault):
-        return f"start {fault.node}{' clean' if fault.clean else ''}"
-    if isinstance(fault, RestartFault):
-        return f"restart {CONTROLLER} for {fault.for_us / SECOND:g}s"
+    if isinstance(fault, CrashFault | CrashSlurmd | CrashStepd | CrashTask | StopSlurmd):
+        return f"{'stop' if isinstance(fault, StopSlurmd) else 'crash'} {struck(fault)}"
+    if isinstance(fault, StartFault | StartSlurmd):
+        return f"start {struck(fault)}{' clean' if fault.clean else ''}"
+    if isinstance(fault, RestartFault | RestartSlurmd):
+        return f"restart {struck(fault)} for {fault.for_us / SECOND:g}s"
     if isinstance(fault, CutFault):
         length = "" if fault.for_us is None else f" for {fault.for_us / SECOND:g}s"
         return f"cut {fault.one} {fault.other}{length}"

@@ -225,6 +225,54 @@ class StartFault:
 
 
 @attrs.frozen(kw_only=True)
+class CrashSlurmd:
+    """Let the slurmd of a node die at once; what it has started there goes on."""
+
+    node: str
+
+
+@attrs.frozen(kw_only=True)
+class StopSlurmd:
+    """Let the slurmd of a node stop in good order; what it has started there goes on."""
+
+    node: str
+
+
+@attrs.frozen(kw_only=True)
+class StartSlurmd:
+    """Start a slurmd on a node that has none; *clean*: as with its option -c."""
+
+    node: str
+    clean: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class RestartSlurmd:
+    """Let the slurmd of a node stop in good order, and start another *for_us* later."""
+
+    node: str
+    for_us: int
+
+
+@attrs.frozen(kw_only=True)
+class CrashStepd:
+    """Let the slurmstepd of a step on a node die at once; its tasks go on."""
+
+    job_id: int
+    step_id: int
+    node: str
+
+
+@attrs.frozen(kw_only=True)
+class CrashTask:
+    """Let a task of a step die at once, by its rank."""
+
+    job_id: int
+    step_id: int
+    rank: int
+
+
+@attrs.frozen(kw_only=True)
 class CutFault:
     """Let the link between two hosts carry nothing for a while, or for ever if *for_us* is None."""
 
@@ -233,7 +281,21 @@ class CutFault:
     for_us: int | None = None
 
 
-Fault = FailFault | RaiseFault | HangFault | RestartFault | CrashFault | StartFault | CutFault
+Fault = (
+    FailFault
+    | RaiseFault
+    | HangFault
+    | RestartFault
+    | CrashFault
+    | StartFault
+    | CrashSlurmd
+    | StopSlurmd
+    | StartSlurmd
+    | RestartSlurmd
+    | CrashStepd
+    | CrashTask
+    | CutFault
+)
 
 
 @attrs.frozen(kw_only=True)

@@ -76,8 +76,17 @@ class MessageNodeRegistrationStatus(Message, frozen=True, kw_only=True):
     steps: tuple[tuple[int, int, int], ...]
     """The steps that run there: job id, step id, and which run of the job."""
 
+    starting: tuple[tuple[int, int], ...] = ()
+    """The runs of jobs that have a prolog there which has yet to end."""
+
+    left: tuple[tuple[int, int], ...] = ()
+    """The runs of jobs of which tasks are left there whose step daemons were killed."""
+
     startup: bool
     """Whether it is the first that this slurmd sends."""
+
+    booted_us: int = 0
+    """Since when the node has been up."""
 
     switch_nodeinfo: Packed
 
@@ -1080,6 +1089,17 @@ class SrunNodeFail(Message, frozen=True, kw_only=True):
     tells: ClassVar[tuple[str, ...]] = ("job_id", "node_list")
 
     job_id: int
+    node_list: str
+
+
+class SrunStepMissing(Message, frozen=True, kw_only=True):
+    """Tell srun that a node does not know its step any more."""
+
+    rpc: ClassVar[str] = "SRUN_STEP_MISSING"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "step_id", "node_list")
+
+    job_id: int
+    step_id: int
     node_list: str
 
 

@@ -1,0 +1,21 @@
+"""The daemons of a cluster as they are now."""
+
+import attrs
+
+from simctl.ctld.daemon import Slurmctld
+from simctl.kernel.procs import Host
+from simctl.nodes.slurmd import Slurmd
+from simctl.plugins.site import Site
+
+
+@attrs.define(eq=False, kw_only=True)
+class Daemons:
+    """The daemons of a cluster as they are now: of each the one that started last."""
+
+    site: Site
+    ctld: Slurmctld
+    hosts: dict[str, Host]
+    """The nodes' machines, by name."""
+
+    slurmds: dict[str, Slurmd]
+    """By the node's name."""
