@@ -87,8 +87,8 @@ class StepDaemons:
         async def body() -> None:
             await daemon.run()
             self._site.kernel.touch(unit)
-            del spool.sockets[key]
-            spool.gone(job.job_id, stepd.cause)
+            if spool.sockets.pop(key, None) is not None:
+                spool.gone(job.job_id, stepd.cause)
 
         stepd.start(body)
 

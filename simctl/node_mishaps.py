@@ -110,10 +110,11 @@ class NodeMishaps:
     def _crash_stepd(self, fault: CrashStepd, text: str) -> None:
         spool = self._daemons.slurmds[fault.node].spool
         key = (fault.job_id, fault.step_id)
-        socket = spool.sockets.pop(key, None)
-        if socket is None:
+        socket = spool.sockets.get(key)
+        if socket is None or socket.mailbox.process.exited:
             self._missed(text, f"no such step daemon runs on {fault.node}")
             return
+        del spool.sockets[key]
         site = self._daemons.site
         stepd = socket.mailbox.process
         if socket.daemon is None:

@@ -63,6 +63,7 @@ class ScriptProcess:
     """Whether it was killed because its time was up."""
 
     _started_us: int = 0
+    _under_way: bool = False
     _limit_us: int = NEVER_US
     _hangs_us: int = -1
     _due_us: int = NEVER_US
@@ -74,11 +75,12 @@ class ScriptProcess:
 
     async def run(self) -> int:
         """Run the script to its end; return its wait status."""
-        process = self._begin()
         try:
+            process = self._begin()
             await self._run_to_end(process)
         except Killed:
-            self._lose_parent(process)
+            if self._process is not None:
+                self._lose_parent(self._process)
             raise
         self.parent.cause = process.cause
         return self.status
@@ -90,11 +92,12 @@ class ScriptProcess:
 
     def _begin(self) -> Process:
         self._started_us = self.site.kernel.now_us
-        process = self._process = self._fork()
-        self._enter = self.site.trace.note(
-            "script", self.name, process, phase="enter", args=self._shown()
-        )
-        process.cause = self._enter
+        process = self._fork()
+        trace = self.site.trace
+        # Known beforehand, should somebody be killed upon that event.
+        process.cause = self._enter = trace.seq + len(trace.open_calls) + 1
+        cause = process.begun
+        trace.note("script", self.name, process, phase="enter", args=self._shown(), cause=cause)
         return process
 
     def _shown(self) -> dict[str, Any]:
@@ -109,13 +112,18 @@ class ScriptProcess:
         self._waiter = None
         if not process.host.up or process.exited:
             return
-        if self.parent.exited and self.parent.daemon in _DAEMONS:
+        if not self._enter:
+            process.exit(_KILLED)
+        elif self.parent.exited and self.parent.daemon in _DAEMONS:
             process.start(partial(self._go_on, process), self.name)
         else:
             self.signal(_KILLED)
 
     async def _go_on(self, process: Process) -> None:
         """Do what is left to do, from wherever its parent has stopped waiting for it."""
+        if not self._under_way:
+            await self._run_to_end(process)
+            return
         if self._hangs_us > self.site.kernel.now_us:
             await self._wait(min(self._hangs_us, self._limit_us))
             if self.status < 0:
@@ -145,7 +153,7 @@ class ScriptProcess:
             self._ended(status)
 
     def _fork(self) -> Process:
-        process = self.parent.fork(
+        process = self._process = self.parent.fork(
             role="script", task=self.task, fresh=True, name=f"{self.name} {self.path}"
         )
         process.job = self.job_id
@@ -160,6 +168,7 @@ class ScriptProcess:
 
     async def _run_to_end(self, process: Process) -> None:
         kernel = self.site.kernel
+        self._under_way = True
         limit_us = NEVER_US
         if self.limit_s:
             limit_us = self._limit_us = kernel.now_us + round(self.limit_s * SECOND)

@@ -210,6 +210,11 @@ class Mailbox:
         self._lose([each for each in batch if each not in heard])
         return heard
 
+    @property
+    def breaks(self) -> bool:
+        """Tell whether who received here is dead, on a host that may be up."""
+        return self._breaks and self.host.up
+
     def hears(self, message: Any) -> bool:
         """Tell whether an answer is still taken in where nobody can connect any more."""
         return self._hears_answers and message.rpc == _ANSWER
@@ -362,6 +367,8 @@ class Fabric:
             trace.messages += 1
             trace.seq = sent = trace.seq + 1
         if not reachable:
+            if to is not None and to.breaks:
+                self._tell_unreachable(message, to, sent)
             return False
         if self.cuts and self.holds_back(sender, to):
             self._tell_unreachable(message, to, sent)

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from simctl.kernel.causes import Cause
 from simctl.kernel.trace import Trace
-from simctl.kernel.turns import Kernel, Thread
+from simctl.kernel.turns import Kernel, Killed, Thread
 from simctl.wire.conf import SlurmConf
 
 if TYPE_CHECKING:
@@ -302,7 +302,12 @@ class Process:
         if not fresh:
             child.memory = self.memory.forked()
             child.stepd = self.stepd
-        child.cause = child.begun = table.trace.process(self, "fork", child.pid)
+        try:
+            child.cause = child.begun = table.trace.process(self, "fork", child.pid)
+        except Killed:
+            # Its parent was killed upon that very event: nobody knows the child.
+            child.exit(SIGKILL)
+            raise
         return child
 
     def become_user(self, uid: int) -> None:

@@ -133,18 +133,13 @@ def _started_clean(run: Observed) -> dict[int, Event]:
 
 def _start_of(run: Observed, first: Event, before: int) -> Event | None:
     """Return the fault that started a slurmd, given its first event and its predecessor's."""
-    crashed = False
     start: Event | None = None
     for fault in run.by_name.get("fault", ()):
         words = str(arg(fault, "fault")).split()
-        if not before < fault.seq < first.seq or words[1:2] != [first.node]:
-            continue
-        if words[0] == "crash":
-            crashed, start = True, None
-        elif words[0] == "start" and not (crashed and start):
-            # Whoever crashes a node from Python leaves no line of it: then the last one counts.
+        here = words[0] == "start" and words[1] in (first.node, f"slurmd@{first.node}")
+        if here and before < fault.seq < first.seq and not run.met_nobody(fault):
             start = fault
-    return start if crashed or before else None
+    return start
 
 
 _CTLD_INIT: Final = "switch_p_slurmctld_init"

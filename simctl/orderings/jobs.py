@@ -1,6 +1,6 @@
 """Rules about jobs and nodes in slurmctld: their states, starts and ends; and about messages."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, Final
@@ -210,7 +210,7 @@ def _gets_job_in_vain(run: Observed, change: Event, before: str, after: str) -> 
     "nothing else; a script is launched no more often than its job starts",
     key="a job",
     exceptions="a job that somebody stopped with a signal shows STOPPED besides; a launch whose "
-    "answer a cut link has swallowed is made again",
+    "answer a cut link has swallowed, or a slurmd that died, is made again",
     source="held in 152 jobs of recordings of real Slurm",
     functions=(BUILD,),
 )
@@ -223,6 +223,11 @@ def running_for_steps(run: Observed) -> Iterator[Finding]:
     built: dict[Any, list[Event]] = defaultdict(list)
     for call in run.calls(BUILD):
         built[call.job].append(call)
+    answered = Counter(
+        answer.job
+        for answer in run.sent("RESPONSE_SLURM_RC")
+        if answer.role == "slurmd" and arg(answer, "answers") == _LAUNCH
+    )
     answer_lost = any(
         (arg(each, "rpc"), arg(each, "to")) == ("RESPONSE_SLURM_RC", "slurmctld")
         for each in run.by_name.get("unreachable", ())
@@ -242,7 +247,8 @@ def running_for_steps(run: Observed) -> Iterator[Finding]:
             if str(arg(change, "from")).startswith("PENDING")
             and str(arg(change, "to")).startswith("RUNNING")
         ]
-        if len(launched[job]) > len(starts) and not answer_lost:
+        heard = min(len(launched[job]), answered[job])
+        if heard > len(starts) and not answer_lost:
             what = f"{len(starts)} starts, and its script was launched {len(launched[job])} times"
             wrong = broken(f"job {job}", what, *launched[job])
         yield wrong

@@ -87,7 +87,9 @@ def steps_gone_before_epilog(run: Observed) -> Iterator[Finding]:
     says="a step daemon is forked upon a launch request alone; where there is a prolog it ended "
     "with 0 before the first fork of the job's run on the node, and does not run again before the "
     "job has ended there; after one that failed nothing is forked",
-    key="a fork of a step daemon; a job in a slurmd",
+    key="a fork of a step daemon; a job on a node",
+    exceptions="a prolog that was under way, or whose job was given up, when slurmd died: another "
+    "slurmd runs it again",
     source="held in 393 launches of recordings of real Slurm",
 )
 def prolog_before_launch(run: Observed) -> Iterator[Finding]:
@@ -102,28 +104,33 @@ def prolog_before_launch(run: Observed) -> Iterator[Finding]:
     events += scripts
     events.sort(key=lambda event: event.seq)
     asked: dict[tuple[int, str], int] = defaultdict(int)
-    prologs: dict[tuple[int, Any], Event] = {}
+    prologs: dict[tuple[Any, Any], Event] = {}
     for event in events:
         if event.name == _FORK:
             yield _forked(run, event, asked, prologs)
         elif event.name == "prolog":
-            slurmd = pid_of(run.forks[pid_of(event)])
-            before = prologs.get((slurmd, event.job))
-            prologs[slurmd, event.job] = event
-            if event.phase == "enter" and before is not None:
+            before = prologs.get((event.node, event.job))
+            prologs[event.node, event.job] = event
+            again = before is not None and _slurmd_of(run, before) == _slurmd_of(run, event)
+            if event.phase == "enter" and before is not None and again:
                 group = f"job {event.job} on {event.node}"
                 yield broken(group, "its prolog ran again before it had ended", before, event)
         elif event.name == _EPILOG:
-            prologs.pop((pid_of(event), event.job), None)
+            prologs.pop((event.node, event.job), None)
         else:
             asked[pid_of(event), str(event.step)] += 1
+
+
+def _slurmd_of(run: Observed, script: Event) -> int:
+    """Return the slurmd that runs a script."""
+    return pid_of(run.forks[pid_of(script)])
 
 
 def _forked(
     run: Observed,
     fork: Event,
     asked: dict[tuple[int, str], int],
-    prologs: dict[tuple[int, Any], Event],
+    prologs: dict[tuple[Any, Any], Event],
 ) -> Finding:
     daemon = run.daemons[arg(fork, "child")]
     key = (pid_of(fork), daemon.step)
@@ -131,7 +138,7 @@ def _forked(
         return broken(daemon, "nobody had asked for it", fork)
     asked[key] -= 1
     if run.terms.conf.get("prolog"):
-        prolog = prologs.get((pid_of(fork), daemon.job))
+        prolog = prologs.get((fork.node, daemon.job))
         if prolog is None:
             return broken(daemon, "it was forked without a prolog of its job", fork)
         if prolog.phase == "enter" or prolog.rc:

@@ -180,6 +180,11 @@ class Observed:
             event.cause for event in self.by_name.get("unreachable", ()) if event.cause is not UNSET
         }
 
+    def met_nobody(self, fault: Event) -> bool:
+        """Tell whether nothing came of a fault: a line to that effect follows it."""
+        after = self.at(fault.seq + 1)
+        return after is not None and after.name == "fault_met_nobody"
+
     # Processes.
 
     @cached_property
@@ -200,6 +205,11 @@ class Observed:
         """Tell whether a process has ended by itself, not by a signal, and could do so."""
         end = self.exits.get(pid)
         return end is not None and not killed(end)
+
+    def was_killed(self, pid: int) -> bool:
+        """Tell whether a process has ended by a signal."""
+        end = self.exits.get(pid)
+        return end is not None and killed(end)
 
     def died(self, pid: int) -> bool:
         """Tell whether a daemon could not go on, and said so."""

@@ -77,8 +77,8 @@ def _in_order(daemon: StepDaemon, calls: list[Sequence[Event]]) -> Finding:
     says="each forked task attaches once, as the job's owner, before it executes or restarts "
     "its program; one whose attach fails executes nothing and exits with 1",
     key="a task process of a srun step",
-    exceptions="a task that is killed before it attaches; what is still to come in a run that was "
-    "broken off",
+    exceptions="a task that is killed before it attaches, or whose slurmstepd is; what is still to "
+    "come in a run that was broken off",
     source="switch guide; held in 223 step daemons of recordings of real Slurm",
     functions=(ATTACH, "slurm_ckpt_restart_task"),
 )
@@ -107,7 +107,7 @@ def _attached(
         end = run.exits.get(pid)
         if programs:
             return broken(group, f"{programs[0].name} without an attach", fork, programs[0])
-        if end is not None and not killed(end):
+        if end is not None and not killed(end) and not run.was_killed(daemon.manager):
             return broken(group, "it never attached", fork, end)
         return KEPT
     call = calls[0]
