@@ -285,11 +285,11 @@ class Slurmd:
         return self.site.fabric.send(self.process, to, message, self.mailbox)
 
     def _answer(self, envelope: Envelope, return_code: int) -> None:
-        self._owed.pop(envelope.sent, None)
         answer = ResponseSlurmRc.to(envelope.message, return_code)
         if not self._send(envelope.sender, answer):
             timeout_us = self.site.conf.message_timeout_s * SECOND
             self.site.fabric.answer_lost(envelope, self.mailbox, timeout_us)
+        self._owed.pop(envelope.sent, None)
 
     # Launches.
 
@@ -541,8 +541,8 @@ class Slurmd:
     async def _switch_info(self, envelope: Envelope, message: RequestSwitchInfo) -> None:
         """Tell what the switch plugin says of the node."""
         answer = await node_switch_info(self.site.hooks, self.process, message)
-        self._owed.pop(envelope.sent, None)
         self._send(envelope.sender, answer)
+        self._owed.pop(envelope.sent, None)
 
     async def _reconfigure(self, _: Envelope, __: RequestReconfigure) -> None:
         """Have the switch plugin read its configuration again."""

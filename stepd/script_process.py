@@ -22,8 +22,8 @@ from simctl.stepd.programs import ScriptRun
 from simctl.wire.ids import SECOND
 
 _KILLED: Final = 9
-_DAEMONS: Final = ("slurmctld", "slurmd", "slurmstepd")
-"""What runs scripts in process groups of their own."""
+_DAEMONS: Final = ("slurmd", "slurmstepd")
+"""What runs scripts in process groups of their own, and leaves them alone when it ends."""
 
 
 def _nowhere(_descriptor: int, _text: str) -> None:

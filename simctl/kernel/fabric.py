@@ -75,6 +75,7 @@ class Mailbox:
         "_kernel",
         "_open",
         "_reader",
+        "_taken",
         "_trace",
         "host",
         "name",
@@ -95,6 +96,7 @@ class Mailbox:
         self._open = True
         self._hears_answers = False
         self._breaks = False
+        self._taken: Envelope | None = None
 
     @property
     def open(self) -> bool:
@@ -140,6 +142,8 @@ class Mailbox:
             trace.seq = self.process.cause = trace.seq + 1
         else:
             sender = envelope.sender
+            # Should the process be killed upon that event, whoever asked gets no answer.
+            self._taken = envelope
             self.process.cause = trace.message(
                 self.process,
                 "receive",
@@ -147,6 +151,7 @@ class Mailbox:
                 sender.name if sender is not None else "",
                 envelope.sent,
             )
+            self._taken = None
         return envelope
 
     def post(self, notice: Any, *, due_us: int = -1) -> None:
@@ -251,6 +256,8 @@ class Mailbox:
         self._kernel.touch(self.process.unit)
         self._open = self._hears_answers = False
         self._breaks = self._breaks or breaks
+        if self._taken is not None:
+            self.break_off(self._taken)
         if self._items:
             self._lose(list(self._items))
             self._items.clear()

@@ -254,7 +254,7 @@ class Observed:
                     daemon.messages.setdefault(event.name, []).append(event)
             elif event.name == "fork":
                 forks.append(event)
-            elif event.name == "exit" and pid == manager and not killed(event):
+            elif pid == manager and _leaves(event, daemon):
                 daemon.end = event
             if pid not in roles:
                 roles[pid] = str(role)
@@ -350,6 +350,14 @@ class Observed:
         place = max(0, bisect.bisect_left(changes, first, key=_SEQ) - 1)
         end = bisect.bisect_left(changes, last, key=_SEQ)
         return any(str(arg(each, "to")).startswith("DOWN") for each in changes[place:end])
+
+
+def _leaves(event: Event, daemon: StepDaemon) -> bool:
+    """Tell whether a step daemon ends with an event, by itself and with its work done.
+
+    One that has done nothing before was never told what to do: its slurmd had died.
+    """
+    return event.name == "exit" and not killed(event) and len(daemon.events) > 1
 
 
 def begin(event: Event) -> int:

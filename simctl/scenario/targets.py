@@ -87,6 +87,8 @@ def targets(*kinds: type[Target]) -> Scalar[Target]:
 
     def convert(value: Value, reading: Reading) -> Target:
         target = _read(value.scalar.strip(), reading, expected)
+        if isinstance(target, ControllerTarget) and target.__class__ not in kinds:
+            raise ValueError(f"that of {CONTROLLER} is known but not simulated yet")
         if not isinstance(target, kinds):
             raise ValueError(f"expected {expected}, got {target}")  # noqa: TRY004 - told as others
         return target

@@ -1,0 +1,502 @@
+"""Daemons of nodes that die by themselves: what goes on, who finds out, and what is done twice."""
+
+import pytest
+
+from simctl.wire.ids import SECOND
+from tests.cluster import Ran, run
+
+APP = """\
+programs:
+  ./app: {runs: 60s, output: "done\\n"}
+  ./long: {runs: 500s}
+  ./ever: {runs: forever}
+  ./quick: {runs: 2s}
+  /p: {runs: 5s}
+  /e: {runs: 5s}
+"""
+BOTH = pytest.mark.parametrize("model", ["guide", "modern"])
+
+
+def played(*entries: str, model: str = "guide", **conf: object) -> Ran:
+    """Run a timeline on two nodes."""
+    keys = ", ".join(f"{key}: {value}" for key, value in conf.items())
+    lines = "".join(f"  - {{{entry}}}\n" for entry in entries)
+    ran = run(f"slurm_conf: {{{keys}}}\n{APP}timeline:\n{lines}", model=model)
+    assert ran.result.stalled == ()
+    left = [each.name for host in ran.world.hosts.values() for each in host.processes.values()]
+    assert left == [], "nothing is left on the nodes"
+    return ran
+
+
+def batch(script: str, options: str = "", at: str = "0s") -> str:
+    """Return an entry that submits a script."""
+    return f"at: {at}, as: alice, run: \"sbatch {options} --wrap '{script}'\""
+
+
+def at(time: str, fault: str) -> str:
+    """Return an entry with a fault at a time."""
+    return f"at: {time}, fault: {{{fault}}}"
+
+
+def when(pattern: str, fault: str) -> str:
+    """Return an entry with a fault upon an event."""
+    return f'when: "{pattern}", fault: {{{fault}}}'
+
+
+def times(ran: Ran, name: str, **fields: object) -> list[int]:
+    """Return when something happened, in seconds."""
+    return [event.time_us // SECOND for event in ran.all(name, **fields)]
+
+
+def sent(ran: Ran, rpc: str, **fields: object) -> list[int]:
+    """Return when a message was sent, in seconds."""
+    return times(ran, rpc, phase="send", **fields)
+
+
+def node_states(ran: Ran, node: str) -> list[str]:
+    """Return the states that a node went through."""
+    return [str(event.args["to"]) for event in ran.all("node_state", args_node=node)]  # type: ignore[index]
+
+
+TWO_NODES = batch("srun -N2 -n2 ./app", "-N2")
+
+
+# slurmd.
+
+
+@BOTH
+def test_a_step_goes_on_without_slurmd(model: str) -> None:
+    """Its tasks run, end and are reported; the job's end waits for another slurmd."""
+    ran = played(
+        TWO_NODES, at("10s", "crash: slurmd@n2"), at("80s", "start: slurmd@n2"), model=model
+    )
+    assert ran.job() == ("COMPLETED", "0:0", "None")
+    assert times(ran, "switch_p_job_postfini", node="n2") == [60]
+    assert times(ran, "switch_p_job_step_complete") == [60]
+    assert sent(ran, "MESSAGE_EPILOG_COMPLETE", node="n2") == [80]
+    assert ran.one("exit", role="slurmd", rc=9).node == "n2"
+    assert not ran.all("switch_p_node_fini", pid=ran.one("exit", role="slurmd", rc=9).pid)
+
+
+@BOTH
+def test_a_slurmd_that_stops_tidies_up_and_disturbs_nobody(model: str) -> None:
+    """node_fini and fini; the next begins as any, and the node stays in use."""
+    ran = played(TWO_NODES, at("10s", "restart: slurmd@n2, for: 2s"), model=model)
+    assert ran.job() == ("COMPLETED", "0:0", "None")
+    assert times(ran, "switch_p_node_fini", node="n2")[0] == 10
+    assert times(ran, "switch_p_node_init", node="n2") == [0, 12]
+    assert not any("NO_RESPOND" in state for state in node_states(ran, "n2"))
+
+
+def test_a_slurmd_that_is_away_too_long_loses_its_jobs() -> None:
+    """SlurmdTimeout after its last answer; what survives there is ended when it is back."""
+    ran = played(
+        batch("srun -N2 -n2 ./ever", "-N2 --no-requeue"),
+        at("10s", "crash: slurmd@n2"),
+        at("70s", "start: slurmd@n2"),
+        SlurmdTimeout=15,
+        KillWait=5,
+    )
+    assert ran.job()[0] == "NODE_FAIL"
+    assert times(ran, "node_state", args_to="DOWN|NO_RESPOND") == [25]
+    told = ran.all("REQUEST_TERMINATE_JOB", phase="send")
+    assert [(e.time_us // SECOND, e.peer) for e in told] == [(25, "slurmd@n1"), (70, "slurmd@n2")]
+    assert times(ran, "switch_p_job_postfini", node="n2") == [70]
+    assert times(ran, "switch_p_job_step_complete") == [70]
+
+
+def test_pings_of_a_node_without_slurmd_go_unanswered() -> None:
+    """It does not respond; a slurmd that registers in time makes that good."""
+    ran = played(
+        TWO_NODES,
+        at("1s", "crash: slurmd@n2"),
+        at("12s", "start: slurmd@n2"),
+        SlurmdTimeout=15,
+    )
+    assert node_states(ran, "n2")[:4] == ["IDLE", "ALLOCATED", "ALLOCATED|NO_RESPOND", "ALLOCATED"]
+    assert ran.job()[0] == "COMPLETED"
+
+
+def test_what_slurmctld_has_to_say_waits_for_a_slurmd() -> None:
+    """A launch is sent again RPC_RETRY_INTERVAL after the first try."""
+    ran = played(
+        at("1s", "crash: slurmd@n1"),
+        batch("./quick", at="2s"),
+        at("30s", "start: slurmd@n1"),
+    )
+    assert sent(ran, "REQUEST_BATCH_JOB_LAUNCH") == [2, 62]
+    assert ran.job() == ("COMPLETED", "0:0", "None")
+
+
+def test_a_launch_on_a_node_without_slurmd_fails_at_once() -> None:
+    """Srun cannot connect; the allocation fails."""
+    ran = played(
+        at("1s", "crash: slurmd@n2"),
+        "at: 2s, as: alice, run: srun -N2 -n2 ./quick",
+        at("100s", "start: slurmd@n2"),
+    )
+    assert "failed on node n2: Communication connection failure" in ran.stderr()
+    assert ran.job()[0] == "FAILED"
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "REQUEST_LAUNCH_TASKS phase=receive node=n2",
+        "switch_p_unpack_jobinfo role=slurmd node=n2",
+        "fork role=slurmd node=n2",
+        "switch_p_pack_jobinfo role=slurmd node=n2",
+    ],
+)
+def test_a_slurmd_that_dies_as_it_launches_a_step_has_launched_nothing(moment: str) -> None:
+    """Whoever was forked is not told what to do, and ends; srun learns of the broken line."""
+    ran = played(
+        "at: 1s, as: alice, run: srun -N2 -n2 ./app",
+        when(moment, "crash: slurmd@n2"),
+        at("30s", "start: slurmd@n2"),
+    )
+    assert "failed on node n2: Zero Bytes were transmitted or received" in ran.stderr()
+    assert not ran.all("switch_p_job_preinit", node="n2")
+    assert ran.job()[0] == "FAILED"
+    assert ran.all("switch_p_job_step_complete")
+
+
+def test_a_slurmd_that_dies_before_it_answers_leaves_a_step_that_is_killed_later() -> None:
+    """The step daemon runs; srun has given the node up, and a new slurmd is told to end it."""
+    ran = played(
+        batch("srun -N2 -n2 ./ever; sleep 300", "-N2"),
+        when(
+            "RESPONSE_SLURM_RC role=slurmd node=n2 args.answers=*LAUNCH_TASKS", "crash: slurmd@n2"
+        ),
+        at("100s", "start: slurmd@n2"),
+        KillWait=5,
+    )
+    assert times(ran, "signal", role="task", node="n2", args_signal=9) == [100]
+    assert ran.job()[0] == "COMPLETED"
+
+
+@pytest.mark.parametrize("length", ["3s", "100s"])
+def test_a_prolog_outlives_its_slurmd_and_is_run_again(length: str) -> None:
+    """How it ended nobody knows. The job's script was never started: it is found missing."""
+    ran = played(
+        batch("./quick"),
+        at("2s", "crash: slurmd@n1"),
+        at(length, "start: slurmd@n1"),
+        Prolog="/p",
+        SlurmdTimeout=300,
+    )
+    prologs = [event for event in ran.all("prolog") if event.node == "n1"]
+    assert [event.rc for event in prologs] == [0, 0]
+    assert ran.job() == ("COMPLETED", "0:0", "None")
+    assert ran.result.rows[0].restarts == 1
+    assert ran.one("batch_missing").job == 1
+
+
+def test_a_prolog_that_has_ended_is_not_run_again() -> None:
+    """The spool directory tells the new slurmd."""
+    ran = played(
+        batch("srun -w n2 -N1 ./quick; sleep 60; srun -w n2 -N1 ./quick", "-N2"),
+        at("20s", "crash: slurmd@n2"),
+        at("21s", "start: slurmd@n2"),
+        Prolog="/p",
+    )
+    assert len(ran.all("prolog", node="n2")) == 1
+    assert ran.job()[0] == "COMPLETED"
+
+
+def test_a_slurmd_that_stops_sees_a_prolog_out_and_launches() -> None:
+    """It takes in nothing new meanwhile."""
+    ran = played(
+        batch("./app"),
+        at("2s", "stop: slurmd@n1"),
+        at("30s", "start: slurmd@n1"),
+        Prolog="/p",
+    )
+    assert times(ran, "prolog", phase="exit") == [5]
+    assert times(ran, "switch_p_node_fini", node="n1")[0] == 5
+    assert ran.job() == ("COMPLETED", "0:0", "None")
+    assert ran.result.rows[0].restarts == 0
+
+
+def test_a_slurmd_stops_in_two_minutes_whatever_it_waits_for() -> None:
+    """A prolog that hangs is left to itself, and its job is run elsewhere."""
+    ran = played(
+        "at: 0s, fault: {hang: prolog, for: 1000s}",
+        batch("./quick"),
+        at("2s", "stop: slurmd@n1"),
+        at("200s", "start: slurmd@n1"),
+        Prolog="/p",
+    )
+    assert times(ran, "switch_p_node_fini", node="n1")[0] == 122
+    assert ran.job()[0] == "COMPLETED"
+
+
+def test_the_end_of_a_job_is_taken_up_by_a_new_slurmd() -> None:
+    """It is told again, signals what is there, and kills it after KillWait."""
+    ran = played(
+        batch("trap : TERM; ./ever & wait; ./ever & wait"),
+        "at: 10s, as: alice, run: scancel 1",
+        at("12s", "crash: slurmd@n1"),
+        at("20s", "start: slurmd@n1"),
+        KillWait=5,
+        Epilog="/e",
+    )
+    assert sent(ran, "REQUEST_TERMINATE_JOB") == [10, 20]
+    assert len(ran.all("epilog")) == 1
+    assert ran.job()[0] == "CANCELLED"
+
+
+@pytest.mark.parametrize(
+    "moment", ["epilog phase=enter", "epilog phase=exit", "MESSAGE_EPILOG_COMPLETE phase=send"]
+)
+def test_an_epilog_that_was_begun_is_not_begun_again(moment: str) -> None:
+    """The new slurmd is told to end the job, and reports at once."""
+    ran = played(
+        batch("./quick"),
+        when(moment, "crash: slurmd@n1"),
+        at("30s", "start: slurmd@n1"),
+        Epilog="/e",
+    )
+    assert len(ran.all("epilog")) == 1
+    assert sent(ran, "MESSAGE_EPILOG_COMPLETE")[-1] in (7, 30)
+    assert ran.job()[0] == "COMPLETED"
+
+
+def test_a_prolog_that_slurmctld_waits_for_is_asked_for_again() -> None:
+    """With PrologFlags=Alloc the job would else be CONFIGURING for ever."""
+    ran = played(
+        batch("./quick"),
+        at("2s", "crash: slurmd@n1"),
+        at("10s", "start: slurmd@n1"),
+        Prolog="/p",
+        PrologFlags="Alloc",
+    )
+    assert sent(ran, "REQUEST_LAUNCH_PROLOG") == [0, 10]
+    assert ran.job() == ("COMPLETED", "0:0", "None")
+    assert ran.result.rows[0].restarts == 0
+
+
+def test_a_clean_start_kills_what_runs() -> None:
+    """As `slurmd -c` does."""
+    ran = played(
+        batch("./ever", "--no-requeue"),
+        at("10s", "crash: slurmd@n1"),
+        at("20s", "start: slurmd@n1, clean: true"),
+    )
+    assert set(times(ran, "signal", role="task")) == {20}
+    assert ran.job() == ("FAILED", "0:9", "JobLaunchFailure")
+    assert times(ran, "switch_p_clear_node_state", node="n1") == [20]
+
+
+def test_a_suspended_job_is_resumed_through_a_new_slurmd() -> None:
+    """Its step daemons are stopped still."""
+    ran = played(
+        batch("srun ./app"),
+        "at: 10s, run: scontrol suspend 1",
+        at("20s", "restart: slurmd@n1, for: 5s"),
+        "at: 110s, run: scontrol resume 1",
+    )
+    assert ran.job()[0] == "COMPLETED"
+    assert times(ran, "switch_p_job_step_complete") == [160]
+
+
+def test_a_slurmd_that_was_to_suspend_a_job_is_told_again() -> None:
+    """On the minute."""
+    ran = played(
+        batch("srun ./long"),
+        at("5s", "crash: slurmd@n1"),
+        "at: 10s, run: scontrol suspend 1",
+        at("20s", "start: slurmd@n1"),
+        "at: 110s, run: scontrol resume 1",
+    )
+    assert sent(ran, "REQUEST_SUSPEND_INT") == [10, 70, 110]
+    assert ran.job()[0] == "COMPLETED"
+
+
+# Step daemons.
+
+
+def test_a_slurmd_and_a_step_daemon_that_die_together() -> None:
+    """As recorded: nobody notices before the node is DOWN; rank 0 waits a minute for rank 1.
+
+    Its report of rank 0 alone does not complete the step; the last epilog does.
+    """
+    ran = played(
+        batch("srun -N2 -n2 ./long", "-N2 --no-requeue"),
+        at("10s", "crash: slurmd@n2"),
+        at("10s", "crash: stepd 1.0@n2"),
+        at("600s", "start: slurmd@n2"),
+        model="modern",
+        SlurmdTimeout=15,
+        KillWait=5,
+        Epilog="/e",
+        SwitchType="switch/federation",
+    )
+    assert ran.job() == ("NODE_FAIL", "0:15", "NodeDown")
+    assert times(ran, "job_state", args_to="NODE_FAIL|COMPLETING") == [25]
+    (report,) = ran.all("REQUEST_STEP_COMPLETE", phase="send")
+    assert report.time_us // SECOND == 25 + 63
+    assert (report.args["range_first"], report.args["range_last"]) == (0, 0)  # type: ignore[index]
+    last = ran.one("MESSAGE_EPILOG_COMPLETE", phase="receive")
+    completed = ran.one("switch_p_job_step_complete")
+    assert completed.args["nodelist"] == "n[1-2]"  # type: ignore[index]
+    assert last.seq < completed.seq < ran.first("job_state", args_to="NODE_FAIL")
+    assert not ran.all("switch_p_job_fini", node="n2")
+    # What it left behind ran on, and ended with its program before the node was back.
+    assert ran.one("exit", role="task", step="1.0", node="n2").time_us // SECOND == 500
+
+
+@BOTH
+def test_tasks_of_a_dead_step_daemon_go_on_until_their_job_ends(model: str) -> None:
+    """Their srun is told at the next registration, and gives them up; slurmd kills them."""
+    ran = played(
+        "at: 0s, as: alice, run: srun -N2 -n2 ./ever",
+        at("10s", "crash: stepd 1.0@n2"),
+        model=model,
+        SlurmdTimeout=30,
+    )
+    assert sent(ran, "SRUN_STEP_MISSING") == [200]
+    assert "Aborting, step missing and io error on node 1" in ran.stderr()
+    killed = ran.one("exit", role="task", node="n2")
+    assert killed.rc == 9
+    assert killed.seq < ran.first("MESSAGE_EPILOG_COMPLETE", node="n2")
+    assert ran.job()[0] == "FAILED"
+    assert not ran.all("switch_p_job_postfini", node="n2")
+    assert len(ran.all("switch_p_job_step_complete")) == 1
+
+
+def test_a_batch_job_whose_step_daemon_dies_is_run_again() -> None:
+    """It is missing at the next registration, the twentieth ping."""
+    ran = played(batch("./long"), at("60s", "crash: stepd 1.batch@n1"), SlurmdTimeout=30)
+    assert times(ran, "batch_missing") == [200]
+    assert ran.job() == ("COMPLETED", "0:0", "None")
+    assert ran.result.rows[0].restarts == 1
+    assert ran.all("exit", role="task")[0].rc == 9
+
+
+def test_a_batch_job_that_may_not_be_run_again_fails_with_its_step_daemon() -> None:
+    """NODE_FAIL, though the node is fine."""
+    ran = played(
+        batch("./long", "--no-requeue"), at("60s", "crash: stepd 1.batch@n1"), SlurmdTimeout=30
+    )
+    assert ran.job() == ("NODE_FAIL", "0:0", "None")
+    assert not any("DOWN" in state for state in node_states(ran, "n1"))
+
+
+def test_a_script_goes_on_writing_without_its_step_daemon() -> None:
+    """Its output is a file of its own; what happens on it is seen there."""
+    ran = played(
+        batch("sleep 20; echo still here", "--no-requeue"),
+        at("10s", "crash: stepd 1.batch@n1"),
+        "at: 100s, as: alice, run: srun cat slurm-1.out, stdout: still here",
+        SlurmdTimeout=30,
+    )
+    assert ran.result.held
+
+
+def test_a_scancel_ends_a_job_without_step_daemons() -> None:
+    """Slurmd kills what it finds."""
+    ran = played(
+        batch("srun -N2 -n2 ./ever", "-N2"),
+        at("10s", "crash: stepd 1.batch@n1"),
+        at("10s", "crash: stepd 1.0@n2"),
+        "at: 20s, as: alice, run: scancel 1",
+        KillWait=5,
+    )
+    assert ran.job()[0] == "CANCELLED"
+    assert [e.rc for e in ran.all("exit", role="task", node="n2")] == [9]
+
+
+@pytest.mark.parametrize("node", ["n1", "n2"])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        *("switch_p_job_preinit", "switch_p_job_init", "switch_p_job_attach", "switch_p_job_fini"),
+        *("switch_p_job_postfini", "exec role=task", "exit role=task", "RESPONSE_LAUNCH_TASKS"),
+    ],
+)
+def test_a_step_daemon_may_die_at_any_moment(moment: str, node: str) -> None:
+    """The job ends all the same, and its step is completed once."""
+    where = f"{moment} step=1.0 node={node}"
+    ran = played(
+        batch("srun -N2 -n2 ./quick", "-N2"),
+        when(where, f"crash: stepd 1.0@{node}"),
+        SlurmdTimeout=30,
+    )
+    assert ran.job()[0] in ("COMPLETED", "FAILED")
+    assert len(ran.all("switch_p_job_step_complete")) == 1
+    (dead,) = list(ran.all("exit", role="manager", rc=9))
+    assert dead.node == node
+
+
+# Tasks.
+
+
+def test_a_task_that_dies_ends_by_sigkill() -> None:
+    """The others go on."""
+    ran = played(
+        "at: 0s, as: alice, run: srun -N2 -n4 --ntasks-per-node=2 ./app",
+        at("10s", "crash: task 1.0.3"),
+    )
+    assert "n2: task 3: Killed" in ran.stderr()
+    assert [e.rc for e in ran.all("exit", role="task", task=3)] == [9]
+    assert times(ran, "switch_p_job_fini") == [60, 60]
+
+
+@BOTH
+def test_a_task_that_dies_as_it_attaches_executes_nothing(model: str) -> None:
+    """It does nothing more after the event."""
+    ran = played(
+        "at: 0s, as: alice, run: srun -N2 -n4 --ntasks-per-node=2 ./quick",
+        when("switch_p_job_attach task=2", "crash: task 1.0.2"),
+        model=model,
+    )
+    assert not ran.all("exec", task=2)
+    assert [e.rc for e in ran.all("exit", role="task", task=2)] == [9]
+    assert len(ran.all("switch_p_job_postfini")) == 2
+
+
+def test_a_batch_script_that_dies_ends_its_job() -> None:
+    """Task 0 of step batch."""
+    ran = played(batch("./app"), at("10s", "crash: task 1.batch.0"))
+    assert ran.job() == ("FAILED", "0:9", "JobLaunchFailure")
+
+
+# Nobody there.
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        ("crash: stepd 1.0@n1", "no such step daemon runs on n1"),
+        ("crash: task 7.0.0", "no such task runs"),
+        ("start: slurmd@n1", "a slurmd runs on n1"),
+        ("start: n1", "n1 is up"),
+    ],
+)
+def test_a_fault_that_meets_nobody_is_told(fault: str, why: str) -> None:
+    """In the trace, and at the end of the run; nothing else comes of it."""
+    ran = played(batch("./quick"), at("10s", fault))
+    told = ran.one("fault_met_nobody")
+    assert told.args["why"] == why  # type: ignore[index]
+    assert ran.result.missed == (f"{fault.replace(':', '')}: {why}",)
+    assert ran.result.as_json()["faults_missed"] == list(ran.result.missed)
+
+
+def test_what_is_down_meets_nobody_either() -> None:
+    """A slurmd that is dead, a node that is down."""
+    ran = played(
+        at("1s", "crash: slurmd@n1"),
+        at("2s", "crash: slurmd@n1"),
+        at("3s", "stop: slurmd@n1"),
+        at("4s", "crash: n1"),
+        at("5s", "crash: n1"),
+        at("6s", "start: slurmd@n1"),
+        at("7s", "start: n1"),
+    )
+    assert [each.partition(": ")[2] for each in ran.result.missed] == [
+        "no slurmd runs on n1",
+        "no slurmd runs on n1",
+        "n1 is down",
+        "n1 is down: start the node",
+    ]
