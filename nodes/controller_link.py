@@ -62,6 +62,7 @@ class ControllerLink:
         self._starting = starting
         self._left = left
         self._outbox = Outbox(site.fabric, process, mailbox, interval_us=_REPORT_AGAIN_US)
+        self._started_us = site.kernel.now_us
         self.registered = False
 
     async def register(self) -> None:
@@ -93,6 +94,12 @@ class ControllerLink:
             if fabric.holds_back(self._process, controller) and due_us < NEVER_US:
                 self._mailbox.post_at(due_us, RegistrationDue())
 
+    async def register_again(self, lost: MessageNodeRegistrationStatus) -> None:
+        """Register once more, because a registration was lost; the first is still the first."""
+        if lost.startup:
+            self.registered = False
+        await self.register()
+
     def _registration(
         self, status: int, packed: Packed, *, startup: bool
     ) -> MessageNodeRegistrationStatus:
@@ -104,6 +111,7 @@ class ControllerLink:
             left=self._left(),
             startup=startup,
             booted_us=self._process.host.booted_us,
+            started_us=self._started_us,
             switch_nodeinfo=packed,
         )
 

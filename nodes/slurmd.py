@@ -49,6 +49,7 @@ from simctl.wire.errno import (
 from simctl.wire.ids import SECOND, SLURM_BATCH_SCRIPT, step_name
 from simctl.wire.messages import (
     Message,
+    MessageNodeRegistrationStatus,
     RequestAbortJob,
     RequestBatchJobLaunch,
     RequestCheckpointTasks,
@@ -73,6 +74,9 @@ from simctl.wire.messages import (
     ResponseSlurmRc,
 )
 from simctl.wire.signals import SIG_TIME_LIMIT
+
+_CONFIRMED = (RequestJobRequeue, RequestCompleteProlog, RequestCompleteBatchScript)
+"""What slurmctld answers, and is told again until it has."""
 
 _NOT_STARTED = 127
 """The wait status that is reported of a batch script that never ran and cannot be requeued."""
@@ -418,9 +422,17 @@ class Slurmd:
             self._terminations.requeues[key[0]] = key
 
     async def _unanswered(self, _: Envelope, message: Unanswered) -> None:
-        """Ask again for what a failed launch waits for, if a cut link has swallowed the answer."""
-        if isinstance(message.request, RequestJobRequeue):
-            self._link.report(message.request)
+        """Say again what slurmctld has to know and did not confirm.
+
+        A report that was lost on its way is sent again with what has come after it.
+        """
+        request = message.request
+        if message.for_ever:
+            return
+        if isinstance(request, MessageNodeRegistrationStatus) and not request.status:
+            await self._link.register_again(request)
+        elif isinstance(request, _CONFIRMED) and not message.lost:
+            self._link.report(request)
 
     async def _response_rc(self, envelope: Envelope, message: ResponseSlurmRc) -> None:
         """Go on after a failed launch: a job that may not be requeued ends; the node drains."""
@@ -482,8 +494,13 @@ class Slurmd:
     async def _suspend_int(self, envelope: Envelope, message: RequestSuspendInt) -> None:
         """Answer, then have the job's step daemons stop their tasks, or let them go on.
 
-        A message whose part for the switch cannot be unpacked is none.
+        A message whose part for the switch cannot be unpacked is none. One that is heeded already,
+        or has been overtaken by what was said since, is only answered.
         """
+        gone = self._terminations.is_revoked((message.job_id, message.restart_cnt))
+        if gone or not self._suspensions.is_news(message):
+            self._answer(envelope, SLURM_SUCCESS)
+            return
         info = await unpack_info(self.site.hooks, self.process, message)
         if info is None:
             self._owed.pop(envelope.sent, None)

@@ -14,8 +14,8 @@ from simctl.nodes.prologs import JobRun
 from simctl.stepd.manager import StepDaemon
 from simctl.wire.ids import SECOND
 
-_REVOKED_KEPT_US: Final = 120 * SECOND
-"""How long a revoked credential is remembered: as long as one is valid."""
+_REVOKED_KEPT_US: Final = 420 * SECOND
+"""How long a revoked credential is remembered: as long as one is valid, and a message under way."""
 
 StepKey = tuple[int, int]
 """A step: the job id and the step id."""

@@ -65,6 +65,17 @@ class Suspensions:
         self._steps_of = steps_of
         self._queues: dict[int, OneByOne[_Asked]] = {}
         self._suspended: dict[int, bool] = {}
+        self._heeded: dict[int, tuple[int, int]] = {}
+        """The latest request about each job: the run it was for, and its number."""
+
+    def is_news(self, message: RequestSuspendInt) -> bool:
+        """Tell whether a request has not been heeded yet, nor a later one."""
+        known = self._heeded.get(message.job_id, (-1, 0))
+        mine = (message.restart_cnt, message.number)
+        if mine <= known:
+            return False
+        self._heeded[message.job_id] = mine
+        return True
 
     def take(self, message: RequestSuspendInt, info: Handle | None = None) -> None:
         """Have a job suspended or resumed, behind what is under way for it."""

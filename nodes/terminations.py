@@ -100,16 +100,17 @@ class Terminations:
     def terminate(self, message: RequestTerminateJob) -> None:
         """Revoke the job's credential and end its steps; once they are gone, run the epilog."""
         job_id = message.job_id
-        if job_id in self._ending:
-            return
         key = (job_id, message.restart_cnt)
+        if job_id in self._ending or self._steps.has_later_run(key):
+            # It is under way; or it was over before a later run could come here.
+            return
         # A request that comes again is reported on again, and the epilog has run, or was cut short.
         epilog = "" if key in self._spool.over else self._site.conf.epilog
         self._spool.revoke(key, self._site.kernel.now_us)
         termination = Termination(request=message, epilog=epilog, cause=self._process.cause)
         # A node may have none of a suspended job's steps, and some of its next run's.
         suspended = self._suspensions.forget(job_id)
-        if not self._steps.of_job(job_id) and not self._is_starting(key):
+        if not self._steps.has_run(key) and not self._is_starting(key):
             self._epilog(termination)
             return
         self._ending[job_id] = termination
@@ -133,9 +134,10 @@ class Terminations:
     def go_on(self, job_id: int) -> None:
         """Run the epilog of a job that is to end, once its step daemons and its prolog are gone."""
         termination = self._ending.get(job_id)
-        if termination is None or termination.ending or self._steps.of_job(job_id):
+        if termination is None or termination.ending:
             return
-        if self._is_starting((job_id, termination.request.restart_cnt)):
+        key = (job_id, termination.request.restart_cnt)
+        if self._steps.has_run(key) or self._is_starting(key):
             return
         del self._ending[job_id]
         if termination.timer is not None:

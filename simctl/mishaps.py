@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from simctl.ctld.nodes import watch_unreachable
+from simctl.ctld.nodes import ping_in_earnest, watch_unreachable
 from simctl.ctld.restart import RestartDue
 from simctl.daemons import Daemons
+from simctl.kernel import wires
 from simctl.kernel.fabric import NEVER_US
 from simctl.kernel.faults import CallFault, CallFaults
 from simctl.kernel.procs import Process
+from simctl.kernel.wires import Wires, luck
 from simctl.node_mishaps import NodeMishaps
 from simctl.nodes.slurmd import Slurmd
 from simctl.scenario.model import (
@@ -20,6 +22,7 @@ from simctl.scenario.model import (
     Fault,
     FaultEntry,
     HangFault,
+    MessageFault,
     RaiseFault,
     RestartFault,
     StartFault,
@@ -31,7 +34,7 @@ from simctl.wire.states import NodeFlag
 class Mishaps:
     """Lets faults happen to a cluster."""
 
-    def __init__(self, daemons: Daemons, rules: CallFaults) -> None:
+    def __init__(self, daemons: Daemons, rules: CallFaults, *, seed: int) -> None:
         self._daemons = daemons
         self._rules = rules
         self._kernel = daemons.site.kernel
@@ -39,6 +42,9 @@ class Mishaps:
         self._trace = daemons.site.trace
         self.missed: list[str] = []
         """The faults that met nobody, each with the reason."""
+        self._wires = Wires(self._fabric)
+        self._seed = seed
+        self._struck = 0
         self._deeds: dict[type[Fault], Callable[[Any, str], None]] = {
             FailFault: self._fail,
             RaiseFault: self._raise,
@@ -47,6 +53,7 @@ class Mishaps:
             StartFault: self._start,
             RestartFault: self._restart,
             CutFault: self._cut,
+            MessageFault: self._strike,
             **NodeMishaps(daemons, self._miss).deeds,
         }
 
@@ -168,6 +175,47 @@ class Mishaps:
             node is not None and node.flags & NodeFlag.NO_RESPOND for node in ends
         ):
             watch_unreachable(ctld)
+
+    # Messages.
+
+    def _strike(self, fault: MessageFault, text: str) -> None:
+        """Let messages go wrong from now on; each rule has luck of its own."""
+        self._struck += 1
+        until_us = NEVER_US if fault.for_us is None else self._kernel.now_us + fault.for_us
+        self._wires.add(
+            wires.MessageFault(
+                kind=fault.kind,
+                rpc=fault.rpc,
+                text=text,
+                sender=fault.sender,
+                receiver=fault.receiver,
+                by_us=fault.by_us,
+                times=fault.times,
+                skip=fault.skip,
+                chance=fault.chance,
+                luck=luck(self._seed, self._struck),
+                until_us=until_us,
+            )
+        )
+        ping_in_earnest(self._daemons.ctld)
+        if until_us < NEVER_US:
+            self._kernel.call_at(until_us, self._end_strikes, None)
+
+    def _end_strikes(self, _: None) -> None:
+        """Ask nodes to register that were not heard of while their messages got lost."""
+        ctld = self._daemons.ctld
+        if any(node.flags & NodeFlag.NO_RESPOND for node in ctld.nodes):
+            watch_unreachable(ctld)
+
+    @property
+    def endless(self) -> list[str]:
+        """Return what goes wrong with messages for ever."""
+        return self._wires.endless()
+
+    def cease(self) -> None:
+        """Let no more messages go wrong: the run is over."""
+        self._fabric.disturbance = None
+        self._fabric.disturbed = bool(self._fabric.cuts)
 
 
 def _end_crashed(process: Process) -> None:

@@ -65,6 +65,7 @@ from simctl.scenario.model import (
     FaultEntry,
     FilesEntry,
     HangFault,
+    MessageFault,
     NodeSpec,
     PickEntry,
     Placed,
@@ -84,7 +85,7 @@ from simctl.stepd.outcome import NEVER_US, ProgramRun
 from simctl.stepd.programs import Programs
 from simctl.wire.burst_buffer_conf import FOLDER, file_name, write_conf
 from simctl.wire.conf import can_checkpoint
-from simctl.wire.ids import INFINITE, NO_VAL
+from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.resources import Room
 from simctl.wire.states import NodeBase, NodeFlag, PartState
 
@@ -246,6 +247,7 @@ class World:
         self.kernel = Kernel(schedule=schedule, until_us=until_us, most_turns=most_turns)
         self.trace = Trace(self.kernel)
         self.fabric = Fabric(self.kernel, self.trace, latency_us=scenario.latency_us)
+        self.fabric.timeout_us = scenario.slurm_conf.message_timeout_s * SECOND
         self.procs = ProcessTable(self.kernel, self.trace)
         self.faults = CallFaults(self.trace)
         self.disk = Disk()
@@ -270,7 +272,7 @@ class World:
             hosts=self.hosts,
             slurmds={name: Slurmd(self.site, host) for name, host in self.hosts.items()},
         )
-        self.mishaps = Mishaps(self.daemons, self.faults)
+        self.mishaps = Mishaps(self.daemons, self.faults, seed=self.seed)
         self.kernel.on_idle = self._on_idle
 
     @property
@@ -500,7 +502,7 @@ class World:
             return True
         if not isinstance(entry, FaultEntry):
             return False
-        if not isinstance(entry.fault, FailFault | RaiseFault | HangFault | CutFault):
+        if not isinstance(entry.fault, _IN_FORCE_FIRST):
             return False
         self.mishaps.happen(entry)
         return True
@@ -663,6 +665,7 @@ class World:
         self._stalled = waiting
         if self._stalled:
             return False
+        self.mishaps.cease()
         if self.ctld.mailbox.open:
             self.ctld.shut_down()
         else:
@@ -719,6 +722,8 @@ class World:
         ]
         if down:
             lines.append("nodes that take no job: " + ", ".join(down[:20]))
+        if self.mishaps.endless:
+            lines.append("messages go wrong for ever: " + "; ".join(self.mishaps.endless))
         hosts: Iterable[Host] = (self.login, *self.hosts.values())
         for host in hosts:
             for process in host.processes.values():
@@ -890,6 +895,10 @@ def _load_plugins(registry: Registry, scenario: Scenario, model: str) -> None:
                 mistakes += error.mistakes
     if mistakes:
         raise PluginError(*mistakes)
+
+
+_IN_FORCE_FIRST: Final = (FailFault, RaiseFault, HangFault, CutFault, MessageFault)
+"""Faults that are in force before any daemon starts, if they are there at time 0."""
 
 
 class _Trigger:

@@ -114,7 +114,9 @@ class StepReports:
             if attempt:
                 await self._serve_until(self._site.kernel.now_us + SECOND)
             if self._send(self._site.fabric.find(parent), report):
-                return
+                if not self._site.fabric.swallowed:
+                    return
+                await self._serve_until(self._site.kernel.now_us + self._site.fabric.timeout_us)
         await self._report_to_controller(report, again_us=_STEP_AGAIN_US)
 
     async def _wait_for_children(self) -> None:
@@ -144,8 +146,11 @@ class StepReports:
         while True:
             controller = fabric.find("slurmctld")
             if self._send(controller, report):
-                if await self._is_answered():
+                unanswered = await self._answered(report)
+                if unanswered is None:
                     return
+                if unanswered.for_ever:
+                    await self._serve_until(NEVER_US)
             elif not fabric.holds_back(self._process, controller):
                 return
             assert controller is not None
@@ -153,15 +158,15 @@ class StepReports:
                 fabric.next_try_us(self._process.host, controller.host, again_us)
             )
 
-    async def _is_answered(self) -> bool:
-        """Wait for the answer of slurmctld; false if a cut link has swallowed it."""
+    async def _answered(self, report: Message) -> Unanswered | None:
+        """Wait for the answer of slurmctld to a report; return it if there is none in time."""
         while True:
             envelope = await self._mailbox.receive()
             message = envelope.message
-            if isinstance(message, ResponseSlurmRc):
-                return True
+            if isinstance(message, ResponseSlurmRc) and message.answers == report.rpc:
+                return None
             if isinstance(message, Unanswered) and message.by.name == "slurmctld":
-                return False
+                return message
             self._serve(envelope)
 
     async def _serve_until(self, due_us: int) -> None:

@@ -1,6 +1,6 @@
 """A command's request to slurmctld, and its answer, or why there is none."""
 
-from simctl.kernel.fabric import Mailbox
+from simctl.kernel.fabric import Mailbox, Unanswered
 from simctl.plugins.site import CommandCall
 from simctl.wire.errno import (
     SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT,
@@ -25,6 +25,7 @@ async def ask(call: CommandCall, request: Message, *, patient: bool = False) -> 
         envelope = await (mailbox.receive() if patient else mailbox.receive_until(limit_us))
         if envelope is None:
             raise SlurmError(SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT)
+        check_lost(envelope.message, request)
         if _is_answer(envelope.message, request):
             answer: Message = envelope.message
             return answer
@@ -39,7 +40,26 @@ def post(call: CommandCall, request: Message) -> int:
     site = call.site
     if not site.fabric.send(call.process, controller(call), request, call.mailbox):
         raise SlurmError(SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR)
-    return site.kernel.now_us + site.conf.message_timeout_s * SECOND
+    # The word that a request was struck comes at that moment, and is heard first.
+    later_us = 1 if site.fabric.disturbance is not None else 0
+    return site.kernel.now_us + site.conf.message_timeout_s * SECOND + later_us
+
+
+class LostError(SlurmError):
+    """A request was lost on its way, or came too late to be answered in time.
+
+    With `for_ever` every other will be.
+    """
+
+    def __init__(self, *, for_ever: bool) -> None:
+        super().__init__(SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT)
+        self.for_ever = for_ever
+
+
+def check_lost(message: object, request: Message) -> None:
+    """Raise LostError where a message tells that a request will not be answered any more."""
+    if isinstance(message, Unanswered) and message.request is request:
+        raise LostError(for_ever=message.for_ever)
 
 
 def _is_answer(message: object, request: Message) -> bool:
@@ -47,7 +67,7 @@ def _is_answer(message: object, request: Message) -> bool:
     if isinstance(message, ResponseSlurmRc):
         about = (message.answers, message.job_id)
         return about == (request.rpc, getattr(request, "job_id", 0))
-    return isinstance(message, Message)
+    return isinstance(message, Message) and getattr(message, "answers", "") in ("", request.rpc)
 
 
 def controller(call: CommandCall) -> Mailbox | None:

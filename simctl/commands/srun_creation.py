@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from simctl.commands.ask import LostError
 from simctl.commands.describe import refuse
 from simctl.commands.srun_allocation import SrunJob
 from simctl.plugins.site import CommandCall
@@ -10,6 +11,8 @@ from simctl.wire.errno import (
     ESLURM_INVALID_JOB_ID,
     ESLURM_NODES_BUSY,
     ESLURM_PROLOG_RUNNING,
+    SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT,
+    SlurmError,
     slurm_strerror,
 )
 from simctl.wire.ids import SECOND
@@ -18,8 +21,15 @@ from simctl.wire.messages import RequestJobStepCreate, ResponseJobStepCreate, Sr
 _FIRST_PAUSE_US: Final = 100_000
 _LONGEST_PAUSE_US: Final = 29 * SECOND
 
-_WORTH_WAITING: Final = (ESLURM_NODES_BUSY, ESLURM_DISABLED, ESLURM_PROLOG_RUNNING)
+_WORTH_WAITING: Final = (
+    *(ESLURM_NODES_BUSY, ESLURM_DISABLED, ESLURM_PROLOG_RUNNING),
+    SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT,
+)
 """Why there may be no step now, and one later."""
+
+_TIMED_OUT: Final = SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT
+_UNANSWERED_AT_MOST: Final = 10
+"""How often srun asks again for a step where nobody answers."""
 
 _RETRY_S: Final = 120
 _RETRY_SPREAD: Final = 10
@@ -33,8 +43,12 @@ async def create_step(
     waited = False
     own = call.process.cause
     pause_us = _FIRST_PAUSE_US
+    unanswered = 0
     while True:
-        reply = await job.ask(request, ResponseJobStepCreate)
+        reply = await _ask(job, request)
+        unanswered += reply is not None and reply.error_code == _TIMED_OUT
+        if unanswered > _UNANSWERED_AT_MOST:
+            raise SlurmError(_TIMED_OUT)
         in_time = call.site.kernel.now_us < job.patient_to_us and not request.immediate
         if reply is None or reply.error_code not in _WORTH_WAITING or not in_time:
             if waited and reply is not None and not reply.error_code:
@@ -53,6 +67,20 @@ async def create_step(
         # What made it ask again only made it ask at this moment.
         call.site.trace.choose(call.process, own)
         pause_us = min(2 * pause_us, _LONGEST_PAUSE_US)
+
+
+async def _ask(job: SrunJob, request: RequestJobStepCreate) -> ResponseJobStepCreate | None:
+    """Ask once; that there was no answer in time is an answer like others.
+
+    Raises:
+        SlurmError: slurmctld cannot be reached, or what is asked of it never gets there.
+    """
+    try:
+        return await job.ask(request, ResponseJobStepCreate)
+    except SlurmError as error:
+        if error.errno not in _WORTH_WAITING or (isinstance(error, LostError) and error.for_ever):
+            raise
+        return ResponseJobStepCreate(job_id=job.job_id, error_code=error.errno)
 
 
 async def _wait_to_retry(call: CommandCall, job: SrunJob, pause_us: int) -> bool:

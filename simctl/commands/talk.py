@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from simctl.commands.ask import controller, no_answer, post
+from simctl.commands.ask import LostError, check_lost, controller, no_answer, post
 from simctl.kernel.fabric import NEVER_US, Envelope
 from simctl.kernel.outbox import Outbox
 from simctl.plugins.site import CommandCall
@@ -70,6 +70,7 @@ class Talk:
             if envelope is None:
                 raise SlurmError(SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT)
             message = envelope.message
+            check_lost(message, request)
             answers = getattr(message, "answers", request.rpc)
             if isinstance(message, kind) and answers == request.rpc:
                 return message
@@ -90,7 +91,8 @@ class Talk:
                 await self.ask(request, ResponseSlurmRc, heeds_end=False)
             except SlurmError as error:
                 to = controller(call)
-                if to is None or not fabric.holds_back(who, to):
+                lost = isinstance(error, LostError) and not error.for_ever
+                if to is None or not (lost or fabric.holds_back(who, to)):
                     return
                 due_us = fabric.next_try_us(who.host, to.host, _AGAIN_US)
                 if due_us == NEVER_US:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from simctl.commands.ask import ask, controller
+from simctl.commands.ask import LostError, ask, controller
 from simctl.kernel.fabric import NEVER_US
 from simctl.kernel.procs import exit_code_of, signal_of
 from simctl.plugins.site import CommandCall
@@ -38,7 +38,8 @@ async def _job_over(call: CommandCall, job_id: int) -> Message:
             return await ask(call, RequestJobInfo(job_id=job_id, when_over=True), patient=True)
         except SlurmError as error:
             to = controller(call)
-            if to is None or not site.fabric.holds_back(call.process, to):
+            lost = isinstance(error, LostError) and not error.for_ever
+            if to is None or not (lost or site.fabric.holds_back(call.process, to)):
                 raise
             due_us = site.fabric.next_try_us(call.process.host, to.host, _AGAIN_US)
             if due_us == NEVER_US:

@@ -1,8 +1,9 @@
-"""The controller's agent: what a cut link or a dead slurmd kept from anybody is sent again.
+"""The controller's agent: what has not got to a node or a client is sent again.
 
 Slurm's agent tries every RPC_RETRY_INTERVAL, as long as somebody still wants the message to get
 there. Tries that are bound to fail are left out: what a dead slurmd was to have waits until another
-registers.
+registers. A batch launch that nobody answers is not tried again: its job goes back into the queue,
+once.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from simctl.ctld.cancel import cancel_without_client
+from simctl.ctld.completion import launch_unanswered
 from simctl.ctld.leftovers import is_leftover
+from simctl.ctld.nodes import not_responding
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import NEVER_US, Envelope, Mailbox, Unanswered
 from simctl.wire.ids import SECOND, SLURM_BATCH_SCRIPT
@@ -108,15 +111,32 @@ def _send_again(ctld: "Slurmctld", to: Mailbox, message: Message) -> None:
 
 
 async def unanswered(ctld: "Slurmctld", _: Envelope, notice: Unanswered) -> None:
-    """Send a request again that was taken in, but whose answer was lost.
+    """Take in that nobody has answered a request: it is tried again, or given up.
 
-    A signal is not: it has been delivered, and would strike a second time.
+    A signal that may have been delivered is not tried again: it would strike a second time. Where
+    a connection broke a new one is made at once.
     """
-    if isinstance(notice.request, RequestSignalTasks):
+    request, to = notice.request, notice.by
+    node = ctld.nodes_by_name.get(to.host.name)
+    if not notice.struck:
+        to = ctld.site.fabric.find(to.name) or to
+        if not isinstance(request, RequestSignalTasks) and _is_wanted(ctld, to, request):
+            _send_again(ctld, to, request)
         return
-    to = ctld.site.fabric.find(notice.by.name) or notice.by
-    if _is_wanted(ctld, to, notice.request):
-        _send_again(ctld, to, notice.request)
+    if node is not None and to.name == node.address:
+        not_responding(ctld, node)
+    if isinstance(request, RequestSignalTasks) and not notice.lost:
+        return
+    if not _is_wanted(ctld, to, request):
+        return
+    job = _job(ctld, request)
+    if isinstance(request, ResponseResourceAllocation) and not to.open and job is not None:
+        await cancel_without_client(ctld, job)
+    elif isinstance(request, RequestBatchJobLaunch) and job is not None:
+        await launch_unanswered(ctld, job)
+    elif not notice.for_ever:
+        again = AgentRetry(to, request, job.restart_cnt if job is not None else -1)
+        ctld.mailbox.post_at(ctld.now_us + RETRY_US, again)
 
 
 async def client_gone(ctld: "Slurmctld", _: Envelope, notice: ClientGone) -> None:

@@ -217,6 +217,21 @@ async def requeue_after_node_failure(ctld: "Slurmctld", job: JobRecord) -> None:
     await _release(ctld, job, RequestTerminateJob, job_state="NODE_FAIL")
 
 
+async def launch_unanswered(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Send a batch job back into the queue whose launch nobody answered; the second time it fails.
+
+    The script may run all the same: its node is told that it is over.
+    """
+    job.unanswered_launches += 1
+    if job.requeue and job.unanswered_launches == 1:
+        await requeue_after_node_failure(ctld, job)
+    else:
+        await end_by_status(ctld, job, _NEVER_LAUNCHED)
+
+
+_NEVER_LAUNCHED: Final = 1
+"""The wait status of a batch job that was given up: as of a script that a signal has ended."""
+
 REQUEUED_HELD: Final = "job requeued in held state"
 LAUNCH_FAILED_HELD: Final = "launch failed requeued held"
 _SPECIAL_EXIT_HELD: Final = "job requeued in special exit state"

@@ -327,6 +327,7 @@ class Slurmctld:
             prologs.EpilogEnded: prologs.epilog_ended,
             prologs.EndUnlaunched: prologs.unlaunched_over,
             nodes.PingDue: nodes.ping_due,
+            nodes.StruckPingsDue: nodes.struck_pings_due,
             node_switch.NodeDue: node_switch.node_due,
             missing.LookDue: missing.look_due,
             nodes.RegistrationsDue: nodes.registrations_due,

@@ -56,7 +56,9 @@ async def node_registration(
     if not await node_switch.unpack_node_info(ctld, message):
         node_switch.drop(ctld, node, message, _next_ping_us(ctld))
         return
-    started = message.startup or node.start_missed
+    first = message.startup and message.started_us > node.slurmd_start_us
+    started = first or node.start_missed
+    node.slurmd_start_us = max(node.slurmd_start_us, message.started_us)
     rebooted = message.booted_us > node.booted_us
     node.booted_us = message.booted_us
     node.start_missed, node.invalid_registrations = False, 0
@@ -180,12 +182,87 @@ async def ping_due(ctld: "Slurmctld", _: Envelope, __: PingDue) -> None:
     for node in ctld.nodes:
         if answers(ctld, node):
             if node.flags & NodeFlag.NO_RESPOND:
-                ctld.send(ctld.address(node), RequestNodeRegistrationStatus())
+                again = await _ask_to_register(ctld, node) or again
         # A node that was set down by hand counts as long as a job has yet to leave it.
         elif node.base is not NodeBase.DOWN or node.completing:
             again = await _ping_in_vain(ctld, node) or again
     if again:
         watch_unreachable(ctld)
+
+
+async def _ask_to_register(ctld: "Slurmctld", node: NodeRecord) -> bool:
+    """Ask a node to register that can be reached; tell whether to look at it again.
+
+    Where messages are lost it may not hear of it, or not be heard.
+    """
+    slurmd, disturbance = ctld.address(node), ctld.site.fabric.disturbance
+    assert slurmd is not None
+    if disturbance is None:
+        ctld.send(slurmd, RequestNodeRegistrationStatus())
+        return False
+    timeout_us = ctld.site.conf.slurmd_timeout_s * SECOND
+    silent_s = ctld.now_us // SECOND - node.last_response_us // SECOND
+    if timeout_us and silent_s * SECOND >= timeout_us and node.base is not NodeBase.DOWN:
+        await set_down(ctld, node)
+    pinged = disturbance.may_strike(RequestPing.rpc, ctld.mailbox, slurmd)
+    ctld.send(slurmd, RequestPing() if pinged else RequestNodeRegistrationStatus())
+    return node.base is not NodeBase.DOWN or not (
+        disturbance.loses_all(RequestPing.rpc, ctld.mailbox, slurmd)
+        or disturbance.loses_all(RequestNodeRegistrationStatus.rpc, ctld.mailbox, slurmd)
+        or disturbance.loses_all(MessageNodeRegistrationStatus.rpc, slurmd, ctld.mailbox)
+    )
+
+
+def not_responding(ctld: "Slurmctld", node: NodeRecord) -> None:
+    """Note that a node has left a request unanswered: it gets no job until it is heard of."""
+    if node.base is NodeBase.DOWN:
+        return
+    if not node.flags & NodeFlag.NO_RESPOND:
+        # It has answered all before.
+        asked_us = ctld.now_us - ctld.site.fabric.timeout_us
+        node.last_response_us = max(node.last_response_us, asked_us)
+        ctld.set_node(node, node.base, node.flags | NodeFlag.NO_RESPOND)
+    watch_unreachable(ctld)
+
+
+@attrs.frozen
+class StruckPingsDue:
+    """Time to ping the nodes whose answers may get lost."""
+
+
+def ping_in_earnest(ctld: "Slurmctld") -> None:
+    """Have the nodes pinged of which a ping or its answer may get lost, at every ping from now on.
+
+    All other pings are answered, and change nothing. What recurs keeps no run alive.
+    """
+    kernel = ctld.site.kernel
+
+    def ping() -> None:
+        if ctld.mailbox.open and kernel.foreground:
+            ctld.mailbox.post(StruckPingsDue())
+
+    if any(_may_miss_ping(ctld, node) for node in ctld.nodes):
+        kernel.call_in_background(_next_ping_us(ctld), ping)
+
+
+def _may_miss_ping(ctld: "Slurmctld", node: NodeRecord) -> bool:
+    slurmd, disturbance = ctld.address(node), ctld.site.fabric.disturbance
+    if slurmd is None or disturbance is None:
+        return False
+    return disturbance.may_strike(RequestPing.rpc, ctld.mailbox, slurmd) or disturbance.may_strike(
+        ResponseSlurmRc.rpc, slurmd, ctld.mailbox
+    )
+
+
+async def struck_pings_due(ctld: "Slurmctld", _: Envelope, __: StruckPingsDue) -> None:
+    """Ping the nodes that would answer if nothing got lost."""
+    ctld.process.cause = 0  # nothing but the time leads to this
+    for node in ctld.nodes:
+        if node.base is NodeBase.DOWN or node.flags & NodeFlag.NO_RESPOND:
+            continue
+        if answers(ctld, node) and _may_miss_ping(ctld, node):
+            ctld.send(ctld.address(node), RequestPing())
+    ping_in_earnest(ctld)
 
 
 async def _ping_in_vain(ctld: "Slurmctld", node: NodeRecord) -> bool:
@@ -206,7 +283,14 @@ async def _ping_in_vain(ctld: "Slurmctld", node: NodeRecord) -> bool:
 
 
 async def response_rc(ctld: "Slurmctld", envelope: Envelope, message: ResponseSlurmRc) -> None:
-    """Take in slurmd's answer to a request; one that refuses a launch is told in the trace."""
+    """Take in slurmd's answer to a request; one that refuses a launch is told in the trace.
+
+    A node that answers a ping, and had not answered before, is asked what it runs.
+    """
+    if message.answers == RequestPing.rpc and envelope.sender is not None:
+        node = ctld.nodes_by_name.get(envelope.sender.host.name)
+        if node is not None and node.flags & NodeFlag.NO_RESPOND:
+            ctld.send(envelope.sender, RequestNodeRegistrationStatus())
     if message.return_code:
         ctld.site.trace.note(
             "log",

@@ -35,6 +35,9 @@ class NodeRecord:
     start_us: int = -1
     """When its slurmd started, as far as the controller knows."""
 
+    slurmd_start_us: int = -1
+    """When that was by its own account."""
+
     last_busy_us: int = 0
     """When the last job left it."""
 
@@ -313,6 +316,12 @@ class JobRecord:
 
     uncounted_runs: int = 0
     """Those of them that are no restarts to anybody, since nothing of the job had run."""
+
+    suspensions: int = 0
+    """How often its nodes were told to suspend or resume it."""
+
+    unanswered_launches: int = 0
+    """How often its launch was sent and never answered."""
 
     launch_failures: int = 0
     """How often in a row PrologSlurmctld has sent the job back into the queue."""

@@ -121,9 +121,16 @@ async def go_on(ctld: "Slurmctld", job: JobRecord) -> bool:
 
 
 async def _tell_nodes(ctld: "Slurmctld", job: JobRecord, op: int, told: Handle) -> None:
+    job.suspensions += 1
     for node in job.nodes:
         switch_info = await suspend_switch.packed(ctld, job, told)
-        message = RequestSuspendInt(job_id=job.job_id, op=op, switch_info=switch_info)
+        message = RequestSuspendInt(
+            job_id=job.job_id,
+            op=op,
+            switch_info=switch_info,
+            number=job.suspensions,
+            restart_cnt=job.restart_cnt,
+        )
         ctld.send(ctld.address(node), message)
     await suspend_switch.free(ctld, job, told)
 

@@ -1,7 +1,7 @@
 """The in-process channels between daemons: mailboxes, and links with latency."""
 
 from collections import deque
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import attrs
 
@@ -17,7 +17,7 @@ NEVER_US: Final = 1 << 62
 _ANSWER: Final = "RESPONSE_SLURM_RC"
 """What a daemon that takes in no more requests still waits for."""
 
-_STREAMED: Final = "TASK_OUTPUT"
+STREAMED: Final = "TASK_OUTPUT"
 """What a task writes, on a connection that srun reads to its end: nothing else overtakes it."""
 
 
@@ -26,12 +26,18 @@ class Unanswered:
     """Tell a process that no answer to its request will come.
 
     It was taken in, and the answer could not be sent back; or the connection is `broken`, because
-    whoever was asked is dead, and nobody knows how far it has come.
+    whoever was asked is dead, and nobody knows how far it has come. If a fault has *struck* it
+    the time for an answer is over, and if it is *lost* it is the message itself that has not got
+    there.
     """
 
     request: Any
     by: "Mailbox"
     broken: bool = False
+    struck: bool = False
+    lost: bool = False
+    for_ever: bool = False
+    """It will be the same however often it is tried."""
 
 
 @attrs.define(kw_only=True)
@@ -263,6 +269,26 @@ class Mailbox:
             self._items.clear()
 
 
+class Disturbance(Protocol):
+    """Whoever has messages go wrong."""
+
+    def send(
+        self,
+        sender: Process,
+        to: Mailbox,
+        message: Traceable,
+        reply_to: Mailbox,
+        sent: int,
+    ) -> None:
+        """Let a message go that was sent, as far as it gets."""
+
+    def may_strike(self, rpc: str, sender: Mailbox, to: Mailbox) -> bool:
+        """Tell whether a message of a name might be struck."""
+
+    def loses_all(self, rpc: str, sender: Mailbox, to: Mailbox) -> bool:
+        """Tell whether no message of a name will ever get through."""
+
+
 class Fabric:
     """The network: who can reach whom, and how long it takes.
 
@@ -277,6 +303,19 @@ class Fabric:
         self.down_since_us: dict[str, int] = {}
         self.cuts: dict[tuple[str, str], Cut] = {}
         """The links that carry nothing now, by the names of their hosts."""
+
+        self.disturbance: Disturbance | None = None
+        self.disturbed = False
+        """Whether a message may not get through, or not as it was sent."""
+
+        self.swallowed = False
+        """Whether the last message was lost after a connection was made, which tells nobody."""
+
+        self.for_ever = False
+        """Whether that is so for every such message."""
+
+        self.timeout_us = 10_000_000
+        """How long whoever asks waits for an answer."""
 
     def mailbox(self, process: Process, name: str, *, listed: bool = False) -> Mailbox:
         """Make a mailbox for *process*; a listed one can be found by its name."""
@@ -308,6 +347,7 @@ class Fabric:
         self.kernel.touch(EVERYTHING)
         cut = self.cuts.setdefault(_pair(one, other), Cut(since_us=self.kernel.now_us, until_us=0))
         cut.until_us = max(cut.until_us, until_us)
+        self.disturbed = True
 
     def heal(self, one: str, other: str) -> bool:
         """End the cut of a link whose time has come; tell whether the link is whole now."""
@@ -317,6 +357,7 @@ class Fabric:
         if cut is None or cut.until_us > self.kernel.now_us:
             return False
         del self.cuts[pair]
+        self.disturbed = bool(self.cuts) or self.disturbance is not None
         return True
 
     def cut_between(self, one: Host, other: Host) -> Cut | None:
@@ -377,20 +418,43 @@ class Fabric:
             if to is not None and to.breaks:
                 self._tell_unreachable(message, to, sent)
             return False
-        if self.cuts and self.holds_back(sender, to):
-            self._tell_unreachable(message, to, sent)
-            return False
         assert to is not None
+        if self.disturbed:
+            return self._send_disturbed(sender, to, message, reply_to, sent)
         envelope = Envelope(message, reply_to, sent)
         if to.host is sender.host:
             to.deliver(envelope, self.kernel.now_us, sender.pid)
         else:
-            due_us = self.kernel.now_us + self.latency_us
-            line = self.kernel.line
-            if line is not None and message.rpc != _STREAMED:
-                due_us += line.extra_us(message.rpc, to.name)
-            to.deliver(envelope, due_us)
+            to.deliver(envelope, self.arrives_us(sender, to, message))
         return True
+
+    def _send_disturbed(
+        self, sender: Process, to: Mailbox, message: Traceable, reply_to: Mailbox, sent: int
+    ) -> bool:
+        """Send a message over a link that may be cut, or on which it may be struck."""
+        self.swallowed = self.for_ever = False
+        if self.cuts and self.holds_back(sender, to):
+            self._tell_unreachable(message, to, sent)
+            return False
+        if self.disturbance is not None:
+            self.disturbance.send(sender, to, message, reply_to, sent)
+        else:
+            self.carry(sender, to, Envelope(message, reply_to, sent))
+        return True
+
+    def carry(self, sender: Process, to: Mailbox, envelope: Envelope) -> None:
+        """Bring a message to its receiver, whatever befalls others."""
+        due_us = self.arrives_us(sender, to, envelope.message)
+        to.deliver(envelope, due_us, sender.pid if to.host is sender.host else 0)
+
+    def arrives_us(self, sender: Process, to: Mailbox, message: Traceable) -> int:
+        """Return when a message that is sent now arrives."""
+        if to.host is sender.host:
+            return self.kernel.now_us
+        line = self.kernel.line
+        if line is None or message.rpc == STREAMED:
+            return self.kernel.now_us + self.latency_us
+        return self.kernel.now_us + self.latency_us + line.extra_us(message.rpc, to.name)
 
     def _look_at(self, to: Mailbox | None) -> None:
         """Note that somebody sees whether an address can be reached.

@@ -1,4 +1,4 @@
-"""Messages that a cut link holds back: kept in order by their sender, and tried again."""
+"""Messages that have not got through: kept in order by their sender, and tried again."""
 
 from collections import deque
 
@@ -8,13 +8,16 @@ from simctl.kernel.trace import Traceable
 
 
 class Outbox:
-    """What one process has yet to send, because a cut link keeps it from the receiver.
+    """What one process has yet to send: a cut link keeps it, or it was lost and never answered.
 
     `due_us` is when the next try can succeed: NEVER_US where nothing is kept, and where the link
     is cut for ever. Whoever owns the outbox calls `flush` then.
     """
 
-    __slots__ = ("_fabric", "_interval_us", "_kept", "_process", "_reply_to", "due_us")
+    __slots__ = (
+        *("_fabric", "_interval_us", "_kept", "_process", "_reply_to", "_waits_until_us"),
+        "due_us",
+    )
 
     def __init__(
         self, fabric: Fabric, process: Process, reply_to: Mailbox, *, interval_us: int
@@ -24,6 +27,9 @@ class Outbox:
         self._reply_to = reply_to
         self._interval_us = interval_us
         self._kept: deque[tuple[Mailbox, Traceable]] = deque()
+        self._waits_until_us = 0
+        """Until when the first one's answer is waited for, which was lost."""
+
         self.due_us = NEVER_US
 
     def send(self, to: Mailbox | None, message: Traceable) -> bool:
@@ -31,25 +37,40 @@ class Outbox:
         if self._kept:
             self.flush()
         if not self._kept and self._fabric.send(self._process, to, message, self._reply_to):
+            if self._fabric.swallowed and not self._fabric.for_ever and to is not None:
+                self._kept.append((to, message))
+                self._wait()
             return True
-        if to is None or not self._fabric.holds_back(self._process, to):
+        if to is None or not (self._kept or self._fabric.holds_back(self._process, to)):
             return False
         self._kept.append((to, message))
-        self._plan(to)
+        if self._waits_until_us <= self._fabric.kernel.now_us:
+            self._plan(to)
         return True
 
     def flush(self) -> None:
         """Send what is kept, as far as it gets through; what nobody waits for is dropped."""
         fabric = self._fabric
+        if self._waits_until_us > fabric.kernel.now_us:
+            return
         while self._kept:
             kept, message = self._kept[0]
             to = fabric.find(kept.name) or kept
             if fabric.holds_back(self._process, to):
                 self._plan(to)
                 return
+            sent = fabric.send(self._process, to, message, self._reply_to)
+            if sent and fabric.swallowed and not fabric.for_ever:
+                self._wait()
+                return
             self._kept.popleft()
-            fabric.send(self._process, to, message, self._reply_to)
         self.due_us = NEVER_US
+
+    def _wait(self) -> None:
+        """Wait in vain for the answer to the first message that is kept, and then a while."""
+        fabric = self._fabric
+        self.due_us = fabric.kernel.now_us + fabric.timeout_us + self._interval_us
+        self._waits_until_us = self.due_us
 
     def _plan(self, to: Mailbox) -> None:
         self.due_us = self._fabric.next_try_us(self._process.host, to.host, self._interval_us)

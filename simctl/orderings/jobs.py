@@ -259,7 +259,8 @@ def running_for_steps(run: Observed) -> Iterator[Finding]:
     "no-receipt-before-its-sending",
     says="each receipt of a message is that of a sending before it, and none is received twice",
     key="a kind of message",
-    exceptions="a message that is sent again is another one; none need arrive",
+    exceptions="a message that is sent again is another one, and so is a copy that a fault has "
+    "made of it; none need arrive",
     source="held in 1,360 messages of recordings of real Slurm",
 )
 def no_receipt_before_its_sending(run: Observed) -> Iterator[Finding]:
@@ -274,6 +275,8 @@ def no_receipt_before_its_sending(run: Observed) -> Iterator[Finding]:
                 continue
             cause = event.cause
             sending = run.at(cause)
+            if sending is not None and sending.name == "duplicate" and arg(sending, "rpc") == name:
+                sending = run.at(sending.cause) if sending.cause is not UNSET else None
             if sending is None or sending.name != name or cause > event.seq:
                 wrong = True
                 yield broken(name, f"it was received before it was sent (seq {cause})", event)

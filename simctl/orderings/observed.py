@@ -175,9 +175,12 @@ class Observed:
 
     @cached_property
     def unreachable(self) -> Set[int]:
-        """The numbers of the sendings that a cut link held back."""
+        """The numbers of the sendings that a cut link held back, or that were lost on their way."""
         return {
-            event.cause for event in self.by_name.get("unreachable", ()) if event.cause is not UNSET
+            event.cause
+            for name in ("unreachable", "drop", "too_late", "undeliverable")
+            for event in self.by_name.get(name, ())
+            if event.cause is not UNSET
         }
 
     def met_nobody(self, fault: Event) -> bool:

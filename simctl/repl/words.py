@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from simctl.kernel.pattern import FIELDS
+from simctl.scenario.message_faults import rpc_names
 from simctl.scenario.patterns import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -20,6 +21,11 @@ def nodes(session: "Session", _: list[str]) -> Iterable[str]:
 def hosts(session: "Session", _: list[str]) -> Iterable[str]:
     """Return the names of all hosts."""
     return (*session.world.hosts, "slurmctld", "login")
+
+
+def rpcs(_: "Session", before: list[str]) -> Iterable[str]:
+    """Return the names of messages, then what may be said of them."""
+    return rpc_names() if not before else ("from=", "to=", "by=", "times=", "skip=", "chance=")
 
 
 def users(session: "Session", _: list[str]) -> Iterable[str]:

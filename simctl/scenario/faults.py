@@ -3,6 +3,7 @@
 from typing import Final
 
 from simctl.kernel.pattern import near
+from simctl.scenario.message_faults import MESSAGE_FAULTS, message_fault_text
 from simctl.scenario.model import (
     CONTROLLER,
     LOGIN,
@@ -14,6 +15,7 @@ from simctl.scenario.model import (
     FailFault,
     Fault,
     HangFault,
+    MessageFault,
     RaiseFault,
     RestartFault,
     RestartSlurmd,
@@ -272,8 +274,9 @@ FAULT: Final[Forms[Fault]] = Forms(
         "stop": _STOP,
         "cut": _CUT,
         "restart": _RESTART,
+        **MESSAGE_FAULTS,
     },
-    not_built=dict.fromkeys(("drop", "duplicate", "delay", "corrupt", "disk"), _NOT_BUILT),
+    not_built=dict.fromkeys(("corrupt", "disk"), _NOT_BUILT),
 )
 
 
@@ -292,6 +295,8 @@ def struck(fault: Fault) -> Target:
 
 def fault_text(fault: Fault) -> str:
     """Describe a fault in a few words."""
+    if isinstance(fault, MessageFault):
+        return message_fault_text(fault)
     if isinstance(fault, CrashFault | CrashSlurmd | CrashStepd | CrashTask | StopSlurmd):
         return f"{'stop' if isinstance(fault, StopSlurmd) else 'crash'} {struck(fault)}"
     if isinstance(fault, StartFault | StartSlurmd):

@@ -8,6 +8,7 @@ import attrs
 from simctl.appliance.spec import ApplianceSpec
 from simctl.kernel.pattern import Pattern
 from simctl.kernel.places import Place
+from simctl.kernel.wires import MessageFaultKind
 from simctl.plugins.site import Options
 from simctl.scenario.positions import Mistake
 from simctl.stepd.images import ImagesSpec
@@ -281,6 +282,25 @@ class CutFault:
     for_us: int | None = None
 
 
+@attrs.frozen(kw_only=True)
+class MessageFault:
+    """Let messages be lost, doubled, late, overtaken or damaged; *times* 0 means all of them.
+
+    *by_us* is how late they, or their copies, come; *how* what is damaged in them.
+    """
+
+    kind: MessageFaultKind
+    rpc: str
+    sender: str = ""
+    receiver: str = ""
+    by_us: int = 0
+    how: str = ""
+    times: int = 1
+    skip: int = 0
+    chance: float = 1.0
+    for_us: int | None = None
+
+
 Fault = (
     FailFault
     | RaiseFault
@@ -295,6 +315,7 @@ Fault = (
     | CrashStepd
     | CrashTask
     | CutFault
+    | MessageFault
 )
 
 

@@ -41,6 +41,8 @@ class ResponseSlurmRc(Message, frozen=True, kw_only=True):
     answers: str
     job_id: int = 0
     step_id: int = -1
+    request: Message | None = None
+    """What it answers, for whoever waits in vain for it."""
 
     @classmethod
     def to(cls, request: Message, return_code: int) -> "ResponseSlurmRc":
@@ -50,6 +52,7 @@ class ResponseSlurmRc(Message, frozen=True, kw_only=True):
             answers=request.rpc,
             job_id=getattr(request, "job_id", 0),
             step_id=getattr(request, "step_id", -1),
+            request=request,
         )
 
     def shown(self) -> dict[str, Any]:
@@ -87,6 +90,9 @@ class MessageNodeRegistrationStatus(Message, frozen=True, kw_only=True):
 
     booted_us: int = 0
     """Since when the node has been up."""
+
+    started_us: int = 0
+    """When this slurmd started, by which a first registration that comes late is known."""
 
     switch_nodeinfo: Packed
 
@@ -140,6 +146,7 @@ class ResponseJobWillRun(Message, frozen=True, kw_only=True):
     """Answer when and where a job would start, or why it never would."""
 
     rpc: ClassVar[str] = "RESPONSE_JOB_WILL_RUN"
+    answers: ClassVar[str] = "REQUEST_JOB_WILL_RUN"
     tells: ClassVar[tuple[str, ...]] = ("job_id", "error_code")
 
     job_id: int = 0
@@ -155,6 +162,7 @@ class ResponseSubmitBatchJob(Message, frozen=True, kw_only=True):
     """Answer a submission; `error_code` may say why the job waits, or why it was refused."""
 
     rpc: ClassVar[str] = "RESPONSE_SUBMIT_BATCH_JOB"
+    answers: ClassVar[str] = "REQUEST_SUBMIT_BATCH_JOB"
     tells: ClassVar[tuple[str, ...]] = ("job_id", "error_code")
 
     job_id: int
@@ -317,6 +325,7 @@ class ResponseBatchScript(Message, frozen=True, kw_only=True):
     """Answer with the script of a job."""
 
     rpc: ClassVar[str] = "RESPONSE_BATCH_SCRIPT"
+    answers: ClassVar[str] = "REQUEST_BATCH_SCRIPT"
 
     script: str
 
@@ -340,6 +349,7 @@ class ResponseSwitchInfo(Message, frozen=True, kw_only=True):
     """Answer with what the switch plugin said, or with its error in words."""
 
     rpc: ClassVar[str] = "RESPONSE_SWITCH_INFO"
+    answers: ClassVar[str] = "REQUEST_SWITCH_INFO"
 
     text: str
     failed: bool = False
@@ -355,6 +365,7 @@ class ResponseBurstBufferInfo(Message, frozen=True, kw_only=True):
     """Answer with what each plugin packed, one `BurstBufferInfo` behind the other."""
 
     rpc: ClassVar[str] = "RESPONSE_BURST_BUFFER_INFO"
+    answers: ClassVar[str] = "REQUEST_BURST_BUFFER_INFO"
     tells: ClassVar[tuple[str, ...]] = ("error_code",)
 
     data: bytes = b""
@@ -381,6 +392,7 @@ class ResponseBuildInfo(Message, frozen=True, kw_only=True):
     """Answer with what of the configuration only the controller knows."""
 
     rpc: ClassVar[str] = "RESPONSE_BUILD_INFO"
+    answers: ClassVar[str] = "REQUEST_BUILD_INFO"
 
     now_s: int
     boot_s: int
@@ -434,6 +446,11 @@ class RequestSuspendInt(Message, frozen=True, kw_only=True):
     switch_info: Packed = Packed()
     """What the switch plugin of slurmctld has to tell, where it has anything."""
 
+    number: int = 0
+    """Counts what a run of a job is told of this kind, so that none is heeded late or twice."""
+
+    restart_cnt: int = 0
+
 
 class RequestStepSuspend(Message, frozen=True, kw_only=True):
     """Tell a step daemon to stop its tasks."""
@@ -480,6 +497,7 @@ class ResponseJobInfo(Message, frozen=True, kw_only=True):
     """Answer with jobs, and with what the controller's clock shows."""
 
     rpc: ClassVar[str] = "RESPONSE_JOB_INFO"
+    answers: ClassVar[str] = "REQUEST_JOB_INFO"
 
     now_s: int
     jobs: tuple[JobInfo, ...]
@@ -487,6 +505,8 @@ class ResponseJobInfo(Message, frozen=True, kw_only=True):
 
 class ResponseJobOver(ResponseJobInfo, frozen=True, kw_only=True):
     """Tell whoever waited for it that a job is over; unlike other answers it is sent again."""
+
+    answers: ClassVar[str] = ""
 
 
 class RequestJobStepInfo(Message, frozen=True, kw_only=True):
@@ -501,6 +521,7 @@ class ResponseJobStepInfo(Message, frozen=True, kw_only=True):
     """Answer with steps."""
 
     rpc: ClassVar[str] = "RESPONSE_JOB_STEP_INFO"
+    answers: ClassVar[str] = "REQUEST_JOB_STEP_INFO"
 
     now_s: int
     steps: tuple[StepInfo, ...]
@@ -531,6 +552,7 @@ class ResponseNodeInfo(Message, frozen=True, kw_only=True):
     """Answer with all nodes."""
 
     rpc: ClassVar[str] = "RESPONSE_NODE_INFO"
+    answers: ClassVar[str] = "REQUEST_NODE_INFO"
 
     now_s: int
     nodes: tuple[NodeInfo, ...]
@@ -546,6 +568,7 @@ class ResponsePartitionInfo(Message, frozen=True, kw_only=True):
     """Answer with all partitions."""
 
     rpc: ClassVar[str] = "RESPONSE_PARTITION_INFO"
+    answers: ClassVar[str] = "REQUEST_PARTITION_INFO"
 
     now_s: int
     partitions: tuple[PartInfo, ...]
@@ -561,6 +584,7 @@ class ResponseReservationInfo(Message, frozen=True, kw_only=True):
     """Answer with all reservations."""
 
     rpc: ClassVar[str] = "RESPONSE_RESERVATION_INFO"
+    answers: ClassVar[str] = "REQUEST_RESERVATION_INFO"
 
     now_s: int
     reservations: tuple[ReservationInfo, ...]
@@ -643,6 +667,7 @@ class ResponseCreateReservation(Message, frozen=True, kw_only=True):
     """Answer with the name of a new reservation, or why there is none."""
 
     rpc: ClassVar[str] = "RESPONSE_CREATE_RESERVATION"
+    answers: ClassVar[str] = "REQUEST_CREATE_RESERVATION"
     tells: ClassVar[tuple[str, ...]] = ("name", "error_code")
 
     name: str
@@ -801,6 +826,7 @@ class ResponseJobStepCreate(Message, frozen=True, kw_only=True):
     """Answer with a step, its layout and its packed credential, or with an error."""
 
     rpc: ClassVar[str] = "RESPONSE_JOB_STEP_CREATE"
+    answers: ClassVar[str] = "REQUEST_JOB_STEP_CREATE"
     tells: ClassVar[tuple[str, ...]] = ("job_id", "step_id", "error_code")
 
     job_id: int
@@ -989,6 +1015,7 @@ class ResponseCheckpoint(Message, frozen=True, kw_only=True):
     """Answer when the checkpoint began that is under way, or how the last one went."""
 
     rpc: ClassVar[str] = "RESPONSE_CHECKPOINT"
+    answers: ClassVar[str] = "REQUEST_CHECKPOINT"
     tells: ClassVar[tuple[str, ...]] = ("event_time", "error_code", "error_msg")
 
     event_time: int = 0

@@ -17,8 +17,10 @@ from simctl.repl.session import Session
 from simctl.scenario.durations import format_us
 
 _FOR = re.compile(r"\s+for[\s=]+(\S+)$")
-_OPTION = re.compile(r"\s+(errno|rc|times|skip)=(\S+)$")
+_OPTION = re.compile(r"\s+(errno|rc|times|skip|chance|by|from|to|how)=(\S+)$")
 _ANSWER = re.compile(r"[A-Z][A-Z0-9_]*|-?[0-9]+")
+_MESSAGE = re.compile(r"[A-Z*][A-Z_*]+")
+_STRIKES = "[from=X] [to=Y] [times=N] [skip=N] [chance=P] [for TIME]"
 _TURNS_SHOWN = 20
 
 
@@ -142,6 +144,49 @@ def fail(session: Session, rest: str) -> None:
     _do(session, fault)
 
 
+def _strike(session: Session, kind: str, rest: str) -> None:
+    """Let messages go wrong that have yet to be sent."""
+    fault: Deed = {kind: ""}
+    fault[kind] = _numbers(_with_time(_wanted(rest, f"{kind} RPC"), fault), fault)
+    _do(session, fault)
+
+
+@command(
+    "drop",
+    usage=f"drop RPC {_STRIKES}",
+    topic="choosing",
+    example="drop MESSAGE_EPILOG_COMPLETE from=n1",
+    words=words.rpcs,
+)
+def drop(session: Session, rest: str) -> None:
+    """Let messages be lost on their way."""
+    _strike(session, "drop", rest)
+
+
+@command(
+    "duplicate",
+    usage=f"duplicate RPC [by=TIME] {_STRIKES}",
+    topic="choosing",
+    example="duplicate REQUEST_TERMINATE_JOB by=2s",
+    words=words.rpcs,
+)
+def duplicate(session: Session, rest: str) -> None:
+    """Let messages arrive twice."""
+    _strike(session, "duplicate", rest)
+
+
+@command(
+    "reorder",
+    usage=f"reorder RPC [by=TIME] {_STRIKES}",
+    topic="choosing",
+    example="reorder REQUEST_*",
+    words=words.rpcs,
+)
+def reorder(session: Session, rest: str) -> None:
+    """Let messages wait until the next one on their link has passed them."""
+    _strike(session, "reorder", rest)
+
+
 @command("fault", usage="fault {YAML}", topic="choosing", example="fault {crash: n1}")
 def fault_of(session: Session, rest: str) -> None:
     """Let something go wrong, in the words of a scenario's `fault:`."""
@@ -174,9 +219,17 @@ def return_for(session: Session, rest: str) -> None:
     _answer(session, {"return": int(rest or 0)})
 
 
-@command("delay", usage="delay TIME", topic="choosing", example="delay 5s")
+@command(
+    "delay",
+    usage=f"delay TIME | delay RPC by=TIME {_STRIKES}",
+    topic="choosing",
+    example="delay REQUEST_TERMINATE_JOB by=5s to=n1",
+)
 def delay(session: Session, rest: str) -> None:
-    """Answer for the plugin: the call at hand blocks its caller before it runs."""
+    """Answer for the plugin: the call at hand blocks before it runs; or let messages come late."""
+    if _MESSAGE.match(rest):
+        _strike(session, "delay", rest)
+        return
     _answer(session, {"delay": _wanted(rest, "delay 5s")})
 
 
