@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test fuzz mutants bench check docs format-check lint imports types format wheel lock \
+.PHONY: help setup demo test fuzz swarm mutants bench check docs format-check lint imports types format wheel lock \
 	clean distclean
 
 help: ## list the targets
@@ -32,6 +32,9 @@ test: setup ## run the whole test suite; ARGS goes to pytest
 
 fuzz: setup ## feed every reader with damaged input, FUZZ times as long as the suite does
 	@SIMCTL_FUZZ="$(FUZZ)" $(BIN)/python -m pytest --timeout=0 tests/test_hostile_fuzz.py $(ARGS)
+
+swarm: setup ## run a thousand random clusters, and check that nothing is lost; ARGS=--help
+	@$(BIN)/simctl swarm --runs 1000 $(ARGS)
 
 mutants: setup ## mutate the lifecycle code in a copy, and report what no test notices
 	@$(BIN)/python -m tests.mutants $(ARGS)

@@ -30,6 +30,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("schema", help="print the JSON Schema of a scenario")
     _add_test(commands)
     _add_explore(commands)
+    _add_swarm(commands)
     _add_trace(commands)
     _add_plugins(commands)
     _add_repl(commands)
@@ -104,6 +105,12 @@ def _add_test(commands: Any) -> None:
 
 def _add_explore(commands: Any) -> None:
     from simctl.testing.explore.arguments import add_arguments
+
+    add_arguments(commands)
+
+
+def _add_swarm(commands: Any) -> None:
+    from simctl.testing.swarm.arguments import add_arguments
 
     add_arguments(commands)
 
@@ -309,6 +316,15 @@ def _explore(options: argparse.Namespace) -> int:
     return explore(read(options, path, shipped=shipped, watchdog_s=watchdog_s))
 
 
+def _swarm(options: argparse.Namespace) -> int:
+    from simctl.running import find
+    from simctl.testing.swarm.command import swarm
+    from simctl.testing.swarm.options import read
+
+    path = None if options.scenario is None else find(options.scenario)[0]
+    return swarm(read(options, path))
+
+
 def _trace(options: argparse.Namespace) -> int:
     from simctl.testing import reading
 
@@ -377,6 +393,7 @@ _COMMANDS: Final = {
     "schema": _schema,
     "test": _test,
     "explore": _explore,
+    "swarm": _swarm,
     "trace": _trace,
     "plugins": _plugins,
     "repl": _repl,

@@ -673,6 +673,11 @@ class World:
                 slurmd.shut_down()
         return self.kernel.foreground > 0
 
+    @property
+    def running(self) -> bool:
+        """Tell whether the cluster is in service: nobody has told the daemons to stop yet."""
+        return self._phase == "running"
+
     def at_rest(self) -> tuple[str, ...] | None:
         """Return who waits for what where nothing is due that keeps a run alive.
 
@@ -710,7 +715,7 @@ class World:
         if lines or not held:
             lines += [
                 f"`{each.command}` of {each.user} ({each.label}) has not ended"
-                for each in self._unended()
+                for each in self.unended()
             ]
         lines += self._calls_under_way()
         if not lines:
@@ -752,7 +757,7 @@ class World:
         lines.append("--until TIME ends a run at a moment; --max-turns N lets it go on, 0 for ever")
         return tuple(lines)
 
-    def _unended(self) -> list[CommandResult]:
+    def unended(self) -> list[CommandResult]:
         """Return what the commands that have not ended have done so far."""
         return [result_so_far() for result_so_far in self._waiting_commands.values()]
 
@@ -781,7 +786,7 @@ class World:
 
     def _result(self, wall_s: float, *, interrupted: bool) -> RunResult:
         rows = tuple(self.ctld.rows())
-        commands = tuple(sorted((*self.results, *self._unended()), key=_by_line))
+        commands = tuple(sorted((*self.results, *self.unended()), key=_by_line))
         expectations = [each for one in commands for each in check_command(one)]
         if self._placed is not None:
             expectations += self._placed.unreached()

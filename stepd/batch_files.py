@@ -1,5 +1,6 @@
 """The files of a batch script: where its output goes, and the directory that it starts in."""
 
+import posixpath
 from typing import TYPE_CHECKING, Final
 
 from simctl.kernel.procs import Process
@@ -58,6 +59,12 @@ class BatchFiles:
             f"slurmstepd-{host}: error: couldn't chdir to `{work.work_dir}': "
             f"No such file or directory: going to {_FALLBACK} instead\n"
         )
+
+    def remove_script(self) -> None:
+        """Remove the script from where slurmd spooled it, with the directory it is in."""
+        disk, host, script = self._site.disk, self._process.host.name, self._work.argv[0]
+        disk.drop(host, script)
+        disk.drop(host, posixpath.dirname(script))
 
     def write(self, stream: int, text: str) -> None:
         """Add to the file of a stream; what a script takes away is made anew."""

@@ -135,6 +135,7 @@ class StepDaemon:
         else:
             rc = await self._run_modern()
         if self._batch:
+            self._files.remove_script()
             await self._reports.complete_batch(rc, has_output=self._files.opened)
         else:
             if rc:

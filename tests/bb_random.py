@@ -14,6 +14,13 @@ import msgspec
 
 from simctl.orderings.checking import tell
 from simctl.scenario.load import read_scenario
+from simctl.testing.swarm.buffers import (
+    FUNCTIONS,
+    job_lines,
+    random_conf,
+    random_functions,
+    random_pools,
+)
 from simctl.world import World
 from tests.bb_checker import CANCEL_S, MOST_JOBS, Checker
 
@@ -23,7 +30,6 @@ RIGHT_S: Final = 1500
 SHOW_S: Final = 5000
 """When the books are compared with what there is."""
 
-NAMES: Final = ("p1", "p2", "p3")
 OPTIONS: Final[dict[str, tuple[float, Callable[[random.Random], object]]]] = {
     "-N": (0.4, lambda c: c.choice([1, 2, 1, 2, 1, 2, 1, 2, 0])),
     "-t": (0.6, lambda c: c.randint(1, 4)),
@@ -49,14 +55,6 @@ COMMANDS: Final = (
     "scontrol update nodename=n{k} state=drain reason=x",
     *("scontrol update nodename=n{k} state=resume", "squeue", "scontrol show bbstat"),
 )
-FUNCTIONS: Final = {
-    "datawarp": (
-        *("setup", "data_in", "pre_run", "post_run", "data_out", "teardown", "paths"),
-        *("real_size", "create_persistent", "destroy_persistent", "job_process", "pools"),
-    ),
-    "generic": ("get_sys", "start_stage_in", "start_stage_out", "stop_stage_in", "stop_stage_out"),
-}
-
 PREEMPT: Final = ("REQUEUE", "CANCEL", '"SUSPEND,GANG"')
 STRUCK: Final = (
     *("select_g_job_begin", "select_g_job_begin job={j}", "bb_p_job_begin job={j}"),
@@ -82,7 +80,7 @@ TYPES: Final = {
 def scenario(seed: int, plugin: str) -> str:
     """Return a random scenario, in which in the end all is put right and cancelled."""
     c = random.Random(f"{seed} {plugin}")
-    pools = _pools(c)
+    pools = random_pools(c)
     files, timeline = "", []
     for number in range(1, c.randint(3, 9)):
         at = c.choice([c.randint(0, 20), c.randint(0, 200)])
@@ -99,13 +97,13 @@ def scenario(seed: int, plugin: str) -> str:
     if c.random() < 0.6:
         appliance.append("data: {/lus/in: 8GiB, /lus/out: 30GiB, /lus/none: 0}")
     if c.random() < 0.5:
-        appliance.append(f"functions: {{{_functions(c, plugin)}}}")
+        appliance.append(f"functions: {{{random_functions(c, plugin)}}}")
     if c.random() < 0.05:
         appliance.append("up: false")
     return (
         f"slurm_conf: {{{_slurm_conf(c, plugin)}}}\n"
         f"options: {{{_options(c)}}}\n"
-        f"burst_buffer_conf: {{{_conf(c)}}}\n"
+        f"burst_buffer_conf: {{{random_conf(c)}}}\n"
         f"burst_buffer: {{{', '.join(appliance)}}}\n"
         'nodes: [{name: "n[1-3]", cpus: 2}]\n'
         'partitions: [{name: a, nodes: "n[1-2]", default: true, max_time: "10:00"}, '
@@ -140,53 +138,6 @@ def _when(c: random.Random) -> float:
     return c.choice([c.randint(0, 60), c.randint(0, 400), c.randint(0, 600) / 10])
 
 
-def _pools(c: random.Random) -> dict[str, dict[str, str]]:
-    names = ["wlm_pool", "fast"][: c.choice([1, 1, 2])]
-    return {
-        name: {
-            "capacity": f"{c.choice([10, 16, 24])}GiB",
-            "granularity": c.choice(["1GiB", "1GiB", "512MiB", "3GiB"]),
-        }
-        for name in names
-    }
-
-
-def _conf(c: random.Random) -> str:
-    keys = {
-        "GetSysState": "/opt/bb/state",
-        "StartStageIn": "/opt/bb/in",
-        "StartStageOut": "/opt/bb/out",
-        "StopStageIn": "/opt/bb/stop_in",
-        "StopStageOut": "/opt/bb/stop_out",
-        "Flags": "EnablePersistent",
-    }
-    if c.random() < 0.3:
-        keys["Flags"] += ",TeardownFailure"
-    for key in ("StageInTimeout", "StageOutTimeout", "OtherTimeout"):
-        if c.random() < 0.4:
-            keys[key] = str(c.choice([3, 20, 60]))
-    return ", ".join(f'{key}: "{value}"' for key, value in keys.items())
-
-
-def _functions(c: random.Random, plugin: str) -> str:
-    found = {}
-    names = FUNCTIONS.get(plugin) or (*FUNCTIONS["datawarp"], *FUNCTIONS["generic"])
-    for name in c.sample(names, c.randint(1, 3)):
-        calls = [_call(c) for _ in range(c.randint(1, 3))]
-        found[name] = f"{name}: [{', '.join(calls)}]"
-    return ", ".join(found.values())
-
-
-def _call(c: random.Random) -> str:
-    parts = []
-    if c.random() < 0.6:
-        runs = c.choice(["0s", "1s", "30s", "100s"]) if c.random() < 0.9 else "forever"
-        parts.append(f"runs: {runs}")
-    if c.random() < 0.5:
-        parts.append(c.choice(["exit: 1, output: no such file", "signal: 9", "exit: 2"]))
-    return "{" + ", ".join(parts) + "}"
-
-
 def _job(
     c: random.Random, plugin: str, number: int, pools: dict[str, dict[str, str]]
 ) -> tuple[str, str]:
@@ -203,43 +154,10 @@ def _job(
         words = [word for word in words if not word.startswith(("-a", "-H", "--no-requeue"))]
         given = f"--bb={asked}" if c.random() < 0.8 else ""
         return "", f"srun {' '.join(words)} {given} {work}"
-    maker = _datawarp_lines if plugin == "datawarp" else _generic_lines
-    lines = maker(c, size, list(pools)) if c.random() < 0.85 else []
-    if plugin == "generic" and not whole:
-        # The other plugin would take them for its own.
-        lines = [line for line in lines if not line.startswith("#DW")]
+    lines = job_lines(c, plugin, size, list(pools), alone=whole)
     ending = c.choice(["", "", "", "exit 3", "srun -n1 sleep 2"])
     body = "".join(f"    {line}\n" for line in ["#!/bin/sh", *lines, work, ending] if line)
     return f"  j{number}.sh: |\n{body}", f"sbatch {' '.join(words)} j{number}.sh"
-
-
-def _datawarp_lines(c: random.Random, size: int, pools: list[str]) -> list[str]:
-    lines = []
-    pool = f" pool={c.choice(pools)}" if c.random() < 0.4 else ""
-    if c.random() < 0.85:
-        lines.append(f"#DW jobdw capacity={size}GiB access_mode=striped type=scratch{pool}")
-    if c.random() < 0.1:
-        lines.append(f"#DW swap {c.randint(1, 3)}GiB")
-    if c.random() < 0.2:
-        lines.append(f"#BB create_persistent name={c.choice(NAMES)} capacity={size}GiB{pool}")
-    if c.random() < 0.2:
-        lines.append(f"#DW persistentdw name={c.choice(NAMES)}")
-    if c.random() < 0.1:
-        lines.append(f"#BB destroy_persistent name={c.choice(NAMES)} {c.choice(['', 'hurry'])}")
-    if c.random() < 0.6:
-        path = c.choice(["/lus/in", "/lus/none", "/lus/unknown"])
-        lines.append(f"#DW stage_in type=file source={path} destination=$DW_JOB_STRIPED/in")
-    if c.random() < 0.6:
-        lines.append("#DW stage_out type=file source=$DW_JOB_STRIPED/out destination=/lus/out")
-    return lines
-
-
-def _generic_lines(c: random.Random, size: int, _: list[str]) -> list[str]:
-    lines = [f"#BB size={size}G"]
-    if c.random() < 0.4:
-        lines.append("#DW stage_in type=file source=/lus/in destination=x")
-        lines.append("#DW stage_out type=file source=x destination=/lus/out")
-    return lines
 
 
 def _misfortunes(c: random.Random) -> list[str]:

@@ -60,13 +60,22 @@ class Srun:
             return _FAILED
         if self.site.model == "modern":
             await hooks.load_others(who, "switch")
-        status = await self._job.obtain() if self._job.own else 0
+        status = await self._obtain() if self._job.own else 0
         if not status and not self._is_test:
             status = await self._run_step()
         if self.site.model == "guide":
             await hooks.unload(who, "switch")
         self._talk.close()
         return status
+
+    async def _obtain(self) -> int:
+        """Have a job of its own; what its options cannot mean is found out only now."""
+        try:
+            return await self._job.obtain()
+        except UsageError as error:
+            for line in error.lines:
+                self.call.err(line)
+            return exit_of_error(self.call, error.status)
 
     @property
     def _is_test(self) -> bool:

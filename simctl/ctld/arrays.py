@@ -161,6 +161,17 @@ def forget(ctld: "Slurmctld", job_id: int) -> None:
         del ctld.arrays[job_id]
 
 
+def purged(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Forget a task that is purged, and its array with the last of them."""
+    ctld.site.trace.arrays.pop(job.job_id, None)
+    array = job.array
+    if array is None or array.rest is not None or ctld.arrays.get(array.job_id) is not array:
+        return
+    if not any(ctld.jobs.get(task.job_id) is task for task in array.records.values()):
+        del ctld.arrays[array.job_id]
+        ctld.dependents.pop(array.job_id, None)
+
+
 def cancelled(job: JobRecord) -> None:
     """Note that the record of the tasks that wait is cancelled, and they with it."""
     if job.array is not None and job.array.rest is job:

@@ -481,3 +481,4 @@ async def purge(ctld: "Slurmctld", job: JobRecord) -> None:
     if job.batch and can_checkpoint(ctld.site.conf):
         ctld.last_runs[job.job_id] = job.restart_cnt
     del ctld.jobs[job.job_id]
+    arrays.purged(ctld, job)

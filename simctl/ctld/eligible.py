@@ -359,6 +359,9 @@ def forget(ctld: "Slurmctld", job: JobRecord) -> None:
     twins = ctld.singletons.get((job.desc.uid, job.name))
     if twins is not None and job in twins:
         twins.remove(job)
+    if job.job_id not in ctld.arrays:
+        # Somebody may have asked for it when it was over already.
+        ctld.dependents.pop(job.job_id, None)
 
 
 def is_stuck(ctld: "Slurmctld", job: JobRecord) -> bool:

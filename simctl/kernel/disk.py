@@ -81,8 +81,8 @@ class Disk:
     def __init__(self) -> None:
         self._files: dict[_Key, _File] = {}
         self._directories: dict[_Key, _Directory] = {}
-        self._entered: set[tuple[str, str, int]] = set()
-        """Directories that a user was able to go to, since any directory last changed."""
+        self._entered: dict[_Key, set[int]] = {}
+        """Who was able to go to a directory, since any directory last changed."""
         self.watch: Callable[[str, bool], None] | None = None
         """Told of each path that is looked at, or changed (true)."""
 
@@ -104,12 +104,12 @@ class Disk:
 
         Every step asks on each of its nodes, so that the answer is remembered.
         """
-        known = (*_key(host, path), uid)
-        if known in self._entered and self.watch is None:
+        known = self._entered.setdefault(_key(host, path), set())
+        if uid in known and self.watch is None:
             return True
         entered = self.view(host, uid).is_dir(path)
         if entered:
-            self._entered.add(known)
+            known.add(uid)
         return entered
 
     def crash(self, host: str) -> None:
@@ -224,8 +224,9 @@ class Disk:
         """Take away what is at a path."""
         self._seen(_key(host, path), changed=True)
         self._files.pop(_key(host, path), None)
-        if self._directories.pop(_key(host, path), None) is not None:
-            self._entered.clear()
+        # Whoever could go elsewhere still can: there was nothing in it.
+        self._directories.pop(_key(host, path), None)
+        self._entered.pop(_key(host, path), None)
 
 
 def _key(host: str, path: str) -> _Key:

@@ -1,5 +1,6 @@
 """Rules that make a plugin call fail or raise instead of running, or hang before it runs."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -35,6 +36,11 @@ class CallFault:
     times: int = 1
     skip: int = 0
 
+    @property
+    def kind(self) -> str:
+        """Return what it does to a call, as the form of its fault is called."""
+        return "raise" if self.raises else "hang" if self.hangs else "fail"
+
     def strike(self) -> int:
         """Fail the call as the rule says."""
         if self.raises:
@@ -54,6 +60,8 @@ class CallFaults:
         self.rules: list[CallFault] = []
         self.asked: Callable[[OpenCall], CallFault | None] | None = None
         """Asked at the beginning of every plugin call, before the rules."""
+        self.struck: Counter[str] = Counter()
+        """How many calls have met a rule, by what it does: ``fail``, ``raise`` or ``hang``."""
         self._trace = trace
 
     def add(self, rule: CallFault) -> None:
@@ -84,6 +92,7 @@ class CallFaults:
             if rule.skip:
                 rule.skip -= 1
                 continue
+            self.struck[rule.kind] += 1
             rule.times -= 1
             if not rule.times:
                 self.rules.remove(rule)

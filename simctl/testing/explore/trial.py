@@ -60,12 +60,19 @@ class Ran:
 
     broken: tuple[Broken, ...]
     events: Sequence[Event]
-    line: Line
+    choices: Line | None
+    """What its schedule chose; None under plain `fifo`, which chooses nothing."""
     token: str
     turns: int
     messages: int
     result: RunResult | None
     """None if the run broke off."""
+
+    @property
+    def line(self) -> Line:
+        """Return what its schedule chose, where it chose at all."""
+        assert self.choices is not None
+        return self.choices
 
 
 def run_trial(
@@ -93,11 +100,12 @@ def run_trial(
         schedule=schedule,
         model=terms.model,
         watchdog_s=terms.watchdog_s,
-        most_turns=0,  # counted below, from what the first run took
+        # Where a schedule chooses its turns are counted below.
+        most_turns=0 if schedule.chooses else terms.most_turns,
     )
     line = world.kernel.line
-    assert line is not None
-    line.most_turns = terms.most_turns
+    if line is not None:
+        line.most_turns = terms.most_turns
     prepare(world)
     world.trace.add_sink(world.events.append)
     result: RunResult | None = None
@@ -118,10 +126,10 @@ def run_trial(
     return Ran(
         broken=broken,
         events=world.events,
-        line=line,
+        choices=line,
         token=world.token,
         turns=world.kernel.turns,
-        messages=line.messages,
+        messages=world.trace.messages,
         result=result,
     )
 
@@ -143,6 +151,9 @@ def _what_broke(result: RunResult) -> tuple[Broken, ...]:
         )
         for each in result.orderings.broken
     ]
+    if result.ran_out:
+        detail = "\n".join(result.ran_out)
+        broken.append(Broken(kind="endless", text="the run does not end", detail=detail))
     if result.stalled:
         broken.append(
             Broken(kind="stall", text="the run stalled", detail="\n".join(result.stalled))

@@ -4,12 +4,13 @@ Trials are given out in chunks, in the order of their numbers; what comes of a s
 depend on how many workers there are, or on which is faster.
 """
 
+import functools
 import multiprocessing  # noqa: TID251 - stands outside the simulation
 import signal
 import traceback
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, wait  # noqa: TID251 - as above
-from typing import Any, Final
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 import attrs
 
@@ -33,16 +34,35 @@ class Find:
 
 
 @attrs.frozen(kw_only=True)
-class ChunkResult:
-    """What came of the trials from one number to another, both included."""
+class Chunk:
+    """Trials from one number to another, both included, that were run one after another."""
 
     first: int
     last: int
+    ended: bool
+    """Whether it ended early because of a find."""
+
+
+ChunkT = TypeVar("ChunkT", bound=Chunk)
+ChunkT_co = TypeVar("ChunkT_co", bound=Chunk, covariant=True)
+
+
+class ChunkRunner(Protocol[ChunkT_co]):
+    """Somebody who runs trials; made anew in each worker."""
+
+    def run_chunk(
+        self, first: int, last: int, *, stop: bool, done: Callable[[], None]
+    ) -> ChunkT_co:
+        """Run the trials of a chunk; with *stop* not beyond the first find."""
+
+
+@attrs.frozen(kw_only=True)
+class ChunkResult(Chunk):
+    """What came of the trials of a chunk."""
+
     finds: tuple[Find, ...]
     coverage: Any
     turns: int
-    ended: bool
-    """Whether it ended early because of a find."""
 
 
 class Runner:
@@ -108,18 +128,38 @@ def run_all(
     yield first
     if first.ended:
         return
-    chunks = [
-        (start, min(start + CHUNK, plan.trials) - 1) for start in range(1, plan.trials, CHUNK)
-    ]
+    make = functools.partial(Runner, plan)
+    yield from run_chunks(make, chunks_of(1, plan.trials), workers=workers, stop=stop, done=done)
+
+
+def chunks_of(first: int, end: int) -> list[tuple[int, int]]:
+    """Return chunks of the trials from a number on and before another."""
+    return [(start, min(start + CHUNK, end) - 1) for start in range(first, end, CHUNK)]
+
+
+def run_chunks(
+    make: Callable[[], ChunkRunner[ChunkT]],
+    chunks: list[tuple[int, int]],
+    *,
+    workers: int,
+    stop: bool,
+    done: Callable[[], None],
+    name: str = "explore",
+) -> Iterator[ChunkT]:
+    """Run chunks of trials in several processes; give what came of them in their order.
+
+    What *make* returns runs them; it is called in each worker, and so has to be picklable. *name*
+    is that of the command, for an error message.
+    """
     if workers == 1 or len(chunks) <= 1:
-        runner = Runner(plan)
+        runner = make()
         for start, last in chunks:
             result = runner.run_chunk(start, last, stop=stop, done=done)
             yield result
             if result.ended:
                 return
         return
-    with Pool(plan, min(workers, len(chunks)), stop=stop) as pool:
+    with Pool(make, min(workers, len(chunks)), stop=stop, name=name) as pool:
         yield from pool.run(chunks, done)
 
 
@@ -127,17 +167,20 @@ class WorkerError(RuntimeError):
     """A worker broke, which is a fault of simctl's."""
 
 
-class Pool:
+class Pool(Generic[ChunkT]):
     """A few workers, each with a pipe; gone when the `with` is left, however that happens."""
 
-    def __init__(self, plan: Plan, count: int, *, stop: bool) -> None:
-        self._plan = plan
+    def __init__(
+        self, make: Callable[[], ChunkRunner[ChunkT]], count: int, *, stop: bool, name: str
+    ) -> None:
+        self._make = make
         self._count = count
         self._stop = stop
+        self._name = name
         self._processes: list[Any] = []
         self._pipes: list[Connection] = []
 
-    def __enter__(self) -> "Pool":
+    def __enter__(self) -> "Pool[ChunkT]":
         """Start the workers; Ctrl-C is their parent's business."""
         try:
             # They inherit that it is blocked; for the parent it waits until they have started.
@@ -155,7 +198,8 @@ class Pool:
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(theirs, self._plan, self._stop), daemon=True)
+        args = (theirs, self._make, self._stop, self._name)
+        process = context.Process(target=_work, args=args, daemon=True)
         process.start()
         theirs.close()
         self._processes.append(process)
@@ -174,20 +218,21 @@ class Pool:
             process.join()
             process.close()
 
-    def run(self, chunks: list[tuple[int, int]], done: Callable[[], None]) -> Iterator[ChunkResult]:
+    def run(self, chunks: list[tuple[int, int]], done: Callable[[], None]) -> Iterator[ChunkT]:
         """Give out chunks, and give results in the order of the chunks."""
         waiting = list(reversed(chunks))
-        results: dict[int, ChunkResult] = {}
+        results: dict[int, ChunkT] = {}
         for pipe in self._pipes:
             _give(pipe, waiting)
         for first, _ in chunks:
             while first not in results:
                 ready = set(wait(self._pipes))
                 for pipe in [each for each in self._pipes if each in ready]:
-                    result = _receive(pipe)
-                    if result is None:
+                    said = _receive(pipe, self._name)
+                    if said is None:
                         done()
                         continue
+                    result = cast(ChunkT, said)
                     results[result.first] = result
                     if result.ended:
                         # What has a higher number does not count any more.
@@ -204,24 +249,24 @@ def _give(pipe: Connection, waiting: list[tuple[int, int]]) -> None:
         pipe.send(waiting.pop())
 
 
-def _receive(pipe: Connection) -> ChunkResult | None:
+def _receive(pipe: Connection, name: str) -> Chunk | None:
     """Return what a worker has to say; None: it has run another trial."""
     try:
         said = pipe.recv()
     except (EOFError, ConnectionError):
-        raise WorkerError("a worker process of `explore` has ended by itself") from None
+        raise WorkerError(f"a worker process of `{name}` has ended by itself") from None
     if isinstance(said, BaseException):
         raise said
     if isinstance(said, str):
         raise WorkerError(said)
-    assert said is None or isinstance(said, ChunkResult)
+    assert said is None or isinstance(said, Chunk)
     return said
 
 
-def _work(pipe: Connection, plan: Plan, stop: bool) -> None:
+def _work(pipe: Connection, make: Callable[[], ChunkRunner[Chunk]], stop: bool, name: str) -> None:
     """Run chunks until the parent has gone, which closes the pipe."""
     end_with_parent()
-    runner = Runner(plan)
+    runner = make()
     try:
         while True:
             first, last = pipe.recv()
@@ -229,4 +274,4 @@ def _work(pipe: Connection, plan: Plan, stop: bool) -> None:
     except (EOFError, ConnectionError):
         return
     except Exception:  # noqa: BLE001 - the parent tells it
-        pipe.send(f"a worker process of `explore` broke:\n{traceback.format_exc()}")
+        pipe.send(f"a worker process of `{name}` broke:\n{traceback.format_exc()}")

@@ -1,0 +1,231 @@
+"""`simctl swarm`: many random runs, what they came to, and what was found made small."""
+
+import functools
+import json
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from simctl.kernel.schedules import ScheduleError
+from simctl.plugins.registry import PluginError
+from simctl.scenario.positions import ScenarioErrors
+from simctl.status import INTERRUPTED, NOT_HELD, OK, InputError
+from simctl.testing.explore.progress import Progress
+from simctl.testing.explore.report import broken_lines
+from simctl.testing.explore.trial import Broken, load_text
+from simctl.testing.explore.workers import chunks_of, run_chunks
+from simctl.testing.swarm.make import draft
+from simctl.testing.swarm.options import Options
+from simctl.testing.swarm.report import Written, groups, summary
+from simctl.testing.swarm.runner import Find, Plan, Sums, SwarmRunner
+from simctl.testing.swarm.shrink import Shrinker
+from simctl.testing.swarm.trial import run_swarm, tell
+
+
+def swarm(options: Options) -> int:
+    """Do as the options say; print what came of it; return the exit status."""
+    if options.path is not None:
+        return _one(options, options.path)
+    if options.show:
+        print(draft(options.first_seed or 0, options.faults).text(), end="")
+        return OK
+    many = Many(options)
+    many.run()
+    many.show()
+    if many.interrupted:
+        return INTERRUPTED
+    return NOT_HELD if many.finds or many.differ else OK
+
+
+@attrs.define
+class Many:
+    """A swarm under way, and what it has come to."""
+
+    options: Options
+    sums: Sums = attrs.field(factory=Sums)
+    finds: list[Find] = attrs.field(factory=list)
+    digests: dict[int, str] = attrs.field(factory=dict)
+    """What stands for the traces of runs that are to be made again, by seed."""
+    differ: list[int] = attrs.field(factory=list)
+    """Seeds of runs that were not the same the second time."""
+    twice: int = 0
+    written: Written | None = None
+    wall_s: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def plan(self) -> Plan:
+        """Return what is to be run."""
+        options = self.options
+        return Plan(first_seed=options.first_seed or 0, runs=options.runs, faults=options.faults)
+
+    def run(self) -> None:
+        """Make all runs, or as many as there is time for; then make the first find small."""
+        options = self.options
+        total = options.runs if options.seconds is None else 0
+        progress = Progress(what="runs", total=total, quiet=options.quiet)
+        try:
+            try:
+                self._run_all(progress)
+            finally:
+                self.wall_s = progress.wall_s
+                progress.runs = self.sums.runs
+                progress.finish()
+            if self.finds:
+                self.written = self._pursue(self.finds[0], progress)
+        except KeyboardInterrupt:
+            progress.clear()
+            self.interrupted = True
+
+    def _run_all(self, progress: Progress) -> None:
+        options, plan = self.options, self.plan
+        until = None if options.seconds is None else time.perf_counter() + options.seconds
+        make = functools.partial(SwarmRunner, plan)
+        chunks = chunks_of(0, plan.trials)
+        for result in run_chunks(
+            make, chunks, workers=options.workers, stop=False, done=progress.count, name="swarm"
+        ):
+            self.sums.merge(result.sums)
+            self.finds += result.finds
+            progress.broken = len(self.finds)
+            for seed, digest in result.digests:
+                self._compare(seed, digest)
+            if until is not None and time.perf_counter() > until:
+                break
+
+    def _compare(self, seed: int, digest: str) -> None:
+        before = self.digests.pop(seed, None)
+        if before is None:
+            self.digests[seed] = digest
+            return
+        self.twice += 1
+        if before != digest:
+            self.differ.append(seed)
+
+    def _pursue(self, find: Find, progress: Progress) -> Written | None:
+        drawn = draft(find.seed, self.options.faults)
+        broken = find.broken[0]
+        shrinker = Shrinker(
+            broken,
+            told=lambda runs, entries: progress.show(
+                f"shrinking: {entries} entries of the timeline, {runs} runs"
+            ),
+        )
+        small = shrinker.shrink(drawn)
+        progress.clear()
+        if small is None:
+            return None
+        name = self.options.output or f"swarm-{find.seed}.found.yaml"
+        repeat = f"simctl swarm {shlex.quote(name)}"
+        if small.draft.schedule != "fifo":
+            repeat += f" --schedule {small.draft.schedule}"
+        comment = [
+            f"Found by `simctl swarm --seed {find.seed} --runs 1`: this breaks",
+            *(f"  {line}" for line in broken.told().splitlines()),
+            "as it is repeated by",
+            f"  {repeat}",
+        ]
+        text = "".join(f"# {line}\n" for line in comment) + small.draft.text()
+        try:
+            Path(name).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(
+                f"cannot write {name}: {error.strerror}; name a file with -o"
+            ) from error
+        return Written(
+            seed=find.seed,
+            file=name,
+            repeat=repeat,
+            runs=small.runs,
+            entries=(len(drawn.happenings), len(small.draft.happenings)),
+            keys=(len(drawn.conf), len(small.draft.conf)),
+            broken=small.tried.broken,
+        )
+
+    def show(self) -> None:
+        """Print what came of it."""
+        if self.options.as_json:
+            print(json.dumps(self.as_json(), indent=1))
+            return
+        if not self.options.quiet:
+            for line in summary(self.sums, self.plan, len(self.finds), self.twice):
+                print(line)
+        if self.interrupted:
+            print("interrupted: this is what was reached")
+        for seed in self.differ:
+            print(f"NOT DETERMINISTIC: two runs of seed {seed} differ")
+        for line in groups(self.finds):
+            print(line)
+        if self.written is not None:
+            for line in self.written.lines():
+                print(line)
+        elif self.finds:
+            for line in broken_lines(self.finds[0].broken[:1]):
+                print(line)
+            print(f"to repeat: simctl swarm --seed {self.finds[0].seed} --runs 1")
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the object that `--json` prints."""
+        return {
+            "first_seed": self.plan.first_seed,
+            "runs": self.sums.runs,
+            "interrupted": self.interrupted,
+            **self.sums.as_json(),
+            "twice": self.twice,
+            "differ": self.differ,
+            "broken": [
+                {
+                    "seed": find.seed,
+                    "schedule": find.schedule,
+                    "broken": [attrs.asdict(each) for each in find.broken],
+                }
+                for find in self.finds
+            ],
+            "found": self.written.as_json() if self.written is not None else None,
+            "wall_s": round(self.wall_s, 3),
+        }
+
+
+def _one(options: Options, path: Path) -> int:
+    """Run one scenario, and hold it against all that has to hold."""
+    try:
+        scenario = load_text(path.read_text(encoding="utf-8-sig"), path)
+        seed = scenario.seed if options.first_seed is None else options.first_seed
+        tried = run_swarm(scenario, options.schedule, seed)
+    except ScenarioErrors as error:
+        lines = "\n".join(str(mistake) for mistake in error.mistakes)
+        raise InputError(lines, placed=True) from error
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise InputError(f"cannot read {path}: {why}") from error
+    except (PluginError, ScheduleError) as error:
+        raise InputError(str(error)) from error
+    told = tell(tried, digest=False)
+    if options.as_json:
+        found: dict[str, Any] = {
+            "scenario": path.name,
+            "seed": seed,
+            "schedule": options.schedule,
+            "jobs": told.jobs,
+            "events": told.events,
+            "broken": [attrs.asdict(each) for each in told.broken],
+        }
+        print(json.dumps(found, indent=1))
+    else:
+        _show_one(options, path, told.broken, told.jobs, told.events)
+    return NOT_HELD if told.broken else OK
+
+
+def _show_one(
+    options: Options, path: Path, broken: tuple[Broken, ...], jobs: int, events: int
+) -> None:
+    if not options.quiet:
+        what = f"{len(broken)} broken" if broken else "all that has to hold at rest does"
+        print(f"{path.name}: {jobs:,} jobs, {events:,} events: {what}")
+    for line in broken_lines(broken):
+        print(line)
+    sys.stdout.flush()

@@ -1,0 +1,98 @@
+"""What the command line of `simctl swarm` asks for, checked."""
+
+import argparse
+import os
+from pathlib import Path
+
+import attrs
+
+from simctl.scenario.durations import DurationError, parse_duration_us
+from simctl.status import InputError
+from simctl.testing.swarm.arguments import RUNS
+from simctl.testing.swarm.features import FAULTS
+from simctl.wire.ids import SECOND
+
+_MOST_RUNS = 10_000_000
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """What the command line asks for, checked."""
+
+    path: Path | None = None
+    """A scenario that alone is run, and held against the rules."""
+    schedule: str = "fifo"
+    first_seed: int | None = None
+    runs: int = RUNS
+    seconds: float | None = None
+    faults: tuple[str, ...] = tuple(FAULTS)
+    workers: int = 1
+    output: str = ""
+    show: bool = False
+    as_json: bool = False
+    quiet: bool = False
+
+
+def read(options: argparse.Namespace, path: Path | None) -> Options:
+    """Return what the options ask for.
+
+    Raises:
+        InputError: They cannot be meant.
+    """
+    if path is not None:
+        _check_alone(options)
+    elif options.schedule is not None:
+        raise InputError("--schedule goes with a SCENARIO: each seed has a schedule of its own")
+    for name in ("runs", "workers"):
+        value = getattr(options, name)
+        if value is not None and not 1 <= value <= _MOST_RUNS:
+            raise InputError(
+                f"--{name}: expected a whole number from 1 to {_MOST_RUNS:,}, got {value}"
+            )
+    if options.seed is not None and options.seed < 0:
+        raise InputError(f"--seed: expected a whole number of 0 or more, got {options.seed}")
+    if options.output == "":
+        raise InputError("-o: name a file")
+    seconds = _seconds(options.time)
+    return Options(
+        path=path,
+        schedule=options.schedule or "fifo",
+        first_seed=options.seed,
+        runs=options.runs or (_MOST_RUNS if seconds is not None else RUNS),
+        seconds=seconds,
+        faults=_faults(options.faults),
+        workers=options.workers or len(os.sched_getaffinity(0)),
+        output=options.output or "",
+        show=options.show,
+        as_json=options.json,
+        quiet=options.quiet,
+    )
+
+
+def _check_alone(options: argparse.Namespace) -> None:
+    for name in ("runs", "time", "faults", "workers", "output", "show"):
+        if getattr(options, name):
+            raise InputError(f"--{name} goes without a SCENARIO, which is run as it is")
+
+
+def _seconds(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        return parse_duration_us(text) / SECOND
+    except DurationError as error:
+        raise InputError(f"--time: {error}") from error
+
+
+def _faults(text: str | None) -> tuple[str, ...]:
+    if text is None or text == "all":
+        return tuple(FAULTS)
+    if text == "none":
+        return ()
+    wanted = [word.strip() for word in text.split(",")]
+    for word in wanted:
+        if word not in FAULTS:
+            raise InputError(
+                f"--faults: expected kinds of {', '.join(FAULTS)}, or none or all, got {word!r}"
+            )
+    return tuple(name for name in FAULTS if name in wanted)

@@ -1,0 +1,97 @@
+"""Rules about jobs and commands: none is lost, none is left, each is accounted for once."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from simctl.testing.swarm.rules import AtRest, rule
+from simctl.wire.states import JobBase
+
+_SUBMITTED: Final = re.compile(r"^Submitted batch job (\d+)", re.MULTILINE)
+_FINAL: Final = frozenset(base.name for base in JobBase if base.value > JobBase.SUSPENDED.value)
+
+
+@rule(
+    "jobs-end",
+    says="every job that was submitted is in a final state, without flags",
+)
+def jobs_end(run: AtRest) -> Iterator[str]:
+    """Find jobs that are not over, and submitted ones that nobody knows of."""
+    rows = list(run.world.ctld.rows())
+    for row in rows:
+        if row.state not in _FINAL:
+            yield f"job {row.job_id} is {row.state} ({row.reason})"
+    known = {row.job_id for row in rows}
+    for command in run.world.results:
+        for number in _SUBMITTED.findall(command.stdout):
+            if int(number) not in known:
+                yield f"job {number}, submitted by {command.label}, is in no table"
+    ids = Counter(row.job_id for row in rows)
+    yield from (f"{times} jobs have the id {each}" for each, times in ids.items() if times > 1)
+
+
+@rule(
+    "records-go",
+    says="no record of a job is left, nor anything that was kept for one",
+    exceptions="jobs that a burst buffer plugin keeps in model modern, as real Slurm does",
+)
+def records_go(run: AtRest) -> Iterator[str]:
+    """Find records of jobs, and entries of slurmctld's tables, that nothing needs any more."""
+    ctld = run.world.ctld
+    kept = set(ctld.bb.kept) if ctld.bb is not None and run.world.model == "modern" else set()
+    for job in ctld.jobs.values():
+        if job.job_id not in kept:
+            yield f"job {job.job_id} is left: {job.state} {job.bb_state}".rstrip()
+    tables: dict[str, Mapping[Any, object]] = {
+        "running": ctld.running,
+        "completing": ctld.completing,
+        "suspended": ctld.suspended,
+        "preempted": ctld.preempted,
+        "periodic": ctld.periodic,
+        "awaited": ctld.awaited,
+    }
+    for name, table in tables.items():
+        if table:
+            yield f"slurmctld's table {name} still has {sorted(table)}"
+    for name, leaving in ctld.leftovers.items():
+        if leaving:
+            yield f"old runs are to leave {name}: {sorted(leaving)}"
+    for name, singles in (("dependents", ctld.dependents), ("singletons", ctld.singletons)):
+        left = {key: len(jobs) for key, jobs in singles.items() if jobs}
+        if left and not kept:
+            yield f"slurmctld's table {name} still has {left}"
+    if ctld.arrays and not kept:
+        yield f"slurmctld still knows the arrays {sorted(ctld.arrays)}"
+
+
+@rule(
+    "accounted-once",
+    says="accounting has each end of a job once, as the table of jobs has it",
+    exceptions="tasks of an array that were ended before they ran, which accounting need not have "
+    "heard of by themselves",
+)
+def accounted_once(run: AtRest) -> Iterator[str]:
+    """Find jobs that accounting does not have, or has ended otherwise or more than once."""
+    accounts: dict[int, list[tuple[str, int]]] = {}
+    for account in run.world.ctld.books.jobs:
+        if account.state != "REQUEUED":
+            accounts.setdefault(account.job_id, []).append((account.state, account.submit_us))
+    for row in run.world.ctld.rows():
+        found = accounts.get(row.job_id, [])
+        submissions = {submit_us for _, submit_us in found}
+        if not found and row.array_job_id and row.start_us in (-1, row.end_us):
+            continue
+        if not found:
+            yield f"accounting has no end of job {row.job_id} ({row.state})"
+        elif len(submissions) < len(found):
+            yield f"accounting has several ends of job {row.job_id}: {found}"
+        elif found[-1][0] != row.state:
+            yield f"job {row.job_id} is {row.state}, in accounting {found[-1][0]}"
+
+
+@rule("commands-end", says="every command that was typed has ended")
+def commands_end(run: AtRest) -> Iterator[str]:
+    """Find commands that have not."""
+    for command in run.world.unended():
+        yield f"`{command.command}` of {command.user} ({command.label}) has not ended"

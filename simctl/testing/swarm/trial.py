@@ -1,0 +1,151 @@
+"""One run of a swarm: a scenario, run and held against orderings and the rules at rest."""
+
+import hashlib
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+import attrs
+import msgspec
+from msgspec import UNSET
+
+from simctl.kernel.events import Event
+from simctl.kernel.schedules import make_schedule
+from simctl.scenario.model import Scenario
+from simctl.testing.explore.trial import Broken, Ran, Terms, load_text, run_trial
+from simctl.testing.swarm import rest_cluster, rest_jobs, rest_plugins
+from simctl.testing.swarm.rules import RULES, AtRest
+from simctl.world import World
+
+MOST_TURNS: Final = 400_000
+"""After how many turns a run is given up: a hundred times as many as most take."""
+
+_MODULES: Final = (rest_cluster, rest_jobs, rest_plugins)
+
+
+@attrs.frozen(kw_only=True)
+class Told:
+    """What came of a run, small enough to travel between processes."""
+
+    broken: tuple[Broken, ...]
+    token: str
+    events: int
+    turns: int
+    jobs: int
+    states: dict[str, int]
+    """How many jobs ended in which state."""
+    faults: dict[str, int]
+    """How many faults struck, by kind."""
+    calls: dict[str, int]
+    """How often each plugin function was called."""
+    digest: str = ""
+    """What stands for every byte of the trace, if that was asked for."""
+
+
+@attrs.frozen(kw_only=True)
+class Tried:
+    """A run that was held against everything."""
+
+    ran: Ran
+    broken: tuple[Broken, ...]
+    """What did not hold: in the run itself, and once it was at rest."""
+    struck: Counter[str]
+    """How many calls were struck by rules that have them fail, raise or hang."""
+
+
+class Watch:
+    """Looks at a cluster each time that nothing is left to do in it."""
+
+    def __init__(self) -> None:
+        self.world: World | None = None
+        self.broken: tuple[Broken, ...] = ()
+
+    def listen(self, world: World) -> None:
+        """Look at a world from now on."""
+        self.world = world
+        before = world.kernel.on_idle
+
+        def on_idle() -> bool:
+            if world.running:
+                self.broken = tuple(_breaches(AtRest(world), ended=False))
+            return before()
+
+        world.kernel.on_idle = on_idle
+
+
+def run_swarm(scenario: Scenario, schedule: str, seed: int) -> Tried:
+    """Run a scenario under a schedule, and hold the run against all that has to hold."""
+    watch = Watch()
+    terms = Terms(model=scenario.model, most_turns=MOST_TURNS)
+    ran = run_trial(scenario, make_schedule(schedule, seed), seed, terms, prepare=watch.listen)
+    assert watch.world is not None
+    broken = ran.broken
+    # Of a run that stalls or breaks off nothing else that is wrong says more.
+    if ran.result is not None and not (ran.result.stalled or ran.result.ran_out):
+        broken = (*broken, *watch.broken, *_breaches(AtRest(watch.world, ran.result), ended=True))
+    return Tried(ran=ran, broken=broken, struck=watch.world.faults.struck)
+
+
+def _breaches(run: AtRest, *, ended: bool) -> list[Broken]:
+    found = []
+    for rule in RULES:
+        if rule.ended is ended:
+            detail = list(rule.check(run))
+            if detail:
+                text = f"{rule.name}: {rule.says}"
+                found.append(Broken(kind="at rest", text=text, detail="\n".join(detail)))
+    return found
+
+
+def tell(tried: Tried, *, digest: bool) -> Told:
+    """Return what is to be told of a run."""
+    ran = tried.ran
+    calls: Counter[str] = Counter()
+    faults: Counter[str] = Counter(tried.struck)
+    for event in ran.events:
+        if event.kind == "plugin" and event.phase != "enter":
+            calls[event.name] += 1
+        elif event.kind == "fault":
+            kind = _kind_of(event)
+            if kind not in _NO_STROKES:
+                faults[kind] += 1
+    rows = ran.result.rows if ran.result is not None else ()
+    return Told(
+        broken=tried.broken,
+        token=ran.token,
+        events=len(ran.events),
+        turns=ran.turns,
+        jobs=len(rows),
+        states=dict(Counter(row.state for row in rows)),
+        faults=dict(faults),
+        calls=dict(calls),
+        digest=digest_of(ran) if digest else "",
+    )
+
+
+_NO_STROKES: Final = ("fail", "raise", "hang", "start", "heal", "put right")
+"""Events that tell of rules, which count when they strike, and of what is put right."""
+
+
+_PUT_RIGHT: Final = "up, functions"
+"""What is changed about the appliance as the cluster comes to rest."""
+
+
+def _kind_of(event: Event) -> str:
+    args = event.args if event.args is not UNSET else {}
+    if "fault" in args:
+        return str(args["fault"]).split()[0].strip("{:")
+    return "put right" if args.get("change") == _PUT_RIGHT else "appliance"
+
+
+def digest_of(ran: Ran) -> str:
+    """Return a number that stands for the bytes of a trace."""
+    found = hashlib.sha256()
+    for event in ran.events:
+        found.update(msgspec.json.encode(event))
+    return found.hexdigest()[:16]
+
+
+def run_text(text: str, schedule: str, seed: int) -> Tried:
+    """Run the text of a scenario."""
+    return run_swarm(load_text(text, Path("swarm.yaml")), schedule, seed)

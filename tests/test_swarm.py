@@ -1,0 +1,333 @@
+"""`simctl swarm`: what it draws, what it notices, and how it tells it."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+import pytest
+
+from simctl.cli import main
+from simctl.ctld.records import NodeRecord
+from simctl.kernel.procs import RunsAs
+from simctl.scenario.load import read_scenario
+from simctl.testing.explore.progress import Progress
+from simctl.testing.explore.workers import CHUNK
+from simctl.testing.swarm.features import FAULTS
+from simctl.testing.swarm.make import draft
+from simctl.testing.swarm.rules import RULES, AtRest
+from simctl.testing.swarm.runner import EVERY, Plan, SwarmRunner
+from simctl.testing.swarm.trial import run_text
+from simctl.world import World
+
+QUIET = """\
+nodes: [{name: "n[1-2]", cpus: 4}]
+partitions: [{name: debug, nodes: ALL}]
+users: {alice: 1001}
+timeline: [{at: 0s, as: alice, run: "sbatch -N2 --wrap 'srun sleep 5'"}]
+"""
+
+
+def test_a_seed_means_the_same_scenario_everywhere() -> None:
+    """A failure is known by its seed; this changes only with what is drawn, never by machine."""
+    texts = "".join(draft(seed).text() for seed in range(40))
+    again = "".join(draft(seed).text() for seed in range(40))
+    assert texts == again
+    assert hashlib.sha256(texts.encode()).hexdigest()[:8] == "030997b8"
+
+
+def test_whatever_is_drawn_is_a_scenario() -> None:
+    """Nothing that is drawn is refused, or could be read in two ways."""
+    for seed in range(1000, 1040):
+        drawn = draft(seed)
+        scenario = read_scenario(drawn.text(), file="swarm.yaml")
+        assert len(scenario.timeline) == len(drawn.happenings) + len(drawn.tail)
+
+
+def test_a_fault_that_is_left_out_changes_nothing_else() -> None:
+    """Kinds are drawn for all, so that a find can be looked at with fewer faults."""
+    for seed in range(40):
+        drawn, calm = draft(seed), draft(seed, ())
+        assert not set(calm.features) & set(FAULTS)
+        assert (drawn.conf, drawn.nodes, drawn.files) == (calm.conf, calm.nodes, calm.files)
+
+
+def test_a_short_swarm_holds() -> None:
+    """Random clusters with random faults come to rest, and nothing is lost."""
+    result = SwarmRunner(Plan(first_seed=0, runs=16, faults=tuple(FAULTS))).run_chunk(
+        0, 16, stop=False, done=lambda: None
+    )
+    assert [(find.seed, find.broken) for find in result.finds] == []
+    assert result.sums.runs == 16
+    seeds = dict(result.digests)
+    assert len(result.digests) == 2 * len(seeds)
+    assert all((seed, digest) in seeds.items() for seed, digest in result.digests)
+
+
+def test_runs_that_are_made_twice_come_after_others() -> None:
+    """Each seed comes once, and the first of every sixteen a second time."""
+    plan = Plan(first_seed=100, runs=40, faults=())
+    told = [plan.seed_of(trial) for trial in range(plan.trials)]
+    assert [seed for seed, again in told if not again] == list(range(100, 140))
+    assert [seed for seed, again in told if again] == [100, 100 + EVERY, 100 + 2 * EVERY]
+
+
+# Each rule notices what it is there for.
+
+
+def _lose(world: World) -> None:
+    row = world.ctld.ended_rows.pop(1)
+    world.ctld.ended_rows[2] = attrs.evolve(row, job_id=2, state="RUNNING")
+
+
+def _keep(world: World) -> None:
+    world.ctld.suspended[1] = None  # type: ignore[assignment]
+
+
+def _account_twice(world: World) -> None:
+    world.ctld.books.jobs *= 2
+
+
+def _never_end(world: World) -> None:
+    command = attrs.evolve(world.results[0], exit=-1)
+    world._waiting_commands["timeline[0]"] = lambda: command
+
+
+def _leak_a_cpu(world: World) -> None:
+    world.ctld.nodes[0].free.cpus -= 1
+
+
+def _leave_a_process(world: World) -> None:
+    world.procs.add(
+        world.hosts["n1"], ppid=1, daemon="task", role="task", uid=1001, runs_as=RunsAs.USER
+    )
+
+
+def _leave_a_thread(world: World) -> None:
+    async def body() -> None:
+        await world.kernel.park("nothing")
+
+    world.ctld.process.start(body, "left behind")
+
+
+def _leave_a_file(world: World) -> None:
+    world.disk.write("/var/spool/slurmd/job00001/slurm_script", "", host="n1")
+
+
+def _cut(world: World) -> None:
+    world.fabric.cut("n1", "n2")
+
+
+def _leave_a_program(world: World) -> None:
+    world.disk.write("/run/qsnet/prg/7", "1001 1 2", host="n2")
+
+
+def _leave_a_buffer(world: World) -> None:
+    world.site.appliance.store.grant("1", 1 << 30)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("jobs-end", _lose),
+        ("records-go", _keep),
+        ("accounted-once", _account_twice),
+        ("commands-end", _never_end),
+        ("nodes-free", _leak_a_cpu),
+        ("processes-gone", _leave_a_process),
+        ("threads-done", _leave_a_thread),
+        ("files-gone", _leave_a_file),
+        ("links-whole", _cut),
+        ("cards-empty", _leave_a_program),
+        ("buffers-free", _leave_a_buffer),
+    ],
+)
+def test_each_rule_at_rest_notices_its_damage(name: str, damage: Callable[[World], None]) -> None:
+    """A rule that nothing can break says nothing."""
+    world = World(read_scenario(QUIET, file="s.yaml"))
+    world.trace.add_sink(world.events.append)
+    found: list[list[str]] = []
+    rule = next(each for each in RULES if each.name == name)
+    on_idle = world.kernel.on_idle
+
+    def look() -> bool:
+        if world.running and not found:
+            found.append(list(rule.check(AtRest(world))))
+            damage(world)
+            found.append(list(rule.check(AtRest(world))))
+        return on_idle()
+
+    world.kernel.on_idle = look
+    world.run()
+    assert found[0] == []
+    assert found[1]
+
+
+def test_what_is_left_after_the_daemons_have_stopped_is_told() -> None:
+    """The rules that look at the end: who gave up, what goes on, what a switch has given away."""
+    text = (
+        (
+            "slurm_conf: {SwitchType: switch/elan}\n"
+            + QUIET
+            + '  - {at: 1s, fault: {raise: "switch_p_node_fini"}}\n'
+        )
+        .replace("timeline: [", "timeline:\n  - ")
+        .replace("'srun sleep 5'\"}]", "'srun sleep 5'\"}")
+    )
+    world = World(read_scenario(text, file="s.yaml"))
+    world.trace.add_sink(world.events.append)
+    result = world.run()
+    ended = {rule.name: rule for rule in RULES if rule.ended}
+    assert set(ended) == {"nobody-fatal", "daemons-stop", "switch-books-empty"}
+    for name, rule in ended.items():
+        assert list(rule.check(AtRest(world, result))) == [], name
+    broken = attrs.evolve(result, fatalities=("slurmctld: gone",))
+    assert list(ended["nobody-fatal"].check(AtRest(world, broken))) == ["slurmctld: gone"]
+    _leave_a_process(world)
+    assert list(ended["daemons-stop"].check(AtRest(world, result)))
+    saved = world.disk.view("slurmctld", 0).read("/var/spool/qsw_state")
+    one_live = saved[:12] + b"\0\0\0\1" + b"\0\0\0\7" * 5
+    world.disk.view("slurmctld", 0).write("/var/spool/qsw_state", one_live)
+    assert list(ended["switch-books-empty"].check(AtRest(world, result)))
+
+
+# The command.
+
+
+def test_the_command_tells_what_runs_came_to(capsys: pytest.CaptureFixture[str]) -> None:
+    """Runs, jobs, faults, calls and what was never called, in eighty columns."""
+    assert main(["swarm", "--seed", "47", "--runs", "1", "--workers", "1"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("1 run, seeds 47 to 47, ")
+    assert "plugin functions were called; never called: " in printed.out
+    assert max(map(len, printed.out.splitlines())) < 80
+    assert main(["swarm", "--seed", "47", "--runs", "1", "--workers", "1", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["runs"], told["broken"], told["found"]) == (1, [], None)
+
+
+def test_what_is_found_is_made_small_and_can_be_repeated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A controller that forgets to take memory back is found out, by a job or two."""
+    give_back = NodeRecord.give_back
+
+    def forgetful(node: NodeRecord, job: object) -> None:
+        give_back(node, job)  # type: ignore[arg-type]
+        node.free.memory_mb -= 1
+
+    monkeypatch.setattr(NodeRecord, "give_back", forgetful)
+    monkeypatch.chdir(tmp_path)
+    assert main(["swarm", "--seed", "47", "--runs", "1", "--workers", "1"]) == 1
+    printed = capsys.readouterr().out
+    assert "BROKEN in 1 run, seeds 47: at rest: nodes-free: " in printed
+    repeat = printed.rpartition("to repeat: simctl ")[2].split()
+    text = Path(repeat[1]).read_text()
+    assert len(read_scenario(text, file="s.yaml").timeline) < 5
+    assert main(repeat) == 1
+    monkeypatch.setattr(NodeRecord, "give_back", give_back)
+    assert main(repeat) == 0
+    assert "all that has to hold at rest does" in capsys.readouterr().out
+
+
+def test_a_run_that_goes_on_and_on_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under first come, first served as well, where no schedule counts turns."""
+    monkeypatch.setattr("simctl.testing.swarm.trial.MOST_TURNS", 20)
+    tried = run_text(QUIET, "fifo", 0)
+    assert [each.kind for each in tried.broken] == ["endless"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--runs", "0"], "--runs: expected a whole number from 1"),
+        (["--seed", "-1"], "--seed: expected a whole number of 0 or more"),
+        (["--time", "soon"], "--time: "),
+        (["--faults", "crash,flood"], "--faults: expected kinds of crash, "),
+        (["--schedule", "random"], "--schedule goes with a SCENARIO"),
+        (["two_nodes", "--runs", "3"], "--runs goes without a SCENARIO"),
+        (["two_nodes", "--schedule", "sorted"], "schedule"),
+        (["none.yaml"], "none.yaml"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a sentence, and status 2."""
+    assert main(["swarm", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_scenario_of_a_seed_can_be_looked_at(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--show` prints it, and runs nothing."""
+    assert main(["swarm", "--seed", "5", "--show"]) == 0
+    assert capsys.readouterr().out == draft(5).text()
+
+
+def test_the_page_has_every_rule_with_what_excuses_it() -> None:
+    """docs/swarm.md is read by who is told that one is broken."""
+    page = " ".join((Path(__file__).parent.parent / "docs" / "swarm.md").read_text().split())
+    for rule in RULES:
+        assert f"| `{rule.name}` | {rule.says} | {rule.exceptions} |" in page
+    for kind, what in FAULTS.items():
+        assert f"| `{kind}` | {what} |" in page
+
+
+def test_a_swarm_is_stopped_by_ctrl_c_and_tells_what_it_reached(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 130; the chunk that was under way does not count."""
+
+    def count(progress: Progress) -> None:
+        progress.runs += 1
+        if progress.runs > CHUNK:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Progress, "count", count)
+    words = ["swarm", "--seed", "40", "--runs", "100000", "--faults", "none", "--workers", "1"]
+    assert main(words) == 130
+    printed = capsys.readouterr()
+    assert printed.out.startswith(f"{CHUNK} runs, seeds 40 to ")
+    assert printed.out.endswith("interrupted: this is what was reached\n")
+
+
+# What swarms have found, and is mended.
+
+
+def test_an_array_is_forgotten_with_the_last_of_its_tasks() -> None:
+    """Also if the task that bears the array's id is not the last to go."""
+    text = QUIET.replace("-N2 --wrap 'srun sleep 5'", "-a 0-2 --wrap 'sleep $SLURM_ARRAY_TASK_ID'")
+    text = "slurm_conf: {MinJobAge: 5}\n" + text
+    world = World(read_scenario(text, file="s.yaml"))
+    world.run()
+    assert (world.ctld.arrays, world.trace.arrays) == ({}, {})
+
+
+def test_who_asks_for_a_job_that_is_over_is_forgotten_with_it() -> None:
+    """A dependency on a job that is over, and not purged, leaves no entry behind."""
+    text = QUIET.replace(
+        "timeline: [",
+        "timeline: [{at: 20s, as: alice, run: sbatch -d afterany:1 --wrap true}, ",
+    )
+    world = World(read_scenario(text, file="s.yaml"))
+    result = world.run()
+    assert [row.state for row in result.rows] == ["COMPLETED", "COMPLETED"]
+    assert world.ctld.dependents == {}
+
+
+def test_a_batch_script_is_removed_from_its_node() -> None:
+    """With the directory that slurmd made for it, as the script's step daemon ends."""
+    world = World(read_scenario(QUIET, file="s.yaml"))
+    world.run()
+    assert world.disk.view("n1", 0).listdir("/var/spool/slurmd") == []
+
+
+def test_a_srun_that_finds_its_options_wrong_unloads_its_plugin() -> None:
+    """Two nodes cannot share one gpu alike: srun says so, having loaded the switch plugin."""
+    text = QUIET.replace("sbatch -N2 --wrap 'srun sleep 5'", "srun -N2 -G1 true")
+    text = text.replace("cpus: 4", 'cpus: 4, gres: "gpu:1"')
+    tried = run_text(text, "fifo", 0)
+    assert tried.broken == ()
+    calls = [event.name for event in tried.ran.events if event.daemon == "srun"]
+    assert calls.count("init") == calls.count("fini") == 1
