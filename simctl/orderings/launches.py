@@ -207,6 +207,10 @@ def _launched(run: Observed, group: str, events: Sequence[Event]) -> Finding:
         run.terms.finished and run.left(slurmd)
     ):
         return KEPT
+    # A daemon that has done nothing yet as a run is broken off is not known to have been forked.
+    unseen = [[name for name in each if name != _FORK] for each in whole]
+    if not run.terms.finished and any(each[: len(names)] == names for each in unseen):
+        return KEPT
     return broken(group, f"it went: {', '.join(names) or 'nothing'}", *events)
 
 

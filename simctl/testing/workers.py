@@ -1,14 +1,13 @@
 """Run cases in several processes of the machine; their outcomes come in the order of the cases."""
 
 import multiprocessing  # noqa: TID251 - stands outside the simulation
-import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor  # noqa: TID251 - as above
 from concurrent.futures.process import BrokenProcessPool  # noqa: TID251 - as above
 
 from simctl.status import InputError
 from simctl.testing.cases import Case, Outcome, Settings, run_case
-from simctl.testing.orphans import end_with_parent
+from simctl.testing.orphans import end_with_parent, leaving_ctrl_c
 
 
 def run_cases(
@@ -41,9 +40,6 @@ def run_cases(
 def _submit(
     pool: ProcessPoolExecutor, cases: Sequence[tuple[Case, bool]], settings: Settings
 ) -> list[Future[Outcome]]:
-    """Give all cases to workers, which leave Ctrl-C to this process: they inherit its mask."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
+    """Give all cases to workers, which leave Ctrl-C to this process."""
+    with leaving_ctrl_c():
         return [pool.submit(run_case, case, settings, named=named) for case, named in cases]
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -6,7 +6,6 @@ depend on how many workers there are, or on which is faster.
 
 import functools
 import multiprocessing  # noqa: TID251 - stands outside the simulation
-import signal
 import traceback
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, wait  # noqa: TID251 - as above
@@ -18,7 +17,7 @@ from simctl.scenario.model import Scenario
 from simctl.testing.explore.coverage import Coverage
 from simctl.testing.explore.plan import Plan
 from simctl.testing.explore.trial import Broken, Ran, load_text, run_trial
-from simctl.testing.orphans import end_with_parent
+from simctl.testing.orphans import end_with_parent, leaving_ctrl_c
 
 CHUNK: Final = 8
 
@@ -183,13 +182,9 @@ class Pool(Generic[ChunkT]):
     def __enter__(self) -> "Pool[ChunkT]":
         """Start the workers; Ctrl-C is their parent's business."""
         try:
-            # They inherit that it is blocked; for the parent it waits until they have started.
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-            try:
+            with leaving_ctrl_c():
                 for _ in range(self._count):
                     self._start()
-            finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
         except BaseException:
             self._end()
             raise
