@@ -118,9 +118,12 @@ def last_step_rc(statuses: Iterable[int]) -> int:
 
 
 def group_exits(ended: Iterable[tuple[int, int]]) -> list[tuple[int, tuple[int, ...]]]:
-    """Group (rank, wait status) pairs: tasks that share a status share a message."""
+    """Group (rank, wait status) pairs: tasks that share a status share a message.
+
+    They are told of in the order of their ranks, whichever ended first.
+    """
     groups: dict[int, list[int]] = {}
-    for rank, status in ended:
+    for rank, status in sorted(ended):
         groups.setdefault(status, []).append(rank)
     return [(status, tuple(ranks)) for status, ranks in groups.items()]
 

@@ -91,7 +91,8 @@ async def measure(ctld: "Slurmctld", bb: BurstBuffers) -> None:
 async def _recover(ctld: "Slurmctld", bb: BurstBuffers, job: JobRecord) -> None:
     """Take a job in after a restart: its counts, and its claim if it was about to be launched."""
     job.prolog_running = 0
-    if job.tres and (job.state.finished or job.state.base is JobBase.RUNNING):
+    over = job.state.finished and not job.state.staging_out
+    if job.tres and (over or job.state.base is JobBase.RUNNING):
         job.tres = await bb.set_tres_cnt(job, locked=False)
     if job.state.base is JobBase.RUNNING and job.state.configuring:
         await _begin_again(ctld, bb, job)

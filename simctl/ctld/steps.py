@@ -36,7 +36,7 @@ from simctl.wire.errno import (
     SlurmError,
 )
 from simctl.wire.hostlist import compress
-from simctl.wire.ids import NO_VAL, step_name
+from simctl.wire.ids import NO_VAL, NO_VAL16, step_name
 from simctl.wire.layout import StepLayout
 from simctl.wire.messages import (
     RequestJobStepCreate,
@@ -123,7 +123,7 @@ async def _create(
         node_list,
         layout.num_tasks,
         int(layout.cyclic),
-        about=_with_layout(ctld, about, layout),
+        about=_with_layout(ctld, about, layout, request),
     )
     if failed(built):
         # The half-made credential is completed and released as a whole one would be.
@@ -168,7 +168,9 @@ async def _create(
     return step
 
 
-def _with_layout(ctld: "Slurmctld", about: About, layout: StepLayout) -> About:
+def _with_layout(
+    ctld: "Slurmctld", about: About, layout: StepLayout, request: RequestJobStepCreate
+) -> About:
     """Add what real Slurm's build_jobinfo is given: the layout of the step."""
     if ctld.site.model == "guide" or not ctld.site.trace.recording:
         return about
@@ -178,6 +180,8 @@ def _with_layout(ctld: "Slurmctld", about: About, layout: StepLayout) -> About:
             "node_cnt": len(layout.nodes),
             "task_cnt": layout.num_tasks,
             "task_dist": layout.distribution.value,
+            # What -m plane=4 says, or how many tasks a node is to have, as it was typed.
+            "plane": request.plane_size or request.ntasks_per_node or NO_VAL16,
             "tasks": list(layout.tasks),
             "tids": [list(tids) for tids in layout.tids],
         },

@@ -73,14 +73,37 @@ BURST_BUFFER_FUNCTIONS: Final = (
     "bb_p_job_cancel",
     "bb_p_xlate_bb_2_tres_str",
 )
+BESIDES: Final = (
+    "switch_p_slurmctld_init",
+    "switch_p_slurmd_init",
+    "switch_p_slurmd_step_init",
+    "switch_p_reconfig",
+    "switch_p_part_comp",
+    "switch_p_job_step_part_comp",
+    "switch_p_job_step_allocated",
+    "switch_p_job_suspend_test",
+    "switch_p_job_suspend_info_get",
+    "switch_p_job_suspend_info_pack",
+    "switch_p_job_suspend_info_unpack",
+    "switch_p_job_suspend_info_free",
+    "switch_p_job_suspend",
+    "switch_p_job_resume",
+    "switch_p_job_step_pre_suspend",
+    "switch_p_job_step_post_suspend",
+    "switch_p_job_step_pre_resume",
+    "switch_p_job_step_post_resume",
+)
+"""What real Slurm calls of a switch plugin that has it, and no guide describes."""
+
 FUNCTIONS: Final = (
     "init",
     "fini",
     *SWITCH_FUNCTIONS,
+    *BESIDES,
     *CHECKPOINT_FUNCTIONS,
     *BURST_BUFFER_FUNCTIONS,
 )
-"""The functions that the three plugin guides describe."""
+"""The functions that the three plugin guides describe, and those that are called besides."""
 
 ACTS: Final = (
     *("become_user", "setsid", "chdir", "setrlimit", "fork", "create_container"),

@@ -111,7 +111,8 @@ class CheckpointTrace(CheckpointBlcr):
         image_dir: str,
     ) -> CheckpointStatus | None:
         """Do as checkpoint/blcr, but leave a job that is requeued where its end puts it."""
-        op = CheckOp.VACATE if op == CheckOp.REQUEUE else op
+        if op == CheckOp.REQUEUE and step_ptr is None:
+            op = CheckOp.VACATE
         return super().slurm_ckpt_op(job_id, step_id, step_ptr, op, data, image_dir)
 
     def slurm_ckpt_comp(

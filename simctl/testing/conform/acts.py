@@ -5,7 +5,7 @@ An *act* is a plugin call, a message, a change of a state, a script or a fork. A
 there is no order but the facts of facts.py: threads and processes race.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import attrs
@@ -31,6 +31,9 @@ class Act:
     result: Any = None
     place: int
     """Where it stands in its file: `seq`."""
+
+    when_s: float = 0.0
+    """Seconds since the file's first moment, where it is about a process."""
 
     job: int | None = None
     step: str = ""
@@ -97,6 +100,15 @@ class Story:
         """Return the same run with other acts."""
         return attrs.evolve(self, acts=tuple(acts))
 
+    def by_strand(self, change: "Change") -> "Story":
+        """Return it with acts taken out of each strand; the others keep their order in the file."""
+        kept = {id(act) for acts in self.strands().values() for act in change(acts)}
+        return self.having(act for act in self.acts if act.strand == MARK or id(act) in kept)
+
+
+Change = Callable[[Sequence[Act]], Iterable[Act]]
+"""Takes acts out of a strand."""
+
 
 BATCH_STEP: Final = "batch"
 
@@ -136,7 +148,7 @@ SHARED_MESSAGES: Final = {
 
 CALL_ARGUMENTS: Final = frozenset(
     """
-    node_cnt task_cnt task_dist tasks tids nodelist nodeid procid nnodes nprocs rank ntasks
+    node_cnt task_cnt task_dist plane tasks tids nodelist nodeid procid nnodes nprocs rank ntasks
     node_tasks uid pgid batch test_only init_config op data gtid max_wait recover task_id image_dir
     """.split()
 )

@@ -172,6 +172,12 @@ FACTS: Final = (
         key=_job,
     ),
     Fact(
+        text="the size of a buffer is asked for once it has been set up",
+        before=_named("dw_setup"),
+        after=_named("dw_real_size"),
+        key=_job,
+    ),
+    Fact(
         text="the script is launched when the buffer's pre_run is over",
         before=_named("dw_pre_run"),
         after=_named("REQUEST_BATCH_JOB_LAUNCH"),

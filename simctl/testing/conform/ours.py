@@ -247,6 +247,7 @@ class _Reader:
             "kind": "process",
             "user": self._who(event),
             "place": place,
+            "when_s": event.time_us / 1_000_000,
             "job": self._job(event),
             "step": self._step(event),
             "node": str(event.node or ""),

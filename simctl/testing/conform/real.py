@@ -323,6 +323,7 @@ class _Reader:
             user=self._who(event) if kind == "process" else "",
             result=result,
             place=place,
+            when_s=float(event.get("dt") or 0),
             job=job,
             step=step,
             node=node,

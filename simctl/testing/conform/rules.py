@@ -8,6 +8,13 @@ import attrs
 
 from simctl.testing.conform.acts import MARK, Act, Story
 from simctl.testing.conform.check_records import UNKNOWN
+from simctl.testing.conform.races import (
+    exits_apart,
+    polls_between,
+    shared_nodes,
+    stand_in,
+    threads_apart,
+)
 
 Settle = Callable[[Story, Story], tuple[Story, Story]]
 """Takes a run and a recording, and gives them back without what does not count."""
@@ -81,7 +88,7 @@ def _exec_once(acts: Sequence[Act]) -> Iterable[Act]:
 
 
 def _no_exec_of_restarted(ours: Story, theirs: Story) -> tuple[Story, Story]:
-    return _by_strand(ours, _exec_once), _by_strand(theirs, _exec_once)
+    return ours.by_strand(_exec_once), theirs.by_strand(_exec_once)
 
 
 # What repeats by the clock.
@@ -123,13 +130,7 @@ def _once(acts: Sequence[Act]) -> Iterator[Act]:
 
 
 def _repeated_once(ours: Story, theirs: Story) -> tuple[Story, Story]:
-    return _by_strand(ours, _once), _by_strand(theirs, _once)
-
-
-def _by_strand(story: Story, change: Callable[[Sequence[Act]], Iterable[Act]]) -> Story:
-    """Return a run with each strand changed; its acts keep their order in the file."""
-    kept = {id(act) for acts in story.strands().values() for act in change(acts)}
-    return story.having(act for act in story.acts if act.strand == MARK or id(act) in kept)
+    return ours.by_strand(_once), theirs.by_strand(_once)
 
 
 def _is_timed_pass(act: Act) -> bool:
@@ -155,7 +156,7 @@ def _first_registration(acts: Sequence[Act]) -> Iterator[Act]:
 
 
 def _registrations_once(ours: Story, theirs: Story) -> tuple[Story, Story]:
-    return _by_strand(ours, _first_registration), _by_strand(theirs, _first_registration)
+    return ours.by_strand(_first_registration), theirs.by_strand(_first_registration)
 
 
 # The ends of a recording.
@@ -188,7 +189,7 @@ def _not_its_start(ours: Story, theirs: Story) -> tuple[Story, Story]:
             return acts[1:] if acts[0].key == "UNKNOWN > IDLE" else acts
         return acts
 
-    return _by_strand(ours, within), theirs
+    return ours.by_strand(within), theirs
 
 
 def _without_starts(acts: Sequence[Act], spare: int) -> list[Act]:
@@ -329,6 +330,34 @@ RULES: Final = (
         "jobs may have begun before the recording or go on after it, and their records are "
         "released when they are purged, later than most recordings end",
         _not_what_follows,
+    ),
+    Rule(
+        "passes between",
+        "at most a pass that happened to come tells that a job goes on waiting for its buffer",
+        polls_between,
+    ),
+    Rule(
+        "threads of plugins",
+        "a thread that stages in asks for the size of the buffer when it ends, also beside the "
+        "teardown; the plugin is set up when jobs are read back or after that",
+        threads_apart,
+    ),
+    Rule(
+        "tasks that end together",
+        "ends of tasks are gathered for a tenth of a second; on a busy machine those of tasks that "
+        "sleep equally long are told in one message or in several",
+        exits_apart,
+    ),
+    Rule(
+        "shared nodes",
+        "which of the jobs on a node is over first decides through which states the node goes",
+        shared_nodes,
+    ),
+    Rule(
+        "the stand-in of the appliance",
+        "it knew no buffers and answered for those that are gone, too; a script of it that is "
+        "killed writes down no end",
+        stand_in,
     ),
 )
 """In the order in which they are applied."""

@@ -1,0 +1,205 @@
+"""Races, lost in one run and won in another: what they decide is taken out of both sides."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+from typing import Any, Final
+
+import attrs
+
+from simctl.testing.conform.acts import Act, Story
+from simctl.testing.conform.alignment import align
+
+Both = tuple[Story, Story]
+
+
+# Threads of slurmctld and its plugins.
+
+
+def threads_apart(ours: Story, theirs: Story) -> Both:
+    """Put into strands of their own what other threads do beside those a strand is about."""
+    return ours.having(map(_apart, ours.acts)), theirs.having(map(_apart, theirs.acts))
+
+
+def _apart(act: Act) -> Act:
+    if act.name == "dw_real_size":
+        return attrs.evolve(act, strand=f"{act.strand} size")
+    loads = act.name == "bb_p_load_state" or act.key.startswith("burst_buffer/")
+    if act.strand == "slurmctld" and loads:
+        return attrs.evolve(act, strand="slurmctld burst buffers")
+    return act
+
+
+# Questions that are asked by the clock.
+
+_POLL: Final = "bb_p_job_test_stage_in"
+
+
+def polls_between(ours: Story, theirs: Story) -> Both:
+    """Leave out answers that change nothing where only one side has had a pass just then."""
+    spare: set[int] = set()
+    mine, others = ours.strands(), theirs.strands()
+    for strand in mine.keys() & others.keys():
+        asked = False, False
+        for pair in align(mine[strand], others[strand]):
+            spare.update(id(act) for act in pair if None in pair and act and _says_wait(act, asked))
+            asked = _asked(pair[0]) or asked[0], _asked(pair[1]) or asked[1]
+    return (
+        ours.having(act for act in ours.acts if id(act) not in spare),
+        theirs.having(act for act in theirs.acts if id(act) not in spare),
+    )
+
+
+def _asked(act: Act | None) -> bool:
+    return act is not None and act.name == _POLL
+
+
+def _says_wait(act: Act, asked: tuple[bool, bool]) -> bool:
+    """Tell whether it is a further question of a job whose answer is to wait."""
+    return act.name == _POLL and act.result != 1 and all(asked)
+
+
+# Tasks that end at about the same time.
+
+_TOGETHER_S: Final = 0.5
+_EXIT: Final = "MESSAGE_TASK_EXIT"
+_COMPLETE: Final = "REQUEST_STEP_COMPLETE"
+
+
+def exits_apart(ours: Story, theirs: Story) -> Both:
+    """Tell of each task by itself where those that ended together are told of in other groups."""
+    mine, others = ours.strands(), theirs.strands()
+    close = {
+        strand
+        for strand in mine.keys() & others.keys()
+        if strand.startswith("stepd[")
+        and _groups(mine[strand]) != _groups(others[strand])
+        and _spread_s(theirs, others[strand][0]) < _TOGETHER_S
+    }
+    return _one_by_one(ours, close), _one_by_one(theirs, close)
+
+
+def _groups(acts: Iterable[Act]) -> list[str]:
+    """Return which tasks are told of at once, and what comes between."""
+    return [act.key if act.name == _EXIT else act.name for act in acts]
+
+
+def _spread_s(story: Story, of: Act) -> float:
+    ends = [
+        act.when_s
+        for act in story.acts
+        if act.name == "task ended" and (act.step, act.node) == (of.step, of.node)
+    ]
+    return max(ends, default=0.0) - min(ends, default=0.0)
+
+
+def _one_by_one(story: Story, strands: set[str]) -> Story:
+    """Return it with the ends of tasks told one by one, before the step daemon reports its end."""
+    if not strands:
+        return story
+    held: dict[str, list[Act]] = {}
+    last = {act.strand: act for act in story.acts}
+    acts: list[Act] = []
+    for act in story.acts:
+        waiting = held.setdefault(act.strand, [])
+        if act.strand in strands and act.name == _EXIT:
+            ranks = act.key.removeprefix("tasks=").split(",")
+            waiting += [attrs.evolve(act, key=f"tasks={rank}") for rank in ranks]
+            act_now: list[Act] = []
+        else:
+            act_now = [act]
+        if waiting and (act.name == _COMPLETE or act is last[act.strand]):
+            acts += sorted(waiting, key=lambda each: int(each.key.removeprefix("tasks=")))
+            waiting.clear()
+        acts += act_now
+    return story.having(acts)
+
+
+# Nodes that jobs share.
+
+
+def shared_nodes(ours: Story, theirs: Story) -> Both:
+    """Compare of a node with several jobs at once only whether it is up and may be used."""
+    shared = _shared(ours) | _shared(theirs)
+    mine, others = ours.strands(), theirs.strands()
+    unlike = {
+        strand
+        for strand in (f"node {node}" for node in shared)
+        if [act.what for act in mine.get(strand, ())]
+        != [act.what for act in others.get(strand, ())]
+    }
+    return _health_alone(ours, unlike), _health_alone(theirs, unlike)
+
+
+def _shared(story: Story) -> set[str]:
+    """Return the nodes on which two jobs do something at the same time."""
+    spans: dict[str, dict[int, list[int]]] = {}
+    for act in story.acts:
+        if act.job is not None and act.strand.startswith(("slurmd@", "stepd[", "task")):
+            span = spans.setdefault(act.node, {}).setdefault(act.job, [act.place, act.place])
+            span[1] = act.place
+    return {
+        node
+        for node, jobs in spans.items()
+        if any(
+            one[0] <= other[1] and other[0] <= one[1]
+            for one, other in combinations(jobs.values(), 2)
+        )
+    }
+
+
+def _health_alone(story: Story, strands: set[str]) -> Story:
+    if not strands:
+        return story
+    acts = (_healthwise(act) if act.strand in strands else act for act in story.acts)
+    return story.having(act for act in acts if act is not None)
+
+
+def _healthwise(act: Act) -> Act | None:
+    before, after = map(_health, act.key.split(" > "))
+    return attrs.evolve(act, key=f"{before} > {after}") if before != after else None
+
+
+def _health(state: str) -> str:
+    base, *flags = state.split("|")
+    known = "up" if base in ("IDLE", "ALLOCATED") else base
+    return "|".join((known, *(flag for flag in flags if flag != "COMPLETING")))
+
+
+# The program that stood in for the appliance.
+
+_OF_A_BUFFER: Final = frozenset({"dw_real_size", "dw_teardown"})
+
+
+def stand_in(ours: Story, theirs: Story) -> Both:
+    """Leave out what it said of buffers that are not there, and how its scripts were killed."""
+    ours = ours.having(_without_answers(ours.acts))
+    theirs = theirs.having(_without_answers(theirs.acts))
+    mine, others = ours.strands(), theirs.strands()
+    endless: set[int] = set()
+    for strand in mine.keys() & others.keys():
+        if strand.startswith("appliance"):
+            for pair in align(mine[strand], others[strand]):
+                if None not in pair and any(act and act.result is None for act in pair):
+                    endless.update(map(id, pair))
+    return ours.having(_unended(ours.acts, endless)), theirs.having(_unended(theirs.acts, endless))
+
+
+def _without_answers(acts: Sequence[Act]) -> Iterator[Act]:
+    there: set[Any] = set()
+    for act in acts:
+        if act.name in _OF_A_BUFFER and act.job not in there:
+            yield attrs.evolve(act, result="none of a buffer that is not there")
+            continue
+        if act.name == "dw_setup" and act.result == 0:
+            there.add(act.job)
+        elif act.name == "dw_teardown":
+            there.discard(act.job)
+        yield act
+
+
+def _unended(acts: Sequence[Act], endless: set[int]) -> Iterator[Act]:
+    for act in acts:
+        yield attrs.evolve(act, result=None) if id(act) in endless else act
+
+
+__all__ = ["exits_apart", "polls_between", "shared_nodes", "stand_in", "threads_apart"]
