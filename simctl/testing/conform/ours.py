@@ -35,8 +35,12 @@ def our_story(events: Sequence[Event], jobs: dict[int, int]) -> Story:
 
 
 def jobs_of(events: Sequence[Event]) -> list[int]:
-    """Return the ids of the jobs in a trace."""
-    return [event.job for event in events if isinstance(event.job, int) and event.job]
+    """Return the ids of the jobs in a trace: not of those that somebody only asks about."""
+    return [
+        event.job
+        for event in events
+        if event.kind in ("plugin", "state") and isinstance(event.job, int) and event.job
+    ]
 
 
 @attrs.define

@@ -1,7 +1,6 @@
 """Races, lost in one run and won in another: what they decide is taken out of both sides."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations
 from typing import Any, Final
 
 import attrs
@@ -39,23 +38,19 @@ def polls_between(ours: Story, theirs: Story) -> Both:
     spare: set[int] = set()
     mine, others = ours.strands(), theirs.strands()
     for strand in mine.keys() & others.keys():
-        asked = False, False
+        asked: tuple[set[Any], set[Any]] = set(), set()
         for pair in align(mine[strand], others[strand]):
-            spare.update(id(act) for act in pair if None in pair and act and _says_wait(act, asked))
-            asked = _asked(pair[0]) or asked[0], _asked(pair[1]) or asked[1]
+            for side, act in enumerate(pair):
+                if act is None or act.name != _POLL:
+                    continue
+                how = act.args.get("test_only")
+                if None in pair and act.result != 1 and all(how in each for each in asked):
+                    spare.add(id(act))
+                asked[side].add(how)
     return (
         ours.having(act for act in ours.acts if id(act) not in spare),
         theirs.having(act for act in theirs.acts if id(act) not in spare),
     )
-
-
-def _asked(act: Act | None) -> bool:
-    return act is not None and act.name == _POLL
-
-
-def _says_wait(act: Act, asked: tuple[bool, bool]) -> bool:
-    """Tell whether it is a further question of a job whose answer is to wait."""
-    return act.name == _POLL and act.result != 1 and all(asked)
 
 
 # Tasks that end at about the same time.
@@ -131,20 +126,20 @@ def shared_nodes(ours: Story, theirs: Story) -> Both:
 
 
 def _shared(story: Story) -> set[str]:
-    """Return the nodes on which two jobs do something at the same time."""
-    spans: dict[str, dict[int, list[int]]] = {}
+    """Return the nodes on which two jobs are at the same time: until their epilogs are over."""
+    there: dict[str, set[int]] = {}
+    shared: set[str] = set()
     for act in story.acts:
-        if act.job is not None and act.strand.startswith(("slurmd@", "stepd[", "task")):
-            span = spans.setdefault(act.node, {}).setdefault(act.job, [act.place, act.place])
-            span[1] = act.place
-    return {
-        node
-        for node, jobs in spans.items()
-        if any(
-            one[0] <= other[1] and other[0] <= one[1]
-            for one, other in combinations(jobs.values(), 2)
-        )
-    }
+        if act.job is None or not act.strand.startswith(("slurmd@", "stepd[", "task")):
+            continue
+        jobs = there.setdefault(act.node, set())
+        if act.name == "MESSAGE_EPILOG_COMPLETE":
+            jobs.discard(act.job)
+        else:
+            jobs.add(act.job)
+        if len(jobs) > 1:
+            shared.add(act.node)
+    return shared
 
 
 def _health_alone(story: Story, strands: set[str]) -> Story:

@@ -232,11 +232,20 @@ def _not_what_follows(ours: Story, theirs: Story) -> tuple[Story, Story]:
     kept: set[int] = set()
     for strand, acts in ours.strands().items():
         kept.update(map(id, _within(acts, recorded.get(strand, []), theirs)))
-    theirs = theirs.having(act for act in theirs.acts if act.step != UNKNOWN)
+    gone = _forgotten(theirs) - {act.job for act in ours.acts if act.job is not None}
+    theirs = theirs.having(
+        act for act in theirs.acts if act.step != UNKNOWN and act.job not in gone
+    )
     ours = ours.having(
         act for act in ours.acts if act.strand == MARK or (id(act) in kept and act.step != UNKNOWN)
     )
     return ours, theirs
+
+
+def _forgotten(theirs: Story) -> set[int]:
+    """Return the jobs from before of which no more is told than that they are forgotten."""
+    doing = {act.job for act in theirs.acts if act.name not in _PURGE and act.job is not None}
+    return set(theirs.old_jobs) - doing
 
 
 def _within(acts: Sequence[Act], known: Sequence[Act], theirs: Story) -> Sequence[Act]:
