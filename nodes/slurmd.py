@@ -190,6 +190,7 @@ class Slurmd:
         """
         self._leave()
         self.site.procs.kill(self.process)
+        self._tell_end()
 
     def _leave(self) -> None:
         """Be heard of no more, by anybody who has asked for something."""
@@ -224,8 +225,12 @@ class Slurmd:
         self._leave()
         self._end_threads()
         self.process.exit(0)
-        if self.at_end is not None:
-            self.at_end()
+        self._tell_end()
+
+    def _tell_end(self) -> None:
+        at_end, self.at_end = self.at_end, None
+        if at_end is not None:
+            at_end()
 
     async def _handle(self, envelope: Envelope, message: Any) -> None:
         """Have a message or a notice handled."""

@@ -53,7 +53,6 @@ class NodeMishaps:
     def _crash_slurmd(self, fault: CrashSlurmd, text: str) -> None:
         slurmd = self._running(fault.node, text)
         if slurmd is not None:
-            slurmd.at_end = None
             self._silent(fault.node)
             slurmd.die()
 
@@ -74,6 +73,8 @@ class NodeMishaps:
             self._missed(text, f"{fault.node} is down: start the node")
         elif old.mailbox.open:
             self._missed(text, f"a slurmd runs on {fault.node}")
+        elif old.at_end is not None and not old.process.exited:
+            self._missed(text, f"a slurmd is about to start on {fault.node}")
         else:
             self._start_after(old, clean=fault.clean)
 
@@ -87,7 +88,7 @@ class NodeMishaps:
 
     def _start_again(self, old: Slurmd) -> None:
         """Start a slurmd after one that was to stop, unless another has been started meanwhile."""
-        if old.host.up and self._daemons.slurmds[old.host.name] is old:
+        if old.at_end is None and self._daemons.slurmds[old.host.name] is old:
             self._start_after(old, clean=False)
 
     def _start_after(self, old: Slurmd, *, clean: bool) -> None:

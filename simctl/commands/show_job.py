@@ -151,7 +151,7 @@ def _size(job: JobInfo, *, brief: bool) -> Iterator[str]:
     if waits and job.max_nodes:
         nodes = f"{min(job.num_nodes, job.max_nodes)}-{job.max_nodes}"
     yield (
-        f"NumNodes={nodes} NumCPUs={job.num_cpus} NumTasks={job.num_tasks} "
+        f"NumNodes={nodes} NumCPUs={job.cpus_to_leave or job.num_cpus} NumTasks={job.num_tasks} "
         f"CPUs/Task={job.cpus_per_task} ReqB:S:C:T=0:0:*:*"
     )
     amount = tres(

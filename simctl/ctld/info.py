@@ -32,7 +32,7 @@ from simctl.wire.messages import (
     ResponseSlurmRc,
 )
 from simctl.wire.resources import ALL_MEMORY
-from simctl.wire.states import JobBase
+from simctl.wire.states import JobBase, Reason
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
@@ -66,6 +66,13 @@ def records_of(ctld: "Slurmctld", job_id: int) -> list[JobRecord]:
     return [*rest, *(task for task in tasks if task.job_id in ctld.jobs and task is not array.rest)]
 
 
+def _reason(job: JobRecord) -> str:
+    """Return why a job waits, or how it ended; the begin time counts once its old run is gone."""
+    reason = schedule.reason_to_wait(job)
+    hidden = job.state.completing and reason == Reason.BEGIN_TIME
+    return Reason.NONE if hidden else reason
+
+
 def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
     """Return what is told of a job."""
     desc, demand, array = job.desc, job.demand, job.array
@@ -74,6 +81,7 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
     min_nodes = max(demand.min_nodes, 1)
     num_cpus = sum(job.cpus) if job.nodes else _asked_cpus(job, min_nodes)
     num_nodes = len(job.nodes) or job_facts.asked_nodes(job, num_cpus)
+    to_leave = [node for node in job.nodes if node.name in job.completing_nodes]
     if job.state.completing and job.completing_nodes:
         num_nodes = len(job.completing_nodes)
     out, err = _files(ctld, job)
@@ -90,7 +98,7 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         account=desc.account,
         partition=job.part.name if not pending else desc.partition,
         state=job.state,
-        reason=schedule.reason_to_wait(job),
+        reason=_reason(job),
         priority=job.priority,
         nice=job.nice,
         dependency=eligible.told(ctld, job) if pending else "",
@@ -117,6 +125,7 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         min_nodes=min_nodes,
         max_nodes=0 if demand.max_nodes == INFINITE else demand.max_nodes,
         num_cpus=num_cpus,
+        cpus_to_leave=sum(job.shares[node.index].cpus for node in to_leave),
         num_tasks=demand.num_tasks,
         cpus_per_task=demand.cpus_per_task,
         ntasks_per_node=demand.ntasks_per_node,

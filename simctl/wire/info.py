@@ -83,6 +83,9 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     max_nodes: int = 0
     num_cpus: int
+    cpus_to_leave: int = 0
+    """Of these, how many are on nodes that it has yet to leave, once it is over."""
+
     num_tasks: int
     cpus_per_task: int = 1
     ntasks_per_node: int = 0

@@ -51,6 +51,9 @@ class _Reader:
     exits: dict[int, Event] = attrs.field(init=False)
     """The line that ends what a line began, by the `seq` of that."""
 
+    connected: set[int] = attrs.field(init=False)
+    """The sendings of messages that had somebody to go to."""
+
     tasks: dict[int, int] = attrs.field(factory=dict)
     """Ranks of the tasks that step daemons have forked, by pid."""
 
@@ -71,6 +74,12 @@ class _Reader:
             event.pid: event.task
             for event in self.events
             if isinstance(event.pid, int) and isinstance(event.task, int) and event.role == "task"
+        }
+        self.connected = {
+            event.cause
+            for event in self.events
+            if isinstance(event.cause, int)
+            and (event.phase == "receive" or event.name == "undeliverable")
         }
         for event in self.events:
             if event.name == "fork" and event.role == "manager":
@@ -95,6 +104,9 @@ class _Reader:
         if event.kind == "plugin":
             yield self._call(event, place)
         elif event.kind == "message":
+            if event.phase == "send" and event.seq not in self.connected:
+                # Nobody was there; a recording has what was sent on a connection that opened.
+                return
             # Between a slurmd and its step daemons there is a socket, which recordings do not show.
             peer, _, host = str(event.peer).partition("@")
             pair = {str(event.role), peer.split(" ")[0]}
