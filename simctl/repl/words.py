@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from simctl.kernel.pattern import FIELDS
 from simctl.scenario.message_faults import rpc_names
 from simctl.scenario.patterns import FUNCTIONS
+from simctl.wire.ids import step_name
 
 if TYPE_CHECKING:
     from simctl.repl.session import Session
@@ -16,6 +17,41 @@ _EVENTS = ("job_state", "node_state", "step_state", "bb_state", "fork", "exec", 
 def nodes(session: "Session", _: list[str]) -> Iterable[str]:
     """Return the names of nodes."""
     return session.world.hosts
+
+
+def struck(session: "Session", before: list[str]) -> Iterable[str]:
+    """Return who can be crashed: nodes, their slurmds, step daemons and tasks that there are."""
+    spools = [(name, slurmd.spool) for name, slurmd in session.world.daemons.slurmds.items()]
+    steps = [(step_name(*key), name) for name, spool in spools for key in spool.sockets]
+    if before == ["stepd"]:
+        return [f"{step}@{node}" for step, node in steps]
+    if before == ["task"]:
+        tasks = [
+            (step_name(*key), task)
+            for _, spool in spools
+            for key, socket in spool.sockets.items()
+            if socket.daemon is not None
+            for task in socket.daemon.tasks.tasks
+        ]
+        return [f"{step}.{task.rank}" for step, task in tasks if not task.ended]
+    if before:
+        return ()
+    return (*session.world.hosts, *slurmds(session, before), *(("stepd", "task") if steps else ()))
+
+
+def slurmds(session: "Session", _: list[str]) -> Iterable[str]:
+    """Return the addresses of slurmds."""
+    return [f"slurmd@{name}" for name in session.world.hosts]
+
+
+def started(session: "Session", before: list[str]) -> Iterable[str]:
+    """Return who can be started."""
+    return ("clean",) if before else (*session.world.hosts, *slurmds(session, before))
+
+
+def restarted(session: "Session", before: list[str]) -> Iterable[str]:
+    """Return who can stop and start again."""
+    return ("for",) if before else ("slurmctld", *slurmds(session, before))
 
 
 def hosts(session: "Session", _: list[str]) -> Iterable[str]:

@@ -25,10 +25,11 @@ _TURNS_SHOWN = 20
 
 
 def _do(session: Session, fault: Deed) -> None:
+    before = len(session.world.events)
     session.act({"fault": fault})
-    event = next((each for each in reversed(session.world.events) if each.kind == "fault"), None)
-    if event is not None:
-        session.show_event(event)
+    for event in session.world.events[before:]:
+        if event.kind == "fault" or event.name == "fault_met_nobody":
+            session.show_event(event)
 
 
 def _with_time(rest: str, fault: Deed, key: str = "for") -> str:
@@ -54,17 +55,29 @@ def _wanted(rest: str, usage: str) -> str:
     return rest
 
 
-@command("crash", usage="crash NODE", topic="choosing", example="crash n1", words=words.nodes)
+@command("crash", usage="crash WHO", topic="choosing", example="crash n1", words=words.struck)
 def crash(session: Session, rest: str) -> None:
-    """Let a node go down with all its processes."""
+    """Let a node go down with all its processes, or slurmd@n1, stepd 1.0@n1 or task 1.0.3 die."""
     _do(session, {"crash": _wanted(rest, "crash n1")})
 
 
 @command(
-    "start", usage="start NODE [clean]", topic="choosing", example="start n1", words=words.nodes
+    "stop",
+    usage="stop slurmd@NODE",
+    topic="choosing",
+    example="stop slurmd@n1",
+    words=words.slurmds,
+)
+def stop(session: Session, rest: str) -> None:
+    """Let a slurmd stop in good order."""
+    _do(session, {"stop": _wanted(rest, "stop slurmd@n1")})
+
+
+@command(
+    "start", usage="start WHO [clean]", topic="choosing", example="start n1", words=words.started
 )
 def start(session: Session, rest: str) -> None:
-    """Start a node that is down; clean: its slurmd clears the state of its switch."""
+    """Start a node that is down, or slurmd@n1; clean: it clears the state of the node's switch."""
     name, _, how = _wanted(rest, "start n1").partition(" ")
     if how not in ("", "clean"):
         raise CommandError(f"expected `start {name}` or `start {name} clean`")
@@ -87,13 +100,13 @@ def cut(session: Session, rest: str) -> None:
 
 @command(
     "restart",
-    usage="restart slurmctld [for TIME]",
+    usage="restart slurmctld|slurmd@NODE [for TIME]",
     topic="choosing",
     example="restart slurmctld for 5s",
-    words=lambda _session, _before: ("slurmctld",),
+    words=words.restarted,
 )
 def restart(session: Session, rest: str) -> None:
-    """Let slurmctld stop in good order, and start again."""
+    """Let slurmctld, or a slurmd, stop in good order, and start again."""
     fault: Deed = {"restart": ""}
     fault["restart"] = _with_time(_wanted(rest, "restart slurmctld"), fault)
     _do(session, fault)
