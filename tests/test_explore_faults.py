@@ -54,12 +54,19 @@ def test_a_bug_that_needs_a_fault_is_found_with_the_fault_at_its_place(
 def test_without_faults_calls_fail_and_nodes_crash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each call once, and each node at each call; one call breaks the only expectation."""
+    """Each call once, each node at each call, and whoever makes a call; one breaks the expectation.
+
+    A call of slurmd strikes it, one of the step daemon both, one of a task that besides.
+    """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text(ONE_NODE)
     found = explore(capsys, "mine.yaml")
-    calls = len([e for e in run(ONE_NODE, cluster="").events if e.kind == "plugin"])
-    assert found["placements"]["tried"] == 2 * calls
+    roles = [e.role for e in run(ONE_NODE, cluster="").events if e.kind == "plugin"]
+    strikes = {"slurmd": 1, "manager": 2, "session": 2, "task": 3}
+    daemons = sum(strikes.get(str(role), 0) for role in roles)
+    assert found["placements"]["tried"] == 2 * len(roles) + daemons
+    faults = {each["fault"] for each in found["placements"]["broken"]}
+    assert "crash slurmd@n1" not in faults
     broken = [
         each
         for each in found["placements"]["broken"]

@@ -25,10 +25,14 @@ class Placement:
 
 @attrs.frozen(kw_only=True)
 class Call:
-    """A plugin call of a run: a pattern, and how many others match it before this one."""
+    """A plugin call of a run: a pattern, and how many others match it before this one.
+
+    `strikes` are the single daemons and tasks that the call concerns.
+    """
 
     pattern: str
     skip: int
+    strikes: tuple[str, ...] = ()
 
     def told(self) -> str:
         """Return it in a few words."""
@@ -57,7 +61,11 @@ def placements(
 
 
 def _invented(text: str, scenario: Scenario, events: Sequence[Event]) -> Iterator[Placement]:
-    """Give faults to a scenario that has none: calls that fail, nodes that crash."""
+    """Give faults to a scenario that has none: calls fail, nodes and single daemons crash.
+
+    Of daemons and tasks those crash that the call is about. Another slurmd starts at once where one
+    has died: without it this would be a node that is lost, which is tried besides.
+    """
     kept = sequence(scenario.timeline)
     for call in calls(events, as_they_begin=True):
         fault = f"{{fail: {quoted(call.pattern)}{_skip(call)}}}"
@@ -70,6 +78,21 @@ def _invented(text: str, scenario: Scenario, events: Sequence[Event]) -> Iterato
             added = (f"{{{when}, fault: {{crash: {quoted(node.name)}}}}}",)
             placed = edited(text, Change(kept=kept, added=added))
             yield Placement(fault=f"crash {node.name}", where=f"after {call.told()}", text=placed)
+    for call in calls(events):
+        for target in call.strikes:
+            when = f"when: {quoted(call.pattern)}{_skip(call)}"
+            crash = f"{{{when}, fault: {{crash: {quoted(target)}}}}}"
+            placed = edited(text, Change(kept=kept, added=(crash, *_started_again(target))))
+            yield Placement(fault=f"crash {target}", where=f"after {call.told()}", text=placed)
+
+
+def _started_again(target: str) -> tuple[str, ...]:
+    """Return the entry that starts another slurmd in the place of one that has crashed."""
+    kind, _, node = target.partition("@")
+    if kind != "slurmd":
+        return ()
+    when = quoted(f"exit role=slurmd node={node} rc=9")
+    return (f"{{when: {when}, fault: {{start: {quoted(target)}}}}}",)
 
 
 def _skip(call: Call) -> str:
@@ -92,9 +115,22 @@ def calls(events: Sequence[Event], *, as_they_begin: bool = False) -> list[Call]
         text = " ".join(words)
         matches = Pattern.parse(text).matches
         earlier = by_name[event.name]
-        found.append(Call(pattern=text, skip=sum(matches(each) for each in earlier)))
+        skip = sum(matches(each) for each in earlier)
+        found.append(Call(pattern=text, skip=skip, strikes=_strikes(event)))
         earlier.append(event)
     return found
+
+
+def _strikes(event: Event) -> tuple[str, ...]:
+    """Return the daemons and the task that can die upon a call, as a scenario names them."""
+    if event.role not in ("slurmd", "manager", "session", "task"):
+        return ()
+    slurmd = f"slurmd@{event.node}"
+    if event.role == "slurmd":
+        return (slurmd,)
+    stepd = f"stepd {event.step}@{event.node}"
+    task = (f"task {event.step}.{event.task}",) if event.role == "task" else ()
+    return (slurmd, stepd, *task)
 
 
 def _begin(event: Event) -> int:
