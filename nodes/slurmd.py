@@ -40,6 +40,7 @@ from simctl.wire.errno import (
     ESLURM_BATCH_ONLY,
     ESLURM_DISABLED,
     ESLURMD_CREDENTIAL_REVOKED,
+    ESLURMD_FORK_FAILED,
     ESLURMD_INVALID_JOB_CREDENTIAL,
     ESLURMD_JOB_NOTRUNNING,
     ESLURMD_PROLOG_FAILED,
@@ -360,9 +361,10 @@ class Slurmd:
         stepd = self._steps.fork(message.job_id, message.step_id, message.launch.restart_cnt)
         handed = Buf()
         await hooks.call(switch_p_pack_jobinfo, who, credential, handed, about=about)
-        self._steps.run(stepd, step_work(message, hooks.packed(who, handed)), envelope.sender)
+        work = step_work(message, hooks.packed(who, handed))
+        begun = self._steps.run(stepd, work, envelope.sender)
         self._suspensions.launched(message.job_id)
-        self._answer(envelope, SLURM_SUCCESS)
+        self._answer(envelope, SLURM_SUCCESS if begun else ESLURMD_FORK_FAILED)
         await hooks.call(switch_p_free_jobinfo, who, credential, about=about)
 
     async def _batch_job_launch(self, envelope: Envelope, message: RequestBatchJobLaunch) -> None:

@@ -83,12 +83,14 @@ class StepDaemons:
         self._spool.sockets[job_id, step_id] = Socket(mailbox)
         return stepd
 
-    def run(self, stepd: Process, work: StepWork, srun: Mailbox | None) -> None:
-        """Let a daemon do its work."""
+    def run(self, stepd: Process, work: StepWork, srun: Mailbox | None) -> bool:
+        """Let a daemon do its work; false if it is dead already."""
         job = work.job
         key = (job.job_id, job.step_id)
         spool = self._spool
         stepd.owner = job.uid
+        if stepd.exited:
+            return False
         socket = spool.sockets[key]
         daemon = StepDaemon(self._site, stepd, work, mailbox=socket.mailbox, srun=srun)
         socket.daemon = daemon
@@ -101,6 +103,7 @@ class StepDaemons:
                 spool.gone(job.job_id, stepd.cause)
 
         stepd.start(body)
+        return True
 
     def signal_job(self, job_id: int, signals: tuple[int, ...], reason: str = "") -> None:
         """Have all steps of a job signalled, scripts with what they have started."""

@@ -88,8 +88,8 @@ def steps_gone_before_epilog(run: Observed) -> Iterator[Finding]:
     "with 0 before the first fork of the job's run on the node, and does not run again before the "
     "job has ended there; after one that failed nothing is forked",
     key="a fork of a step daemon; a job on a node",
-    exceptions="a prolog that was under way, or whose job was given up, when slurmd died: another "
-    "slurmd runs it again",
+    exceptions="a prolog that was under way when slurmd died: another slurmd runs it again; a job "
+    "whose node was DOWN meanwhile",
     source="held in 393 launches of recordings of real Slurm",
 )
 def prolog_before_launch(run: Observed) -> Iterator[Finding]:
@@ -111,8 +111,7 @@ def prolog_before_launch(run: Observed) -> Iterator[Finding]:
         elif event.name == "prolog":
             before = prologs.get((event.node, event.job))
             prologs[event.node, event.job] = event
-            again = before is not None and _slurmd_of(run, before) == _slurmd_of(run, event)
-            if event.phase == "enter" and before is not None and again:
+            if event.phase == "enter" and before is not None and not _given_up(run, before, event):
                 group = f"job {event.job} on {event.node}"
                 yield broken(group, "its prolog ran again before it had ended", before, event)
         elif event.name == _EPILOG:
@@ -124,6 +123,13 @@ def prolog_before_launch(run: Observed) -> Iterator[Finding]:
 def _slurmd_of(run: Observed, script: Event) -> int:
     """Return the slurmd that runs a script."""
     return pid_of(run.forks[pid_of(script)])
+
+
+def _given_up(run: Observed, before: Event, again: Event) -> bool:
+    """Tell whether a job was given up on a node between two prologs of it, or its slurmd died."""
+    if _slurmd_of(run, before) != _slurmd_of(run, again):
+        return True
+    return run.node_was_down(str(again.node), before.seq, again.seq)
 
 
 def _forked(
