@@ -210,8 +210,9 @@ class Slurmd:
 
     async def _run(self) -> None:
         if not await self._set_up():
-            self.mailbox.close()
-            self.process.exit(1 << 8)
+            self._leave()
+            self.process.exit(wait_status(1))
+            self._tell_end()
             return
         await self._link.register()
         while True:
@@ -250,7 +251,8 @@ class Slurmd:
             envelope = await self.mailbox.receive_until(until_us)
             if envelope is None:
                 break
-            await self._handle(envelope, envelope.message)
+            if type(envelope.message) is not RequestShutdown:
+                await self._handle(envelope, envelope.message)
 
     @property
     def _is_busy(self) -> bool:

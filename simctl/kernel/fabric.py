@@ -415,7 +415,7 @@ class Fabric:
             trace.messages += 1
             trace.seq = sent = trace.seq + 1
         if not reachable:
-            if to is not None and to.breaks:
+            if to is not None and (to.breaks or self.holds_back(sender, to)):
                 self._tell_unreachable(message, to, sent)
             return False
         assert to is not None

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 from simctl.kernel.events import Event
@@ -48,7 +49,8 @@ def _epilog_starts(run: Observed) -> Iterator[tuple[Event, Event]]:
     says="fini and postfini of all steps of a job on a node are over, and their step daemons gone, "
     "before the node's epilog begins, and that is over before the job is reported gone",
     key="a job on a node, each time that it ends there",
-    exceptions="a slurmstepd that was killed",
+    exceptions="a slurmstepd that was killed; an epilog whose slurmd died: the next one reports "
+    "without it",
     source="held in 182 ends of jobs on nodes in recordings of real Slurm",
     functions=(FINI, POSTFINI),
 )
@@ -74,7 +76,7 @@ def steps_gone_before_epilog(run: Observed) -> Iterator[Finding]:
             elif end is None or end.seq > start.seq:
                 what = f"{daemon} was still there at its {start.name}"
                 wrong = broken(group, what, start, *([end] if end else []))
-        if start is not report:
+        if start is not report and _slurmd_of(run, start) == report.pid:
             over = [e for e in run.by_name["epilog"] if e.enter == start.seq]
             if not over or over[0].seq > report.seq:
                 wrong = broken(group, "it was reported gone during its epilog", start, report)
@@ -160,7 +162,7 @@ def _forked(
     "for it, answers, and releases it, each once; for a batch script it answers and forks",
     key="a launch request in a slurmd",
     exceptions="a launch that is refused, or whose prolog failed: no fork and no pack. One whose "
-    "record cannot be made is refused at once",
+    "record cannot be made is refused at once. One that comes doubled while the first is under way",
     source="switch guide; held in 227 launches of recordings of real Slurm",
     functions=(ALLOC, UNPACK, PACK, FREE),
 )
@@ -183,12 +185,24 @@ def slurmd_launch(run: Observed) -> Iterator[Finding]:
             acts[fork.pid, daemon.step].append(fork)
     for (pid, step), events in acts.items():
         events.sort(key=lambda event: event.seq)
-        starts = [place for place, event in enumerate(events) if event.name in LAUNCHES]
-        group = f"launch of {step} in slurmd {pid}"
-        if starts[:1] != [0]:
-            yield broken(group, f"{events[0].name} came before it was asked for", events[0])
-        for start, end in zip(starts, [*starts[1:], len(events)], strict=False):
-            yield _launched(run, group, events[start:end])
+        if not _doubled(run, events):
+            yield from _launches(run, f"launch of {step} in slurmd {pid}", events)
+
+
+def _launches(run: Observed, group: str, events: Sequence[Event]) -> Iterator[Finding]:
+    """Look at the launches of one step in one slurmd, one after the other."""
+    starts = [place for place, event in enumerate(events) if event.name in LAUNCHES]
+    if starts[:1] != [0]:
+        yield broken(group, f"{events[0].name} came before it was asked for", events[0])
+    for start, end in zip(starts, [*starts[1:], len(events)], strict=False):
+        yield _launched(run, group, events[start:end])
+
+
+def _doubled(run: Observed, events: Sequence[Event]) -> bool:
+    """Tell whether the network has doubled a launch, so that two are under way at once."""
+    doubled = [each for each in run.by_name.get("duplicate", ()) if arg(each, "rpc") in LAUNCHES]
+    names = [event.name for event in events if event.name in (*LAUNCHES, _RC)]
+    return bool(doubled) and any(one in LAUNCHES and one == two for one, two in pairwise(names))
 
 
 def _launched(run: Observed, group: str, events: Sequence[Event]) -> Finding:
