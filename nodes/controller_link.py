@@ -88,10 +88,12 @@ class ControllerLink:
         message = self._registration(SLURM_SUCCESS, packed, startup=not self.registered)
         if fabric.send(self._process, controller, message, self._mailbox):
             self.registered = True
-        elif not self.registered and controller is not None:
-            host = self._process.host
-            due_us = fabric.next_try_us(host, controller.host, _REGISTER_AGAIN_US)
-            if fabric.holds_back(self._process, controller) and due_us < NEVER_US:
+            return
+        if self.registered or controller is None:
+            return
+        if fabric.holds_back(self._process, controller):
+            due_us = fabric.next_try_us(self._mailbox, controller, _REGISTER_AGAIN_US)
+            if due_us < NEVER_US:
                 self._mailbox.post_at(due_us, RegistrationDue())
 
     async def register_again(self, lost: MessageNodeRegistrationStatus) -> None:
@@ -128,6 +130,13 @@ class ControllerLink:
     def _watch_outbox(self) -> None:
         if self._outbox.due_us < NEVER_US:
             self._mailbox.post_at(self._outbox.due_us, ReportsDue())
+
+    async def try_again(self) -> None:
+        """Do what could not be done while slurmctld was away."""
+        self._outbox.flush()
+        self._watch_outbox()
+        if not self.registered:
+            await self.register()
 
     def send_reports(self) -> None:
         """Send the reports that were held back, if their time has come."""

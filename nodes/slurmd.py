@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import attrs
 
-from simctl.kernel.fabric import Envelope, Mailbox, Unanswered
+from simctl.kernel.fabric import Envelope, Mailbox, Reachable, Unanswered
 from simctl.kernel.procs import SIGKILL, Host, Process, RunsAs, wait_status
 from simctl.nodes.checkpoints import Checkpoints
 from simctl.nodes.controller_link import ControllerLink, RegistrationDue, ReportsDue
@@ -168,6 +168,7 @@ class Slurmd:
             RequestReconfigure: self._reconfigure,
             ReportsDue: self._reports_due,
             Unanswered: self._unanswered,
+            Reachable: self._reachable,
             StepGone: self._step_gone,
             KillWaitOver: self._kill_wait_over,
             RequestLaunchProlog: self._launch_prolog,
@@ -429,6 +430,10 @@ class Slurmd:
         request = RequestJobRequeue(job_id=key[0], hold=True, launch_failed=True)
         if self._prologs.report_once(key) and self._link.report(request):
             self._terminations.requeues[key[0]] = key
+
+    async def _reachable(self, _: Envelope, __: Reachable) -> None:
+        """Tell slurmctld, which is back, what it has missed."""
+        await self._link.try_again()
 
     async def _unanswered(self, _: Envelope, message: Unanswered) -> None:
         """Say again what slurmctld has to know and did not confirm.

@@ -48,6 +48,8 @@ class Options:
     """Whether stage-out begins once the epilogs of a job are over."""
     real_scripts: bool = False
     """Whether a script may be an executable of the real machine."""
+    state_saves: str = "auto"
+    """Whether slurmctld saves its state while it runs: `always`, `never`, or where that shows."""
 
 
 @attrs.frozen(kw_only=True)
@@ -67,6 +69,9 @@ class Site:
     commands: dict[str, CommandMain]
     programs: Any
     """Finds what an executable does; a `simctl.stepd.programs.Programs`."""
+
+    run_name: str = ""
+    """Tells this run from others whose state files may be found."""
 
     asks_nodes: bool = True
     """Whether slurmctld asks nodes to register again now and then."""

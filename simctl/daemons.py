@@ -1,5 +1,7 @@
 """The daemons of a cluster as they are now."""
 
+from collections.abc import Callable
+
 import attrs
 
 from simctl.ctld.daemon import Slurmctld
@@ -19,3 +21,6 @@ class Daemons:
 
     slurmds: dict[str, Slurmd]
     """By the node's name."""
+
+    make_ctld: Callable[[Slurmctld, bool], Slurmctld]
+    """Makes the slurmctld that follows one which has ended, or starts clean."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from simctl.ctld.nodes import ping_in_earnest, watch_unreachable
-from simctl.ctld.restart import RestartDue
+from simctl.ctld.restart import StopDue
 from simctl.daemons import Daemons
 from simctl.kernel import wires
 from simctl.kernel.fabric import NEVER_US
@@ -15,7 +15,7 @@ from simctl.node_mishaps import NodeMishaps
 from simctl.nodes.slurmd import Slurmd
 from simctl.scenario.model import (
     CONTROLLER,
-    LOGIN,
+    CrashController,
     CrashFault,
     CutFault,
     FailFault,
@@ -25,7 +25,9 @@ from simctl.scenario.model import (
     MessageFault,
     RaiseFault,
     RestartFault,
+    StartController,
     StartFault,
+    StopController,
 )
 from simctl.wire.errno import errno_number
 from simctl.wire.states import NodeFlag
@@ -52,6 +54,9 @@ class Mishaps:
             CrashFault: self._crash,
             StartFault: self._start,
             RestartFault: self._restart,
+            StopController: lambda _fault, _text: self.stop_controller(),
+            CrashController: lambda fault, _text: self.crash_controller(saved=fault.saved),
+            StartController: lambda fault, _text: self.start_controller(clean=fault.clean),
             CutFault: self._cut,
             MessageFault: self._strike,
             **NodeMishaps(daemons, self._miss).deeds,
@@ -141,9 +146,45 @@ class Mishaps:
     def _restart(self, fault: RestartFault, _: str) -> None:
         """Let slurmctld stop and start again; until then nobody can connect to it."""
         again_us = self._kernel.now_us + fault.for_us
-        for host in (LOGIN, *self._daemons.hosts):
-            self.cut_until(CONTROLLER, host, again_us)
-        self._daemons.ctld.mailbox.post(RestartDue(again_us))
+        self.stop_controller(again_us)
+        self._kernel.call_at(again_us, lambda _: self.start_controller(), None)
+
+    def stop_controller(self, until_us: int = NEVER_US) -> None:
+        """Let slurmctld stop in good order; from now on nobody can connect to it."""
+        ctld = self._daemons.ctld
+        if not ctld.mailbox.open:
+            return
+        self._fabric.leave(CONTROLLER, until_us)
+        ctld.mailbox.post(StopDue())
+
+    def crash_controller(self, *, saved: bool = False) -> None:
+        """Let slurmctld die with all its threads; *saved*: as if it had just saved its state."""
+        ctld = self._daemons.ctld
+        if not ctld.mailbox.open:
+            return
+        self._fabric.leave(CONTROLLER)
+        process = ctld.process
+        threads = list(process.threads)
+        ctld.die_at_once()
+        for thread in threads:
+            self._kernel.kill(thread)
+        if saved or not ctld.state.simulated:
+            process.start(ctld.save_and_die, "slurmctld")
+        else:
+            self._kernel.call_at(self._kernel.now_us, lambda _: ctld.be_gone(), None)
+
+    def start_controller(self, *, clean: bool = False) -> None:
+        """Start slurmctld, if it is not there or about to end: anew, from its state files."""
+        daemons = self._daemons
+        last = daemons.ctld
+        if last.mailbox.open and CONTROLLER not in self._fabric.away:
+            return
+        if not last.process.exited:
+            last.at_end = lambda: self.start_controller(clean=clean)
+            return
+        daemons.ctld = daemons.make_ctld(last, clean)
+        self._fabric.come_back(CONTROLLER)
+        daemons.ctld.start()
 
     # Links.
 

@@ -59,6 +59,7 @@ from simctl.scenario.model import (
     At,
     Checks,
     ConfEntry,
+    CrashController,
     CutFault,
     Entry,
     FailFault,
@@ -76,6 +77,7 @@ from simctl.scenario.model import (
     RunEntry,
     Scenario,
     StayEntry,
+    StopController,
     When,
     behaviour,
 )
@@ -254,6 +256,8 @@ class World:
         self.site = self._make_site(registry or Registry())
         self.login = Host(name="login", node="login")
         self.hosts = {node.name: Host(name=node.name, node=node.name) for node in scenario.nodes}
+        self.controller_host = Host(name=CONTROLLER, node=None)
+        self._saves = saves_are_simulated(scenario)
         self.results: list[CommandResult] = []
         self.events: list[Event] = []
         self.background: list[Callable[[], None]] = []
@@ -271,6 +275,7 @@ class World:
             ctld=self._make_controller(),
             hosts=self.hosts,
             slurmds={name: Slurmd(self.site, host) for name, host in self.hosts.items()},
+            make_ctld=lambda before, clean: self._make_controller(before, clean=clean),
         )
         self.mishaps = Mishaps(self.daemons, self.faults, seed=self.seed)
         self.kernel.on_idle = self._on_idle
@@ -379,7 +384,10 @@ class World:
             path = f"{FOLDER}/{file_name(name)}"
             self.disk.write(path, write_conf(keys), host=CONTROLLER)
 
-    def _make_controller(self) -> Slurmctld:
+    def _make_controller(
+        self, before: Slurmctld | None = None, *, clean: bool = False
+    ) -> Slurmctld:
+        """Make a slurmctld with fresh tables; its state comes from its files when it starts."""
         scenario = self.scenario
         records = [
             NodeRecord(
@@ -427,10 +435,13 @@ class World:
             partitions.append(part)
         return Slurmctld(
             self.site,
-            Host(name="slurmctld", node=None),
+            self.controller_host if before is None else before.process.host,
             uid=self.site.users[scenario.slurm_conf.slurm_user].uid,
             records=records,
             partitions=partitions,
+            saves=self._saves,
+            clean=clean,
+            before=before,
         )
 
     # Running.
@@ -709,9 +720,12 @@ class World:
 
     def _who_waits(self) -> tuple[str, ...]:
         """Return who waits for what in a run that can go no further; nothing if all is done."""
-        jobs = [job for job in self.ctld.jobs.values() if _could_move(self.ctld, job)]
+        ctld = self.ctld.tables
+        jobs = [job for job in ctld.jobs.values() if _could_move(ctld, job)]
         lines = [_job_waits(job) for job in jobs]
-        held = any(not job.state.finished for job in self.ctld.jobs.values())
+        if lines and not self.ctld.mailbox.open:
+            lines.append("slurmctld has ended, and nothing is due to start it again")
+        held = any(not job.state.finished for job in ctld.jobs.values())
         if lines or not held:
             lines += [
                 f"`{each.command}` of {each.user} ({each.label}) has not ended"
@@ -785,7 +799,7 @@ class World:
         )
 
     def _result(self, wall_s: float, *, interrupted: bool) -> RunResult:
-        rows = tuple(self.ctld.rows())
+        rows = tuple(self.ctld.tables.rows())
         commands = tuple(sorted((*self.results, *self.unended()), key=_by_line))
         expectations = [each for one in commands for each in check_command(one)]
         if self._placed is not None:
@@ -851,6 +865,20 @@ class World:
             "start_time": self.scenario.start_time,
             "users": {name: user.uid for name, user in self.site.users.items()},
         }
+
+
+def saves_are_simulated(scenario: Scenario) -> bool:
+    """Tell whether slurmctld saves its state as it runs: as the scenario says, or where it shows.
+
+    It shows if slurmctld may die, or its files or its disk may be damaged.
+    """
+    if scenario.options.state_saves != "auto":
+        return scenario.options.state_saves == "always"
+    shows = (StopController, CrashController)
+    return any(
+        isinstance(entry, FaultEntry) and isinstance(entry.fault, shows)
+        for entry in scenario.timeline
+    )
 
 
 def _begins(node: NodeSpec, uid: int) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from simctl.kernel.fabric import Envelope, Mailbox, Unanswered
+from simctl.kernel.fabric import Envelope, Mailbox, Reachable, Unanswered
 from simctl.kernel.procs import Process
 from simctl.plugins.site import Site
 from simctl.stepd.batch_files import NO_OUTPUT_STATUS
@@ -151,12 +151,11 @@ class StepReports:
                     return
                 if unanswered.for_ever:
                     await self._serve_until(NEVER_US)
+                controller = fabric.find("slurmctld")
             elif not fabric.holds_back(self._process, controller):
                 return
             assert controller is not None
-            await self._serve_until(
-                fabric.next_try_us(self._process.host, controller.host, again_us)
-            )
+            await self._serve_until(fabric.next_try_us(self._mailbox, controller, again_us))
 
     async def _answered(self, report: Message) -> Unanswered | None:
         """Wait for the answer of slurmctld to a report; return it if there is none in time."""
@@ -176,7 +175,7 @@ class StepReports:
                 envelope: Envelope | None = await self._mailbox.receive()
             else:
                 envelope = await self._mailbox.receive_until(due_us)
-            if envelope is None:
+            if envelope is None or isinstance(envelope.message, Reachable):
                 return
             self._serve(envelope)
 

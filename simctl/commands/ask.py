@@ -1,6 +1,6 @@
 """A command's request to slurmctld, and its answer, or why there is none."""
 
-from simctl.kernel.fabric import Mailbox, Unanswered
+from simctl.kernel.fabric import NEVER_US, Mailbox, Reachable, Unanswered
 from simctl.plugins.site import CommandCall
 from simctl.wire.errno import (
     SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT,
@@ -29,6 +29,15 @@ async def ask(call: CommandCall, request: Message, *, patient: bool = False) -> 
         if _is_answer(envelope.message, request):
             answer: Message = envelope.message
             return answer
+
+
+async def wait_until(call: CommandCall, due_us: int) -> None:
+    """Wait until a moment, or, where that is NEVER_US, until slurmctld is back."""
+    if due_us < NEVER_US:
+        await call.site.kernel.sleep_us(due_us - call.site.kernel.now_us)
+        return
+    while not isinstance((await call.mailbox.receive()).message, Reachable):
+        pass
 
 
 def post(call: CommandCall, request: Message) -> int:

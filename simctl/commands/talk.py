@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from simctl.commands.ask import LostError, check_lost, controller, no_answer, post
-from simctl.kernel.fabric import NEVER_US, Envelope
+from simctl.commands.ask import LostError, check_lost, controller, no_answer, post, wait_until
+from simctl.kernel.fabric import NEVER_US, Envelope, Reachable
 from simctl.kernel.outbox import Outbox
 from simctl.plugins.site import CommandCall
 from simctl.wire.errno import (
@@ -47,9 +47,13 @@ class Talk:
         while True:
             due_us = min(self._outbox.due_us, until_us)
             if due_us == NEVER_US:
-                return await mailbox.receive()
+                told = await mailbox.receive()
+                if not isinstance(told.message, Reachable):
+                    return told
+                self._outbox.flush()
+                continue
             envelope = await mailbox.receive_until(due_us)
-            if envelope is not None:
+            if envelope is not None and not isinstance(envelope.message, Reachable):
                 return envelope
             if until_us <= self._call.site.kernel.now_us:
                 return None
@@ -94,11 +98,11 @@ class Talk:
                 lost = isinstance(error, LostError) and not error.for_ever
                 if to is None or not (lost or fabric.holds_back(who, to)):
                     return
-                due_us = fabric.next_try_us(who.host, to.host, _AGAIN_US)
-                if due_us == NEVER_US:
+                due_us = fabric.next_try_us(call.mailbox, to, _AGAIN_US)
+                if due_us == NEVER_US and not fabric.waits_for(to):
                     no_answer(call, error, what)
                     return
-                await call.site.kernel.sleep_us(due_us - call.site.kernel.now_us)
+                await wait_until(call, due_us)
                 self._outbox.flush()
             else:
                 return

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from simctl.commands.ask import LostError, ask, controller
+from simctl.commands.ask import LostError, ask, controller, wait_until
 from simctl.kernel.fabric import NEVER_US
 from simctl.kernel.procs import exit_code_of, signal_of
 from simctl.plugins.site import CommandCall
@@ -41,11 +41,11 @@ async def _job_over(call: CommandCall, job_id: int) -> Message:
             lost = isinstance(error, LostError) and not error.for_ever
             if to is None or not (lost or site.fabric.holds_back(call.process, to)):
                 raise
-            due_us = site.fabric.next_try_us(call.process.host, to.host, _AGAIN_US)
-            if due_us == NEVER_US:
+            due_us = site.fabric.next_try_us(call.mailbox, to, _AGAIN_US)
+            if due_us == NEVER_US and not site.fabric.waits_for(to):
                 raise
             call.err(
                 "sbatch: error: Currently unable to load job state information, retrying: "
                 f"{slurm_strerror(error.errno)}"
             )
-            await site.kernel.sleep_us(due_us - site.kernel.now_us)
+            await wait_until(call, due_us)

@@ -63,12 +63,14 @@ class ClientGone:
 
 def not_sent(ctld: "Slurmctld", to: Mailbox | None, message: Message) -> None:
     """Take in that a message was not sent: keep it, if only a cut link stood in its way."""
-    if to is None or type(message) not in _WANTED:
+    if type(message) not in _WANTED:
         return
     job = _job(ctld, message)
-    if isinstance(message, ResponseResourceAllocation) and not to.open:
+    if isinstance(message, ResponseResourceAllocation) and (to is None or not to.open):
         if job is not None:
             ctld.mailbox.post(ClientGone(job))
+        return
+    if to is None:
         return
     run = job.restart_cnt if job is not None else -1
     if ctld.site.fabric.holds_back(ctld.process, to):
@@ -87,7 +89,7 @@ def slurmd_is_back(ctld: "Slurmctld", node: NodeRecord, *, same: bool) -> None:
 
 
 def _plan(ctld: "Slurmctld", notice: AgentRetry) -> None:
-    due_us = ctld.site.fabric.next_try_us(ctld.process.host, notice.to.host, RETRY_US)
+    due_us = ctld.site.fabric.next_try_us(ctld.mailbox, notice.to, RETRY_US)
     if due_us == NEVER_US and isinstance(notice.message, ResponseResourceAllocation):
         # By then the client has given up, which ends the job.
         due_us = ctld.now_us + RETRY_US

@@ -25,7 +25,11 @@ def hold(ctld: "Slurmctld", envelope: Envelope, message: RequestJobInfo) -> bool
 
 def over(ctld: "Slurmctld", job: JobRecord) -> None:
     """Answer those who wait for a job, or for the array of which it was the last task."""
-    job_id = job.array.job_id if job.array is not None else job.job_id
+    over_id(ctld, job.array.job_id if job.array is not None else job.job_id)
+
+
+def over_id(ctld: "Slurmctld", job_id: int) -> None:
+    """Answer those who wait for a job or an array, if all of it is over."""
     if job_id not in ctld.awaited:
         return
     if all(each.state.finished for each in records_of(ctld, job_id)):

@@ -119,6 +119,7 @@ async def _complete(
     if not hooks.has(who, point):
         return ESLURM_NOT_SUPPORTED
     rc: int = await hooks.call(point, who, live_step(ctld, step), *report, about=step.about)
+    await ctld.state.note(step)
     return who.errno or SLURM_ERROR if failed(rc) else rc
 
 

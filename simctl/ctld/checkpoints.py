@@ -102,6 +102,7 @@ async def _batch(ctld: "Slurmctld", job: JobRecord, request: RequestCheckpoint) 
     image_dir = f"{folder}/{job.job_id}"
     about = About(job=job.job_id, step=step_name(job.job_id, SLURM_BATCH_SCRIPT))
     outcome = await _ask(ctld, None, request, SLURM_BATCH_SCRIPT, image_dir, about)
+    await ctld.state.note(job)
     if request.op == CheckOp.REQUEUE and outcome.rc == SLURM_SUCCESS:
         job.ckpt_requeue_dir = image_dir
     return outcome
@@ -111,7 +112,9 @@ async def _step(ctld: "Slurmctld", step: StepRecord, request: RequestCheckpoint)
     """Perform an operation on a step."""
     image_dir = f"{request.image_dir or step.ckpt_dir}/{step.job.job_id}.{step.step_id}"
     view = live_step(ctld, step)
-    return await _ask(ctld, view, request, step.step_id, image_dir, step.about)
+    outcome = await _ask(ctld, view, request, step.step_id, image_dir, step.about)
+    await ctld.state.note(step)
+    return outcome
 
 
 async def _ask(

@@ -325,6 +325,15 @@ def termination(
     )
 
 
+def terminate_again(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Tell the nodes that have yet to report a job gone once more that it is over."""
+    job_state = "COMPLETING" if job.state.base is JobBase.PENDING else ""
+    message = termination(job, job_state=job_state)
+    for node in job.nodes:
+        if node.name in job.completing_nodes:
+            ctld.send(ctld.address(node), message)
+
+
 def clients(job: JobRecord) -> list[Mailbox]:
     """Return the mailboxes of the sruns that still wait on a job, each once."""
     boxes = [job.client, *(step.srun for step in job.steps.values()), *job.step_waiters]
@@ -432,6 +441,11 @@ def finish(ctld: "Slurmctld", job: JobRecord) -> None:
         arrays.ended(ctld, job)
     eligible.changed(ctld, job)
     ctld.tell_over(job)
+    purge_in_time(ctld, job)
+
+
+def purge_in_time(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Have a job that is over purged at the first scan after it is old enough."""
     conf = ctld.site.conf
     interval_us = purge_interval_us(conf.min_job_age_s)
     old_us = job.end_us + conf.min_job_age_s * SECOND

@@ -33,8 +33,10 @@ from simctl.ctld import (
     reconfigure,
     reservations,
     restart,
+    resync,
     schedule,
     staging,
+    state_save,
     step_limits,
     steps,
     submit,
@@ -189,6 +191,9 @@ class Slurmctld:
         uid: int,
         records: list[NodeRecord],
         partitions: list[PartRecord],
+        saves: bool = False,
+        clean: bool = False,
+        before: "Slurmctld | None" = None,
     ) -> None:
         self.site = site
         self.process: Process = site.procs.add(
@@ -200,7 +205,18 @@ class Slurmctld:
             runs_as=RunsAs.SLURM_USER,
         )
         self.mailbox = site.fabric.mailbox(self.process, "slurmctld", listed=True)
-        self.subjects = site.trace.subjects = Subjects(self.process.pid)
+        self.disk = site.disk.view(host.name, uid)
+        self._clean = clean
+        self.before = before
+        """The slurmctld before this one, until this one has taken up what that has left."""
+        # What slurmdbd has been told, and what is known of causes, outlives a slurmctld.
+        if before is None:
+            self.subjects = site.trace.subjects = Subjects(self.process.pid)
+            self.books, self.ended_rows = Books(), dict[int, JobRow]()
+        else:
+            self.subjects = before.subjects
+            self.subjects.pid = self.process.pid
+            self.books, self.ended_rows = before.books, before.ended_rows
         self.nodes = records
         self.nodes_by_name = {node.name: node for node in records}
         self.partitions = {part.name: part for part in partitions}
@@ -209,8 +225,6 @@ class Slurmctld:
         """The jobs that run, by id."""
         self.completing: dict[int, JobRecord] = {}
         """Those that are COMPLETING."""
-        self.ended_rows: dict[int, JobRow] = {}
-        self.books = Books()
         self.next_job_id = site.conf.first_job_id
         self.last_place, self.last_queue_number = 0, -1
         self.last_priority = _TOP_PRIORITY
@@ -246,6 +260,10 @@ class Slurmctld:
         """Number of the last run of batch jobs that are purged and may be restarted, by id."""
         self.awaited: dict[int, list[Envelope]] = {}
         """Requests to be answered once a job is over, by its id."""
+        self.at_end: Callable[[], None] | None = None
+        """What is done once the process has ended."""
+        self.unheard: set[str] = set()
+        """Nodes that have not registered since slurmctld was started again."""
         self.last_pass_us = self.last_full_us = -1
         self.pass_is_due = False
         self.late_pass: Timer | None = None
@@ -268,9 +286,10 @@ class Slurmctld:
         """The thread of a plugin that has the job write lock."""
         site.procs.slurmctld = plugin_services.PluginServices(self)
         self._handlers = self._all_handlers()
+        self.state = state_save.StateSave(self, simulated=saves)
         for node in records:
             if node.base is not NodeBase.UNKNOWN or node.flags:
-                self._sort_node(node)
+                self.sort_node(node)
 
     @staticmethod
     def _all_handlers() -> "dict[type, Callable[[Slurmctld, Envelope, Any], Any]]":
@@ -331,7 +350,8 @@ class Slurmctld:
             node_switch.NodeDue: node_switch.node_due,
             missing.LookDue: missing.look_due,
             nodes.RegistrationsDue: nodes.registrations_due,
-            restart.NodesDue: restart.nodes_due,
+            resync.NodesDue: resync.nodes_due,
+            state_save.SaveDue: state_save.save_due,
             RequestBurstBufferInfo: burst_info.burst_buffer_info,
             RequestCheckpoint: checkpoint_requests.checkpoint,
             RequestCheckpointComp: checkpoint_requests.checkpoint_comp,
@@ -371,6 +391,10 @@ class Slurmctld:
         self.last_place += 1
         return self.last_place
 
+    def tell_over_id(self, job_id: int) -> None:
+        """Answer those who wait for a job to be over, if it is."""
+        awaited.over_id(self, job_id)
+
     def tell_over(self, job: JobRecord) -> None:
         """Answer those who wait for a job to be over."""
         if self.awaited:
@@ -409,21 +433,20 @@ class Slurmctld:
         self.answer(envelope, SLURM_SUCCESS if may else ESLURM_USER_ID_MISSING)
         return may
 
-    async def _run(self, saved: restart.Saved | None = None) -> None:
+    async def _run(self) -> None:
         problem = await self._set_up()
         if problem:
-            self.site.trace.fatal(self.process, problem, self.process.why)
-            self.mailbox.close()
-            self.process.exit(wait_status(1))
-            return
-        if saved is not None:
-            await restart.recover(self, saved)
-        elif self.site.asks_nodes:
+            await self.die(problem)
+        again = await self._restore()
+        if self.site.asks_nodes:
             nodes.ask_in_a_while(self)
         await self.site.hooks.call_besides(switch_p_reconfig, self.process)
-        problem = await staging.set_up(self, again=saved is not None)
+        problem = await staging.set_up(self, again=again)
         if problem:
             await self.die(problem)
+        if again:
+            await restart.take_up(self)
+        self.state.start()
         handlers = self._handlers
         receive = self.mailbox.receive
         while True:
@@ -435,17 +458,14 @@ class Slurmctld:
                 for node in () if message.controller_only else self.nodes:
                     self.send(self.address(node), message)
                 break
-            if type(message) is restart.RestartDue:
-                kept = await self._save_and_stop()
-                # One that was asked for while this one was away, or that a slow save has overtaken.
-                again_us = max(message.again_us, self.now_us)
-                self.site.kernel.call_at(again_us, self._start_again, kept)
-                return
+            if type(message) is restart.StopDue:
+                break
             await handlers[type(message)](self, envelope, message)
             if self.bb is not None and self.bb.owed:
                 await staging.flush(self)
+            if self.state.simulated and type(message) is not state_save.SaveDue:
+                self.state.request_done()
         await self._save_and_stop()
-        self.mailbox.close()
 
     async def _set_up(self) -> str:
         """Load the plugins and restore what they saved; return what is fatal, or nothing."""
@@ -456,8 +476,14 @@ class Slurmctld:
             return "failed to initialize switch plugin"
         if failed(await hooks.call_besides(switch_p_slurmctld_init, self.process)):
             return "failed to initialize switch plugin"
-        about = About(besides={"recover": 1} if self.site.model == "modern" else {})
+        modern = self.site.model == "modern"
+        if self._clean and not modern:
+            return ""
+        about = About(besides={"recover": int(not self._clean)} if modern else {})
         saved = self.site.conf.state_save_location
+        if self._clean:
+            # A plugin is not told of `recover`: what it is to find is a place with no state.
+            saved = f"{saved}/clean"
         if failed(await hooks.call(switch_p_libstate_restore, self.process, saved, about=about)):
             return "failed to initialize switch plugin: its saved state cannot be restored"
         return ""
@@ -465,39 +491,81 @@ class Slurmctld:
     async def die(self, problem: str) -> None:
         """Stop at once, as slurmctld does where it cannot go on; does not return."""
         self.site.trace.fatal(self.process, problem, self.process.why)
-        self.mailbox.close()
-        self.process.exit(wait_status(1))
+        self.end(wait_status(1))
         raise Killed
 
-    async def _save_and_stop(self) -> restart.Saved:
+    def die_at_once(self) -> None:
+        """Receive and answer nothing more; whoever calls this kills the threads."""
+        self.mailbox.abandon(self._unanswered(), breaks=True)
+        self.lock_holder = None
+
+    async def save_and_die(self) -> None:
+        """Save as if a save had just ended when slurmctld died, and be gone."""
+        if not self.state.simulated:
+            text = "saves are not simulated in this run: it dies as if it had just saved its state"
+            self.site.trace.note("log", "state_save", self.process, args={"text": text})
+        if self.state.ready:
+            await self.state.pack_all()
+            self.state.write_all()
+        self.be_gone()
+
+    def be_gone(self, status: int = 9) -> None:
+        """End the process; who is to be started after it is."""
+        self.process.exit(status)
+        at_end, self.at_end = self.at_end, None
+        if at_end is not None:
+            self.site.kernel.call_at(self.now_us, lambda _: at_end(), None)
+
+    def _unanswered(self) -> list[Envelope]:
+        return [each for envelopes in self.awaited.values() for each in envelopes]
+
+    def end(self, status: int) -> None:
+        """End the process with its threads and timers; who waits for an answer gets none."""
+        kernel = self.site.kernel
+        again = self.mailbox.name in self.site.fabric.away
+        if again:
+            for thread in self.process.threads:
+                if thread is not kernel.current and not thread.of_plugin:
+                    kernel.kill(thread)
+        if status:
+            self.mailbox.abandon(self._unanswered(), breaks=again)
+            self.be_gone(status)
+        else:
+            self.be_gone(status)
+            self.mailbox.abandon(self._unanswered(), breaks=again)
+
+    async def _restore(self) -> bool:
+        """Take in what the state files hold; tell whether there was anything."""
+        if self._clean:
+            self.before = None
+            return False
+        try:
+            restored = self.state.restore()
+        except state_save.UnusableStateError as error:
+            await self.die(str(error))
+        self.before = None
+        if not restored.there:
+            return False
+        restart.rebuild(self)
+        await restart.recover(self)
+        return True
+
+    async def _save_and_stop(self) -> None:
         """Save the switch's state, pack what jobs and steps are left, unload, and end."""
-        saved = await restart.save(self)
+        await restart.save(self)
         if self.bb is not None:
             await self.bb.unload()
         if self.site.model == "guide":
             await self.site.hooks.unload(self.process, "switch")
             await self.site.hooks.unload(self.process, "checkpoint")
-        self.process.exit(0)
-        return saved
-
-    def _start_again(self, saved: restart.Saved) -> None:
-        """Start as a new process, with the tables and what plugins packed of them."""
-        old = self.process
-        self.process = self.mailbox.process = self.site.procs.add(
-            old.host,
-            ppid=1,
-            daemon="slurmctld",
-            role="slurmctld",
-            uid=old.owner,
-            runs_as=RunsAs.SLURM_USER,
-        )
-        self.subjects.pid = self.process.pid
-        self.process.start(lambda: self._run(saved), "slurmctld")
+        self.end(0)
 
     # Messages.
 
     def send(self, to: Mailbox | None, message: Message) -> bool:
         """Send a message; false when nobody is there. What a cut link holds back is sent later."""
+        if self.state.write_through:
+            self.state.commit()
         if self.site.fabric.send(self.process, to, message, self.mailbox):
             return True
         agent.not_sent(self, to, message)
@@ -555,7 +623,7 @@ class Slurmctld:
             return
         node.base = base
         node.flags = flags
-        self._sort_node(node)
+        self.sort_node(node)
         trace = self.site.trace
         if trace.recording:
             trace.state(
@@ -569,7 +637,7 @@ class Slurmctld:
         else:
             self.process.cause = trace.skip()
 
-    def _sort_node(self, node: NodeRecord) -> None:
+    def sort_node(self, node: NodeRecord) -> None:
         """Note in the sets of nodes what may be done with one."""
         bit = 1 << node.index
         base, flags = node.base, node.flags
@@ -695,6 +763,11 @@ class Slurmctld:
         )
 
     # Reports.
+
+    @property
+    def tables(self) -> "Slurmctld":
+        """Return whose tables tell what there is: until this one has read its state the last's."""
+        return self if self.before is None else self.before.tables
 
     def rows(self) -> list[JobRow]:
         """Return a row for every job, as it ended or as it stands, by id and array task."""

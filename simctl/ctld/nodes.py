@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simctl.ctld import agent, excise, missing, node_switch, suspend
+from simctl.ctld import agent, excise, missing, node_switch, resync, suspend
 from simctl.ctld.completion import clients, end_job, requeue_after_node_failure
 from simctl.ctld.leftovers import Run, end_leftovers, forget_others
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
+from simctl.wire.errno import ESLURM_DUPLICATE_JOB_ID
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.messages import (
     MessageNodeRegistrationStatus,
@@ -49,8 +50,10 @@ async def node_registration(
 ) -> None:
     """Take in a node's registration: its switch state, then the node itself."""
     if message.status:
-        # It has no switch state: slurmd only says that a prolog has failed there.
-        ctld.drain(ctld.nodes_by_name[message.node_name], "Prolog error")
+        # It has no switch state: slurmd only says that a launch has failed there.
+        known = message.status == ESLURM_DUPLICATE_JOB_ID
+        reason = "Duplicate jobid" if known else "Prolog error"
+        ctld.drain(ctld.nodes_by_name[message.node_name], reason)
         return
     node = ctld.nodes_by_name[message.node_name]
     if not await node_switch.unpack_node_info(ctld, message):
@@ -81,6 +84,8 @@ async def node_registration(
     ctld.set_node(node, base, flags)
     end_leftovers(ctld, node, (*runs, *message.left))
     await missing.look(ctld, node, message, started=started and not rebooted)
+    if ctld.unheard:
+        await resync.node_registered(ctld, node, message)
     if node.usable:
         ctld.request_pass()
 

@@ -121,13 +121,29 @@ def configure(ctld: "Slurmctld", job: JobRecord) -> None:
         if conf.prolog_flags:
             _launch_prologs(ctld, job)
         return
+    _run_prolog(ctld, job)
+
+
+def _run_prolog(ctld: "Slurmctld", job: JobRecord) -> None:
     run = job.restart_cnt
     job.prolog_slurmctld_runs = True
 
     def ended(status: int) -> PrologEnded:
         return PrologEnded(job, run, status, ctld.process.cause)
 
-    _start(ctld, job, "prolog_slurmctld", conf.prolog_slurmctld, ended)
+    _start(ctld, job, "prolog_slurmctld", ctld.site.conf.prolog_slurmctld, ended)
+
+
+def take_up(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Run the prologs again that a job waited for when slurmctld ended; else launch it."""
+    if not job.state.configuring or job.without_nodes:
+        launch_if_ready(ctld, job)
+    elif job.prolog_slurmctld_runs:
+        _run_prolog(ctld, job)
+    elif job.prologs_out:
+        _launch_prologs(ctld, job)
+    else:
+        launch_if_ready(ctld, job)
 
 
 async def prolog_ended(ctld: "Slurmctld", _: Envelope, message: PrologEnded) -> None:

@@ -1,6 +1,6 @@
 """What the controller owns: job, step, node and partition records."""
 
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -8,11 +8,14 @@ from simctl.kernel.fabric import Mailbox
 from simctl.kernel.turns import Timer
 from simctl.plugins.hooks import About, Handle
 from simctl.wire.bitmap import lowest, mask_of
+from simctl.wire.buf import Packed
 from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.layout import StepLayout
 from simctl.wire.records import JobDesc
 from simctl.wire.resources import Demand, Room, Share
 from simctl.wire.states import JobState, NodeBase, NodeFlag, PartState, Reason
+
+NOTHING_PACKED: Final = Packed()
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -246,6 +249,12 @@ class StepRecord:
     """When it was last, or was created."""
 
     ckpt_dir: str = ""
+    packed_job: Packed = NOTHING_PACKED
+    """What its credential was when it was packed last, to be saved."""
+
+    packed_record: Packed = NOTHING_PACKED
+    """The same of its checkpoint record."""
+
     view: Any = None
     """What plugins see of it."""
 
@@ -483,6 +492,9 @@ class JobRecord:
 
     restart_dir: str = ""
     """Where the images are that it is launched from; empty for a plain start."""
+
+    packed_record: Packed = NOTHING_PACKED
+    """What its checkpoint record was when it was packed last, to be saved."""
 
     @property
     def ckpt_dir(self) -> str:

@@ -153,6 +153,7 @@ async def _create(
         ckpt_us=ctld.now_us,
         ckpt_dir=request.ckpt_dir,
     )
+    await ctld.state.note(step)
     job.steps[step_id] = step
     step_limits.watch(ctld, step, request.time_limit_min)
     checkpoint_times.step_started(ctld, step)
@@ -200,6 +201,7 @@ async def _reply(ctld: "Slurmctld", envelope: Envelope, step: StepRecord) -> Non
         copy = await hooks.call(switch_p_copy_jobinfo, who, step.switch_job, about=about)
         credential = NULL if failed(copy) else copy
     await hooks.call(switch_p_pack_jobinfo, who, credential, buffer, about=about)
+    step.packed_job = hooks.packed(who, buffer)
     ctld.send(
         envelope.sender,
         ResponseJobStepCreate(
@@ -207,7 +209,7 @@ async def _reply(ctld: "Slurmctld", envelope: Envelope, step: StepRecord) -> Non
             step_id=step.step_id,
             restart_cnt=step.job.restart_cnt,
             layout=step.layout,
-            switch_job=hooks.packed(who, buffer),
+            switch_job=step.packed_job,
         ),
     )
     if copied:

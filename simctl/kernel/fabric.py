@@ -2,6 +2,7 @@
 
 from collections import deque
 from typing import Any, Final, Protocol
+from weakref import WeakValueDictionary
 
 import attrs
 
@@ -40,6 +41,22 @@ class Unanswered:
     """It will be the same however often it is tried."""
 
 
+@attrs.frozen
+class Reachable:
+    """Tell a process that it may try again: who was not there when it tried is back."""
+
+    name: str
+
+
+@attrs.define(kw_only=True)
+class Away:
+    """An address where nobody receives for now; `until_us` is NEVER_US while nobody knows."""
+
+    until_us: int
+    tried: "list[tuple[Mailbox, int, int]]" = attrs.field(factory=list)
+    """Who has tried in vain, since when and how often it tries again."""
+
+
 @attrs.define(kw_only=True)
 class Cut:
     """A link that carries nothing: since when, and until when."""
@@ -72,11 +89,14 @@ class Mailbox:
     """
 
     __slots__ = (
+        "__weakref__",
+        "_away",
         "_batch",
         "_batch_due",
         "_batch_from",
         "_breaks",
         "_hears_answers",
+        "_in_hand",
         "_items",
         "_kernel",
         "_open",
@@ -91,6 +111,7 @@ class Mailbox:
     def __init__(self, fabric: "Fabric", process: Process, name: str) -> None:
         self._kernel = fabric.kernel
         self._trace = fabric.trace
+        self._away = fabric.away
         self._items: deque[Envelope] = deque()
         self._reader: Thread | None = None
         self._batch: list[Envelope] = []
@@ -103,6 +124,8 @@ class Mailbox:
         self._hears_answers = False
         self._breaks = False
         self._taken: Envelope | None = None
+        self._in_hand: Envelope | None = None
+        """What was received last, until more is asked for."""
 
     @property
     def open(self) -> bool:
@@ -113,6 +136,7 @@ class Mailbox:
 
     async def receive(self) -> Envelope:
         """Return the next message or notice, waiting for it."""
+        self._in_hand = None
         items = self._items
         while not items:
             self._reader = self._kernel.current
@@ -132,7 +156,7 @@ class Mailbox:
         return self._take()
 
     def _take(self) -> Envelope:
-        envelope = self._items.popleft()
+        envelope = self._in_hand = self._items.popleft()
         trace = self._trace
         if envelope.sent <= 0:
             if trace.subjects is not None and trace.recording:
@@ -241,6 +265,20 @@ class Mailbox:
                     cause=envelope.sent,
                 )
 
+    def abandon(self, held: list[Envelope], *, breaks: bool) -> None:
+        """Receive nothing more, since the process has ended: its timers end with it.
+
+        With *breaks* those who wait for answers learn that none comes; *held* are the requests that
+        were to be answered later than the one that is being seen to.
+        """
+        self._kernel.call_off(self._arrive)
+        self._breaks = self._breaks or breaks
+        if self._in_hand is not None and self._in_hand is not self._taken:
+            self.break_off(self._in_hand)
+        for envelope in held:
+            self.break_off(envelope)
+        self.close(breaks=breaks)
+
     def break_off(self, envelope: Envelope) -> None:
         """Tell whoever waits for an answer that the connection is broken, if this end is dead."""
         if self._breaks and envelope.sender is not None:
@@ -301,6 +339,9 @@ class Fabric:
         self.latency_us = latency_us
         self.addresses: dict[str, Mailbox] = {}
         self.down_since_us: dict[str, int] = {}
+        self.away: dict[str, Away] = {}
+        """The addresses whose process has ended and may be started again."""
+        self._boxes: WeakValueDictionary[tuple[int, str], Mailbox] = WeakValueDictionary()
         self.cuts: dict[tuple[str, str], Cut] = {}
         """The links that carry nothing now, by the names of their hosts."""
 
@@ -320,6 +361,7 @@ class Fabric:
     def mailbox(self, process: Process, name: str, *, listed: bool = False) -> Mailbox:
         """Make a mailbox for *process*; a listed one can be found by its name."""
         box = Mailbox(self, process, name)
+        self._boxes[process.pid, name] = box
         if listed:
             self.kernel.touch(f"address {name}")
             self.addresses[name] = box
@@ -329,6 +371,27 @@ class Fabric:
         """Return the mailbox that is listed under a name, if there is one."""
         self.kernel.look(f"address {name}")
         return self.addresses.get(name)
+
+    def box_of(self, pid: int, name: str) -> Mailbox | None:
+        """Return the mailbox of a process by its name, if it receives there still."""
+        box = self._boxes.get((pid, name))
+        return box if box is not None and box.open and not box.process.exited else None
+
+    # Addresses whose process is away.
+
+    def leave(self, name: str, until_us: int = NEVER_US) -> None:
+        """Let nobody receive at an address until its process is started again."""
+        self.kernel.touch(EVERYTHING)
+        away = self.away.setdefault(name, Away(until_us=until_us))
+        away.until_us = until_us
+
+    def come_back(self, name: str) -> None:
+        """Note that somebody receives again at an address; who has tried in vain tries again."""
+        self.kernel.touch(EVERYTHING)
+        away = self.away.pop(name, None)
+        for box, since_us, interval_us in away.tried if away is not None else ():
+            due_us = _next_of_tries(since_us, self.kernel.now_us, interval_us)
+            box.post(Reachable(name), due_us=due_us)
 
     def take_down(self, host: Host) -> None:
         """Take a host off the network, with what is on its way to it."""
@@ -366,17 +429,32 @@ class Fabric:
         return cut if cut is not None and cut.until_us > self.kernel.now_us else None
 
     def holds_back(self, sender: Process, to: Mailbox | None) -> bool:
-        """Tell whether nothing but a cut link keeps a message from a receiver."""
-        return to is not None and to.open and self.cut_between(sender.host, to.host) is not None
+        """Tell whether a receiver is only out of reach: its link is cut, or it may come back."""
+        if to is None:
+            return False
+        if self.away and to.name in self.away:
+            return True
+        return to.open and self.cut_between(sender.host, to.host) is not None
 
-    def next_try_us(self, one: Host, other: Host, interval_us: int) -> int:
+    def waits_for(self, to: Mailbox | None) -> bool:
+        """Tell whether a receiver is away: a notice tells whoever has tried that it is back."""
+        return to is not None and to.name in self.away
+
+    def next_try_us(self, box: Mailbox, to: Mailbox, interval_us: int) -> int:
         """Return when a message that could not be sent now gets through; NEVER_US if never.
 
         It is tried again at each interval from now on. The tries that are bound to fail change
-        nothing, so that only the first that can succeed is made.
+        nothing, so that only the first that can succeed is made. If nobody knows when a receiver
+        comes back, *box* gets a notice (`Reachable`) at the first such moment.
         """
         now_us = self.kernel.now_us
-        cut = self.cut_between(one, other)
+        away = self.away.get(to.name)
+        if away is not None and now_us < away.until_us < NEVER_US:
+            return _next_of_tries(now_us, away.until_us, interval_us)
+        if away is not None:
+            away.tried.append((box, now_us, interval_us))
+            return NEVER_US
+        cut = self.cut_between(box.host, to.host)
         if cut is None:
             return now_us + interval_us
         if cut.until_us >= NEVER_US:
@@ -414,6 +492,9 @@ class Fabric:
         else:
             trace.messages += 1
             trace.seq = sent = trace.seq + 1
+        if self.away and to is not None and to.name in self.away:
+            self._tell_unreachable(message, to, sent)
+            return False
         if not reachable:
             if to is not None and (to.breaks or self.holds_back(sender, to)):
                 self._tell_unreachable(message, to, sent)
@@ -469,6 +550,22 @@ class Fabric:
     def _tell_unreachable(self, message: Traceable, to: Mailbox | None, sent: int) -> None:
         name = to.name if to is not None else "nobody"
         self.trace.note("log", "unreachable", args={"rpc": message.rpc, "to": name}, cause=sent)
+
+
+_TRIES_US: Final = 10_000_000
+_TRY_US: Final = 1_000_000
+
+
+def _next_of_tries(since_us: int, back_us: int, interval_us: int) -> int:
+    """Return the first try at which somebody is there again who was not at *since_us*. Pure.
+
+    Whoever finds nobody there tries every second for ten seconds, and so on after each interval.
+    """
+    round_us = _TRIES_US + interval_us
+    rounds, late_us = divmod(max(0, back_us - since_us), round_us)
+    if late_us > _TRIES_US:
+        return since_us + (rounds + 1) * round_us
+    return since_us + rounds * round_us + -(-late_us // _TRY_US) * _TRY_US
 
 
 def _pair(one: str, other: str) -> tuple[str, str]:

@@ -8,10 +8,11 @@ from simctl.kernel.trace import Traceable
 
 
 class Outbox:
-    """What one process has yet to send: a cut link keeps it, or it was lost and never answered.
+    """What one process has yet to send: the receiver is out of reach or away, or it was lost.
 
-    `due_us` is when the next try can succeed: NEVER_US where nothing is kept, and where the link
-    is cut for ever. Whoever owns the outbox calls `flush` then.
+    `due_us` is when the next try can succeed: NEVER_US where nothing is kept, where the link is cut
+    for ever, and while nobody knows when the receiver is back: then a `Reachable` notice comes to
+    the mailbox. Whoever owns the outbox calls `flush` then.
     """
 
     __slots__ = (
@@ -73,4 +74,4 @@ class Outbox:
         self._waits_until_us = self.due_us
 
     def _plan(self, to: Mailbox) -> None:
-        self.due_us = self._fabric.next_try_us(self._process.host, to.host, self._interval_us)
+        self.due_us = self._fabric.next_try_us(self._reply_to, to, self._interval_us)

@@ -69,6 +69,8 @@ class Trace:
         self.subjects: Subjects | None = None
         """What the one process that serves many jobs has done for each."""
         self.complaints: dict[tuple[str, str], int] = {}
+        self.damages: list[str] = []
+        """State files that could not be read whole, and what was made of them."""
         self.fatalities: list[str] = []
         """Daemons that could not go on, each with its reason."""
         """What plugins did wrong: function and problem, and how often."""

@@ -312,6 +312,13 @@ class Kernel(trio.abc.Clock):
         heappush(self._queue, (due_us, seq, _fire, argument, entry))
         return timer
 
+    def call_off(self, function: Callable[[Any], None]) -> None:
+        """Call off every call of a function that is due."""
+        due = [] if self.line is None else self.line.due
+        for _, _, act, _, second in (*due, *self._queue):
+            if act is _fire and second[1] == function:
+                second[2].cancel()
+
     def call_in_background(self, due_us: int, function: Callable[[], None]) -> None:
         """Call a plain function in a turn that keeps nothing alive."""
         self._seq = seq = self._seq + 1

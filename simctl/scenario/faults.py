@@ -7,6 +7,7 @@ from simctl.scenario.message_faults import MESSAGE_FAULTS, message_fault_text
 from simctl.scenario.model import (
     CONTROLLER,
     LOGIN,
+    CrashController,
     CrashFault,
     CrashSlurmd,
     CrashStepd,
@@ -19,8 +20,10 @@ from simctl.scenario.model import (
     RaiseFault,
     RestartFault,
     RestartSlurmd,
+    StartController,
     StartFault,
     StartSlurmd,
+    StopController,
     StopSlurmd,
 )
 from simctl.scenario.patterns import CALL_PATTERN
@@ -166,21 +169,39 @@ def _restart(target: Target, for_us: int) -> Fault:
     return RestartFault(for_us=for_us)
 
 
+def _check_saved(values: Values, reading: Reading) -> None:
+    if "saved" not in values.places or values["crash"] is None:
+        return
+    if not isinstance(values["crash"], ControllerTarget):
+        reading.mistake(values.place("saved"), f"only {CONTROLLER} saves its state")
+
+
 _CRASH: Final[Record[Fault]] = Record(
     what="a `crash` fault",
     fields=(
         Field(
             name="crash",
-            shape=targets(NodeTarget, SlurmdTarget, StepdTarget, TaskTarget),
+            shape=targets(NodeTarget, ControllerTarget, SlurmdTarget, StepdTarget, TaskTarget),
             required=True,
-            doc="Who dies: a node with all that runs there, slurmd@n1, stepd 1.0@n1 or task 1.0.3.",
+            doc="Who dies: a node with all that runs there, slurmctld, slurmd@n1, stepd 1.0@n1 or "
+            "task 1.0.3.",
+        ),
+        Field(
+            name="saved",
+            shape=BOOLEAN,
+            default=False,
+            shown=False,
+            doc="slurmctld dies as if it had just saved its state.",
         ),
     ),
-    build=lambda values, _value, _reading: _crash(values["crash"]),
+    build=lambda values, _value, _reading: _crash(values["crash"], saved=values["saved"]),
+    check=_check_saved,
 )
 
 
-def _crash(target: Target) -> Fault:
+def _crash(target: Target, *, saved: bool) -> Fault:
+    if isinstance(target, ControllerTarget):
+        return CrashController(saved=saved)
     if isinstance(target, SlurmdTarget):
         return CrashSlurmd(node=target.node)
     if isinstance(target, StepdTarget):
@@ -195,28 +216,37 @@ _STOP: Final[Record[Fault]] = Record(
     fields=(
         Field(
             name="stop",
-            shape=targets(SlurmdTarget),
+            shape=targets(ControllerTarget, SlurmdTarget),
             required=True,
-            doc="The daemon that stops in good order: slurmd@n1.",
+            doc="The daemon that stops in good order, as after SIGTERM: slurmctld or slurmd@n1.",
         ),
     ),
-    build=lambda values, _value, _reading: StopSlurmd(node=values["stop"].node),
+    build=lambda values, _value, _reading: _stop(values["stop"]),
 )
+
+
+def _stop(target: Target) -> Fault:
+    if isinstance(target, SlurmdTarget):
+        return StopSlurmd(node=target.node)
+    return StopController()
+
+
 _START: Final[Record[Fault]] = Record(
     what="a `start` fault",
     fields=(
         Field(
             name="start",
-            shape=targets(NodeTarget, SlurmdTarget),
+            shape=targets(NodeTarget, ControllerTarget, SlurmdTarget),
             required=True,
-            doc="Who starts: a node that is down, or slurmd@n1.",
+            doc="Who starts: a node that is down, slurmctld, or slurmd@n1.",
         ),
         Field(
             name="clean",
             shape=BOOLEAN,
             default=False,
             shown=False,
-            doc="Its slurmd starts with -c, and clears the state of its switch.",
+            doc="It starts with -c: a slurmd clears the state of its switch, slurmctld takes "
+            "nothing from its state files.",
         ),
     ),
     build=lambda values, _value, _reading: _start(values["start"], clean=values["clean"]),
@@ -224,6 +254,8 @@ _START: Final[Record[Fault]] = Record(
 
 
 def _start(target: Target, *, clean: bool) -> Fault:
+    if isinstance(target, ControllerTarget):
+        return StartController(clean=clean)
     if isinstance(target, SlurmdTarget):
         return StartSlurmd(node=target.node, clean=clean)
     return StartFault(node=str(target), clean=clean)
@@ -297,9 +329,13 @@ def fault_text(fault: Fault) -> str:
     """Describe a fault in a few words."""
     if isinstance(fault, MessageFault):
         return message_fault_text(fault)
-    if isinstance(fault, CrashFault | CrashSlurmd | CrashStepd | CrashTask | StopSlurmd):
-        return f"{'stop' if isinstance(fault, StopSlurmd) else 'crash'} {struck(fault)}"
-    if isinstance(fault, StartFault | StartSlurmd):
+    if isinstance(fault, StopController | StopSlurmd):
+        return f"stop {struck(fault)}"
+    if isinstance(fault, CrashController):
+        return f"crash {struck(fault)}{' saved' if fault.saved else ''}"
+    if isinstance(fault, CrashFault | CrashSlurmd | CrashStepd | CrashTask):
+        return f"crash {struck(fault)}"
+    if isinstance(fault, StartFault | StartSlurmd | StartController):
         return f"start {struck(fault)}{' clean' if fault.clean else ''}"
     if isinstance(fault, RestartFault | RestartSlurmd):
         return f"restart {struck(fault)} for {fault.for_us / SECOND:g}s"

@@ -211,6 +211,25 @@ class RestartFault:
 
 
 @attrs.frozen(kw_only=True)
+class StopController:
+    """Let slurmctld stop in good order, as SIGTERM has it do."""
+
+
+@attrs.frozen(kw_only=True)
+class CrashController:
+    """Let slurmctld die; *saved*: as if it had just saved its state."""
+
+    saved: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class StartController:
+    """Start slurmctld, if it is not there; *clean*: without the state that it has saved."""
+
+    clean: bool = False
+
+
+@attrs.frozen(kw_only=True)
 class CrashFault:
     """Let a node go down with all its processes."""
 
@@ -306,6 +325,9 @@ Fault = (
     | RaiseFault
     | HangFault
     | RestartFault
+    | StopController
+    | CrashController
+    | StartController
     | CrashFault
     | StartFault
     | CrashSlurmd

@@ -3,7 +3,7 @@
 from typing import Final
 
 from simctl.plugins.site import Options
-from simctl.scenario.scalars import BOOLEAN
+from simctl.scenario.scalars import BOOLEAN, choice
 from simctl.scenario.shapes import Field, Record
 
 OPTIONS: Final[Record[Options]] = Record(
@@ -32,6 +32,13 @@ OPTIONS: Final[Record[Options]] = Record(
             default=False,
             shown=False,
             doc="Whether scripts of burst buffer plugins may be executables of the real machine.",
+        ),
+        Field(
+            name="state_saves",
+            shape=choice("auto", "always", "never"),
+            default="auto",
+            shown="auto",
+            doc="Whether slurmctld saves its state while it runs; auto: where that can show.",
         ),
     ),
     build=lambda values, _value, _reading: Options(**values),

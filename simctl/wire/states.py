@@ -90,6 +90,11 @@ class JobState:
         return self.base > JobBase.SUSPENDED
 
     @property
+    def is_known(self) -> bool:
+        """Tell whether jobs can be in this state at all."""
+        return self in _JOB_TEXT
+
+    @property
     def configuring(self) -> bool:
         """Tell whether the job has its nodes and may not be launched yet."""
         flags = self.flags

@@ -1,0 +1,76 @@
+"""After a start with saved state: what nodes run is held against what slurmctld knows.
+
+Registrations list the steps of a node. What slurmctld does not know is ended there; what the node
+does not have, though slurmctld thinks it runs there, is over.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from simctl.ctld import launch, nodes, suspend
+from simctl.ctld.records import JobRecord, NodeRecord, StepRecord
+from simctl.wire.messages import MessageNodeRegistrationStatus, RequestNodeRegistrationStatus
+from simctl.wire.states import NodeBase
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+
+@attrs.frozen
+class NodesDue:
+    """Time to ask all nodes to register, after a restart."""
+
+
+async def nodes_due(ctld: "Slurmctld", _: object, __: NodesDue) -> None:
+    """Ask every node that can be reached; the others are asked once they can be."""
+    for node in ctld.nodes:
+        ctld.send(ctld.address(node), RequestNodeRegistrationStatus())
+    if any(not nodes.answers(ctld, node) for node in ctld.nodes):
+        nodes.watch_unreachable(ctld)
+
+
+async def fail_on_lost_nodes(ctld: "Slurmctld") -> None:
+    """End what runs on nodes that are DOWN: slurmctld died before it was done with that."""
+    for node in ctld.nodes:
+        if node.base is NodeBase.DOWN:
+            await nodes.fail_jobs(ctld, node)
+
+
+def tell_client(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Tell an srun or salloc of its allocation again, which it may not have heard of."""
+    if ctld.state.was_stopped or job.batch or job.state.configuring or job.next_step_id:
+        return
+    # One that is gone cannot be told, which ends the job.
+    launch.tell(ctld, job)
+
+
+async def node_registered(
+    ctld: "Slurmctld", node: NodeRecord, message: MessageNodeRegistrationStatus
+) -> None:
+    """End what a node does not have that it should, the first time it is heard of again."""
+    if node.name not in ctld.unheard:
+        return
+    ctld.unheard.discard(node.name)
+    listed = set(message.steps)
+    for job in [*node.jobs.values(), *suspend.suspended_on(ctld, node)]:
+        for step in list(job.steps.values()):
+            key = (job.job_id, step.step_id, job.restart_cnt)
+            if key not in listed and _nobody_runs(step):
+                await _end_there(ctld, step, node)
+
+
+def _nobody_runs(step: StepRecord) -> bool:
+    """Tell whether the srun of a step is gone: one that lives is about to launch or to end it."""
+    return step.srun is None or not step.srun.open
+
+
+async def _end_there(ctld: "Slurmctld", step: StepRecord, node: NodeRecord) -> None:
+    from simctl.ctld import steps  # noqa: PLC0415 - steps are created by way of us
+
+    names: Any = step.layout.nodes
+    if node.name not in names:
+        return
+    step.reported[names.index(node.name)] = 1
+    if all(step.reported):
+        await steps.delete(ctld, step)

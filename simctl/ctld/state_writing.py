@@ -1,0 +1,229 @@
+"""What slurmctld's tables come to in its state files: a list of records for each file."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from simctl.ctld.records import (
+    Dependency,
+    JobArray,
+    JobRecord,
+    NodeRecord,
+    PartRecord,
+    StepRecord,
+)
+from simctl.ctld.reservations import ReservationRecord
+from simctl.ctld.saved_records import (
+    ARRAY,
+    DEMAND,
+    JOB,
+    NODE,
+    PART,
+    RESV,
+    STEP,
+    Client,
+    GoneJob,
+    JobRef,
+    SavedController,
+    SavedDependency,
+    SavedLeftovers,
+    SavedNeed,
+    SavedReservations,
+    SavedShare,
+    kept,
+)
+from simctl.kernel.fabric import Mailbox
+from simctl.wire.bitmap import members
+from simctl.wire.resources import Demand
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
+
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+def records_of(ctld: "Slurmctld", name: str) -> list[bytes]:
+    """Return what stands in a state file now, a record each."""
+    return [_ENCODER.encode(each) for each in _WRITERS[name](ctld)]
+
+
+def client_of(box: Mailbox | None) -> Client | None:
+    """Return how a client is found again."""
+    return None if box is None or not box.open else (box.process.pid, box.name)
+
+
+def _job_state(ctld: "Slurmctld") -> Iterable[msgspec.Struct]:
+    yield SavedController(
+        next_job_id=ctld.next_job_id,
+        last_place=ctld.last_place,
+        last_priority=ctld.last_priority,
+        last_queue_number=ctld.last_queue_number,
+        last_runs=tuple(ctld.last_runs.items()),
+        preempted=tuple(ctld.preempted),
+        awaited=tuple(
+            (job_id, client)
+            for job_id, envelopes in ctld.awaited.items()
+            for envelope in envelopes
+            if (client := client_of(envelope.sender)) is not None
+        ),
+    )
+    for job in ctld.jobs.values():
+        yield _job(ctld, job)
+    for array in ctld.arrays.values():
+        yield _array(ctld, array)
+
+
+def _job(ctld: "Slurmctld", job: JobRecord) -> msgspec.Struct:
+    saved: msgspec.Struct = kept(
+        JOB,
+        job,
+        parts=tuple(part.name for part in job.parts),
+        part=job.part.name,
+        state=(int(job.state.base), int(job.state.flags)),
+        client=client_of(job.client),
+        demand=_demand(ctld, job.demand),
+        dependency=_dependency(ctld, job.dependency),
+        array=job.array.job_id if job.array is not None else None,
+        prologs_out=tuple(sorted(job.prologs_out)),
+        nodes=tuple(node.name for node in job.nodes),
+        shares=tuple(_share(ctld, job, index) for index in job.shares),
+        completing_nodes=tuple(sorted(job.completing_nodes)),
+        nodes_lost=tuple(sorted(job.nodes_lost)),
+        steps=tuple(_step(step) for step in job.steps.values()),
+        gives_way=tuple(other.job_id for other in job.gives_way),
+        step_waiters=tuple(
+            (client, since_us)
+            for box, since_us in job.step_waiters.items()
+            if (client := client_of(box)) is not None
+        ),
+    )
+    return saved
+
+
+def _demand(ctld: "Slurmctld", demand: Demand) -> msgspec.Struct:
+    saved: msgspec.Struct = kept(
+        DEMAND,
+        demand,
+        required=_names(ctld, demand.required),
+        excluded=_names(ctld, demand.excluded),
+    )
+    return saved
+
+
+def _names(ctld: "Slurmctld", mask: int) -> tuple[str, ...]:
+    return tuple(ctld.nodes[index].name for index in members(mask)) if mask else ()
+
+
+def _share(ctld: "Slurmctld", job: JobRecord, index: int) -> SavedShare:
+    share = job.shares[index]
+    return SavedShare(
+        node=ctld.nodes[index].name,
+        cpus=share.cpus,
+        memory_mb=share.memory_mb,
+        gres=dict(share.gres),
+        cores=f"{job.cores[index]:x}" if index in job.cores else "",
+        gpus=job.gpus.get(index),
+    )
+
+
+def _step(step: StepRecord) -> msgspec.Struct:
+    saved: msgspec.Struct = kept(
+        STEP, step, srun=client_of(step.srun), reported=tuple(step.reported)
+    )
+    return saved
+
+
+def _dependency(ctld: "Slurmctld", dependency: Dependency | None) -> SavedDependency | None:
+    if dependency is None:
+        return None
+    return SavedDependency(
+        text=dependency.text,
+        any_will_do=dependency.any_will_do,
+        needs=tuple(
+            SavedNeed(
+                kind=need.kind,
+                job=_ref(ctld, need.job),
+                array=need.array.job_id if need.array is not None else None,
+                delay_us=need.delay_us,
+            )
+            for need in dependency.needs
+        ),
+    )
+
+
+def _ref(ctld: "Slurmctld", job: JobRecord | None) -> JobRef | None:
+    """Return the id of a job that is there, and of one that is not what became of it."""
+    if job is None:
+        return None
+    if ctld.jobs.get(job.job_id) is job:
+        return job.job_id
+    return GoneJob(
+        job_id=job.job_id,
+        array_task=job.array_task,
+        state=(int(job.state.base), int(job.state.flags)),
+        start_us=job.start_us,
+        end_us=job.end_us,
+        staged_out=job.staged_out,
+        burst_buffer=job.burst_buffer,
+    )
+
+
+def _array(ctld: "Slurmctld", array: JobArray) -> msgspec.Struct:
+    saved: msgspec.Struct = kept(
+        ARRAY,
+        array,
+        rest=_ref(ctld, array.rest),
+        first=_ref(ctld, array.first),
+        records=tuple(
+            (task, ref)
+            for task, job in array.records.items()
+            if (ref := _ref(ctld, job)) is not None
+        ),
+    )
+    return saved
+
+
+def _node_state(ctld: "Slurmctld") -> Iterable[msgspec.Struct]:
+    for node in ctld.nodes:
+        yield _node(node)
+    for name, runs in ctld.leftovers.items():
+        if runs:
+            yield SavedLeftovers(node=name, runs=tuple(runs))
+
+
+def _node(node: NodeRecord) -> msgspec.Struct:
+    saved: msgspec.Struct = kept(NODE, node, base=int(node.base), flags=int(node.flags))
+    return saved
+
+
+def _part_state(ctld: "Slurmctld") -> Iterable[msgspec.Struct]:
+    for part in ctld.partitions.values():
+        yield _part(part)
+
+
+def _part(part: PartRecord) -> msgspec.Struct:
+    nodes = tuple(node.name for node in part.nodes)
+    saved: msgspec.Struct = kept(PART, part, nodes=nodes, state=part.state.name)
+    return saved
+
+
+def _resv_state(ctld: "Slurmctld") -> Iterable[msgspec.Struct]:
+    yield SavedReservations(last_reservation=ctld.last_reservation)
+    for record in ctld.reservations.values():
+        yield _reservation(ctld, record)
+
+
+def _reservation(ctld: "Slurmctld", record: ReservationRecord) -> msgspec.Struct:
+    saved: msgspec.Struct = kept(RESV, record, nodes=_names(ctld, record.nodes))
+    return saved
+
+
+_WRITERS: Final[dict[str, Callable[["Slurmctld"], Iterable[msgspec.Struct]]]] = {
+    "job_state": _job_state,
+    "node_state": _node_state,
+    "part_state": _part_state,
+    "resv_state": _resv_state,
+}
+
+__all__ = ["client_of", "records_of"]

@@ -1,0 +1,81 @@
+"""What a slurmctld that was killed excuses: the stories that it broke off, and those it forgot.
+
+A rule that follows a job or step from one request to the next cannot hold over such a death. In
+model guide it is excused of the jobs that slurmctld was at in its last moment. In model modern
+slurmctld loses what it has not saved, and the rule of every job that was there before it died.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import attrs
+from msgspec import UNSET
+
+from simctl.kernel.events import Event
+from simctl.orderings.observed import Observed
+from simctl.orderings.rules import Broken
+
+CONTINUED: Final = frozenset({12, 13, 14, 16, 17, 18, 44, 48, 56, 58, 64})
+"""The rules that follow one job or step over all that slurmctld does about it."""
+
+_KILLED: Final = 9
+
+
+@attrs.frozen
+class Death:
+    """A slurmctld that was killed, and the jobs it was at."""
+
+    event: Event
+    jobs: frozenset[Any]
+
+
+def deaths(run: Observed) -> list[Death]:
+    """Return the slurmctlds of a run that were killed."""
+    return list(_deaths(run))
+
+
+def _deaths(run: Observed) -> Iterator[Death]:
+    for pid in run.pids("slurmctld"):
+        end = run.exits.get(pid)
+        if end is not None and end.rc == _KILLED:
+            yield Death(end, frozenset(_at_the_end(run.by_pid[pid], end)))
+
+
+def _at_the_end(events: list[Event], end: Event) -> Iterator[Any]:
+    """Yield the jobs that a slurmctld was at in the moment of its death, or in its last call."""
+    since_us = end.time_us
+    for event in reversed(events):
+        if event.time_us < since_us:
+            return
+        if event.t0_us is not UNSET:
+            since_us = min(since_us, event.t0_us)
+        if event.phase == "enter":
+            since_us = min(since_us, event.time_us)
+        if event.job is not UNSET:
+            yield event.job
+            yield event.array_job
+
+
+def is_excused(run: Observed, number: int, found: Broken) -> bool:
+    """Tell whether a rule is broken where a slurmctld that was killed has broken a story off."""
+    if number not in CONTINUED:
+        return False
+    dead = run.once(deaths)
+    if not dead:
+        return False
+    jobs = {job for event in found.events for job in (event.job, event.array_job)} - {UNSET}
+    if run.terms.model == "modern":
+        came = run.once(_first_of_jobs)
+        since = min((came[job] for job in jobs if job in came), default=0)
+        return any(death.event.seq > since for death in dead)
+    first = min(event.seq for event in found.events)
+    return any(jobs & death.jobs for death in dead if death.event.seq > first)
+
+
+def _first_of_jobs(run: Observed) -> dict[Any, int]:
+    """Return the first event about each job."""
+    found: dict[Any, int] = {}
+    for event in run.events:
+        if event.job is not UNSET:
+            found.setdefault(event.job, event.seq)
+    return found
