@@ -116,7 +116,8 @@ def occupy(ctld: "Slurmctld", job: JobRecord) -> None:
 
 
 def _launch_batch(ctld: "Slurmctld", job: JobRecord) -> None:
-    job.batch_start_us = ctld.now_us
+    # Noted before it is sent: nobody is to launch it again who finds this in saved state.
+    job.batch_start_us = job.launched_us = ctld.now_us
     sent = ctld.send(
         ctld.address(job.nodes[0]),
         RequestBatchJobLaunch(
@@ -136,7 +137,8 @@ def _launch_batch(ctld: "Slurmctld", job: JobRecord) -> None:
             ckpt_dir=job.ckpt_dir if can_checkpoint(ctld.site.conf) else "",
         ),
     )
-    job.launched_us = ctld.now_us if sent else -1
+    if not sent:
+        job.launched_us = -1
 
 
 def _told_of(ctld: "Slurmctld", job: JobRecord) -> JobDesc:

@@ -136,7 +136,14 @@ def _run_prolog(ctld: "Slurmctld", job: JobRecord) -> None:
 
 def take_up(ctld: "Slurmctld", job: JobRecord) -> None:
     """Run the prologs again that a job waited for when slurmctld ended; else launch it."""
-    if not job.state.configuring or job.without_nodes:
+    conf = ctld.site.conf
+    if not job.state.configuring and job.batch and job.launched_us < 0 and job.nodes:
+        # slurmctld ended as it was about to.
+        if job.batch_start_us < 0 and (conf.prolog_slurmctld or conf.prolog_flags):
+            configure(ctld, job)
+        else:
+            launch.tell(ctld, job)
+    elif not job.state.configuring or job.without_nodes:
         launch_if_ready(ctld, job)
     elif job.prolog_slurmctld_runs:
         _run_prolog(ctld, job)
