@@ -139,8 +139,8 @@ JOB: Final = form_of(
     "job",
     as_is="""job_id desc submit_us batch requeue time_limit_min name priority place reason
         lasting_reason held_by_user hold_text nice eligible_us accrue_us array_task queue_number
-        queued start_us end_us limit_us exit_code restart_cnt uncounted_runs launch_failures suspensions
-        unanswered_launches
+        queued start_us end_us limit_us exit_code restart_cnt uncounted_runs
+        launch_failures suspensions unanswered_launches
         epilog_running node_list planned_us planned_nodes evaluated_us scheduler batch_host
         submit_host submit_pid next_step_id preempt_us warned special_exit suspend_us suspended_us
         switched_us before_suspension_us db_index waited_for cancel_uid derived_exit_code
@@ -186,7 +186,7 @@ NODE: Final = form_of(
     NodeRecord,
     "node",
     as_is="""name features reason reason_uid reason_us start_us last_busy_us invalid_registrations
-        start_missed booted_us""",
+        start_missed booted_us slurmd_start_us""",
     otherwise={"base": int, "flags": int},
     rebuilt="index address total free jobs completing last_response_us free_cores",
 )

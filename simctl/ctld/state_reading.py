@@ -340,6 +340,7 @@ _MOMENTS: Final = frozenset(
             "last_busy_us",
             "launched_us",
             "booted_us",
+            "slurmd_start_us",
         ),
     }
 )
