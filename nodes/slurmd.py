@@ -39,6 +39,7 @@ from simctl.wire.buf import Buf
 from simctl.wire.errno import (
     ESLURM_BATCH_ONLY,
     ESLURM_DISABLED,
+    ESLURM_DUPLICATE_JOB_ID,
     ESLURMD_CREDENTIAL_REVOKED,
     ESLURMD_FORK_FAILED,
     ESLURMD_INVALID_JOB_CREDENTIAL,
@@ -127,6 +128,8 @@ class Slurmd:
         self._steps = StepDaemons(
             site, self.process, self.mailbox, self.spool, gone=self._step_is_gone
         )
+        self._known: dict[int, None] = {}
+        """Jobs that slurmctld had launched before, and is told so."""
         self._prologs = Prologs(site, self.process, self.mailbox, self.spool.prologs)
         self._link = ControllerLink(
             site,
@@ -373,6 +376,16 @@ class Slurmd:
     async def _batch_job_launch(self, envelope: Envelope, message: RequestBatchJobLaunch) -> None:
         """Answer that the launch is taken on; then the prolog, and the script's step daemon."""
         rc = self._refusal(message.job_id, message.step_id, message.restart_cnt)
+        key = (message.job_id, message.restart_cnt)
+        known = self.spool.knows(key, self.site.kernel.now_us) and self.site.model == "modern"
+        if known and rc != ESLURMD_STEP_EXISTS:
+            # slurmctld has forgotten that the job has run: it started before the last save.
+            self._answer(envelope, SLURM_SUCCESS)
+            self._known[message.job_id] = None
+            request = RequestJobRequeue(job_id=message.job_id, hold=True, launch_failed=True)
+            if self._link.report(request):
+                self._terminations.requeues[message.job_id] = key
+            return
         self._answer(envelope, rc)
         if rc:
             return
@@ -391,6 +404,7 @@ class Slurmd:
 
     def _launch_batch(self, message: RequestBatchJobLaunch) -> None:
         stepd = self._steps.fork(message.job_id, message.step_id, message.restart_cnt)
+        self.spool.scripts[message.job_id, message.restart_cnt] = None
         self._steps.run(stepd, batch_work(message, self.site), None)
         self._suspensions.launched(message.job_id)
 
@@ -463,7 +477,10 @@ class Slurmd:
                     restart_cnt=key[1],
                 ),
             )
-        self._link.register_failure(ESLURMD_PROLOG_FAILED)
+        known = message.job_id in self._known
+        self._known.pop(message.job_id, None)
+        status = ESLURM_DUPLICATE_JOB_ID if known else ESLURMD_PROLOG_FAILED
+        self._link.register_failure(status)
         self._terminations.go_on(message.job_id)
 
     async def _prolog_ended(self, envelope: Envelope, message: PrologEnded) -> None:

@@ -47,6 +47,9 @@ class Spool:
     revoked: dict[JobRun, int] = attrs.field(factory=dict)
     """The runs of jobs of which nothing may be launched any more, and since when."""
 
+    scripts: dict[JobRun, None] = attrs.field(factory=dict)
+    """The runs of jobs whose batch scripts were started here, as long as they are not long over."""
+
     over: dict[JobRun, None] = attrs.field(factory=dict)
     """Those of them whose epilog was begun: it is not run again."""
 
@@ -57,6 +60,15 @@ class Spool:
         """Return the steps of a job, and where their daemons receive."""
         return [(key, socket.mailbox) for key, socket in self.sockets.items() if key[0] == job_id]
 
+    def is_revoked(self, run: JobRun, now_us: int) -> bool:
+        """Tell whether nothing of a run of a job may be launched now."""
+        since_us = self.revoked.get(run)
+        return since_us is not None and since_us + _REVOKED_KEPT_US > now_us
+
+    def knows(self, run: JobRun, now_us: int) -> bool:
+        """Tell whether the script of a run was started here, and that is not long over."""
+        return run in self.scripts and (run not in self.revoked or self.is_revoked(run, now_us))
+
     def revoke(self, run: JobRun, now_us: int) -> None:
         """Let nothing of a run of a job be launched any more; forget what is revoked long since."""
         for key, since_us in list(self.revoked.items()):
@@ -64,6 +76,7 @@ class Spool:
                 break
             del self.revoked[key]
             self.over.pop(key, None)
+            self.scripts.pop(key, None)
         self.revoked[run] = now_us
 
     def kill_left(self, job_id: int) -> None:

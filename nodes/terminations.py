@@ -83,7 +83,7 @@ class Terminations:
 
     def is_revoked(self, key: JobRun) -> bool:
         """Tell whether nothing of a run of a job may be launched any more."""
-        return key in self._spool.revoked
+        return self._spool.is_revoked(key, self._site.kernel.now_us)
 
     @property
     def under_way(self) -> bool:

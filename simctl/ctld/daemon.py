@@ -207,6 +207,7 @@ class Slurmctld:
         self.mailbox = site.fabric.mailbox(self.process, "slurmctld", listed=True)
         self.disk = site.disk.view(host.name, uid)
         self._clean = clean
+        self._follows = before is not None
         self.before = before
         """The slurmctld before this one, until this one has taken up what that has left."""
         # What slurmdbd has been told, and what is known of causes, outlives a slurmctld.
@@ -446,6 +447,8 @@ class Slurmctld:
             await self.die(problem)
         if again:
             await restart.take_up(self)
+        elif self._follows:
+            self.mailbox.post_at(self.now_us + restart.NODES_ASKED_AFTER_US, resync.NodesDue())
         self.state.start()
         handlers = self._handlers
         receive = self.mailbox.receive

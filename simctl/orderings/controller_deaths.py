@@ -56,6 +56,24 @@ def _at_the_end(events: list[Event], end: Event) -> Iterator[Any]:
             yield event.array_job
 
 
+def controllers_started_clean(run: Observed) -> dict[int, Event]:
+    """Return the slurmctlds that a fault has started clean, by pid."""
+    faults = [
+        fault
+        for fault in run.by_name.get("fault", ())
+        if fault.args is not UNSET and fault.args.get("fault") == "start slurmctld clean"
+    ]
+    found: dict[int, Event] = {}
+    before = 0
+    for pid in sorted(run.pids("slurmctld"), key=lambda pid: run.by_pid[pid][0].seq):
+        first = run.by_pid[pid][0].seq
+        for fault in faults:
+            if before < fault.seq < first:
+                found[pid] = fault
+        before = first
+    return found
+
+
 def is_excused(run: Observed, number: int, found: Broken) -> bool:
     """Tell whether a rule is broken where a slurmctld that was killed has broken a story off."""
     if number not in CONTINUED:
@@ -64,7 +82,7 @@ def is_excused(run: Observed, number: int, found: Broken) -> bool:
     if not dead:
         return False
     jobs = {job for event in found.events for job in (event.job, event.array_job)} - {UNSET}
-    if run.terms.model == "modern":
+    if run.terms.model == "modern" or run.once(controllers_started_clean):
         came = run.once(_first_of_jobs)
         since = min((came[job] for job in jobs if job in came), default=0)
         return any(death.event.seq > since for death in dead)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
+from simctl.orderings.controller_deaths import controllers_started_clean
 from simctl.orderings.observed import (
     ASIDE,
     Observed,
@@ -153,16 +154,21 @@ _CTLD_INIT: Final = "switch_p_slurmctld_init"
     "and saves it once when it stops, after the last build and step_complete; after that it only "
     "packs, and unloads",
     key=_SLURMCTLD,
-    exceptions="one that dies; restore failed: it dies",
+    exceptions="one that dies; restore failed: it dies; guide: one that is started clean restores "
+    "nothing",
     source="switch guide; held in 11 slurmctlds of recordings of real Slurm",
     functions=(RESTORE, SAVE, BUILD, COMPLETE),
 )
 def state_save_and_restore(run: Observed) -> Iterator[Finding]:
     """Look at the first and the last calls of each slurmctld."""
+    clean = run.once(controllers_started_clean)
     for pid in run.pids("slurmctld"):
         calls = run.calls_of(pid)
         names = [call.name for call in calls]
         group = f"slurmctld {pid}"
+        if pid in clean and run.terms.model == "guide":
+            yield broken(group, "it was started clean", *calls) if RESTORE in names else KEPT
+            continue
         body = [call for call in calls if call.name not in ("init", "fini", _CTLD_INIT)]
         restored, saved = names.count(RESTORE), names.count(SAVE)
         if body and body[0].name != RESTORE:

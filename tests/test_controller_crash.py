@@ -1,0 +1,274 @@
+"""slurmctld dies and starts again: what its files keep, and what becomes of jobs in each model."""
+
+import random
+
+import attrs
+import pytest
+
+from simctl.ctld.records import JobRecord
+from simctl.ctld.saved_records import UnsaidFieldError, form_of
+from simctl.ctld.state_files import Header, framed, read_file, write_file
+from tests.cluster import Ran, run
+
+ELAN = "slurm_conf: {SwitchType: switch/elan}\n"
+BOTH = pytest.mark.parametrize("model", ["guide", "modern"])
+
+
+def timeline(*entries: str) -> str:
+    """Return a timeline of ``MOMENT DEED`` lines; a deed is a fault or a command of alice's."""
+    lines = []
+    for entry in entries:
+        moment, _, deed = entry.partition(" ")
+        where = f"at: {moment}s" if moment.isdecimal() else f'when: "{moment.replace("+", " ")}"'
+        what = f"fault: {deed}" if deed.startswith("{") else f'as: alice, run: "{deed}"'
+        lines.append(f"  - {{{where}, {what}}}\n")
+    return "timeline:\n" + "".join(lines)
+
+
+def states(ran: Ran) -> dict[int, str]:
+    """Return the state of each job at the end."""
+    return {row.job_id: row.state for row in ran.result.rows}
+
+
+def launches(ran: Ran, job_id: int) -> int:
+    """Return how often a script of a job was really started."""
+    return len(ran.all("slurm_ckpt_stepd_prefork", step=f"{job_id}.batch"))
+
+
+CRASHED = timeline(
+    "0 srun -N2 -n4 sleep 60",
+    "1 sbatch -N2 --wrap 'srun sleep 30'",
+    "1 sbatch -N1 --dependency=afterok:2 --wrap 'srun sleep 30'",
+    "1 sbatch --array=0-2%1 -N1 --wrap 'sleep 5'",
+    "10 {crash: slurmctld}",
+    "40 {start: slurmctld}",
+)
+
+
+@BOTH
+def test_what_was_saved_goes_on(model: str) -> None:
+    """A running step, a queue, a dependency and an array outlive a crash; nothing runs twice."""
+    ran = run(ELAN + CRASHED, model=model)
+    assert set(states(ran).values()) == {"COMPLETED"}
+    assert len(states(ran)) == 6
+    assert [launches(ran, job_id) for job_id in sorted(states(ran))[1:]] == [1] * 5
+    (died,) = [each for each in ran.all("exit", role="slurmctld") if each.rc == 9]
+    again = ran.all("slurm_ckpt_unpack_job", role="slurmctld")
+    assert {each.job for each in again if each.pid != died.pid} >= {1, 2, 3}
+    third = next(each for each in ran.result.rows if each.job_id == 3)
+    second = next(each for each in ran.result.rows if each.job_id == 2)
+    assert third.start_us >= second.end_us
+
+
+def test_modern_loses_what_came_after_the_last_save() -> None:
+    """The job is gone, and its id is given away again (Slurm saves 5 s after a save)."""
+    ran = run(
+        timeline(
+            "1 sbatch -J first --wrap 'sleep 30'",
+            "7 sbatch -J lost --wrap 'sleep 30'",
+            "9 {crash: slurmctld}",
+            "20 {start: slurmctld}",
+            "60 sbatch -J second --wrap 'sleep 3'",
+        ),
+        model="modern",
+    )
+    assert [row.name for row in ran.result.rows] == ["first", "second"]
+    assert [command.stdout for command in ran.result.commands][1:] == [
+        "Submitted batch job 2\n"
+    ] * 2
+
+
+def test_modern_starts_a_job_again_whose_start_it_has_forgotten() -> None:
+    """Slurmd knows the run: the job is requeued and held, and the node drained."""
+    ran = run(
+        timeline(
+            "1 sbatch --begin=now+6 --wrap 'sleep 3'",
+            "REQUEST_BATCH_JOB_LAUNCH+phase=receive {crash: slurmctld}",
+            "40 {start: slurmctld}",
+            "60 scontrol show job 1",
+        ),
+        model="modern",
+    )
+    assert launches(ran, 1) == 1
+    assert "launch failed requeued held" in ran.result.commands[1].stdout.replace("_", " ")
+    assert ran.drained() == ["n1"]
+    assert ran.world.ctld.nodes_by_name["n1"].reason == "Duplicate jobid"
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "REQUEST_SUBMIT_BATCH_JOB+phase=receive",
+        "job_state+job=1+state=RUNNING",
+        "REQUEST_BATCH_JOB_LAUNCH+phase=send",
+        "REQUEST_BATCH_JOB_LAUNCH+phase=receive",
+        "switch_p_build_jobinfo",
+        "switch_p_job_step_complete",
+        "job_state+job=1+state=COMPLETED|COMPLETING",
+        "REQUEST_TERMINATE_JOB+phase=send",
+        "MESSAGE_EPILOG_COMPLETE+phase=receive",
+    ],
+)
+def test_guide_loses_nothing_wherever_it_is_struck(moment: str) -> None:
+    """The job ends; if its script never started it does so in a second run at the latest."""
+    ran = run(
+        ELAN
+        + timeline(
+            "1 sbatch -N2 --wrap 'srun sleep 20'",
+            f"{moment} {{crash: slurmctld}}",
+            "90 {start: slurmctld}",
+        )
+    )
+    if "SUBMIT" in moment:
+        assert ran.result.commands[0].exit == 1
+        assert states(ran) == {}
+        return
+    assert not ran.result.stalled
+    # An srun that cannot create its step fails, and its script with it.
+    early = "build" in moment or moment == "REQUEST_BATCH_JOB_LAUNCH+phase=receive"
+    assert states(ran) == {1: "FAILED" if early else "COMPLETED"}
+    assert launches(ran, 1) == 1
+    assert ran.world.ctld.nodes_by_name["n1"].working_base().name == "IDLE"
+
+
+@BOTH
+def test_as_if_saved_keeps_the_last_moment(model: str) -> None:
+    """With `saved: true` modern loses nothing either."""
+    ran = run(
+        timeline(
+            "1 sbatch --wrap 'sleep 30'",
+            "3 sbatch --wrap 'sleep 30'",
+            "4 {crash: slurmctld, saved: true}",
+            "10 {start: slurmctld}",
+        ),
+        model=model,
+    )
+    assert states(ran) == {1: "COMPLETED", 2: "COMPLETED"}
+
+
+@BOTH
+def test_a_clean_start_forgets_all_and_nodes_abort_what_nobody_knows(model: str) -> None:
+    """No job is read; what runs is ended by REQUEST_ABORT_JOB when its node registers."""
+    ran = run(
+        timeline(
+            "1 sbatch -N2 --wrap 'srun sleep 3000'",
+            "20 {crash: slurmctld, saved: true}",
+            "30 {start: slurmctld, clean: true}",
+            "3600 sbatch -N2 --wrap 'sleep 1'",
+        ),
+        model=model,
+    )
+    assert [row.state for row in ran.result.rows] == ["COMPLETED"]
+    assert {each.peer for each in ran.all("REQUEST_ABORT_JOB", phase="send")} == {
+        "slurmd@n1",
+        "slurmd@n2",
+    }
+    restored = ran.all("switch_p_libstate_restore")
+    expected = [1, 0] if model == "modern" else [None]
+    assert [each.args.get("recover") for each in restored] == expected  # type: ignore[union-attr]
+
+
+@BOTH
+def test_a_stop_saves_and_a_start_goes_on(model: str) -> None:
+    """What is stopped in good order loses nothing in either model."""
+    ran = run(
+        timeline(
+            "1 sbatch --wrap 'sleep 30'",
+            "2 {stop: slurmctld}",
+            "3 squeue",
+            "20 {start: slurmctld}",
+        ),
+        model=model,
+    )
+    assert states(ran) == {1: "COMPLETED"}
+    assert "Unable to contact slurm controller" in ran.stderr(1)
+
+
+def test_a_slurmctld_that_nobody_starts_is_told() -> None:
+    """The run has stalled, and why is said."""
+    ran = run(timeline("1 sbatch --wrap 'sleep 3'", "2 {crash: slurmctld}"))
+    assert any("nothing is due to start it again" in line for line in ran.result.stalled)
+
+
+def test_a_start_that_failed_can_be_tried_again() -> None:
+    """A plugin's failure is fatal to that start alone; the state is as it was."""
+    ran = run(
+        ELAN
+        + timeline(
+            "1 sbatch --wrap 'srun sleep 30'",
+            '5 {fail: "switch_p_libstate_restore"}',
+            "10 {crash: slurmctld}",
+            "20 {start: slurmctld}",
+            "30 {start: slurmctld}",
+        )
+    )
+    assert len(ran.result.fatalities) == 1
+    assert states(ran) == {1: "COMPLETED"}
+
+
+def test_saves_are_simulated_only_where_they_can_show() -> None:
+    """An ordinary run packs nothing but at its end; `always` packs every time."""
+    text = timeline("1 sbatch --wrap 'sleep 30'")
+    packs = [
+        len(
+            run(f"options: {{state_saves: {how}}}\n{text}", model="modern").all(
+                "slurm_ckpt_pack_job"
+            )
+        )
+        for how in ("auto", "never", "always")
+    ]
+    assert packs[0] == packs[1] < packs[2]
+
+
+def test_a_save_comes_five_seconds_after_the_last_and_every_300() -> None:
+    """Slurm's SAVE_MAX_WAIT and PERIODIC_CHECKPOINT (model modern)."""
+    ran = run(
+        "options: {state_saves: always}\n" + timeline("1 sbatch --wrap 'sleep 400'"),
+        model="modern",
+    )
+    saves = sorted({each.time_us // 1_000_000 for each in ran.all("slurm_ckpt_pack_job", job=1)})
+    assert saves[:2] == [5, 300]
+
+
+def test_a_field_that_nobody_has_said_how_to_save_is_refused() -> None:
+    """Whoever adds a field to a record says what becomes of it in a restart."""
+
+    @attrs.define
+    class Record:
+        known: int = 0
+        unsaid: int = 0
+
+    with pytest.raises(UnsaidFieldError, match="unsaid"):
+        form_of(Record, "record", as_is="known", rebuilt="")
+    with pytest.raises(UnsaidFieldError, match="gone"):
+        form_of(Record, "record", as_is="known unsaid gone", rebuilt="")
+    assert "job_id" in {each.name for each in attrs.fields(JobRecord)}
+
+
+HEADER = Header(simctl_state=1, file="job_state", cluster="c", clock_s=0, saved_us=0, zero_s=0)
+RECORDS = [b'{"n":%d}' % number for number in range(5)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_damaged_file_gives_back_what_is_whole(seed: int) -> None:
+    """One flipped byte costs one record at most (two if it joins or splits lines), and is told."""
+    chance = random.Random(seed)
+    data = bytearray(write_file(HEADER, RECORDS))
+    first = len(framed(bytes(data.split(b"\n")[0][20:])))  # about the header's length
+    place = chance.randrange(first + 20, len(data))
+    data[place] ^= 1 << chance.randrange(8)
+    read = read_file(bytes(data), "job_state")
+    found = [*read.records, *read.beyond]
+    assert set(found) <= set(RECORDS)
+    assert len(found) >= 3
+    assert read.problem
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_file_that_is_cut_off_gives_back_its_beginning(seed: int) -> None:
+    """Wherever it ends: the records before, and a word about it."""
+    data = write_file(HEADER, RECORDS)
+    read = read_file(data[: random.Random(seed).randrange(len(data))], "job_state")
+    assert list(read.records) == RECORDS[: len(read.records)]
+    assert read.problem
+    assert read_file(data, "job_state").problem == ""
