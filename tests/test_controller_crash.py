@@ -91,7 +91,7 @@ def test_modern_starts_a_job_again_whose_start_it_has_forgotten() -> None:
     )
     assert launches(ran, 1) == 1
     assert "launch failed requeued held" in ran.result.commands[1].stdout.replace("_", " ")
-    assert ran.drained() == ["n1"]
+    assert set(ran.drained()) == {"n1"}
     assert ran.world.ctld.nodes_by_name["n1"].reason == "Duplicate jobid"
 
 
