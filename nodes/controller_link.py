@@ -110,7 +110,8 @@ class ControllerLink:
             status=status,
             steps=self._listed(),
             starting=self._starting(),
-            left=self._left(),
+            # Real slurmd knows of a job's processes from step daemons alone.
+            left=self._left() if self._site.model == "guide" else (),
             startup=startup,
             booted_us=self._process.host.booted_us,
             started_us=self._started_us,

@@ -17,10 +17,11 @@ _ROLES: Final = {"manager": "stepd", "slurmd": "slurmd", "srun": "srun", "slurmc
 _RECORDS: Final = {
     *("slurm_ckpt_alloc_job", "slurm_ckpt_free_job", "slurm_ckpt_copy_job"),
 }
-_LEFT_OUT: Final = ("_pack_", "_unpack_", "_node_info")
+_LEFT_OUT: Final = ("_pack_", "_unpack_")
 _NAMELESS: Final = {"switch_p_part_comp", "slurm_ckpt_alloc_job", "slurm_ckpt_free_job"}
 _UNRECORDED: Final = {
-    *("switch_p_get_errno", "switch_p_strerror", "bb_p_state_pack", "bb_p_job_get_est_start"),
+    *("switch_p_get_errno", "switch_p_strerror", "switch_p_free_node_info"),
+    *("bb_p_state_pack", "bb_p_job_get_est_start"),
     *("dw_pools", "dw_show_instances", "dw_show_sessions", "dw_show_configurations"),
 }
 _NODE_STATES: Final = {"UNKNOWN": 0, "DOWN": 1, "IDLE": 2, "ALLOCATED": 3, "MIXED": 3}
@@ -41,6 +42,9 @@ class _Recorder:
     events: Sequence[Event]
     ends: dict[int, Event] = attrs.field(init=False)
     ranks: dict[int, int] = attrs.field(init=False)
+    connected: set[object] = attrs.field(init=False)
+    """The sendings of messages that had somebody to go to."""
+
     executed: set[int] = attrs.field(factory=set)
     started: set[object] = attrs.field(factory=set)
     pointers: dict[object, str] = attrs.field(factory=dict)
@@ -48,6 +52,11 @@ class _Recorder:
 
     def __attrs_post_init__(self) -> None:
         self.ends = {event.enter: event for event in self.events if isinstance(event.enter, int)}
+        self.connected = {
+            event.cause
+            for event in self.events
+            if event.phase == "receive" or event.name == "undeliverable"
+        }
         forked = {
             _args(event).get("child")
             for event in self.events
@@ -163,6 +172,8 @@ class _Recorder:
         peer, _, host = str(event.peer).partition("@")
         roles = {str(event.role), peer.split(" ")[0]}
         if host == event.node and roles in ({"slurmd", "stepd"}, {"manager", "slurmd"}):
+            return
+        if event.phase == "send" and event.seq not in self.connected:
             return
         args = {
             "msg": event.name,

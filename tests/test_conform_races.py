@@ -9,6 +9,7 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import pairwise
 from typing import Any, Final
 
 import pytest
@@ -175,6 +176,24 @@ def test_a_node_that_jobs_share_goes_through_states_as_they_end() -> None:
     assert _changed("s16i_periodic", _other_node_states) == []
     assert _changed("s03_srun_2x2", _other_node_states)
     assert _changed("s16i_periodic", _drained)
+
+
+def _blinking(recording: Recording, *, down: bool = False) -> Recording:
+    """Have n2 not answer for a moment, or until it is given up."""
+    last = _of(recording, "node_state", node="n2")[-1]
+    states = ["IDLE(0x2)", "IDLE*(0x802)", "DOWN*(0x801)" if down else "IDLE(0x2)"]
+    extra = []
+    for before, after in pairwise(states):
+        event = copy.deepcopy(recording[last])
+        event["args"].update({"from": before, "to": after})
+        extra.append(event)
+    return [*recording[: last + 1], *extra, *recording[last + 1 :]]
+
+
+def test_a_node_may_miss_a_ping() -> None:
+    """That it is given up counts."""
+    assert _changed("s03_srun_2x2", _blinking) == []
+    assert _changed("s03_srun_2x2", lambda each: _blinking(each, down=True))
 
 
 def _without_a_question(recording: Recording, which: int) -> Recording:

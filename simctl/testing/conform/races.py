@@ -1,6 +1,7 @@
 """Races, lost in one run and won in another: what they decide is taken out of both sides."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import attrs
@@ -142,6 +143,26 @@ def _shared(story: Story) -> set[str]:
     return shared
 
 
+# Nodes that do not answer for a moment.
+
+
+def blinks(ours: Story, theirs: Story) -> Both:
+    """Leave out that a node does not answer, where it does again before it is DOWN."""
+    return _without_blinks(ours), _without_blinks(theirs)
+
+
+def _without_blinks(story: Story) -> Story:
+    spare: set[int] = set()
+    for strand, acts in story.strands().items():
+        if strand.startswith("node "):
+            for act, following in pairwise(acts):
+                state = act.key.split(" > ")[0]
+                blink = f"{state}|NO_RESPOND"
+                if act.key == f"{state} > {blink}" and following.key == f"{blink} > {state}":
+                    spare |= {id(act), id(following)}
+    return story.having(act for act in story.acts if id(act) not in spare)
+
+
 def _health_alone(story: Story, strands: set[str]) -> Story:
     if not strands:
         return story
@@ -197,4 +218,4 @@ def _unended(acts: Sequence[Act], endless: set[int]) -> Iterator[Act]:
         yield attrs.evolve(act, result=None) if id(act) in endless else act
 
 
-__all__ = ["exits_apart", "polls_between", "shared_nodes", "stand_in", "threads_apart"]
+__all__ = ["blinks", "exits_apart", "polls_between", "shared_nodes", "stand_in", "threads_apart"]

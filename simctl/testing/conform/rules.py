@@ -9,6 +9,7 @@ import attrs
 from simctl.testing.conform.acts import MARK, Act, Story
 from simctl.testing.conform.check_records import UNKNOWN
 from simctl.testing.conform.races import (
+    blinks,
     exits_apart,
     polls_between,
     shared_nodes,
@@ -356,6 +357,11 @@ RULES: Final = (
         "ends of tasks are gathered for a tenth of a second; on a busy machine those of tasks that "
         "sleep equally long are told in one message or in several",
         exits_apart,
+    ),
+    Rule(
+        "nodes that blink",
+        "a ping falls into the moment in which a slurmd is away, or none does",
+        blinks,
     ),
     Rule(
         "shared nodes",
