@@ -225,10 +225,13 @@ class Srun:
     async def _give_up(self, status: int = _FAILED, *, refused: bool = False) -> int:
         """End without a step; return the exit status.
 
-        Slurm 18.08 reports a step that was *refused* with a bare 1, which reads as a signal.
+        Slurm 18.08 reports a step that was *refused* with a bare 1, which reads as a signal, and
+        hears of the job's end like one whose job is ended from outside.
         """
         bare = refused and self.site.model == "modern"
         await self._job.give_back(_FAILED if bare else wait_status(status))
+        if bare and self._job.own:
+            self._job.tell_forced()
         return status
 
 
