@@ -1,0 +1,613 @@
+"""At which moment the switch and the checkpoint plugin are called, and with what.
+
+Where one thing is done just before another, a test here shows which is first, by what can be seen
+inside the call, by what a failure prevents, or by what the causes of the trace prove.
+"""
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+from simctl.kernel.events import Event
+from simctl.testing.before import assert_before
+from tests.cluster import STEP, TWO_NODES, Ran, fault, run
+
+BOTH = pytest.mark.parametrize("model", ["guide", "modern"])
+
+THREE_NODES = TWO_NODES.replace("n[1-2]", "n[1-3]")
+
+
+def ran_with(
+    folder: Path, methods: str, text: str, *, checkpoint: str = "", conf: str = "", **more: Any
+) -> Ran:
+    """Run a scenario with a switch plugin that has these *methods*, and one for checkpoints."""
+    (folder / "mine.py").write_text(
+        "from simctl.plugin import *\n"
+        "from simctl.plugin import CheckpointPlugin, log, now, process, sleep, slurmctld\n\n\n"
+        + _class("switch", methods)
+        + _class("checkpoint", checkpoint)
+    )
+    also = more.pop("also", "./mine.py:OfCheckpoint")
+    if "CheckpointType" not in conf:
+        conf += ", CheckpointType: checkpoint/mine"
+    keys = (
+        f'plugins: ["./mine.py:OfSwitch", "{also}"]\n'
+        f"slurm_conf: {{SwitchType: switch/mine, {conf.strip(', ')}}}\n"
+    )
+    return run(keys + text, folder=folder, **more)
+
+
+def _class(kind: str, methods: str) -> str:
+    return (
+        f"class Of{kind.title()}({kind.title()}Plugin):\n"
+        f"    plugin_type = '{kind}/mine'\n    plugin_name = 'a plugin of a test'\n"
+        + textwrap.indent(textwrap.dedent(methods), "    ")
+        + "\n\n"
+    )
+
+
+def timeline(*entries: str) -> str:
+    """Return a timeline of entries, each without its braces."""
+    return "timeline:\n" + "".join(f"  - {{{entry}}}\n" for entry in entries)
+
+
+def _to(event: Event) -> str:
+    return str(event.args["to"]) if event.args is not UNSET else ""
+
+
+def said(ran: Ran) -> list[str]:
+    """Return what the plugin has logged, in order."""
+    return [each.args["text"] for each in ran.all("plugin_log") if each.args is not UNSET]
+
+
+# Nodes that a job leaves, and nodes that are lost.
+
+PARTS = """
+def switch_p_part_comp(self):
+    return True
+def switch_p_job_step_part_comp(self, switch_job, nodelist):
+    log.info(nodelist)
+"""
+SLOW_EPILOG = "programs:\n  /etc/epilog: {runs: 100s}\n  /etc/quick: {runs: 1s}\n"
+
+
+def parted(ran: Ran) -> list[str]:
+    """Return what slurmctld hears of nodes that a job has left, and what it asks the switch."""
+    short = {"MESSAGE_EPILOG_COMPLETE": "gone", "switch_p_part_comp": "asks"}
+    return [
+        short[event.name]
+        for event in ran.all(daemon="slurmctld")
+        if event.name in short and event.phase != "send"
+    ]
+
+
+def test_a_node_that_is_lost_while_its_job_ends_is_not_asked_about(tmp_path: Path) -> None:
+    """Only of nodes that say that the job has left them; this one never will."""
+    ran = ran_with(
+        tmp_path,
+        PARTS,
+        SLOW_EPILOG
+        + timeline(
+            'at: 0s, as: alice, run: "srun -N3 sleep 1000"',
+            "at: 5s, run: scancel 1",
+            "at: 10s, fault: {crash: n2}",
+        ),
+        model="modern",
+        cluster=THREE_NODES,
+        conf="Epilog: /etc/epilog, SlurmdTimeout: 30",
+    )
+    assert parted(ran) == ["gone", "asks"] * 2
+    down = next(each for each in ran.all("node_state", args_node="n2") if "DOWN" in _to(each))
+    assert down.time_us < ran.all("MESSAGE_EPILOG_COMPLETE")[0].time_us
+
+
+@pytest.mark.parametrize(("age_s", "asks"), [(300, ["gone", "asks"]), (60, ["gone"])])
+def test_a_job_that_leaves_a_node_long_after_its_end_is_asked_about_once(
+    tmp_path: Path, age_s: int, asks: list[str]
+) -> None:
+    """Where nobody waits for it any more; of a job that is forgotten there is nothing to ask."""
+    ran = ran_with(
+        tmp_path,
+        PARTS,
+        SLOW_EPILOG
+        + timeline(
+            'at: 0s, as: alice, run: "srun -w n2 -N1 sleep 1000"',
+            "at: 5s, fault: {cut: [slurmctld, n2], for: 60s}",
+        ),
+        model="modern",
+        conf=f"Epilog: /etc/epilog, SlurmdTimeout: 30, ReturnToService: 2, MinJobAge: {age_s}",
+    )
+    assert parted(ran) == asks
+    assert ran.job()[0] == "NODE_FAIL"
+
+
+@BOTH
+def test_a_step_is_deleted_for_the_reports_of_all_its_nodes(model: str) -> None:
+    """Whichever comes last: under no schedule the switch hears of its end before each of them."""
+    ran = run(fault("switch_p_unpack_jobinfo role=slurmd node=n2"), model=model)
+    reports = ran.all("REQUEST_STEP_COMPLETE", phase="receive", daemon="slurmctld")
+    assert len(reports) == 2
+    report = "REQUEST_STEP_COMPLETE phase=receive daemon=slurmctld"
+    assert_before(ran.events, report, "switch_p_job_step_complete", proved=True)
+
+
+@BOTH
+def test_a_step_that_loses_the_rest_of_its_nodes_was_reported_by_the_others(model: str) -> None:
+    """It is deleted as the last is taken out of its job, which must come after their report."""
+    sleeps = "sh -c 'sleep $((SLURM_PROCID * 900 + 2))'"
+    lines = timeline(
+        f'at: 0s, as: alice, run: "salloc --no-kill -N2 srun --no-kill -N2 -n2 {sleeps}"',
+        "at: 1s, fault: {cut: [n1, n2]}",
+        "at: 5s, fault: {crash: n2}",
+    )
+    ran = run("slurm_conf: {SlurmdTimeout: 300}\n" + lines, model=model)
+    report = "REQUEST_STEP_COMPLETE phase=receive daemon=slurmctld"
+    assert ran.one("node_removed").time_us == ran.one("switch_p_job_step_complete").time_us
+    assert_before(ran.events, report, "switch_p_job_step_complete", proved=True)
+
+
+# What records are there.
+
+SEES_JOBS = """
+def slurm_ckpt_free_job(self, jobinfo):
+    log.info(" ".join(f"{job.job_id} {job.job_state}" for job in slurmctld.jobs()))
+"""
+
+
+@BOTH
+def test_a_checkpoint_record_is_released_while_its_job_is_there(tmp_path: Path, model: str) -> None:
+    """At its purge, and where a burst buffer plugin refuses it after it had its id."""
+    ran = ran_with(
+        tmp_path,
+        "",
+        timeline('at: 0s, as: alice, run: "sbatch --wrap true"'),
+        checkpoint=SEES_JOBS,
+        model=model,
+    )
+    assert said(ran) == ["1 COMPLETED"]
+    ran = ran_with(
+        tmp_path,
+        "",
+        timeline(
+            "at: 0s, fault: {fail: bb_p_job_validate2}",
+            'at: 1s, as: alice, run: "sbatch --wrap true"',
+        ),
+        checkpoint=SEES_JOBS,
+        also='./mine.py:OfCheckpoint", "tests.staging_plugin:Staging',
+        conf="BurstBufferType: burst_buffer/staging",
+        model=model,
+    )
+    assert said(ran) == ["1 FAILED"]
+
+
+@BOTH
+def test_a_step_is_no_more_when_its_switch_hears_that_it_is_complete(
+    tmp_path: Path, model: str
+) -> None:
+    """It is out of its job by then, and was in it when its job had already a state of its own."""
+    methods = """
+    def switch_p_job_step_complete(self, switch_job, nodelist):
+        log.info(str(slurmctld.find_step(1, 0)))
+    def switch_p_build_jobinfo(self, switch_job, nodelist, nprocs, cyclic_alloc):
+        log.info(f"{slurmctld.find_job(1).job_state} {slurmctld.find_step(1, 0)}")
+    """
+    ran = ran_with(tmp_path, methods, STEP, model=model)
+    assert said(ran) == ["RUNNING None", "None"]
+
+
+# Time that passes in a call.
+
+
+def test_a_call_of_no_frag_is_over_before_the_time_of_ended_jobs_is_looked_at(
+    tmp_path: Path,
+) -> None:
+    """One that counts no more when the answer is there holds nobody."""
+    methods = """
+    async def switch_p_no_frag(self):
+        if now() > 12:
+            await sleep(40)
+        return 1
+    """
+    ran = ran_with(
+        tmp_path,
+        methods,
+        SLOW_EPILOG
+        + timeline(
+            "at: 0s, as: alice, run: \"sbatch --wrap 'sleep 10'\"",
+            "at: 15s, as: alice, run: \"sbatch --wrap 'sleep 10'\"",
+        ),
+        conf="Epilog: /etc/epilog",
+    )
+    (asked,) = [each for each in ran.all("switch_p_no_frag") if 15e6 <= each.time_us < 100e6]
+    started = ran.one("job_state", job=2, args_to="RUNNING")
+    assert asked.time_us == started.time_us
+
+
+def test_a_switch_that_minds_no_fragments_has_no_pass_made_for_them(tmp_path: Path) -> None:
+    """No pass is due when the job that is ending would count no more."""
+    ran = ran_with(
+        tmp_path,
+        "",
+        SLOW_EPILOG
+        + timeline(
+            "at: 0s, as: alice, run: \"sbatch -N1 -w n1 --wrap 'sleep 10'\"",
+            "at: 15s, as: alice, run: \"sbatch -N2 --wrap 'sleep 10'\"",
+        ),
+        conf="Epilog: /etc/epilog, SchedulerType: sched/builtin",
+    )
+    found = [each.time_us // 1_000_000 for each in ran.all("switch_p_no_frag")]
+    assert found == [0, 15, 110]
+
+
+def test_a_pass_that_is_held_is_over_and_another_may_be_asked_for(tmp_path: Path) -> None:
+    """Who comes meanwhile has it run again; of an array nothing is split off before it goes on."""
+    ran = ran_with(
+        tmp_path,
+        "def switch_p_no_frag(self):\n    return 1\n",
+        SLOW_EPILOG
+        + timeline(
+            "at: 0s, as: alice, run: \"sbatch -N1 -w n1 --wrap 'sleep 10'\"",
+            "at: 15s, as: alice, run: \"sbatch -N2 --wrap 'sleep 10'\"",
+            "at: 25s, as: alice, run: \"sbatch -a 1-3 --bb=in=1 --wrap 'sleep 10'\"",
+        ),
+        conf="Epilog: /etc/epilog, BurstBufferType: burst_buffer/staging",
+        also='./mine.py:OfCheckpoint", "tests.staging_plugin:Staging',
+    )
+    found = [each.time_us // 1_000_000 for each in ran.all("switch_p_no_frag")]
+    assert found[:4] == [0, 15, 25, 42]
+    assert ran.all("job_state", job=4)[0].time_us // 1_000_000 == 42
+
+
+def test_a_step_ended_when_it_was_reported_however_long_its_switch_takes(tmp_path: Path) -> None:
+    """Accounting has heard of it before the switch."""
+    methods = """
+    async def switch_p_job_step_complete(self, switch_job, nodelist):
+        await sleep(7)
+    """
+    ran = ran_with(
+        tmp_path,
+        methods,
+        timeline(
+            "at: 0s, as: alice, run: \"sbatch --wrap 'srun sleep 10; sleep 20'\"",
+            "at: 60s, as: alice, run: 'sacct -n -P -o JobID,Elapsed'",
+        ),
+    )
+    assert "1.0|00:00:10\n" in ran.result.commands[1].stdout
+
+
+@BOTH
+def test_slurmctld_can_be_reached_until_it_has_saved_its_state(tmp_path: Path, model: str) -> None:
+    """Who comes while it saves is not told that nobody is there, and waits for nothing."""
+    methods = """
+    async def switch_p_libstate_save(self, dir_name):
+        await sleep(3)
+    """
+    text = timeline("at: 5s, run: scontrol shutdown", "at: 6s, as: alice, run: squeue")
+    ran = ran_with(tmp_path, methods, text, model=model)
+    assert "Socket timed out" in ran.stderr(1)
+
+
+# A launch that fails.
+
+
+def test_a_credential_that_no_record_is_made_for_is_not_built() -> None:
+    """What has made none ends there: slurmctld."""
+    ran = run(fault("switch_p_alloc_jobinfo role=slurmctld"))
+    assert ran.one("switch_p_alloc_jobinfo", role="slurmctld").rc == -1
+    assert not ran.all("switch_p_build_jobinfo")
+
+
+def test_a_node_says_that_its_prolog_failed_before_the_credential_is_released() -> None:
+    """A step that waited for the prolog: the answer, the registration, then the release."""
+    ran = run(
+        "slurm_conf: {Prolog: /etc/bad}\nprograms:\n  /etc/bad: {runs: 3s, exit: 1}\n"
+        + timeline('at: 0s, as: alice, run: "srun -N1 sleep 10"')
+    )
+    released = ran.one("switch_p_free_jobinfo", role="slurmd")
+    answer = ran.one(
+        "RESPONSE_SLURM_RC", phase="send", role="slurmd", args_answers="REQUEST_LAUNCH_TASKS"
+    )
+    told = ran.all("MESSAGE_NODE_REGISTRATION_STATUS", phase="send", node="n1")[-1]
+    assert answer.seq < told.seq < released.seq
+
+
+@BOTH
+def test_srun_releases_its_credential_before_it_gives_its_job_back(model: str) -> None:
+    """And before its epilog runs."""
+    ran = run(STEP.replace("sleep 10", "--epilog=/bin/true sleep 10"), model=model)
+    released = ran.one("switch_p_free_jobinfo", role="srun")
+    given = ran.one("REQUEST_COMPLETE_JOB_ALLOCATION", phase="send")
+    assert ran.last("MESSAGE_TASK_EXIT", phase="receive") < released.seq < given.seq
+
+
+def test_registrations_that_cannot_be_read_are_asked_for_three_times() -> None:
+    """And it is not forgotten meanwhile that the node's slurmd has started anew."""
+    lines = timeline(
+        "at: 0s, as: alice, run: \"sbatch -w n2 --wrap 'sleep 1000'\"",
+        "at: 10s, fault: {crash: n2}",
+        "at: 15s, fault: {fail: switch_p_unpack_node_info, times: 2}",
+        "at: 20s, fault: {start: n2}",
+    )
+    ran = run(lines)
+    lost = next(each for each in ran.all("job_state") if _to(each) == "NODE_FAIL")
+    assert lost.time_us // 1_000_000 == 200
+    assert len(ran.all("invalid_message")) == 2
+    for_ever = timeline(
+        "at: 0s, as: alice, run: \"sbatch -w n1 --wrap 'sleep 3000'\"",
+        "at: 10s, fault: {crash: n2}",
+        "at: 15s, fault: {fail: switch_p_unpack_node_info, times: 9}",
+        "at: 20s, fault: {start: n2}",
+    )
+    ran = run(for_ever)
+    asked = ran.all("REQUEST_NODE_REGISTRATION_STATUS", phase="send", peer="slurmd@n2")
+    assert [each.time_us // 1_000_000 for each in asked][:4] == [100, 200, 300, 2000]
+
+
+def test_a_node_that_was_asked_to_register_does_not_try_again_by_itself() -> None:
+    """Its first tries did not get through, and slurmctld was quicker than the next."""
+    ran = run(
+        timeline(
+            "at: 0s, as: alice, run: \"sbatch -w n1 --wrap 'sleep 300'\"",
+            "at: 0.1s, fault: {crash: n2}",
+            "at: 0.2s, fault: {cut: [slurmctld, n2], for: 99.6s}",
+            "at: 0.5s, fault: {start: n2}",
+            "at: 94s, fault: {restart: slurmctld, for: 2s}",
+        )
+    )
+    sent = ran.all("MESSAGE_NODE_REGISTRATION_STATUS", phase="send", node="n2")
+    assert [each.time_us for each in sent] == [0, 500_000, 100_000_100]
+
+
+@BOTH
+def test_a_srun_that_waits_is_woken_when_a_lost_step_is_released(
+    tmp_path: Path, model: str
+) -> None:
+    """Its switch and its checkpoint plugin are done with it by then."""
+    text = (
+        "files:\n  two.sh: |\n    #!/bin/sh\n    srun -N1 -n4 --exclusive sleep 60 &\n    srun -N1 -n4 --exclusive sleep 5 &\n    wait\n"
+        + timeline(
+            'at: 0s, as: alice, run: "sbatch -N1 -n4 two.sh"',
+            'at: 5s, fault: {fail: "switch_p_unpack_jobinfo daemon=slurmctld"}',
+            "at: 10s, fault: {restart: slurmctld, for: 5s}",
+        )
+    )
+    ran = run(text, model=model)
+    freed = ran.one("slurm_ckpt_free_job", step="1.0")
+    woken = ran.one("SRUN_STEP_SIGNAL", phase="send")
+    assert freed.seq < woken.seq
+    assert freed.time_us == woken.time_us
+
+
+def test_a_script_of_roots_becomes_nobody() -> None:
+    """It is root's already; and so is one that srun starts its user's."""
+    ran = run(
+        "slurm_conf: {Prolog: /etc/prolog}\nprograms:\n  /etc/prolog: {runs: 1s}\n"
+        + timeline('at: 0s, as: alice, run: "srun -N1 --prolog=/bin/true true"')
+    )
+    assert len(ran.all("exec")) == 3
+    assert ran.one("become_user").role == "session"
+
+
+# Suspended steps.
+
+TELLS_STEPS = """
+async def _told(self, what):
+    log.info(what)
+    await sleep(5)
+async def switch_p_job_step_pre_suspend(self, slurmd_job):
+    await self._told("pre suspend")
+async def switch_p_job_step_post_suspend(self, slurmd_job):
+    await self._told("post suspend")
+async def switch_p_job_step_pre_resume(self, slurmd_job):
+    await self._told("pre resume")
+async def switch_p_job_step_post_resume(self, slurmd_job):
+    await self._told("post resume")
+"""
+
+
+def suspended(folder: Path, methods: str, *more: str, pauses: str = "10 40") -> Ran:
+    """Run a step of a job that is suspended at one moment and resumed at the other."""
+    begin, end = pauses.split()
+    return ran_with(
+        folder,
+        methods,
+        "programs:\n  ./app: {runs: 100s, on_signal: {USR1: ignore}}\n"
+        + timeline(
+            'at: 0s, as: alice, run: "srun -N1 ./app"',
+            f"at: {begin}s, run: scontrol suspend 1",
+            f"at: {end}s, run: scontrol resume 1",
+            *more,
+        ),
+        model="modern",
+    )
+
+
+def test_tasks_are_signalled_between_what_the_switch_is_told_before_and_after(
+    tmp_path: Path,
+) -> None:
+    """SIGTSTP, two seconds, SIGSTOP; and SIGCONT."""
+    ran = suspended(tmp_path, TELLS_STEPS)
+    found = [
+        f"{event.time_us // 1_000_000} "
+        + str(event.args["text"] if event.kind == "log" else event.args["signal"])
+        for event in ran.events
+        if event.args is not UNSET and event.name in ("plugin_log", "signal")
+    ]
+    assert found == [
+        *("10 pre suspend", "15 20", "17 19", "17 post suspend"),
+        *("40 pre resume", "45 18", "45 post resume"),
+    ]
+
+
+def test_signals_are_refused_from_the_stop_until_the_tasks_go_on(tmp_path: Path) -> None:
+    """While the switch is told that a step is stopped it is; while it is told the rest it is not."""
+    for pauses, moments, delivered in (("10 40", (42, 46), [46]), ("10 11", (14, 19, 24), [14])):
+        ran = suspended(
+            tmp_path,
+            TELLS_STEPS,
+            *(f'at: {each}s, as: alice, run: "scancel -s USR1 1.0"' for each in moments),
+            pauses=pauses,
+        )
+        found = ran.all("signal", args_signal=10)
+        assert [event.time_us // 1_000_000 for event in found] == delivered
+
+
+INFO_GET = """
+async def switch_p_job_suspend_info_get(self, switch_job, suspend_info):
+    await sleep(10)
+    return 1
+"""
+
+
+def test_a_job_is_suspended_from_when_the_switch_has_told_what_its_nodes_are_told(
+    tmp_path: Path,
+) -> None:
+    """Its nodes are given back before; its clock stands still from the end of the call on."""
+    ran = suspended(
+        tmp_path,
+        INFO_GET,
+        "at: 30s, run: scontrol show job 1",
+        "at: 60s, run: scontrol show job 1",
+    )
+    stopped, resumed = (each.stdout for each in ran.result.commands[3:])
+    assert "RunTime=00:00:20 " in stopped
+    assert "SuspendTime=2026-01-01T00:00:20 SecsPreSuspend=20" in stopped
+    assert "RunTime=00:00:30 " in resumed
+    told = ran.all("switch_p_job_suspend_info_get")
+    states = [
+        (_to(each), told[place].enter < each.seq, told[place].seq < each.seq)  # type: ignore[operator]
+        for place, at in enumerate((10, 40))
+        for each in ran.events
+        if each.name in ("node_state", "job_state") and at <= each.time_us / 1e6 <= at + 11
+    ]
+    assert states == [
+        *(("IDLE", False, False), ("SUSPENDED", True, True)),
+        *(("ALLOCATED", False, False), ("RUNNING", True, True)),
+    ]
+
+
+def test_the_switch_is_not_asked_about_a_job_that_cannot_go_on(tmp_path: Path) -> None:
+    """Others have its nodes: whoever wants it resumed is told, and nothing else happens."""
+    methods = INFO_GET.replace("await sleep(10)", "pass")
+    ran = suspended(tmp_path, methods, "at: 12s, as: bob, run: 'srun -N2 sleep 60'")
+    assert "nodes are busy" in ran.stderr(2)
+    assert len(ran.all("switch_p_job_suspend_info_get")) == 1
+
+
+# A restart.
+
+
+def test_the_switch_hears_of_no_step_whose_checkpoint_record_is_lost(tmp_path: Path) -> None:
+    """Both its records are read before job_step_allocated tells of it."""
+    methods = """
+    def switch_p_job_step_allocated(self, switch_job, nodelist):
+        log.info(nodelist)
+    """
+    lines = [
+        'at: 0s, as: alice, run: "srun -N2 sleep 60"',
+        "at: 2s, fault: {restart: slurmctld, for: 1s}",
+    ]
+    lost = 'at: 1s, fault: {fail: "slurm_ckpt_unpack_job step=1.0"}'
+    ran = ran_with(tmp_path, methods, timeline(*lines), model="modern")
+    assert said(ran) == ["n[1-2]"]
+    ran = ran_with(tmp_path, methods, timeline(lines[0], lost, lines[1]), model="modern")
+    assert said(ran) == []
+    assert ran.one("incomplete_state").step == "1.0"
+
+
+# What is answered.
+
+TAKES_TWO = """
+def switch_p_job_suspend_info_unpack(self, buffer):
+    self.times = getattr(self, "times", 0) + 1
+    if self.times in {}:
+        raise SlurmError(22)
+    return 7
+"""
+
+
+def answers(ran: Ran, rpc: str) -> list[int]:
+    """Return the codes with which step daemons answer a request."""
+    found = ran.all("RESPONSE_SLURM_RC", phase="send", role="manager", args_answers=rpc)
+    return [each.args["return_code"] for each in found if each.args is not UNSET]
+
+
+def test_a_step_that_is_not_suspended_says_so_when_it_is_to_go_on(tmp_path: Path) -> None:
+    """The switch could not read that it was to be suspended; it can read that it is resumed."""
+    text = timeline(
+        'at: 0s, as: alice, run: "srun -N1 sleep 60"',
+        "at: 10s, run: scontrol suspend 1",
+        "at: 20s, run: scontrol resume 1",
+    )
+    ran = ran_with(tmp_path, TAKES_TWO.format("(1,)") + TELLS_STEPS, text, model="modern")
+    assert answers(ran, "REQUEST_STEP_RESUME") == [4029]
+    assert said(ran) == []
+
+
+def test_a_step_that_is_suspended_says_so_when_it_is_to_be_again(tmp_path: Path) -> None:
+    """The switch could not read that it was resumed in between."""
+    text = timeline(
+        'at: 0s, as: alice, run: "srun -N1 sleep 60"',
+        "at: 10s, run: scontrol suspend 1",
+        "at: 20s, run: scontrol resume 1",
+        "at: 30s, run: scontrol suspend 1",
+        "at: 40s, run: scontrol resume 1",
+    )
+    ran = ran_with(tmp_path, TAKES_TWO.format("(2,)") + TELLS_STEPS, text, model="modern")
+    assert answers(ran, "REQUEST_STEP_SUSPEND") == [0, 4028]
+    assert said(ran) == ["pre suspend", "post suspend", "pre resume", "post resume"]
+    assert ran.job()[0] == "COMPLETED"
+
+
+def test_an_errno_that_cannot_be_asked_for_is_none(tmp_path: Path) -> None:
+    """get_errno fails as well: what it fails with is not what the call failed with."""
+    methods = """
+    def switch_p_job_suspend_test(self, switch_job):
+        raise SlurmError(22)
+    def switch_p_get_errno(self):
+        raise SlurmError(2)
+    """
+    text = timeline(
+        'at: 0s, as: alice, run: "srun -N1 sleep 60"', "at: 10s, run: scontrol suspend 1"
+    )
+    ran = ran_with(tmp_path, methods, text, model="modern")
+    answer = ran.one("RESPONSE_SLURM_RC", phase="send", args_answers="REQUEST_SUSPEND")
+    assert answer.args is not UNSET
+    assert answer.args["return_code"] == -1
+
+
+@BOTH
+def test_srun_that_cannot_open_its_output_ends_with_1(model: str) -> None:
+    """The step it has made is reported over, and so is its job."""
+    ran = run(STEP.replace("sleep 10", "-o /nope/x sleep 10"), model=model)
+    assert ran.result.commands[0].exit == 1
+    assert ran.job()[:2] == ("FAILED", "1:0")
+
+
+def test_a_plugin_without_a_function_is_not_called_for_it(tmp_path: Path) -> None:
+    """task_comp may be missing: whoever reports that a task is saved hears that it is so."""
+    (tmp_path / "without.py").write_text(
+        "from simctl.plugin import *\n\n\nclass Without:\n"
+        "    plugin_type = 'checkpoint/without'\n    plugin_name = 'has no task_comp'\n\n\n"
+        "for name, stub in vars(CheckpointPlugin).items():\n"
+        "    if name.startswith('slurm_ckpt_') and name != 'slurm_ckpt_task_comp':\n"
+        "        setattr(Without, name, stub)\n"
+    )
+    methods = """
+    async def switch_p_job_attach(self, switch_job, env, nodeid, procid, nnodes, nprocs, rank):
+        from simctl.plugin import rpc
+        await rpc.slurm_checkpoint_task_complete(1, 0, 0, 0, 0, "")
+        log.info(str(rpc.slurm_get_errno()))
+    """
+    ran = ran_with(
+        tmp_path,
+        methods,
+        timeline('at: 0s, as: alice, run: "srun -N1 true"'),
+        also="./without.py:Without",
+        conf="CheckpointType: checkpoint/without",
+    )
+    assert said(ran) == ["2036"]
+    assert not ran.all("slurm_ckpt_task_comp")
