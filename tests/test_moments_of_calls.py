@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from simctl.testing.before import assert_before
-from tests.cluster import STEP, TWO_NODES, Ran, fault, run
+from tests.cluster import BATCH, STEP, TWO_NODES, Ran, fault, run
 
 BOTH = pytest.mark.parametrize("model", ["guide", "modern"])
 
@@ -26,7 +26,7 @@ def ran_with(
     """Run a scenario with a switch plugin that has these *methods*, and one for checkpoints."""
     (folder / "mine.py").write_text(
         "from simctl.plugin import *\n"
-        "from simctl.plugin import CheckpointPlugin, log, now, process, sleep, slurmctld\n\n\n"
+        "from simctl.plugin import CheckpointPlugin, log, now, sleep, slurmctld, stepd\n\n\n"
         + _class("switch", methods)
         + _class("checkpoint", checkpoint)
     )
@@ -124,6 +124,52 @@ def test_a_job_that_leaves_a_node_long_after_its_end_is_asked_about_once(
     assert ran.job()[0] == "NODE_FAIL"
 
 
+def test_a_step_whose_daemon_died_is_complete_when_its_last_node_is_left(tmp_path: Path) -> None:
+    """Its switch hears of the node, then of the step, while the job is still on another node."""
+    ran = ran_with(
+        tmp_path,
+        PARTS,
+        "files:\n  two.sh: |\n    #!/bin/sh\n    srun -w n2 -N1 -n1 sleep 1000 &\n    sleep 1000\n"
+        + timeline(
+            'at: 0s, as: alice, run: "sbatch -N2 two.sh"',
+            "at: 5s, fault: {cut: [n1, n2]}",
+            'at: 6s, fault: {crash: "stepd 1.0@n2"}',
+            "at: 10s, run: scancel 1",
+        ),
+        model="modern",
+    )
+    assert not ran.all("REQUEST_STEP_COMPLETE")
+    gone, last = ran.all("MESSAGE_EPILOG_COMPLETE", phase="receive")
+    part, whole = (
+        ran.one("switch_p_job_step_part_comp"),
+        ran.one("switch_p_job_step_complete"),
+    )
+    assert gone.seq < part.seq < whole.seq < last.seq
+
+
+@BOTH
+def test_steps_that_are_left_of_a_job_are_deleted_in_any_order_and_before_it_is_over(
+    model: str,
+) -> None:
+    """Neither needs the other; the end of the job needs both."""
+    ran = run(
+        "slurm_conf: {SlurmdTimeout: 30}\n"
+        "files:\n  two.sh: |\n    #!/bin/sh\n"
+        + "    srun -N2 -n2 sleep 1000 &\n" * 2
+        + "    wait\n"
+        + timeline(
+            'at: 0s, as: alice, run: "sbatch -N2 --no-requeue two.sh"',
+            "at: 5s, fault: {crash: n2}",
+        ),
+        model=model,
+    )
+    over = "switch_p_job_step_complete step="
+    for step in ("1.0", "1.1"):
+        assert_before(ran.events, over + step, "job_state args.to=NODE_FAIL", proved=True)
+    with pytest.raises(AssertionError, match="not proved"):
+        assert_before(ran.events, f"{over}1.0", f"{over}1.1", proved=True)
+
+
 @BOTH
 def test_a_step_is_deleted_for_the_reports_of_all_its_nodes(model: str) -> None:
     """Whichever comes last: under no schedule the switch hears of its end before each of them."""
@@ -152,8 +198,10 @@ def test_a_step_that_loses_the_rest_of_its_nodes_was_reported_by_the_others(mode
 # What records are there.
 
 SEES_JOBS = """
+def slurm_ckpt_alloc_job(self):
+    return ["a record"]
 def slurm_ckpt_free_job(self, jobinfo):
-    log.info(" ".join(f"{job.job_id} {job.job_state}" for job in slurmctld.jobs()))
+    log.info(f"{jobinfo} " + " ".join(f"{job.job_id} {job.job_state}" for job in slurmctld.jobs()))
 """
 
 
@@ -167,7 +215,7 @@ def test_a_checkpoint_record_is_released_while_its_job_is_there(tmp_path: Path, 
         checkpoint=SEES_JOBS,
         model=model,
     )
-    assert said(ran) == ["1 COMPLETED"]
+    assert said(ran) == ["['a record'] 1 COMPLETED"]
     ran = ran_with(
         tmp_path,
         "",
@@ -180,7 +228,7 @@ def test_a_checkpoint_record_is_released_while_its_job_is_there(tmp_path: Path, 
         conf="BurstBufferType: burst_buffer/staging",
         model=model,
     )
-    assert said(ran) == ["1 FAILED"]
+    assert said(ran) == ["['a record'] 1 FAILED"]
 
 
 @BOTH
@@ -278,6 +326,32 @@ def test_a_step_ended_when_it_was_reported_however_long_its_switch_takes(tmp_pat
     assert "1.0|00:00:10\n" in ran.result.commands[1].stdout
 
 
+def test_a_pass_for_nodes_that_are_free_early_is_called_off_by_what_is_known_after_the_next() -> (
+    None
+):
+    """The pass that follows the last epilog has preempted another job, which is leaving nodes."""
+    cluster = THREE_NODES.replace(
+        "partitions:",
+        'partitions:\n  - {name: low, nodes: "n[1-3]", priority_tier: 1}\n'
+        '  - {name: high, nodes: "n[1-3]", priority_tier: 2}\n#',
+    )
+    ran = run(
+        "slurm_conf: {Epilog: /etc/epilog, PreemptType: preempt/partition_prio,"
+        " PreemptMode: CANCEL}\nprograms:\n  /etc/epilog: {runs: 1s}\n"
+        + timeline(
+            "at: 0s, as: alice, run: \"sbatch -p high -N2 -w n[1-2] --wrap 'sleep 20'\"",
+            "at: 0s, as: alice, run: \"sbatch -p low -N1 --wrap 'sleep 1000'\"",
+            "at: 5s, as: alice, run: \"sbatch -p high -N3 --wrap 'sleep 10'\"",
+            'at: 5s, fault: {hang: "epilog node=n2", for: 3s}',
+            'at: 5s, fault: {hang: "epilog node=n3", for: 100s}',
+        ),
+        cluster=cluster,
+    )
+    assert ran.job(2)[0] == "PREEMPTED"
+    found = [each.time_us // 1_000_000 for each in ran.all("switch_p_no_frag")]
+    assert found == [0, 5, 24, 30, 81, 90, 125]
+
+
 @BOTH
 def test_slurmctld_can_be_reached_until_it_has_saved_its_state(tmp_path: Path, model: str) -> None:
     """Who comes while it saves is not told that nobody is there, and waits for nothing."""
@@ -288,6 +362,34 @@ def test_slurmctld_can_be_reached_until_it_has_saved_its_state(tmp_path: Path, m
     text = timeline("at: 5s, run: scontrol shutdown", "at: 6s, as: alice, run: squeue")
     ran = ran_with(tmp_path, methods, text, model=model)
     assert "Socket timed out" in ran.stderr(1)
+
+
+def test_plugins_are_loaded_and_let_go_in_the_order_of_slurm() -> None:
+    """Model guide: slurmctld the checkpoint plugin first, a step daemon the switch."""
+    ran = run(STEP)
+    for role, node, loaded, let_go in (
+        ("slurmctld", None, ["checkpoint", "switch"], ["switch", "checkpoint"]),
+        ("manager", "n1", ["switch", "checkpoint"], ["checkpoint", "switch"]),
+        ("manager", "n2", ["switch", "checkpoint"], ["checkpoint", "switch"]),
+    ):
+        for name, wanted in (("init", loaded), ("fini", let_go)):
+            found = ran.all(name, kind="plugin", role=role, node=node)
+            assert [str(each.plugin).partition("/")[0] for each in found] == wanted
+
+
+# What is whose.
+
+
+@BOTH
+def test_each_task_has_an_environment_of_its_own_to_attach_with(tmp_path: Path, model: str) -> None:
+    """What the plugin puts there for one is not there for the next on the same node."""
+    methods = """
+    def switch_p_job_attach(self, switch_job, env, nodeid, procid, nnodes, nprocs, rank):
+        log.info(env.get("MINE", "nobody's"))
+        env["MINE"] = str(rank)
+    """
+    ran = ran_with(tmp_path, methods, STEP, model=model)
+    assert said(ran) == ["nobody's"] * 4
 
 
 # A launch that fails.
@@ -362,12 +464,41 @@ def test_a_node_that_was_asked_to_register_does_not_try_again_by_itself() -> Non
 
 
 @BOTH
+@pytest.mark.parametrize("text", [STEP, BATCH], ids=["step", "script"])
+def test_nonsense_that_is_put_into_an_environment_before_the_fork_prevents_it(
+    tmp_path: Path, model: str, text: str
+) -> None:
+    """The environment is looked at after the call: no task begins."""
+    methods = """
+    def slurm_ckpt_stepd_prefork(self, slurmd_job):
+        stepd.environment["X"] = 7
+    """
+    ran = ran_with(
+        tmp_path, "", text, checkpoint=methods, model=model, conf="JobCheckpointDir: /shared/ckpt"
+    )
+    assert len(ran.all("plugin_error")) == len(ran.all("slurm_ckpt_stepd_prefork"))
+    assert not ran.all("exec")
+
+
+@BOTH
+def test_an_allocation_that_is_refused_is_not_tried(model: str) -> None:
+    """Its record is released, and srun says why."""
+    ran = run(fault("slurm_ckpt_alloc_job"), model=model)
+    assert ran.result.commands[0].exit == 1
+    assert not ran.all("switch_p_alloc_jobinfo")
+    answer = ran.one("RESPONSE_RESOURCE_ALLOCATION", phase="send")
+    assert ran.one("slurm_ckpt_free_job").seq < answer.seq
+
+
+@BOTH
 def test_a_srun_that_waits_is_woken_when_a_lost_step_is_released(
     tmp_path: Path, model: str
 ) -> None:
     """Its switch and its checkpoint plugin are done with it by then."""
     text = (
-        "files:\n  two.sh: |\n    #!/bin/sh\n    srun -N1 -n4 --exclusive sleep 60 &\n    srun -N1 -n4 --exclusive sleep 5 &\n    wait\n"
+        "files:\n  two.sh: |\n    #!/bin/sh\n"
+        + "    srun -N1 -n4 --exclusive sleep 60 &\n" * 2
+        + "    wait\n"
         + timeline(
             'at: 0s, as: alice, run: "sbatch -N1 -n4 two.sh"',
             'at: 5s, fault: {fail: "switch_p_unpack_jobinfo daemon=slurmctld"}',
@@ -389,6 +520,66 @@ def test_a_script_of_roots_becomes_nobody() -> None:
     )
     assert len(ran.all("exec")) == 3
     assert ran.one("become_user").role == "session"
+
+
+@BOTH
+def test_slurmd_leaves_its_interconnect_when_what_it_had_begun_is_through(model: str) -> None:
+    """It is stopped while a prolog runs: the launch that waits for it is made before node_fini."""
+    ran = run(
+        "slurm_conf: {Prolog: /etc/prolog}\nprograms:\n  /etc/prolog: {runs: 3s}\n"
+        + timeline(
+            'at: 0s, as: alice, run: "srun -N1 sleep 5"',
+            'at: 1s, fault: {stop: "slurmd@n1"}',
+            'at: 20s, fault: {start: "slurmd@n1"}',
+        ),
+        model=model,
+    )
+    left, answer = (
+        ran.all("switch_p_node_fini", node="n1")[0],
+        ran.one("RESPONSE_SLURM_RC", role="slurmd", args_answers="REQUEST_LAUNCH_TASKS"),
+    )
+    assert answer.seq < left.seq
+    assert answer.time_us // 1_000_000 == 3
+
+
+# Reports of checkpoints.
+
+
+@BOTH
+def test_a_report_is_about_the_task_and_the_step_that_it_names(tmp_path: Path, model: str) -> None:
+    """Not the first of them."""
+    methods = """
+    async def switch_p_job_attach(self, switch_job, env, nodeid, procid, nnodes, nprocs, rank):
+        from simctl.plugin import rpc
+        if rank == 1:
+            await rpc.slurm_checkpoint_complete(1, 1, 7, 5, "text")
+            await rpc.slurm_checkpoint_task_complete(1, 1, 1, 7, 6, "more")
+    """
+    ran = ran_with(
+        tmp_path,
+        methods,
+        "files:\n  two.sh: |\n    #!/bin/sh\n    srun -n1 sleep 60 &\n    srun -n2 sleep 5\n"
+        + timeline('at: 0s, as: alice, run: "sbatch -N1 -n4 two.sh"'),
+        checkpoint="""
+        def slurm_ckpt_task_comp(self, step_ptr, task_id, event_time, error_code, error_msg):
+            return 0
+        """,
+        model=model,
+    )
+    step, task = ran.one("slurm_ckpt_comp"), ran.one("slurm_ckpt_task_comp")
+    assert step.args == {
+        "step_ptr": "step 1.1",
+        "event_time": 7,
+        "error_code": 5,
+        "error_msg": "text",
+    }
+    assert task.args == {
+        "step_ptr": "step 1.1",
+        "task_id": 1,
+        "event_time": 7,
+        "error_code": 6,
+        "error_msg": "more",
+    }
 
 
 # Suspended steps.
@@ -443,7 +634,7 @@ def test_tasks_are_signalled_between_what_the_switch_is_told_before_and_after(
 
 
 def test_signals_are_refused_from_the_stop_until_the_tasks_go_on(tmp_path: Path) -> None:
-    """While the switch is told that a step is stopped it is; while it is told the rest it is not."""
+    """Told that a step is stopped, the switch may rely on it; told that it goes on, as well."""
     for pauses, moments, delivered in (("10 40", (42, 46), [46]), ("10 11", (14, 19, 24), [14])):
         ran = suspended(
             tmp_path,
@@ -489,6 +680,26 @@ def test_a_job_is_suspended_from_when_the_switch_has_told_what_its_nodes_are_tol
     ]
 
 
+def test_a_pass_follows_the_suspension_and_not_the_request(tmp_path: Path) -> None:
+    """Who came while the switch told what nodes are told is looked at in that pass."""
+    step = "sbatch -N1 -w n{} --wrap 'srun sleep 100'"
+    ran = ran_with(
+        tmp_path,
+        INFO_GET,
+        timeline(
+            f'at: 0s, as: alice, run: "{step.format(1)}"',
+            f'at: 0s, as: alice, run: "{step.format(2)}"',
+            "at: 5s, as: alice, run: \"sbatch -N2 --wrap 'sleep 100'\"",
+            "at: 9s, run: scontrol suspend 1",
+            "at: 12s, run: \"sbatch -N1 --priority=4294967290 --wrap 'sleep 20'\"",
+            "at: 90s, run: scontrol resume 1",
+        ),
+        model="modern",
+    )
+    started = ran.one("job_state", job=4, args_to="RUNNING")
+    assert started.time_us // 1_000_000 == 19
+
+
 def test_the_switch_is_not_asked_about_a_job_that_cannot_go_on(tmp_path: Path) -> None:
     """Others have its nodes: whoever wants it resumed is told, and nothing else happens."""
     methods = INFO_GET.replace("await sleep(10)", "pass")
@@ -516,6 +727,66 @@ def test_the_switch_hears_of_no_step_whose_checkpoint_record_is_lost(tmp_path: P
     ran = ran_with(tmp_path, methods, timeline(lines[0], lost, lines[1]), model="modern")
     assert said(ran) == []
     assert ran.one("incomplete_state").step == "1.0"
+
+
+def test_the_switch_hears_of_the_nodes_of_each_step_that_was_found(tmp_path: Path) -> None:
+    """Not of those of its job."""
+    methods = """
+    def switch_p_job_step_allocated(self, switch_job, nodelist):
+        log.info(nodelist)
+    """
+    text = (
+        "files:\n  two.sh: |\n    #!/bin/sh\n    srun -N2 sleep 60 &\n    srun -N1 -w n2 sleep 60\n"
+    )
+    ran = ran_with(
+        tmp_path,
+        methods,
+        text
+        + timeline(
+            'at: 0s, as: alice, run: "sbatch -N2 two.sh"',
+            "at: 2s, fault: {restart: slurmctld, for: 1s}",
+        ),
+        model="modern",
+    )
+    assert said(ran) == ["n[1-2]", "n2"]
+
+
+@BOTH
+def test_what_plugins_keep_of_jobs_and_steps_is_saved_and_restored_whole(model: str) -> None:
+    """Of every step, and of a job that is over and not forgotten yet; by one version of Slurm's."""
+    text = "files:\n  two.sh: |\n    #!/bin/sh\n    srun -N2 sleep 60 &\n    srun -N1 sleep 60\n"
+    lines = timeline(
+        "at: 0s, as: alice, run: \"sbatch --wrap 'true'\"",
+        'at: 1s, as: alice, run: "sbatch -N2 two.sh"',
+        "at: 9s, fault: {restart: slurmctld, for: 1s}",
+    )
+    ran = run(text + lines, model=model)
+    for way in ("pack", "unpack"):
+        records = ran.all(f"slurm_ckpt_{way}_job", args_protocol_version=18 << 8 | 8)
+        about = [each.step if each.step is not UNSET else each.job for each in records]
+        assert about[:4] == [1, 2, "2.0", "2.1"]
+        at_9_s = ran.all(f"switch_p_{way}_jobinfo", role="slurmctld")
+        assert {"2.0", "2.1"} <= {each.step for each in at_9_s if each.time_us >= 9e6}
+
+
+@BOTH
+def test_a_record_that_cannot_be_read_is_released_as_one_that_can(
+    tmp_path: Path, model: str
+) -> None:
+    """The job goes on with it, empty as it is."""
+    ran = ran_with(
+        tmp_path,
+        "",
+        timeline(
+            "at: 0s, as: alice, run: \"sbatch --wrap 'sleep 60'\"",
+            'at: 1s, fault: {fail: "slurm_ckpt_unpack_job job=1"}',
+            "at: 9s, fault: {restart: slurmctld, for: 1s}",
+        ),
+        checkpoint=SEES_JOBS,
+        model=model,
+    )
+    assert ran.one("incomplete_state").job == 1
+    assert said(ran) == ["['a record'] 1 COMPLETED"]
 
 
 # What is answered.

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from simctl.testing.before import assert_before
 from tests.cluster import Ran
 from tests.staged import HERE, arg, calls, staged
 
@@ -99,20 +100,40 @@ def test_who_is_to_stage_in_may_see_why_each_job_waits(model: str, tmp_path: Pat
     assert seen[60] == seen[30] + " 5 Priority 6 Priority"
 
 
+STAGES_FIRST = (
+    "1: sbatch -N2 plain.sh",
+    "1.1: sbatch job.sh",
+    "3: sbatch -N2 plain.sh",
+    "3.1: sbatch -N2 plain.sh",
+)
+
+
 @BOTH
 def test_a_main_pass_is_over_when_space_is_given(model: str, tmp_path: Path) -> None:
     """It has told why everybody waits, also of those that it met for the first time."""
+    more: Any = {"does": "sleep 100", "job": "in=200", "model": model}
+    ran = ran_with(tmp_path, TELLS_WHY, *STAGES_FIRST, **more)
+    assert why_at(ran)[4] == "1 None 2 BurstBufferStageIn 3 Resources 4 Priority"
+
+
+def test_a_job_that_overtakes_at_the_end_of_a_main_pass_has_its_new_place_at_once(
+    tmp_path: Path,
+) -> None:
+    """Before anything else goes on: the next pass, two seconds later, is not needed for it."""
+    methods = """
+    def bb_p_job_try_stage_in(self):
+        if int(now()) == 4:
+            slurmctld.find_job(4).priority = 4294967000
+    """
     ran = ran_with(
         tmp_path,
-        TELLS_WHY,
-        *THREE[:2],
-        "3: sbatch job.sh",
-        "3.1: sbatch -N2 plain.sh",
+        methods,
+        *STAGES_FIRST,
+        "6: squeue -h -o '%i %r'",
         does="sleep 100",
         job="in=200",
-        model=model,
     )
-    assert why_at(ran)[101] == "1 None 2 None 3 BurstBufferStageIn 4 Resources"
+    assert "4 None" in ran.result.commands[4].stdout.splitlines()
 
 
 def test_a_job_that_overtakes_at_the_end_of_backfill_has_its_new_place_at_once(
@@ -145,14 +166,21 @@ def test_whoever_is_held_at_the_end_of_backfill_is_waited_for_no_more(tmp_path: 
     methods = """
     def bb_p_job_try_stage_in(self):
         if now() == 60:
-            slurmctld.find_job(3).priority = 0
+            slurmctld.find_job(4).priority = 0
         return super().bb_p_job_try_stage_in()
     """
     ran = ran_with(
-        tmp_path, methods, *THREE, "200: scancel 3", does="sleep 300", job="in=200", conf=BACKFILL
+        tmp_path,
+        methods,
+        *THREE[:2],
+        "58: sbatch -N2 plain.sh",
+        "59: sbatch job.sh",
+        "280: scancel 4",
+        does="sleep 300",
+        conf=BACKFILL,
     )
     loads = ran.all("bb_p_load_state", args_init_config=False)
-    assert [each.time_us // 1_000_000 for each in loads] == [1, 4, 30, 60, 60, 64, 90]
+    assert [each.time_us // 1_000_000 for each in loads] == [1, 4, 30, 58, 60, 61, 90, 330]
 
 
 @BOTH
@@ -198,6 +226,25 @@ def test_backfill_tells_what_the_last_answer_was(model: str, tmp_path: Path) -> 
     assert ran.job(3)[0] == "COMPLETED"
 
 
+def test_a_task_that_is_held_as_it_is_split_off_waits_until_it_is_released(tmp_path: Path) -> None:
+    """As any job that its plugin holds, and not only until its data are there."""
+    methods = """
+    def bb_p_job_validate2(self, job_ptr):
+        if job_ptr.job_id == 3:
+            job_ptr.state_desc = "not this one"
+            job_ptr.priority = 0
+    """
+    ran = ran_with(
+        tmp_path,
+        methods,
+        "1: sbatch -a 1-4 job.sh",
+        "30: squeue -h -t PD -o '%i %r'",
+        "200 root: scontrol release 1_2",
+    )
+    assert ran.result.commands[1].stdout == "1_2 not this one\n"
+    assert ran.all("bb_p_job_begin", job=3)[0].time_us > 200_000_000
+
+
 @BOTH
 def test_why_a_new_job_waits_is_told_by_its_own_answer(model: str) -> None:
     """Not by one that was given before, nor by none: squeue knows before any pass."""
@@ -224,6 +271,41 @@ def test_before_a_job_that_has_to_wait_for_its_time_nobody_is_asked_about(model:
         if 2e6 <= each.time_us < 2.9e6
     ]
     assert found == [(2, True)]
+
+
+@BOTH
+def test_whoever_submits_a_job_that_is_held_at_once_is_told_so(model: str, tmp_path: Path) -> None:
+    """The answer is made after the plugin was asked about the job."""
+    methods = """
+    def bb_p_job_test_stage_in(self, job_ptr, test_only):
+        job_ptr.priority = 0
+        return -1
+    """
+    ran = ran_with(tmp_path, methods, "1: sbatch job.sh", "30: scancel 1", model=model)
+    answer = ran.one("RESPONSE_SUBMIT_BATCH_JOB", phase="send")
+    assert arg(answer, "error_code") == 2042
+
+
+@BOTH
+def test_an_allocation_that_will_not_wait_is_in_the_books_before_its_staging_ends(
+    model: str, tmp_path: Path
+) -> None:
+    """What its plugin changes then is in no account, and in the record that is left."""
+    methods = """
+    def bb_p_job_cancel(self, job_ptr):
+        job_ptr.priority = 7
+        job_ptr.state_reason = "Prolog"
+        return super().bb_p_job_cancel(job_ptr)
+    """
+    ran = ran_with(
+        tmp_path,
+        methods,
+        "1: srun --immediate --bb=in=5 true",
+        "9: sacct -n -P -X -o JobID,Priority,State",
+        model=model,
+    )
+    assert ran.job() == ("FAILED", "0:0", "Prolog")
+    assert ran.result.commands[1].stdout == "1|4294901759|FAILED\n"
 
 
 @BOTH
@@ -337,6 +419,52 @@ def test_a_job_starts_when_its_claim_is_made_however_long_that_takes(
     assert "StartTime=2026-01-01T00:00:11 EndTime=2026-01-01T00:01:11" in shown
 
 
+@BOTH
+def test_a_job_without_nodes_is_out_of_its_queue_when_it_claims(model: str, tmp_path: Path) -> None:
+    """It waits for nothing any more, not for its turn either."""
+    methods = """
+    def bb_p_job_begin(self, job_ptr):
+        log.info(job_ptr.state_reason)
+        return super().bb_p_job_begin(job_ptr)
+    """
+    ran = ran_with(tmp_path, methods, "1: sbatch -N0 job.sh", model=model)
+    assert said(ran) == ["None"]
+
+
+@BOTH
+def test_a_job_claims_because_its_buffer_has_come_so_far(model: str, tmp_path: Path) -> None:
+    """Under no schedule could it before: the last change of its burst buffer led to it."""
+    methods = """
+    def _stage_in(self, job):
+        super()._stage_in(job)
+
+        async def watch():
+            await sleep(6)
+            async with slurmctld.locked():
+                job.burst_buffer_state = "staged-in"
+
+        start(watch)
+
+    def bb_p_job_test_stage_in(self, job_ptr, test_only):
+        answer = super().bb_p_job_test_stage_in(job_ptr, test_only)
+        return answer if answer < 1 or job_ptr.burst_buffer_state else 0
+    """
+    ran = ran_with(tmp_path, methods, "1: sbatch job.sh", "2: sbatch plain.sh", model=model)
+    assert ran.all("bb_p_job_begin", job=1)
+    assert_before(ran.events, "bb_state job=1", "bb_p_job_begin job=1", proved=True)
+
+
+def test_a_job_claims_because_the_job_it_waited_for_is_over() -> None:
+    """Under no schedule could it before; and its counts are entered once it has its nodes."""
+    ran = staged("1: sbatch plain.sh", "2: sbatch -d afterok:1 plain.sh")
+    assert_before(
+        ran.events, "job_state job=1 args.to=COMPLETED", "bb_p_job_begin job=2", proved=True
+    )
+    counted = ran.one("bb_p_job_set_tres_cnt", job=1, args_locked=True)
+    taken = [each for each in ran.all("node_state") if arg(each, "to") == "ALLOCATED"]
+    assert ran.one("job_state", job=1, args_to="RUNNING").seq < taken[0].seq < counted.seq
+
+
 # A run ends.
 
 
@@ -403,3 +531,18 @@ def test_whoever_waits_for_a_stage_out_waits_though_the_job_is_old_enough_to_go(
     )
     over = ran.one("bb_p_job_start_stage_out", job=1).time_us + 200_000_000
     assert ran.one("bb_p_job_begin", job=2).time_us >= over
+
+
+def test_a_question_that_has_a_pass_run_is_not_asked_again_at_once(tmp_path: Path) -> None:
+    """The job counts as kept only once the plugin has said that it keeps it."""
+    methods = """
+    def bb_p_job_test_post_run(self, job_ptr):
+        if not getattr(self, "asked", False):
+            self.asked = True
+            slurmctld.schedule()
+        return super().bb_p_job_test_post_run(job_ptr)
+    """
+    ran = ran_with(tmp_path, methods, "1: sbatch job.sh")
+    assert [call for call in calls(ran, 1) if "post_run" in call] == [
+        *("test_post_run=0", "test_post_run=1")
+    ]

@@ -208,7 +208,8 @@ async def _split_ahead(ctld: "Slurmctld") -> None:
         for task in ahead:
             record = await arrays.split_off(ctld, head, task)
             await staging.admit_task(ctld, record)
-            enqueue(ctld, record)
+            if record.priority:
+                enqueue(ctld, record)
         if ahead:
             # Those that are split off come before the tasks that are not.
             take_from_queue(head)

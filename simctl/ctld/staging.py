@@ -296,7 +296,7 @@ def tasks_ahead(ctld: "Slurmctld", job: JobRecord) -> int:
 
 
 async def admit_task(ctld: "Slurmctld", task: JobRecord) -> None:
-    """Check a task that has been split off; what comes of it changes nothing."""
+    """Check a task that has been split off; it stays unless the plugin holds it itself."""
     if ctld.bb is not None:
         await ctld.bb.validate2(task)
 
