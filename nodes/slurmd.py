@@ -83,6 +83,7 @@ _CONFIRMED = (RequestJobRequeue, RequestCompleteProlog, RequestCompleteBatchScri
 _NOT_STARTED = 127
 """The wait status that is reported of a batch script that never ran and cannot be requeued."""
 
+_NO_INTERCONNECT: Final = "Unable to initialize interconnect."
 _STOPS_WITHIN_US: Final = 120 * SECOND
 """How long a slurmd that is told to stop waits for what it has begun."""
 
@@ -271,24 +272,25 @@ class Slurmd:
 
     async def _set_up(self) -> bool:
         """Load the switch plugin and set the node's interconnect up; any failure is fatal."""
-        if await self._set_up_switch():
-            return True
-        self.site.trace.fatal(self.process, "Unable to initialize interconnect.", self.process.why)
-        return False
+        problem = await self._set_up_switch()
+        if problem:
+            self.site.trace.fatal(self.process, problem, self.process.why)
+        return not problem
 
-    async def _set_up_switch(self) -> bool:
+    async def _set_up_switch(self) -> str:
+        """Return what is fatal, or nothing."""
         hooks = self.site.hooks
         who = self.process
         if not await hooks.load(who, "switch"):
-            return False
+            return f"Can't find plugin for {self.site.conf.switch_type}"
         if failed(await hooks.call(switch_p_node_init, who)):
-            return False
+            return _NO_INTERCONNECT
         if self._clean:
             self._clear_up()
             if failed(await hooks.call(switch_p_clear_node_state, who)):
-                return False
+                return _NO_INTERCONNECT
         await hooks.call_besides(switch_p_slurmd_init, who)
-        return True
+        return ""
 
     def _clear_up(self) -> None:
         """Kill what another slurmd has left here: a clean start wants nothing of it."""

@@ -276,6 +276,40 @@ def test_a_prolog_that_slurmctld_waits_for_is_asked_for_again() -> None:
     assert ran.result.rows[0].restarts == 0
 
 
+@BOTH
+def test_a_new_slurmd_hands_on_reports_of_nodes_further_down(model: str) -> None:
+    """It finds the step daemon that they are for, which reports for all of them."""
+    ran = played(TWO_NODES, at("10s", "restart: slurmd@n1, for: 5s"), model=model)
+    told = ran.all("REQUEST_STEP_COMPLETE", phase="receive", role="slurmd")
+    assert [event.pid for event in told] == [ran.all("switch_p_node_init", node="n1")[1].pid]
+    (report,) = ran.all("REQUEST_STEP_COMPLETE", phase="receive", role="slurmctld")
+    assert (report.args["range_first"], report.args["range_last"]) == (0, 1)  # type: ignore[index]
+
+
+def test_reports_go_straight_up_where_a_slurmd_is_dead() -> None:
+    """After five tries; the first node's step daemon waits in vain, and reports for itself."""
+    ran = played(TWO_NODES, at("10s", "crash: slurmd@n1"), at("200s", "start: slurmd@n1"))
+    reports = ran.all("REQUEST_STEP_COMPLETE", phase="receive", role="slurmctld")
+    assert [(e.time_us // SECOND, e.args["range_first"]) for e in reports] == [  # type: ignore[index]
+        (64, 1),
+        (60 + 63, 0),
+    ]
+    assert ran.job() == ("COMPLETED", "0:0", "None")
+
+
+def test_a_slurmd_whose_switch_fails_at_its_start_leaves_the_node_without_one() -> None:
+    """What ran there goes on all the same, and the next slurmd finds it."""
+    ran = played(
+        batch("./app"),
+        at("10s", "stop: slurmd@n1"),
+        at("11s", 'fail: "switch_p_node_init"'),
+        at("12s", "start: slurmd@n1"),
+        at("20s", "start: slurmd@n1"),
+    )
+    assert ran.result.fatalities == ("slurmd on n1: Unable to initialize interconnect.",)
+    assert ran.job() == ("COMPLETED", "0:0", "None")
+
+
 def test_a_clean_start_kills_what_runs() -> None:
     """As `slurmd -c` does."""
     ran = played(

@@ -289,6 +289,8 @@ class Slurmctld:
         self._handlers = self._all_handlers()
         self.state = state_save.StateSave(self, simulated=saves)
         for node in records:
+            # Nobody counts as silent before this controller could have heard of them.
+            node.last_response_us = max(node.last_response_us, self.now_us)
             if node.base is not NodeBase.UNKNOWN or node.flags:
                 self.sort_node(node)
 
@@ -476,7 +478,7 @@ class Slurmctld:
         if not await hooks.load(self.process, "checkpoint"):
             return "failed to initialize checkpoint plugin"
         if not await hooks.load(self.process, "switch"):
-            return "failed to initialize switch plugin"
+            return f"Can't find plugin for {self.site.conf.switch_type}"
         if failed(await hooks.call_besides(switch_p_slurmctld_init, self.process)):
             return "failed to initialize switch plugin"
         modern = self.site.model == "modern"
