@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test fuzz swarm mutants bench check docs format-check lint imports types format wheel lock \
+.PHONY: help setup demo test fuzz swarm mutants bench soak check docs format-check lint imports types format wheel lock \
 	clean distclean
 
 help: ## list the targets
@@ -41,6 +41,9 @@ mutants: setup ## mutate the lifecycle code in a copy, and report what no test n
 
 bench: setup ## measure what should be fast; SWF=FILE replays that log as well
 	@$(BIN)/python -m benchmarks.run $(if $(SWF),--swf "$(SWF)")
+
+soak: setup ## run a million jobs, and see that memory stays flat; an hour or so; ARGS='--jobs N'
+	@$(BIN)/python -m benchmarks.soak $(ARGS)
 
 docs: setup ## write docs/lifecycle.md and docs/orderings.md from the declarations
 	@$(BIN)/python -m simctl.plugins.points.page > docs/lifecycle.md

@@ -95,7 +95,7 @@ def replay(
     log = SwfLog(path="bench", header={}, jobs=tuple(jobs), malformed=(), partial_lines=())
     gc.collect()
     started = time.perf_counter()
-    world = World(scenario(log, jobs, options(nodes)))
+    world = World(scenario(log, jobs, options(nodes)), most_turns=0)
     if trace is not None:
         trace(world)
     submit_all(world, jobs, 1)

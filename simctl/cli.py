@@ -252,6 +252,11 @@ def _failed(error: Exception, *, debug: bool) -> int:
         print(f"simctl: cannot write what there is to tell: {error.strerror}", file=sys.stderr)
         _leave_stdout()
         return WRONG_INPUT
+    if isinstance(error, OSError) and error.filename is not None:
+        name = str(error.filename)
+        shown = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}..."
+        print(f"simctl: {shown}: {error.strerror}", file=sys.stderr)
+        return WRONG_INPUT
     if debug:
         raise error
     print(
@@ -262,7 +267,8 @@ def _failed(error: Exception, *, debug: bool) -> int:
     return BROKEN
 
 
-_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_SHOWN: Final = 80
 
 
 def _leave_stdout() -> None:

@@ -13,7 +13,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from simctl.limits import LINE_BYTES, MIB, SILENCE_S, TEXT_BYTES
 
@@ -91,6 +91,25 @@ def read_lines(path: str | Path, most: int) -> Iterator[bytes]:
 def _chunks(path: str | Path, most: int, *, packed: bool) -> Iterator[bytes]:
     source = _raw(path)
     return _bounded(_unpacked(source) if packed else source, most, " unpacked" * packed)
+
+
+def open_to_write(path: str | Path) -> IO[bytes]:
+    """Open a file to write it anew; a pipe that nobody reads is not waited for.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    try:
+        number = os.open(path, flags | os.O_NONBLOCK, 0o666)
+    except ValueError as error:  # a NUL in the name
+        raise OSError(errno.EINVAL, f"no file has such a name ({error})") from None
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(errno.ENXIO, "nobody reads this pipe") from None
+        raise
+    os.set_blocking(number, True)
+    return os.fdopen(number, "wb")
 
 
 def _bounded(source: Iterator[bytes], most: int, how: str) -> Iterator[bytes]:

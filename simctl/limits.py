@@ -64,6 +64,9 @@ EXPRESSION_NESTING: Final = 25
 VALUE_CHARACTERS: Final = 1 * MIB
 """How long a word or a variable of a batch script may become."""
 
+FILES_BYTES: Final = 256 * MIB
+"""What all files of the simulated disks may hold together."""
+
 OUTPUT_CHARACTERS: Final = 16 * MIB
 """How much of what a command prints is kept."""
 

@@ -8,12 +8,15 @@ import argparse
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, overload
 
 import attrs
 
+from simctl.ctld.accounting import JobRow
 from simctl.kernel.procs import RunsAs
 from simctl.plugins.site import User
 from simctl.report import summary
@@ -32,7 +35,7 @@ from simctl.scenario.swf import SwfError, SwfJob, SwfLog, read_swf, too_wide
 from simctl.status import InputError
 from simctl.wire.conf import read_conf
 from simctl.wire.ids import SECOND
-from simctl.world import RunResult, World
+from simctl.world import World
 
 _FIRST_UID: Final = 100_000
 _MANY: Final = 20
@@ -44,16 +47,22 @@ def run_replay(options: argparse.Namespace) -> int:
     jobs = _jobs(log, options)
     world = make_world(scenario(log, jobs, options), options)
     world.ctld.books.keep = False  # Nobody in there asks sacct.
+    world.jobs_to_come = len(jobs)
     submit_all(world, jobs, options.cpus_per_node)
     if options.explain:
         raise InputError("run --swf: --explain goes with a scenario; a log would fill pages")
+    tally = Tally()
+    if not options.json:
+        world.ctld.take_row = tally.take
     result = run_world(world, options)
-    measures = measure(replay_jobs(result), options.nodes * options.cpus_per_node)
+    for row in result.rows:
+        tally.take(row)
+    measures = measure(tally, options.nodes * options.cpus_per_node)
     if options.json:
         print(json.dumps(result.as_json() | {"replay": _as_json(measures)}, indent=1))
     elif not options.quiet:
         out = sys.stderr if options.trace == "-" else sys.stdout
-        for line in (*format_report(measures), *_states(result), *summary(result)):
+        for line in (*format_report(measures), tally.states(), *summary(result)):
             print(line, file=out)
     if not result.held:
         tell_failure(result, f"--swf {options.swf} --nodes {options.nodes}", options)
@@ -147,15 +156,17 @@ def scenario(log: SwfLog, jobs: Sequence[SwfJob], options: argparse.Namespace) -
     )
 
 
-def submit_all(world: World, jobs: Sequence[SwfJob], cpus_per_node: int) -> None:
+def submit_all(world: World, jobs: Iterable[SwfJob], cpus_per_node: int) -> None:
     """Have every job submitted at its time, counted from the first one's.
 
     A shell on the login host sleeps from one submission to the next, so that the queue of turns
-    holds one of them at a time.
+    holds one of them at a time, and the jobs may be made as they are needed.
     """
-    if not jobs:
+    rest = iter(jobs)
+    first = next(rest, None)
+    if first is None:
         return
-    first_us = jobs[0].submit_us
+    first_us = first.submit_us
     shell = world.procs.add(
         world.login, ppid=1, daemon="login", role="login", uid=0, runs_as=RunsAs.USER
     )
@@ -163,7 +174,7 @@ def submit_all(world: World, jobs: Sequence[SwfJob], cpus_per_node: int) -> None
 
     async def body() -> None:
         kernel = world.kernel
-        for job in jobs:
+        for job in chain((first,), rest):
             wait_us = job.submit_us - first_us - kernel.now_us
             if wait_us > 0:
                 await kernel.sleep_us(wait_us)
@@ -199,26 +210,46 @@ def _entry(job: SwfJob, user: str, cpus_per_node: int) -> RunEntry:
     )
 
 
-def replay_jobs(result: RunResult) -> list[ReplayJob]:
-    """Return the jobs that ran, for the measures."""
-    return [
-        ReplayJob(
-            submit_us=row.submit_us,
-            start_us=row.start_us,
-            end_us=row.end_us,
-            cpus=row.cpus,
-            nodes=row.num_nodes,
+class Tally(Sequence[ReplayJob]):
+    """What the measures need of each job that has run, in a few bytes, and how the jobs ended."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._numbers = array("q")
+
+    def take(self, row: JobRow) -> None:
+        """Count a job that has ended, or stands as it will; one that never ran is not measured."""
+        self._counts[row.state] = self._counts.get(row.state, 0) + 1
+        if row.start_us >= 0 and row.end_us >= 0 and row.nodes:
+            self._numbers.extend((row.submit_us, row.start_us, row.end_us, row.cpus, row.num_nodes))
+
+    def states(self) -> str:
+        """Return the line that says how many jobs ended in each state."""
+        counts = self._counts
+        return "jobs by state: " + ", ".join(f"{state} {counts[state]}" for state in sorted(counts))
+
+    def __len__(self) -> int:
+        return len(self._numbers) // _NUMBERS
+
+    @overload
+    def __getitem__(self, place: int) -> ReplayJob: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[ReplayJob]: ...
+
+    def __getitem__(self, place: int | slice) -> ReplayJob | list[ReplayJob]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        if not -len(self) <= place < len(self):
+            raise IndexError(place)
+        at = place % len(self) * _NUMBERS
+        submit_us, start_us, end_us, cpus, nodes = self._numbers[at : at + _NUMBERS]
+        return ReplayJob(
+            submit_us=submit_us, start_us=start_us, end_us=end_us, cpus=cpus, nodes=nodes
         )
-        for row in result.rows
-        if row.start_us >= 0 and row.end_us >= 0 and row.nodes
-    ]
 
 
-def _states(result: RunResult) -> list[str]:
-    counts: dict[str, int] = {}
-    for row in result.rows:
-        counts[row.state] = counts.get(row.state, 0) + 1
-    return ["jobs by state: " + ", ".join(f"{state} {counts[state]}" for state in sorted(counts))]
+_NUMBERS: Final = 5
 
 
 def _as_json(measures: ReplayMeasures) -> dict[str, Any]:

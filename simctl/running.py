@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Final, cast
 
+from simctl.files import open_to_write
 from simctl.kernel.events import KINDS
 from simctl.kernel.schedules import ScheduleError
 from simctl.kernel.trace import FileSink
@@ -220,12 +221,12 @@ def _open_trace(path: str, stack: ExitStack) -> IO[bytes]:
     try:
         if path.endswith(".gz"):
             # A fixed time stamp, so that equal traces are equal files.
-            raw = stack.enter_context(Path(path).open("wb"))
+            raw = stack.enter_context(open_to_write(path))
             return cast(
                 "IO[bytes]",
                 stack.enter_context(gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0)),
             )
-        return stack.enter_context(Path(path).open("wb"))
+        return stack.enter_context(open_to_write(path))
     except OSError as error:
         raise InputError(f"--trace: cannot write {path}: {error.strerror}") from error
 

@@ -261,6 +261,8 @@ class World:
         self.results: list[CommandResult] = []
         self.events: list[Event] = []
         self.background: list[Callable[[], None]] = []
+        self.jobs_to_come = 0
+        """How many jobs are known to be submitted in the whole run, for whoever waits for it."""
         self.visitor: Visitor | None = None
         """Who is led through the run; without one, what the scenario has at exact places."""
         self.listener: CommandListener | None = None

@@ -3,7 +3,7 @@
 import posixpath
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import attrs
 from msgspec import UNSET
@@ -55,6 +55,7 @@ from simctl.stepd.stopping import Pausable, left_us, pause, take_signal, unpause
 Output = Callable[[int, str], None]
 """Takes a file descriptor (1 or 2) and a text that a process wrote to it."""
 
+_STDERR: Final = 2
 _TRAP_KEEPS = "trap"
 
 
@@ -362,7 +363,11 @@ class ScriptHost:
         if isinstance(stream, Inherited):
             self._output(stream.descriptor, text)
         else:
-            self._files.append(stream.path, text)
+            try:
+                self._files.append(stream.path, text)
+            except OSError as error:
+                # Since it was opened it may have gone, or the disk have filled.
+                self._output(_STDERR, f"{stream.path}: write error: {error.strerror}\n")
 
     def _input(self, stream: Stream) -> str:
         """Return what a command finds on its standard input: a file, or nothing."""

@@ -279,6 +279,27 @@ def test_what_a_command_prints_is_kept_up_to_a_bound(monkeypatch: pytest.MonkeyP
     assert len(printed) < 1100
 
 
+def test_all_files_together_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script that prints in a loop ends, and its output says what is lost; a write fails."""
+    monkeypatch.setattr("simctl.kernel.disk.FILES_BYTES", 20_000)
+    loop = (
+        "X=0123456789; for i in 1 2 3 4 5 6 7 8 9 10 11; do X=$X$X; echo $X; done\necho $X > more"
+    )
+    ran = run(batch(f"#!/bin/bash\n{loop}"))
+    printed = ran.world.disk.read("/home/alice/slurm-1.out") or ""
+    assert len(printed) < 20_000
+    assert "/home/alice/more: write error: No space left on device" in printed
+    disk = ran.world.disk.view("n1", 0)
+    with pytest.raises(OSError, match="No space left on device"):
+        disk.write("/tmp/x", b"x" * 20_000)
+    disk.write("/home/alice/slurm-1.out", b"")
+    disk.write("/tmp/x", b"x" * 9_000)
+    disk.rename("/tmp/x", "/tmp/y")
+    disk.append("/tmp/y", b"x" * 1_000)
+    disk.remove("/tmp/y")
+    disk.write("/tmp/z", b"x" * 9_500)
+
+
 # Scripts, and runs that would not end.
 
 
@@ -406,6 +427,55 @@ def test_a_full_disk_is_told(capsys: pytest.CaptureFixture[str], option: str) ->
     """What cannot be written is no fault of simctl's."""
     scenario = str(ROOT / "scenarios/two_nodes.yaml")
     assert told(capsys, "run", scenario, "--quiet", option, "/dev/full")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("check", "FILE"),
+        ("explore", "FILE"),
+        ("test", "FILE"),
+        ("repl", "FILE"),
+        ("trace", "show", "FILE"),
+        ("import", "slurm.conf", "FILE"),
+        ("import", "slurm.conf", "README.md", "-o", "FILE"),
+        ("run", "scenarios/two_nodes.yaml", "--trace", "FILE"),
+        ("run", "scenarios/two_nodes.yaml", "--db", "FILE"),
+    ],
+    ids=" ".join,
+)
+def test_a_name_that_no_file_can_have_is_told(
+    capsys: pytest.CaptureFixture[str], argv: tuple[str, ...]
+) -> None:
+    """The system refuses to look at it, in whatever is done with it first."""
+    assert "File name too long" in told(
+        capsys, *("x" * 5000 if word == "FILE" else word for word in argv)
+    )
+
+
+def test_a_pipe_that_nobody_reads_is_not_waited_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a trace or a scenario to be written; one that is read is written to."""
+    os.mkfifo(tmp_path / "pipe")
+    scenario = str(ROOT / "scenarios/two_nodes.yaml")
+    error = told(capsys, "run", scenario, "--trace", str(tmp_path / "pipe"))
+    assert "--trace: cannot write" in error
+    assert "nobody reads this pipe" in error
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    kinds = ("--trace-kinds", "command", "--quiet")
+    assert main(["run", scenario, "--trace", str(tmp_path / "pipe"), *kinds]) == OK
+    assert os.read(reader, 16) == b'{"simctl_trace":'
+    os.close(reader)
+
+
+@pytest.mark.parametrize("option", ["--until", "--schedule", "--watchdog", "--trace", "--db"])
+def test_two_dashes_are_no_value(capsys: pytest.CaptureFixture[str], option: str) -> None:
+    """Argparse takes them for the end of the options, even there."""
+    with pytest.raises(SystemExit) as end:
+        main(["run", "two_nodes", f"{option}=--"])
+    assert end.value.code == WRONG_INPUT
+    assert f"argument {option}: expected a value, got --" in capsys.readouterr().err
 
 
 def test_a_closed_stdout_is_no_error() -> None:

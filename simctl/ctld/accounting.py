@@ -92,4 +92,9 @@ def row(job: JobRecord, state: str, reason: str) -> JobRow:
 
 def account(ctld: "Slurmctld", job: JobRecord, base: JobBase) -> None:
     """Record how a run of a job ended."""
-    ctld.ended_rows[job.job_id] = row(job, base.name, job.reason)
+    ended = row(job, base.name, job.reason)
+    ctld.runs_ended += 1
+    if ctld.take_row is None:
+        ctld.ended_rows[job.job_id] = ended
+    else:
+        ctld.take_row(ended)

@@ -214,10 +214,15 @@ class Slurmctld:
         if before is None:
             self.subjects = site.trace.subjects = Subjects(self.process.pid)
             self.books, self.ended_rows = Books(), dict[int, JobRow]()
+            self.take_row: Callable[[JobRow], None] | None = None
+            """Takes the rows of jobs that have ended, where they are too many to be kept."""
+            self.runs_ended = 0
+            """How many runs of jobs have ended."""
         else:
             self.subjects = before.subjects
             self.subjects.pid = self.process.pid
             self.books, self.ended_rows = before.books, before.ended_rows
+            self.take_row, self.runs_ended = before.take_row, before.runs_ended
         self.nodes = records
         self.nodes_by_name = {node.name: node for node in records}
         self.partitions = {part.name: part for part in partitions}

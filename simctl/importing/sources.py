@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from simctl.files import open_to_write
 from simctl.status import OK, InputError
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def import_site(options: argparse.Namespace) -> int:
         sys.stdout.write(imported.text)
         return OK
     try:
-        output.write_text(imported.text, encoding="utf-8", newline="\n")
+        with open_to_write(output) as out:
+            out.write(imported.text.encode())
     except OSError as error:
         raise InputError(f"import: cannot write {output}: {error.strerror or error}") from error
     print(f"{output}: {imported.told}", file=sys.stderr)

@@ -12,6 +12,8 @@ from typing import Final
 
 import attrs
 
+from simctl.limits import FILES_BYTES
+
 _SHARED: Final = ("/home", "/root", "/shared", "/scratch")
 _BELOW_SHARED: Final = tuple(f"{root}/" for root in _SHARED)
 _LOST_IN_A_CRASH: Final = ("/dev/shm", "/run")
@@ -36,9 +38,16 @@ class Stat:
 
 @attrs.define
 class _File:
-    data: bytes
+    data: bytes | bytearray
+    """A bytearray once something was added to it: scripts write their output line by line."""
     uid: int
     mode: int
+
+    def add(self, more: bytes) -> None:
+        """Add to the end."""
+        if type(self.data) is bytes:
+            self.data = bytearray(self.data)
+        self.data += more
 
 
 @attrs.define
@@ -49,6 +58,7 @@ class _Directory:
 
 _OPEN: Final = _Directory(_ROOT, 0o1777)
 _CLOSED: Final = _Directory(_ROOT, 0o755)
+_NO_MORE: Final = b"\n... simctl keeps no more: all files together are as large as they may be\n"
 _EVERYWHERE: Final = {
     "/": _CLOSED,
     "/bin": _CLOSED,
@@ -80,6 +90,8 @@ class Disk:
 
     def __init__(self) -> None:
         self._files: dict[_Key, _File] = {}
+        self._held = 0
+        """How many bytes all files have together."""
         self._directories: dict[_Key, _Directory] = {}
         self._entered: dict[_Key, set[int]] = {}
         """Who was able to go to a directory, since any directory last changed."""
@@ -115,9 +127,10 @@ class Disk:
     def crash(self, host: str) -> None:
         """Lose what *host* keeps in memory alone."""
         self._entered.clear()
-        for store in (self._files, self._directories):
-            for key in [key for key in store if key[0] == host and _is_below(key[1])]:
-                del store[key]
+        for key in [key for key in self._files if key[0] == host and _is_below(key[1])]:
+            self.count(-len(self._files.pop(key).data))
+        for key in [key for key in self._directories if key[0] == host and _is_below(key[1])]:
+            del self._directories[key]
 
     # What daemons do as root, on paths that users choose: directories that lack are made.
 
@@ -148,7 +161,24 @@ class Disk:
         if found is None:
             found = self._files[key] = _File(b"", uid, 0o644)
             self._make_parents(host, where, uid)
-        found.data = found.data + text.encode() if append else text.encode()
+        new = text.encode()
+        room = FILES_BYTES - self._held + (0 if append else len(found.data))
+        if len(new) > room:
+            # A daemon that writes for somebody cannot fail; the end of the file says what is lost.
+            new = b"" if room < 0 else _NO_MORE
+        self.count(len(new) - (0 if append else len(found.data)))
+        if append:
+            found.add(new)
+        else:
+            found.data = new
+
+    def count(self, more: int) -> None:
+        """Note that files hold more bytes than before, or fewer."""
+        self._held += more
+
+    def has_room(self, more: int) -> bool:
+        """Tell whether files may hold so many bytes more."""
+        return self._held + more <= FILES_BYTES
 
     def _make_parents(self, host: str, path: str, uid: int) -> None:
         parent = posixpath.dirname(path)
@@ -215,6 +245,8 @@ class Disk:
         """Put a file or directory at a path."""
         self._seen(_key(host, path), changed=True)
         if isinstance(entry, _File):
+            before = self._files.get(_key(host, path))
+            self.count(len(entry.data) - (0 if before is None else len(before.data)))
             self._files[_key(host, path)] = entry
         else:
             self._entered.clear()
@@ -223,7 +255,9 @@ class Disk:
     def drop(self, host: str, path: str) -> None:
         """Take away what is at a path."""
         self._seen(_key(host, path), changed=True)
-        self._files.pop(_key(host, path), None)
+        gone = self._files.pop(_key(host, path), None)
+        if gone is not None:
+            self.count(-len(gone.data))
         # Whoever could go elsewhere still can: there was nothing in it.
         self._directories.pop(_key(host, path), None)
         self._entered.pop(_key(host, path), None)
@@ -261,7 +295,7 @@ class DiskView:
         where = self._resolve(path)
         found = self._file(where)
         self._need(found, _READ, where)
-        return found.data
+        return bytes(found.data)
 
     def read_text(self, path: str) -> str:
         """Return a file's text, which is UTF-8."""
@@ -346,11 +380,22 @@ class DiskView:
             raise _error(EISDIR, where)
         if found is None:
             self._need_parent(where)
+            self._need_room(len(new), where)
             self._disk.put(self._host, where, _File(new, self._uid, mode))
             return
         self._need(found, _WRITE, where)
         self._disk.seen(self._host, where)
-        found.data = found.data + new if keep else new
+        more = len(new) - (0 if keep else len(found.data))
+        self._need_room(more, where)
+        self._disk.count(more)
+        if keep:
+            found.add(new)
+        else:
+            found.data = new
+
+    def _need_room(self, more: int, where: str) -> None:
+        if not self._disk.has_room(more):
+            raise no_space(where)
 
     def _resolve(self, path: str) -> str:
         if not isinstance(path, str):
