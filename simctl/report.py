@@ -17,6 +17,7 @@ from simctl.world import CommandResult, RunResult
 
 WIDTH = 80
 _TRANSCRIPT_LINES = 500
+_NAMED = 20
 _SUBMITTED = re.compile(r"Submitted batch job \d+\n")
 
 
@@ -132,6 +133,12 @@ def summary(result: RunResult) -> list[str]:
             what = f"`{command.command}` of {command.user}"
             lines.append(f"note   {what} exited {command.exit}{told}")
     lines += [f"note   a fault met nobody: {each}" for each in result.missed]
+    if result.lost_jobs:
+        lost = ", ".join(str(job_id) for job_id in result.lost_jobs[:_NAMED])
+        beyond = len(result.lost_jobs) - _NAMED
+        more = f" and {beyond} more" if beyond > 0 else ""
+        what = "job" if len(result.lost_jobs) == 1 else "jobs"
+        lines.append(f"note   lost when slurmctld started again: {what} {lost}{more}")
     lines += [f"FATAL  {each}" for each in result.fatalities]
     for complaint in result.complaints:
         often = "" if complaint.times == 1 else f" ({complaint.times} times)"

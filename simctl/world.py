@@ -165,10 +165,11 @@ class RunResult:
     """What is to be said of the schedule: the run is not the one that its token was taken from."""
 
     complaints: tuple[Complaint, ...] = ()
+    """What plugins did wrong by themselves, in the order of their first time."""
     fatalities: tuple[str, ...] = ()
     """Daemons that could not go on, each with its reason."""
-
-    """What plugins did wrong by themselves, in the order of their first time."""
+    lost_jobs: tuple[int, ...] = ()
+    """Jobs that a slurmctld knew nothing of any more which another had known."""
     missed: tuple[str, ...] = ()
     """Faults that met nobody, each with the reason."""
     ignored: tuple[str, ...] = ()
@@ -205,6 +206,7 @@ class RunResult:
             "plugin_errors": [attrs.asdict(each) for each in self.complaints],
             "fatal": list(self.fatalities),
             "faults_missed": list(self.missed),
+            "lost_jobs": list(self.lost_jobs),
             "ignored": list(self.ignored),
             "commands": [each.as_json() for each in self.commands],
             "counts": dict(self.counts),
@@ -833,6 +835,7 @@ class World:
             schedule_note="" if interrupted else self._check_schedule(),
             fatalities=tuple(self.trace.fatalities),
             missed=tuple(self.mishaps.missed),
+            lost_jobs=tuple(self.trace.lost_jobs),
             complaints=tuple(
                 Complaint(function=function, problem=problem, times=times)
                 for (function, problem), times in self.trace.complaints.items()

@@ -8,6 +8,7 @@ import pytest
 from simctl.ctld.records import JobRecord
 from simctl.ctld.saved_records import UnsaidFieldError, form_of
 from simctl.ctld.state_files import Header, framed, read_file, write_file
+from simctl.report import summary
 from tests.cluster import Ran, run
 
 ELAN = "slurm_conf: {SwitchType: switch/elan}\n"
@@ -76,6 +77,10 @@ def test_modern_loses_what_came_after_the_last_save() -> None:
     assert [command.stdout for command in ran.result.commands][1:] == [
         "Submitted batch job 2\n"
     ] * 2
+    (told,) = ran.all("jobs_lost", role="slurmctld")
+    assert told.args == {"jobs": [2]}
+    assert ran.result.as_json()["lost_jobs"] == [2]
+    assert "note   lost when slurmctld started again: job 2" in summary(ran.result)
 
 
 def test_modern_starts_a_job_again_whose_start_it_has_forgotten() -> None:

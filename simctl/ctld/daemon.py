@@ -547,18 +547,27 @@ class Slurmctld:
     async def _restore(self) -> bool:
         """Take in what the state files hold; tell whether there was anything."""
         if self._clean:
-            self.before = None
+            self._forget_before()
             return False
         try:
             restored = self.state.restore()
         except state_save.UnusableStateError as error:
             await self.die(str(error))
-        self.before = None
+        self._forget_before()
         if not restored.there:
             return False
         restart.rebuild(self)
         await restart.recover(self)
         return True
+
+    def _forget_before(self) -> None:
+        """Let go of the slurmctld before; tell which of its jobs this one knows nothing of."""
+        known = self.before.jobs if self.before is not None else {}
+        self.before = None
+        lost = [job_id for job_id in known if job_id not in self.jobs]
+        if lost:
+            self.site.trace.lost_jobs += lost
+            self.site.trace.note("log", "jobs_lost", self.process, args={"jobs": lost})
 
     async def _save_and_stop(self) -> None:
         """Save the switch's state, pack what jobs and steps are left, unload, and end."""

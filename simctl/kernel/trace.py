@@ -69,11 +69,13 @@ class Trace:
         self.subjects: Subjects | None = None
         """What the one process that serves many jobs has done for each."""
         self.complaints: dict[tuple[str, str], int] = {}
+        """What plugins did wrong: function and problem, and how often."""
         self.damages: list[str] = []
         """State files that could not be read whole, and what was made of them."""
+        self.lost_jobs: list[int] = []
+        """Jobs that a slurmctld knew nothing of any more which the one before it had known."""
         self.fatalities: list[str] = []
         """Daemons that could not go on, each with its reason."""
-        """What plugins did wrong: function and problem, and how often."""
 
     def add_sink(self, sink: Sink) -> None:
         """Hand every event from now on to *sink*."""
