@@ -74,8 +74,8 @@ def test_json_has_the_promised_keys(tmp_path: Path, capsys: pytest.CaptureFixtur
     found = json.loads(capsys.readouterr().out)
     assert list(found) == [
         *("scenario", "seed", "schedule", "model", "end_time_us", "stalled", "ran_out", "jobs"),
-        *("expectations", "orderings", "plugin_errors", "fatal", "faults_missed", "ignored"),
-        "commands",
+        *("expectations", "orderings", "plugin_errors", "fatal"),
+        *("faults_missed", "lost_jobs", "ignored", "commands"),
         *("counts", "wall_s"),
     ]
     assert list(found["commands"][0]) == [
@@ -170,11 +170,11 @@ def test_a_daemon_that_cannot_go_on_is_told_with_its_reason(
     cli.main(["run", path])
     out = capsys.readouterr().out
     why = "(SwitchParameters: 'contexts=0'; expected contexts=N, from 1 to 1023)"
-    assert f"FATAL  slurmctld: Can't find plugin for switch/elan {why}\n" in out
-    assert f"FATAL  slurmd on n1: Can't find plugin for switch/elan {why}\n" in out
+    assert f"FATAL  slurmctld: failed to initialize switch plugin {why}\n" in out
+    assert f"FATAL  slurmd on n1: Unable to initialize interconnect. {why}\n" in out
     cli.main(["run", path, "--json"])
     told = json.loads(capsys.readouterr().out)["fatal"]
-    assert told[0] == f"slurmctld: Can't find plugin for switch/elan {why}"
+    assert told[0] == f"slurmctld: failed to initialize switch plugin {why}"
 
 
 def test_a_command_cut_by_its_comma_is_explained(
