@@ -383,9 +383,10 @@ def test_tasks_of_a_step_are_restarted_in_place_of_being_executed() -> None:
     one = ran(
         scenario(
             'at: 1s, as: alice, run: "srun -N2 -n4 --restart-dir=/img/x sleep 9", exit: 2',
+            'at: 5s, as: alice, run: "srun -n2 --restart-dir=/cluster/run/x sleep 9", exit: 0',
         )
     )
-    restarts = one.all("slurm_ckpt_restart_task")
+    restarts = one.all("slurm_ckpt_restart_task", job=1)
     assert sorted(arg(event, "gtid") for event in restarts) == [0, 1, 2, 3]
     for event in restarts:
         assert (event.uid, event.euid, arg(event, "image_dir")) == (2001, 2001, "/img/x")
@@ -393,6 +394,10 @@ def test_tasks_of_a_step_are_restarted_in_place_of_being_executed() -> None:
         assert not one.all("exec", pid=event.pid, node=event.node)
     assert "Restart task failed: No such file or directory" in one.stderr()
     assert outcome(one) == ("FAILED", "NonZeroExitCode", "2:0")
+    entered = [event for event in one.events if event.name == "slurm_ckpt_restart_task"]
+    # One that has become its image never comes back.
+    assert [event.phase for event in entered if event.job == 2] == ["enter", "enter"]
+    assert [event.rc for event in one.all("exit", step="2.0", role="task")] == [0, 0]
 
 
 # 17: burst buffers
@@ -560,6 +565,45 @@ def test_a_step_whose_daemon_died_is_completed_with_the_last_epilog() -> None:
     assert len(rest) == 1
     nodes = [event for event in one.all("REQUEST_TERMINATE_JOB", phase="send") if event.seq]
     assert {event.peer for event in nodes} == {"slurmd@n1"}
+
+
+# 12b: slurmctld is killed
+
+
+def test_a_start_that_was_not_saved_is_made_again_and_refused() -> None:
+    """Reports are kept and dropped; the second launch is refused, the job held, n1 drained.
+
+    For that job: no step_complete, no free, no slurm_ckpt_free_job of the step at all.
+    """
+    one = ran(
+        scenario(
+            "at: 11s, as: alice, run: sbatch -N2 -n2 step.sh 6",
+            "at: 13.4s, fault: {crash: slurmctld}",
+            "at: 23.4s, fault: {start: slurmctld}",
+            'at: 35s, run: "squeue -o %r", stdout: launch failed requeued held',
+            "at: 36s, run: sinfo -R, stdout: Duplicate jobid",
+            "at: 37s, run: scontrol show job 1, stdout: Priority=0",
+        )
+    )
+    back_us = one.all("switch_p_slurmctld_init")[1].time_us
+    answers = {
+        arg(event, "answers"): (arg(event, "return_code"), event.time_us - back_us)
+        for event in one.all("RESPONSE_SLURM_RC", phase="receive", role="manager")
+    }
+    assert answers["REQUEST_STEP_COMPLETE"][0] == 2024
+    assert answers["REQUEST_COMPLETE_BATCH_SCRIPT"][0] == 0
+    assert all(0 < late_us < 2 * SECOND for _, late_us in answers.values())
+    first, second = one.all("REQUEST_BATCH_JOB_LAUNCH", phase="send")
+    assert second.time_us - back_us > 4 * SECOND
+    (asked,) = one.all("REQUEST_JOB_REQUEUE", phase="send", daemon="slurmd")
+    assert (asked.node, first.peer) == ("n1", second.peer)
+    assert second.seq < asked.seq
+    assert one.drained()[-1] == "n1"
+    assert len(one.all("switch_p_slurmd_step_init", node="n1")) == 2
+    assert not one.all("switch_p_job_step_complete")
+    assert not one.all("switch_p_free_jobinfo", daemon="slurmctld")
+    assert not one.all("slurm_ckpt_free_job", step="1.0")
+    assert states(one)[-1] == "PENDING"
 
 
 # Variants

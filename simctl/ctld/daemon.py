@@ -474,7 +474,7 @@ class Slurmctld:
             if self.bb is not None and self.bb.owed:
                 await staging.flush(self)
             if self.state.simulated and type(message) is not state_save.SaveDue:
-                self.state.request_done()
+                await self.state.request_done()
         await self._save_and_stop()
 
     async def _set_up(self) -> str:

@@ -74,7 +74,10 @@ class StateSave:
         self.ready = True
         if self.simulated and not self.write_through:
             self._plan_forced()
-        self.request_done()
+        if self.write_through:
+            self.commit()
+        elif self.simulated:
+            self._plan()
 
     def _plan_forced(self) -> None:
         ctld = self._ctld
@@ -88,11 +91,17 @@ class StateSave:
 
         ctld.site.kernel.call_in_background(due_us, due)
 
-    def request_done(self) -> None:
-        """Note that a request has been seen to, which may have changed anything."""
+    async def request_done(self) -> None:
+        """Save what a request that has been seen to has changed, or plan it.
+
+        Where it may be saved now that comes before the pass that the request has led to: a job that
+        starts in it is PENDING in the files, as recorded of Slurm 18.08.
+        """
         if self.write_through:
             self.commit()
-        elif self.simulated:
+        elif not self._is_due and self._ctld.now_us >= self._last_us + SAVE_MAX_WAIT_US:
+            await self.save_in_time(forced=False)
+        else:
             self._plan()
 
     def _plan(self, wait_us: int = 0) -> None:

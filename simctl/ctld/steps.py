@@ -222,8 +222,12 @@ async def step_complete(
     """Take in that a step is over on a range of its nodes; the last one deletes the step."""
     job = ctld.jobs.get(message.job_id)
     step = job.steps.get(message.step_id) if job is not None else None
+    if job is None:
+        ctld.answer(envelope, ESLURM_INVALID_JOB_ID)
+        return
     if step is None:
-        ctld.answer(envelope, ESLURM_INVALID_JOB_ID if job is None else ESLURM_ALREADY_DONE)
+        waits = job.state.base is JobBase.PENDING and not job.state.completing
+        ctld.answer(envelope, ESLURM_JOB_PENDING if waits else ESLURM_ALREADY_DONE)
         return
     known = step.exit_code
     step.exit_code = message.step_rc if known == NO_VAL else max(known, message.step_rc)
