@@ -546,3 +546,82 @@ def test_a_question_that_has_a_pass_run_is_not_asked_again_at_once(tmp_path: Pat
     assert [call for call in calls(ran, 1) if "post_run" in call] == [
         *("test_post_run=0", "test_post_run=1")
     ]
+
+
+@BOTH
+def test_after_a_restart_the_plugin_is_asked_about_all_that_is_there(model: str) -> None:
+    """The space of each running job, which nobody has locked then, and of each reservation."""
+    make = "scontrol create reservation={} starttime=now+1hour duration=10 users=alice nodes={}"
+    ran = staged(
+        "1: sbatch -t5 job.sh",
+        "1: srun -t5 --bb=in=2 sleep 100",
+        f"15 root: {make.format('r', 'n1')} burstbuffer=5G",
+        f"15 root: {make.format('q', 'n2')} burstbuffer=6G",
+        "20 {fault: {restart: slurmctld, for: 2s}}",
+        does="sleep 100",
+        model=model,
+    )
+    back_us = 22_000_000
+    counted = [each for each in ran.all("bb_p_job_set_tres_cnt") if each.time_us == back_us]
+    assert [(each.job, arg(each, "locked")) for each in counted] == [(1, False), (2, False)]
+    asked = [each for each in ran.all("bb_p_xlate_bb_2_tres_str") if each.time_us == back_us]
+    assert [arg(each, "burst_buffer") for each in asked] == ["5G", "6G"]
+
+
+@BOTH
+def test_jobs_that_end_with_the_one_they_wait_for_are_cancelled_in_their_order(model: str) -> None:
+    """Once slurmctld has done its present work; each once."""
+    waits = "sbatch -d afterok:1 --kill-on-invalid-dep=yes job.sh"
+    ran = staged("1: sbatch plain.sh", *(f"2: {waits}",) * 3, does="exit 1", model=model)
+    assert [each.job for each in ran.all("bb_p_job_cancel")] == [2, 3, 4]
+
+
+TWO: Any = {"types": "burst_buffer/second,burst_buffer/staging", "plugins": "Staging Second"}
+
+
+@BOTH
+def test_of_several_plugins_each_is_loaded_asked_and_let_go(model: str) -> None:
+    """In the order of BurstBufferType, whatever the one before has answered."""
+    ran = staged("1: sbatch job.sh", "30 root: scontrol reconfigure", model=model, **TWO)
+    kinds = ["burst_buffer/second", "burst_buffer/staging"]
+    for name in ("init", "fini", "bb_p_reconfig", "bb_p_job_validate2", "bb_p_job_begin"):
+        found = [str(each.plugin) for each in ran.all(name, kind="plugin")]
+        assert [each for each in found if each in kinds] == kinds, name
+    failing = staged(
+        "0 {fault: {fail: bb_p_job_start_stage_out plugin=burst_buffer/second}}",
+        "1: sbatch job.sh",
+        model=model,
+        **TWO,
+    )
+    found = [str(each.plugin) for each in failing.all("bb_p_job_start_stage_out")]
+    assert found == kinds
+
+
+@BOTH
+@pytest.mark.parametrize("type_", ["second", "staging"])
+def test_of_several_plugins_the_least_answer_counts(model: str, type_: str) -> None:
+    """A job starts once each says that it may, whichever is slower."""
+    ran = staged(
+        f'0 {{fault: {{fail: "bb_p_job_test_stage_in plugin=burst_buffer/{type_}", times: 9}}}}',
+        "1: sbatch job.sh",
+        model=model,
+        **TWO,
+    )
+    last = {
+        kind: ran.all("bb_p_job_test_stage_in", plugin=f"burst_buffer/{kind}")[-1].rc
+        for kind in ("second", "staging")
+    }
+    assert last == {"second": 1, "staging": 1}
+    begun = ran.first("bb_p_job_begin")
+    failed = ran.all("bb_p_job_test_stage_in", plugin=f"burst_buffer/{type_}", rc=-1)
+    assert len(failed) == 9
+    assert failed[-1].seq < begun
+
+
+def test_every_job_that_is_kept_is_asked_about_each_time() -> None:
+    """Those that wait for their post-run every thirty seconds, those old enough in each scan."""
+    ran = staged("1: sbatch job.sh", "1: sbatch job.sh", job="in=1 post=50 out=60")
+    for name, moments in (("post_run", [14, 44, 74]), ("stage_out", [74, 80, 100, 120, 140])):
+        for job in (1, 2):
+            asked = ran.all(f"bb_p_job_test_{name}", job=job)
+            assert [each.time_us // 1_000_000 for each in asked] == moments
