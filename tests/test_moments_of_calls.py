@@ -26,7 +26,8 @@ def ran_with(
     """Run a scenario with a switch plugin that has these *methods*, and one for checkpoints."""
     (folder / "mine.py").write_text(
         "from simctl.plugin import *\n"
-        "from simctl.plugin import CheckpointPlugin, log, now, sleep, slurmctld, stepd\n\n\n"
+        "from simctl.plugin import CheckpointPlugin, log, now, process\n"
+        "from simctl.plugin import sleep, slurmctld, stepd\n\n\n"
         + _class("switch", methods)
         + _class("checkpoint", checkpoint)
     )
@@ -390,6 +391,44 @@ def test_each_task_has_an_environment_of_its_own_to_attach_with(tmp_path: Path, 
     """
     ran = ran_with(tmp_path, methods, STEP, model=model)
     assert said(ran) == ["nobody's"] * 4
+
+
+def test_each_process_has_the_credential_and_the_plugin_that_it_was_forked_with(
+    tmp_path: Path,
+) -> None:
+    """What the session and a task write into either is seen by their own forks alone."""
+    methods = """
+    def init(self):
+        self.seen = []
+    def switch_p_alloc_jobinfo(self):
+        return []
+    def _note(self, name, switch_job):
+        if process().role in ("manager", "session", "task"):
+            self.seen.append(name)
+            switch_job.append(name)
+            log.info(f"{process().hostname} {' '.join(self.seen)} / {' '.join(switch_job)}")
+    def switch_p_job_preinit(self, switch_job):
+        self._note("preinit", switch_job)
+    def switch_p_job_init(self, switch_job, uid):
+        self._note("init", switch_job)
+    def switch_p_job_attach(self, switch_job, env, nodeid, procid, nnodes, nprocs, rank):
+        self._note("attach", switch_job)
+    def switch_p_job_fini(self, switch_job):
+        self._note("fini", switch_job)
+    def switch_p_job_postfini(self, switch_job, pgid, job_id, step_id):
+        self._note("postfini", switch_job)
+    """
+    ran = ran_with(tmp_path, methods, STEP)
+    seen = (
+        "preinit",
+        "preinit init",
+        *["preinit init attach"] * 2,
+        "preinit init fini",
+        "preinit postfini",
+    )
+    for node in ("n1", "n2"):
+        found = [each for each in said(ran) if each.startswith(node)]
+        assert found == [f"{node} {each} / {each}" for each in seen]
 
 
 # A launch that fails.
