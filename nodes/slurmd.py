@@ -40,6 +40,7 @@ from simctl.wire.errno import (
     ESLURM_BATCH_ONLY,
     ESLURM_DISABLED,
     ESLURM_DUPLICATE_JOB_ID,
+    ESLURMD_CREATE_BATCH_SCRIPT_ERROR,
     ESLURMD_CREDENTIAL_REVOKED,
     ESLURMD_FORK_FAILED,
     ESLURMD_INVALID_JOB_CREDENTIAL,
@@ -405,10 +406,29 @@ class Slurmd:
         await self._prologs.before(of_batch_launch(message), launch)
 
     def _launch_batch(self, message: RequestBatchJobLaunch) -> None:
+        try:
+            work = batch_work(message, self.site)
+        except OSError as error:
+            self._tell_unspooled(message, error)
+            return
         stepd = self._steps.fork(message.job_id, message.step_id, message.restart_cnt)
         self.spool.scripts[message.job_id, message.restart_cnt] = None
-        self._steps.run(stepd, batch_work(message, self.site), None)
+        self._steps.run(stepd, work, None)
         self._suspensions.launched(message.job_id)
+
+    def _tell_unspooled(self, message: RequestBatchJobLaunch, error: OSError) -> None:
+        """Report a script that could not be put into the spool directory: it was not run."""
+        args = {"path": error.filename, "problem": error.strerror}
+        self.site.trace.note("log", "script_not_spooled", self.process, args=args)
+        self._link.report(
+            RequestCompleteBatchScript(
+                job_id=message.job_id,
+                job_rc=wait_status(1),
+                slurm_rc=ESLURMD_CREATE_BATCH_SCRIPT_ERROR,
+                node_name=self.host.name,
+                restart_cnt=message.restart_cnt,
+            )
+        )
 
     async def _launch_prolog(self, envelope: Envelope, message: RequestLaunchProlog) -> None:
         """Answer that the prolog is taken on; run it; then tell how it went."""

@@ -65,6 +65,12 @@ def _add_run(commands: Any) -> None:
     )
     run.add_argument("--trace", metavar="FILE", help="write the trace there; - is stdout")
     run.add_argument("--db", metavar="FILE", help="write the run there as an SQLite file")
+    run.add_argument(
+        "--state-dir",
+        metavar="DIR",
+        default="",
+        help="slurmctld's state files lie in this folder; what it holds is restored",
+    )
     run.add_argument("--trace-kinds", metavar="K,..", help="write only events of these kinds")
     run.add_argument(
         "--watchdog",

@@ -25,6 +25,12 @@ TRACE_BYTES: Final = 512 * MIB
 RECORDING_BYTES: Final = 32 * MIB
 """A recording of real Slurm, unpacked."""
 
+STATE_BYTES: Final = 64 * MIB
+"""A file of slurmctld's state."""
+
+STATE_FILES: Final = 100
+"""How many files a folder of slurmctld's state may have."""
+
 LINE_BYTES: Final = 16 * MIB
 """A line of a trace."""
 

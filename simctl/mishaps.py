@@ -6,6 +6,7 @@ from typing import Any
 from simctl.ctld.nodes import ping_in_earnest, watch_unreachable
 from simctl.ctld.restart import StopDue
 from simctl.daemons import Daemons
+from simctl.disk_mishaps import DiskMishaps
 from simctl.kernel import wires
 from simctl.kernel.fabric import NEVER_US
 from simctl.kernel.faults import CallFault, CallFaults
@@ -60,6 +61,7 @@ class Mishaps:
             CutFault: self._cut,
             MessageFault: self._strike,
             **NodeMishaps(daemons, self._miss).deeds,
+            **DiskMishaps(daemons, self._miss, seed=seed).deeds,
         }
 
     def happen(self, entry: FaultEntry) -> None:

@@ -140,6 +140,7 @@ def summary(result: RunResult) -> list[str]:
         what = "job" if len(result.lost_jobs) == 1 else "jobs"
         lines.append(f"note   lost when slurmctld started again: {what} {lost}{more}")
     lines += [f"FATAL  {each}" for each in result.fatalities]
+    lines += [f"STATE  {each}" for each in result.damages]
     for complaint in result.complaints:
         often = "" if complaint.times == 1 else f" ({complaint.times} times)"
         lines.append(f"plugin {complaint.function}{often}: {complaint.problem}")
@@ -182,6 +183,7 @@ def what_broke(result: RunResult) -> list[str]:
     for breach in result.orderings.broken:
         lines += _tell_breach(breach)
     lines += [f"FATAL  {each}" for each in result.fatalities]
+    lines += [f"STATE  {each}" for each in result.damages]
     lines += [f"plugin {each.function}: {each.problem}" for each in result.complaints]
     lines += [f"ENDED  {each}" for each in result.ran_out]
     if result.stalled:

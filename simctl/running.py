@@ -22,6 +22,7 @@ from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.scenario.load import load_scenario
 from simctl.scenario.model import Scenario
 from simctl.scenario.positions import ScenarioErrors
+from simctl.state_folder import StateFolderError
 from simctl.status import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 from simctl.world import RunResult, World
 
@@ -128,9 +129,12 @@ def make_world(scenario: Scenario, options: argparse.Namespace) -> World:
             most_turns=most_turns(options),
             watchdog_s=wall_seconds(options.watchdog),
             orderings=not options.no_orderings,
+            state_dir=options.state_dir,
         )
     except DurationError as error:
         raise InputError(f"--until: {error}") from error
+    except StateFolderError as error:
+        raise InputError(f"--state-dir: {error}") from error
     except (ScheduleError, PluginError) as error:
         raise InputError(str(error)) from error
 

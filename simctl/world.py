@@ -59,8 +59,10 @@ from simctl.scenario.model import (
     At,
     Checks,
     ConfEntry,
+    CorruptFault,
     CrashController,
     CutFault,
+    DiskFault,
     Entry,
     FailFault,
     FaultEntry,
@@ -82,6 +84,7 @@ from simctl.scenario.model import (
     behaviour,
 )
 from simctl.scenario.placed import PlacedEntries
+from simctl.state_folder import StateFolder
 from simctl.stepd.images import Images
 from simctl.stepd.outcome import NEVER_US, ProgramRun
 from simctl.stepd.programs import Programs
@@ -164,6 +167,9 @@ class RunResult:
     schedule_note: str = ""
     """What is to be said of the schedule: the run is not the one that its token was taken from."""
 
+    damages: tuple[str, ...] = ()
+    """State files that slurmctld could not read whole, and what was made of them."""
+
     complaints: tuple[Complaint, ...] = ()
     """What plugins did wrong by themselves, in the order of their first time."""
     fatalities: tuple[str, ...] = ()
@@ -205,6 +211,7 @@ class RunResult:
             "orderings": self.orderings.as_json(),
             "plugin_errors": [attrs.asdict(each) for each in self.complaints],
             "fatal": list(self.fatalities),
+            "damaged": list(self.damages),
             "faults_missed": list(self.missed),
             "lost_jobs": list(self.lost_jobs),
             "ignored": list(self.ignored),
@@ -239,7 +246,9 @@ class World:
         watchdog_s: float = WATCHDOG_S,
         registry: Registry | None = None,
         orderings: bool = True,
+        state_dir: str = "",
     ) -> None:
+        self.state_dir = state_dir
         self.scenario = scenario
         self.orderings = orderings
         """Whether the built-in orderings are checked at the end, if all events were kept."""
@@ -259,7 +268,7 @@ class World:
         self.login = Host(name="login", node="login")
         self.hosts = {node.name: Host(name=node.name, node=node.name) for node in scenario.nodes}
         self.controller_host = Host(name=CONTROLLER, node=None)
-        self._saves = saves_are_simulated(scenario)
+        self._saves = bool(state_dir) or saves_are_simulated(scenario)
         self.results: list[CommandResult] = []
         self.events: list[Event] = []
         self.background: list[Callable[[], None]] = []
@@ -326,6 +335,10 @@ class World:
             (CONTROLLER, *(node.name for node in scenario.nodes)) if can_checkpoint(conf) else ()
         ):
             self.disk.own(conf.job_checkpoint_dir, slurm_uid, host, shared=True)
+        run_name = ""
+        if self.state_dir:
+            folder = StateFolder(Path(self.state_dir))
+            run_name = folder.load(self.disk, CONTROLLER, conf.state_save_location, slurm_uid)
         self._place_files(users)
         self.burst_buffers = {name: dict(keys) for name, keys in scenario.burst_buffer_conf.items()}
         """What stands in each burst_buffer.conf at present, by its plugin."""
@@ -347,6 +360,7 @@ class World:
             start_time_s=scenario.start_epoch_s,
             users=users,
             options=scenario.options,
+            run_name=run_name,
             asks_nodes=scenario.asks_nodes,
             folder=str(Path(scenario.folder).resolve()),
             appliance=Appliance(
@@ -375,10 +389,10 @@ class World:
         for name, text in self.scenario.files.items():
             if name.startswith("/"):
                 for host in self._all_hosts():
-                    self.disk.write(name, text, host=host)
+                    self.disk.write(name, text, host=host, by_hand=True)
                 continue
             for user in users.values():
-                self.disk.write(name, text, user.home, uid=user.uid)
+                self.disk.write(name, text, user.home, uid=user.uid, by_hand=True)
 
     def _all_hosts(self) -> tuple[str, ...]:
         return ("login", "slurmctld", *(node.name for node in self.scenario.nodes))
@@ -386,7 +400,7 @@ class World:
     def _write_burst_buffer_conf(self) -> None:
         for name, keys in self.burst_buffers.items():
             path = f"{FOLDER}/{file_name(name)}"
-            self.disk.write(path, write_conf(keys), host=CONTROLLER)
+            self.disk.write(path, write_conf(keys), host=CONTROLLER, by_hand=True)
 
     def _make_controller(
         self, before: Slurmctld | None = None, *, clean: bool = False
@@ -558,7 +572,7 @@ class World:
         user = self.site.users[entry.user]
         for name, text in entry.files.items():
             for host in self._all_hosts() if name.startswith("/") else ("login",):
-                self.disk.write(name, text, user.home, uid=user.uid, host=host)
+                self.disk.write(name, text, user.home, uid=user.uid, host=host, by_hand=True)
 
     def edit_burst_buffer_conf(self, entry: ConfEntry) -> None:
         """Write keys of burst_buffer.conf anew; daemons find them when they read it again."""
@@ -794,6 +808,7 @@ class World:
         return Terms(
             model=self.model,
             finished=finished,
+            goes_on=bool(self.state_dir),
             conf={
                 name: getattr(record, name)
                 for record in (self.site.conf, self.scenario.options)
@@ -834,6 +849,7 @@ class World:
             interrupted=interrupted,
             schedule_note="" if interrupted else self._check_schedule(),
             fatalities=tuple(self.trace.fatalities),
+            damages=tuple(self.trace.damages),
             missed=tuple(self.mishaps.missed),
             lost_jobs=tuple(self.trace.lost_jobs),
             complaints=tuple(
@@ -879,7 +895,7 @@ def saves_are_simulated(scenario: Scenario) -> bool:
     """
     if scenario.options.state_saves != "auto":
         return scenario.options.state_saves == "always"
-    shows = (StopController, CrashController)
+    shows = (StopController, CrashController, CorruptFault, DiskFault)
     return any(
         isinstance(entry, FaultEntry) and isinstance(entry.fault, shows)
         for entry in scenario.timeline

@@ -24,6 +24,7 @@ class BatchFiles:
         self._process = process
         self._work = work
         self.opened = True
+        self._lost = False
         self.work_dir = work.work_dir
         """Where the script starts: the job's directory, or /tmp where that is not there."""
 
@@ -70,11 +71,21 @@ class BatchFiles:
         """Add to the file of a stream; what a script takes away is made anew."""
         work = self._work
         path = work.std_err if stream == _STDERR else work.std_out
-        self._site.disk.write(
-            path,
-            text,
-            work.work_dir,
-            append=True,
-            host=self._process.host.name,
-            uid=work.job.uid,
-        )
+        try:
+            self._site.disk.write(
+                path,
+                text,
+                work.work_dir,
+                append=True,
+                host=self._process.host.name,
+                uid=work.job.uid,
+            )
+        except OSError as error:
+            self._tell_lost(path, error)
+
+    def _tell_lost(self, path: str, error: OSError) -> None:
+        """Tell once that what the script writes is lost; the script goes on."""
+        if not self._lost:
+            self._lost = True
+            args = {"path": path, "problem": error.strerror}
+            self._site.trace.note("log", "output_lost", self._process, args=args)

@@ -74,7 +74,7 @@ def test_json_has_the_promised_keys(tmp_path: Path, capsys: pytest.CaptureFixtur
     found = json.loads(capsys.readouterr().out)
     assert list(found) == [
         *("scenario", "seed", "schedule", "model", "end_time_us", "stalled", "ran_out", "jobs"),
-        *("expectations", "orderings", "plugin_errors", "fatal"),
+        *("expectations", "orderings", "plugin_errors", "fatal", "damaged"),
         *("faults_missed", "lost_jobs", "ignored", "commands"),
         *("counts", "wall_s"),
     ]

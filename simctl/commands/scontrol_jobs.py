@@ -197,7 +197,11 @@ def _keep(order: Order, job_id: int, script: str) -> None:
         call.write("stdout", script)
         return
     host = call.process.host.name
-    call.site.disk.write(name, script, call.work_dir, host=host, uid=call.user.uid)
+    try:
+        call.site.disk.write(name, script, call.work_dir, host=host, uid=call.user.uid)
+    except OSError as error:
+        call.err(f"failed to open script file `{name}`: {error.strerror}")
+        return
     call.out(f"batch script for job {job_id} written to {name}")
 
 

@@ -39,14 +39,18 @@ class StepOutput:
         if target and target != "all" and not target.isdecimal():
             path = self._path(target, message.task_id)
             # A file is emptied when the step first writes to it.
-            self._call.site.disk.write(
-                path,
-                text,
-                self._call.work_dir,
-                append=path in self._opened or self._appends,
-                host=self._call.process.host.name,
-                uid=self._call.process.uid,
-            )
+            try:
+                self._call.site.disk.write(
+                    path,
+                    text,
+                    self._call.work_dir,
+                    append=path in self._opened or self._appends,
+                    host=self._call.process.host.name,
+                    uid=self._call.process.uid,
+                )
+            except OSError as error:
+                if path not in self._opened:
+                    self._call.err(f"srun: error: Could not write to {path}: {error.strerror}")
             self._opened[path] = None
         else:
             self._call.write(message.stream, text)

@@ -4,7 +4,8 @@ Nothing here asks a plugin or sets a timer. A record is believed as far as the c
 configured now bears it out: nodes and partitions that are gone are left out.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from simctl.ctld.records import (
@@ -70,6 +71,15 @@ class Reader:
                     fields[name] = max(0, value - self._shift_us)
         return fields
 
+    @contextmanager
+    def _doubting(self, saved: Any) -> Iterator[None]:
+        """Leave out a record that can be read and says what cannot be."""
+        try:
+            yield
+        except (ValueError, KeyError, IndexError, TypeError, OverflowError) as error:
+            name = getattr(saved, "job_id", "") or getattr(saved, "name", "")
+            self.doubts.append(f"a record ({name}) says what cannot be: {error!r:.100}")
+
     def _client(self, client: Client | None) -> Mailbox | None:
         if client is None or not self._same_run:
             return None
@@ -87,24 +97,39 @@ class Reader:
             elif isinstance(saved, SavedLeftovers):
                 ctld.leftovers[node.name] = dict.fromkeys(saved.runs)
             else:
-                for name, value in self._was(NODE, saved).items():
-                    setattr(node, name, value)
-                node.base = NodeBase(saved.base)
-                node.flags = NodeFlag(saved.flags)
+                with self._doubting(saved):
+                    self._node(node, saved)
 
-    def partitions(self, records: Iterable[Any]) -> None:
-        """Take in the partitions, as they were last changed; what was deleted stays deleted."""
+    def _node(self, node: NodeRecord, saved: Any) -> None:
+        node.base, node.flags = NodeBase(saved.base), NodeFlag(saved.flags)
+        for name, value in self._was(NODE, saved).items():
+            setattr(node, name, value)
+        if not self._same_run:
+            # Its machine and its slurmd are others than those that were known.
+            node.booted_us = node.slurmd_start_us = -1
+
+    def partitions(self, records: Iterable[Any], *, whole: bool) -> None:
+        """Take in the partitions, as they were last changed; what was deleted stays deleted.
+
+        Where the file was not *whole* those of the configuration are there that it lacks.
+        """
         found: dict[str, PartRecord] = {}
         for saved in records:
-            nodes = tuple(self._known_nodes(saved.nodes))
-            found[saved.name] = PartRecord(
-                **self._was(PART, saved),
-                nodes=nodes,
-                uniform_cpus=nodes[0].cpus if len({node.cpus for node in nodes}) == 1 else 0,
-                state=PartState[saved.state],
-            )
-        if found:
-            self._ctld.partitions = found
+            with self._doubting(saved):
+                found[saved.name] = self._part(saved)
+        missing = {} if whole and found else self._ctld.partitions
+        self._ctld.partitions = found | {
+            name: part for name, part in missing.items() if name not in found
+        }
+
+    def _part(self, saved: Any) -> PartRecord:
+        nodes = tuple(self._known_nodes(saved.nodes))
+        return PartRecord(
+            **self._was(PART, saved),
+            nodes=nodes,
+            uniform_cpus=nodes[0].cpus if len({node.cpus for node in nodes}) == 1 else 0,
+            state=PartState[saved.state],
+        )
 
     def _known_nodes(self, names: Iterable[str]) -> Iterable[NodeRecord]:
         known = self._ctld.nodes_by_name
@@ -138,19 +163,23 @@ class Reader:
             else:
                 of_arrays.append(saved)
         for saved in of_jobs:
-            job = self._job(saved)
-            if job is not None:
-                ctld.jobs[job.job_id] = job
+            with self._doubting(saved):
+                job = self._job(saved)
+                if job is not None:
+                    ctld.jobs[job.job_id] = job
         for saved in of_arrays:
             array: Any = saved
-            ctld.arrays[array.job_id] = JobArray(
-                **{**self._was(ARRAY, array), "waiting": list(array.waiting)}
-            )
+            with self._doubting(saved):
+                ctld.arrays[array.job_id] = JobArray(
+                    **{**self._was(ARRAY, array), "waiting": list(array.waiting)}
+                )
         for saved in of_jobs:
             if (job := ctld.jobs.get(getattr(saved, "job_id", 0))) is not None:
-                self._join(job, saved)
+                with self._doubting(saved):
+                    self._join(job, saved)
         for saved in of_arrays:
-            self._join_array(saved)
+            with self._doubting(saved):
+                self._join_array(saved)
         self._count(counts)
 
     def _count(self, counts: SavedController | None) -> None:

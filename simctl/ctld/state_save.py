@@ -271,10 +271,10 @@ class StateSave:
         if not same_run:
             zero_us = (ctld.site.start_time_s - header.zero_s) * SECOND
             # Time goes on from the save, or from this run's beginning where that is later.
-            shift_us = min(zero_us + ctld.now_us, header.saved_us)
+            shift_us = max(zero_us, header.saved_us)
         reader = Reader(ctld, shift_us=shift_us, same_run=same_run)
+        reader.partitions(found["part_state"].records, whole=found["part_state"].whole)
         takers = {
-            "part_state": reader.partitions,
             "node_state": reader.nodes,
             "resv_state": reader.reservations,
             "job_state": reader.jobs,
@@ -378,6 +378,11 @@ class _Taken:
     records: tuple[Any, ...] = ()
     problem: str = ""
     missing: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Tell whether nothing is known to lack."""
+        return not self.problem
 
 
 @attrs.frozen(kw_only=True)

@@ -6,8 +6,20 @@ it. Groups are not simulated: who is not the owner is anybody else.
 """
 
 import posixpath
+import random
 from collections.abc import Callable
-from errno import EACCES, EEXIST, EINVAL, EISDIR, ENOENT, ENOSPC, ENOTDIR, ENOTEMPTY, EPERM
+from errno import (
+    EACCES,
+    EEXIST,
+    EINVAL,
+    EISDIR,
+    ENOENT,
+    ENOSPC,
+    ENOTDIR,
+    ENOTEMPTY,
+    EPERM,
+    EROFS,
+)
 from typing import Final
 
 import attrs
@@ -22,6 +34,12 @@ _WRITE: Final = 2
 _SEARCH: Final = 1
 _STICKY: Final = 0o1000
 _ROOT: Final = 0
+SHARED: Final = "shared"
+"""What stands for the file system that all hosts share, where its troubles are told."""
+
+FULL: Final = "full"
+READ_ONLY: Final = "read_only"
+
 _LISTING: Final = "names"
 """Stands for which files there are."""
 
@@ -97,6 +115,10 @@ class Disk:
         """Who was able to go to a directory, since any directory last changed."""
         self.watch: Callable[[str, bool], None] | None = None
         """Told of each path that is looked at, or changed (true)."""
+        self.troubles: dict[str, str] = {}
+        """What is wrong with disks, by host or `SHARED`: FULL or READ_ONLY."""
+        self.mirrors: dict[_Key, Callable[[str, bytes | None], None]] = {}
+        """Told of each file below a directory that is written, or removed (None)."""
 
     def view(self, host: str, uid: int, work_dir: str = "") -> "DiskView":
         """Return the files as a process of user *uid* on *host* sees them."""
@@ -150,13 +172,20 @@ class Disk:
         append: bool = False,
         host: str = "login",
         uid: int = _ROOT,
+        by_hand: bool = False,
     ) -> None:
-        """Write or append to a file, making it and its directories for *uid*."""
+        """Write or append to a file, making it and its directories for *uid*.
+
+        Raises:
+            OSError: The disk is full or read-only; not where somebody outside does it *by_hand*.
+        """
         where = self.resolve(path, work_dir)
         if where == "/dev/null":
             return
         key = _key(host, where)
         self._seen(key, changed=True)
+        if self.troubles and not by_hand and text:
+            self.check_room(host, where)
         found = self._files.get(key)
         if found is None:
             found = self._files[key] = _File(b"", uid, 0o644)
@@ -171,6 +200,8 @@ class Disk:
             found.add(new)
         else:
             found.data = new
+        if self.mirrors:
+            self.reflect(host, where, found)
 
     def count(self, more: int) -> None:
         """Note that files hold more bytes than before, or fewer."""
@@ -179,6 +210,50 @@ class Disk:
     def has_room(self, more: int) -> bool:
         """Tell whether files may hold so many bytes more."""
         return self._held + more <= FILES_BYTES
+
+    def place_file(self, host: str, path: str, data: bytes, uid: int) -> None:
+        """Put a file of *uid* at a path, as somebody outside does before a run."""
+        self._files[_key(host, path)] = _File(data, uid, 0o600)
+        self.count(len(data))
+
+    def mirror(self, host: str, path: str, tell: Callable[[str, bytes | None], None]) -> None:
+        """Have every change of files below a directory told, with what they hold (None: gone)."""
+        self.mirrors[_key(host, path)] = tell
+
+    def overwrite(self, host: str, path: str, data: bytes) -> None:
+        """Change what a file holds where it lies, whatever is wrong with its disk."""
+        found = self._files[_key(host, path)]
+        self._seen(_key(host, path), changed=True)
+        self.count(len(data) - len(found.data))
+        found.data = data
+        self.reflect(host, path, found)
+
+    def check_room(self, host: str, path: str) -> None:
+        """Check that something may be added to the disk that holds a path.
+
+        Raises:
+            OSError: It is full, or read-only.
+        """
+        trouble = self.troubles.get(_key(host, path)[0] or SHARED)
+        if trouble is not None:
+            raise _error(EROFS if trouble == READ_ONLY else ENOSPC, path)
+
+    def check_writable(self, host: str, path: str) -> None:
+        """Check that something may be changed on the disk that holds a path.
+
+        Raises:
+            OSError: It is read-only.
+        """
+        if self.troubles.get(_key(host, path)[0] or SHARED) == READ_ONLY:
+            raise _error(EROFS, path)
+
+    def reflect(self, host: str, path: str, entry: _Entry | None) -> None:
+        """Tell whoever mirrors a directory that a file in it has changed."""
+        for (owner, prefix), tell in self.mirrors.items():
+            if owner == _key(host, path)[0] and path.startswith(prefix + "/"):
+                tell(
+                    path[len(prefix) + 1 :], bytes(entry.data) if isinstance(entry, _File) else None
+                )
 
     def _make_parents(self, host: str, path: str, uid: int) -> None:
         parent = posixpath.dirname(path)
@@ -248,6 +323,8 @@ class Disk:
             before = self._files.get(_key(host, path))
             self.count(len(entry.data) - (0 if before is None else len(before.data)))
             self._files[_key(host, path)] = entry
+            if self.mirrors:
+                self.reflect(host, path, entry)
         else:
             self._entered.clear()
             self._directories[_key(host, path)] = entry
@@ -258,6 +335,8 @@ class Disk:
         gone = self._files.pop(_key(host, path), None)
         if gone is not None:
             self.count(-len(gone.data))
+        if self.mirrors:
+            self.reflect(host, path, None)
         # Whoever could go elsewhere still can: there was nothing in it.
         self._directories.pop(_key(host, path), None)
         self._entered.pop(_key(host, path), None)
@@ -343,6 +422,8 @@ class DiskView:
         if self._disk.find(self._host, where) is not None:
             raise _error(EEXIST, where)
         self._need_parent(where)
+        if self._disk.troubles:
+            self._disk.check_room(self._host, where)
         self._disk.put(self._host, where, _Directory(self._uid, mode))
 
     def remove(self, path: str) -> None:
@@ -350,6 +431,8 @@ class DiskView:
         where = self._resolve(path)
         found = self._look_up(where)
         self._need_parent(where, found)
+        if self._disk.troubles:
+            self._disk.check_writable(self._host, where)
         if isinstance(found, _Directory) and self._disk.names(self._host, where):
             raise _error(ENOTEMPTY, where)
         self._disk.drop(self._host, where)
@@ -363,6 +446,9 @@ class DiskView:
         if isinstance(target, _Directory):
             raise _error(EISDIR, there)
         self._need_parent(there, target)
+        if self._disk.troubles:
+            self._disk.check_writable(self._host, where)
+            self._disk.check_writable(self._host, there)
         self._disk.drop(self._host, where)
         self._disk.put(self._host, there, found)
 
@@ -380,11 +466,21 @@ class DiskView:
             raise _error(EISDIR, where)
         if found is None:
             self._need_parent(where)
+            if self._disk.troubles:
+                self._disk.check_room(self._host, where)
             self._need_room(len(new), where)
             self._disk.put(self._host, where, _File(new, self._uid, mode))
             return
         self._need(found, _WRITE, where)
+        if self._disk.troubles:
+            self._disk.check_writable(self._host, where)
         self._disk.seen(self._host, where)
+        if self._disk.troubles and new:
+            # The file is emptied as it is opened.
+            if not keep:
+                self._disk.count(-len(found.data))
+                found.data = b""
+            self._disk.check_room(self._host, where)
         more = len(new) - (0 if keep else len(found.data))
         self._need_room(more, where)
         self._disk.count(more)
@@ -392,6 +488,8 @@ class DiskView:
             found.add(new)
         else:
             found.data = new
+        if self._disk.mirrors:
+            self._disk.reflect(self._host, where, found)
 
     def _need_room(self, more: int, where: str) -> None:
         if not self._disk.has_room(more):
@@ -457,8 +555,22 @@ _TEXTS: Final = {
     ENOTDIR: "Not a directory",
     ENOTEMPTY: "Directory not empty",
     EPERM: "Operation not permitted",
+    EROFS: "Read-only file system",
 }
 """Written out, so that a trace is the same on every machine."""
+
+
+def flipped(data: bytes, seed: str) -> bytes:
+    """Return a file with one bit turned; of one with several lines, behind the first. Pure."""
+    first = data.find(b"\n") + 1
+    if first >= len(data):
+        first = 0
+    if not data:
+        return data
+    chance = random.Random(f"flip:{seed}")
+    place = chance.randrange(first, len(data))
+    bit = 1 << chance.randrange(8)
+    return data[:place] + bytes([data[place] ^ bit]) + data[place + 1 :]
 
 
 def no_space(path: str) -> OSError:

@@ -79,15 +79,26 @@ def is_excused(run: Observed, number: int, found: Broken) -> bool:
     if number not in CONTINUED:
         return False
     dead = run.once(deaths)
-    if not dead:
+    if not dead and not run.terms.goes_on:
         return False
     jobs = {job for event in found.events for job in (event.job, event.array_job)} - {UNSET}
+    if run.terms.goes_on and jobs - run.once(_made_here):
+        return True
     if run.terms.model == "modern" or run.once(controllers_started_clean):
         came = run.once(_first_of_jobs)
         since = min((came[job] for job in jobs if job in came), default=0)
         return any(death.event.seq > since for death in dead)
     first = min(event.seq for event in found.events)
     return any(jobs & death.jobs for death in dead if death.event.seq > first)
+
+
+def _made_here(run: Observed) -> frozenset[Any]:
+    """Return the jobs that came in in this run."""
+    return frozenset(
+        event.job
+        for event in run.by_name.get("job_state", ())
+        if event.args is not UNSET and event.args.get("from") is None
+    )
 
 
 def _first_of_jobs(run: Observed) -> dict[Any, int]:

@@ -35,6 +35,9 @@ class Terms:
     conf: Mapping[str, Any] = attrs.field(factory=dict)
     """The fields of `SlurmConf` and of the scenario's `Options`, by their names here."""
 
+    goes_on: bool = False
+    """Whether slurmctld goes on with an earlier run, with jobs that no event here made."""
+
     users: Mapping[str, int] = attrs.field(factory=dict)
     """Who there is, with their uids, as the header of a trace has them."""
 

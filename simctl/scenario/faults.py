@@ -2,17 +2,20 @@
 
 from typing import Final
 
+from simctl.kernel.disk import SHARED
 from simctl.kernel.pattern import near
 from simctl.scenario.message_faults import MESSAGE_FAULTS, message_fault_text
 from simctl.scenario.model import (
     CONTROLLER,
     LOGIN,
+    CorruptFault,
     CrashController,
     CrashFault,
     CrashSlurmd,
     CrashStepd,
     CrashTask,
     CutFault,
+    DiskFault,
     FailFault,
     Fault,
     HangFault,
@@ -28,7 +31,7 @@ from simctl.scenario.model import (
 )
 from simctl.scenario.patterns import CALL_PATTERN
 from simctl.scenario.positions import Reading, Unreadable, Value
-from simctl.scenario.scalars import BOOLEAN, DURATION, whole
+from simctl.scenario.scalars import BOOLEAN, DURATION, choice, text, whole
 from simctl.scenario.shapes import Field, Forms, Items, Record, Scalar, Values
 from simctl.scenario.targets import (
     ControllerTarget,
@@ -41,8 +44,6 @@ from simctl.scenario.targets import (
 )
 from simctl.wire.errno import errno_name, errno_number
 from simctl.wire.ids import SECOND
-
-_NOT_BUILT: Final = "known but not simulated yet"
 
 
 def _read_errno(value: Value, _: Reading) -> str:
@@ -295,6 +296,60 @@ _CUT: Final[Record[Fault]] = Record(
     build=_build_cut,
     check=_check_cut,
 )
+_CORRUPT: Final[Record[Fault]] = Record(
+    what="a `corrupt` fault",
+    fields=(
+        Field(
+            name="corrupt",
+            shape=text("the path of a file, or the name of one in StateSaveLocation"),
+            required=True,
+            doc="The file that is damaged: a path, or a name in StateSaveLocation.",
+        ),
+        Field(
+            name="how",
+            shape=choice("truncate", "flip", "version", "foreign"),
+            required=True,
+            doc="Cut off in the middle, one bit turned, of another version, of another cluster.",
+        ),
+        Field(name="host", shape=_END, default=CONTROLLER, shown=CONTROLLER, doc="Whose disk."),
+    ),
+    build=lambda values, _value, _reading: CorruptFault(
+        file=values["corrupt"], how=values["how"], host=values["host"]
+    ),
+)
+
+
+def _read_disk(value: Value, reading: Reading) -> str:
+    return SHARED if value.scalar.strip() == SHARED else _read_end(value, reading)
+
+
+_DISK: Final[Record[Fault]] = Record(
+    what="a `disk` fault",
+    fields=(
+        Field(
+            name="disk",
+            shape=Scalar(
+                expected="the name of a node, slurmctld, login or shared",
+                convert=_read_disk,
+                json={"type": "string", "minLength": 1},
+            ),
+            required=True,
+            doc="Whose disk: a node, slurmctld, login, or shared for what all hosts share.",
+        ),
+        Field(
+            name="how",
+            shape=choice("full", "read_only"),
+            required=True,
+            doc="Nothing more fits, or nothing can be changed.",
+        ),
+        Field(name="for", shape=DURATION, doc="For how long; for ever if left out."),
+    ),
+    build=lambda values, _value, _reading: DiskFault(
+        host=values["disk"], how=values["how"], for_us=values["for"]
+    ),
+)
+
+
 FAULT: Final[Forms[Fault]] = Forms(
     what="a fault",
     forms={
@@ -305,10 +360,11 @@ FAULT: Final[Forms[Fault]] = Forms(
         "start": _START,
         "stop": _STOP,
         "cut": _CUT,
+        "corrupt": _CORRUPT,
+        "disk": _DISK,
         "restart": _RESTART,
         **MESSAGE_FAULTS,
     },
-    not_built=dict.fromkeys(("corrupt", "disk"), _NOT_BUILT),
 )
 
 
@@ -329,6 +385,11 @@ def fault_text(fault: Fault) -> str:
     """Describe a fault in a few words."""
     if isinstance(fault, MessageFault):
         return message_fault_text(fault)
+    if isinstance(fault, CorruptFault):
+        return f"corrupt {fault.file} {fault.how} on {fault.host}"
+    if isinstance(fault, DiskFault):
+        length = "" if fault.for_us is None else f" for {fault.for_us / SECOND:g}s"
+        return f"disk {fault.host} {fault.how}{length}"
     if isinstance(fault, StopController | StopSlurmd):
         return f"stop {struck(fault)}"
     if isinstance(fault, CrashController):

@@ -211,6 +211,24 @@ class RestartFault:
 
 
 @attrs.frozen(kw_only=True)
+class CorruptFault:
+    """Damage a file of a host: a path, or a name in StateSaveLocation."""
+
+    file: str
+    how: str
+    host: str
+
+
+@attrs.frozen(kw_only=True)
+class DiskFault:
+    """Let a host's disk be full, or read-only, for a while or for ever."""
+
+    host: str
+    how: str
+    for_us: int | None = None
+
+
+@attrs.frozen(kw_only=True)
 class StopController:
     """Let slurmctld stop in good order, as SIGTERM has it do."""
 
@@ -325,6 +343,8 @@ Fault = (
     | RaiseFault
     | HangFault
     | RestartFault
+    | CorruptFault
+    | DiskFault
     | StopController
     | CrashController
     | StartController
