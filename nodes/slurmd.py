@@ -106,6 +106,11 @@ class StepGone:
     job_id: int
 
 
+@attrs.frozen
+class ThreadEnded:
+    """Tell a slurmd that stops that a thread of its has seen something through."""
+
+
 class Slurmd:
     """The daemon of one compute node; *spool* is what another has left there."""
 
@@ -148,6 +153,7 @@ class Slurmd:
             self.process,
             self.mailbox,
             self.spool,
+            told=self._wake_if_stopping,
             steps=self._steps,
             prologs=self._prologs,
             suspensions=self._suspensions,
@@ -175,6 +181,7 @@ class Slurmd:
             Unanswered: self._unanswered,
             Reachable: self._reachable,
             StepGone: self._step_gone,
+            ThreadEnded: self._thread_ended,
             KillWaitOver: self._kill_wait_over,
             RequestLaunchProlog: self._launch_prolog,
             PrologEnded: self._prolog_ended,
@@ -309,6 +316,15 @@ class Slurmd:
             timeout_us = self.site.conf.message_timeout_s * SECOND
             self.site.fabric.answer_lost(envelope, self.mailbox, timeout_us)
         self._owed.pop(envelope.sent, None)
+        self._wake_if_stopping()
+
+    def _wake_if_stopping(self) -> None:
+        """Have a slurmd that stops look whether a thread of its has seen the last thing through."""
+        if not self.mailbox.open:
+            self.mailbox.post(ThreadEnded())
+
+    async def _thread_ended(self, _: Envelope, __: "ThreadEnded") -> None:
+        """Do nothing: whoever stops looks around after each notice."""
 
     # Launches.
 

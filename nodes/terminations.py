@@ -1,5 +1,6 @@
 """The end of jobs on a node: signals, SIGKILL after KillWait, the epilog, the report."""
 
+from collections.abc import Callable
 from typing import Final
 
 import attrs
@@ -61,6 +62,7 @@ class Terminations:
         mailbox: Mailbox,
         spool: Spool,
         *,
+        told: Callable[[], None],
         steps: StepDaemons,
         prologs: Prologs,
         suspensions: Suspensions,
@@ -70,6 +72,9 @@ class Terminations:
         self._process = process
         self._mailbox = mailbox
         self._spool = spool
+        self._told = told
+        """Called when an epilog has ended and is reported."""
+
         self._steps = steps
         self._prologs = prologs
         self._suspensions = suspensions
@@ -175,6 +180,7 @@ class Terminations:
             status = await script.run()
             del self._ending[request.job_id]
             self._report(request, ESLURMD_EPILOG_FAILED if status else SLURM_SUCCESS)
+            self._told()
 
         self._process.start(body, f"epilog of job {request.job_id}")
 

@@ -218,6 +218,18 @@ def test_a_slurmd_that_stops_sees_a_prolog_out_and_launches() -> None:
     assert ran.result.rows[0].restarts == 0
 
 
+def test_a_slurmd_that_stops_is_gone_as_soon_as_an_epilog_has_ended() -> None:
+    """It has reported that before."""
+    ran = played(
+        batch("./quick"),
+        at("4s", "stop: slurmd@n1"),
+        at("30s", "start: slurmd@n1"),
+        Epilog="/e",
+    )
+    assert sent(ran, "MESSAGE_EPILOG_COMPLETE") == [7]
+    assert times(ran, "switch_p_node_fini", node="n1")[0] == 7
+
+
 def test_a_slurmd_stops_in_two_minutes_whatever_it_waits_for() -> None:
     """A prolog that hangs is left to itself, and its job is run elsewhere."""
     ran = played(
@@ -345,6 +357,21 @@ def test_a_slurmd_that_was_to_suspend_a_job_is_told_again() -> None:
     )
     assert sent(ran, "REQUEST_SUSPEND_INT") == [10, 70, 110]
     assert ran.job()[0] == "COMPLETED"
+
+
+def test_a_job_under_an_id_that_slurmctld_has_forgotten_ends() -> None:
+    """Its node has ended one of that id, and runs no prolog for it for two minutes."""
+    ran = run(
+        f"slurm_conf: {{PrologFlags: Alloc}}\n{APP}timeline:\n"
+        "  - {at: 1s, as: alice, run: srun ./app}\n"
+        "  - {at: 2s, fault: {crash: slurmctld}}\n"
+        "  - {at: 3s, fault: {start: slurmctld}}\n"
+        '  - {at: 10s, as: alice, run: "sbatch --wrap ./quick"}\n',
+        model="modern",
+    )
+    assert ran.result.stalled == ()
+    assert ran.one("request_refused").args["return_code"] == 4008  # type: ignore[index]
+    assert ran.job() == ("FAILED", "1:0", "NonZeroExitCode")
 
 
 # Step daemons.

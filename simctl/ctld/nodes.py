@@ -5,22 +5,30 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from simctl.ctld import agent, excise, missing, node_switch, resync, suspend
-from simctl.ctld.completion import clients, end_job, requeue_after_node_failure
+from simctl.ctld.completion import (
+    clients,
+    end_by_status,
+    end_job,
+    requeue_after_node_failure,
+)
 from simctl.ctld.leftovers import Run, end_leftovers, forget_others
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
-from simctl.wire.errno import ESLURM_DUPLICATE_JOB_ID
+from simctl.kernel.procs import wait_status
+from simctl.wire.errno import ESLURM_DUPLICATE_JOB_ID, ESLURMD_CREDENTIAL_REVOKED
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.messages import (
     MessageNodeRegistrationStatus,
+    RequestBatchJobLaunch,
     RequestKillTimelimit,
+    RequestLaunchProlog,
     RequestNodeRegistrationStatus,
     RequestPing,
     ResponseSlurmRc,
     SrunNodeFail,
     SrunTimeout,
 )
-from simctl.wire.states import JobBase, NodeBase, NodeFlag, Reason
+from simctl.wire.states import CONFIGURING, RUNNING, JobBase, NodeBase, NodeFlag, Reason
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
@@ -303,6 +311,21 @@ async def response_rc(ctld: "Slurmctld", envelope: Envelope, message: ResponseSl
             ctld.process,
             args={"rpc": message.answers, "return_code": message.return_code},
         )
+        await _launch_refused(ctld, message)
+
+
+_LAUNCHES = (RequestBatchJobLaunch.rpc, RequestLaunchProlog.rpc)
+
+
+async def _launch_refused(ctld: "Slurmctld", message: ResponseSlurmRc) -> None:
+    """End a job that a node takes for one which is over: nothing of it could ever start there.
+
+    It bears the id of one that slurmctld has forgotten with its state.
+    """
+    job = ctld.jobs.get(message.job_id)
+    revoked = message.return_code == ESLURMD_CREDENTIAL_REVOKED and message.answers in _LAUNCHES
+    if revoked and job is not None and job.state in (RUNNING, CONFIGURING):
+        await end_by_status(ctld, job, wait_status(1))
 
 
 async def set_down(ctld: "Slurmctld", node: NodeRecord) -> None:

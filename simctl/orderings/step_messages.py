@@ -149,7 +149,8 @@ def _reported(run: Observed, daemon: StepDaemon, reports: list[Event]) -> Findin
             if end is None or end.seq > first.seq:
                 return broken(daemon, "its script had not ended", first, *([end] if end else []))
     for one, other in pairwise(reports):
-        if (one.args, one.time_us) == (other.args, other.time_us) and one.peer == other.peer:
+        same = (one.args, one.time_us, one.peer) == (other.args, other.time_us, other.peer)
+        if same and one.seq not in run.unreachable:
             return broken(daemon, "its end was reported twice at once", one, other)
     return KEPT
 
