@@ -42,6 +42,23 @@ def test_guide_takes_from_the_old_file_what_the_new_one_lacks(how: str) -> None:
     assert "job_state.old" in str(ran.one("incomplete_state").args)
 
 
+def test_a_step_that_only_the_damaged_file_knew_breaks_no_rule() -> None:
+    """Its job goes on; nobody can complete the step, and the orderings know why."""
+    ran = run(
+        timeline(
+            "0 sbatch -N2 --wrap 'srun sleep 20'",
+            "0 sbatch --array=1-2 -N2 --wrap 'srun sleep 20'",
+            "6 {crash: slurmctld}",
+            "7 {corrupt: job_state, how: truncate}",
+            "15 {start: slurmctld}",
+        ),
+        model="guide",
+    )
+    assert set(states(ran).values()) == {"COMPLETED"}
+    assert len(ran.all("switch_p_build_jobinfo")) > len(ran.all("switch_p_job_step_complete"))
+    assert ran.result.orderings.broken == ()
+
+
 def test_modern_stops_at_the_first_damaged_record() -> None:
     """As real Slurm: it goes on with what came before, and says that the state is incomplete."""
     ran = damaged("job_state", "truncate", model="modern")

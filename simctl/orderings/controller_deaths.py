@@ -2,7 +2,8 @@
 
 A rule that follows a job or step from one request to the next cannot hold over such a death. In
 model guide it is excused of the jobs that slurmctld was at in its last moment. In model modern
-slurmctld loses what it has not saved, and the rule of every job that was there before it died.
+slurmctld loses what it has not saved, and the rule of every job that was there before it died; in
+both a state file that was damaged costs the jobs that were there before it was read.
 """
 
 from collections.abc import Iterator
@@ -78,18 +79,29 @@ def is_excused(run: Observed, number: int, found: Broken) -> bool:
     """Tell whether a rule is broken where a slurmctld that was killed has broken a story off."""
     if number not in CONTINUED:
         return False
-    dead = run.once(deaths)
-    if not dead and not run.terms.goes_on:
+    dead, damaged = run.once(deaths), run.once(_damages)
+    if not dead and not damaged and not run.terms.goes_on:
         return False
     jobs = {job for event in found.events for job in (event.job, event.array_job)} - {UNSET}
     if run.terms.goes_on and jobs - run.once(_made_here):
         return True
+    came = run.once(_first_of_jobs)
+    since = min((came[job] for job in jobs if job in came), default=0)
+    if any(event.seq > since for event in damaged):
+        return True
     if run.terms.model == "modern" or run.once(controllers_started_clean):
-        came = run.once(_first_of_jobs)
-        since = min((came[job] for job in jobs if job in came), default=0)
         return any(death.event.seq > since for death in dead)
     first = min(event.seq for event in found.events)
     return any(jobs & death.jobs for death in dead if death.event.seq > first)
+
+
+def _damages(run: Observed) -> list[Event]:
+    """Return where a slurmctld found a state file damaged: what it lacks is known to nobody."""
+    return [
+        event
+        for event in run.by_name.get("incomplete_state", ())
+        if event.args is not UNSET and "file" in event.args
+    ]
 
 
 def _made_here(run: Observed) -> frozenset[Any]:
