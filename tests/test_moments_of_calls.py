@@ -59,6 +59,10 @@ def _to(event: Event) -> str:
     return str(event.args["to"]) if event.args is not UNSET else ""
 
 
+def _text(event: Event) -> str:
+    return str(event.args["error_msg"]) if event.args is not UNSET else ""
+
+
 def said(ran: Ran) -> list[str]:
     """Return what the plugin has logged, in order."""
     return [each.args["text"] for each in ran.all("plugin_log") if each.args is not UNSET]
@@ -431,6 +435,93 @@ def test_each_process_has_the_credential_and_the_plugin_that_it_was_forked_with(
         assert found == [f"{node} {each} / {each}" for each in seen]
 
 
+@BOTH
+def test_a_credential_is_packed_anew_by_each_daemon_that_hands_it_on(
+    tmp_path: Path, model: str
+) -> None:
+    """Slurmctld for srun, srun for each slurmd, slurmd for its step daemon."""
+    methods = """
+    def switch_p_alloc_jobinfo(self):
+        return []
+    def switch_p_pack_jobinfo(self, switch_job, buffer):
+        buffer.packstr(f"{process().role} {process().hostname}")
+    def switch_p_unpack_jobinfo(self, switch_job, buffer):
+        log.info(f"{process().role} {process().hostname} by {buffer.unpackstr()}")
+    """
+    ran = ran_with(tmp_path, methods, STEP, model=model)
+    controller = ran.world.ctld.process.host.name
+    assert sorted(said(ran)) == [
+        *("manager n1 by slurmd n1", "manager n2 by slurmd n2"),
+        *("slurmd n1 by srun login", "slurmd n2 by srun login"),
+        f"srun login by slurmctld {controller}",
+    ]
+
+
+@BOTH
+def test_a_step_daemon_tells_of_its_own_part_of_the_step(tmp_path: Path, model: str) -> None:
+    """Which node it is on, how many tasks are there and in all, and whose they are."""
+    methods = """
+    def slurm_ckpt_stepd_prefork(self, slurmd_job):
+        job = slurmd_job
+        log.info(f"{job.nodeid} {job.node_tasks}/{job.ntasks} {job.uid} {job.step_id} {job.batch}")
+    """
+    layout = """
+    def switch_p_job_attach(self, switch_job, env, nodeid, procid, nnodes, nprocs, rank):
+        log.info(f"{nodeid}/{nnodes} {procid} {rank}/{nprocs}")
+    """
+    lines = timeline(
+        'at: 0s, as: bob, run: "srun -N2 -n3 sleep 10"',
+        'at: 20s, as: bob, run: "sbatch -N2 --wrap true"',
+    )
+    ran = ran_with(tmp_path, layout, lines, checkpoint=methods, model=model)
+    assert sorted(said(ran)) == [
+        *("0 1/1 1002 4294967294 True", "0 2/3 1002 0 False", "0/2 0 0/3", "0/2 1 1/3"),
+        *("1 1/3 1002 0 False", "1/2 0 2/3"),
+    ]
+
+
+@BOTH
+def test_a_step_ends_as_the_worst_of_its_tasks(model: str) -> None:
+    """Whoever reports it, and in which order; of tasks below in the tree as well."""
+    exits = "srun -N3 -n3 sh -c 'exit $(({}))'"
+    by_rank = [exits.format(each) for each in ("SLURM_PROCID", "2-SLURM_PROCID", "SLURM_PROCID%2")]
+    refused = "srun -N2 -n2 sh -c 'sleep 20; exit 1'"
+    ran = run(
+        "files:\n  all.sh: |\n    #!/bin/sh\n"
+        + "".join(f"    {each}\n" for each in (*by_rank, refused))
+        + timeline(
+            "at: 0s, fault: {fail: switch_p_unpack_jobinfo role=slurmd node=n2 step=1.3}",
+            'at: 0s, as: alice, run: "sbatch -N3 all.sh"',
+            "at: 100s, as: alice, run: 'sacct -n -P -o JobID,ExitCode'",
+        ),
+        cluster=THREE_NODES,
+        model=model,
+    )
+    found = ran.result.commands[1].stdout.splitlines()[2:]
+    assert found == ["1.0|2:0", "1.1|2:0", "1.2|1:0", "1.3|15:36"]
+
+
+@BOTH
+def test_steps_that_are_left_are_deleted_before_their_job_waits_again(model: str) -> None:
+    """A node is lost, and the job with it; what it had of the switch is given back."""
+    ran = run(
+        "slurm_conf: {SlurmdTimeout: 30}\n"
+        "files:\n  two.sh: |\n    #!/bin/sh\n    srun -N2 -n2 sleep 100\n"
+        + timeline(
+            'at: 0s, as: alice, run: "sbatch -N2 two.sh"',
+            "at: 5s, fault: {crash: n2}",
+            "at: 200s, run: scancel 1",
+        ),
+        model=model,
+    )
+    over = ran.one("switch_p_job_step_complete")
+    waits = next(
+        each for each in ran.all("job_state") if _to(each) == "PENDING" and each.seq > over.seq
+    )
+    assert over.time_us == waits.time_us < 200_000_000
+    assert ran.one("slurm_ckpt_free_job", step="1.0").seq < waits.seq
+
+
 # A launch that fails.
 
 
@@ -586,12 +677,13 @@ def test_slurmd_leaves_its_interconnect_when_what_it_had_begun_is_through(model:
 
 @BOTH
 def test_a_report_is_about_the_task_and_the_step_that_it_names(tmp_path: Path, model: str) -> None:
-    """Not the first of them."""
+    """One that names no step is about the first."""
     methods = """
     async def switch_p_job_attach(self, switch_job, env, nodeid, procid, nnodes, nprocs, rank):
         from simctl.plugin import rpc
         if rank == 1:
             await rpc.slurm_checkpoint_complete(1, 1, 7, 5, "text")
+            await rpc.slurm_checkpoint_complete(1, 4294967294, 7, 5, "of no step")
             await rpc.slurm_checkpoint_task_complete(1, 1, 1, 7, 6, "more")
     """
     ran = ran_with(
@@ -605,13 +697,15 @@ def test_a_report_is_about_the_task_and_the_step_that_it_names(tmp_path: Path, m
         """,
         model=model,
     )
-    step, task = ran.one("slurm_ckpt_comp"), ran.one("slurm_ckpt_task_comp")
+    step, first = ran.all("slurm_ckpt_comp")
+    task = ran.one("slurm_ckpt_task_comp")
     assert step.args == {
         "step_ptr": "step 1.1",
         "event_time": 7,
         "error_code": 5,
         "error_msg": "text",
     }
+    assert (first.step, _text(first)) == ("1.0", "of no step")
     assert task.args == {
         "step_ptr": "step 1.1",
         "task_id": 1,
@@ -717,6 +811,32 @@ def test_a_job_is_suspended_from_when_the_switch_has_told_what_its_nodes_are_tol
         *(("IDLE", False, False), ("SUSPENDED", True, True)),
         *(("ALLOCATED", False, False), ("RUNNING", True, True)),
     ]
+
+
+def test_a_job_is_suspended_only_if_each_of_its_steps_may_be(tmp_path: Path) -> None:
+    """Not if the second may not: nothing is told, and whoever asked is."""
+    methods = """
+    def switch_p_alloc_jobinfo(self):
+        return [now()]
+    def switch_p_job_suspend_test(self, switch_job):
+        if switch_job[0] > 1:
+            raise SlurmError(22)
+    """
+    ran = ran_with(
+        tmp_path,
+        methods,
+        "files:\n  two.sh: |\n    #!/bin/sh\n"
+        "    srun -n1 sleep 60 &\n    sleep 3\n    srun -n1 sleep 60\n"
+        + timeline(
+            'at: 0s, as: alice, run: "sbatch -N1 -n2 two.sh"',
+            "at: 2s, run: scontrol suspend 1",
+            "at: 2.5s, run: scontrol resume 1",
+            "at: 10s, run: scontrol suspend 1",
+        ),
+        model="modern",
+    )
+    assert [each.exit for each in ran.result.commands] == [0, 0, 0, 1]
+    assert len([each for each in ran.all("job_state") if _to(each) == "SUSPENDED"]) == 1
 
 
 def test_a_pass_follows_the_suspension_and_not_the_request(tmp_path: Path) -> None:
