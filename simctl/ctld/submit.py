@@ -357,7 +357,6 @@ async def _checkpoint_record(ctld: "Slurmctld", job_id: int) -> Handle:
 
 async def _take_in(ctld: "Slurmctld", job: JobRecord) -> None:
     """Enter a job in the tables, unless its burst buffer plugin refuses it."""
-    await ctld.state.note(job)
     ctld.jobs[job.job_id] = job
     if ctld.bb is not None:
         _announce(ctld, job.job_id, job.reason, burst_buffer=job.burst_buffer)
@@ -366,6 +365,7 @@ async def _take_in(ctld: "Slurmctld", job: JobRecord) -> None:
             await _drop(ctld, job)
             raise _RefusedError(error_code, text)
         ctld.wait_for(job)
+    await ctld.state.note(job)
     bookkeeping.came(ctld, job)
     limits.watch_deadline(ctld, job)
     arrays.register(ctld, job)

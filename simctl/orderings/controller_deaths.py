@@ -16,7 +16,12 @@ from simctl.kernel.events import Event
 from simctl.orderings.observed import Observed
 from simctl.orderings.rules import Broken
 
-CONTINUED: Final = frozenset({12, 13, 14, 16, 17, 18, 44, 48, 56, 58, 64})
+CONTINUED: Final = frozenset(
+    {
+        *(12, 13, 14, 16, 17, 18, 44, 46, 48, 49, 56, 58, 64, 68),
+        *(24, 25, 26, 27, 28, 29, 30, 31, 63, 66),
+    }
+)
 """The rules that follow one job or step over all that slurmctld does about it."""
 
 _KILLED: Final = 9
@@ -27,7 +32,20 @@ class Death:
     """A slurmctld that was killed, and the jobs it was at."""
 
     event: Event
+    since_us: int
+    """When its last moment began, or the call that it died in."""
+
     jobs: frozenset[Any]
+
+    def struck(self, found: Broken) -> bool:
+        """Tell whether it happened in the middle of what a rule has found broken."""
+        events = found.events
+        if min(event.seq for event in events) > self.event.seq:
+            return False
+        if any(each.pid == self.event.pid and each.time_us >= self.since_us for each in events):
+            return True
+        jobs = {job for event in events for job in (event.job, event.array_job)} - {UNSET}
+        return bool(jobs & self.jobs)
 
 
 def deaths(run: Observed) -> list[Death]:
@@ -39,22 +57,21 @@ def _deaths(run: Observed) -> Iterator[Death]:
     for pid in run.pids("slurmctld"):
         end = run.exits.get(pid)
         if end is not None and end.rc == _KILLED:
-            yield Death(end, frozenset(_at_the_end(run.by_pid[pid], end)))
+            last = _last_moment(run.by_pid[pid], end)
+            jobs = {job for event in last for job in (event.job, event.array_job)} - {UNSET}
+            yield Death(end, min(event.time_us for event in last), frozenset(jobs))
 
 
-def _at_the_end(events: list[Event], end: Event) -> Iterator[Any]:
-    """Yield the jobs that a slurmctld was at in the moment of its death, or in its last call."""
-    since_us = end.time_us
+def _last_moment(events: list[Event], end: Event) -> list[Event]:
+    """Return what a slurmctld did in the moment of its death, and since its last call began."""
+    since_us, found = end.time_us, []
     for event in reversed(events):
         if event.time_us < since_us:
-            return
+            break
         if event.t0_us is not UNSET:
             since_us = min(since_us, event.t0_us)
-        if event.phase == "enter":
-            since_us = min(since_us, event.time_us)
-        if event.job is not UNSET:
-            yield event.job
-            yield event.array_job
+        found.append(event)
+    return found
 
 
 def controllers_started_clean(run: Observed) -> dict[int, Event]:
@@ -91,8 +108,7 @@ def is_excused(run: Observed, number: int, found: Broken) -> bool:
         return True
     if run.terms.model == "modern" or run.once(controllers_started_clean):
         return any(death.event.seq > since for death in dead)
-    first = min(event.seq for event in found.events)
-    return any(jobs & death.jobs for death in dead if death.event.seq > first)
+    return any(death.struck(found) for death in dead)
 
 
 def _damages(run: Observed) -> list[Event]:
