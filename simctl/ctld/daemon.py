@@ -562,8 +562,11 @@ class Slurmctld:
 
     def _forget_before(self) -> None:
         """Let go of the slurmctld before; tell which of its jobs this one knows nothing of."""
-        known = self.before.jobs if self.before is not None else {}
-        self.before = None
+        before, self.before = self.before, None
+        known = list(before.jobs) if before is not None else []
+        if before is not None and before.state.write_through and before.state.ready:
+            # Whoever submitted another was never told that it had come in.
+            known = [job_id for job_id in known if job_id in before.state.heard_of]
         lost = [job_id for job_id in known if job_id not in self.jobs]
         if lost:
             self.site.trace.lost_jobs += lost

@@ -56,6 +56,8 @@ class StateSave:
         self.simulated = simulated
         """Whether saves are simulated while it runs, and not only where it stops."""
         self.write_through = simulated and ctld.site.model == "guide"
+        self.heard_of: frozenset[int] = frozenset()
+        """The jobs that somebody may have heard of, where state is written through."""
         self.ready = False
         """Whether all that there was has been taken up."""
         self.stopped = False
@@ -133,6 +135,7 @@ class StateSave:
         """Write what has changed, with what was packed before."""
         if not self.ready:
             return
+        self.heard_of = frozenset(self._ctld.jobs)
         self._write(forced=False)
 
     # What plugins pack.

@@ -18,13 +18,14 @@ from simctl.orderings.rules import Broken
 
 CONTINUED: Final = frozenset(
     {
-        *(12, 13, 14, 16, 17, 18, 44, 46, 48, 49, 56, 58, 64, 68),
+        *(12, 13, 14, 16, 17, 18, 44, 46, 48, 49, 56, 58, 64, 67, 68),
         *(24, 25, 26, 27, 28, 29, 30, 31, 63, 66),
     }
 )
 """The rules that follow one job or step over all that slurmctld does about it."""
 
 _KILLED: Final = 9
+_SUBMISSION: Final = 68
 
 
 @attrs.frozen
@@ -108,6 +109,9 @@ def is_excused(run: Observed, number: int, found: Broken) -> bool:
         return True
     if run.terms.model == "modern" or run.once(controllers_started_clean):
         return any(death.event.seq > since for death in dead)
+    if number == _SUBMISSION and min(event.seq for event in found.events) < dead[-1].event.seq:
+        # The id of a job that nobody has heard of is given away again.
+        return True
     return any(death.struck(found) for death in dead)
 
 
