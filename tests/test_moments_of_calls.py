@@ -502,6 +502,54 @@ def test_a_step_ends_as_the_worst_of_its_tasks(model: str) -> None:
 
 
 @BOTH
+def test_a_report_of_a_step_is_about_all_nodes_below_in_the_tree(model: str) -> None:
+    """Each daemon has one below; nobody waits for a report that has come within another."""
+    ran = run(
+        "slurm_conf: {TreeWidth: 1}\n"
+        + timeline('at: 0s, as: alice, run: "srun -N3 -n3 sleep 10"'),
+        cluster=THREE_NODES,
+        model=model,
+    )
+    sent = ran.all("REQUEST_STEP_COMPLETE", phase="send", role="manager")
+    ranges = [(each.node, each.args["range_first"], each.args["range_last"]) for each in sent]  # type: ignore[index]
+    assert ranges == [("n3", 2, 2), ("n2", 1, 2), ("n1", 0, 2)]
+    assert ran.one("switch_p_job_step_complete").time_us // 1_000_000 == 10
+
+
+@BOTH
+def test_nonsense_that_is_put_into_an_environment_as_a_task_attaches_ends_the_task(
+    tmp_path: Path, model: str
+) -> None:
+    """The call has failed by that, and the program is not begun."""
+    methods = """
+    def switch_p_job_attach(self, switch_job, env, nodeid, procid, nnodes, nprocs, rank):
+        env["X"] = 7
+    """
+    ran = ran_with(tmp_path, methods, STEP, model=model)
+    assert {each.rc for each in ran.all("switch_p_job_attach")} == {-1}
+    assert not ran.all("exec")
+    assert ran.result.commands[0].exit == 1
+
+
+def test_a_record_is_copied_for_the_tasks_of_an_array_that_still_wait(tmp_path: Path) -> None:
+    """The copy is theirs, under the array's id; who is split off has what was there."""
+    methods = """
+    def slurm_ckpt_alloc_job(self):
+        return ["first"]
+    def slurm_ckpt_copy_job(self, jobinfo):
+        return [*jobinfo, "copied"]
+    def slurm_ckpt_free_job(self, jobinfo):
+        log.info(f"{len(jobinfo)} {' '.join(str(job.job_id) for job in slurmctld.jobs())}")
+    """
+    lines = timeline(
+        "at: 0s, as: alice, run: \"sbatch -N2 -a 1-3 --wrap 'sleep 100'\"",
+    )
+    ran = ran_with(tmp_path, "", lines, checkpoint=methods, conf="MinJobAge: 10")
+    assert [each.job for each in ran.all("slurm_ckpt_copy_job")] == [1, 1]
+    assert said(ran) == ["1 1 2 3", "2 1 3", "3 1"]
+
+
+@BOTH
 def test_steps_that_are_left_are_deleted_before_their_job_waits_again(model: str) -> None:
     """A node is lost, and the job with it; what it had of the switch is given back."""
     ran = run(
