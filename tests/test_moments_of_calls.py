@@ -720,6 +720,35 @@ def test_slurmd_leaves_its_interconnect_when_what_it_had_begun_is_through(model:
     assert answer.time_us // 1_000_000 == 3
 
 
+def test_whoever_asked_slurmd_for_something_hears_of_its_end_when_its_plugin_is_unloaded(
+    tmp_path: Path,
+) -> None:
+    """A launch whose prolog does not end: slurmd waits two minutes, then runs fini, then leaves."""
+    methods = """
+    async def fini(self):
+        if process().role == "slurmd":
+            await sleep(10)
+    """
+    ran = ran_with(
+        tmp_path,
+        methods,
+        "programs:\n  /etc/prolog: {runs: 1000s}\n"
+        + timeline(
+            'at: 0s, as: alice, run: "srun -N1 sleep 5"',
+            'at: 1s, fault: {stop: "slurmd@n1"}',
+            'at: 200s, fault: {start: "slurmd@n1"}',
+        ),
+        conf="Prolog: /etc/prolog",
+        # Nobody releases the credential of a launch that is never made.
+        orderings=False,
+    )
+    over = ran.all("REQUEST_STEP_COMPLETE", phase="send")[0]
+    unloaded = ran.all("fini", daemon="slurmd", node="n1")[0]
+    assert ran.all("switch_p_node_fini", node="n1")[0].time_us == 121_000_000
+    assert unloaded.time_us == over.time_us == 131_000_000
+    assert unloaded.seq < over.seq
+
+
 # Reports of checkpoints.
 
 
