@@ -1,0 +1,88 @@
+"""What slurmctld tells plugins of what it finds when it is back."""
+
+from pathlib import Path
+
+from msgspec import UNSET
+
+from tests.cluster import run
+from tests.moments import BOTH, SEES_JOBS, ran_with, said, timeline
+
+# A restart.
+
+
+def test_the_switch_hears_of_no_step_whose_checkpoint_record_is_lost(tmp_path: Path) -> None:
+    """Both its records are read before job_step_allocated tells of it."""
+    methods = """
+    def switch_p_job_step_allocated(self, switch_job, nodelist):
+        log.info(nodelist)
+    """
+    lines = [
+        'at: 0s, as: alice, run: "srun -N2 sleep 60"',
+        "at: 2s, fault: {restart: slurmctld, for: 1s}",
+    ]
+    lost = 'at: 1s, fault: {fail: "slurm_ckpt_unpack_job step=1.0"}'
+    ran = ran_with(tmp_path, methods, timeline(*lines), model="modern")
+    assert said(ran) == ["n[1-2]"]
+    ran = ran_with(tmp_path, methods, timeline(lines[0], lost, lines[1]), model="modern")
+    assert said(ran) == []
+    assert ran.one("incomplete_state").step == "1.0"
+
+
+def test_the_switch_hears_of_the_nodes_of_each_step_that_was_found(tmp_path: Path) -> None:
+    """Not of those of its job."""
+    methods = """
+    def switch_p_job_step_allocated(self, switch_job, nodelist):
+        log.info(nodelist)
+    """
+    text = (
+        "files:\n  two.sh: |\n    #!/bin/sh\n    srun -N2 sleep 60 &\n    srun -N1 -w n2 sleep 60\n"
+    )
+    ran = ran_with(
+        tmp_path,
+        methods,
+        text
+        + timeline(
+            'at: 0s, as: alice, run: "sbatch -N2 two.sh"',
+            "at: 2s, fault: {restart: slurmctld, for: 1s}",
+        ),
+        model="modern",
+    )
+    assert said(ran) == ["n[1-2]", "n2"]
+
+
+@BOTH
+def test_what_plugins_keep_of_jobs_and_steps_is_saved_and_restored_whole(model: str) -> None:
+    """Of every step, and of a job that is over and not forgotten yet; by one version of Slurm's."""
+    text = "files:\n  two.sh: |\n    #!/bin/sh\n    srun -N2 sleep 60 &\n    srun -N1 sleep 60\n"
+    lines = timeline(
+        "at: 0s, as: alice, run: \"sbatch --wrap 'true'\"",
+        'at: 1s, as: alice, run: "sbatch -N2 two.sh"',
+        "at: 9s, fault: {restart: slurmctld, for: 1s}",
+    )
+    ran = run(text + lines, model=model)
+    for way in ("pack", "unpack"):
+        records = ran.all(f"slurm_ckpt_{way}_job", args_protocol_version=18 << 8 | 8)
+        about = [each.step if each.step is not UNSET else each.job for each in records]
+        assert about[:4] == [1, 2, "2.0", "2.1"]
+        at_9_s = ran.all(f"switch_p_{way}_jobinfo", role="slurmctld")
+        assert {"2.0", "2.1"} <= {each.step for each in at_9_s if each.time_us >= 9e6}
+
+
+@BOTH
+def test_a_record_that_cannot_be_read_is_released_as_one_that_can(
+    tmp_path: Path, model: str
+) -> None:
+    """The job goes on with it, empty as it is."""
+    ran = ran_with(
+        tmp_path,
+        "",
+        timeline(
+            "at: 0s, as: alice, run: \"sbatch --wrap 'sleep 60'\"",
+            'at: 1s, fault: {fail: "slurm_ckpt_unpack_job job=1"}',
+            "at: 9s, fault: {restart: slurmctld, for: 1s}",
+        ),
+        checkpoint=SEES_JOBS,
+        model=model,
+    )
+    assert ran.one("incomplete_state").job == 1
+    assert said(ran) == ["['a record'] 1 COMPLETED"]
