@@ -85,6 +85,9 @@ _NOT_STARTED = 127
 """The wait status that is reported of a batch script that never ran and cannot be requeued."""
 
 _NO_INTERCONNECT: Final = "Unable to initialize interconnect."
+_TRIES_OF_A_REPORT: Final = 5
+"""How often a report is brought to its step daemon, a second apart, before it goes straight up."""
+
 _STOPS_WITHIN_US: Final = 120 * SECOND
 """How long a slurmd that is told to stop waits for what it has begun."""
 
@@ -109,6 +112,14 @@ class StepGone:
 @attrs.frozen
 class ThreadEnded:
     """Tell a slurmd that stops that a thread of its has seen something through."""
+
+
+@attrs.frozen
+class ReportAgain:
+    """Time to look for the step daemon again that a report is for."""
+
+    report: RequestStepComplete
+    tries: int
 
 
 class Slurmd:
@@ -171,6 +182,7 @@ class Slurmd:
             RequestCheckpointTasks: self._checkpoint_tasks,
             RequestJobNotify: self._job_notify,
             RequestStepComplete: self._step_complete,
+            ReportAgain: self._report_again,
             RequestAbortJob: self._abort_job,
             RequestPing: self._ping,
             RequestSwitchInfo: self._switch_info,
@@ -583,12 +595,26 @@ class Slurmd:
 
     async def _step_complete(self, envelope: Envelope, message: RequestStepComplete) -> None:
         """Hand the report of a daemon further down the tree to this node's step daemon."""
-        stepd = self._steps.find(message.job_id, message.step_id)
+        self._hand_up(message, tries=1)
+
+    async def _report_again(self, _: Envelope, message: ReportAgain) -> None:
+        self._hand_up(message.report, message.tries)
+
+    def _hand_up(self, report: RequestStepComplete, tries: int) -> None:
+        """Give a report to this node's step daemon, which may not be there yet, or no more.
+
+        A prolog may last longer here than there. One that is gone has waited long enough: what
+        comes after goes straight up.
+        """
+        step = (report.job_id, report.step_id)
+        stepd = self._steps.find(*step)
         if stepd is not None:
-            self._send(stepd, message)
+            self._send(stepd, report)
+        elif step not in self.spool.begun and tries < _TRIES_OF_A_REPORT:
+            again = ReportAgain(report, tries + 1)
+            self.mailbox.post_at(self.site.kernel.now_us + SECOND, again)
         else:
-            # It has waited long enough and is gone: what comes after goes straight up.
-            self._link.report(message)
+            self._link.report(report)
 
     async def _abort_job(self, envelope: Envelope, message: RequestAbortJob) -> None:
         """Answer, then kill what runs of the job."""

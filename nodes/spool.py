@@ -53,6 +53,9 @@ class Spool:
     over: dict[JobRun, None] = attrs.field(factory=dict)
     """Those of them whose epilog was begun: it is not run again."""
 
+    begun: dict[StepKey, None] = attrs.field(factory=dict)
+    """The steps that have had a step daemon here, as long as their jobs are not long over."""
+
     gone: Callable[[int, int], None] = nobody
     """Told of each step daemon that ends, with the job and the cause, by the slurmd there is."""
 
@@ -77,6 +80,8 @@ class Spool:
             del self.revoked[key]
             self.over.pop(key, None)
             self.scripts.pop(key, None)
+            for step in [step for step in self.begun if step[0] == key[0]]:
+                del self.begun[step]
         self.revoked[run] = now_us
 
     def kill_left(self, job_id: int) -> None:

@@ -81,6 +81,7 @@ class StepDaemons:
         stepd.run_of_job = restart_cnt
         mailbox = self._site.fabric.mailbox(stepd, f"stepd {step}@{self._slurmd.host.name}")
         self._spool.sockets[job_id, step_id] = Socket(mailbox)
+        self._spool.begun[job_id, step_id] = None
         return stepd
 
     def run(self, stepd: Process, work: StepWork, srun: Mailbox | None) -> bool:

@@ -178,6 +178,24 @@ def test_a_node_that_jobs_share_goes_through_states_as_they_end() -> None:
     assert _changed("s16i_periodic", _drained)
 
 
+def _drained_later(recording: Recording, *, at_all: bool = True) -> Recording:
+    """Have n1 be drained after its last job has left it, not before, or not at all."""
+    ends = _of(recording, "node_state", node="n1")[-5:]
+    assert recording[ends[0]]["args"]["to"].endswith("(0x203)")
+    for at, state in zip(ends, (0x403, 0x402, 0x2, 0x202), strict=False):
+        recording[at]["args"]["to"] = f"X(0x{state:x})"
+    for at, state in zip(ends, (0x3, 0x403, 0x402, 0x2), strict=False):
+        recording[at]["args"]["from"] = f"X(0x{state:x})"
+    gone = set() if at_all else set(ends[-2:])
+    return [event for at, event in enumerate(recording) if at not in gone]
+
+
+def test_a_node_is_drained_before_or_after_a_job_has_left_it() -> None:
+    """Reports of different daemons race; that it is drained counts."""
+    assert _changed("s16g_prefork_err", _drained_later) == []
+    assert _changed("s16g_prefork_err", lambda each: _drained_later(each, at_all=False))
+
+
 def _blinking(recording: Recording, *, down: bool = False) -> Recording:
     """Have n2 not answer for a moment, or until it is given up."""
     last = _of(recording, "node_state", node="n2")[-1]

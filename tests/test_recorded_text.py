@@ -632,6 +632,25 @@ def test_two_steps_of_a_suspended_job_stop_one_by_one() -> None:
     assert outcome(one) == ("COMPLETED", "None", "0:0")
 
 
+@pytest.mark.parametrize(("slow_s", "direct"), [(2, False), (9, True)])
+def test_a_report_that_comes_before_its_step_daemon_is_brought_again(
+    slow_s: int, direct: bool
+) -> None:
+    """Five times, a second apart; then it goes straight to slurmctld, and rank 0 waits in vain."""
+    one = ran(
+        scenario(
+            f'at: 0s, fault: {{hang: "prolog node=n1", for: {slow_s}s}}',
+            'at: 1s, as: alice, run: "srun -N2 -n2 true", exit: 0',
+        ).replace("  Epilog:", "  Prolog: /etc/epilog.sh\n  Epilog:")
+    )
+    reports = one.all("REQUEST_STEP_COMPLETE", phase="receive", daemon="slurmctld")
+    ranges = [(arg(event, "range_first"), arg(event, "range_last")) for event in reports]
+    assert ranges == ([(1, 1), (0, 0)] if direct else [(0, 1)])
+    assert len(one.all("switch_p_job_step_complete")) == 1
+    over_us = one.all("job_state")[-1].time_us - one.all("REQUEST_LAUNCH_TASKS")[0].time_us
+    assert over_us > 60 * SECOND if direct else over_us < 5 * SECOND
+
+
 def test_a_job_that_is_requeued_and_held_waits_to_be_released() -> None:
     """Priority 0 and its words; once released it waits for its begin time, and steps go on."""
     one = ran(

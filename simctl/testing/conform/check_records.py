@@ -135,7 +135,7 @@ class _Search:
         known = [pointer for pointer in pointers if pointer in self.records]
         new = [pointer for pointer in pointers if pointer not in self.records]
         task = self._next_new_job(place)
-        rest = self.records[known[0]] if known else (None, UNKNOWN)
+        rest = self.records[known[0]] if known else (None, "")
         self.found[place] = rest
         if task is not None:
             self.born.setdefault(task, place)

@@ -1,6 +1,6 @@
 """Races, lost in one run and won in another: what they decide is taken out of both sides."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -110,20 +110,59 @@ def _one_by_one(story: Story, strands: set[str]) -> Story:
     return story.having(acts)
 
 
-# Nodes that jobs share.
+# Nodes: who is done with them, whether they may be used, and jobs that share them.
 
 
-def shared_nodes(ours: Story, theirs: Story) -> Both:
-    """Compare of a node with several jobs at once only whether it is up and may be used."""
-    shared = _shared(ours) | _shared(theirs)
+def node_records(ours: Story, theirs: Story) -> Both:
+    """Compare a node's jobs and its health apart, and of shared nodes the health alone.
+
+    Only where the states of the two sides differ.
+    """
     mine, others = ours.strands(), theirs.strands()
+    shared = {f"node {node}" for node in _shared(ours) | _shared(theirs)}
     unlike = {
         strand
-        for strand in (f"node {node}" for node in shared)
-        if [act.what for act in mine.get(strand, ())]
+        for strand in mine.keys() | others.keys()
+        if strand.startswith("node ")
+        and [act.what for act in mine.get(strand, ())]
         != [act.what for act in others.get(strand, ())]
     }
-    return _health_alone(ours, unlike), _health_alone(theirs, unlike)
+    return _apart_by(ours, unlike, shared), _apart_by(theirs, unlike, shared)
+
+
+def _apart_by(story: Story, unlike: set[str], shared: set[str]) -> Story:
+    if not unlike:
+        return story
+    acts: list[Act] = []
+    for act in story.acts:
+        if act.strand not in unlike:
+            acts.append(act)
+            continue
+        acts += _seen_as(act, _health, f"{act.strand} health")
+        if act.strand not in shared:
+            acts += _seen_as(act, _business, act.strand)
+    return story.having(acts)
+
+
+def _seen_as(act: Act, aspect: Callable[[str], str], strand: str) -> list[Act]:
+    before, after = map(aspect, act.key.split(" > "))
+    if before == after or not before or not after:
+        return []
+    return [attrs.evolve(act, strand=strand, key=f"{before} > {after}")]
+
+
+def _health(state: str) -> str:
+    base, *flags = state.split("|")
+    known = "up" if base in ("IDLE", "ALLOCATED") else base
+    return "|".join((known, *(flag for flag in flags if flag != "COMPLETING")))
+
+
+def _business(state: str) -> str:
+    """Return whether it has jobs; nothing of a node that is not up."""
+    base, *flags = state.split("|")
+    if base not in ("IDLE", "ALLOCATED"):
+        return ""
+    return "|".join((base, *(flag for flag in flags if flag == "COMPLETING")))
 
 
 def _shared(story: Story) -> set[str]:
@@ -163,24 +202,6 @@ def _without_blinks(story: Story) -> Story:
     return story.having(act for act in story.acts if id(act) not in spare)
 
 
-def _health_alone(story: Story, strands: set[str]) -> Story:
-    if not strands:
-        return story
-    acts = (_healthwise(act) if act.strand in strands else act for act in story.acts)
-    return story.having(act for act in acts if act is not None)
-
-
-def _healthwise(act: Act) -> Act | None:
-    before, after = map(_health, act.key.split(" > "))
-    return attrs.evolve(act, key=f"{before} > {after}") if before != after else None
-
-
-def _health(state: str) -> str:
-    base, *flags = state.split("|")
-    known = "up" if base in ("IDLE", "ALLOCATED") else base
-    return "|".join((known, *(flag for flag in flags if flag != "COMPLETING")))
-
-
 # The program that stood in for the appliance.
 
 _OF_A_BUFFER: Final = frozenset({"dw_real_size", "dw_teardown"})
@@ -218,4 +239,4 @@ def _unended(acts: Sequence[Act], endless: set[int]) -> Iterator[Act]:
         yield attrs.evolve(act, result=None) if id(act) in endless else act
 
 
-__all__ = ["blinks", "exits_apart", "polls_between", "shared_nodes", "stand_in", "threads_apart"]
+__all__ = ["blinks", "exits_apart", "node_records", "polls_between", "stand_in", "threads_apart"]

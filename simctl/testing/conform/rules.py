@@ -11,8 +11,8 @@ from simctl.testing.conform.check_records import UNKNOWN
 from simctl.testing.conform.races import (
     blinks,
     exits_apart,
+    node_records,
     polls_between,
-    shared_nodes,
     stand_in,
     threads_apart,
 )
@@ -98,7 +98,7 @@ _POLLS: Final = frozenset({"bb_p_job_test_stage_in", "bb_p_job_test_stage_out"})
 _REPEATED: Final = frozenset(
     {
         *("REQUEST_TERMINATE_JOB", "REQUEST_KILL_TIMELIMIT", "REQUEST_CANCEL_JOB_STEP"),
-        *("switch_p_job_suspend_info_pack", "REQUEST_JOB_STEP_CREATE"),
+        *("switch_p_job_suspend_info_pack", "REQUEST_JOB_STEP_CREATE", "REQUEST_STEP_COMPLETE"),
     }
 )
 
@@ -336,6 +336,17 @@ RULES: Final = (
         _not_its_start,
     ),
     Rule(
+        "nodes that blink",
+        "a ping falls into the moment in which a slurmd is away, or none does",
+        blinks,
+    ),
+    Rule(
+        "records of nodes",
+        "a node is drained before or after a job has left it; which of the jobs on it is over "
+        "first decides through which states it goes",
+        node_records,
+    ),
+    Rule(
         "cut off",
         "jobs may have begun before the recording or go on after it, and their records are "
         "released when they are purged, later than most recordings end",
@@ -357,16 +368,6 @@ RULES: Final = (
         "ends of tasks are gathered for a tenth of a second; on a busy machine those of tasks that "
         "sleep equally long are told in one message or in several",
         exits_apart,
-    ),
-    Rule(
-        "nodes that blink",
-        "a ping falls into the moment in which a slurmd is away, or none does",
-        blinks,
-    ),
-    Rule(
-        "shared nodes",
-        "which of the jobs on a node is over first decides through which states the node goes",
-        shared_nodes,
     ),
     Rule(
         "the stand-in of the appliance",
