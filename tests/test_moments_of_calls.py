@@ -206,6 +206,30 @@ def test_a_credential_that_no_record_is_made_for_is_not_built() -> None:
     assert not ran.all("switch_p_build_jobinfo")
 
 
+def test_a_credential_that_could_not_be_built_is_completed_on_all_its_nodes() -> None:
+    """As a whole one would be."""
+    ran = run(fault("switch_p_build_jobinfo"))
+    over = ran.one("switch_p_job_step_complete", args_nodelist="n[1-2]")
+    assert over.seq > ran.one("switch_p_build_jobinfo", rc=-1).seq
+
+
+def test_what_could_not_be_unpacked_of_a_node_is_released_and_not_printed() -> None:
+    """DebugFlags=Switch: of the other node it is printed, once it is read."""
+    ran = run(
+        "slurm_conf: {DebugFlags: Switch}\n"
+        + timeline(
+            "at: 0s, fault: {fail: switch_p_unpack_node_info}",
+            'at: 0s, as: alice, run: "sbatch -w n1 --wrap true"',
+        )
+    )
+    names = [each.name for each in ran.all(kind="plugin", role="slurmctld")]
+    found = [name.removeprefix("switch_p_") for name in names if "node_info" in name]
+    assert found[:7] == [
+        *("alloc_node_info", "unpack_node_info", "free_node_info"),
+        *("alloc_node_info", "unpack_node_info", "sprintf_node_info", "free_node_info"),
+    ]
+
+
 def test_a_node_says_that_its_prolog_failed_before_the_credential_is_released() -> None:
     """A step that waited for the prolog: the answer, the registration, then the release."""
     ran = run(

@@ -99,6 +99,55 @@ def test_a_step_whose_daemon_died_is_complete_when_its_last_node_is_left(tmp_pat
     assert gone.seq < part.seq < whole.seq < last.seq
 
 
+TWO_STEPS = """\
+files:
+  two.sh: |
+    #!/bin/sh
+    srun {0} sleep 1000 &
+    srun {0} sleep 1000 &
+    sleep 100
+"""
+
+
+def test_each_step_of_a_job_hears_of_a_node_that_the_job_has_left(tmp_path: Path) -> None:
+    """Its daemons there have died unheard: the reports of the others complete each of them."""
+    ran = ran_with(
+        tmp_path,
+        PARTS,
+        TWO_STEPS.format("-N2 -n2")
+        + timeline(
+            'at: 0s, as: alice, run: "sbatch -N2 two.sh"',
+            "at: 5s, fault: {cut: [n1, n2]}",
+            'at: 6s, fault: {crash: "stepd 1.0@n2"}',
+            'at: 6s, fault: {crash: "stepd 1.1@n2"}',
+            "at: 10s, run: scancel 1",
+        ),
+        model="modern",
+    )
+    parts = ran.all("switch_p_job_step_part_comp")
+    assert [each.step for each in parts] == ["1.0", "1.1"]
+    assert [each.step for each in ran.all("switch_p_job_step_complete")] == ["1.0", "1.1"]
+
+
+@BOTH
+def test_each_step_of_a_job_that_goes_on_loses_the_node(model: str) -> None:
+    """Those that had no other are complete; the script goes on."""
+    ran = run(
+        "slurm_conf: {SlurmdTimeout: 30}\n"
+        + TWO_STEPS.format("--no-kill -w n2 -N1 -n1")
+        + timeline(
+            'at: 0s, as: alice, run: "sbatch -N2 --no-kill two.sh"', "at: 5s, fault: {crash: n2}"
+        ),
+        model=model,
+    )
+    over = ran.all("switch_p_job_step_complete")
+    assert [(each.step, each.time_us) for each in over] == [
+        ("1.0", 30_000_000),
+        ("1.1", 30_000_000),
+    ]
+    assert ran.job()[0] == "COMPLETED"
+
+
 @BOTH
 def test_steps_that_are_left_of_a_job_are_deleted_in_any_order_and_before_it_is_over(
     model: str,

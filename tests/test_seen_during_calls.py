@@ -161,6 +161,28 @@ def test_a_job_that_overtakes_at_the_end_of_backfill_has_its_new_place_at_once(
     assert "3 None" in ran.result.commands[6].stdout.splitlines()
 
 
+def test_those_who_may_stage_in_come_in_the_order_of_their_starts(tmp_path: Path) -> None:
+    """The soonest first, and who starts in more than ten hours not at all."""
+    methods = """
+    def bb_p_job_try_stage_in(self):
+        log.info(" ".join(str(job.job_id) for job in slurmctld.candidates()))
+
+    def bb_p_job_test_stage_in(self, job_ptr, test_only):
+        return -1
+
+    def bb_p_job_get_est_start(self, job_ptr):
+        return slurmctld.time() + {1: 39600, 2: 600}.get(job_ptr.job_id, 60)
+    """
+    ran = ran_with(
+        tmp_path,
+        methods,
+        *("1: sbatch -t1 job.sh",) * 4,
+        *(f"50: scancel {job}" for job in (1, 2, 3, 4)),
+        conf=BACKFILL,
+    )
+    assert why_at(ran) == {1: "1 2 3 4", 30: "3 4 2"}
+
+
 def test_whoever_is_held_at_the_end_of_backfill_is_waited_for_no_more(tmp_path: Path) -> None:
     """No pass is due for its burst buffer: space is given before it is looked who waits for any."""
     methods = """

@@ -23,6 +23,7 @@ PACK: Final = "switch_p_pack_jobinfo"
 UNPACK: Final = "switch_p_unpack_jobinfo"
 FREE: Final = "switch_p_free_jobinfo"
 COMPLETE: Final = "switch_p_job_step_complete"
+PART: Final = "switch_p_job_step_part_comp"
 ATTACH: Final = "switch_p_job_attach"
 CKPT_ALLOC: Final = "slurm_ckpt_alloc_job"
 CKPT_FREE: Final = "slurm_ckpt_free_job"
@@ -286,7 +287,8 @@ def step_complete_arguments(run: Observed) -> Iterator[Finding]:
     "that brings it; none before does",
     key=STEP,
     exceptions="the end of the job completes a step whose reports are missing; nodes that went "
-    "DOWN, or whose slurmd started anew, do not count; a step whose saved state cannot be read",
+    "DOWN, whose slurmd started anew, or that the job has left as the switch was told, do not "
+    "count; a step whose saved state cannot be read",
     source="held in 90 steps of recordings of real Slurm",
     functions=(COMPLETE,),
 )
@@ -315,12 +317,27 @@ def _on_last_report(run: Observed, life: StepLife) -> Finding:
             return KEPT
     if completed is not None and missing:
         nodes = nodes_of(life.build)
-        missing -= {rank for rank in missing if _lost(run, nodes[rank], life.build, completed)}
+        left = _left(run, life, completed)
+        missing -= {
+            rank
+            for rank in missing
+            if nodes[rank] in left or _lost(run, nodes[rank], life.build, completed)
+        }
         request = run.request_of(completed)
         if missing and request is not None and request.name == REPORT:
             what = f"{len(missing)} of its nodes had not reported when a report completed it"
             return broken(life, what, request, completed)
     return KEPT
+
+
+def _left(run: Observed, life: StepLife, completed: Event) -> set[str]:
+    """Return the nodes of which a switch that wants to know was told before a step's end."""
+    return {
+        name
+        for event in run.calls(PART)
+        if event.step == life.step and life.build.seq < event.seq < completed.seq
+        for name in expand(str(arg(event, "nodelist")))
+    }
 
 
 @rule(
