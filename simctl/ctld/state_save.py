@@ -283,7 +283,12 @@ class StateSave:
             "job_state": reader.jobs,
         }
         for name, take in takers.items():
-            take(found[name].records)
+            try:
+                take(found[name].records)
+            except _NONSENSE as error:
+                # The checksums are right: somebody else has written this.
+                why = f"its records make no sense ({type(error).__name__}: {error})"
+                raise UnusableStateError(self.path(name), why) from error
         for doubt in reader.doubts:
             self._tell("job_state", doubt)
         return Restored(there=True, same_run=same_run)
@@ -394,6 +399,10 @@ class Restored:
 
     there: bool = False
     same_run: bool = True
+
+
+_NONSENSE: Final = (ValueError, LookupError, TypeError, AttributeError, OverflowError)
+"""What comes of values that no field of a record can have."""
 
 
 class UnusableStateError(Exception):
