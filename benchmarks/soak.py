@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final
 
-from benchmarks.run import options
+from simctl.cli import make_parser
 from simctl.ctld.accounting import JobRow
 from simctl.replay import Tally, scenario, submit_all
 from simctl.running import make_world, run_world
@@ -22,14 +22,6 @@ BYTES_A_JOB: Final = 200
 """Growth at most, of which the measures of a job take 40."""
 
 _TENTHS: Final = 10
-RUN: Final = {
-    "schedule": "fifo",
-    "watchdog": "10",
-    "no_orderings": True,
-    "max_turns": 0,
-    "quiet": False,
-    **dict.fromkeys(("seed", "model", "until", "db", "trace_kinds", "debug", "json")),
-}
 
 
 def made_jobs(count: int, nodes: int, seed: int = 0) -> Iterator[SwfJob]:
@@ -100,8 +92,8 @@ def growth(samples: list[tuple[int, int]]) -> float:
 
 def soak(count: int, nodes: int, trace: str) -> bool:
     """Run so many jobs; tell whether all completed and memory stayed flat."""
-    given = options(nodes)
-    vars(given).update(RUN, trace=trace or None)
+    words = ["run", "--swf", "made", "--nodes", str(nodes), "--no-orderings"]
+    given = make_parser().parse_args([*words, *(("--trace", trace) if trace else ())])
     log = SwfLog(path="soak", header={}, jobs=(), malformed=(), partial_lines=())
     world = make_world(scenario(log, (), given), given)
     world.ctld.books.keep = False

@@ -13,7 +13,8 @@ from simctl import __version__
 from simctl.status import BROKEN, INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """Return what reads the command line."""
     parser = argparse.ArgumentParser(
         prog="simctl",
         description="Emulate Slurm's control plane in virtual time, and see when, in which "
@@ -224,7 +225,7 @@ def _add_import(commands: Any) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    parser = _parser()
+    parser = make_parser()
     for word in words:
         option, _, value = word.partition("=")
         if value == "--" and option.startswith("--"):

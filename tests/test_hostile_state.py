@@ -27,11 +27,19 @@ timeline:
 AT_US: Final = 15_000_000
 
 
+others: st.SearchStrategy[Any] = (
+    odd | st.integers(-(2**70), 2**70) | st.sampled_from((None, True, 1.5, {}, [], [[]]))
+)
+"""Values of another kind."""
+
+
 @st.composite
 def damaged_records(draw: st.DrawFn, data: bytes) -> bytes:
     """Return a state file with other values in its records, and checksums that are right."""
     lines = [json.loads(line.split(b" ", 2)[2]) for line in data.splitlines()]
-    others = odd | st.integers(-(2**70), 2**70) | st.sampled_from((None, True, 1.5, {}, [], [[]]))
+    others: st.SearchStrategy[Any] = (
+        odd | st.integers(-(2**70), 2**70) | st.sampled_from((None, True, 1.5, {}, [], [[]]))
+    )
     for _ in range(draw(st.integers(1, 3))):
         here: Any = lines[draw(st.integers(0, len(lines) - 1))]
         for _ in range(draw(st.integers(1, 4))):
@@ -63,7 +71,10 @@ def started(model: str, damage: Any) -> World:
     def spoil(_: Any) -> None:
         damage(world.disk.view("slurmctld", 0))
 
-    world.background.append(lambda: world.kernel.call_at(AT_US, spoil, None))
+    def plan() -> None:
+        world.kernel.call_at(AT_US, spoil, None)
+
+    world.background.append(plan)
     world.run()
     return world
 

@@ -227,6 +227,7 @@ class Slurmctld:
         self.nodes_by_name = {node.name: node for node in records}
         self.partitions = {part.name: part for part in partitions}
         self.jobs: dict[int, JobRecord] = {}
+        self.subjects.live = self.jobs
         self.running: dict[int, JobRecord] = {}
         """The jobs that run, by id."""
         self.completing: dict[int, JobRecord] = {}

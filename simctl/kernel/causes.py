@@ -5,8 +5,8 @@ the next event needs that one and no other. It is a `Cause` where it needs more,
 to come first, or others, because a choice led to it that might have been made without its cause.
 """
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Container, Iterable
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 from msgspec import UNSET, UnsetType
@@ -65,9 +65,16 @@ class Subjects:
         self.pid = pid
         """The process; it has another after a restart."""
 
+        self.live: Container[int] = ()
+        """The jobs that the process has at present."""
+
         self._lines: dict[Any, _Line] = {}
         self._of: dict[int, _Subject] = {}
         """Whom each event of the process was about, and of those that it has forked."""
+        self._forgotten = bytearray()
+        """A bit for each event of which that is known no more."""
+        self._forget_at = _WINDOW
+        """How many events are remembered before some are forgotten."""
         self._forked: dict[int | UnsetType, _Subject] = {}
         """For whom it has forked each of these."""
         self._known: dict[_Subject, int] = {}
@@ -108,6 +115,8 @@ class Subjects:
             if event.pid in self._forked:
                 self._of[event.seq] = self._forked[event.pid]
             return cause
+        if len(self._of) > self._forget_at:
+            self._forget(event.seq)
         line = self._lines.get(thread)
         if line is None:
             line = self._lines[thread] = _Line()
@@ -142,7 +151,7 @@ class Subjects:
     def _needs(self, line: _Line, job: _Subject, cause: int) -> tuple[int, ...]:
         """Return what an event about *job* needs."""
         wanted = needs_of(cause)
-        needs = tuple(each for each in wanted if each in line.own and self._of[each] == job)
+        needs = tuple(each for each in wanted if each in line.own and self._about(each, job) == job)
         if not needs and job in line.last and type(cause) is not Cause:
             needs = (line.last[job],)
         elif not needs and job in self._known:
@@ -150,8 +159,61 @@ class Subjects:
         elif not needs and line.current in line.last:
             # A job that is new comes of whatever is being worked on.
             needs = (line.last[line.current],)
-        others = (
-            each for each in wanted if each not in line.own and self._of.get(each, job) == job
-        )
+        others = (each for each in wanted if each not in line.own and self._about(each, job) == job)
         also = self._also.pop(job, ()) if self._also else ()
         return tuple(dict.fromkeys((*needs, *others, *also)))
+
+    # What a long run can do without.
+
+    def _about(self, seq: int, otherwise: _Subject) -> _Subject:
+        """Return whom an event was about; of one that is not the process's own, *otherwise*."""
+        found = self._of.get(seq, otherwise)
+        if found is otherwise and self._forgotten and seq not in self._of and self._was_own(seq):
+            return _SOMEBODY
+        return found
+
+    def _was_own(self, seq: int) -> bool:
+        place, bit = divmod(seq, 8)
+        return place < len(self._forgotten) and bool(self._forgotten[place] >> bit & 1)
+
+    def _forget(self, now: int) -> None:
+        """Forget whom old events were about: jobs that are gone; and threads that have ended.
+
+        An event that is forgotten counts as about somebody else, as nearly all do by then. What was
+        about nobody is remembered for longer: a timer may go back to it.
+        """
+        self._lines = {
+            thread: line
+            for thread, line in self._lines.items()
+            if thread is None or not thread.finished
+        }
+        kept = {}
+        oldest, of_nobody = now - _WINDOW, now - _WINDOW * _LONGER
+        self._forgotten.extend(bytes(now // 8 + 1 - len(self._forgotten)))
+        for seq, job in self._of.items():
+            if seq > oldest or (seq > of_nobody if job is None else job in self.live):
+                kept[seq] = job
+            else:
+                self._forgotten[seq // 8] |= 1 << seq % 8
+        self._of = kept
+        self._forget_at = len(kept) + _WINDOW
+        for line in self._lines.values():
+            line.own &= kept.keys()
+        for table in (self._forked, self._known, self._also, self._buffers):
+            self._forget_gone(table)
+
+    def _forget_gone(self, table: dict[Any, Any]) -> None:
+        """Forget the first entries of a table by job or process, of which others may be told."""
+        for key in list(table)[: max(0, len(table) - _WINDOW)]:
+            if key not in self.live:
+                del table[key]
+
+
+_SOMEBODY: Final = -1
+"""Stands for a job that nobody asks about any more."""
+
+_WINDOW: Final = 200_000
+"""How many events back it is remembered whom each was about, and how many jobs that are gone."""
+
+_LONGER: Final = 5
+"""How many times as far events about nobody are remembered."""
