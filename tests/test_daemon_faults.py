@@ -374,6 +374,19 @@ def test_a_job_under_an_id_that_slurmctld_has_forgotten_ends() -> None:
     assert ran.job() == ("FAILED", "1:0", "NonZeroExitCode")
 
 
+def test_a_job_that_was_suspended_before_its_launch_got_through_is_launched_on_resume() -> None:
+    """What waits for the slurmd is not sent to a suspended job."""
+    ran = played(
+        at("1s", "crash: slurmd@n1"),
+        batch("./quick", at="2s"),
+        "at: 5s, run: scontrol suspend 1",
+        at("30s", "start: slurmd@n1"),
+        "at: 100s, run: scontrol resume 1",
+    )
+    assert sent(ran, "REQUEST_BATCH_JOB_LAUNCH") == [2, 100]
+    assert ran.job() == ("COMPLETED", "0:0", "None")
+
+
 # Step daemons.
 
 

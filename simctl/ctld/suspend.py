@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from simctl.ctld import arrays, checkpoint_times, limits, step_limits, suspend_switch
+from simctl.ctld import arrays, checkpoint_times, launch, limits, step_limits, suspend_switch
 from simctl.ctld.records import JobArray, JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
 from simctl.plugins.hooks import Handle
@@ -117,6 +117,9 @@ async def go_on(ctld: "Slurmctld", job: JobRecord) -> bool:
     step_limits.resume(ctld, job)
     checkpoint_times.watch(ctld)
     await _tell_nodes(ctld, job, RESUME_JOB, told)
+    if job.batch and job.launched_us < 0:
+        # It was suspended before its node could be told to run its script.
+        launch.tell(ctld, job)
     return True
 
 
