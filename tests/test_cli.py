@@ -170,11 +170,11 @@ def test_a_daemon_that_cannot_go_on_is_told_with_its_reason(
     cli.main(["run", path])
     out = capsys.readouterr().out
     why = "(SwitchParameters: 'contexts=0'; expected contexts=N, from 1 to 1023)"
-    assert f"FATAL  slurmctld: failed to initialize switch plugin {why}\n" in out
-    assert f"FATAL  slurmd on n1: Unable to initialize interconnect. {why}\n" in out
+    assert f"FATAL  slurmctld: Can't find plugin for switch/elan {why}\n" in out
+    assert f"FATAL  slurmd on n1: Can't find plugin for switch/elan {why}\n" in out
     cli.main(["run", path, "--json"])
     told = json.loads(capsys.readouterr().out)["fatal"]
-    assert told[0] == f"slurmctld: failed to initialize switch plugin {why}"
+    assert told[0] == f"slurmctld: Can't find plugin for switch/elan {why}"
 
 
 def test_a_command_cut_by_its_comma_is_explained(
