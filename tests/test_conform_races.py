@@ -266,9 +266,13 @@ def test_the_size_of_a_buffer_is_asked_for_beside_its_teardown() -> None:
     assert any("has been set up" in each for each in told)
 
 
-def _killed(recording: Recording, fn: str) -> Recording:
+def _killed(recording: Recording, fn: str, *, without: str = "") -> Recording:
     recording[_of(recording, fn)[0]]["rc"] = None
-    return recording
+    return [event for event in recording if event["fn"] != without]
+
+
+def _lost(recording: Recording, fn: str) -> Recording:
+    return [event for event in recording if event["fn"] != fn]
 
 
 def _failed(recording: Recording, fn: str) -> Recording:
@@ -280,6 +284,10 @@ def test_a_script_that_is_killed_writes_down_no_end() -> None:
     """That it failed is another thing."""
     assert _changed("s17a_bb_full", lambda each: _killed(each, "dw_data_in")) == []
     assert _changed("s17a_bb_full", lambda each: _failed(each, "dw_data_in"))
+    # Who waited for it may end with it, and ask for no size.
+    name, size = "s17a_bb_full", "dw_real_size"
+    assert _changed(name, lambda each: _killed(each, "dw_data_in", without=size)) == []
+    assert _changed(name, lambda each: _lost(each, size))
 
 
 def test_jobs_from_before_do_not_shift_the_numbers() -> None:

@@ -213,12 +213,24 @@ def stand_in(ours: Story, theirs: Story) -> Both:
     theirs = theirs.having(_without_answers(theirs.acts))
     mine, others = ours.strands(), theirs.strands()
     endless: set[int] = set()
+    spare: set[int] = set()
     for strand in mine.keys() & others.keys():
-        if strand.startswith("appliance"):
-            for pair in align(mine[strand], others[strand]):
-                if None not in pair and any(act and act.result is None for act in pair):
-                    endless.update(map(id, pair))
-    return ours.having(_unended(ours.acts, endless)), theirs.having(_unended(theirs.acts, endless))
+        if not strand.startswith("appliance"):
+            continue
+        killed = False
+        for pair in align(mine[strand], others[strand]):
+            if None not in pair and any(act and act.result is None for act in pair):
+                endless.update(map(id, pair))
+                killed = True
+        if killed:
+            # The thread that waited for it may come to ask for the size, or not.
+            size = f"{strand} size"
+            for pair in align(mine.get(size, ()), others.get(size, ())):
+                spare.update(id(act) for act in pair if None in pair)
+    return (
+        ours.having(_unended(ours.acts, endless, spare)),
+        theirs.having(_unended(theirs.acts, endless, spare)),
+    )
 
 
 def _without_answers(acts: Sequence[Act]) -> Iterator[Act]:
@@ -234,9 +246,10 @@ def _without_answers(acts: Sequence[Act]) -> Iterator[Act]:
         yield act
 
 
-def _unended(acts: Sequence[Act], endless: set[int]) -> Iterator[Act]:
+def _unended(acts: Sequence[Act], endless: set[int], spare: set[int]) -> Iterator[Act]:
     for act in acts:
-        yield attrs.evolve(act, result=None) if id(act) in endless else act
+        if id(act) not in spare:
+            yield attrs.evolve(act, result=None) if id(act) in endless else act
 
 
 __all__ = ["blinks", "exits_apart", "node_records", "polls_between", "stand_in", "threads_apart"]
