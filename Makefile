@@ -5,7 +5,7 @@ PYTHON ?= python3
 # More arguments for pytest: make test ARGS='-k layout -x'; for mutants: make mutants ARGS=--help
 ARGS ?=
 # How many times as long as the suite `make fuzz` goes on.
-FUZZ ?= 20
+FUZZ ?= 50
 # A workload log for the benchmarks: make bench SWF=some.swf.gz
 SWF ?=
 
@@ -31,7 +31,7 @@ test: setup ## run the whole test suite; ARGS goes to pytest
 	@$(BIN)/python -m pytest -n 2 $(ARGS)
 
 fuzz: setup ## feed every reader with damaged input, FUZZ times as long as the suite does
-	@SIMCTL_FUZZ="$(FUZZ)" $(BIN)/python -m pytest --timeout=0 tests/test_hostile_fuzz.py $(ARGS)
+	@SIMCTL_FUZZ="$(FUZZ)" $(BIN)/python -m pytest --timeout=0 tests/test_hostile_fuzz.py tests/test_hostile_state.py $(ARGS)
 
 swarm: setup ## run a thousand random clusters, and check that nothing is lost; ARGS=--help
 	@$(BIN)/simctl swarm --runs 1000 $(ARGS)

@@ -111,7 +111,7 @@ def damaged_trees(draw: st.DrawFn) -> Any:
     return tree
 
 
-@fuzzed(40)
+@fuzzed(20)
 @given(mutated(*SHIPPED))
 def test_no_text_of_a_scenario_breaks_simctl(text: str) -> None:
     """It is checked and run, or its mistakes are told."""
@@ -119,7 +119,7 @@ def test_no_text_of_a_scenario_breaks_simctl(text: str) -> None:
         given_file("s.yaml", text, "run", "FILE", *RUN)
 
 
-@fuzzed(60)
+@fuzzed(25)
 @given(damaged_trees())
 def test_no_value_in_a_scenario_breaks_simctl(tree: Any) -> None:
     """Values of another kind, numbers of any size, and keys there are not."""
@@ -127,7 +127,7 @@ def test_no_value_in_a_scenario_breaks_simctl(tree: Any) -> None:
     given_file("s.yaml", text, "run", "FILE", *RUN)
 
 
-@fuzzed(20)
+@fuzzed(6)
 @given(junk)
 def test_no_bytes_break_what_reads_a_file(data: bytes) -> None:
     """Every reader of a file gets the same junk."""
@@ -164,7 +164,7 @@ exit $?
 """
 
 
-@fuzzed(50)
+@fuzzed(20)
 @given(mutated(SCRIPT), st.sampled_from(("sbatch s.sh", "sbatch -N1 s.sh a 'b c'")))
 def test_no_batch_script_breaks_simctl(script: str, command: str) -> None:
     """One outside of the subset is refused with its line; any other runs to an end."""
@@ -186,14 +186,14 @@ LOG: Final = """\
 """
 
 
-@fuzzed(40)
+@fuzzed(15)
 @given(mutated_bytes(LOG.encode(), gzip.compress(LOG.encode(), mtime=0)))
 def test_no_log_breaks_a_replay(data: bytes) -> None:
     """A log is replayed, or what is wrong with it is told."""
     given_file("log.swf", data, "run", "--swf", "FILE", "--nodes", "8", "--skip-bad", *RUN)
 
 
-@fuzzed(60)
+@fuzzed(20)
 @given(mutated(*(path.read_text() for path in sorted((TREE / "tests/site").glob("*.conf")))))
 def test_no_slurm_conf_breaks_the_import(text: str) -> None:
     """It is imported, or its mistakes are told; what was imported can be read."""
@@ -212,7 +212,7 @@ OtherTimeout=300
 """
 
 
-@fuzzed(40)
+@fuzzed(15)
 @given(mutated(BURST_BUFFER_CONF))
 def test_no_burst_buffer_conf_breaks_simctl(text: str) -> None:
     """It stands beside the scenario that names it."""
@@ -236,7 +236,7 @@ JobID|Submit|Start|End|State|ExitCode|User|Account|Partition|JobName|Timelimit|A
 """
 
 
-@fuzzed(60)
+@fuzzed(20)
 @given(mutated(SACCT))
 def test_nothing_that_sacct_prints_breaks_the_import(text: str) -> None:
     """A scenario comes of it that can be read, or what is wrong is told."""
@@ -285,7 +285,7 @@ def damaged_traces(draw: st.DrawFn) -> bytes:
     return b"\n".join(lines)
 
 
-@fuzzed(40)
+@fuzzed(8)
 @given(damaged_traces() | mutated_bytes(gzip.compress(b'{"simctl_trace":1}\n', mtime=0)))
 def test_no_trace_breaks_what_reads_traces(data: bytes) -> None:
     """It is shown, compared, asked and held against expectations, or said to be damaged."""
@@ -316,7 +316,7 @@ def damaged_recordings(draw: st.DrawFn) -> bytes:
     return json.dumps(events).encode()
 
 
-@fuzzed(30)
+@fuzzed(8)
 @given(damaged_recordings() | mutated_bytes(gzip.compress(b"[]", mtime=0), b'[{"args":{}}]'))
 def test_no_recording_breaks_conform(data: bytes) -> None:
     """A run is held against it, or it is said to be none."""
@@ -339,7 +339,7 @@ TOKENS: Final = (
 )
 
 
-@fuzzed(60)
+@fuzzed(15)
 @given(st.sampled_from(OPTIONS), mutated(*TOKENS) | odd)
 def test_no_option_of_run_breaks_it(option: str, value: str) -> None:
     """Schedules, tokens, times and numbers: what cannot be read is told."""
@@ -351,7 +351,7 @@ def test_no_option_of_run_breaks_it(option: str, value: str) -> None:
 # The session.
 
 
-@fuzzed(25)
+@fuzzed(6)
 @given(
     st.lists(
         mutated(*(each.example for each in REPL_COMMANDS.values() if each.name != "save")) | odd,
@@ -398,7 +398,7 @@ LINES: Final = (
 )
 
 
-@fuzzed(30)
+@fuzzed(12)
 @given(st.lists(mutated(*LINES), min_size=3, max_size=12))
 def test_no_command_line_breaks_a_command(lines: list[str]) -> None:
     """Each command says what is wrong with its words, and ends."""
@@ -434,7 +434,7 @@ SMALL: Final = (
 
 
 @pytest.mark.parametrize("place", range(len(SMALL)))
-@fuzzed(150)
+@fuzzed(60)
 @given(st.data())
 def test_no_small_text_breaks_its_reader(place: int, data: st.DataObject) -> None:
     """Hosts, arrays, moments, lengths of time, features and selections: read, or refused."""
@@ -451,7 +451,7 @@ def events() -> tuple[Event, ...]:
     return tuple(msgspec.json.decode(line, type=Event) for line in lines)
 
 
-@fuzzed(200)
+@fuzzed(100)
 @given(
     mutated(
         "switch_p_job_attach job=1 step=1.0 task=0 node=n1 rc=0",

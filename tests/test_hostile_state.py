@@ -79,7 +79,7 @@ def started(model: str, damage: Any) -> World:
     return world
 
 
-@fuzzed(15)
+@fuzzed(8)
 @given(st.sampled_from(("guide", "modern")), st.sampled_from(FILES), st.data())
 def test_no_record_of_a_state_file_breaks_slurmctld(
     model: str, name: str, data: st.DataObject
@@ -93,7 +93,7 @@ def test_no_record_of_a_state_file_breaks_slurmctld(
     started(model, damage)
 
 
-@fuzzed(15)
+@fuzzed(8)
 @given(st.sampled_from(("guide", "modern")), st.sampled_from(FILES), st.data())
 def test_no_bytes_of_a_state_file_break_slurmctld(
     model: str, name: str, data: st.DataObject
@@ -108,7 +108,7 @@ def test_no_bytes_of_a_state_file_break_slurmctld(
     started(model, damage)
 
 
-@fuzzed(100)
+@fuzzed(60)
 @given(st.binary(max_size=300) | mutated_bytes(framed(msgspec.json.encode({"records": 0}))))
 def test_no_bytes_break_the_reader_of_state_files(data: bytes) -> None:
     """What it cannot read it says in words."""
