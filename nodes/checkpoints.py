@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from simctl.kernel.fabric import Envelope, Mailbox, Unanswered
 from simctl.kernel.procs import Process
+from simctl.nodes.authority import Authority
 from simctl.plugins.site import Site
 from simctl.wire.errno import (
     ESLURM_INVALID_JOB_ID,
@@ -28,8 +29,11 @@ def _has_tasks(stepd: Process) -> bool:
 class Checkpoints:
     """Passes requests for images on to step daemons, and their answers back."""
 
-    def __init__(self, site: Site, process: Process, find: Find, answer: Answer) -> None:
+    def __init__(
+        self, site: Site, process: Process, authority: Authority, find: Find, answer: Answer
+    ) -> None:
         self._site = site
+        self._authority = authority
         self._process = process
         self._find = find
         self._answer = answer
@@ -39,7 +43,8 @@ class Checkpoints:
         stepd = self._find(message.job_id, message.step_id)
         if stepd is None:
             self._answer(envelope, ESLURM_INVALID_JOB_ID)
-        elif not self._may_ask(envelope.sender, stepd.process.owner):
+        elif not self._authority.is_for(envelope.sender, stepd.process.owner):
+            self._authority.tell(envelope, ESLURM_USER_ID_MISSING, "it is another user's step")
             self._answer(envelope, ESLURM_USER_ID_MISSING)
         elif not _has_tasks(stepd.process):
             # Its main thread, which serves requests, is still setting the step up.
@@ -50,12 +55,6 @@ class Checkpoints:
                 self._answer(envelope, await self._ask(stepd, message))
 
             self._process.start(body, "checkpoint")
-
-    def _may_ask(self, asker: Mailbox | None, owner: int) -> bool:
-        """Tell whether it is the step's owner, SlurmUser or root."""
-        slurm_user = self._site.users.get(self._site.conf.slurm_user)
-        allowed = (0, owner, slurm_user.uid if slurm_user is not None else 0)
-        return asker is None or asker.process.uid in allowed
 
     async def _ask(self, stepd: Mailbox, message: RequestCheckpointTasks) -> int:
         """Ask a step daemon, and wait for its answer however long that takes."""

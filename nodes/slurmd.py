@@ -7,6 +7,7 @@ import attrs
 
 from simctl.kernel.fabric import Envelope, Mailbox, Reachable, Unanswered
 from simctl.kernel.procs import SIGKILL, Host, Process, RunsAs, wait_status
+from simctl.nodes.authority import Authority, Launch
 from simctl.nodes.checkpoints import Checkpoints
 from simctl.nodes.controller_link import ControllerLink, RegistrationDue, ReportsDue
 from simctl.nodes.launch import batch_work, step_work
@@ -36,10 +37,12 @@ from simctl.plugins.points.switch import (
 from simctl.plugins.points.switch_besides import switch_p_reconfig, switch_p_slurmd_init
 from simctl.plugins.site import Site
 from simctl.wire.buf import Buf
+from simctl.wire.credentials import JobCredential
 from simctl.wire.errno import (
     ESLURM_BATCH_ONLY,
     ESLURM_DISABLED,
     ESLURM_DUPLICATE_JOB_ID,
+    ESLURM_USER_ID_MISSING,
     ESLURMD_CREATE_BATCH_SCRIPT_ERROR,
     ESLURMD_CREDENTIAL_REVOKED,
     ESLURMD_FORK_FAILED,
@@ -140,6 +143,7 @@ class Slurmd:
         self.at_end: Callable[[], None] | None = None
         """Called once it has stopped."""
 
+        self._authority = Authority(site, self.process, self.spool)
         self._owed: dict[int, Envelope] = {}
         """Requests that it has yet to answer, by the number of their sending."""
 
@@ -158,7 +162,9 @@ class Slurmd:
             left=self._steps.left,
         )
         self._suspensions = Suspensions(site, self.process, self._steps.of_job)
-        self._checkpoints = Checkpoints(site, self.process, self._steps.find, self._answer)
+        self._checkpoints = Checkpoints(
+            site, self.process, self._authority, self._steps.find, self._answer
+        )
         self._terminations = Terminations(
             site,
             self.process,
@@ -243,7 +249,7 @@ class Slurmd:
         while True:
             envelope = await self.mailbox.receive()
             message = envelope.message
-            if type(message) is RequestShutdown:
+            if type(message) is RequestShutdown and self._authority.trusts(envelope.sender):
                 break
             await self._handle(envelope, message)
         await self._finish()
@@ -264,6 +270,8 @@ class Slurmd:
         if envelope.sent == 0:
             # A notice of its own: what it follows from its handler knows.
             self.site.trace.choose(self.process)
+        elif not self._authority.trusts(envelope.sender) and self._refuses(envelope):
+            return
         elif type(message) in _ANSWERED:
             self._owed[envelope.sent] = envelope
         await self._handlers[type(message)](envelope, message)
@@ -319,6 +327,13 @@ class Slurmd:
         for job_id, _ in list(self.spool.left):
             self.spool.kill_left(job_id)
 
+    def _refuses(self, envelope: Envelope) -> bool:
+        """Refuse a request that only root and SlurmUser may make; an answer is not answered."""
+        rc = self._authority.refusal(envelope)
+        if rc and not isinstance(envelope.message, ResponseSlurmRc):
+            self._answer(envelope, rc)
+        return bool(rc)
+
     def _send(self, to: Mailbox | None, message: Message) -> bool:
         return self.site.fabric.send(self.process, to, message, self.mailbox)
 
@@ -359,7 +374,15 @@ class Slurmd:
         ):
             rc = ESLURMD_INVALID_JOB_CREDENTIAL
         else:
-            rc = self._refusal(message.job_id, message.step_id, message.launch.restart_cnt)
+            wanted = Launch(
+                job_id=message.job_id,
+                step_id=message.step_id,
+                restart_cnt=message.launch.restart_cnt,
+                uid=message.launch.uid,
+                nodeid=message.nodeid,
+            )
+            rc = self._authority.launch_refusal(envelope, wanted, message.launch.credential)
+            rc = rc or self._used_up(envelope, wanted, message.launch.credential)
         if rc:
             self._answer(envelope, rc)
             await hooks.call(switch_p_free_jobinfo, who, credential, about=about)
@@ -406,17 +429,30 @@ class Slurmd:
 
     async def _batch_job_launch(self, envelope: Envelope, message: RequestBatchJobLaunch) -> None:
         """Answer that the launch is taken on; then the prolog, and the script's step daemon."""
-        rc = self._refusal(message.job_id, message.step_id, message.restart_cnt)
+        wanted = Launch(
+            job_id=message.job_id,
+            step_id=message.step_id,
+            restart_cnt=message.restart_cnt,
+            uid=message.job_desc.uid,
+            nodeid=0,
+        )
+        rc = self._authority.launch_refusal(envelope, wanted, message.credential)
         key = (message.job_id, message.restart_cnt)
         known = self.spool.knows(key, self.site.kernel.now_us) and self.site.model == "modern"
-        if known and rc != ESLURMD_STEP_EXISTS:
+        if known and not rc and (message.job_id, message.step_id) not in self._steps:
             # slurmctld has forgotten that the job has run: it started before the last save.
             self._answer(envelope, SLURM_SUCCESS)
             self._known[message.job_id] = None
-            request = RequestJobRequeue(job_id=message.job_id, hold=True, launch_failed=True)
+            request = RequestJobRequeue(
+                job_id=message.job_id,
+                hold=True,
+                launch_failed=True,
+                restart_cnt=message.restart_cnt,
+            )
             if self._link.report(request):
                 self._terminations.requeues[message.job_id] = key
             return
+        rc = rc or self._used_up(envelope, wanted)
         self._answer(envelope, rc)
         if rc:
             return
@@ -491,7 +527,9 @@ class Slurmd:
 
         Until then the job does not end here, so that the node drains before it is free again.
         """
-        request = RequestJobRequeue(job_id=key[0], hold=True, launch_failed=True)
+        request = RequestJobRequeue(
+            job_id=key[0], hold=True, launch_failed=True, restart_cnt=key[1]
+        )
         if self._prologs.report_once(key) and self._link.report(request):
             self._terminations.requeues[key[0]] = key
 
@@ -538,6 +576,16 @@ class Slurmd:
         await self._prologs.go_on(message.key)
         self._terminations.go_on(message.key[0])
 
+    def _used_up(
+        self, envelope: Envelope, launch: Launch, credential: JobCredential | None = None
+    ) -> int:
+        """Return why a credential launches nothing any more, or 0: then it is used."""
+        rc = self._refusal(launch.job_id, launch.step_id, launch.restart_cnt)
+        if rc == ESLURMD_CREDENTIAL_REVOKED:
+            self._authority.tell(envelope, rc, "the job ends here, or has ended")
+        made_us = credential.made_us if credential is not None else 0
+        return rc or self._authority.replay(envelope, launch, made_us)
+
     def _refusal(self, job_id: int, step_id: int, restart_cnt: int) -> int:
         """Return why a launch is refused, or 0."""
         if self._terminations.is_revoked((job_id, restart_cnt)):
@@ -551,6 +599,10 @@ class Slurmd:
     async def _signal_tasks(self, envelope: Envelope, message: RequestSignalTasks) -> None:
         """Hand a signal to the step daemon that is meant."""
         stepd = self._steps.find(message.job_id, message.step_id)
+        if stepd is not None and not self._authority.is_for(envelope.sender, stepd.process.owner):
+            self._authority.tell(envelope, ESLURM_USER_ID_MISSING, "it is another user's step")
+            self._answer(envelope, ESLURM_USER_ID_MISSING)
+            return
         if stepd is not None:
             self._send(stepd, message)
         self._answer(envelope, SLURM_SUCCESS if stepd is not None else ESLURMD_JOB_NOTRUNNING)

@@ -56,6 +56,9 @@ class Spool:
     begun: dict[StepKey, None] = attrs.field(factory=dict)
     """The steps that have had a step daemon here, as long as their jobs are not long over."""
 
+    used: dict[tuple[int, int, int, int], int] = attrs.field(factory=dict)
+    """The steps that were launched, by job, step, run and credential, and when."""
+
     gone: Callable[[int, int], None] = nobody
     """Told of each step daemon that ends, with the job and the cause, by the slurmd there is."""
 
@@ -83,6 +86,18 @@ class Spool:
             for step in [step for step in self.begun if step[0] == key[0]]:
                 del self.begun[step]
         self.revoked[run] = now_us
+
+    def use(self, step: tuple[int, int, int, int], now_us: int) -> bool:
+        """Note that a step is launched; false if it was before, as far as that may matter."""
+        while self.used:
+            oldest = next(iter(self.used))
+            if self.used[oldest] + _REVOKED_KEPT_US > now_us:
+                break
+            del self.used[oldest]
+        if step in self.used:
+            return False
+        self.used[step] = now_us
+        return True
 
     def kill_left(self, job_id: int) -> None:
         """Kill what is left of a job without a step daemon."""

@@ -12,6 +12,7 @@ from simctl.kernel.trace import Trace
 from simctl.kernel.turns import Kernel
 from simctl.plugins.hooks import Hooks
 from simctl.wire.conf import SlurmConf
+from simctl.wire.credentials import KeyPair
 
 CommandMain = Callable[["CommandCall"], Awaitable[int]]
 """A command of Slurm's: it returns its exit status."""
@@ -75,6 +76,9 @@ class Site:
 
     asks_nodes: bool = True
     """Whether slurmctld asks nodes to register again now and then."""
+
+    keys: KeyPair = attrs.field(factory=lambda: KeyPair(""))
+    """What signs credentials, which is slurmctld's alone, and what verifies them."""
 
     options: Options = Options()
     appliance: Any = None

@@ -66,7 +66,7 @@ def _orderings_of_class(plugin_class: str) -> list[str]:
     for point in BY_CLASS[plugin_class]:
         found = [rule for rule in rules_about(point.name) if not is_general(rule)]
         if found:
-            text = ", ".join(f"{rule.number} {rule.name}" for rule in found)
+            text = ", ".join(f"{rule.label} {rule.name}" for rule in found)
             lines += textwrap.wrap(
                 f"{point.name}: {text}", 79, initial_indent="  ", subsequent_indent="      "
             )

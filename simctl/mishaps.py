@@ -30,7 +30,9 @@ from simctl.scenario.model import (
     StartFault,
     StopController,
 )
+from simctl.wire.credentials import damaged
 from simctl.wire.errno import errno_number
+from simctl.wire.messages import credential_of, with_credential
 from simctl.wire.states import NodeFlag
 
 
@@ -238,11 +240,21 @@ class Mishaps:
                 chance=fault.chance,
                 luck=luck(self._seed, self._struck),
                 until_us=until_us,
+                damage=self._damage(fault.how),
             )
         )
         ping_in_earnest(self._daemons.ctld)
         if until_us < NEVER_US:
             self._kernel.call_at(until_us, self._end_strikes, None)
+
+    def _damage(self, how: str) -> Callable[[Any], Any] | None:
+        """Return what makes a launch one with a damaged credential."""
+        signer = self._daemons.site.keys.signer
+
+        def damage(message: Any) -> Any:
+            return with_credential(message, damaged(credential_of(message), how, signer))
+
+        return damage if how else None
 
     def _end_strikes(self, _: None) -> None:
         """Ask nodes to register that were not heard of while their messages got lost."""

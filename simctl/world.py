@@ -90,6 +90,7 @@ from simctl.stepd.outcome import NEVER_US, ProgramRun
 from simctl.stepd.programs import Programs
 from simctl.wire.burst_buffer_conf import FOLDER, file_name, write_conf
 from simctl.wire.conf import can_checkpoint
+from simctl.wire.credentials import KeyPair
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.resources import Room
 from simctl.wire.states import NodeBase, NodeFlag, PartState
@@ -359,6 +360,7 @@ class World:
             model=self.model,
             start_time_s=scenario.start_epoch_s,
             users=users,
+            keys=KeyPair(f"{conf.cluster_name}:{self.seed}"),
             options=scenario.options,
             run_name=run_name,
             asks_nodes=scenario.asks_nodes,
@@ -815,6 +817,11 @@ class World:
                 for name in attrs.fields_dict(type(record))
             },
             users={name: user.uid for name, user in self.site.users.items()},
+            operators=frozenset(
+                user.uid
+                for user in self.site.users.values()
+                if user.admin in ("operator", "administrator")
+            ),
         )
 
     def _result(self, wall_s: float, *, interrupted: bool) -> RunResult:

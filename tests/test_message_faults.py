@@ -248,8 +248,8 @@ def test_a_message_is_refused_that_is_older_than_what_it_bears() -> None:
     """Munge's credentials are good for five minutes."""
     ran = played("delay: MESSAGE_EPILOG_COMPLETE, by: 301s, from: n1", SCRIPT)
     assert arg(ran.one("refused"), "rpc") == "MESSAGE_EPILOG_COMPLETE"
-    assert ran.job()[0] == "COMPLETED|COMPLETING"
-    assert "MESSAGE_EPILOG_COMPLETE" not in str(ran.result.rows)
+    assert seconds(ran.all("MESSAGE_EPILOG_COMPLETE", phase="receive", peer="slurmd@n1")) == [90]
+    assert ran.job()[0] == "COMPLETED"
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,7 @@ class Srun:
                 restart_cnt=reply.restart_cnt,
                 layout=reply.layout,
                 granted=self._job.granted,
+                credential=reply.credential,
             )
         except MultiProgError as error:
             self.call.err(f"srun: error: {error}")

@@ -12,6 +12,7 @@ from simctl.stepd.environment import (
     step_environment,
     working_cluster,
 )
+from simctl.wire.credentials import JobCredential
 from simctl.wire.hostlist import compress, expand
 from simctl.wire.layout import StepLayout
 from simctl.wire.messages import ResponseResourceAllocation, StepLaunch
@@ -27,6 +28,7 @@ def step_launch(
     restart_cnt: int,
     layout: StepLayout,
     granted: ResponseResourceAllocation | None,
+    credential: JobCredential | None,
 ) -> StepLaunch:
     """Return what every node of a step is told alike; *granted* is srun's own allocation, if any.
 
@@ -55,6 +57,7 @@ def step_launch(
         env=env,
         work_dir=site.disk.resolve(options.get("chdir", call.work_dir), call.work_dir),
         tree_width=site.conf.tree_width,
+        credential=credential,
         task_prolog=options.get("task-prolog", ""),
         task_epilog=options.get("task-epilog", ""),
         cpus_on_nodes=_cpus_on_nodes(layout, granted),

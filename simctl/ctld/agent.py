@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
+import msgspec
 
 from simctl.ctld.cancel import cancel_without_client
 from simctl.ctld.completion import launch_unanswered
@@ -106,9 +107,16 @@ async def retry(ctld: "Slurmctld", _: Envelope, notice: AgentRetry) -> None:
 
 
 def _send_again(ctld: "Slurmctld", to: Mailbox, message: Message) -> None:
-    if ctld.send(to, message) and isinstance(message, RequestBatchJobLaunch):
-        job = _job(ctld, message)
-        assert job is not None
+    job = _job(ctld, message)
+    if not isinstance(message, RequestBatchJobLaunch) or job is None:
+        ctld.send(to, message)
+        return
+    if message.credential is not None:
+        # The one it had may be void by now.
+        fresh = msgspec.structs.replace(message.credential, made_us=ctld.now_us)
+        credential = ctld.site.keys.signer.sign(fresh)
+        message = msgspec.structs.replace(message, credential=credential)
+    if ctld.send(to, message):
         job.launched_us = ctld.now_us
 
 

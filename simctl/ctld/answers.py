@@ -19,7 +19,6 @@ from simctl.wire.messages import (
     RequestJobNotify,
     ResponseBatchScript,
     ResponseBuildInfo,
-    ResponseSlurmRc,
     SrunUserMsg,
 )
 from simctl.wire.states import JobBase
@@ -53,7 +52,7 @@ async def batch_script(ctld: "Slurmctld", envelope: Envelope, message: RequestBa
     if not rc and job is not None and job.batch:
         ctld.send(envelope.sender, ResponseBatchScript(script=job.desc.script))
         return
-    ctld.send(envelope.sender, ResponseSlurmRc.to(message, rc or ESLURM_JOB_SCRIPT_MISSING))
+    ctld.answer(envelope, rc or ESLURM_JOB_SCRIPT_MISSING)
 
 
 async def job_notify(ctld: "Slurmctld", envelope: Envelope, message: RequestJobNotify) -> None:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from simctl.ctld import arrays, schedule
+from simctl.ctld import arrays, authority, schedule
 from simctl.ctld.completion import end_by_status, end_job
 from simctl.ctld.pending import end_waiting
 from simctl.ctld.records import JobRecord, StepRecord
@@ -44,10 +44,7 @@ def _refusal(ctld: "Slurmctld", job: JobRecord | None, envelope: Envelope, other
     """Return why the sender may not touch a job, or 0: *others*, but for owner, root, SlurmUser."""
     if job is None:
         return ESLURM_INVALID_JOB_ID
-    sender = envelope.sender
-    if sender is not None and sender.process.uid not in (job.desc.uid, 0, ctld.process.uid):
-        return others
-    return SLURM_SUCCESS
+    return SLURM_SUCCESS if authority.may(ctld, envelope, job.desc.uid) else others
 
 
 def _uid(ctld: "Slurmctld", envelope: Envelope) -> int:

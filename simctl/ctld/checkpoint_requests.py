@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simctl.ctld import checkpoint_files, submit
+from simctl.ctld import authority, checkpoint_files, submit
 from simctl.ctld.checkpoints import operate
 from simctl.ctld.records import StepRecord
 from simctl.ctld.step_view import live_step
@@ -48,7 +48,10 @@ async def checkpoint(ctld: "Slurmctld", envelope: Envelope, message: RequestChec
     """Perform an operation; what ABLE and ERROR find out is answered, of others the error alone."""
     uid = _uid(ctld, envelope)
     if message.op == CheckOp.RESTART:
-        ctld.answer(envelope, await restart(ctld, message, uid))
+        rc = await restart(ctld, message, uid)
+        if rc == EPERM:
+            authority.tell(ctld, envelope, rc)
+        ctld.answer(envelope, rc)
         return
     outcome = await operate(ctld, message, uid)
     if outcome.rc or message.op not in (CheckOp.ABLE, CheckOp.ERROR):

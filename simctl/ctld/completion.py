@@ -7,6 +7,7 @@ import attrs
 
 from simctl.ctld import (
     arrays,
+    authority,
     bookkeeping,
     checkpoint_times,
     eligible,
@@ -24,10 +25,12 @@ from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import OUT_OF_MEMORY_STATUS, exit_code_of, signal_of
 from simctl.plugins.points.checkpoint import slurm_ckpt_free_job
 from simctl.wire.conf import SlurmConf, can_checkpoint
+from simctl.wire.credentials import LIFETIME_S
 from simctl.wire.errno import (
     ESLURM_ALREADY_DONE,
     ESLURM_INVALID_JOB_ID,
     ESLURM_JOB_PENDING,
+    ESLURM_USER_ID_MISSING,
     SLURM_SUCCESS,
 )
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
@@ -55,9 +58,6 @@ from simctl.wire.states import (
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
-
-CRED_LIFETIME_S = 120
-"""How long a credential is valid; a requeued job may not begin before all of its are void."""
 
 _PURGE_INTERVAL_S = 60
 _SHORT_PURGE_INTERVAL_S = 10
@@ -160,6 +160,8 @@ async def complete_job_allocation(
     rc = SLURM_SUCCESS
     if job is None:
         rc = ESLURM_INVALID_JOB_ID
+    elif not authority.may(ctld, envelope, job.desc.uid):
+        rc = ESLURM_USER_ID_MISSING
     elif job.state.finished:
         rc = ESLURM_ALREADY_DONE
     elif job.state.base is JobBase.PENDING:
@@ -478,7 +480,7 @@ def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     job.expected_us = -1
     job.desc = attrs.evolve(job.desc, partition=",".join(part.name for part in job.parts))
     job.submit_us = ctld.now_us
-    job.begin_us = ctld.now_us + (CRED_LIFETIME_S + 1) * SECOND
+    job.begin_us = ctld.now_us + (LIFETIME_S + 1) * SECOND
     limits.watch_deadline(ctld, job)
     eligible.settle(ctld, job)
 

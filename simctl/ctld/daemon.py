@@ -12,6 +12,7 @@ import attrs
 from simctl.ctld import (
     agent,
     answers,
+    authority,
     awaited,
     backfill,
     bookkeeping,
@@ -61,7 +62,7 @@ from simctl.plugins.points.switch import switch_p_libstate_restore
 from simctl.plugins.points.switch_besides import switch_p_reconfig, switch_p_slurmctld_init
 from simctl.plugins.site import Site
 from simctl.wire.accounts import Books
-from simctl.wire.errno import ESLURM_USER_ID_MISSING, SLURM_SUCCESS
+from simctl.wire.errno import EPERM, ESLURM_USER_ID_MISSING, SLURM_SUCCESS
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import (
     DbdGetJobsCond,
@@ -108,6 +109,7 @@ from simctl.wire.messages import (
     RequestUpdateReservation,
     ResponseSlurmRc,
 )
+from simctl.wire.rights import DENIALS
 from simctl.wire.states import (
     JobBase,
     JobState,
@@ -292,7 +294,10 @@ class Slurmctld:
         self.lock_holder: Thread | None = None
         """The thread of a plugin that has the job write lock."""
         site.procs.slurmctld = plugin_services.PluginServices(self)
-        self._handlers = self._all_handlers()
+        self._handlers = {
+            message: authority.guarded(handler, message)
+            for message, handler in self._all_handlers().items()
+        }
         self.state = state_save.StateSave(self, simulated=saves)
         for node in records:
             # Nobody counts as silent before this controller could have heard of them.
@@ -599,7 +604,9 @@ class Slurmctld:
         return self.site.fabric.find(node.address)
 
     def answer(self, envelope: Envelope, return_code: int) -> None:
-        """Answer a request with a return code."""
+        """Answer a request with a return code; that somebody may not ask is told in the trace."""
+        if return_code in DENIALS and return_code != EPERM:
+            authority.tell(self, envelope, return_code)
         if not self.send(envelope.sender, ResponseSlurmRc.to(envelope.message, return_code)):
             timeout_us = self.site.conf.message_timeout_s * SECOND
             self.site.fabric.answer_lost(envelope, self.mailbox, timeout_us)

@@ -6,13 +6,22 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import arrays, bookkeeping, checkpoint_times, eligible, limits, prologs, staging
+from simctl.ctld import (
+    arrays,
+    authority,
+    bookkeeping,
+    checkpoint_times,
+    eligible,
+    limits,
+    prologs,
+    staging,
+)
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
 from simctl.ctld.select import limit_in
 from simctl.plugins.hooks import NonsenseError, check_environment
 from simctl.wire.conf import can_checkpoint
 from simctl.wire.hostlist import compress
-from simctl.wire.ids import INFINITE, NO_VAL, SECOND
+from simctl.wire.ids import INFINITE, NO_VAL, SECOND, SLURM_BATCH_SCRIPT
 from simctl.wire.messages import RequestBatchJobLaunch, ResponseResourceAllocation
 from simctl.wire.records import JobDesc
 from simctl.wire.resources import Share
@@ -118,13 +127,18 @@ def occupy(ctld: "Slurmctld", job: JobRecord) -> None:
 def _launch_batch(ctld: "Slurmctld", job: JobRecord) -> None:
     # Noted before it is sent: nobody is to launch it again who finds this in saved state.
     job.batch_start_us = job.launched_us = ctld.now_us
+    nodes = tuple(node.name for node in job.nodes)
+    credential = authority.credential(
+        ctld, job, SLURM_BATCH_SCRIPT, node_list=job.node_list, nodes=nodes, cores=job.cpus
+    )
     sent = ctld.send(
         ctld.address(job.nodes[0]),
         RequestBatchJobLaunch(
+            credential=credential,
             job_id=job.job_id,
             job_desc=_told_of(ctld, job),
             node_list=job.node_list,
-            nodes=tuple(node.name for node in job.nodes),
+            nodes=nodes,
             cpus_per_node=job.cpus,
             restart_cnt=job.restart_cnt,
             restarts=job.restarts,

@@ -15,7 +15,13 @@ from simctl.ctld.leftovers import Run, end_leftovers, forget_others
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
 from simctl.kernel.procs import wait_status
-from simctl.wire.errno import ESLURM_DUPLICATE_JOB_ID, ESLURMD_CREDENTIAL_REVOKED
+from simctl.wire.errno import (
+    ESLURM_DUPLICATE_JOB_ID,
+    ESLURM_USER_ID_MISSING,
+    ESLURMD_CREDENTIAL_EXPIRED,
+    ESLURMD_CREDENTIAL_REVOKED,
+    ESLURMD_INVALID_JOB_CREDENTIAL,
+)
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.messages import (
     MessageNodeRegistrationStatus,
@@ -38,6 +44,14 @@ PINGS_PER_REGISTRATION = 20
 
 NOT_RESPONDING = "Not responding"
 """The reason of a node that was set down because it did not answer."""
+
+_NON_STARTABLE = (
+    ESLURM_USER_ID_MISSING,
+    ESLURMD_INVALID_JOB_CREDENTIAL,
+    ESLURMD_CREDENTIAL_EXPIRED,
+    ESLURMD_CREDENTIAL_REVOKED,
+)
+"""Why nothing of a job is launched, nor ever will be: it fails."""
 
 _RETURNS_WHATEVER_THE_REASON = 2
 """ReturnToService by which a registration brings a node back that was DOWN for any reason."""
@@ -318,13 +332,16 @@ _LAUNCHES = (RequestBatchJobLaunch.rpc, RequestLaunchProlog.rpc)
 
 
 async def _launch_refused(ctld: "Slurmctld", message: ResponseSlurmRc) -> None:
-    """End a job that a node takes for one which is over: nothing of it could ever start there.
+    """End a job of which a node says that nothing of it could ever start there.
 
-    It bears the id of one that slurmctld has forgotten with its state.
+    The node takes it for one which is over, because it bears the id of one that slurmctld has
+    forgotten with its state; or its credential is bad.
     """
     job = ctld.jobs.get(message.job_id)
-    revoked = message.return_code == ESLURMD_CREDENTIAL_REVOKED and message.answers in _LAUNCHES
-    if revoked and job is not None and job.state in (RUNNING, CONFIGURING):
+    if job is None or message.answers not in _LAUNCHES or message.return_code not in _NON_STARTABLE:
+        return
+    run = getattr(message.request, "restart_cnt", job.restart_cnt)
+    if run == job.restart_cnt and job.state in (RUNNING, CONFIGURING):
         await end_by_status(ctld, job, wait_status(1))
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import schedule
+from simctl.ctld import authority, schedule
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.select import limit_in
 from simctl.kernel.fabric import Envelope
@@ -132,6 +132,7 @@ async def create_reservation(
     uid = sender.process.uid if sender is not None else ctld.process.uid
     if not ctld.is_operator(uid):
         rc, record = ESLURM_USER_ID_MISSING, None
+        authority.tell(ctld, envelope, rc)
     else:
         rc, record = _read(ctld, message)
     if record is not None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import bookkeeping, checkpoint_times, step_limits, step_queue
+from simctl.ctld import authority, bookkeeping, checkpoint_times, step_limits, step_queue
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.ctld.step_layout import lay_out_step
 from simctl.kernel.fabric import Envelope
@@ -32,6 +32,7 @@ from simctl.wire.errno import (
     ESLURM_JOB_PENDING,
     ESLURM_NODES_BUSY,
     ESLURM_PROLOG_RUNNING,
+    ESLURM_USER_ID_MISSING,
     SLURM_SUCCESS,
     SlurmError,
 )
@@ -79,6 +80,8 @@ async def job_step_create(
 def _refuse(
     ctld: "Slurmctld", envelope: Envelope, message: RequestJobStepCreate, error_code: int
 ) -> None:
+    if error_code == ESLURM_ACCESS_DENIED:
+        authority.tell(ctld, envelope, error_code)
     ctld.send(envelope.sender, ResponseJobStepCreate(job_id=message.job_id, error_code=error_code))
 
 
@@ -86,8 +89,8 @@ def _refusal(ctld: "Slurmctld", job: JobRecord | None, envelope: Envelope) -> in
     """Return why a job may have no step now, or 0."""
     if job is None:
         return ESLURM_INVALID_JOB_ID
-    sender = envelope.sender
-    if sender is not None and sender.process.uid not in (job.desc.uid, 0):
+    if authority.uid_of(ctld, envelope) != job.desc.uid:
+        # Not even root may: its tasks would not be the user's.
         return ESLURM_ACCESS_DENIED
     if job.state.finished or job.state.completing:
         return ESLURM_ALREADY_DONE
@@ -210,6 +213,14 @@ async def _reply(ctld: "Slurmctld", envelope: Envelope, step: StepRecord) -> Non
             restart_cnt=step.job.restart_cnt,
             layout=step.layout,
             switch_job=step.packed_job,
+            credential=authority.credential(
+                ctld,
+                step.job,
+                step.step_id,
+                node_list=step.node_list,
+                nodes=step.layout.nodes,
+                cores=tuple(count * step.cpus_per_task for count in step.layout.tasks),
+            ),
         ),
     )
     if copied:
@@ -221,6 +232,9 @@ async def step_complete(
 ) -> None:
     """Take in that a step is over on a range of its nodes; the last one deletes the step."""
     job = ctld.jobs.get(message.job_id)
+    if job is not None and not authority.may(ctld, envelope, job.desc.uid):
+        ctld.answer(envelope, ESLURM_USER_ID_MISSING)
+        return
     step = job.steps.get(message.step_id) if job is not None else None
     if job is None:
         ctld.answer(envelope, ESLURM_INVALID_JOB_ID)

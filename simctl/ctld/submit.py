@@ -6,6 +6,7 @@ import attrs
 
 from simctl.ctld import (
     arrays,
+    authority,
     bookkeeping,
     eligible,
     launch,
@@ -54,6 +55,7 @@ from simctl.wire.messages import (
     ResponseSubmitBatchJob,
 )
 from simctl.wire.records import JobDesc
+from simctl.wire.rights import DENIALS
 from simctl.wire.states import FAILED, PENDING, JobBase, JobState, Reason
 
 if TYPE_CHECKING:
@@ -228,6 +230,8 @@ async def create(
     try:
         return await _create(ctld, sender, desc, uid, batch=batch, kept=kept)
     except _RefusedError as error:
+        if error.refusal.error_code in DENIALS:
+            authority.tell(ctld, envelope, error.refusal.error_code)
         return error.refusal
 
 

@@ -6,6 +6,7 @@ import attrs
 
 from simctl.ctld import (
     arrays,
+    authority,
     completion,
     eligible,
     limits,
@@ -228,6 +229,8 @@ def ask_anew(ctld: "Slurmctld", job: JobRecord) -> None:
 async def job_requeue(ctld: "Slurmctld", envelope: Envelope, message: RequestJobRequeue) -> None:
     """Send a running batch job back into the queue, or the running tasks of an array."""
     rc = _refusal(ctld, message.job_id, _uid(ctld, envelope), ESLURM_ACCESS_DENIED)
+    if not rc and message.launch_failed and not authority.is_daemon(ctld, envelope):
+        rc = ESLURM_ACCESS_DENIED
     if not rc:
         unknown = _unknown_task(ctld, message)
         rcs = [
@@ -241,6 +244,8 @@ async def job_requeue(ctld: "Slurmctld", envelope: Envelope, message: RequestJob
 async def _requeue(ctld: "Slurmctld", job: JobRecord, message: RequestJobRequeue) -> int:
     if not job.batch:
         return ESLURM_BATCH_ONLY
+    if message.restart_cnt not in (NO_VAL, job.restart_cnt):
+        return ESLURM_ALREADY_DONE
     if not job.requeue:
         return ESLURM_DISABLED
     if job.state.completing:

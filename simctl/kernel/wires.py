@@ -291,6 +291,10 @@ class Wires:
 
     def _go_struck(self, sent: _Sent) -> None:
         """Let a message go that was struck and not lost, and its copies."""
+        if sent.latest_us - self._kernel.now_us > _VALID_US:
+            self._kernel.call_at(sent.latest_us, lambda _: self._refuse(sent, sent.seq), None)
+            self._lose(sent)
+            return
         if not _answers(sent.message):
             late = sent.latest_us >= sent.deadline_us
             key = sent.reply_to, sent.message.rpc, sent.to.host.name
@@ -320,13 +324,8 @@ class Wires:
             sent.to.deliver(sent.envelope(), due_us, stream)
             return
 
-        sent_us = self._kernel.now_us
-
         def arrive(_: None) -> None:
-            if self._kernel.now_us - sent_us > _VALID_US:
-                self._refuse(sent, sent.seq)
-                self._lose(sent)
-            elif (sent.to.open or sent.to.hears(sent.message)) and sent.to.host.up:
+            if (sent.to.open or sent.to.hears(sent.message)) and sent.to.host.up:
                 sent.to.deliver(sent.envelope(), self._kernel.now_us)
             else:
                 # Its sender learns as much by then: nobody is there any more.

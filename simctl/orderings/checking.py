@@ -13,7 +13,7 @@ from simctl import orderings
 from simctl.kernel.events import Event
 from simctl.orderings.controller_deaths import is_excused
 from simctl.orderings.observed import Observed, Terms
-from simctl.orderings.rules import RULES, Broken, Kept, Rule
+from simctl.orderings.rules import AUTHORITY, RULES, Broken, Kept, Rule
 from simctl.scenario.recorded import Recorded, write_lines
 
 
@@ -60,7 +60,7 @@ class Report:
             "broken": [
                 {
                     "rule": each.rule.name,
-                    "number": each.rule.number,
+                    "number": each.rule.number if each.rule.number < AUTHORITY else each.rule.label,
                     "says": each.rule.says,
                     "group": each.first.group,
                     "what": each.first.what,
@@ -86,7 +86,7 @@ def tell(breach: Breach) -> list[str]:
     rule = breach.rule
     more = f" (and in {_counted(breach.times - 1, 'more group')})" if breach.times > 1 else ""
     return [
-        f"ordering {rule.number} {rule.name}: {rule.says}",
+        f"ordering {rule.label} {rule.name}: {rule.says}",
         f"in {breach.first.group}{more}: {breach.first.what}:",
         *breach.slice.splitlines(),
     ]

@@ -41,6 +41,9 @@ class Terms:
     users: Mapping[str, int] = attrs.field(factory=dict)
     """Who there is, with their uids, as the header of a trace has them."""
 
+    operators: Set[int] = frozenset()
+    """The uids of those who are operators or administrators."""
+
 
 class StepDaemon:
     """One slurmstepd: its processes, and what they did, in order."""
@@ -364,6 +367,41 @@ def _leaves(event: Event, daemon: StepDaemon) -> bool:
     One that has done nothing before was never told what to do: its slurmd had died.
     """
     return event.name == "exit" and not killed(event) and len(daemon.events) > 1
+
+
+_ASKS_FOR_JOBS: Final = ("REQUEST_SUBMIT_BATCH_JOB", "REQUEST_RESOURCE_ALLOCATION")
+
+
+def sending_of(run: Observed, receipt: Event) -> Event | None:
+    """Return the sending of a message that was received, of a copy that of the original."""
+    found = None if receipt.cause is UNSET else run.at(receipt.cause)
+    if found is not None and found.name == "duplicate" and found.cause is not UNSET:
+        found = run.at(found.cause)
+    return found if found is not None and found.phase == "send" else None
+
+
+def owner_uids(run: Observed) -> Mapping[Any, int]:
+    """Return who has submitted each job, as far as the trace shows it; tasks are their array's.
+
+    root and SlurmUser may submit for others, which it does not show.
+    """
+    found: dict[Any, int] = {}
+    tasks: dict[Any, Any] = {}
+    for job, changes in run.job_states.items():
+        array = next((each.array_job for each in changes if each.array_job is not UNSET), job)
+        if array != job:
+            # It was split off upon whatever request came just then.
+            tasks[job] = array
+            continue
+        first = changes[0]
+        request = run.request_of(first) if arg(first, "from") is None else None
+        sending = sending_of(run, request) if request is not None else None
+        if sending is None or request is None or sending.name not in _ASKS_FOR_JOBS:
+            continue
+        if sending.uid is not UNSET and sending.uid not in (0, request.uid):
+            found[job] = sending.uid
+    found |= {task: found[array] for task, array in tasks.items() if array in found}
+    return found
 
 
 def begin(event: Event) -> int:

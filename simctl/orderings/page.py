@@ -31,6 +31,7 @@ request, of the jobs it was at when it died; in model modern, where it loses wha
 of every job that was there. In a run that was broken off (`--until`, Ctrl-C, a stall) nothing is
 missed that would still have come.
 
+Rules A1 and on are about who may do what ([authority.md](authority.md)).
 Rules with one number are parts of one rule; where the models differ each has its own.
 "Recordings of real Slurm" are traces of Slurm 18.08 with these plugin types, in which the rule
 was looked for: the number is that of the groups in which it was looked for and held. This page is
@@ -99,7 +100,7 @@ def listed(rules: Sequence[Rule]) -> list[str]:
     for rule in rules:
         where = "" if len(rule.models) != 1 else f" (model {rule.models[0]})"
         lines += textwrap.wrap(
-            f"{rule.number} {rule.name}{where}: {rule.says}.",
+            f"{rule.label} {rule.name}{where}: {rule.says}.",
             _NARROW,
             initial_indent="  ",
             subsequent_indent="    ",
@@ -108,7 +109,7 @@ def listed(rules: Sequence[Rule]) -> list[str]:
 
 
 def _section(rule: Rule) -> Iterator[str]:
-    yield f"### {rule.number}. {rule.name}\n"
+    yield f"### {rule.label}. {rule.name}\n"
     yield textwrap.fill(f"{rule.says[0].upper()}{rule.says[1:]}.", _WIDTH) + "\n"
     facts = []
     if rule.key:

@@ -8,6 +8,9 @@ import attrs
 from simctl.kernel.events import Event
 from simctl.orderings.observed import Observed
 
+AUTHORITY: Final = 100
+"""The number before that of the first rule about who may do what: A1, A2 and so on."""
+
 Model = Literal["guide", "modern"]
 BOTH: Final[tuple[Model, ...]] = ("guide", "modern")
 GUIDE: Final[tuple[Model, ...]] = ("guide",)
@@ -47,7 +50,7 @@ class Rule:
     """A built-in ordering."""
 
     number: int
-    """As docs/orderings.md counts them; several parts of one rule have one number."""
+    """Its place among the others; several parts of one rule have one number."""
 
     name: str
     """Such as `postfini-iff-preinit`; unique."""
@@ -75,6 +78,12 @@ class Rule:
 
     unchecked: str = ""
     """Why it is not checked, in the models (or all) in which it is not."""
+
+    @property
+    def label(self) -> str:
+        """Return the number as docs/orderings.md has it."""
+        after = self.number - AUTHORITY
+        return f"A{after}" if after > 0 else str(self.number)
 
 
 RULES: Final[list[Rule]] = []

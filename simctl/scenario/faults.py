@@ -1,10 +1,17 @@
 """Read what can go wrong: daemons that die and start, links, plugin calls that fail."""
 
-from typing import Final
+from typing import Any, Final
+
+import attrs
 
 from simctl.kernel.disk import SHARED
 from simctl.kernel.pattern import near
-from simctl.scenario.message_faults import MESSAGE_FAULTS, message_fault_text
+from simctl.scenario.message_faults import (
+    CORRUPT_MESSAGE,
+    MESSAGE_FAULTS,
+    is_message,
+    message_fault_text,
+)
 from simctl.scenario.model import (
     CONTROLLER,
     LOGIN,
@@ -319,6 +326,21 @@ _CORRUPT: Final[Record[Fault]] = Record(
 )
 
 
+@attrs.frozen
+class _Corrupt:
+    """The shape of a `corrupt` fault: a message is damaged, which its name tells, or a file."""
+
+    def read(self, value: Value, reading: Reading) -> Fault:
+        """Return what the form for that says."""
+        names = [node.value for key, node in value.node.value if key.value == "corrupt"]
+        named = any(isinstance(name, str) and is_message(name) for name in names)
+        return (CORRUPT_MESSAGE if named else _CORRUPT).read(value, reading)
+
+    def schema(self) -> dict[str, Any]:
+        """Return a choice of both."""
+        return {"oneOf": [CORRUPT_MESSAGE.schema(), _CORRUPT.schema()]}
+
+
 def _read_disk(value: Value, reading: Reading) -> str:
     return SHARED if value.scalar.strip() == SHARED else _read_end(value, reading)
 
@@ -360,7 +382,7 @@ FAULT: Final[Forms[Fault]] = Forms(
         "start": _START,
         "stop": _STOP,
         "cut": _CUT,
-        "corrupt": _CORRUPT,
+        "corrupt": _Corrupt(),
         "disk": _DISK,
         "restart": _RESTART,
         **MESSAGE_FAULTS,

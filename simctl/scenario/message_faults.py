@@ -11,7 +11,7 @@ from simctl.kernel.pattern import near
 from simctl.kernel.wires import MessageFaultKind
 from simctl.scenario.model import CONTROLLER, LOGIN, Fault, MessageFault
 from simctl.scenario.positions import Reading, Value
-from simctl.scenario.scalars import DURATION, whole
+from simctl.scenario.scalars import DURATION, choice, whole
 from simctl.scenario.shapes import Field, Record, Scalar, Values
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import Message
@@ -128,12 +128,14 @@ def _check(kind: str) -> Callable[[Values, Reading], None]:
     return check
 
 
-def _form(kind: MessageFaultKind, what: str, *more: Field) -> Record[Fault]:
+def _form(
+    kind: MessageFaultKind, what: str, *more: Field, rpc: Scalar[str] = _RPC
+) -> Record[Fault]:
     """Return the form of a fault of messages."""
     return Record(
         what=f"a `{kind}` fault",
         fields=(
-            Field(name=kind, shape=_RPC, required=True, doc=what),
+            Field(name=kind, shape=rpc, required=True, doc=what),
             *more,
             *_WHERE,
             *_HOW_MANY,
@@ -144,6 +146,7 @@ def _form(kind: MessageFaultKind, what: str, *more: Field) -> Record[Fault]:
             sender=values["from"] or "",
             receiver=values["to"] or "",
             by_us=values.get("by") or 0,
+            how=values.get("how") or "",
             times=_times(values, values[kind]),
             skip=values["skip"],
             chance=values["chance"],
@@ -193,6 +196,41 @@ MESSAGE_FAULTS: Final[dict[str, Record[Fault]]] = {
         ),
     ),
 }
+
+
+_LAUNCHES: Final = (
+    *("REQUEST_LAUNCH_TASKS", "REQUEST_BATCH_JOB_LAUNCH", "RESPONSE_JOB_STEP_CREATE"),
+)
+"""The messages that bear a credential."""
+
+
+def _read_launch(value: Value, reading: Reading) -> str:
+    name = _read_rpc(value, reading)
+    if name not in _LAUNCHES:
+        raise ValueError(f"{name} bears no credential; {', '.join(_LAUNCHES)} do")
+    return name
+
+
+CORRUPT_MESSAGE: Final = _form(
+    "corrupt",
+    "Launches whose credential is damaged.",
+    Field(
+        name="how",
+        shape=choice("signature", "node", "user"),
+        required=True,
+        doc="What is wrong with it: its signature; or it is for another node or user, and signed.",
+    ),
+    rpc=Scalar(
+        expected="the name of a message that bears a credential",
+        convert=_read_launch,
+        json={"enum": list(_LAUNCHES)},
+    ),
+)
+
+
+def is_message(name: str) -> bool:
+    """Tell whether what is to be damaged is a message, by its name; else it is a file."""
+    return name.strip().startswith(("REQUEST_", "RESPONSE_", "MESSAGE_", "SRUN_"))
 
 
 def message_fault_text(fault: MessageFault) -> str:

@@ -249,7 +249,7 @@ class Forms(Generic[T]):
     """A mapping in one of several forms, told apart by the key that is present."""
 
     what: str
-    forms: Mapping[str, Record[T]]
+    forms: Mapping[str, Shape[T]]
     not_built: Mapping[str, str] = attrs.field(factory=dict)
 
     def read(self, value: Value, reading: Reading) -> T:

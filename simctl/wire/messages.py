@@ -10,6 +10,7 @@ import msgspec
 
 from simctl.wire.accounts import JobAccount, StepAccount
 from simctl.wire.buf import Packed
+from simctl.wire.credentials import JobCredential
 from simctl.wire.ids import NO_VAL, SLURM_BATCH_SCRIPT, step_name
 from simctl.wire.info import JobInfo, NodeInfo, PartInfo, ReservationInfo, StepInfo
 from simctl.wire.layout import Distribution, StepLayout
@@ -232,6 +233,8 @@ class RequestBatchJobLaunch(Message, frozen=True, kw_only=True):
     ckpt_dir: str = ""
     """Where images of it are to go."""
 
+    credential: JobCredential | None = None
+
     def shown(self) -> dict[str, Any]:
         """Tell of the images that it goes on from, if it does, and of the restarts that count."""
         shown = super().shown() | {"restart_cnt": self.restarts}
@@ -414,6 +417,8 @@ class RequestJobRequeue(Message, frozen=True, kw_only=True):
     hold: bool = False
     launch_failed: bool = False
     """It is slurmd that asks, because it could not launch the job."""
+    restart_cnt: int = NO_VAL
+    """The run that is meant, where it is slurmd that asks."""
     special_exit: bool = False
 
 
@@ -837,6 +842,7 @@ class ResponseJobStepCreate(Message, frozen=True, kw_only=True):
 
     layout: StepLayout | None = None
     switch_job: Packed = Packed()
+    credential: JobCredential | None = None
 
     def shown(self) -> dict[str, Any]:
         """Leave the step out of a refusal."""
@@ -862,6 +868,7 @@ class StepLaunch(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str]
     work_dir: str
     tree_width: int
+    credential: JobCredential | None
     task_prolog: str = ""
     task_epilog: str = ""
     cpus_on_nodes: tuple[int, ...] = ()
@@ -1148,3 +1155,21 @@ class SrunJobComplete(Message, frozen=True, kw_only=True):
 
     job_id: int
     step_id: int = NO_VAL
+
+
+# Credentials of launches.
+
+
+def credential_of(message: Message) -> JobCredential | None:
+    """Return the credential that a message bears, if it does."""
+    bearer = message.launch if isinstance(message, RequestLaunchTasks) else message
+    found: JobCredential | None = getattr(bearer, "credential", None)
+    return found
+
+
+def with_credential(message: Message, credential: JobCredential | None) -> Message:
+    """Return a message that bears one with another credential."""
+    if isinstance(message, RequestLaunchTasks):
+        launch = msgspec.structs.replace(message.launch, credential=credential)
+        return msgspec.structs.replace(message, launch=launch)
+    return msgspec.structs.replace(message, credential=credential)

@@ -1,0 +1,261 @@
+"""Rules about who may do what: as whom programs run, who is listened to, what lets a step start."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from simctl.kernel.events import Event
+from simctl.orderings.observed import (
+    LAUNCHES,
+    TERMINATIONS,
+    Observed,
+    StepDaemon,
+    arg,
+    owner_uids,
+    sending_of,
+)
+from simctl.orderings.rules import AUTHORITY, KEPT, Finding, broken, rule
+from simctl.wire.hostlist import expand
+from simctl.wire.rights import OF_SLURMCTLD, OF_SLURMD, Right, Who
+
+_SOURCE: Final = "what Slurm's manual says of users and daemons; no recording shows an attack"
+_BUILD: Final = "switch_p_build_jobinfo"
+_MADE: Final = "RESPONSE_JOB_STEP_CREATE"
+_USERS_SCRIPTS: Final = ("task_prolog", "task_epilog", "user_task_prolog", "user_task_epilog")
+_STATES: Final = ("job_state", "node_state", "step_state")
+
+
+@rule(
+    AUTHORITY + 1,
+    "no-user-code-as-root",
+    says="what a step executes runs as the job's owner, really and effectively: programs, scripts, "
+    "what they start, and task prologs and epilogs",
+    key="a step daemon",
+    exceptions="a job whose submission the trace does not show, or that root or SlurmUser has "
+    "submitted",
+    source=_SOURCE,
+)
+def no_user_code_as_root(run: Observed) -> Iterator[Finding]:
+    """Look at as whom everything of a step is executed."""
+    owners = run.once(owner_uids)
+    found: dict[Any, list[Event]] = defaultdict(list)
+    for name in ("exec", *_USERS_SCRIPTS):
+        for event in run.by_name.get(name, ()):
+            # What a plugin has run in a step daemon is the site's.
+            if event.step is not UNSET and (name != "exec" or event.role != "script"):
+                found[event.node, event.step].append(event)
+    for (node, step), events in found.items():
+        user = owners.get(events[0].job)
+        wrong = [e for e in events if user is not None and (e.uid, e.euid) != (user, user)]
+        if wrong:
+            what = f"{wrong[0].name} as {wrong[0].uid}/{wrong[0].euid}, not as {user}"
+            yield broken(f"step {step} on {node}", what, *wrong[:1])
+        elif user is not None:
+            yield KEPT
+
+
+@rule(
+    AUTHORITY + 2,
+    "only-who-may-changes-a-job",
+    says="a request that changes the state of the job it names comes from its owner, root or "
+    "SlurmUser, or from an operator, as docs/authority.md has it for that request",
+    key="a change of a job's state",
+    exceptions="a job whose submission the trace does not show, or that root or SlurmUser has "
+    "submitted; what a request leads to later",
+    source=_SOURCE,
+)
+def only_who_may_changes_a_job(run: Observed) -> Iterator[Finding]:
+    """Look at who has sent the request behind each change."""
+    owners = run.once(owner_uids)
+    for event in run.by_name.get("job_state", ()):
+        request = run.request_of(event)
+        right = OF_SLURMCTLD.get(request.name) if request is not None else None
+        if request is None or right is None or request.job is UNSET:
+            continue
+        if request.job not in (event.job, event.array_job):
+            continue
+        sending = sending_of(run, request)
+        if sending is None or event.job not in owners:
+            continue
+        if _may(run, right, sending, request, owners[event.job]):
+            yield KEPT
+        else:
+            what = f"{request.name} of uid {sending.uid} changed a job of {owners[event.job]}"
+            yield broken(f"job {event.job}", what, sending, event)
+
+
+def _may(run: Observed, right: Right, sending: Event, request: Event, owner: int) -> bool:
+    uid = sending.uid
+    return bool(
+        right.who & Who.ANYBODY
+        or (right.who & Who.DAEMONS and uid in (0, request.uid))
+        or (right.who & Who.ROOT and uid == 0)
+        or (right.who & Who.OWNER and uid == owner)
+        or (right.who & Who.OPERATOR and uid in run.terms.operators)
+    )
+
+
+@rule(
+    AUTHORITY + 3,
+    "daemons-heed-daemons",
+    says="a message that only daemons may send and that is not refused was sent by root or "
+    "SlurmUser",
+    key="a message",
+    source=_SOURCE,
+)
+def daemons_heed_daemons(run: Observed) -> Iterator[Finding]:
+    """Look at as whom each such message was sent."""
+    slurm_user = next((event.uid for event in run.events if event.role == "slurmctld"), UNSET)
+    refused = {event.cause for event in run.by_name.get("refused", ())}
+    for role, rights in (("slurmctld", OF_SLURMCTLD), ("slurmd", OF_SLURMD)):
+        for name, right in rights.items():
+            if right.who is not Who.DAEMONS:
+                continue
+            for receipt in run.received(name):
+                sending = sending_of(run, receipt)
+                if receipt.role != role or sending is None:
+                    continue
+                if sending.uid in (0, slurm_user) or receipt.seq in refused:
+                    yield KEPT
+                else:
+                    what = f"{role} heeded what uid {sending.uid} had sent"
+                    yield broken(f"{name} (seq {receipt.seq})", what, sending, receipt)
+
+
+# Launches.
+
+
+def _launch(run: Observed, daemon: StepDaemon) -> tuple[Event, Event | None] | None:
+    """Return the receipt that a step daemon was forked upon, and where its credential was made.
+
+    None for one whose fork or launch the trace does not show.
+    """
+    fork = run.forks.get(daemon.manager)
+    if fork is None:
+        return None
+    key = daemon.node, daemon.step
+    receipts = [each for each in run.once(_receipts).get(key, ()) if each.seq < fork.seq]
+    if not receipts:
+        return None
+    receipt = receipts[-1]
+    if daemon.batch:
+        return receipt, sending_of(run, receipt)
+    made = run.once(_made).get(daemon.step, ())
+    before = [each for each in made if each.seq < receipt.seq]
+    return receipt, before[-1] if before else None
+
+
+def _receipts(run: Observed) -> Mapping[Any, list[Event]]:
+    found: dict[Any, list[Event]] = defaultdict(list)
+    events = (event for name in LAUNCHES for event in run.received(name))
+    for event in sorted(events, key=lambda each: each.seq):
+        found[event.node, event.step].append(event)
+    return found
+
+
+def _made(run: Observed) -> Mapping[Any, list[Event]]:
+    found: dict[Any, list[Event]] = defaultdict(list)
+    for event in run.sent(_MADE):
+        found[event.step].append(event)
+    return found
+
+
+@rule(
+    AUTHORITY + 4,
+    "launched-with-a-credential",
+    says="slurmd forks a step daemon upon a launch whose credential slurmctld has made: for a "
+    "batch script in the launch itself, for a step in the answer to its creation, and for that "
+    "node",
+    key="a step daemon",
+    source=_SOURCE,
+)
+def launched_with_a_credential(run: Observed) -> Iterator[Finding]:
+    """Look for the making of the credential behind each fork."""
+    built: dict[Any, list[Event]] = defaultdict(list)
+    for call in run.calls(_BUILD):
+        built[call.step].append(call)
+    for daemon in run.daemons.values():
+        fork = run.forks.get(daemon.manager)
+        if fork is None or not daemon.events[0].step:
+            continue
+        found = _launch(run, daemon)
+        if found is None:
+            yield broken(daemon, "nobody had asked for it", fork)
+            continue
+        receipt, made = found
+        if made is None or made.daemon != "slurmctld":
+            yield broken(daemon, "slurmctld had made no credential for it", receipt, fork)
+        elif (nodes := _built_for(built.get(daemon.step, []), made)) and (
+            daemon.node not in expand(nodes)
+        ):
+            yield broken(daemon, f"its credential is for {nodes}", made, fork)
+        else:
+            yield KEPT
+
+
+def _built_for(calls: list[Event], made: Event) -> str:
+    """Return the nodes of a step that was answered then; a job that runs again counts anew."""
+    before = [call for call in calls if call.seq < made.seq]
+    return str(arg(before[-1], "nodelist")) if before else ""
+
+
+@rule(
+    AUTHORITY + 5,
+    "nothing-launched-once-revoked",
+    says="after slurmd was told that a job is over it launches nothing of it but with a credential "
+    "that was made later than that was sent",
+    key="a step daemon of a job that was told to end on its node before",
+    source=_SOURCE,
+)
+def nothing_launched_once_revoked(run: Observed) -> Iterator[Finding]:
+    """Hold each fork against the last word that its job is over."""
+    ends: dict[Any, list[Event]] = defaultdict(list)
+    for name in (*TERMINATIONS, "REQUEST_ABORT_JOB"):
+        for event in run.received(name):
+            if event.role == "slurmd" and event.step is UNSET:
+                ends[event.node, event.job].append(event)
+    for daemon in run.daemons.values() if ends else ():
+        fork = run.forks.get(daemon.manager)
+        found = _launch(run, daemon) if fork is not None else None
+        if fork is None or found is None or found[1] is None:
+            continue
+        told = [each for each in ends.get((daemon.node, daemon.job), ()) if each.seq < fork.seq]
+        for end in told:
+            sending = sending_of(run, end)
+            if sending is not None and sending.seq > found[1].seq:
+                what = f"it was launched after {end.name}"
+                yield broken(daemon, what, found[1], end, fork)
+                break
+        else:
+            if told:
+                yield KEPT
+
+
+@rule(
+    AUTHORITY + 6,
+    "refused-changes-nothing",
+    says="a request that slurmctld refuses for who asks changes no state of a job, step or node",
+    key="a request that is refused",
+    source=_SOURCE,
+)
+def refused_changes_nothing(run: Observed) -> Iterator[Finding]:
+    """Look at what else was done upon such a request."""
+    refusals = [event for event in run.by_name.get("refused", ()) if event.role == "slurmctld"]
+    changed: dict[int, Event] = {}
+    for name in _STATES if refusals else ():
+        for event in run.by_name.get(name, ()):
+            request = run.request_of(event)
+            if request is not None:
+                changed.setdefault(request.seq, event)
+    for event in refusals:
+        request = run.request_of(event)
+        if request is None:
+            continue
+        change = changed.get(request.seq)
+        if change is None:
+            yield KEPT
+        else:
+            what = f"{change.name} changed all the same"
+            yield broken(f"{request.name} (seq {request.seq})", what, request, change)
