@@ -170,6 +170,9 @@ class Salloc:
                 return None
             message = envelope.message
             if isinstance(message, ResponseResourceAllocation):
+                if message.error_code in WAITS:
+                    # The answer that it waits has come a second time.
+                    continue
                 return message
             if isinstance(message, SrunJobComplete):
                 self._tell(f"salloc: Job allocation {message.job_id} has been revoked.")

@@ -123,6 +123,9 @@ class SrunJob:
                 return None
             message = envelope.message
             if isinstance(message, ResponseResourceAllocation):
+                if _is_queued(message):
+                    # The answer that it waits has come a second time.
+                    continue
                 return message
             self.handle(envelope)
             if isinstance(message, SrunJobComplete):

@@ -184,7 +184,7 @@ class Observed:
         """The numbers of the sendings that a cut link held back, or that were lost on their way."""
         return {
             event.cause
-            for name in ("unreachable", "drop", "too_late", "undeliverable")
+            for name in ("unreachable", "drop", "too_late", "undeliverable", "refused")
             for event in self.by_name.get(name, ())
             if event.cause is not UNSET
         }
