@@ -22,5 +22,8 @@ class Daemons:
     slurmds: dict[str, Slurmd]
     """By the node's name."""
 
-    make_ctld: Callable[[Slurmctld, bool], Slurmctld]
-    """Makes the slurmctld that follows one which has ended, or starts clean."""
+    primary: Host
+    """The host that slurmctld starts on."""
+
+    make_ctld: Callable[[Slurmctld, Host, bool], Slurmctld]
+    """Makes the slurmctld on a host that follows another; it may start clean."""

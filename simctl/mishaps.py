@@ -1,8 +1,9 @@
 """What goes wrong in a cluster: each fault of a scenario, and what it does to daemons and links."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
+from simctl.backup import Backup
 from simctl.ctld.nodes import ping_in_earnest, watch_unreachable
 from simctl.ctld.restart import StopDue
 from simctl.daemons import Daemons
@@ -10,7 +11,7 @@ from simctl.disk_mishaps import DiskMishaps
 from simctl.kernel import wires
 from simctl.kernel.fabric import NEVER_US
 from simctl.kernel.faults import CallFault, CallFaults
-from simctl.kernel.procs import Process
+from simctl.kernel.procs import Host, Process
 from simctl.kernel.wires import Wires, luck
 from simctl.node_mishaps import NodeMishaps
 from simctl.nodes.slurmd import Slurmd
@@ -35,6 +36,8 @@ from simctl.wire.errno import errno_number
 from simctl.wire.messages import credential_of, with_credential
 from simctl.wire.states import NodeFlag
 
+_KILLED: Final = 9
+
 
 class Mishaps:
     """Lets faults happen to a cluster."""
@@ -45,6 +48,11 @@ class Mishaps:
         self._kernel = daemons.site.kernel
         self._fabric = daemons.site.fabric
         self._trace = daemons.site.trace
+        conf = daemons.site.conf
+        self.backup: Backup | None = None
+        if conf.backup_controller:
+            host = Host(name=conf.backup_controller, node=None)
+            self.backup = Backup(daemons, host, uid=daemons.ctld.process.uid)
         self.missed: list[str] = []
         """The faults that met nobody, each with the reason."""
         self._wires = Wires(self._fabric)
@@ -57,9 +65,9 @@ class Mishaps:
             CrashFault: self._crash,
             StartFault: self._start,
             RestartFault: self._restart,
-            StopController: lambda _fault, _text: self.stop_controller(),
-            CrashController: lambda fault, _text: self.crash_controller(saved=fault.saved),
-            StartController: lambda fault, _text: self.start_controller(clean=fault.clean),
+            StopController: self._stop_controller,
+            CrashController: self._crash_controller,
+            StartController: self._start_controller,
             CutFault: self._cut,
             MessageFault: self._strike,
             **NodeMishaps(daemons, self._miss).deeds,
@@ -153,12 +161,53 @@ class Mishaps:
         self.stop_controller(again_us)
         self._kernel.call_at(again_us, lambda _: self.start_controller(), None)
 
+    def _stop_controller(self, fault: StopController, text: str) -> None:
+        if self.backup is not None and fault.host == self.backup.host.name:
+            self._end_standby(text, 0)
+        elif self._is_there(fault.host, text):
+            self.stop_controller()
+
+    def _crash_controller(self, fault: CrashController, text: str) -> None:
+        backup = self.backup
+        if backup is not None and fault.host == backup.host.name and not backup.in_control:
+            self._end_standby(text, _KILLED)
+        elif self._is_there(fault.host, text):
+            self.crash_controller(saved=fault.saved)
+
+    def _start_controller(self, fault: StartController, text: str) -> None:
+        backup = self.backup
+        if backup is None or fault.host != backup.host.name:
+            self.start_controller(clean=fault.clean)
+        elif backup.stands_by or backup.in_control:
+            self._miss(text, f"{fault.host} is there")
+        else:
+            backup.start()
+
+    def _is_there(self, host: str, text: str) -> bool:
+        """Tell whether slurmctld runs on a host; if not, the fault meets nobody."""
+        ctld = self._daemons.ctld
+        there = ctld.mailbox.open and ctld.process.host.name == host
+        if not there:
+            self._miss(text, f"no slurmctld runs on {host}")
+        return there
+
+    def _end_standby(self, text: str, status: int) -> None:
+        backup = self.backup
+        if backup is not None and backup.in_control:
+            self.stop_controller()
+        elif backup is not None and backup.stands_by:
+            backup.end(status)
+        else:
+            self._miss(text, "it does not run")
+
     def stop_controller(self, until_us: int = NEVER_US) -> None:
         """Let slurmctld stop in good order; from now on nobody can connect to it."""
         ctld = self._daemons.ctld
         if not ctld.mailbox.open:
             return
         self._fabric.leave(CONTROLLER, until_us)
+        if self.backup is not None:
+            self.backup.watch()
         ctld.mailbox.post(StopDue())
 
     def crash_controller(self, *, saved: bool = False) -> None:
@@ -167,6 +216,8 @@ class Mishaps:
         if not ctld.mailbox.open:
             return
         self._fabric.leave(CONTROLLER)
+        if self.backup is not None:
+            self.backup.watch()
         process = ctld.process
         threads = list(process.threads)
         ctld.die_at_once()
@@ -181,13 +232,25 @@ class Mishaps:
         """Start slurmctld, if it is not there or about to end: anew, from its state files."""
         daemons = self._daemons
         last = daemons.ctld
+        backup = self.backup
         if last.mailbox.open and CONTROLLER not in self._fabric.away:
+            if backup is not None and backup.in_control:
+                self._take_back(backup, clean=clean)
             return
         if not last.process.exited:
             last.at_end = lambda: self.start_controller(clean=clean)
             return
-        daemons.ctld = daemons.make_ctld(last, clean)
+        daemons.ctld = daemons.make_ctld(last, daemons.primary, clean)
         self._fabric.come_back(CONTROLLER)
+        daemons.ctld.start()
+
+    def _take_back(self, backup: Backup, *, clean: bool) -> None:
+        """Start the primary, which asks the backup for control; that stands by again."""
+        daemons = self._daemons
+        last = daemons.ctld
+        last.at_end = backup.start
+        daemons.ctld = daemons.make_ctld(last, daemons.primary, clean)
+        daemons.ctld.relieves = last
         daemons.ctld.start()
 
     # Links.

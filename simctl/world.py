@@ -289,7 +289,8 @@ class World:
             ctld=self._make_controller(),
             hosts=self.hosts,
             slurmds={name: Slurmd(self.site, host) for name, host in self.hosts.items()},
-            make_ctld=lambda before, clean: self._make_controller(before, clean=clean),
+            primary=self.controller_host,
+            make_ctld=lambda before, host, clean: self._make_controller(before, host, clean=clean),
         )
         self.mishaps = Mishaps(self.daemons, self.faults, seed=self.seed)
         self.kernel.on_idle = self._on_idle
@@ -331,7 +332,8 @@ class World:
         for user in users.values():
             self.disk.own(user.home, user.uid)
         slurm_uid = users[conf.slurm_user].uid
-        self.disk.own(conf.state_save_location, slurm_uid, CONTROLLER)
+        for host in (CONTROLLER, conf.backup_controller):
+            self.disk.own(conf.state_save_location, slurm_uid, host or CONTROLLER)
         for host in (
             (CONTROLLER, *(node.name for node in scenario.nodes)) if can_checkpoint(conf) else ()
         ):
@@ -402,10 +404,12 @@ class World:
     def _write_burst_buffer_conf(self) -> None:
         for name, keys in self.burst_buffers.items():
             path = f"{FOLDER}/{file_name(name)}"
-            self.disk.write(path, write_conf(keys), host=CONTROLLER, by_hand=True)
+            for host in (CONTROLLER, self.scenario.slurm_conf.backup_controller):
+                if host:
+                    self.disk.write(path, write_conf(keys), host=host, by_hand=True)
 
     def _make_controller(
-        self, before: Slurmctld | None = None, *, clean: bool = False
+        self, before: Slurmctld | None = None, host: Host | None = None, *, clean: bool = False
     ) -> Slurmctld:
         """Make a slurmctld with fresh tables; its state comes from its files when it starts."""
         scenario = self.scenario
@@ -455,7 +459,7 @@ class World:
             partitions.append(part)
         return Slurmctld(
             self.site,
-            self.controller_host if before is None else before.process.host,
+            self.controller_host if host is None else host,
             uid=self.site.users[scenario.slurm_conf.slurm_user].uid,
             records=records,
             partitions=partitions,

@@ -79,6 +79,7 @@ from simctl.wire.messages import (
     RequestCompleteBatchScript,
     RequestCompleteJobAllocation,
     RequestCompleteProlog,
+    RequestControl,
     RequestCreatePartition,
     RequestCreateReservation,
     RequestDeletePartition,
@@ -269,6 +270,9 @@ class Slurmctld:
         """Number of the last run of batch jobs that are purged and may be restarted, by id."""
         self.awaited: dict[int, list[Envelope]] = {}
         """Requests to be answered once a job is over, by its id."""
+        self.relieves: Slurmctld | None = None
+        """The backup controller that is to give control back to this one."""
+        self._relieved_by: Envelope | None = None
         self.at_end: Callable[[], None] | None = None
         """What is done once the process has ended."""
         self.unheard: set[str] = set()
@@ -448,6 +452,8 @@ class Slurmctld:
         return may
 
     async def _run(self) -> None:
+        if self.relieves is not None:
+            await self._ask_for_control(self.relieves)
         problem = await self._set_up()
         if problem:
             await self.die(problem)
@@ -463,6 +469,11 @@ class Slurmctld:
         elif self._follows:
             self.mailbox.post_at(self.now_us + restart.NODES_ASKED_AFTER_US, resync.NodesDue())
         self.state.start()
+        await self._serve()
+        await self._save_and_stop()
+
+    async def _serve(self) -> None:
+        """Handle one request after the other, until it is time to stop."""
         handlers = self._handlers
         receive = self.mailbox.receive
         while True:
@@ -476,12 +487,24 @@ class Slurmctld:
                 break
             if type(message) is restart.StopDue:
                 break
+            if type(message) is RequestControl:
+                self._relieved_by = envelope
+                break
             await handlers[type(message)](self, envelope, message)
             if self.bb is not None and self.bb.owed:
                 await staging.flush(self)
             if self.state.simulated and type(message) is not state_save.SaveDue:
                 await self.state.request_done()
-        await self._save_and_stop()
+
+    async def _ask_for_control(self, other: "Slurmctld") -> None:
+        """Have the backup controller save its state and stand by, before anything is read."""
+        fabric = self.site.fabric
+        box = fabric.mailbox(self.process, f"slurmctld[{self.process.pid}]")
+        limit_us = self.now_us + self.site.conf.message_timeout_s * SECOND
+        if fabric.send(self.process, other.mailbox, RequestControl(), box):
+            await box.receive_until(limit_us)
+        box.close()
+        self.relieves = None
 
     async def _set_up(self) -> str:
         """Load the plugins and restore what they saved; return what is fatal, or nothing."""
@@ -506,6 +529,9 @@ class Slurmctld:
 
     async def die(self, problem: str) -> None:
         """Stop at once, as slurmctld does where it cannot go on; does not return."""
+        if self._follows:
+            # Who starts it a third time finds everybody trying still.
+            self.site.fabric.leave(self.mailbox.name)
         self.site.trace.fatal(self.process, problem, self.process.why)
         self.end(wait_status(1))
         raise Killed
@@ -538,7 +564,7 @@ class Slurmctld:
     def end(self, status: int) -> None:
         """End the process with its threads and timers; who waits for an answer gets none."""
         kernel = self.site.kernel
-        again = self.mailbox.name in self.site.fabric.away
+        again = self.mailbox.name in self.site.fabric.away or self._relieved_by is not None
         if again:
             for thread in self.process.threads:
                 if thread is not kernel.current and not thread.of_plugin:
@@ -586,6 +612,8 @@ class Slurmctld:
         if self.site.model == "guide":
             await self.site.hooks.unload(self.process, "switch")
             await self.site.hooks.unload(self.process, "checkpoint")
+        if self._relieved_by is not None:
+            self.answer(self._relieved_by, SLURM_SUCCESS)
         self.end(0)
 
     # Messages.

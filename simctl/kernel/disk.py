@@ -342,6 +342,11 @@ class Disk:
         self._entered.pop(_key(host, path), None)
 
 
+def is_shared(path: str) -> bool:
+    """Tell whether all hosts see the same file at a path."""
+    return _key("host", path)[0] == ""
+
+
 def _key(host: str, path: str) -> _Key:
     shared = path.startswith(_BELOW_SHARED) or path in _SHARED
     return ("" if shared else host, path)

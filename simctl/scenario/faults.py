@@ -67,7 +67,7 @@ ERRNO: Final = Scalar(
 def _read_end(value: Value, reading: Reading) -> str:
     """Read one end of a link: a node, the controller's host, or the login host."""
     host = value.scalar.strip()
-    hosts = [*reading.nodes, CONTROLLER, LOGIN]
+    hosts = [*reading.nodes, CONTROLLER, LOGIN, *([reading.backup] if reading.backup else [])]
     if host in hosts or ("nodes" in reading.unsure and host):
         return host
     if "[" in host or "," in host:
@@ -209,7 +209,7 @@ _CRASH: Final[Record[Fault]] = Record(
 
 def _crash(target: Target, *, saved: bool) -> Fault:
     if isinstance(target, ControllerTarget):
-        return CrashController(saved=saved)
+        return CrashController(host=target.host, saved=saved)
     if isinstance(target, SlurmdTarget):
         return CrashSlurmd(node=target.node)
     if isinstance(target, StepdTarget):
@@ -236,7 +236,8 @@ _STOP: Final[Record[Fault]] = Record(
 def _stop(target: Target) -> Fault:
     if isinstance(target, SlurmdTarget):
         return StopSlurmd(node=target.node)
-    return StopController()
+    assert isinstance(target, ControllerTarget)
+    return StopController(host=target.host)
 
 
 _START: Final[Record[Fault]] = Record(
@@ -263,7 +264,7 @@ _START: Final[Record[Fault]] = Record(
 
 def _start(target: Target, *, clean: bool) -> Fault:
     if isinstance(target, ControllerTarget):
-        return StartController(clean=clean)
+        return StartController(host=target.host, clean=clean)
     if isinstance(target, SlurmdTarget):
         return StartSlurmd(node=target.node, clean=clean)
     return StartFault(node=str(target), clean=clean)
@@ -400,6 +401,8 @@ def struck(fault: Fault) -> Target:
         return SlurmdTarget(fault.node)
     if isinstance(fault, CrashFault | StartFault):
         return NodeTarget(fault.node)
+    if isinstance(fault, CrashController | StopController | StartController):
+        return ControllerTarget(fault.host)
     return ControllerTarget()
 
 

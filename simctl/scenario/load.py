@@ -7,6 +7,7 @@ from typing import Final
 
 from simctl.appliance.spec import ApplianceSpec
 from simctl.files import read_bytes
+from simctl.kernel.disk import is_shared
 from simctl.kernel.pattern import near
 from simctl.plugins.site import Options
 from simctl.scenario.appliance import APPLIANCE
@@ -19,7 +20,7 @@ from simctl.scenario.cluster import (
 )
 from simctl.scenario.expectations import EXPECT
 from simctl.scenario.images import IMAGES
-from simctl.scenario.model import Scenario
+from simctl.scenario.model import CONTROLLER, LOGIN, Scenario
 from simctl.scenario.partitions import PARTITIONS
 from simctl.scenario.patterns import FUNCTIONS
 from simctl.scenario.positions import (
@@ -243,6 +244,7 @@ def read_values(text: str, reading: Reading) -> Values:
         values, _ = SCENARIO.read_values(root, reading)
         complete(values, reading)
         merge(values, reading)
+        _check_backup(values, reading)
         _check_slurm_user(values, reading)
         _check_gres(values, reading)
         _check_scripts(values, reading)
@@ -298,6 +300,23 @@ def _check_slurm_user(values: Values, reading: Reading) -> None:
     message = f"SlurmUser {name!r} is no user of this cluster{near(name, reading.users)}"
     # With a conf that could not be read the name is the default, which is always there.
     reading.mistake(_setting(values, "SlurmUser", reading), message)
+
+
+def _check_backup(values: Values, reading: Reading) -> None:
+    """Check that a backup controller has a host of its own, and finds the state of the primary."""
+    conf = values["slurm_conf"]
+    name = conf.backup_controller
+    if not name:
+        return
+    if name in reading.nodes or name in (CONTROLLER, LOGIN):
+        message = f"{name} is there already; a backup controller has a host of its own"
+        reading.mistake(_setting(values, "BackupController", reading), message)
+    if not is_shared(conf.state_save_location):
+        message = (
+            f"StateSaveLocation {conf.state_save_location} is on one host alone; a backup "
+            "controller needs it where all hosts share it, such as /shared/slurm"
+        )
+        reading.mistake(_setting(values, "BackupController", reading), message)
 
 
 def _check_gres(values: Values, reading: Reading) -> None:

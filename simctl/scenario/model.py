@@ -232,11 +232,14 @@ class DiskFault:
 class StopController:
     """Let slurmctld stop in good order, as SIGTERM has it do."""
 
+    host: str = CONTROLLER
+
 
 @attrs.frozen(kw_only=True)
 class CrashController:
     """Let slurmctld die; *saved*: as if it had just saved its state."""
 
+    host: str = CONTROLLER
     saved: bool = False
 
 
@@ -244,6 +247,7 @@ class CrashController:
 class StartController:
     """Start slurmctld, if it is not there; *clean*: without the state that it has saved."""
 
+    host: str = CONTROLLER
     clean: bool = False
 
 

@@ -135,6 +135,8 @@ class Reading:
     """The command lines of the timeline, with their places."""
     site: Site | None = None
     """The site's own slurm.conf, where the scenario names one."""
+    backup: str = ""
+    """The host of the backup controller, if there is one."""
     burst_buffers: dict[str, dict[str, str]] = attrs.field(factory=dict)
     """What the site's own burst_buffer.conf says, or each plugin's by its name."""
     overridden: dict[str, set[tuple[str, str]]] = attrs.field(factory=dict)

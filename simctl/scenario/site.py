@@ -7,6 +7,7 @@ from typing import Any, Final
 import yaml
 
 from simctl.files import read_bytes
+from simctl.kernel.disk import is_shared
 from simctl.scenario.names import check_node_name, check_partition_name
 from simctl.scenario.positions import Mistake, Reading, Value
 from simctl.wire.conf import (
@@ -131,6 +132,7 @@ def site_settings(
                 _ignore(site, f"{name}={word}", unknown_word(setting.key, word))
             places[setting.key] = placed(setting)
             values[setting.key] = value
+    _leave_out_backup(values, own, site)
     return places, values
 
 
@@ -140,6 +142,13 @@ def _ignore(site: Site | None, name: str, note: str) -> None:
 
 
 def conf_of(children: dict[str, Value], given: dict[str, object], reading: Reading) -> SlurmConf:
+    """Return the configuration; later parts of the scenario may name the backup controller."""
+    conf = _conf_of(children, given, reading)
+    reading.backup = conf.backup_controller
+    return conf
+
+
+def _conf_of(children: dict[str, Value], given: dict[str, object], reading: Reading) -> SlurmConf:
     """Return the configuration of the scenario's keys and the file's; note their mistakes."""
     places, values = site_settings(children, reading)
     if reading.lenient:
@@ -153,6 +162,16 @@ def conf_of(children: dict[str, Value], given: dict[str, object], reading: Readi
         if place is not None:
             reading.mistake(place, f"{mistake.message}{hint}")
     return conf
+
+
+def _leave_out_backup(values: dict[str, str], own: set[str], site: Site | None) -> None:
+    """Take a backup controller out of a site's file that could not see the primary's state here."""
+    keys = {key.casefold(): key for key in values}
+    named = keys.get("backupcontroller")
+    where = values.get(keys.get("statesavelocation", ""), "/")
+    if named is not None and "statesavelocation" not in own and not is_shared(where):
+        del values[named]
+        _ignore(site, "BackupController", "StateSaveLocation is on one host alone here")
 
 
 def leave_out_unbuilt(values: dict[str, str], reading: Reading) -> None:

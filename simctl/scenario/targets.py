@@ -24,10 +24,12 @@ class NodeTarget:
 
 @attrs.frozen
 class ControllerTarget:
-    """slurmctld."""
+    """slurmctld, or the backup by its host."""
+
+    host: str = CONTROLLER
 
     def __str__(self) -> str:
-        return CONTROLLER
+        return self.host
 
 
 @attrs.frozen
@@ -101,6 +103,8 @@ def _read(text: str, reading: Reading, expected: str) -> Target:
         return NodeTarget(text)
     if text == CONTROLLER:
         return ControllerTarget()
+    if reading.backup and text == reading.backup:
+        return ControllerTarget(text)
     if found := _SLURMD.fullmatch(text):
         return SlurmdTarget(_node(found[1], reading))
     if found := _STEPD.fullmatch(text):

@@ -108,6 +108,8 @@ class SlurmConf:
     min_job_age_s: int = 300
     """0: finished jobs are never purged."""
     message_timeout_s: int = 10
+    slurmctld_timeout_s: int = 120
+    backup_controller: str = ""
     """How long an answer is waited for."""
     slurmd_timeout_s: int = 300
     """0: a node that does not answer is never set down."""
@@ -725,6 +727,8 @@ _BUILT: Final = (
     _Built("KillWait", "kill_wait_s", _number(0, _UINT16_MAX - 2)),
     _Built("MinJobAge", "min_job_age_s", _number(0, NO_VAL - 1)),
     _Built("MessageTimeout", "message_timeout_s", _number(1, _UINT16_MAX - 2)),
+    _Built("SlurmctldTimeout", "slurmctld_timeout_s", _number(1, _UINT16_MAX - 2)),
+    _Built("BackupController", "backup_controller", _optional_text),
     _Built("SlurmdTimeout", "slurmd_timeout_s", _number(0, _UINT16_MAX - 2)),
     _Built("ReturnToService", "return_to_service", _number(0, 2)),
     _Built("OverTimeLimit", "over_time_limit_min", _over_time_limit),
@@ -770,7 +774,6 @@ _HONOURED: Final[dict[str, tuple[str, ...]]] = {
     "PropagateResourceLimits": ("all",),
     "ResumeTimeout": ("60",),
     "SlurmctldPort": ("6817",),
-    "SlurmctldTimeout": ("120",),
     "SlurmdPort": ("6818",),
     "SlurmdUser": ("root",),
     "SuspendTimeout": ("30",),
@@ -782,7 +785,7 @@ _NOT_BUILT_WORDS: Final = """
     AccountingStoragePass AccountingStoragePort AccountingStorageType
     AccountingStorageUser AccountingStoreJobComment AcctGatherEnergyType AcctGatherFilesystemType
     AcctGatherInfinibandType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType
-    AllowSpecResourcesUsage AuthInfo AuthType BackupAddr BackupController BurstBufferParameters
+    AllowSpecResourcesUsage AuthInfo AuthType BackupAddr BurstBufferParameters
     CacheGroups ChosLoc CommunicationParameters ControlAddr ControlMachine CoreSpecPlugin CpuFreqDef
     CpuFreqGovernors CryptoType DefaultStorageHost DefaultStorageLoc DefaultStoragePass
     DefaultStoragePort DefaultStorageType DefaultStorageUser DefCPUPerGPU DefMemPerGPU DownNodes

@@ -116,6 +116,12 @@ class RequestPing(Message, frozen=True, kw_only=True):
     rpc: ClassVar[str] = "REQUEST_PING"
 
 
+class RequestControl(Message, frozen=True, kw_only=True):
+    """Ask a backup controller to save its state and give control back."""
+
+    rpc: ClassVar[str] = "REQUEST_CONTROL"
+
+
 class RequestShutdown(Message, frozen=True, kw_only=True):
     """Ask a daemon to stop; with `controller_only` slurmctld tells no node."""
 

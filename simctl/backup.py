@@ -1,0 +1,107 @@
+"""The backup controller: it watches slurmctld, and takes its place after SlurmctldTimeout."""
+
+from typing import Final
+
+from simctl.daemons import Daemons
+from simctl.kernel.fabric import Mailbox
+from simctl.kernel.procs import Host, Process, RunsAs
+from simctl.scenario.model import CONTROLLER
+from simctl.wire.ids import SECOND
+from simctl.wire.messages import RequestPing
+
+_PINGS_PER_TIMEOUT: Final = 3
+
+
+class Backup:
+    """slurmctld in standby on a host of its own; only pings that are not answered are simulated."""
+
+    def __init__(self, daemons: Daemons, host: Host, *, uid: int) -> None:
+        self._daemons = daemons
+        self._site = daemons.site
+        self.host = host
+        self._uid = uid
+        self._process: Process | None = None
+        self._mailbox: Mailbox | None = None
+        self._answered_us = 0
+        """When the last ping was answered."""
+        self._watches = False
+        self.start()
+
+    @property
+    def stands_by(self) -> bool:
+        """Tell whether it is there and watches."""
+        return self._process is not None
+
+    @property
+    def in_control(self) -> bool:
+        """Tell whether it is the controller now."""
+        ctld = self._daemons.ctld
+        return ctld.process.host is self.host and ctld.mailbox.open
+
+    def start(self) -> None:
+        """Start it in standby, unless it is there."""
+        if self._process is not None or self.in_control:
+            return
+        site = self._site
+        self._process = site.procs.add(
+            self.host,
+            ppid=1,
+            daemon="slurmctld",
+            role="backup",
+            uid=self._uid,
+            runs_as=RunsAs.SLURM_USER,
+        )
+        self._mailbox = site.fabric.mailbox(self._process, f"slurmctld@{self.host.name}")
+        self._answered_us = site.kernel.now_us
+        if CONTROLLER in site.fabric.away:
+            self.watch()
+
+    def end(self, status: int) -> None:
+        """End it in standby."""
+        process, mailbox = self._process, self._mailbox
+        self._process = self._mailbox = None
+        if process is not None and mailbox is not None:
+            mailbox.close()
+            process.exit(status)
+
+    def watch(self) -> None:
+        """Begin to ping a slurmctld that has gone: it answered the last ping before."""
+        if self._process is None or self._watches:
+            return
+        now_us, interval_us = self._site.kernel.now_us, self._interval_us
+        self._answered_us = max(self._answered_us, now_us // interval_us * interval_us)
+        self._watches = True
+        self._plan()
+
+    @property
+    def _interval_us(self) -> int:
+        return max(1, self._site.conf.slurmctld_timeout_s // _PINGS_PER_TIMEOUT) * SECOND
+
+    def _plan(self) -> None:
+        kernel, interval_us = self._site.kernel, self._interval_us
+        kernel.call_at((kernel.now_us // interval_us + 1) * interval_us, self._ping, None)
+
+    def _ping(self, _: None) -> None:
+        """Ping slurmctld; take its place if it has been silent for SlurmctldTimeout."""
+        fabric, process, mailbox = self._site.fabric, self._process, self._mailbox
+        if process is None or mailbox is None or CONTROLLER not in fabric.away:
+            self._watches = False
+            return
+        process.cause = 0  # nothing but the time leads to this
+        fabric.send(process, fabric.find(CONTROLLER), RequestPing(), mailbox)
+        silent_us = self._site.kernel.now_us - self._answered_us
+        if silent_us < self._site.conf.slurmctld_timeout_s * SECOND:
+            self._plan()
+            return
+        self._watches = False
+        if self._daemons.ctld.process.exited:
+            self._take_over(process)
+
+    def _take_over(self, process: Process) -> None:
+        args = {"text": "ControlMachine not responding, this backup controller takes control"}
+        self._site.trace.note("log", "takeover", process, args=args)
+        self.end(0)
+        daemons = self._daemons
+        daemons.ctld = daemons.make_ctld(daemons.ctld, self.host, False)
+        self._site.fabric.come_back(CONTROLLER)
+        daemons.ctld.start()
