@@ -399,7 +399,9 @@ class World:
                 self.disk.write(name, text, user.home, uid=user.uid, by_hand=True)
 
     def _all_hosts(self) -> tuple[str, ...]:
-        return ("login", "slurmctld", *(node.name for node in self.scenario.nodes))
+        backup = self.scenario.slurm_conf.backup_controller
+        hosts = ("login", "slurmctld", *(node.name for node in self.scenario.nodes))
+        return (*hosts, backup) if backup else hosts
 
     def _write_burst_buffer_conf(self) -> None:
         for name, keys in self.burst_buffers.items():

@@ -38,6 +38,8 @@ async def show_config(order: Order, _: str | None) -> int:
         if name == "DefMemPerCPU" and not conf.def_mem_per_cpu_mb:
             name, value = "DefMemPerNode", str(conf.def_mem_per_node_mb or "UNLIMITED")
         order.call.out(f"{name:{_WIDTH}} = {value}")
+        if name == "SlurmctldHost[0]" and conf.backup_controller:
+            order.call.out(f"{'SlurmctldHost[1]':{_WIDTH}} = {conf.backup_controller}")
     order.call.out("")
     return await ping(order.with_words(()))
 
