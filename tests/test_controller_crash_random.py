@@ -5,6 +5,7 @@ import random
 import pytest
 
 from tests.cluster import Ran, run
+from tests.test_switch_fuzz import check_books
 
 CLUSTER = """\
 nodes: [{name: "n[1-3]", cpus: 4}]
@@ -82,6 +83,7 @@ def test_guide_keeps_every_job_and_leaves_nothing_behind(seed: int) -> None:
         for each in ran.all("REQUEST_BATCH_JOB_LAUNCH", phase="receive")
     ]
     assert len(scripts) == len(set(scripts))
+    check_books(ran, ran.world.site.conf.switch_type.partition("/")[2])
 
 
 @pytest.mark.parametrize("seed", range(8))
