@@ -129,7 +129,7 @@ def make_world(scenario: Scenario, options: argparse.Namespace) -> World:
             most_turns=most_turns(options),
             watchdog_s=wall_seconds(options.watchdog),
             orderings=not options.no_orderings,
-            state_dir=options.state_dir,
+            state_dir=getattr(options, "state_dir", ""),
         )
     except DurationError as error:
         raise InputError(f"--until: {error}") from error
