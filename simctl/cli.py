@@ -205,7 +205,7 @@ def _add_repl(commands: Any) -> None:
     repl.add_argument("--schedule", default="fifo", metavar="NAME|TOKEN", help="as for run")
     repl.add_argument("--model", choices=("guide", "modern"), help="instead of the scenario's")
     repl.add_argument("--watchdog", default="10", metavar="SECONDS", help="as for run")
-    repl.set_defaults(until=None, state_dir=None, no_orderings=True)
+    repl.set_defaults(until=None, no_orderings=True)
 
 
 def _add_import(commands: Any) -> None:
