@@ -88,7 +88,7 @@ def test_step_creation_in_the_controller(step: Ran, model: str) -> None:
     ended = ["switch_p_job_step_complete", "switch_p_free_jobinfo", "slurm_ckpt_free_job"]
     assert names == made + ended
     build = step.one("switch_p_build_jobinfo").args
-    layout = {"node_cnt": 2, "task_cnt": 4, "task_dist": 2, "tasks": [2, 2]}
+    layout = {"node_cnt": 2, "task_cnt": 4, "task_dist": 2, "plane": 2, "tasks": [2, 2]}
     assert build == {
         "switch_job": None,
         "nodelist": "n[1-2]",
