@@ -248,6 +248,60 @@ def test_backfill_tells_what_the_last_answer_was(model: str, tmp_path: Path) -> 
     assert ran.job(3)[0] == "COMPLETED"
 
 
+@BOTH
+def test_a_job_that_is_held_as_backfill_is_about_to_start_it_waits(
+    model: str, tmp_path: Path
+) -> None:
+    """Whatever the plugin answers beside."""
+    methods = """
+    def bb_p_job_test_stage_in(self, job_ptr, test_only):
+        if not job_ptr.burst_buffer or test_only:
+            return 1
+        if now() == 30:
+            job_ptr.priority = 0
+            return 1
+        return 0
+    """
+    ran = ran_with(
+        tmp_path,
+        methods,
+        "1: sbatch plain.sh",
+        "2: sbatch -N2 plain.sh",
+        "3: sbatch -t1 job.sh",
+        "200: scancel 3",
+        does="sleep 100",
+        conf=BACKFILL,
+        model=model,
+    )
+    assert ran.all("bb_p_job_test_stage_in", job=3, time_us=30_000_000)[-1].rc == 1
+    assert not ran.all("bb_p_job_begin", job=3)
+
+
+@BOTH
+def test_a_new_job_has_as_many_ahead_asked_about_as_a_pass_would(model: str) -> None:
+    """default_queue_depth of them; and of an array bb_array_stage_cnt tasks wait at a time."""
+    ran = staged(
+        *("1: sbatch job.sh",) * 3,
+        "2: sbatch job.sh",
+        job="in=50",
+        conf="SchedulerParameters: default_queue_depth=2",
+        model=model,
+    )
+    asked = [each for each in ran.all("bb_p_job_test_stage_in") if 2e6 <= each.time_us < 2.9e6]
+    assert [each.job for each in asked] == [1, 2, 4]
+    ran = staged(
+        "1: sbatch -a 1-6 job.sh",
+        job="in=50",
+        does="sleep 100",
+        conf="SchedulerParameters: bb_array_stage_cnt=2",
+        model=model,
+    )
+    made = [each for each in ran.all("job_state") if arg(each, "from") is None]
+    assert [(each.job, each.time_us // 1_000_000) for each in made][:5] == [
+        *((1, 1), (2, 1), (3, 1), (4, 61), (5, 121))
+    ]
+
+
 def test_a_task_that_is_held_as_it_is_split_off_waits_until_it_is_released(tmp_path: Path) -> None:
     """As any job that its plugin holds, and not only until its data are there."""
     methods = """
@@ -595,7 +649,9 @@ def test_jobs_that_end_with_the_one_they_wait_for_are_cancelled_in_their_order(m
     """Once slurmctld has done its present work; each once."""
     waits = "sbatch -d afterok:1 --kill-on-invalid-dep=yes job.sh"
     ran = staged("1: sbatch plain.sh", *(f"2: {waits}",) * 3, does="exit 1", model=model)
-    assert [each.job for each in ran.all("bb_p_job_cancel")] == [2, 3, 4]
+    assert [(each.job, each.time_us) for each in ran.all("bb_p_job_cancel")] == [
+        (job, ran.all("bb_p_job_cancel")[0].time_us) for job in (2, 3, 4)
+    ]
 
 
 TWO: Any = {"types": "burst_buffer/second,burst_buffer/staging", "plugins": "Staging Second"}
