@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from msgspec import UNSET
 
 from tests.cluster import run
@@ -86,3 +87,65 @@ def test_a_record_that_cannot_be_read_is_released_as_one_that_can(
     )
     assert ran.one("incomplete_state").job == 1
     assert said(ran) == ["['a record'] 1 COMPLETED"]
+
+
+def test_nodes_are_asked_in_their_time_however_long_the_switch_takes_to_start(
+    tmp_path: Path,
+) -> None:
+    """Every twentieth ping from the start of slurmctld on, not from the end of its reconfig."""
+    methods = """
+    async def switch_p_reconfig(self):
+        await sleep(10)
+    """
+    lines = timeline("at: 1s, as: alice, run: \"sbatch --wrap 'sleep 2500'\"")
+    ran = ran_with(tmp_path, methods, lines, model="modern")
+    asked = ran.all("REQUEST_NODE_REGISTRATION_STATUS", phase="send")
+    assert {each.time_us for each in asked} == {2_000_000_000}
+
+
+KEEPS_BOOKS = """
+def slurm_ckpt_alloc_job(self):
+    return []
+def slurm_ckpt_pack_job(self, jobinfo, buffer, protocol_version):
+    buffer.packstr(" ".join(jobinfo))
+def slurm_ckpt_unpack_job(self, jobinfo, buffer, protocol_version):
+    jobinfo.extend(buffer.unpackstr().split())
+def slurm_ckpt_op(self, job_id, step_id, step_ptr, op, data, image_dir):
+    (step_ptr or slurmctld.find_job(job_id)).check_job.append(f"op {op}")
+def slurm_ckpt_comp(self, step_ptr, event_time, error_code, error_msg):
+    step_ptr.check_job.append("comp")
+def slurm_ckpt_free_job(self, jobinfo):
+    log.info(" ".join(jobinfo))
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "kept"), [("guide", ["comp op 0", "op 0"]), ("modern", ["comp", ""])]
+)
+def test_what_a_plugin_enters_in_its_records_outlives_a_crash_where_state_is_written_through(
+    tmp_path: Path, model: str, kept: list[str]
+) -> None:
+    """Model guide packs a record after each call that may change it; modern every five seconds."""
+    methods = """
+    async def switch_p_job_attach(self, switch_job, env, nodeid, procid, nnodes, nprocs, rank):
+        from simctl.plugin import rpc
+        await rpc.slurm_checkpoint_complete(1, 0, 7, 5, "text")
+    """
+    ran = ran_with(
+        tmp_path,
+        methods,
+        timeline(
+            "at: 0s, as: alice, run: \"sbatch --wrap 'srun sleep 100'\"",
+            "at: 6s, as: alice, run: scontrol checkpoint able 1",
+            "at: 7s, as: alice, run: scontrol checkpoint able 1.0",
+            "at: 9s, fault: {crash: slurmctld}",
+            "at: 15s, fault: {start: slurmctld}",
+        ),
+        checkpoint=KEEPS_BOOKS,
+        model=model,
+        conf="JobCheckpointDir: /shared/ckpt",
+    )
+    assert [each.strip() for each in said(ran)] == kept
+    packed = [each for each in ran.all("slurm_ckpt_pack_job") if each.time_us < 9_000_000]
+    about = [str(each.step) if isinstance(each.step, str) else each.job for each in packed]
+    assert about == ([1, "1.0", "1.0", 1, "1.0"] if model == "guide" else [1, "1.0"])

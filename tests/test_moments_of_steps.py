@@ -250,6 +250,48 @@ def test_each_process_has_the_credential_and_the_plugin_that_it_was_forked_with(
 
 
 @BOTH
+def test_a_task_that_dies_as_it_attaches_runs_nothing(model: str) -> None:
+    """It was attached all the same, and its sibling goes on."""
+    ran = run(
+        timeline(
+            'at: 0s, as: alice, run: "srun -N1 -n2 sleep 10"',
+            'when: "switch_p_job_attach task=0", fault: {crash: "task 1.0.0"}',
+        ),
+        model=model,
+    )
+    assert [each.task for each in ran.all("switch_p_job_attach")] == [0, 1]
+    assert [each.task for each in ran.all("exec")] == [1]
+
+
+def test_a_clean_start_ends_what_is_left_before_it_clears_the_switch() -> None:
+    """The step daemons that another slurmd has started."""
+    ran = run(
+        timeline(
+            'at: 0s, as: alice, run: "srun -N1 -n1 sleep 100"',
+            'at: 5s, fault: {crash: "slurmd@n1"}',
+            'at: 10s, fault: {start: "slurmd@n1", clean: true}',
+        )
+    )
+    told = ran.all("REQUEST_SIGNAL_TASKS", phase="send", role="slurmd")[0]
+    assert told.seq < ran.one("switch_p_clear_node_state").seq
+
+
+def test_a_task_that_dies_as_it_is_forked_becomes_nobody() -> None:
+    """Model modern forks all tasks before the first becomes its user; the others go on."""
+    ran = run(
+        timeline(
+            'at: 0s, as: alice, run: "srun -N1 -n2 sleep 10"',
+            'when: "fork role=manager args.child=7", fault: {crash: "task 1.0.0"}',
+        ),
+        model="modern",
+    )
+    forked = [each.args["child"] for each in ran.all("fork", role="manager")]  # type: ignore[index]
+    became = [each.pid for each in ran.all("become_user")]
+    attached = [each.pid for each in ran.all("switch_p_job_attach")]
+    assert (len(forked), became, attached) == (2, forked[1:], forked[1:])
+
+
+@BOTH
 def test_a_credential_is_packed_anew_by_each_daemon_that_hands_it_on(
     tmp_path: Path, model: str
 ) -> None:
