@@ -119,6 +119,47 @@ def slurm_ckpt_free_job(self, jobinfo):
 """
 
 
+ENTERS = """
+async def switch_p_job_attach(self, switch_job, env, nodeid, procid, nnodes, nprocs, rank):
+    from simctl.plugin import rpc
+    await rpc.slurm_checkpoint_complete(1, 0, 7, 5, "text")
+"""
+OPERATIONS = (
+    "at: 0s, as: alice, run: \"sbatch --wrap 'srun sleep 100'\"",
+    "at: 6s, as: alice, run: scontrol checkpoint able 1",
+    "at: 7s, as: alice, run: scontrol checkpoint able 1.0",
+)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "away",
+    [
+        ("at: 9s, fault: {restart: slurmctld, for: 1s}",),
+        (
+            "at: 8s, as: alice, run: scontrol update jobid=1 name=another",
+            "at: 14s, fault: {crash: slurmctld}",
+            "at: 15s, fault: {start: slurmctld}",
+        ),
+        ("at: 9s, fault: {crash: slurmctld, saved: true}", "at: 15s, fault: {start: slurmctld}"),
+    ],
+    ids=["stopped", "crashed after a save", "crashed as if after a save"],
+)
+def test_what_a_plugin_has_entered_is_packed_before_the_state_is_written(
+    tmp_path: Path, model: str, away: tuple[str, ...]
+) -> None:
+    """As slurmctld stops, and at each of its saves."""
+    ran = ran_with(
+        tmp_path,
+        ENTERS,
+        timeline(*OPERATIONS, *away),
+        checkpoint=KEEPS_BOOKS,
+        model=model,
+        conf="JobCheckpointDir: /shared/ckpt",
+    )
+    assert said(ran) == ["comp op 0", "op 0"]
+
+
 @pytest.mark.parametrize(
     ("model", "kept"), [("guide", ["comp op 0", "op 0"]), ("modern", ["comp", ""])]
 )
@@ -126,18 +167,11 @@ def test_what_a_plugin_enters_in_its_records_outlives_a_crash_where_state_is_wri
     tmp_path: Path, model: str, kept: list[str]
 ) -> None:
     """Model guide packs a record after each call that may change it; modern every five seconds."""
-    methods = """
-    async def switch_p_job_attach(self, switch_job, env, nodeid, procid, nnodes, nprocs, rank):
-        from simctl.plugin import rpc
-        await rpc.slurm_checkpoint_complete(1, 0, 7, 5, "text")
-    """
     ran = ran_with(
         tmp_path,
-        methods,
+        ENTERS,
         timeline(
-            "at: 0s, as: alice, run: \"sbatch --wrap 'srun sleep 100'\"",
-            "at: 6s, as: alice, run: scontrol checkpoint able 1",
-            "at: 7s, as: alice, run: scontrol checkpoint able 1.0",
+            *OPERATIONS,
             "at: 9s, fault: {crash: slurmctld}",
             "at: 15s, fault: {start: slurmctld}",
         ),
@@ -149,3 +183,23 @@ def test_what_a_plugin_enters_in_its_records_outlives_a_crash_where_state_is_wri
     packed = [each for each in ran.all("slurm_ckpt_pack_job") if each.time_us < 9_000_000]
     about = [str(each.step) if isinstance(each.step, str) else each.job for each in packed]
     assert about == ([1, "1.0", "1.0", 1, "1.0"] if model == "guide" else [1, "1.0"])
+
+
+def test_burst_buffer_plugins_are_loaded_when_the_switch_has_read_its_configuration(
+    tmp_path: Path,
+) -> None:
+    """As real Slurm's slurmctld does when it starts."""
+    methods = """
+    def switch_p_reconfig(self):
+        pass
+    """
+    ran = ran_with(
+        tmp_path,
+        methods,
+        timeline("at: 1s, as: alice, run: 'sbatch --wrap true'"),
+        model="modern",
+        also='./mine.py:OfCheckpoint", "tests.staging_plugin:Staging',
+        conf="BurstBufferType: burst_buffer/staging",
+    )
+    loaded = ran.one("init", plugin="burst_buffer/staging")
+    assert ran.one("switch_p_reconfig", role="slurmctld").seq < loaded.seq
