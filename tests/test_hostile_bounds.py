@@ -183,6 +183,7 @@ LAUGHS = "".join(
     ("text", "says"),
     [
         (LAUGHS, "there are more than 500000 values here"),
+        ("users: null\n", "missing key `nodes`"),
         ("a: &a [*a]\n", "x.yaml:1:4: an alias stands inside of what it is an alias of"),
         ("a: " + "[" * 100_000, "x.yaml:1:67: lists and mappings are nested too deeply"),
         ("a: " + "{b: " * 1000, "nested too deeply, more than 64 deep"),

@@ -4,6 +4,7 @@ import re
 from typing import Any, Final
 
 import attrs
+import yaml
 
 from simctl.scenario.model import UserSpec
 from simctl.scenario.positions import Reading, Value
@@ -78,7 +79,8 @@ def _build_users(users: dict[str, Any], value: Value, reading: Reading) -> tuple
             place = users[name].place
             reading.mistake(place, f"uid {specs[name].uid} belongs to {owner!r} already")
     # A user of whom something is wrong exists nevertheless, for what refers to it by name.
-    reading.users.update({str(key.value): _UNKNOWN for key, _ in value.node.value or ()})
+    written = value.node.value if isinstance(value.node, yaml.MappingNode) else ()
+    reading.users.update({str(key.value): _UNKNOWN for key, _ in written})
     reading.users.update({name: spec.uid for name, spec in specs.items()})
     return tuple(specs.values())
 
