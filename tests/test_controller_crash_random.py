@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from simctl.ctld.state_writing import records_of
 from tests.cluster import Ran, run
 from tests.test_switch_fuzz import check_books
 
@@ -83,6 +84,10 @@ def test_guide_keeps_every_job_and_leaves_nothing_behind(seed: int) -> None:
         for each in ran.all("REQUEST_BATCH_JOB_LAUNCH", phase="receive")
     ]
     assert len(scripts) == len(set(scripts))
+    ctld = ran.world.ctld
+    quick = records_of(ctld, "job_state")
+    ctld.state.encoded.clear()
+    assert records_of(ctld, "job_state") == quick
     check_books(ran, ran.world.site.conf.switch_type.partition("/")[2])
 
 

@@ -64,6 +64,8 @@ class StateSave:
         """Whether slurmctld is about to end in good order."""
         self.was_stopped = True
         """Whether the one before it had."""
+        self.encoded: dict[JobRecord, tuple[Any, bytes]] = {}
+        """The records of jobs that wait or are over, with what they were made of."""
         self._written: dict[str, list[bytes]] = {}
         self._last_us = -SAVE_MAX_WAIT_US
         self._is_due = False

@@ -1,6 +1,7 @@
 """What slurmctld's tables come to in its state files: a list of records for each file."""
 
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -45,7 +46,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 def records_of(ctld: "Slurmctld", name: str) -> list[bytes]:
     """Return what stands in a state file now, a record each."""
-    return [_ENCODER.encode(each) for each in _WRITERS[name](ctld)]
+    return [each if type(each) is bytes else _ENCODER.encode(each) for each in _WRITERS[name](ctld)]
 
 
 def client_of(box: Mailbox | None) -> Client | None:
@@ -53,7 +54,44 @@ def client_of(box: Mailbox | None) -> Client | None:
     return None if box is None or not box.open else (box.process.pid, box.name)
 
 
-def _job_state(ctld: "Slurmctld") -> Iterable[msgspec.Struct]:
+_MUTABLE: Final = (
+    *("client", "prologs_out", "shares", "cores", "gpus", "completing_nodes", "nodes_lost"),
+    *("steps", "step_waiters", "env_sup", "tres", "tres_req"),
+)
+"""What of a job may change in place, or by itself."""
+
+_OF_RUNS: Final = ("client", "shares", "cores", "gpus")
+"""What does not change any more once a job is over."""
+
+_mutable = attrgetter(*_MUTABLE)
+_mutable_when_over = attrgetter(*(name for name in _MUTABLE if name not in _OF_RUNS))
+_fixed = attrgetter(
+    *(name for name in (*JOB.as_is, *JOB.otherwise) if name not in _MUTABLE and name != "array")
+)
+
+
+def _encoded_jobs(ctld: "Slurmctld") -> Iterable[bytes]:
+    """Yield the records of jobs; of one that waits or is over, and is as it was, the last one.
+
+    Most jobs are such at any time, and state may be written at every message.
+    """
+    before, now = ctld.state.encoded, {}
+    for job in ctld.jobs.values():
+        state = job.state
+        over = state.finished and not state.completing
+        key = None
+        if job.dependency is None and not any((_mutable_when_over if over else _mutable)(job)):
+            key = _fixed(job), job.array and job.array.job_id, over and client_of(job.client)
+        known = before.get(job) if key is not None else None
+        if known is None or known[0] != key:
+            known = key, _ENCODER.encode(_job(ctld, job))
+        if key is not None:
+            now[job] = known
+        yield known[1]
+    ctld.state.encoded = now
+
+
+def _job_state(ctld: "Slurmctld") -> Iterable[msgspec.Struct | bytes]:
     yield SavedController(
         next_job_id=ctld.next_job_id,
         last_place=ctld.last_place,
@@ -68,8 +106,7 @@ def _job_state(ctld: "Slurmctld") -> Iterable[msgspec.Struct]:
             if (client := client_of(envelope.sender)) is not None
         ),
     )
-    for job in ctld.jobs.values():
-        yield _job(ctld, job)
+    yield from _encoded_jobs(ctld)
     for array in ctld.arrays.values():
         yield _array(ctld, array)
 
@@ -219,7 +256,7 @@ def _reservation(ctld: "Slurmctld", record: ReservationRecord) -> msgspec.Struct
     return saved
 
 
-_WRITERS: Final[dict[str, Callable[["Slurmctld"], Iterable[msgspec.Struct]]]] = {
+_WRITERS: Final[dict[str, Callable[["Slurmctld"], Iterable[msgspec.Struct | bytes]]]] = {
     "job_state": _job_state,
     "node_state": _node_state,
     "part_state": _part_state,
