@@ -27,8 +27,10 @@ from simctl.scenario.model import (
     MessageFault,
     RaiseFault,
     RestartFault,
+    RestartSlurmd,
     StartController,
     StartFault,
+    StartSlurmd,
     StopController,
 )
 from simctl.wire.credentials import damaged
@@ -74,10 +76,15 @@ class Mishaps:
             **DiskMishaps(daemons, self._miss, seed=seed).deeds,
         }
 
+        self._over = False
+
     def happen(self, entry: FaultEntry) -> None:
         """Let the fault of an entry happen now."""
         self._trace.note("fault", "fault", args={"fault": entry.text})
-        self._deeds[type(entry.fault)](entry.fault, entry.text)
+        if self._over and isinstance(entry.fault, _STARTS):
+            self._miss(entry.text, "the run is over, and the daemons stop")
+        else:
+            self._deeds[type(entry.fault)](entry.fault, entry.text)
 
     def _miss(self, text: str, why: str) -> None:
         """Tell that a fault has met nobody: nothing comes of it."""
@@ -331,9 +338,13 @@ class Mishaps:
         return self._wires.endless()
 
     def cease(self) -> None:
-        """Let no more messages go wrong: the run is over."""
+        """Let no more messages go wrong, and nothing start again: the run is over."""
+        self._over = True
         self._fabric.disturbance = None
         self._fabric.disturbed = bool(self._fabric.cuts)
+
+
+_STARTS: Final = (RestartFault, RestartSlurmd, StartController, StartFault, StartSlurmd)
 
 
 def _end_crashed(process: Process) -> None:

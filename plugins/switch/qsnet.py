@@ -86,18 +86,21 @@ class Card:
 
         Raises:
             SlurmError: It has no number or is there already; its contexts are none, or another
-                program's.
+                program's; the card takes nothing.
         """
         if prognum < 1 or self.find(prognum) is not None:
             raise SlurmError(EINVAL_PRGCREATE, f"program {prognum}")
         others = [found for number in self.programs() if (found := self.find(number))]
         if program.low_context > program.high_context or any(map(program.meets, others)):
             raise SlurmError(EFAULT_PRGADDCAP, f"program {prognum}")
-        for folder in (_CARD, f"{_CARD}/prg"):
-            if not self._disk.is_dir(folder):
-                self._disk.mkdir(folder)
         text = f"{program.uid} {program.low_context} {program.high_context}\n"
-        self._disk.write(_path(prognum), text)
+        try:
+            for folder in (_CARD, f"{_CARD}/prg"):
+                if not self._disk.is_dir(folder):
+                    self._disk.mkdir(folder)
+            self._disk.write(_path(prognum), text)
+        except OSError as error:
+            raise SlurmError(ECARD_QSW, str(error)) from error
 
     def attach(self, prognum: int, uid: int, procid: int) -> int:
         """Let a process of *uid* use capability number *procid*; return its hardware context.
@@ -117,11 +120,14 @@ class Card:
         """Take a program out of the card.
 
         Raises:
-            SlurmError: There is none.
+            SlurmError: There is none, or the card keeps it.
         """
         if prognum not in self.programs():
             raise SlurmError(EEXIST_PRGDESTROY, f"program {prognum}")
-        self._disk.remove(_path(prognum))
+        try:
+            self._disk.remove(_path(prognum))
+        except OSError as error:
+            raise SlurmError(ECARD_QSW, str(error)) from error
 
     def programs(self) -> list[int]:
         """Return the numbers of the programs in the card."""

@@ -129,10 +129,13 @@ class Driver:
         return sorted(windows)
 
     def _keep(self, adapter: str, windows: dict[int, int]) -> None:
-        if not self._disk.is_dir(_STATE):
-            self._disk.mkdir(_STATE)
         lines = [f"{window} {key}\n" for window, key in sorted(windows.items())]
-        self._disk.write(f"{_STATE}/{adapter}", "".join(lines))
+        try:
+            if not self._disk.is_dir(_STATE):
+                self._disk.mkdir(_STATE)
+            self._disk.write(f"{_STATE}/{adapter}", "".join(lines))
+        except OSError as error:
+            raise SlurmError(ESTATUS, str(error)) from error
 
 
 def lid_of(host: str, index: int, adapters: int) -> int:

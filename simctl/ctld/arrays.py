@@ -86,7 +86,8 @@ async def split_off(ctld: "Slurmctld", job: JobRecord, task: int) -> JobRecord:
 
 async def _split(ctld: "Slurmctld", job: JobRecord) -> JobRecord:
     """Make a record beside *job*, which keeps the tasks that wait and a copy of what is copied."""
-    job_id = ctld.next_id()
+    # A task cannot be refused any more: where all ids are taken it gets one beyond MaxJobId.
+    job_id = ctld.next_id() or max(ctld.jobs) + 1
     record = attrs.evolve(
         job,
         job_id=job_id,

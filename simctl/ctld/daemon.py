@@ -419,10 +419,14 @@ class Slurmctld:
             awaited.over(self, job)
 
     def next_id(self) -> int:
-        """Return the next job id that is free; after MaxJobId FirstJobId follows."""
+        """Return the next job id that is free, 0 if none is; after MaxJobId FirstJobId follows."""
         conf = self.site.conf
         job_id = self.next_job_id
-        while job_id in self.jobs:
+        tried = 0
+        while job_id in self.jobs or job_id in self.arrays:
+            tried += 1
+            if tried > conf.max_job_id - conf.first_job_id:
+                return 0
             job_id = job_id + 1 if job_id < conf.max_job_id else conf.first_job_id
         self.next_job_id = job_id + 1 if job_id < conf.max_job_id else conf.first_job_id
         return job_id

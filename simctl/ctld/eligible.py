@@ -226,6 +226,7 @@ def settle(ctld: "Slurmctld", job: JobRecord, *, asks: bool = True) -> None:
     if not job.queued:
         job.reason = Reason.NONE
         job.awaited_ends = _what_was_waited_for(ctld, job)
+        unregister(ctld, job)
         job.dependency = None
         job.eligible_us = ctld.now_us
         if job.accrue_us < 0:
@@ -311,6 +312,20 @@ def register(ctld: "Slurmctld", job: JobRecord) -> None:
             _count_namesakes(ctld, job)
 
 
+def unregister(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Let nobody tell a job any more of what it waits for.
+
+    What that is may be gone, as after a restart; then nothing else takes it from the lists.
+    """
+    for need in job.dependency.needs if job.dependency is not None else ():
+        of = need.array if need.array is not None else need.job
+        if of is None or job not in ctld.dependents.get(of.job_id, ()):
+            continue
+        ctld.dependents[of.job_id].remove(job)
+        if not ctld.dependents[of.job_id]:
+            del ctld.dependents[of.job_id]
+
+
 def awaited_stage_outs(ctld: "Slurmctld") -> list[JobRecord]:
     """Return the jobs whose stage-out others wait for, and which is not known to be over."""
     found: dict[int, JobRecord] = {}
@@ -362,6 +377,7 @@ def forget(ctld: "Slurmctld", job: JobRecord) -> None:
     if job.job_id not in ctld.arrays:
         # Somebody may have asked for it when it was over already.
         ctld.dependents.pop(job.job_id, None)
+    unregister(ctld, job)
 
 
 def is_stuck(ctld: "Slurmctld", job: JobRecord) -> bool:

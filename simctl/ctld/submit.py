@@ -339,7 +339,7 @@ def _identify(
         raise _RefusedError(error.errno) from None
     job_id = _next_id(ctld, desc, again=again)
     if not job_id:
-        raise _RefusedError(ESLURM_DUPLICATE_JOB_ID)
+        raise _RefusedError(EAGAIN if desc.job_id == NO_VAL else ESLURM_DUPLICATE_JOB_ID)
     if not kept:
         array = None
     if array is not None:

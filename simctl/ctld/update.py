@@ -138,7 +138,9 @@ def _apply(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: in
     if message.time_limit_min != NO_VAL:
         _set_time_limit(ctld, job, message.time_limit_min)
     if message.dependency is not None:
-        job.dependency = eligible.parse_dependency(message.dependency, ctld, job.job_id)
+        dependency = eligible.parse_dependency(message.dependency, ctld, job.job_id)
+        eligible.unregister(ctld, job)
+        job.dependency = dependency
         eligible.register(ctld, job)
     if message.begin_s is not None:
         job.begin_us = (message.begin_s - ctld.site.start_time_s) * SECOND

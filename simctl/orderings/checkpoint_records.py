@@ -166,8 +166,8 @@ class _Books:
     arrays: dict[int, set[int]] = attrs.field(factory=lambda: defaultdict(set))
     """The jobs of each array; a job that is in none is one by itself."""
 
-    keeps: dict[int, Event] = attrs.field(factory=dict)
-    """The last test_stage_out of jobs that it told to keep."""
+    keeps: dict[int, set[Any]] = attrs.field(factory=lambda: defaultdict(set))
+    """The plugins whose last test_stage_out said to keep a job, by the job."""
 
     before: Event | None = None
 
@@ -197,9 +197,9 @@ class _Books:
         elif call.name == _FREE:
             yield self._freed(call)
         elif call.name == "bb_p_job_test_stage_out" and isinstance(call.job, int):
-            self.keeps.pop(call.job, None)
+            self.keeps[call.job].discard(call.plugin)
             if call.rc != 1:
-                self.keeps[call.job] = call
+                self.keeps[call.job].add(call.plugin)
 
     def _key(self, call: Event, record: Any) -> Any:
         return record if isinstance(record, str) else (call.job, call.step)
@@ -244,7 +244,7 @@ class _Books:
             # Of what has not changed since slurmctld was started again no state is known here.
             owners = self.arrays.get(_array(made), set()) | {_job(made)}
             over = all(is_over(self.states.get(job, "")) for job in owners)
-            kept = not owners.isdisjoint(self.keeps)
+            kept = any(self.keeps.get(owner) for owner in owners)
             if over and not kept and made.step is UNSET and made.name == _ALLOC:
                 what = "the job is over and forgotten, and its record was not freed"
                 yield Broken(group=_subject(made), what=what, events=_shown(made, last))

@@ -77,18 +77,20 @@ def _last_moment(events: list[Event], end: Event) -> list[Event]:
 
 def controllers_started_clean(run: Observed) -> dict[int, Event]:
     """Return the slurmctlds that a fault has started clean, by pid."""
+    # One that is there already is started by none of them: the last one before it has started it.
     faults = [
         fault
         for fault in run.by_name.get("fault", ())
-        if fault.args is not UNSET and fault.args.get("fault") == "start slurmctld clean"
+        if fault.args is not UNSET
+        and str(fault.args.get("fault")).startswith(("start slurmctld", "restart slurmctld"))
     ]
     found: dict[int, Event] = {}
     before = 0
     for pid in sorted(run.pids("slurmctld"), key=lambda pid: run.by_pid[pid][0].seq):
         first = run.by_pid[pid][0].seq
-        for fault in faults:
-            if before < fault.seq < first:
-                found[pid] = fault
+        started = [fault for fault in faults if before < fault.seq < first][-1:]
+        if started and started[0].args["fault"] == "start slurmctld clean":  # type: ignore[index]
+            found[pid] = started[0]
         before = first
     return found
 
@@ -116,11 +118,15 @@ def is_excused(run: Observed, number: int, found: Broken) -> bool:
 
 
 def _damages(run: Observed) -> list[Event]:
-    """Return where a slurmctld found a state file damaged: what it lacks is known to nobody."""
+    """Return where a slurmctld found a state file damaged, or could not write it.
+
+    What it lacks is known to nobody.
+    """
     return [
         event
-        for event in run.by_name.get("incomplete_state", ())
-        if event.args is not UNSET and "file" in event.args
+        for name in ("incomplete_state", "state_save")
+        for event in run.by_name.get(name, ())
+        if event.args is not UNSET and ("file" in event.args or name == "state_save")
     ]
 
 

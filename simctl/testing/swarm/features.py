@@ -16,6 +16,10 @@ WORK: Final = (
 
 FAULTS: Final[dict[str, str]] = {
     "crash": "a node crashes and starts again",
+    "daemons": "a slurmd, a step daemon or a task dies, or a slurmd stops; another slurmd starts",
+    "controller": "slurmctld dies or stops, and another starts with what its files hold",
+    "disks": "files that are kept are damaged; disks are full or read-only",
+    "messages": "messages are lost, doubled, late or overtaken",
     "cut": "a link carries nothing for a while",
     "restart": "slurmctld stops and starts again",
     "fail": "plugin calls, and what daemons do for themselves, fail",

@@ -21,7 +21,7 @@ CANCEL_S: Final = (2500, 3500, 4500)
 END_S: Final = 6000
 """A run that has not ended by then does not come to rest."""
 
-_MOST_JOBS: Final = 40
+_MOST_JOBS: Final = 60
 """As many jobs there may be, tasks of arrays and jobs of scripts among them."""
 
 
@@ -36,7 +36,7 @@ def draft(seed: int, faults: Collection[str] = tuple(FAULTS)) -> Draft:
     features = frozenset((*drawn, *kinds))
     cluster = make_cluster(seed, features)
     c = Chance.of(seed, "scenario")
-    last_job = c.choice((1, 2, 3, 4, 5, 6, 8, 12))
+    last_job = c.choice((1, 2, 3, 5, 8, 12, 16, 24))
     head = [f"seed: {seed}", f"model: {cluster.model}"]
     latency = c.choice(("100us", "100us", "100us", "0", "1ms", "400ms"))
     head += [f"latency: {latency}"]
@@ -96,7 +96,13 @@ def _tail(cluster: Cluster, c: Chance) -> list[str]:
             names = {name: None for plugin in buffers.FUNCTIONS.values() for name in plugin}
             functions = json.dumps(names)
             entries.append(deed(now, f"burst_buffer: {{up: true, functions: {functions}}}"))
+        entries.append(fault(now, "start: slurmctld"))
+        if cluster.has("disks"):
+            # It does not start with a file that tells nothing, unless it is told to.
+            entries.append(fault(f"at: {at + 1}s", "start: slurmctld, clean: true"))
         entries += [fault(now, f"start: {node}") for node in cluster.nodes]
+        if cluster.has("daemons"):
+            entries += [fault(f"at: {at + 1}s", f"start: slurmd@{node}") for node in cluster.nodes]
         entries.append(
             run(f"at: {at + 5}s", f"scontrol update nodename={cluster.all_nodes} state=resume")
         )

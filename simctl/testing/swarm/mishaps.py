@@ -45,9 +45,7 @@ _SCRIPTS: Final = (
 )
 
 _NAMES: Final = tuple(
-    name
-    for name, point in ALL.items()
-    if point.on_error is not OnError.FATAL and not point.later and name != "slurm_ckpt_alloc_job"
+    name for name, point in ALL.items() if point.on_error is not OnError.FATAL and not point.later
 )
 """Functions that may fail and leave the daemon that called them alive."""
 
@@ -61,7 +59,7 @@ def mishaps(seed: int, cluster: Cluster, last_job: int) -> list[str]:
     if "appliance" in cluster.features and not cluster.buffers:
         makers.remove(_appliance)
     entries: list[str] = []
-    for _ in range(c.choice((1, 2, 3, 5, 8)) if makers else 0):
+    for _ in range(c.choice((1, 2, 4, 8, 12)) if makers else 0):
         if c.likely(0.35):
             skip = c.choice((0, 0, 0, 1, 3))
             more = f", skip: {skip}" if skip else ""
@@ -83,6 +81,91 @@ def _crash(c: Chance, cluster: Cluster, at: str, _: int) -> list[str]:
         clean = ", clean: true" if c.likely(0.3) else ""
         entries.append(fault(f"at: {c.randint(1, 2 * SPAN_S)}s", f"start: {node}{clean}"))
     return entries
+
+
+def _controller(c: Chance, _: Cluster, at: str, __: int) -> list[str]:
+    kind = c.choice(("crash", "crash", "crash", "stop"))
+    saved = ", saved: true" if kind == "crash" and c.likely(0.3) else ""
+    entries = [fault(at, f"{kind}: slurmctld{saved}")]
+    if at.startswith("at: ") and c.likely(0.6):
+        later = float(at[4:-1]) + c.choice((0.5, 3, 20, 100))
+        return [*entries, fault(f"at: {later:g}s", "start: slurmctld")]
+    return [*entries, fault(f"at: {c.randint(1, 2 * SPAN_S)}s", "start: slurmctld")]
+
+
+def _disks(c: Chance, cluster: Cluster, at: str, _: int) -> list[str]:
+    if c.likely(0.5):
+        host = c.choice(("slurmctld", "slurmctld", "login", "shared", *cluster.nodes))
+        how, length = c.choice(("full", "read_only")), c.choice(("10s", "100s", "300s"))
+        return [fault(at, f"disk: {host}, how: {how}, for: {length}")]
+    name = c.choice(("job_state", "job_state", "node_state", "part_state", "resv_state"))
+    how = c.choice(("truncate", "flip"))
+    return [fault(at, f"corrupt: {name}, how: {how}"), *_controller(c, cluster, at, 0)]
+
+
+_OF_STEPS_HERE: Final = (
+    *("exec role=task", "*", "switch_p_*", "* kind=message", "fork role=session"),
+    *("switch_p_job_init", "switch_p_job_attach", "switch_p_job_fini", "MESSAGE_TASK_EXIT"),
+    *("RESPONSE_LAUNCH_TASKS", "REQUEST_STEP_COMPLETE", "slurm_ckpt_*", "exit role=task"),
+)
+"""What a step does on a node, at which its daemon or a task of it may die."""
+
+
+def _daemons(c: Chance, cluster: Cluster, at: str, last_job: int) -> list[str]:
+    node, kind = c.choice(cluster.nodes), c.random()
+    job = first_job(cluster) - 1 + c.randint(1, last_job)
+    if kind < 0.5:
+        step = c.choice(("0", "0", "1", "batch"))
+        moment = c.choice(_OF_STEPS_HERE)
+        skip = f", skip: {c.choice((1, 5))}" if c.likely(0.2) else ""
+        here = f'when: "{moment} step={job}.{step} node={node}"{skip}'
+        whom = f"task {job}.{step}.{c.choice((0, 0, 1))}"
+        return [fault(here, f"crash: {whom if kind < 0.15 else f'stepd {job}.{step}@{node}'}")]
+    if kind < 0.7:
+        length = c.choice(("0s", "1s", "10s", "40s", "200s"))
+        return [fault(at, f"restart: slurmd@{node}, for: {length}")]
+    entries = [fault(at, f"{c.choice(('crash', 'crash', 'stop'))}: slurmd@{node}")]
+    if c.likely(0.7):
+        clean = ", clean: true" if c.likely(0.2) else ""
+        later = c.randint(1, 2 * SPAN_S)
+        entries.append(fault(f"at: {later}s", f"start: slurmd@{node}{clean}"))
+    return entries
+
+
+_RPCS: Final = (
+    *("REQUEST_BATCH_JOB_LAUNCH", "REQUEST_LAUNCH_TASKS", "RESPONSE_LAUNCH_TASKS"),
+    *("REQUEST_TERMINATE_JOB", "REQUEST_KILL_TIMELIMIT", "MESSAGE_EPILOG_COMPLETE"),
+    *("REQUEST_STEP_COMPLETE", "REQUEST_COMPLETE_BATCH_SCRIPT", "MESSAGE_TASK_EXIT"),
+    *("REQUEST_JOB_STEP_CREATE", "RESPONSE_JOB_STEP_CREATE", "RESPONSE_SLURM_RC"),
+    *("RESPONSE_RESOURCE_ALLOCATION", "REQUEST_COMPLETE_JOB_ALLOCATION", "REQUEST_SUSPEND_INT"),
+    *("MESSAGE_NODE_REGISTRATION_STATUS", "REQUEST_NODE_REGISTRATION_STATUS", "REQUEST_PING"),
+    *("REQUEST_LAUNCH_PROLOG", "REQUEST_COMPLETE_PROLOG", "REQUEST_CHECKPOINT_TASKS"),
+    *("REQUEST_SIGNAL_TASKS", "SRUN_JOB_COMPLETE", "SRUN_STEP_SIGNAL", "REQUEST_KILL_JOB"),
+    *("REQUEST_SUBMIT_BATCH_JOB", "RESPONSE_SUBMIT_BATCH_JOB", "REQUEST_RESOURCE_ALLOCATION"),
+    *("*", "*", "REQUEST_*", "RESPONSE_*", "MESSAGE_*", "SRUN_*"),
+)
+"""Messages, by name, that may go astray."""
+
+
+def _messages(c: Chance, cluster: Cluster, at: str, _: int) -> list[str]:
+    parts = [f'{c.choice(("drop", "drop", "duplicate", "delay", "reorder"))}: "{c.choice(_RPCS)}"']
+    if parts[0].startswith("delay") or c.likely(0.3):
+        parts += [f"by: {c.choice(('1ms', '1s', '5s', '15s', '100s'))}"]
+    if parts[0].startswith("drop"):
+        parts = parts[:1]
+    ends = ("slurmctld", "login", *cluster.nodes)
+    if c.likely(0.3):
+        parts.append(f"{c.choice(('from', 'to'))}: {c.choice(ends)}")
+    if c.likely(0.3):
+        parts.append(f"skip: {c.choice((1, 3, 10))}")
+    many = c.random()
+    if many < 0.3:
+        parts.append(f"times: {c.choice((2, 5))}")
+    else:
+        # A network that is bad for ever is nothing to come to rest with.
+        parts.append(f"for: {c.choice(('10s', '60s', '300s'))}")
+        parts += [f"chance: {c.choice((0.05, 0.2, 0.5))}"] if many < 0.8 else []
+    return [fault(at, ", ".join(parts))]
 
 
 def _cut(c: Chance, cluster: Cluster, at: str, _: int) -> list[str]:
@@ -150,6 +233,10 @@ def _appliance(c: Chance, cluster: Cluster, at: str, _: int) -> list[str]:
 
 _MAKERS: Final[dict[str, Callable[[Chance, Cluster, str, int], list[str]]]] = {
     "crash": _crash,
+    "daemons": _daemons,
+    "controller": _controller,
+    "disks": _disks,
+    "messages": _messages,
     "cut": _cut,
     "restart": _restart,
     "fail": _fail,

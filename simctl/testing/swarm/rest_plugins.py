@@ -27,8 +27,8 @@ _WINDOWS: Final = "/var/lib/sni"
 @rule(
     "cards-empty",
     says="no node's interconnect has a program or a window of a step that is over",
-    exceptions="switch_p_job_postfini that failed; windows of federation that were loaded when "
-    "their node crashed",
+    exceptions="switch_p_job_postfini that failed; nodes on which a step daemon was killed; "
+    "windows of federation that were loaded when their node crashed",
 )
 def cards_empty(run: AtRest) -> Iterator[str]:
     """Find programs in Elan cards and loaded windows of Federation adapters."""
@@ -36,6 +36,8 @@ def cards_empty(run: AtRest) -> Iterator[str]:
         return
     for name in run.world.hosts:
         view = run.world.disk.view(name, 0)
+        if name in run.killed - run.crashed:
+            continue
         if view.is_dir(_CARD) and (programs := view.listdir(_CARD)):
             yield f"the Elan card of {name} still has the programs {sorted(programs)}"
         if name in run.crashed or not view.is_dir(_WINDOWS):
@@ -50,7 +52,8 @@ def cards_empty(run: AtRest) -> Iterator[str]:
     "switch-books-empty",
     says="slurmctld's switch plugin has given no contexts or windows away when it stops",
     exceptions="switch_p_job_step_complete, or an unpack of a credential or of a node's record, "
-    "that failed; state that could not be saved; windows of nodes that crashed",
+    "that failed; state that could not be saved, or is older than the slurmctld that died; windows "
+    "of nodes that crashed",
     ended=True,
 )
 def switch_books_empty(run: AtRest) -> Iterator[str]:
@@ -58,7 +61,7 @@ def switch_books_empty(run: AtRest) -> Iterator[str]:
     if run.has_failed(
         *("switch_p_job_step_complete", "switch_p_libstate_save", "switch_p_unpack_jobinfo"),
         *("switch_p_unpack_node_info", "switch_p_job_postfini", "switch_p_copy_jobinfo"),
-    ):
+    ) or run.deeds & {"crash slurmctld", "disk slurmctld"}:
         return
     view = run.world.disk.view(CONTROLLER, 0)
     folder = run.world.site.conf.state_save_location

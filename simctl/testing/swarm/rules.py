@@ -9,6 +9,7 @@ import attrs
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
+from simctl.kernel.procs import SIGKILL
 from simctl.world import RunResult, World
 
 
@@ -47,12 +48,58 @@ class AtRest:
         return any(name in names for name, _ in self.failed)
 
     @cached_property
+    def deeds(self) -> frozenset[str]:
+        """Return the faults that happened, each with whom it was to strike."""
+        return frozenset(
+            " ".join(str(event.args["fault"]).split()[:2])
+            for event in self.events
+            if event.name == "fault" and event.args is not UNSET
+        )
+
+    @cached_property
     def faults(self) -> frozenset[str]:
         """Return which forms of faults struck, such as ``crash`` and ``cut``."""
         return frozenset(
             str(event.args["fault"]).split()[0]
             for event in self.events
             if event.kind == "fault" and event.args is not UNSET and "fault" in event.args
+        )
+
+    @property
+    def lost(self) -> frozenset[int]:
+        """Return the jobs that a slurmctld has lost, as model modern and damaged files allow.
+
+        One that was started clean has lost them all.
+        """
+        trace = self.world.trace
+        clean = any("cannot recover" in each for each in trace.fatalities)
+        return frozenset((*trace.lost_jobs, *(self.began if clean else ())))
+
+    @property
+    def forgets(self) -> bool:
+        """Tell whether a slurmctld may have gone on from files older than what it had done."""
+        damaged = "corrupt" in self.faults or "disk slurmctld" in self.deeds
+        return damaged or (self.world.model == "modern" and "crash slurmctld" in self.deeds)
+
+    @cached_property
+    def began(self) -> Counter[int]:
+        """Count how often a job of an id has begun: after the last id the first follows."""
+        return Counter(
+            event.job
+            for event in self.events
+            if event.name == "job_state"
+            and isinstance(event.job, int)
+            and event.args is not UNSET
+            and event.args["from"] is None
+        )
+
+    @cached_property
+    def killed(self) -> frozenset[str]:
+        """Return the nodes on which a step daemon was killed, with what it had yet to put away."""
+        return frozenset(
+            str(event.node)
+            for event in self.events
+            if event.name == "exit" and event.daemon == "slurmstepd" and event.rc == SIGKILL
         )
 
     @cached_property

@@ -15,9 +15,9 @@ from simctl.scenario.model import Scenario
 from simctl.testing.explore.trial import Broken, Ran, Terms, load_text, run_trial
 from simctl.testing.swarm import rest_cluster, rest_jobs, rest_plugins
 from simctl.testing.swarm.rules import RULES, AtRest
-from simctl.world import World
+from simctl.world import RunResult, World
 
-MOST_TURNS: Final = 400_000
+MOST_TURNS: Final = 150_000
 """After how many turns a run is given up: a hundred times as many as most take."""
 
 _MODULES: Final = (rest_cluster, rest_jobs, rest_plugins)
@@ -80,10 +80,18 @@ def run_swarm(scenario: Scenario, schedule: str, seed: int) -> Tried:
     ran = run_trial(scenario, make_schedule(schedule, seed), seed, terms, prepare=watch.listen)
     assert watch.world is not None
     broken = ran.broken
+    if ran.result is not None and _waits_for_lost_jobs(ran.result):
+        broken = tuple(each for each in broken if each.kind != "stall")
     # Of a run that stalls or breaks off nothing else that is wrong says more.
     if ran.result is not None and not (ran.result.stalled or ran.result.ran_out):
         broken = (*broken, *watch.broken, *_breaches(AtRest(watch.world, ran.result), ended=True))
     return Tried(ran=ran, broken=broken, struck=watch.world.faults.struck)
+
+
+def _waits_for_lost_jobs(result: RunResult) -> bool:
+    """Tell whether a run stalls for nothing but commands that wait for jobs that nobody knows."""
+    lost = result.lost_jobs or any("cannot recover" in each for each in result.fatalities)
+    return bool(lost) and not any(line.startswith("job ") for line in result.stalled)
 
 
 def _breaches(run: AtRest, *, ended: bool) -> list[Broken]:
@@ -106,8 +114,8 @@ def tell(tried: Tried, *, digest: bool) -> Told:
         if event.kind == "plugin" and event.phase != "enter":
             calls[event.name] += 1
         elif event.kind == "fault":
-            kind = _kind_of(event)
-            if kind not in _NO_STROKES:
+            mark, _, kind = _kind_of(event).rpartition(" ")
+            if mark != "put" and not (mark and kind in (*_RULES, *_MENDS)):
                 faults[kind] += 1
     rows = ran.result.rows if ran.result is not None else ()
     return Told(
@@ -123,9 +131,10 @@ def tell(tried: Tried, *, digest: bool) -> Told:
     )
 
 
-_NO_STROKES: Final = ("fail", "raise", "hang", "start", "heal", "put right")
-"""Events that tell of rules, which count when they strike, and of what is put right."""
+_RULES: Final = ("fail", "raise", "hang", "drop", "duplicate", "delay", "reorder")
+"""Faults that are rules, which count when they strike."""
 
+_MENDS: Final = ("start", "heal")
 
 _PUT_RIGHT: Final = "up, functions"
 """What is changed about the appliance as the cluster comes to rest."""
@@ -133,9 +142,9 @@ _PUT_RIGHT: Final = "up, functions"
 
 def _kind_of(event: Event) -> str:
     args = event.args if event.args is not UNSET else {}
-    if "fault" in args:
-        return str(args["fault"]).split()[0].strip("{:")
-    return "put right" if args.get("change") == _PUT_RIGHT else "appliance"
+    if event.name == "fault":
+        return f"fault {str(args['fault']).split()[0].strip('{:')}"
+    return "put right" if args.get("change") == _PUT_RIGHT else event.name
 
 
 def digest_of(ran: Ran) -> str:

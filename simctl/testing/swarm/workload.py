@@ -239,7 +239,7 @@ def orders(seed: int, cluster: Cluster, last_job: int) -> list[str]:
     c = Chance.of(seed, "orders")
     entries = []
     latest = 60 if cluster.has("early orders") else SPAN_S
-    for _ in range(c.choice((0, 2, 5, 10, 15))):
+    for _ in range(c.choice((0, 3, 8, 15, 25))):
         line, user = an_order(c, cluster, last_job)
         if line:
             entries.append(run(f"at: {c.randint(0, latest * 10) / 10:g}s", line, user))
