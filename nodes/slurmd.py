@@ -283,7 +283,10 @@ class Slurmd:
         while self._is_busy:
             envelope = await self.mailbox.receive_until(until_us)
             if envelope is None:
-                break
+                self.site.trace.note(
+                    "log", "stops_waiting", self.process, args={"after_us": _STOPS_WITHIN_US}
+                )
+                return
             if type(envelope.message) is not RequestShutdown:
                 await self._handle(envelope, envelope.message)
 

@@ -389,9 +389,8 @@ def test_whoever_asked_slurmd_for_something_hears_of_its_end_when_its_plugin_is_
             'at: 200s, fault: {start: "slurmd@n1"}',
         ),
         conf="Prolog: /etc/prolog",
-        # Nobody releases the credential of a launch that is never made.
-        orderings=False,
     )
+    assert ran.one("stops_waiting", daemon="slurmd", node="n1").time_us == 121_000_000
     over = ran.all("REQUEST_STEP_COMPLETE", phase="send")[0]
     unloaded = ran.all("fini", daemon="slurmd", node="n1")[0]
     assert ran.all("switch_p_node_fini", node="n1")[0].time_us == 121_000_000

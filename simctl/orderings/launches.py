@@ -224,7 +224,7 @@ def _launched(run: Observed, group: str, events: Sequence[Event]) -> Finding:
         return KEPT
     slurmd = pid_of(events[0])
     if any(each[: len(names)] == names for each in whole) and not (
-        run.terms.finished and run.left(slurmd)
+        run.terms.finished and run.left(slurmd) and not run.died(slurmd)
     ):
         return KEPT
     # A daemon that has done nothing yet as a run is broken off is not known to have been forked.

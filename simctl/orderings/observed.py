@@ -99,6 +99,10 @@ class StepDaemon:
         return self.messages.get(name, [])
 
 
+_BREAKS_OFF: Final = ("fatal", "stops_waiting")
+"""What a daemon logs that leaves something undone as it ends by itself."""
+
+
 @attrs.define(eq=False, slots=False)
 class Observed:
     """The events of a run, in the order of `seq`, and what is found in them."""
@@ -221,8 +225,8 @@ class Observed:
         return end is not None and killed(end)
 
     def died(self, pid: int) -> bool:
-        """Tell whether a daemon could not go on, and said so."""
-        return any(event.pid == pid for event in self.by_name.get("fatal", ()))
+        """Tell whether a daemon could not go on, or went before all was done, and said so."""
+        return any(event.pid == pid for name in _BREAKS_OFF for event in self.by_name.get(name, ()))
 
     @cached_property
     def _managers(self) -> Mapping[int, int]:
