@@ -12,6 +12,7 @@ from simctl.wire.errno import (
     ESLURMD_JOB_NOTRUNNING,
     SLURM_ERROR,
 )
+from simctl.wire.ids import SECOND
 from simctl.wire.messages import RequestCheckpointTasks, ResponseSlurmRc
 
 Find = Callable[[int, int], Mailbox | None]
@@ -60,10 +61,17 @@ class Checkpoints:
         """Ask a step daemon, and wait for its answer however long that takes."""
         site = self._site
         box = site.fabric.mailbox(self._process, f"slurmd@{self._process.host.name}")
+        asked_us, wait_us = site.kernel.now_us, site.conf.message_timeout_s * SECOND
         try:
             if not site.fabric.send(self._process, stepd, message, box):
                 return ESLURMD_JOB_NOTRUNNING
-            answer = (await box.receive()).message
+            answered = None
+            while answered is None:
+                if not stepd.open and site.kernel.now_us > asked_us:
+                    # It ended in the moment in which it was asked.
+                    return ESLURMD_JOB_NOTRUNNING
+                answered = await box.receive_until(site.kernel.now_us + wait_us)
+            answer = answered.message
         finally:
             box.close()
         if isinstance(answer, Unanswered):

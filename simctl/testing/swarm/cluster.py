@@ -149,7 +149,7 @@ def _conf(
         (0.1, "OverTimeLimit", ("1", "UNLIMITED")),
         (0.15, "MessageTimeout", ("2", "30")),
         (0.15, "SchedulerParameters", ("batch_sched_delay=0", "bf_max_job_start=1", "defer")),
-        (0.1, "FirstJobId", ("100", "67043320")),
+        (0.1, "FirstJobId", ("100", "67043200")),
         (0.1, "MaxJobCount", ("4", "12")),
         (0.1, "SlurmUser", ("root",)),
     ):
