@@ -18,7 +18,7 @@ from simctl.orderings.rules import Broken
 
 CONTINUED: Final = frozenset(
     {
-        *(12, 13, 14, 16, 17, 18, 44, 46, 48, 49, 56, 58, 64, 67, 68),
+        *(12, 13, 14, 16, 17, 18, 22, 44, 46, 48, 49, 56, 58, 64, 67, 68),
         *(24, 25, 26, 27, 28, 29, 30, 31, 63, 66),
     }
 )
@@ -97,12 +97,15 @@ def controllers_started_clean(run: Observed) -> dict[int, Event]:
 
 def is_excused(run: Observed, number: int, found: Broken) -> bool:
     """Tell whether a rule is broken where a slurmctld that was killed has broken a story off."""
+    jobs = {job for event in found.events for job in (event.job, event.array_job)} - {UNSET}
+    if jobs & run.once(_lost):
+        # Its id is given away again, maybe to somebody else's job.
+        return True
     if number not in CONTINUED:
         return False
     dead, damaged = run.once(deaths), run.once(_damages)
     if not dead and not damaged and not run.terms.goes_on:
         return False
-    jobs = {job for event in found.events for job in (event.job, event.array_job)} - {UNSET}
     if run.terms.goes_on and jobs - run.once(_made_here):
         return True
     came = run.once(_first_of_jobs)
@@ -115,6 +118,16 @@ def is_excused(run: Observed, number: int, found: Broken) -> bool:
         # The id of a job that nobody has heard of is given away again.
         return True
     return any(death.struck(found) for death in dead)
+
+
+def _lost(run: Observed) -> frozenset[Any]:
+    """Return the jobs that a slurmctld has told that it lost."""
+    return frozenset(
+        job
+        for event in run.by_name.get("jobs_lost", ())
+        if event.args is not UNSET
+        for job in event.args["jobs"]
+    )
 
 
 def _damages(run: Observed) -> list[Event]:

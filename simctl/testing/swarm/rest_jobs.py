@@ -74,12 +74,14 @@ def records_go(run: AtRest) -> Iterator[str]:
     "accounted-once",
     says="accounting has each end of a job once, as the table of jobs has it",
     exceptions="tasks of an array that were ended before they ran, which accounting need not have "
-    "heard of by themselves; a slurmctld that has died, or whose files were damaged or could not "
-    "be written, ends again what it had begun to end",
+    "heard of by themselves; a job that is cancelled before its nodes have let go of a run after "
+    "which it goes back into the queue, as in real Slurm; a slurmctld that has died, or whose "
+    "files were damaged or could not be written, ends again what it had begun to end",
 )
 def accounted_once(run: AtRest) -> Iterator[str]:
     """Find jobs that accounting does not have, or has ended otherwise or more than once."""
     accounts: dict[int, list[tuple[str, int]]] = {}
+    requeued = {each.job_id for each in run.world.ctld.books.jobs if each.state == "REQUEUED"}
     for account in run.world.ctld.books.jobs:
         if account.state != "REQUEUED":
             # Whatever goes back into the queue counts as submitted anew.
@@ -88,6 +90,8 @@ def accounted_once(run: AtRest) -> Iterator[str]:
         found = accounts.get(row.job_id, [])
         submitted = {submit_us for _, submit_us in found}
         if not found and row.array_job_id and row.start_us in (-1, row.end_us):
+            continue
+        if row.state == "CANCELLED" and row.job_id in requeued:
             continue
         if not found:
             yield f"accounting has no end of job {row.job_id} ({row.state})"
