@@ -37,7 +37,8 @@ def jobs_end(run: AtRest) -> Iterator[str]:
     "records-go",
     says="no record of a job is left, nor anything that was kept for one",
     exceptions="jobs that a burst buffer plugin keeps in model modern, as real Slurm does; all "
-    "jobs where its bb_p_load_state has failed as slurmctld started",
+    "jobs where its bb_p_load_state has failed as slurmctld started; jobs with burst buffers, "
+    "where a bb_p_job_start_stage_out has failed",
 )
 def records_go(run: AtRest) -> Iterator[str]:
     """Find records of jobs, and entries of slurmctld's tables, that nothing needs any more."""
@@ -45,6 +46,8 @@ def records_go(run: AtRest) -> Iterator[str]:
     if run.has_failed("bb_p_load_state") and ctld.jobs:
         return
     kept = set(ctld.bb.kept) if ctld.bb is not None and run.world.model == "modern" else set()
+    if run.has_failed("bb_p_job_start_stage_out"):
+        kept |= {job.job_id for job in ctld.jobs.values() if job.burst_buffer}
     for job in ctld.jobs.values():
         if job.job_id not in kept:
             yield f"job {job.job_id} is left: {job.state} {job.bb_state}".rstrip()
