@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from simctl.plugin import Event, JobDesc, conf, disk, log, process, rpc, sleep, start
+from simctl.plugin import Event, JobDesc, SlurmError, conf, disk, log, process, rpc, sleep, start
 from simctl.plugins.registry import PluginError
 from simctl.scenario.load import read_scenario
 from simctl.world import World
@@ -363,7 +363,10 @@ def test_a_plugin_sends_requests_as_its_process(tmp_path: Path) -> None:
 
     async def switch_p_job_fini(self, switch_job):
         await rpc.slurm_ping()
-        await rpc.slurm_ping("n2")
+        try:
+            await rpc.slurm_ping("n2")
+        except SlurmError:
+            log.info("refused")
         await rpc.slurm_kill_job(2)
 
     timeline = (
@@ -376,6 +379,8 @@ def test_a_plugin_sends_requests_as_its_process(tmp_path: Path) -> None:
     kill = ran.all("REQUEST_KILL_JOB", phase="send")[0]
     assert (kill.role, kill.uid, kill.args) == ("session", 1001, {"signal": 9})
     assert {event.name for event in ran.all(phase="send", role="session")} >= {"REQUEST_PING"}
+    # Slurmd answers no user.
+    assert ran.one("refused", daemon="slurmd").errno == "ESLURM_USER_ID_MISSING"
 
 
 def test_a_refused_request_raises_slurms_error(tmp_path: Path) -> None:
@@ -389,16 +394,22 @@ def test_a_refused_request_raises_slurms_error(tmp_path: Path) -> None:
 
 
 def test_slurmctlds_plugin_that_asks_slurmctld_waits_for_message_timeout(tmp_path: Path) -> None:
-    """It asks a daemon that waits for it; Slurm's time-out ends that after 10 s."""
+    """It asks a daemon that waits for it; Slurm's time-out ends that after 10 s.
+
+    Srun waits no longer than that either: it asks ten times more, and gives up.
+    """
 
     async def switch_p_build_jobinfo(self, switch_job, nodelist, nprocs, cyclic_alloc):
         await rpc.slurm_ping()
 
     ran = run(with_plugin(tmp_path, switch_p_build_jobinfo) + ONE, folder=tmp_path)
-    call = ran.one("switch_p_build_jobinfo")
-    assert call.errno == "SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT"
-    assert call.t0_us is not UNSET
-    assert call.time_us - call.t0_us == 10_000_000
+    calls = ran.all("switch_p_build_jobinfo")
+    assert len(calls) == 11
+    for call in calls:
+        assert call.errno == "SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT"
+        assert call.t0_us is not UNSET
+        assert call.time_us - call.t0_us == 10_000_000
+    assert ran.result.commands[0].exit == 1
 
 
 def test_a_thread_may_ask_the_daemon_it_lives_in(tmp_path: Path) -> None:

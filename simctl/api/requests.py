@@ -39,7 +39,10 @@ class Rpc:
     """
 
     async def slurm_ping(self, node: str = "") -> None:
-        """Ask slurmctld, or slurmd on *node*, whether it is there."""
+        """Ask slurmctld, or slurmd on *node*, whether it is there.
+
+        Slurmd answers root and SlurmUser alone; anybody else gets ESLURM_USER_ID_MISSING.
+        """
         if not node:
             _check(await ask_slurmctld(caller("rpc"), RequestPing()))
             return

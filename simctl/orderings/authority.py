@@ -238,6 +238,7 @@ def nothing_launched_once_revoked(run: Observed) -> Iterator[Finding]:
     "refused-changes-nothing",
     says="a request that slurmctld refuses for who asks changes no state of a job, step or node",
     key="a request that is refused",
+    exceptions="what a plugin that was asked about the request has refused with the same error",
     source=_SOURCE,
 )
 def refused_changes_nothing(run: Observed) -> Iterator[Finding]:
@@ -249,9 +250,15 @@ def refused_changes_nothing(run: Observed) -> Iterator[Finding]:
             request = run.request_of(event)
             if request is not None:
                 changed.setdefault(request.seq, event)
+    theirs = {
+        (request.seq, event.rc)
+        for event in (run.events if changed else ())
+        if event.kind == "plugin" and event.rc is not UNSET and event.rc
+        if (request := run.request_of(event)) is not None
+    }
     for event in refusals:
         request = run.request_of(event)
-        if request is None:
+        if request is None or (request.seq, event.rc) in theirs:
             continue
         change = changed.get(request.seq)
         if change is None:
