@@ -59,12 +59,33 @@ def test_a_step_that_only_the_damaged_file_knew_breaks_no_rule() -> None:
     assert ran.result.orderings.broken == ()
 
 
+@BOTH
+@pytest.mark.parametrize("how", ["truncate", "flip"])
+def test_an_array_is_there_with_its_tasks_or_not_at_all(how: str, model: str) -> None:
+    """What is left of it after a damaged file can be cancelled, and is forgotten as any other."""
+    ran = run(
+        timeline(
+            "0 sbatch --array=0-3%1 --wrap 'sleep 20'",
+            "1 sbatch -H --array=0-1 --wrap 'sleep 20'",
+            "6 {crash: slurmctld, saved: true}",
+            f"7 {{corrupt: job_state, how: {how}}}",
+            f"7 {{corrupt: job_state.old, how: {how}}}",
+            "15 {start: slurmctld}",
+            "40 scancel -u alice",
+            "1000 squeue",
+        ),
+        model=model,
+    )
+    assert set(states(ran).values()) <= {"COMPLETED", "CANCELLED"}
+    assert ran.world.ctld.arrays == {}
+    assert ran.world.ctld.jobs == {}
+
+
 def test_modern_stops_at_the_first_damaged_record() -> None:
     """As real Slurm: it goes on with what came before, and says that the state is incomplete."""
     ran = damaged("job_state", "truncate", model="modern")
     assert 0 < len(states(ran)) < 7
-    (told,) = ran.result.damages
-    assert "incomplete state" in told
+    assert "incomplete state" in ran.result.damages[0]
 
 
 @BOTH

@@ -180,6 +180,10 @@ class Reader:
         for saved in of_arrays:
             with self._doubting(saved):
                 self._join_array(saved)
+        for array in list(ctld.arrays.values()):
+            if array.rest is None and not array.records:
+                # All of its tasks are lost, or over and forgotten.
+                del ctld.arrays[array.job_id]
         self._count(counts)
 
     def _count(self, counts: SavedController | None) -> None:
@@ -288,6 +292,11 @@ class Reader:
         if saved.array is None:
             return
         array = ctld.arrays.get(saved.array)
+        if array is None and job.array_task < 0:
+            # Nobody can say which tasks wait, and which have run.
+            self.doubts.append(f"job {job.job_id} stands for tasks of an array that has no record")
+            del ctld.jobs[job.job_id]
+            return
         if array is None:
             # Its record is lost: what is left of the array is what can be told of this task.
             tasks = (job.array_task,) if job.array_task >= 0 else ()

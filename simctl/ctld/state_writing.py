@@ -106,9 +106,10 @@ def _job_state(ctld: "Slurmctld") -> Iterable[msgspec.Struct | bytes]:
             if (client := client_of(envelope.sender)) is not None
         ),
     )
-    yield from _encoded_jobs(ctld)
+    # Before the jobs: of a file that is cut off a task without its array would be of no use.
     for array in ctld.arrays.values():
         yield _array(ctld, array)
+    yield from _encoded_jobs(ctld)
 
 
 def _job(ctld: "Slurmctld", job: JobRecord) -> msgspec.Struct:
