@@ -132,3 +132,13 @@ def test_what_is_left_of_a_stage_out_is_shown_as_allocated() -> None:
     assert [event.rc for event in asked] == [1]
     assert f"JobID={SUBJECT} " in ran.result.commands[-1].stdout
     assert "State=allocated" in ran.result.commands[-1].stdout
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_a_record_that_cannot_be_made_anew_takes_nothing_from_the_buffer(model: str) -> None:
+    """The job goes on without a checkpoint record; its end is staged out, and no rule minds."""
+    failing = "  - {at: 0s, fault: {fail: slurm_ckpt_alloc_job, skip: 2, times: 9}}\n"
+    ran = situation("generic", model, "RUNNING", _RESTART, more=failing)
+    assert {event.rc for event in ran.all("slurm_ckpt_alloc_job")[2:]} == {-1}
+    assert len(ran.all("bb_p_job_start_stage_out", job=SUBJECT)) == 1
+    assert ran.result.orderings.broken == ()

@@ -60,6 +60,23 @@ def test_a_step_that_only_the_damaged_file_knew_breaks_no_rule() -> None:
 
 
 @BOTH
+def test_what_a_clean_start_loses_after_one_that_died_is_told(model: str) -> None:
+    """The slurmctld between had read nothing, so that the jobs were those of the first."""
+    ran = run(
+        timeline(
+            "0 sbatch --wrap 'sleep 20'",
+            "6 {crash: slurmctld, saved: true}",
+            "7 {corrupt: job_state, how: version}",
+            "8 {start: slurmctld}",
+            "9 {start: slurmctld, clean: true}",
+        ),
+        model=model,
+    )
+    assert ran.result.lost_jobs == (1,)
+    assert len(ran.result.fatalities) == 1
+
+
+@BOTH
 @pytest.mark.parametrize("how", ["truncate", "flip"])
 def test_an_array_is_there_with_its_tasks_or_not_at_all(how: str, model: str) -> None:
     """What is left of it after a damaged file can be cancelled, and is forgotten as any other."""

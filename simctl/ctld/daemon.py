@@ -598,7 +598,9 @@ class Slurmctld:
 
     def _forget_before(self) -> None:
         """Let go of the slurmctld before; tell which of its jobs this one knows nothing of."""
-        before, self.before = self.before, None
+        # One that died before it had taken anything up knew nothing of its own.
+        before = self.before.tables if self.before is not None else None
+        self.before = None
         known = list(before.jobs) if before is not None else []
         if before is not None and before.state.write_through and before.state.ready:
             # Whoever submitted another was never told that it had come in.

@@ -90,9 +90,13 @@ class Life:
 
     @property
     def failed_at_once(self) -> bool:
-        """Tell whether its checkpoint record could not be made: it is refused before validate2."""
+        """Tell whether its checkpoint record could not be made: it is refused before validate2.
+
+        A record that is made anew after a restart may fail as well, and refuses nothing.
+        """
         made = (each for each in self.items if isinstance(each, Event))
-        return any(each.name == "slurm_ckpt_alloc_job" and each.rc == -1 for each in made)
+        first = next((each for each in made if each.name == "slurm_ckpt_alloc_job"), None)
+        return first is not None and first.rc == -1
 
     @property
     def born(self) -> Event | None:

@@ -110,6 +110,9 @@ def _job_record(
     call: Event, before: Event | None, after: Event | None, request: Event | None, *, staged: bool
 ) -> Finding:
     group = _subject(call)
+    if request is None and call.rc == _FAILED:
+        # Of a saved job, by a slurmctld that has just started; no record, so nothing to unpack.
+        return KEPT
     if request is None or request.name not in _SUBMISSIONS:
         what = f"alloc_job was called in the course of {_told(request)}, which submits no job"
         return Broken(group=group, what=what, events=_shown(request, call))

@@ -73,6 +73,10 @@ def records_go(run: AtRest) -> Iterator[str]:
         yield f"slurmctld still knows the arrays {sorted(ctld.arrays)}"
 
 
+_GOES_BACK: Final = ("NODE_FAIL", "PREEMPTED")
+"""What accounting calls a run after which its job goes back into the queue, beside REQUEUED."""
+
+
 @rule(
     "accounted-once",
     says="accounting has each end of a job once, as the table of jobs has it",
@@ -94,7 +98,8 @@ def accounted_once(run: AtRest) -> Iterator[str]:
         submitted = {submit_us for _, submit_us in found}
         if not found and row.array_job_id and row.start_us in (-1, row.end_us):
             continue
-        if row.state == "CANCELLED" and row.job_id in requeued:
+        gone_back = found and found[-1][0] in _GOES_BACK
+        if row.state == "CANCELLED" and (row.job_id in requeued or gone_back):
             continue
         if not found:
             yield f"accounting has no end of job {row.job_id} ({row.state})"
