@@ -130,6 +130,8 @@ def test_ctrl_c_gives_up_a_line_and_stops_what_goes_on(tmp_path: Path) -> None:
         terminal.wait_for("]>")
         terminal.type("sbatch j.sh\r")
         terminal.wait_for("Submitted batch job 1")
+        # Before the prompt is there the terminal would echo the line, and Ctrl-C throw it away.
+        terminal.wait_for("]>")
         terminal.type("continue\r")
         terminal.wait_for("continue")
         terminal.wait_for("interrupted", pressing="\x03")
