@@ -138,3 +138,14 @@ def test_a_step_that_is_over_is_forgotten(tmp_path: Path) -> None:
     )
     assert made(ran) == []
     assert not ran.world.ctld.periodic
+
+
+def test_an_op_that_takes_time_puts_off_none_after_it(tmp_path: Path) -> None:
+    """Intervals are counted from where one begins, and so does the ordering."""
+    ran = checkpointed(
+        tmp_path,
+        "0s fault {hang: slurm_ckpt_op, for: 10ms}",
+        "31s alice sbatch -N1 --checkpoint=1 --wrap 'sleep 200'",
+    )
+    assert [at for at, _ in made(ran)] == [120.01, 180.0]
+    assert ran.result.orderings.broken == ()

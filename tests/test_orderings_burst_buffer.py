@@ -373,3 +373,39 @@ def test_a_task_that_left_its_array_with_the_record_may_be_kept_for_ever(model: 
     )
     assert len(ran.all("slurm_ckpt_free_job")) == 2
     assert [each.rule.name for each in ran.result.orderings.broken] == []
+
+
+def test_a_slurmctld_that_read_an_older_state_asks_about_what_it_knows() -> None:
+    """It ends COMPLETING a second time; rule 57 goes by its state, and by any other's as before."""
+    ran = staged(
+        "1: sbatch job.sh",
+        "20 {fault: {crash: slurmctld}}",
+        "21 {fault: {corrupt: job_state, how: truncate}}",
+        "22 {fault: {start: slurmctld}}",
+        job="in=5 pre=2 post=0 out=60",
+    )
+    again = ran.all("job_state", job=1, args_from="COMPLETED|COMPLETING|STAGE_OUT")
+    assert len({each.pid for each in again}) == 2
+    asked = ran.all("bb_p_job_test_post_run")[-1]
+    assert asked.pid == again[-1].pid
+    assert [each.rule.name for each in ran.result.orderings.broken] == []
+    late = moved(
+        f"bb_p_job_test_post_run pid={asked.pid}", after="job_state state=COMPLETED", to=-1
+    )
+    wrong = "test_post_run was asked while the job was COMPLETED|STAGE_OUT"
+    assert told(ran, late) == {"post-run-asked-where-it-gates": wrong}
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_who_is_cancelled_on_the_way_back_into_the_queue_is_as_old_as_the_run(model: str) -> None:
+    """As in real Slurm: MinJobAge, of 20 s, is over when the epilog ends 30 s later."""
+    ran = staged(
+        "1: sbatch plain.sh",
+        "5 root: scontrol requeue 1",
+        "30: scancel 1",
+        model=model,
+        conf="Epilog: /opt/epilog",
+        keys="programs: {/opt/epilog: {runs: 30s}}",
+    )
+    assert ran.job()[0] == "CANCELLED"
+    assert ran.one("slurm_ckpt_free_job", job=1).time_us == 40_000_000

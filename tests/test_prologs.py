@@ -677,3 +677,46 @@ def test_alloc_without_a_prolog_only_asks(model: str) -> None:
     assert ran.all(kind="script") == []
     assert len(ran.all("REQUEST_COMPLETE_PROLOG", phase="receive")) == 2
     assert ran.job() == ("COMPLETED", "0:0", "None")
+
+
+def test_a_prolog_that_a_new_slurmd_ran_before_it_registered_is_followed_by_its_epilog(
+    model: str,
+) -> None:
+    """A slurmctld starts, and has prologs run, before it hears that the node has started anew."""
+    ran = run(
+        ALLOC
+        + timeline(
+            'at: 0s, as: alice, run: sbatch -N2 --wrap "sleep 1"',
+            "at: 1s, fault: {crash: n1}",
+            "at: 5s, fault: {stop: slurmctld}",
+            "at: 6s, fault: {start: n1}",
+            "at: 30s, fault: {start: slurmctld}",
+        ),
+        model=model,
+    )
+    scripts = [
+        each.name
+        for each in ran.events
+        if each.phase == "enter" and each.kind == "script" and each.node == "n1"
+    ]
+    assert scripts == ["prolog", "prolog", "epilog", "prolog", "epilog"]
+    assert ran.job() == ("COMPLETED", "0:0", "None")
+
+
+def test_a_node_that_its_job_goes_on_without_ends_what_it_has_begun(model: str) -> None:
+    """The same, of a job that is not killed: its prolog runs there, and so does its epilog."""
+    ran = run(
+        ALLOC
+        + timeline(
+            'at: 0s, as: alice, run: sbatch -k -N2 --wrap "sleep 1"',
+            "at: 1s, fault: {crash: n2}",
+            "at: 5s, fault: {stop: slurmctld}",
+            "at: 6s, fault: {start: n2}",
+            "at: 30s, fault: {start: slurmctld}",
+        ),
+        model=model,
+    )
+    assert ran.one("node_removed").args == {"node": "n2"}
+    epilog = ran.one("epilog", node="n2")
+    assert entered(epilog) > ran.last("prolog", node="n2")
+    assert ran.job() == ("COMPLETED", "0:0", "None")

@@ -31,8 +31,13 @@ def who_is_told(job: JobRecord, node: NodeRecord) -> list[Mailbox]:
     return [box for box in boxes if box is not None and box.open]
 
 
-async def take_out(ctld: "Slurmctld", job: JobRecord, node: NodeRecord) -> None:
-    """Take a node out of a running job: the job shrinks, and its steps lose the node."""
+async def take_out(
+    ctld: "Slurmctld", job: JobRecord, node: NodeRecord, *, told: bool = False
+) -> None:
+    """Take a node out of a running job: the job shrinks, and its steps lose the node.
+
+    One that was *told* to begin with the job since its slurmd started is told to end it.
+    """
     node.give_back(job)
     del job.shares[node.index]
     job.nodes = tuple(each for each in job.nodes if each is not node)
@@ -49,8 +54,9 @@ async def take_out(ctld: "Slurmctld", job: JobRecord, node: NodeRecord) -> None:
     trace.choose(who, before)
     # Nobody waits for a prolog there any more.
     prologs.prolog_over(ctld, job, node.name)
-    if node.base is NodeBase.DOWN and not node.flags & NodeFlag.NO_RESPOND:
-        # Set down by hand: it is told, and nobody waits for it.
+    by_hand = node.base is NodeBase.DOWN and not node.flags & NodeFlag.NO_RESPOND
+    if by_hand or (told and node.base is not NodeBase.DOWN):
+        # It can be reached, so it is told; nobody waits for it.
         ctld.send(
             ctld.address(node),
             RequestTerminateJob(

@@ -1,5 +1,6 @@
 """Nodes: registration, pings of those that do not answer, time limits of the jobs they run."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -118,7 +119,7 @@ async def _after_restart(ctld: "Slurmctld", node: NodeRecord, runs: list[Run]) -
     for job in _jobs_of(ctld, node):
         if job.job_id not in running:
             await _fail_job(ctld, node, job)
-    await _forget_completing(ctld, node, running)
+    await _forget_completing(ctld, node, lambda job: job.job_id in running or _was_told(job, node))
     forget_others(ctld, node, runs)
 
 
@@ -129,12 +130,14 @@ def _returns(ctld: "Slurmctld", node: NodeRecord) -> bool:
     return bool(ctld.site.conf.return_to_service) and node.reason == NOT_RESPONDING
 
 
-async def _forget_completing(ctld: "Slurmctld", node: NodeRecord, running: set[int]) -> None:
-    """Take a fresh registration as the end of completing jobs that the node no longer has."""
+async def _forget_completing(
+    ctld: "Slurmctld", node: NodeRecord, is_there: Callable[[JobRecord], bool] = lambda _: False
+) -> None:
+    """Take a fresh registration as the end of completing jobs that are no longer there."""
     from simctl.ctld import completion  # noqa: PLC0415 - only for jobs a restart has lost
 
     for job in list(ctld.jobs.values()) if node.completing else ():
-        if node.name in job.completing_nodes and job.job_id not in running:
+        if node.name in job.completing_nodes and not is_there(job):
             await completion.node_is_gone(ctld, job, node)
 
 
@@ -351,7 +354,7 @@ async def set_down(ctld: "Slurmctld", node: NodeRecord) -> None:
         ctld.note_reason(node, NOT_RESPONDING, ctld.process.uid)
     ctld.set_node(node, NodeBase.DOWN, node.flags | NodeFlag.NO_RESPOND)
     await fail_jobs(ctld, node)
-    await _forget_completing(ctld, node, set())
+    await _forget_completing(ctld, node)
     forget_others(ctld, node, ())
 
 
@@ -381,16 +384,28 @@ def _jobs_of(ctld: "Slurmctld", node: NodeRecord) -> list[JobRecord]:
 async def _fail_job(ctld: "Slurmctld", node: NodeRecord, job: JobRecord) -> None:
     for srun in excise.who_is_told(job, node):
         ctld.send(srun, SrunNodeFail(job_id=job.job_id, node_list=node.name))
+    told = _was_told(job, node)
     if excise.survives(job, node):
-        await excise.take_out(ctld, job, node)
+        await excise.take_out(ctld, job, node, told=told)
         return
-    if node.base is not NodeBase.DOWN:
+    if node.base is not NodeBase.DOWN and not told:
         # It has restarted: nothing of the job is left to be told to end.
         job.nodes_lost.add(node.name)
     if job.batch and job.requeue:
         await requeue_after_node_failure(ctld, job)
     else:
         await end_job(ctld, job, JobBase.NODE_FAIL, Reason.NODE_DOWN)
+
+
+def _was_told(job: JobRecord, node: NodeRecord) -> bool:
+    """Tell whether a node was told to begin with a job since its slurmd started. Pure.
+
+    That may come before its registration does, which says that what it had before is gone.
+    """
+    told_us = job.prologs_us
+    if job.batch and job.nodes[:1] == (node,):
+        told_us = max(told_us, job.launched_us)
+    return told_us >= max(node.slurmd_start_us, 0)
 
 
 # Time limits.

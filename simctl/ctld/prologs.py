@@ -194,6 +194,7 @@ def launch_prolog(ctld: "Slurmctld", job: JobRecord, node: NodeRecord) -> None:
         node_list=job.node_list,
         partition=job.part.name,
     )
+    job.prologs_us = ctld.now_us
     ctld.send(ctld.address(node), request)
 
 

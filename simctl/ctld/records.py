@@ -338,6 +338,9 @@ class JobRecord:
     prologs_out: set[str] = attrs.field(factory=set)
     """Nodes that have yet to tell how the prolog of an allocation went (PrologFlags=Alloc)."""
 
+    prologs_us: int = -1
+    """When this slurmctld last told nodes to run it."""
+
     epilog_running: bool = False
     """EpilogSlurmctld has yet to end for the run that is over."""
 

@@ -167,7 +167,7 @@ JOB: Final = form_of(
         "step_waiters": tuple[tuple[Client, int], ...],
     },
     rebuilt="""about check_job gpus cores awaited_ends left limit_timer warn_timer deadline_timer
-        begin_timer view""",
+        begin_timer view prologs_us""",
 )
 
 ARRAY: Final = form_of(

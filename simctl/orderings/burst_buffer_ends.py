@@ -166,7 +166,11 @@ def _unrun(found: Story, life: Life, index: int) -> Iterator[Wrong]:
         "is older than MinJobAge, not COMPLETING, and has no steps"
     ),
     key="a job whose record goes",
-    exceptions="a job without burst buffer is not asked about; a refused one goes at once",
+    exceptions=(
+        "a job without burst buffer is not asked about; a refused one goes at once; of one that is "
+        "cancelled before its nodes have let go of a run after which it goes back into the queue, "
+        "MinJobAge counts from the end of that run, as in real Slurm"
+    ),
     source=f"{_GUIDE}; held in 34 groups of recordings of real Slurm",
     functions=("bb_p_job_test_stage_out",),
 )
@@ -195,6 +199,7 @@ def _purged(found: Story, life: Life) -> Iterator[Wrong]:
     state = (change(last_change) or ("", ""))[1]
     if base(state) not in FINAL or "COMPLETING" in state:
         yield broken(life, f"its record goes while it is {state}", last_change, gone)
+    end = _end_of_run(life, end)
     age = int(found.terms.conf.get("min_job_age_s", 0))
     if gone.time_us < end.time_us + age * _SECOND:
         seconds = (gone.time_us - end.time_us) / _SECOND
@@ -207,6 +212,15 @@ def _purged(found: Story, life: Life) -> Iterator[Wrong]:
     if asked is None and life.has_buffer:
         yield broken(life, "its record goes, and test_stage_out was not called", end, gone)
     yield from _steps_left(life, gone)
+
+
+def _end_of_run(life: Life, end: Event) -> Event:
+    """Return the end that a job's age counts from: of its last run, if that had not let go yet."""
+    if "COMPLETING" not in (change(end) or ("", ""))[0]:
+        return end
+    before = life.items[: life.items.index(end)]
+    run = next((each for each in reversed(before) if ends_a_run(each)), end)
+    return run if isinstance(run, Event) else end
 
 
 def _never_was(life: Life) -> bool:

@@ -75,6 +75,17 @@ def _last_moment(events: list[Event], end: Event) -> list[Event]:
     return found
 
 
+def may_be_older(run: Observed, pid: int) -> bool:
+    """Tell whether a slurmctld may have read older records of jobs than the one before it had."""
+    first = run.by_pid[pid][0].seq
+    if any(death.event.seq < first for death in run.once(deaths)) and run.terms.model == "modern":
+        return True
+    return any(
+        each.pid == pid or (each.name == "state_save" and each.seq < first)
+        for each in run.once(_damages)
+    )
+
+
 def controllers_started_clean(run: Observed) -> dict[int, Event]:
     """Return the slurmctlds that a fault has started clean, by pid."""
     # One that is there already is started by none of them: the last one before it has started it.
