@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 from simctl.kernel.procs import Process
+from simctl.kernel.turns import Thread
 
 Item = TypeVar("Item")
 
@@ -19,6 +20,7 @@ class OneByOne(Generic[Item]):
         self._name = name
         self._serve = serve
         self._busy = False
+        self._thread: Thread | None = None
         self.waiting: deque[Item] = deque()
 
     def add(self, item: Item) -> None:
@@ -26,7 +28,12 @@ class OneByOne(Generic[Item]):
         self.waiting.append(item)
         if not self._busy:
             self._busy = True
-            self._process.start(self._run, self._name)
+            self._thread = self._process.start(self._run, self._name)
+
+    def end(self) -> None:
+        """End the thread wherever it is, as the end of its process does."""
+        if self._thread is not None:
+            self._process.table.kernel.kill(self._thread)
 
     async def _run(self) -> None:
         while self.waiting:

@@ -75,7 +75,8 @@ class Suspender:
         self._requests.add(envelope)
 
     def give_up(self) -> None:
-        """Answer what is left to answer: the step is over."""
+        """Answer what is left to answer: the step is over, and the daemon about to exit."""
+        self._requests.end()
         waiting = self._requests.waiting
         while waiting:
             self._answer(waiting.popleft(), ESLURMD_JOB_NOTRUNNING)
@@ -89,8 +90,7 @@ class Suspender:
             rc = await self._resume()
         else:
             rc = await self._suspend()
-        if not self._process.exited:
-            self._answer(envelope, rc)
+        self._answer(envelope, rc)
 
     async def _suspend(self) -> int:
         """Stop the tasks: SIGTSTP, two seconds, SIGSTOP."""
@@ -99,10 +99,9 @@ class Suspender:
         await self._switch(switch_p_job_step_pre_suspend)
         self._signal(SIGTSTP)
         await self._site.kernel.sleep_us(_STOP_AFTER_US)
-        if not self._process.exited:
-            self._signal(SIGSTOP)
-            self.suspended = True
-            await self._switch(switch_p_job_step_post_suspend)
+        self._signal(SIGSTOP)
+        self.suspended = True
+        await self._switch(switch_p_job_step_post_suspend)
         return SLURM_SUCCESS
 
     async def _resume(self) -> int:
@@ -117,7 +116,7 @@ class Suspender:
 
     async def _switch(self, point: Point) -> None:
         """Tell the switch plugin of a srun step what is about to happen, or has."""
-        if not self._job.batch and not self._process.exited:
+        if not self._job.batch:
             await self._site.hooks.call_besides(point, self._process, self._job)
 
     def _signal(self, number: int) -> None:

@@ -180,6 +180,9 @@ def test_a_step_that_ends_meanwhile_is_answered_for() -> None:
     answers, ran = asked((5, 0, 0, 1000, "/200", "n1"), lines=("0s alice srun sleep 20",))
     assert [(round(at), code) for at, code in answers] == [(20, ESLURMD_JOB_NOTRUNNING)]
     assert ran.job() == ("COMPLETED", "0:0", "None")
+    # With the process its threads end, and the call in one of them.
+    over = ran.one("exit", role="manager")
+    assert ran.all(pid=over.pid)[-1] == over
 
 
 def test_a_step_without_tasks_yet_does_not_run() -> None:

@@ -223,3 +223,25 @@ def test_plugins_are_unloaded_in_the_guide_after_everything_is_packed(kind: str)
             each for each in ran.all(kind="plugin", pid=pid) if str(each.plugin)[:6] == kind[:6]
         ]
         assert (calls[0].name, calls[-1].name) == ("init", "fini")
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+@pytest.mark.parametrize("fault", ["crash: slurmctld, saved: true", "stop: slurmctld"])
+def test_a_client_that_missed_the_end_of_its_job_is_told_again(fault: str, model: str) -> None:
+    """What slurmctld had yet to send again died with it; salloc would wait for ever."""
+    ran = run(
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: salloc -N2 sleep 600}\n"
+        "  - {at: 1s, as: bob, run: salloc -N2 sleep 5}\n"
+        "  - {at: 2s, fault: {drop: SRUN_JOB_COMPLETE}}\n"
+        "  - {at: 3s, as: bob, run: scancel 2}\n"
+        f"  - {{at: 5s, fault: {{{fault}}}}}\n"
+        "  - {at: 20s, fault: {start: slurmctld}}\n",
+        model=model,
+    )
+    assert ran.result.stalled == ()
+    assert [event.time_us // 1_000_000 for event in ran.all("SRUN_JOB_COMPLETE", phase="send")] == [
+        *(3, 20),
+    ]
+    waited = next(each for each in ran.result.commands if each.user == "bob")
+    assert "Job allocation 2 has been revoked" in waited.stderr

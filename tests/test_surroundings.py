@@ -197,6 +197,25 @@ def test_a_thread_can_be_cancelled(tmp_path: Path) -> None:
     assert problems(ran) == []
 
 
+def test_whoever_joins_a_thread_that_never_began_goes_on(tmp_path: Path) -> None:
+    """A thousand threads are too many for one process: all are ended, before their first turn."""
+
+    async def switch_p_node_init(self):
+        async def work():
+            await sleep(50)
+
+        threads = [start(work) for _ in range(1000)]
+        try:
+            start(work)
+        except RuntimeError:
+            assert all([await thread.join() for thread in threads])
+            log.info("joined", alive=any(thread.alive for thread in threads))
+
+    ran = run(with_plugin(tmp_path, switch_p_node_init) + ONE, folder=tmp_path)
+    assert [(each["text"], each["alive"]) for each in logged(ran)] == [("joined", False)] * 2
+    assert ran.result.stalled == ()
+
+
 def test_a_fork_has_no_thread_of_its_parents_and_a_memory_of_its_own(tmp_path: Path) -> None:
     """What the thread goes on to store in P1 is not seen in P2, which was forked before."""
 

@@ -396,3 +396,23 @@ def test_an_interconnect_that_takes_nothing_fails_with_an_errno() -> None:
         tried = run_text(text.replace("at: 0s, as: alice", "at: 1s, as: alice"), "fifo", 0)
         assert tried.ran.result is not None
         assert tried.ran.result.complaints == ()
+
+
+@pytest.mark.parametrize("failing", [True, False])
+def test_a_buffer_that_a_plugin_failed_to_let_go_keeps_its_job(failing: bool) -> None:
+    """The job's record waits for it, as slurmctld tells a plugin of an end but once."""
+    text = (
+        "slurm_conf: {BurstBufferType: burst_buffer/datawarp, MinJobAge: 5}\n"
+        + QUIET.partition("timeline")[0]
+        + "files:\n  bb.sh: |\n    #!/bin/sh\n    #DW jobdw capacity=1GiB\n"
+        + "timeline:\n"
+        + "  - {at: 0s, burst_buffer: {functions: {data_in: {runs: 60s}}}}\n"
+        + '  - {at: 1s, as: alice, run: "sbatch bb.sh"}\n'
+        + "  - {at: 5s, as: alice, run: scancel 1}\n"
+    )
+    if failing:
+        text += "  - {at: 2s, fault: {raise: bb_p_job_cancel}}\n"
+    tried = run_text(text, "fifo", 0)
+    assert tried.broken == ()
+    asked = [event.rc for event in tried.ran.events if event.name == "bb_p_job_test_stage_out"]
+    assert (asked[-1] == 1) is not failing

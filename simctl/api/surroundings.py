@@ -13,7 +13,7 @@ import attrs
 
 from simctl.kernel.disk import DiskView
 from simctl.kernel.procs import CALLING, Process
-from simctl.kernel.turns import ENDED, Thread
+from simctl.kernel.turns import ENDED, Kernel, Thread
 from simctl.wire.ids import SECOND
 
 _LONGEST_S: Final = 100 * 365 * 86_400
@@ -180,9 +180,14 @@ class Event:
     def set(self) -> None:
         """Set it, and let everybody go on who waits for it, each in a turn."""
         self._set = True
+        if self._waiting:
+            self._release(caller("Event").table.kernel)
+
+    def _release(self, kernel: Kernel) -> None:
+        """Let everybody go on who waits."""
         waiting, self._waiting = self._waiting, []
         for thread in waiting:
-            caller("Event").table.kernel.wake(thread)
+            kernel.wake(thread)
 
     def clear(self) -> None:
         """Unset it."""
@@ -239,6 +244,12 @@ class PluginThread:
             self._process.table.kernel.kill(self._thread)
             self._over.set()
 
+    def _ended_unbegun(self) -> None:
+        """Let those go on who wait for a thread that was killed before its first turn."""
+        assert self._process is not None
+        self._over._set = True
+        self._over._release(self._process.table.kernel)
+
     def __deepcopy__(self, memo: dict[int, Any]) -> "PluginThread":
         """Return what a fork has: a thread that is not there."""
         return PluginThread(self.name)
@@ -288,7 +299,8 @@ def start(body: ThreadBody, name: str = "") -> PluginThread:
             handle._over.set()
 
     handle._process = process
-    handle._thread = process.start(run, f"plugin thread {named}", lingers=True)
+    handle._thread = thread = process.start(run, f"plugin thread {named}", lingers=True)
+    thread.never_ran = handle._ended_unbegun
     return handle
 
 

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simctl.ctld import launch, nodes, suspend
+from simctl.ctld import completion, launch, nodes, suspend
 from simctl.ctld.records import JobRecord, NodeRecord, StepRecord
-from simctl.wire.messages import MessageNodeRegistrationStatus, RequestNodeRegistrationStatus
+from simctl.wire.messages import (
+    MessageNodeRegistrationStatus,
+    RequestNodeRegistrationStatus,
+    SrunJobComplete,
+)
 from simctl.wire.states import NodeBase
 
 if TYPE_CHECKING:
@@ -43,6 +47,12 @@ def tell_client(ctld: "Slurmctld", job: JobRecord) -> None:
         return
     # One that is gone cannot be told, which ends the job.
     launch.tell(ctld, job)
+
+
+def tell_clients_of_end(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Tell those who still wait on a job that is over so again: they may not have heard of it."""
+    for srun in completion.clients(job):
+        ctld.send(srun, SrunJobComplete(job_id=job.job_id))
 
 
 async def node_registered(

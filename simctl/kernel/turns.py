@@ -86,6 +86,8 @@ class Thread:
     """What ended the wait of a frozen thread: it goes on with it once it is thawed."""
 
     waits_for: str = "its first turn"
+    never_ran: Callable[[], None] | None = None
+    """Called in place of its body if it is killed before its first turn."""
 
 
 class Timer:
@@ -372,6 +374,7 @@ class Kernel(trio.abc.Clock):
             thread.generation += 1
             # Let go of all it knew, so that nothing of it waits for the collector.
             thread.body = _finished
+            thread.never_ran = None
             thread.task = None
             thread.owner = _NOBODY
             self._idle_workers.append(task)
@@ -553,6 +556,8 @@ class Kernel(trio.abc.Clock):
         self.thaw(thread)
         if thread.task is not None:
             self.push(self.now_us, self._kill, thread, None)
+        elif thread.never_ran is not None:
+            thread.never_ran()
 
     def _kill(self, thread: Thread, _: None) -> bool:
         self.foreground -= 1

@@ -5,10 +5,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from simctl.kernel.events import Event
 from simctl.testing.swarm.rules import AtRest, rule
 from simctl.wire.states import JobBase
 
 _SUBMITTED: Final = re.compile(r"^Submitted batch job (\d+)", re.MULTILINE)
+_LET_GO: Final = ("bb_p_job_start_stage_out", "bb_p_job_cancel")
 _FINAL: Final = frozenset(base.name for base in JobBase if base.value > JobBase.SUSPENDED.value)
 
 
@@ -37,8 +39,8 @@ def jobs_end(run: AtRest) -> Iterator[str]:
     "records-go",
     says="no record of a job is left, nor anything that was kept for one",
     exceptions="jobs that a burst buffer plugin keeps in model modern, as real Slurm does; all "
-    "jobs where its bb_p_load_state has failed as slurmctld started; jobs with burst buffers, "
-    "where a bb_p_job_start_stage_out has failed",
+    "jobs where its bb_p_load_state has failed as slurmctld started; jobs of which a burst buffer "
+    "plugin has failed to let go, in bb_p_job_start_stage_out or bb_p_job_cancel",
 )
 def records_go(run: AtRest) -> Iterator[str]:
     """Find records of jobs, and entries of slurmctld's tables, that nothing needs any more."""
@@ -46,8 +48,7 @@ def records_go(run: AtRest) -> Iterator[str]:
     if run.has_failed("bb_p_load_state") and ctld.jobs:
         return
     kept = set(ctld.bb.kept) if ctld.bb is not None and run.world.model == "modern" else set()
-    if run.has_failed("bb_p_job_start_stage_out"):
-        kept |= {job.job_id for job in ctld.jobs.values() if job.burst_buffer}
+    kept |= _held_on_to(run.events)
     for job in ctld.jobs.values():
         if job.job_id not in kept:
             yield f"job {job.job_id} is left: {job.state} {job.bb_state}".rstrip()
@@ -71,6 +72,15 @@ def records_go(run: AtRest) -> Iterator[str]:
             yield f"slurmctld's table {name} still has {left}"
     if ctld.arrays and not kept:
         yield f"slurmctld still knows the arrays {sorted(ctld.arrays)}"
+
+
+def _held_on_to(events: list[Event]) -> set[int]:
+    """Return the jobs whose end failed with one of the plugins, the last time it was told."""
+    last: dict[tuple[int, object], object] = {}
+    for event in events:
+        if event.name in _LET_GO and event.phase != "enter" and isinstance(event.job, int):
+            last[event.job, event.plugin] = event.rc
+    return {job_id for (job_id, _), rc in last.items() if rc != 0}
 
 
 _GOES_BACK: Final = ("NODE_FAIL", "PREEMPTED")

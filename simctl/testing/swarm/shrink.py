@@ -38,11 +38,13 @@ class Shrinker:
         self._until = time.perf_counter() + _MOST_S
         self._runs = 0
         self._tried: Tried | None = None
+        self._controlled = False
 
     def shrink(self, draft: Draft) -> Small | None:
         """Take away what can be spared; None if the draft does not break as it did."""
         if not self._holds(draft):
             return None
+        self._controlled = self._tried is not None and self._tried.controlled
         for change in (self._schedule, self._happenings, self._tail, self._conf, self._head):
             draft = change(draft)
         # What a key of slurm.conf made necessary may go with it.
@@ -104,6 +106,9 @@ class Shrinker:
         except ScenarioErrors:
             return False
         if self._broken not in tried.broken:
+            return False
+        if self._broken.kind == "stall" and tried.controlled < self._controlled:
+            # Whoever waits for a slurmctld that nobody starts again shows something else.
             return False
         self._tried = tried
         self._told(self._runs, len(draft.happenings))

@@ -51,6 +51,8 @@ class Tried:
     """What did not hold: in the run itself, and once it was at rest."""
     struck: Counter[str]
     """How many calls were struck by rules that have them fail, raise or hang."""
+    controlled: bool
+    """Whether a slurmctld ran when nothing was left to do."""
 
 
 class Watch:
@@ -59,6 +61,7 @@ class Watch:
     def __init__(self) -> None:
         self.world: World | None = None
         self.broken: tuple[Broken, ...] = ()
+        self.controlled = False
 
     def listen(self, world: World) -> None:
         """Look at a world from now on."""
@@ -68,6 +71,7 @@ class Watch:
         def on_idle() -> bool:
             if world.running:
                 self.broken = tuple(_breaches(AtRest(world), ended=False))
+                self.controlled = world.ctld.mailbox.open
             return before()
 
         world.kernel.on_idle = on_idle
@@ -85,7 +89,8 @@ def run_swarm(scenario: Scenario, schedule: str, seed: int) -> Tried:
     # Of a run that stalls or breaks off nothing else that is wrong says more.
     if ran.result is not None and not (ran.result.stalled or ran.result.ran_out):
         broken = (*broken, *watch.broken, *_breaches(AtRest(watch.world, ran.result), ended=True))
-    return Tried(ran=ran, broken=broken, struck=watch.world.faults.struck)
+    struck = watch.world.faults.struck
+    return Tried(ran=ran, broken=broken, struck=struck, controlled=watch.controlled)
 
 
 def _waits_for_lost_jobs(result: RunResult) -> bool:
