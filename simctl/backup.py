@@ -3,17 +3,22 @@
 from typing import Final
 
 from simctl.daemons import Daemons
-from simctl.kernel.fabric import Mailbox
+from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import Host, Process, RunsAs
+from simctl.kernel.turns import Thread
 from simctl.scenario.model import CONTROLLER
+from simctl.wire.errno import ESLURM_IN_STANDBY_MODE
 from simctl.wire.ids import SECOND
-from simctl.wire.messages import RequestPing
+from simctl.wire.messages import RequestPing, ResponseSlurmRc
 
 _PINGS_PER_TIMEOUT: Final = 3
 
 
 class Backup:
-    """slurmctld in standby on a host of its own; only pings that are not answered are simulated."""
+    """slurmctld in standby on a host of its own; only pings that are not answered are simulated.
+
+    Nobody asks it anything before slurmctld goes or a link is cut: from then on it listens.
+    """
 
     def __init__(self, daemons: Daemons, host: Host, *, uid: int) -> None:
         self._daemons = daemons
@@ -25,6 +30,7 @@ class Backup:
         self._answered_us = 0
         """When the last ping was answered."""
         self._watches = False
+        self._listener: Thread | None = None
         self.start()
 
     @property
@@ -51,21 +57,51 @@ class Backup:
             uid=self._uid,
             runs_as=RunsAs.SLURM_USER,
         )
-        self._mailbox = site.fabric.mailbox(self._process, f"slurmctld@{self.host.name}")
+        name = f"{CONTROLLER}@{self.host.name}"
+        self._mailbox = site.fabric.mailbox(self._process, name, listed=True)
         self._answered_us = site.kernel.now_us
         if CONTROLLER in site.fabric.away:
             self.watch()
+        elif site.fabric.cuts:
+            self.listen()
 
     def end(self, status: int) -> None:
         """End it in standby."""
         process, mailbox = self._process, self._mailbox
         self._process = self._mailbox = None
+        listener, self._listener = self._listener, None
         if process is not None and mailbox is not None:
-            mailbox.close()
+            mailbox.close(breaks=True)
+            if listener is not None:
+                self._site.kernel.kill(listener)
             process.exit(status)
+
+    def listen(self) -> None:
+        """Answer commands from now on: that it stands by."""
+        process, mailbox = self._process, self._mailbox
+        if process is None or mailbox is None or self._listener is not None:
+            return
+
+        async def body() -> None:
+            while True:
+                self._answer(process, mailbox, await mailbox.receive())
+
+        self._listener = process.start(body, mailbox.name)
+
+    def _answer(self, process: Process, mailbox: Mailbox, envelope: Envelope) -> None:
+        message = envelope.message
+        if envelope.sender is None or isinstance(message, ResponseSlurmRc):
+            return
+        answer = ResponseSlurmRc(
+            return_code=ESLURM_IN_STANDBY_MODE,
+            answers=message.rpc,
+            job_id=getattr(message, "job_id", 0),
+        )
+        self._site.fabric.send(process, envelope.sender, answer, mailbox)
 
     def watch(self) -> None:
         """Begin to ping a slurmctld that has gone: it answered the last ping before."""
+        self.listen()
         if self._process is None or self._watches:
             return
         now_us, interval_us = self._site.kernel.now_us, self._interval_us

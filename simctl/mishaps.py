@@ -266,6 +266,8 @@ class Mishaps:
         """Let the link between two hosts carry nothing until a moment."""
         self._fabric.cut(one, other, until_us)
         self._kernel.call_at(until_us, self._heal_link, (one, other))
+        if self.backup is not None:
+            self.backup.listen()
 
     def _heal_link(self, ends: tuple[str, str]) -> None:
         self._fabric.heal(*ends)
@@ -278,6 +280,8 @@ class Mishaps:
             self._kernel.call_at(until_us, self._heal, fault)
         if CONTROLLER in (fault.one, fault.other):
             watch_unreachable(self._daemons.ctld)
+        if self.backup is not None:
+            self.backup.listen()
 
     def _heal(self, fault: CutFault) -> None:
         if not self._fabric.heal(fault.one, fault.other):

@@ -37,7 +37,7 @@ class SrunLink:
         self._process = process
         self._work = work
         self._srun = srun
-        self._outbox = Outbox(site.fabric, process, mailbox, interval_us=_AGAIN_US)
+        self._outbox = Outbox(site.fabric, process, mailbox, interval_us=_AGAIN_US, over_cuts=False)
         self._unreported: list[tuple[int, int]] = []
         self._causes: list[int] = []
         """What the ends of these tasks are the causes of."""

@@ -21,7 +21,6 @@ def test_the_backup_takes_over_after_the_timeout(model: str) -> None:
         + timeline(
             "1 sbatch -N2 --wrap 'srun sleep 60'",
             "20 {crash: slurmctld}",
-            "30 squeue",
             "70 squeue",
             "80 sbatch --wrap 'sleep 5'",
         ),
@@ -31,8 +30,7 @@ def test_the_backup_takes_over_after_the_timeout(model: str) -> None:
     assert 50_000_000 <= taken.time_us <= 60_000_000
     pings = ran.all("REQUEST_PING", role="backup", phase="send")
     assert [each.time_us for each in pings] == [30_000_000, 40_000_000, 50_000_000]
-    assert ran.result.commands[1].exit == 1
-    assert ran.result.commands[2].exit == 0
+    assert ran.result.commands[1].exit == 0
     assert states(ran) == {1: "COMPLETED", 2: "COMPLETED"}
     assert launches(ran, 1) == 1
     assert ran.world.ctld.process.host.name == "spare"

@@ -109,7 +109,7 @@ def test_a_slurmctld_that_is_away_is_an_error_of_its_own(tmp_path: Path, model: 
         tmp_path,
         "0s alice salloc -N1 -w n3 sleep 60",
         "0s alice srun --jobid=1 -N1 -n1 sleep 20",
-        "2s fault {restart: slurmctld, for: 10s}",
+        "2s fault {restart: slurmctld, for: 20s}",
         "5s alice scontrol checkpoint able 1",
         model=model,
     )

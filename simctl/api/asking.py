@@ -34,10 +34,18 @@ async def ask(
 async def ask_slurmctld(process: Process, request: Message) -> Message:
     """Send slurmctld a request from a process and return the answer.
 
+    If nobody is there it is tried each second for MessageTimeout.
+
     Raises:
         SlurmError: slurmctld cannot be reached, or does not answer within MessageTimeout.
     """
-    controller = process.table.fabric.find("slurmctld")
+    table = process.table
+    fabric, kernel = table.fabric, table.kernel
+    # As libslurm does, a command or not.
+    last_us = kernel.now_us + (table.conf.message_timeout_s - 1) * SECOND
+    while not fabric.can_connect(process, fabric.find("slurmctld")) and kernel.now_us < last_us:
+        await kernel.sleep_us(SECOND)
+    controller = fabric.find("slurmctld")
     return await ask(process, controller, request, SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR)
 
 

@@ -1,8 +1,16 @@
-"""A command's request to slurmctld, and its answer, or why there is none."""
+"""A command's request to slurmctld, and its answer, or why there is none.
 
-from simctl.kernel.fabric import NEVER_US, Mailbox, Reachable, Unanswered
+A command that cannot connect tries again each second for MessageTimeout. Each time it asks the
+primary first and then the backup. One that stands by says so, and the command comes back later.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from simctl.kernel.fabric import NEVER_US, Envelope, Mailbox, Reachable, Unanswered
 from simctl.plugins.site import CommandCall
 from simctl.wire.errno import (
+    ESLURM_IN_STANDBY_MODE,
     SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT,
     SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR,
     SlurmError,
@@ -12,14 +20,26 @@ from simctl.wire.errno import (
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import Message, ResponseSlurmRc
 
+Take = Callable[[Envelope], None]
+"""Takes in what comes while a command waits for something else."""
 
-async def ask(call: CommandCall, request: Message, *, patient: bool = False) -> Message:
-    """Send a request to slurmctld and return the answer; a *patient* command waits without end.
+
+def ignore(_: Envelope) -> None:
+    """Take in nothing."""
+
+
+async def ask(
+    call: CommandCall, request: Message, *, patient: bool = False, once: bool = False
+) -> Message:
+    """Send a request to slurmctld and return the answer.
+
+    A *patient* command waits for the answer without end; one that is to be tried *once* fails at
+    once if it cannot connect.
 
     Raises:
         SlurmError: slurmctld cannot be reached, or does not answer within MessageTimeout.
     """
-    limit_us = post(call, request)
+    limit_us = await post(call, request, once=once)
     while True:
         mailbox = call.mailbox
         envelope = await (mailbox.receive() if patient else mailbox.receive_until(limit_us))
@@ -40,18 +60,95 @@ async def wait_until(call: CommandCall, due_us: int) -> None:
         pass
 
 
-def post(call: CommandCall, request: Message) -> int:
+async def post(
+    call: CommandCall, request: Message, take: Take = ignore, *, once: bool = False
+) -> int:
     """Send a request to slurmctld and return until when to wait for its answer, virtual us.
 
     Raises:
-        SlurmError: slurmctld cannot be reached.
+        SlurmError: slurmctld cannot be reached; where it is tried *once*, now.
+    """
+    if not _send(call, controller(call), request):
+        if once:
+            raise SlurmError(SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR)
+        await _send_later(call, request, take)
+    return _limit_us(call)
+
+
+def _limit_us(call: CommandCall) -> int:
+    """Return until when an answer is waited for.
+
+    Where messages may be struck it is 1 us later: the word that one was comes at that moment, and
+    is heard first.
     """
     site = call.site
-    if not site.fabric.send(call.process, controller(call), request, call.mailbox):
-        raise SlurmError(SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR)
-    # The word that a request was struck comes at that moment, and is heard first.
     later_us = 1 if site.fabric.disturbance is not None else 0
     return site.kernel.now_us + site.conf.message_timeout_s * SECOND + later_us
+
+
+def _send(call: CommandCall, to: Mailbox | None, request: Message) -> bool:
+    return call.site.fabric.send(call.process, to, request, call.mailbox)
+
+
+async def _send_later(call: CommandCall, request: Message, take: Take) -> None:
+    """Try each second to send slurmctld a request, until that succeeds or MessageTimeout is over.
+
+    The tries that are bound to fail change nothing, and are not made.
+
+    Raises:
+        SlurmError: slurmctld cannot be reached, or its backup stands by for too long.
+    """
+    kernel, conf = call.site.kernel, call.site.conf
+    patient_to_us = (
+        kernel.now_us + (conf.slurmctld_timeout_s + conf.slurmctld_timeout_s // 2) * SECOND
+    )
+    tries = 1
+    while True:
+        standby = _standby(call)
+        if standby is not None and _send(call, standby, request):
+            await _hear_standby(call, request, take)
+            if kernel.now_us >= patient_to_us:
+                raise SlurmError(ESLURM_IN_STANDBY_MODE)
+            tries = 0
+            due_us = kernel.now_us + conf.slurmctld_timeout_s // 2 * SECOND
+        elif tries >= conf.message_timeout_s:
+            raise SlurmError(SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR)
+        else:
+            due_us = kernel.now_us + _TRY_US
+        while (envelope := await call.mailbox.receive_until(due_us)) is not None:
+            take(envelope)
+        tries += 1
+        to = controller(call)
+        if call.site.fabric.can_connect(call.process, to) and _send(call, to, request):
+            return
+
+
+_TRY_US: Final = SECOND
+"""How far apart the tries to connect are."""
+
+
+def _standby(call: CommandCall) -> Mailbox | None:
+    """Return where a backup receives that stands by, if a command can connect to it."""
+    fabric = call.site.fabric
+    name = call.site.conf.backup_controller
+    found = fabric.find(f"slurmctld@{name}") if name else None
+    return found if fabric.can_connect(call.process, found) else None
+
+
+async def _hear_standby(call: CommandCall, request: Message, take: Take) -> None:
+    """Wait until a backup has said that it stands by.
+
+    Raises:
+        SlurmError: It does not answer within MessageTimeout.
+    """
+    limit_us = _limit_us(call)
+    while (envelope := await call.mailbox.receive_until(limit_us)) is not None:
+        message = envelope.message
+        check_lost(message, request)
+        if isinstance(message, ResponseSlurmRc) and message.return_code == ESLURM_IN_STANDBY_MODE:
+            return
+        take(envelope)
+    raise SlurmError(SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT)
 
 
 class LostError(SlurmError):

@@ -21,7 +21,7 @@ async def shutdown(order: Order) -> int:
     if order.words and order.words[0] not in ("slurmctld", "controller"):
         order.call.err(f"invalid shutdown argument:{order.words[0]}")
         return 1
-    rc = await order.ask(RequestShutdown(controller_only=bool(order.words)))
+    rc = await order.ask(RequestShutdown(controller_only=bool(order.words)), once=True)
     if rc:
         order.complain(f"slurm_shutdown error: {slurm_strerror(rc)}")
     return 1 if rc else 0

@@ -55,9 +55,9 @@ class Order:
     def _unless_quiet(self, line: str) -> tuple[str, ...]:
         return () if self.quiet else (line,)
 
-    async def ask(self, request: Message) -> int:
+    async def ask(self, request: Message, *, once: bool = False) -> int:
         """Send a request; return the error it is answered with, or why it is not."""
-        reply = await self.exchange(request)
+        reply = await self.exchange(request, once=once)
         return reply if isinstance(reply, int) else SLURM_SUCCESS
 
     async def load(self, request: Message, what: str) -> Message | None:
@@ -68,10 +68,13 @@ class Order:
             return None
         return reply
 
-    async def exchange(self, request: Message) -> Message | int:
-        """Send a request; return its answer, or the error it is answered with instead."""
+    async def exchange(self, request: Message, *, once: bool = False) -> Message | int:
+        """Send a request; return its answer, or the error it is answered with instead.
+
+        One that is tried *once* fails at once if slurmctld is away.
+        """
         try:
-            reply = await ask(self.call, request)
+            reply = await ask(self.call, request, once=once)
         except SlurmError as error:
             self.call.errno = errno_name(error.errno)
             return error.errno

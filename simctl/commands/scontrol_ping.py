@@ -7,7 +7,7 @@ from simctl.wire.messages import RequestPing
 async def ping(order: Order) -> int:
     """Say whether the controller answers; root is told what to do if it does not."""
     order.count(0, 0)
-    down = bool(await order.ask(RequestPing()))
+    down = bool(await order.ask(RequestPing(), once=True))
     order.call.out(f"Slurmctld(primary) at slurmctld is {'DOWN' if down else 'UP'}")
     if down and not order.call.user.uid:
         stars = "*" * 41

@@ -3,7 +3,15 @@
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from simctl.commands.ask import LostError, check_lost, controller, no_answer, post, wait_until
+from simctl.commands.ask import (
+    LostError,
+    check_lost,
+    controller,
+    ignore,
+    no_answer,
+    post,
+    wait_until,
+)
 from simctl.kernel.fabric import NEVER_US, Envelope, Reachable
 from simctl.kernel.outbox import Outbox
 from simctl.plugins.site import CommandCall
@@ -35,7 +43,7 @@ class Talk:
 
     def close(self) -> None:
         """Let go of whoever takes messages in, so that neither waits for the collector."""
-        self._handle = _ignore
+        self._handle = ignore
 
     def send(self, message: Message) -> bool:
         """Send slurmctld what it has to know; what a cut link holds back is sent later."""
@@ -60,7 +68,11 @@ class Talk:
             self._outbox.flush()
 
     async def ask(
-        self, request: Message, kind: type[Reply], *, heeds_end: bool = True
+        self,
+        request: Message,
+        kind: type[Reply],
+        *,
+        heeds_end: bool = True,
     ) -> Reply | SrunJobComplete:
         """Send a request and return its answer, or that the job has ended before it came.
 
@@ -68,7 +80,7 @@ class Talk:
             SlurmError: slurmctld cannot be reached, or does not answer within MessageTimeout.
         """
         call = self._call
-        limit_us = post(call, request)
+        limit_us = await post(call, request, self._handle)
         while True:
             envelope = await call.mailbox.receive_until(limit_us)
             if envelope is None:
@@ -98,7 +110,7 @@ class Talk:
                 lost = isinstance(error, LostError) and not error.for_ever
                 if to is None or not (lost or fabric.holds_back(who, to)):
                     return
-                due_us = fabric.next_try_us(call.mailbox, to, _AGAIN_US)
+                due_us = fabric.next_try_us(call.mailbox, to, _AGAIN_US, rests=not lost)
                 if due_us == NEVER_US and not fabric.waits_for(to):
                     no_answer(call, error, what)
                     return
@@ -106,7 +118,3 @@ class Talk:
                 self._outbox.flush()
             else:
                 return
-
-
-def _ignore(_: Envelope) -> None:
-    """Stand in for whoever has taken messages in."""

@@ -41,7 +41,7 @@ async def _job_over(call: CommandCall, job_id: int) -> Message:
             lost = isinstance(error, LostError) and not error.for_ever
             if to is None or not (lost or site.fabric.holds_back(call.process, to)):
                 raise
-            due_us = site.fabric.next_try_us(call.mailbox, to, _AGAIN_US)
+            due_us = site.fabric.next_try_us(call.mailbox, to, _AGAIN_US, rests=not lost)
             if due_us == NEVER_US and not site.fabric.waits_for(to):
                 raise
             call.err(

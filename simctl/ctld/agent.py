@@ -90,7 +90,8 @@ def slurmd_is_back(ctld: "Slurmctld", node: NodeRecord, *, same: bool) -> None:
 
 
 def _plan(ctld: "Slurmctld", notice: AgentRetry) -> None:
-    due_us = ctld.site.fabric.next_try_us(ctld.mailbox, notice.to, RETRY_US)
+    fabric = ctld.site.fabric
+    due_us = fabric.next_try_us(ctld.mailbox, notice.to, RETRY_US, over_cuts=False)
     if due_us == NEVER_US and isinstance(notice.message, ResponseResourceAllocation):
         # By then the client has given up, which ends the job.
         due_us = ctld.now_us + RETRY_US

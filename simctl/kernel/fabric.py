@@ -15,6 +15,9 @@ from simctl.kernel.turns import Kernel, Thread, Timer
 NEVER_US: Final = 1 << 62
 """A moment that does not come."""
 
+_TRY_US: Final = 1_000_000
+"""How far apart the tries to connect are, as long as an answer would be waited for."""
+
 _ANSWER: Final = "RESPONSE_SLURM_RC"
 """What a daemon that takes in no more requests still waits for."""
 
@@ -390,7 +393,7 @@ class Fabric:
         self.kernel.touch(EVERYTHING)
         away = self.away.pop(name, None)
         for box, since_us, interval_us in away.tried if away is not None else ():
-            due_us = _next_of_tries(since_us, self.kernel.now_us, interval_us)
+            due_us = self._next_of_tries(since_us, self.kernel.now_us, interval_us)
             box.post(Reachable(name), due_us=due_us)
 
     def take_down(self, host: Host) -> None:
@@ -440,31 +443,57 @@ class Fabric:
         """Tell whether a receiver is away: a notice tells whoever has tried that it is back."""
         return to is not None and to.name in self.away
 
-    def next_try_us(self, box: Mailbox, to: Mailbox, interval_us: int) -> int:
+    def next_try_us(
+        self,
+        box: Mailbox,
+        to: Mailbox,
+        interval_us: int,
+        *,
+        rests: bool = False,
+        over_cuts: bool = True,
+    ) -> int:
         """Return when a message that could not be sent now gets through; NEVER_US if never.
 
-        It is tried again at each interval from now on. The tries that are bound to fail change
-        nothing, so that only the first that can succeed is made. If nobody knows when a receiver
-        comes back, *box* gets a notice (`Reachable`) at the first such moment.
+        It is tried every second as long as an answer is waited for, and so on after each interval;
+        whoever has done the first of that *rests*. Without *over_cuts* it is tried every second
+        only where nobody listens, and over a link that is cut just after each interval. The tries
+        that are bound to fail change nothing, so that only the first that can succeed is made. If
+        nobody knows when a receiver comes back, *box* gets a notice (`Reachable`) at the first such
+        moment.
         """
         now_us = self.kernel.now_us
+        since_us = now_us + interval_us if rests else now_us
         away = self.away.get(to.name)
-        if away is not None and now_us < away.until_us < NEVER_US:
-            return _next_of_tries(now_us, away.until_us, interval_us)
-        if away is not None:
-            away.tried.append((box, now_us, interval_us))
+        if away is not None and not now_us < away.until_us < NEVER_US:
+            away.tried.append((box, since_us, interval_us))
             return NEVER_US
         cut = self.cut_between(box.host, to.host)
-        if cut is None:
+        if away is None and cut is None:
             return now_us + interval_us
-        if cut.until_us >= NEVER_US:
+        back_us = max(away.until_us if away is not None else 0, cut.until_us if cut else 0)
+        if back_us >= NEVER_US:
             return NEVER_US
-        return now_us + max(1, -((now_us - cut.until_us) // interval_us)) * interval_us
+        if cut is not None and not over_cuts:
+            return now_us + max(1, -((now_us - back_us) // interval_us)) * interval_us
+        return max(self._next_of_tries(since_us, back_us, interval_us), now_us + 1)
+
+    def _next_of_tries(self, since_us: int, back_us: int, interval_us: int) -> int:
+        """Return the first try at which somebody is there again who was not at *since_us*."""
+        tried_us = self.timeout_us - _TRY_US
+        round_us = max(tried_us + interval_us, 1)
+        rounds, late_us = divmod(max(0, back_us - since_us), round_us)
+        if late_us > tried_us:
+            return since_us + (rounds + 1) * round_us
+        return since_us + rounds * round_us + -(-late_us // _TRY_US) * _TRY_US
 
     def reaches(self, host: Host, to: Mailbox | None) -> bool:
         """Tell whether a message from *host* would get to a receiver now."""
         self._look_at(to)
         return to is not None and to.open and to.host.up and self.cut_between(host, to.host) is None
+
+    def can_connect(self, sender: Process, to: Mailbox | None) -> bool:
+        """Tell whether a process would find somebody who takes in what it sends."""
+        return self.reaches(sender.host, to) and not self.holds_back(sender, to)
 
     def answer_lost(self, request: Envelope, by: Mailbox, timeout_us: int) -> None:
         """Let a requester wait in vain for an answer that a cut link has swallowed."""
@@ -550,22 +579,6 @@ class Fabric:
     def _tell_unreachable(self, message: Traceable, to: Mailbox | None, sent: int) -> None:
         name = to.name if to is not None else "nobody"
         self.trace.note("log", "unreachable", args={"rpc": message.rpc, "to": name}, cause=sent)
-
-
-_TRIES_US: Final = 10_000_000
-_TRY_US: Final = 1_000_000
-
-
-def _next_of_tries(since_us: int, back_us: int, interval_us: int) -> int:
-    """Return the first try at which somebody is there again who was not at *since_us*. Pure.
-
-    Whoever finds nobody there tries every second for ten seconds, and so on after each interval.
-    """
-    round_us = _TRIES_US + interval_us
-    rounds, late_us = divmod(max(0, back_us - since_us), round_us)
-    if late_us > _TRIES_US:
-        return since_us + (rounds + 1) * round_us
-    return since_us + rounds * round_us + -(-late_us // _TRY_US) * _TRY_US
 
 
 def _pair(one: str, other: str) -> tuple[str, str]:

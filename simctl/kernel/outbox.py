@@ -12,21 +12,29 @@ class Outbox:
 
     `due_us` is when the next try can succeed: NEVER_US where nothing is kept, where the link is cut
     for ever, and while nobody knows when the receiver is back: then a `Reachable` notice comes to
-    the mailbox. Whoever owns the outbox calls `flush` then.
+    the mailbox. Whoever owns the outbox calls `flush` then. Without *over_cuts* a link that is cut
+    is tried just after each interval.
     """
 
     __slots__ = (
         *("_fabric", "_interval_us", "_kept", "_process", "_reply_to", "_waits_until_us"),
-        "due_us",
+        *("_over_cuts", "due_us"),
     )
 
     def __init__(
-        self, fabric: Fabric, process: Process, reply_to: Mailbox, *, interval_us: int
+        self,
+        fabric: Fabric,
+        process: Process,
+        reply_to: Mailbox,
+        *,
+        interval_us: int,
+        over_cuts: bool = True,
     ) -> None:
         self._fabric = fabric
         self._process = process
         self._reply_to = reply_to
         self._interval_us = interval_us
+        self._over_cuts = over_cuts
         self._kept: deque[tuple[Mailbox, Traceable]] = deque()
         self._waits_until_us = 0
         """Until when the first one's answer is waited for, which was lost."""
@@ -74,4 +82,6 @@ class Outbox:
         self._waits_until_us = self.due_us
 
     def _plan(self, to: Mailbox) -> None:
-        self.due_us = self._fabric.next_try_us(self._reply_to, to, self._interval_us)
+        self.due_us = self._fabric.next_try_us(
+            self._reply_to, to, self._interval_us, over_cuts=self._over_cuts
+        )

@@ -75,14 +75,27 @@ class SlurmConfShape:
         for key, child in children.items():
             if isinstance(child.node, yaml.ScalarNode):
                 settings[key] = child.scalar
+            elif key.casefold() == _LISTED and all(
+                isinstance(each.node, yaml.ScalarNode) for each in child.items()
+            ):
+                settings[key] = [each.scalar for each in child.items()]
             else:
                 reading.mistake(child, f"expected one word, number or text, got {child.shown()}")
         return conf_of(children, settings, reading)
 
     def schema(self) -> dict[str, Any]:
-        """Return an object with scalar values."""
+        """Return an object with scalar values; the controllers may be a list."""
         scalar = {"type": ["string", "number", "boolean"]}
-        return {"type": "object", "additionalProperties": scalar}
+        hosts = {"anyOf": [scalar, {"type": "array", "items": {"type": "string"}}]}
+        return {
+            "type": "object",
+            "properties": {"SlurmctldHost": hosts},
+            "additionalProperties": scalar,
+        }
+
+
+_LISTED: Final = "slurmctldhost"
+"""The key that stands in slurm.conf several times, and here once, with a list."""
 
 
 def host_names(value: Value) -> tuple[str, ...]:

@@ -308,15 +308,16 @@ def _check_backup(values: Values, reading: Reading) -> None:
     name = conf.backup_controller
     if not name:
         return
+    key = "SlurmctldHost" if conf.slurmctld_hosts else "BackupController"
     if name in reading.nodes or name in (CONTROLLER, LOGIN):
         message = f"{name} is there already; a backup controller has a host of its own"
-        reading.mistake(_setting(values, "BackupController", reading), message)
+        reading.mistake(_setting(values, key, reading), message)
     if not is_shared(conf.state_save_location):
         message = (
             f"StateSaveLocation {conf.state_save_location} is on one host alone; a backup "
             "controller needs it where all hosts share it, such as /shared/slurm"
         )
-        reading.mistake(_setting(values, "BackupController", reading), message)
+        reading.mistake(_setting(values, key, reading), message)
 
 
 def _check_gres(values: Values, reading: Reading) -> None:

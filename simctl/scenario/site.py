@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import attrs
 import yaml
 
 from simctl.files import read_bytes
@@ -16,6 +17,7 @@ from simctl.wire.conf import (
     SlurmConf,
     acting_words,
     holds_instead,
+    host_name,
     key_kind,
     read_conf,
     slurm_name,
@@ -115,8 +117,11 @@ def site_settings(
     places: dict[str, Value] = {}
     values: dict[str, str] = {}
     own = {key.casefold() for key in given}
+    backup, notes = _backup(site, own) if site is not None else (None, {})
     for folded, setting in site.settings.items() if site is not None else ():
-        if folded in own:
+        if folded in _CONTROLLERS and folded in notes:
+            _ignore(site, slurm_name(setting.key), notes[folded])
+        if folded in own or folded in _CONTROLLERS:
             continue
         name = slurm_name(setting.key)
         kind = key_kind(setting.key, setting.value)
@@ -132,7 +137,9 @@ def site_settings(
                 _ignore(site, f"{name}={word}", unknown_word(setting.key, word))
             places[setting.key] = placed(setting)
             values[setting.key] = value
-    _leave_out_backup(values, own, site)
+    if backup is not None:
+        places[backup.key] = placed(backup)
+        values[backup.key] = backup.value
     return places, values
 
 
@@ -164,14 +171,39 @@ def _conf_of(children: dict[str, Value], given: dict[str, object], reading: Read
     return conf
 
 
-def _leave_out_backup(values: dict[str, str], own: set[str], site: Site | None) -> None:
-    """Take a backup controller out of a site's file that could not see the primary's state here."""
-    keys = {key.casefold(): key for key in values}
-    named = keys.get("backupcontroller")
-    where = values.get(keys.get("statesavelocation", ""), "/")
-    if named is not None and "statesavelocation" not in own and not is_shared(where):
-        del values[named]
-        _ignore(site, "BackupController", "StateSaveLocation is on one host alone here")
+_CONTROLLERS: Final = ("slurmctldhost", "backupcontroller")
+
+
+def _backup(site: Site, own: set[str]) -> tuple[Setting | None, dict[str, str]]:
+    """Return the backup controller of a site's file, as BackupController, None if there is none.
+
+    The file may name it as the second SlurmctldHost. One that could not see the primary's state
+    here is left out, and one that the scenario has an opinion of. The notes say, by folded keys,
+    what is not acted on.
+    """
+    found = site.settings.get("backupcontroller")
+    notes: dict[str, str] = {}
+    if site.controllers:
+        if found is not None:
+            notes["backupcontroller"] = "SlurmctldHost names the controllers"
+        notes["slurmctldhost"] = ""
+        backups = site.controllers[1:]
+        found = None
+        if backups:
+            name = host_name(backups[0].value)
+            found = attrs.evolve(backups[0], key="BackupController", value=name)
+            del notes["slurmctldhost"]
+        if backups[1:]:
+            names = " and ".join(host_name(each.value) for each in backups[1:])
+            notes["slurmctldhost"] = f"{names}: one backup controller is simulated"
+    if found is None or any(key in own for key in _CONTROLLERS):
+        return None, notes
+    where = site.settings.get("statesavelocation")
+    if "statesavelocation" not in own and not is_shared(where.value if where else "/"):
+        key = "slurmctldhost" if site.controllers else "backupcontroller"
+        notes[key] = "StateSaveLocation is on one host alone here"
+        return None, notes
+    return found, notes
 
 
 def leave_out_unbuilt(values: dict[str, str], reading: Reading) -> None:

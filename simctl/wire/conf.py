@@ -110,6 +110,9 @@ class SlurmConf:
     message_timeout_s: int = 10
     slurmctld_timeout_s: int = 120
     backup_controller: str = ""
+    slurmctld_hosts: tuple[str, ...] = ()
+    """The primary and the backup, where SlurmctldHost names them; what they are both in."""
+
     """How long an answer is waited for."""
     slurmd_timeout_s: int = 300
     """0: a node that does not answer is never set down."""
@@ -217,6 +220,28 @@ def _text(value: object) -> str:
 
 def _optional_text(value: object) -> str:
     return "" if value is None or value == "" else _text(value)
+
+
+def _controllers(value: object) -> tuple[str, ...]:
+    """Read SlurmctldHost: the primary, and the backup if there is one, each with its address."""
+    hosts = tuple(
+        host_name(_text(each)) for each in (value if isinstance(value, list) else [value])
+    )
+    if len(hosts) > _CONTROLLERS:
+        raise _Refused("one backup controller is simulated; name the primary and one other host")
+    if not hosts or not all(hosts):
+        raise _Refused("expected the host of the primary, or a list of it and of the backup's")
+    if len(set(hosts)) < len(hosts):
+        raise _Refused(f"{hosts[0]} cannot be both the primary and its backup")
+    return hosts
+
+
+_CONTROLLERS: Final = 2
+
+
+def host_name(text: str) -> str:
+    """Return the host of a value of SlurmctldHost, without the address it may have."""
+    return text.partition("(")[0].strip()
 
 
 def _script(value: object) -> str:
@@ -729,6 +754,7 @@ _BUILT: Final = (
     _Built("MessageTimeout", "message_timeout_s", _number(1, _UINT16_MAX - 2)),
     _Built("SlurmctldTimeout", "slurmctld_timeout_s", _number(1, _UINT16_MAX - 2)),
     _Built("BackupController", "backup_controller", _optional_text),
+    _Built("SlurmctldHost", "slurmctld_hosts", _controllers),
     _Built("SlurmdTimeout", "slurmd_timeout_s", _number(0, _UINT16_MAX - 2)),
     _Built("ReturnToService", "return_to_service", _number(0, 2)),
     _Built("OverTimeLimit", "over_time_limit_min", _over_time_limit),
@@ -805,7 +831,7 @@ _NOT_BUILT_WORDS: Final = """
     ReconfigFlags ResumeFailProgram ResumeProgram ResumeRate ResvEpilog
     ResvOverRun ResvProlog RoutePlugin SallocDefaultCommand SbcastParameters SchedulerAuth
     SchedulerPort SchedulerRootFilter SchedulerTimeSlice SlurmctldAddr
-    SlurmctldDebug SlurmctldHost SlurmctldLogFile SlurmctldParameters SlurmctldPidFile
+    SlurmctldDebug SlurmctldLogFile SlurmctldParameters SlurmctldPidFile
     SlurmctldPlugstack SlurmctldPrimaryOffProg SlurmctldPrimaryOnProg SlurmctldSyslogDebug
     SlurmdDebug SlurmdLogFile SlurmdParameters SlurmdPidFile SlurmdSyslogDebug SlurmSchedLogFile
     SlurmSchedLogLevel SrunPortRange SuspendExcNodes SuspendExcParts
@@ -854,6 +880,12 @@ def read_conf(mapping: Mapping[str, object]) -> tuple[SlurmConf, list[ConfMistak
         except _Refused as error:
             mistakes.extend(ConfMistake(key=key, message=message) for message in error.args)
     conf = SlurmConf(**fields)  # type: ignore[arg-type]  # each reader gives its field's type
+    if conf.slurmctld_hosts:
+        if conf.backup_controller:
+            message = "SlurmctldHost names the controllers too; give one of the two forms"
+            mistakes.append(ConfMistake(key=given["backupcontroller"], message=message))
+        backup = "".join(conf.slurmctld_hosts[1:])
+        conf = attrs.evolve(conf, backup_controller=backup)
     if conf.first_job_id > conf.max_job_id:
         key = given.get("firstjobid") or given["maxjobid"]
         message = f"FirstJobId {conf.first_job_id} is above MaxJobId {conf.max_job_id}"

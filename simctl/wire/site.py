@@ -32,6 +32,9 @@ class Site:
     file: str
     settings: dict[str, Setting] = attrs.field(factory=dict)
     """The keys that stand on lines of their own, folded, in their order."""
+    controllers: list[Setting] = attrs.field(factory=list)
+    """The lines that name a host of slurmctld: the primary's, then the backups'."""
+
     nodes: dict[str, SiteNode] = attrs.field(factory=dict)
     partitions: dict[str, SitePartition] = attrs.field(factory=dict)
     node_sets: NodeSets = attrs.field(factory=NodeSets)
@@ -115,6 +118,7 @@ class _Reader:
     def _settings(self) -> None:
         """Sort the plain keys into those that act and those that do not."""
         site = self.site
+        site.controllers += [each for each in self._plain if each.folded == "slurmctldhost"]
         for folded, setting in by_key(tuple(self._plain), site.warnings.append).items():
             kind = key_kind(setting.key, setting.value)
             if folded == "include":
