@@ -17,9 +17,9 @@ users: {alice: 1001, bob: 1002, op: {uid: 1003, admin: operator}}
 """
 
 
-def timeline(*entries: str) -> Ran:
+def timeline(*entries: str, fault: str = "") -> Ran:
     """Run entries written ``TIME USER COMMAND``, with further keys after ``|``."""
-    lines = []
+    lines = [f"  - {fault}\n"] if fault else []
     for entry in entries:
         command, _, more = entry.partition(" | ")
         at, user, line = command.split(" ", 2)
@@ -190,7 +190,60 @@ def test_a_singleton_waits_for_its_namesakes() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["foo:1", "afterok", "afterok:x", "afterok:1,after:1?after:1", "aftercorr:1"]
+    ("text", "start", "told"),
+    [
+        ("afterany:1_1", 10, "afterany:1_1"),
+        ("AfterOK:1_[1,2]", 20, "afterok:1_1(unfulfilled),afterok:1_2"),
+        ("afternotok:1_2?afternotok:1_3", 30, "afternotok:1_2(unfulfilled)?afternotok:1_3"),
+        ("aftercorr:1_2", 20, "aftercorr:1_2"),
+        ("afterany:1_*", 30, "afterany:1_*"),
+        ("1", 30, "afterany:1_*"),
+        ("afterok:1_9:1_1", 10, "afterok:1_1"),
+        ("0", 5, ""),
+    ],
+)
+@pytest.mark.parametrize("fault", ["", "{at: 6s, fault: {restart: slurmctld, for: 1s}}"])
+def test_a_dependency_may_be_on_single_tasks_of_an_array(
+    text: str, start: int, told: str, fault: str
+) -> None:
+    """Whether or not they have a record yet, and also when slurmctld is another by then."""
+    ran = timeline(
+        "0s alice sbatch -w n1 --array=1-3%1 --wrap 'sleep 10; test $SLURM_ARRAY_TASK_ID != 3'",
+        f"4s bob sbatch -w n2 -b now+1 -d {text} --wrap true",
+        "4s bob squeue -h -j 3 -o %E",
+        fault=fault,
+    )
+    assert ran.result.commands[2].stdout == (f"{told}(unfulfilled)\n" if told else "(null)\n")
+    assert started(ran, 3) == pytest.approx(start, abs=1)
+
+
+def test_an_array_that_is_cancelled_before_it_ran_has_not_ended_well() -> None:
+    """None of its tasks has a record of its own then."""
+    ran = timeline(
+        "0s alice sbatch -H --array=1-3 --wrap true",
+        "1s alice sbatch -d afterok:1 --wrap true",
+        "1s alice sbatch -d afterok:1_2 --wrap true",
+        "1s alice sbatch -d afternotok:1 --wrap true",
+        "9s alice scancel 1",
+    )
+    never = ("PENDING", "DependencyNeverSatisfied")
+    assert reasons(ran)[2] == reasons(ran)[3] == never
+    assert started(ran, 4) == 9
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "foo:1",
+        "afterok",
+        "afterok:x",
+        "afterok:1,after:1?after:1",
+        "aftercorr:1",
+        "1,afterok:2",
+        "afterok:2_",
+        "afterok:2_[5-3]",
+        "afterok:2_3_4",
+    ],
 )
 def test_a_dependency_that_cannot_be_read_refuses_the_job(text: str) -> None:
     """With Slurm's error; its id is used up by then, and its checkpoint record is released."""

@@ -1,14 +1,13 @@
 """Whether a pending job may be looked at: holds, dependencies, begin times; then its queue."""
 
-import re
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from simctl.ctld import bookkeeping, schedule
+from simctl.ctld.dependency_text import words_of
 from simctl.ctld.records import Dependency, JobArray, JobRecord, Need
-from simctl.wire.errno import ESLURM_DEPENDENCY, SlurmError
-from simctl.wire.ids import NO_VAL, SECOND
+from simctl.wire.ids import NO_VAL
 from simctl.wire.states import (
     CANCELLED,
     PENDING_CONFIGURING,
@@ -20,51 +19,6 @@ from simctl.wire.states import (
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
-
-_KINDS: Final = frozenset(
-    {"after", "afterany", "afterok", "afternotok", "aftercorr", "afterburstbuffer"}
-)
-_TARGET: Final = re.compile(r"(\d+)(?:\+(\d+))?")
-_UNBUILT: Final = frozenset({"expand"})
-
-
-def parse_dependency(text: str, ctld: "Slurmctld", own_id: int) -> Dependency | None:
-    """Read ``afterok:1:2,singleton``; jobs that are not there any more are left out.
-
-    Raises:
-        SlurmError: It cannot be read, mixes ``,`` with ``?``, or names the job itself.
-    """
-    if not text:
-        return None
-    if "," in text and "?" in text:
-        raise SlurmError(ESLURM_DEPENDENCY)
-    needs: list[Need] = []
-    for part in re.split(r"[,?]", text):
-        kind, _, targets = part.partition(":")
-        if kind == "singleton" and not targets:
-            needs.append(Need(kind=kind))
-            continue
-        if kind in _UNBUILT:
-            raise SlurmError(ESLURM_DEPENDENCY, f"{kind} is not simulated yet")
-        if kind not in _KINDS or not targets:
-            raise SlurmError(ESLURM_DEPENDENCY)
-        needs += _needs(kind, targets, ctld, own_id)
-    return Dependency(text=text, needs=tuple(needs), any_will_do="?" in text)
-
-
-def _needs(kind: str, targets: str, ctld: "Slurmctld", own_id: int) -> list[Need]:
-    needs = []
-    for target in targets.split(":"):
-        match = _TARGET.fullmatch(target)
-        if match is None or int(match[1]) == own_id or (match[2] and kind != "after"):
-            raise SlurmError(ESLURM_DEPENDENCY)
-        number = int(match[1])
-        other = ctld.jobs.get(number)
-        array = ctld.arrays.get(number)
-        if other is not None or array is not None:
-            delay_us = int(match[2] or 0) * 60 * SECOND
-            needs.append(Need(kind=kind, job=other, array=array, delay_us=delay_us))
-    return needs
 
 
 @attrs.frozen
@@ -84,7 +38,7 @@ _WAIT: Final = Verdict()
 def look_at(need: Need, now_us: int) -> Verdict:
     """Tell whether one need is met, will be, or never can be. Pure."""
     if need.array is not None:
-        return _all_of(need, need.array, now_us)
+        return _of_array(need, need.array, now_us)
     other = need.job
     if other is None:
         return _MET
@@ -105,13 +59,15 @@ def look_at(need: Need, now_us: int) -> Verdict:
     return _NEVER
 
 
-def _all_of(need: Need, array: JobArray, now_us: int) -> Verdict:
-    """Tell what has become of an array: of every task, or for afternotok of any."""
-    if array.rest is not None:
+def _of_array(need: Need, array: JobArray, now_us: int) -> Verdict:
+    """Tell what has become of an array: of one task, of every task, or for afternotok of any."""
+    if array.rest is not None and (need.task < 0 or need.task in array.waiting):
         return _WAIT
     found = [
-        look_at(attrs.evolve(need, job=task, array=None), now_us) for task in array.records.values()
+        look_at(attrs.evolve(need, job=job, array=None), now_us) for job in _who_is_meant(need)
     ]
+    if need.task >= 0:
+        return found[0] if found else _MET
     if any(not each.met and not each.never for each in found):
         return Verdict(due_us=max(each.due_us for each in found))
     if need.kind == "afternotok":
@@ -154,25 +110,13 @@ def told(ctld: "Slurmctld", job: JobRecord) -> str:
             else look_at(_corresponding(need, job), ctld.now_us)
         )
         if not now.met:
-            left.append(f"{_words_of(need)}({'failed' if now.never else 'unfulfilled'})")
+            left.append(f"{words_of(need)}({'failed' if now.never else 'unfulfilled'})")
     return ("?" if dependency.any_will_do else ",").join(left)
-
-
-def _words_of(need: Need) -> str:
-    """Write a need as it was asked for; all tasks of an array are ``7_*``."""
-    if need.array is not None:
-        who = f":{need.array.job_id}_*"
-    elif need.job is not None:
-        who = f":{need.job.job_id}"
-    else:
-        who = ""
-    delay_min = need.delay_us // (60 * SECOND)
-    return f"{need.kind}{who}{f'+{delay_min}' if delay_min else ''}"
 
 
 def _corresponding(need: Need, job: JobRecord) -> Need:
     """Return a need, of an array only the task that bears a job's own number where it is meant."""
-    if need.kind != "aftercorr" or need.array is None:
+    if need.kind != "aftercorr" or need.array is None or need.task >= 0:
         return need
     other = need.array.records.get(job.array_task)
     return need if other is None else attrs.evolve(need, job=other, array=None)
@@ -453,8 +397,15 @@ def _waits_for_stopped(job: JobRecord) -> bool:
 
 
 def _who_is_meant(need: Need) -> list[JobRecord]:
-    """Return the records of the jobs that a need is about."""
+    """Return the records of the jobs that a need is about.
+
+    Tasks that were ended before any of them had a record of its own are one: the array's.
+    """
     array = need.array
     if array is None:
         return [need.job] if need.job is not None else []
-    return [*array.records.values(), *([array.rest] if array.rest is not None else [])]
+    if need.task in array.records:
+        return [array.records[need.task]]
+    whole = array.rest if array.rest is not None else array.first
+    left = [whole] if whole is not None and whole.array_task < 0 else []
+    return left if need.task >= 0 else [*array.records.values(), *left]

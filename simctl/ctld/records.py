@@ -180,12 +180,13 @@ class Need:
     """One part of a dependency: another job, and what must become of it.
 
     `job` is None for ``singleton``, which concerns every job of the same name and user; with an
-    `array` every task of it is meant.
+    `array` every task of it is meant, or one alone.
     """
 
     kind: str
     job: "JobRecord | None" = None
     array: JobArray | None = None
+    task: int = -1
     delay_us: int = 0
 
 

@@ -39,6 +39,7 @@ class SavedNeed(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     job: JobRef | None = None
     array: int | None = None
+    task: int = -1
     delay_us: int = 0
 
 

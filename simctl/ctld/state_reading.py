@@ -318,7 +318,9 @@ class Reader:
                 # What it waits for is lost with its record, and counts as over.
                 self.doubts.append(f"a job that others wait for is not there ({saved.text})")
                 continue
-            needs.append(Need(kind=need.kind, job=job, array=array, delay_us=need.delay_us))
+            needs.append(
+                Need(kind=need.kind, job=job, array=array, task=need.task, delay_us=need.delay_us)
+            )
         return Dependency(text=saved.text, needs=tuple(needs), any_will_do=saved.any_will_do)
 
     def _found(self, ref: JobRef | None) -> JobRecord | None:

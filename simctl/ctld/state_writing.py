@@ -183,6 +183,7 @@ def _dependency(ctld: "Slurmctld", dependency: Dependency | None) -> SavedDepend
                 kind=need.kind,
                 job=_ref(ctld, need.job),
                 array=need.array.job_id if need.array is not None else None,
+                task=need.task,
                 delay_us=need.delay_us,
             )
             for need in dependency.needs

@@ -17,6 +17,7 @@ from simctl.ctld import (
     staging,
 )
 from simctl.ctld.completion import finish
+from simctl.ctld.dependency_text import parse_dependency
 from simctl.ctld.records import JobArray, JobRecord, PartRecord
 from simctl.ctld.request import Asker, Request, read_request
 from simctl.ctld.select import keep_fitting
@@ -271,7 +272,7 @@ async def _create(
     about = About(job=job_id)
     check_job = await _checkpoint_record(ctld, job_id) if kept else NULL
     try:
-        dependency = eligible.parse_dependency(desc.dependency, ctld, job_id)
+        dependency = parse_dependency(desc.dependency, ctld, job_id)
     except SlurmError as error:
         await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, check_job, about=about)
         raise _RefusedError(error.errno) from None

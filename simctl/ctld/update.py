@@ -15,6 +15,7 @@ from simctl.ctld import (
     staging,
     update_request,
 )
+from simctl.ctld.dependency_text import parse_dependency
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.ctld.select import keep_fitting, limit_in
 from simctl.kernel.fabric import Envelope
@@ -121,7 +122,7 @@ def _check(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: in
         return ESLURM_DISABLED
     if message.dependency is not None:
         try:
-            dependency = eligible.parse_dependency(message.dependency, ctld, job.job_id)
+            dependency = parse_dependency(message.dependency, ctld, job.job_id)
         except SlurmError as error:
             return error.errno
         if eligible.closes_circle(job, dependency):
@@ -138,7 +139,7 @@ def _apply(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: in
     if message.time_limit_min != NO_VAL:
         _set_time_limit(ctld, job, message.time_limit_min)
     if message.dependency is not None:
-        dependency = eligible.parse_dependency(message.dependency, ctld, job.job_id)
+        dependency = parse_dependency(message.dependency, ctld, job.job_id)
         eligible.unregister(ctld, job)
         job.dependency = dependency
         eligible.register(ctld, job)
