@@ -799,6 +799,20 @@ def test_each_task_of_an_array_has_a_buffer(model: str) -> None:
     assert [argv(each) for each in ran.all("dw_job_process")] == [script, script]
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_tasks_that_wait_for_those_of_another_array_have_buffers_as_well(model: str) -> None:
+    """They are split off as they are submitted, and are checked all the same."""
+    ran = run(
+        scenario(
+            entry("0s", "sbatch --array=0-1 --wrap 'sleep 5'")
+            + entry("1s", "sbatch -d aftercorr:1 --array=0-1 bb.sh")
+        ),
+        model,
+    )
+    assert len(ran.all("dw_setup")) == 2
+    assert all(row.state == "COMPLETED" for row in ran.result.rows)
+
+
 # Beside others.
 
 

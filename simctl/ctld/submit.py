@@ -85,7 +85,10 @@ async def _settle(ctld: "Slurmctld", job: JobRecord) -> None:
         return
     assert job.array is not None
     for task in tuple(job.array.waiting):
-        eligible.settle(ctld, await arrays.split_off(ctld, job, task))
+        record = await arrays.split_off(ctld, job, task)
+        if record is not job and record.burst_buffer:
+            await staging.admit_task(ctld, record)
+        eligible.settle(ctld, record)
 
 
 async def resource_allocation(
