@@ -365,6 +365,8 @@ class Hooks:
             if env_before is not None:
                 check_environment(values[1])
             result, problem = self._settle(point, result)
+            if point is not None and point.returns is Returns.TEXT and isinstance(result, str):
+                result, problem = _that_fits(point, values, result)
         except SlurmError as raised:
             error = raised
             result = raised.errno if point is not None and point.returns is Returns.ERRNO else -1
@@ -559,6 +561,18 @@ class Hooks:
             if about.step is not UNSET:
                 plain["step"] = about.step
         return plain
+
+
+def _that_fits(point: Point, values: tuple[Any, ...], text: str) -> tuple[str, str]:
+    """Cut a text off where the buffer ends that C would have it in, and say so."""
+    if "size" not in point.parameters:
+        return text, ""
+    size = values[point.parameters.index("size")]
+    octets = text.encode()
+    if len(octets) <= size:
+        return text, ""
+    problem = f"returned {len(octets)} bytes; *size* was {size}"
+    return octets[: max(size, 0)].decode(errors="ignore"), problem
 
 
 def _in_range(returns: Returns, result: int) -> bool:

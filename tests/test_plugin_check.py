@@ -389,7 +389,7 @@ def test_what_a_process_keeps_for_itself_is_no_problem() -> None:
 
 
 def test_failing_as_a_plugin_should_is_a_note() -> None:
-    """A SlurmError is an answer, and no mistake."""
+    """A SlurmError is an answer, and no mistake; a number returned may be meant as one."""
 
     class Fails(Named, SwitchPlugin):
         plugin_type: ClassVar[str] = "switch/fails"
@@ -397,10 +397,15 @@ def test_failing_as_a_plugin_should_is_a_note() -> None:
         def switch_p_job_preinit(self, switch_job: Any) -> None:
             raise SlurmError(errno.EBUSY)
 
+        def switch_p_node_init(self) -> int:
+            return int(errno.EBUSY)
+
     result = checked(Fails)
     assert problems(result) == {}
     assert {each.function: each.text for each in result.notes} == {
-        "switch_p_job_preinit": "failed with EBUSY"
+        "switch_p_job_preinit": "failed with EBUSY",
+        "switch_p_node_init": "returned 16, which is taken for success; an error number goes with "
+        "`raise SlurmError(number)`",
     }
 
 

@@ -1,7 +1,10 @@
 """The switch functions that nobody calls unless asked: who is asked, and what comes of it."""
 
+from pathlib import Path
+
 import pytest
 
+from simctl.testing import run_scenario
 from tests.cluster import Ran, run
 
 FED = "slurm_conf: {SwitchType: switch/federation, SwitchParameters: windows=4}\n"
@@ -35,6 +38,26 @@ def test_slurmctld_asks_its_plugin_about_a_step(
     assert (call.daemon, call.uid, call.job, call.step) == ("slurmctld", 64030, 1, "1.0")
     built = ran.one("switch_p_build_jobinfo").args["switch_job"]  # type: ignore[index]
     assert call.args["switch_job"] == built  # type: ignore[index]
+
+
+def test_a_text_ends_with_the_buffer_that_it_is_for(tmp_path: Path) -> None:
+    """What is longer is cut off, between characters, and the plugin is named."""
+    (tmp_path / "long.py").write_text(
+        "from simctl.plugin import SwitchPlugin\n\n\n"
+        "class Long(SwitchPlugin):\n"
+        "    plugin_type, plugin_name = 'switch/long', 'tells too much'\n\n"
+        "    def switch_p_sprint_jobinfo(self, switch_job, size):\n"
+        "        return 'aé' * size\n"
+    )
+    (tmp_path / "long.yaml").write_text(
+        "slurm_conf: {SwitchType: switch/long}\nplugins: ['./long.py:Long']\n"
+        "nodes: [{name: n1}]\npartitions: [{name: p, nodes: n1}]\n"
+        "timeline:\n  - {at: 0s, run: srun sleep 9}\n"
+        "  - {at: 1s, run: scontrol show switch 1.0 size=5, stdout: 'aéa'}\n"
+    )
+    ran = run_scenario(tmp_path / "long.yaml")
+    assert ran.result.commands[1].stdout == "aéa\n"
+    assert ran.plugin_errors == ["switch_p_sprint_jobinfo: returned 15 bytes; *size* was 5"]
 
 
 def test_get_data_jobinfo_is_the_guides_alone() -> None:

@@ -217,8 +217,7 @@ async def _switch_nodes(driver: Driver, ctld: Process | None, slurmd: Process | 
     names = ("switch_p_alloc_node_info", "switch_p_pack_node_info", "switch_p_unpack_node_info")
     there = await driver.round_trip(names, slurmd, ctld, node)
     for who, held in ((slurmd, node), (ctld, there)):
-        text = await driver.call("switch_p_sprintf_node_info", who, held, _TEXT_SIZE)
-        _check_size(driver, "switch_p_sprintf_node_info", text)
+        await driver.call("switch_p_sprintf_node_info", who, held, _TEXT_SIZE)
         await driver.call("switch_p_free_node_info", who, held)
     await driver.call("switch_p_node_fini", slurmd)
 
@@ -242,19 +241,12 @@ async def _switch_besides(
 async def _look_at_credential(driver: Driver, who: Process | None, held: Handle) -> None:
     await driver.call("switch_p_get_jobinfo", who, held, 0)
     await driver.call("switch_p_get_data_jobinfo", who, held, 0)
-    text = await driver.call("switch_p_sprint_jobinfo", who, held, _TEXT_SIZE)
-    _check_size(driver, "switch_p_sprint_jobinfo", text)
+    await driver.call("switch_p_sprint_jobinfo", who, held, _TEXT_SIZE)
     await driver.call("switch_p_print_jobinfo", who, io.StringIO(), held)
     number = await driver.call("switch_p_get_errno", who)
     text = await driver.call("switch_p_strerror", who, number or 3000)
     if text is not None and not isinstance(text, str):
         driver.blame("switch_p_strerror", f"returned {text!r}; expected a text or None")
-
-
-def _check_size(driver: Driver, name: str, text: Any) -> None:
-    """Hold a text against the size of the buffer that C would have it in."""
-    if isinstance(text, str) and len(text.encode()) > _TEXT_SIZE:
-        driver.blame(name, f"returned {len(text.encode())} bytes; *size* was {_TEXT_SIZE}")
 
 
 async def _saved_state(driver: Driver, ctld: Process | None) -> None:

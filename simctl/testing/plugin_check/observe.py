@@ -167,6 +167,11 @@ class Observer:
             tally.blame(problem)
         elif failed:
             self._note_failure(tally, who, error)
+        elif point is not None and point.returns is Returns.INT and result > 0:
+            tally.note(
+                f"returned {result}, which is taken for success; an error number goes with "
+                "`raise SlurmError(number)`"
+            )
         elif minus and tally.name in _ENDS:
             tally.note("answered -1, a fatal error")
         for name in _changed(before.attributes, _attributes(instance)):
