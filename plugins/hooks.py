@@ -365,7 +365,7 @@ class Hooks:
             if env_before is not None:
                 check_environment(values[1])
             result, problem = self._settle(point, result)
-            if point is not None and point.returns is Returns.TEXT and isinstance(result, str):
+            if point is not None and point.returns is Returns.TEXT and not problem:
                 result, problem = _that_fits(point, values, result)
         except SlurmError as raised:
             error = raised
@@ -563,9 +563,9 @@ class Hooks:
         return plain
 
 
-def _that_fits(point: Point, values: tuple[Any, ...], text: str) -> tuple[str, str]:
+def _that_fits(point: Point, values: tuple[Any, ...], text: Any) -> tuple[Any, str]:
     """Cut a text off where the buffer ends that C would have it in, and say so."""
-    if "size" not in point.parameters:
+    if text is None or "size" not in point.parameters:
         return text, ""
     size = values[point.parameters.index("size")]
     octets = text.encode()

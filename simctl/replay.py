@@ -9,7 +9,7 @@ import json
 import shlex
 import sys
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, overload
@@ -64,9 +64,21 @@ def run_replay(options: argparse.Namespace) -> int:
         out = sys.stderr if options.trace == "-" else sys.stdout
         for line in (*format_report(measures), tally.states(), *summary(result)):
             print(line, file=out)
-    if not result.held:
-        tell_failure(result, f"--swf {options.swf} --nodes {options.nodes}", options)
+    tell_failure(result, options, *_repeated(options))
     return status_of(result)
+
+
+def _repeated(options: argparse.Namespace) -> Iterator[str]:
+    """Return the words that name a replay: the log, the cluster, and what else was asked for."""
+    yield from ("--swf", options.swf, "--nodes", str(options.nodes))
+    yield from ("--cpus-per-node", str(options.cpus_per_node), "--scheduler", options.scheduler)
+    yield from ("--latency", options.latency)
+    if options.limit is not None:
+        yield from ("--limit", str(options.limit))
+    if options.skip_bad:
+        yield "--skip-bad"
+    for pair in options.conf:
+        yield from ("--conf", pair)
 
 
 def _read(options: argparse.Namespace) -> SwfLog:

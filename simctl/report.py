@@ -192,10 +192,10 @@ def what_broke(result: RunResult) -> list[str]:
     return lines
 
 
-def repeat_command(result: RunResult, path: str) -> str:
-    """Return the command that repeats a run."""
+def repeat_command(result: RunResult, *words: str) -> str:
+    """Return the command that repeats a run of what *words* name."""
     return (
-        f"simctl run {shlex.quote(path)} --seed {result.seed} --schedule {result.schedule} "
+        f"simctl run {shlex.join(words)} --seed {result.seed} --schedule {result.schedule} "
         f"--model {result.model}"
     )
 

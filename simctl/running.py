@@ -103,12 +103,13 @@ def run(options: argparse.Namespace) -> int:
     result = run_world(world, options)
     if result.schedule_note:
         print(f"simctl: {result.schedule_note}", file=sys.stderr)
+    if options.explain:
+        show_calls(world, options)
     if options.json:
         print(json.dumps(result.as_json(), indent=1))
     else:
-        show(world, result, options, history)
-    if not result.held:
-        tell_failure(result, options.scenario, options)
+        show(result, options, history)
+    tell_failure(result, options, options.scenario)
     return status_of(result)
 
 
@@ -235,16 +236,18 @@ def _open_trace(path: str, stack: ExitStack) -> IO[bytes]:
         raise InputError(f"--trace: cannot write {path}: {error.strerror}") from error
 
 
-def show(
-    world: World, result: RunResult, options: argparse.Namespace, history: BufferHistory
-) -> None:
+def show_calls(world: World, options: argparse.Namespace) -> None:
+    """Print a sentence for each plugin call; beside what is for programs, on standard error."""
+    out = sys.stderr if options.trace == "-" or options.json else sys.stdout
+    users = {name: user.uid for name, user in world.site.users.items()}
+    for line in explain(world.events, users, world.model):
+        print(line, file=out)
+    print(file=out)
+
+
+def show(result: RunResult, options: argparse.Namespace, history: BufferHistory) -> None:
     """Print what happened; beside a trace on standard output it goes to standard error."""
     out = sys.stderr if options.trace == "-" else sys.stdout
-    if options.explain:
-        users = {name: user.uid for name, user in world.site.users.items()}
-        for line in explain(world.events, users, world.model):
-            print(line, file=out)
-        print(file=out)
     if not options.quiet:
         for line in (*transcript(result), *job_table(result.rows), ""):
             print(line, file=out)
@@ -254,9 +257,15 @@ def show(
             print(line, file=out)
 
 
-def tell_failure(result: RunResult, path: str, options: argparse.Namespace) -> None:
-    """Print, on standard error, the command that repeats a run, and what is not yet printed."""
-    if options.quiet or options.json:
+def tell_failure(result: RunResult, options: argparse.Namespace, *words: str) -> None:
+    """Print, on standard error, what is not yet printed, and the command that repeats the run.
+
+    Daemons that gave up and plugins with mistakes are told of a run that held, too.
+    """
+    if options.quiet and not options.json:
+        for line in (*result.fatalities, *result.damages):
+            print(f"simctl: {line}", file=sys.stderr)
+    if (options.quiet and not options.json) or (options.json and not result.held):
         for each in result.expectations:
             if not each.held:
                 print(f"simctl: did not hold: {each.text}\n  {each.detail}", file=sys.stderr)
@@ -268,7 +277,12 @@ def tell_failure(result: RunResult, path: str, options: argparse.Namespace) -> N
             print(f"simctl: stalled: {line}", file=sys.stderr)
         for line in result.ran_out:
             print(f"simctl: ended: {line}", file=sys.stderr)
-    print(f"simctl: to repeat: {repeat_command(result, path)}", file=sys.stderr)
+    if not result.held:
+        if options.until:
+            words += ("--until", options.until)
+        if options.max_turns is not None:
+            words += ("--max-turns", str(options.max_turns))
+        print(f"simctl: to repeat: {repeat_command(result, *words)}", file=sys.stderr)
 
 
 def status_of(result: RunResult) -> int:

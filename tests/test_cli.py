@@ -90,6 +90,25 @@ def test_json_has_the_promised_keys(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert found["jobs"][0]["exit_code"] == "0:0"
 
 
+def test_sentences_about_calls_go_to_standard_error_beside_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Standard output has the object and nothing else."""
+    assert cli.main(["run", write(tmp_path, ONE_JOB), "--json", "--explain"]) == cli.OK
+    shown = capsys.readouterr()
+    json.loads(shown.out)
+    assert "calls switch_p_job_preinit for step 1.0" in shown.err
+
+
+def test_a_run_that_was_cut_short_is_repeated_as_short(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What holds later may not hold yet."""
+    path = write(tmp_path, ONE_JOB + "expect: [{job: 1, state: COMPLETED}]\n")
+    assert cli.main(["run", path, "--until", "2s", "--quiet"]) == cli.NOT_HELD
+    assert f"to repeat: simctl run {path} --until 2s --seed 0" in capsys.readouterr().err
+
+
 def test_what_commands_print_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each below its line, by the time they were typed; --quiet shows nothing."""
     path = write(
@@ -175,6 +194,8 @@ def test_a_daemon_that_cannot_go_on_is_told_with_its_reason(
     cli.main(["run", path, "--json"])
     told = json.loads(capsys.readouterr().out)["fatal"]
     assert told[0] == f"slurmctld: Can't find plugin for switch/elan {why}"
+    cli.main(["run", path, "--quiet"])
+    assert capsys.readouterr().err.startswith("simctl: slurmctld: Can't find plugin for switch")
 
 
 def test_a_command_cut_by_its_comma_is_explained(

@@ -4,6 +4,7 @@ import gc
 import gzip
 import json
 import operator
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,20 @@ def test_json_of_two_replays_differs_in_wall_time_alone(
         del objects[-1]["wall_s"]
     assert objects[0] == objects[1]
     assert [job["num_nodes"] for job in objects[0]["jobs"]] == [2, 3]
+
+
+def test_a_replay_that_breaks_off_says_how_to_repeat_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the words that say what was replayed on which cluster, each by itself."""
+    words = ["--swf", _log(tmp_path, GOOD, USED), "--nodes", "2", "--cpus-per-node", "4"]
+    words += ["--conf", "MinJobAge=2", "--max-turns", "9"]
+    assert cli.main(["run", *words, "--quiet"]) == cli.NOT_HELD
+    told = capsys.readouterr().err
+    assert "simctl: ended: more than 9 turns were caused" in told
+    repeat = shlex.split(told.rpartition("to repeat: simctl ")[2])
+    assert cli.main([*repeat, "--quiet"]) == cli.NOT_HELD
+    assert capsys.readouterr().err == told
 
 
 def test_gz_logs_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
