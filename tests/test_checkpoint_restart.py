@@ -340,3 +340,17 @@ def test_a_task_of_an_array_comes_back_as_a_job_of_its_own(tmp_path: Path) -> No
     desc: Any = saved(ran)["job"]
     assert desc["environment"]["SLURM_ARRAY_TASK_ID"] == "4"
     assert {row.job_id: row.state for row in ran.result.rows}[1] == "CANCELLED"
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_a_job_of_roots_goes_on_from_its_images_as_root(tmp_path: Path, model: str) -> None:
+    """The task is the job's owner, whoever that is."""
+    ran = checkpointed(
+        tmp_path,
+        "0s root sbatch -N1 --wrap 'sleep 20'",
+        "10s root scontrol checkpoint requeue 1",
+        model=model,
+    )
+    restarts = [each for each in ran.events if each.name == "slurm_ckpt_restart_task"]
+    assert {each.euid for each in restarts} == {0}
+    assert ran.result.orderings.broken == ()

@@ -46,6 +46,22 @@ CRASHED = timeline(
 )
 
 
+def test_modern_forgets_what_it_has_not_saved_when_it_gives_up_as_well() -> None:
+    """A job is PENDING again that was RUNNING; rule 48 knows of a death without a signal, too."""
+    ran = run(
+        "options: {state_saves: always}\n"
+        + timeline(
+            "0 {fail: slurm_ckpt_alloc_job step=1.0}",
+            "1 sbatch -N2 --begin=now+9 --wrap 'srun sleep 30'",
+            "20 {start: slurmctld}",
+        ),
+        model="modern",
+    )
+    assert [each.rc for each in ran.all("exit", role="slurmctld")] == [256, 0]
+    changes = [each.args["from"] for each in ran.all("job_state", job=1)]  # type: ignore[index]
+    assert changes[:3] == [None, "PENDING", "PENDING"]
+
+
 @BOTH
 def test_what_was_saved_goes_on(model: str) -> None:
     """A running step, a queue, a dependency and an array outlive a crash; nothing runs twice."""

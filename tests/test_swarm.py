@@ -416,3 +416,26 @@ def test_a_buffer_that_a_plugin_failed_to_let_go_keeps_its_job(failing: bool) ->
     assert tried.broken == ()
     asked = [event.rc for event in tried.ran.events if event.name == "bb_p_job_test_stage_out"]
     assert (asked[-1] == 1) is not failing
+
+
+def test_modern_leaves_only_buffers_of_jobs_that_another_slurmctld_took_up() -> None:
+    """As real Slurm: a stage-out under way is lost; one of a job that came later is still told."""
+    text = (
+        "model: modern\nslurm_conf: {BurstBufferType: burst_buffer/datawarp}\n"
+        "burst_buffer: {pools: {wlm_pool: {capacity: 20GiB}}}\n"
+        "files:\n  job: |\n    #!/bin/sh\n    #DW jobdw capacity=4GiB\n    sleep 20\n"
+        + QUIET.partition("timeline")[0]
+        + "timeline:\n  - {at: 0s, as: alice, run: sbatch job}\n"
+        "  - {when: bb_state job=1 args.to=STAGING_OUT, fault: {crash: slurmctld, saved: true}}\n"
+        "  - {at: 200s, fault: {start: slurmctld}}\n"
+        "  - {at: 300s, as: alice, run: sbatch --wrap hostname}\n"
+    )
+    world = World(read_scenario(text, file="s.yaml"))
+    world.trace.add_sink(world.events.append)
+    world.run()
+    assert world.site.appliance is not None
+    assert set(world.site.appliance.store.buffers) == {"1"}
+    rule = next(each for each in RULES if each.name == "buffers-free")
+    assert list(rule.check(AtRest(world))) == []
+    world.site.appliance.store.grant("2", 1 << 30)
+    assert len(list(rule.check(AtRest(world)))) == 1

@@ -18,6 +18,7 @@ from simctl.orderings.observed import (
     pid_of,
 )
 from simctl.orderings.rules import KEPT, Broken, Finding, broken, rule
+from simctl.orderings.step_daemons import owner
 
 _GUIDE: Final = "checkpoint guide"
 _PREFORK: Final = "slurm_ckpt_stepd_prefork"
@@ -94,6 +95,9 @@ class Child:
     """A task, from its fork to its end."""
 
     pid: int
+    user: int | None
+    """As whom its step is to run."""
+
     events: list[Event] = attrs.field(factory=list)
 
     def __str__(self) -> str:
@@ -108,7 +112,9 @@ class Child:
 
 def children(run: Observed) -> Sequence[Child]:
     """Return all tasks; what a batch script has started is none."""
-    found = {pid: Child(pid) for daemon in run.daemons.values() for pid in daemon.tasks}
+    found = {
+        pid: Child(pid, owner(daemon)) for daemon in run.daemons.values() for pid in daemon.tasks
+    }
     for daemon in run.daemons.values():
         for each in daemon.events:
             child = found.get(pid_of(each))
@@ -149,7 +155,7 @@ def _restarted(child: Child) -> Iterator[Broken]:
             yield broken(child, "restart_task was called before job_attach", call, *attaches[:1])
         elif failed(attaches[0]):
             yield broken(child, "restart_task follows a failed attach", attaches[0], call)
-    if call.euid == 0 or call.uid != call.euid:
+    if not call.uid == call.euid == child.user:
         yield broken(child, f"restart_task was called as {call.euid}", call)
     if not arg(call, "image_dir"):
         yield broken(child, "restart_task has no directory of images", call)

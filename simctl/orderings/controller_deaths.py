@@ -1,9 +1,10 @@
 """What a slurmctld that was killed excuses: the stories that it broke off, and those it forgot.
 
-A rule that follows a job or step from one request to the next cannot hold over such a death. In
-model guide it is excused of the jobs that slurmctld was at in its last moment. In model modern
-slurmctld loses what it has not saved, and the rule of every job that was there before it died; in
-both a state file that was damaged costs the jobs that were there before it was read.
+One that gives up, at a fatal error, ends like one that is killed. A rule that follows a job or step
+from one request to the next cannot hold over such a death. In model guide it is excused of the jobs
+that slurmctld was at in its last moment. In model modern slurmctld loses what it has not saved, and
+the rule of every job that was there before it died; in both a state file that was damaged costs the
+jobs that were there before it was read.
 """
 
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ _SUBMISSION: Final = 68
 
 @attrs.frozen
 class Death:
-    """A slurmctld that was killed, and the jobs it was at."""
+    """A slurmctld that was killed or gave up, and the jobs it was at."""
 
     event: Event
     since_us: int
@@ -50,17 +51,24 @@ class Death:
 
 
 def deaths(run: Observed) -> list[Death]:
-    """Return the slurmctlds of a run that were killed."""
+    """Return the slurmctlds of a run that were killed or gave up."""
     return list(_deaths(run))
 
 
 def _deaths(run: Observed) -> Iterator[Death]:
     for pid in run.pids("slurmctld"):
         end = run.exits.get(pid)
-        if end is not None and end.rc == _KILLED:
+        if end is not None and _breaks_off(run.by_pid[pid], end):
             last = _last_moment(run.by_pid[pid], end)
             jobs = {job for event in last for job in (event.job, event.array_job)} - {UNSET}
             yield Death(end, min(event.time_us for event in last), frozenset(jobs))
+
+
+def _breaks_off(events: list[Event], end: Event) -> bool:
+    """Tell whether a slurmctld was killed or gave up; not before it had taken anything up."""
+    if end.rc == _KILLED:
+        return True
+    return bool(end.rc) and any(each.kind == "message" for each in events)
 
 
 def _last_moment(events: list[Event], end: Event) -> list[Event]:

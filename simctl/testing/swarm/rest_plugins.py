@@ -91,9 +91,9 @@ def switch_books_empty(run: AtRest) -> Iterator[str]:
 @rule(
     "buffers-free",
     says="no space of the appliance is taken but by persistent buffers, and pools add up",
-    exceptions="a buffer that a site's script was to drop and has not; model modern after a "
-    "restart of slurmctld, as real Slurm; in burst_buffer/generic one of a job that slurmctld has "
-    "lost",
+    exceptions="a buffer that a site's script was to drop and has not; in model modern one of a "
+    "job that was there when another slurmctld started, as in real Slurm; in burst_buffer/generic "
+    "one of a job that slurmctld has lost",
 )
 def buffers_free(run: AtRest) -> Iterator[str]:
     """Find buffers of jobs, and pools whose use is not the sum of their buffers."""
@@ -107,8 +107,7 @@ def buffers_free(run: AtRest) -> Iterator[str]:
         given = sum(each.size for each in buffers if each.pool == pool.name)
         if given != pool.used:
             yield f"pool {pool.name} has {pool.used} in use, its buffers {given}"
-    restarted = run.world.model == "modern" and "restart" in run.faults
-    if not buffers or restarted or "fail" in run.faults or "raise" in run.faults:
+    if not buffers or "fail" in run.faults or "raise" in run.faults:
         return
     # burst_buffer/generic drops what was staged out; of a job that is lost nothing ever is.
     listed = appliance.generic_store.buffers.values()
@@ -116,6 +115,8 @@ def buffers_free(run: AtRest) -> Iterator[str]:
         str(job_id) for job_id in run.world.trace.lost_jobs
     }
     given_up = _given_up(run.events)
+    if run.world.model == "modern":
+        given_up |= _from_before(run.events)
     for buffer in buffers:
         if _of_a_job(buffer) and int(buffer.token) not in given_up and buffer.token not in lost:
             yield f"the buffer of job {buffer.token} still has {buffer.size} of {buffer.pool}"
@@ -123,6 +124,18 @@ def buffers_free(run: AtRest) -> Iterator[str]:
 
 def _of_a_job(buffer: Buffer) -> bool:
     return buffer.token.isdecimal() and buffer.size > 0
+
+
+def _from_before(events: list[Event]) -> set[int]:
+    """Return the jobs that were there when the last slurmctld started, if it is not the first."""
+    pids = dict.fromkeys(event.pid for event in events if event.role == "slurmctld")
+    last, found = list(pids)[-1], set[int]()
+    for event in events if len(pids) > 1 else ():
+        if event.pid == last and event.role == "slurmctld":
+            break
+        if event.name == "job_state" and isinstance(event.job, int):
+            found.add(event.job)
+    return found
 
 
 def _given_up(events: list[Event]) -> set[int]:
