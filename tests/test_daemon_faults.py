@@ -288,6 +288,20 @@ def test_a_prolog_that_slurmctld_waits_for_is_asked_for_again() -> None:
     assert ran.result.rows[0].restarts == 0
 
 
+def test_a_first_registration_that_was_lost_is_the_first_when_it_is_made_again() -> None:
+    """Ten seconds later slurmctld learns that there is a new slurmd, and asks for the prolog."""
+    ran = played(
+        batch("./quick"),
+        at("2s", "crash: slurmd@n1"),
+        at("10s", "drop: MESSAGE_NODE_REGISTRATION_STATUS, from: n1"),
+        at("10s", "start: slurmd@n1"),
+        Prolog="/p",
+        PrologFlags="Alloc",
+    )
+    assert sent(ran, "MESSAGE_NODE_REGISTRATION_STATUS", node="n1") == [0, 10, 20]
+    assert sent(ran, "REQUEST_LAUNCH_PROLOG") == [0, 20]
+
+
 @BOTH
 def test_a_new_slurmd_hands_on_reports_of_nodes_further_down(model: str) -> None:
     """It finds the step daemon that they are for, which reports for all of them."""

@@ -1,0 +1,161 @@
+"""When slurmctld's records are packed and written, and what a slurmd does once it is back."""
+
+from pathlib import Path
+
+from tests.cluster import Ran, began, run
+from tests.moments import BOTH, THREE_NODES, ran_with, timeline
+from tests.test_moments_of_restart import ENTERS, KEEPS_BOOKS
+
+SAVES = "options: {state_saves: always}\n"
+
+
+def test_records_are_read_once_slurmctld_knows_what_follows_from_its_tables() -> None:
+    """What is on which node is found again before plugins are asked for what they hold."""
+    lines = timeline(
+        "at: 0s, as: alice, run: \"sbatch --wrap 'sleep 60'\"",
+        "at: 10s, fault: {restart: slurmctld, for: 1s}",
+    )
+    ran = run(lines, cluster=THREE_NODES, model="modern")
+    (read,) = ran.all("slurm_ckpt_unpack_job")
+    unknown = [each.seq for each in ran.all("node_state", args_to="UNKNOWN")]
+    assert len(unknown) == 2
+    assert max(unknown) < read.seq
+
+
+def test_a_slurmctld_that_dies_while_plugins_pack_has_not_stopped(tmp_path: Path) -> None:
+    """Files that it writes then say so: the next one tells of allocations again."""
+    packs = """
+    def __init__(self):
+        self.packed = 0
+    async def slurm_ckpt_pack_job(self, jobinfo, buffer, protocol_version):
+        self.packed += 1
+        buffer.pack32(self.packed)
+        if now() >= 10:
+            await slurmctld.signal_step(1, 0, 18)
+            await sleep(1)
+    def slurm_ckpt_unpack_job(self, jobinfo, buffer, protocol_version):
+        buffer.unpack32()
+    """
+    ran = ran_with(
+        tmp_path,
+        "",
+        timeline(
+            'at: 0s, as: alice, run: "srun -N1 sleep 60"',
+            'at: 1s, as: alice, run: "salloc -N1 sleep 60"',
+            "at: 10s, fault: {stop: slurmctld}",
+            "at: 12500ms, fault: {crash: slurmctld}",
+            "at: 20s, fault: {start: slurmctld}",
+        ),
+        checkpoint=packs,
+    )
+    told = ran.all("RESPONSE_RESOURCE_ALLOCATION", phase="send", job=2)
+    assert [each.time_us // 1_000_000 for each in told] == [1, 20]
+
+
+def test_the_next_save_is_five_seconds_after_the_last_began(tmp_path: Path) -> None:
+    """However long plugins take to pack."""
+    packs = """
+    async def slurm_ckpt_pack_job(self, jobinfo, buffer, protocol_version):
+        await sleep(2)
+    """
+    ran = ran_with(
+        tmp_path,
+        "",
+        SAVES
+        + timeline(
+            "at: 1s, as: alice, run: \"sbatch --wrap 'sleep 30'\"",
+            "at: 6s, as: alice, run: scontrol update jobid=1 name=another",
+        ),
+        checkpoint=packs,
+        model="modern",
+    )
+    packed = [began(each) // 1_000_000 for each in ran.all("slurm_ckpt_pack_job")]
+    assert packed[:2] == [5, 10]
+
+
+def test_nothing_is_packed_where_nothing_has_changed() -> None:
+    """A question is no reason for a save."""
+    lines = timeline(
+        "at: 1s, as: alice, run: \"sbatch --wrap 'sleep 60'\"",
+        "at: 20s, as: alice, run: squeue",
+    )
+    ran = run(SAVES + lines, model="modern")
+    packed = {each.time_us // 1_000_000 for each in ran.all("slurm_ckpt_pack_job")}
+    assert packed
+    assert 20 not in packed
+
+
+def test_what_a_report_makes_a_plugin_enter_is_packed_behind_it(tmp_path: Path) -> None:
+    """Model guide writes it before the report is answered."""
+    ran = ran_with(
+        tmp_path,
+        ENTERS,
+        SAVES + timeline('at: 0s, as: alice, run: "srun -N1 sleep 9"'),
+        checkpoint=KEEPS_BOOKS,
+    )
+    entered = ran.one("slurm_ckpt_comp")
+    packed = ran.all("slurm_ckpt_pack_job", step="1.0")
+    assert [each.seq > entered.seq for each in packed] == [False, True]
+
+
+# A slurmd that has to say what was lost, or could not be said.
+
+
+def registered(ran: Ran) -> list[int]:
+    """Return when n1 has tried to register, in seconds."""
+    made = ran.all("MESSAGE_NODE_REGISTRATION_STATUS", phase="send", node="n1")
+    return [each.time_us // 1_000_000 for each in made]
+
+
+@BOTH
+def test_a_slurmd_that_has_registered_says_what_it_could_not_and_no_more(model: str) -> None:
+    """It registers when it is asked."""
+    text = "slurm_conf: {Epilog: /e}\nprograms: {/e: {runs: 5s}}\n" + timeline(
+        "at: 0s, as: alice, run: \"sbatch --wrap 'sleep 3'\"",
+        "at: 5s, fault: {crash: slurmctld}",
+        "at: 70s, fault: {start: slurmctld}",
+    )
+    ran = run(text, model=model)
+    told = [each.time_us // 1_000_000 for each in ran.all("MESSAGE_EPILOG_COMPLETE", phase="send")]
+    assert told[0] == 8
+    assert told[-1] >= 70
+    assert registered(ran) == [0, 74]
+
+
+@BOTH
+def test_a_slurmd_that_could_not_register_does_so_as_soon_as_slurmctld_is_back(model: str) -> None:
+    """Once; and when it is asked again."""
+    ran = run(
+        timeline(
+            "at: 0s, as: alice, run: \"sbatch --wrap 'sleep 100'\"",
+            "at: 5s, fault: {crash: slurmctld}",
+            "at: 6s, fault: {crash: slurmd@n1}",
+            "at: 7s, fault: {start: slurmd@n1}",
+            "at: 70s, fault: {start: slurmctld}",
+        ),
+        model=model,
+    )
+    assert registered(ran) == [0, 7, 70, 74]
+
+
+def test_what_the_switch_has_to_say_of_a_suspension_is_unpacked_once(tmp_path: Path) -> None:
+    """Not of a copy of the message."""
+    methods = """
+    def switch_p_job_suspend_info_get(self, switch_job, suspend_info):
+        return 1
+    def switch_p_job_suspend_info_unpack(self, buffer):
+        return 1
+    """
+    ran = ran_with(
+        tmp_path,
+        methods,
+        timeline(
+            "at: 0s, fault: {duplicate: REQUEST_SUSPEND_INT, by: 1s}",
+            'at: 0s, as: alice, run: "srun -N1 sleep 30"',
+            "at: 5s, run: scontrol suspend 1",
+            "at: 9s, run: scontrol resume 1",
+        ),
+        model="modern",
+    )
+    assert len(ran.all("REQUEST_SUSPEND_INT", phase="receive")) == 3
+    assert len(ran.all("switch_p_job_suspend_info_unpack")) == 2
