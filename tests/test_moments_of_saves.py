@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.cluster import Ran, began, run
 from tests.moments import BOTH, THREE_NODES, ran_with, timeline
 from tests.test_moments_of_restart import ENTERS, KEEPS_BOOKS
@@ -159,3 +161,23 @@ def test_what_the_switch_has_to_say_of_a_suspension_is_unpacked_once(tmp_path: P
     )
     assert len(ran.all("REQUEST_SUSPEND_INT", phase="receive")) == 3
     assert len(ran.all("switch_p_job_suspend_info_unpack")) == 2
+
+
+@BOTH
+@pytest.mark.parametrize(("dead", "over_s"), [("n2", 200), ("n2 n3", 24)])
+def test_a_step_whose_srun_is_gone_is_over_once_no_node_runs_it(
+    model: str, dead: str, over_s: int
+) -> None:
+    """What its nodes run is known when they register with a slurmctld that was started again."""
+    text = "files:\n  two.sh: |\n    #!/bin/sh\n    srun -N2 -w n2,n3 sleep 200\n"
+    lines = timeline(
+        'at: 0s, as: alice, run: "sbatch -N3 --no-requeue two.sh"',
+        "at: 10s, fault: {crash: slurmctld}",
+        "at: 11s, fault: {crash: n1}",
+        *(f"at: 12s, fault: {{crash: stepd 1.0@{node}}}" for node in dead.split()),
+        "at: 20s, fault: {start: slurmctld}",
+    )
+    ran = run(text + lines, model=model, cluster=THREE_NODES)
+    over = ran.one("switch_p_job_step_complete", step="1.0")
+    assert over.time_us // 1_000_000 == over_s
+    assert ran.job()[0] == "NODE_FAIL"
