@@ -140,6 +140,23 @@ def test_a_slurmd_that_could_not_register_does_so_as_soon_as_slurmctld_is_back(m
     assert registered(ran) == [0, 7, 70, 74]
 
 
+def test_a_slurmd_tries_once_to_register_where_slurmctld_is_gone_again() -> None:
+    """The node's switch is asked once for each try."""
+    ran = run(
+        timeline(
+            "at: 0s, as: alice, run: \"sbatch --wrap 'sleep 100'\"",
+            "at: 5s, fault: {crash: slurmctld}",
+            "at: 6s, fault: {crash: slurmd@n1}",
+            "at: 7s, fault: {start: slurmd@n1}",
+            "at: 70500ms, fault: {start: slurmctld}",
+            "at: 70800ms, fault: {crash: slurmctld}",
+            "at: 90s, fault: {start: slurmctld}",
+        )
+    )
+    assert registered(ran) == [0, 7, 71, 90, 94]
+    assert len(ran.all("switch_p_build_node_info", node="n1")) == 5
+
+
 def test_what_the_switch_has_to_say_of_a_suspension_is_unpacked_once(tmp_path: Path) -> None:
     """Not of a copy of the message."""
     methods = """
