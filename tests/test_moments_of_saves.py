@@ -87,6 +87,21 @@ def test_nothing_is_packed_where_nothing_has_changed() -> None:
     assert 20 not in packed
 
 
+@BOTH
+def test_one_that_dies_as_if_it_had_saved_has_packed_once(model: str) -> None:
+    """Each record of a job and of a step, in the order of a save."""
+    lines = timeline(
+        'at: 0s, as: alice, run: "srun -N1 sleep 60"',
+        "at: 10s, fault: {crash: slurmctld, saved: true}",
+        "at: 20s, fault: {start: slurmctld}",
+    )
+    ran = run(lines, model=model)
+    packed = [each for each in ran.all(kind="plugin") if each.time_us == 10_000_000]
+    assert [each.name for each in packed] == [
+        *("slurm_ckpt_pack_job", "switch_p_pack_jobinfo", "slurm_ckpt_pack_job")
+    ]
+
+
 def test_what_a_report_makes_a_plugin_enter_is_packed_behind_it(tmp_path: Path) -> None:
     """Model guide writes it before the report is answered."""
     ran = ran_with(
