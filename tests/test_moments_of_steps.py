@@ -99,6 +99,24 @@ def test_a_step_whose_daemon_died_is_complete_when_its_last_node_is_left(tmp_pat
     assert gone.seq < part.seq < whole.seq < last.seq
 
 
+def test_the_switch_hears_of_all_nodes_that_one_report_is_for(tmp_path: Path) -> None:
+    """n3 is reported over by n2, above which nobody is left; n1 is so when its job leaves it."""
+    ran = ran_with(
+        tmp_path,
+        PARTS,
+        timeline(
+            'at: 0s, as: alice, run: "srun -N3 -n3 sleep 20"',
+            "at: 5s, fault: {crash: stepd 1.0@n1}",
+            "at: 60s, run: scancel 1",
+        ),
+        model="modern",
+        cluster=THREE_NODES,
+        conf="TreeWidth: 1",
+    )
+    assert said(ran) == ["n[2-3]", "n1"]
+    assert ran.one("switch_p_job_step_complete").time_us // 1_000_000 == 60
+
+
 TWO_STEPS = """\
 files:
   two.sh: |

@@ -286,6 +286,7 @@ def test_a_node_that_a_job_has_left_is_done_though_its_step_is_not_reported(
     asked = ran.all("switch_p_part_comp")
     assert [_args(event)["node_name"] for event in gone] == ["n2", "n1"]
     assert gone[0].seq < asked[0].seq < told.seq < complete.seq < gone[1].seq < asked[1].seq
+    assert complete.time_us > told.time_us, "the other node is at work still"
     assert (len(asked), _args(complete)["nodelist"]) == (2, "n[1-2]")
     quiet = _ran(tmp_path, UNEVEN)
     assert not quiet.all("switch_p_job_step_part_comp")
