@@ -124,6 +124,7 @@ async def switch_p_job_attach(self, switch_job, env, nodeid, procid, nnodes, npr
     from simctl.plugin import rpc
     await rpc.slurm_checkpoint_complete(1, 0, 7, 5, "text")
 """
+START = "at: 15s, fault: {start: slurmctld}"
 OPERATIONS = (
     "at: 0s, as: alice, run: \"sbatch --wrap 'srun sleep 100'\"",
     "at: 6s, as: alice, run: scontrol checkpoint able 1",
@@ -183,6 +184,59 @@ def test_what_a_plugin_enters_in_its_records_outlives_a_crash_where_state_is_wri
     packed = [each for each in ran.all("slurm_ckpt_pack_job") if each.time_us < 9_000_000]
     about = [str(each.step) if isinstance(each.step, str) else each.job for each in packed]
     assert about == ([1, "1.0", "1.0", 1, "1.0"] if model == "guide" else [1, "1.0"])
+
+
+NUMBERS = """
+def __init__(self):
+    self.count = 0
+def slurm_ckpt_alloc_job(self):
+    self.count += 1
+    return [self.count]
+def slurm_ckpt_pack_job(self, jobinfo, buffer, protocol_version):
+    buffer.pack32(jobinfo[0])
+def slurm_ckpt_unpack_job(self, jobinfo, buffer, protocol_version):
+    jobinfo[0] = buffer.unpack32()
+def slurm_ckpt_free_job(self, jobinfo):
+    log.info(f"{jobinfo and jobinfo[0]}")
+"""
+"""A checkpoint plugin that tells which of the records it has made is released."""
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("away", "freed"),
+    [
+        ((), "3 2 1 4"),
+        (("at: 9s, fault: {restart: slurmctld, for: 1s}",), "3 2 1 4"),
+        (("at: 9s, fault: {crash: slurmctld, saved: true}", START), "3 2 1 4"),
+        (
+            (
+                "at: 9s, fault: {restart: slurmctld, for: 1s}",
+                'at: 8s, fault: {fail: "switch_p_unpack_jobinfo step=1.0 daemon=slurmctld"}',
+            ),
+            "None 3 1 4",
+        ),
+    ],
+    ids=["no restart", "stopped", "crashed", "a credential is lost"],
+)
+def test_each_job_and_step_has_a_record_of_its_own(
+    tmp_path: Path, model: str, away: tuple[str, ...], freed: str
+) -> None:
+    """Whatever happens in between, it is the one that was made for it that is released with it."""
+    ran = ran_with(
+        tmp_path,
+        "",
+        "files:\n  two.sh: |\n    #!/bin/sh\n    srun -n1 sleep 40 &\n    srun -n1 sleep 30\n    wait\n"
+        + timeline(
+            'at: 0s, as: alice, run: "sbatch two.sh"',
+            'at: 1s, as: alice, run: "sbatch --begin=now+100 --wrap true"',
+            "at: 50s, as: alice, run: scancel 2",
+            *away,
+        ),
+        checkpoint=NUMBERS,
+        model=model,
+    )
+    assert said(ran) == freed.split()
 
 
 def test_burst_buffer_plugins_are_loaded_when_the_switch_has_read_its_configuration(

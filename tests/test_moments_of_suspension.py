@@ -4,8 +4,8 @@ from pathlib import Path
 
 from msgspec import UNSET
 
-from tests.cluster import Ran
-from tests.moments import ran_with, said, timeline, to_state
+from tests.cluster import Ran, run
+from tests.moments import BOTH, ran_with, said, timeline, to_state
 
 # Suspended steps.
 
@@ -216,3 +216,20 @@ def test_an_errno_that_cannot_be_asked_for_is_none(tmp_path: Path) -> None:
     answer = ran.one("RESPONSE_SLURM_RC", phase="send", args_answers="REQUEST_SUSPEND")
     assert answer.args is not UNSET
     assert answer.args["return_code"] == -1
+
+
+@BOTH
+def test_a_step_whose_tasks_die_while_it_is_suspended_is_over_at_once(model: str) -> None:
+    """Its switch hears of it though its job stands still."""
+    ran = run(
+        timeline(
+            "at: 0s, as: alice, run: \"sbatch -N2 --wrap 'srun -N2 sleep 100; sleep 100'\"",
+            "at: 10s, run: scontrol suspend 1",
+            "at: 20s, fault: {crash: task 1.0.0}",
+            "at: 20s, fault: {crash: task 1.0.1}",
+            "at: 40s, run: scontrol resume 1",
+        ),
+        model=model,
+    )
+    assert ran.one("switch_p_job_step_complete").time_us // 1_000_000 == 20
+    assert ran.job()[0] == "COMPLETED"
