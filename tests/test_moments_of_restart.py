@@ -226,7 +226,8 @@ def test_each_job_and_step_has_a_record_of_its_own(
     ran = ran_with(
         tmp_path,
         "",
-        "files:\n  two.sh: |\n    #!/bin/sh\n    srun -n1 sleep 40 &\n    srun -n1 sleep 30\n    wait\n"
+        "files:\n  two.sh: |\n    #!/bin/sh\n"
+        "    srun -n1 sleep 40 &\n    srun -n1 sleep 30\n    wait\n"
         + timeline(
             'at: 0s, as: alice, run: "sbatch two.sh"',
             'at: 1s, as: alice, run: "sbatch --begin=now+100 --wrap true"',
