@@ -240,6 +240,72 @@ def test_each_job_and_step_has_a_record_of_its_own(
     assert said(ran) == freed.split()
 
 
+CREDENTIALS = """
+def switch_p_alloc_jobinfo(self):
+    return []
+def switch_p_build_jobinfo(self, switch_job, nodelist, nprocs, cyclic_alloc):
+    switch_job.append(nodelist)
+def switch_p_copy_jobinfo(self, switch_job):
+    return list(switch_job)
+def switch_p_pack_jobinfo(self, switch_job, buffer):
+    buffer.packstr(" ".join(switch_job))
+def switch_p_unpack_jobinfo(self, switch_job, buffer):
+    switch_job.extend(buffer.unpackstr().split())
+def switch_p_job_step_complete(self, switch_job, nodelist):
+    log.info(" ".join(switch_job))
+"""
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "away",
+    [
+        ("at: 9s, fault: {restart: slurmctld, for: 1s}",),
+        ("at: 9s, fault: {crash: slurmctld, saved: true}", START),
+    ],
+    ids=["stopped", "crashed"],
+)
+@pytest.mark.parametrize(
+    "deeds",
+    [
+        ("at: 5s, run: scontrol suspend 1", "at: 20s, run: scontrol resume 1"),
+        ("at: 5s, run: scancel 1",),
+    ],
+    ids=["suspended", "completing"],
+)
+def test_a_step_has_its_credential_back_whatever_its_job_is_at(
+    tmp_path: Path, model: str, deeds: tuple[str, ...], away: tuple[str, ...]
+) -> None:
+    """Its switch is told with it that the step is complete."""
+    ran = ran_with(
+        tmp_path,
+        CREDENTIALS,
+        "programs: {./app: {runs: 100s, on_signal: {TERM: ignore}}}\n"
+        + timeline('at: 0s, as: alice, run: "srun -N2 ./app"', *deeds, *away),
+        model=model,
+    )
+    assert said(ran) == ["n[1-2]"]
+    assert ran.one("switch_p_job_step_complete").time_us > 20_000_000
+
+
+@BOTH
+def test_tasks_of_an_array_share_no_record_where_it_cannot_be_copied(
+    tmp_path: Path, model: str
+) -> None:
+    """The first takes it, and those that wait still have none."""
+    ran = ran_with(
+        tmp_path,
+        "",
+        timeline(
+            "at: 0s, fault: {fail: slurm_ckpt_copy_job}",
+            'at: 0s, as: alice, run: "sbatch --array=0-1 --wrap true"',
+        ),
+        checkpoint=NUMBERS,
+        model=model,
+    )
+    assert sorted(said(ran)) == ["1", "None"]
+
+
 def test_burst_buffer_plugins_are_loaded_when_the_switch_has_read_its_configuration(
     tmp_path: Path,
 ) -> None:

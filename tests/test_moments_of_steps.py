@@ -428,7 +428,7 @@ def test_steps_that_are_left_are_deleted_before_their_job_waits_again(model: str
     """A node is lost, and the job with it; what it had of the switch is given back."""
     ran = run(
         "slurm_conf: {SlurmdTimeout: 30}\n"
-        "files:\n  two.sh: |\n    #!/bin/sh\n    srun -N2 -n2 sleep 100\n"
+        + TWO_STEPS.format("-N2 -n2")
         + timeline(
             'at: 0s, as: alice, run: "sbatch -N2 two.sh"',
             "at: 5s, fault: {crash: n2}",
@@ -436,9 +436,10 @@ def test_steps_that_are_left_are_deleted_before_their_job_waits_again(model: str
         ),
         model=model,
     )
-    over = ran.one("switch_p_job_step_complete")
+    first, over = ran.all("switch_p_job_step_complete")
+    assert (first.step, over.step) == ("1.0", "1.1")
     waits = next(
         each for each in ran.all("job_state") if to_state(each) == "PENDING" and each.seq > over.seq
     )
     assert over.time_us == waits.time_us < 200_000_000
-    assert ran.one("slurm_ckpt_free_job", step="1.0").seq < waits.seq
+    assert ran.one("slurm_ckpt_free_job", step="1.1").seq < waits.seq
