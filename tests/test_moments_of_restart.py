@@ -29,7 +29,22 @@ def test_the_switch_hears_of_no_step_whose_checkpoint_record_is_lost(tmp_path: P
     assert ran.one("incomplete_state").step == "1.0"
 
 
-def test_the_switch_hears_of_the_nodes_of_each_step_that_was_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "away",
+    [
+        ("at: 2s, fault: {restart: slurmctld, for: 1s}",),
+        (
+            "at: 2s, run: scontrol suspend 1",
+            "at: 9s, fault: {crash: slurmctld, saved: true}",
+            "at: 15s, fault: {start: slurmctld}",
+            "at: 20s, run: scontrol resume 1",
+        ),
+    ],
+    ids=["stopped", "crashed and suspended"],
+)
+def test_the_switch_hears_of_the_nodes_of_each_step_that_was_found(
+    tmp_path: Path, away: tuple[str, ...]
+) -> None:
     """Not of those of its job."""
     methods = """
     def switch_p_job_step_allocated(self, switch_job, nodelist):
@@ -44,7 +59,7 @@ def test_the_switch_hears_of_the_nodes_of_each_step_that_was_found(tmp_path: Pat
         text
         + timeline(
             'at: 0s, as: alice, run: "sbatch -N2 two.sh"',
-            "at: 2s, fault: {restart: slurmctld, for: 1s}",
+            *away,
         ),
         model="modern",
     )
@@ -238,6 +253,36 @@ def test_each_job_and_step_has_a_record_of_its_own(
         model=model,
     )
     assert said(ran) == freed.split()
+
+
+COPIES = """
+def slurm_ckpt_copy_job(self, jobinfo):
+    return [10 * jobinfo[0]]
+"""
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "away",
+    [
+        (),
+        ("at: 9s, fault: {restart: slurmctld, for: 1s}",),
+        ("at: 9s, fault: {crash: slurmctld, saved: true}", START),
+    ],
+    ids=["no restart", "stopped", "crashed"],
+)
+def test_each_task_of_an_array_has_its_record_back(
+    tmp_path: Path, model: str, away: tuple[str, ...]
+) -> None:
+    """The first has the one that was made, the next a copy, the last a copy of that."""
+    ran = ran_with(
+        tmp_path,
+        "",
+        timeline("at: 0s, as: alice, run: \"sbatch --array=0-2%1 --wrap 'sleep 20'\"", *away),
+        checkpoint=NUMBERS + COPIES,
+        model=model,
+    )
+    assert said(ran) == ["1", "10", "100"]
 
 
 CREDENTIALS = """
