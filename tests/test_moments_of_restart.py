@@ -283,6 +283,7 @@ def test_each_task_of_an_array_has_its_record_back(
         model=model,
     )
     assert said(ran) == ["1", "10", "100"]
+    assert {each.job for each in ran.all("slurm_ckpt_unpack_job")} == ({1, 2} if away else set())
 
 
 CREDENTIALS = """
