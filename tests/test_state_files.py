@@ -98,6 +98,26 @@ def test_an_array_is_there_with_its_tasks_or_not_at_all(how: str, model: str) ->
     assert ran.world.ctld.jobs == {}
 
 
+@BOTH
+def test_an_array_whose_last_task_is_lost_is_forgotten_though_it_knows_purged_ones(
+    model: str,
+) -> None:
+    """Its record names all its tasks; one that nobody has a record of is none to wait for."""
+    ran = run(
+        "slurm_conf: {MinJobAge: 5}\n"
+        + timeline(
+            "0 sbatch --array=0-2%1 --wrap 'sleep 100'",
+            "250 {crash: slurmctld, saved: true}",
+            "251 {corrupt: job_state, how: flip}",
+            "251 {corrupt: job_state.old, how: flip}",
+            "255 {start: slurmctld}",
+        ),
+        model=model,
+    )
+    assert ran.result.lost_jobs
+    assert ran.world.ctld.arrays == {}
+
+
 def test_modern_stops_at_the_first_damaged_record() -> None:
     """As real Slurm: it goes on with what came before, and says that the state is incomplete."""
     ran = damaged("job_state", "truncate", model="modern")

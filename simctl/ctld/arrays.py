@@ -158,7 +158,7 @@ def forget(ctld: "Slurmctld", job_id: int) -> None:
     array = ctld.arrays.get(job_id)
     if array is None or array.waiting:
         return
-    if not any(ctld.jobs.get(task.job_id) is task for task in array.records.values()):
+    if not array.has_records(ctld.jobs):
         del ctld.arrays[job_id]
 
 
@@ -168,7 +168,7 @@ def purged(ctld: "Slurmctld", job: JobRecord) -> None:
     array = job.array
     if array is None or array.rest is not None or ctld.arrays.get(array.job_id) is not array:
         return
-    if not any(ctld.jobs.get(task.job_id) is task for task in array.records.values()):
+    if not array.has_records(ctld.jobs):
         del ctld.arrays[array.job_id]
         ctld.dependents.pop(array.job_id, None)
 

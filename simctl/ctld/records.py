@@ -1,5 +1,6 @@
 """What the controller owns: job, step, node and partition records."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
@@ -173,6 +174,10 @@ class JobArray:
     """The record it was submitted as."""
 
     records: "dict[int, JobRecord]" = attrs.field(factory=dict)
+
+    def has_records(self, jobs: "Mapping[int, JobRecord]") -> bool:
+        """Tell whether a task that was split off is still among the *jobs*, and not purged."""
+        return any(jobs.get(task.job_id) is task for task in self.records.values())
 
 
 @attrs.frozen(kw_only=True)

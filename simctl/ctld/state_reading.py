@@ -181,7 +181,7 @@ class Reader:
             with self._doubting(saved):
                 self._join_array(saved)
         for array in list(ctld.arrays.values()):
-            if array.rest is None and not array.records:
+            if array.rest is None and not array.has_records(ctld.jobs):
                 # All of its tasks are lost, or over and forgotten.
                 del ctld.arrays[array.job_id]
         self._count(counts)
