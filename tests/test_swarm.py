@@ -234,7 +234,7 @@ def test_what_is_found_is_made_small_and_can_be_repeated(
 def test_a_run_that_goes_on_and_on_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Under first come, first served as well, where no schedule counts turns."""
     monkeypatch.setattr("simctl.testing.swarm.trial.MOST_TURNS", 20)
-    tried = run_text(QUIET, "fifo", 0)
+    tried = run_text(QUIET, "fifo")
     assert [each.kind for each in tried.broken] == ["endless"]
 
 
@@ -327,7 +327,7 @@ def test_a_srun_that_finds_its_options_wrong_unloads_its_plugin() -> None:
     """Two nodes cannot share one gpu alike: srun says so, having loaded the switch plugin."""
     text = QUIET.replace("sbatch -N2 --wrap 'srun sleep 5'", "srun -N2 -G1 true")
     text = text.replace("cpus: 4", 'cpus: 4, gres: "gpu:1"')
-    tried = run_text(text, "fifo", 0)
+    tried = run_text(text, "fifo")
     assert tried.broken == ()
     calls = [event.name for event in tried.ran.events if event.daemon == "srun"]
     assert calls.count("init") == calls.count("fini") == 1
@@ -343,7 +343,7 @@ def test_jobs_are_refused_once_all_ids_are_taken() -> None:
         + '  - {at: 1s, as: alice, run: "sbatch -H --wrap hostname", expect: EAGAIN}\n'
         + "  - {at: 100s, run: scancel -u alice}\n"
     )
-    tried = run_text(text, "fifo", 0)
+    tried = run_text(text, "fifo")
     assert tried.broken == ()
     assert tried.ran.result is not None
     # Tasks that were taken in before have to have ids: they get some beyond the last.
@@ -355,7 +355,7 @@ def test_nothing_starts_again_once_the_run_is_over() -> None:
     """A restart upon the last save of all would leave a slurmctld without nodes behind."""
     fault = "  - {when: switch_p_libstate_save, fault: {restart: slurmctld, for: 100s}}\n"
     text = QUIET.replace("timeline: [", "timeline:\n  - ").replace("'\"}]", "'\"}") + fault
-    tried = run_text(text, "fifo", 0)
+    tried = run_text(text, "fifo")
     assert tried.broken == ()
     assert [event.time_us for event in tried.ran.events][-1] < 10**12
     assert len({event.pid for event in tried.ran.events if event.role == "slurmctld"}) == 1
@@ -366,7 +366,7 @@ def test_a_clean_start_that_meets_nobody_has_started_nobody() -> None:
     faults = ("start: slurmctld, clean: true", "stop: slurmctld", "start: slurmctld")
     lines = "".join(f"  - {{at: {at}s, fault: {{{each}}}}}\n" for at, each in enumerate(faults, 1))
     text = QUIET.replace("timeline: [", "timeline:\n  - ").replace("'\"}]", "'\"}") + lines
-    tried = run_text(text, "fifo", 0)
+    tried = run_text(text, "fifo")
     assert tried.broken == ()
     restores = [e for e in tried.ran.events if e.name == "switch_p_libstate_restore"]
     assert len({event.pid for event in restores}) == 2
@@ -383,7 +383,7 @@ def test_who_waits_for_a_job_that_was_purged_is_forgotten_after_a_restart() -> N
         + "  - {at: 100s, fault: {restart: slurmctld}}\n"
         + "  - {at: 200s, run: scontrol release 2}\n"
     )
-    tried = run_text(text, "fifo", 0)
+    tried = run_text(text, "fifo")
     assert tried.broken == ()
 
 
@@ -393,7 +393,7 @@ def test_an_interconnect_that_takes_nothing_fails_with_an_errno() -> None:
         text = QUIET.replace("timeline: [", "timeline:\n  - ").replace("'\"}]", "'\"}")
         text = f"slurm_conf: {{SwitchType: switch/{switch}}}\n{text}"
         text += "  - {at: 0s, fault: {disk: n1, how: full, for: 3s}}\n"
-        tried = run_text(text.replace("at: 0s, as: alice", "at: 1s, as: alice"), "fifo", 0)
+        tried = run_text(text.replace("at: 0s, as: alice", "at: 1s, as: alice"), "fifo")
         assert tried.ran.result is not None
         assert tried.ran.result.complaints == ()
 
@@ -412,7 +412,7 @@ def test_a_buffer_that_a_plugin_failed_to_let_go_keeps_its_job(failing: bool) ->
     )
     if failing:
         text += "  - {at: 2s, fault: {raise: bb_p_job_cancel}}\n"
-    tried = run_text(text, "fifo", 0)
+    tried = run_text(text, "fifo")
     assert tried.broken == ()
     asked = [event.rc for event in tried.ran.events if event.name == "bb_p_job_test_stage_out"]
     assert (asked[-1] == 1) is not failing

@@ -111,7 +111,7 @@ class SwarmRunner:
             seed, again = plan.seed_of(trial)
             sampled = (seed - plan.first_seed) % EVERY == 0
             drawn = draft(seed, plan.faults)
-            told = tell(run_text(drawn.text(), drawn.schedule, seed), digest=sampled)
+            told = tell(run_text(drawn.text(), drawn.schedule), digest=sampled)
             if sampled:
                 digests.append((seed, told.digest))
             if not again:

@@ -102,7 +102,7 @@ class Shrinker:
             return False
         self._runs += 1
         try:
-            tried = run_text(draft.text(), draft.schedule, draft.seed)
+            tried = run_text(draft.text(), draft.schedule)
         except ScenarioErrors:
             return False
         if self._broken not in tried.broken:

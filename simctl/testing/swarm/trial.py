@@ -160,6 +160,7 @@ def digest_of(ran: Ran) -> str:
     return found.hexdigest()[:16]
 
 
-def run_text(text: str, schedule: str, seed: int) -> Tried:
-    """Run the text of a scenario."""
-    return run_swarm(load_text(text, Path("swarm.yaml")), schedule, seed)
+def run_text(text: str, schedule: str) -> Tried:
+    """Run the text of a scenario, from its own seed."""
+    scenario = load_text(text, Path("swarm.yaml"))
+    return run_swarm(scenario, schedule, scenario.seed)
