@@ -409,3 +409,14 @@ def test_who_is_cancelled_on_the_way_back_into_the_queue_is_as_old_as_the_run(mo
     )
     assert ran.job()[0] == "CANCELLED"
     assert ran.one("slurm_ckpt_free_job", job=1).time_us == 40_000_000
+
+
+def test_post_run_is_asked_again_by_a_slurmctld_that_has_not_heard_of_the_answer() -> None:
+    """The one before it died before it wrote that the job's nodes were let go."""
+    let_go = "job_state job=1 args.from=COMPLETED|COMPLETING|STAGE_OUT"
+    crash = f"  - {{when: {let_go}, fault: {{crash: slurmctld}}}}\n"
+    ran = run(_BUSY + crash + "  - {at: 2m, fault: {start: slurmctld}}\n")
+    (before, after) = ran.all("bb_p_job_test_post_run", job=1, rc=1)
+    assert before.pid != after.pid
+    changes = [event for event in ran.all("job_state", job=1) if before.seq < event.seq < after.seq]
+    assert [event.args["to"] for event in changes] == ["COMPLETED|STAGE_OUT"]  # type: ignore[index]

@@ -176,7 +176,7 @@ def post_run_asked_where_it_gates(run: Observed) -> Iterator[Finding]:
     for life in found.lives:
         for index, item in enumerate(life.items):
             if isinstance(item, Asked) and item.name == "test_post_run":
-                old = may_be_older(run, item.pid)
+                old = may_be_older(run, item.pid, life.job)
                 yield settle(_gated(life, item, _state_at(life, index, old=old), gates=gates))
 
 

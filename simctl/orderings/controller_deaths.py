@@ -83,10 +83,14 @@ def _last_moment(events: list[Event], end: Event) -> list[Event]:
     return found
 
 
-def may_be_older(run: Observed, pid: int) -> bool:
-    """Tell whether a slurmctld may have read older records of jobs than the one before it had."""
+def may_be_older(run: Observed, pid: int, job: Any) -> bool:
+    """Tell whether a slurmctld may have read an older record of a job than the one before it had.
+
+    In model guide of what it was at in its last moment, in which no message had yet left it.
+    """
     first = run.by_pid[pid][0].seq
-    if any(death.event.seq < first for death in run.once(deaths)) and run.terms.model == "modern":
+    before = [death for death in run.once(deaths) if death.event.seq < first]
+    if any(run.terms.model == "modern" or job in death.jobs for death in before):
         return True
     return any(
         each.pid == pid or (each.name == "state_save" and each.seq < first)
