@@ -36,7 +36,7 @@ def check_scenarios(paths: list[str]) -> int:
             # Plugins and types are checked by building the cluster, which runs nothing.
             World(scenario)
         except PluginError as error:
-            print(f"{path}: {error}", file=sys.stderr)
+            print(error, file=sys.stderr)
             status = WRONG_INPUT
             continue
         except InputError as error:
@@ -136,7 +136,9 @@ def make_world(scenario: Scenario, options: argparse.Namespace) -> World:
         raise InputError(f"--until: {error}") from error
     except StateFolderError as error:
         raise InputError(f"--state-dir: {error}") from error
-    except (ScheduleError, PluginError) as error:
+    except PluginError as error:
+        raise InputError(str(error), placed=True) from error
+    except ScheduleError as error:
         raise InputError(str(error)) from error
 
 

@@ -933,21 +933,23 @@ def _load_plugins(registry: Registry, scenario: Scenario, model: str) -> None:
     """Take in the scenario's plugins, and check those that its slurm.conf names.
 
     Raises:
-        PluginError: Everything that is wrong with them.
+        PluginError: Everything that is wrong with them, each with its place.
     """
     mistakes: list[str] = []
+    path = Path(scenario.folder) / scenario.path_name
+    file = str(path) if path.is_file() else scenario.path_name
     for plugin in scenario.plugins:
         try:
             registry.add(plugin.reference, Path(scenario.folder))
         except PluginError as error:
-            where = f"{scenario.path_name}:{plugin.line}:{plugin.column}"
+            where = f"{file}:{plugin.line}:{plugin.column}"
             mistakes += [f"{where}: {mistake}" for mistake in error.mistakes]
     for node in scenario.nodes:
         for plugin in node.plugins:
             try:
                 registry.add_on(node.name, plugin.reference, Path(scenario.folder), model)
             except PluginError as error:
-                where = f"{scenario.path_name}:{plugin.line}:{plugin.column}"
+                where = f"{file}:{plugin.line}:{plugin.column}"
                 mistakes += [f"{where}: {mistake}" for mistake in error.mistakes]
     if not mistakes:
         conf = scenario.slurm_conf
@@ -959,7 +961,7 @@ def _load_plugins(registry: Registry, scenario: Scenario, model: str) -> None:
             try:
                 registry.require(plugin_type, key, model)
             except PluginError as error:
-                mistakes += error.mistakes
+                mistakes += [f"{file}: {mistake}" for mistake in error.mistakes]
     if mistakes:
         raise PluginError(*mistakes)
 

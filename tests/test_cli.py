@@ -208,6 +208,21 @@ def test_a_command_cut_by_its_comma_is_explained(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["check", "run", "explore"])
+def test_what_is_wrong_with_plugins_has_its_place_once(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the path as it was given, as editors like it."""
+    path = write(tmp_path, "plugins: [./none_here.py:X]\nslurm_conf: {SwitchType: switch/nrt}\n")
+    (tmp_path / "none_here.py").write_text("class Y: pass\n")
+    assert cli.main([command, path]) == cli.WRONG_INPUT
+    said = f"{path}:4:11: plugin './none_here.py:X': X is not there; plugin classes there: none\n"
+    assert capsys.readouterr().err == said
+    path = write(tmp_path, "slurm_conf: {SwitchType: switch/nrt}\n")
+    assert cli.main([command, path]) == cli.WRONG_INPUT
+    assert capsys.readouterr().err.startswith(f"{path}: slurm_conf.SwitchType: there is no plugin")
+
+
 def test_a_stalled_run_exits_1_and_says_who_waits_for_what(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -515,6 +515,22 @@ timeline:
     assert third.startswith("x.yaml:19:18: timeline[2].run: line 1 of the text: ")
 
 
+def test_a_script_that_is_no_file_is_a_warning() -> None:
+    """Of the scenario, or of the timeline before or after; sbatch will not find it."""
+    text = CLUSTER + (
+        "files: {hello.sh: '#!/bin/sh'}\n"
+        "timeline:\n"
+        "  - {at: 0s, run: sbatch -N1 hell.sh}\n"
+        "  - {at: 0s, run: sbatch ./hello.sh 1 2}\n"
+        "  - {at: 0s, run: sbatch /root/later.sh}\n"
+        "  - {at: 0s, files: {./later.sh: '#!/bin/sh'}}\n"
+        "  - {at: 0s, run: sbatch --wrap true}\n"
+    )
+    assert [each.message for each in read(text).warnings] == [
+        "there is no file 'hell.sh' in `files:`; did you mean hello.sh?"
+    ]
+
+
 def test_a_program_nobody_described_is_a_warning() -> None:
     """It ends with 127, which may be what is meant; so the scenario is sound."""
     text = f"""{CLUSTER}

@@ -20,7 +20,7 @@ from simctl.scenario.cluster import (
 )
 from simctl.scenario.expectations import EXPECT
 from simctl.scenario.images import IMAGES
-from simctl.scenario.model import CONTROLLER, LOGIN, Scenario
+from simctl.scenario.model import CONTROLLER, LOGIN, FilesEntry, Scenario
 from simctl.scenario.partitions import PARTITIONS
 from simctl.scenario.patterns import FUNCTIONS
 from simctl.scenario.positions import (
@@ -348,7 +348,14 @@ def _check_scripts(values: Values, reading: Reading) -> None:
         programs=values["programs"],
         reading=reading,
         configured=_configured(values, reading),
+        written_later=_written_later(values),
     ).run()
+
+
+def _written_later(values: Values) -> frozenset[str]:
+    """Return the files that entries of the timeline write."""
+    entries = [entry for entry in values["timeline"] if isinstance(entry, FilesEntry)]
+    return frozenset(file_key(name) for entry in entries for name in entry.files)
 
 
 def _configured(values: Values, reading: Reading) -> list[tuple[Value, str]]:

@@ -136,13 +136,15 @@ def wrapped(argv: Sequence[str]) -> str:
 class ScriptCheck:
     """One walk over all scripts: those of slurm.conf, and those that the timeline leads to.
 
-    `configured` are the prologs and epilogs that slurm.conf names, with their places.
+    `configured` are the prologs and epilogs that slurm.conf names, with their places;
+    `written_later` the files that the timeline writes.
     """
 
     files: Mapping[str, Value]
     programs: Mapping[str, Program]
     reading: Reading
     configured: Sequence[tuple[Value, str]] = ()
+    written_later: frozenset[str] = frozenset()
     _seen: dict[str, None] = attrs.field(factory=dict, init=False)
     _waiting: list[str] = attrs.field(factory=list, init=False)
 
@@ -161,6 +163,8 @@ class ScriptCheck:
         self._submitted(argv)
         if argv[0] == "sbatch" and wrapped(argv):
             self._script(wrapped(argv), place)
+        elif argv[0] == "sbatch":
+            self._look_for(place, operand(argv))
         elif argv[0] in STARTERS:
             self._warn(place, 0, program(argv), status=_NO_ENTRY)
             for path in own_scripts(argv):
@@ -176,6 +180,13 @@ class ScriptCheck:
             self._script(argv[_SHELL_SCRIPT], place)
         elif argv:
             self._warn(place, 0, argv[0])
+
+    def _look_for(self, place: Value, script: str) -> None:
+        """Warn of a script that is no file of the scenario, nor of the timeline."""
+        name = file_key(_HOME.sub("", script, count=1))
+        if name and name not in self.files and name not in self.written_later:
+            hint = near(name, [*self.files, *self.written_later], cutoff=0.7)
+            self.reading.warn(place, f"there is no file {script!r} in `files:`{hint}")
 
     def _submitted(self, argv: Sequence[str]) -> None:
         name = file_key(operand(argv)) if argv and argv[0] == "sbatch" else ""

@@ -102,7 +102,7 @@ def _first_run(search: Search) -> Ran:
     try:
         ran = run_trial(search.scenario, InTurn(), search.first_seed, search.terms)
     except PluginError as error:
-        raise InputError(str(error)) from error
+        raise InputError(str(error), placed=True) from error
     for each in ran.broken:
         if each.kind == "plugin":
             raise InputError(each.text)
