@@ -88,6 +88,27 @@ def test_nothing_is_packed_where_nothing_has_changed() -> None:
 
 
 @BOTH
+@pytest.mark.parametrize("deed", ["restart: slurmctld, for: 1s", "crash: slurmctld, saved: true"])
+def test_records_of_all_jobs_are_packed_whatever_they_are_at(model: str, deed: str) -> None:
+    """Of tasks that run and that wait, of a job that was requeued, of one that is held or over."""
+    lines = timeline(
+        "at: 0s, as: alice, run: \"sbatch -N1 --array=0-1%1 --wrap 'sleep 60'\"",
+        "at: 0s, as: alice, run: \"sbatch -N1 --wrap 'sleep 60'\"",
+        'at: 0s, as: alice, run: "sbatch -N1 -H --wrap true"',
+        'at: 0s, as: alice, run: "sbatch -N1 --wrap true"',
+        "at: 2s, as: alice, run: scontrol requeue 3",
+        f"at: 9s, fault: {{{deed}}}",
+        "at: 20s, fault: {start: slurmctld}",
+        "at: 30s, as: alice, run: scontrol release 4",
+    )
+    ran = run(lines, cluster=THREE_NODES, model=model)
+    packed = [each for each in ran.all("slurm_ckpt_pack_job") if each.time_us == 9_000_000]
+    read = ran.all("slurm_ckpt_unpack_job")
+    assert sorted(int(str(each.job)) for each in packed) == [1, 2, 3, 4, 5]
+    assert sorted(int(str(each.job)) for each in read) == [1, 2, 3, 4, 5]
+
+
+@BOTH
 def test_one_that_dies_as_if_it_had_saved_has_packed_once(model: str) -> None:
     """Each record of a job and of a step, in the order of a save."""
     lines = timeline(

@@ -131,6 +131,7 @@ def test_slurmctld_prints_each_nodes_record_if_it_is_to_tell_of_the_switch(model
     ran = run(text + "timeline: []\n", model=model)
     for node, printed in zip(("n1", "n2"), ran.all("switch_p_sprintf_node_info"), strict=True):
         assert (printed.daemon, printed.uid) == ("slurmctld", 64030)
+        assert printed.args["size"] == 4096  # type: ignore[index]
         record = printed.args["switch_node"]  # type: ignore[index]
         assert ran.names(daemon="slurmctld", args_switch_node=record)[-3:] == [
             "switch_p_unpack_node_info",
