@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from simctl.testing.before import assert_before
+from simctl.wire.errno import ESLURMD_FORK_FAILED
 from tests.cluster import STEP, Ran, fault, run
 from tests.moments import (
     BOTH,
@@ -443,3 +444,37 @@ def test_steps_that_are_left_are_deleted_before_their_job_waits_again(model: str
     )
     assert over.time_us == waits.time_us < 200_000_000
     assert ran.one("slurm_ckpt_free_job", step="1.1").seq < waits.seq
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("fault", "rc"),
+    [
+        ("at: 0s, fault: {duplicate: REQUEST_LAUNCH_TASKS, to: n1, by: 9s}", 4026),
+        ("at: 0s, fault: {delay: REQUEST_LAUNCH_TASKS, to: n1, by: 9s}", 4008),
+        (
+            'when: "switch_p_pack_jobinfo role=slurmd node=n1", fault: {crash: stepd 1.0@n1}',
+            ESLURMD_FORK_FAILED,
+        ),
+    ],
+    ids=["it runs", "its job is over", "its daemon is dead"],
+)
+def test_a_launch_that_slurmd_refuses_leaves_it_no_credential(
+    model: str, fault: str, rc: int
+) -> None:
+    """The answer comes first; then what was unpacked is released."""
+    ran = run(
+        timeline(
+            fault,
+            'at: 0s, as: alice, run: "srun -N2 sleep 20"',
+            "at: 5s, as: alice, run: scancel 1" if rc == 4008 else "at: 5s, run: squeue",
+        ),
+        model=model,
+    )
+    refused = ran.one("RESPONSE_SLURM_RC", phase="send", node="n1", args_return_code=rc)
+    (after,) = [
+        each
+        for each in ran.all(kind="plugin", node="n1", role="slurmd")
+        if each.seq > refused.seq and each.time_us == refused.time_us
+    ]
+    assert after.name == "switch_p_free_jobinfo"
