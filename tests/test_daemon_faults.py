@@ -334,6 +334,8 @@ def test_a_slurmd_whose_switch_fails_at_its_start_leaves_the_node_without_one() 
     )
     assert ran.result.fatalities == ("slurmd on n1: Unable to initialize interconnect.",)
     assert ran.job() == ("COMPLETED", "0:0", "None")
+    second = ran.all("switch_p_node_init", node="n1")[1].pid
+    assert ran.all("switch_p_node_fini", pid=second) == [], "what was not set up is not taken down"
 
 
 def test_a_clean_start_kills_what_runs() -> None:
@@ -346,6 +348,8 @@ def test_a_clean_start_kills_what_runs() -> None:
     assert set(times(ran, "signal", role="task")) == {20}
     assert ran.job() == ("FAILED", "0:9", "JobLaunchFailure")
     assert times(ran, "switch_p_clear_node_state", node="n1") == [20]
+    second = ran.one("switch_p_clear_node_state", node="n1").pid
+    assert ran.names(pid=second)[-2:] == ["switch_p_node_fini", "fini"]
 
 
 def test_a_suspended_job_is_resumed_through_a_new_slurmd() -> None:

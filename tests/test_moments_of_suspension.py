@@ -233,3 +233,29 @@ def test_a_step_whose_tasks_die_while_it_is_suspended_is_over_at_once(model: str
     )
     assert ran.one("switch_p_job_step_complete").time_us // 1_000_000 == 20
     assert ran.job()[0] == "COMPLETED"
+
+
+def test_the_switch_hears_of_each_suspension_of_a_job(tmp_path: Path) -> None:
+    """What it is told is released each time."""
+    methods = """
+    def switch_p_job_suspend_info_get(self, switch_job, suspend_info):
+        return 1
+    def switch_p_job_suspend_info_unpack(self, buffer):
+        return 1
+    def switch_p_job_suspend(self, suspend_info, max_wait):
+        pass
+    def switch_p_job_resume(self, suspend_info, max_wait):
+        pass
+    def switch_p_job_suspend_info_free(self, suspend_info):
+        pass
+    """
+    ran = suspended(
+        tmp_path, methods, "at: 50s, run: scontrol suspend 1", "at: 70s, run: scontrol resume 1"
+    )
+    called = [
+        f"{each.time_us // 1_000_000} {each.name[13:]}"
+        for each in ran.all(kind="plugin", role="slurmd")
+        if each.name in ("switch_p_job_suspend", "switch_p_job_resume")
+    ]
+    assert called == ["10 suspend", "40 resume", "50 suspend", "70 resume"]
+    assert len(ran.all("switch_p_job_suspend_info_free", role="slurmd")) == 4
