@@ -299,3 +299,12 @@ def test_a_step_that_lost_its_last_node_is_over() -> None:
     assert over.time_us > ran.one("node_removed").time_us - 1
     assert len(ran.all("switch_p_free_jobinfo", role="slurmctld")) == 2
     assert len(ran.all("slurm_ckpt_free_job", step="1.0")) == 1
+
+
+def test_each_process_unloads_its_plugins_in_the_reverse_order_of_their_loading() -> None:
+    """Model guide; slurmctld and the step daemons have two."""
+    ran = run(STEP)
+    for pid in {event.pid: None for event in ran.all("init")}:
+        loaded = [event.plugin for event in ran.all("init", pid=pid)]
+        unloaded = [event.plugin for event in ran.all("fini", pid=pid)]
+        assert unloaded == loaded[::-1], pid

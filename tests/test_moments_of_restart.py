@@ -201,6 +201,34 @@ def test_what_a_plugin_enters_in_its_records_outlives_a_crash_where_state_is_wri
     assert about == ([1, "1.0", "1.0", 1, "1.0"] if model == "guide" else [1, "1.0"])
 
 
+def test_what_a_plugin_enters_before_it_fails_outlives_a_crash_as_well(tmp_path: Path) -> None:
+    """In model guide: a record is packed whatever the call that may have changed it came to."""
+    books = KEEPS_BOOKS.replace('{op}")', '{op}")\n    raise SlurmError(22)')
+    books = books.replace('("comp")', '("comp")\n    raise SlurmError(22)')
+    ran = ran_with(
+        tmp_path,
+        ENTERS,
+        timeline(*OPERATIONS, "at: 9s, fault: {crash: slurmctld}", START),
+        checkpoint=books,
+        conf="JobCheckpointDir: /shared/ckpt",
+    )
+    assert len(ran.all("slurm_ckpt_op", rc=-1)) == 2
+    assert said(ran) == ["comp op 0", "op 0"]
+
+
+def test_what_a_report_that_fails_makes_a_plugin_enter_outlives_a_crash(tmp_path: Path) -> None:
+    """Though nothing else is asked about the step before slurmctld dies."""
+    books = KEEPS_BOOKS.replace('("comp")', '("comp")\n    raise SlurmError(22)')
+    ran = ran_with(
+        tmp_path,
+        ENTERS,
+        timeline(OPERATIONS[0], "at: 9s, fault: {crash: slurmctld}", START),
+        checkpoint=books,
+    )
+    assert ran.one("slurm_ckpt_comp").rc == -1
+    assert said(ran) == ["comp", ""]
+
+
 NUMBERS = """
 def __init__(self):
     self.count = 0

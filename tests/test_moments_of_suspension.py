@@ -259,3 +259,28 @@ def test_the_switch_hears_of_each_suspension_of_a_job(tmp_path: Path) -> None:
     ]
     assert called == ["10 suspend", "40 resume", "50 suspend", "70 resume"]
     assert len(ran.all("switch_p_job_suspend_info_free", role="slurmd")) == 4
+
+
+def test_a_step_that_adds_nothing_takes_nothing_away_from_what_the_nodes_are_told(
+    tmp_path: Path,
+) -> None:
+    """The second gives none; what the first gave is packed for each node."""
+    methods = """
+    def switch_p_job_suspend_info_get(self, switch_job, suspend_info):
+        return "told" if suspend_info is None else None
+    def switch_p_job_suspend_info_pack(self, suspend_info, buffer):
+        log.info(f"{suspend_info}")
+    """
+    ran = ran_with(
+        tmp_path,
+        methods,
+        "files:\n  two.sh: |\n    #!/bin/sh\n    srun sleep 30 &\n    srun sleep 30\n"
+        + timeline(
+            'at: 0s, as: alice, run: "sbatch -N2 -n2 two.sh"',
+            "at: 5s, run: scontrol suspend 1",
+            "at: 9s, run: scontrol resume 1",
+        ),
+        model="modern",
+    )
+    assert len(ran.all("switch_p_job_suspend_info_get")) == 4
+    assert said(ran) == ["told"] * 4
