@@ -59,6 +59,29 @@ def test_the_primary_takes_control_back(model: str) -> None:
     assert launches(ran, 1) == 1
 
 
+@BOTH
+def test_a_backup_unloads_its_plugins_before_it_answers_that_it_has_no_control_any_more(
+    model: str,
+) -> None:
+    """As any slurmctld that stops; the primary loads its own after that."""
+    ran = run(
+        'plugins: ["tests.staging_plugin:Staging"]\n'
+        + CONF.replace("}", ", BurstBufferType: burst_buffer/staging}")
+        + timeline(
+            "1 sbatch --wrap 'sleep 200'", "20 {crash: slurmctld}", "120 {start: slurmctld}"
+        ),
+        model=model,
+    )
+    answered = ran.all("RESPONSE_SLURM_RC", args_answers="REQUEST_CONTROL", phase="send")[0]
+    before = ran.all(kind="plugin", pid=answered.pid)
+    others = ["switch/elan", "checkpoint/none"] if model == "guide" else []
+    unloaded = [each.plugin for each in before if each.name == "fini"]
+    assert unloaded == ["burst_buffer/staging", *others]
+    assert before[-1].seq < answered.seq
+    loaded = [each for each in ran.all("init", role="slurmctld") if each.time_us >= 120_000_000]
+    assert loaded[0].seq > answered.seq
+
+
 def test_a_backup_that_is_dead_takes_nothing_over() -> None:
     """The run stalls, as without one; a fault that meets nobody is told."""
     ran = run(
