@@ -376,3 +376,33 @@ def test_a_stage_out_outlives_a_restart_only_in_its_flag(model: str) -> None:
     assert ran.all("bb_p_job_set_tres_cnt")[-1].time_us < 30_000_000
     fini, init = ran.all("fini", plugin="burst_buffer/staging")[0], ran.all("init")[-1]
     assert fini.seq < init.seq
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_tasks_that_wait_are_cancelled_in_their_order(model: str) -> None:
+    """Those with records of their own, then the one that the others share."""
+    ran = staged("1: sbatch -a 0-3 job.sh", "3: scancel 1", model=model, job="in=50")
+    assert [each.job for each in ran.all("bb_p_job_cancel")] == [2, 3, 4, 1]
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_a_job_that_has_yet_to_leave_its_nodes_is_not_asked_for_those_that_wait(model: str) -> None:
+    """Another waits for its stage-out, which is over long before the epilog."""
+    ran = staged(
+        "1: sbatch job.sh",
+        "2: sbatch --dependency=afterburstbuffer:1 job.sh",
+        "60: sbatch plain.sh",
+        model=model,
+        conf="Epilog: /e",
+        keys="programs: {/e: {runs: 200s}}",
+    )
+    over = next(each for each in ran.all("job_state", job=1) if "COMPLETED" in arg(each, "to"))
+    left = next(
+        each
+        for each in ran.all("job_state", job=1)
+        if each.seq > over.seq and "COMPLETING" not in arg(each, "to")
+    )
+    assert left.time_us - over.time_us > 100_000_000
+    asked = ran.all("bb_p_job_test_stage_out", job=1)
+    assert asked
+    assert asked[0].seq > left.seq

@@ -6,6 +6,7 @@ from msgspec import UNSET
 from simctl.wire.ids import SECOND
 from tests.bb_situations import AT, SUBJECT, Row, outcome, rows, situation
 from tests.cluster import Ran
+from tests.staged import arg, staged
 
 _AWAY_S = 5
 _RESTART = f"fault: {{restart: slurmctld, for: {_AWAY_S}s}}"
@@ -142,3 +143,21 @@ def test_a_record_that_cannot_be_made_anew_takes_nothing_from_the_buffer(model: 
     assert {event.rc for event in ran.all("slurm_ckpt_alloc_job")[2:]} == {-1}
     assert len(ran.all("bb_p_job_start_stage_out", job=SUBJECT)) == 1
     assert ran.result.orderings.broken == ()
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_what_a_job_took_that_is_over_is_counted_anew(model: str) -> None:
+    """As long as it is remembered, and once."""
+    ran = staged("1: sbatch job.sh", f"30 {{{_RESTART}}}", model=model)
+    over = next(each for each in ran.all("job_state") if arg(each, "to") == "COMPLETED")
+    assert over.time_us < 30 * SECOND
+    counted = ran.all("bb_p_job_set_tres_cnt", job=1)
+    assert [each.time_us >= 30 * SECOND for each in counted][-2:] == [False, True]
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_what_tasks_of_an_array_take_is_counted_anew(model: str) -> None:
+    """Each task is a job of its own."""
+    ran = staged("1: sbatch -a 0-1 job.sh", f"12 {{{_RESTART}}}", model=model)
+    again = [each for each in ran.all("bb_p_job_set_tres_cnt") if each.time_us == 17 * SECOND]
+    assert [each.job for each in again] == [1, 2]

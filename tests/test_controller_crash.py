@@ -187,6 +187,9 @@ def test_a_clean_start_forgets_all_and_nodes_abort_what_nobody_knows(model: str)
     restored = ran.all("switch_p_libstate_restore")
     expected = [1, 0] if model == "modern" else [None]
     assert [each.args.get("recover") for each in restored] == expected  # type: ignore[union-attr]
+    if model == "modern":
+        first, clean = (each.args["dir_name"] for each in restored)  # type: ignore[index]
+        assert clean == f"{first}/clean", "there is nothing, for a plugin is not told of recover"
 
 
 @BOTH

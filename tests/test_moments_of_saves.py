@@ -217,15 +217,19 @@ def test_what_the_switch_has_to_say_of_a_suspension_is_unpacked_once(tmp_path: P
 
 
 @BOTH
-@pytest.mark.parametrize(("dead", "over_s"), [("n2", 200), ("n2 n3", 24)])
+@pytest.mark.parametrize(
+    ("dead", "suspended", "over_s"),
+    [("n2", False, 200), ("n2 n3", False, 24), ("n2 n3", True, 24)],
+)
 def test_a_step_whose_srun_is_gone_is_over_once_no_node_runs_it(
-    model: str, dead: str, over_s: int
+    model: str, dead: str, suspended: bool, over_s: int
 ) -> None:
     """What its nodes run is known when they register with a slurmctld that was started again."""
     text = "files:\n  two.sh: |\n    #!/bin/sh\n    srun -N2 -w n2,n3 sleep 200\n"
     lines = timeline(
         'at: 0s, as: alice, run: "sbatch -N3 --no-requeue two.sh"',
-        "at: 10s, fault: {crash: slurmctld}",
+        *(["at: 5s, run: scontrol suspend 1"] if suspended else []),
+        "at: 10s, fault: {crash: slurmctld, saved: true}",
         "at: 11s, fault: {crash: n1}",
         *(f"at: 12s, fault: {{crash: stepd 1.0@{node}}}" for node in dead.split()),
         "at: 20s, fault: {start: slurmctld}",
