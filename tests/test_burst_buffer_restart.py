@@ -161,3 +161,11 @@ def test_what_tasks_of_an_array_take_is_counted_anew(model: str) -> None:
     ran = staged("1: sbatch -a 0-1 job.sh", f"12 {{{_RESTART}}}", model=model)
     again = [each for each in ran.all("bb_p_job_set_tres_cnt") if each.time_us == 17 * SECOND]
     assert [each.job for each in again] == [1, 2]
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_a_job_without_nodes_claims_its_buffer_once_more(model: str) -> None:
+    """It was about to be over: it is so when what it waits for has been done anew."""
+    ran = staged("1: sbatch -N0 job.sh", f"15 {{{_RESTART}}}", model=model, job="in=2 pre=30")
+    assert [each.time_us // SECOND for each in ran.all("bb_p_job_begin")] == [4, 20]
+    assert ran.one("bb_p_job_cancel").time_us == 50 * SECOND

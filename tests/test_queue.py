@@ -243,6 +243,7 @@ def test_an_array_that_is_cancelled_before_it_ran_has_not_ended_well() -> None:
         "afterok:2_",
         "afterok:2_[5-3]",
         "afterok:2_3_4",
+        "afterok:x --array=0-1",
     ],
 )
 def test_a_dependency_that_cannot_be_read_refuses_the_job(text: str) -> None:
