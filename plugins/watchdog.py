@@ -77,7 +77,17 @@ class Watchdog:
 
     def interrupt(self) -> None:
         """Stop a plugin's code if it still runs a tick from now."""
+        self._notice(sys._getframe())
+
+    def _notice(self, frame: FrameType | None) -> None:
+        """Take down who runs as somebody interrupts; only a call that goes on is to be stopped.
+
+        What runs by then may as well be simctl's own part of a call, which is over at once.
+        """
         self._interrupted = True
+        self._entry, self._turns = _entry_of(frame), self._kernel.turns
+        self._since_s = time.monotonic()
+        self._ignored = 0
         self._set_timer()
 
     def _set_timer(self) -> None:
@@ -89,19 +99,19 @@ class Watchdog:
         """Raise in a plugin's code if it is where it was, in the same turn, for too long."""
         entry = _entry_of(frame)
         now_s = time.monotonic()
-        if self._interrupted and entry is not None:
-            raise WatchdogError("was interrupted")
         if entry is None or entry is not self._entry or self._turns != self._kernel.turns:
             self._entry = entry
             self._turns = self._kernel.turns
             self._since_s = now_s
             self._ignored = 0
             return
-        if now_s - self._since_s < self._limit_s:
+        if now_s - self._since_s < self._limit_s and not self._interrupted:
             return
         self._ignored += 1
         if self._ignored > _IGNORED_AT_MOST:
             _give_up(entry)
+        if self._interrupted:
+            raise WatchdogError("was interrupted")
         raise WatchdogError(f"still ran after {self._limit_s:g} s of wall time, and was stopped")
 
     def listen(self) -> None:
@@ -115,7 +125,7 @@ class Watchdog:
             signal.signal(signal.SIGINT, self._note_ctrl_c)
 
     def _note_ctrl_c(self, number: int, frame: FrameType | None) -> None:
-        self._interrupted = True
+        self._notice(frame)
         self._at_ctrl_c(number, frame)
 
 

@@ -5,13 +5,18 @@
 
 import signal
 import subprocess
+import sys
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 from msgspec import UNSET
 
+from simctl.api.surroundings import WatchdogError
+from simctl.kernel.turns import Kernel
 from simctl.plugin import Event, JobDesc, SlurmError, conf, disk, log, process, rpc, sleep, start
+from simctl.plugins import watchdog
 from simctl.plugins.registry import PluginError
 from simctl.scenario.load import read_scenario
 from simctl.world import World
@@ -559,6 +564,22 @@ def test_ctrl_c_ends_a_plugins_loop_and_the_run(tmp_path: Path) -> None:
     assert run.returncode == 130
     assert "WatchdogError: was interrupted" in out
     assert "interrupted: this is what was reached" in out
+
+
+def test_ctrl_c_stops_no_call_that_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs at the next tick may be another call, or simctl's own part of one."""
+
+    def a_call() -> FrameType:
+        return sys._getframe()
+
+    now_running = [a_call()]
+    monkeypatch.setattr(watchdog, "_entry_of", lambda _: now_running[-1])
+    watch = watchdog.Watchdog(Kernel(), 600)
+    watch.interrupt()
+    now_running.append(a_call())
+    watch._look(signal.SIGALRM, None)
+    with pytest.raises(WatchdogError, match="was interrupted"):
+        watch._look(signal.SIGALRM, None)
 
 
 def test_a_constructor_that_does_not_come_back_is_stopped_and_named(tmp_path: Path) -> None:
