@@ -83,7 +83,9 @@ def test_a_plugin_that_asks_slurmctld_tries_as_well(tmp_path: Path) -> None:
         "class Asks(SwitchPlugin):\n"
         "    plugin_type = 'switch/asks'\n"
         "    plugin_name = 'asks'\n"
-        "    async def switch_p_job_attach(self, switch_job, env, nodeid, procid, nnodes, nprocs, rank):\n"
+        "    async def switch_p_job_attach(\n"
+        "        self, switch_job, env, nodeid, procid, nnodes, nprocs, rank\n"
+        "    ):\n"
         "        await rpc.slurm_ping()\n"
     )
     ran = run(

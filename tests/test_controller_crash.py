@@ -296,3 +296,24 @@ def test_a_file_that_is_cut_off_gives_back_its_beginning(seed: int) -> None:
     assert list(read.records) == RECORDS[: len(read.records)]
     assert read.problem
     assert read_file(data, "job_state").problem == ""
+
+
+def test_what_only_a_checkpoint_plugin_has_changed_is_saved_in_time() -> None:
+    """Every operation but ABLE and ERROR asks for a save; what slurmctld knows is as it was."""
+    conf = "slurm_conf: {CheckpointType: checkpoint/ompi, JobCheckpointDir: /shared/ckpt}\n"
+    ran = run(
+        conf
+        + timeline(
+            "0 salloc -N1 srun -N1 sleep 60",
+            "12 scontrol checkpoint disable 1.0",
+            "24 scontrol checkpoint able 1.0",
+            "28 {crash: slurmctld}",
+            "30 {start: slurmctld}",
+            "40 scontrol checkpoint able 1.0",
+        ),
+        model="modern",
+    )
+    packed = [each.time_us // 1_000_000 for each in ran.all("slurm_ckpt_pack_job", step="1.0")]
+    assert 12 in packed
+    assert 24 not in packed
+    assert [each.stdout for each in ran.result.commands[2:]] == ["No\n", "No\n"]

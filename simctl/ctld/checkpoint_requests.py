@@ -54,7 +54,10 @@ async def checkpoint(ctld: "Slurmctld", envelope: Envelope, message: RequestChec
         ctld.answer(envelope, rc)
         return
     outcome = await operate(ctld, message, uid)
-    if outcome.rc or message.op not in (CheckOp.ABLE, CheckOp.ERROR):
+    asks = message.op in (CheckOp.ABLE, CheckOp.ERROR)
+    if not asks:
+        ctld.state.schedule_job_save()
+    if outcome.rc or not asks:
         ctld.answer(envelope, outcome.rc)
         return
     status = outcome.status

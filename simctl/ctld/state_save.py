@@ -69,9 +69,17 @@ class StateSave:
         self._written: dict[str, list[bytes]] = {}
         self._last_us = -SAVE_MAX_WAIT_US
         self._is_due = False
+        self._is_asked_for = False
         self._failing = False
 
     # When.
+
+    def schedule_job_save(self) -> None:
+        """Let the next save in time be made, though nothing that slurmctld knows has changed.
+
+        What a plugin has changed in its own record shows only once it is packed, for a save.
+        """
+        self._is_asked_for = True
 
     def start(self) -> None:
         """Begin to save in time, where that is simulated; before nothing may be overwritten."""
@@ -124,8 +132,9 @@ class StateSave:
 
     async def save_in_time(self, *, forced: bool) -> None:
         """Save what has changed, or everything, with what plugins pack of jobs and steps."""
-        if not forced and not self._has_changed():
+        if not forced and not self._is_asked_for and not self._has_changed():
             return
+        self._is_asked_for = False
         self._last_us = self._ctld.now_us
         await self.pack_all()
         self._write(forced=forced)
