@@ -170,7 +170,7 @@ class Salloc:
                 return None
             message = envelope.message
             if isinstance(message, ResponseResourceAllocation):
-                if message.error_code in WAITS:
+                if message.error_code in WAITS or message.job_id != self.job_id:
                     # The answer that it waits has come a second time.
                     continue
                 return message

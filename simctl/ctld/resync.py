@@ -42,8 +42,14 @@ async def fail_on_lost_nodes(ctld: "Slurmctld") -> None:
 
 
 def tell_client(ctld: "Slurmctld", job: JobRecord) -> None:
-    """Tell an srun or salloc of its allocation again, which it may not have heard of."""
-    if ctld.state.was_stopped or job.batch or job.state.configuring or job.next_step_id:
+    """Tell an srun or salloc of its allocation again, which it may not have heard of.
+
+    A slurmctld that was stopped has seen its requests through, but what got lost on the way it
+    would have sent again; real Slurm forgets that.
+    """
+    if ctld.state.was_stopped and ctld.site.model == "modern":
+        return
+    if job.batch or job.state.configuring or job.next_step_id:
         return
     # One that is gone cannot be told, which ends the job.
     launch.tell(ctld, job)

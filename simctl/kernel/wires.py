@@ -380,7 +380,8 @@ class Wires:
         elif _is_replay(sent.sender, sent.to) or due_us - self._kernel.now_us > _VALID_US:
             self._kernel.call_at(due_us, lambda _: self._refuse(sent, seq), None)
         else:
-            nobody = self._fabric.mailbox(sent.sender, sent.reply_to.name)
+            # One that is not found under the sender's name: its own goes on being that.
+            nobody = Mailbox(self._fabric, sent.sender, sent.reply_to.name)
             sent.to.deliver(Envelope(sent.message, nobody, seq), due_us)
 
     def _refuse(self, sent: _Sent, cause: int) -> None:
