@@ -13,6 +13,7 @@ from simctl.wire.credentials import LIFETIME_S, JobCredential
 from simctl.wire.errno import (
     ESLURMD_CREDENTIAL_EXPIRED,
     ESLURMD_CREDENTIAL_REPLAYED,
+    ESLURMD_CREDENTIAL_REVOKED,
     ESLURMD_INVALID_JOB_CREDENTIAL,
     errno_name,
 )
@@ -97,6 +98,9 @@ class Authority:
             return invalid, "slurmctld has not signed it so"
         if self._site.kernel.now_us > credential.made_us + _LIFETIME_US:
             return ESLURMD_CREDENTIAL_EXPIRED, f"it was good for {LIFETIME_S} s"
+        if credential.made_us < self._spool.known_from_us:
+            # It may have been revoked or used: nobody knows any more.
+            return ESLURMD_CREDENTIAL_REVOKED, "it is older than what is known of credentials here"
         named = credential.job_id, credential.step_id, credential.restart_cnt
         if named != (launch.job_id, launch.step_id, launch.restart_cnt):
             return invalid, "it is for another step"

@@ -10,6 +10,7 @@ from simctl.kernel.procs import SIGKILL, Host, Process, RunsAs, wait_status
 from simctl.nodes.authority import Authority, Launch
 from simctl.nodes.checkpoints import Checkpoints
 from simctl.nodes.controller_link import ControllerLink, RegistrationDue, ReportsDue
+from simctl.nodes.credential_file import CredentialFile
 from simctl.nodes.launch import batch_work, step_work
 from simctl.nodes.prologs import (
     JobRun,
@@ -143,6 +144,8 @@ class Slurmd:
         self.at_end: Callable[[], None] | None = None
         """Called once it has stopped."""
 
+        self._file = CredentialFile(site, self.process, self.spool)
+        self._file.open(follows=spool is not None)
         self._authority = Authority(site, self.process, self.spool)
         self._owed: dict[int, Envelope] = {}
         """Requests that it has yet to answer, by the number of their sending."""
@@ -224,12 +227,18 @@ class Slurmd:
         self.site.procs.kill(self.process)
         self._tell_end()
 
+    def lose(self) -> None:
+        """Be gone with the node, which went down; files are still there."""
+        self._file.close()
+        self.spool.lose()
+
     def _leave(self) -> None:
         """Be heard of no more, by anybody who has asked for something."""
         self.mailbox.close(breaks=True)
         for envelope in self._owed.values():
             self.mailbox.break_off(envelope)
         self._owed.clear()
+        self._file.close()
         spool = self.spool
         spool.gone = nobody
         for key, socket in list(spool.sockets.items()):

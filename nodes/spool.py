@@ -35,7 +35,7 @@ class Socket:
 
 @attrs.define(eq=False)
 class Spool:
-    """What slurmd has in its spool directory; the file of credentials is written at each change."""
+    """What slurmd has in its spool directory; the tables stand in the file of credentials."""
 
     sockets: dict[StepKey, Socket] = attrs.field(factory=dict)
     left: dict[StepKey, Leftovers] = attrs.field(factory=dict)
@@ -58,6 +58,9 @@ class Spool:
 
     used: dict[tuple[int, int, int, int], int] = attrs.field(factory=dict)
     """The steps that were launched, by job, step, run and credential, and when."""
+
+    known_from_us: int = 0
+    """Since when all is known of credentials: the file that told of those before was damaged."""
 
     gone: Callable[[int, int], None] = nobody
     """Told of each step daemon that ends, with the job and the cause, by the slurmd there is."""

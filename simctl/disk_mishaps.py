@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from simctl.ctld.state_files import VERSION, with_header
 from simctl.daemons import Daemons
 from simctl.kernel.disk import flipped
 from simctl.scenario.model import CorruptFault, DiskFault, Fault
+from simctl.wire.state_files import VERSION, with_header
 
 _FOREIGN: Final = "elsewhere"
 """The cluster that a file is made to be of."""
@@ -60,6 +60,7 @@ class DiskMishaps:
     def _disk(self, fault: DiskFault, _: str) -> None:
         """Let a disk be full or read-only; of two such faults the later one counts."""
         kernel = self._site.kernel
+        self._site.disk.settle(fault.host)
         self._site.disk.troubles[fault.host] = fault.how
         self._until_us.pop(fault.host, None)
         if fault.for_us is not None:

@@ -141,7 +141,7 @@ class Mishaps:
             return
         self._fabric.take_down(host)
         self._daemons.site.disk.crash(host.name)
-        self._daemons.slurmds[name].spool.lose()
+        self._daemons.slurmds[name].lose()
         for process in list(host.processes.values()):
             for thread in process.threads:
                 self._kernel.kill(thread)

@@ -9,10 +9,10 @@ from typing import Final
 
 import attrs
 
-from simctl.ctld.state_files import FILES, read_file
 from simctl.files import read_bytes
 from simctl.kernel.disk import Disk
 from simctl.limits import STATE_BYTES, STATE_FILES
+from simctl.wire.state_files import FILES, read_file
 
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 _OWN_MODE: Final = 0o600

@@ -7,8 +7,8 @@ import pytest
 
 from simctl.ctld.records import JobRecord
 from simctl.ctld.saved_records import UnsaidFieldError, form_of
-from simctl.ctld.state_files import Header, framed, read_file, write_file
 from simctl.report import summary
+from simctl.wire.state_files import Header, framed, read_file, write_file
 from tests.cluster import Ran, run
 
 ELAN = "slurm_conf: {SwitchType: switch/elan}\n"

@@ -7,8 +7,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simctl.ctld.state_files import FILES, framed, read_file
 from simctl.scenario.load import read_scenario
+from simctl.wire.state_files import FILES, framed, read_file
 from simctl.world import World
 from tests.cluster import TWO_NODES
 from tests.hostile import fuzzed, mutated_bytes, odd

@@ -306,7 +306,7 @@ def test_hostile_state_is_fatal_or_told_and_nothing_else(seed: int, tmp_path: Pa
         words = [b'"n1"', b"1", b"0", b"null", b"[]", b"true", b"-1", b"99999999999999999999"]
         for _ in range(chance.randint(1, 3)):
             record = record.replace(chance.choice(words), chance.choice(words))
-        from simctl.ctld.state_files import framed  # noqa: PLC0415 - what a hostile hand would do
+        from simctl.wire.state_files import framed  # noqa: PLC0415 - what a hostile hand would do
 
         lines[place] = framed(record).rstrip(b"\n")
         (folder / name).write_bytes(b"\n".join(lines) + b"\n")

@@ -320,7 +320,7 @@ def test_a_batch_script_is_removed_from_its_node() -> None:
     """With the directory that slurmd made for it, as the script's step daemon ends."""
     world = World(read_scenario(QUIET, file="s.yaml"))
     world.run()
-    assert world.disk.view("n1", 0).listdir("/var/spool/slurmd") == []
+    assert world.disk.view("n1", 0).listdir("/var/spool/slurmd") == ["cred_state"]
 
 
 def test_a_srun_that_finds_its_options_wrong_unloads_its_plugin() -> None:

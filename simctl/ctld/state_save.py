@@ -12,7 +12,6 @@ import msgspec
 
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.ctld.saved_records import DECODERS
-from simctl.ctld.state_files import FILES, VERSION, Header, StateFile, read_file, write_file
 from simctl.ctld.state_reading import Reader
 from simctl.ctld.state_writing import records_of
 from simctl.kernel.fabric import Envelope
@@ -21,6 +20,7 @@ from simctl.plugins.points.checkpoint import slurm_ckpt_pack_job
 from simctl.plugins.points.switch import switch_p_pack_jobinfo
 from simctl.wire.buf import Buf, Packed
 from simctl.wire.ids import SECOND
+from simctl.wire.state_files import FILES, VERSION, Header, StateFile, read_file, write_file
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld

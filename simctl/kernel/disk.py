@@ -74,6 +74,16 @@ class _Directory:
     mode: int
 
 
+@attrs.define
+class _Kept:
+    """A file that a daemon keeps up to date: what it should hold, and what it was made to hold."""
+
+    host: str
+    path: str
+    made: Callable[[], bytes]
+    last: bytes
+
+
 _OPEN: Final = _Directory(_ROOT, 0o1777)
 _CLOSED: Final = _Directory(_ROOT, 0o755)
 _NO_MORE: Final = b"\n... simctl keeps no more: all files together are as large as they may be\n"
@@ -117,6 +127,8 @@ class Disk:
         """Told of each path that is looked at, or changed (true)."""
         self.troubles: dict[str, str] = {}
         """What is wrong with disks, by host or `SHARED`: FULL or READ_ONLY."""
+        self._kept: dict[_Key, _Kept] = {}
+        """The files that daemons keep, each under its own path and its directory's."""
         self.mirrors: dict[_Key, Callable[[str, bytes | None], None]] = {}
         """Told of each file below a directory that is written, or removed (None)."""
 
@@ -295,6 +307,8 @@ class Disk:
         key = _key(host, path)
         if self.watch is not None:
             self._seen(key, changed=False)
+        if self._kept and (kept := self._kept.get(key)) is not None:
+            self._bring_up(kept)
         return self._files.get(key) or self._directories.get(key) or _EVERYWHERE.get(path)
 
     def names(self, host: str, path: str) -> list[str]:
@@ -302,6 +316,8 @@ class Disk:
         if self.watch is not None:
             self.watch(f":{_LISTING}", True)
             self.watch(f"{host}:{_LISTING}", True)
+        if (kept := self._kept.get(_key(host, path))) is not None:
+            self._bring_up(kept)
         prefix = path.rstrip("/") + "/"
         paths = [
             key[1]
@@ -340,6 +356,43 @@ class Disk:
         # Whoever could go elsewhere still can: there was nothing in it.
         self._directories.pop(_key(host, path), None)
         self._entered.pop(_key(host, path), None)
+
+    # Files that daemons keep.
+
+    def keep(self, host: str, path: str, made: Callable[[], bytes]) -> None:
+        """Let a file hold what *made* returns whenever that has changed since now, as root's.
+
+        It is as if it were written at each change, but it is made when somebody looks at it, and
+        when it is settled. A disk that is full or read-only takes no changes.
+        """
+        kept = _Kept(host=host, path=path, made=made, last=made())
+        self._kept[_key(host, path)] = kept
+        self._kept[_key(host, posixpath.dirname(path))] = kept
+
+    def settle(self, host: str) -> None:
+        """Let the files that daemons keep on a host, or on `SHARED`, hold what they should."""
+        for kept in list(self._kept.values()):
+            if (_key(kept.host, kept.path)[0] or SHARED) == host:
+                self._bring_up(kept)
+
+    def release(self, host: str, path: str) -> bool:
+        """Leave a file as it is from now on; false if it does not hold what it should."""
+        self._kept.pop(_key(host, posixpath.dirname(path)), None)
+        kept = self._kept.pop(_key(host, path), None)
+        if kept is None:
+            return True
+        self._bring_up(kept)
+        return kept.made() == kept.last
+
+    def _bring_up(self, kept: _Kept) -> None:
+        where = _key(kept.host, kept.path)[0] or SHARED
+        if where in self.troubles:
+            return
+        data = kept.made()
+        if data != kept.last:
+            kept.last = data
+            self._make_parents(kept.host, kept.path, _ROOT)
+            self.put(kept.host, kept.path, _File(data, _ROOT, 0o600))
 
 
 def is_shared(path: str) -> bool:

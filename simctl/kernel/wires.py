@@ -382,7 +382,14 @@ class Wires:
         else:
             # One that is not found under the sender's name: its own goes on being that.
             nobody = Mailbox(self._fabric, sent.sender, sent.reply_to.name)
-            sent.to.deliver(Envelope(sent.message, nobody, seq), due_us)
+            envelope = Envelope(sent.message, nobody, seq)
+            self._kernel.call_at(due_us, lambda _: self._connect(sent.to, envelope), None)
+
+    def _connect(self, to: Mailbox, envelope: Envelope) -> None:
+        """Bring a copy to whoever listens at an address by now."""
+        found = self._fabric.find(to.name)
+        box = found if found is not None and found.host is to.host else to
+        box.deliver(envelope, self._kernel.now_us)
 
     def _refuse(self, sent: _Sent, cause: int) -> None:
         """Say that a receiver has refused what bears an old credential, or one that it knows."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from simctl.kernel.procs import Host
+from simctl.nodes.credential_file import NAME
 from simctl.testing.swarm.rules import AtRest, rule
 from simctl.wire.states import NodeBase
 
@@ -70,7 +71,7 @@ def files_gone(run: AtRest) -> Iterator[str]:
         if (
             name not in run.crashed | run.killed
             and view.is_dir(folder)
-            and (left := view.listdir(folder))
+            and (left := [each for each in view.listdir(folder) if each != NAME])
         ):
             yield f"{folder} of {name} still has {sorted(left)}"
 

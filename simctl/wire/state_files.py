@@ -1,4 +1,4 @@
-"""The format of slurmctld's state files: lines that are each checked, so that damage costs little.
+"""The format of the daemons' state files: lines that are each checked, so that damage costs little.
 
 A line is the CRC-32 of what follows, its length in bytes, and that: a JSON object without line
 breaks. The first line is a header, the last one tells how many records there are between them.
