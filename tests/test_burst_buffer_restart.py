@@ -5,7 +5,7 @@ from msgspec import UNSET
 
 from simctl.wire.ids import SECOND
 from tests.bb_situations import AT, SUBJECT, Row, outcome, rows, situation
-from tests.cluster import Ran
+from tests.cluster import TWO_NODES, Ran, run
 from tests.staged import arg, staged
 
 _AWAY_S = 5
@@ -169,3 +169,22 @@ def test_a_job_without_nodes_claims_its_buffer_once_more(model: str) -> None:
     ran = staged("1: sbatch -N0 job.sh", f"15 {{{_RESTART}}}", model=model, job="in=2 pre=30")
     assert [each.time_us // SECOND for each in ran.all("bb_p_job_begin")] == [4, 20]
     assert ran.one("bb_p_job_cancel").time_us == 50 * SECOND
+
+
+def test_a_run_that_cannot_be_claimed_again_leaves_its_nodes_and_keeps_its_buffer() -> None:
+    """The prolog is run anew, the claim too, before generic has heard of its buffers."""
+    ran = run(
+        "options: {bb_load_first: false}\n"
+        "slurm_conf: {BurstBufferType: burst_buffer/generic, Prolog: /etc/p, PrologFlags: Alloc}\n"
+        "burst_buffer_conf: {GetSysState: /bb/state, StartStageIn: /bb/in, StartStageOut: /bb/out,"
+        " StopStageIn: /bb/stop_in, StopStageOut: /bb/stop_out}\n"
+        "programs: {/etc/p: {runs: 20s}}\n"
+        "files:\n  job: |\n    #!/bin/sh\n    #BB size=4G\n    sleep 20\n"
+        "timeline:\n  - {at: 0s, as: alice, run: sbatch job}\n"
+        '  - {when: "prolog phase=enter", fault: {restart: slurmctld, for: 1s}}\n',
+        cluster=TWO_NODES + "burst_buffer: {pools: {wlm_pool: {capacity: 20GiB}}}\n",
+    )
+    assert [each.rc for each in ran.all("bb_p_job_begin")] == [0, 2094, 0]
+    assert [each.rc for each in ran.all("bb_p_job_test_post_run")] == [-1, 1]
+    assert len(ran.all("start_stage_in")) == 1
+    assert ran.job()[0] == "COMPLETED"

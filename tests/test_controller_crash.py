@@ -10,6 +10,7 @@ from simctl.ctld.saved_records import UnsaidFieldError, form_of
 from simctl.report import summary
 from simctl.wire.state_files import Header, framed, read_file, write_file
 from tests.cluster import Ran, run
+from tests.damaged import doubled, told
 
 ELAN = "slurm_conf: {SwitchType: switch/elan}\n"
 BOTH = pytest.mark.parametrize("model", ["guide", "modern"])
@@ -59,6 +60,43 @@ def test_modern_forgets_what_it_has_not_saved_when_it_gives_up_as_well() -> None
     )
     assert [each.rc for each in ran.all("exit", role="slurmctld")] == [256, 0]
     changes = [each.args["from"] for each in ran.all("job_state", job=1)]  # type: ignore[index]
+    assert changes[:3] == [None, "PENDING", "PENDING"]
+
+
+@BOTH
+def test_who_gives_up_where_saves_are_not_simulated_has_just_saved(model: str) -> None:
+    """Nothing comes back from the files of the last stop: job 1 is over, and runs but once."""
+    ran = run(
+        timeline(
+            "0 {fail: slurm_ckpt_alloc_job step=2.0}",
+            "1 sbatch --wrap 'sleep 20'",
+            "3 {restart: slurmctld}",
+            "30 sbatch --wrap 'srun sleep 5'",
+            "40 {start: slurmctld}",
+        ),
+        model=model,
+    )
+    assert [each.rc for each in ran.all("exit", role="slurmctld")] == [0, 256, 0]
+    assert launches(ran, 1) == 1
+    assert len([each for each in ran.events if each.name == "slurm_ckpt_free_job"]) == 2
+    assert states(ran)[1] == "COMPLETED"
+    assert ran.result.lost_jobs == ()
+
+
+def test_a_death_excuses_nothing_of_a_job_that_was_saved_as_it_was() -> None:
+    """In model modern too: only of what slurmctld did anything about after its last save."""
+    ran = run(
+        timeline(
+            "0 sbatch -N1 --wrap 'srun sleep 60'",
+            "20 sbatch -N1 --begin=now+3 --wrap 'srun sleep 60'",
+            "24 {crash: slurmctld}",
+            "30 {start: slurmctld}",
+        ),
+        model="modern",
+    )
+    wrong = {"step-complete-once": "it was completed twice"}
+    assert told(ran, doubled("switch_p_job_step_complete step=1.0")).items() >= wrong.items()
+    changes = [each.args["from"] for each in ran.all("job_state", job=2)]  # type: ignore[index]
     assert changes[:3] == [None, "PENDING", "PENDING"]
 
 

@@ -199,11 +199,15 @@ class BurstBufferGeneric(BurstBufferPlugin):
         self._store.stage_out(alloc, job_ptr)
 
     def bb_p_job_test_post_run(self, job_ptr: JobRecord) -> int:
-        """Return 1 once stage-out has begun: nothing is to be done between it and the run."""
+        """Return 1 once stage-out has begun: nothing is to be done between it and the run.
+
+        A buffer that is filled, or being filled, is of no run: a run that could not be taken up
+        again after a restart has left it so, and nothing of it is under way.
+        """
         alloc = self._store.books.of_job(job_ptr.job_id)
-        return int(
-            alloc is None or alloc.state >= BbState.STAGING_OUT or not self._store.size_of(job_ptr)
-        )
+        if alloc is None or not self._store.size_of(job_ptr):
+            return 1
+        return (alloc.state > BbState.RUNNING) - (alloc.state < BbState.RUNNING)
 
     async def bb_p_job_test_stage_out(self, job_ptr: JobRecord) -> int:
         """Tell whether a job's data are where they belong."""

@@ -533,6 +533,8 @@ class Slurmctld:
 
     async def die(self, problem: str) -> None:
         """Stop at once, as slurmctld does where it cannot go on; does not return."""
+        if not self.state.simulated:
+            await self._save_as_if()
         if self._follows:
             # Who starts it a third time finds everybody trying still.
             self.site.fabric.leave(self.mailbox.name)
@@ -547,13 +549,18 @@ class Slurmctld:
 
     async def save_and_die(self) -> None:
         """Save as if a save had just ended when slurmctld died, and be gone."""
+        await self._save_as_if()
+        self.be_gone()
+
+    async def _save_as_if(self) -> None:
+        """Save as if a save had just ended; one that had taken up nothing yet leaves the files."""
+        if not self.state.ready:
+            return
         if not self.state.simulated:
             text = "saves are not simulated in this run: it dies as if it had just saved its state"
             self.site.trace.note("log", "state_save", self.process, args={"text": text})
-        if self.state.ready:
-            await self.state.pack_all()
-            self.state.write_all()
-        self.be_gone()
+        await self.state.pack_all()
+        self.state.write_all()
 
     def be_gone(self, status: int = 9) -> None:
         """End the process; who is to be started after it is."""

@@ -3,11 +3,11 @@
 One that gives up, at a fatal error, ends like one that is killed. A rule that follows a job or step
 from one request to the next cannot hold over such a death. In model guide it is excused of the jobs
 that slurmctld was at in its last moment. In model modern slurmctld loses what it has not saved, and
-the rule of every job that was there before it died; in both a state file that was damaged costs the
-jobs that were there before it was read.
+it is excused of the jobs that it did anything about after its last save; in both a state file that
+was damaged costs the jobs that were there before it was read.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import attrs
@@ -26,6 +26,8 @@ CONTINUED: Final = frozenset(
 """The rules that follow one job or step over all that slurmctld does about it."""
 
 _KILLED: Final = 9
+_PACK: Final = "slurm_ckpt_pack_job"
+_PACKS: Final = (_PACK, "switch_p_pack_jobinfo")
 _SUBMISSION: Final = 68
 
 
@@ -38,6 +40,8 @@ class Death:
     """When its last moment began, or the call that it died in."""
 
     jobs: frozenset[Any]
+    unsaved: frozenset[Any]
+    """The jobs that it did anything about after its last save."""
 
     def struck(self, found: Broken) -> bool:
         """Tell whether it happened in the middle of what a rule has found broken."""
@@ -46,8 +50,12 @@ class Death:
             return False
         if any(each.pid == self.event.pid and each.time_us >= self.since_us for each in events):
             return True
-        jobs = {job for event in events for job in (event.job, event.array_job)} - {UNSET}
-        return bool(jobs & self.jobs)
+        return bool(_jobs_of(events) & self.jobs)
+
+
+def _jobs_of(events: Iterable[Event]) -> frozenset[Any]:
+    """Return the jobs and arrays that events are about."""
+    return frozenset(job for each in events for job in (each.job, each.array_job)) - {UNSET}
 
 
 def deaths(run: Observed) -> list[Death]:
@@ -60,8 +68,8 @@ def _deaths(run: Observed) -> Iterator[Death]:
         end = run.exits.get(pid)
         if end is not None and _breaks_off(run.by_pid[pid], end):
             last = _last_moment(run.by_pid[pid], end)
-            jobs = {job for event in last for job in (event.job, event.array_job)} - {UNSET}
-            yield Death(end, min(event.time_us for event in last), frozenset(jobs))
+            since_us = min(event.time_us for event in last)
+            yield Death(end, since_us, _jobs_of(last), _jobs_of(_unsaved(run.by_pid[pid])))
 
 
 def _breaks_off(events: list[Event], end: Event) -> bool:
@@ -83,6 +91,19 @@ def _last_moment(events: list[Event], end: Event) -> list[Event]:
     return found
 
 
+def _unsaved(events: list[Event]) -> list[Event]:
+    """Return what a slurmctld of model modern did after its last save, as a trace shows it.
+
+    In a save each job is packed; it has ended once slurmctld is seen to go on.
+    """
+    goes_on = False
+    for place in range(len(events) - 1, -1, -1):
+        goes_on = goes_on or events[place].kind == "message"
+        if goes_on and events[place].name == _PACK:
+            return [each for each in events[place:] if each.name not in _PACKS]
+    return events
+
+
 def may_be_older(run: Observed, pid: int, job: Any) -> bool:
     """Tell whether a slurmctld may have read an older record of a job than the one before it had.
 
@@ -90,7 +111,8 @@ def may_be_older(run: Observed, pid: int, job: Any) -> bool:
     """
     first = run.by_pid[pid][0].seq
     before = [death for death in run.once(deaths) if death.event.seq < first]
-    if any(run.terms.model == "modern" or job in death.jobs for death in before):
+    forgets = run.terms.model == "modern"
+    if any(job in (death.jobs | death.unsaved if forgets else death.jobs) for death in before):
         return True
     return any(
         each.pid == pid or (each.name == "state_save" and each.seq < first)
@@ -120,7 +142,7 @@ def controllers_started_clean(run: Observed) -> dict[int, Event]:
 
 def is_excused(run: Observed, number: int, found: Broken) -> bool:
     """Tell whether a rule is broken where a slurmctld that was killed has broken a story off."""
-    jobs = {job for event in found.events for job in (event.job, event.array_job)} - {UNSET}
+    jobs = _jobs_of(found.events)
     if jobs & run.once(_lost):
         # Its id is given away again, maybe to somebody else's job.
         return True
@@ -135,9 +157,14 @@ def is_excused(run: Observed, number: int, found: Broken) -> bool:
     since = min((came[job] for job in jobs if job in came), default=0)
     if any(event.seq > since for event in damaged):
         return True
-    if run.terms.model == "modern" or run.once(controllers_started_clean):
-        return any(death.event.seq > since for death in dead)
-    if number == _SUBMISSION and min(event.seq for event in found.events) < dead[-1].event.seq:
+    later = [death for death in dead if death.event.seq > since]
+    clean = run.once(controllers_started_clean)
+    if later and clean:
+        return True
+    if run.terms.model == "modern" and any(not jobs or jobs & each.unsaved for each in later):
+        return True
+    before = min(event.seq for event in found.events)
+    if number == _SUBMISSION and any(before < death.event.seq for death in dead):
         # The id of a job that nobody has heard of is given away again.
         return True
     return any(death.struck(found) for death in dead)
@@ -162,7 +189,7 @@ def _damages(run: Observed) -> list[Event]:
         event
         for name in ("incomplete_state", "state_save")
         for event in run.by_name.get(name, ())
-        if event.args is not UNSET and ("file" in event.args or name == "state_save")
+        if event.args is not UNSET and "file" in event.args
     ]
 
 

@@ -28,8 +28,8 @@ the command that repeats the run. `--no-orderings` turns all of them off. A repl
 (a process that was killed, a node that went down, a call that failed), never the mere presence
 of a fault. A slurmctld that was killed, or gave up, excuses the rules that follow a job or step
 from request to request, of the jobs it was at when it died; in model modern, where it loses what
-was not saved, of every job that was there. In a run that was broken off (`--until`, Ctrl-C, a
-stall) nothing is missed that would still have come.
+was not saved, also of those it did anything about after its last save. In a run that was broken
+off (`--until`, Ctrl-C, a stall) nothing is missed that would still have come.
 
 Rules A1 and on are about who may do what ([authority.md](authority.md)).
 Rules with one number are parts of one rule; where the models differ each has its own.
