@@ -279,7 +279,7 @@ class World:
         """Who is led through the run; without one, what the scenario has at exact places."""
         self.listener: CommandListener | None = None
         self._placed: PlacedEntries | None = None
-        self._waiting_commands: dict[str, Callable[[], CommandResult]] = {}
+        self._waiting_commands: dict[int, Callable[[], CommandResult]] = {}
         self._phase = "running"
         self._patience = (-1, 0)
         self.watchdog = Watchdog(self.kernel, 0)
@@ -676,12 +676,12 @@ class World:
             )
             call.mailbox.close()
             process.exit(wait_status(status))
-            del self._waiting_commands[entry.label]
+            del self._waiting_commands[process.pid]
             self.results.append(result(status))
             if listener is not None:
                 listener.ended(entry, status)
 
-        self._waiting_commands[entry.label] = lambda: result(-1)
+        self._waiting_commands[process.pid] = lambda: result(-1)
         process.start(body)
 
     # The end.

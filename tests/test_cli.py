@@ -208,6 +208,20 @@ def test_a_command_cut_by_its_comma_is_explained(
     assert said in capsys.readouterr().err
 
 
+def test_one_entry_may_have_several_commands_under_way(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With `each` the next is typed before the last has its answer."""
+    timeline = (
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: srun -n4 sleep 5}\n"
+        "  - {when: exec role=task, each: true, run: squeue -h}\n"
+    )
+    assert cli.main(["run", write(tmp_path, timeline), "--json"]) == cli.OK
+    typed = json.loads(capsys.readouterr().out)["commands"]
+    assert [each["command"] for each in typed].count("squeue -h") == 4
+
+
 @pytest.mark.parametrize("command", ["check", "run", "explore"])
 def test_what_is_wrong_with_plugins_has_its_place_once(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -219,6 +219,8 @@ def test_why_names_each_link_of_a_forced_order(
     ]
     assert lines[1].split()[0] == "89"
     assert "switch_p_job_step_complete" in lines[-1]
+    page = Path(__file__).parent.parent / "docs" / "traces.md"
+    assert "".join(f"    {line}\n" for line in lines) in page.read_text()
 
 
 def test_why_tells_that_the_order_is_the_other_one(
