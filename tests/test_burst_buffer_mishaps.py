@@ -152,3 +152,17 @@ def test_what_was_told_to_go_is_not_taken_for_the_jobs_again() -> None:
     assert changes == ["STAGING_IN", "PENDING"]
     assert [ran.job(job)[0] for job in (1, 2)] == ["COMPLETED"] * 2
     assert not _space(ran)
+
+
+@pytest.mark.parametrize("plugin", ["datawarp", "generic"])
+def test_a_job_whose_stage_out_cannot_begin_ends_all_the_same(plugin: str) -> None:
+    """Nothing of its run is under way; its buffer and its record are kept."""
+    ran = _ran(
+        plugin,
+        "at: 0s, as: alice, run: sbatch job",
+        "at: 0s, fault: {raise: bb_p_job_start_stage_out}",
+    )
+    assert ran.job()[0] == "COMPLETED"
+    assert [each.rc for each in ran.all("bb_p_job_test_post_run")] == [-1]
+    assert _space(ran) == {"1": 12 << 30}
+    assert not ran.result.stalled

@@ -201,13 +201,13 @@ class BurstBufferGeneric(BurstBufferPlugin):
     def bb_p_job_test_post_run(self, job_ptr: JobRecord) -> int:
         """Return 1 once stage-out has begun: nothing is to be done between it and the run.
 
-        A buffer that is filled, or being filled, is of no run: a run that could not be taken up
-        again after a restart has left it so, and nothing of it is under way.
+        Where it could not begin nothing is under way either: it has failed, or the run could not be
+        taken up again after a restart.
         """
         alloc = self._store.books.of_job(job_ptr.job_id)
         if alloc is None or not self._store.size_of(job_ptr):
             return 1
-        return (alloc.state > BbState.RUNNING) - (alloc.state < BbState.RUNNING)
+        return 1 if alloc.state >= BbState.STAGING_OUT else -1
 
     async def bb_p_job_test_stage_out(self, job_ptr: JobRecord) -> int:
         """Tell whether a job's data are where they belong."""
