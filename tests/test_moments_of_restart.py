@@ -360,6 +360,8 @@ def test_a_step_has_its_credential_back_whatever_its_job_is_at(
     )
     assert said(ran) == ["n[1-2]"]
     assert ran.one("switch_p_job_step_complete").time_us > 20_000_000
+    packed = ran.all("switch_p_pack_jobinfo", role="slurmctld", step="1.0")
+    assert 9_000_000 in [each.time_us for each in packed]
 
 
 @BOTH

@@ -96,16 +96,18 @@ def test_records_of_all_jobs_are_packed_whatever_they_are_at(model: str, deed: s
         "at: 0s, as: alice, run: \"sbatch -N1 --wrap 'sleep 60'\"",
         'at: 0s, as: alice, run: "sbatch -N1 -H --wrap true"',
         'at: 0s, as: alice, run: "sbatch -N1 --wrap true"',
-        "at: 2s, as: alice, run: scontrol requeue 3",
+        "at: 2s, as: alice, run: scontrol requeue 2",
         f"at: 9s, fault: {{{deed}}}",
         "at: 20s, fault: {start: slurmctld}",
-        "at: 30s, as: alice, run: scontrol release 4",
+        "at: 30s, as: alice, run: scontrol release 3",
     )
     ran = run(lines, cluster=THREE_NODES, model=model)
     packed = [each for each in ran.all("slurm_ckpt_pack_job") if each.time_us == 9_000_000]
     read = ran.all("slurm_ckpt_unpack_job")
     assert sorted(int(str(each.job)) for each in packed) == [1, 2, 3, 4, 5]
     assert sorted(int(str(each.job)) for each in read) == [1, 2, 3, 4, 5]
+    assert {row.job_id: row.restarts for row in ran.result.rows}[2] == 1
+    assert {row.state for row in ran.result.rows} == {"COMPLETED"}
 
 
 @BOTH
