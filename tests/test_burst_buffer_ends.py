@@ -406,3 +406,18 @@ def test_a_job_that_has_yet_to_leave_its_nodes_is_not_asked_for_those_that_wait(
     asked = ran.all("bb_p_job_test_stage_out", job=1)
     assert asked
     assert asked[0].seq > left.seq
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_jobs_that_end_with_the_one_they_waited_for_are_cancelled_in_their_order(
+    model: str,
+) -> None:
+    """They can never start; slurmctld tells of them when it is done with the request."""
+    ran = staged(
+        "0: sbatch --wrap 'sleep 5; false'",
+        "2: sbatch -d afterok:1 job.sh",
+        "2: sbatch -d afterok:1 job.sh",
+        model=model,
+        conf="SchedulerParameters: kill_invalid_depend",
+    )
+    assert [each.job for each in ran.all("bb_p_job_cancel")] == [2, 3]
