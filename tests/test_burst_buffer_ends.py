@@ -421,3 +421,35 @@ def test_jobs_that_end_with_the_one_they_waited_for_are_cancelled_in_their_order
         conf="SchedulerParameters: kill_invalid_depend",
     )
     assert [each.job for each in ran.all("bb_p_job_cancel")] == [2, 3]
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("1: srun --bb='in=1 out=2' sleep 5",),
+        ("1: sbatch job.sh", "10: scontrol requeue 1"),
+    ],
+    ids=["an allocation", "a job that was requeued"],
+)
+def test_every_run_of_any_job_is_staged_out_after_its_epilog_where_that_is_wanted(
+    model: str, lines: tuple[str, ...]
+) -> None:
+    """Each at the moment in which slurmctld hears of its epilog."""
+    ran = staged(
+        *lines,
+        model=model,
+        conf="Epilog: /e",
+        keys="programs: {/e: {runs: 20s}}\noptions: {bb_stageout_after_epilog: true}",
+    )
+    gone = [each.time_us for each in ran.all("MESSAGE_EPILOG_COMPLETE", phase="receive")]
+    assert len(gone) == len(lines)
+    assert [each.time_us for each in ran.all("bb_p_job_start_stage_out")] == gone
+    assert bool(ran.all("bb_p_job_test_post_run")) == (model == "guide")
+
+
+def test_plugins_hear_who_submits_a_job_and_not_whose_it_is() -> None:
+    """Root may submit for others."""
+    ran = staged("1 root: sbatch --uid=alice job.sh")
+    assert arg(ran.one("bb_p_job_validate"), "submit_uid") == 0
+    assert ran.one("fork", daemon="slurmd").node == "n1"

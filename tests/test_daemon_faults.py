@@ -403,6 +403,9 @@ def test_a_job_that_was_suspended_before_its_launch_got_through_is_launched_on_r
     )
     assert sent(ran, "REQUEST_BATCH_JOB_LAUNCH") == [2, 100]
     assert ran.job() == ("COMPLETED", "0:0", "None")
+    goes_on = ran.last("job_state", args_to="RUNNING")
+    told = ran.last("REQUEST_SUSPEND_INT", phase="send")
+    assert goes_on < told < ran.last("REQUEST_BATCH_JOB_LAUNCH", phase="send")
 
 
 # Step daemons.

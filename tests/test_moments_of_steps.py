@@ -478,3 +478,23 @@ def test_a_launch_that_slurmd_refuses_leaves_it_no_credential(
         if each.seq > refused.seq and each.time_us == refused.time_us
     ]
     assert after.name == "switch_p_free_jobinfo"
+
+
+def test_a_slurmd_that_has_yet_to_answer_a_launch_reads_its_configuration_again(
+    tmp_path: Path,
+) -> None:
+    """It is at the step's prolog."""
+    methods = """
+    def switch_p_reconfig(self):
+        pass
+    """
+    ran = ran_with(
+        tmp_path,
+        methods,
+        "programs: {/p: {runs: 20s}}\n"
+        + timeline('at: 0s, as: alice, run: "srun -N1 true"', "at: 5s, run: scontrol reconfigure"),
+        model="modern",
+        conf="Prolog: /p",
+    )
+    read = ran.one("switch_p_reconfig", role="slurmd", node="n1")
+    assert read.time_us // 1_000_000 == 5
