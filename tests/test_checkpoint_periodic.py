@@ -58,6 +58,17 @@ def test_several_that_are_due_together_come_in_the_order_of_the_jobs(tmp_path: P
     assert made(ran) == [(90.0, "1.0"), (90.0, "2.batch"), (90.0, "3.0")]
 
 
+def test_a_job_that_came_first_is_first_though_it_started_later(tmp_path: Path) -> None:
+    """It was held."""
+    ran = checkpointed(
+        tmp_path,
+        "0s alice sbatch -H -N1 --checkpoint=1 --wrap 'sleep 100'",
+        "0s alice sbatch -N1 --checkpoint=1 --wrap 'sleep 100'",
+        "5s alice scontrol release 1",
+    )
+    assert made(ran) == [(90.0, "1.batch"), (90.0, "2.batch")]
+
+
 def test_what_is_suspended_is_checkpointed_once_it_goes_on(tmp_path: Path) -> None:
     """At the first look after that."""
     ran = checkpointed(

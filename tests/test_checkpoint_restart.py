@@ -303,6 +303,15 @@ def test_a_job_that_cannot_be_requeued_is_vacated_or_ended(
     assert {row.job_id: row.state for row in ran.result.rows} == {1: state, 2: "COMPLETED"}
 
 
+def test_the_plugin_is_asked_about_each_step_of_an_allocation_that_gives_way(
+    tmp_path: Path,
+) -> None:
+    """It has no script to be checkpointed as a whole."""
+    ran = checkpointed(tmp_path, "0s alice srun -N4 -p low sleep 60", HIGH, conf=PREEMPT)
+    asked = ran.one("slurm_ckpt_op")
+    assert (asked.step, asked.args["op"]) == ("1.0", 7)  # type: ignore[index]
+
+
 def test_a_plugin_that_raises_ends_the_job(tmp_path: Path) -> None:
     """Its error is no number of Slurm's: the job is preempted as by CANCEL."""
     ran = checkpointed(
