@@ -227,21 +227,25 @@ def test_plugins_are_unloaded_in_the_guide_after_everything_is_packed(kind: str)
 
 @pytest.mark.parametrize("model", ["guide", "modern"])
 @pytest.mark.parametrize("fault", ["crash: slurmctld, saved: true", "stop: slurmctld"])
-def test_a_client_that_missed_the_end_of_its_job_is_told_again(fault: str, model: str) -> None:
-    """What slurmctld had yet to send again died with it; salloc would wait for ever."""
+@pytest.mark.parametrize("died_s", [5, 30])
+def test_a_client_that_missed_the_end_of_its_job_is_told_again(
+    died_s: int, fault: str, model: str
+) -> None:
+    """Of one that was purged, too: what slurmctld had yet to send again has died with it."""
     ran = run(
+        "slurm_conf: {MinJobAge: 5}\n"
         "timeline:\n"
         "  - {at: 0s, as: alice, run: salloc -N2 sleep 600}\n"
         "  - {at: 1s, as: bob, run: salloc -N2 sleep 5}\n"
         "  - {at: 2s, fault: {drop: SRUN_JOB_COMPLETE}}\n"
         "  - {at: 3s, as: bob, run: scancel 2}\n"
-        f"  - {{at: 5s, fault: {{{fault}}}}}\n"
-        "  - {at: 20s, fault: {start: slurmctld}}\n",
+        f"  - {{at: {died_s}s, fault: {{{fault}}}}}\n"
+        "  - {at: 40s, fault: {start: slurmctld}}\n",
         model=model,
     )
     assert ran.result.stalled == ()
     assert [event.time_us // 1_000_000 for event in ran.all("SRUN_JOB_COMPLETE", phase="send")] == [
-        *(3, 20),
+        *(3, 40),
     ]
     waited = next(each for each in ran.result.commands if each.user == "bob")
     assert "Job allocation 2 has been revoked" in waited.stderr

@@ -497,4 +497,7 @@ async def purge(ctld: "Slurmctld", job: JobRecord) -> None:
     if job.batch and can_checkpoint(ctld.site.conf):
         ctld.last_runs[job.job_id] = job.restart_cnt
     del ctld.jobs[job.job_id]
+    if still_there := clients(job):
+        ctld.outlasting = {box: job_id for box, job_id in ctld.outlasting.items() if box.open}
+        ctld.outlasting |= dict.fromkeys(still_there, job.job_id)
     arrays.purged(ctld, job)

@@ -270,6 +270,8 @@ class Slurmctld:
         """Number of the last run of batch jobs that are purged and may be restarted, by id."""
         self.awaited: dict[int, list[Envelope]] = {}
         """Requests to be answered once a job is over, by its id."""
+        self.outlasting: dict[Mailbox, int] = {}
+        """Clients that were still there when their job was purged, and its id."""
         self.relieves: Slurmctld | None = None
         """The backup controller that is to give control back to this one."""
         self._relieved_by: Envelope | None = None

@@ -236,8 +236,7 @@ async def take_up(ctld: "Slurmctld") -> None:
         elif job.state.base is JobBase.RUNNING:
             prologs.take_up(ctld, job)
             resync.tell_client(ctld, job)
-        if job.state.finished:
-            resync.tell_clients_of_end(ctld, job)
+    resync.tell_clients_of_ends(ctld)
     for job_id in list(ctld.awaited):
         ctld.tell_over_id(job_id)
     await resync.fail_on_lost_nodes(ctld)

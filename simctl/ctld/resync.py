@@ -55,10 +55,12 @@ def tell_client(ctld: "Slurmctld", job: JobRecord) -> None:
     launch.tell(ctld, job)
 
 
-def tell_clients_of_end(ctld: "Slurmctld", job: JobRecord) -> None:
+def tell_clients_of_ends(ctld: "Slurmctld") -> None:
     """Tell those who still wait on a job that is over so again: they may not have heard of it."""
-    for srun in completion.clients(job):
-        ctld.send(srun, SrunJobComplete(job_id=job.job_id))
+    over = [job for job in ctld.jobs.values() if job.state.finished]
+    waiting = {box: job.job_id for job in over for box in completion.clients(job)}
+    for box, job_id in (waiting | ctld.outlasting).items():
+        ctld.send(box, SrunJobComplete(job_id=job_id))
 
 
 async def node_registered(

@@ -224,6 +224,8 @@ class SavedController(
     preempted: tuple[int, ...]
     awaited: tuple[tuple[int, Client], ...]
     """Who waits for jobs to be over."""
+    outlasting: tuple[tuple[int, Client], ...] = ()
+    """Whose job was purged while they were still there."""
 
 
 class SavedLeftovers(

@@ -201,6 +201,10 @@ class Reader:
             }
             for job_id, client in counts.awaited:
                 self._await(job_id, client)
+            for job_id, client in counts.outlasting:
+                box = self._client(client)
+                if box is not None and box.open:
+                    ctld.outlasting[box] = job_id
         for job in ctld.jobs.values():
             ctld.last_place = max(ctld.last_place, job.place)
             if ctld.site.conf.first_job_id <= job.job_id < ctld.site.conf.max_job_id:

@@ -105,6 +105,11 @@ def _job_state(ctld: "Slurmctld") -> Iterable[msgspec.Struct | bytes]:
             for envelope in envelopes
             if (client := client_of(envelope.sender)) is not None
         ),
+        outlasting=tuple(
+            (job_id, client)
+            for box, job_id in ctld.outlasting.items()
+            if (client := client_of(box)) is not None
+        ),
     )
     # Before the jobs: of a file that is cut off a task without its array would be of no use.
     for array in ctld.arrays.values():
