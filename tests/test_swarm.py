@@ -439,3 +439,22 @@ def test_modern_leaves_only_buffers_of_jobs_that_another_slurmctld_took_up() -> 
     assert list(rule.check(AtRest(world))) == []
     world.site.appliance.store.grant("2", 1 << 30)
     assert len(list(rule.check(AtRest(world)))) == 1
+
+
+def test_accounting_may_have_an_array_end_that_slurmctld_forgot() -> None:
+    """The task that bears the array's id waits again, and is cancelled before it runs again."""
+    text = (
+        "model: modern\n"
+        + QUIET.partition("timeline")[0]
+        + "timeline:\n"
+        + '  - {at: 1s, as: alice, run: "sbatch -a 0-0 --begin=now+9 --wrap hostname"}\n'
+        + "  - {at: 7s, fault: {disk: slurmctld, how: full, for: 60s}}\n"
+        + "  - {at: 30s, fault: {crash: slurmctld}}\n"
+        + "  - {at: 40s, fault: {start: slurmctld}}\n"
+        + "  - {at: 40s, as: alice, run: scancel 1}\n"
+    )
+    tried = run_text(text, "fifo")
+    changes = [each.args for each in tried.ran.events if each.name == "job_state"]
+    assert {"from": "PENDING", "to": "CANCELLED"}.items() <= dict(changes[-1]).items()  # type: ignore[arg-type]
+    assert any(dict(each)["to"] == "COMPLETED" for each in changes)  # type: ignore[arg-type]
+    assert tried.broken == ()

@@ -106,7 +106,9 @@ def accounted_once(run: AtRest) -> Iterator[str]:
     for row in run.world.ctld.rows():
         found = accounts.get(row.job_id, [])
         submitted = {submit_us for _, submit_us in found}
-        if not found and row.array_job_id and row.start_us in (-1, row.end_us):
+        # What accounting has may be of a life that slurmctld has forgotten.
+        unknown = not found or run.forgets
+        if unknown and row.array_job_id and row.start_us in (-1, row.end_us):
             continue
         gone_back = found and found[-1][0] in _GOES_BACK
         if row.state == "CANCELLED" and (row.job_id in requeued or gone_back):
