@@ -498,3 +498,14 @@ def test_a_slurmd_that_has_yet_to_answer_a_launch_reads_its_configuration_again(
     )
     read = ran.one("switch_p_reconfig", role="slurmd", node="n1")
     assert read.time_us // 1_000_000 == 5
+
+
+@BOTH
+def test_the_end_of_a_step_needs_each_report_of_it(model: str) -> None:
+    """Of the node that has refused it, and of the other; the trace tells so."""
+    ran = run(fault("switch_p_unpack_jobinfo role=slurmd node=n2"), model=model)
+    reports = ran.all("REQUEST_STEP_COMPLETE", phase="receive", daemon="slurmctld")
+    over = ran.one("switch_p_job_step_complete")
+    assert len(reports) == 2
+    assert isinstance(over.needs, tuple)
+    assert {each.seq for each in reports} <= set(over.needs)
