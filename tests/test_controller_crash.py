@@ -355,3 +355,23 @@ def test_what_only_a_checkpoint_plugin_has_changed_is_saved_in_time() -> None:
     assert 12 in packed
     assert 24 not in packed
     assert [each.stdout for each in ran.result.commands[2:]] == ["No\n", "No\n"]
+
+
+def test_who_runs_a_forgotten_job_ends_and_who_queues_for_one_waits() -> None:
+    """As real ones: tasks are aborted when nodes register; nobody writes to those in the queue."""
+    ran = run(
+        timeline(
+            "4 sbatch -N1 -w n1 --wrap 'sleep 1'",
+            "6 salloc -N1 -w n2 srun sleep 50",
+            "6 srun -N1 -w n2 sleep 5",
+            "7 {crash: slurmctld}",
+            "20 {start: slurmctld}",
+        ),
+        model="modern",
+    )
+    allocated, queued = ran.result.commands[1:3]
+    assert "Relinquishing job allocation 2" in allocated.stderr
+    assert "STEP 2.0 ON n2 CANCELLED" in allocated.stderr
+    assert "queued and waiting for resources" in queued.stderr
+    assert any("`srun -N1 -w n2 sleep 5`" in each for each in ran.result.stalled)
+    assert not any("salloc" in each for each in ran.result.stalled)
