@@ -3,45 +3,78 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 SCENARIOS = ("node_crash", "cancel", "own_plugin", "cut_long")
+SCHEDULES = (("fifo", "0"), ("random", "1"))
+MODELS = ("guide", "modern")
+
+Words = tuple[str, ...]
+Traces = Callable[[str], dict[Words, bytes]]
 
 
-def trace(tmp_path: Path, name: str, hash_seed: str, *words: str) -> bytes:
-    """Run a scenario in a process of its own; return the trace it wrote."""
-    path = tmp_path / f"{Path(name).stem}.{hash_seed}.jsonl"
+def words(name: str, schedule: str, seed: str, *more: str) -> Words:
+    """Return what `simctl run` is given."""
+    return (name, "--schedule", schedule, "--seed", seed, *more)
+
+
+RUNS = [
+    *(
+        words(name, *how, "--model", model)
+        for name in SCENARIOS
+        for how in SCHEDULES
+        for model in MODELS
+    ),
+    *(words("two_nodes", "random", seed) for seed in ("1", "2", "3")),
+]
+
+
+def run_all(folder: Path, hash_seed: str, runs: list[Words]) -> dict[Words, bytes]:
+    """Run scenarios in one interpreter of this hash seed; return the traces that it wrote."""
+    paths = [folder / f"{place}.{hash_seed}.jsonl" for place in range(len(runs))]
+    commands = [
+        ["run", *given, "--quiet", "--trace", str(path)]
+        for given, path in zip(runs, paths, strict=True)
+    ]
     subprocess.run(
-        [sys.executable, "-m", "simctl", "run", name, "--quiet", "--trace", str(path), *words],
+        [
+            sys.executable,
+            "-c",
+            f"from simctl.cli import main\nfor words in {commands!r}: main(words)",
+        ],
         env=os.environ | {"PYTHONHASHSEED": hash_seed},
-        check=False,
+        check=True,
         capture_output=True,
     )
-    return path.read_bytes()
+    return {given: path.read_bytes() for given, path in zip(runs, paths, strict=True)}
 
 
-@pytest.mark.parametrize("model", ["guide", "modern"])
-@pytest.mark.parametrize("schedule", [("fifo", "0"), ("random", "1")])
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> Traces:
+    """Return what gives the traces of all runs by an interpreter of a hash seed, made once."""
+    return cache(lambda hash_seed: run_all(tmp_path_factory.mktemp("traces"), hash_seed, RUNS))
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_hash_seeds_change_nothing(
-    tmp_path: Path, name: str, schedule: tuple[str, str], model: str
+    traces: Traces, name: str, schedule: tuple[str, str], model: str
 ) -> None:
     """Two interpreters with different hash seeds write the same bytes."""
-    words = ("--schedule", schedule[0], "--seed", schedule[1], "--model", model)
-    traces = [trace(tmp_path, name, hash_seed, *words) for hash_seed in ("0", "4242")]
-    assert traces[0] == traces[1]
-    assert traces[0].count(b"\n") > 100
+    given = words(name, *schedule, "--model", model)
+    one, other = (traces(hash_seed)[given] for hash_seed in ("0", "4242"))
+    assert one == other
+    assert one.count(b"\n") > 100
 
 
-def test_seeds_of_a_random_schedule_differ(tmp_path: Path) -> None:
+def test_seeds_of_a_random_schedule_differ(traces: Traces) -> None:
     """Otherwise the above would say little."""
-    traces = {
-        trace(tmp_path, "two_nodes", "0", "--schedule", "random", "--seed", seed)
-        for seed in ("1", "2", "3")
-    }
-    assert len(traces) == 3
+    assert len({traces("0")[words("two_nodes", "random", seed)] for seed in ("1", "2", "3")}) == 3
 
 
 PLUGIN_WITH_SETS = """
@@ -79,9 +112,10 @@ def test_sets_of_a_plugin_are_told_in_a_steady_order(tmp_path: Path) -> None:
     """What a plugin logs, raises and returns may hold sets of strings."""
     (tmp_path / "sets.py").write_text(PLUGIN_WITH_SETS)
     (tmp_path / "sets.yaml").write_text(SCENARIO_WITH_SETS)
-    traces = [trace(tmp_path, str(tmp_path / "sets.yaml"), seed) for seed in ("0", "1", "4242")]
-    assert traces[0] == traces[1] == traces[2]
-    text = traces[0].decode()
+    given = words(str(tmp_path / "sets.yaml"), "fifo", "0")
+    found = [run_all(tmp_path, seed, [given])[given] for seed in ("0", "1", "4242")]
+    assert found[0] == found[1] == found[2]
+    text = found[0].decode()
     assert "{'host0', 'host1', 'host10', 'host11', 'host2'" in text
     assert "{'both': [frozenset({'host0', " in text
     assert "ValueError: {'host0', 'host1', 'host10'" in text

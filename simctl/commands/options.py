@@ -76,8 +76,9 @@ class Grammar:
         Raises:
             UsageError: An option is unknown, or lacks its value.
         """
-        self._refuse_unbuilt(argv)
-        self._refuse_ambiguous(argv)
+        flags = list(self._flags(argv))
+        self._refuse_unbuilt(name for _, name in flags)
+        self._refuse_ambiguous(flags)
         split = getopt.gnu_getopt if self.permutes else getopt.getopt
         try:
             pairs, rest = split(self._completed(argv), *self._for_getopt)
@@ -114,7 +115,11 @@ class Grammar:
     @cached_property
     def _all_names(self) -> list[str]:
         """Return every long name of Slurm's in order, built or not."""
-        return sorted({*self._names, *self.unbuilt})
+        return sorted(self._known_names)
+
+    @cached_property
+    def _known_names(self) -> frozenset[str]:
+        return frozenset((*self._names, *self.unbuilt))
 
     def values(self, given: Iterable[tuple[Option, str]]) -> dict[str, Any]:
         """Return what options say, by long name; the last word of an option counts.
@@ -191,28 +196,30 @@ class Grammar:
                 continue
             name = word[2:].partition("=")[0] if word.startswith("--") else word[1:2]
             yield word, name
-            begun = [self._names[each] for each in self._names if each.startswith(name)]
             option = self._names.get(name) or self._letters.get(name)
-            if option is None and len(begun) == 1 and word.startswith("--"):
-                option = begun[0]
+            if option is None and word.startswith("--"):
+                option = self._only_one_begun(name)
             takes_next = option is not None and option.read is not None and not option.optional
             if takes_next and word in (f"--{name}", f"-{name}"):
                 next(words, None)
 
-    def _refuse_unbuilt(self, argv: Sequence[str]) -> None:
-        for _, name in self._flags(argv):
+    def _only_one_begun(self, name: str) -> Option | None:
+        begun = [option for long, option in self._names.items() if long.startswith(name)]
+        return begun[0] if len(begun) == 1 else None
+
+    def _refuse_unbuilt(self, names: Iterable[str]) -> None:
+        for name in names:
             if name in self.unbuilt:
                 raise self._not_built(name)
 
-    def _refuse_ambiguous(self, argv: Sequence[str]) -> None:
+    def _refuse_ambiguous(self, flags: Iterable[tuple[str, str]]) -> None:
         """Refuse the beginning of a long name that may be one of several of Slurm's."""
-        names = self._all_names
-        for word, begun in self._flags(argv):
-            if not word.startswith("--") or not begun or begun in names:
+        for word, begun in flags:
+            if not word.startswith("--") or not begun or begun in self._known_names:
                 continue
-            found = [name for name in names if name.startswith(begun) and len(name) > 1]
+            found = [name for name in self._all_names if name.startswith(begun) and len(name) > 1]
             if len(found) == 1 and found[0] in self.unbuilt:
-                self._refuse_unbuilt([f"--{found[0]}"])
+                self._refuse_unbuilt(found)
             if len(found) > 1:
                 listed = " ".join(f"'--{name}'" for name in found)
                 raise UsageError(

@@ -106,6 +106,8 @@ def _unknown(desc: JobDesc, nodes: Mapping[str, NodeRecord]) -> int:
         names = Constraint(desc.features).names if desc.features else ()
     except ConstraintError:
         return ESLURM_INVALID_FEATURE
+    if not names:
+        return SLURM_SUCCESS
     known = {name for node in nodes.values() for name in node.features}
     return ESLURM_INVALID_FEATURE if set(names) - known else SLURM_SUCCESS
 

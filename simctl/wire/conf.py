@@ -674,7 +674,10 @@ def _names(value: object) -> tuple[str, ...]:
 
 def can_checkpoint(conf: SlurmConf) -> bool:
     """Tell whether a checkpoint plugin is configured that is more than checkpoint/none."""
-    return conf.checkpoint_type != SlurmConf().checkpoint_type
+    return conf.checkpoint_type != _NO_CHECKPOINTS
+
+
+_NO_CHECKPOINTS: Final = SlurmConf().checkpoint_type
 
 
 _PREEMPT_UNBUILT: Final = frozenset({"GANG", "WITHIN"})
