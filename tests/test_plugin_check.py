@@ -1,6 +1,7 @@
 """`simctl plugins check`: every function is driven, and each kind of mistake is named."""
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,8 +20,8 @@ from simctl.plugin import (
     process,
     sleep,
 )
+from simctl.plugins import points
 from simctl.plugins.checkpoint.none import CheckpointNone
-from simctl.plugins.points import BY_CLASS, OWN
 from simctl.plugins.switch import elan
 from simctl.plugins.switch.none import SwitchNone
 from simctl.testing.plugin_check.check import check_plugin
@@ -30,8 +31,9 @@ from simctl.testing.plugin_check.report import Checked
 ROOT = Path(__file__).parent.parent
 
 
+@cache
 def checked(kind: type[Any]) -> Checked:
-    """Check a class of this file."""
+    """Check a class of this file, once."""
     return check_plugin(kind, "from a test", watchdog_s=0.3)
 
 
@@ -64,12 +66,12 @@ def test_every_function_is_called_in_the_declared_process_as_the_declared_user(
     plugin_class = kind.plugin_type.partition("/")[0]
     assert result.problems == ()
     for model, tallies in result.tallies.items():
-        points = {point.name: point for point in BY_CLASS[plugin_class]}
-        points |= {name: OWN[plugin_class, name] for name in ("init", "fini")}
-        assert set(tallies) == set(points)
+        declared = {point.name: point for point in points.BY_CLASS[plugin_class]}
+        declared |= {name: points.OWN[plugin_class, name] for name in ("init", "fini")}
+        assert set(tallies) == set(declared)
         for name, tally in tallies.items():
             # What a model has no call of, but by an option, is called as in the other.
-            point = points[name]
+            point = declared[name]
             callers = point.places(model) or (point.guide if point.modern_often else {})
             places = {
                 f"{role} as {who}"
@@ -96,7 +98,7 @@ def test_what_no_run_calls_is_what_the_points_say(kind: type[Any]) -> None:
     plugin_class = kind.plugin_type.partition("/")[0]
     result = checked(kind)
     for model, tallies in result.tallies.items():
-        for point in BY_CLASS[plugin_class]:
+        for point in points.BY_CLASS[plugin_class]:
             tally: Tally = tallies[point.name]
             if not point.places(model):
                 continue

@@ -15,9 +15,9 @@ from simctl.plugin import (
     slurmctld,
     start,
 )
+from simctl.plugins import points
 from simctl.plugins.burst_buffer.datawarp import BurstBufferDatawarp
 from simctl.plugins.burst_buffer.generic import BurstBufferGeneric
-from simctl.plugins.points import BY_CLASS
 from simctl.testing.plugin_check.check import check_plugin
 
 
@@ -27,7 +27,7 @@ def test_the_bundled_plugins_are_fine_and_all_of_them_is_run(kind: type[Any]) ->
     result = check_plugin(kind, "from a test")
     assert result.problems == ()
     for model, tallies in result.tallies.items():
-        for point in BY_CLASS["burst_buffer"]:
+        for point in points.BY_CLASS["burst_buffer"]:
             # test_post_run is called in model modern where an option asks for it.
             called = bool(point.places(model) or point.modern_often)
             assert bool(tallies[point.name].calls) == called, point.name
