@@ -1,11 +1,11 @@
 """Jobs with burst buffers as commands submit, show and cancel them."""
 
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from simctl.cli import main
 from simctl.commands.burst_buffer import inserted
 from simctl.world import CommandResult
 from tests.cluster import Ran, run
@@ -334,19 +334,19 @@ users: {alice: 1001}
 """
 
 
-def simctl(folder: Path, text: str, *options: str) -> str:
-    """Run a scenario with the command; return what it prints."""
-    (folder / "s.yaml").write_text(SCENARIO + text)
-    ran = subprocess.run(
-        [sys.executable, "-m", "simctl", "run", str(folder / "s.yaml"), *options],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return ran.stdout
+@pytest.fixture
+def simctl(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Return what runs a scenario with the command, and returns what it prints."""
+
+    def printed(text: str, *options: str) -> str:
+        (tmp_path / "s.yaml").write_text(SCENARIO + text)
+        assert main(["run", str(tmp_path / "s.yaml"), *options]) == 0
+        return capsys.readouterr().out
+
+    return printed
 
 
-def test_a_run_with_burst_buffers_ends_with_a_picture(tmp_path: Path) -> None:
+def test_a_run_with_burst_buffers_ends_with_a_picture(simctl: Callable[..., str]) -> None:
     """Of jobs that have one; the same each time, 80 columns wide, not with --quiet and --json."""
     text = (
         DATAWARP
@@ -355,7 +355,7 @@ def test_a_run_with_burst_buffers_ends_with_a_picture(tmp_path: Path) -> None:
         + "  - {at: 0s, as: alice, run: sbatch full.sh}\n"
         + "  - {at: 0s, as: alice, run: sbatch plain.sh}\n"
     )
-    printed = simctl(tmp_path, text)
+    printed = simctl(text)
     lines = printed.splitlines()
     head = "> stages in  - pre-run  # runs  < stages out  x teardown"
     (place,) = (number for number, line in enumerate(lines) if line.endswith(head))
@@ -366,13 +366,13 @@ def test_a_run_with_burst_buffers_ends_with_a_picture(tmp_path: Path) -> None:
     assert max(map(len, lines[place : place + 3])) <= 80
     order = [mark for mark in ">-#<x" if mark in lines[place + 2]]
     assert order == sorted(order, key=lines[place + 2].index)
-    assert simctl(tmp_path, text, "--model", "modern").count(head) == 1
+    assert simctl(text, "--model", "modern").count(head) == 1
     for option in ("--quiet", "--json"):
-        assert "burst buffers:" not in simctl(tmp_path, text, option)
+        assert "burst buffers:" not in simctl(text, option)
 
 
-def test_a_run_without_burst_buffers_has_no_picture(tmp_path: Path) -> None:
+def test_a_run_without_burst_buffers_has_no_picture(simctl: Callable[..., str]) -> None:
     """Nor one that has plugins and no job that uses them."""
     job = "timeline: [{at: 0s, as: alice, run: sbatch plain.sh}]\n"
     for conf in ("", DATAWARP):
-        assert "burst buffers" not in simctl(tmp_path, conf + FILES + job)
+        assert "burst buffers" not in simctl(conf + FILES + job)

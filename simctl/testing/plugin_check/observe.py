@@ -9,6 +9,7 @@ import dis
 import inspect
 import types
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 import attrs
@@ -280,9 +281,12 @@ _CODE: Final = (
 
 
 def _is_data(name: str, value: Any) -> bool:
-    if name.startswith("__") or isinstance(value, _CODE):
-        return False
-    return not type(value).__module__.startswith(("simctl.", "typing"))
+    return _holds_data(type(value)) and not name.startswith("__")
+
+
+@lru_cache(maxsize=256)
+def _holds_data(kind: type[Any]) -> bool:
+    return not issubclass(kind, _CODE) and not kind.__module__.startswith(("simctl.", "typing"))
 
 
 def _inputs(point: Point | None, values: tuple[Any, ...]) -> dict[str, int]:
