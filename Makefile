@@ -27,8 +27,10 @@ setup: ## make .venv with the locked packages and simctl itself; quick when noth
 demo: setup ## run a shipped scenario and show what happened
 	@$(BIN)/simctl run scenarios/two_nodes.yaml --explain
 
+# A file of tests stays with one worker, for what its tests share; the tests start many interpreters,
+# which need simctl compiled, whatever the environment says of bytecode.
 test: setup ## run the whole test suite; ARGS goes to pytest
-	@$(BIN)/python -m pytest -n 2 $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 fuzz: setup ## feed every reader with damaged input, FUZZ times as long as the suite does
 	@SIMCTL_FUZZ="$(FUZZ)" $(BIN)/python -m pytest --timeout=0 tests/test_hostile_fuzz.py tests/test_hostile_state.py $(ARGS)

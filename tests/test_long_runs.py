@@ -36,9 +36,11 @@ def test_what_is_forgotten_of_old_events_changes_no_trace(monkeypatch: pytest.Mo
     """Whom events were about is remembered for a while, and for as long as their jobs are there."""
     _, whole = replayed(50, 6)
     monkeypatch.setattr("simctl.kernel.causes._WINDOW", 100)
+    monkeypatch.setattr("simctl.kernel.causes._GONE", 5)
     world, forgetful = replayed(50, 6)
     assert forgetful == whole
     assert len(world.ctld.subjects._of) < 1000
+    assert len(world.ctld.subjects._known) < 25
 
 
 def test_nothing_is_left_of_jobs_that_are_purged() -> None:

@@ -199,12 +199,13 @@ class Subjects:
         self._forget_at = len(kept) + _WINDOW
         for line in self._lines.values():
             line.own &= kept.keys()
-        for table in (self._forked, self._known, self._also, self._buffers):
-            self._forget_gone(table)
+        self._forget_gone(self._forked, _WINDOW)
+        for table in (self._known, self._also, self._buffers):
+            self._forget_gone(table, _GONE)
 
-    def _forget_gone(self, table: dict[Any, Any]) -> None:
+    def _forget_gone(self, table: dict[Any, Any], most: int) -> None:
         """Forget the first entries of a table by job or process, of which others may be told."""
-        for key in list(table)[: max(0, len(table) - _WINDOW)]:
+        for key in list(table)[: max(0, len(table) - most)]:
             if key not in self.live:
                 del table[key]
 
@@ -213,7 +214,14 @@ _SOMEBODY: Final = -1
 """Stands for a job that nobody asks about any more."""
 
 _WINDOW: Final = 200_000
-"""How many events back it is remembered whom each was about, and how many jobs that are gone."""
+"""How many events back it is remembered whom each was about, and how many forked processes."""
+
+_GONE: Final = 10_000
+"""How many jobs are remembered when those that were there before may be gone.
+
+A node that comes back may still tell of a job that slurmctld has purged, but hardly of one that
+came so many jobs ago.
+"""
 
 _LONGER: Final = 5
 """How many times as far events about nobody are remembered."""
