@@ -26,6 +26,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Let the garbage collector look no more at all the tests there are: a twentieth of the time."""
+    """Have the garbage collector look no more at all the tests: a twentieth of the time."""
     gc.collect()
     gc.freeze()
