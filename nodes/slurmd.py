@@ -1,6 +1,6 @@
 """slurmd as a trio task: one handler an RPC."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import attrs
@@ -179,7 +179,7 @@ class Slurmd:
             suspensions=self._suspensions,
             link=self._link,
         )
-        self._handlers: dict[type, Callable[[Envelope, Any], Any]] = {
+        self._handlers: dict[type, Callable[[Envelope, Any], Awaitable[None]]] = {
             RequestLaunchTasks: self._launch_tasks,
             RequestBatchJobLaunch: self._batch_job_launch,
             RequestTerminateJob: self._terminate_job,
@@ -274,16 +274,16 @@ class Slurmd:
         if at_end is not None:
             at_end()
 
-    async def _handle(self, envelope: Envelope, message: Any) -> None:
-        """Have a message or a notice handled."""
+    def _handle(self, envelope: Envelope, message: Any) -> Awaitable[None]:
+        """Return what handles a message or a notice, once it is awaited."""
         if envelope.sent == 0:
             # A notice of its own: what it follows from its handler knows.
             self.site.trace.choose(self.process)
         elif not self._authority.trusts(envelope.sender) and self._refuses(envelope):
-            return
+            return _nothing()
         elif type(message) in _ANSWERED:
             self._owed[envelope.sent] = envelope
-        await self._handlers[type(message)](envelope, message)
+        return self._handlers[type(message)](envelope, message)
 
     async def _finish(self) -> None:
         """Take in nothing new, and see through what was begun, but not for ever."""
@@ -727,3 +727,7 @@ class Slurmd:
     async def _ping(self, envelope: Envelope, message: RequestPing) -> None:
         """Answer that the node is there."""
         self._answer(envelope, SLURM_SUCCESS)
+
+
+async def _nothing() -> None:
+    """Stand in for the handler of a request that is refused."""

@@ -1,7 +1,7 @@
 """Numbers of absurd length, which no command is asked to read."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from typing import Final
 
 from simctl.limits import DIGITS
@@ -22,11 +22,13 @@ def absurd_number(words: Iterable[str]) -> str:
 def bounded(main: CommandMain) -> CommandMain:
     """Return a command that refuses such a number among its words and variables."""
 
-    async def command(call: CommandCall) -> int:
+    def command(call: CommandCall) -> Awaitable[int]:
         problem = absurd_number(call.argv) or absurd_number(call.env.values())
-        if problem:
-            call.err(f"{call.argv[0]}: error: {problem}")
-            return 1
-        return await main(call)
+        return _refuse(call, problem) if problem else main(call)
 
     return command
+
+
+async def _refuse(call: CommandCall, problem: str) -> int:
+    call.err(f"{call.argv[0]}: error: {problem}")
+    return 1

@@ -20,6 +20,7 @@ from errno import (
     EPERM,
     EROFS,
 )
+from functools import lru_cache
 from typing import Final
 
 import attrs
@@ -141,21 +142,20 @@ class Disk:
 
         In one that is *shared* everybody may make files, as in /tmp.
         """
-        self._entered.clear()
         self._make_parents(host, path, _ROOT)
-        self._directories[_key(host, path)] = _Directory(uid, 0o1777 if shared else 0o755)
+        self._put_directory(host, path, _Directory(uid, 0o1777 if shared else 0o755))
 
     def may_enter(self, path: str, host: str, uid: int) -> bool:
         """Tell whether a process of *uid* on *host* can go to a directory (an absolute path).
 
         Every step asks on each of its nodes, so that the answer is remembered.
         """
-        known = self._entered.setdefault(_key(host, path), set())
-        if uid in known and self.watch is None:
+        key = _key(host, path)
+        if uid in self._entered.get(key, ()) and self.watch is None:
             return True
         entered = self.view(host, uid).is_dir(path)
         if entered:
-            known.add(uid)
+            self._entered.setdefault(key, set()).add(uid)
         return entered
 
     def crash(self, host: str) -> None:
@@ -275,6 +275,7 @@ class Disk:
             parent = posixpath.dirname(parent)
 
     @staticmethod
+    @lru_cache(maxsize=4096)
     def resolve(path: str, work_dir: str = "/") -> str:
         """Return *path* as an absolute one without ``.`` and ``..``."""
         resolved = posixpath.normpath(posixpath.join(work_dir, path))
@@ -342,8 +343,14 @@ class Disk:
             if self.mirrors:
                 self.reflect(host, path, entry)
         else:
+            self._put_directory(host, path, entry)
+
+    def _put_directory(self, host: str, path: str, entry: _Directory) -> None:
+        key = _key(host, path)
+        if key in self._directories or path in _EVERYWHERE:
+            # It may be another's now. Where there was none, nobody has gone through it.
             self._entered.clear()
-            self._directories[_key(host, path)] = entry
+        self._directories[key] = entry
 
     def drop(self, host: str, path: str) -> None:
         """Take away what is at a path."""

@@ -299,8 +299,9 @@ class Mailbox:
 
         With *breaks* whoever has sent a message that is lost here learns so at once.
         """
-        self._kernel.touch(f"address {self.name}")
-        self._kernel.touch(self.process.unit)
+        if self._kernel.line is not None:
+            self._kernel.touch(f"address {self.name}")
+            self._kernel.touch(self.process.unit)
         self._open = self._hears_answers = False
         self._breaks = self._breaks or breaks
         if self._taken is not None:
@@ -372,7 +373,8 @@ class Fabric:
 
     def find(self, name: str) -> Mailbox | None:
         """Return the mailbox that is listed under a name, if there is one."""
-        self.kernel.look(f"address {name}")
+        if self.kernel.line is not None:
+            self.kernel.look(f"address {name}")
         return self.addresses.get(name)
 
     def box_of(self, pid: int, name: str) -> Mailbox | None:

@@ -328,8 +328,10 @@ class Process:
         """End with a wait status; harmless when it has ended already."""
         if self.exited:
             return
-        self.table.kernel.touch(self.unit)
-        self.table.kernel.look(f"processes {self.host.name}")
+        kernel = self.table.kernel
+        if kernel.line is not None:
+            kernel.touch(self.unit)
+            kernel.look(f"processes {self.host.name}")
         self.exited = True
         self._end_other_threads()
         self.stepd = None

@@ -103,7 +103,8 @@ class JobState:
     @property
     def completing(self) -> bool:
         """Tell whether nodes have yet to report that the job is gone."""
-        return bool(self.flags & JobFlag.COMPLETING)
+        flags = self.flags
+        return flags is not JobFlag.NONE and bool(flags & JobFlag.COMPLETING)
 
     @property
     def staging_out(self) -> bool:

@@ -281,7 +281,8 @@ _CODE: Final = (
 
 
 def _is_data(name: str, value: Any) -> bool:
-    return _holds_data(type(value)) and not name.startswith("__")
+    kind: Any = type(value)
+    return _holds_data(kind) and not name.startswith("__")
 
 
 @lru_cache(maxsize=256)
