@@ -119,14 +119,17 @@ def _check(events: Sequence[Event], terms: Terms) -> Report:
     for rule in declared():
         if terms.model not in rule.models or rule.check is None:
             continue
-        found = list(rule.check(run))
-        wrong = [
-            each
-            for each in found
-            if isinstance(each, Broken) and not is_excused(run, rule.number, each)
-        ]
-        checked += bool(found)
-        groups += sum(each.groups if isinstance(each, Kept) else 1 for each in found)
+        wrong: list[Broken] = []
+        looked = False
+        for each in rule.check(run):
+            looked = True
+            if isinstance(each, Kept):
+                groups += each.groups
+            else:
+                groups += 1
+                if not is_excused(run, rule.number, each):
+                    wrong.append(each)
+        checked += looked
         if wrong:
             first = min(wrong, key=lambda each: each.events[0].seq)
             broken.append(

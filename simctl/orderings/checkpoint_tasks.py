@@ -142,7 +142,7 @@ def _restarts(child: Child) -> list[Event]:
 )
 def restart_replaces_exec(run: Observed) -> Iterator[Finding]:
     """Look at each task that is restarted."""
-    for child in run.once(children):
+    for child in run.once(children) if _RESTART in run.by_name else ():
         if _restarts(child):
             yield next(_restarted(child), KEPT)
 

@@ -14,6 +14,7 @@ from simctl.kernel.events import Event
 
 Found = TypeVar("Found")
 
+_NO_PID: Final = -1
 _STEP_ROLES: Final = frozenset(("manager", "session", "task"))
 _SEQ: Final = operator.attrgetter("seq")
 
@@ -123,10 +124,17 @@ class Observed:
     @cached_property
     def by_name(self) -> Mapping[str, Sequence[Event]]:
         """Events by name, enter lines among them."""
-        found: dict[str, list[Event]] = defaultdict(list)
+        return self._by_name_and_pid[0]
+
+    @cached_property
+    def _by_name_and_pid(self) -> tuple[dict[str, list[Event]], dict[int, list[Event]]]:
+        names: dict[str, list[Event]] = defaultdict(list)
+        pids: dict[Any, list[Event]] = defaultdict(list)
         for event in self.events:
-            found[event.name].append(event)
-        return dict(found)
+            names[event.name].append(event)
+            pids[event.pid].append(event)
+        pids.pop(UNSET, None)
+        return dict(names), dict(pids)
 
     @cached_property
     def _calls(self) -> dict[str, list[Event]]:
@@ -159,12 +167,7 @@ class Observed:
     @cached_property
     def by_pid(self) -> Mapping[int, list[Event]]:
         """Events by the process that acts."""
-        found: dict[int, list[Event]] = defaultdict(list)
-        for event in self.events:
-            pid = event.pid
-            if pid is not UNSET:
-                found[pid].append(event)
-        return dict(found)
+        return self._by_name_and_pid[1]
 
     def request_of(self, event: Event) -> Event | None:
         """Return the message upon which a process did something; None if it acted by itself.
@@ -253,7 +256,7 @@ class Observed:
             role = event.role
             if role not in _STEP_ROLES:
                 continue
-            pid = pid_of(event)
+            pid = _NO_PID if event.pid is UNSET else event.pid
             manager = managers.get(pid, pid)
             daemon = found.get(manager)
             if daemon is None:
@@ -420,7 +423,7 @@ def arg(event: Event, name: str) -> Any:
 
 def pid_of(event: Event) -> int:
     """Return the process of an event that has one."""
-    return -1 if event.pid is UNSET else event.pid
+    return _NO_PID if event.pid is UNSET else event.pid
 
 
 def failed(call: Event) -> bool:
