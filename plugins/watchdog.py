@@ -42,7 +42,7 @@ class Watchdog:
         self._interrupted = False
 
     def __enter__(self) -> Self:
-        """Start to watch."""
+        """Start to watch; trio runs by now."""
         if (
             self._limit_s > 0
             and hasattr(signal, "setitimer")
@@ -51,6 +51,7 @@ class Watchdog:
         ):
             self._previous = signal.signal(signal.SIGALRM, self._look)
             self._armed = True
+            self._listen()
             self._set_timer()
         return self
 
@@ -61,7 +62,7 @@ class Watchdog:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, self._previous)
             if self._at_ctrl_c is not None:
-                signal.signal(signal.SIGINT, signal.default_int_handler)
+                signal.signal(signal.SIGINT, self._at_ctrl_c)
         self._entry = None
 
     def pause(self) -> None:
@@ -114,11 +115,8 @@ class Watchdog:
             raise WatchdogError("was interrupted")
         raise WatchdogError(f"still ran after {self._limit_s:g} s of wall time, and was stopped")
 
-    def listen(self) -> None:
-        """Stand before trio's handler of Ctrl-C, which waits until the plugin's code comes back.
-
-        To be called once trio runs.
-        """
+    def _listen(self) -> None:
+        """Stand before trio's handler of Ctrl-C, which waits until the plugin's code comes back."""
         handler = signal.getsignal(signal.SIGINT)
         if self._armed and getattr(handler, "__module__", "").startswith("trio"):
             self._at_ctrl_c = handler

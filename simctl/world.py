@@ -485,13 +485,9 @@ class World:
         thresholds = gc.get_threshold()
         gc.set_threshold(1_000_000, 50, 100)
         try:
-            with Watchdog(self.kernel, self.watchdog_s) as self.watchdog:
-                trio.run(
-                    self.kernel.run,
-                    self._begin,
-                    clock=self.kernel,
-                    restrict_keyboard_interrupt_to_checkpoints=True,
-                )
+            trio.run(
+                self._watched, clock=self.kernel, restrict_keyboard_interrupt_to_checkpoints=True
+            )
         except KeyboardInterrupt:
             interrupted = True
         except BaseExceptionGroup as group:
@@ -514,8 +510,12 @@ class World:
         wall_s = time.perf_counter() - started
         return self._result(wall_s, interrupted=interrupted)
 
+    async def _watched(self) -> None:
+        # A tick that came while trio closes what signals wake it with would be told as an error.
+        with Watchdog(self.kernel, self.watchdog_s) as self.watchdog:
+            await self.kernel.run(self._begin)
+
     def _begin(self) -> None:
-        self.watchdog.listen()
         placed = [e for e in self.scenario.timeline if isinstance(e.moment, Placed)]
         if self.visitor is None and placed:
             self.visitor = self._placed = PlacedEntries(self.kernel, placed, self.happen)

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
+import trio
 from msgspec import UNSET
 
 from simctl.api.surroundings import WatchdogError
@@ -580,6 +581,28 @@ def test_ctrl_c_stops_no_call_that_comes_back(monkeypatch: pytest.MonkeyPatch) -
     watch._look(signal.SIGALRM, None)
     with pytest.raises(WatchdogError, match="was interrupted"):
         watch._look(signal.SIGALRM, None)
+
+
+class AfterRun(trio.abc.Instrument):
+    """Notes what the timer of the watchdog is set to when trio has no task left."""
+
+    def __init__(self) -> None:
+        self.timer: tuple[float, float] | None = None
+
+    def after_run(self) -> None:
+        """Look at it."""
+        self.timer = signal.getitimer(signal.ITIMER_REAL)
+
+
+def test_nothing_is_watched_once_trio_ends() -> None:
+    """A signal that came while trio closes what wakes it would be told as an error."""
+    seen, during = AfterRun(), []
+    world = World(read_scenario(TWO_NODES + ONE, file="s.yaml"), watchdog_s=60)
+    world.background.append(lambda: trio.lowlevel.add_instrument(seen))
+    world.background.append(lambda: during.append(signal.getitimer(signal.ITIMER_REAL)[1]))
+    world.run()
+    assert during == [0.5]
+    assert seen.timer == (0.0, 0.0)
 
 
 def test_a_constructor_that_does_not_come_back_is_stopped_and_named(tmp_path: Path) -> None:
