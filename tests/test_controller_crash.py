@@ -10,7 +10,7 @@ from simctl.ctld.saved_records import UnsaidFieldError, form_of
 from simctl.report import summary
 from simctl.wire.state_files import Header, framed, read_file, write_file
 from tests.cluster import Ran, run
-from tests.damaged import doubled, told
+from tests.damaged import doubled, dropped, told
 
 ELAN = "slurm_conf: {SwitchType: switch/elan}\n"
 BOTH = pytest.mark.parametrize("model", ["guide", "modern"])
@@ -98,6 +98,36 @@ def test_a_death_excuses_nothing_of_a_job_that_was_saved_as_it_was() -> None:
     assert told(ran, doubled("switch_p_job_step_complete step=1.0")).items() >= wrong.items()
     changes = [each.args["from"] for each in ran.all("job_state", job=2)]  # type: ignore[index]
     assert changes[:3] == [None, "PENDING", "PENDING"]
+
+
+def test_a_death_excuses_the_call_that_slurmctld_did_not_come_back_from() -> None:
+    """Rule 18: it unpacked a record that it had made anew. What came before has to hold."""
+    ran = run(
+        timeline(
+            "0 sbatch -N1 --wrap 'sleep 60'",
+            "0 sbatch -N1 --wrap 'sleep 60'",
+            "5 {hang: slurm_ckpt_unpack_job, for: 5s, times: 2}",
+            "10 {crash: slurmctld}",
+            "11 {start: slurmctld}",
+            "18 {crash: slurmctld}",
+            "30 {start: slurmctld}",
+        )
+    )
+    _, killed, _ = ran.all("exit", role="slurmctld")
+    dead = killed.pid
+    (broken_off,) = [
+        each
+        for each in ran.events
+        if (each.name, each.pid, each.job, each.phase)
+        == ("slurm_ckpt_unpack_job", dead, 2, "enter")
+    ]
+    assert killed.time_us - broken_off.time_us == 2_000_000
+    wrong = {
+        "checkpoint-record-made-in-place": (
+            "alloc_job was called in the course of nothing, which submits no job"
+        )
+    }
+    assert told(ran, dropped(f"slurm_ckpt_unpack_job job=1 pid={dead}")) == wrong
 
 
 @BOTH

@@ -352,6 +352,26 @@ def test_a_job_without_a_checkpoint_record_ends_without_cancel() -> None:
     assert [each.rule.name for each in ran.result.orderings.broken] == []
 
 
+def test_a_task_whose_step_has_no_checkpoint_record_is_staged_out_like_any_other() -> None:
+    """It was taken in, under another's record; slurmctld gives up, and the next one ends it."""
+    ran = run(
+        "slurm_conf: {BurstBufferType: burst_buffer/datawarp}\n"
+        "burst_buffer: {pools: {wlm_pool: {capacity: 10GiB}}}\n"
+        'files: {a: "#!/bin/sh\\n#DW jobdw capacity=1GiB\\nsrun sleep 5\\n"}\n'
+        "timeline:\n"
+        '  - {at: 0s, fault: {raise: "slurm_ckpt_alloc_job job=2"}}\n'
+        "  - {at: 1s, as: alice, run: sbatch --array=1-2 a}\n"
+        "  - {at: 1m, fault: {start: slurmctld}}\n"
+    )
+    (made,) = ran.all("slurm_ckpt_alloc_job", job=2, rc=-1)
+    assert made.step == "2.0"
+    ends = calls(ran, 2).count("start_stage_out")
+    assert ends
+    assert told(ran, dropped("bb_p_job_start_stage_out job=2"))["stage-out-or-cancel"] == (
+        f"the job ended {ends} times, and there were {ends - 1} calls of the two"
+    )
+
+
 @pytest.mark.parametrize("model", ["guide", "modern"])
 def test_a_task_that_left_its_array_with_the_record_may_be_kept_for_ever(model: str) -> None:
     """As long as its burst buffer is not staged out; the rest of the array is forgotten."""

@@ -92,11 +92,15 @@ class Life:
     def failed_at_once(self) -> bool:
         """Tell whether its checkpoint record could not be made: it is refused before validate2.
 
-        A record that is made anew after a restart may fail as well, and refuses nothing.
+        That is before anybody hears of it; a record that is made anew after a restart may fail as
+        well, and so may that of one of its steps, and neither refuses anything.
         """
-        made = (each for each in self.items if isinstance(each, Event))
-        first = next((each for each in made if each.name == "slurm_ckpt_alloc_job"), None)
-        return first is not None and first.rc == -1
+        for each in self.items:
+            if change(each) is not None:
+                return False
+            if isinstance(each, Event) and each.name == "slurm_ckpt_alloc_job":
+                return each.step is UNSET and each.rc == -1
+        return False
 
     @property
     def born(self) -> Event | None:

@@ -81,7 +81,9 @@ def _breaks_off(events: list[Event], end: Event) -> bool:
 
 def _last_moment(events: list[Event], end: Event) -> list[Event]:
     """Return what a slurmctld did in the moment of its death, and since its last call began."""
-    since_us, found = end.time_us, []
+    call = next((event for event in reversed(events) if event.kind == "plugin"), end)
+    # Of a call that it did not come back from there is no more than where it began.
+    since_us, found = (call if call.phase == "enter" else end).time_us, []
     for event in reversed(events):
         if event.time_us < since_us:
             break
