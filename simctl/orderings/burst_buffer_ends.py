@@ -109,7 +109,8 @@ def _had_no_nodes(life: Life, index: int) -> bool:
     key="a job",
     exceptions=(
         "neither for a job that was refused as it was submitted, by validate2 or because its "
-        "checkpoint record could not be made; one more cancel for who is cancelled with --hurry while staging out"
+        "checkpoint record could not be made; one more cancel for who is cancelled with --hurry "
+        "while staging out"
     ),
     source=f"{_GUIDE}; held in 26 groups of recordings of real Slurm",
     functions=("bb_p_job_start_stage_out", "bb_p_job_cancel"),
