@@ -438,6 +438,24 @@ DAMAGED: Final[dict[str, tuple[str, Callable[[list[Event]], list[Event]]]]] = {
 }
 
 
+def test_an_id_that_is_given_away_again_has_another_owner() -> None:
+    """By a slurmctld that has read an older state; tasks of an array are whose it is then."""
+    ran = run(
+        "slurm_conf: {MinJobAge: 10}\n"
+        "timeline:\n"
+        "  - {at: 0s, fault: {disk: slurmctld, how: read_only, for: 190s}}\n"
+        "  - {at: 1s, as: alice, run: srun hostname}\n"
+        "  - {at: 180s, fault: {restart: slurmctld, for: 1s}}\n"
+        "  - {at: 200s, as: bob, run: \"sbatch --array=0-1 --wrap 'sleep 9'\"}\n",
+        cluster=CLUSTER,
+    )
+    assert not ran.all("jobs_lost")  # The job of that id was over and forgotten.
+    uids = [each.uid for each in ran.all("exec", array_job=1, role="task")]
+    assert set(uids) == {BOB}
+    as_alice = changed("exec array_job=1 role=task", uid=ALICE, euid=ALICE)
+    assert told(ran, as_alice)["no-user-code-as-root"] == "exec as 1001/1001, not as 1002"
+
+
 @pytest.fixture(scope="module")
 def cancelled() -> Ran:
     """A job with a step that its owner cancels."""

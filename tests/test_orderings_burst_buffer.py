@@ -5,6 +5,7 @@ from functools import cache
 import pytest
 
 from simctl.orderings.checking import declared
+from simctl.orderings.observed import begin
 from tests.cluster import TWO_NODES, Ran, run
 from tests.damaged import Damage, changed, doubled, dropped, moved, told
 from tests.staged import calls, staged
@@ -440,3 +441,23 @@ def test_post_run_is_asked_again_by_a_slurmctld_that_has_not_heard_of_the_answer
     assert before.pid != after.pid
     changes = [event for event in ran.all("job_state", job=1) if before.seq < event.seq < after.seq]
     assert [event.args["to"] for event in changes] == ["COMPLETED|STAGE_OUT"]  # type: ignore[index]
+
+
+def test_what_a_checkpoint_plugin_hears_ends_no_pass() -> None:
+    """It has asked a node in a thread of its own; slurmctld is in load_state meanwhile."""
+    ran = run(
+        "slurm_conf: {BurstBufferType: burst_buffer/datawarp, CheckpointType: checkpoint/blcr}\n"
+        "burst_buffer: {pools: {wlm_pool: {capacity: 10GiB}}}\n"
+        "timeline:\n"
+        "  - {at: 1s, as: alice, run: \"sbatch -N1 --wrap 'sleep 60'\"}\n"
+        "  - {at: 9s, fault: {hang: slurm_ckpt_signal_tasks, for: 3s}}\n"
+        "  - {at: 10s, as: alice, run: scontrol checkpoint create 1}\n"
+        "  - {at: 10500ms, fault: {hang: bb_p_load_state, for: 5s}}\n"
+        "  - {at: 11s, as: alice, run: \"sbatch -N1 --begin=now+1 --wrap 'sleep 5'\"}\n"
+    )
+    answer = {"args_answers": "REQUEST_CHECKPOINT_TASKS", "role": "slurmctld"}
+    heard = ran.one("RESPONSE_SLURM_RC", phase="receive", **answer)
+    calls_of = [(begin(each), each.seq) for each in ran.all("bb_p_load_state")]
+    assert [True for first, last in calls_of if first < heard.seq < last]
+    late = moved("bb_p_load_state phase=enter", after="bb_p_job_test_stage_in job=2", nth=-1, to=-1)
+    assert "state-loaded-before-passes" in told(ran, late)

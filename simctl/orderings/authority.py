@@ -13,7 +13,7 @@ from simctl.orderings.observed import (
     Observed,
     StepDaemon,
     arg,
-    owner_uids,
+    owner_uid,
     sending_of,
 )
 from simctl.orderings.rules import AUTHORITY, KEPT, Finding, broken, rule
@@ -39,7 +39,6 @@ _STATES: Final = ("job_state", "node_state", "step_state")
 )
 def no_user_code_as_root(run: Observed) -> Iterator[Finding]:
     """Look at as whom everything of a step is executed."""
-    owners = run.once(owner_uids)
     found: dict[Any, list[Event]] = defaultdict(list)
     for name in ("exec", *_USERS_SCRIPTS):
         for event in run.by_name.get(name, ()):
@@ -47,12 +46,14 @@ def no_user_code_as_root(run: Observed) -> Iterator[Finding]:
             if event.step is not UNSET and (name != "exec" or event.role != "script"):
                 found[event.node, event.step].append(event)
     for (node, step), events in found.items():
-        user = owners.get(events[0].job)
-        wrong = [e for e in events if user is not None and (e.uid, e.euid) != (user, user)]
+        users = [(event, owner_uid(run, event)) for event in events]
+        known = [(event, user) for event, user in users if user is not None]
+        wrong = [(e, user) for e, user in known if (e.uid, e.euid) != (user, user)]
         if wrong:
-            what = f"{wrong[0].name} as {wrong[0].uid}/{wrong[0].euid}, not as {user}"
-            yield broken(f"step {step} on {node}", what, *wrong[:1])
-        elif user is not None:
+            event, user = wrong[0]
+            what = f"{event.name} as {event.uid}/{event.euid}, not as {user}"
+            yield broken(f"step {step} on {node}", what, event)
+        elif known:
             yield KEPT
 
 
@@ -68,7 +69,6 @@ def no_user_code_as_root(run: Observed) -> Iterator[Finding]:
 )
 def only_who_may_changes_a_job(run: Observed) -> Iterator[Finding]:
     """Look at who has sent the request behind each change."""
-    owners = run.once(owner_uids)
     for event in run.by_name.get("job_state", ()):
         request = run.request_of(event)
         right = OF_SLURMCTLD.get(request.name) if request is not None else None
@@ -77,12 +77,13 @@ def only_who_may_changes_a_job(run: Observed) -> Iterator[Finding]:
         if request.job not in (event.job, event.array_job):
             continue
         sending = sending_of(run, request)
-        if sending is None or event.job not in owners:
+        owner = owner_uid(run, event)
+        if sending is None or owner is None:
             continue
-        if _may(run, right, sending, request, owners[event.job]):
+        if _may(run, right, sending, request, owner):
             yield KEPT
         else:
-            what = f"{request.name} of uid {sending.uid} changed a job of {owners[event.job]}"
+            what = f"{request.name} of uid {sending.uid} changed a job of {owner}"
             yield broken(f"job {event.job}", what, sending, event)
 
 

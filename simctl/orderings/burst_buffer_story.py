@@ -8,7 +8,7 @@ import attrs
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
-from simctl.orderings.observed import Observed, Terms, arg, begin
+from simctl.orderings.observed import Observed, Terms, arg, begin, for_a_plugin
 from simctl.orderings.rules import KEPT, Broken, Finding
 
 FINAL: Final = frozenset(
@@ -158,7 +158,7 @@ def read(run: Observed) -> Story:
     """Put the calls of several plugins together, and tell the lives of jobs apart."""
     if not any(name.startswith("bb_p_") for name in run.by_name):
         return Story([], [], [], [], [], run.terms)
-    items = sorted(_items(run.events), key=place)
+    items = sorted(_items(run), key=place)
     calls = [each for each in items if isinstance(each, Asked)]
     starts: dict[int, int] = {}
     for each in items:
@@ -183,12 +183,12 @@ def story(run: Observed) -> Story:
     return run.once(read)
 
 
-def _items(events: Iterable[Event]) -> Iterator[Item]:
+def _items(run: Observed) -> Iterator[Item]:
     """Yield what tells something of burst buffers; calls of several plugins as one."""
     entered: dict[int, Event] = {}
     group: Asked | None = None
     plugins: set[Any] = set()
-    for each in events:
+    for each in run.events:
         if each.kind == "plugin" and each.name.startswith("bb_p_"):
             if each.phase == "enter":
                 entered[each.seq] = each
@@ -209,7 +209,12 @@ def _items(events: Iterable[Event]) -> Iterator[Item]:
             yield group
         elif each.phase != "enter" and (
             each.kind in _TELLING
-            or (each.kind in ("message", "plugin") and each.daemon == "slurmctld")
+            or (each.kind == "plugin" and each.daemon == "slurmctld")
+            or (
+                each.kind == "message"
+                and each.daemon == "slurmctld"
+                and not for_a_plugin(run, each)
+            )
         ):
             yield each
     for each in entered.values():

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from simctl.orderings.burst_buffer_story import FINAL
-from simctl.orderings.observed import ASIDE, Observed, arg
+from simctl.orderings.observed import ASIDE, Observed, arg, for_a_plugin
 from simctl.orderings.rules import KEPT, Broken, Finding, rule
 
 _GUIDE: Final = "checkpoint guide"
@@ -33,7 +33,7 @@ def _calls(run: Observed) -> Mapping[int, Sequence[Event]]:
             continue
         if (
             each.kind == "plugin"
-            or (each.kind == "message" and each.phase == "receive")
+            or (each.kind == "message" and each.phase == "receive" and not for_a_plugin(run, each))
             or (each.kind == "state" and each.name in _STATES)
         ):
             found[int(str(each.pid))].append(each)

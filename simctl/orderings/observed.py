@@ -387,28 +387,49 @@ def sending_of(run: Observed, receipt: Event) -> Event | None:
     return found if found is not None and found.phase == "send" else None
 
 
-def owner_uids(run: Observed) -> Mapping[Any, int]:
-    """Return who has submitted each job, as far as the trace shows it; tasks are their array's.
+def for_a_plugin(run: Observed, event: Event) -> bool:
+    """Tell whether slurmctld received the answer to a plugin's question, which is the plugin's.
 
-    root and SlurmUser may submit for others, which it does not show.
+    A thread of the plugin's may hear it whatever slurmctld does meanwhile.
     """
-    found: dict[Any, int] = {}
-    tasks: dict[Any, Any] = {}
-    for job, changes in run.job_states.items():
-        array = next((each.array_job for each in changes if each.array_job is not UNSET), job)
-        if array != job:
+    if event.phase != "receive" or not event.name.startswith("RESPONSE_"):
+        return False
+    sending = sending_of(run, event)
+    return sending is not None and str(sending.peer).startswith("slurmctld[")
+
+
+def owner_uid(run: Observed, event: Event) -> int | None:
+    """Return who has submitted the job of an event, as far as the trace shows it.
+
+    root and SlurmUser may submit for others, which it does not show. A slurmctld that has read an
+    older state gives ids away again: that of whom a job is goes by who had the id last.
+    """
+    return _last_before(run.once(_submitters).get(event.job, ()), event.seq)
+
+
+def _submitters(run: Observed) -> Mapping[Any, Sequence[tuple[int, int | None]]]:
+    """Return where each job id was given away, and to whom; tasks are their array's."""
+    found: dict[Any, list[tuple[int, int | None]]] = defaultdict(list)
+    for event in run.by_name.get("job_state", ()):
+        if arg(event, "from") is not None:
+            continue
+        if event.array_job not in (UNSET, event.job):
             # It was split off upon whatever request came just then.
-            tasks[job] = array
+            found[event.job].append((event.seq, _last_before(found[event.array_job], event.seq)))
             continue
-        first = changes[0]
-        request = run.request_of(first) if arg(first, "from") is None else None
+        request = run.request_of(event)
         sending = sending_of(run, request) if request is not None else None
-        if sending is None or request is None or sending.name not in _ASKS_FOR_JOBS:
+        if sending is not None and sending.name not in _ASKS_FOR_JOBS:
+            # It starts again from its images, whoever has asked for that.
             continue
-        if sending.uid is not UNSET and sending.uid not in (0, request.uid):
-            found[job] = sending.uid
-    found |= {task: found[array] for task, array in tasks.items() if array in found}
+        uid = sending.uid if sending is not None else UNSET
+        shown = request is not None and uid not in (0, request.uid, UNSET)
+        found[event.job].append((event.seq, int(str(uid)) if shown else None))
     return found
+
+
+def _last_before(given: Sequence[tuple[int, int | None]], seq: int) -> int | None:
+    return next((uid for since, uid in reversed(given) if since <= seq), None)
 
 
 def begin(event: Event) -> int:
