@@ -13,14 +13,18 @@ from simctl.ctld.records import NodeRecord
 from simctl.kernel.procs import RunsAs
 from simctl.scenario.load import read_scenario
 from simctl.testing.explore.progress import Progress
+from simctl.testing.explore.trial import Broken
 from simctl.testing.explore.workers import CHUNK
+from simctl.testing.swarm.draft import fault, run
 from simctl.testing.swarm.features import FAULTS
 from simctl.testing.swarm.make import draft
 from simctl.testing.swarm.rules import RULES, AtRest
 from simctl.testing.swarm.runner import EVERY, Plan, SwarmRunner
+from simctl.testing.swarm.shrink import Shrinker
 from simctl.testing.swarm.trial import run_text
 from simctl.world import World
 
+RULES_SAY = {rule.name: rule.says for rule in RULES}
 QUIET = """\
 nodes: [{name: "n[1-2]", cpus: 4}]
 partitions: [{name: debug, nodes: ALL}]
@@ -34,7 +38,7 @@ def test_a_seed_means_the_same_scenario_everywhere() -> None:
     texts = "".join(draft(seed).text() for seed in range(40))
     again = "".join(draft(seed).text() for seed in range(40))
     assert texts == again
-    assert hashlib.sha256(texts.encode()).hexdigest()[:8] == "d1dbc5b2"
+    assert hashlib.sha256(texts.encode()).hexdigest()[:8] == "3748a43f"
 
 
 def test_whatever_is_drawn_is_a_scenario() -> None:
@@ -43,6 +47,15 @@ def test_whatever_is_drawn_is_a_scenario() -> None:
         drawn = draft(seed)
         scenario = read_scenario(drawn.text(), file="swarm.yaml")
         assert len(scenario.timeline) == len(drawn.happenings) + len(drawn.tail)
+
+
+def test_no_message_fault_lies_in_wait_for_the_end() -> None:
+    """One that struck the next few messages of a name struck all that cancelled what was left."""
+    texts = [each for seed in range(2000, 2200) for each in draft(seed).happenings]
+    kinds = ("drop", "duplicate", "delay", "reorder")
+    faults = [each for each in texts if any(f"fault: {{{kind}:" in each for kind in kinds)]
+    assert any("times: 5" in each for each in faults)
+    assert [each for each in faults if ", for: " not in each] == []
 
 
 def test_a_fault_that_is_left_out_changes_nothing_else() -> None:
@@ -229,6 +242,18 @@ def test_what_is_found_is_made_small_and_can_be_repeated(
     monkeypatch.setattr(NodeRecord, "give_back", give_back)
     assert main(repeat) == 0
     assert "all that has to hold at rest does" in capsys.readouterr().out
+
+
+def test_what_is_made_small_is_still_what_was_found() -> None:
+    """A held job that nobody can cancel: without the end nobody would try, and nothing be shown."""
+    held = run("at: 31s", "salloc -H true", "bob")
+    lost = fault("at: 49s", 'drop: "REQUEST_KILL_JOB", times: 5')
+    drawn = attrs.evolve(draft(6913), happenings=(held, lost))
+    broken = Broken(kind="at rest", text="processes-gone: " + RULES_SAY["processes-gone"])
+    small = Shrinker(broken, told=lambda runs, left: None).shrink(drawn)
+    assert small is not None
+    assert small.draft.happenings == (held, lost)
+    assert small.draft.tail
 
 
 def test_a_run_that_goes_on_and_on_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,6 +147,10 @@ _RPCS: Final = (
 """Messages, by name, that may go astray."""
 
 
+_LAST_S: Final = 600
+"""How long the next few messages may go astray: less than from one cleaning up to the next."""
+
+
 def _messages(c: Chance, cluster: Cluster, at: str, _: int) -> list[str]:
     parts = [f'{c.choice(("drop", "drop", "duplicate", "delay", "reorder"))}: "{c.choice(_RPCS)}"']
     if parts[0].startswith("delay") or c.likely(0.3):
@@ -160,7 +164,8 @@ def _messages(c: Chance, cluster: Cluster, at: str, _: int) -> list[str]:
         parts.append(f"skip: {c.choice((1, 3, 10))}")
     many = c.random()
     if many < 0.3:
-        parts.append(f"times: {c.choice((2, 5))}")
+        # Nor may it lie in wait for the end, and strike whatever is said there to a job.
+        parts.append(f"times: {c.choice((2, 5))}, for: {_LAST_S}s")
     else:
         # A network that is bad for ever is nothing to come to rest with.
         parts.append(f"for: {c.choice(('10s', '60s', '300s'))}")

@@ -14,8 +14,11 @@ from simctl.testing.swarm.trial import Tried, run_text
 MOST_RUNS: Final = 400
 _MOST_S: Final = 90.0
 
-_ENDED_BY_THE_TAIL: Final = ("jobs-end:", "records-go:", "buffers-free:")
-"""Rules about jobs that wait for what never comes, but for the end of the scenario."""
+_ENDED_BY_THE_TAIL: Final = (
+    *("jobs-end:", "records-go:", "buffers-free:", "accounted-once:"),
+    *("processes-gone:", "commands-end:", "daemons-stop:"),
+)
+"""Rules that a job breaks which waits for what never comes, but for the end of the scenario."""
 
 T = TypeVar("T")
 
