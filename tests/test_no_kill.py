@@ -129,6 +129,21 @@ def test_an_srun_of_its_own_goes_on_too() -> None:
     assert ran.result.rows[0].nodes == "n[1,3]"
 
 
+def test_a_step_can_be_looked_at_when_a_node_of_it_is_gone() -> None:
+    """It is listed with the nodes it was made for, and the memory it has on those that are left."""
+    text = """\
+timeline:
+  - {at: 0s, as: alice, run: "sbatch -N3 -k --wrap 'srun -k ./long'"}
+  - {at: 30s, fault: {crash: n3}}
+  - {at: 200s, as: alice, run: "squeue -hs -o '%i %N'"}
+  - {at: 200s, as: alice, run: scontrol show step 1.0}
+"""
+    ran = run(text, cluster=CLUSTER)
+    assert "1.0 n[1-3]\n" in ran.result.commands[1].stdout
+    assert "NodeList=n[1-3]" in ran.result.commands[2].stdout
+    assert ran.job()[0] == "COMPLETED"
+
+
 def test_a_node_set_down_by_hand_is_told_to_end_the_job() -> None:
     """What runs there ends, the job goes on elsewhere, and nobody waits for the node."""
     ran = lose(

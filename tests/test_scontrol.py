@@ -147,6 +147,22 @@ def test_every_key_of_a_job_that_waits(change: str, text: str) -> None:
     assert text in shown(after(WAITS, *lines))
 
 
+def test_partitions_are_named_as_at_submission() -> None:
+    """Each once, and at least one; the job can be held against them again later."""
+    refused, taken, there, changed, job = after(
+        WAITS,
+        "scontrol update jobid=1 partition=,",
+        "scontrol update jobid=1 partition=long,,long,",
+        "scontrol update jobid=1 nodelist=n4",
+        "scontrol update partitionname=long nodes=n3",
+        "scontrol show job 1",
+    )
+    assert "Invalid partition name" in refused.stderr
+    assert taken.stderr == there.stderr == changed.stderr == ""
+    assert "Partition=long " in job.stdout
+    assert "Reason=PartitionConfig " in job.stdout
+
+
 def test_a_reservation_is_asked_for_later() -> None:
     """One that there is."""
     make = "scontrol create reservation=r starttime=now+60 duration=10 users=alice nodes=n3"

@@ -141,6 +141,60 @@ def test_damage_to_other_files_costs_no_job(file: str, how: str, model: str) -> 
     assert ran.result.damages
 
 
+TWO_PARTITIONS = """\
+nodes: [{name: "n[1-2]", cpus: 4}]
+partitions: [{name: a, nodes: "n[1-2]", default: true}, {name: b, nodes: "n[1-2]"}]
+users: {alice: {uid: 1001, admin: operator}}
+"""
+
+
+@BOTH
+def test_a_partition_that_only_the_damaged_file_had_is_as_configured(model: str) -> None:
+    """The older file has lost it too; a job that waits for it is held against it anew and runs."""
+    ran = run(
+        timeline(
+            "1 sbatch -H -p b,a --wrap true",
+            "20 {crash: slurmctld, saved: true}",
+            "25 {corrupt: part_state, how: flip}",
+            "26 {corrupt: part_state.old, how: flip}",
+            "30 {start: slurmctld}",
+            "40 scontrol update partitionname=a state=down",
+            "41 scontrol release 1",
+        ),
+        cluster=TWO_PARTITIONS,
+        model=model,
+    )
+    assert "record 2 of 2 is damaged" in ran.result.damages[0]
+    assert states(ran) == {1: "COMPLETED"}
+    assert ran.result.rows[0].partition == "b"
+
+
+@BOTH
+def test_a_job_whose_partition_is_lost_asks_for_what_is_left(model: str) -> None:
+    """Partition c was made by hand: nothing but the damaged file had it."""
+    ran = run(
+        timeline(
+            "1 scontrol create partition=c nodes=n1",
+            "2 sbatch -H -p c,b --wrap true",
+            "2 sbatch -H -p c --wrap true",
+            "20 {crash: slurmctld, saved: true}",
+            "25 {corrupt: part_state, how: truncate}",
+            "26 {corrupt: part_state.old, how: truncate}",
+            "30 {start: slurmctld}",
+            "40 scontrol update partitionname=a nodes=n2",
+            "40 scontrol update partitionname=b nodes=n2",
+            "41 squeue -h -S i -o '%i %P'",
+            "42 scontrol release 1 2",
+        ),
+        cluster=TWO_PARTITIONS,
+        model=model,
+    )
+    assert ran.result.commands[-2].stdout == "1 b\n2 a\n"
+    told = [each for each in ran.result.damages if "there is no partition c" in each]
+    assert len(told) == 2
+    assert states(ran) == {1: "COMPLETED", 2: "COMPLETED"}
+
+
 @BOTH
 @pytest.mark.parametrize(("how", "why"), [("version", "of version 2"), ("foreign", "of cluster")])
 def test_state_of_another_version_or_cluster_is_fatal(how: str, why: str, model: str) -> None:
@@ -269,6 +323,26 @@ def test_a_later_run_goes_on_with_a_folder(
     ]
     assert found["jobs"][0]["restarts"] == 1
     assert found["jobs"][1]["start_us"] < 20_000_000
+
+
+@BOTH
+def test_a_step_on_a_node_that_is_no_longer_configured_ends(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is told and accounted for, with what it had on the nodes that are left."""
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    first.write_text(
+        ONE.replace("n[1-2]", "n[1-3]") + timeline("0 sbatch -N3 --wrap 'srun sleep 60'")
+    )
+    second.write_text(ONE + timeline("10 scancel 1"))
+    options = ["--model", model, "--state-dir", str(tmp_path / "state"), "--json"]
+    cli.main(["run", str(first), "--until", "5s", *options])
+    capsys.readouterr()
+    assert cli.main(["run", str(second), *options]) == cli.OK
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    assert [(job["state"], job["restarts"]) for job in found["jobs"]] == [("CANCELLED", 1)]
+    assert "there is no node n3" in json.dumps(found)
 
 
 def test_a_folder_that_holds_no_state_is_refused(

@@ -216,7 +216,7 @@ def _asked_memory_mb(job: JobRecord, nodes: int, cpus: int) -> int:
 
 def _step(ctld: "Slurmctld", step: StepRecord, state: str, end_us: int) -> StepAccount:
     job, layout = step.job, step.layout
-    found = [job.shares.get(ctld.nodes_by_name[name].index) for name in layout.nodes]
+    found = [job.shares.get(node.index) for node in ctld.nodes_named(layout.nodes)]
     shares = [share for share in found if share is not None]
     asked = layout.num_tasks * step.cpus_per_task
     return StepAccount(

@@ -185,9 +185,9 @@ def signal_one(ctld: "Slurmctld", job: JobRecord, step_id: int, signal: int) -> 
 
 
 def _signal_step(ctld: "Slurmctld", step: StepRecord, signal: int) -> None:
-    for name in step.layout.nodes:
+    for node in ctld.nodes_named(step.layout.nodes):
         ctld.send(
-            ctld.address(ctld.nodes_by_name[name]),
+            ctld.address(node),
             RequestSignalTasks(job_id=step.job.job_id, step_id=step.step_id, signal=signal),
         )
 

@@ -4,7 +4,7 @@ Handlers run one after another, as if each held the job write lock from its firs
 So a slow plugin call holds up every other request, as it does in Slurm for nearly all of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import attrs
@@ -641,6 +641,11 @@ class Slurmctld:
             return True
         agent.not_sent(self, to, message)
         return False
+
+    def nodes_named(self, names: Iterable[str]) -> Iterator[NodeRecord]:
+        """Return nodes by their names; what was saved may name some that are there no more."""
+        known = self.nodes_by_name
+        return (known[name] for name in names if name in known)
 
     def address(self, node: NodeRecord) -> Mailbox | None:
         """Return where the slurmd of a node receives."""

@@ -76,10 +76,11 @@ async def _leave_out(ctld: "Slurmctld", step: StepRecord, node: NodeRecord) -> N
         ctld.site.trace.join(ctld.process, *step.reports)
         await steps.delete(ctld, step)
         return
-    for name, reported in zip(nodes, step.reported, strict=True):
-        if not reported and not step.no_kill:
+    waits = [name for name, over in zip(nodes, step.reported, strict=True) if not over]
+    for other in ctld.nodes_named(waits):
+        if not step.no_kill:
             ctld.send(
-                ctld.address(ctld.nodes_by_name[name]),
+                ctld.address(other),
                 RequestSignalTasks(
                     job_id=step.job.job_id, step_id=step.step_id, signal=SIG_NODE_FAIL
                 ),

@@ -324,6 +324,8 @@ def _of_job(job: JobRecord) -> dict[str, Any]:
 
 def _step(ctld: "Slurmctld", step: StepRecord) -> StepInfo:
     job, layout = step.job, step.layout
+    # A job that goes on without a node that failed has nothing there any more.
+    shares = (job.shares.get(node.index) for node in ctld.nodes_named(layout.nodes))
     return StepInfo(
         **_of_job(job),
         step_id=step.step_id,
@@ -335,9 +337,7 @@ def _step(ctld: "Slurmctld", step: StepRecord) -> StepInfo:
         num_nodes=len(layout.nodes),
         num_cpus=layout.num_tasks * step.cpus_per_task,
         num_tasks=layout.num_tasks,
-        memory_mb=sum(
-            job.shares[ctld.nodes_by_name[name].index].memory_mb for name in layout.nodes
-        ),
+        memory_mb=sum(share.memory_mb for share in shares if share is not None),
         gres=job.desc.gres,
         distribution=layout.distribution.name.capitalize(),
         srun_host=step.srun.process.host.name if step.srun is not None else "",

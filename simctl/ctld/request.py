@@ -69,7 +69,7 @@ def read_request(
     """
     asked = _partitions(desc, parts)
     if asked is None:
-        unknown = next((name for name in _names(desc) if name not in parts), "")
+        unknown = next((name for name in named_partitions(desc.partition) if name not in parts), "")
         told = f"invalid partition specified: {unknown}" if unknown else ""
         return Request(error_code=ESLURM_INVALID_PARTITION_NAME, text=told)
     open_to = [part for part in asked if inside or _admits(part, asker)]
@@ -124,15 +124,15 @@ def _partitions(desc: JobDesc, parts: Mapping[str, PartRecord]) -> Sequence[Part
     """Return the partitions that are asked for, or the default one; None if one is not there."""
     if not desc.partition:
         return [part for part in parts.values() if part.default] or None
-    names = _names(desc)
+    names = named_partitions(desc.partition)
     if not names or any(name not in parts for name in names):
         return None
     return [parts[name] for name in names]
 
 
-def _names(desc: JobDesc) -> list[str]:
-    """Return the partitions that are asked for by name, each once."""
-    return list(dict.fromkeys(filter(None, desc.partition.split(","))))
+def named_partitions(text: str) -> list[str]:
+    """Return the partitions that a text names, each once."""
+    return list(dict.fromkeys(filter(None, text.split(","))))
 
 
 def _admits(part: PartRecord, asker: Asker) -> bool:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+import attrs
+
 from simctl.ctld.records import (
     Dependency,
     JobArray,
@@ -123,7 +125,7 @@ class Reader:
         }
 
     def _part(self, saved: Any) -> PartRecord:
-        nodes = tuple(self._known_nodes(saved.nodes))
+        nodes = tuple(self._ctld.nodes_named(saved.nodes))
         return PartRecord(
             **self._was(PART, saved),
             nodes=nodes,
@@ -131,12 +133,8 @@ class Reader:
             state=PartState[saved.state],
         )
 
-    def _known_nodes(self, names: Iterable[str]) -> Iterable[NodeRecord]:
-        known = self._ctld.nodes_by_name
-        return (known[name] for name in names if name in known)
-
     def _mask(self, names: Iterable[str]) -> int:
-        return mask_of(node.index for node in self._known_nodes(names))
+        return mask_of(node.index for node in self._ctld.nodes_named(names))
 
     def reservations(self, records: Iterable[Any]) -> None:
         """Take in the reservations."""
@@ -223,13 +221,18 @@ class Reader:
         if not state.is_known:
             self.doubts.append(f"job {saved.job_id} is in no state that jobs can be in")
             return None
-        parts = self._ctld.partitions
+        parts, was = self._ctld.partitions, self._was(JOB, saved)
+        asked = saved.desc.partition.split(",")
         mine = tuple(parts[name] for name in saved.parts if name in parts)
-        if not mine:
-            self.doubts.append(f"job {saved.job_id}: there is no partition {saved.part}")
-            mine = (next(iter(parts.values())),)
+        lost = [name for name in dict.fromkeys((*saved.parts, *asked)) if name not in parts]
+        if lost:
+            self.doubts.append(f"job {saved.job_id}: there is no partition {', '.join(lost)}")
+            mine = mine or (next(iter(parts.values())),)
+            # It asks for what is left from now on.
+            left = [name for name in asked if name in parts] or [part.name for part in mine]
+            was["desc"] = attrs.evolve(saved.desc, partition=",".join(left))
         job = JobRecord(
-            **self._was(JOB, saved),
+            **was,
             parts=mine,
             part=parts.get(saved.part, mine[0]),
             state=state,
@@ -258,7 +261,7 @@ class Reader:
         lost = [name for name in saved.nodes if name not in known]
         if lost:
             self.doubts.append(f"job {job.job_id}: there is no node {lost[0]}")
-        job.nodes = tuple(self._known_nodes(saved.nodes))
+        job.nodes = tuple(self._ctld.nodes_named(saved.nodes))
         job.completing_nodes = {name for name in saved.completing_nodes if name in known}
         job.nodes_lost = {name for name in saved.nodes_lost if name in known}
         for share in saved.shares:

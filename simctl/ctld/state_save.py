@@ -345,7 +345,10 @@ class StateSave:
             f"{taken.problem}; {len(own)} records are taken from it and {len(from_old)} from "
             f"{name}.old",
         )
-        return _Taken(header=file.header or before.header, records=(*own, *from_old))
+        # Whether the old file had all that is lost cannot be told.
+        return _Taken(
+            header=file.header or before.header, records=(*own, *from_old), problem=taken.problem
+        )
 
     def _read_one(self, name: str, of: str = "") -> StateFile:
         path = self.path(name)

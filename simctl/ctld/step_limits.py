@@ -102,7 +102,6 @@ async def step_limit_due(ctld: "Slurmctld", _: Envelope, message: StepLimitDue) 
     step.timed_out = True
     if step.srun is not None and step.srun.open:
         ctld.send(step.srun, SrunTimeout(job_id=job.job_id))
-    for name in step.layout.nodes:
-        node = ctld.nodes_by_name[name]
+    for node in ctld.nodes_named(step.layout.nodes):
         request = RequestKillStepTimelimit(job_id=job.job_id, step_id=step.step_id)
         ctld.send(ctld.address(node), request)

@@ -6,7 +6,7 @@ import attrs
 
 from simctl.ctld import reservations
 from simctl.ctld.records import JobRecord
-from simctl.ctld.request import Asker, Request, read_request
+from simctl.ctld.request import Asker, Request, named_partitions, read_request
 from simctl.wire.errno import (
     ESLURM_DISABLED,
     ESLURM_INVALID_PARTITION_NAME,
@@ -29,7 +29,6 @@ _OTHERS: Final = (
     "exclusive",
     "gres",
     "nodes",
-    "partition",
     "reservation",
     "std_out",
     "work_dir",
@@ -40,6 +39,9 @@ def changes_of(message: RequestUpdateJob) -> dict[str, Any]:
     """Return the fields of a job description that an update sets. Pure."""
     changes = {name: getattr(message, name) for name in _NUMBERS}
     changes = {name: value for name, value in changes.items() if value != NO_VAL}
+    if message.partition is not None:
+        # As a submission has it.
+        changes["partition"] = ",".join(named_partitions(message.partition))
     if message.min_nodes != NO_VAL:
         most = message.min_nodes if message.max_nodes == NO_VAL else message.max_nodes
         changes |= {"min_nodes": message.min_nodes, "max_nodes": most}
@@ -58,8 +60,10 @@ def refusal(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob) -> int
     changes = changes_of(message)
     if not changes:
         return SLURM_SUCCESS
-    names = [name for name in str(changes.get("partition", "")).split(",") if name]
-    if any(name not in ctld.partitions for name in names):
+    if message.partition is not None and (
+        not (names := named_partitions(message.partition))
+        or any(name not in ctld.partitions for name in names)
+    ):
         return ESLURM_INVALID_PARTITION_NAME
     if job.state.base is not JobBase.PENDING:
         if "min_nodes" in changes:
