@@ -329,20 +329,23 @@ def test_a_later_run_goes_on_with_a_folder(
 def test_a_step_on_a_node_that_is_no_longer_configured_ends(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is told and accounted for, with what it had on the nodes that are left."""
+    """It is told and accounted for; a job that asks for the node waits until it asks for others."""
     first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
     first.write_text(
-        ONE.replace("n[1-2]", "n[1-3]") + timeline("0 sbatch -N3 --wrap 'srun sleep 60'")
+        ONE.replace("n[1-2]", "n[1-3]")
+        + timeline("0 sbatch -N3 --wrap 'srun sleep 60'", "1 sbatch -w n3 --wrap true")
     )
-    second.write_text(ONE + timeline("10 scancel 1"))
+    second.write_text(ONE + timeline("10 scancel 1", "20 scancel 2"))
     options = ["--model", model, "--state-dir", str(tmp_path / "state"), "--json"]
     cli.main(["run", str(first), "--until", "5s", *options])
     capsys.readouterr()
     assert cli.main(["run", str(second), *options]) == cli.OK
     captured = capsys.readouterr()
     found = json.loads(captured.out)
-    assert [(job["state"], job["restarts"]) for job in found["jobs"]] == [("CANCELLED", 1)]
+    jobs = [(job["state"], job["restarts"], job["reason"]) for job in found["jobs"]]
+    assert jobs == [("CANCELLED", 1, "BeginTime"), ("CANCELLED", 0, "PartitionConfig")]
     assert "there is no node n3" in json.dumps(found)
+    assert "job 2 asks for n3" in json.dumps(found)
 
 
 def test_a_folder_that_holds_no_state_is_refused(

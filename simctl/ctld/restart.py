@@ -198,7 +198,7 @@ def _queue(ctld: "Slurmctld", job: JobRecord) -> None:
     if base is JobBase.PENDING and not job.state.completing:
         eligible.register(ctld, job)
         limits.watch_deadline(ctld, job)
-        if queued and not job.state.flags & ~JobFlag.SPECIAL_EXIT:
+        if queued and not job.lasting_reason and not job.state.flags & ~JobFlag.SPECIAL_EXIT:
             schedule.enqueue(ctld, job)
         else:
             eligible.settle(ctld, job, asks=False)

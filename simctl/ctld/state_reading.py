@@ -44,7 +44,7 @@ from simctl.wire.ids import INFINITE, step_name
 from simctl.wire.messages import RequestJobInfo
 from simctl.wire.records import JobDesc
 from simctl.wire.resources import Demand, Share
-from simctl.wire.states import JobBase, JobFlag, JobState, NodeBase, NodeFlag, PartState
+from simctl.wire.states import JobBase, JobFlag, JobState, NodeBase, NodeFlag, PartState, Reason
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
@@ -246,6 +246,11 @@ class Reader:
             ),
             prologs_out=set(saved.prologs_out),
         )
+        gone = [name for name in job.desc.nodes if name not in self._ctld.nodes_by_name]
+        if gone:
+            self.doubts.append(f"job {saved.job_id} asks for {gone[0]}, and there is no such node")
+            # It waits until it asks for others.
+            job.lasting_reason = Reason.PARTITION_CONFIG
         self._give_nodes(job, saved)
         for each in saved.steps:
             job.steps[each.step_id] = self._step(job, each)
