@@ -471,8 +471,12 @@ class Hooks:
 
     @staticmethod
     def has(who: Process, point: Point) -> bool:
-        """Tell whether the plugin of a process has a function that it need not have."""
-        return _looked_up(who.memory.instances[point.plugin_class], point.name, None) is not None
+        """Tell whether the plugin of a process has a function that it need not have.
+
+        None has it in a process that could not load its plugin, or has let go of it.
+        """
+        instance = who.memory.instances.get(point.plugin_class)
+        return instance is not None and _looked_up(instance, point.name, None) is not None
 
     async def call_besides(
         self, point: Point, who: Process, *arguments: Any, about: About = NOTHING

@@ -10,7 +10,7 @@ from simctl.ctld.saved_records import UnsaidFieldError, form_of
 from simctl.report import summary
 from simctl.wire.state_files import Header, framed, read_file, write_file
 from tests.cluster import Ran, run
-from tests.damaged import doubled, dropped, told
+from tests.damaged import doubled, dropped, moved, told
 
 ELAN = "slurm_conf: {SwitchType: switch/elan}\n"
 BOTH = pytest.mark.parametrize("model", ["guide", "modern"])
@@ -128,6 +128,28 @@ def test_a_death_excuses_the_call_that_slurmctld_did_not_come_back_from() -> Non
         )
     }
     assert told(ran, dropped(f"slurm_ckpt_unpack_job job=1 pid={dead}")) == wrong
+
+
+def test_who_has_not_heard_that_a_job_is_over_launches_its_script_anew() -> None:
+    """Rule 58 goes by the state that was read; a build after the next change still breaks it."""
+    ran = run(
+        timeline(
+            "1 sbatch -N1 -t1 --wrap 'sleep 300'",
+            "job_state+state=RUNNING {crash: n1}",
+            "job_state+state=COMPLETING {crash: slurmctld}",
+            "900 {start: slurmctld}",
+            "900 {start: n1}",
+        )
+    )
+    first, again = ran.all("REQUEST_BATCH_JOB_LAUNCH", phase="send", job=1)
+    over, known = ran.all("job_state", job=1, args_from="RUNNING")
+    assert first.seq < over.seq < again.seq < known.seq
+    assert first.pid == over.pid != again.pid == known.pid
+    late = moved(
+        f"REQUEST_BATCH_JOB_LAUNCH phase=send pid={again.pid}",
+        after=f"job_state job=1 args.from=RUNNING pid={again.pid}",
+    )
+    assert told(ran, late)["running-for-steps"].startswith("REQUEST_BATCH_JOB_LAUNCH while it was ")
 
 
 @BOTH

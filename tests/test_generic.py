@@ -403,6 +403,18 @@ def test_nodes_that_are_lost_at_the_last_moment_leave_the_buffer_filled() -> Non
     assert found.job()[0] == "COMPLETED"
 
 
+def test_a_stage_out_that_a_restart_has_begun_is_not_begun_again() -> None:
+    """Where slurmctld calls for it after the epilog only: the plugin had found the job over."""
+    found = ran(
+        submitted(),
+        "when: MESSAGE_EPILOG_COMPLETE phase=send, fault: {restart: slurmctld, for: 0s}",
+        more="options: {bb_stageout_after_epilog: true}\n",
+    )
+    assert found.one("bb_p_job_start_stage_out").rc == 0
+    assert len(found.all("start_stage_out")) == 1
+    assert states(found)[-2:] == ["STAGING_OUT", "STAGED_OUT"]
+
+
 DESCRIBED = """\
 programs:
   /site/state: {output: "TotalSize=100G\\nUserID=bob Name=keep State=allocated Size=50G\\n"}

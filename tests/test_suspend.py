@@ -460,3 +460,21 @@ def test_the_clock_of_a_step_stands_still_while_its_job_is_suspended(model: str)
     # The first check after 150 seconds and a little.
     assert kill.time_us // SECOND == 180
     assert ran.job()[0] == "FAILED"
+
+
+def test_a_step_daemon_without_a_switch_plugin_is_suspended_with_its_job() -> None:
+    """Its init has failed; it is told so while it reports that, and there is no plugin to tell."""
+    made = "when: RESPONSE_JOB_STEP_CREATE phase=send"
+    ran = run(
+        "timeline:\n"
+        "  - {at: 1s, as: bob, run: salloc -N2 srun sleep 9}\n"
+        f'  - {{{made}, fault: {{fail: "init role=manager", errno: EIO, times: 2}}}}\n'
+        f"  - {{{made}, as: root, run: scontrol suspend 1}}\n"
+        "  - {at: 1m, as: root, run: scontrol resume 1}\n",
+        model="modern",
+    )
+    assert [each.rc for each in ran.all("init", role="manager")] == [-1, -1]
+    heard = ran.all("REQUEST_STEP_SUSPEND", phase="receive", daemon="slurmstepd")
+    assert {each.step for each in heard} == {"1.0"}
+    assert not ran.all("switch_p_job_step_pre_suspend")
+    assert ran.job()[0] == "COMPLETED"

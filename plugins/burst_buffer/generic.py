@@ -192,6 +192,9 @@ class BurstBufferGeneric(BurstBufferPlugin):
         if alloc is None:
             log.error("no buffer to stage out", job=job_ptr.job_id)
             return
+        if alloc.state == BbState.STAGING_OUT:
+            # It has begun: after a restart the store told of the buffer of a job that was over.
+            return
         if not job_ptr.batch:
             self._store.staged_out(alloc)
             slurmctld.schedule()

@@ -1,14 +1,15 @@
 """Rules about jobs and nodes in slurmctld: their states, starts and ends; and about messages."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
-from simctl.orderings.observed import TERMINATIONS, Observed, arg, between, failed
+from simctl.orderings.controller_deaths import may_be_older
+from simctl.orderings.observed import TERMINATIONS, Observed, arg, between, failed, pid_of
 from simctl.orderings.rules import GUIDE, KEPT, Finding, broken, rule
 from simctl.orderings.steps import BUILD
 from simctl.wire.states import JOB_CHANGES
@@ -18,6 +19,7 @@ _EPILOG: Final = "MESSAGE_EPILOG_COMPLETE"
 _REGISTRATION: Final = "MESSAGE_NODE_REGISTRATION_STATUS"
 _LAUNCH: Final = "REQUEST_BATCH_JOB_LAUNCH"
 _SECOND_US: Final = 1_000_000
+_RUNS: Final = ("RUNNING", "RUNNING|STOPPED")
 
 _CHANGES: Final = {
     str(state): {str(each) for each in after} for state, after in JOB_CHANGES.items()
@@ -210,7 +212,8 @@ def _gets_job_in_vain(run: Observed, change: Event, before: str, after: str) -> 
     "nothing else; a script is launched no more often than its job starts",
     key="a job",
     exceptions="a job that somebody stopped with a signal shows STOPPED besides; a launch whose "
-    "answer a cut link has swallowed, or a slurmd that died, is made again",
+    "answer a cut link has swallowed, or a slurmd that died, is made again; a slurmctld that has "
+    "read an older state than a job was in goes by that, until it changes it",
     source="held in 152 jobs of recordings of real Slurm",
     functions=(BUILD,),
 )
@@ -239,7 +242,7 @@ def running_for_steps(run: Observed) -> Iterator[Finding]:
         wrong: Finding = KEPT
         for act in acts:
             state = run.job_state(job, act.seq)
-            if state not in ("RUNNING", "RUNNING|STOPPED"):
+            if state not in _RUNS and not _runs_as_read(run, act, changes):
                 wrong = broken(f"job {job}", f"{act.name} while it was {state}", act)
         starts = [
             change
@@ -252,6 +255,15 @@ def running_for_steps(run: Observed) -> Iterator[Finding]:
             what = f"{len(starts)} starts, and its script was launched {len(launched[job])} times"
             wrong = broken(f"job {job}", what, *launched[job])
         yield wrong
+
+
+def _runs_as_read(run: Observed, act: Event, changes: Sequence[Event]) -> bool:
+    """Tell whether a job is RUNNING for a slurmctld that has read an older state than it had."""
+    before = [change for change in changes if change.seq < act.seq]
+    after = [change for change in changes if change.seq > act.seq]
+    if not before or before[-1].pid == act.pid or (after and arg(after[0], "from") not in _RUNS):
+        return False
+    return may_be_older(run, pid_of(act), act.job)
 
 
 @rule(
