@@ -47,6 +47,26 @@ CRASHED = timeline(
 )
 
 
+def test_a_run_does_not_wait_for_a_node_that_still_ends_the_last_one() -> None:
+    """Not though the node is told to end the job while the next run ends; rule 46 knows."""
+    ran = run(
+        "latency: 400ms\n"
+        "slurm_conf: {SwitchType: switch/federation, SlurmdTimeout: 15, ReturnToService: 1}\n"
+        "programs: {./three: {runs: 3s, exit: 3}}\n"
+        + timeline(
+            "0 sbatch -n4 --wrap '[ $SLURM_RESTART_COUNT ] && sleep 1.4 && exit 3; srun ./three'",
+            "2 sbatch -w n2 --exclusive --wrap 'sleep 200'",
+            "3 {cut: [slurmctld, n1], for: 100s}",
+            "REQUEST_TERMINATE_JOB+job=1+phase=receive {crash: slurmctld}",
+            "400 {start: slurmctld}",
+        ),
+    )
+    over = ran.one("job_state", job=1, args_to="FAILED")
+    again = ran.all("REQUEST_TERMINATE_JOB", job=1, phase="send", peer="slurmd@n1")[-1]
+    gone = ran.all("MESSAGE_EPILOG_COMPLETE", job=1, phase="receive", peer="slurmd@n1")[-1]
+    assert again.seq < over.seq < gone.seq
+
+
 def test_modern_forgets_what_it_has_not_saved_when_it_gives_up_as_well() -> None:
     """A job is PENDING again that was RUNNING; rule 48 knows of a death without a signal, too."""
     ran = run(

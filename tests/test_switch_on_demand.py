@@ -85,6 +85,17 @@ def test_slurmd_asks_its_plugin_about_its_node(model: str) -> None:
     ]
 
 
+def test_a_record_that_cannot_be_made_is_no_part_of_the_next_registration() -> None:
+    """The node says so; the orderings hold where it registers later."""
+    ran = asked(
+        "scontrol show switch n2",
+        more="  - {at: 500ms, fault: {raise: switch_p_alloc_node_info}}\n"
+        "  - {at: 2100s, stay: true}\n",
+    )
+    assert ran.all("MESSAGE_NODE_REGISTRATION_STATUS", phase="send", node="n2")[1:]
+    assert [call.rc for call in ran.all("switch_p_alloc_node_info", node="n2")][1] == -1
+
+
 @pytest.mark.parametrize(
     ("command", "told"),
     [

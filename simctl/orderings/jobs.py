@@ -72,7 +72,8 @@ def no_frag(run: Observed) -> Iterator[Finding]:
     says="a job is COMPLETING until every node that was told to end it has reported it gone",
     key="the end of a run of a job",
     exceptions="nodes that went DOWN do not count, nor those whose slurmd started anew and has "
-    "nothing of the job; the flag that a requeue sets and clears before any node is told. "
+    "nothing of the job, nor those that were COMPLETING as the run began, which still end another "
+    "run; the flag that a requeue sets and clears before any node is told. "
     "EpilogSlurmctld, or a burst buffer plugin, may keep it longer",
     source="held in 95 ends of jobs in recordings of real Slurm",
 )
@@ -86,14 +87,26 @@ def completing_ends_with_the_last_node(run: Observed) -> Iterator[Finding]:
     for event in run.received(_EPILOG):
         gone[event.job].append(event)
     for job, changes in run.job_states.items():
-        since = 0
+        since = began = 0
         for change in changes:
             before, after = str(arg(change, "from")), str(arg(change, "to"))
             if "COMPLETING" in after:
                 since = since or change.seq
             elif "COMPLETING" in before:
-                yield _all_gone(run, job, since, change, told[job], gone[job])
+                theirs = [
+                    each
+                    for each in told[job]
+                    if since < each.seq < change.seq and not _ends_another_run(run, each, began)
+                ]
+                yield _all_gone(run, job, since, change, theirs, gone[job])
                 since = 0
+            elif after == "RUNNING":
+                began = change.seq
+
+
+def _ends_another_run(run: Observed, told: Event, began: int) -> bool:
+    """Tell whether a node that was told to end a job was COMPLETING as the job's run began."""
+    return "COMPLETING" in run.node_state_at(str(told.peer).partition("@")[2], began)
 
 
 def _all_gone(
@@ -102,7 +115,7 @@ def _all_gone(
     reported = {arg(each, "node_name") for each in gone if since < each.seq < change.seq}
     for each in told:
         node = str(each.peer).partition("@")[2]
-        if not since < each.seq < change.seq or node in reported:
+        if node in reported:
             continue
         anew = any(
             event.seq > each.seq and event.seq < change.seq

@@ -317,10 +317,14 @@ def node_info(run: Observed) -> Iterator[Finding]:
             found = between(calls, event.seq, int(following[event.seq]))
             yield _taken_in(run, event, found)
         else:
-            # Somebody asks what a node's switch is like: its record is built, and shown.
+            # Somebody asks what a node's switch is like: its record, if there is one, is shown.
             found = between(calls, event.seq, int(following[event.seq]))
-            shown = [c for c in found if c.name == _FREE_NODE][:1]
+            shown = [c for c in found if c.name == _FREE_NODE or _no_record(c)][:1]
             last[event.pid] = shown[0].seq if shown else event.seq
+
+
+def _no_record(call: Event) -> bool:
+    return call.name == _ALLOC_NODE and failed(call)
 
 
 def _registered(
@@ -331,7 +335,7 @@ def _registered(
     if arg(event, "status"):
         wanted: list[str] = []
         names = [call.name for call in before]
-    elif before and failed(before[-1]) and before[-1].name == _ALLOC_NODE:
+    elif before and _no_record(before[-1]):
         wanted = [_ALLOC_NODE]
         names = [call.name for call in before]
     else:

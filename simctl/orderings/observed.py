@@ -360,6 +360,12 @@ class Observed:
             found[arg(event, "node")].append(event)
         return dict(found)
 
+    def node_state_at(self, node: str, seq: int) -> str:
+        """Return the state of a node before an event; empty if nothing was told of it yet."""
+        changes = self.node_states.get(node, ())
+        place = bisect.bisect_left(changes, seq, key=_SEQ)
+        return str(arg(changes[place - 1], "to")) if place else ""
+
     def node_was_down(self, node: str, first: int, last: int) -> bool:
         """Tell whether a node was DOWN at any time between two events."""
         changes = self.node_states.get(node, ())
