@@ -47,6 +47,16 @@ CRASHED = timeline(
 )
 
 
+@BOTH
+@pytest.mark.parametrize("how", ["crash", "stop"])
+def test_a_slurmctld_that_stays_away_need_not_forget_its_jobs(how: str, model: str) -> None:
+    """A job was over before it went; rule 64 asks only a slurmctld that is there to the end."""
+    ran = run(timeline("0 sbatch --wrap 'srun -n2 true'", f"60 {{{how}: slurmctld}}"), model=model)
+    assert states(ran) == {1: "COMPLETED"}
+    assert ran.all("slurm_ckpt_free_job", step="1.0")
+    assert not [call for call in ran.all("slurm_ckpt_free_job") if not isinstance(call.step, str)]
+
+
 def test_a_run_does_not_wait_for_a_node_that_still_ends_the_last_one() -> None:
     """Not though the node is told to end the job while the next run ends; rule 46 knows."""
     ran = run(

@@ -148,8 +148,20 @@ def checkpoint_record_freed_once(run: Observed) -> Iterator[Finding]:
     for pid, calls in found.items():
         # The jobs of a slurmctld that is followed by another are in its saved state.
         is_last = pid == max(found)
-        books = _Books(purges=is_last and run.terms.finished and _purges(run))
+        lives = is_last and not _was_ended(run, calls[0])
+        books = _Books(purges=lives and run.terms.finished and _purges(run))
         yield from books.follow(calls)
+
+
+def _was_ended(run: Observed, first: Event) -> bool:
+    """Tell whether the last slurmctld, with a first call, was ended by a fault."""
+    return any(
+        fault.seq > first.seq and str(arg(fault, "fault")).startswith(_ENDS)
+        for fault in run.by_name.get("fault", ())
+    )
+
+
+_ENDS: Final = ("crash slurmctld", "stop slurmctld", "restart slurmctld")
 
 
 def _purges(run: Observed) -> bool:
