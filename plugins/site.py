@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from simctl.kernel.disk import Disk
+from simctl.kernel.disk import Disk, DiskView
 from simctl.kernel.fabric import Fabric, Mailbox
 from simctl.kernel.procs import Process, ProcessTable
 from simctl.kernel.trace import Trace
@@ -129,6 +129,11 @@ class CommandCall:
 
     image: str = ""
     """Path of the image that it goes on from."""
+
+    @property
+    def files(self) -> DiskView:
+        """The files of this host, as the command's user sees them from where it stands."""
+        return self.site.disk.view(self.process.host.name, self.process.uid, self.work_dir)
 
     def out(self, text: str) -> None:
         """Write a line to standard output."""

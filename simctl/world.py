@@ -385,7 +385,7 @@ class World:
                 enabled=conf.checkpoint_type != "checkpoint/none",
             ),
             commands=dict(COMMANDS),
-            programs=Programs(described, self.disk, random.Random(f"programs:{self.seed}")),
+            programs=Programs(described, random.Random(f"programs:{self.seed}")),
         )
 
     def _place_files(self, users: Mapping[str, User]) -> None:
@@ -823,12 +823,13 @@ class World:
                 for name in attrs.fields_dict(type(record))
             },
             users={name: user.uid for name, user in self.site.users.items()},
-            operators=frozenset(
-                user.uid
-                for user in self.site.users.values()
-                if user.admin in ("operator", "administrator")
-            ),
+            operators=self._uids_of("operator", "administrator"),
+            administrators=self._uids_of("administrator"),
         )
+
+    def _uids_of(self, *admins: str) -> frozenset[int]:
+        users = self.site.users.values()
+        return frozenset(user.uid for user in users if user.admin in admins)
 
     def _result(self, wall_s: float, *, interrupted: bool) -> RunResult:
         rows = tuple(self.ctld.tables.rows())

@@ -3,6 +3,7 @@
 import posixpath
 from typing import TYPE_CHECKING, Final
 
+from simctl.kernel.disk import DiskView
 from simctl.kernel.procs import Process
 from simctl.plugins.site import Site
 
@@ -27,6 +28,11 @@ class BatchFiles:
         self._lost = False
         self.work_dir = work.work_dir
         """Where the script starts: the job's directory, or /tmp where that is not there."""
+
+    @property
+    def of_user(self) -> DiskView:
+        """The files of this node, as the job's user sees them from where the script starts."""
+        return self._site.disk.view(self._process.host.name, self._work.job.uid, self.work_dir)
 
     def open(self) -> bool:
         """Open the files, then go to the directory; false if a file cannot be opened."""

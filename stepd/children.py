@@ -479,7 +479,7 @@ class ScriptHost:
     ) -> None:
         task = self.process.task
         rank = task if isinstance(task, int) else 0
-        run = self._site.programs.find(argv, rank, self._work_dir, self.process.host.name)
+        run = self._site.programs.find(argv, rank, self._files)
         if isinstance(run, ScriptRun):
             child.host = self._host_of(child)
             child.host.start_script(run, env)

@@ -444,7 +444,7 @@ class StepDaemon:
             return
         argv = work.programs[task.procid] if work.programs else work.argv
         find = self.site.programs.find if self._batch or work.searches else self.site.programs.none
-        run = find(argv, task.rank, self._files.work_dir, self._name)
+        run = find(argv, task.rank, self._files.of_user)
         if isinstance(run, ProgramRun) and run.exec_errno and not self._batch:
             run = not_executed(run, argv[0], self._name)
         self._execute(task, argv, run, env)
@@ -498,13 +498,13 @@ class StepDaemon:
         """Have a task become what its checkpoint plugin executes."""
         argv = executed.argv
         env = env if executed.env is None else executed.env
-        programs, work_dir = self.site.programs, self._files.work_dir
-        if programs.helper(argv[0], work_dir, self._name) != RESTART_HELPER:
-            run = programs.find(argv, task.rank, work_dir, self._name)
+        programs, files = self.site.programs, self._files.of_user
+        if programs.helper(argv[0], files) != RESTART_HELPER:
+            run = programs.find(argv, task.rank, files)
             self._execute(task, argv, run, env)
             return
         task.process.exec(argv[0])
-        path = self.site.disk.resolve("".join(argv[1:2]), work_dir)
+        path = self.site.disk.resolve("".join(argv[1:2]), self._files.work_dir)
         try:
             image = await self.site.images.load(task.process, path)
             self._go_on(task, image, path, env)

@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from simctl.kernel.disk import Disk
+from simctl.kernel.disk import DiskView
 from simctl.kernel.procs import wait_status
 from simctl.stepd import script
 from simctl.stepd.outcome import NEVER_US, ProgramRun
@@ -46,11 +46,8 @@ def _nobody() -> None:
 class Programs:
     """Finds what a command line runs: described programs, built-in ones, scripts in files."""
 
-    def __init__(
-        self, described: Mapping[str, Describe], disk: Disk, chance: random.Random
-    ) -> None:
+    def __init__(self, described: Mapping[str, Describe], chance: random.Random) -> None:
         self._described = dict(described)
-        self._disk = disk
         self._chance = chance
         self.drawn: Callable[[], None] = _nobody
         """Told whenever what a described program does may have been drawn by chance."""
@@ -59,10 +56,11 @@ class Programs:
         """Say from now on what the program of a name does."""
         self._described[name] = description
 
-    def find(
-        self, argv: tuple[str, ...], rank: int, work_dir: str, host: str
-    ) -> ProgramRun | ScriptRun:
-        """Return what *argv* does on *host* as the task of *rank*; the unknown ends with 127."""
+    def find(self, argv: tuple[str, ...], rank: int, files: DiskView) -> ProgramRun | ScriptRun:
+        """Return what *argv* does as the task of *rank*; the unknown ends with 127.
+
+        *files* are those of the process that executes it: its host, its user, where it stands.
+        """
         name = argv[0] if argv else ""
         describe = self._description(name)
         if describe is not None:
@@ -73,15 +71,15 @@ class Programs:
         if builtin is not None:
             return builtin(argv)
         if known == "hostname":
-            return ProgramRun(runs_us=0, output=host + "\n")
+            return ProgramRun(runs_us=0, output=files.host + "\n")
         if known == "cat":
-            return self._cat(argv, work_dir, host)
-        if self.helper(name, work_dir, host):
+            return _cat(argv, files)
+        if self.helper(name, files):
             problem = f"{known}: simctl runs it for checkpoint plugins in slurmstepd alone\n"
             return ProgramRun(runs_us=0, status=wait_status(1), error=problem)
         if name in _SHELLS:
-            return self._shell(argv, work_dir, host)
-        text = self._disk.read(name, work_dir, host=host)
+            return _shell(argv, files)
+        text = files.find_text(name)
         if text is not None and script.has_interpreter(text):
             return read_script(text, argv)
         return ProgramRun(
@@ -99,7 +97,7 @@ class Programs:
             found = self._described.get(name.removeprefix("./"))
         return found
 
-    def helper(self, name: str, work_dir: str, host: str) -> str:
+    def helper(self, name: str, files: DiskView) -> str:
         """Return which helper of checkpoints a program is, or "".
 
         One that is described, or that lies there as a file, is what is there instead.
@@ -107,46 +105,50 @@ class Programs:
         base = name.rsplit("/", 1)[-1]
         if base not in (CHECKPOINT_HELPER, RESTART_HELPER) or self._description(name) is not None:
             return ""
-        return "" if self._disk.read(name, work_dir, host=host) is not None else base
+        return "" if files.find_text(name) is not None else base
 
-    def lacks(self, argv: tuple[str, ...], work_dir: str, host: str) -> bool:
-        """Tell whether there is nothing on *host* that *argv* could execute."""
+    def lacks(self, argv: tuple[str, ...], files: DiskView) -> bool:
+        """Return whether there is nothing that *argv* could execute."""
         if self._description(argv[0]) is not None:
             return False
-        run = self.find(argv, 0, work_dir, host)
+        run = self.find(argv, 0, files)
         return isinstance(run, ProgramRun) and bool(run.exec_errno)
 
-    def none(
-        self, argv: tuple[str, ...], rank: int, work_dir: str, host: str
-    ) -> ProgramRun | ScriptRun:
+    def none(self, argv: tuple[str, ...], rank: int, files: DiskView) -> ProgramRun | ScriptRun:
         """Return what *argv* does without a PATH: what is named by its path runs, nothing else."""
         if "/" in argv[0]:
-            return self.find(argv, rank, work_dir, host)
+            return self.find(argv, rank, files)
         return ProgramRun(runs_us=0, exec_errno=errno.ENOENT)
 
-    def _cat(self, argv: tuple[str, ...], work_dir: str, host: str) -> ProgramRun:
-        """Show files; what there is on standard input is not read."""
-        texts = {path: self._disk.read(path, work_dir, host=host) for path in argv[1:]}
-        lacking = [path for path, text in texts.items() if text is None]
-        return ProgramRun(
-            runs_us=0,
-            status=wait_status(1 if lacking else 0),
-            output="".join(texts[path] or "" for path in argv[1:]),
-            error="".join(f"cat: {path}: No such file or directory\n" for path in lacking),
-        )
 
-    def _shell(self, argv: tuple[str, ...], work_dir: str, host: str) -> ProgramRun | ScriptRun:
-        match argv[1:]:
-            case ("-c", text, *rest):
-                return read_script(text, (rest[0] if rest else argv[0], *rest[1:]))
-            case (path, *rest) if not path.startswith("-"):
-                found = self._disk.read(path, work_dir, host=host)
-                if found is not None:
-                    return read_script(found, (path, *rest))
-                problem = f"{argv[0]}: {path}: No such file or directory\n"
+def _cat(argv: tuple[str, ...], files: DiskView) -> ProgramRun:
+    """Show files; what there is on standard input is not read."""
+    output, errors = [], []
+    for path in argv[1:]:
+        try:
+            output.append(files.read(path).decode(errors="replace"))
+        except OSError as error:
+            errors.append(f"cat: {path}: {error.strerror}\n")
+    return ProgramRun(
+        runs_us=0,
+        status=wait_status(1 if errors else 0),
+        output="".join(output),
+        error="".join(errors),
+    )
+
+
+def _shell(argv: tuple[str, ...], files: DiskView) -> ProgramRun | ScriptRun:
+    match argv[1:]:
+        case ("-c", text, *rest):
+            return read_script(text, (rest[0] if rest else argv[0], *rest[1:]))
+        case (path, *rest) if not path.startswith("-"):
+            try:
+                return read_script(files.read(path).decode(errors="replace"), (path, *rest))
+            except OSError as error:
+                problem = f"{argv[0]}: {path}: {error.strerror}\n"
                 return ProgramRun(runs_us=0, status=wait_status(NOT_FOUND), error=problem)
-        problem = f"{argv[0]}: simctl runs `{argv[0]} -c COMMANDS` and `{argv[0]} FILE`\n"
-        return ProgramRun(runs_us=0, status=wait_status(2), error=problem)
+    problem = f"{argv[0]}: simctl runs `{argv[0]} -c COMMANDS` and `{argv[0]} FILE`\n"
+    return ProgramRun(runs_us=0, status=wait_status(2), error=problem)
 
 
 def not_executed(run: ProgramRun, name: str, node: str) -> ProgramRun:

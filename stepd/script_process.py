@@ -222,7 +222,8 @@ class ScriptProcess:
         site = self.site
         rank = self.task if isinstance(self.task, int) else 0
         where = self.work_dir or self.user.home
-        run = site.programs.find((self.path, *self.argv), rank, where, process.host.name)
+        files = site.disk.view(process.host.name, process.uid, where)
+        run = site.programs.find((self.path, *self.argv), rank, files)
         if isinstance(run, ScriptRun):
             host = self._host = ScriptHost(
                 site,

@@ -24,7 +24,7 @@ class StepServices:
         self._site = site
         self._work = work
         self._tasks = tasks
-        self._host = host
+        self._files = site.disk.view(host, work.user.uid, work.work_dir)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -97,15 +97,14 @@ class StepServices:
 
     def _answer(self, path: str) -> ScriptMain | None:
         """Return what runs in place of what a path names: the helper that writes images."""
-        programs, work_dir = self._site.programs, self._work.work_dir
-        if programs.helper(path, work_dir, self._host) == CHECKPOINT_HELPER:
+        if self._site.programs.helper(path, self._files) == CHECKPOINT_HELPER:
             main: ScriptMain = self._site.images.checkpoint
             return main
         return None
 
     def execute(self, argv: tuple[str, ...], env: Mapping[str, str] | None) -> NoReturn:
         """Have a task become another program."""
-        run = self._site.programs.find(argv, 0, self._work.work_dir, self._host)
+        run = self._site.programs.find(argv, 0, self._files)
         if isinstance(run, ProgramRun) and run.exec_errno:
             raise SlurmError(run.exec_errno)
         raise Executed(argv, None if env is None else dict(env))

@@ -1,6 +1,6 @@
 """Who may do what: every request by everybody, credentials of launches, rules about them."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, get_type_hints
 
@@ -9,7 +9,7 @@ import pytest
 
 from simctl.api.asking import ask
 from simctl.kernel.events import Event
-from simctl.kernel.procs import Process, RunsAs
+from simctl.kernel.procs import RunsAs
 from simctl.nodes.slurmd import Slurmd
 from simctl.orderings.observed import LAUNCHES, arg
 from simctl.orderings.rules import AUTHORITY
@@ -23,12 +23,15 @@ from simctl.wire.layout import Distribution
 from simctl.wire.messages import Message, RequestLaunchTasks, StepLaunch
 from simctl.wire.records import JobDesc
 from simctl.wire.rights import DENIALS, OF_SLURMCTLD, OF_SLURMD, Right, Who
-from simctl.world import World
+from simctl.world import RunResult, World
 from tests.cluster import TWO_NODES, Ran, run
 from tests.damaged import changed, dropped, moved, told
 
-ALICE, BOB, CAROL, SLURM, ROOT = 1001, 1002, 1003, 64030, 0
-CLUSTER: Final = TWO_NODES.replace("bob: 1002", "bob: 1002, carol: {uid: 1003, admin: operator}")
+ALICE, BOB, CAROL, DAVE, SLURM, ROOT = 1001, 1002, 1003, 1004, 64030, 0
+CLUSTER: Final = TWO_NODES.replace(
+    "bob: 1002",
+    "bob: 1002, carol: {uid: 1003, admin: operator}, dave: {uid: 1004, admin: administrator}",
+)
 RUNS: Final = """\
 files:
   two.sh: |
@@ -41,6 +44,7 @@ CLASSES: Final = {
     ALICE: Who.OWNER,
     BOB: Who(0),
     CAROL: Who.OPERATOR,
+    DAVE: Who.OPERATOR | Who.ADMINISTRATOR,
     SLURM: Who.DAEMONS,
     ROOT: Who.DAEMONS | Who.ROOT,
 }
@@ -112,35 +116,45 @@ def error_of(answer: Message) -> int:
     return int(getattr(answer, "return_code", 0) or getattr(answer, "error_code", 0))
 
 
+def ask_all(
+    world: World, to: str, make: Callable[[], Message], uids: list[int]
+) -> tuple[dict[int, int], RunResult]:
+    """Run a world in which, after 5 s, one user after the other asks for the same.
+
+    Returns:
+        The error of each uid, -1 where nobody answered; and the result of the run.
+    """
+    found: dict[int, int] = {}
+    process = world.procs.add(
+        world.login, ppid=1, daemon="probe", role="probe", uid=0, runs_as=RunsAs.USER
+    )
+
+    async def body() -> None:
+        await world.kernel.sleep_us(5 * SECOND)
+        for uid in uids:
+            process.uid = process.euid = uid
+            try:
+                answer = await ask(process, world.fabric.find(to), make(), 1, wait_s=1)
+            except SlurmError:
+                found[uid] = -1
+            else:
+                found[uid] = error_of(answer)
+
+    def start() -> None:
+        process.start(body)
+
+    world.background.append(start)
+    return found, world.run()
+
+
 class Probe:
-    """Asks as one user after the other, and keeps the errors; -1 where nobody answered."""
+    """Asks about a job of alice's as one user after the other, and keeps the errors."""
 
     def __init__(self, to: str, make: Callable[[World], Message], uids: list[int]) -> None:
-        self.found: dict[int, int] = {}
         text = CLUSTER + RUNS
         self.world = world = World(read_scenario(text, file="s.yaml"), until_us=300 * SECOND)
         world.trace.add_sink(world.events.append)
-        process = world.procs.add(
-            world.login, ppid=1, daemon="probe", role="probe", uid=0, runs_as=RunsAs.USER
-        )
-
-        async def body() -> None:
-            await world.kernel.sleep_us(5 * SECOND)
-            for uid in uids:
-                process.uid = process.euid = uid
-                try:
-                    answer = await ask(process, world.fabric.find(to), make(world), 1, wait_s=1)
-                except SlurmError:
-                    self.found[uid] = -1
-                else:
-                    self.found[uid] = error_of(answer)
-
-        world.background.append(lambda: self._start(process, body))
-        self.result = world.run()
-
-    @staticmethod
-    def _start(process: Process, body: Callable[[], Awaitable[None]]) -> None:
-        process.start(body)
+        self.found, self.result = ask_all(world, to, lambda: make(world), uids)
 
     @property
     def refused(self) -> list[tuple[Any, Any]]:
@@ -230,6 +244,7 @@ WORDS: Final = {
     Who.ANYBODY: "anybody",
     Who.OWNER: "owner",
     Who.OPERATOR: "operators",
+    Who.ADMINISTRATOR: "administrators",
     Who.DAEMONS: "root and SlurmUser",
     Who.ROOT: "root",
 }

@@ -396,12 +396,21 @@ def test_a_code_of_requeueexithold_holds_the_job() -> None:
     assert states(ran)[4:8] == ["PENDING", "PENDING|SPECIAL_EXIT", "PENDING", "RUNNING"]
 
 
-def test_a_priority_releases_a_job_that_its_exit_code_holds() -> None:
-    """As a release does; it starts from a state that is no special one any more."""
-    given = "{at: 200s, run: scontrol update jobid=1 priority=3}"
-    ran = exits("RequeueExitHold: 5", AGAIN, given)
-    assert ran.job() == ("COMPLETED", "0:0", "None")
-    assert states(ran)[4:8] == ["PENDING", "PENDING|SPECIAL_EXIT", "PENDING", "RUNNING"]
+@pytest.mark.parametrize(
+    ("command", "errno"),
+    [("scontrol update jobid=1 priority=3", "ESLURM_JOB_HELD"), ("scontrol release 1", "")],
+)
+def test_a_job_that_its_exit_code_holds_is_released_and_given_no_priority(
+    command: str, errno: str
+) -> None:
+    """It starts from a state that is no special one any more."""
+    ran = exits("RequeueExitHold: 5", AGAIN, f"{{at: 200s, run: {command}}}")
+    assert ran.result.commands[-1].errno == errno
+    if errno:
+        assert ran.job()[0] == "PENDING|SPECIAL_EXIT"
+    else:
+        assert ran.job() == ("COMPLETED", "0:0", "None")
+        assert states(ran)[4:8] == ["PENDING", "PENDING|SPECIAL_EXIT", "PENDING", "RUNNING"]
 
 
 @pytest.mark.parametrize(

@@ -123,22 +123,22 @@ def test_the_state_of_a_partition(state: str, taken: bool, started: bool, reason
     ran = timeline(
         "0s bob sbatch -N2 --exclusive --wrap 'sleep 50'",
         "1s bob sbatch --wrap 'sleep 1'",
-        f"9s op scontrol update partitionname=low state={state}",
+        f"9s root scontrol update partitionname=low state={state}",
         f"10s bob sbatch --wrap 'sleep 1' | exit: {0 if taken else 1}",
-        "300s op scontrol update partitionname=low state=up",
+        "300s root scontrol update partitionname=low state=up",
     )
     assert held(ran) == []
     assert (starts(ran)[2] == 50) == started
     if not taken:
         assert "Required partition not available (inactive or drain)" in ran.stderr(3)
     left = timeline(
-        f"0s op scontrol update partitionname=low state={state}",
+        f"0s root scontrol update partitionname=low state={state}",
         "1s bob sbatch --wrap 'sleep 1'",
     )
     assert not left.result.stalled
     waiting = timeline(
         "0s bob sbatch -H --wrap true",
-        f"1s op scontrol update partitionname=low state={state}",
+        f"1s root scontrol update partitionname=low state={state}",
         "2s op scontrol release 1",
     )
     row = waiting.result.rows[0]
@@ -148,16 +148,16 @@ def test_the_state_of_a_partition(state: str, taken: bool, started: bool, reason
 def test_limits_of_a_partition_may_change() -> None:
     """A job that was too long waits no more once it is not; the reverse holds as well."""
     ran = timeline(
-        "0s op scontrol update partitionname=low maxtime=10 maxnodes=1",
+        "0s root scontrol update partitionname=low maxtime=10 maxnodes=1",
         "1s bob sbatch -t20 --wrap 'sleep 1'",
         "2s bob sbatch -N2 -n2 --wrap 'sleep 1'",
-        "60s op scontrol update partitionname=low maxtime=30",
-        "120s op scontrol update partitionname=low maxnodes=unlimited",
+        "60s root scontrol update partitionname=low maxtime=30",
+        "120s root scontrol update partitionname=low maxnodes=unlimited",
         "121s bob scontrol update partitionname=low maxtime=1 | exit: 1",
-        "122s op scontrol update partitionname=none maxtime=1 | exit: 1",
-        "123s op scontrol update partitionname=low what=1 | exit: 1",
-        "124s op scontrol update partitionname=low state=odd | exit: 1",
-        "125s op scontrol update partitionname=high default=yes",
+        "122s root scontrol update partitionname=none maxtime=1 | exit: 1",
+        "123s root scontrol update partitionname=low what=1 | exit: 1",
+        "124s root scontrol update partitionname=low state=odd | exit: 1",
+        "125s root scontrol update partitionname=high default=yes",
         "126s bob sbatch --wrap true",
     )
     assert held(ran) == []
@@ -170,15 +170,15 @@ def test_limits_of_a_partition_may_change() -> None:
 def test_lost_nodes_block_nobody() -> None:
     """A job that needs a drained node says so, and the one behind it starts."""
     ran = timeline(
-        "0s op scontrol update nodename=n2 state=drain reason=x",
+        "0s root scontrol update nodename=n2 state=drain reason=x",
         "1s bob sbatch -N2 -n2 --wrap 'sleep 1'",
         "2s bob sbatch -w n2 --wrap 'sleep 1'",
         "3s bob sbatch --wrap 'sleep 1'",
-        "60s op scontrol update nodename=n2 state=resume",
+        "60s root scontrol update nodename=n2 state=resume",
     )
     assert starts(ran) == {1: 60, 2: 60, 3: 4}
     kept = timeline(
-        "0s op scontrol update nodename=n2 state=drain reason=x",
+        "0s root scontrol update nodename=n2 state=drain reason=x",
         "1s bob sbatch -N2 -n2 --wrap 'sleep 1'",
     )
     assert kept.job() == ("PENDING", "0:0", "ReqNodeNotAvail, UnavailableNodes:n2")
@@ -320,7 +320,7 @@ def test_a_job_that_waits_for_its_reservation_says_so() -> None:
         "users=bob nodes=n1",
         "701s bob sbatch -t1 --wrap 'sleep 5'",
     )
-    assert ran.job() == ("PENDING", "0:0", "JobHeldAdmin")
+    assert ran.job() == ("PENDING", "0:0", "ReservationDeleted")
     text = (
         "timeline:\n"
         f"  - {{at: 0s, run: {RESERVE.removeprefix('root ') + ' users=bob nodes=n1'!r}}}\n"

@@ -329,7 +329,7 @@ def test_the_highest_priority_goes_first() -> None:
     ("command", "error"),
     [
         ("sbatch --nice=-5 --wrap true", "ESLURM_INVALID_NICE"),
-        ("scontrol update jobid=1 priority=9", "ESLURM_ACCESS_DENIED"),
+        ("scontrol update jobid=1 priority=4294901770", "ESLURM_ACCESS_DENIED"),
         ("scontrol update jobid=1 nice=-5", "ESLURM_ACCESS_DENIED"),
     ],
 )
@@ -337,7 +337,7 @@ def test_only_operators_raise_priorities(command: str, error: str) -> None:
     """A user may only lower them."""
     for user, errno in (("alice", error), ("op", "")):
         owner = "alice" if "update" in command else user
-        ran = timeline(f"0s {owner} sbatch -H --wrap true", f"1s {user} {command}")
+        ran = timeline(f"0s {owner} sbatch --begin=now+60 --wrap true", f"1s {user} {command}")
         assert ran.result.commands[1].errno == errno
 
 

@@ -34,8 +34,8 @@ STAGES = (DATAWARP, "0s alice sbatch bb.sh")
 RUNS = "0s alice sbatch --wrap 'sleep 100'"
 WIDE = "0s alice sbatch -N2 --wrap 'sleep 100'"
 WAITS = "1s alice sbatch -N2 --wrap true"
-LOSES = "1s op scontrol update nodename=n1 state=down reason=x"
-DRAINS = "0s op scontrol update nodename=n1 state=drain reason=x"
+LOSES = "1s root scontrol update nodename=n1 state=down reason=x"
+DRAINS = "0s root scontrol update nodename=n1 state=drain reason=x"
 FAILS = "0s alice sbatch --wrap 'exit 3'"
 HUNGRY = "0s alice sbatch --wrap ./hungry"
 
@@ -81,11 +81,20 @@ REASONS: dict[str, tuple[str, ...]] = {
         "0s op scontrol create reservation=r starttime=now+1hour duration=10 users=alice nodes=n1",
         "1s alice sbatch --reservation=r -t5 --wrap true",
     ),
+    "ReservationDeleted": (
+        "0s op scontrol create reservation=r starttime=now duration=1 users=alice nodes=n1",
+        "1s alice sbatch --reservation=r -t5 --wrap true",
+        "70s alice squeue -h -o %r",
+    ),
     "PartitionNodeLimit": ("0s alice sbatch -p short -N2 --wrap true",),
     "PartitionTimeLimit": ("0s alice sbatch -p short -t60 --wrap true",),
     "PartitionConfig": ("0s alice sbatch -N2 -n9 --wrap true",),
-    "PartitionDown": (WIDE, WAITS, "2s op scontrol update partitionname=debug state=down"),
-    "PartitionInactive": (WIDE, WAITS, "2s op scontrol update partitionname=debug state=inactive"),
+    "PartitionDown": (WIDE, WAITS, "2s root scontrol update partitionname=debug state=down"),
+    "PartitionInactive": (
+        WIDE,
+        WAITS,
+        "2s root scontrol update partitionname=debug state=inactive",
+    ),
     "JobHeldUser": ("0s alice sbatch --hold --wrap true",),
     "JobHeldAdmin": (WIDE, WAITS, "2s op scontrol hold 2"),
     "BeginTime": ("0s alice sbatch --begin=now+1hour --wrap true",),

@@ -128,7 +128,7 @@ def shown(results: list[CommandResult]) -> str:
         ("numtasks=3", "NumTasks=3"),
         ("oversubscribe=no", "OverSubscribe=NO"),
         ("partition=long", "Partition=long"),
-        ("priority=77", "Priority=77"),
+        ("nice=8", "Nice=8"),
         ("requeue=0", "Requeue=0"),
         ("starttime=2026-11-21T09:00:00", "StartTime=2026-11-21T09:00:00"),
         ("stdout=/tmp/o", "StdOut=/tmp/o"),

@@ -144,7 +144,7 @@ def test_damage_to_other_files_costs_no_job(file: str, how: str, model: str) -> 
 TWO_PARTITIONS = """\
 nodes: [{name: "n[1-2]", cpus: 4}]
 partitions: [{name: a, nodes: "n[1-2]", default: true}, {name: b, nodes: "n[1-2]"}]
-users: {alice: {uid: 1001, admin: operator}}
+users: {alice: {uid: 1001, admin: administrator}}
 """
 
 

@@ -46,7 +46,7 @@ BLOCKED = (
     [
         ("op scontrol hold 2", 14),
         ("bob scontrol update jobid=2 starttime=now+2000", 14),
-        ("op scontrol update nodename=n1 state=drain reason=x", 14),
+        ("root scontrol update nodename=n1 state=drain reason=x", 14),
     ],
 )
 def test_a_head_that_stands_aside_lets_others_pass(change: str, latest: int) -> None:
@@ -228,7 +228,7 @@ def test_a_partition_has_its_own_least_nodes_and_default_time() -> None:
 def test_an_immediate_srun_is_not_behind_jobs_of_a_closed_partition() -> None:
     """What waits in a partition that is down cannot start, and comes before nobody."""
     ran = timeline(
-        "0 op scontrol update partitionname=top state=down",
+        "0 root scontrol update partitionname=top state=down",
         "1 bob sbatch -p top --wrap true",
         "10 bob srun --immediate sleep 1",
     )

@@ -62,7 +62,7 @@ def _shown_path(call: CommandCall, path: str, work_dir: str) -> str:
     if path.startswith(("/", ".")):
         return path
     found = disk.resolve(path, disk.resolve(work_dir, call.work_dir))
-    return found if disk.read(found, host=call.process.host.name) is not None else path
+    return found if call.files.find_text(found) is not None else path
 
 
 def foreign(text: str) -> str:
@@ -78,11 +78,10 @@ def foreign(text: str) -> str:
 
 def _file(call: CommandCall, path: str) -> str:
     disk = call.site.disk
-    host = call.process.host.name
-    found = disk.read(path, call.work_dir, host=host)
+    found = call.files.find_text(path)
     if found is not None:
         return found
-    if disk.is_directory(disk.resolve(path, call.work_dir), host):
+    if disk.is_directory(disk.resolve(path, call.work_dir), call.process.host.name):
         return ""
     raise UsageError(1, f"sbatch: error: Unable to open file {path}")
 

@@ -58,7 +58,7 @@ def _refuse_both(call: CommandCall, options: Mapping[str, Any]) -> None:
 
 
 def _file(call: CommandCall, path: str) -> str:
-    found = call.site.disk.read(path, call.work_dir, host=call.process.host.name)
+    found = call.files.find_text(path)
     if found is None:
         raise UsageError(1, f"{call.argv[0]}: error: Invalid --bbf specification")
     return found

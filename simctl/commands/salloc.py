@@ -236,10 +236,9 @@ class Salloc:
     def _lacks_command(self) -> bool:
         """Tell, and say, that the command is nowhere to be found."""
         call = self.call
-        words, host = tuple(self.words), call.process.host.name
-        if words[0] in call.site.commands or not call.site.programs.lacks(
-            words, self._work_dir(), host
-        ):
+        words = tuple(self.words)
+        files = call.site.disk.view(call.process.host.name, call.process.uid, self._work_dir())
+        if words[0] in call.site.commands or not call.site.programs.lacks(words, files):
             return False
         call.err(f'salloc: error: _fork_command: Unable to find command "{words[0]}"')
         return True

@@ -48,7 +48,7 @@ def _encode(order: Order, value: str | None, *, sort: bool) -> int:
         text = order.call.stdin
     elif value.startswith("/"):
         call = order.call
-        text = call.site.disk.read(value, host=call.process.host.name)
+        text = call.files.find_text(value)
         if text is None:
             call.err(f"Can't open input file {value}")
             return 1

@@ -56,10 +56,9 @@ def run_beside(call: CommandCall, talk: Talk, message: SrunExec) -> None:
 
 def _answer(call: CommandCall, talk: Talk, message: SrunExec) -> ScriptMain | None:
     """Return what stands for Open MPI's program where the scenario describes none."""
-    host = call.process.host.name
     if message.argv[0] != OMPI_CHECKPOINT:
         return None
-    if not call.site.programs.lacks(message.argv, call.work_dir, host):
+    if not call.site.programs.lacks(message.argv, call.files):
         return None
 
     async def main(script: ScriptCall) -> int:

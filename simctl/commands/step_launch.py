@@ -120,7 +120,7 @@ def _programs(
     """Return what each task runs; nothing where all run the same."""
     if "multi-prog" not in options:
         return ()
-    text = call.site.disk.read(name, call.work_dir, host=call.process.host.name)
+    text = call.files.find_text(name)
     if text is None:
         raise MultiProgError(f"Could not open multi_prog config file {name}")
     return programs(text, name, num_tasks)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from simctl.ctld import authority
 from simctl.ctld.records import JobRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.errno import (
@@ -9,7 +10,6 @@ from simctl.wire.errno import (
     ESLURM_INVALID_JOB_ID,
     ESLURM_JOB_PENDING,
     ESLURM_JOB_SCRIPT_MISSING,
-    ESLURM_USER_ID_MISSING,
     SLURM_SUCCESS,
 )
 from simctl.wire.ids import SECOND
@@ -27,16 +27,11 @@ if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
 
-def _uid(ctld: "Slurmctld", envelope: Envelope) -> int:
-    sender = envelope.sender
-    return sender.process.uid if sender is not None else ctld.process.uid
-
-
-def _refusal(ctld: "Slurmctld", job: JobRecord | None, uid: int) -> int:
+def _refusal(ctld: "Slurmctld", job: JobRecord | None, envelope: Envelope) -> int:
     """Return why a user may not have to do with a job, or 0."""
     if job is None:
         return ESLURM_INVALID_JOB_ID
-    return SLURM_SUCCESS if uid == job.desc.uid or ctld.is_operator(uid) else ESLURM_USER_ID_MISSING
+    return authority.refusal(ctld, envelope, job.desc.uid)
 
 
 def _find(ctld: "Slurmctld", job_id: int) -> JobRecord | None:
@@ -48,7 +43,7 @@ def _find(ctld: "Slurmctld", job_id: int) -> JobRecord | None:
 async def batch_script(ctld: "Slurmctld", envelope: Envelope, message: RequestBatchScript) -> None:
     """Send the script of a batch job to its owner, or to an operator."""
     job = _find(ctld, message.job_id)
-    rc = _refusal(ctld, job, _uid(ctld, envelope))
+    rc = _refusal(ctld, job, envelope)
     if not rc and job is not None and job.batch:
         ctld.send(envelope.sender, ResponseBatchScript(script=job.desc.script))
         return
@@ -58,7 +53,7 @@ async def batch_script(ctld: "Slurmctld", envelope: Envelope, message: RequestBa
 async def job_notify(ctld: "Slurmctld", envelope: Envelope, message: RequestJobNotify) -> None:
     """Have a job told something: by its srun or salloc, or on the error output of its script."""
     job = _find(ctld, message.job_id)
-    rc = _refusal(ctld, job, _uid(ctld, envelope))
+    rc = _refusal(ctld, job, envelope)
     if job is not None and not rc:
         rc = _pass_on(ctld, job, message.text)
     ctld.answer(envelope, rc)

@@ -1,7 +1,8 @@
-"""Who may ask what of slurmctld: what only daemons may, and how a refusal is told.
+"""Who may ask what of slurmctld, and how a refusal is told.
 
-The table is `simctl.wire.rights`. Requests about a job are held against its owner by their own
-handlers, which have to know the job first.
+The table is `simctl.wire.rights`. Where it names no owner, the loop of slurmctld refuses the
+request before its handler sees it. A handler of a request about a job calls `refusal` once it
+knows the job.
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,9 +13,9 @@ from msgspec import UNSET
 from simctl.ctld.records import JobRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.credentials import JobCredential
-from simctl.wire.errno import ESLURM_USER_ID_MISSING, errno_name
+from simctl.wire.errno import SLURM_SUCCESS, errno_name
 from simctl.wire.messages import Message, ResponseSlurmRc
-from simctl.wire.rights import OF_SLURMCTLD, only_daemons
+from simctl.wire.rights import OF_SLURMCTLD, Right, Who
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
@@ -33,31 +34,44 @@ def is_daemon(ctld: "Slurmctld", envelope: Envelope) -> bool:
     return uid_of(ctld, envelope) in (0, ctld.process.uid)
 
 
-def may(ctld: "Slurmctld", envelope: Envelope, owner: int) -> bool:
-    """Tell whether the owner of a job asks, root or SlurmUser."""
-    return uid_of(ctld, envelope) in (owner, 0, ctld.process.uid)
+def refusal(ctld: "Slurmctld", envelope: Envelope, owner: int | None = None) -> int:
+    """Return the errno with which the table refuses a request about a job of *owner*, or 0."""
+    right = OF_SLURMCTLD[envelope.message.rpc]
+    uid = uid_of(ctld, envelope)
+    return SLURM_SUCCESS if _allows(ctld, right, uid, owner) else right.errno
+
+
+def _allows(ctld: "Slurmctld", right: Right, uid: int, owner: int | None) -> bool:
+    who = right.who
+    return bool(
+        who & Who.ANYBODY
+        or (who & Who.DAEMONS and uid in (0, ctld.process.uid))
+        or (who & Who.ROOT and uid == 0)
+        or (who & Who.OWNER and uid == owner)
+        or (who & Who.OPERATOR and ctld.is_operator(uid))
+        or (who & Who.ADMINISTRATOR and ctld.is_administrator(uid))
+    )
 
 
 def guarded(handler: Handler, message: type) -> Handler:
-    """Return a handler that takes a message from root and SlurmUser alone, if the table says so."""
-    rpc = getattr(message, "rpc", "")
-    if not only_daemons(OF_SLURMCTLD, rpc):
+    """Return a handler that refuses a message as the table says, where no owner matters."""
+    right = OF_SLURMCTLD.get(getattr(message, "rpc", ""))
+    if right is None or not right.of_loop:
         return handler
 
     def guard(ctld: "Slurmctld", envelope: Envelope, request: Message) -> Awaitable[None]:
-        sender = envelope.sender
-        if sender is None or sender.process.uid in (0, ctld.process.uid):
-            return handler(ctld, envelope, request)
-        return _refuse(ctld, envelope, request)
+        if refusal(ctld, envelope):
+            return _refuse(ctld, envelope, request, right.errno)
+        return handler(ctld, envelope, request)
 
     return guard
 
 
-async def _refuse(ctld: "Slurmctld", envelope: Envelope, request: Message) -> None:
+async def _refuse(ctld: "Slurmctld", envelope: Envelope, request: Message, errno: int) -> None:
     if isinstance(request, ResponseSlurmRc):
-        tell(ctld, envelope, ESLURM_USER_ID_MISSING)
+        tell(ctld, envelope, errno)
     else:
-        ctld.answer(envelope, ESLURM_USER_ID_MISSING)
+        ctld.answer(envelope, errno)
 
 
 def credential(

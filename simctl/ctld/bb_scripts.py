@@ -165,7 +165,13 @@ def _user(site: Site, uid: int) -> User:
 
 def has_script(site: Site, path: str, host: str) -> bool:
     """Tell whether there is something to run at a path of *host*."""
-    return _answer(site, path, host) is not None or not site.programs.lacks((path,), "/", host)
+    return _answer(site, path, host) is not None or not _lacks(site, path, host)
+
+
+def _lacks(site: Site, path: str, host: str) -> bool:
+    """Return whether slurmctld finds nothing to run at a path of *host*."""
+    lacks: bool = site.programs.lacks((path,), site.disk.view(host, 0, "/"))
+    return lacks
 
 
 def _attend(script: ScriptProcess, appliance: Appliance) -> None:
@@ -190,7 +196,7 @@ def _answer(site: Site, path: str, host: str) -> ScriptMain | None:
     """Return what answers in place of a described program or a script in a file."""
     if site.options.real_scripts and is_executable(path):
         return partial(_run_real, site.folder)
-    if site.appliance is not None and site.programs.lacks((path,), "/", host):
+    if site.appliance is not None and _lacks(site, path, host):
         main: ScriptMain | None = site.appliance.answers(path)
         return main
     return None

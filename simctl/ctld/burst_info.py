@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from simctl.ctld import authority
 from simctl.kernel.fabric import Envelope
 from simctl.wire.messages import RequestBurstBufferInfo, ResponseBurstBufferInfo
 
@@ -13,8 +14,7 @@ async def burst_buffer_info(
     ctld: "Slurmctld", envelope: Envelope, _: RequestBurstBufferInfo
 ) -> None:
     """Answer with what each plugin packs for the user who asks."""
-    sender = envelope.sender
-    uid = sender.process.uid if sender is not None else ctld.process.uid
+    uid = authority.uid_of(ctld, envelope)
     rc, packed = (0, []) if ctld.bb is None else await ctld.bb.state_pack(uid)
     answer = ResponseBurstBufferInfo(data=b"".join(packed), error_code=rc)
     ctld.send(envelope.sender, answer)

@@ -9,12 +9,10 @@ from simctl.ctld.records import JobRecord, StepRecord
 from simctl.kernel.fabric import Envelope
 from simctl.kernel.procs import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 from simctl.wire.errno import (
-    ESLURM_ACCESS_DENIED,
     ESLURM_ALREADY_DONE,
     ESLURM_INVALID_JOB_ID,
     ESLURM_JOB_PENDING,
     ESLURM_TRANSITION_STATE_NO_UPDATE,
-    ESLURM_USER_ID_MISSING,
     SLURM_SUCCESS,
 )
 from simctl.wire.ids import SLURM_BATCH_SCRIPT
@@ -40,16 +38,11 @@ if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
 
-def _refusal(ctld: "Slurmctld", job: JobRecord | None, envelope: Envelope, others: int) -> int:
-    """Return why the sender may not touch a job, or 0: *others*, but for owner, root, SlurmUser."""
+def _refusal(ctld: "Slurmctld", job: JobRecord | None, envelope: Envelope) -> int:
+    """Return why the sender may not touch a job, or 0."""
     if job is None:
         return ESLURM_INVALID_JOB_ID
-    return SLURM_SUCCESS if authority.may(ctld, envelope, job.desc.uid) else others
-
-
-def _uid(ctld: "Slurmctld", envelope: Envelope) -> int:
-    sender = envelope.sender
-    return sender.process.uid if sender is not None else ctld.process.uid
+    return authority.refusal(ctld, envelope, job.desc.uid)
 
 
 async def kill_job(ctld: "Slurmctld", envelope: Envelope, message: RequestKillJob) -> None:
@@ -58,9 +51,9 @@ async def kill_job(ctld: "Slurmctld", envelope: Envelope, message: RequestKillJo
     job = head or ctld.jobs.get(message.job_id)
     if message.array_tasks and head is None:
         job = None
-    rc = _refusal(ctld, job, envelope, ESLURM_ACCESS_DENIED)
+    rc = _refusal(ctld, job, envelope)
     if not rc:
-        uid = _uid(ctld, envelope)
+        uid = authority.uid_of(ctld, envelope)
         rcs = [await _kill(ctld, each, message, uid) for each in await _meant(ctld, message)]
         # Of an array, tasks that are over do not matter as long as one is not.
         rc = min(
@@ -197,7 +190,7 @@ async def cancel_job_step(
 ) -> None:
     """Signal one step; what ends it is told to its srun as well."""
     job = ctld.jobs.get(message.job_id)
-    rc = _refusal(ctld, job, envelope, ESLURM_USER_ID_MISSING)
+    rc = _refusal(ctld, job, envelope)
     if job is not None and not rc:
         step = job.steps.get(message.step_id)
         if job.state.base in (JobBase.PENDING, JobBase.SUSPENDED):
@@ -208,7 +201,7 @@ async def cancel_job_step(
         else:
             if envelope.sender is not step.srun:
                 # What an srun ends by itself nobody has cancelled.
-                step.cancel_uid = _uid(ctld, envelope)
+                step.cancel_uid = authority.uid_of(ctld, envelope)
             ends = message.signal in (SIGKILL, SIG_TERM_KILL)
             if ends and step.srun is not None and step.srun.open:
                 ctld.send(step.srun, SrunJobComplete(job_id=job.job_id, step_id=step.step_id))

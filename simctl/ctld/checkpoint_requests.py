@@ -39,14 +39,9 @@ if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
 
-def _uid(ctld: "Slurmctld", envelope: Envelope) -> int:
-    sender = envelope.sender
-    return sender.process.uid if sender is not None else ctld.process.uid
-
-
 async def checkpoint(ctld: "Slurmctld", envelope: Envelope, message: RequestCheckpoint) -> None:
     """Perform an operation; what ABLE and ERROR find out is answered, of others the error alone."""
-    uid = _uid(ctld, envelope)
+    uid = authority.uid_of(ctld, envelope)
     if message.op == CheckOp.RESTART:
         rc = await restart(ctld, message, uid)
         if rc == EPERM:
@@ -118,7 +113,7 @@ async def _complete(
     point: Point,
     *report: Any,
 ) -> int:
-    step = _reported_step(ctld, message, _uid(ctld, envelope))
+    step = _reported_step(ctld, message, authority.uid_of(ctld, envelope))
     if not isinstance(step, StepRecord):
         return step
     hooks, who = ctld.site.hooks, ctld.process

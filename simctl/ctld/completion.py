@@ -30,7 +30,6 @@ from simctl.wire.errno import (
     ESLURM_ALREADY_DONE,
     ESLURM_INVALID_JOB_ID,
     ESLURM_JOB_PENDING,
-    ESLURM_USER_ID_MISSING,
     SLURM_SUCCESS,
 )
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
@@ -160,8 +159,8 @@ async def complete_job_allocation(
     rc = SLURM_SUCCESS
     if job is None:
         rc = ESLURM_INVALID_JOB_ID
-    elif not authority.may(ctld, envelope, job.desc.uid):
-        rc = ESLURM_USER_ID_MISSING
+    elif denied := authority.refusal(ctld, envelope, job.desc.uid):
+        rc = denied
     elif job.state.finished:
         rc = ESLURM_ALREADY_DONE
     elif job.state.base is JobBase.PENDING:

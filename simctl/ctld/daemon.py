@@ -62,7 +62,7 @@ from simctl.plugins.points.switch import switch_p_libstate_restore
 from simctl.plugins.points.switch_besides import switch_p_reconfig, switch_p_slurmctld_init
 from simctl.plugins.site import Site
 from simctl.wire.accounts import Books
-from simctl.wire.errno import EPERM, ESLURM_USER_ID_MISSING, SLURM_SUCCESS
+from simctl.wire.errno import EPERM, SLURM_SUCCESS
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import (
     DbdGetJobsCond,
@@ -401,10 +401,14 @@ class Slurmctld:
         """Tell whether a user may do what only root, SlurmUser and operators may."""
         if uid in (0, self.process.uid):
             return True
-        users = self.site.users.values()
-        return any(
-            user.uid == uid and user.admin in ("operator", "administrator") for user in users
-        )
+        return self._admin_of(uid) in ("operator", "administrator")
+
+    def is_administrator(self, uid: int) -> bool:
+        """Return whether a user may do what only root, SlurmUser and administrators may."""
+        return uid in (0, self.process.uid) or self._admin_of(uid) == "administrator"
+
+    def _admin_of(self, uid: int) -> str:
+        return next((user.admin for user in self.site.users.values() if user.uid == uid), "none")
 
     def next_place(self) -> int:
         """Return the place at the end of the list of jobs."""
@@ -449,13 +453,12 @@ class Slurmctld:
         self.mailbox.post(RequestShutdown())
 
     def _may_stop(self, envelope: Envelope) -> bool:
-        """Answer whoever asked for the end, if somebody did; only root and SlurmUser may."""
-        sender = envelope.sender
-        if sender is None:
+        """Answer the client that asks slurmctld to stop, if one does; return whether it may."""
+        if envelope.sender is None:
             return True
-        may = sender.process.uid in (0, self.process.uid)
-        self.answer(envelope, SLURM_SUCCESS if may else ESLURM_USER_ID_MISSING)
-        return may
+        errno = authority.refusal(self, envelope)
+        self.answer(envelope, errno)
+        return not errno
 
     async def _run(self) -> None:
         if self.relieves is not None:

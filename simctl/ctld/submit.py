@@ -19,7 +19,7 @@ from simctl.ctld import (
 from simctl.ctld.completion import finish
 from simctl.ctld.dependency_text import parse_dependency
 from simctl.ctld.records import JobArray, JobRecord, PartRecord
-from simctl.ctld.request import Asker, Request, read_request
+from simctl.ctld.request import Request, asker_of, read_request
 from simctl.ctld.select import keep_fitting
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.plugins.hooks import NULL, About, Handle, failed
@@ -265,7 +265,7 @@ async def _create(
     again: bool = False,
 ) -> JobRecord:
     request = read_request(
-        desc, Asker(uid, desc.account), ctld.partitions, ctld.nodes_by_name, ctld.site.conf
+        desc, asker_of(ctld, uid, desc), ctld.partitions, ctld.nodes_by_name, ctld.site.conf
     )
     error_code = _refusal(ctld, desc, uid, request)
     if error_code:

@@ -2,12 +2,19 @@
 
 from typing import TYPE_CHECKING, Final
 
-from simctl.ctld import arrays, checkpoint_times, launch, limits, step_limits, suspend_switch
+from simctl.ctld import (
+    arrays,
+    authority,
+    checkpoint_times,
+    launch,
+    limits,
+    step_limits,
+    suspend_switch,
+)
 from simctl.ctld.records import JobArray, JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
 from simctl.plugins.hooks import Handle
 from simctl.wire.errno import (
-    ESLURM_ACCESS_DENIED,
     ESLURM_ALREADY_DONE,
     ESLURM_DISABLED,
     ESLURM_INVALID_JOB_ID,
@@ -28,14 +35,12 @@ _NOT_FREE: Final = NodeFlag.COMPLETING | NodeFlag.NO_RESPOND
 
 
 async def suspend(ctld: "Slurmctld", envelope: Envelope, message: RequestSuspend) -> None:
-    """Suspend or resume a job, the running tasks of an array or some; for operators only."""
-    sender = envelope.sender
-    uid = sender.process.uid if sender is not None else ctld.process.uid
+    """Suspend or resume a job, the running tasks of an array or some."""
     array = ctld.arrays.get(message.job_id)
     if array is None and message.job_id not in ctld.jobs:
         rc = ESLURM_INVALID_JOB_ID
-    elif not ctld.is_operator(uid):
-        rc = ESLURM_ACCESS_DENIED
+    elif denied := authority.refusal(ctld, envelope):
+        rc = denied
     else:
         rcs = [await _act(ctld, job, message.op) for job in await _targets(ctld, array, message)]
         # Of an array, what waits or is over does not matter as long as one task does neither.

@@ -28,10 +28,11 @@ from simctl.wire.errno import (
     ESLURM_INVALID_JOB_ID,
     ESLURM_INVALID_NODE_NAME,
     ESLURM_INVALID_NODE_STATE,
+    ESLURM_JOB_HELD,
     ESLURM_JOB_PENDING,
     ESLURM_NOT_SUPPORTED,
+    ESLURM_PRIO_RESET_FAIL,
     ESLURM_TRANSITION_STATE_NO_UPDATE,
-    ESLURM_USER_ID_MISSING,
     SLURM_SUCCESS,
     SlurmError,
 )
@@ -51,18 +52,13 @@ if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
 
-def _uid(ctld: "Slurmctld", envelope: Envelope) -> int:
-    sender = envelope.sender
-    return sender.process.uid if sender is not None else ctld.process.uid
-
-
 # Jobs.
 
 
 async def update_job(ctld: "Slurmctld", envelope: Envelope, message: RequestUpdateJob) -> None:
     """Change a job: everything that was asked for, or nothing if one part is refused."""
-    uid = _uid(ctld, envelope)
-    rc = _refusal(ctld, message.job_id, uid, ESLURM_USER_ID_MISSING)
+    uid = authority.uid_of(ctld, envelope)
+    rc = _refusal(ctld, envelope, message.job_id)
     if not rc:
         rc = _unknown_task(ctld, message)
         known = dict.fromkeys(ctld.jobs)
@@ -81,13 +77,13 @@ def _unknown_task(ctld: "Slurmctld", message: RequestUpdateJob | RequestJobReque
     return ESLURM_INVALID_JOB_ID if lacking else SLURM_SUCCESS
 
 
-def _refusal(ctld: "Slurmctld", job_id: int, uid: int, not_yours: int) -> int:
+def _refusal(ctld: "Slurmctld", envelope: Envelope, job_id: int) -> int:
     """Return why a user may not change a job or array, or 0."""
     array = ctld.arrays.get(job_id)
     job = array.first if array is not None else ctld.jobs.get(job_id)
     if job is None:
         return ESLURM_INVALID_JOB_ID
-    return SLURM_SUCCESS if uid == job.desc.uid or ctld.is_operator(uid) else not_yours
+    return authority.refusal(ctld, envelope, job.desc.uid)
 
 
 def _update(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: int) -> int:
@@ -95,25 +91,32 @@ def _update(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: i
         # Of an array, what is over is left as it is.
         return SLURM_SUCCESS if job.array is not None else ESLURM_ALREADY_DONE
     rc = _check(ctld, job, message, uid)
-    if not rc:
-        _apply(ctld, job, message, uid)
-    return rc
+    if rc:
+        return rc
+    before = job.priority
+    _apply(ctld, job, message, uid)
+    if 0 < job.priority < before and message.priority == job.priority:
+        # What a user lowers is lowered, and the user is told that it need not last.
+        return SLURM_SUCCESS if ctld.is_operator(uid) else ESLURM_PRIO_RESET_FAIL
+    return SLURM_SUCCESS
 
 
 def _check(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: int) -> int:
     """Return why a change is refused, or 0. Pure."""
     operator = ctld.is_operator(uid)
     pending = job.state.base is JobBase.PENDING
-    if message.priority == INFINITE and not job.priority and not job.held_by_user and not operator:
-        return ESLURM_ACCESS_DENIED
-    if message.priority not in (NO_VAL, INFINITE, 0) and not operator:
-        return ESLURM_ACCESS_DENIED
-    if message.nice is not None and message.nice < 0 and not operator:
+    rc = _priority_refusal(job, message.priority, operator=operator)
+    if rc:
+        return rc
+    raises_nice = message.nice is not None and message.nice < 0
+    shares = message.exclusive is not None and pending
+    delays = message.deadline_s is not None and pending
+    if (raises_nice or shares or delays) and not operator:
         return ESLURM_ACCESS_DENIED
     limit = message.time_limit_min
     if limit != NO_VAL and limit > job.time_limit_min and not operator:
         return ESLURM_ACCESS_DENIED
-    refused = update_request.refusal(ctld, job, message)
+    refused = update_request.refusal(ctld, job, message, uid)
     if refused:
         return refused
     if message.array_limit != NO_VAL and job.array is None:
@@ -128,6 +131,22 @@ def _check(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: in
         if eligible.closes_circle(job, dependency):
             return ESLURM_CIRCULAR_DEPENDENCY
     return SLURM_SUCCESS
+
+
+def _priority_refusal(job: JobRecord, priority: int, *, operator: bool) -> int:
+    """Return why a priority may not be given to a job, or 0. Pure.
+
+    Everybody else than an operator may lower it, and release what its owner holds.
+    """
+    if priority in (NO_VAL, job.priority):
+        return SLURM_SUCCESS
+    if not job.priority:
+        if priority != INFINITE:
+            return ESLURM_JOB_HELD
+        owners = job.held_by_user or job.hold_text == Reason.RESERVATION_DELETED
+        return SLURM_SUCCESS if operator or owners else ESLURM_ACCESS_DENIED
+    lowered = priority == INFINITE or priority < job.priority
+    return SLURM_SUCCESS if operator or lowered else ESLURM_ACCESS_DENIED
 
 
 def _apply(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: int) -> None:
@@ -166,10 +185,12 @@ def _set_priority(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, 
         if job.priority:
             job.priority = max(1, job.priority + job.nice - message.nice)
         job.nice = message.nice
-    if message.priority == 0:
+    operator = ctld.is_operator(uid)
+    if message.priority == 0 and (before or operator):
         job.priority = 0
         # What its owner holds, and what an operator holds in the owner's name, the owner releases.
-        job.held_by_user = message.hold_by_user or uid == job.desc.uid
+        # An operator's hold stays an operator's when the owner asks for one as well.
+        job.held_by_user = message.hold_by_user or not operator
         job.hold_text = ""
         job.eligible_us = -1
         if job.state.base is not JobBase.PENDING:
@@ -180,9 +201,9 @@ def _set_priority(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, 
         if job.state.base is not JobBase.PENDING:
             job.reason = Reason.NONE
         _release(ctld, job)
-    elif message.priority != NO_VAL:
+    elif message.priority not in (NO_VAL, 0):
         job.priority = message.priority
-        _release(ctld, job)
+        job.nice = 0
     if job.priority != before and job.queued:
         # It takes its place anew, if it keeps one.
         schedule.take_from_queue(job)
@@ -231,7 +252,7 @@ def ask_anew(ctld: "Slurmctld", job: JobRecord) -> None:
 
 async def job_requeue(ctld: "Slurmctld", envelope: Envelope, message: RequestJobRequeue) -> None:
     """Send a running batch job back into the queue, or the running tasks of an array."""
-    rc = _refusal(ctld, message.job_id, _uid(ctld, envelope), ESLURM_ACCESS_DENIED)
+    rc = _refusal(ctld, envelope, message.job_id)
     if not rc and message.launch_failed and not authority.is_daemon(ctld, envelope):
         rc = ESLURM_ACCESS_DENIED
     if not rc:
@@ -278,16 +299,14 @@ async def update_node(ctld: "Slurmctld", envelope: Envelope, message: RequestUpd
         names = ()
     records = [ctld.nodes_by_name.get(name) for name in names]
     found = [node for node in records if node is not None]
-    if not ctld.is_operator(_uid(ctld, envelope)):
-        rc = ESLURM_USER_ID_MISSING
-    elif not found or len(found) < len(records):
+    if not found or len(found) < len(records):
         rc = ESLURM_INVALID_NODE_NAME
     else:
         rc = SLURM_SUCCESS
         for node in found:
             if message.features is not None:
                 node.features = message.features
-            rc = await _set_node(ctld, node, message, _uid(ctld, envelope)) or rc
+            rc = await _set_node(ctld, node, message, authority.uid_of(ctld, envelope)) or rc
     ctld.answer(envelope, rc)
 
 

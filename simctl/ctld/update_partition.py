@@ -9,7 +9,6 @@ from simctl.wire.errno import (
     ESLURM_INVALID_NODE_NAME,
     ESLURM_INVALID_PARTITION_NAME,
     ESLURM_PARTITION_IN_USE,
-    ESLURM_USER_ID_MISSING,
     SLURM_SUCCESS,
 )
 from simctl.wire.hostlist import HostlistError, expand
@@ -43,9 +42,7 @@ async def update_partition(
     """Change a partition; jobs that wait for it are held against it anew."""
     part = ctld.partitions.get(message.name)
     nodes = _nodes(ctld, message)
-    if not _may(ctld, envelope):
-        rc = ESLURM_USER_ID_MISSING
-    elif part is None:
+    if part is None:
         rc = ESLURM_INVALID_PARTITION_NAME
     elif nodes is None:
         rc = ESLURM_INVALID_NODE_NAME
@@ -60,11 +57,6 @@ async def update_partition(
                 eligible.settle(ctld, job)
         ctld.request_pass()
     ctld.answer(envelope, rc)
-
-
-def _may(ctld: "Slurmctld", envelope: Envelope) -> bool:
-    sender = envelope.sender
-    return ctld.is_operator(sender.process.uid if sender is not None else ctld.process.uid)
 
 
 def _nodes(ctld: "Slurmctld", message: RequestUpdatePartition) -> tuple[NodeRecord, ...] | None:
@@ -86,9 +78,7 @@ async def create_partition(
 ) -> None:
     """Take a new partition in; what is not told is as slurm.conf has it by default."""
     nodes = _nodes(ctld, message)
-    if not _may(ctld, envelope):
-        rc = ESLURM_USER_ID_MISSING
-    elif message.name in ctld.partitions:
+    if message.name in ctld.partitions:
         rc = ESLURM_INVALID_PARTITION_NAME
     elif nodes is None:
         rc = ESLURM_INVALID_NODE_NAME
@@ -114,9 +104,7 @@ async def delete_partition(
     ctld: "Slurmctld", envelope: Envelope, message: RequestDeletePartition
 ) -> None:
     """Forget a partition that no job waits for or runs in."""
-    if not _may(ctld, envelope):
-        rc = ESLURM_USER_ID_MISSING
-    elif message.name not in ctld.partitions:
+    if message.name not in ctld.partitions:
         rc = ESLURM_INVALID_PARTITION_NAME
     elif any(_uses(job, message.name) for job in ctld.jobs.values()):
         rc = ESLURM_PARTITION_IN_USE

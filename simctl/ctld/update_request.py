@@ -6,7 +6,13 @@ import attrs
 
 from simctl.ctld import reservations
 from simctl.ctld.records import JobRecord
-from simctl.ctld.request import Asker, Request, named_partitions, read_request
+from simctl.ctld.request import (
+    Request,
+    admission_refusal,
+    asker_of,
+    named_partitions,
+    read_request,
+)
 from simctl.wire.errno import (
     ESLURM_DISABLED,
     ESLURM_INVALID_PARTITION_NAME,
@@ -55,8 +61,8 @@ def changes_of(message: RequestUpdateJob) -> dict[str, Any]:
     return changes | {name: value for name, value in others.items() if value is not None}
 
 
-def refusal(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob) -> int:
-    """Return why a job's request may not be changed so, or 0. Pure."""
+def refusal(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: int) -> int:
+    """Return why a user may not change a job's request so, or 0. Pure."""
     changes = changes_of(message)
     if not changes:
         return SLURM_SUCCESS
@@ -69,15 +75,29 @@ def refusal(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob) -> int
         if "min_nodes" in changes:
             return ESLURM_NOT_SUPPORTED
         return ESLURM_DISABLED if "partition" in changes else ESLURM_JOB_NOT_PENDING
-    if changes.keys() <= {"partition", "min_nodes", "max_nodes"}:
-        # What does not fit waits for a day on which it does.
-        return SLURM_SUCCESS
     desc = attrs.evolve(job.desc, **changes)
+    denied = _admission_refusal(ctld, job, desc, uid)
+    if denied or changes.keys() <= {"partition", "min_nodes", "max_nodes"}:
+        # What does not fit waits for a day on which it does.
+        return denied
     return reservations.refusal(ctld, desc) or read_anew(ctld, desc).error_code
+
+
+def _admission_refusal(ctld: "Slurmctld", job: JobRecord, desc: JobDesc, uid: int) -> int:
+    """Return why a partition does not take a job that a user moves there, or 0.
+
+    All partitions that the job would wait for have to take it, unlike those of a submission. A
+    partition that it waits for already is not asked again unless the job's account changes.
+    """
+    asker = asker_of(ctld, uid, desc)
+    known = job.desc.partition.split(",") if desc.account == job.desc.account else ()
+    names = [name for name in desc.partition.split(",") if name not in known]
+    refusals = (admission_refusal(ctld.partitions[name], asker) for name in names)
+    return next(filter(None, refusals), SLURM_SUCCESS)
 
 
 def read_anew(ctld: "Slurmctld", desc: JobDesc) -> Request:
     """Return what a request comes to now; who is in may stay in, whatever the partition's state."""
-    asker = Asker(desc.uid, desc.account)
+    asker = asker_of(ctld, desc.uid, desc)
     conf = ctld.site.conf
     return read_request(desc, asker, ctld.partitions, ctld.nodes_by_name, conf, inside=True)

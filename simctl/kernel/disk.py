@@ -441,9 +441,21 @@ class DiskView:
         self._need(found, _READ, where)
         return bytes(found.data)
 
+    @property
+    def host(self) -> str:
+        """The host that the process is on."""
+        return self._host
+
     def read_text(self, path: str) -> str:
         """Return a file's text, which is UTF-8."""
         return self.read(path).decode()
+
+    def find_text(self, path: str) -> str | None:
+        """Return a file's text; None where there is no file that the process may read."""
+        try:
+            return self.read(path).decode(errors="replace")
+        except OSError:
+            return None
 
     def write(self, path: str, data: bytes | str, mode: int = 0o644) -> None:
         """Make a file, or replace what it holds; *mode* is for a new one."""

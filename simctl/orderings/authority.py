@@ -95,6 +95,7 @@ def _may(run: Observed, right: Right, sending: Event, request: Event, owner: int
         or (right.who & Who.ROOT and uid == 0)
         or (right.who & Who.OWNER and uid == owner)
         or (right.who & Who.OPERATOR and uid in run.terms.operators)
+        or (right.who & Who.ADMINISTRATOR and uid in run.terms.administrators)
     )
 
 

@@ -43,7 +43,10 @@ class Terms:
     """Who there is, with their uids, as the header of a trace has them."""
 
     operators: Set[int] = frozenset()
-    """The uids of those who are operators or administrators."""
+    """The uids of users who are operators or administrators."""
+
+    administrators: Set[int] = frozenset()
+    """The uids of users who are administrators."""
 
 
 class StepDaemon:

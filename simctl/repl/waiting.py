@@ -133,7 +133,8 @@ def _begin_time(_: "Session", job: JobRecord) -> Iterator[str]:
 
 
 def _held(session: "Session", job: JobRecord) -> Iterator[str]:
-    who = "its owner or an administrator" if job.held_by_user else "an administrator"
+    owners = job.held_by_user or job.hold_text == Reason.RESERVATION_DELETED
+    who = "its owner or an operator" if owners else "an operator"
     yield f"  its priority is {job.priority}; {who} may type"
     yield f"  `scontrol release {job.job_id}`"
 
@@ -193,6 +194,7 @@ EXPLAINED: Final[dict[Reason, str]] = {
     Reason.PARTITION_DOWN: "its partition is down: jobs may be submitted, and none starts",
     Reason.PARTITION_INACTIVE: "its partition is inactive",
     Reason.RESERVATION: "its reservation has not begun, or has no room",
+    Reason.RESERVATION_DELETED: "its reservation is over, and it is held",
     Reason.BEGIN_TIME: "its begin time has not come",
     Reason.JOB_LAUNCH_FAILURE: "it could not be launched",
     Reason.NON_ZERO_EXIT_CODE: "it ended with another exit code than 0",
@@ -225,6 +227,7 @@ _DETAILS: Final[dict[Reason, Detail]] = {
     Reason.DEPENDENCY_NEVER: _dependency,
     Reason.BEGIN_TIME: _begin_time,
     Reason.HELD_ADMIN: _held,
+    Reason.RESERVATION_DELETED: _held,
     Reason.HELD_USER: _held,
     Reason.HOLD_MAX_REQUEUE: _held,
     Reason.JOB_LAUNCH_FAILURE: _held,

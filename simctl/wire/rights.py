@@ -25,15 +25,19 @@ class Who(enum.IntFlag):
     OPERATOR = 2
     """Users whose `admin` is operator or administrator."""
 
-    OWNER = 4
+    ADMINISTRATOR = 4
+    """Users whose `admin` is administrator, where operators may not."""
+
+    OWNER = 8
     """The user of the job that it is about."""
 
-    ROOT = 8
+    ROOT = 16
     """root, where SlurmUser may not."""
 
-    ANYBODY = 16
+    ANYBODY = 32
 
 
+ADMINISTRATORS: Final = Who.DAEMONS | Who.ADMINISTRATOR
 MANAGERS: Final = Who.DAEMONS | Who.OPERATOR
 OWNERS: Final = Who.DAEMONS | Who.OWNER
 KEEPERS: Final = Who.DAEMONS | Who.OPERATOR | Who.OWNER
@@ -46,6 +50,13 @@ class Right:
     who: Who
     errno: int = 0
     besides: str = ""
+    looks_first: bool = False
+    """Whether slurmctld looks for what the request names before it looks at who asks."""
+
+    @property
+    def of_loop(self) -> bool:
+        """Whether the loop of a daemon rules on it: no owner matters, nor what is named."""
+        return not (self.looks_first or self.who & (Who.OWNER | Who.ANYBODY))
 
 
 def _anybody(besides: str = "") -> Right:
@@ -54,6 +65,7 @@ def _anybody(besides: str = "") -> Right:
 
 _DAEMONS: Final = Right(Who.DAEMONS, ESLURM_USER_ID_MISSING)
 _MANAGERS: Final = Right(MANAGERS, ESLURM_USER_ID_MISSING)
+_ADMINISTRATORS: Final = Right(ADMINISTRATORS, ESLURM_USER_ID_MISSING)
 
 OF_SLURMCTLD: Final[dict[str, Right]] = {
     "MESSAGE_NODE_REGISTRATION_STATUS": _DAEMONS,
@@ -72,13 +84,13 @@ OF_SLURMCTLD: Final[dict[str, Right]] = {
     "REQUEST_JOB_STEP_CREATE": Right(
         Who.OWNER, ESLURM_ACCESS_DENIED, "not even root: its tasks would be root's"
     ),
-    "REQUEST_KILL_JOB": Right(OWNERS, ESLURM_ACCESS_DENIED),
+    "REQUEST_KILL_JOB": Right(KEEPERS, ESLURM_ACCESS_DENIED),
     "REQUEST_CANCEL_JOB_STEP": Right(OWNERS, ESLURM_USER_ID_MISSING),
     "REQUEST_UPDATE_JOB": Right(
         KEEPERS,
         ESLURM_USER_ID_MISSING,
-        "a longer limit, a higher priority and what an operator has held are for operators: "
-        "ESLURM_ACCESS_DENIED",
+        "a longer limit of a job that runs, a higher priority, a deadline, sharing and what an "
+        "operator has held are for operators: ESLURM_ACCESS_DENIED",
     ),
     "REQUEST_UPDATE_JOB_STEP": Right(
         KEEPERS, ESLURM_ACCESS_DENIED, "a longer limit is for operators"
@@ -86,7 +98,7 @@ OF_SLURMCTLD: Final[dict[str, Right]] = {
     "REQUEST_JOB_REQUEUE": Right(
         KEEPERS, ESLURM_ACCESS_DENIED, "that a launch has failed is slurmd's to say"
     ),
-    "REQUEST_SUSPEND": Right(MANAGERS, ESLURM_ACCESS_DENIED),
+    "REQUEST_SUSPEND": Right(MANAGERS, ESLURM_ACCESS_DENIED, looks_first=True),
     "REQUEST_CHECKPOINT": Right(
         OWNERS,
         ESLURM_ACCESS_DENIED,
@@ -96,15 +108,15 @@ OF_SLURMCTLD: Final[dict[str, Right]] = {
     "REQUEST_CHECKPOINT_TASK_COMP": Right(Who.OWNER | Who.ROOT, ESLURM_ACCESS_DENIED),
     "REQUEST_BATCH_SCRIPT": Right(KEEPERS, ESLURM_USER_ID_MISSING),
     "REQUEST_JOB_NOTIFY": Right(KEEPERS, ESLURM_USER_ID_MISSING),
-    "REQUEST_UPDATE_NODE": _MANAGERS,
-    "REQUEST_UPDATE_PARTITION": _MANAGERS,
-    "REQUEST_CREATE_PARTITION": _MANAGERS,
-    "REQUEST_DELETE_PARTITION": _MANAGERS,
+    "REQUEST_UPDATE_NODE": _ADMINISTRATORS,
+    "REQUEST_UPDATE_PARTITION": _ADMINISTRATORS,
+    "REQUEST_CREATE_PARTITION": _ADMINISTRATORS,
+    "REQUEST_DELETE_PARTITION": _ADMINISTRATORS,
     "REQUEST_CREATE_RESERVATION": _MANAGERS,
     "REQUEST_UPDATE_RESERVATION": _MANAGERS,
     "REQUEST_DELETE_RESERVATION": _MANAGERS,
-    "REQUEST_RECONFIGURE": _DAEMONS,
-    "REQUEST_SHUTDOWN": _DAEMONS,
+    "REQUEST_RECONFIGURE": _ADMINISTRATORS,
+    "REQUEST_SHUTDOWN": _ADMINISTRATORS,
     "RESPONSE_SLURM_RC": Right(Who.DAEMONS, ESLURM_USER_ID_MISSING, "nobody is answered"),
     "REQUEST_PING": _anybody(),
     "REQUEST_JOB_READY": _anybody(),
@@ -150,9 +162,3 @@ OF_SLURMD: Final[dict[str, Right]] = {
 
 DENIALS: Final = frozenset((ESLURM_ACCESS_DENIED, ESLURM_USER_ID_MISSING, EPERM))
 """Errnos by which a request is refused for who asks."""
-
-
-def only_daemons(rights: dict[str, Right], rpc: str) -> bool:
-    """Tell whether nobody but root and SlurmUser may ask for something."""
-    right = rights.get(rpc)
-    return right is not None and right.who is Who.DAEMONS

@@ -263,6 +263,7 @@ class Reason(enum.StrEnum):
     PARTITION_DOWN = "PartitionDown"
     PARTITION_INACTIVE = "PartitionInactive"
     RESERVATION = "Reservation"
+    RESERVATION_DELETED = "ReservationDeleted"
     BEGIN_TIME = "BeginTime"
     JOB_LAUNCH_FAILURE = "JobLaunchFailure"
     NON_ZERO_EXIT_CODE = "NonZeroExitCode"
