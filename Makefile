@@ -9,12 +9,13 @@ FUZZ ?= 50
 # A workload log for the benchmarks: make bench SWF=some.swf.gz
 SWF ?=
 
-VENV := .venv
+# Where the environment is; `make test-all` has one for each interpreter.
+VENV ?= .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test fuzz swarm mutants bench soak check docs format-check lint imports types format wheel lock \
+.PHONY: help setup demo test test-all test-short fuzz swarm mutants bench soak check docs format-check lint imports types format wheel lock \
 	clean distclean
 
 help: ## list the targets
@@ -22,7 +23,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
 
 setup: ## make .venv with the locked packages and simctl itself; quick when nothing changed
-	@PYTHON="$(PYTHON)" sh .ci/setup
+	@PYTHON="$(PYTHON)" VENV="$(VENV)" sh .ci/setup
 
 demo: setup ## run a shipped scenario and show what happened
 	@$(BIN)/simctl run scenarios/two_nodes.yaml --explain
@@ -31,6 +32,15 @@ demo: setup ## run a shipped scenario and show what happened
 # which need simctl compiled, whatever the environment says of bytecode.
 test: setup ## run the whole test suite; ARGS goes to pytest
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+test-all: ## run the whole suite under each Python from 3.11 to 3.14 that is here; ARGS as for test
+	@PYTHON="$(PYTHON)" ARGS="$(ARGS)" sh .ci/each test
+
+# What tells whether simctl works under an interpreter at all: it imports, the demo runs, every shipped
+# scenario gives the same trace, databases and commands work.
+test-short: demo
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile tests/test_shipped_scenarios.py tests/test_database.py \
+		tests/test_cli.py tests/test_buf.py tests/test_pytest_plugin.py $(ARGS)
 
 fuzz: setup ## feed every reader with damaged input, FUZZ times as long as the suite does
 	@SIMCTL_FUZZ="$(FUZZ)" $(BIN)/python -m pytest --timeout=0 tests/test_hostile_fuzz.py tests/test_hostile_state.py $(ARGS)
@@ -77,7 +87,7 @@ lock: setup ## renew requirements.lock with the newest packages that fit
 
 clean: ## remove what was built and the tools' caches
 	@rm -rf dist build .pytest_cache .ruff_cache .mypy_cache .hypothesis .mutants .import_linter_cache
-	@find . -path ./$(VENV) -prune -o -type d -name __pycache__ -exec rm -rf {} +
+	@find . -path "./.venv*" -prune -o -type d -name __pycache__ -exec rm -rf {} +
 
-distclean: clean ## as clean, and remove .venv
-	@rm -rf $(VENV)
+distclean: clean ## as clean, and remove the environments
+	@rm -rf .venv .venv-3.*

@@ -2,7 +2,7 @@
 
 import sys
 
-from simctl.cli import main
+from slurm_simctl import main
 
 if __name__ == "__main__":
     sys.exit(main())

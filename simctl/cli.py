@@ -36,7 +36,28 @@ def make_parser() -> argparse.ArgumentParser:
     _add_plugins(commands)
     _add_repl(commands)
     _add_import(commands)
+    completion = commands.add_parser(
+        "completion",
+        help="print a script that completes simctl's command line in a shell",
+        description="Print a script that completes subcommands, options and files. "
+        "bash: `simctl completion bash > ~/.local/share/bash-completion/completions/simctl`; "
+        "zsh: `simctl completion zsh > DIR/_simctl` with DIR in $fpath; "
+        "fish: `simctl completion fish > ~/.config/fish/completions/simctl.fish`.",
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+    _add_no_color(parser)
     return parser
+
+
+def _add_no_color(
+    parser: argparse.ArgumentParser, told: str = "print no colours, as with NO_COLOR set"
+) -> None:
+    """Let --no-color stand before a subcommand or after it; the help tells it once."""
+    parser.add_argument("--no-color", action="store_true", help=told)
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                _add_no_color(below, argparse.SUPPRESS)
 
 
 def _add_run(commands: Any) -> None:
@@ -225,6 +246,9 @@ def _add_import(commands: Any) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if "--no-color" in words:
+        # Whatever writes colours looks there, the parser's own help and prompt_toolkit among it.
+        os.environ["NO_COLOR"] = "1"
     parser = make_parser()
     for word in words:
         option, _, value = word.partition("=")
@@ -392,6 +416,13 @@ def _repl(options: argparse.Namespace) -> int:
     return run_repl(options, load, make_world)
 
 
+def _completion(options: argparse.Namespace) -> int:
+    from simctl.completion import script
+
+    print(script(make_parser(), options.shell))
+    return OK
+
+
 def _import(options: argparse.Namespace) -> int:
     from simctl.importing.sources import import_site
 
@@ -411,4 +442,5 @@ _COMMANDS: Final = {
     "plugins": _plugins,
     "repl": _repl,
     "import": _import,
+    "completion": _completion,
 }

@@ -12,6 +12,7 @@ from msgspec import UNSET
 from simctl.ctld import bookkeeping
 from simctl.database_tables import (
     APPLICATION_ID,
+    FORMAT,
     SCHEMA,
     command_row,
     job_row,
@@ -49,11 +50,7 @@ class Database:
         self._trouble = ""
         try:
             _make_way(path)
-            self._file = sqlite3.connect(path, isolation_level=None)
-            self._file.executescript(
-                f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; "
-                f"PRAGMA application_id = {APPLICATION_ID};{SCHEMA}"
-            )
+            self._file = _made(path)
         except (OSError, sqlite3.Error) as error:
             raise InputError(f"--db: cannot write {path}: {_why(error)}") from error
         header = {key: each for key, each in world.header().items() if key != "simctl_trace"}
@@ -161,6 +158,21 @@ def _make_way(path: Path) -> None:
         f"--db: {path} is there and is no database that simctl wrote; it is left alone: "
         "name another file, or remove it"
     )
+
+
+def _made(path: Path) -> sqlite3.Connection:
+    """Return the open file with its empty tables."""
+    file = sqlite3.connect(path, isolation_level=None)
+    try:
+        file.executescript(
+            f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; "
+            f"PRAGMA application_id = {APPLICATION_ID}; "
+            f"PRAGMA user_version = {FORMAT};{SCHEMA}"
+        )
+    except sqlite3.Error:
+        file.close()
+        raise
+    return file
 
 
 def _why(error: Exception) -> str:

@@ -12,6 +12,9 @@ from simctl.world import CommandResult
 APPLICATION_ID: Final = 0x53494D43
 """What marks a file as ours: SIMC."""
 
+FORMAT: Final = 1
+"""The version of the tables, SQLite's `user_version`; 0 in files of simctl before 0.2.0."""
+
 _WHO: Final = (
     "daemon TEXT, node TEXT, role TEXT, pid INTEGER, uid INTEGER, euid INTEGER, "
     "job_id INTEGER, step TEXT, task INTEGER"

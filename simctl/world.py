@@ -37,6 +37,7 @@ from simctl.kernel.procs import (
     StateNotCopyableError,
     wait_status,
 )
+from simctl.kernel.recording import FORMAT
 from simctl.kernel.schedules import Schedule, make_schedule, token_of
 from simctl.kernel.trace import Trace
 from simctl.kernel.turns import FiniteDeadlineError, Kernel
@@ -891,7 +892,7 @@ class World:
     def header(self) -> dict[str, Any]:
         """Return the first line of this run's trace."""
         return {
-            "simctl_trace": 1,
+            "simctl_trace": FORMAT,
             "version": __version__,
             "scenario": self.scenario.path_name,
             "seed": self.seed,

@@ -4,6 +4,7 @@ import re
 import signal
 import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,14 @@ expect:
 
 def rows(path: Path, query: str) -> list[tuple[Any, ...]]:
     """Return what a query finds in a database."""
-    file = sqlite3.connect(path)
-    try:
+    with closing(sqlite3.connect(path)) as file:
         return file.execute(query).fetchall()
-    finally:
-        file.close()
+
+
+def dump(path: Path) -> str:
+    """Return all that a database holds, as SQL."""
+    with closing(sqlite3.connect(path)) as file:
+        return "\n".join(file.iterdump())
 
 
 @pytest.fixture
@@ -88,8 +92,7 @@ def test_equal_runs_give_equal_databases(database: Path, tmp_path: Path) -> None
     """Nothing in them comes from the machine."""
     other = tmp_path / "other.db"
     assert main(["run", str(tmp_path / "s.yaml"), "--quiet", "--db", str(other)]) == 0
-    dumps = ["\n".join(sqlite3.connect(path).iterdump()) for path in (database, other)]
-    assert dumps[0] == dumps[1]
+    assert dump(database) == dump(other)
 
 
 def test_an_earlier_database_is_replaced_and_nothing_else(
@@ -101,7 +104,7 @@ def test_an_earlier_database_is_replaced_and_nothing_else(
     assert rows(database, "SELECT COUNT(*) FROM jobs") == [(4,)]
     text, foreign = tmp_path / "notes.txt", tmp_path / "foreign.db"
     text.write_text("mine")
-    with sqlite3.connect(foreign) as file:
+    with closing(sqlite3.connect(foreign)) as file:
         file.execute("CREATE TABLE t (x)")
     for path in (text, foreign, tmp_path):
         capsys.readouterr()

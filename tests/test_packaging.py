@@ -109,7 +109,7 @@ def install(wheel: Path, home: Path, extra: str = "") -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install what `pip install simctl` does."""
+    """Install what `pip install slurm-simctl` does."""
     return install(wheel, tmp_path_factory.mktemp("empty"))
 
 
@@ -151,11 +151,11 @@ def test_wheel_holds_every_module_and_scenario(wheel: Path, repository_root: Pat
     assert "simctl/py.typed" in names
 
 
-def test_wheel_holds_nothing_but_simctl_and_its_metadata(wheel: Path) -> None:
+def test_wheel_holds_nothing_but_simctl_its_start_and_its_metadata(wheel: Path) -> None:
     """A top-level `tests`, `nodes` or `plugins` would shadow a folder of somebody else's."""
     tops = {name.split("/")[0] for name in names_in(wheel)}
-    (metadata,) = tops - {"simctl"}
-    assert re.fullmatch(r"simctl-\d+\.\d+\.\d+\.dist-info", metadata)
+    (metadata,) = tops - {"simctl", "slurm_simctl.py"}
+    assert re.fullmatch(r"slurm_simctl-\d+\.\d+\.\d+\.dist-info", metadata)
     left_behind = [name for name in names_in(wheel) if name.endswith(".pyc") or "/." in name]
     assert left_behind == []
 
@@ -217,7 +217,7 @@ version = "0.1"
 "switch/fabric" = "fabric_switch:FabricSwitch"
 
 [project.optional-dependencies]
-test = ["simctl[pytest]"]
+test = ["slurm-simctl[pytest]"]
 
 [tool.pytest.ini_options]
 filterwarnings = ["error"]
@@ -287,7 +287,7 @@ def test_lock_pins_every_declared_package_to_one_version(
     declared = [*pyproject["build-system"]["requires"], *project["dependencies"]]
     declared += chain.from_iterable(project["optional-dependencies"].values())
     for wanted in map(Requirement, declared):
-        if wanted.name != "simctl":
+        if wanted.name != "slurm-simctl":
             assert wanted.specifier.contains(locked[canonicalize_name(wanted.name)]), wanted.name
 
 

@@ -362,7 +362,9 @@ class StateSave:
         header, cluster = file.header, self._ctld.site.conf.cluster_name
         if header is not None and header.simctl_state != VERSION:
             raise UnusableStateError(
-                path, f"it is of version {header.simctl_state}, and this slurmctld reads {VERSION}"
+                path,
+                f"it is of version {header.simctl_state}, and this slurmctld reads {VERSION}; the "
+                "simctl that wrote it reads it",
             )
         if header is not None and header.cluster != cluster:
             raise UnusableStateError(

@@ -2,14 +2,18 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import msgspec
 
+from simctl import __version__
 from simctl.files import read_lines
 from simctl.kernel.events import Event
 from simctl.limits import TRACE_BYTES
+
+FORMAT: Final = 1
+"""The version of the format of traces: `simctl_trace` in their headers."""
 
 
 class RecordingError(ValueError):
@@ -54,9 +58,15 @@ def _header(path: Path, line: bytes) -> dict[str, Any]:
         header = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         header = None
-    if not isinstance(header, dict) or header.get("simctl_trace") != 1:
+    if not isinstance(header, dict) or not isinstance(header.get("simctl_trace"), int):
         raise RecordingError(
-            f"{path}:1: not a trace: the first line of one is a header with simctl_trace 1, "
+            f"{path}:1: not a trace: the first line of one is a header with simctl_trace {FORMAT}, "
             "as `simctl run SCENARIO --trace FILE` writes it"
+        )
+    if header["simctl_trace"] != FORMAT:
+        raise RecordingError(
+            f"{path}:1: a trace of format {header['simctl_trace']}; simctl {__version__} reads "
+            f"{FORMAT}: read it with simctl {header.get('version') or 'of another version'}, which "
+            "wrote it"
         )
     return header

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 class TerminalFront(Front):
     """Lines that a person edits; `session` is asked for the words that may come next."""
 
-    colours = "NO_COLOR" not in os.environ
-
     def __init__(self, out: IO[str]) -> None:
         super().__init__(out)
+        # As https://no-color.org has it: set, and to more than nothing.
+        self.colours = not os.environ.get("NO_COLOR")
         self._prompts: PromptSession[str] | None = None
         self._lines: list[str] = []
 

@@ -35,7 +35,7 @@ from simctl.scenario.positions import (
     sort_mistakes,
 )
 from simctl.scenario.programs import FILES, PLUGINS, PROGRAMS, file_key
-from simctl.scenario.scalars import DURATION, choice, whole
+from simctl.scenario.scalars import DURATION, SIMCTL_VERSION, choice, whole
 from simctl.scenario.scripts import ScriptCheck
 from simctl.scenario.shapes import Field, Record, Values
 from simctl.scenario.site import SiteShape, placed
@@ -61,6 +61,12 @@ FIELDS: Final = (
         default="guide",
         shown="guide",
         doc="Processes of a step on a node: three as in the switch guide, or one root process.",
+    ),
+    Field(
+        name="simctl_version",
+        shape=SIMCTL_VERSION,
+        default="",
+        doc="The oldest simctl that runs the scenario as it is meant; an older one refuses it.",
     ),
     Field(
         name="start_time",

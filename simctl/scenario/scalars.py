@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from simctl import __version__
 from simctl.kernel.pattern import near
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.scenario.positions import Reading, Value
@@ -30,6 +31,33 @@ def whole(expected: str, *, least: int, most: int = 2**63 - 1) -> Scalar[int]:
 
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,20}")
+
+
+def _needed_version(value: Value, _: Reading) -> str:
+    if not _VERSION.fullmatch(value.scalar):
+        raise ValueError
+    if _parts(value.scalar) > _parts(__version__):
+        raise ValueError(
+            f"the scenario is for simctl {value.scalar} or newer, and this is {__version__}: "
+            "install a newer slurm-simctl"
+        )
+    return value.scalar
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    """Return a version as it is compared: 0.2 is 0.2.0."""
+    numbers = tuple(map(int, version.split(".")))
+    return (*numbers, 0, 0)[:3]
+
+
+_VERSION: Final = re.compile(r"[0-9]{1,6}\.[0-9]{1,6}(\.[0-9]{1,6})?")
+
+SIMCTL_VERSION: Final = Scalar(
+    expected="a version of simctl such as 0.2 or 0.2.1",
+    convert=_needed_version,
+    json={"type": ["string", "number"], "pattern": _VERSION.pattern},
+)
+"""The version of simctl that a scenario needs at least."""
 
 
 def text(expected: str, *, empty: bool = False) -> Scalar[str]:
