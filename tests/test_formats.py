@@ -114,7 +114,7 @@ def test_every_python_gives_the_same_bytes(scenario: str) -> None:
         subprocess.run(
             [python, *words], cwd=ROOT, capture_output=True, check=True, timeout=60
         ).stdout
-        for python in (sys.executable, *OTHERS)
+        for python in (sys.executable, *map(str, OTHERS))
         if subprocess.run([python, "-c", "import simctl"], cwd=ROOT, check=False).returncode == 0
     ]
     assert len(traces) > 1
