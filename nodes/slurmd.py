@@ -88,6 +88,9 @@ _CONFIRMED = (RequestJobRequeue, RequestCompleteProlog, RequestCompleteBatchScri
 _NOT_STARTED = 127
 """The wait status that is reported of a batch script that never ran and cannot be requeued."""
 
+_NEVER_RUN: Final = -1
+"""The wait status that is reported of a batch script whose job ended during its prolog."""
+
 _NO_INTERCONNECT: Final = "Unable to initialize interconnect."
 _TRIES_OF_A_REPORT: Final = 5
 """How often a report is brought to its step daemon, a second apart, before it goes straight up."""
@@ -111,6 +114,27 @@ class StepGone:
     """Tell slurmd that a step daemon of a job has ended."""
 
     job_id: int
+
+
+@attrs.frozen
+class Launched:
+    """A step whose daemon was forked: who asked for it, and slurmd's copy of its credential."""
+
+    envelope: Envelope
+    credential: Handle
+    about: About
+
+
+@attrs.frozen
+class StepThere:
+    """Tell slurmd that the daemon of a step that it has launched is there, or has ended."""
+
+    launched: Launched
+    after: int
+    """What slurmd did last of the launch."""
+
+    cause: int
+    """What the step daemon did last."""
 
 
 @attrs.frozen
@@ -206,6 +230,7 @@ class Slurmd:
             KillWaitOver: self._kill_wait_over,
             RequestLaunchProlog: self._launch_prolog,
             PrologEnded: self._prolog_ended,
+            StepThere: self._step_is_there,
             ResponseSlurmRc: self._response_rc,
         }
 
@@ -434,10 +459,31 @@ class Slurmd:
         handed = Buf()
         await hooks.call(switch_p_pack_jobinfo, who, credential, handed, about=about)
         work = step_work(message, hooks.packed(who, handed))
-        begun = self._steps.run(stepd, work, envelope.sender)
+        launched = Launched(envelope, credential, about)
+        after = who.cause
+
+        def there() -> None:
+            self.mailbox.post(StepThere(launched, after, stepd.cause))
+
+        # Model guide's slurmd hands all over as it forks, and waits for nothing.
+        waits = self.site.model == "modern"
+        begun = self._steps.run(stepd, work, envelope.sender, there if waits else None)
         self._suspensions.launched(message.job_id)
-        self._answer(envelope, SLURM_SUCCESS if begun else ESLURMD_FORK_FAILED)
-        await hooks.call(switch_p_free_jobinfo, who, credential, about=about)
+        if not begun or not waits:
+            await self._answer_launch(launched, SLURM_SUCCESS if begun else ESLURMD_FORK_FAILED)
+
+    async def _step_is_there(self, _: Envelope, message: "StepThere") -> None:
+        """Answer a launch once the step daemon is there. Source: _forkexec_slurmstepd()."""
+        self.process.cause = message.after
+        self.site.trace.join(self.process, message.cause)
+        await self._answer_launch(message.launched, SLURM_SUCCESS)
+
+    async def _answer_launch(self, launched: "Launched", rc: int) -> None:
+        """Answer a launch, and release the credential that was handed to the step daemon."""
+        self._answer(launched.envelope, rc)
+        await self.site.hooks.call(
+            switch_p_free_jobinfo, self.process, launched.credential, about=launched.about
+        )
 
     async def _batch_job_launch(self, envelope: Envelope, message: RequestBatchJobLaunch) -> None:
         """Answer that the launch is taken on; then the prolog, and the script's step daemon."""
@@ -476,7 +522,9 @@ class Slurmd:
             key = (message.job_id, message.restart_cnt)
             if self._prologs.failed(key):
                 self._fail_launch(key)
-            elif not self._refusal(message.job_id, message.step_id, message.restart_cnt):
+            elif rc := self._refusal(message.job_id, message.step_id, message.restart_cnt):
+                self._tell_not_launched(message, rc)
+            else:
                 self._launch_batch(message)
 
         await self._prologs.before(of_batch_launch(message), launch)
@@ -491,6 +539,19 @@ class Slurmd:
         self.spool.scripts[message.job_id, message.restart_cnt] = None
         self._steps.run(stepd, work, None)
         self._suspensions.launched(message.job_id)
+
+    def _tell_not_launched(self, message: RequestBatchJobLaunch, rc: int) -> None:
+        """Report a script that was not started, because its job ended during the prolog."""
+        if self.site.model == "modern" and rc == ESLURMD_CREDENTIAL_REVOKED:
+            self._link.report(
+                RequestCompleteBatchScript(
+                    job_id=message.job_id,
+                    job_rc=_NEVER_RUN,
+                    slurm_rc=rc,
+                    node_name=self.host.name,
+                    restart_cnt=message.restart_cnt,
+                )
+            )
 
     def _tell_unspooled(self, message: RequestBatchJobLaunch, error: OSError) -> None:
         """Report a script that could not be put into the spool directory: it was not run."""

@@ -84,8 +84,17 @@ class StepDaemons:
         self._spool.begun[job_id, step_id] = None
         return stepd
 
-    def run(self, stepd: Process, work: StepWork, srun: Mailbox | None) -> bool:
-        """Let a daemon do its work; false if it is dead already."""
+    def run(
+        self,
+        stepd: Process,
+        work: StepWork,
+        srun: Mailbox | None,
+        there: Callable[[], None] | None = None,
+    ) -> bool:
+        """Let a daemon do its work; false if it is dead already.
+
+        *there* is called once, when the daemon has set itself up or has ended before that.
+        """
         job = work.job
         key = (job.job_id, job.step_id)
         spool = self._spool
@@ -93,7 +102,7 @@ class StepDaemons:
         if stepd.exited:
             return False
         socket = spool.sockets[key]
-        daemon = StepDaemon(self._site, stepd, work, mailbox=socket.mailbox, srun=srun)
+        daemon = StepDaemon(self._site, stepd, work, mailbox=socket.mailbox, srun=srun, there=there)
         socket.daemon = daemon
         unit = self._slurmd.unit
 

@@ -14,7 +14,7 @@ from simctl.nodes.spool import Spool
 from simctl.nodes.step_daemons import StepDaemons
 from simctl.nodes.suspend import Suspensions
 from simctl.plugins.site import Site
-from simctl.stepd.ending import NODE_FAILURE, PREEMPTION, REQUEUE, TIME_LIMIT
+from simctl.stepd.ending import JOB_FAILED, NODE_FAILURE, PREEMPTION, REQUEUE, TIME_LIMIT
 from simctl.wire.errno import ESLURMD_EPILOG_FAILED, SLURM_SUCCESS
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import (
@@ -201,4 +201,5 @@ def _reason(request: RequestTerminateJob) -> str:
         return TIME_LIMIT
     if isinstance(request, RequestKillPreempted):
         return PREEMPTION
-    return {"NODE_FAIL": NODE_FAILURE, "COMPLETING": REQUEUE}.get(request.job_state, "")
+    base = request.job_state.partition("|")[0]
+    return {"NODE_FAIL": NODE_FAILURE, "COMPLETING": REQUEUE, "FAILED": JOB_FAILED}.get(base, "")

@@ -49,6 +49,10 @@ class Options:
     """Whether stage-out begins once the epilogs of a job are over."""
     real_scripts: bool = False
     """Whether a script may be an executable of the real machine."""
+    step_missing: str = "abort"
+    """What srun does that is told that a node lacks its step: `abort` it, or `go_on` as Slurm's."""
+    batch_start: str = "at_once"
+    """When a batch job may start first: `at_once`, or `as_real`, as slurmctld's loop comes by."""
     state_saves: str = "auto"
     """Whether slurmctld saves its state while it runs: `always`, `never`, or where that shows."""
 
@@ -129,6 +133,9 @@ class CommandCall:
 
     image: str = ""
     """Path of the image that it goes on from."""
+
+    killed: Callable[[], None] | None = None
+    """Set by a command that somebody outlives: called when the command alone is killed."""
 
     @property
     def files(self) -> DiskView:

@@ -675,7 +675,7 @@ class World:
                 rc=status,
                 errno=call.errno or UNSET,
             )
-            call.mailbox.close()
+            call.mailbox.close(breaks=True)
             process.exit(wait_status(status))
             del self._waiting_commands[process.pid]
             self.results.append(result(status))

@@ -281,7 +281,7 @@ class ScriptHost:
             return
         status = SIGKILL if signal == SIGKILL else default_status(signal)
         if status is not None:
-            call.mailbox.close()
+            call.mailbox.close(breaks=True)
             self._site.procs.kill(child.process, status)
             self._end(child, status)
 
@@ -333,6 +333,8 @@ class ScriptHost:
             return False
         if signal:
             self.signal_child(child, signal)
+            if signal == SIGKILL and child.call is not None and child.call.killed is not None:
+                child.call.killed()
         return True
 
     @property
@@ -453,7 +455,7 @@ class ScriptHost:
 
         async def body() -> None:
             status = wait_status(await main(call))
-            call.mailbox.close()
+            call.mailbox.close(breaks=True)
             self._end(child, status)
 
         child.process.start(body, name)

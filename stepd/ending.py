@@ -27,6 +27,8 @@ TIME_LIMIT: Final = " DUE TO TIME LIMIT"
 PREEMPTION: Final = " DUE TO PREEMPTION"
 REQUEUE: Final = " DUE TO JOB REQUEUE"
 NODE_FAILURE: Final = " DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS"
+JOB_FAILED: Final = "FAILED (non-zero exit code or other failure mode)"
+"""What is told in place of when it was cancelled, where the job has failed."""
 
 ENDINGS: Final[Mapping[int, Ending]] = {
     SIG_TERM_KILL: Ending(),
@@ -43,7 +45,8 @@ def cancelled_line(*, step: str, node: str, epoch_s: int, reason: str) -> str:
     job, _, number = step.partition(".")
     what = f"JOB {job}" if number == "batch" else f"STEP {step}"
     when = datetime.fromtimestamp(epoch_s, tz=UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"slurmstepd-{node}: error: *** {what} ON {node} CANCELLED AT {when}{reason} ***\n"
+    end = reason if reason == JOB_FAILED else f"CANCELLED AT {when}{reason}"
+    return f"slurmstepd-{node}: error: *** {what} ON {node} {end} ***\n"
 
 
 def out_of_memory_line(step: object, node: str) -> str:

@@ -7,13 +7,13 @@ now as one of them and now as another; under a schedule that separates processes
 thread of its own, so that the tasks may be reordered.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import attrs
 
 from simctl.api.stepd import Executed
-from simctl.kernel.fabric import Envelope, Mailbox
+from simctl.kernel.fabric import Envelope, Mailbox, Unanswered
 from simctl.kernel.procs import (
     OUT_OF_MEMORY_STATUS,
     SIGCONT,
@@ -61,6 +61,7 @@ from simctl.wire.errno import (
     ESLURMD_SETUP_ENVIRONMENT_ERROR,
     SLURM_ERROR,
     SLURM_PLUGIN_NAME_INVALID,
+    slurm_strerror,
 )
 from simctl.wire.ids import SECOND, step_name
 from simctl.wire.messages import (
@@ -69,6 +70,7 @@ from simctl.wire.messages import (
     RequestSignalTasks,
     RequestStepComplete,
     RequestStepSuspend,
+    ResponseSlurmRc,
 )
 
 SESSION_INIT_FAILED: Final = 1
@@ -97,6 +99,7 @@ class StepDaemon:
         *,
         mailbox: Mailbox,
         srun: Mailbox | None,
+        there: Callable[[], None] | None = None,
     ) -> None:
         self.site = site
         self.work = work
@@ -123,6 +126,9 @@ class StepDaemon:
         self._told_user = False
         """The user of a batch script knows that it is ended."""
 
+        self._there = there
+        """Told once the daemon has set itself up, or has ended; then there is nobody to tell."""
+
         process.stepd = StepServices(site, work, self.tasks, self._name)
         self._files = BatchFiles(site, process, work)
         self._srun = SrunLink(site, process, mailbox, srun, work)
@@ -134,6 +140,7 @@ class StepDaemon:
             rc = await self._run_guide()
         else:
             rc = await self._run_modern()
+        self._say_there()
         if self._batch:
             self._files.remove_script()
             await self._reports.complete_batch(rc, has_output=self._files.opened)
@@ -141,6 +148,7 @@ class StepDaemon:
             if rc:
                 self._srun.launched(rc, ())
             try:
+                await self._hear_srun_out()
                 await self._reports.complete_step()
                 await self._let_srun_hear()
             finally:
@@ -155,12 +163,19 @@ class StepDaemon:
         self.mailbox.close()
         self.process.exit(0)
 
+    def _say_there(self) -> None:
+        """Tell slurmd, which waits for it, that the step daemon is there, or will never be."""
+        there, self._there = self._there, None
+        if there is not None:
+            there()
+
     def die(self) -> TaskSet:
         """End at once, as by SIGKILL; return the tasks, which go on if they run a program.
 
         Those that do not yet wait for a word from their parent, and end.
         """
         self.mailbox.close(breaks=True)
+        self._say_there()
         for envelope in self._suspender.waiting if self._suspender is not None else ():
             self.mailbox.break_off(envelope)
         procs = self.site.procs
@@ -247,6 +262,7 @@ class StepDaemon:
         await self._hooks.call_besides(switch_p_slurmd_step_init, stepd)
         if not self._batch and not await self._receive_credential(alloc=False):
             return ESLURMD_INVALID_JOB_CREDENTIAL
+        self._say_there()
         if not await self._hooks.load(stepd, "checkpoint"):
             return SLURM_PLUGIN_NAME_INVALID
         if not self._batch and failed(await self._switch(switch_p_job_preinit, stepd)):
@@ -277,9 +293,16 @@ class StepDaemon:
         if not rc:
             self._srun.launched(0, tuple(task.rank for task in self.tasks.tasks))
             await self._wait_for_tasks(stepd, stepd)
-        if not self._batch:
-            await self._switch(switch_p_job_fini, stepd)
+        if not self._batch and failed(await self._switch(switch_p_job_fini, stepd)):
+            self._tell_fini_failed(stepd)
         return rc
+
+    def _tell_fini_failed(self, stepd: Process) -> None:
+        """Tell the user that the switch could not be let go of."""
+        if self.tasks.tasks:
+            why = slurm_strerror(stepd.errno) if stepd.errno else "Unspecified error"
+            line = f"slurmstepd-{self._name}: error: switch_g_job_fini: {why}\n"
+            self._write(self.tasks.tasks[0], _STDERR, line)
 
     async def _fork_all_tasks(self, stepd: Process) -> int:
         """Fork every task, then release them; return 0 or why nothing runs."""
@@ -653,6 +676,8 @@ class StepDaemon:
             self._signal(message)
         elif isinstance(message, RequestStepComplete):
             self._reports.fold(message)
+        elif isinstance(message, ResponseSlurmRc | Unanswered):
+            self._srun.answered(message)
         elif isinstance(message, RequestJobNotify):
             if self.tasks.alive:
                 line = f"slurmstepd-{self._name}: error: {message.text}\n"
@@ -704,6 +729,19 @@ class StepDaemon:
                 reason=reason,
             )
             self._write(self.tasks.tasks[0], 2, line)
+
+    async def _hear_srun_out(self) -> None:
+        """Wait until srun has answered what it was told, or for a while for one that is dead."""
+        own = self.process.cause
+        answers = []
+        while self._srun.waits_until_us > self.site.kernel.now_us:
+            envelope = await self.mailbox.receive_until(self._srun.waits_until_us)
+            if envelope is not None:
+                self._serve(envelope)
+                if isinstance(envelope.message, ResponseSlurmRc):
+                    answers.append(self.process.cause)
+        self.process.cause = own
+        self.site.trace.join(self.process, *answers)
 
     async def _let_srun_hear(self) -> None:
         """Stay until srun has been told all it waits for, unless the job is over."""

@@ -4,14 +4,19 @@ from typing import Final
 
 import attrs
 
-from simctl.kernel.fabric import Mailbox
+from simctl.kernel.fabric import Mailbox, Unanswered
 from simctl.kernel.outbox import Outbox
 from simctl.kernel.procs import Process
 from simctl.plugins.site import Site
 from simctl.stepd.outcome import NEVER_US, group_exits
 from simctl.stepd.work import StepWork
 from simctl.wire.ids import SECOND
-from simctl.wire.messages import MessageTaskExit, ResponseLaunchTasks, TaskOutput
+from simctl.wire.messages import (
+    MessageTaskExit,
+    ResponseLaunchTasks,
+    ResponseSlurmRc,
+    TaskOutput,
+)
 
 _COLLECT_US: Final = 100_000
 """Model modern: how long ended tasks are gathered before srun is told of them."""
@@ -25,6 +30,13 @@ class LineLost:
     """Tell srun that the line to a step daemon is dead, which had more to say and is gone."""
 
     node: str
+
+
+_ANSWERED: Final = (ResponseLaunchTasks, MessageTaskExit)
+"""Messages that srun answers in model modern."""
+
+_GIVEN_UP_US: Final = 2_300_000
+"""How long a step daemon tries to reach an srun that is dead, as recorded of Slurm 18.08."""
 
 
 class SrunLink:
@@ -43,6 +55,11 @@ class SrunLink:
         """What the ends of these tasks are the causes of."""
 
         self._flush_us = NEVER_US
+        self._unanswered = 0
+        """How many messages srun has yet to answer."""
+
+        self._answer_by_us = -1
+        """When the answers, or an srun that is dead, are waited for no longer."""
 
     @property
     def due_us(self) -> int:
@@ -70,8 +87,7 @@ class SrunLink:
         job = self._work.job
         if job.batch:
             return
-        self._outbox.send(
-            self._srun,
+        self._tell(
             ResponseLaunchTasks(
                 job_id=job.job_id,
                 step_id=job.step_id,
@@ -81,6 +97,36 @@ class SrunLink:
                 task_ids=self._work.tids if rc else ranks,
             ),
         )
+
+    def _tell(self, message: ResponseLaunchTasks | MessageTaskExit) -> None:
+        """Send what srun answers in model modern; model guide's daemons only send it."""
+        sent = self._outbox.send(self._srun, message)
+        if self._site.model == "guide":
+            return
+        if sent:
+            self._unanswered += 1
+            self._wait_for(self._site.fabric.timeout_us)
+        else:
+            self._wait_for(_GIVEN_UP_US)
+
+    def _wait_for(self, time_us: int) -> None:
+        self._answer_by_us = max(self._answer_by_us, self._site.kernel.now_us + time_us)
+
+    def answered(self, message: ResponseSlurmRc | Unanswered) -> None:
+        """Note that srun has answered, or that it died before it did."""
+        if isinstance(message, Unanswered):
+            if not isinstance(message.request, _ANSWERED):
+                return
+            self._answer_by_us = -1
+            self._wait_for(_GIVEN_UP_US)
+        self._unanswered = max(0, self._unanswered - 1)
+        if isinstance(message, ResponseSlurmRc) and not self._unanswered:
+            self._answer_by_us = -1
+
+    @property
+    def waits_until_us(self) -> int:
+        """Return until when the end of the step is not reported, for srun has yet to answer."""
+        return self._answer_by_us
 
     def output(self, rank: int, stream: str, text: str) -> None:
         """Hand on what a task wrote."""
@@ -122,8 +168,7 @@ class SrunLink:
         self._flush_us = NEVER_US
         job = self._work.job
         for status, ranks in group_exits(ended):
-            self._outbox.send(
-                self._srun,
+            self._tell(
                 MessageTaskExit(
                     job_id=job.job_id, step_id=job.step_id, return_code=status, task_ids=ranks
                 ),

@@ -90,6 +90,9 @@ class StepReports:
             new = list(
                 runs_of([have and not was for have, was in zip(self._reports, told, strict=True)])
             )
+            if new[:1] == [(0, 0)]:
+                # The node's own end is told last unless it is one range with that of the next.
+                new.append(new.pop(0))
             for first, last in new:
                 told[first : last + 1] = [True] * (last + 1 - first)
                 await self._report_step(self._step_report(first, last))

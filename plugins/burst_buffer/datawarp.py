@@ -391,7 +391,7 @@ class BurstBufferDatawarp(BurstBufferPlugin):
         return _NOT if bb.state < BbState.POST_RUN else _UNDER_WAY
 
     def bb_p_job_cancel(self, job_ptr: JobRecord) -> int:
-        """Take a job's buffer down without staging anything out."""
+        """Take a job's buffer down without staging anything out, also one that is down already."""
         bb = self._known(job_ptr)
         if bb is not None:
             self._end(bb)
@@ -400,7 +400,7 @@ class BurstBufferDatawarp(BurstBufferPlugin):
     def _end(self, bb: BbJob) -> None:
         if bb.state is BbState.PENDING:
             self._stages.set_state(bb, BbState.COMPLETE)
-        elif bb.state is not BbState.COMPLETE:
+        else:
             self._stages.tear_down(bb, hurry=True)
 
 

@@ -12,7 +12,7 @@ def _tres(row: JobRow) -> str:
     info = row.info
     nodes = info.num_nodes if info.node_list else info.min_nodes
     memory = with_unit(info.total_memory_mb, "M", convert=row.convert)
-    parts = [f"cpu={info.num_cpus}", f"node={nodes}", f"billing={info.num_cpus}"]
+    parts = [f"cpu={info.num_cpus}", f"node={nodes}", f"billing={info.billing}"]
     if info.total_memory_mb:
         parts.insert(1, f"mem={memory}")
     for name, size_mb in info.tres.items():

@@ -21,6 +21,7 @@ _FLAGS: Final = {
     JobFlag.COMPLETING: ("COMPLETING", "CG"),
     JobFlag.STAGE_OUT: ("STAGE_OUT", "SO"),
     JobFlag.CONFIGURING: ("CONFIGURING", "CF"),
+    JobFlag.RESIZING: ("RESIZING", "RS"),
     JobFlag.REQUEUE: ("REQUEUED", "RQ"),
     JobFlag.SPECIAL_EXIT: ("SPECIAL_EXIT", "SE"),
     JobFlag.STOPPED: ("STOPPED", "ST"),
@@ -29,7 +30,6 @@ _FLAGS: Final = {
 
 _NOT_SIMULATED: Final = {
     "BOOT_FAIL": "BF",
-    "RESIZING": "RS",
     "RESV_DEL_HOLD": "RD",
     "REQUEUE_FED": "RF",
     "REQUEUE_HOLD": "RH",

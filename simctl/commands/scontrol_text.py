@@ -38,7 +38,7 @@ def tres(
     cpus: int,
     memory_mb: int = 0,
     nodes: int = 0,
-    billing: bool = False,
+    billing: int = 0,
     others: Mapping[str, int] | None = None,
 ) -> str:
     """Return ``cpu=2,mem=500M,node=1,billing=2``; what there is none of is left out.
@@ -49,7 +49,7 @@ def tres(
         "cpu": str(cpus or ""),
         "mem": memory(memory_mb) if memory_mb > 0 else "",
         "node": str(nodes or ""),
-        "billing": str(cpus or "") if billing else "",
+        "billing": str(billing or ""),
         **{name: memory(size_mb) for name, size_mb in (others or {}).items() if size_mb},
     }
     return ",".join(f"{name}={text}" for name, text in counts.items() if text)

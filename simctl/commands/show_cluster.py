@@ -73,7 +73,9 @@ def _partition(part: PartInfo, mode: str) -> Iterator[str]:
     if part.def_mem_per_cpu_mb:
         memory = f"DefMemPerCPU={part.def_mem_per_cpu_mb}"
     yield f"{memory} MaxMemPerNode=UNLIMITED"
-    amount = tres(cpus=part.cpus, memory_mb=part.memory_mb, nodes=len(part.nodes), billing=True)
+    amount = tres(
+        cpus=part.cpus, memory_mb=part.memory_mb, nodes=len(part.nodes), billing=part.cpus
+    )
     yield f"TRES={amount}"
 
 

@@ -23,6 +23,7 @@ _FLAG_TEXT: Final = {
     JobFlag.COMPLETING: "COMPLETING",
     JobFlag.STAGE_OUT: "STAGE_OUT",
     JobFlag.CONFIGURING: "CONFIGURING",
+    JobFlag.RESIZING: "RESIZING",
     JobFlag.REQUEUE: "REQUEUED",
     JobFlag.SPECIAL_EXIT: "SPECIAL_EXIT",
     JobFlag.STOPPED: "STOPPED",
@@ -158,7 +159,7 @@ def _size(job: JobInfo, *, brief: bool) -> Iterator[str]:
         cpus=job.num_cpus,
         memory_mb=job.total_memory_mb,
         nodes=len(job.cpus) or job.min_nodes,
-        billing=True,
+        billing=job.billing,
         others=job.tres,
     )
     yield f"TRES={amount or NULL}"

@@ -28,7 +28,13 @@ from simctl.plugins.site import CommandCall
 from simctl.stepd.script_process import ScriptProcess
 from simctl.wire.errno import SlurmError
 from simctl.wire.ids import NO_VAL, step_name
-from simctl.wire.messages import RequestJobStepCreate, ResponseJobStepCreate, StepLaunch
+from simctl.wire.messages import (
+    RequestJobPackAllocInfo,
+    RequestJobStepCreate,
+    ResponseJobPackAllocation,
+    ResponseJobStepCreate,
+    StepLaunch,
+)
 
 _STDERR: Final = 2
 _FAILED: Final = 1
@@ -60,7 +66,7 @@ class Srun:
             return _FAILED
         if self.site.model == "modern":
             await hooks.load_others(who, "switch")
-        status = await self._obtain() if self._job.own else 0
+        status = await self._obtain() if self._job.own else await self._look_up()
         if not status and not self._is_test:
             status = await self._run_step()
         if self.site.model == "guide":
@@ -76,6 +82,28 @@ class Srun:
             for line in error.lines:
                 self.call.err(line)
             return exit_of_error(self.call, error.status)
+
+    async def _look_up(self) -> int:
+        """Ask whether the job that srun runs in has nodes; return srun's exit status, 0 to go on.
+
+        Model guide's srun does not ask. Source: existing_allocation() of srun 18.08.
+        """
+        if self.site.model == "guide":
+            return 0
+        job_id = self._job.job_id
+        request = RequestJobPackAllocInfo(job_id=job_id)
+        try:
+            reply = await self._job.ask(request, ResponseJobPackAllocation)
+        except SlurmError as error:
+            what = f"srun: error: Unable to confirm allocation for job {job_id}"
+            no_answer(self.call, error, what)
+            return _FAILED
+        if reply is None:
+            return _FAILED
+        if reply.error_code:
+            say_why_not(self.call, job_id, reply.error_code, confirms=True)
+            return _FAILED
+        return 0
 
     @property
     def _is_test(self) -> bool:

@@ -11,7 +11,7 @@ from simctl.commands.options import variable
 from simctl.commands.queue_options import queue_wishes
 from simctl.commands.talk import Reply, Talk
 from simctl.kernel.fabric import NEVER_US, Envelope
-from simctl.kernel.procs import SIGINT, SIGKILL, SIGTERM
+from simctl.kernel.procs import SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGUSR1, SIGUSR2
 from simctl.plugins.site import CommandCall
 from simctl.stepd.children import Signalled
 from simctl.wire.errno import (
@@ -38,8 +38,11 @@ from simctl.wire.messages import (
 )
 from simctl.wire.records import JobDesc
 
-ENDS: Final = (SIGINT, SIGTERM)
+ENDS: Final = (SIGHUP, SIGINT, SIGTERM)
 """Signals with which srun is told to end."""
+
+FORWARDED: Final = (SIGUSR1, SIGUSR2)
+"""Signals that srun hands on to its tasks."""
 
 SILENT_WAITS: Final = (ESLURM_NODES_BUSY, ESLURM_BURST_BUFFER_WAIT)
 WAITS: Final = (*SILENT_WAITS, ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE)

@@ -7,12 +7,14 @@ from simctl.commands.describe import refuse
 from simctl.commands.srun_allocation import SrunJob
 from simctl.plugins.site import CommandCall
 from simctl.wire.errno import (
+    ESLURM_ALREADY_DONE,
     ESLURM_DISABLED,
     ESLURM_INVALID_JOB_ID,
     ESLURM_NODES_BUSY,
     ESLURM_PROLOG_RUNNING,
     SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT,
     SlurmError,
+    errno_name,
     slurm_strerror,
 )
 from simctl.wire.ids import SECOND
@@ -101,9 +103,14 @@ async def _wait_to_retry(call: CommandCall, job: SrunJob, pause_us: int) -> bool
     return True
 
 
-def say_why_not(call: CommandCall, job_id: int, error_code: int) -> None:
-    """Say why there is no step."""
-    if error_code == ESLURM_INVALID_JOB_ID:
+def say_why_not(call: CommandCall, job_id: int, error_code: int, *, confirms: bool = False) -> None:
+    """Say why there is no step, or with *confirms* why there is no job for one."""
+    if confirms and error_code == ESLURM_ALREADY_DONE:
+        call.errno = errno_name(error_code)
+        call.err(f"srun: error: Slurm job {job_id} has expired")
+        call.err(f"srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {job_id}")
+        return
+    if confirms or error_code == ESLURM_INVALID_JOB_ID:
         refuse(call, f"Unable to confirm allocation for job {job_id}", error_code)
         call.err(f"srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {job_id}")
         return

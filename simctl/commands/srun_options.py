@@ -33,6 +33,7 @@ from simctl.commands.options import (
     with_nice,
 )
 from simctl.commands.queue_options import QUEUE_NAMES, QUEUE_OPTIONS
+from simctl.commands.step_request import fits_per_node
 from simctl.plugins.site import CommandCall
 
 GRAMMAR: Final = Grammar(
@@ -153,6 +154,13 @@ def read(call: CommandCall) -> tuple[dict[str, Any], list[str]] | int:
     _check(call, options, inside=inside)
     if not words:
         raise UsageError(1, "srun: fatal: No command given to execute.")
+    if not inside and {"nodes", "ntasks", "ntasks-per-node"} <= set(options):
+        # A job of srun's own asks for no more than its step.
+        tasks, (least, _), per_node = (
+            options[name] for name in ("ntasks", "nodes", "ntasks-per-node")
+        )
+        if not fits_per_node(call, tasks, min(least, tasks), per_node):
+            options = {key: each for key, each in options.items() if key != "ntasks-per-node"}
     tell_options(call, options)
     if "pty" in options:
         call.err("srun: error: ioctl(TIOCGWINSZ): Inappropriate ioctl for device")

@@ -3,27 +3,32 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from simctl.commands.srun_allocation import ENDS, SrunJob
+from simctl.commands.srun_allocation import ENDS, FORWARDED, SrunJob
 from simctl.commands.srun_cr import tell_srun_cr
 from simctl.commands.srun_exec import run_beside
 from simctl.commands.step_output import StepOutput
 from simctl.commands.talk import Talk
 from simctl.commands.tasks import Guard, TaskBook
 from simctl.kernel.fabric import NEVER_US, Envelope, Mailbox, Unanswered
-from simctl.kernel.procs import SIGKILL
+from simctl.kernel.procs import SIGCONT, SIGKILL, RunsAs
 from simctl.plugins.hooks import Handle
 from simctl.plugins.points.switch import switch_p_pack_jobinfo
 from simctl.plugins.site import CommandCall
 from simctl.stepd.children import Signalled
 from simctl.stepd.srun_link import LineLost
 from simctl.wire.buf import Buf
-from simctl.wire.errno import SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT, slurm_strerror
+from simctl.wire.errno import (
+    SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT,
+    SLURM_SUCCESS,
+    slurm_strerror,
+)
 from simctl.wire.hostlist import compress
 from simctl.wire.ids import NO_VAL, SECOND
 from simctl.wire.messages import (
     MessageTaskExit,
     RequestCancelJobStep,
     RequestLaunchTasks,
+    RequestSignalTasks,
     RequestStepComplete,
     ResponseLaunchTasks,
     ResponseSlurmRc,
@@ -101,6 +106,8 @@ class StepWatch:
         launch = self._launch
         if self._job.tells_more:
             self._tell_launch(launch)
+        if site.model == "modern":
+            call.killed = self._leave_to_shepherd
         for nodeid, node in enumerate(launch.layout.nodes):
             buffer = Buf()
             await site.hooks.call(switch_p_pack_jobinfo, call.process, credential, buffer)
@@ -115,6 +122,40 @@ class StepWatch:
             self._launched_on.add(node)
             if not site.fabric.send(call.process, slurmd, message, call.mailbox):
                 self._launch_failed(node, "Communication connection failure", _DEAD_NODE)
+
+    def _leave_to_shepherd(self) -> None:
+        """Have the process that watches over srun cancel the step of a srun that was killed.
+
+        Source: _shepherd_spawn() of srun 18.08; where all of a job is killed it dies as well.
+        """
+        call, launch = self._call, self._launch
+        site = call.site
+        shepherd = site.procs.add(
+            call.process.host,
+            ppid=call.process.pid,
+            daemon="srun",
+            role="srun",
+            uid=call.process.uid,
+            runs_as=RunsAs.USER,
+        )
+        shepherd.job, shepherd.step, shepherd.cause = (
+            launch.job_id,
+            call.process.step,
+            call.process.cause,
+        )
+        mailbox = site.fabric.mailbox(shepherd, f"{call.mailbox.name} shepherd")
+
+        async def cancel() -> None:
+            request = RequestCancelJobStep(
+                job_id=launch.job_id, step_id=launch.step_id, signal=SIGKILL
+            )
+            if site.fabric.send(shepherd, site.fabric.find("slurmctld"), request, mailbox):
+                limit_us = site.kernel.now_us + site.conf.message_timeout_s * SECOND
+                await mailbox.receive_until(limit_us)
+            mailbox.close()
+            shepherd.exit(0)
+
+        shepherd.start(cancel)
 
     def _tell_launch(self, launch: StepLaunch) -> None:
         self._job.tell_more("launch/slurm: launch_p_step_launch: CpuBindType=(null type)")
@@ -163,10 +204,12 @@ class StepWatch:
         elif kind is Signalled:
             self._signalled(message)
         elif kind is ResponseLaunchTasks:
+            self._acknowledge(envelope)
             self._launched(message, envelope)
         elif kind is ResponseSlurmRc or kind is Unanswered:
             self._launch_answered(envelope)
         elif kind is MessageTaskExit:
+            self._acknowledge(envelope)
             self._exited(message)
         elif kind is TaskOutput:
             self._output.show(message)
@@ -181,6 +224,13 @@ class StepWatch:
             run_beside(self._call, self._talk, message)
         else:
             self._job.handle(envelope)
+
+    def _acknowledge(self, envelope: Envelope) -> None:
+        """Answer a step daemon that waits for it before it reports the step complete."""
+        call = self._call
+        if call.site.model == "modern" and envelope.sender is not None:
+            answer = ResponseSlurmRc.to(envelope.message, SLURM_SUCCESS)
+            call.site.fabric.send(call.process, envelope.sender, answer, call.mailbox)
 
     def _launched(self, message: ResponseLaunchTasks, envelope: Envelope) -> None:
         self._settled(len(message.task_ids))
@@ -222,7 +272,7 @@ class StepWatch:
         if self.book.complete:
             return
         if status and self._guard.kill_on_bad_exit:
-            self._terminate()
+            self._terminate(SIG_TERM_KILL)
         elif self._guard.wait_s and self._kill_us == NEVER_US:
             self._kill_us = self._call.site.kernel.now_us + self._guard.wait_s * SECOND
 
@@ -234,15 +284,18 @@ class StepWatch:
         self._job.tell(f"First task exited {waited_s}s ago")
         for line in self.book.states():
             self._job.tell(f"{self._name} {line}")
-        self._terminate()
+        if not self._cancelled:
+            self._terminate(SIGKILL)
+            self._forced = True
+            self._tell_patience()
 
-    def _terminate(self) -> None:
-        """Have the step's tasks sent SIGTERM, and SIGKILL after KillWait."""
+    def _terminate(self, signal: int) -> None:
+        """Have the step's tasks ended: killed, or with SIG_TERM_KILL sent SIGTERM first."""
         if self._cancelled:
             return
         self._kill_us = NEVER_US
         self._job.tell(f"launch/slurm: _step_signal: Terminating {self._name}")
-        self._send_cancel(SIG_TERM_KILL)
+        self._send_cancel(signal)
 
     def _ended_from_outside(self, message: SrunJobComplete) -> None:
         """Follow the end of the job, or of the step, that slurmctld tells of."""
@@ -260,12 +313,28 @@ class StepWatch:
         self._abort()
 
     def _signalled(self, message: Signalled) -> None:
+        """Heed a signal, or hand it on to the tasks. Source: _handle_signal() of srun."""
+        if message.signal == SIGCONT:
+            self._call.err("srun: got SIGCONT")
+        elif message.signal in FORWARDED:
+            self._forward(message.signal)
         if message.signal not in ENDS:
             return
         self._forced = True
         # Nobody can make srun keep this to itself.
         self._call.err("srun: forcing job termination")
         self._abort()
+
+    def _forward(self, signal: int) -> None:
+        """Send a signal to the tasks on every node that has some left."""
+        call, launch = self._call, self._launch
+        for node in launch.layout.nodes:
+            if node in self._launched_on and not self.book.is_over_on(node):
+                request = RequestSignalTasks(
+                    job_id=launch.job_id, step_id=launch.step_id, signal=signal
+                )
+                slurmd = call.site.fabric.find(f"slurmd@{node}")
+                call.site.fabric.send(call.process, slurmd, request, call.mailbox)
 
     def _abort(self) -> None:
         """End the step, and say how long srun will wait for that."""
@@ -302,6 +371,8 @@ class StepWatch:
 
     def _step_missing(self, node: str) -> None:
         """Give up the tasks of a node that does not know the step, if it had them."""
+        if self._call.site.options.step_missing == "go_on":
+            return
         if node not in self._launched_on or self.book.is_over_on(node):
             return
         nodeid = self.book.layout.nodes.index(node)

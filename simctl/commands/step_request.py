@@ -137,7 +137,22 @@ def _shape(
         tasks = NO_VAL
     if tasks == NO_VAL and NO_VAL not in (per_node, least):
         tasks = per_node * least
+    if NO_VAL not in (per_node, tasks, least) and not fits_per_node(call, tasks, least, per_node):
+        per_node = NO_VAL
     return _Shape(tasks=tasks, least=least, most=most, per_node=per_node)
+
+
+def fits_per_node(call: CommandCall, tasks: int, nodes: int, per_node: int) -> bool:
+    """Return whether srun heeds --ntasks-per-node; where it does not, it warns as Slurm's does."""
+    if not nodes or per_node == tasks // nodes:
+        return True
+    if tasks > per_node:
+        call.err(
+            f"srun: Warning: can't honor --ntasks-per-node set to {per_node} which doesn't match "
+            f"the requested tasks {tasks} with the number of requested nodes {nodes}. Ignoring "
+            "--ntasks-per-node."
+        )
+    return False
 
 
 def _or(value: int, otherwise: int) -> int:

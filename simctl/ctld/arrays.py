@@ -192,14 +192,20 @@ def lacks(ctld: "Slurmctld", job_id: int, tasks: tuple[int, ...]) -> bool:
 async def targets(ctld: "Slurmctld", job_id: int, tasks: tuple[int, ...]) -> list[JobRecord]:
     """Return the records that an id means: a job, all of an array, or single tasks of it.
 
-    A task that is named is split off, and waits by itself; one that there is not is left out.
+    Of a whole array the record that bears the array's id comes first, which is the pending rest as
+    long as there is one, then the others, the latest first. A task that is named is split off, and
+    waits by itself; one that there is not is left out.
     """
     array = ctld.arrays.get(job_id)
     if array is None:
         job = ctld.jobs.get(job_id)
         return [job] if job is not None and not tasks else []
     if not tasks:
-        found = [*array.records.values(), *([array.rest] if array.rest is not None else [])]
+        found = [
+            *([array.rest] if array.rest is not None else []),
+            *reversed(array.records.values()),
+        ]
+        found.sort(key=lambda job: job.job_id != array.job_id)
         return [job for job in found if ctld.jobs.get(job.job_id) is job]
     chosen = []
     for task in tasks:

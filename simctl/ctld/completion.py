@@ -131,7 +131,7 @@ async def complete_batch_script(
         rc = ESLURM_ALREADY_DONE
         if job.state.completing:
             bookkeeping.batch_ended(ctld, job, message.job_rc)
-            job.exit_code = message.job_rc
+        _fill_exit_code(job, message.job_rc)
     elif job.state == PENDING_COMPLETING:
         bookkeeping.batch_ended(ctld, job, message.job_rc)
     elif job.state.base in (JobBase.RUNNING, JobBase.SUSPENDED):
@@ -141,6 +141,12 @@ async def complete_batch_script(
         bookkeeping.batch_ended(ctld, job, message.job_rc)
         await end_by_status(ctld, job, message.job_rc)
     ctld.answer(envelope, rc)
+
+
+def _fill_exit_code(job: JobRecord, job_rc: int) -> None:
+    """Take the exit code of a late report for a job that has none. Source: job_complete()."""
+    if not job.exit_code and job_rc > 0:
+        job.exit_code = job_rc
 
 
 def _is_of_another_run(job: JobRecord, message: RequestCompleteBatchScript) -> bool:
@@ -163,6 +169,7 @@ async def complete_job_allocation(
         rc = denied
     elif job.state.finished:
         rc = ESLURM_ALREADY_DONE
+        _fill_exit_code(job, message.job_rc)
     elif job.state.base is JobBase.PENDING:
         rc = ESLURM_JOB_PENDING
     else:
@@ -368,11 +375,13 @@ async def node_is_gone(
     """Note that a completing job has left a node, as it has *reported*, or with the node itself."""
     job.completing_nodes.discard(node.name)
     job.left.append(ctld.process.cause)
+    if not job.completing_nodes:
+        await _left_last(ctld, job)
     node.completing -= 1
     if not node.completing:
         ctld.set_node(node, node.base, node.flags & ~NodeFlag.COMPLETING)
     if not job.completing_nodes:
-        await gone(ctld, job, node if reported else None)
+        await _after_last(ctld, job, node if reported else None)
         return
     if reported:
         await steps.epilog_complete(ctld, job, node.name)
@@ -380,16 +389,26 @@ async def node_is_gone(
         ctld.request_late_pass()
 
 
-async def gone(ctld: "Slurmctld", job: JobRecord, node: NodeRecord | None = None) -> None:
-    """Let a job be over that has left its last node, and let the next start.
+async def gone(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Let a job be over that has left all of its nodes, and let the next start."""
+    await _left_last(ctld, job)
+    await _after_last(ctld, job, None)
 
-    While EpilogSlurmctld runs the job stays COMPLETING; its nodes are free all the same. *node* is
-    the one whose report it was, if it was one.
+
+async def _left_last(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Let a job be over as it leaves its last node, which becomes IDLE after that.
+
+    While EpilogSlurmctld runs the job stays COMPLETING; its nodes are free all the same.
+    Source: make_node_idle() and cleanup_completing() of Slurm 18.08.
     """
     ctld.wait_for(job, *job.left)
     job.left.clear()
     if not job.epilog_running:
         await _cleanup_completing(ctld, job)
+
+
+async def _after_last(ctld: "Slurmctld", job: JobRecord, node: NodeRecord | None) -> None:
+    """Let the next jobs start; *node* is the one whose report a job was over with, if one was."""
     if node is not None:
         await steps.epilog_complete(ctld, job, node.name)
     if ctld.bb is not None:
@@ -475,6 +494,7 @@ def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     job.ckpt_requeue_dir = ""
     job.ckpt_preempted = False
     job.tres = {}
+    job.billing = 0
     job.env_sup = {}
     job.expected_us = -1
     job.desc = attrs.evolve(job.desc, partition=",".join(part.name for part in job.parts))

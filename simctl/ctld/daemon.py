@@ -86,6 +86,7 @@ from simctl.wire.messages import (
     RequestDeleteReservation,
     RequestJobInfo,
     RequestJobNotify,
+    RequestJobPackAllocInfo,
     RequestJobReady,
     RequestJobRequeue,
     RequestJobStepCreate,
@@ -279,6 +280,8 @@ class Slurmctld:
         """What is done once the process has ended."""
         self.unheard: set[str] = set()
         """Nodes that have not registered since slurmctld was started again."""
+        self.began_us = self.now_us
+        """When its loop began, which looks each second whether a pass is due."""
         self.last_pass_us = self.last_full_us = -1
         self.pass_is_due = False
         self.late_pass: Timer | None = None
@@ -319,6 +322,7 @@ class Slurmctld:
             RequestSubmitBatchJob: submit.submit_batch_job,
             RequestResourceAllocation: submit.resource_allocation,
             RequestJobReady: submit.job_ready,
+            RequestJobPackAllocInfo: submit.allocation_info,
             RequestJobStepCreate: steps.job_step_create,
             RequestStepComplete: steps.step_complete,
             RequestCompleteBatchScript: completion.complete_batch_script,
@@ -770,6 +774,10 @@ class Slurmctld:
         if self.last_pass_us >= 0:
             delay_us = self.site.conf.scheduler_parameters.batch_sched_delay_us
             due_us = max(due_us, self.last_pass_us + delay_us)
+        if self.site.options.batch_start == "as_real":
+            # Source: _slurmctld_background() sleeps for a second in each turn.
+            turns = max(due_us - self.began_us, self.now_us - self.began_us + 1)
+            due_us = self.began_us - (-turns // SECOND) * SECOND
         self.mailbox.post_at(due_us, PassDue())
 
     def request_late_pass(self) -> None:

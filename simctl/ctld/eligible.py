@@ -158,6 +158,7 @@ def settle(ctld: "Slurmctld", job: JobRecord, *, asks: bool = True) -> None:
         if reason == Reason.DEPENDENCY_NEVER and _is_killed(ctld, job):
             from simctl.ctld.pending import end_pending  # noqa: PLC0415 - the end of a job needs us
 
+            job.reason = Reason.DEPENDENCY
             end_pending(ctld, job, CANCELLED)
             return
         if job.queued:

@@ -8,7 +8,7 @@ from simctl.kernel.fabric import Mailbox
 from simctl.wire.hostlist import compress
 from simctl.wire.messages import RequestSignalTasks, RequestTerminateJob
 from simctl.wire.signals import SIG_NODE_FAIL
-from simctl.wire.states import JobBase, NodeBase, NodeFlag
+from simctl.wire.states import RUNNING, RUNNING_RESIZING, JobBase, NodeBase, NodeFlag
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
@@ -38,6 +38,9 @@ async def take_out(
 
     One that was *told* to begin with the job since its slurmd started is told to end it.
     """
+    resizes = ctld.site.model == "modern" and job.state == RUNNING
+    if resizes:
+        ctld.set_job(job, RUNNING_RESIZING)
     node.give_back(job)
     del job.shares[node.index]
     job.nodes = tuple(each for each in job.nodes if each is not node)
@@ -52,6 +55,8 @@ async def take_out(
         trace.choose(who, before)
         await _leave_out(ctld, step, node)
     trace.choose(who, before)
+    if resizes:
+        ctld.set_job(job, RUNNING)
     # Nobody waits for a prolog there any more.
     prologs.prolog_over(ctld, job, node.name)
     by_hand = node.base is NodeBase.DOWN and not node.flags & NodeFlag.NO_RESPOND
@@ -76,6 +81,7 @@ async def _leave_out(ctld: "Slurmctld", step: StepRecord, node: NodeRecord) -> N
         ctld.site.trace.join(ctld.process, *step.reports)
         await steps.delete(ctld, step)
         return
+    await steps.partly_over(ctld, step, node.name)
     waits = [name for name, over in zip(nodes, step.reported, strict=True) if not over]
     for other in ctld.nodes_named(waits):
         if not step.no_kill:

@@ -46,6 +46,7 @@ async def start(
     job.shares = {share.index: share for share in shares}
     job.node_list = compress(tuple(node.name for node in nodes))
     job.batch_host = nodes[0].name
+    job.billing = sum(share.cpus for share in shares)
     job.start_us = job.evaluated_us = ctld.now_us
     if job.awaited_ends:
         ctld.subjects.know(job.job_id, *job.awaited_ends)

@@ -481,6 +481,9 @@ class JobRecord:
     env_sup: dict[str, str] = attrs.field(factory=dict)
     """Variables that plugins put into its environment."""
 
+    billing: int = 0
+    """The cpus that its run began with, for which it is billed; 0 before."""
+
     tres: dict[str, int] = attrs.field(factory=dict)
     """What it takes of burst buffers: MB by TRES name, such as ``bb/generic``."""
 

@@ -149,7 +149,7 @@ JOB: Final = form_of(
         burst_buffer bb_state bb_reason bb_answer state_desc system_comment
         admin_comment expected_us prolog_running staged_out stage_out_due stage_out_over
         pre_run_status hurry prolog_slurmctld_runs env_sup tres tres_req ckpt_us ckpt_requeue_dir
-        ckpt_preempted restart_dir packed_record""",
+        ckpt_preempted restart_dir packed_record billing""",
     otherwise={
         "parts": tuple[str, ...],
         "part": str,

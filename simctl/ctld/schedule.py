@@ -247,7 +247,9 @@ def _what_time_alone_brings(ctld: "Slurmctld", job: JobRecord, part: PartRecord)
     if not lost or could_hold(job, part, ctld.serviceable_nodes):
         return ""
     wanted = job.demand.required & lost
-    names = compress(tuple(ctld.nodes[index].name for index in members(wanted or lost)))
+    if not wanted:
+        return Reason.NODES_NOT_AVAIL
+    names = compress(tuple(ctld.nodes[index].name for index in members(wanted)))
     return f"{Reason.REQ_NODE_NOT_AVAIL}, UnavailableNodes:{names}"
 
 

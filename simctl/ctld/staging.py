@@ -92,7 +92,10 @@ async def _recover(ctld: "Slurmctld", bb: BurstBuffers, job: JobRecord) -> None:
     """Take a job in after a restart: its counts, and its claim if it was about to be launched."""
     job.prolog_running = 0
     over = job.state.finished and not job.state.staging_out
-    if job.tres and (over or job.state.base is JobBase.RUNNING):
+    if over and not job.node_list and ctld.site.model == "modern":
+        # Slurm counts what such a job asks for, whoever asks for it; of its run there is nothing.
+        await bb.set_tres_cnt(job, locked=True)
+    elif job.tres and (over or job.state.base is JobBase.RUNNING):
         job.tres = await bb.set_tres_cnt(job, locked=False)
     if job.state.base is JobBase.RUNNING and job.state.configuring:
         await _begin_again(ctld, bb, job)
@@ -346,6 +349,7 @@ def tell_cleaning(ctld: "Slurmctld") -> None:
 def _take_back(ctld: "Slurmctld", job: JobRecord) -> None:
     """Let a job be as it was before it was given nodes."""
     job.nodes, job.shares, job.node_list = (), {}, ""
+    job.billing = 0
     job.start_us = -1
     job.expected_us = -1
 

@@ -250,8 +250,8 @@ async def step_complete(
     if all(step.reported):
         ctld.site.trace.join(ctld.process, *step.reports)
         await delete(ctld, step)
-    elif await _wants_parts(ctld, step.about):
-        await _partly_complete(ctld, step, compress(step.layout.nodes[first : last + 1]))
+    else:
+        await partly_over(ctld, step, compress(step.layout.nodes[first : last + 1]))
     ctld.answer(envelope, SLURM_SUCCESS)
 
 
@@ -270,6 +270,12 @@ async def epilog_complete(ctld: "Slurmctld", job: JobRecord, node_name: str) -> 
         await _partly_complete(ctld, step, node_name)
         if all(step.reported):
             await delete(ctld, step)
+
+
+async def partly_over(ctld: "Slurmctld", step: StepRecord, node_list: str) -> None:
+    """Tell the switch, if it wants to know of single nodes, that a step is over on some."""
+    if await _wants_parts(ctld, step.about):
+        await _partly_complete(ctld, step, node_list)
 
 
 async def _wants_parts(ctld: "Slurmctld", about: About) -> bool:

@@ -26,6 +26,7 @@ from simctl.plugins.hooks import NULL, About, Handle, failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_alloc_job, slurm_ckpt_free_job
 from simctl.wire.errno import (
     EAGAIN,
+    ESLURM_ALREADY_DONE,
     ESLURM_BURST_BUFFER_WAIT,
     ESLURM_CAN_NOT_START_IMMEDIATELY,
     ESLURM_DEPENDENCY,
@@ -49,9 +50,11 @@ from simctl.wire.errno import (
 )
 from simctl.wire.ids import NO_VAL, SECOND
 from simctl.wire.messages import (
+    RequestJobPackAllocInfo,
     RequestJobReady,
     RequestResourceAllocation,
     RequestSubmitBatchJob,
+    ResponseJobPackAllocation,
     ResponseResourceAllocation,
     ResponseSubmitBatchJob,
 )
@@ -435,6 +438,29 @@ def _next_id(ctld: "Slurmctld", desc: JobDesc, *, again: bool) -> int:
         taken = desc.job_id in ctld.jobs or (desc.job_id in ctld.ended_rows and not again)
         return 0 if taken else desc.job_id
     return ctld.next_id()
+
+
+async def allocation_info(
+    ctld: "Slurmctld", envelope: Envelope, message: RequestJobPackAllocInfo
+) -> None:
+    """Answer srun, which asks in a job whether it has nodes.
+
+    Errors: ESLURM_INVALID_JOB_ID, ESLURM_ACCESS_DENIED, ESLURM_JOB_PENDING, and
+    ESLURM_ALREADY_DONE once the job is over, also while its nodes let go of it.
+    """
+    job = ctld.jobs.get(message.job_id)
+    if job is None:
+        rc = ESLURM_INVALID_JOB_ID
+    elif denied := authority.refusal(ctld, envelope, job.desc.uid):
+        rc = denied
+        authority.tell(ctld, envelope, rc)
+    elif job.state.finished:
+        rc = ESLURM_ALREADY_DONE
+    else:
+        rc = ESLURM_JOB_PENDING if job.state.base is JobBase.PENDING else SLURM_SUCCESS
+    node_list = job.node_list if job is not None and not rc else ""
+    answer = ResponseJobPackAllocation(job_id=message.job_id, node_list=node_list, error_code=rc)
+    ctld.send(envelope.sender, answer)
 
 
 async def job_ready(ctld: "Slurmctld", envelope: Envelope, message: RequestJobReady) -> None:

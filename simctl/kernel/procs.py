@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 SIGHUP: Final = 1
 SIGINT: Final = 2
 SIGKILL: Final = 9
+SIGUSR1: Final = 10
+SIGUSR2: Final = 12
 SIGTERM: Final = 15
 SIGCONT: Final = 18
 SIGSTOP: Final = 19

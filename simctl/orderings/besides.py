@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from simctl.kernel.events import Event
-from simctl.orderings.observed import Observed
+from simctl.orderings.observed import Observed, arg
 from simctl.orderings.rules import KEPT, MODERN, Broken, Finding, rule
 
 _ONLY_MODERN: Final = "the switch guide has none of these functions"
@@ -26,7 +26,7 @@ _PRE_POST: Final = (
     47,
     "part-comp",
     says="part_comp is asked once per MESSAGE_EPILOG_COMPLETE and per partial report of a step, "
-    "and nowhere else",
+    "for each step of a job that loses a node and goes on, and nowhere else",
     key="a message upon which it is asked",
     exceptions="a question after a call that took time is not traced back to its message",
     source="held in 367 messages of recordings of real Slurm 18.08",
@@ -37,9 +37,14 @@ _PRE_POST: Final = (
 def part_comp(run: Observed) -> Iterator[Finding]:
     """Look at the message behind each question."""
     asked: Counter[int] = Counter()
+    resizing = {
+        request.seq
+        for event in run.by_name.get("job_state", ())
+        if "RESIZING" in str(arg(event, "to")) and (request := run.request_of(event)) is not None
+    }
     for call in run.calls(_PART_COMP):
         request = run.request_of(call)
-        if request is None:
+        if request is None or request.seq in resizing:
             continue
         asked[request.seq] += 1
         group = f"{request.name} (seq {request.seq})"

@@ -34,6 +34,20 @@ OPTIONS: Final[Record[Options]] = Record(
             doc="Whether scripts of burst buffer plugins may be executables of the real machine.",
         ),
         Field(
+            name="step_missing",
+            shape=choice("abort", "go_on"),
+            default="abort",
+            shown="abort",
+            doc="What srun does that is told that a node lacks its step; real Slurm's goes on.",
+        ),
+        Field(
+            name="batch_start",
+            shape=choice("at_once", "as_real"),
+            default="at_once",
+            shown="at_once",
+            doc="When a batch job may start first; as_real: at the next turn of slurmctld's loop.",
+        ),
+        Field(
             name="state_saves",
             shape=choice("auto", "always", "never"),
             default="auto",

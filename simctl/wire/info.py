@@ -83,6 +83,9 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     max_nodes: int = 0
     num_cpus: int
+    billing: int
+    """The cpus that the job is billed for: those it began with, also once a node is lost."""
+
     cpus_to_leave: int = 0
     """Of these, how many are on nodes that it has yet to leave, once it is over."""
 

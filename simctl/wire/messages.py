@@ -210,6 +210,27 @@ class RequestJobReady(Message, frozen=True, kw_only=True):
     job_id: int
 
 
+class RequestJobPackAllocInfo(Message, frozen=True, kw_only=True):
+    """Ask whether a job has nodes, before a step is asked for in it."""
+
+    rpc: ClassVar[str] = "REQUEST_JOB_PACK_ALLOC_INFO"
+    tells: ClassVar[tuple[str, ...]] = ("job_id",)
+
+    job_id: int
+
+
+class ResponseJobPackAllocation(Message, frozen=True, kw_only=True):
+    """Answer with the nodes of a job, or with why it has none."""
+
+    rpc: ClassVar[str] = "RESPONSE_JOB_PACK_ALLOCATION"
+    tells: ClassVar[tuple[str, ...]] = ("job_id", "error_code")
+    answers: ClassVar[str] = "REQUEST_JOB_PACK_ALLOC_INFO"
+
+    job_id: int
+    node_list: str = ""
+    error_code: int = 0
+
+
 class RequestBatchJobLaunch(Message, frozen=True, kw_only=True):
     """Tell slurmd on the first node of a job to run its script."""
 

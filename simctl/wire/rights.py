@@ -81,6 +81,7 @@ OF_SLURMCTLD: Final[dict[str, Right]] = {
     ),
     "REQUEST_RESOURCE_ALLOCATION": Right(OWNERS, ESLURM_USER_ID_MISSING, "for oneself"),
     "REQUEST_JOB_WILL_RUN": Right(OWNERS, ESLURM_USER_ID_MISSING, "for oneself"),
+    "REQUEST_JOB_PACK_ALLOC_INFO": Right(OWNERS, ESLURM_ACCESS_DENIED),
     "REQUEST_JOB_STEP_CREATE": Right(
         Who.OWNER, ESLURM_ACCESS_DENIED, "not even root: its tasks would be root's"
     ),

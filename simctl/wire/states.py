@@ -28,6 +28,7 @@ class JobFlag(enum.IntFlag):
     NONE = 0
     REQUEUE = 0x400
     SPECIAL_EXIT = 0x1000
+    RESIZING = 0x2000
     CONFIGURING = 0x4000
     COMPLETING = 0x8000
     STOPPED = 0x10000
@@ -131,6 +132,7 @@ _ALONE: Final = (
     JobFlag.REQUEUE | JobFlag.COMPLETING,
     JobFlag.CONFIGURING,
     JobFlag.SPECIAL_EXIT,
+    JobFlag.RESIZING,
     JobFlag.STOPPED,
 )
 """The flags that jobs have together, but for STAGE_OUT."""
@@ -158,6 +160,7 @@ PENDING_REQUEUE_COMPLETING: Final = JobState(JobBase.PENDING, JobFlag.REQUEUE | 
 RUNNING: Final = JobState(JobBase.RUNNING)
 PENDING_CONFIGURING: Final = JobState(JobBase.PENDING, JobFlag.CONFIGURING)
 CONFIGURING: Final = JobState(JobBase.RUNNING, JobFlag.CONFIGURING)
+RUNNING_RESIZING: Final = JobState(JobBase.RUNNING, JobFlag.RESIZING)
 RUNNING_STOPPED: Final = JobState(JobBase.RUNNING, JobFlag.STOPPED)
 PENDING_SPECIAL_EXIT: Final = JobState(JobBase.PENDING, JobFlag.SPECIAL_EXIT)
 SUSPENDED: Final = JobState(JobBase.SUSPENDED)
@@ -186,7 +189,11 @@ def _job_changes() -> dict[JobState, frozenset[JobState]]:
         PENDING_CONFIGURING: frozenset({RUNNING, PENDING, *gone}),
         # Held for what it ended with: it is released, or ended.
         PENDING_SPECIAL_EXIT: frozenset({PENDING, *gone}),
-        RUNNING: frozenset({*taken_away, SUSPENDED, RUNNING_STOPPED, CONFIGURING}),
+        RUNNING: frozenset(
+            {*taken_away, SUSPENDED, RUNNING_STOPPED, RUNNING_RESIZING, CONFIGURING}
+        ),
+        # It loses a node and goes on, in one request.
+        RUNNING_RESIZING: frozenset({RUNNING}),
         CONFIGURING: frozenset({*taken_away, RUNNING}),
         RUNNING_STOPPED: frozenset({*taken_away, SUSPENDED, RUNNING}),
         SUSPENDED: frozenset({*taken_away, RUNNING}),
@@ -272,6 +279,10 @@ class Reason(enum.StrEnum):
     DEADLINE = "DeadLine"
     OUT_OF_MEMORY = "OutOfMemory"
     REQ_NODE_NOT_AVAIL = "ReqNodeNotAvail"
+    NODES_NOT_AVAIL = (
+        "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority "
+        "partitions"
+    )
     ARRAY_TASK_LIMIT = "JobArrayTaskLimit"
     DEPENDENCY = "Dependency"
     DEPENDENCY_NEVER = "DependencyNeverSatisfied"
