@@ -11,6 +11,7 @@ from simctl.kernel.procs import Process, ProcessTable
 from simctl.kernel.trace import Trace
 from simctl.kernel.turns import Kernel
 from simctl.plugins.hooks import Hooks
+from simctl.wire.accounts import Books
 from simctl.wire.conf import SlurmConf
 from simctl.wire.credentials import KeyPair
 
@@ -49,6 +50,8 @@ class Options:
     """Whether stage-out begins once the epilogs of a job are over."""
     real_scripts: bool = False
     """Whether a script may be an executable of the real machine."""
+    accounting_lag: int = 0
+    """How late sacct shows what has happened, virtual microseconds."""
     step_missing: str = "abort"
     """What srun does that is told that a node lacks its step: `abort` it, or `go_on` as Slurm's."""
     batch_start: str = "at_once"
@@ -85,6 +88,9 @@ class Site:
     """What signs credentials, which is slurmctld's alone, and what verifies them."""
 
     options: Options = Options()
+    books: Books = attrs.field(factory=Books)
+    """What slurmdbd has been told."""
+
     appliance: Any = None
     """What holds the burst buffers; a `simctl.appliance.appliance.Appliance`, None without one."""
 

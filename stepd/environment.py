@@ -138,11 +138,12 @@ def batch_environment(
         **node_environment(node, (0,)),
         "HOSTNAME": node,
         "SLURM_CPUS_ON_NODE": str(cpus),
-        "SLURM_JOB_QOS": qos,
         "SLURM_NODE_ALIASES": "(null)",
         "SLURM_WORKING_CLUSTER": working_cluster,
         "TMPDIR": "/tmp",
     }
+    if qos:
+        env["SLURM_JOB_QOS"] = qos
     if memory_per_cpu_mb:
         env["SLURM_MEM_PER_CPU"] = str(memory_per_cpu_mb)
     elif memory_per_node_mb:

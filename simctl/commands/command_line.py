@@ -3,7 +3,7 @@
 The command line counts for most, then the environment, then a batch script's own lines.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final
 
 from simctl.commands.job_values import Export, WarningSpec, gpus_text
@@ -60,10 +60,15 @@ def answered(call: CommandCall, grammar: Grammar, given: Iterable[tuple[Option, 
     elif asked == "version":
         call.out(VERSION)
     elif asked:
-        call.out(f"Usage: {grammar.command} {grammar.usage}")
-        for option in grammar.options if asked == "help" else ():
-            call.out(_help_line(option))
+        tell_usage(call, grammar, asked)
     return bool(asked)
+
+
+def tell_usage(call: CommandCall, grammar: Grammar, given: Container[str]) -> None:
+    """Print how a command is used, and with ``help`` among what is *given* its options."""
+    call.out(f"Usage: {grammar.command} {grammar.usage}")
+    for option in grammar.options if "help" in given else ():
+        call.out(_help_line(option))
 
 
 def _is_question(option: Option, text: str) -> bool:

@@ -8,13 +8,19 @@ from simctl.commands.ask import ask
 from simctl.commands.command_line import acting_user
 from simctl.commands.options import BAD_OPTION, INVALID_GRES, UsageError
 from simctl.plugins.site import CommandCall
-from simctl.wire.conf import can_checkpoint
+from simctl.wire.conf import SlurmConf, can_checkpoint
 from simctl.wire.errno import errno_name, slurm_strerror
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.layout import Distribution
 from simctl.wire.messages import RequestJobWillRun, ResponseJobWillRun
 from simctl.wire.records import JobDesc
 from simctl.wire.times import parse_moment
+
+
+def qos_environment(conf: SlurmConf, options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variable with a job's QOS: what is asked for, else the usual one if there is."""
+    qos = options.get("qos", "normal" if conf.accounts else "")
+    return {"SLURM_JOB_QOS": qos} if qos else {}
 
 
 def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more: Any) -> JobDesc:
@@ -50,7 +56,7 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         uid=user.uid,
         gid=int(options.get("gid", user.gid)),
         user=user.name,
-        account=options.get("account", user.account),
+        account=options.get("account", user.account if call.site.conf.accounts else ""),
         partition=options.get("partition", ""),
         min_nodes=least,
         max_nodes=most,
@@ -71,7 +77,7 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         features=options.get("constraint", ""),
         licenses=options.get("licenses", ""),
         comment=options.get("comment", ""),
-        qos=options.get("qos", "normal"),
+        qos=options.get("qos", "normal" if call.site.conf.accounts else ""),
         container=options.get("container", ""),
         tmp_disk_mb=options.get("tmp", 0),
         reservation=options.get("reservation", ""),

@@ -177,7 +177,7 @@ LETTERS: Final[dict[str, Column[JobRow]]] = {
     "O": Column("CONTIGUOUS", lambda _: "0"),
     "p": Column("PRIORITY", lambda row: f"{row.info.priority / _PRIORITIES:.14f}"),
     "P": Column("PARTITION", lambda row: row.partition),
-    "q": Column("QOS", lambda _: "normal"),
+    "q": Column("QOS", lambda row: or_null(row.info.qos)),
     "Q": Column("PRIORITY", lambda row: str(row.info.priority)),
     "r": Column("REASON", lambda row: row.reason),
     "R": Column("NODELIST(REASON)", _reason_list, cut=False, cut_heading=False),

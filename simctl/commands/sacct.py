@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import attrs
 
-from simctl.commands.ask import ask, no_answer
+from simctl.commands.ask import ask, controller, no_answer
+from simctl.commands.command_line import tell_usage
 from simctl.commands.options import UsageError
 from simctl.commands.sacct_fields import (
     BRIEF,
@@ -20,6 +21,7 @@ from simctl.commands.sacct_lines import Line, View
 from simctl.commands.sacct_options import GRAMMAR
 from simctl.commands.sacct_select import Query, choose, read_states, read_wanted, window
 from simctl.plugins.site import CommandCall
+from simctl.wire.accounts import Records
 from simctl.wire.errno import SlurmError
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import DbdGetJobsCond, DbdGotJobs
@@ -40,10 +42,16 @@ async def sacct(call: CommandCall) -> int:
         if words:
             # Slurm says nothing either.
             return 1
+        if "help" in options or "usage" in options:
+            tell_usage(call, GRAMMAR, options)
+            return 0
         if "helpformat" in options or "version" in options:
             for each in listed() if "helpformat" in options else [_VERSION]:
                 call.out(each)
             return 0
+        if not call.site.conf.accounts:
+            call.err("Slurm accounting storage is disabled")
+            return 1
         view = _view(call, options)
         query = _query(call, options, view.now_s)
         table = _table(call, options)
@@ -52,18 +60,33 @@ async def sacct(call: CommandCall) -> int:
         call.err(error.lines[0])
         return error.status
     try:
-        reply = await ask(call, DbdGetJobsCond())
+        jobs, steps = await _records(call)
     except SlurmError as error:
         no_answer(call, error, "sacct: error: slurm_persist_conn_open")
         return 1
-    assert isinstance(reply, DbdGotJobs)
-    lines = choose(query, view, reply.jobs, reply.steps)
+    lines = choose(query, view, jobs, steps)
     if "batch-script" in options:
         _show_scripts(call, lines)
         return 0
     for each in table.lines(lines):
         call.out(each)
     return 0
+
+
+async def _records(call: CommandCall) -> Records:
+    """Return the records of slurmdbd, in whose stead slurmctld answers as long as it is there.
+
+    Raises:
+        SlurmError: Nobody answers, or the link to the controller's host is cut.
+    """
+    fabric, to = call.site.fabric, controller(call)
+    books = call.site.books.known
+    cut = to is not None and fabric.cut_between(call.process.host, to.host) is not None
+    if books is not None and not cut and not fabric.can_connect(call.process, to):
+        return books()
+    reply = await ask(call, DbdGetJobsCond())
+    assert isinstance(reply, DbdGotJobs)
+    return reply.jobs, reply.steps
 
 
 _UNIT_LETTERS: Final = ("K", "M", "G", "T", "P")

@@ -67,10 +67,13 @@ GRAMMAR: Final = Grammar(
         Option(long="user", short="u", read=text, gathers=True),
         Option(long="version", short="V"),
         Option(long="wckeys", short="W", read=text, gathers=True),
+        Option(long="help", short="h"),
+        Option(long="usage"),
     ),
+    usage="[OPTIONS...]",
     unbuilt=frozenset(
         """
-        constraints C env-vars flags F file f help h json usage v verbose whole-hetjob yaml
+        constraints C env-vars flags F file f json v verbose whole-hetjob yaml
         """.split()
     ),
     bad_status=1,

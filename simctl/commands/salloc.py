@@ -7,7 +7,7 @@ import attrs
 
 from simctl.commands import burst_buffer
 from simctl.commands.ask import no_answer
-from simctl.commands.describe import describe, refuse, test_only
+from simctl.commands.describe import describe, qos_environment, refuse, test_only
 from simctl.commands.options import UsageError
 from simctl.commands.queue_options import queue_wishes
 from simctl.commands.salloc_options import GRAMMAR, read
@@ -25,7 +25,7 @@ from simctl.kernel.procs import (
 )
 from simctl.plugins.site import CommandCall
 from simctl.stepd.children import Child, ScriptHost, Signalled
-from simctl.stepd.environment import job_environment, shape_environment
+from simctl.stepd.environment import CONF_FILE, job_environment, shape_environment
 from simctl.stepd.outcome import NEVER_US
 from simctl.stepd.script_host import Inherited, Redirects, Stream
 from simctl.stepd.signals import SIGQUIT
@@ -190,6 +190,8 @@ class Salloc:
 
     def _refused(self, job: JobDesc, reply: ResponseResourceAllocation) -> None:
         refuse(self.call, _FAILED, reply.error_code, reply.text)
+        if reply.job_id and not job.immediate:
+            self._tell(f"salloc: Job allocation {reply.job_id} has been revoked.")
 
     def _environment(self, job: JobDesc, granted: ResponseResourceAllocation) -> dict[str, str]:
         """Return what the command finds in its environment."""
@@ -216,7 +218,8 @@ class Salloc:
         around = {name: value for name, value in call.env.items() if name != _RESTARTS}
         return {
             **around,
-            "SLURM_JOB_QOS": self.options.get("qos", "normal"),
+            **qos_environment(self.call.site.conf, self.options),
+            "SLURM_CONF": CONF_FILE,
             "SLURM_NODE_ALIASES": "(null)",
             **granted.environment,
             **{name: value for name, value in env.items() if name not in _HIDDEN},

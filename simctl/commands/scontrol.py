@@ -6,6 +6,7 @@ from typing import Final
 
 import attrs
 
+from simctl.commands.command_line import tell_usage
 from simctl.commands.options import Grammar, Option, UsageError
 from simctl.commands.scontrol_checkpoint import checkpoint_keyword
 from simctl.commands.scontrol_control import reconfigure, shutdown, version
@@ -35,10 +36,13 @@ GRAMMAR: Final = Grammar(
         Option(long="quiet", short="Q"),
         Option(long="hide"),
         Option(long="version", short="V"),
+        Option(long="help", short="h"),
+        Option(long="usage"),
     ),
+    usage="[OPTIONS...] [KEYWORD [WORDS...]]",
     unbuilt=frozenset(
         """
-        cluster clusters M federation F future h help local sibling u uid usage v verbose
+        cluster clusters M federation F future local sibling u uid v verbose
         """.split()
     ),
     bad_status=1,
@@ -77,6 +81,11 @@ async def scontrol(call: CommandCall) -> int:
         details="details" in options,
         quiet="quiet" in options,
     )
+    if "help" in options:
+        return await _help(order)
+    if "usage" in options:
+        tell_usage(call, GRAMMAR, ())
+        return 0
     if "version" in options:
         return await version(order)
     if words:
@@ -156,6 +165,16 @@ async def _switch(order: Order) -> int:
     return 0
 
 
+async def _help(order: Order) -> int:
+    """Print the options and the keywords that there are."""
+    tell_usage(order.call, GRAMMAR, ("help",))
+    order.call.out("Keywords:")
+    for name, (_, act) in KEYWORDS.items():
+        if act is not refuse:
+            order.call.out(f"  {name}")
+    return 0
+
+
 async def refuse(order: Order) -> int:
     """Refuse a keyword that simctl lacks, by its name."""
     order.call.err(f"scontrol: error: {order.name} is known to Slurm but not simulated yet")
@@ -176,7 +195,7 @@ KEYWORDS: Final[dict[str, tuple[int, Act]]] = {
     "federation": (3, refuse),
     "fsdampeningfactor": (3, refuse),
     "future": (3, refuse),
-    "help": (2, refuse),
+    "help": (2, _help),
     "hide": (2, _switch),
     "hold": (4, hold),
     "holdu": (5, hold),

@@ -62,11 +62,15 @@ def _has_task(job: JobInfo, task: int) -> bool:
     return bool(waiting) and task in parse_tasks(waiting)
 
 
+def _account(job: JobInfo) -> str:
+    return f"Account={job.account or NULL} QOS={job.qos or NULL}"
+
+
 def _lines(job: JobInfo, task: int, *, brief: bool) -> list[str]:
     return [
         f"JobId={job.job_id} {_array(job, task)}JobName={job.name}",
         f"UserId={job.user}({job.user_id}) GroupId={job.user}({job.group_id}) MCS_label=N/A",
-        f"Priority={job.priority} Nice={job.nice} Account={job.account or NULL} QOS=normal",
+        f"Priority={job.priority} Nice={job.nice} {_account(job)}",
         *_state(job, brief=brief),
         *_times(job),
         *_place(job),

@@ -11,6 +11,7 @@ from simctl.commands.columns import (
     read_letters,
     read_names,
 )
+from simctl.commands.command_line import tell_usage
 from simctl.commands.options import UsageError
 from simctl.commands.showing import (
     VERSION,
@@ -21,7 +22,7 @@ from simctl.commands.showing import (
     next_round,
 )
 from simctl.commands.sinfo_columns import LETTERS, NAMES, InfoColumn
-from simctl.commands.sinfo_options import Query, read_query
+from simctl.commands.sinfo_options import GRAMMAR, Query, read_query
 from simctl.commands.sinfo_order import USUAL, USUAL_OF_NODES, sorted_rows
 from simctl.commands.sinfo_rows import FACETS, Grouping, NodeRow, group
 from simctl.plugins.site import CommandCall
@@ -42,6 +43,9 @@ async def sinfo(call: CommandCall) -> int:
     """Show the nodes and partitions that are asked for, once or every so many seconds."""
     try:
         query = read_query(call.argv[1:], call.env)
+        if query.has("help") or query.has("usage"):
+            tell_usage(call, GRAMMAR, query.given)
+            return 0
         if query.has("version"):
             call.out(f"slurm-wlm {VERSION}")
             return 0

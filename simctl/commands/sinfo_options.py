@@ -38,8 +38,11 @@ GRAMMAR: Final = Grammar(
         Option(long="states", short="t", read=text),
         Option(long="summarize", short="s"),
         Option(long="version", short="V"),
+        Option(long="help"),
+        Option(long="usage"),
     ),
-    unbuilt=frozenset("help json usage v verbose yaml".split()),
+    usage="[OPTIONS...]",
+    unbuilt=frozenset("json v verbose yaml".split()),
     bad_status=1,
     permutes=True,
 )

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from simctl.commands import job_columns, job_names, step_columns
 from simctl.commands.columns import Column, Layout, date_line, read_all, read_letters, read_names
+from simctl.commands.command_line import tell_usage
 from simctl.commands.options import UsageError
 from simctl.commands.showing import (
     VERSION,
@@ -13,7 +14,7 @@ from simctl.commands.showing import (
     clock_s,
     next_round,
 )
-from simctl.commands.squeue_options import Query, read_query
+from simctl.commands.squeue_options import GRAMMAR, Query, read_query
 from simctl.commands.squeue_order import (
     USUAL,
     USUAL_OF_STEPS,
@@ -54,6 +55,9 @@ async def squeue(call: CommandCall) -> int:
         query = read_query(call.argv[1:], call.env, call.user, call.site.users)
         for word in query.unknown_users:
             call.err(f"squeue: error: Invalid user: {word}\n")
+        if query.has("help") or query.has("usage"):
+            tell_usage(call, GRAMMAR, query.given)
+            return 0
         if query.has("version"):
             call.out(f"slurm-wlm {VERSION}")
             return 0

@@ -126,8 +126,11 @@ GRAMMAR: Final = Grammar(
         Option(long="verbose", short="v"),
         Option(long="version", short="V"),
         Option(long="nodelist", short="w", read=text),
+        Option(long="help"),
+        Option(long="usage"),
     ),
-    unbuilt=frozenset("array-unique help json usage yaml".split()),
+    usage="[OPTIONS...]",
+    unbuilt=frozenset("array-unique json yaml".split()),
     bad_status=1,
     permutes=True,
 )

@@ -16,7 +16,6 @@ from simctl.wire.ids import NO_VAL
 from simctl.wire.info import JobInfo, StepInfo
 from simctl.wire.messages import ResponseJobInfo, ResponseJobStepInfo
 
-QOS = "normal"
 """The only quality of service there is."""
 
 
@@ -81,7 +80,7 @@ def _is_wanted(info: JobInfo, query: Query) -> bool:
         or any(state is not None and is_in(info.state, state) for state in query.states),
         _has(info.account, query.accounts),
         _has(info.name, query.names),
-        _has(QOS, query.qos),
+        _has(info.qos, query.qos),
         query.licenses is None
         or any(_has(each.partition(":")[0], query.licenses) for each in info.licenses.split(",")),
         query.reservation is None or info.reservation == query.reservation,

@@ -89,8 +89,11 @@ class StepWatch:
         """The step was ended from outside, which has been told."""
 
         self._kill_us = NEVER_US
+        self._refused = False
+        """A node did not take its tasks."""
+
         self._stay_us = NEVER_US
-        """How long srun waits for a step of which a node refused its tasks."""
+        """How long srun waits for the tasks of other nodes then."""
 
         self._give_up_us = NEVER_US
         """When srun gives up a step that was told to end."""
@@ -172,6 +175,8 @@ class StepWatch:
         process = self._call.process
         launched = process.cause
         while self._stay_us < NEVER_US or not book.complete:
+            if self._refused and self._stay_us == NEVER_US:
+                self._stay_us = self._call.site.kernel.now_us + self._tell_patience() * SECOND
             envelope = await self._talk.next(min(self._stay_us, self._give_up_us, self._kill_us))
             now_us = self._call.site.kernel.now_us
             if envelope is not None:
@@ -188,6 +193,9 @@ class StepWatch:
                 break
             else:
                 self._waited_long_enough()
+        if self._refused and self._stay_us == NEVER_US:
+            # No node has taken its tasks: there is nothing to wait for.
+            self._job.tell("Job step aborted")
         self._call.site.trace.choose(process, launched, *self._heard)
         if book.killed and not self._forced:
             self._job.tell(f"Force Terminated {self._name}")
@@ -409,9 +417,7 @@ class StepWatch:
         launch = self._launch
         report_nodes(self._talk, launch.job_id, launch.step_id, (nodeid, nodeid), return_code)
         self._send_cancel()
-        if self._stay_us == NEVER_US:
-            wait_s = self._tell_patience()
-            self._stay_us = self._call.site.kernel.now_us + wait_s * SECOND
+        self._refused = True
 
     def _say(self, lines: list[str]) -> None:
         for line in lines:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from simctl.commands.describe import restart_dir, told_dir
+from simctl.commands.describe import qos_environment, restart_dir, told_dir
 from simctl.commands.multi_prog import MultiProgError, programs
 from simctl.plugins.site import CommandCall
 from simctl.stepd.environment import (
@@ -88,8 +88,7 @@ def _own_job(
     """Return the variables of a job that srun has made itself."""
     user = call.user
     conf = call.site.conf
-    around = {
-        "SLURM_JOB_QOS": options.get("qos", "normal"),
+    around: dict[str, str] = qos_environment(call.site.conf, options) | {
         "SLURM_WORKING_CLUSTER": working_cluster(conf.cluster_name, "127.0.0.1", conf.select_type),
     }
     return (

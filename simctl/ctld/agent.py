@@ -15,7 +15,7 @@ import msgspec
 from simctl.ctld.cancel import cancel_without_client
 from simctl.ctld.completion import launch_unanswered
 from simctl.ctld.leftovers import is_leftover
-from simctl.ctld.nodes import not_responding
+from simctl.ctld.nodes import not_responding, silent
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import NEVER_US, Envelope, Mailbox, Unanswered
 from simctl.wire.ids import SECOND, SLURM_BATCH_SCRIPT
@@ -63,7 +63,13 @@ class ClientGone:
 
 
 def not_sent(ctld: "Slurmctld", to: Mailbox | None, message: Message) -> None:
-    """Take in that a message was not sent: keep it, if only a cut link stood in its way."""
+    """Take in that a message was not sent: keep it, if only a cut link stood in its way.
+
+    A node whose slurmd is not there gets no job until it is heard of.
+    """
+    node = ctld.nodes_by_name.get(to.host.name) if to is not None else None
+    if node is not None and to is not None and to.name == node.address:
+        silent(ctld, node)
     if type(message) not in _WANTED:
         return
     job = _job(ctld, message)

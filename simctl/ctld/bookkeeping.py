@@ -10,7 +10,10 @@ from simctl.wire.accounts import (
     NOBODY,
     REQUEUED,
     JobAccount,
+    Records,
     StepAccount,
+    as_of,
+    step_as_of,
     step_state,
 )
 from simctl.wire.arrays import format_tasks
@@ -251,7 +254,7 @@ def _batch(
         step_id=BATCH_STEP,
         name="batch",
         state=state,
-        exit_code=0 if exit_code == NO_VAL else exit_code,
+        exit_code=exit_code,
         start_us=job.batch_start_us,
         end_us=end_us,
         suspended_us=_suspended_us(ctld, job),
@@ -281,10 +284,19 @@ def current(ctld: "Slurmctld") -> tuple[list[JobAccount], list[StepAccount]]:
     return jobs, steps
 
 
+def known(ctld: "Slurmctld") -> Records:
+    """Return every record there is, also of a slurmctld that is down: slurmdbd has been told."""
+    jobs, steps = current(ctld)
+    all_jobs, all_steps = (*ctld.books.jobs, *jobs), (*ctld.books.steps, *steps)
+    if lag_us := ctld.site.options.accounting_lag:
+        seen_us = ctld.now_us - lag_us
+        shown = [as_of(each, seen_us) for each in all_jobs if each.submit_us <= seen_us]
+        begun = [step_as_of(each, seen_us) for each in all_steps if each.start_us <= seen_us]
+        return tuple(shown), tuple(begun)
+    return all_jobs, all_steps
+
+
 async def get_jobs_cond(ctld: "Slurmctld", envelope: Envelope, _: DbdGetJobsCond) -> None:
     """Answer with every record there is; sacct chooses."""
-    jobs, steps = current(ctld)
-    ctld.send(
-        envelope.sender,
-        DbdGotJobs(jobs=(*ctld.books.jobs, *jobs), steps=(*ctld.books.steps, *steps)),
-    )
+    jobs, steps = known(ctld)
+    ctld.send(envelope.sender, DbdGotJobs(jobs=jobs, steps=steps))

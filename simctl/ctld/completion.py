@@ -484,6 +484,8 @@ def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     job.launched_us = -1
     job.nodes_lost.clear()
     job.start_us = job.end_us = -1
+    job.eligible_us = job.accrue_us = -1
+    job.batch_host = ""
     job.limit_us = INFINITE
     job.suspended_us = job.before_suspension_us = 0
     job.switched_us = -1

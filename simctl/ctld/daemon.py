@@ -5,6 +5,7 @@ So a slow plugin call holds up every other request, as it does in Slurm for near
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -61,7 +62,6 @@ from simctl.plugins.hooks import About, failed
 from simctl.plugins.points.switch import switch_p_libstate_restore
 from simctl.plugins.points.switch_besides import switch_p_reconfig, switch_p_slurmctld_init
 from simctl.plugins.site import Site
-from simctl.wire.accounts import Books
 from simctl.wire.errno import EPERM, SLURM_SUCCESS
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import (
@@ -210,6 +210,7 @@ class Slurmctld:
         )
         self.mailbox = site.fabric.mailbox(self.process, "slurmctld", listed=True)
         self.disk = site.disk.view(host.name, uid)
+        self.books = site.books
         self._clean = clean
         self._follows = before is not None
         self.before = before
@@ -217,7 +218,7 @@ class Slurmctld:
         # What slurmdbd has been told, and what is known of causes, outlives a slurmctld.
         if before is None:
             self.subjects = site.trace.subjects = Subjects(self.process.pid)
-            self.books, self.ended_rows = Books(), dict[int, JobRow]()
+            self.ended_rows: dict[int, JobRow] = {}
             self.take_row: Callable[[JobRow], None] | None = None
             """Takes the rows of jobs that have ended, where they are too many to be kept."""
             self.runs_ended = 0
@@ -225,8 +226,9 @@ class Slurmctld:
         else:
             self.subjects = before.subjects
             self.subjects.pid = self.process.pid
-            self.books, self.ended_rows = before.books, before.ended_rows
+            self.ended_rows = before.ended_rows
             self.take_row, self.runs_ended = before.take_row, before.runs_ended
+        site.books.known = partial(bookkeeping.known, self)
         self.nodes = records
         self.nodes_by_name = {node.name: node for node in records}
         self.partitions = {part.name: part for part in partitions}

@@ -147,7 +147,7 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         comment=desc.comment,
         features=desc.features,
         licenses=desc.licenses,
-        qos="normal" if desc.qos == "normal" else "",
+        qos="normal" if ctld.site.conf.accounts else "",
         burst_buffer=job.burst_buffer or desc.burst_buffer,
         burst_buffer_state=job_facts.burst_buffer_state(job),
         system_comment=job.system_comment,

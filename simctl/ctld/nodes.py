@@ -245,14 +245,18 @@ async def _ask_to_register(ctld: "Slurmctld", node: NodeRecord) -> bool:
 
 def not_responding(ctld: "Slurmctld", node: NodeRecord) -> None:
     """Note that a node has left a request unanswered: it gets no job until it is heard of."""
-    if node.base is NodeBase.DOWN:
-        return
     if not node.flags & NodeFlag.NO_RESPOND:
         # It has answered all before.
         asked_us = ctld.now_us - ctld.site.fabric.timeout_us
         node.last_response_us = max(node.last_response_us, asked_us)
+    silent(ctld, node)
+
+
+def silent(ctld: "Slurmctld", node: NodeRecord) -> None:
+    """Note that a node that has registered cannot be reached; from now on it is pinged."""
+    if node.base not in (NodeBase.DOWN, NodeBase.UNKNOWN):
         ctld.set_node(node, node.base, node.flags | NodeFlag.NO_RESPOND)
-    watch_unreachable(ctld)
+        watch_unreachable(ctld)
 
 
 @attrs.frozen
@@ -315,12 +319,15 @@ async def _ping_in_vain(ctld: "Slurmctld", node: NodeRecord) -> bool:
 async def response_rc(ctld: "Slurmctld", envelope: Envelope, message: ResponseSlurmRc) -> None:
     """Take in slurmd's answer to a request; one that refuses a launch is told in the trace.
 
-    A node that answers a ping, and had not answered before, is asked what it runs.
+    Whatever a node answers, it is there. One that answers a ping, and had not answered before, is
+    asked what it runs.
     """
-    if message.answers == RequestPing.rpc and envelope.sender is not None:
-        node = ctld.nodes_by_name.get(envelope.sender.host.name)
-        if node is not None and node.flags & NodeFlag.NO_RESPOND:
-            ctld.send(envelope.sender, RequestNodeRegistrationStatus())
+    sender = envelope.sender
+    node = ctld.nodes_by_name.get(sender.host.name) if sender is not None else None
+    if node is not None:
+        node.last_response_us = ctld.now_us
+        if message.answers == RequestPing.rpc and node.flags & NodeFlag.NO_RESPOND:
+            ctld.send(sender, RequestNodeRegistrationStatus())
     if message.return_code:
         ctld.site.trace.note(
             "log",

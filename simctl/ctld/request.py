@@ -1,7 +1,7 @@
 """What a submission comes to: partitions, demand and limits, or why it is refused. Pure."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -16,6 +16,7 @@ from simctl.wire.errno import (
     ESLURM_INVALID_NODE_COUNT,
     ESLURM_INVALID_NODE_NAME,
     ESLURM_INVALID_PARTITION_NAME,
+    ESLURM_INVALID_TIME_LIMIT,
     ESLURM_PARTITION_NOT_AVAIL,
     ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE,
     SLURM_SUCCESS,
@@ -108,7 +109,7 @@ def read_request(
     text = _too_much(demand, able) if able else ""
     if text is not None:
         return Request(error_code=ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE, text=text)
-    return _with_limits(desc, demand, there)
+    return _with_limits(desc, demand, there, enforce=conf.enforce_part_limits)
 
 
 def _unknown(desc: JobDesc, nodes: Mapping[str, NodeRecord]) -> int:
@@ -217,10 +218,18 @@ def _too_much(demand: Demand, nodes: Sequence[NodeRecord]) -> str | None:
     return ""
 
 
-def _with_limits(desc: JobDesc, demand: Demand, there: Sequence[PartRecord]) -> Request:
-    """Keep the partitions whose limits the job respects; if there is none, it can only wait."""
+def _with_limits(
+    desc: JobDesc, demand: Demand, there: Sequence[PartRecord], *, enforce: str
+) -> Request:
+    """Keep the partitions whose limits the job respects; if there is none, it can only wait.
+
+    EnforcePartLimits may refuse one that exceeds the limits of ANY, or of ALL that it names.
+    """
     reasons = [_lasting_reason(desc, demand, part) for part in there]
     kept = [part for part, reason in zip(there, reasons, strict=True) if reason == Reason.NONE]
+    exceeded = [reason for reason in reasons if reason != Reason.NONE]
+    if exceeded and (enforce == "ALL" or (enforce == "ANY" and not kept)):
+        return Request(error_code=_EXCEEDED[exceeded[0]])
     parts = tuple(kept or there)
     limit = desc.time_limit_min
     if limit == NO_VAL:
@@ -231,6 +240,12 @@ def _with_limits(desc: JobDesc, demand: Demand, there: Sequence[PartRecord]) -> 
         time_limit_min=limit,
         reason=Reason.NONE if kept else reasons[0],
     )
+
+
+_EXCEEDED: Final[Mapping[str, int]] = {
+    Reason.PARTITION_TIME_LIMIT: ESLURM_INVALID_TIME_LIMIT,
+    Reason.PARTITION_NODE_LIMIT: ESLURM_INVALID_NODE_COUNT,
+}
 
 
 def _lasting_reason(desc: JobDesc, demand: Demand, part: PartRecord) -> str:

@@ -43,6 +43,7 @@ from simctl.wire.errno import (
     ESLURM_PROLOG_RUNNING,
     ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE,
     ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE,
+    ESLURM_TOO_MANY_REQUESTED_CPUS,
     ESLURM_USER_ID_MISSING,
     SLURM_ERROR,
     SLURM_SUCCESS,
@@ -101,7 +102,7 @@ async def resource_allocation(
     desc = message.job_desc
     job = await create(ctld, envelope, desc, batch=False)
     if isinstance(job, Refusal):
-        _reply(ctld, envelope, 0, job.error_code, job.text)
+        _reply(ctld, envelope, job.job_id, job.error_code, job.text)
         return
     rc = await _try_now(ctld, job)
     if rc == SLURM_SUCCESS:
@@ -206,6 +207,8 @@ class Refusal:
 
     error_code: int
     text: str = ""
+    job_id: int = 0
+    """The id that it used up, if it had one already."""
 
 
 def _refusal(ctld: "Slurmctld", desc: JobDesc, uid: int, request: Request) -> int:
@@ -272,7 +275,9 @@ async def _create(
     )
     error_code = _refusal(ctld, desc, uid, request)
     if error_code:
-        raise _RefusedError(error_code, request.text)
+        # What no node could ever hold is found out when the job has its id.
+        late = kept and error_code == ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE and request.text
+        raise _RefusedError(error_code, request.text, ctld.next_id() if late else 0)
     burst_buffer = await _validate(ctld, desc, uid)
     array, job_id = _identify(ctld, desc, kept=kept, again=again)
     about = About(job=job_id)
@@ -311,6 +316,9 @@ async def _create(
     if request.reason != Reason.NONE:
         job.lasting_reason = job.reason = request.reason
     elif not keep_fitting(job):
+        if ctld.site.conf.enforce_part_limits != "NO":
+            await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, check_job, about=about)
+            raise _RefusedError(ESLURM_TOO_MANY_REQUESTED_CPUS)
         job.lasting_reason = job.reason = Reason.PARTITION_CONFIG
     bookkeeping.waits(job, job.lasting_reason)
     if kept:
@@ -321,9 +329,9 @@ async def _create(
 class _RefusedError(Exception):
     """A job is not taken in."""
 
-    def __init__(self, error_code: int, text: str = "") -> None:
+    def __init__(self, error_code: int, text: str = "", job_id: int = 0) -> None:
         super().__init__(error_code)
-        self.refusal = Refusal(error_code, text)
+        self.refusal = Refusal(error_code, text, job_id)
 
 
 async def _validate(ctld: "Slurmctld", desc: JobDesc, uid: int) -> str:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from simctl.plugins.site import Options
-from simctl.scenario.scalars import BOOLEAN, choice
+from simctl.scenario.scalars import BOOLEAN, DURATION, choice
 from simctl.scenario.shapes import Field, Record
 
 OPTIONS: Final[Record[Options]] = Record(
@@ -46,6 +46,13 @@ OPTIONS: Final[Record[Options]] = Record(
             default="at_once",
             shown="at_once",
             doc="When a batch job may start first; as_real: at the next turn of slurmctld's loop.",
+        ),
+        Field(
+            name="accounting_lag",
+            shape=DURATION,
+            default=0,
+            shown="0s",
+            doc="How late sacct shows what has happened to a job, as slurmdbd does by seconds.",
         ),
         Field(
             name="state_saves",

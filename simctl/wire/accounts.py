@@ -122,6 +122,47 @@ def step_state(exit_code: int) -> JobBase:
 _OUT_OF_MEMORY: Final = 125
 
 
+def as_of(record: JobAccount, moment_us: int) -> JobAccount:
+    """Return what was known of a job that had come by a moment: it waits, or runs, or is over."""
+    if 0 <= record.end_us <= moment_us:
+        return record
+    if 0 <= record.start_us <= moment_us:
+        if record.end_us < 0:
+            return record
+        runs = JobBase.RUNNING.name
+        return msgspec.structs.replace(
+            record, state=runs, cancel_uid=NOBODY, end_us=-1, exit_code=0, derived_exit_code=0
+        )
+    return msgspec.structs.replace(
+        record,
+        state=JobBase.PENDING.name,
+        cancel_uid=NOBODY,
+        start_us=-1,
+        end_us=-1,
+        exit_code=0,
+        derived_exit_code=0,
+        node_list="",
+        suspended_us=0,
+        alloc_nodes=0,
+        alloc_cpus=0,
+        alloc_memory_mb=0,
+        alloc_tres={},
+    )
+
+
+def step_as_of(record: StepAccount, moment_us: int) -> StepAccount:
+    """Return what was known of a step that had begun by a moment: it runs, or is over."""
+    if record.end_us <= moment_us:
+        return record
+    return msgspec.structs.replace(
+        record, state=JobBase.RUNNING.name, cancel_uid=NOBODY, end_us=-1, exit_code=0
+    )
+
+
+Records = tuple[tuple[JobAccount, ...], tuple[StepAccount, ...]]
+"""Of jobs, and of steps."""
+
+
 class Books:
     """What has ended, in the order in which it did; nothing in it is ever changed.
 
@@ -135,6 +176,8 @@ class Books:
         self.steps: list[StepAccount] = []
         self.readers: list[Callable[[JobAccount | StepAccount], None]] = []
         self._last_index = 0
+        self.known: Callable[[], Records] | None = None
+        """Returns all records, those of what is not over too, as slurmctld has told them last."""
 
     @property
     def open(self) -> bool:

@@ -90,8 +90,12 @@ class SlurmConf:
     checkpoint_type: str = "checkpoint/none"
     burst_buffer_types: tuple[str, ...] = ()
     """The plugins of BurstBufferType, such as ``burst_buffer/generic``, in their order."""
+    accounting_storage_type: str = "accounting_storage/slurmdbd"
     accounting_storage_tres: tuple[str, ...] = ()
     """What is counted beside the usual, such as ``bb/generic``."""
+    enforce_part_limits: str = "NO"
+    """Whether submissions that exceed limits of partitions are refused: `NO`, `ANY` or `ALL`."""
+
     scheduler_type: str = "sched/backfill"
     scheduler_parameters: SchedulerParameters = SchedulerParameters()
     select_type: str = "select/linear"
@@ -143,6 +147,11 @@ class SlurmConf:
     srun_epilog: str = ""
     prolog_flags: str = ""
     """``Alloc`` or nothing."""
+
+    @property
+    def accounts(self) -> bool:
+        """Tell whether slurmdbd keeps accounts, users have theirs there, and jobs a QOS."""
+        return self.accounting_storage_type != "accounting_storage/none"
 
     @property
     def shares_memory(self) -> bool:
@@ -312,6 +321,17 @@ def _flag(value: object) -> bool:
     except _Refused:
         message = f"expected 0 or 1, got {_quoted(value)}"
         raise _Refused(message) from None
+
+
+def _enforced(value: object) -> str:
+    """Read EnforcePartLimits; YES is ANY, as in Slurm."""
+    text = ("YES" if value else "NO") if isinstance(value, bool) else str(value).upper()
+    if text in ("YES", "UP", "TRUE", "1", "ANY"):
+        return "ANY"
+    if text in ("NO", "DOWN", "FALSE", "0", "ALL"):
+        return "ALL" if text == "ALL" else "NO"
+    message = f"expected ALL, ANY or NO, got {_quoted(value)}"
+    raise _Refused(message)
 
 
 def _over_time_limit(value: object) -> int:
@@ -727,6 +747,15 @@ _BUILT: Final = (
     _Built("DebugFlags", "debug_flags", _debug_flags),
     _Built("CheckpointType", "checkpoint_type", _plugin_type("checkpoint")),
     _Built("BurstBufferType", "burst_buffer_types", _burst_buffer_types),
+    _Built(
+        "AccountingStorageType",
+        "accounting_storage_type",
+        _one_of(
+            "accounting_storage",
+            ("accounting_storage/slurmdbd", "accounting_storage/none"),
+            ("accounting_storage/mysql", "accounting_storage/filetxt"),
+        ),
+    ),
     _Built("AccountingStorageTRES", "accounting_storage_tres", _tracked),
     _Built(
         "SchedulerType",
@@ -740,6 +769,7 @@ _BUILT: Final = (
         _one_of("select", ("select/linear", "select/cons_tres"), _SELECTS),
     ),
     _Built("SelectTypeParameters", "select_type_parameters", _select_parameters),
+    _Built("EnforcePartLimits", "enforce_part_limits", _enforced),
     _Built("DefMemPerCPU", "def_mem_per_cpu_mb", _number(0, NO_VAL - 1)),
     _Built("DefMemPerNode", "def_mem_per_node_mb", _number(0, NO_VAL - 1)),
     _Built("GresTypes", "gres_types", _names),
@@ -811,14 +841,14 @@ _HONOURED: Final[dict[str, tuple[str, ...]]] = {
 }
 _NOT_BUILT_WORDS: Final = """
     AccountingStorageBackupHost AccountingStorageEnforce AccountingStorageHost AccountingStorageLoc
-    AccountingStoragePass AccountingStoragePort AccountingStorageType
+    AccountingStoragePass AccountingStoragePort
     AccountingStorageUser AccountingStoreJobComment AcctGatherEnergyType AcctGatherFilesystemType
     AcctGatherInfinibandType AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType
     AllowSpecResourcesUsage AuthInfo AuthType BackupAddr BurstBufferParameters
     CacheGroups ChosLoc CommunicationParameters ControlAddr ControlMachine CoreSpecPlugin CpuFreqDef
     CpuFreqGovernors CryptoType DefaultStorageHost DefaultStorageLoc DefaultStoragePass
     DefaultStoragePort DefaultStorageType DefaultStorageUser DefCPUPerGPU DefMemPerGPU DownNodes
-    EioTimeout EnforcePartLimits ExtSensorsFreq ExtSensorsType
+    EioTimeout ExtSensorsFreq ExtSensorsType
     FairShareDampeningFactor FastSchedule FederationParameters FrontendName GetEnvTimeout GraceTime
     GroupUpdateForce GroupUpdateTime HealthCheckNodeState HealthCheckProgram Include
     JobAcctGatherFrequency JobAcctGatherParams JobAcctGatherType JobCompHost JobCompLoc JobCompPass

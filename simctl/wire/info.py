@@ -115,7 +115,7 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
     comment: str = ""
     features: str = ""
     licenses: str = ""
-    qos: str = ""
+    qos: str = "normal"
     burst_buffer: str = ""
     burst_buffer_state: str = ""
     """As Slurm shows it, such as ``staging-in``."""

@@ -1,0 +1,264 @@
+"""What commands of Slurm 22.05 print and do in situations that other tests do not have."""
+
+import re
+
+import pytest
+
+from simctl.scenario.load import read_scenario
+from simctl.scenario.positions import ScenarioErrors
+from tests.cluster import TWO_NODES, Ran, run
+from tests.moments import BOTH, timeline
+
+ACCOUNTED = TWO_NODES.replace("alice: 1001", "alice: {uid: 1001, account: proj}")
+
+
+def outcome(ran: Ran, place: int = -1) -> tuple[int, str, str]:
+    """Return the exit status of a command of the timeline, and what it wrote."""
+    command = ran.result.commands[place]
+    return command.exit, command.stdout, command.stderr
+
+
+# Nodes that are silent.
+
+
+@BOTH
+@pytest.mark.parametrize(("launched", "down_s"), [("1s", 60), ("18s", 80), ("19s", 80)])
+def test_slurmd_timeout_counts_from_the_last_answer(model: str, launched: str, down_s: int) -> None:
+    """An answer to a launch is one; the node is DOWN at the next ping after SlurmdTimeout."""
+    ran = run(
+        "slurm_conf: {SlurmdTimeout: 59}\n"
+        + timeline(
+            f"at: {launched}, as: alice, run: \"sbatch -w n2 --wrap 'sleep 600'\"",
+            "at: 19500ms, fault: {crash: slurmd@n2}",
+            "at: 200s, as: alice, run: scancel 1",
+        ),
+        model=model,
+    )
+    (down,) = ran.all("node_state", args_to="DOWN|NO_RESPOND")
+    assert abs(down.time_us / 1e6 - down_s) < 19
+
+
+@BOTH
+def test_a_node_that_cannot_be_reached_is_not_responding_at_once(model: str) -> None:
+    """What finds that out is a message, not the next ping."""
+    ran = run(
+        timeline(
+            "at: 5s, fault: {crash: slurmd@n1}",
+            "at: 6s, as: alice, run: sbatch -w n1 --wrap true",
+            "at: 7s, run: \"sinfo -h -N -n n1 -o '%N %t'\"",
+            "at: 8s, as: alice, run: scancel 1",
+            "at: 9s, fault: {start: slurmd@n1}",
+        ),
+        model=model,
+    )
+    assert ran.result.commands[1].stdout == "n1 alloc*\n"
+
+
+@BOTH
+def test_a_srun_whose_nodes_are_all_dead_does_not_wait(model: str) -> None:
+    """Nobody is left to end; where another node has tasks, srun waits as recorded."""
+    dead = timeline("at: 5s, fault: {crash: slurmd@n2}", "at: 6s, as: alice, run: srun -w n2 true")
+    status, _, stderr = outcome(run(dead, model=model))
+    assert status
+    assert stderr.endswith("\nsrun: Job step aborted\n")
+    both = timeline("at: 5s, fault: {crash: slurmd@n2}", "at: 6s, as: alice, run: srun -N2 true")
+    status, _, stderr = outcome(run(both, model=model))
+    assert "Job step aborted: Waiting up to 32 seconds" in stderr
+    assert stderr.endswith("srun: error: Timed out waiting for job step to complete\n")
+
+
+# A job that waits again.
+
+
+@BOTH
+def test_a_requeued_job_tells_when_it_may_begin(model: str) -> None:
+    """Two minutes and a second after the requeue; nothing of its first run is shown."""
+    ran = run(
+        timeline(
+            "at: 1s, as: alice, run: \"sbatch -w n1 --wrap 'sleep 600'\"",
+            "at: 10s, run: scontrol requeue 1",
+            "at: 14s, run: scontrol show job 1",
+            "at: 20s, as: alice, run: scancel 1",
+        ),
+        model=model,
+    )
+    shown = ran.result.commands[2].stdout
+    assert "EligibleTime=2026-01-01T00:02:11" in shown
+    assert "AccrueTime=2026-01-01T00:02:11" in shown
+    assert "BatchHost" not in shown
+
+
+# Refused submissions.
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [("salloc -c 5 true", True), ("srun -c 5 true", False), ("sbatch -c 5 --wrap true", False)],
+)
+def test_a_submission_that_no_node_could_hold_uses_up_an_id(command: str, told: bool) -> None:
+    """Salloc says which; one for a partition that is not there has none yet."""
+    ran = run(
+        timeline(
+            f"at: 1s, as: alice, run: {command}",
+            "at: 2s, as: alice, run: sbatch -p nope --wrap true",
+            "at: 3s, as: alice, run: sbatch --wrap true",
+        ),
+        model="modern",
+    )
+    revoked = "salloc: Job allocation 1 has been revoked.\n"
+    assert (revoked in ran.stderr()) is told
+    assert outcome(ran)[1] == "Submitted batch job 2\n"
+
+
+TIME = "Requested time limit is invalid (missing or exceeds some limit)"
+NODES = "Node count specification invalid"
+CPUS = "More processors requested than permitted"
+
+
+@pytest.mark.parametrize(
+    ("enforce", "options", "text"),
+    [
+        *(("NO", options, "") for options in ("-t61", "-N3", "-n9", "-p short,debug -t9")),
+        *(("ALL", f"-t{minutes}", text) for minutes, text in ((59, ""), (60, ""), (61, TIME))),
+        *(("ALL", f"-N{nodes}", text) for nodes, text in ((1, ""), (2, ""), (3, NODES))),
+        *(("ALL", f"-n{tasks}", text) for tasks, text in ((7, ""), (8, ""), (9, CPUS))),
+        ("ALL", "-p short,debug -t9", TIME),
+        ("ANY", "-p short,debug -t9", ""),
+        ("YES", "-p short,debug -t9", ""),
+        ("ANY", "-p short,debug -t61", TIME),
+        ("ANY", "-p short -N2", NODES),
+    ],
+)
+def test_limits_of_partitions_may_be_enforced_at_submission(
+    enforce: str, options: str, text: str
+) -> None:
+    """EnforcePartLimits: of ALL partitions that are named, or of ANY; else the job waits."""
+    short = "default: true, max_time: 60m}, {name: short, nodes: n1, max_time: 5m}"
+    cluster = TWO_NODES.replace("default: true}", short)
+    ran = run(
+        f"slurm_conf: {{EnforcePartLimits: {enforce}}}\n"
+        + timeline(
+            f"at: 1s, as: alice, run: 'sbatch {options} --wrap true'",
+            "at: 9s, as: alice, run: scancel --me",
+        ),
+        cluster=cluster,
+    )
+    status, _, stderr = outcome(ran, 0)
+    assert (status == 0) is (not text)
+    assert stderr == (f"sbatch: error: Batch job submission failed: {text}\n" if text else "")
+
+
+def test_an_unknown_word_for_enforcing_is_refused() -> None:
+    """With those that there are."""
+    with pytest.raises(ScenarioErrors, match='expected ALL, ANY or NO, got "SOME"'):
+        read_scenario(TWO_NODES + "slurm_conf: {EnforcePartLimits: SOME}\n", file="s.yaml")
+
+
+# Accounting.
+
+
+@BOTH
+def test_sacct_answers_while_slurmctld_is_down(model: str) -> None:
+    """With what slurmctld had told; not where the link to its host is cut."""
+    ran = run(
+        timeline(
+            "at: 1s, as: alice, run: sbatch --wrap 'exit 3'",
+            "at: 2s, as: alice, run: sbatch --wrap 'sleep 60'",
+            "at: 5s, fault: {crash: slurmctld}",
+            "at: 6s, as: alice, run: 'sacct -n -P -X -o jobid,state,exitcode'",
+            "at: 6s, as: alice, run: squeue",
+            "at: 30s, fault: {start: slurmctld}",
+            "at: 90s, fault: {cut: [login, slurmctld], for: 30s}",
+            "at: 91s, as: alice, run: sacct -n -P -X -o jobid",
+        ),
+        model=model,
+    )
+    assert outcome(ran, 2) == (0, "1|FAILED|3:0\n2|RUNNING|0:0\n", "")
+    assert outcome(ran, 3)[0] == 1
+    assert outcome(ran)[0] == 1
+
+
+@BOTH
+def test_the_script_of_a_dead_node_has_no_exit_code(model: str) -> None:
+    """Nobody has told one."""
+    ran = run(
+        timeline(
+            "at: 1s, as: alice, run: \"sbatch --no-requeue --wrap 'sleep 600'\"",
+            "at: 5s, run: scontrol update nodename=n1 state=down reason=x",
+            "at: 9s, as: alice, run: 'sacct -n -P -o jobid,state,exitcode'",
+        ),
+        model=model,
+    )
+    assert outcome(ran)[1] == "1|NODE_FAIL|0:0\n1.batch|CANCELLED|\n"
+
+
+def test_without_accounting_sacct_is_refused_and_nobody_has_an_account_or_qos() -> None:
+    """What is asked for with -A counts all the same."""
+    lines = timeline(
+        "at: 1s, as: alice, run: \"sbatch --wrap 'echo $SLURM_JOB_QOS,$SLURM_JOB_ACCOUNT'\"",
+        "at: 2s, as: alice, run: sbatch -A other --wrap true",
+        "at: 3s, as: alice, run: 'sacct -n -P -X -o jobid,account,qos'",
+        "at: 4s, as: alice, run: scontrol -o show job",
+        "at: 5s, as: alice, run: 'squeue -t all -h -o \"%i %a %q\"'",
+    )
+    kept = run(lines, cluster=ACCOUNTED)
+    assert outcome(kept, 2)[1] == "1|proj|normal\n2|other|normal\n"
+    assert kept.world.disk.read("slurm-1.out", "/home/alice", host="n1") == "normal,proj\n"
+    none = "slurm_conf: {AccountingStorageType: accounting_storage/none}\n"
+    ran = run(none + lines, cluster=ACCOUNTED)
+    assert outcome(ran, 2) == (1, "", "Slurm accounting storage is disabled\n")
+    accounts = re.findall(r"Account=(\S+) QOS=(\S+)", outcome(ran, 3)[1])
+    assert accounts == [("(null)", "(null)"), ("other", "(null)")]
+    assert outcome(ran)[1] == "1 (null) (null)\n2 other (null)\n"
+    assert ran.world.disk.read("slurm-1.out", "/home/alice", host="n1") == ",\n"
+
+
+@pytest.mark.parametrize(
+    ("lag", "shown"),
+    [
+        ("0s", ["1|RUNNING|0:0", "1|FAILED|3:0", "1|FAILED|3:0", "1|FAILED|3:0"]),
+        ("2s", ["", "1|RUNNING|0:0", "1|RUNNING|0:0", "1|FAILED|3:0"]),
+    ],
+)
+def test_sacct_may_be_late(lag: str, shown: list[str]) -> None:
+    """It shows each job as it stood so long ago, one that had not come then not at all."""
+    ran = run(
+        f"options: {{accounting_lag: {lag}}}\n"
+        + timeline(
+            "at: 1s, as: alice, run: \"sbatch --wrap 'sleep 4; exit 3'\"",
+            *(
+                f"at: {moment}, as: alice, run: 'sacct -n -P -X -o jobid,state,exitcode'"
+                for moment in ("2900ms", "6s", "6900ms", "7100ms")
+            ),
+        )
+    )
+    assert [each.stdout.strip() for each in ran.result.commands[1:]] == shown
+
+
+# What tells of commands.
+
+
+@pytest.mark.parametrize(
+    "command", ["sbatch", "salloc", "srun", "scancel", "squeue", "sinfo", "scontrol", "sacct"]
+)
+def test_every_command_tells_its_options_and_its_usage(command: str) -> None:
+    """And ends with 0."""
+    ran = run(
+        timeline(
+            f"at: 1s, as: alice, run: {command} --help",
+            f"at: 2s, as: alice, run: {command} --usage",
+        )
+    )
+    status, told, _ = outcome(ran, 0)
+    usage = outcome(ran)[1]
+    assert (status, outcome(ran)[0]) == (0, 0)
+    assert usage.startswith(f"Usage: {command} [OPTIONS")
+    assert usage.count("\n") == 1
+    assert told.startswith(usage)
+    assert "\n  -V, --version\n" in told
+
+
+def test_the_command_of_salloc_knows_slurm_conf() -> None:
+    """As scripts and tasks do."""
+    ran = run(timeline("at: 1s, as: alice, run: \"salloc sh -c 'echo $SLURM_CONF'\""))
+    assert outcome(ran)[1] == "/etc/slurm/slurm.conf\n"
