@@ -33,7 +33,7 @@ class Act:
     """Where it stands in its file: `seq`."""
 
     when_s: float = 0.0
-    """Seconds since the file's first moment, where it is about a process."""
+    """Seconds since the file's first moment."""
 
     job: int | None = None
     step: str = ""
@@ -138,8 +138,8 @@ SHARED_MESSAGES: Final = {
     "REQUEST_COMPLETE_JOB_ALLOCATION": ("job_rc",),
     "MESSAGE_EPILOG_COMPLETE": ("return_code",),
     "REQUEST_BATCH_JOB_LAUNCH": ("restart_cnt",),
-    "REQUEST_TERMINATE_JOB": (),
-    "REQUEST_KILL_TIMELIMIT": (),
+    "REQUEST_TERMINATE_JOB": ("job_state",),
+    "REQUEST_KILL_TIMELIMIT": ("job_state",),
     "REQUEST_JOB_REQUEUE": (),
     "REQUEST_LAUNCH_TASKS": (),
     "REQUEST_JOB_STEP_CREATE": ("num_tasks",),

@@ -8,6 +8,7 @@ import attrs
 
 from simctl.testing.conform.acts import Act, Story
 from simctl.testing.conform.alignment import Pair, align
+from simctl.testing.conform.answers import ANY
 from simctl.testing.conform.facts import broken_facts, kept_facts
 from simctl.testing.conform.rules import RULES
 
@@ -101,14 +102,20 @@ def _differences(strand: str, pairs: Sequence[Pair]) -> Iterator[Difference]:
 def _unlike(mine: Act, other: Act) -> Iterator[tuple[str, str]]:
     if mine.user != other.user:
         yield "user", f"{mine.name}: {mine.user}, recorded {other.user}"
-    for name in (name for name in other.args if name in mine.args):
-        if not _same_value(name, mine.args[name], other.args[name]):
-            yield (
-                "argument",
-                f"{mine.name}: {name}={mine.args[name]}, recorded {other.args[name]}",
-            )
-    if mine.result != other.result:
+    for name, value in other.args.items():
+        if name not in mine.args:
+            yield "argument", f"{mine.name}: {name} is not told, recorded {value}"
+        elif not _same_value(name, mine.args[name], value):
+            yield "argument", f"{mine.name}: {name}={mine.args[name]}, recorded {value}"
+    if not _same_result(mine.result, other.result):
         yield "result", f"{mine.name}: {mine.result}, recorded {other.result}"
+
+
+def _same_result(mine: Any, other: Any) -> bool:
+    """Tell whether results agree; of an answer that may be one of several, any will do."""
+    if other == ANY:
+        return mine is not None
+    return mine == other or (isinstance(other, tuple) and mine in other)
 
 
 def _same_value(name: str, mine: Any, other: Any) -> bool:

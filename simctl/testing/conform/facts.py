@@ -27,6 +27,9 @@ class Fact:
     last: bool = False
     """Whether it is the last of the earlier acts that comes before the last of the later."""
 
+    each: bool = False
+    """Whether every one of the earlier acts comes before the first of the later."""
+
 
 def _named(*names: str, at: str = "") -> Select:
     return lambda act: act.name in names and act.strand.startswith(at)
@@ -112,6 +115,7 @@ FACTS: Final = (
         before=_named("fork"),
         after=_named("switch_p_job_attach"),
         key=_step_on_node,
+        each=True,
     ),
     Fact(
         text="all tasks of a node are over before job_fini",
@@ -231,6 +235,6 @@ def _groups(fact: Fact, story: Story) -> dict[Any, tuple[Act | None, Act | None]
             if group is None:
                 continue
             pair = found.setdefault(group, [None, None])
-            if pair[side] is None or fact.last:
+            if pair[side] is None or fact.last or (fact.each and side == 0):
                 pair[side] = act
     return {group: (pair[0], pair[1]) for group, pair in found.items()}

@@ -20,9 +20,16 @@ from simctl.testing.conform.acts import (
     number,
     place_of,
 )
+from simctl.testing.conform.answers import (
+    ANSWERING,
+    Answers,
+    answers_strand,
+    looks_at,
+)
 from simctl.testing.conform.real import token_of
 from simctl.testing.conform.users import Users
 from simctl.wire.errno import errno_number
+from simctl.wire.ids import SECOND
 
 _ROLES: Final = {"manager": "stepd", "slurmd": "slurmd", "srun": "srun", "slurmctld": "slurmctld"}
 _ON_A_HOST: Final = ({"slurmd", "stepd"}, {"manager", "slurmd"})
@@ -60,6 +67,7 @@ class _Reader:
     runs: dict[str, dict[int, int]] = attrs.field(factory=dict)
     """By strand, the number of each step daemon's process."""
 
+    answers: Answers = attrs.field(factory=Answers)
     parents: dict[int, int] = attrs.field(factory=dict)
     executed: set[int] = attrs.field(factory=set)
 
@@ -90,6 +98,7 @@ class _Reader:
 
     def story(self) -> Story:
         acts = [act for place, event in enumerate(self.events) for act in self._acts(event, place)]
+        acts += self.answers.acts()
         starts = {
             (event.daemon, event.node, event.pid)
             for event in self.events
@@ -104,14 +113,16 @@ class _Reader:
         if event.kind == "plugin":
             yield self._call(event, place)
         elif event.kind == "message":
-            if event.phase == "send" and event.seq not in self.connected:
-                # Nobody was there; a recording has what was sent on a connection that opened.
-                return
             # Between a slurmd and its step daemons there is a socket, which recordings do not show.
             peer, _, host = str(event.peer).partition("@")
             pair = {str(event.role), peer.split(" ")[0]}
             if host != event.node or pair not in _ON_A_HOST:
-                yield self._message(event, place)
+                act = self._message(event, place)
+                # A recording has what was sent on a connection that opened.
+                if event.phase != "send" or event.seq in self.connected:
+                    yield act
+                if event.role in ANSWERING:
+                    self._note_answers(event, attrs.evolve(act, name=event.name))
         elif event.kind == "state":
             yield from self._state(event, place)
         elif event.kind == "script":
@@ -174,6 +185,7 @@ class _Reader:
             args={key: _plain(value) for key, value in args.items() if key in CALL_ARGUMENTS},
             result=_result(event.name, end),
             place=place,
+            when_s=_when_s(event),
             job=self._job(event),
             step=self._step(event),
             node=str(event.node or ""),
@@ -198,10 +210,25 @@ class _Reader:
             user=self._who(event),
             args={each: number(args[each]) for each in shared or () if each in args},
             place=place,
+            when_s=_when_s(event),
             job=job,
             step=step,
             node=str(args.get("node_name") or node),
         )
+
+    def _note_answers(self, event: Event, act: Act) -> None:
+        """Note a request that a daemon or srun gets, or an answer that it gives."""
+        node = f"@{event.node}" if event.role == "slurmd" else ""
+        who, args = f"{event.role}{node}", _args(event)
+        process = f"{who} {event.pid}"
+        if event.phase == "send" and act.name.startswith("RESPONSE_"):
+            code = number(args.get("return_code", args.get("error_code", 0)))
+            to = str(args.get("answers", ""))
+            self.answers.sent(process, act.name, code, peer=str(event.peer), to=to)
+        elif event.phase == "receive" and looks_at(who, act.name):
+            strand = answers_strand(who, act.name, job=act.job, step=act.step)
+            request = attrs.evolve(act, strand=strand, key="", args={})
+            self.answers.received(request, process, peer=str(event.peer))
 
     def _state(self, event: Event, place: int) -> Iterator[Act]:
         args = _args(event)
@@ -216,6 +243,7 @@ class _Reader:
                     name="node_state",
                     key=f"{before} > {after}",
                     place=place,
+                    when_s=_when_s(event),
                     node=str(args["node"]),
                 )
             return
@@ -225,6 +253,7 @@ class _Reader:
             name="job_state",
             key=f"{args['from']} > {args['to']}",
             place=place,
+            when_s=_when_s(event),
             job=self._job(event),
         )
 
@@ -242,14 +271,25 @@ class _Reader:
                 user=self._who(event),
                 result=_status(end.rc),
                 place=place,
+                when_s=_when_s(event),
                 job=job,
             )
         elif event.name in _SCRIPTS:
             common: dict[str, Any] = {"kind": "script", "job": job, "node": str(event.node)}
-            yield Act(strand=MARK, name=f"{event.name} begins", place=place, **common)
-            strand = f"slurmd@{event.node} job {job}"
             yield Act(
-                strand=strand, name=event.name, result=_status(end.rc), place=end.seq - 1, **common
+                strand=MARK,
+                name=f"{event.name} begins",
+                place=place,
+                when_s=_when_s(event),
+                **common,
+            )
+            yield Act(
+                strand=f"slurmd@{event.node} job {job}",
+                name=event.name,
+                result=_status(end.rc),
+                place=end.seq - 1,
+                when_s=_when_s(end),
+                **common,
             )
 
     def _token(self, argv: str) -> int | None:
@@ -263,7 +303,7 @@ class _Reader:
             "kind": "process",
             "user": self._who(event),
             "place": place,
-            "when_s": event.time_us / 1_000_000,
+            "when_s": _when_s(event),
             "job": self._job(event),
             "step": self._step(event),
             "node": str(event.node or ""),
@@ -284,6 +324,10 @@ class _Reader:
 
 def _args(event: Event) -> dict[str, Any]:
     return event.args if isinstance(event.args, dict) else {}
+
+
+def _when_s(event: Event) -> float:
+    return event.time_us / SECOND
 
 
 def _int(value: Any) -> int:

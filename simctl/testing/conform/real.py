@@ -29,6 +29,13 @@ from simctl.testing.conform.acts import (
     place_of,
     step_text,
 )
+from simctl.testing.conform.answers import (
+    ANSWERING,
+    Answers,
+    answers_strand,
+    looks_at,
+    told_code,
+)
 from simctl.testing.conform.check_records import UNKNOWN, Owners, find_owners, names_new
 from simctl.testing.conform.users import Users
 
@@ -119,6 +126,10 @@ class _Reader:
     events: list[dict[str, Any]]
     users: Users = attrs.field(init=False)
     at: int = 0
+    answers: Answers = attrs.field(factory=Answers)
+    states: dict[int, str] = attrs.field(factory=dict)
+    """The states of jobs as slurmctld has them."""
+
     instances: dict[str, int] = attrs.field(factory=dict)
     """How often a process of a role has been seen to start."""
 
@@ -138,6 +149,7 @@ class _Reader:
             if event["fn"] == "proc_start" and event["daemon"] in ("slurmctld", "slurmd"):
                 starts.append(_daemon(event))
             acts += self._acts(event, place, owners)
+        acts += self.answers.acts()
         over: dict[int, bool] = {}
         old: list[int] = []
         seen: set[int] = set()
@@ -202,6 +214,7 @@ class _Reader:
             },
             result=number(event["rc"]),
             place=place,
+            when_s=_when_s(event),
             job=job,
             step=step,
             node=event["node"],
@@ -231,6 +244,7 @@ class _Reader:
             user=self._who(event),
             result=_status(event["rc"]),
             place=place,
+            when_s=_when_s(event),
             job=job,
         )
 
@@ -251,23 +265,47 @@ class _Reader:
             strand = self._strand(
                 event, place_of(name, job=job, step=step, node=event["node"], sender=role), ""
             )
-        yield Act(
+        act = Act(
             strand=strand,
             kind="message",
             name=name if sent else f"{name} received",
             key=key,
             user=self._who(event),
-            args={each: number(args[each]) for each in shared or () if each in args},
+            args={each: self._told(job, each, args) for each in shared or () if each in args},
             place=place,
+            when_s=_when_s(event),
             job=job,
             step=step,
             node=str(args.get("node_name") or event["node"]),
         )
+        yield act
+        if role in ANSWERING:
+            self._note_answers(event, attrs.evolve(act, name=name))
+
+    def _told(self, job: Any, name: str, args: dict[str, Any]) -> Any:
+        """Return an argument of a message; of a state that the job is COMPLETING also how it ended.
+
+        Recordings have the first flag of a state alone.
+        """
+        value, state = number(args[name]), self.states.get(job, "")
+        ended = name == "job_state" and str(value) in state and not state.startswith("PENDING")
+        return state if ended else value
+
+    def _note_answers(self, event: dict[str, Any], act: Act) -> None:
+        """Note a request that a daemon or srun gets, or an answer that it gives."""
+        who = _daemon(event) if event["daemon"] == "slurmd" else str(event["daemon"])
+        args = event["args"]
+        if event["fn"] == "send" and act.name.startswith("RESPONSE_"):
+            self.answers.sent(who, act.name, told_code(act.name, args))
+        elif event["fn"] == "recv" and looks_at(who, act.name):
+            strand = answers_strand(who, act.name, job=act.job, step=act.step)
+            self.answers.received(attrs.evolve(act, strand=strand, key="", args={}), who)
 
     def _state(self, event: dict[str, Any], place: int) -> Iterator[Act]:
         args = event["args"]
         # Accounting's mark that a record is to be written anew says nothing about the job.
         before, after = (str(args[key]).replace("|UPDATE_DB", "") for key in ("from", "to"))
+        self.states[args["job"]] = after
         if before != after:
             yield Act(
                 strand=f"slurmctld job {args['job']}",
@@ -275,6 +313,7 @@ class _Reader:
                 name="job_state",
                 key=f"{before} > {after}",
                 place=place,
+                when_s=_when_s(event),
                 job=args["job"],
             )
 
@@ -286,6 +325,7 @@ class _Reader:
             name="node_state",
             key=f"{node_text(str(args['from']))} > {node_text(str(args['to']))}",
             place=place,
+            when_s=_when_s(event),
             node=str(args["node"]),
         )
 
@@ -298,6 +338,8 @@ class _Reader:
         if name == "proc_start":
             role = f"{event['pid_role']}@{node}"
             self.instances[role] = self.instances.get(role, 0) + 1
+            if event["daemon"] in ("slurmctld", "slurmd"):
+                self.answers.restarted(_daemon(event))
             return
         if name == "forked_task":
             strand, key = self._strand(event, f"stepd[{step}]@{node}", ""), f"task={args['gtid']}"
@@ -323,7 +365,7 @@ class _Reader:
             user=self._who(event) if kind == "process" else "",
             result=result,
             place=place,
-            when_s=float(event.get("dt") or 0),
+            when_s=_when_s(event),
             job=job,
             step=step,
             node=node,
@@ -345,6 +387,10 @@ def node_text(state: str) -> str:
     base = value & 0xF
     names = [_NODE_BASES[base] if base < len(_NODE_BASES) else str(base)]
     return "|".join(names + [name for flag, name in _NODE_FLAGS if value & flag])
+
+
+def _when_s(event: dict[str, Any]) -> float:
+    return float(event.get("dt") or 0)
 
 
 def _daemon(event: dict[str, Any]) -> str:

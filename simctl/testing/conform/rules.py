@@ -7,6 +7,7 @@ from typing import Final
 import attrs
 
 from simctl.testing.conform.acts import MARK, Act, Story
+from simctl.testing.conform.answers import ENDING
 from simctl.testing.conform.check_records import UNKNOWN
 from simctl.testing.conform.races import (
     blinks,
@@ -101,6 +102,10 @@ _REPEATED: Final = frozenset(
         *("switch_p_job_suspend_info_pack", "REQUEST_JOB_STEP_CREATE", "REQUEST_STEP_COMPLETE"),
     }
 )
+_ANSWERED_AGAIN: Final = frozenset(
+    f"{name}{ENDING}" for name in (*_REPEATED, "MESSAGE_TASK_EXIT", "REQUEST_SIGNAL_TASKS")
+)
+"""Requests that are repeated, and the answers with them."""
 
 
 def _once(acts: Sequence[Act]) -> Iterator[Act]:
@@ -124,10 +129,16 @@ def _once(acts: Sequence[Act]) -> Iterator[Act]:
             polls.add(answer)
         else:
             polls.clear()
-            if last is not None and act.name in _REPEATED and last.what == act.what:
+            if last is not None and _is_again(act, last):
                 continue
         last = act
         yield act
+
+
+def _is_again(act: Act, last: Act) -> bool:
+    if act.name in _ANSWERED_AGAIN:
+        return (act.what, act.result) == (last.what, last.result)
+    return act.name in _REPEATED and last.what == act.what
 
 
 def _repeated_once(ours: Story, theirs: Story) -> tuple[Story, Story]:
