@@ -130,6 +130,11 @@ def number(result: Any) -> Any:
 _SIGN: Final = 1 << 31
 
 
+def type_now(plugin: str) -> str:
+    """Return a plugin's type as it is called here: datawarp's until 18.08 was cray."""
+    return "burst_buffer/datawarp" if plugin == "burst_buffer/cray" else plugin
+
+
 SHARED_MESSAGES: Final = {
     "RESPONSE_LAUNCH_TASKS": ("return_code", "count_of_pids"),
     "MESSAGE_TASK_EXIT": ("return_code",),
@@ -188,8 +193,7 @@ def call_place(name: str, *, job: int | None, step: str, node: str, role: str) -
         return f"slurmd@{node} launch {step}" if step else f"slurmd@{node}"
     if role == "srun":
         return f"srun {step}" if step else "srun"
-    if name in ("switch_p_part_comp", "slurm_ckpt_copy_job"):
-        # Of neither do recordings tell which job it is about.
+    if name in OF_NO_JOB:
         return f"slurmctld {name.rpartition('_p_')[2].removeprefix('slurm_ckpt_')}"
     if name in SUSPENSION:
         return "slurmctld suspension"
@@ -197,6 +201,9 @@ def call_place(name: str, *, job: int | None, step: str, node: str, role: str) -
         return f"slurmctld step {step}"
     return f"slurmctld job {job}" if job is not None else "slurmctld"
 
+
+OF_NO_JOB: Final = frozenset({"switch_p_part_comp", "slurm_ckpt_copy_job"})
+"""Functions of slurmctld of which recordings do not tell which job they are about."""
 
 REQUESTED: Final = frozenset(
     {

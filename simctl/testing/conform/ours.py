@@ -19,6 +19,7 @@ from simctl.testing.conform.acts import (
     message_key,
     number,
     place_of,
+    type_now,
 )
 from simctl.testing.conform.answers import (
     ANSWERING,
@@ -335,7 +336,8 @@ def _int(value: Any) -> int:
 
 
 def _plugin(event: Event) -> str:
-    return event.plugin if isinstance(event.plugin, str) else str(_args(event).get("plugin", ""))
+    told = event.plugin if isinstance(event.plugin, str) else _args(event).get("plugin", "")
+    return type_now(str(told))
 
 
 def _plain(value: Any) -> Any:

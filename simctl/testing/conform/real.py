@@ -17,6 +17,8 @@ import attrs
 from simctl.files import read_bytes
 from simctl.kernel.recording import RecordingError
 from simctl.limits import RECORDING_BYTES
+from simctl.plugins.points import ALL
+from simctl.plugins.points.declare import Returns
 from simctl.testing.conform.acts import (
     CALL_ARGUMENTS,
     MARK,
@@ -28,6 +30,7 @@ from simctl.testing.conform.acts import (
     number,
     place_of,
     step_text,
+    type_now,
 )
 from simctl.testing.conform.answers import (
     ANSWERING,
@@ -36,7 +39,7 @@ from simctl.testing.conform.answers import (
     looks_at,
     told_code,
 )
-from simctl.testing.conform.check_records import UNKNOWN, Owners, find_owners, names_new
+from simctl.testing.conform.check_records import UNKNOWN, Owners, find_owners
 from simctl.testing.conform.users import Users
 
 _FIELDS: Final = ("seq", "daemon", "node", "pid_role", "uid", "euid", "ev", "fn", "args", "rc")
@@ -153,13 +156,13 @@ class _Reader:
         over: dict[int, bool] = {}
         old: list[int] = []
         seen: set[int] = set()
-        for event in self.events:
+        for place, event in enumerate(self.events):
             job = event["args"].get("job")
             if not isinstance(job, int):
                 continue
             if event["fn"] == "job_state":
                 over[job] = bool(_FINAL.fullmatch(str(event["args"]["to"])))
-            if job not in seen and not _begins(event, place_of_job=owners.born.get(job)):
+            if job not in seen and not owners.begins(place, event):
                 old.append(job)
             seen.add(job)
         return Story(
@@ -212,7 +215,7 @@ class _Reader:
                 for key, value in args.items()
                 if _NAMES.get(key, key) in CALL_ARGUMENTS
             },
-            result=number(event["rc"]),
+            result=_result(name, event["rc"]),
             place=place,
             when_s=_when_s(event),
             job=job,
@@ -411,12 +414,15 @@ def _plugin_class(args: dict[str, Any]) -> str:
     for plugin_class in ("checkpoint", "switch", "burst_buffer"):
         if name.startswith(plugin_class):
             rest = name[len(plugin_class) + 1 :]
-            return _TYPES.get(name, f"{plugin_class}/{rest}")
+            return type_now(f"{plugin_class}/{rest}")
     return name
 
 
-_TYPES: Final = {"burst_buffer_cray": "burst_buffer/datawarp"}
-"""Plugins that have another name here: datawarp's until 18.08 was cray."""
+def _result(name: str, rc: Any) -> Any:
+    """Return what a call gave back; an object is 0 wherever it lies."""
+    point, result = ALL.get(name), number(rc)
+    gives_object = point is not None and point.returns is Returns.OBJECT
+    return 0 if gives_object and isinstance(result, int) and result > 0 else result
 
 
 def _status(rc: Any) -> Any:
@@ -427,8 +433,3 @@ def _status(rc: Any) -> Any:
 
 
 _BYTE: Final = 255
-
-
-def _begins(event: dict[str, Any], *, place_of_job: int | None) -> bool:
-    """Tell whether a job begins in the recording, seen from the first event that names it."""
-    return place_of_job is not None or names_new(event)

@@ -6,9 +6,10 @@ from typing import Final
 
 import attrs
 
-from simctl.testing.conform.acts import MARK, Act, Story
+from simctl.testing.conform.acts import MARK, OF_NO_JOB, Act, Story
 from simctl.testing.conform.answers import ENDING
 from simctl.testing.conform.check_records import UNKNOWN
+from simctl.testing.conform.passes import passes_told
 from simctl.testing.conform.races import (
     blinks,
     exits_apart,
@@ -145,12 +146,6 @@ def _repeated_once(ours: Story, theirs: Story) -> tuple[Story, Story]:
     return ours.by_strand(_once), theirs.by_strand(_once)
 
 
-def _is_timed_pass(act: Act) -> bool:
-    if act.name == "bb_p_job_try_stage_in":
-        return True
-    return act.name == "bb_p_load_state" and not act.args.get("init_config")
-
-
 _NODE_INFO: Final = frozenset({"switch_p_alloc_node_info", "switch_p_build_node_info"})
 
 
@@ -204,13 +199,20 @@ def _not_its_start(ours: Story, theirs: Story) -> tuple[Story, Story]:
     return ours.by_strand(within), theirs
 
 
+def _is_of_a_start(act: Act) -> bool:
+    """Tell whether an act is one of a daemon's start: slurmd reads no configuration again then."""
+    if act.name == "switch_p_reconfig":
+        return act.strand == "slurmctld"
+    return act.name in _START
+
+
 def _without_starts(acts: Sequence[Act], spare: int) -> list[Act]:
     """Leave out what a daemon does as it starts, in its first *spare* lives."""
     kept: list[Act] = []
     seen: set[tuple[str, str]] = set()
     life = 0
     for act in acts:
-        if act.name in _START:
+        if _is_of_a_start(act):
             if act.what in seen:
                 life += 1
                 seen.clear()
@@ -241,9 +243,10 @@ def _not_what_follows(ours: Story, theirs: Story) -> tuple[Story, Story]:
     if not theirs.cut:
         return ours, theirs
     recorded = theirs.strands()
+    reached = _reached(ours, theirs)
     kept: set[int] = set()
     for strand, acts in ours.strands().items():
-        kept.update(map(id, _within(acts, recorded.get(strand, []), theirs)))
+        kept.update(map(id, _within(acts, recorded.get(strand, []), theirs, reached)))
     gone = _forgotten(theirs) - {act.job for act in ours.acts if act.job is not None}
     theirs = theirs.having(
         act for act in theirs.acts if act.step != UNKNOWN and act.job not in gone
@@ -260,13 +263,50 @@ def _forgotten(theirs: Story) -> set[int]:
     return set(theirs.old_jobs) - doing
 
 
-def _within(acts: Sequence[Act], known: Sequence[Act], theirs: Story) -> Sequence[Act]:
+def _reached(ours: Story, theirs: Story) -> dict[int | None, int]:
+    """Return how far the run is in each job where it last does what the recording has, too."""
+    left = Counter((act.strand, act.what) for act in theirs.acts)
+    reached: dict[int | None, int] = {}
+    for act in ours.acts:
+        if act.job is None or act.kind == "message" or act.name in OF_NO_JOB:
+            # Messages are repeated until somebody answers.
+            continue
+        if left[act.strand, act.what] and act.place > reached.get(act.job, 0):
+            left[act.strand, act.what] -= 1
+            reached[act.job] = act.place
+    return reached
+
+
+def _tail(
+    acts: Sequence[Act], known: Sequence[Act], theirs: Story, reached: int
+) -> Iterator[Act]:
+    """Return of what the recording has nothing of any more what it should have seen.
+
+    More of the job comes after it in the recording, or it went on for twice the time and longer.
+    """
+    end = _last_shared(acts, known)
+    yield from acts[:end]
+    if not end:
+        return
+    ends_s = max(act.when_s for act in theirs.acts)
+    for act in acts[end:]:
+        late_s = 2 * (act.when_s - acts[end - 1].when_s) + _SOON_S
+        if act.job is not None and (act.place < reached or known[-1].when_s + late_s < ends_s):
+            yield act
+
+
+_SOON_S: Final = 2.0
+
+
+def _within(
+    acts: Sequence[Act], known: Sequence[Act], theirs: Story, reached: dict[int | None, int]
+) -> Sequence[Act]:
     """Return of a strand what lies between the beginning and the end of the recording."""
     jobs = {act.job for act in acts}
     job = jobs.pop() if len(jobs) == 1 else None
     open_end = job in theirs.open_jobs or (job is None and bool(theirs.open_jobs))
     if open_end and job not in theirs.old_jobs:
-        acts = acts[: _last_shared(acts, known)]
+        acts = list(_tail(acts, known, theirs, reached.get(job, 0)))
     if job in theirs.old_jobs or (job is None and theirs.runs_old_jobs):
         acts = acts[len(acts) - _last_shared(acts[::-1], known) :]
     for name in _PURGE:
@@ -326,8 +366,9 @@ RULES: Final = (
     ),
     Rule(
         "passes",
-        "scheduler passes run by the clock, and as often as something asks for one",
-        _dropping(_is_timed_pass),
+        "scheduler passes run by the clock, and as often as something asks for one; that there was "
+        "one before what it leads to is told with that",
+        passes_told,
     ),
     Rule(
         "polls",
