@@ -265,14 +265,15 @@ def _forgotten(theirs: Story) -> set[int]:
 
 def _reached(ours: Story, theirs: Story) -> dict[int | None, int]:
     """Return how far the run is in each job where it last does what the recording has, too."""
-    left = Counter((act.strand, act.what) for act in theirs.acts)
+    left = Counter((act.strand, act.what, act.job, act.node) for act in theirs.acts)
     reached: dict[int | None, int] = {}
     for act in ours.acts:
         if act.job is None or act.kind == "message" or act.name in OF_NO_JOB:
             # Messages are repeated until somebody answers.
             continue
-        if left[act.strand, act.what] and act.place > reached.get(act.job, 0):
-            left[act.strand, act.what] -= 1
+        like = act.strand, act.what, act.job, act.node
+        if left[like] and act.place > reached.get(act.job, 0):
+            left[like] -= 1
             reached[act.job] = act.place
     return reached
 
