@@ -135,6 +135,7 @@ def type_now(plugin: str) -> str:
     return "burst_buffer/datawarp" if plugin == "burst_buffer/cray" else plugin
 
 
+REGISTRATION: Final = "MESSAGE_NODE_REGISTRATION_STATUS"
 SHARED_MESSAGES: Final = {
     "RESPONSE_LAUNCH_TASKS": ("return_code", "count_of_pids"),
     "MESSAGE_TASK_EXIT": ("return_code",),
@@ -148,6 +149,7 @@ SHARED_MESSAGES: Final = {
     "REQUEST_JOB_REQUEUE": (),
     "REQUEST_LAUNCH_TASKS": (),
     "REQUEST_JOB_STEP_CREATE": ("num_tasks",),
+    REGISTRATION: ("status", "jobs"),
 }
 """Messages that are compared where they are sent, with the arguments that both sides have."""
 
@@ -158,6 +160,11 @@ CALL_ARGUMENTS: Final = frozenset(
     """.split()
 )
 """Arguments of calls that are compared wherever both sides tell them."""
+
+
+def steps_told(steps: Iterable[Any]) -> list[str]:
+    """Return the steps in a registration, which come in any order: ``7.-2`` is ``7.batch``."""
+    return sorted(str(step).replace(".-2", f".{BATCH_STEP}") for step in steps)
 
 
 def message_key(name: str, args: dict[str, Any]) -> str:
@@ -175,6 +182,8 @@ def place_of(name: str, *, job: int | None, step: str, node: str, sender: str) -
         return f"stepd[{step}]@{node}"
     if sender == "slurmd":
         # A recording does not tell for which job slurmd asks.
+        if name == REGISTRATION:
+            return f"slurmd@{node} registers"
         asks = name == "REQUEST_JOB_REQUEUE"
         return f"slurmd@{node} requeues" if asks else f"slurmd@{node} job {job}"
     if sender == "srun":

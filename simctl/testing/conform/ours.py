@@ -12,6 +12,7 @@ from simctl.plugins.points.declare import Returns
 from simctl.testing.conform.acts import (
     CALL_ARGUMENTS,
     MARK,
+    REGISTRATION,
     SHARED_MESSAGES,
     Act,
     Story,
@@ -19,6 +20,7 @@ from simctl.testing.conform.acts import (
     message_key,
     number,
     place_of,
+    steps_told,
     type_now,
 )
 from simctl.testing.conform.answers import (
@@ -140,9 +142,10 @@ class _Reader:
         return self.jobs.get(event.job, event.job) if isinstance(event.job, int) else None
 
     def _step(self, event: Event) -> str:
-        if not isinstance(event.step, str):
-            return ""
-        job, _, rest = event.step.partition(".")
+        return self._step_named(event.step) if isinstance(event.step, str) else ""
+
+    def _step_named(self, step: str) -> str:
+        job, _, rest = step.partition(".")
         return f"{self.jobs.get(int(job), job)}.{rest}"
 
     def _run(self, stepd: str, pid: int) -> str:
@@ -194,6 +197,9 @@ class _Reader:
 
     def _message(self, event: Event, place: int) -> Act:
         name, args = event.name, _args(event)
+        if name == REGISTRATION:
+            # Only a node that has steps tells of them.
+            args = {"jobs": (), **args}
         shared = SHARED_MESSAGES.get(name)
         sent = event.phase == "send"
         role = _ROLES.get(str(event.role), str(event.role))
@@ -209,13 +215,18 @@ class _Reader:
             name=name if sent else f"{name} received",
             key=message_key(name, args),
             user=self._who(event),
-            args={each: number(args[each]) for each in shared or () if each in args},
+            args={each: self._told(each, args) for each in shared or () if each in args},
             place=place,
             when_s=_when_s(event),
             job=job,
             step=step,
             node=str(args.get("node_name") or node),
         )
+
+    def _told(self, name: str, args: dict[str, Any]) -> Any:
+        if name != "jobs":
+            return number(args[name])
+        return steps_told(map(self._step_named, args[name]))
 
     def _note_answers(self, event: Event, act: Act) -> None:
         """Note a request that a daemon or srun gets, or an answer that it gives."""

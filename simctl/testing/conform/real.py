@@ -30,6 +30,7 @@ from simctl.testing.conform.acts import (
     number,
     place_of,
     step_text,
+    steps_told,
     type_now,
 )
 from simctl.testing.conform.answers import (
@@ -290,6 +291,8 @@ class _Reader:
 
         Recordings have the first flag of a state alone.
         """
+        if name == "jobs":
+            return steps_told(args[name])
         value, state = number(args[name]), self.states.get(job, "")
         ended = name == "job_state" and str(value) in state and not state.startswith("PENDING")
         return state if ended else value

@@ -1,12 +1,12 @@
 """What does not count: declared rules that take acts out of both sides, each with its reason."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
 
-from simctl.testing.conform.acts import MARK, OF_NO_JOB, Act, Story
+from simctl.testing.conform.acts import MARK, OF_NO_JOB, REGISTRATION, Act, Story
 from simctl.testing.conform.answers import ENDING
 from simctl.testing.conform.check_records import UNKNOWN
 from simctl.testing.conform.passes import passes_told
@@ -149,21 +149,43 @@ def _repeated_once(ours: Story, theirs: Story) -> tuple[Story, Story]:
 _NODE_INFO: Final = frozenset({"switch_p_alloc_node_info", "switch_p_build_node_info"})
 
 
-def _first_registration(acts: Sequence[Act]) -> Iterator[Act]:
-    """Give the record of the switch once after each start of slurmd."""
-    due: set[str] = set()
-    for act in acts:
-        if act.name == "init":
-            due = set(_NODE_INFO)
-        if act.name in _NODE_INFO:
-            if act.name not in due:
-                continue
-            due.discard(act.name)
-        yield act
-
-
 def _registrations_once(ours: Story, theirs: Story) -> tuple[Story, Story]:
-    return ours.by_strand(_first_registration), theirs.by_strand(_first_registration)
+    """Leave out registrations but the first after each start that the recording has, too."""
+    spare = {who: count - theirs.starts.get(who, 0) for who, count in ours.starts.items()}
+    return ours.having(_first_registrations(ours, spare)), theirs.having(
+        _first_registrations(theirs, {})
+    )
+
+
+def _first_registrations(story: Story, spare: Mapping[str, int]) -> Iterator[Act]:
+    """Give what a slurmd does to register once after its own start, and after one of slurmctld.
+
+    Of the record of the switch after its own start alone.
+    """
+    lives = Counter[str]()
+    told: dict[tuple[str, str], tuple[int, int]] = {}
+    for act in story.acts:
+        lives[_started(act)] += 1
+        if act.name not in (*_NODE_INFO, REGISTRATION):
+            yield act
+            continue
+        own = f"slurmd@{act.node}"
+        of_daemons = lives["slurmctld"] if act.name == REGISTRATION else 0
+        life = max(0, lives[own] - spare.get(own, 0)), max(0, of_daemons - spare.get("slurmctld", 0))
+        if act.name in _NODE_INFO:
+            life = lives[own], 0
+        before = told.setdefault((act.name, act.node), (0, 0))
+        if life != before:
+            yield act
+        told[act.name, act.node] = life
+
+
+def _started(act: Act) -> str:
+    """Return which daemon starts with an act."""
+    if act.name != "init":
+        return ""
+    first = "checkpoint/" if act.strand == "slurmctld" else "switch/"
+    return act.strand if act.key.startswith(first) else ""
 
 
 # The ends of a recording.
