@@ -11,6 +11,7 @@ from simctl.testing.conform.alignment import Pair, align
 from simctl.testing.conform.answers import ANY
 from simctl.testing.conform.facts import broken_facts, kept_facts
 from simctl.testing.conform.rules import RULES
+from simctl.testing.conform.times import other_times
 
 
 @attrs.frozen(kw_only=True)
@@ -57,6 +58,7 @@ def compare(ours: Story, theirs: Story) -> Comparison:
         pairs[strand] = tuple(align(mine.get(strand, ()), others.get(strand, ())))
         found += _differences(strand, pairs[strand])
     found += _from_facts(ours, theirs)
+    found += _from_times(ours, theirs, pairs)
     found.sort(key=lambda each: (each.recorded_at, each.strand, each.at))
     compared = [act for acts in others.values() for act in acts]
     return Comparison(
@@ -145,4 +147,20 @@ def _from_facts(ours: Story, theirs: Story) -> Iterator[Difference]:
             text=f"{after.name} comes before {before.name}: {each.fact.text}",
             at=0,
             recorded_at=after.place,
+        )
+
+
+def _from_times(
+    ours: Story, theirs: Story, pairs: dict[str, tuple[Pair, ...]]
+) -> Iterator[Difference]:
+    together = [pair for each in pairs.values() for pair in each]
+    for each in other_times(ours, theirs, together):
+        yield Difference(
+            kind="time",
+            strand=f"times, {each.group}",
+            ours=each.ours,
+            theirs=each.theirs,
+            text=each.text,
+            at=0,
+            recorded_at=each.theirs.place,
         )

@@ -331,7 +331,7 @@ class _Reader:
             self.executed.add(pid)
             yield Act(strand=self._task(event), name="exec", **common)
         elif pid in self.tasks and event.name == "exit":
-            yield Act(strand=MARK, name="task ended", **common)
+            yield Act(strand=MARK, name="task ended", result=event.rc, **common)
 
 
 def _args(event: Event) -> dict[str, Any]:

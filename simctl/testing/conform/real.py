@@ -360,7 +360,7 @@ class _Reader:
         elif name == "run_script":
             kind, name = "script", f"{args['name']} begins"
         elif name == "task_reaped":
-            name = "task ended"
+            name, result = "task ended", number(args.get("status"))
         else:
             return
         yield Act(

@@ -171,7 +171,10 @@ def _first_registrations(story: Story, spare: Mapping[str, int]) -> Iterator[Act
             continue
         own = f"slurmd@{act.node}"
         of_daemons = lives["slurmctld"] if act.name == REGISTRATION else 0
-        life = max(0, lives[own] - spare.get(own, 0)), max(0, of_daemons - spare.get("slurmctld", 0))
+        life = (
+            max(0, lives[own] - spare.get(own, 0)),
+            max(0, of_daemons - spare.get("slurmctld", 0)),
+        )
         if act.name in _NODE_INFO:
             life = lives[own], 0
         before = told.setdefault((act.name, act.node), (0, 0))
@@ -300,9 +303,7 @@ def _reached(ours: Story, theirs: Story) -> dict[int | None, int]:
     return reached
 
 
-def _tail(
-    acts: Sequence[Act], known: Sequence[Act], theirs: Story, reached: int
-) -> Iterator[Act]:
+def _tail(acts: Sequence[Act], known: Sequence[Act], theirs: Story, reached: int) -> Iterator[Act]:
     """Return of what the recording has nothing of any more what it should have seen.
 
     More of the job comes after it in the recording, or it went on for twice the time and longer.
