@@ -28,6 +28,9 @@ class Act:
 
     user: str = ""
     args: dict[str, Any] = attrs.field(factory=dict)
+    says: dict[str, Any] = attrs.field(factory=dict)
+    """What a record says besides, which recordings do not tell: a reason, an exit code."""
+
     result: Any = None
     place: int
     """Where it stands in its file: `seq`."""

@@ -10,6 +10,7 @@ from simctl.testing.conform.acts import Act, Story
 from simctl.testing.conform.alignment import Pair, align
 from simctl.testing.conform.answers import ANY
 from simctl.testing.conform.facts import broken_facts, kept_facts
+from simctl.testing.conform.reasons import nonsense
 from simctl.testing.conform.rules import RULES
 from simctl.testing.conform.times import other_times
 
@@ -49,11 +50,11 @@ class Comparison:
 
 def compare(ours: Story, theirs: Story) -> Comparison:
     """Compare a run with a recording, after the declared rules."""
+    found = list(_from_reasons(ours, theirs))
     for rule in RULES:
         ours, theirs = rule.settle(ours, theirs)
     mine, others = ours.strands(), theirs.strands()
     pairs: dict[str, tuple[Pair, ...]] = {}
-    found: list[Difference] = []
     for strand in dict.fromkeys((*others, *mine)):
         pairs[strand] = tuple(align(mine.get(strand, ()), others.get(strand, ())))
         found += _differences(strand, pairs[strand])
@@ -163,4 +164,17 @@ def _from_times(
             text=each.text,
             at=0,
             recorded_at=each.theirs.place,
+        )
+
+
+def _from_reasons(ours: Story, theirs: Story) -> Iterator[Difference]:
+    for each in nonsense(ours, theirs):
+        yield Difference(
+            kind="argument",
+            strand=each.act.strand,
+            ours=each.act,
+            theirs=None,
+            text=each.text,
+            at=-1,
+            recorded_at=0,
         )

@@ -246,28 +246,23 @@ class _Reader:
         args = _args(event)
         if args.get("from") is None or event.name not in ("job_state", "node_state"):
             return
+        says = {key: str(args[key]) for key in ("reason", "exit_code") if key in args}
+        common: dict[str, Any] = {
+            "kind": "state",
+            "name": event.name,
+            "says": says,
+            "place": place,
+            "when_s": _when_s(event),
+        }
         if event.name == "node_state":
             before, after = _node_text(args["from"]), _node_text(args["to"])
             if before != after:
-                yield Act(
-                    strand=f"node {args['node']}",
-                    kind="state",
-                    name="node_state",
-                    key=f"{before} > {after}",
-                    place=place,
-                    when_s=_when_s(event),
-                    node=str(args["node"]),
-                )
+                node = str(args["node"])
+                yield Act(strand=f"node {node}", key=f"{before} > {after}", node=node, **common)
             return
-        yield Act(
-            strand=f"slurmctld job {self._job(event)}",
-            kind="state",
-            name="job_state",
-            key=f"{args['from']} > {args['to']}",
-            place=place,
-            when_s=_when_s(event),
-            job=self._job(event),
-        )
+        job = self._job(event)
+        key = f"{args['from']} > {args['to']}"
+        yield Act(strand=f"slurmctld job {job}", key=key, job=job, **common)
 
     def _script(self, event: Event, place: int) -> Iterator[Act]:
         end = self.exits.get(event.seq, event)
