@@ -127,9 +127,10 @@ class Launched:
 
 @attrs.frozen
 class StepThere:
-    """Tell slurmd that the daemon of a step that it has launched is there, or has ended."""
+    """Tell slurmd that the daemon of a step that it has launched is there, or has died."""
 
     launched: Launched
+    rc: int
     after: int
     """What slurmd did last of the launch."""
 
@@ -462,8 +463,8 @@ class Slurmd:
         launched = Launched(envelope, credential, about)
         after = who.cause
 
-        def there() -> None:
-            self.mailbox.post(StepThere(launched, after, stepd.cause))
+        def there(rc: int) -> None:
+            self.mailbox.post(StepThere(launched, rc, after, stepd.cause))
 
         # Model guide's slurmd hands all over as it forks, and waits for nothing.
         waits = self.site.model == "modern"
@@ -472,13 +473,13 @@ class Slurmd:
         if not begun or not waits:
             await self._answer_launch(launched, SLURM_SUCCESS if begun else ESLURMD_FORK_FAILED)
 
-    async def _step_is_there(self, _: Envelope, message: "StepThere") -> None:
-        """Answer a launch once the step daemon is there. Source: _forkexec_slurmstepd()."""
+    async def _step_is_there(self, _: Envelope, message: StepThere) -> None:
+        """Answer a launch once its step daemon is there. Source: _forkexec_slurmstepd()."""
         self.process.cause = message.after
         self.site.trace.join(self.process, message.cause)
-        await self._answer_launch(message.launched, SLURM_SUCCESS)
+        await self._answer_launch(message.launched, message.rc)
 
-    async def _answer_launch(self, launched: "Launched", rc: int) -> None:
+    async def _answer_launch(self, launched: Launched, rc: int) -> None:
         """Answer a launch, and release the credential that was handed to the step daemon."""
         self._answer(launched.envelope, rc)
         await self.site.hooks.call(

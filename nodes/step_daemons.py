@@ -89,11 +89,12 @@ class StepDaemons:
         stepd: Process,
         work: StepWork,
         srun: Mailbox | None,
-        there: Callable[[], None] | None = None,
+        there: Callable[[int], None] | None = None,
     ) -> bool:
         """Let a daemon do its work; false if it is dead already.
 
-        *there* is called once, when the daemon has set itself up or has ended before that.
+        *there* is called once, with 0 when the daemon has set itself up, or with the errno of a
+        launch whose daemon has died before.
         """
         job = work.job
         key = (job.job_id, job.step_id)

@@ -332,9 +332,10 @@ class ScriptHost:
         if child is None or child.ended:
             return False
         if signal:
+            killed = child.call.killed if child.call is not None else None
             self.signal_child(child, signal)
-            if signal == SIGKILL and child.call is not None and child.call.killed is not None:
-                child.call.killed()
+            if signal == SIGKILL and killed is not None:
+                killed()
         return True
 
     @property

@@ -57,10 +57,12 @@ from simctl.stepd.work import StepWork
 from simctl.wire.errno import (
     ESLURM_INTERCONNECT_FAILURE,
     ESLURMD_EXECVE_FAILED,
+    ESLURMD_FORK_FAILED,
     ESLURMD_INVALID_JOB_CREDENTIAL,
     ESLURMD_SETUP_ENVIRONMENT_ERROR,
     SLURM_ERROR,
     SLURM_PLUGIN_NAME_INVALID,
+    SLURM_SUCCESS,
     slurm_strerror,
 )
 from simctl.wire.ids import SECOND, step_name
@@ -99,7 +101,7 @@ class StepDaemon:
         *,
         mailbox: Mailbox,
         srun: Mailbox | None,
-        there: Callable[[], None] | None = None,
+        there: Callable[[int], None] | None = None,
     ) -> None:
         self.site = site
         self.work = work
@@ -127,7 +129,7 @@ class StepDaemon:
         """The user of a batch script knows that it is ended."""
 
         self._there = there
-        """Told once the daemon has set itself up, or has ended; then there is nobody to tell."""
+        """Told once: the daemon has set itself up, or has died. Then there is nobody to tell."""
 
         process.stepd = StepServices(site, work, self.tasks, self._name)
         self._files = BatchFiles(site, process, work)
@@ -163,11 +165,11 @@ class StepDaemon:
         self.mailbox.close()
         self.process.exit(0)
 
-    def _say_there(self) -> None:
+    def _say_there(self, rc: int = SLURM_SUCCESS) -> None:
         """Tell slurmd, which waits for it, that the step daemon is there, or will never be."""
         there, self._there = self._there, None
         if there is not None:
-            there()
+            there(rc)
 
     def die(self) -> TaskSet:
         """End at once, as by SIGKILL; return the tasks, which go on if they run a program.
@@ -175,7 +177,7 @@ class StepDaemon:
         Those that do not yet wait for a word from their parent, and end.
         """
         self.mailbox.close(breaks=True)
-        self._say_there()
+        self._say_there(ESLURMD_FORK_FAILED)
         for envelope in self._suspender.waiting if self._suspender is not None else ():
             self.mailbox.break_off(envelope)
         procs = self.site.procs

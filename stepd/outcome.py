@@ -128,6 +128,30 @@ def group_exits(ended: Iterable[tuple[int, int]]) -> list[tuple[int, tuple[int, 
     return [(status, tuple(ranks)) for status, ranks in groups.items()]
 
 
+_FIRST_PAUSE_US: Final = 100_000
+_LONGEST_PAUSE_US: Final = 800_000
+_PAUSES: Final = 5
+_NODES_PER_PAUSE: Final = 1024
+
+
+def patience_us(nodes: int) -> int:
+    """Return how long a step daemon tries to reach an srun that is dead.
+
+    Each pause between two tries is twice as long, up to 0.8 s: 2.3 s in all for a step of less
+    than 1024 nodes; of a larger one srun may be busier. Source: Slurm 18.08, recorded.
+    """
+    count = nodes // _NODES_PER_PAUSE + _PAUSES
+    return sum(min(_FIRST_PAUSE_US << place, _LONGEST_PAUSE_US) for place in range(count))
+
+
+def own_last(runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the ranges to report in their order: that of the daemon alone comes last.
+
+    What the first child has reported joins it; else all children come first.
+    """
+    return [*runs[1:], runs[0]] if runs[:1] == [(0, 0)] else runs
+
+
 def runs_of(flags: Iterable[bool]) -> list[tuple[int, int]]:
     """Return the first and last place of every run of true *flags*."""
     runs: list[tuple[int, int]] = []

@@ -8,7 +8,7 @@ from simctl.kernel.fabric import Mailbox, Unanswered
 from simctl.kernel.outbox import Outbox
 from simctl.kernel.procs import Process
 from simctl.plugins.site import Site
-from simctl.stepd.outcome import NEVER_US, group_exits
+from simctl.stepd.outcome import NEVER_US, group_exits, patience_us
 from simctl.stepd.work import StepWork
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import (
@@ -34,9 +34,6 @@ class LineLost:
 
 _ANSWERED: Final = (ResponseLaunchTasks, MessageTaskExit)
 """Messages that srun answers in model modern."""
-
-_GIVEN_UP_US: Final = 2_300_000
-"""How long a step daemon tries to reach an srun that is dead, as recorded of Slurm 18.08."""
 
 
 class SrunLink:
@@ -107,7 +104,7 @@ class SrunLink:
             self._unanswered += 1
             self._wait_for(self._site.fabric.timeout_us)
         else:
-            self._wait_for(_GIVEN_UP_US)
+            self._wait_for(patience_us(self._work.nnodes))
 
     def _wait_for(self, time_us: int) -> None:
         self._answer_by_us = max(self._answer_by_us, self._site.kernel.now_us + time_us)
@@ -118,7 +115,7 @@ class SrunLink:
             if not isinstance(message.request, _ANSWERED):
                 return
             self._answer_by_us = -1
-            self._wait_for(_GIVEN_UP_US)
+            self._wait_for(patience_us(self._work.nnodes))
         self._unanswered = max(0, self._unanswered - 1)
         if isinstance(message, ResponseSlurmRc) and not self._unanswered:
             self._answer_by_us = -1

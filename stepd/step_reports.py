@@ -7,7 +7,7 @@ from simctl.kernel.fabric import Envelope, Mailbox, Reachable, Unanswered
 from simctl.kernel.procs import Process
 from simctl.plugins.site import Site
 from simctl.stepd.batch_files import NO_OUTPUT_STATUS
-from simctl.stepd.outcome import NEVER_US, last_step_rc, runs_of, step_rc
+from simctl.stepd.outcome import NEVER_US, last_step_rc, own_last, runs_of, step_rc
 from simctl.stepd.tasks import TaskSet
 from simctl.stepd.work import StepWork
 from simctl.wire.ids import SECOND
@@ -87,12 +87,9 @@ class StepReports:
         told = [False] * len(self._reports)
         while True:
             # A report from below may come in while slurmctld cannot be reached.
-            new = list(
+            new = own_last(
                 runs_of([have and not was for have, was in zip(self._reports, told, strict=True)])
             )
-            if new[:1] == [(0, 0)]:
-                # The node's own end is told last unless it is one range with that of the next.
-                new.append(new.pop(0))
             for first, last in new:
                 told[first : last + 1] = [True] * (last + 1 - first)
                 await self._report_step(self._step_report(first, last))

@@ -380,9 +380,9 @@ def test_a_stage_out_outlives_a_restart_only_in_its_flag(model: str) -> None:
 
 @pytest.mark.parametrize("model", ["guide", "modern"])
 def test_tasks_that_wait_are_cancelled_in_their_order(model: str) -> None:
-    """Those with records of their own, then the one that the others share."""
+    """What waits without a record of its own, then the others, the latest first."""
     ran = staged("1: sbatch -a 0-3 job.sh", "3: scancel 1", model=model, job="in=50")
-    assert [each.job for each in ran.all("bb_p_job_cancel")] == [2, 3, 4, 1]
+    assert [each.job for each in ran.all("bb_p_job_cancel")] == [1, 4, 3, 2]
 
 
 @pytest.mark.parametrize("model", ["guide", "modern"])

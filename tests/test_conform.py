@@ -191,7 +191,8 @@ def test_a_race_of_the_recording_does_not_count() -> None:
         event
         for event in events
         if event.daemon == "slurmctld"
-        and event.name in ("switch_p_job_step_complete", "switch_p_free_jobinfo")
+        and event.name
+        in ("REQUEST_STEP_COMPLETE", "switch_p_job_step_complete", "switch_p_free_jobinfo")
     ]
     rest = [event for event in events if event not in over]
     to = place(rest, "REQUEST_TERMINATE_JOB")

@@ -144,7 +144,7 @@ def test_every_event_is_kept_where_rules_are_checked() -> None:
     assert [event.seq for event in ran.events] == list(range(1, ran.world.trace.seq + 1))
 
 
-RULES_OF_REAL_SLURM = 71
+RULES_OF_REAL_SLURM = 76
 
 
 def test_every_rule_is_declared_and_stands_in_the_docs(request: pytest.FixtureRequest) -> None:

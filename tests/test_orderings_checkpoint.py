@@ -217,7 +217,7 @@ REPORTS: dict[str, tuple[Damage | tuple[Damage, ...], dict[str, str]]] = {
             moved("REQUEST_CHECKPOINT_COMP phase=receive", after=STEP_OVER),
             moved(COMP, after="REQUEST_CHECKPOINT_COMP phase=receive"),
         ),
-        {"reports-of-what-runs": "a report was handed on about a step that is not there"},
+        {"reports-of-what-runs": "a report was handed on"},
     ),
     "a report of a job that waits": (
         changed("job_state state=RUNNING", args_to="PENDING"),

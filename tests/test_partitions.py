@@ -10,6 +10,7 @@ from msgspec import UNSET
 from simctl.kernel.events import Event
 from simctl.scenario.load import read_scenario
 from simctl.scenario.positions import ScenarioErrors
+from simctl.wire.states import Reason
 from simctl.world import World
 from tests.cluster import Ran, run
 
@@ -181,7 +182,12 @@ def test_lost_nodes_block_nobody() -> None:
         "0s root scontrol update nodename=n2 state=drain reason=x",
         "1s bob sbatch -N2 -n2 --wrap 'sleep 1'",
     )
-    assert kept.job() == ("PENDING", "0:0", "ReqNodeNotAvail, UnavailableNodes:n2")
+    assert kept.job() == ("PENDING", "0:0", Reason.NODES_NOT_AVAIL)
+    named = timeline(
+        "0s root scontrol update nodename=n2 state=drain reason=x",
+        "1s bob sbatch -w n2 --wrap 'sleep 1'",
+    )
+    assert named.job() == ("PENDING", "0:0", "ReqNodeNotAvail, UnavailableNodes:n2")
 
 
 # Preemption.

@@ -35,6 +35,7 @@ RUNS = "0s alice sbatch --wrap 'sleep 100'"
 WIDE = "0s alice sbatch -N2 --wrap 'sleep 100'"
 WAITS = "1s alice sbatch -N2 --wrap true"
 LOSES = "1s root scontrol update nodename=n1 state=down reason=x"
+LOSES_N2 = LOSES.replace("n1", "n2")
 DRAINS = "0s root scontrol update nodename=n1 state=drain reason=x"
 FAILS = "0s alice sbatch --wrap 'exit 3'"
 HUNGRY = "0s alice sbatch --wrap ./hungry"
@@ -70,12 +71,14 @@ STATES: dict[str, tuple[str, ...]] = {
     "REQUEUE": (RUNS, "1s alice scontrol requeue 1"),
     "SPECIAL_EXIT": (RUNS, "1s alice scontrol requeuehold state=SpecialExit 1"),
     "STOPPED": (RUNS, "1s alice scancel -s STOP 1"),
+    "RESIZING": ("model modern", "0s alice sbatch -N2 --no-kill --wrap 'sleep 100'", LOSES_N2),
     "STAGE_OUT": STAGES,
 }
 REASONS: dict[str, tuple[str, ...]] = {
     "None": (RUNS,),
     "Resources": (WIDE, WAITS),
     "Priority": (WIDE, WAITS, "2s alice sbatch -N2 --wrap true"),
+    str(Reason.NODES_NOT_AVAIL): (DRAINS, "1s alice sbatch -N2 --wrap true"),
     "ReqNodeNotAvail": (DRAINS, "1s alice sbatch -w n1 --wrap true"),
     "Reservation": (
         "0s op scontrol create reservation=r starttime=now+1hour duration=10 users=alice nodes=n1",
@@ -184,6 +187,7 @@ def test_every_reason_is_reached(word: str) -> None:
     for until_s in (5, None):
         ran = world(REASONS[word], until_s)
         result = ran.run()
+        seen |= {row.reason for row in result.rows}
         seen |= {row.reason.partition(",")[0] for row in result.rows}
         seen |= {line for each in result.commands for line in each.stdout.splitlines()}
         seen |= {text[1:] for text in changes(ran, "job_state") if text[0] == "#"}

@@ -95,7 +95,8 @@ def test_an_end_that_could_not_be_told_reaches_salloc_later() -> None:
 def test_a_srun_inside_learns_that_a_line_died_with_the_job(model: str) -> None:
     """The step is over for slurmctld, which then ends the job: nobody else would tell srun.
 
-    n2 has the ends of its tasks to tell when the job is ended there, and its step daemon leaves.
+    n2 has the ends of its tasks to tell when the job is ended there, and its step daemon leaves;
+    in model modern it waits for MessageTimeout before.
     """
     ran = played(
         typed("salloc -N2 srun ./app"),
@@ -104,7 +105,7 @@ def test_a_srun_inside_learns_that_a_line_died_with_the_job(model: str) -> None:
         model=model,
     )
     step = ran.one("step_state", step="1.0", args_to="COMPLETED")
-    assert step.time_us < 61 * SECOND
+    assert step.time_us < (61 if model == "guide" else 71) * SECOND
     assert ran.stderr().splitlines()[-1] == (
         "srun: error: Aborting, io error with slurmstepd on node 1"
     )

@@ -235,6 +235,7 @@ def job_info(**fields: Any) -> JobInfo:
         "num_nodes": 1,
         "num_cpus": 1,
         "num_tasks": 1,
+        "billing": 1,
     }
     return JobInfo(**usual, **sizes, **fields)
 

@@ -141,12 +141,12 @@ def test_fini_failing_in_guide_is_the_sessions_exit_1() -> None:
     assert ran.job() == ("COMPLETED", "0:0", "None")
 
 
-def test_fini_failing_in_modern_is_logged_only() -> None:
-    """Nothing but the failed call shows."""
+def test_fini_failing_in_modern_is_told_to_the_user_only() -> None:
+    """Nothing but the failed call and a line of the step daemon shows."""
     ran = run(fault(f"switch_p_job_fini {N2}", SRUN), model="modern")
     assert job_functions(ran, "n2") == GOOD
     assert launch_rc(ran, "n2") == [0]
-    assert ran.stderr() == ""
+    assert ran.stderr() == "slurmstepd-n2: error: switch_g_job_fini: Unspecified error\n"
     assert ran.job() == ("COMPLETED", "0:0", "None")
 
 

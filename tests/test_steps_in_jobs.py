@@ -326,7 +326,7 @@ def test_nothing_is_left_to_kill_when_all_fail_together() -> None:
 
 @pytest.mark.parametrize(("option", "conf"), [("-W 20", 0), ("--wait=20", 7), ("", 20)])
 def test_wait_ends_a_step_whose_first_task_has_ended(option: str, conf: int) -> None:
-    """So long after the first end, however that was."""
+    """So long after the first end, however that was; by SIGKILL, as recorded."""
     ran = script(
         f"srun -n2 {option} ./one_ends", "echo $?", more=f"slurm_conf: {{WaitTime: {conf}}}\n"
     )
@@ -335,10 +335,10 @@ def test_wait_ends_a_step_whose_first_task_has_ended(option: str, conf: int) -> 
         "srun: StepId=1.0 task 0: running\n"
         "srun: StepId=1.0 task 1: exited\n"
         "srun: launch/slurm: _step_signal: Terminating StepId=1.0\n"
+        "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n"
         "slurmstepd-n1: error: *** STEP 1.0 ON n1 CANCELLED AT 2026-01-01T00:00:25 ***\n"
-        "srun: error: n1: task 0: Terminated\n"
-        "srun: Force Terminated StepId=1.0\n"
-        "143\n"
+        "srun: error: n1: task 0: Killed\n"
+        "137\n"
     )
 
 

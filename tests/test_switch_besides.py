@@ -243,8 +243,8 @@ timeline:
 
 @pytest.mark.parametrize(
     ("timeline", "parts"),
-    [(REFUSED, ["n2"]), (LOST, ["n1"]), (STEP, [])],
-    ids=["refused on one", "one is lost", "all together"],
+    [(REFUSED, ["n2"]), (LOST, ["n1"]), (STEP, ["n2"])],
+    ids=["refused on one", "one is lost", "the epilog of one is faster"],
 )
 def test_job_step_part_comp_tells_of_the_nodes_that_are_done(
     tmp_path: Path, timeline: str, parts: list[str]

@@ -38,6 +38,11 @@ from simctl.wire.messages import (
 
 _STDERR: Final = 2
 _FAILED: Final = 1
+_HANGS_UP_US: Final = 3000
+"""How long the connections of a step take to close: half of the recorded sruns took no longer."""
+
+_HANGS_UP_LATENCIES: Final = 8
+"""At least so many messages in a row are faster than that."""
 
 
 class Srun:
@@ -221,11 +226,28 @@ class Srun:
         else:
             await watch.launch(credential)
             await watch.follow()
+            if self.site.model == "modern" and not self._job.own:
+                await self._hang_up()
             exit_status, job_rc = watch.book.exit_status(), watch.book.worst_status()
         await self.site.hooks.call(switch_p_free_jobinfo, self.call.process, credential)
         await self._job.give_back(job_rc)
         await self._run_script("srun_epilog", "epilog", launch)
         return exit_status
+
+    async def _hang_up(self) -> None:
+        """Close the connections of a step in somebody else's job, which takes a moment.
+
+        By its end slurmctld knows that the step is over, so that what comes next in a script finds
+        it gone.
+        """
+        kernel = self.site.kernel
+        until_us = kernel.now_us + max(
+            _HANGS_UP_US, _HANGS_UP_LATENCIES * self.site.fabric.latency_us
+        )
+        while kernel.now_us < until_us:
+            envelope = await self._talk.next(until_us)
+            if envelope is not None:
+                self._handle(envelope)
 
     async def _run_script(self, name: str, option: str, launch: StepLaunch) -> int:
         """Run srun's own prolog or epilog, the one asked for or slurm.conf's."""
