@@ -12,6 +12,7 @@ from simctl.testing.conform.answers import ANY
 from simctl.testing.conform.facts import broken_facts, kept_facts
 from simctl.testing.conform.reasons import nonsense
 from simctl.testing.conform.rules import RULES
+from simctl.testing.conform.threads import in_file_order, swapped
 from simctl.testing.conform.times import other_times
 
 
@@ -59,7 +60,9 @@ def compare(ours: Story, theirs: Story) -> Comparison:
         pairs[strand] = tuple(align(mine.get(strand, ()), others.get(strand, ())))
         found += _differences(strand, pairs[strand])
     found += _from_facts(ours, theirs)
-    found += _from_times(ours, theirs, pairs)
+    together = [pair for each in pairs.values() for pair in each]
+    found += _from_threads(ours, theirs, together)
+    found += _from_times(ours, theirs, together)
     found.sort(key=lambda each: (each.recorded_at, each.strand, each.at))
     compared = [act for acts in others.values() for act in acts]
     return Comparison(
@@ -151,11 +154,25 @@ def _from_facts(ours: Story, theirs: Story) -> Iterator[Difference]:
         )
 
 
-def _from_times(
-    ours: Story, theirs: Story, pairs: dict[str, tuple[Pair, ...]]
-) -> Iterator[Difference]:
-    together = [pair for each in pairs.values() for pair in each]
-    for each in other_times(ours, theirs, together):
+def _from_threads(ours: Story, theirs: Story, pairs: list[Pair]) -> Iterator[Difference]:
+    for each in swapped(in_file_order(ours), in_file_order(theirs), pairs):
+        yield Difference(
+            kind="order",
+            strand=f"one turn of slurmctld, {each.before.strand} and {each.after.strand}",
+            ours=each.ours,
+            theirs=each.after,
+            text=f"{_short(each.after)} comes before {_short(each.before)}",
+            at=0,
+            recorded_at=each.after.place,
+        )
+
+
+def _short(act: Act) -> str:
+    return f"{act.name} {act.key}".strip()
+
+
+def _from_times(ours: Story, theirs: Story, pairs: list[Pair]) -> Iterator[Difference]:
+    for each in other_times(ours, theirs, pairs):
         yield Difference(
             kind="time",
             strand=f"times, {each.group}",

@@ -30,12 +30,16 @@ WHOLE_SLACK_S: Final = 4.0
 
 @attrs.frozen(kw_only=True)
 class Wait:
-    """A time between two acts of a group: from the first of the one to the last of the other."""
+    """A time between two acts of a group: from the first of the one to the last of the other.
+
+    With `once` to the first of the other that follows.
+    """
 
     text: str
     begin: Select
     end: Select
     key: Key
+    once: bool = False
 
 
 def _ended_by_itself(act: Act) -> bool:
@@ -102,6 +106,7 @@ WAITS: Final = (
         begin=named("bb_p_job_start_stage_out"),
         end=named("dw_teardown"),
         key=job_key,
+        once=True,
     ),
     Wait(
         text="pre_run, until the script is launched",
@@ -183,7 +188,7 @@ def _measured(wait: Wait, story: Story) -> dict[Any, tuple[Act, Act]]:
             continue
         if wait.begin(act):
             begins.setdefault(group, act)
-        if wait.end(act) and group in begins:
+        if wait.end(act) and group in begins and not (wait.once and group in found):
             found[group] = begins[group], act
     return found
 
