@@ -16,6 +16,10 @@ MARK: Final = "(marks)"
 """The strand of acts that only facts look at, such as the receipt of a message."""
 
 
+TASKS_OF: Final = "tasks of "
+"""Begins strands in which there is no order: a node's tasks end as the machine has it."""
+
+
 @attrs.frozen(kw_only=True)
 class Act:
     """One thing that a process did."""
@@ -97,6 +101,9 @@ class Story:
         for act in self.acts:
             if act.strand != MARK:
                 found.setdefault(act.strand, []).append(act)
+        for strand, acts in found.items():
+            if strand.startswith(TASKS_OF):
+                acts.sort(key=lambda act: act.key)
         return found
 
     def having(self, acts: Iterable[Act]) -> "Story":
@@ -153,6 +160,8 @@ SHARED_MESSAGES: Final = {
     "REQUEST_LAUNCH_TASKS": (),
     "REQUEST_JOB_STEP_CREATE": ("num_tasks",),
     REGISTRATION: ("status", "jobs"),
+    "SRUN_TIMEOUT": (),
+    "SRUN_NODE_FAIL": (),
 }
 """Messages that are compared where they are sent, with the arguments that both sides have."""
 
@@ -183,6 +192,9 @@ def place_of(name: str, *, job: int | None, step: str, node: str, sender: str) -
     """Return the strand of a message that is sent."""
     if sender == "stepd":
         return f"stepd[{step}]@{node}"
+    if name.startswith("SRUN_"):
+        # Of these recordings do not tell the job.
+        return f"{sender} tells srun"
     if sender == "slurmd":
         # A recording does not tell for which job slurmd asks.
         if name == REGISTRATION:

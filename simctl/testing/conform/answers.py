@@ -124,6 +124,21 @@ class Answers:
             )
 
 
+_SAYING: Final = {
+    "REQUEST_SIGNAL_TASKS": ("signal",),
+    "REQUEST_CHECKPOINT": ("op", "data"),
+    "REQUEST_CHECKPOINT_TASKS": ("image_dir",),
+    "REQUEST_CHECKPOINT_COMP": (),
+    "REQUEST_SUSPEND_INT": ("op",),
+}
+"""Arguments of requests that both sides tell."""
+
+
+def asked(name: str, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a request is compared with its answer."""
+    return {key: number(args[key]) for key in _SAYING.get(name, ()) if key in args}
+
+
 def looks_at(who: str, name: str) -> bool:
     """Tell whether the answers of a process to a kind of request are looked at."""
     return name in ANSWERED and not (who.startswith("slurmd") and name == _ON_ITS_WAY)

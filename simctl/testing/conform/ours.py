@@ -14,6 +14,7 @@ from simctl.testing.conform.acts import (
     MARK,
     REGISTRATION,
     SHARED_MESSAGES,
+    TASKS_OF,
     Act,
     Story,
     call_place,
@@ -27,6 +28,7 @@ from simctl.testing.conform.answers import (
     ANSWERING,
     Answers,
     answers_strand,
+    asked,
     looks_at,
 )
 from simctl.testing.conform.real import token_of
@@ -239,7 +241,7 @@ class _Reader:
             self.answers.sent(process, act.name, code, peer=str(event.peer), to=to)
         elif event.phase == "receive" and looks_at(who, act.name):
             strand = answers_strand(who, act.name, job=act.job, step=act.step)
-            request = attrs.evolve(act, strand=strand, key="", args={})
+            request = attrs.evolve(act, strand=strand, key="", args=asked(act.name, args))
             self.answers.received(request, process, peer=str(event.peer))
 
     def _state(self, event: Event, place: int) -> Iterator[Act]:
@@ -326,7 +328,9 @@ class _Reader:
             self.executed.add(pid)
             yield Act(strand=self._task(event), name="exec", **common)
         elif pid in self.tasks and event.name == "exit":
-            yield Act(strand=MARK, name="task ended", result=event.rc, **common)
+            strand = f"{TASKS_OF}{self._step(event)}@{event.node}"
+            common["user"] = ""
+            yield Act(strand=strand, name="task ended", key=f"status={event.rc}", **common)
 
 
 def _args(event: Event) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from simctl.testing.conform.acts import (
     CALL_ARGUMENTS,
     MARK,
     SHARED_MESSAGES,
+    TASKS_OF,
     Act,
     Story,
     call_place,
@@ -37,6 +38,7 @@ from simctl.testing.conform.answers import (
     ANSWERING,
     Answers,
     answers_strand,
+    asked,
     looks_at,
     told_code,
 )
@@ -305,7 +307,9 @@ class _Reader:
             self.answers.sent(who, act.name, told_code(act.name, args))
         elif event["fn"] == "recv" and looks_at(who, act.name):
             strand = answers_strand(who, act.name, job=act.job, step=act.step)
-            self.answers.received(attrs.evolve(act, strand=strand, key="", args={}), who)
+            self.answers.received(
+                attrs.evolve(act, strand=strand, key="", args=asked(act.name, args)), who
+            )
 
     def _state(self, event: dict[str, Any], place: int) -> Iterator[Act]:
         args = event["args"]
@@ -360,7 +364,8 @@ class _Reader:
         elif name == "run_script":
             kind, name = "script", f"{args['name']} begins"
         elif name == "task_reaped":
-            name, result = "task ended", number(args.get("status"))
+            strand, name = f"{TASKS_OF}{step}@{node}", "task ended"
+            key = f"status={number(args.get('status'))}"
         else:
             return
         yield Act(
@@ -368,7 +373,7 @@ class _Reader:
             kind=kind,
             name=name,
             key=key,
-            user=self._who(event) if kind == "process" else "",
+            user=self._who(event) if kind == "process" and name != "task ended" else "",
             result=result,
             place=place,
             when_s=_when_s(event),

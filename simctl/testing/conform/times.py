@@ -43,7 +43,7 @@ class Wait:
 
 
 def _ended_by_itself(act: Act) -> bool:
-    return act.name == "task ended" and act.result == 0
+    return act.name == "task ended" and act.key == "status=0"
 
 
 def _forked(act: Act) -> bool:
