@@ -147,19 +147,19 @@ def type_now(plugin: str) -> str:
 
 REGISTRATION: Final = "MESSAGE_NODE_REGISTRATION_STATUS"
 SHARED_MESSAGES: Final = {
-    "RESPONSE_LAUNCH_TASKS": ("return_code", "count_of_pids"),
+    "RESPONSE_LAUNCH_TASKS": ("return_code", "count_of_pids", "node_name"),
     "MESSAGE_TASK_EXIT": ("return_code",),
     "REQUEST_STEP_COMPLETE": ("step_rc",),
-    "REQUEST_COMPLETE_BATCH_SCRIPT": ("job_rc", "slurm_rc"),
+    "REQUEST_COMPLETE_BATCH_SCRIPT": ("job_rc", "slurm_rc", "node_name"),
     "REQUEST_COMPLETE_JOB_ALLOCATION": ("job_rc",),
-    "MESSAGE_EPILOG_COMPLETE": ("return_code",),
+    "MESSAGE_EPILOG_COMPLETE": ("return_code", "node_name"),
     "REQUEST_BATCH_JOB_LAUNCH": ("restart_cnt",),
     "REQUEST_TERMINATE_JOB": ("job_state",),
     "REQUEST_KILL_TIMELIMIT": ("job_state",),
     "REQUEST_JOB_REQUEUE": (),
     "REQUEST_LAUNCH_TASKS": (),
     "REQUEST_JOB_STEP_CREATE": ("num_tasks",),
-    REGISTRATION: ("status", "jobs"),
+    REGISTRATION: ("status", "jobs", "node_name"),
     "SRUN_TIMEOUT": (),
     "SRUN_NODE_FAIL": (),
 }
@@ -169,6 +169,7 @@ CALL_ARGUMENTS: Final = frozenset(
     """
     node_cnt task_cnt task_dist plane tasks tids nodelist nodeid procid nnodes nprocs rank ntasks
     node_tasks uid pgid batch test_only init_config op data gtid max_wait recover task_id image_dir
+    locked submit_uid
     """.split()
 )
 """Arguments of calls that are compared wherever both sides tell them."""

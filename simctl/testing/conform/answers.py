@@ -28,8 +28,12 @@ _OF_A_STEP: Final = frozenset(
         *("RESPONSE_LAUNCH_TASKS", "MESSAGE_TASK_EXIT"),
     }
 )
+_FROM_NODES: Final = frozenset({"RESPONSE_LAUNCH_TASKS", "MESSAGE_EPILOG_COMPLETE"})
+"""What comes from several nodes at the same time; nobody answers the second."""
+
 _OF_A_JOB: Final = frozenset(
     {
+        "MESSAGE_EPILOG_COMPLETE",
         *("REQUEST_COMPLETE_BATCH_SCRIPT", "REQUEST_COMPLETE_JOB_ALLOCATION"),
         *("REQUEST_JOB_STEP_CREATE", "REQUEST_BATCH_JOB_LAUNCH", "REQUEST_TERMINATE_JOB"),
         *("REQUEST_KILL_TIMELIMIT", "REQUEST_SUSPEND_INT"),
@@ -94,7 +98,8 @@ class Answers:
         fitting = [
             each
             for each in open_ones
-            if name in (_RC, _WITH_TEXT, _ANSWERS.get(each.act.name))
+            if each.act.name != "MESSAGE_EPILOG_COMPLETE"
+            and name in (_RC, _WITH_TEXT, _ANSWERS.get(each.act.name))
             and each.peer == peer
             and to in ("", each.act.name)
         ]
@@ -128,15 +133,19 @@ _SAYING: Final = {
     "REQUEST_SIGNAL_TASKS": ("signal",),
     "REQUEST_CHECKPOINT": ("op", "data"),
     "REQUEST_CHECKPOINT_TASKS": ("image_dir",),
-    "REQUEST_CHECKPOINT_COMP": (),
     "REQUEST_SUSPEND_INT": ("op",),
+    "REQUEST_STEP_COMPLETE": ("range_first", "range_last"),
 }
-"""Arguments of requests that both sides tell."""
+"""Arguments of requests that both sides tell, beside those that count where they are sent."""
 
 
-def asked(name: str, args: Mapping[str, Any]) -> dict[str, Any]:
+def asked(act: Act, args: Mapping[str, Any]) -> dict[str, Any]:
     """Return what of a request is compared with its answer."""
-    return {key: number(args[key]) for key in _SAYING.get(name, ()) if key in args}
+    if act.name == "MESSAGE_TASK_EXIT":
+        # Tasks of several nodes end at the same time.
+        return {}
+    more = {key: number(args[key]) for key in _SAYING.get(act.name, ()) if key in args}
+    return {**act.args, **more}
 
 
 def looks_at(who: str, name: str) -> bool:
@@ -151,7 +160,9 @@ def told_code(name: str, args: Mapping[str, Any]) -> Any:
     return number(args.get("return_code", args.get("error_code", 0)))
 
 
-def answers_strand(who: str, name: str, *, job: int | None, step: str) -> str:
+def answers_strand(who: str, name: str, *, job: int | None, step: str, node: str) -> str:
     """Return the strand of the answers to a kind of request."""
     about = f" {step}" if name in _OF_A_STEP else f" job {job}" if name in _OF_A_JOB else ""
+    if name in _FROM_NODES:
+        about += f" from {node}"
     return f"answers of {who} to {name}{about}"

@@ -7,6 +7,7 @@ from typing import Any, Final
 import attrs
 
 from simctl.kernel.events import Event
+from simctl.kernel.recording import RecordingError
 from simctl.plugins.points import ALL
 from simctl.plugins.points.declare import Returns
 from simctl.testing.conform.acts import (
@@ -42,8 +43,19 @@ _SCRIPTS: Final = ("prolog", "epilog")
 
 
 def our_story(events: Sequence[Event], jobs: dict[int, int]) -> Story:
-    """Return what a trace tells, with the numbers of its jobs as the recording has them."""
-    return _Reader(events, jobs).story()
+    """Return what a trace tells, with the numbers of its jobs as the recording has them.
+
+    Raises:
+        RecordingError: An event does not say what one of its name says.
+    """
+    reader = _Reader(events, jobs)
+    try:
+        return reader.story()
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RecordingError(
+            f"event {reader.at + 1} of the trace ({events[reader.at].name}) cannot be understood: "
+            f"{type(error).__name__}: {error}"
+        ) from error
 
 
 def jobs_of(events: Sequence[Event]) -> list[int]:
@@ -69,6 +81,7 @@ class _Reader:
     tasks: dict[int, int] = attrs.field(factory=dict)
     """Ranks of the tasks that step daemons have forked, by pid."""
 
+    at: int = 0
     runs: dict[str, dict[int, int]] = attrs.field(factory=dict)
     """By strand, the number of each step daemon's process."""
 
@@ -102,7 +115,10 @@ class _Reader:
                     self.parents[child] = _int(event.pid)
 
     def story(self) -> Story:
-        acts = [act for place, event in enumerate(self.events) for act in self._acts(event, place)]
+        acts: list[Act] = []
+        for place, event in enumerate(self.events):
+            self.at = place
+            acts += self._acts(event, place)
         acts += self.answers.acts()
         starts = {
             (event.daemon, event.node, event.pid)
@@ -240,8 +256,8 @@ class _Reader:
             to = str(args.get("answers", ""))
             self.answers.sent(process, act.name, code, peer=str(event.peer), to=to)
         elif event.phase == "receive" and looks_at(who, act.name):
-            strand = answers_strand(who, act.name, job=act.job, step=act.step)
-            request = attrs.evolve(act, strand=strand, key="", args=asked(act.name, args))
+            strand = answers_strand(who, act.name, job=act.job, step=act.step, node=act.node)
+            request = attrs.evolve(act, strand=strand, key="", args=asked(act, args))
             self.answers.received(request, process, peer=str(event.peer))
 
     def _state(self, event: Event, place: int) -> Iterator[Act]:

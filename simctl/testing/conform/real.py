@@ -306,9 +306,9 @@ class _Reader:
         if event["fn"] == "send" and act.name.startswith("RESPONSE_"):
             self.answers.sent(who, act.name, told_code(act.name, args))
         elif event["fn"] == "recv" and looks_at(who, act.name):
-            strand = answers_strand(who, act.name, job=act.job, step=act.step)
+            strand = answers_strand(who, act.name, job=act.job, step=act.step, node=act.node)
             self.answers.received(
-                attrs.evolve(act, strand=strand, key="", args=asked(act.name, args)), who
+                attrs.evolve(act, strand=strand, key="", args=asked(act, args)), who
             )
 
     def _state(self, event: dict[str, Any], place: int) -> Iterator[Act]:

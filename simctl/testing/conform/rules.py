@@ -138,7 +138,7 @@ def _once(acts: Sequence[Act]) -> Iterator[Act]:
 
 def _is_again(act: Act, last: Act) -> bool:
     if act.name in _ANSWERED_AGAIN:
-        return (act.what, act.result) == (last.what, last.result)
+        return (act.what, act.args, act.result) == (last.what, last.args, last.result)
     return act.name in _REPEATED and last.what == act.what
 
 
@@ -283,9 +283,8 @@ def _not_what_follows(ours: Story, theirs: Story) -> tuple[Story, Story]:
 
 
 def _forgotten(theirs: Story) -> set[int]:
-    """Return the jobs from before of which no more is told than that they are forgotten."""
-    doing = {act.job for act in theirs.acts if act.name not in _PURGE and act.job is not None}
-    return set(theirs.old_jobs) - doing
+    """Return the jobs from before that do nothing on nodes: they are cancelled, or forgotten."""
+    return set(theirs.old_jobs) - {act.job for act in theirs.acts if act.node}
 
 
 def _reached(ours: Story, theirs: Story) -> dict[int | None, int]:

@@ -193,12 +193,18 @@ def _measured(wait: Wait, story: Story) -> dict[Any, tuple[Act, Act]]:
     return found
 
 
-_PURGED: Final = frozenset({"slurm_ckpt_free_job", "bb_p_job_test_stage_out"})
+_WHENEVER: Final = frozenset(
+    {
+        *("slurm_ckpt_free_job", "bb_p_job_test_stage_out"),
+        *("switch_p_libstate_save", "switch_p_node_fini", "fini"),
+    }
+)
+"""What comes when old jobs are forgotten, or when whoever watches has seen enough."""
 
 
 def _counts(pair: Pair) -> bool:
-    """Tell whether a pair is of what happens in its own time: records are purged by the clock."""
-    return None not in pair and not any(act and act.name in _PURGED for act in pair)
+    """Tell whether a pair is of what happens in its own time."""
+    return None not in pair and not any(act and act.name in _WHENEVER for act in pair)
 
 
 def _whole(pairs: list[Pair]) -> Iterator[OtherTime]:
