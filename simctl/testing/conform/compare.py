@@ -10,6 +10,7 @@ from simctl.testing.conform.acts import Act, Story
 from simctl.testing.conform.alignment import Pair, align
 from simctl.testing.conform.answers import ANY
 from simctl.testing.conform.facts import broken_facts, kept_facts
+from simctl.testing.conform.orders import table, turned_round
 from simctl.testing.conform.reasons import nonsense
 from simctl.testing.conform.rules import RULES
 from simctl.testing.conform.threads import in_file_order, swapped
@@ -51,7 +52,7 @@ class Comparison:
 
 def compare(ours: Story, theirs: Story) -> Comparison:
     """Compare a run with a recording, after the declared rules."""
-    found = list(_from_reasons(ours, theirs))
+    found = [*_from_reasons(ours, theirs), *_from_orders(ours, theirs)]
     for rule in RULES:
         ours, theirs = rule.settle(ours, theirs)
     mine, others = ours.strands(), theirs.strands()
@@ -194,4 +195,19 @@ def _from_reasons(ours: Story, theirs: Story) -> Iterator[Difference]:
             text=each.text,
             at=-1,
             recorded_at=0,
+        )
+
+
+def _from_orders(ours: Story, theirs: Story) -> Iterator[Difference]:
+    for each in turned_round(ours, theirs, table()):
+        yield Difference(
+            kind="order",
+            strand=f"between processes, {each.group.step} on {each.group.node}",
+            ours=each.after,
+            theirs=None,
+            text=f"{each.order.after} comes before {each.order.before}: all recordings have "
+            f"the {each.order.before_end} {each.order.before} before the "
+            f"{each.order.after_end} {each.order.after}",
+            at=-1,
+            recorded_at=each.after.place,
         )
