@@ -293,6 +293,7 @@ class StepDaemon:
         rc = await self._fork_all_tasks(stepd)
         if not rc:
             self._srun.launched(0, tuple(task.rank for task in self.tasks.tasks))
+            await self._hear_srun_out()
             await self._wait_for_tasks(stepd, stepd)
         if not self._batch and failed(await self._switch(switch_p_job_fini, stepd)):
             self._tell_fini_failed(stepd)

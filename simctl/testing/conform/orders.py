@@ -13,7 +13,7 @@ from typing import Final
 
 import attrs
 
-from simctl.testing.conform.acts import BATCH_STEP, OF_NO_JOB, Act, Story
+from simctl.testing.conform.acts import BATCH_STEP, MARK, OF_NO_JOB, TASKS_OF, Act, Story
 from simctl.testing.conform.answers import ENDING
 
 OFTEN: Final = 15
@@ -22,13 +22,17 @@ OFTEN: Final = 15
 _TABLE: Final = "orders.txt"
 _ENDS: Final = ("first", "last")
 _PURGE: Final = frozenset({"slurm_ckpt_free_job", "bb_p_job_test_stage_out"})
+_REPEATED: Final = ("REQUEST_TERMINATE_JOB", "REQUEST_KILL_TIMELIMIT")
+"""Messages that are sent again until somebody answers: only the first counts."""
+
 _FIRST_OF_A_RACE: Final = {
     "slurmd switch_p_free_jobinfo": (
-        *("task ended", "MESSAGE_TASK_EXIT", "MESSAGE_TASK_EXIT received"),
+        *("task ended", "stepd MESSAGE_TASK_EXIT", "srun MESSAGE_TASK_EXIT received"),
         *("stepd switch_p_job_fini", "stepd switch_p_job_postfini"),
     ),
-    "RESPONSE_LAUNCH_TASKS": ("task ended",),
-    "RESPONSE_LAUNCH_TASKS received": ("task ended",),
+    "task exec": ("task ended",),
+    "stepd RESPONSE_LAUNCH_TASKS": ("task ended",),
+    "srun RESPONSE_LAUNCH_TASKS received": ("task ended",),
 }
 """What came first in all recordings because their tasks took some milliseconds at least."""
 
@@ -75,7 +79,9 @@ def groups(story: Story) -> Iterator[Group]:
     by_job: dict[int | None, list[tuple[int, Act]]] = {}
     runs = Counter[int | None]()
     epilogs: dict[str, int | None] = {}
-    for act in sorted(story.acts, key=lambda act: act.place):
+    hosts = {(act.step, act.key): act.node for act in story.acts if act.name == "fork"}
+    for each in sorted(story.acts, key=lambda act: act.place):
+        act = _from_its_node(each, hosts)
         job = act.job
         if act.name == "node_state":
             job = epilogs.pop(act.node, None)
@@ -87,6 +93,14 @@ def groups(story: Story) -> Iterator[Group]:
             by_job.setdefault(job, []).append((runs[job], act))
     for acts in by_job.values():
         yield from _groups_of(acts)
+
+
+def _from_its_node(act: Act, hosts: dict[tuple[str, str], str]) -> Act:
+    """Return what srun is told of tasks as about the node that they are on."""
+    if act.name != "MESSAGE_TASK_EXIT received":
+        return act
+    first = act.key.split(",")[0].replace("tasks=", "task=")
+    return attrs.evolve(act, node=hosts.get((act.step, first), ""))
 
 
 def _groups_of(acts: list[tuple[int, Act]]) -> Iterator[Group]:
@@ -118,11 +132,19 @@ def _label(act: Act) -> str:
         return "node_state after the epilog"
     if act.name == "job_state":
         return "job_state > " + act.key.split(" > ")[-1]
+    who = _who(act)
+    return f"{who} {act.name} {act.key if act.kind == 'call' else ''}".strip()
+
+
+def _who(act: Act) -> str:
+    """Return what kind of process did it."""
+    if act.strand.startswith(TASKS_OF):
+        return ""
+    if act.strand == MARK:
+        by_user = {"SlurmUser": "slurmctld", "root": "slurmd"}
+        return by_user.get(act.user, "srun") if act.kind == "message" else ""
     who = act.strand.split("[")[0].split("@")[0].split(" ")[0]
-    if act.kind == "call":
-        who = "task" if who.startswith("task") else who
-        return f"{who} {act.name} {act.key}".strip()
-    return act.name
+    return "task" if who.startswith("task") else who
 
 
 def mined(stories: Iterable[Story]) -> list[Order]:
@@ -146,6 +168,7 @@ def _orders_in(group: Group) -> Iterator[Order]:
         (end, name, act)
         for name, pair in group.acts.items()
         for end, act in zip(_ENDS, pair, strict=True)
+        if end == "first" or not any(each in name for each in _REPEATED)
     ]
     for before_end, before, first in ends:
         for after_end, after, second in ends:

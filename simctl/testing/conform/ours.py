@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import attrs
+from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from simctl.kernel.recording import RecordingError
@@ -210,7 +211,7 @@ class _Reader:
             when_s=_when_s(event),
             job=self._job(event),
             step=self._step(event),
-            node=str(event.node or ""),
+            node=_host(event),
         )
 
     def _message(self, event: Event, place: int) -> Act:
@@ -221,7 +222,7 @@ class _Reader:
         shared = SHARED_MESSAGES.get(name)
         sent = event.phase == "send"
         role = _ROLES.get(str(event.role), str(event.role))
-        node, step, job = str(event.node or ""), self._step(event), self._job(event)
+        node, step, job = _host(event), self._step(event), self._job(event)
         strand = MARK
         if sent and shared is not None:
             strand = place_of(name, job=job, step=step, node=node, sender=role)
@@ -351,6 +352,11 @@ class _Reader:
 
 def _args(event: Event) -> dict[str, Any]:
     return event.args if isinstance(event.args, dict) else {}
+
+
+def _host(event: Event) -> str:
+    """Return the node whose daemon it is; commands are on none, wherever they run."""
+    return "" if event.role == "srun" or event.node in (None, UNSET) else str(event.node)
 
 
 def _when_s(event: Event) -> float:
