@@ -94,7 +94,9 @@ def _backfill(
             break
         begins = runs[place].start + jobs[place].limit
         then.update(runs[place].nodes)
-    kept = set(sorted(then)[: head.nodes])
+    # What is idle already is kept for the head only if it needs more than comes free.
+    kept = {*sorted(then - free)[: head.nodes]}
+    kept |= {*sorted(then & free)[: head.nodes - len(kept)]}
     for place in queue[1:]:
         job = jobs[place]
         usable = free if now + job.limit <= begins else free - kept

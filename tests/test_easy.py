@@ -106,6 +106,23 @@ def test_by_hand() -> None:
     ]
 
 
+def test_what_is_idle_is_left_to_those_behind_the_head() -> None:
+    """Three of the four nodes that the head needs come free in time; a long job has the others."""
+    jobs = [
+        EasyJob(submit=0, run=9_001, limit=60_000, nodes=2),
+        EasyJob(submit=1_000, run=600_000, limit=600_000, nodes=3),
+        EasyJob(submit=12_000, run=600_000, limit=600_000, nodes=4),
+        EasyJob(submit=13_000, run=900_000, limit=900_000, nodes=2),
+    ]
+    wanted = [(0, (0, 1)), (1_000, (2, 3, 4)), (601_000, (0, 2, 3, 4)), (42_000, (1, 5))]
+    runs = run_easy(jobs, nodes=6, interval=INTERVAL)
+    assert [(run.nodes) for run in runs] == [nodes for _, nodes in wanted]
+    rows = replay(jobs, 6).rows
+    assert [tuple(int(name[1:]) - 1 for name in expand(row.nodes)) for row in rows] == [
+        nodes for _, nodes in wanted
+    ]
+
+
 def spans(runs: list[EasyRun]) -> list[tuple[int, int]]:
     """Return from when to when jobs run."""
     return [(run.start, run.end) for run in runs]

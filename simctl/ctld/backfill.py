@@ -320,13 +320,15 @@ class Plan:
                 mask &= ~busy
             for planned in others:
                 mask &= ~planned.nodes
-            shares = _whole_nodes_of(mask, demand, part)
+            # What is idle now is kept for a head only if what comes free by then is too little.
+            shares = _whole_nodes_of(mask, demand, part, mask & ~ctld.idle_nodes)
             return shares, {share.index: ctld.nodes[share.index].total.copy() for share in shares}
         rooms = self._rooms_at(mask, when_us, others)
         if demand.whole:
             for index in [each for each in rooms if rooms[each] != ctld.nodes[each].total]:
                 del rooms[index]
-        shares = choose(demand, rooms.values())
+        comes_free = sorted(rooms.values(), key=lambda room: room is ctld.nodes[room.index].free)
+        shares = choose(demand, comes_free)
         return shares, {share.index: rooms[share.index].copy() for share in shares}
 
     def _rooms_at(self, mask: int, when_us: int, others: list[Planned]) -> dict[int, Room]:
@@ -357,7 +359,15 @@ def _end(entry: tuple[int, int, int, dict[int, Share]]) -> int:
     return entry[0]
 
 
-def _whole_nodes_of(mask: int, demand: Demand, part: PartRecord) -> tuple[Share, ...]:
-    """Return the first of these nodes, which are alike, that a job needs; none if too few."""
+def _whole_nodes_of(
+    mask: int, demand: Demand, part: PartRecord, rather: int = 0
+) -> tuple[Share, ...]:
+    """Return the first of these nodes, which are alike, that a job needs; none if too few.
+
+    Those that it would *rather* have go before the others.
+    """
     need = uniform_need(demand, part.uniform_cpus)
-    return whole_nodes(part, first(mask, need)) if 0 < need <= mask.bit_count() else ()
+    if not 0 < need <= mask.bit_count():
+        return ()
+    some = first(mask & rather, need)
+    return whole_nodes(part, sorted([*some, *first(mask & ~rather, need - len(some))]))

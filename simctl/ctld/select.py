@@ -47,7 +47,7 @@ def uniform_need(demand: Demand, cpus: int) -> int:
 
 
 def choose(demand: Demand, rooms: Iterable[Room]) -> tuple[Share, ...]:
-    """Return what a job takes of the *rooms*, which come in node order; nothing if it cannot fit.
+    """Return what a job takes of the *rooms*, in the order they come; nothing if it cannot fit.
 
     Required nodes are always among them, excluded ones never. The first that together suffice are
     taken, or where they would be too many, those that take the most tasks.
