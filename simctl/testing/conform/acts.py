@@ -116,6 +116,12 @@ class Story:
         return self.having(act for act in self.acts if act.strand == MARK or id(act) in kept)
 
 
+def starts_run(act: Act) -> bool:
+    """Tell whether a run of a job starts with an act."""
+    before, _, after = act.key.partition(" > ")
+    return act.name == "job_state" and before.startswith("PENDING") and after.startswith("RUNNING")
+
+
 Change = Callable[[Sequence[Act]], Iterable[Act]]
 """Takes acts out of a strand."""
 

@@ -13,7 +13,15 @@ from typing import Final
 
 import attrs
 
-from simctl.testing.conform.acts import BATCH_STEP, MARK, OF_NO_JOB, TASKS_OF, Act, Story
+from simctl.testing.conform.acts import (
+    BATCH_STEP,
+    MARK,
+    OF_NO_JOB,
+    TASKS_OF,
+    Act,
+    Story,
+    starts_run,
+)
 from simctl.testing.conform.answers import ENDING
 
 OFTEN: Final = 15
@@ -87,8 +95,7 @@ def groups(story: Story) -> Iterator[Group]:
             job = epilogs.pop(act.node, None)
         elif act.name == "MESSAGE_EPILOG_COMPLETE received":
             epilogs[act.node] = job
-        if act.name == "job_state" and act.key.startswith("PENDING") and "> RUNNING" in act.key:
-            runs[job] += 1
+        runs[job] += starts_run(act)
         if job is not None:
             by_job.setdefault(job, []).append((runs[job], act))
     for acts in by_job.values():

@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from simctl.kernel.procs import exit_code_of, signal_of
-from simctl.testing.conform.acts import Act, Story
+from simctl.testing.conform.acts import Act, Story, starts_run
 from simctl.wire.states import Reason
 
 _ENDS: Final = {
@@ -64,7 +64,7 @@ def nonsense(ours: Story, theirs: Story) -> Iterator[Nonsense]:
     updated = any(act.name == "REQUEST_UPDATE_NODE received" for act in theirs.acts)
     runs = Counter[int | None]()
     for act in ours.acts:
-        runs[act.job] += _starts(act)
+        runs[act.job] += starts_run(act)
         if act.kind != "state" or (act.strand, act.key) not in recorded:
             continue
         if act.name == "node_state":
@@ -80,16 +80,11 @@ def _codes(story: Story) -> dict[tuple[int | None, int], list[int]]:
     found: dict[tuple[int | None, int], list[int]] = {}
     runs = Counter[int | None]()
     for act in story.acts:
-        runs[act.job] += _starts(act)
+        runs[act.job] += starts_run(act)
         code = act.args.get("job_rc")
         if act.name in _CODES and isinstance(code, int) and code > 0:
             found.setdefault((act.job, runs[act.job]), []).append(code)
     return found
-
-
-def _starts(act: Act) -> bool:
-    before, _, after = act.key.partition(" > ")
-    return act.name == "job_state" and before.startswith("PENDING") and after.startswith("RUNNING")
 
 
 def _of_node(act: Act) -> str:

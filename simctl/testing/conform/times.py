@@ -4,12 +4,13 @@ The recorded machine was busy, and what runs by the clock comes at another momen
 agree that differ by no more than a factor and some seconds.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import attrs
 
-from simctl.testing.conform.acts import Act, Story
+from simctl.testing.conform.acts import Act, Story, starts_run
 from simctl.testing.conform.alignment import Pair
 from simctl.testing.conform.facts import (
     Key,
@@ -168,7 +169,8 @@ def other_times(ours: Story, theirs: Story, pairs: Iterable[Pair]) -> Iterator[O
             first, last = mine[group]
             times = last.when_s - first.when_s, end.when_s - begin.when_s
             if unlike(*times, FACTOR, SLACK_S):
-                name = " on ".join(map(str, group if isinstance(group, tuple) else (group,)))
+                subject = group[0] if isinstance(group[0], tuple) else (group[0],)
+                name = " on ".join(map(str, subject))
                 yield OtherTime(text=_text(wait.text, *times), group=name, ours=last, theirs=end)
     yield from _whole([pair for pair in pairs if _counts(pair)])
 
@@ -180,16 +182,21 @@ def unlike(mine_s: float, other_s: float, factor: float, slack_s: float) -> bool
 
 
 def _measured(wait: Wait, story: Story) -> dict[Any, tuple[Act, Act]]:
+    """Return the two acts of a wait, in each run of each group's job."""
     begins: dict[Any, Act] = {}
     found: dict[Any, tuple[Act, Act]] = {}
+    runs = Counter[int | None]()
     for act in story.acts:
-        group = wait.key(act)
-        if group is None:
+        key = wait.key(act)
+        ended = key, runs[act.job]
+        runs[act.job] += starts_run(act)
+        begun = key, runs[act.job]
+        if key is None:
             continue
         if wait.begin(act):
-            begins.setdefault(group, act)
-        if wait.end(act) and group in begins and not (wait.once and group in found):
-            found[group] = begins[group], act
+            begins.setdefault(begun, act)
+        if wait.end(act) and ended in begins and not (wait.once and ended in found):
+            found[ended] = begins[ended], act
     return found
 
 
