@@ -1,17 +1,19 @@
 """The orders between processes that all recordings of tests/conformance keep.
 
 `python -m tests.conformance_orders` writes their table anew, tests/conformance/orders.txt, after a
-recording has come; simctl/testing/conform has a link to it.
+recording has come, and the copy of it that `simctl trace conform` has wherever it is installed.
 """
 
 from pathlib import Path
 from typing import Final
 
+from simctl.testing import conform
 from simctl.testing.conform.orders import as_text, mined
 from simctl.testing.conform.real import read_real, real_story
 from tests.conformance_runs import FOLDER, NAMES, recording_of
 
 TABLE: Final = FOLDER / "orders.txt"
+COPY: Final = Path(conform.__file__).parent / "orders.txt"
 
 
 def text() -> str:
@@ -19,9 +21,11 @@ def text() -> str:
     return as_text(mined(real_story(read_real(recording_of(name))) for name in NAMES))
 
 
-def main(path: Path = TABLE) -> None:
-    """Write the table."""
-    path.write_text(text())
+def main() -> None:
+    """Write the table, and its copy."""
+    table = text()
+    for path in (TABLE, COPY):
+        path.write_text(table)
 
 
 if __name__ == "__main__":
