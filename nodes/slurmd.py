@@ -43,12 +43,12 @@ from simctl.wire.errno import (
     ESLURM_BATCH_ONLY,
     ESLURM_DISABLED,
     ESLURM_DUPLICATE_JOB_ID,
+    ESLURM_INVALID_JOB_ID,
     ESLURM_USER_ID_MISSING,
     ESLURMD_CREATE_BATCH_SCRIPT_ERROR,
     ESLURMD_CREDENTIAL_REVOKED,
     ESLURMD_FORK_FAILED,
     ESLURMD_INVALID_JOB_CREDENTIAL,
-    ESLURMD_JOB_NOTRUNNING,
     ESLURMD_PROLOG_FAILED,
     ESLURMD_STEP_EXISTS,
     SLURM_SUCCESS,
@@ -679,7 +679,7 @@ class Slurmd:
             return
         if stepd is not None:
             self._send(stepd, message)
-        self._answer(envelope, SLURM_SUCCESS if stepd is not None else ESLURMD_JOB_NOTRUNNING)
+        self._answer(envelope, SLURM_SUCCESS if stepd is not None else ESLURM_INVALID_JOB_ID)
 
     async def _step_time_limit(self, envelope: Envelope, message: RequestKillStepTimelimit) -> None:
         """Have the step daemon end a step that has reached its time limit."""

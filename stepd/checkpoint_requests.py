@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from simctl.kernel.procs import Process
-from simctl.plugins.hooks import Hooks, failed
+from simctl.plugins.hooks import About, Hooks, failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_signal_tasks
 from simctl.stepd.work import StepWork
 from simctl.wire.errno import (
@@ -19,12 +19,18 @@ class CheckpointRequests:
     """Judges requests for images, and hands the good ones to the plugin."""
 
     def __init__(
-        self, hooks: Hooks, process: Process, work: StepWork, forked: Callable[[], bool]
+        self,
+        hooks: Hooks,
+        process: Process,
+        work: StepWork,
+        forked: Callable[[], bool],
+        record: About,
     ) -> None:
         self._hooks = hooks
         self._process = process
         self._work = work
         self._forked = forked
+        self._record = record
         self._timestamp = 0
 
     def refusal(self, message: RequestCheckpointTasks) -> int:
@@ -45,6 +51,10 @@ class CheckpointRequests:
             return rc
         self._timestamp = message.timestamp
         result = await self._hooks.call(
-            slurm_ckpt_signal_tasks, self._process, self._work.job, message.image_dir
+            slurm_ckpt_signal_tasks,
+            self._process,
+            self._work.job,
+            message.image_dir,
+            about=self._record,
         )
         return SLURM_ERROR if failed(result) else SLURM_SUCCESS

@@ -276,8 +276,7 @@ class StepDaemon:
         if not self._batch:
             job = self.work.job
             # The tasks' process group is recorded besides; the plugin's is the daemon's own.
-            tasks = self.tasks.tasks
-            about = self._record(uid=job.uid, pgid=tasks[0].process.pid if tasks else 0)
+            about = self._record_of_tasks()
             await self._switch(
                 switch_p_job_postfini, stepd, stepd.pid, job.job_id, job.step_id, about=about
             )
@@ -294,6 +293,7 @@ class StepDaemon:
         rc = await self._fork_all_tasks(stepd)
         if not rc:
             self._srun.launched(0, tuple(task.rank for task in self.tasks.tasks))
+            await self._hear_srun_out()
             await self._wait_for_tasks(stepd, stepd)
         if not self._batch and failed(await self._switch(switch_p_job_fini, stepd)):
             self._tell_fini_failed(stepd)
@@ -341,7 +341,7 @@ class StepDaemon:
 
     def _record(self, **more: int) -> About:
         """Return what real Slurm gives its plugins with the step's record, for the trace."""
-        if not self.site.trace.recording:
+        if not self.site.trace.recording or self.site.model == "guide":
             return NOTHING
         job = self.work.job
         return About(
@@ -353,6 +353,11 @@ class StepDaemon:
                 "jmgr_pid": self.process.pid,
             }
         )
+
+    def _record_of_tasks(self) -> About:
+        """Return what the step's record says once there may be tasks."""
+        tasks = self.tasks.tasks
+        return self._record(uid=self.work.job.uid, pgid=tasks[0].process.pid if tasks else 0)
 
     # What both models share.
 
@@ -384,7 +389,7 @@ class StepDaemon:
     async def _prefork(self, who: Process) -> bool:
         """Let the checkpoint plugin prepare, which may change the tasks' environment."""
         job = self.work.job
-        about = NOTHING if self.site.model == "guide" else self._record(batch=int(job.batch))
+        about = self._record(batch=int(job.batch))
         if failed(await self._hooks.call(slurm_ckpt_stepd_prefork, who, job, about=about)):
             return False
         try:
@@ -510,7 +515,12 @@ class StepDaemon:
         work = self.work
         try:
             await self._hooks.call(
-                slurm_ckpt_restart_task, process, work.job, work.restart_dir, task.rank
+                slurm_ckpt_restart_task,
+                process,
+                work.job,
+                work.restart_dir,
+                task.rank,
+                about=self._record(batch=int(work.job.batch)),
             )
         except Executed as executed:
             await self._become(task, executed, env)
@@ -687,10 +697,20 @@ class StepDaemon:
         elif isinstance(message, RequestStepSuspend | RequestCheckpointTasks):
             if self._suspender is None:
                 checkpoints = CheckpointRequests(
-                    self._hooks, self.process, self.work, lambda: bool(self.tasks.alive)
+                    self._hooks,
+                    self.process,
+                    self.work,
+                    lambda: bool(self.tasks.alive),
+                    self._record(batch=int(self._batch)),
                 )
                 self._suspender = Suspender(
-                    self.site, self.process, self.tasks, self.mailbox, checkpoints, self.work.job
+                    self.site,
+                    self.process,
+                    self.tasks,
+                    self.mailbox,
+                    checkpoints,
+                    self.work.job,
+                    self._record_of_tasks(),
                 )
             self._suspender.ask(envelope)
 

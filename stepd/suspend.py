@@ -5,6 +5,7 @@ from typing import Final
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import SIGCONT, SIGSTOP, SIGTSTP, Process
 from simctl.plugin import StepdJob
+from simctl.plugins.hooks import About
 from simctl.plugins.points.declare import Point
 from simctl.plugins.points.switch_besides import (
     switch_p_job_step_post_resume,
@@ -47,6 +48,7 @@ class Suspender:
         mailbox: Mailbox,
         checkpoints: CheckpointRequests,
         job: StepdJob,
+        record: About,
     ) -> None:
         self.suspended = False
         """Whether the tasks are stopped: signals are refused then."""
@@ -57,6 +59,7 @@ class Suspender:
         self._mailbox = mailbox
         self._checkpoints = checkpoints
         self._job = job
+        self._record = record
         self._requests = OneByOne(process, "suspend", self._serve)
 
     @property
@@ -117,7 +120,8 @@ class Suspender:
     async def _switch(self, point: Point) -> None:
         """Tell the switch plugin of a srun step what is about to happen, or has."""
         if not self._job.batch:
-            await self._site.hooks.call_besides(point, self._process, self._job)
+            about = self._record
+            await self._site.hooks.call_besides(point, self._process, self._job, about=about)
 
     def _signal(self, number: int) -> None:
         self._tasks.signal(number)

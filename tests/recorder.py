@@ -229,6 +229,8 @@ class _Recorder:
         elif event.name == "exec" and event.pid in self.ranks and event.pid not in self.executed:
             self.executed.add(event.pid)
             yield "slurmstepd", "mark", "exec_task", {"gtid": self.ranks[event.pid]}, None
+        elif event.name == "exit" and event.pid in self.ranks:
+            yield "slurmstepd", "mark", "task_reaped", {"status": event.rc}, None
 
 
 def _args(event: Event) -> dict[str, Any]:

@@ -184,15 +184,21 @@ def test_a_run_without_damage_agrees() -> None:
     assert [each.line() for each in found(held(STEP).events)] == []
 
 
+_END_OF_A_STEP: Final = (
+    *("REQUEST_STEP_COMPLETE", "switch_p_job_step_complete"),
+    *("switch_p_free_jobinfo", "slurm_ckpt_free_job"),
+)
+
+
 def test_a_race_of_the_recording_does_not_count() -> None:
     """Whether the step or the job is over first depends on which message is faster."""
     events = held(STEP).events
     over = [
         event
         for event in events
-        if event.daemon == "slurmctld"
-        and event.name
-        in ("REQUEST_STEP_COMPLETE", "switch_p_job_step_complete", "switch_p_free_jobinfo")
+        if event.step == "3.0"
+        and event.name in _END_OF_A_STEP
+        and (event.daemon == "slurmctld" or event.kind == "message")
     ]
     rest = [event for event in events if event not in over]
     to = place(rest, "REQUEST_TERMINATE_JOB")

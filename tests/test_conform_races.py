@@ -182,12 +182,18 @@ def _drained_later(recording: Recording, *, at_all: bool = True) -> Recording:
     """Have n1 be drained after its last job has left it, not before, or not at all."""
     ends = _of(recording, "node_state", node="n1")[-5:]
     assert recording[ends[0]]["args"]["to"].endswith("(0x203)")
-    for at, state in zip(ends, (0x403, 0x402, 0x2, 0x202), strict=False):
-        recording[at]["args"]["to"] = f"X(0x{state:x})"
-    for at, state in zip(ends, (0x3, 0x403, 0x402, 0x2), strict=False):
-        recording[at]["args"]["from"] = f"X(0x{state:x})"
-    gone = set() if at_all else set(ends[-2:])
-    return [event for at, event in enumerate(recording) if at not in gone]
+    drained, *others = ends[:4]
+    states = pairwise((0x3, 0x403, 0x402, 0x2, 0x202))
+    for at, (before, after) in zip((*others, drained), states, strict=True):
+        recording[at]["args"].update({"from": f"X(0x{before:x})", "to": f"X(0x{after:x})"})
+    gone = {drained} if at_all else {drained, ends[-1]}
+    put = {others[-1]: [recording[drained]]} if at_all else {}
+    return [
+        each
+        for at, event in enumerate(recording)
+        if at not in gone
+        for each in (event, *put.get(at, []))
+    ]
 
 
 def test_a_node_is_drained_before_or_after_a_job_has_left_it() -> None:

@@ -229,8 +229,12 @@ class Srun:
             if self.site.model == "modern" and not self._job.own:
                 await self._hang_up()
             exit_status, job_rc = watch.book.exit_status(), watch.book.worst_status()
+        if self.site.model == "modern":
+            # Nothing of the step is let go of before slurmctld has answered.
+            await self._job.give_back(job_rc)
         await self.site.hooks.call(switch_p_free_jobinfo, self.call.process, credential)
-        await self._job.give_back(job_rc)
+        if self.site.model == "guide":
+            await self._job.give_back(job_rc)
         await self._run_script("srun_epilog", "epilog", launch)
         return exit_status
 

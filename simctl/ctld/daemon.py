@@ -48,7 +48,7 @@ from simctl.ctld import (
     update_partition,
     will_run,
 )
-from simctl.ctld.accounting import JobRow, row
+from simctl.ctld.accounting import JobRow, exit_code_text, row
 from simctl.ctld.burst_buffers import BurstBuffers
 from simctl.ctld.cancel import cancel_job_step, kill_job
 from simctl.ctld.records import JobArray, JobRecord, NodeRecord, PartRecord, StepRecord
@@ -694,6 +694,7 @@ class Slurmctld:
             self.completing[job.job_id] = job
         else:
             self.completing.pop(job.job_id, None)
+        ended = after.finished and job.exit_code
         self.site.trace.state(
             self.process,
             "job_state",
@@ -701,6 +702,7 @@ class Slurmctld:
             after=str(after),
             reason=job.reason,
             job=job.job_id,
+            **({"exit_code": exit_code_text(job.exit_code)} if ended else {}),
         )
 
     def set_node(self, node: NodeRecord, base: NodeBase, flags: NodeFlag) -> None:

@@ -97,6 +97,11 @@ class MessageNodeRegistrationStatus(Message, frozen=True, kw_only=True):
 
     switch_nodeinfo: Packed
 
+    def shown(self) -> dict[str, Any]:
+        """Tell of the steps where there are any."""
+        steps = tuple(step_name(job_id, step_id) for job_id, step_id, _ in self.steps)
+        return super().shown() | ({"jobs": steps} if steps else {})
+
 
 class RequestNodeRegistrationStatus(Message, frozen=True, kw_only=True):
     """Ask slurmd to register again."""

@@ -20,7 +20,7 @@ KINDS: Final = (
         for how in ("missing", "extra")
         for what in ("call", "message", "state", "script", "process")
     ),
-    *("order", "user", "argument", "result"),
+    *("order", "user", "argument", "result", "time"),
 )
 CASES: Final = re.compile(r"guide [CD]\d+|not simulated|recording")
 """Why a difference may stay: the guides decide otherwise, by which case; it is not simulated; or

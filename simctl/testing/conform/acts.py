@@ -16,6 +16,10 @@ MARK: Final = "(marks)"
 """The strand of acts that only facts look at, such as the receipt of a message."""
 
 
+TASKS_OF: Final = "tasks of "
+"""Begins strands in which there is no order: a node's tasks end as the machine has it."""
+
+
 @attrs.frozen(kw_only=True)
 class Act:
     """One thing that a process did."""
@@ -28,12 +32,15 @@ class Act:
 
     user: str = ""
     args: dict[str, Any] = attrs.field(factory=dict)
+    says: dict[str, Any] = attrs.field(factory=dict)
+    """What a record says besides, which recordings do not tell: a reason, an exit code."""
+
     result: Any = None
     place: int
     """Where it stands in its file: `seq`."""
 
     when_s: float = 0.0
-    """Seconds since the file's first moment, where it is about a process."""
+    """Seconds since the file's first moment."""
 
     job: int | None = None
     step: str = ""
@@ -94,6 +101,9 @@ class Story:
         for act in self.acts:
             if act.strand != MARK:
                 found.setdefault(act.strand, []).append(act)
+        for strand, acts in found.items():
+            if strand.startswith(TASKS_OF):
+                acts.sort(key=lambda act: act.key)
         return found
 
     def having(self, acts: Iterable[Act]) -> "Story":
@@ -104,6 +114,12 @@ class Story:
         """Return it with acts taken out of each strand; the others keep their order in the file."""
         kept = {id(act) for acts in self.strands().values() for act in change(acts)}
         return self.having(act for act in self.acts if act.strand == MARK or id(act) in kept)
+
+
+def starts_run(act: Act) -> bool:
+    """Tell whether a run of a job starts with an act."""
+    before, _, after = act.key.partition(" > ")
+    return act.name == "job_state" and before.startswith("PENDING") and after.startswith("RUNNING")
 
 
 Change = Callable[[Sequence[Act]], Iterable[Act]]
@@ -130,19 +146,28 @@ def number(result: Any) -> Any:
 _SIGN: Final = 1 << 31
 
 
+def type_now(plugin: str) -> str:
+    """Return a plugin's type as it is called here: datawarp's until 18.08 was cray."""
+    return "burst_buffer/datawarp" if plugin == "burst_buffer/cray" else plugin
+
+
+REGISTRATION: Final = "MESSAGE_NODE_REGISTRATION_STATUS"
 SHARED_MESSAGES: Final = {
-    "RESPONSE_LAUNCH_TASKS": ("return_code", "count_of_pids"),
+    "RESPONSE_LAUNCH_TASKS": ("return_code", "count_of_pids", "node_name"),
     "MESSAGE_TASK_EXIT": ("return_code",),
     "REQUEST_STEP_COMPLETE": ("step_rc",),
-    "REQUEST_COMPLETE_BATCH_SCRIPT": ("job_rc", "slurm_rc"),
+    "REQUEST_COMPLETE_BATCH_SCRIPT": ("job_rc", "slurm_rc", "node_name"),
     "REQUEST_COMPLETE_JOB_ALLOCATION": ("job_rc",),
-    "MESSAGE_EPILOG_COMPLETE": ("return_code",),
+    "MESSAGE_EPILOG_COMPLETE": ("return_code", "node_name"),
     "REQUEST_BATCH_JOB_LAUNCH": ("restart_cnt",),
-    "REQUEST_TERMINATE_JOB": (),
-    "REQUEST_KILL_TIMELIMIT": (),
+    "REQUEST_TERMINATE_JOB": ("job_state",),
+    "REQUEST_KILL_TIMELIMIT": ("job_state",),
     "REQUEST_JOB_REQUEUE": (),
     "REQUEST_LAUNCH_TASKS": (),
     "REQUEST_JOB_STEP_CREATE": ("num_tasks",),
+    REGISTRATION: ("status", "jobs", "node_name"),
+    "SRUN_TIMEOUT": (),
+    "SRUN_NODE_FAIL": (),
 }
 """Messages that are compared where they are sent, with the arguments that both sides have."""
 
@@ -150,9 +175,15 @@ CALL_ARGUMENTS: Final = frozenset(
     """
     node_cnt task_cnt task_dist plane tasks tids nodelist nodeid procid nnodes nprocs rank ntasks
     node_tasks uid pgid batch test_only init_config op data gtid max_wait recover task_id image_dir
+    locked submit_uid
     """.split()
 )
 """Arguments of calls that are compared wherever both sides tell them."""
+
+
+def steps_told(steps: Iterable[Any]) -> list[str]:
+    """Return the steps in a registration, which come in any order: ``7.-2`` is ``7.batch``."""
+    return sorted(str(step).replace(".-2", f".{BATCH_STEP}") for step in steps)
 
 
 def message_key(name: str, args: dict[str, Any]) -> str:
@@ -168,8 +199,13 @@ def place_of(name: str, *, job: int | None, step: str, node: str, sender: str) -
     """Return the strand of a message that is sent."""
     if sender == "stepd":
         return f"stepd[{step}]@{node}"
+    if name.startswith("SRUN_"):
+        # Of these recordings do not tell the job.
+        return f"{sender} tells srun"
     if sender == "slurmd":
         # A recording does not tell for which job slurmd asks.
+        if name == REGISTRATION:
+            return f"slurmd@{node} registers"
         asks = name == "REQUEST_JOB_REQUEUE"
         return f"slurmd@{node} requeues" if asks else f"slurmd@{node} job {job}"
     if sender == "srun":
@@ -188,8 +224,7 @@ def call_place(name: str, *, job: int | None, step: str, node: str, role: str) -
         return f"slurmd@{node} launch {step}" if step else f"slurmd@{node}"
     if role == "srun":
         return f"srun {step}" if step else "srun"
-    if name in ("switch_p_part_comp", "slurm_ckpt_copy_job"):
-        # Of neither do recordings tell which job it is about.
+    if name in OF_NO_JOB:
         return f"slurmctld {name.rpartition('_p_')[2].removeprefix('slurm_ckpt_')}"
     if name in SUSPENSION:
         return "slurmctld suspension"
@@ -197,6 +232,9 @@ def call_place(name: str, *, job: int | None, step: str, node: str, role: str) -
         return f"slurmctld step {step}"
     return f"slurmctld job {job}" if job is not None else "slurmctld"
 
+
+OF_NO_JOB: Final = frozenset({"switch_p_part_comp", "slurm_ckpt_copy_job"})
+"""Functions of slurmctld of which recordings do not tell which job they are about."""
 
 REQUESTED: Final = frozenset(
     {

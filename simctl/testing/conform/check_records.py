@@ -36,6 +36,17 @@ class Owners:
     born: dict[int, int]
     """Where a job's own record was made."""
 
+    def begins(self, place: int, event: dict[str, Any]) -> bool:
+        """Tell whether a job is new with the first event that names it.
+
+        One that only changes its state is new if there is a record for it, or one of no known job.
+        """
+        if event["fn"] != "job_state" or event["args"]["job"] in self.born:
+            return event["args"]["job"] in self.born or names_new(event)
+        return names_new(event) and any(
+            owner == (None, "") and made < place for made, owner in self.by_place.items()
+        )
+
     def of(self, place: int, args: dict[str, Any]) -> Owner:
         """Return the job and the step that a call is about."""
         if place in self.by_place:

@@ -73,7 +73,11 @@ def _check_model(path: Path, recording: Recording) -> None:
 
 
 def report(comparison: Comparison, found: Sorted) -> Iterator[str]:
-    """Return what to tell people, line by line."""
+    """Return what to tell people, line by line: first what differs first, if anything does."""
+    if found.left:
+        first, more = found.left[0], len(found.left) - 1
+        others = f" (and {more} more differences)" if more else ""
+        yield f"differs: {first.line()}{others}"
     yield (
         f"{comparison.calls} plugin calls and {comparison.acts - comparison.calls} other acts in "
         f"{len(comparison.pairs)} strands, and {comparison.facts} orders between processes: "

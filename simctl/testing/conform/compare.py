@@ -8,8 +8,13 @@ import attrs
 
 from simctl.testing.conform.acts import Act, Story
 from simctl.testing.conform.alignment import Pair, align
+from simctl.testing.conform.answers import ANY
 from simctl.testing.conform.facts import broken_facts, kept_facts
+from simctl.testing.conform.orders import table, turned_round
+from simctl.testing.conform.reasons import nonsense
 from simctl.testing.conform.rules import RULES
+from simctl.testing.conform.threads import in_file_order, swapped
+from simctl.testing.conform.times import other_times
 
 
 @attrs.frozen(kw_only=True)
@@ -47,15 +52,18 @@ class Comparison:
 
 def compare(ours: Story, theirs: Story) -> Comparison:
     """Compare a run with a recording, after the declared rules."""
+    found = [*_from_reasons(ours, theirs), *_from_orders(ours, theirs)]
     for rule in RULES:
         ours, theirs = rule.settle(ours, theirs)
     mine, others = ours.strands(), theirs.strands()
     pairs: dict[str, tuple[Pair, ...]] = {}
-    found: list[Difference] = []
     for strand in dict.fromkeys((*others, *mine)):
         pairs[strand] = tuple(align(mine.get(strand, ()), others.get(strand, ())))
         found += _differences(strand, pairs[strand])
     found += _from_facts(ours, theirs)
+    together = [pair for each in pairs.values() for pair in each]
+    found += _from_threads(ours, theirs, together)
+    found += _from_times(ours, theirs, together)
     found.sort(key=lambda each: (each.recorded_at, each.strand, each.at))
     compared = [act for acts in others.values() for act in acts]
     return Comparison(
@@ -101,14 +109,20 @@ def _differences(strand: str, pairs: Sequence[Pair]) -> Iterator[Difference]:
 def _unlike(mine: Act, other: Act) -> Iterator[tuple[str, str]]:
     if mine.user != other.user:
         yield "user", f"{mine.name}: {mine.user}, recorded {other.user}"
-    for name in (name for name in other.args if name in mine.args):
-        if not _same_value(name, mine.args[name], other.args[name]):
-            yield (
-                "argument",
-                f"{mine.name}: {name}={mine.args[name]}, recorded {other.args[name]}",
-            )
-    if mine.result != other.result:
+    for name, value in other.args.items():
+        if name not in mine.args:
+            yield "argument", f"{mine.name}: {name} is not told, recorded {value}"
+        elif not _same_value(name, mine.args[name], value):
+            yield "argument", f"{mine.name}: {name}={mine.args[name]}, recorded {value}"
+    if not _same_result(mine.result, other.result):
         yield "result", f"{mine.name}: {mine.result}, recorded {other.result}"
+
+
+def _same_result(mine: Any, other: Any) -> bool:
+    """Tell whether results agree; of an answer that may be one of several, any will do."""
+    if other == ANY:
+        return mine is not None
+    return mine == other or (isinstance(other, tuple) and mine in other)
 
 
 def _same_value(name: str, mine: Any, other: Any) -> bool:
@@ -138,4 +152,62 @@ def _from_facts(ours: Story, theirs: Story) -> Iterator[Difference]:
             text=f"{after.name} comes before {before.name}: {each.fact.text}",
             at=0,
             recorded_at=after.place,
+        )
+
+
+def _from_threads(ours: Story, theirs: Story, pairs: list[Pair]) -> Iterator[Difference]:
+    for each in swapped(in_file_order(ours), in_file_order(theirs), pairs):
+        yield Difference(
+            kind="order",
+            strand=f"one turn of slurmctld, {each.before.strand} and {each.after.strand}",
+            ours=each.ours,
+            theirs=each.after,
+            text=f"{_short(each.after)} comes before {_short(each.before)}",
+            at=0,
+            recorded_at=each.after.place,
+        )
+
+
+def _short(act: Act) -> str:
+    return f"{act.name} {act.key}".strip()
+
+
+def _from_times(ours: Story, theirs: Story, pairs: list[Pair]) -> Iterator[Difference]:
+    for each in other_times(ours, theirs, pairs):
+        yield Difference(
+            kind="time",
+            strand=f"times, {each.group}",
+            ours=each.ours,
+            theirs=each.theirs,
+            text=each.text,
+            at=0,
+            recorded_at=each.theirs.place,
+        )
+
+
+def _from_reasons(ours: Story, theirs: Story) -> Iterator[Difference]:
+    for each in nonsense(ours, theirs):
+        yield Difference(
+            kind="argument",
+            strand=each.act.strand,
+            ours=each.act,
+            theirs=None,
+            text=each.text,
+            at=-1,
+            recorded_at=0,
+        )
+
+
+def _from_orders(ours: Story, theirs: Story) -> Iterator[Difference]:
+    for each in turned_round(ours, theirs, table()):
+        yield Difference(
+            kind="order",
+            strand=f"between processes, {each.group.step} on {each.group.node}",
+            ours=each.after,
+            theirs=None,
+            text=f"{each.order.after} comes before {each.order.before}: all recordings have "
+            f"the {each.order.before_end} {each.order.before} before the "
+            f"{each.order.after_end} {each.order.after}",
+            at=-1,
+            recorded_at=each.after.place,
         )

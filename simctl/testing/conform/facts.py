@@ -27,28 +27,37 @@ class Fact:
     last: bool = False
     """Whether it is the last of the earlier acts that comes before the last of the later."""
 
+    each: bool = False
+    """Whether every one of the earlier acts comes before the first of the later."""
 
-def _named(*names: str, at: str = "") -> Select:
+
+def named(*names: str, at: str = "") -> Select:
+    """Select acts of these names, in strands that begin as is said."""
     return lambda act: act.name in names and act.strand.startswith(at)
 
 
-def _state(text: str) -> Select:
+def state(text: str) -> Select:
+    """Select changes of a job into a state."""
     return lambda act: act.name == "job_state" and text in act.key.split(" > ")[-1]
 
 
-def _job(act: Act) -> Any:
+def job_key(act: Act) -> Any:
+    """Group acts by job."""
     return act.job
 
 
-def _step(act: Act) -> Any:
+def step_key(act: Act) -> Any:
+    """Group acts by step."""
     return act.step or None
 
 
-def _job_on_node(act: Act) -> Any:
+def job_on_node(act: Act) -> Any:
+    """Group acts by job and node."""
     return (act.job, act.node) if act.job is not None and act.node else None
 
 
-def _step_on_node(act: Act) -> Any:
+def step_on_node(act: Act) -> Any:
+    """Group acts by step and node."""
     return (act.step, act.node) if act.step and act.node else None
 
 
@@ -67,121 +76,122 @@ def _is_over(act: Act) -> bool:
 FACTS: Final = (
     Fact(
         text="a step is complete for the switch once a node has reported it over",
-        before=_named("REQUEST_STEP_COMPLETE received"),
-        after=_named("switch_p_job_step_complete"),
-        key=_step,
+        before=named("REQUEST_STEP_COMPLETE received"),
+        after=named("switch_p_job_step_complete"),
+        key=step_key,
     ),
     Fact(
         text="srun launches a step once its credential is built",
-        before=_named("switch_p_build_jobinfo"),
-        after=_named("REQUEST_LAUNCH_TASKS"),
-        key=_step,
+        before=named("switch_p_build_jobinfo"),
+        after=named("REQUEST_LAUNCH_TASKS"),
+        key=step_key,
     ),
     Fact(
         text="a step daemon starts when slurmd has the launch",
-        before=_named("REQUEST_LAUNCH_TASKS received"),
-        after=_named("init", at="stepd"),
-        key=_step_on_node,
+        before=named("REQUEST_LAUNCH_TASKS received"),
+        after=named("init", at="stepd"),
+        key=step_on_node,
     ),
     Fact(
         text="a batch script's daemon starts when the job is launched",
-        before=_named("REQUEST_BATCH_JOB_LAUNCH"),
+        before=named("REQUEST_BATCH_JOB_LAUNCH"),
         after=_is_batch_start,
-        key=_job,
+        key=job_key,
     ),
     Fact(
         text="a job is RUNNING before it has a step",
-        before=_state("RUNNING"),
-        after=_named("switch_p_build_jobinfo"),
-        key=_job,
+        before=state("RUNNING"),
+        after=named("switch_p_build_jobinfo"),
+        key=job_key,
     ),
     Fact(
         text="a job is RUNNING before its script is launched",
-        before=_state("RUNNING"),
-        after=_named("REQUEST_BATCH_JOB_LAUNCH"),
-        key=_job,
+        before=state("RUNNING"),
+        after=named("REQUEST_BATCH_JOB_LAUNCH"),
+        key=job_key,
     ),
     Fact(
         text="the prolog of a job is over before a step daemon of it starts on the node",
-        before=_named("prolog"),
-        after=_named("init", at="stepd"),
-        key=_job_on_node,
+        before=named("prolog"),
+        after=named("init", at="stepd"),
+        key=job_on_node,
     ),
     Fact(
         text="all tasks of a node are forked before the first is attached",
-        before=_named("fork"),
-        after=_named("switch_p_job_attach"),
-        key=_step_on_node,
+        before=named("fork"),
+        after=named("switch_p_job_attach"),
+        key=step_on_node,
+        each=True,
     ),
     Fact(
         text="all tasks of a node are over before job_fini",
-        before=_named("task ended"),
-        after=_named("switch_p_job_fini"),
-        key=_step_on_node,
+        before=named("task ended"),
+        after=named("switch_p_job_fini"),
+        key=step_on_node,
         last=True,
     ),
     Fact(
         text="a job's nodes are told to end it when its state says so",
-        before=_state("COMPLETING"),
-        after=_named("REQUEST_TERMINATE_JOB", "REQUEST_KILL_TIMELIMIT"),
-        key=_job,
+        before=state("COMPLETING"),
+        after=named("REQUEST_TERMINATE_JOB", "REQUEST_KILL_TIMELIMIT"),
+        key=job_key,
     ),
     Fact(
         text="the epilog begins when the node is told that the job is over",
-        before=_named("REQUEST_TERMINATE_JOB received", "REQUEST_KILL_TIMELIMIT received"),
-        after=_named("epilog begins"),
-        key=_job_on_node,
+        before=named("REQUEST_TERMINATE_JOB received", "REQUEST_KILL_TIMELIMIT received"),
+        after=named("epilog begins"),
+        key=job_on_node,
     ),
     Fact(
         text="the epilog begins when the switch is done with the job's steps on the node",
-        before=_named("switch_p_job_postfini"),
-        after=_named("epilog begins"),
-        key=_job_on_node,
+        before=named("switch_p_job_postfini"),
+        after=named("epilog begins"),
+        key=job_on_node,
         last=True,
     ),
     Fact(
         text="a node reports the job gone when the epilog is over",
-        before=_named("epilog"),
-        after=_named("MESSAGE_EPILOG_COMPLETE"),
-        key=_job_on_node,
+        before=named("epilog"),
+        after=named("MESSAGE_EPILOG_COMPLETE"),
+        key=job_on_node,
     ),
     Fact(
         text="a job is over when its last node has reported it gone",
-        before=_named("MESSAGE_EPILOG_COMPLETE received"),
+        before=named("MESSAGE_EPILOG_COMPLETE received"),
         after=_is_over,
-        key=_job,
+        key=job_key,
         last=True,
     ),
     Fact(
         text="the switch is told that a step is complete before its job's nodes have let it go",
-        before=_named("switch_p_job_step_complete"),
+        before=named("switch_p_job_step_complete"),
         after=_is_over,
-        key=_job,
+        key=job_key,
         last=True,
     ),
     Fact(
         text="a job's buffer is claimed before the job is RUNNING",
-        before=_named("bb_p_job_begin"),
-        after=_state("RUNNING"),
-        key=_job,
+        before=named("bb_p_job_begin"),
+        after=state("RUNNING"),
+        key=job_key,
     ),
     Fact(
         text="stage-out begins before the nodes are told that the job is over",
-        before=_named("bb_p_job_start_stage_out"),
-        after=_named("REQUEST_TERMINATE_JOB", "REQUEST_KILL_TIMELIMIT"),
-        key=_job,
+        before=named("bb_p_job_start_stage_out"),
+        after=named("REQUEST_TERMINATE_JOB", "REQUEST_KILL_TIMELIMIT"),
+        key=job_key,
     ),
     Fact(
         text="the size of a buffer is asked for once it has been set up",
-        before=_named("dw_setup"),
-        after=_named("dw_real_size"),
-        key=_job,
+        before=named("dw_setup"),
+        after=named("dw_real_size"),
+        key=job_key,
     ),
     Fact(
         text="the script is launched when the buffer's pre_run is over",
-        before=_named("dw_pre_run"),
-        after=_named("REQUEST_BATCH_JOB_LAUNCH"),
-        key=_job,
+        before=named("dw_pre_run"),
+        after=named("REQUEST_BATCH_JOB_LAUNCH"),
+        key=job_key,
     ),
 )
 
@@ -231,6 +241,6 @@ def _groups(fact: Fact, story: Story) -> dict[Any, tuple[Act | None, Act | None]
             if group is None:
                 continue
             pair = found.setdefault(group, [None, None])
-            if pair[side] is None or fact.last:
+            if pair[side] is None or fact.last or (fact.each and side == 0):
                 pair[side] = act
     return {group: (pair[0], pair[1]) for group, pair in found.items()}

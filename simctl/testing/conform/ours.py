@@ -5,24 +5,38 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import attrs
+from msgspec import UNSET
 
 from simctl.kernel.events import Event
+from simctl.kernel.recording import RecordingError
 from simctl.plugins.points import ALL
 from simctl.plugins.points.declare import Returns
 from simctl.testing.conform.acts import (
     CALL_ARGUMENTS,
     MARK,
+    REGISTRATION,
     SHARED_MESSAGES,
+    TASKS_OF,
     Act,
     Story,
     call_place,
     message_key,
     number,
     place_of,
+    steps_told,
+    type_now,
+)
+from simctl.testing.conform.answers import (
+    ANSWERING,
+    Answers,
+    answers_strand,
+    asked,
+    looks_at,
 )
 from simctl.testing.conform.real import token_of
 from simctl.testing.conform.users import Users
 from simctl.wire.errno import errno_number
+from simctl.wire.ids import SECOND
 
 _ROLES: Final = {"manager": "stepd", "slurmd": "slurmd", "srun": "srun", "slurmctld": "slurmctld"}
 _ON_A_HOST: Final = ({"slurmd", "stepd"}, {"manager", "slurmd"})
@@ -30,8 +44,19 @@ _SCRIPTS: Final = ("prolog", "epilog")
 
 
 def our_story(events: Sequence[Event], jobs: dict[int, int]) -> Story:
-    """Return what a trace tells, with the numbers of its jobs as the recording has them."""
-    return _Reader(events, jobs).story()
+    """Return what a trace tells, with the numbers of its jobs as the recording has them.
+
+    Raises:
+        RecordingError: An event does not say what one of its name says.
+    """
+    reader = _Reader(events, jobs)
+    try:
+        return reader.story()
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RecordingError(
+            f"event {reader.at + 1} of the trace ({events[reader.at].name}) cannot be understood: "
+            f"{type(error).__name__}: {error}"
+        ) from error
 
 
 def jobs_of(events: Sequence[Event]) -> list[int]:
@@ -57,9 +82,11 @@ class _Reader:
     tasks: dict[int, int] = attrs.field(factory=dict)
     """Ranks of the tasks that step daemons have forked, by pid."""
 
+    at: int = 0
     runs: dict[str, dict[int, int]] = attrs.field(factory=dict)
     """By strand, the number of each step daemon's process."""
 
+    answers: Answers = attrs.field(factory=Answers)
     parents: dict[int, int] = attrs.field(factory=dict)
     executed: set[int] = attrs.field(factory=set)
 
@@ -89,7 +116,11 @@ class _Reader:
                     self.parents[child] = _int(event.pid)
 
     def story(self) -> Story:
-        acts = [act for place, event in enumerate(self.events) for act in self._acts(event, place)]
+        acts: list[Act] = []
+        for place, event in enumerate(self.events):
+            self.at = place
+            acts += self._acts(event, place)
+        acts += self.answers.acts()
         starts = {
             (event.daemon, event.node, event.pid)
             for event in self.events
@@ -104,14 +135,16 @@ class _Reader:
         if event.kind == "plugin":
             yield self._call(event, place)
         elif event.kind == "message":
-            if event.phase == "send" and event.seq not in self.connected:
-                # Nobody was there; a recording has what was sent on a connection that opened.
-                return
             # Between a slurmd and its step daemons there is a socket, which recordings do not show.
             peer, _, host = str(event.peer).partition("@")
             pair = {str(event.role), peer.split(" ")[0]}
             if host != event.node or pair not in _ON_A_HOST:
-                yield self._message(event, place)
+                act = self._message(event, place)
+                # A recording has what was sent on a connection that opened.
+                if event.phase != "send" or event.seq in self.connected:
+                    yield act
+                if event.role in ANSWERING:
+                    self._note_answers(event, attrs.evolve(act, name=event.name))
         elif event.kind == "state":
             yield from self._state(event, place)
         elif event.kind == "script":
@@ -128,9 +161,10 @@ class _Reader:
         return self.jobs.get(event.job, event.job) if isinstance(event.job, int) else None
 
     def _step(self, event: Event) -> str:
-        if not isinstance(event.step, str):
-            return ""
-        job, _, rest = event.step.partition(".")
+        return self._step_named(event.step) if isinstance(event.step, str) else ""
+
+    def _step_named(self, step: str) -> str:
+        job, _, rest = step.partition(".")
         return f"{self.jobs.get(int(job), job)}.{rest}"
 
     def _run(self, stepd: str, pid: int) -> str:
@@ -174,17 +208,21 @@ class _Reader:
             args={key: _plain(value) for key, value in args.items() if key in CALL_ARGUMENTS},
             result=_result(event.name, end),
             place=place,
+            when_s=_when_s(event),
             job=self._job(event),
             step=self._step(event),
-            node=str(event.node or ""),
+            node=_host(event),
         )
 
     def _message(self, event: Event, place: int) -> Act:
         name, args = event.name, _args(event)
+        if name == REGISTRATION:
+            # Only a node that has steps tells of them.
+            args = {"jobs": (), **args}
         shared = SHARED_MESSAGES.get(name)
         sent = event.phase == "send"
         role = _ROLES.get(str(event.role), str(event.role))
-        node, step, job = str(event.node or ""), self._step(event), self._job(event)
+        node, step, job = _host(event), self._step(event), self._job(event)
         strand = MARK
         if sent and shared is not None:
             strand = place_of(name, job=job, step=step, node=node, sender=role)
@@ -196,37 +234,54 @@ class _Reader:
             name=name if sent else f"{name} received",
             key=message_key(name, args),
             user=self._who(event),
-            args={each: number(args[each]) for each in shared or () if each in args},
+            args={each: self._told(each, args) for each in shared or () if each in args},
             place=place,
+            when_s=_when_s(event),
             job=job,
             step=step,
             node=str(args.get("node_name") or node),
         )
 
+    def _told(self, name: str, args: dict[str, Any]) -> Any:
+        if name != "jobs":
+            return number(args[name])
+        return steps_told(map(self._step_named, args[name]))
+
+    def _note_answers(self, event: Event, act: Act) -> None:
+        """Note a request that a daemon or srun gets, or an answer that it gives."""
+        node = f"@{event.node}" if event.role == "slurmd" else ""
+        who, args = f"{event.role}{node}", _args(event)
+        process = f"{who} {event.pid}"
+        if event.phase == "send" and act.name.startswith("RESPONSE_"):
+            code = number(args.get("return_code", args.get("error_code", 0)))
+            to = str(args.get("answers", ""))
+            self.answers.sent(process, act.name, code, peer=str(event.peer), to=to)
+        elif event.phase == "receive" and looks_at(who, act.name):
+            strand = answers_strand(who, act.name, job=act.job, step=act.step, node=act.node)
+            request = attrs.evolve(act, strand=strand, key="", args=asked(act, args))
+            self.answers.received(request, process, peer=str(event.peer))
+
     def _state(self, event: Event, place: int) -> Iterator[Act]:
         args = _args(event)
         if args.get("from") is None or event.name not in ("job_state", "node_state"):
             return
+        says = {key: str(args[key]) for key in ("reason", "exit_code") if key in args}
+        common: dict[str, Any] = {
+            "kind": "state",
+            "name": event.name,
+            "says": says,
+            "place": place,
+            "when_s": _when_s(event),
+        }
         if event.name == "node_state":
             before, after = _node_text(args["from"]), _node_text(args["to"])
             if before != after:
-                yield Act(
-                    strand=f"node {args['node']}",
-                    kind="state",
-                    name="node_state",
-                    key=f"{before} > {after}",
-                    place=place,
-                    node=str(args["node"]),
-                )
+                node = str(args["node"])
+                yield Act(strand=f"node {node}", key=f"{before} > {after}", node=node, **common)
             return
-        yield Act(
-            strand=f"slurmctld job {self._job(event)}",
-            kind="state",
-            name="job_state",
-            key=f"{args['from']} > {args['to']}",
-            place=place,
-            job=self._job(event),
-        )
+        job = self._job(event)
+        key = f"{args['from']} > {args['to']}"
+        yield Act(strand=f"slurmctld job {job}", key=key, job=job, **common)
 
     def _script(self, event: Event, place: int) -> Iterator[Act]:
         end = self.exits.get(event.seq, event)
@@ -242,14 +297,25 @@ class _Reader:
                 user=self._who(event),
                 result=_status(end.rc),
                 place=place,
+                when_s=_when_s(event),
                 job=job,
             )
         elif event.name in _SCRIPTS:
             common: dict[str, Any] = {"kind": "script", "job": job, "node": str(event.node)}
-            yield Act(strand=MARK, name=f"{event.name} begins", place=place, **common)
-            strand = f"slurmd@{event.node} job {job}"
             yield Act(
-                strand=strand, name=event.name, result=_status(end.rc), place=end.seq - 1, **common
+                strand=MARK,
+                name=f"{event.name} begins",
+                place=place,
+                when_s=_when_s(event),
+                **common,
+            )
+            yield Act(
+                strand=f"slurmd@{event.node} job {job}",
+                name=event.name,
+                result=_status(end.rc),
+                place=end.seq - 1,
+                when_s=_when_s(end),
+                **common,
             )
 
     def _token(self, argv: str) -> int | None:
@@ -263,7 +329,7 @@ class _Reader:
             "kind": "process",
             "user": self._who(event),
             "place": place,
-            "when_s": event.time_us / 1_000_000,
+            "when_s": _when_s(event),
             "job": self._job(event),
             "step": self._step(event),
             "node": str(event.node or ""),
@@ -279,11 +345,22 @@ class _Reader:
             self.executed.add(pid)
             yield Act(strand=self._task(event), name="exec", **common)
         elif pid in self.tasks and event.name == "exit":
-            yield Act(strand=MARK, name="task ended", **common)
+            strand = f"{TASKS_OF}{self._step(event)}@{event.node}"
+            common["user"] = ""
+            yield Act(strand=strand, name="task ended", key=f"status={event.rc}", **common)
 
 
 def _args(event: Event) -> dict[str, Any]:
     return event.args if isinstance(event.args, dict) else {}
+
+
+def _host(event: Event) -> str:
+    """Return the node whose daemon it is; commands are on none, wherever they run."""
+    return "" if event.role == "srun" or event.node in (None, UNSET) else str(event.node)
+
+
+def _when_s(event: Event) -> float:
+    return event.time_us / SECOND
 
 
 def _int(value: Any) -> int:
@@ -291,7 +368,8 @@ def _int(value: Any) -> int:
 
 
 def _plugin(event: Event) -> str:
-    return event.plugin if isinstance(event.plugin, str) else str(_args(event).get("plugin", ""))
+    told = event.plugin if isinstance(event.plugin, str) else _args(event).get("plugin", "")
+    return type_now(str(told))
 
 
 def _plain(value: Any) -> Any:

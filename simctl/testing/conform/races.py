@@ -114,7 +114,7 @@ def _one_by_one(story: Story, strands: set[str]) -> Story:
 
 
 def node_records(ours: Story, theirs: Story) -> Both:
-    """Compare a node's jobs and its health apart, and of shared nodes the health alone.
+    """Compare a node's jobs and its health apart, and of shared nodes when they had jobs at all.
 
     Only where the states of the two sides differ.
     """
@@ -134,6 +134,7 @@ def _apart_by(story: Story, unlike: set[str], shared: set[str]) -> Story:
     if not unlike:
         return story
     acts: list[Act] = []
+    completing: set[str] = set()
     for act in story.acts:
         if act.strand not in unlike:
             acts.append(act)
@@ -141,6 +142,14 @@ def _apart_by(story: Story, unlike: set[str], shared: set[str]) -> Story:
         acts += _seen_as(act, _health, f"{act.strand} health")
         if act.strand not in shared:
             acts += _seen_as(act, _business, act.strand)
+            continue
+        acts += _seen_as(act, _occupied, act.strand)
+        after = act.key.split(" > ")[1]
+        if _occupied(after) == "free":
+            completing.discard(act.strand)
+        elif "COMPLETING" in after and act.strand not in completing:
+            completing.add(act.strand)
+            acts.append(attrs.evolve(act, key="a job is COMPLETING"))
     return story.having(acts)
 
 
@@ -163,6 +172,11 @@ def _business(state: str) -> str:
     if base not in ("IDLE", "ALLOCATED"):
         return ""
     return "|".join((base, *(flag for flag in flags if flag == "COMPLETING")))
+
+
+def _occupied(state: str) -> str:
+    """Return whether it has jobs in any way; nothing of a node that is not up."""
+    return {"IDLE": "free", "": ""}.get(_business(state), "in use")
 
 
 def _shared(story: Story) -> set[str]:

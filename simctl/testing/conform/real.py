@@ -17,10 +17,13 @@ import attrs
 from simctl.files import read_bytes
 from simctl.kernel.recording import RecordingError
 from simctl.limits import RECORDING_BYTES
+from simctl.plugins.points import ALL
+from simctl.plugins.points.declare import Returns
 from simctl.testing.conform.acts import (
     CALL_ARGUMENTS,
     MARK,
     SHARED_MESSAGES,
+    TASKS_OF,
     Act,
     Story,
     call_place,
@@ -28,8 +31,18 @@ from simctl.testing.conform.acts import (
     number,
     place_of,
     step_text,
+    steps_told,
+    type_now,
 )
-from simctl.testing.conform.check_records import UNKNOWN, Owners, find_owners, names_new
+from simctl.testing.conform.answers import (
+    ANSWERING,
+    Answers,
+    answers_strand,
+    asked,
+    looks_at,
+    told_code,
+)
+from simctl.testing.conform.check_records import UNKNOWN, Owners, find_owners
 from simctl.testing.conform.users import Users
 
 _FIELDS: Final = ("seq", "daemon", "node", "pid_role", "uid", "euid", "ev", "fn", "args", "rc")
@@ -119,6 +132,10 @@ class _Reader:
     events: list[dict[str, Any]]
     users: Users = attrs.field(init=False)
     at: int = 0
+    answers: Answers = attrs.field(factory=Answers)
+    states: dict[int, str] = attrs.field(factory=dict)
+    """The states of jobs as slurmctld has them."""
+
     instances: dict[str, int] = attrs.field(factory=dict)
     """How often a process of a role has been seen to start."""
 
@@ -138,16 +155,17 @@ class _Reader:
             if event["fn"] == "proc_start" and event["daemon"] in ("slurmctld", "slurmd"):
                 starts.append(_daemon(event))
             acts += self._acts(event, place, owners)
+        acts += self.answers.acts()
         over: dict[int, bool] = {}
         old: list[int] = []
         seen: set[int] = set()
-        for event in self.events:
+        for place, event in enumerate(self.events):
             job = event["args"].get("job")
             if not isinstance(job, int):
                 continue
             if event["fn"] == "job_state":
                 over[job] = bool(_FINAL.fullmatch(str(event["args"]["to"])))
-            if job not in seen and not _begins(event, place_of_job=owners.born.get(job)):
+            if job not in seen and not owners.begins(place, event):
                 old.append(job)
             seen.add(job)
         return Story(
@@ -200,8 +218,9 @@ class _Reader:
                 for key, value in args.items()
                 if _NAMES.get(key, key) in CALL_ARGUMENTS
             },
-            result=number(event["rc"]),
+            result=_result(name, event["rc"]),
             place=place,
+            when_s=_when_s(event),
             job=job,
             step=step,
             node=event["node"],
@@ -231,6 +250,7 @@ class _Reader:
             user=self._who(event),
             result=_status(event["rc"]),
             place=place,
+            when_s=_when_s(event),
             job=job,
         )
 
@@ -251,23 +271,51 @@ class _Reader:
             strand = self._strand(
                 event, place_of(name, job=job, step=step, node=event["node"], sender=role), ""
             )
-        yield Act(
+        act = Act(
             strand=strand,
             kind="message",
             name=name if sent else f"{name} received",
             key=key,
             user=self._who(event),
-            args={each: number(args[each]) for each in shared or () if each in args},
+            args={each: self._told(job, each, args) for each in shared or () if each in args},
             place=place,
+            when_s=_when_s(event),
             job=job,
             step=step,
             node=str(args.get("node_name") or event["node"]),
         )
+        yield act
+        if role in ANSWERING:
+            self._note_answers(event, attrs.evolve(act, name=name))
+
+    def _told(self, job: Any, name: str, args: dict[str, Any]) -> Any:
+        """Return an argument of a message; of a state that the job is COMPLETING also how it ended.
+
+        Recordings have the first flag of a state alone.
+        """
+        if name == "jobs":
+            return steps_told(args[name])
+        value, state = number(args[name]), self.states.get(job, "")
+        ended = name == "job_state" and str(value) in state and not state.startswith("PENDING")
+        return state if ended else value
+
+    def _note_answers(self, event: dict[str, Any], act: Act) -> None:
+        """Note a request that a daemon or srun gets, or an answer that it gives."""
+        who = _daemon(event) if event["daemon"] == "slurmd" else str(event["daemon"])
+        args = event["args"]
+        if event["fn"] == "send" and act.name.startswith("RESPONSE_"):
+            self.answers.sent(who, act.name, told_code(act.name, args))
+        elif event["fn"] == "recv" and looks_at(who, act.name):
+            strand = answers_strand(who, act.name, job=act.job, step=act.step, node=act.node)
+            self.answers.received(
+                attrs.evolve(act, strand=strand, key="", args=asked(act, args)), who
+            )
 
     def _state(self, event: dict[str, Any], place: int) -> Iterator[Act]:
         args = event["args"]
         # Accounting's mark that a record is to be written anew says nothing about the job.
         before, after = (str(args[key]).replace("|UPDATE_DB", "") for key in ("from", "to"))
+        self.states[args["job"]] = after
         if before != after:
             yield Act(
                 strand=f"slurmctld job {args['job']}",
@@ -275,6 +323,7 @@ class _Reader:
                 name="job_state",
                 key=f"{before} > {after}",
                 place=place,
+                when_s=_when_s(event),
                 job=args["job"],
             )
 
@@ -286,6 +335,7 @@ class _Reader:
             name="node_state",
             key=f"{node_text(str(args['from']))} > {node_text(str(args['to']))}",
             place=place,
+            when_s=_when_s(event),
             node=str(args["node"]),
         )
 
@@ -298,6 +348,8 @@ class _Reader:
         if name == "proc_start":
             role = f"{event['pid_role']}@{node}"
             self.instances[role] = self.instances.get(role, 0) + 1
+            if event["daemon"] in ("slurmctld", "slurmd"):
+                self.answers.restarted(_daemon(event))
             return
         if name == "forked_task":
             strand, key = self._strand(event, f"stepd[{step}]@{node}", ""), f"task={args['gtid']}"
@@ -312,7 +364,8 @@ class _Reader:
         elif name == "run_script":
             kind, name = "script", f"{args['name']} begins"
         elif name == "task_reaped":
-            name = "task ended"
+            strand, name = f"{TASKS_OF}{step}@{node}", "task ended"
+            key = f"status={number(args.get('status'))}"
         else:
             return
         yield Act(
@@ -320,10 +373,10 @@ class _Reader:
             kind=kind,
             name=name,
             key=key,
-            user=self._who(event) if kind == "process" else "",
+            user=self._who(event) if kind == "process" and name != "task ended" else "",
             result=result,
             place=place,
-            when_s=float(event.get("dt") or 0),
+            when_s=_when_s(event),
             job=job,
             step=step,
             node=node,
@@ -347,6 +400,10 @@ def node_text(state: str) -> str:
     return "|".join(names + [name for flag, name in _NODE_FLAGS if value & flag])
 
 
+def _when_s(event: dict[str, Any]) -> float:
+    return float(event.get("dt") or 0)
+
+
 def _daemon(event: dict[str, Any]) -> str:
     return f"{event['daemon']}@{event['node']}" if event["node"] else str(event["daemon"])
 
@@ -365,12 +422,15 @@ def _plugin_class(args: dict[str, Any]) -> str:
     for plugin_class in ("checkpoint", "switch", "burst_buffer"):
         if name.startswith(plugin_class):
             rest = name[len(plugin_class) + 1 :]
-            return _TYPES.get(name, f"{plugin_class}/{rest}")
+            return type_now(f"{plugin_class}/{rest}")
     return name
 
 
-_TYPES: Final = {"burst_buffer_cray": "burst_buffer/datawarp"}
-"""Plugins that have another name here: datawarp's until 18.08 was cray."""
+def _result(name: str, rc: Any) -> Any:
+    """Return what a call gave back; an object is 0 wherever it lies."""
+    point, result = ALL.get(name), number(rc)
+    gives_object = point is not None and point.returns is Returns.OBJECT
+    return 0 if gives_object and isinstance(result, int) and result > 0 else result
 
 
 def _status(rc: Any) -> Any:
@@ -381,8 +441,3 @@ def _status(rc: Any) -> Any:
 
 
 _BYTE: Final = 255
-
-
-def _begins(event: dict[str, Any], *, place_of_job: int | None) -> bool:
-    """Tell whether a job begins in the recording, seen from the first event that names it."""
-    return place_of_job is not None or names_new(event)

@@ -1,13 +1,15 @@
 """What does not count: declared rules that take acts out of both sides, each with its reason."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
 
-from simctl.testing.conform.acts import MARK, Act, Story
+from simctl.testing.conform.acts import MARK, OF_NO_JOB, REGISTRATION, Act, Story
+from simctl.testing.conform.answers import ENDING
 from simctl.testing.conform.check_records import UNKNOWN
+from simctl.testing.conform.passes import passes_told
 from simctl.testing.conform.races import (
     blinks,
     exits_apart,
@@ -101,6 +103,10 @@ _REPEATED: Final = frozenset(
         *("switch_p_job_suspend_info_pack", "REQUEST_JOB_STEP_CREATE", "REQUEST_STEP_COMPLETE"),
     }
 )
+_ANSWERED_AGAIN: Final = frozenset(
+    f"{name}{ENDING}" for name in (*_REPEATED, "MESSAGE_TASK_EXIT", "REQUEST_SIGNAL_TASKS")
+)
+"""Requests that are repeated, and the answers with them."""
 
 
 def _once(acts: Sequence[Act]) -> Iterator[Act]:
@@ -124,40 +130,65 @@ def _once(acts: Sequence[Act]) -> Iterator[Act]:
             polls.add(answer)
         else:
             polls.clear()
-            if last is not None and act.name in _REPEATED and last.what == act.what:
+            if last is not None and _is_again(act, last):
                 continue
         last = act
         yield act
+
+
+def _is_again(act: Act, last: Act) -> bool:
+    if act.name in _ANSWERED_AGAIN:
+        return (act.what, act.args, act.result) == (last.what, last.args, last.result)
+    return act.name in _REPEATED and last.what == act.what
 
 
 def _repeated_once(ours: Story, theirs: Story) -> tuple[Story, Story]:
     return ours.by_strand(_once), theirs.by_strand(_once)
 
 
-def _is_timed_pass(act: Act) -> bool:
-    if act.name == "bb_p_job_try_stage_in":
-        return True
-    return act.name == "bb_p_load_state" and not act.args.get("init_config")
-
-
 _NODE_INFO: Final = frozenset({"switch_p_alloc_node_info", "switch_p_build_node_info"})
 
 
-def _first_registration(acts: Sequence[Act]) -> Iterator[Act]:
-    """Give the record of the switch once after each start of slurmd."""
-    due: set[str] = set()
-    for act in acts:
-        if act.name == "init":
-            due = set(_NODE_INFO)
-        if act.name in _NODE_INFO:
-            if act.name not in due:
-                continue
-            due.discard(act.name)
-        yield act
-
-
 def _registrations_once(ours: Story, theirs: Story) -> tuple[Story, Story]:
-    return ours.by_strand(_first_registration), theirs.by_strand(_first_registration)
+    """Leave out registrations but the first after each start that the recording has, too."""
+    spare = {who: count - theirs.starts.get(who, 0) for who, count in ours.starts.items()}
+    return ours.having(_first_registrations(ours, spare)), theirs.having(
+        _first_registrations(theirs, {})
+    )
+
+
+def _first_registrations(story: Story, spare: Mapping[str, int]) -> Iterator[Act]:
+    """Give what a slurmd does to register once after its own start, and after one of slurmctld.
+
+    Of the record of the switch after its own start alone.
+    """
+    lives = Counter[str]()
+    told: dict[tuple[str, str], tuple[int, int]] = {}
+    for act in story.acts:
+        lives[_started(act)] += 1
+        if act.name not in (*_NODE_INFO, REGISTRATION):
+            yield act
+            continue
+        own = f"slurmd@{act.node}"
+        of_daemons = lives["slurmctld"] if act.name == REGISTRATION else 0
+        life = (
+            max(0, lives[own] - spare.get(own, 0)),
+            max(0, of_daemons - spare.get("slurmctld", 0)),
+        )
+        if act.name in _NODE_INFO:
+            life = lives[own], 0
+        before = told.setdefault((act.name, act.node), (0, 0))
+        if life != before:
+            yield act
+        told[act.name, act.node] = life
+
+
+def _started(act: Act) -> str:
+    """Return which daemon starts with an act."""
+    if act.name != "init":
+        return ""
+    first = "checkpoint/" if act.strand == "slurmctld" else "switch/"
+    return act.strand if act.key.startswith(first) else ""
 
 
 # The ends of a recording.
@@ -193,13 +224,20 @@ def _not_its_start(ours: Story, theirs: Story) -> tuple[Story, Story]:
     return ours.by_strand(within), theirs
 
 
+def _is_of_a_start(act: Act) -> bool:
+    """Tell whether an act is one of a daemon's start: slurmd reads no configuration again then."""
+    if act.name == "switch_p_reconfig":
+        return act.strand == "slurmctld"
+    return act.name in _START
+
+
 def _without_starts(acts: Sequence[Act], spare: int) -> list[Act]:
     """Leave out what a daemon does as it starts, in its first *spare* lives."""
     kept: list[Act] = []
     seen: set[tuple[str, str]] = set()
     life = 0
     for act in acts:
-        if act.name in _START:
+        if _is_of_a_start(act):
             if act.what in seen:
                 life += 1
                 seen.clear()
@@ -230,9 +268,10 @@ def _not_what_follows(ours: Story, theirs: Story) -> tuple[Story, Story]:
     if not theirs.cut:
         return ours, theirs
     recorded = theirs.strands()
+    reached = _reached(ours, theirs)
     kept: set[int] = set()
     for strand, acts in ours.strands().items():
-        kept.update(map(id, _within(acts, recorded.get(strand, []), theirs)))
+        kept.update(map(id, _within(acts, recorded.get(strand, []), theirs, reached)))
     gone = _forgotten(theirs) - {act.job for act in ours.acts if act.job is not None}
     theirs = theirs.having(
         act for act in theirs.acts if act.step != UNKNOWN and act.job not in gone
@@ -244,18 +283,53 @@ def _not_what_follows(ours: Story, theirs: Story) -> tuple[Story, Story]:
 
 
 def _forgotten(theirs: Story) -> set[int]:
-    """Return the jobs from before of which no more is told than that they are forgotten."""
-    doing = {act.job for act in theirs.acts if act.name not in _PURGE and act.job is not None}
-    return set(theirs.old_jobs) - doing
+    """Return the jobs from before that do nothing on nodes: they are cancelled, or forgotten."""
+    return set(theirs.old_jobs) - {act.job for act in theirs.acts if act.node}
 
 
-def _within(acts: Sequence[Act], known: Sequence[Act], theirs: Story) -> Sequence[Act]:
+def _reached(ours: Story, theirs: Story) -> dict[int | None, int]:
+    """Return how far the run is in each job where it last does what the recording has, too."""
+    left = Counter((act.strand, act.what, act.job, act.node) for act in theirs.acts)
+    reached: dict[int | None, int] = {}
+    for act in ours.acts:
+        if act.job is None or act.kind == "message" or act.name in OF_NO_JOB:
+            # Messages are repeated until somebody answers.
+            continue
+        like = act.strand, act.what, act.job, act.node
+        if left[like] and act.place > reached.get(act.job, 0):
+            left[like] -= 1
+            reached[act.job] = act.place
+    return reached
+
+
+def _tail(acts: Sequence[Act], known: Sequence[Act], theirs: Story, reached: int) -> Iterator[Act]:
+    """Return of what the recording has nothing of any more what it should have seen.
+
+    More of the job comes after it in the recording, or it went on for twice the time and longer.
+    """
+    end = _last_shared(acts, known)
+    yield from acts[:end]
+    if not end:
+        return
+    ends_s = max(act.when_s for act in theirs.acts)
+    for act in acts[end:]:
+        late_s = 2 * (act.when_s - acts[end - 1].when_s) + _SOON_S
+        if act.job is not None and (act.place < reached or known[-1].when_s + late_s < ends_s):
+            yield act
+
+
+_SOON_S: Final = 2.0
+
+
+def _within(
+    acts: Sequence[Act], known: Sequence[Act], theirs: Story, reached: dict[int | None, int]
+) -> Sequence[Act]:
     """Return of a strand what lies between the beginning and the end of the recording."""
     jobs = {act.job for act in acts}
     job = jobs.pop() if len(jobs) == 1 else None
     open_end = job in theirs.open_jobs or (job is None and bool(theirs.open_jobs))
     if open_end and job not in theirs.old_jobs:
-        acts = acts[: _last_shared(acts, known)]
+        acts = list(_tail(acts, known, theirs, reached.get(job, 0)))
     if job in theirs.old_jobs or (job is None and theirs.runs_old_jobs):
         acts = acts[len(acts) - _last_shared(acts[::-1], known) :]
     for name in _PURGE:
@@ -315,8 +389,9 @@ RULES: Final = (
     ),
     Rule(
         "passes",
-        "scheduler passes run by the clock, and as often as something asks for one",
-        _dropping(_is_timed_pass),
+        "scheduler passes run by the clock, and as often as something asks for one; that there was "
+        "one before what it leads to is told with that",
+        passes_told,
     ),
     Rule(
         "polls",
