@@ -118,6 +118,9 @@ def _alike(field: str, mine: str | None, value: str) -> bool:
     if mine is None or mine == value:
         return True
     value = value.replace("burst_buffer/cray:", "burst_buffer/datawarp:")
+    if field.lower() == "dependency":
+        # Slurm 22.05 also shows what has become of each: (unfulfilled), (failed).
+        mine = re.sub(r"\(\w+\)", "", mine)
     later = (
         (field, value) == (name, recorded) and ours in (None, mine)
         for name, ours, recorded in LATER

@@ -197,6 +197,75 @@ def test_a_batch_job_that_is_cancelled_in_its_prolog_is_reported(
 
 
 @BOTH
+@pytest.mark.parametrize(
+    ("nodes", "options", "code"),
+    [(2, "", 0), (3, "", 2068), (3, "-H", 2042), (3, "-d afterok:1", 0), (3, "--begin=now+60", 0)],
+)
+def test_a_batch_job_is_taken_in_with_a_code_where_it_lacks_nodes(
+    model: str, nodes: int, options: str, code: int
+) -> None:
+    """ESLURM_NODE_NOT_AVAIL tells that some are drained or down; sbatch does not mind."""
+    ran = run(
+        timeline(
+            "at: 0s, as: alice, run: sbatch -N1 --wrap 'sleep 30'",
+            "at: 1s, run: scontrol update nodename=n3 state=drain reason=x",
+            f"at: 2s, as: alice, run: sbatch {options} -N{nodes} --wrap 'sleep 1'",
+            "at: 3s, run: scontrol update nodename=n3 state=resume",
+        ),
+        model=model,
+        cluster=THREE_NODES,
+    )
+    answers = ran.all("RESPONSE_SUBMIT_BATCH_JOB", phase="send")
+    assert [arg(event, "error_code") for event in answers] == [0, code]
+    submitted = [each for each in ran.result.commands if each.command.startswith("sbatch")][-1]
+    assert (submitted.exit, submitted.stdout) == (0, "Submitted batch job 2\n")
+
+
+@BOTH
+@pytest.mark.parametrize("command", ["srun -N3 true", "salloc -N3 true"])
+def test_who_asks_for_nodes_that_are_drained_is_told_so_and_waits(model: str, command: str) -> None:
+    """A node that is resumed lets the job start."""
+    ran = run(
+        timeline(
+            "at: 0s, run: scontrol update nodename=n3 state=drain reason=x",
+            f"at: 2s, as: alice, run: {command}",
+            "at: 60s, run: scontrol update nodename=n3 state=resume",
+        ),
+        model=model,
+        cluster=THREE_NODES,
+    )
+    asked = next(each for each in ran.result.commands if each.command == command)
+    who = command.split(maxsplit=1)[0]
+    told = f"{who}: Required node not available (down, drained or reserved)\n"
+    assert asked.stderr.startswith(told)
+    assert f"{who}: job 1 queued and waiting for resources\n" in asked.stderr
+    assert asked.exit == 0
+
+
+@BOTH
+def test_a_step_that_is_gone_is_no_longer_reported_over(model: str) -> None:
+    """A launch that a prolog outlasts is reported by srun when the epilogs have ended the step."""
+    ran = run(
+        "slurm_conf: {Prolog: /etc/prolog}\nprograms: {/etc/prolog: {runs: 3s}}\n"
+        + timeline(
+            "at: 0s, as: alice, run: srun -N2 sleep 60",
+            "at: 1s, as: alice, run: scancel 1",
+            "at: 2s, fault: {delay: REQUEST_STEP_COMPLETE, by: 1s, times: 2}",
+            "at: 60s, run: scontrol -o show job 1",
+        ),
+        model=model,
+    )
+    answers = [
+        arg(event, "return_code")
+        for event in ran.all("RESPONSE_SLURM_RC", phase="send", daemon="slurmctld")
+        if arg(event, "answers") == "REQUEST_STEP_COMPLETE"
+    ]
+    assert answers == [2017, 2017]
+    # The code 4008 that srun tells reads as a wait status of signal 40.
+    assert "ExitCode=0:40 " in printed(ran, "scontrol")
+
+
+@BOTH
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_a_cancelled_srun_still_tells_how_its_job_ended(model: str, nodes: int) -> None:
     """Its message comes too late to end the job, and fills an exit code that is still 0."""

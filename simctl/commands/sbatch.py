@@ -29,7 +29,7 @@ from simctl.commands.options import (
 )
 from simctl.commands.wait_for_job import end_of_job
 from simctl.plugins.site import CommandCall
-from simctl.wire.errno import ESLURM_JOB_HELD, SLURM_SUCCESS, SlurmError
+from simctl.wire.errno import SlurmError
 from simctl.wire.ids import NO_VAL, SECOND
 from simctl.wire.messages import (
     RequestSubmitBatchJob,
@@ -199,8 +199,8 @@ async def _submit(call: CommandCall, job: JobDesc, options: dict[str, Any]) -> i
         return await test_only(call, job, "allocation failure", options)
     reply = await ask(call, RequestSubmitBatchJob(job_desc=job))
     assert isinstance(reply, ResponseSubmitBatchJob)
-    # A held job is told by an error number, and is in all the same.
-    if reply.error_code not in (SLURM_SUCCESS, ESLURM_JOB_HELD):
+    # One that is held, or lacks nodes, is told by an error number, and is in all the same.
+    if reply.error_code and not reply.job_id:
         return exit_of_error(call, refuse(call, _FAILED, reply.error_code, reply.text))
     _tell_id(call, reply.job_id, options)
     return await end_of_job(call, reply.job_id) if "wait" in options else 0

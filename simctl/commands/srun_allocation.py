@@ -16,6 +16,7 @@ from simctl.plugins.site import CommandCall
 from simctl.stepd.children import Signalled
 from simctl.wire.errno import (
     ESLURM_BURST_BUFFER_WAIT,
+    ESLURM_NODE_NOT_AVAIL,
     ESLURM_NODES_BUSY,
     ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE,
     SLURM_SUCCESS,
@@ -45,7 +46,11 @@ FORWARDED: Final = (SIGUSR1, SIGUSR2)
 """Signals that srun hands on to its tasks."""
 
 SILENT_WAITS: Final = (ESLURM_NODES_BUSY, ESLURM_BURST_BUFFER_WAIT)
-WAITS: Final = (*SILENT_WAITS, ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE)
+WAITS: Final = (
+    *SILENT_WAITS,
+    ESLURM_NODE_NOT_AVAIL,
+    ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE,
+)
 """Answers to a request for nodes that mean that the job waits for them, some without a word."""
 
 _FAILED: Final = "Unable to allocate resources"

@@ -243,14 +243,19 @@ def _what_time_alone_brings(ctld: "Slurmctld", job: JobRecord, part: PartRecord)
     """Return what a job waits for that blocks nobody behind it: its reservation, lost nodes."""
     if job.desc.reservation:
         return reservations.reason_to_wait(ctld, job, part)
-    lost = part.mask & ~ctld.serviceable_nodes
-    if not lost or could_hold(job, part, ctld.serviceable_nodes):
+    if not lacks_nodes(ctld, job, part):
         return ""
-    wanted = job.demand.required & lost
+    wanted = job.demand.required & part.mask & ~ctld.serviceable_nodes
     if not wanted:
         return Reason.NODES_NOT_AVAIL
     names = compress(tuple(ctld.nodes[index].name for index in members(wanted)))
     return f"{Reason.REQ_NODE_NOT_AVAIL}, UnavailableNodes:{names}"
+
+
+def lacks_nodes(ctld: "Slurmctld", job: JobRecord, part: PartRecord) -> bool:
+    """Tell whether a job waits for nodes of a partition that are down, drained or silent."""
+    lost = part.mask & ~ctld.serviceable_nodes
+    return bool(lost) and not could_hold(job, part, ctld.serviceable_nodes)
 
 
 def find_nodes(

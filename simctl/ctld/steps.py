@@ -240,7 +240,7 @@ async def step_complete(
         return
     if step is None:
         waits = job.state.base is JobBase.PENDING and not job.state.completing
-        ctld.answer(envelope, ESLURM_JOB_PENDING if waits else ESLURM_ALREADY_DONE)
+        ctld.answer(envelope, ESLURM_JOB_PENDING if waits else ESLURM_INVALID_JOB_ID)
         return
     known = step.exit_code
     step.exit_code = message.step_rc if known == NO_VAL else max(known, message.step_rc)

@@ -38,6 +38,7 @@ from simctl.wire.errno import (
     ESLURM_INVALID_NODE_COUNT,
     ESLURM_JOB_HELD,
     ESLURM_JOB_PENDING,
+    ESLURM_NODE_NOT_AVAIL,
     ESLURM_NODES_BUSY,
     ESLURM_NOT_TOP_PRIORITY,
     ESLURM_PROLOG_RUNNING,
@@ -77,9 +78,24 @@ async def submit_batch_job(
     else:
         await _settle(ctld, made)
         await staging.ask_at_submission(ctld, made)
-        rc = SLURM_SUCCESS if made.priority else ESLURM_JOB_HELD
-        answer = ResponseSubmitBatchJob(job_id=made.job_id, error_code=rc)
+        answer = ResponseSubmitBatchJob(job_id=made.job_id, error_code=_code_of(ctld, made))
     ctld.send(envelope.sender, answer)
+
+
+def _code_of(ctld: "Slurmctld", job: JobRecord) -> int:
+    """Return with which code a batch job is taken in: one that is held, or lacks nodes, has one."""
+    if not job.priority:
+        return ESLURM_JOB_HELD
+    return ESLURM_NODE_NOT_AVAIL if _lacks_nodes(ctld, job) else SLURM_SUCCESS
+
+
+def _lacks_nodes(ctld: "Slurmctld", job: JobRecord) -> bool:
+    """Tell whether nothing but nodes that are down, drained or silent keeps a job waiting."""
+    if job.lasting_reason or job.desc.reservation or job.dependency is not None:
+        return False
+    parts = [part for part in job.parts if part.state.starts_jobs]
+    lacking = all(schedule.lacks_nodes(ctld, job, part) for part in parts)
+    return bool(parts) and lacking and job.begin_us <= ctld.now_us
 
 
 async def _settle(ctld: "Slurmctld", job: JobRecord) -> None:
@@ -127,6 +143,8 @@ async def resource_allocation(
         staging.note_wait(job)
     ctld.request_backfill()
     why = ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE if job.lasting_reason else ESLURM_NODES_BUSY
+    if job.priority and _lacks_nodes(ctld, job):
+        why = ESLURM_NODE_NOT_AVAIL
     _reply(ctld, envelope, job.job_id, why)
 
 

@@ -50,7 +50,7 @@ def wait_status(exit_code: int) -> int:
 
 def exit_code_of(status: int) -> int:
     """Return the exit code in a wait status; 0 when a signal ended the process."""
-    return status >> 8 & 0xFF
+    return 0 if signal_of(status) else status >> 8 & 0xFF
 
 
 def signal_of(status: int) -> int:
