@@ -74,6 +74,7 @@ class BurstBuffers:
         """The job whose burst buffer is claimed at this moment, on its way from queue to nodes."""
         self.moved: list[JobRecord] = []
         """Jobs in the queue to which a plugin has given another priority."""
+        self._loaded = False
         self.is_awaited = False
         """Whether jobs wait for others' stage-out (afterburstbuffer)."""
 
@@ -83,9 +84,10 @@ class BurstBuffers:
         return tuple(tres_name(plugin_type) for plugin_type in self.types)
 
     async def load(self) -> str:
-        """Load every plugin; return what is fatal, or nothing."""
+        """Load every plugin that is not loaded yet; return what is fatal, or nothing."""
         hooks, who = self._ctld.site.hooks, self._ctld.process
-        for plugin_type in self.types:
+        loaded, self._loaded = self._loaded, True
+        for plugin_type in () if loaded else self.types:
             if not await hooks.load(who, "burst_buffer", plugin_type=plugin_type):
                 return f"failed to initialize burst_buffer plugin {plugin_type}"
         return ""

@@ -17,6 +17,7 @@ from simctl.ctld import (
     prologs,
     resync,
     schedule,
+    staging,
     step_limits,
     steps,
 )
@@ -69,6 +70,7 @@ async def recover(ctld: "Slurmctld") -> None:
     """Give jobs and steps what plugins packed of them; a step that none can read is lost."""
     for job in list(ctld.jobs.values()):
         job.check_job = await _recover_job(ctld, job)
+        await staging.count_as_read(ctld, job)
         for step in list(job.steps.values()):
             if not await _recover_step(ctld, step):
                 await steps.lose(ctld, step)

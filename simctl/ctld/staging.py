@@ -88,14 +88,32 @@ async def measure(ctld: "Slurmctld", bb: BurstBuffers) -> None:
         bb.total_mb = await bb.system_size()
 
 
+async def count_as_read(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Have counted what a job asks for that is over and never ran, as it is read back.
+
+    Model modern alone: Slurm counts that, whoever asks for it; of its run there is nothing. The
+    first such job has the plugins loaded.
+    """
+    bb = ctld.bb
+    if bb is None or ctld.site.model == "guide" or not _never_ran(job):
+        return
+    if problem := await bb.load():
+        await ctld.die(problem)
+    await bb.set_tres_cnt(job, locked=True)
+
+
+def _never_ran(job: JobRecord) -> bool:
+    """Tell whether a job is over, and had no nodes."""
+    return job.state.finished and not job.state.staging_out and not job.node_list
+
+
 async def _recover(ctld: "Slurmctld", bb: BurstBuffers, job: JobRecord) -> None:
     """Take a job in after a restart: its counts, and its claim if it was about to be launched."""
     job.prolog_running = 0
+    if _never_ran(job) and ctld.site.model == "modern":
+        return
     over = job.state.finished and not job.state.staging_out
-    if over and not job.node_list and ctld.site.model == "modern":
-        # Slurm counts what such a job asks for, whoever asks for it; of its run there is nothing.
-        await bb.set_tres_cnt(job, locked=True)
-    elif job.tres and (over or job.state.base is JobBase.RUNNING):
+    if job.tres and (over or job.state.base is JobBase.RUNNING):
         job.tres = await bb.set_tres_cnt(job, locked=False)
     if job.state.base is JobBase.RUNNING and job.state.configuring:
         await _begin_again(ctld, bb, job)
