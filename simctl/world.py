@@ -390,8 +390,15 @@ class World:
         )
 
     def _place_files(self, users: Mapping[str, User]) -> None:
-        """Put files into each user's folder, and those with a whole path onto every host."""
+        """Put files into each user's folder, and those with a whole path onto every host.
+
+        What lies in somebody's folder by its whole path is theirs.
+        """
         for name, text in self.scenario.files.items():
+            owner = next((u for u in users.values() if name.startswith(f"{u.home}/")), None)
+            if owner is not None:
+                self.disk.write(name, text, owner.home, uid=owner.uid, by_hand=True)
+                continue
             if name.startswith("/"):
                 for host in self._all_hosts():
                     self.disk.write(name, text, host=host, by_hand=True)

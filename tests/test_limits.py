@@ -1,10 +1,12 @@
 """Warnings before the time limit, deadlines, and other ways for a job to end or to wait anew."""
 
+from typing import Any
+
 import pytest
 
 from simctl.ctld.limits import last_start_us, refusal, warning_due_us
 from simctl.kernel.events import Event
-from simctl.wire.ids import INFINITE, SECOND
+from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.records import JobDesc
 from tests.cluster import Ran, run
 from tests.test_queue import CLUSTER, args, reasons, started, states, timeline, wrong
@@ -156,6 +158,8 @@ def test_a_step_in_an_allocation_has_neither_warning_nor_deadline(option: str) -
         (10, 1100, 1600, True),
         (INFINITE, 0, 1000, False),
         (INFINITE, 0, 999, True),
+        (NO_VAL, 0, 1000, False),
+        (NO_VAL, 0, 999, True),
         (10, 0, 0, False),
     ],
 )
@@ -163,8 +167,13 @@ def test_a_job_that_cannot_end_in_time_is_not_taken(
     limit_min: int, begin_s: int, deadline_s: int, refused: bool
 ) -> None:
     """Now, or when it may begin, and its whole limit: at second 1000."""
-    desc = JobDesc(name="", uid=0, gid=0, user="", begin_s=begin_s, deadline_s=deadline_s)
-    assert bool(refusal(desc, limit_min, 1000)) is refused
+    limits: dict[str, Any] = {
+        "time_limit_min": limit_min,
+        "begin_s": begin_s,
+        "deadline_s": deadline_s,
+    }
+    desc = JobDesc(name="", uid=0, gid=0, user="", **limits)
+    assert bool(refusal(desc, 1000)) is refused
 
 
 def test_the_last_start_leaves_room_for_the_whole_limit() -> None:

@@ -395,7 +395,6 @@ def test_requeuehold_holds_the_job() -> None:
         ("sbatch --no-requeue --wrap 'sleep 60'", "5s", "alice", "ESLURM_DISABLED"),
         ("srun sleep 60", "5s", "alice", "ESLURM_BATCH_ONLY"),
         ("sbatch -H --wrap true", "5s", "alice", "ESLURM_JOB_PENDING"),
-        ("sbatch --wrap true", "60s", "alice", "ESLURM_ALREADY_DONE"),
         ("sbatch --wrap true", "800s", "alice", "ESLURM_INVALID_JOB_ID"),
     ],
 )

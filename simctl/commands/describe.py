@@ -51,6 +51,10 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
     how, plane = options.get("distribution", (Distribution.UNKNOWN, 0))
     if how is Distribution.ARBITRARY and tasks == NO_VAL:
         tasks = len(options.get("nodelist", ())) or NO_VAL
+    deadline_s = parse_moment(until, now_s) if until else 0
+    if until and more.get("begin_s", 0) > deadline_s:
+        told = "Incompatible begin and deadline time specification"
+        raise UsageError(1, f"{call.argv[0]}: error: {told}")
     return JobDesc(
         name=options.get("job-name", name),
         uid=user.uid,
@@ -85,7 +89,7 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         warn_signal=warned.signal if warned is not None else 0,
         warn_time_s=warned.time_s if warned is not None else 0,
         warn_batch=warned is not None and warned.batch,
-        deadline_s=parse_moment(until, now_s) if until else 0,
+        deadline_s=deadline_s,
         submit_line=" ".join(call.argv),
         ckpt_interval_min=options.get("checkpoint", 0),
         ckpt_dir=checkpoint_dir(call, options),

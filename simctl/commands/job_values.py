@@ -75,6 +75,8 @@ def hosts(value: str) -> tuple[str, ...]:
 def distribution(value: str) -> tuple[Distribution, int]:
     """Read ``block``, ``cyclic``, ``arbitrary`` or ``plane=N``; the rest concerns sockets."""
     levels, _, packing = value.lower().partition(",")
+    if levels in ("pack", "nopack") and not packing:
+        return Distribution.UNKNOWN, 0
     word, *rest = levels.split(":")
     match = re.fullmatch(r"plane=(\d+)", word)
     if match is not None and int(match[1]):

@@ -32,16 +32,22 @@ class Key:
     read: Callable[[str], Any] = str
 
 
-def split_pairs(words: tuple[str, ...]) -> list[Pair]:
+def split_pairs(words: tuple[str, ...], *, apart: bool = False) -> list[Pair]:
     """Return the words of an update as keys and values.
+
+    Where values may stand *apart*, a word that is no KEY=VALUE is the key of the next one.
 
     Raises:
         UsageError: A word is no KEY=VALUE.
     """
     found = []
-    for word in words:
+    left = iter(words)
+    for word in left:
         key, equals, value = word.partition("=")
-        if not equals:
+        following = next(left, None) if apart and not equals else None
+        if following is not None:
+            value = following
+        elif not equals:
             raise UsageError(1, f"Invalid input: {word}", "Request aborted")
         found.append(Pair(key.lower(), value.strip("\"'"), word))
     return found

@@ -158,7 +158,7 @@ def _read_changes(order: Order) -> tuple[str, Fields, str]:
     now_s = site.start_time_s + site.kernel.now_us // SECOND
     ids, step = "", ""
     fields: Fields = {}
-    for pair in split_pairs(order.words):
+    for pair in split_pairs(order.words, apart=True):
         value = pair.value
         if begins(pair.key, "jobid", 3) or pair.key == "arrayjobid":
             ids = value

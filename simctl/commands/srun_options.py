@@ -20,6 +20,7 @@ from simctl.commands.job_options import (
     TEST_ONLY,
     unbuilt,
 )
+from simctl.commands.job_values import hosts
 from simctl.commands.options import (
     BAD_OPTION,
     Grammar,
@@ -35,6 +36,8 @@ from simctl.commands.options import (
 from simctl.commands.queue_options import QUEUE_NAMES, QUEUE_OPTIONS
 from simctl.commands.step_request import fits_per_node
 from simctl.plugins.site import CommandCall
+from simctl.wire.ids import NO_VAL
+from simctl.wire.layout import Distribution
 
 GRAMMAR: Final = Grammar(
     command="srun",
@@ -148,6 +151,10 @@ def read(call: CommandCall) -> tuple[dict[str, Any], list[str]] | int:
     inside = "SLURM_JOB_ID" in call.env or any(option.long == "jobid" for option, _ in given)
     variables = VARIABLES if inside else {**OF_ALLOCATIONS, **VARIABLES}
     options = GRAMMAR.values([*from_environment(GRAMMAR, call.env, variables), *given])
+    if options.get("distribution", (None,))[0] is Distribution.ARBITRARY:
+        options.setdefault("nodelist", _hostfile(call, options.get("ntasks", NO_VAL)))
+        if not options["nodelist"]:
+            del options["nodelist"]
     if options.get("mpi") == "list":
         call.write("stdout", _MPI_PLUGINS)
         return 0
@@ -166,6 +173,25 @@ def read(call: CommandCall) -> tuple[dict[str, Any], list[str]] | int:
         call.err("srun: error: ioctl(TIOCGWINSZ): Inappropriate ioctl for device")
         call.err("srun: error: Not using a pseudo-terminal, disregarding --pty option")
     return options, words
+
+
+def _hostfile(call: CommandCall, tasks: int) -> tuple[str, ...]:
+    """Return the nodes of the tasks, in order, as the file of SLURM_HOSTFILE lists them.
+
+    Raises:
+        UsageError: The file cannot be read, or lists fewer nodes than there are tasks.
+    """
+    path = call.env.get("SLURM_HOSTFILE", "")
+    if not path:
+        return ()
+    text = call.files.find_text(path)
+    if text is None:
+        raise UsageError(1, f"srun: error: SLURM_HOSTFILE {path} cannot be read")
+    names = tuple(name for line in text.splitlines() for name in hosts(line.partition("#")[0]))
+    if tasks != NO_VAL and len(names) < tasks:
+        what = f"SLURM_HOSTFILE {path} lists {len(names)} nodes for {tasks} tasks"
+        raise UsageError(1, f"srun: error: {what}")
+    return names if tasks == NO_VAL else names[:tasks]
 
 
 def _check(call: CommandCall, options: Mapping[str, Any], *, inside: bool) -> None:

@@ -78,6 +78,9 @@ def _distribution(
     """Return the nodes named, how tasks are dealt to nodes, and how many at a time."""
     nodes: tuple[str, ...] = options.get("nodelist", ())
     how, plane = options.get("distribution", _NO_DISTRIBUTION)
+    if how is Distribution.UNKNOWN:
+        # Only whether nodes are to be filled up was said.
+        how = None
     if how is None and env.get("SLURM_DISTRIBUTION"):
         size = env.get("SLURM_DIST_PLANESIZE", "")
         word = env["SLURM_DISTRIBUTION"]

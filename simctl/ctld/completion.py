@@ -472,6 +472,16 @@ def purge_in_time(ctld: "Slurmctld", job: JobRecord) -> None:
     ctld.purge_at(max(-(-old_us // interval_us) * interval_us, ctld.now_us), job)
 
 
+def run_again(ctld: "Slurmctld", job: JobRecord) -> None:
+    """Send a job that is over, and has left its nodes, back into the queue."""
+    job.reason = job.hold_text or Reason.BEGIN_TIME
+    ctld.set_job(job, PENDING)
+    if job.array is not None and job.nodes:
+        # It was counted as ended when it was over.
+        arrays.started(job)
+    _back_to_queue(ctld, job)
+
+
 def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     if job.special_exit:
         ctld.set_job(job, PENDING_SPECIAL_EXIT)
@@ -508,6 +518,10 @@ def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
 
 async def purge(ctld: "Slurmctld", job: JobRecord) -> None:
     """Forget a job that is old enough, unless its burst buffer is still needed."""
+    old_us = job.end_us + ctld.site.conf.min_job_age_s * SECOND
+    if ctld.jobs.get(job.job_id) is not job or not job.state.finished or ctld.now_us < old_us:
+        # It has run again since this purge was planned.
+        return
     if ctld.bb is not None and not await staging.may_purge(ctld, job):
         return
     if ctld.bb is not None and not job.staged_out:

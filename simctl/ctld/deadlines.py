@@ -36,7 +36,7 @@ async def deadline_due(ctld: "Slurmctld", _: Envelope, message: limits.DeadlineD
     job.deadline_timer = None
     end_us = limits.deadline_us(ctld, job)
     if job.state.base is JobBase.PENDING:
-        last_us = limits.last_start_us(end_us, job.time_limit_min)
+        last_us = limits.last_start_us(end_us, limits.needed_min(job))
         if ctld.now_us < last_us + SECOND:
             limits.watch_deadline(ctld, job)
         elif not job.state.completing:

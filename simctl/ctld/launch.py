@@ -56,6 +56,7 @@ async def start(
     job.start_us = ctld.now_us
     bookkeeping.started(ctld, job)
     job.time_limit_min = limit_in(job, part)
+    job.time_limit_min = limits.until_deadline_min(ctld, job)
     job.begin_us = job.expected_us = -1
     job.reason = Reason.NONE
     if job.time_limit_min != INFINITE:

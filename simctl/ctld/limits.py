@@ -6,7 +6,7 @@ import attrs
 
 from simctl.ctld.records import JobRecord
 from simctl.wire.errno import ESLURM_INVALID_TIME_LIMIT, SLURM_SUCCESS
-from simctl.wire.ids import INFINITE, SECOND
+from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.records import JobDesc
 from simctl.wire.states import JobBase
 
@@ -47,11 +47,14 @@ def warning_due_us(limit_us: int, warn_time_s: int, now_us: int) -> int:
     return max(check_at_or_after(early_us), next_us)
 
 
-def refusal(desc: JobDesc, time_limit_min: int, now_s: int) -> int:
-    """Return why a job may not be submitted with its deadline, or 0. Pure."""
+def refusal(desc: JobDesc, now_s: int) -> int:
+    """Return why a job may not be submitted with its deadline, or 0. Pure.
+
+    One that asks for no time limit will have what is left until its deadline.
+    """
     if not desc.deadline_s:
         return SLURM_SUCCESS
-    runs_s = 0 if time_limit_min == INFINITE else time_limit_min * 60
+    runs_s = 0 if desc.time_limit_min in (NO_VAL, INFINITE) else desc.time_limit_min * 60
     if max(now_s, desc.begin_s) + runs_s > desc.deadline_s:
         return ESLURM_INVALID_TIME_LIMIT
     return SLURM_SUCCESS
@@ -62,6 +65,19 @@ def last_start_us(deadline_us: int, time_limit_min: int) -> int:
     if time_limit_min == INFINITE:
         return deadline_us
     return deadline_us - time_limit_min * 60 * SECOND
+
+
+def needed_min(job: JobRecord) -> int:
+    """Return the minutes a job needs before its deadline; INFINITE if it asks for no limit."""
+    return INFINITE if job.desc.time_limit_min == NO_VAL else job.time_limit_min
+
+
+def until_deadline_min(ctld: "Slurmctld", job: JobRecord) -> int:
+    """Return the time limit of a job that starts and asked for none: what is left, if less."""
+    if not job.desc.deadline_s or job.desc.time_limit_min != NO_VAL:
+        return job.time_limit_min
+    left_min = -((ctld.now_us - deadline_us(ctld, job)) // (60 * SECOND))
+    return min(job.time_limit_min, max(1, left_min))
 
 
 def deadline_us(ctld: "Slurmctld", job: JobRecord) -> int:
@@ -94,7 +110,7 @@ def watch_deadline(ctld: "Slurmctld", job: JobRecord) -> None:
         return
     end_us = deadline_us(ctld, job)
     if job.state.base is JobBase.PENDING:
-        due_us = last_start_us(end_us, job.time_limit_min) + SECOND
+        due_us = last_start_us(end_us, needed_min(job)) + SECOND
     else:
         due_us = check_at_or_after(end_us)
     job.deadline_timer = ctld.mailbox.post_at(max(due_us, ctld.now_us), DeadlineDue(job))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simctl.ctld import agent, excise, missing, node_switch, resync, suspend
+from simctl.ctld import agent, excise, limits, missing, node_switch, resync, suspend
 from simctl.ctld.completion import (
     clients,
     end_by_status,
@@ -422,6 +422,9 @@ async def limit_due(ctld: "Slurmctld", _: Envelope, message: Any) -> None:
     """Warn the sruns of a job at the check before its limit; end it at the first check after."""
     job: JobRecord = message.job
     if job.restart_cnt != message.run or job.state.base is not JobBase.RUNNING:
+        return
+    if job.deadline_timer is not None and ctld.now_us >= limits.deadline_us(ctld, job):
+        # Its deadline is there as well, and ends it.
         return
     for srun in clients(job):
         ctld.send(srun, SrunTimeout(job_id=job.job_id))

@@ -236,11 +236,7 @@ def _refusal(ctld: "Slurmctld", desc: JobDesc, uid: int, request: Request) -> in
     if desc.nice < 0 and not ctld.is_operator(uid):
         return ESLURM_INVALID_NICE
     now_s = ctld.site.start_time_s + ctld.now_us // SECOND
-    refused = (
-        request.error_code
-        or reservations.refusal(ctld, desc)
-        or limits.refusal(desc, request.time_limit_min, now_s)
-    )
+    refused = request.error_code or reservations.refusal(ctld, desc) or limits.refusal(desc, now_s)
     if not refused and len(ctld.jobs) >= ctld.site.conf.max_job_count:
         return EAGAIN
     return refused

@@ -114,7 +114,8 @@ def _check(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: in
     if (raises_nice or shares or delays) and not operator:
         return ESLURM_ACCESS_DENIED
     limit = message.time_limit_min
-    if limit != NO_VAL and limit > job.time_limit_min and not operator:
+    raised = limit != NO_VAL and limit > job.time_limit_min and not operator
+    if raised and not (pending and limit <= job.part.max_time_min):
         return ESLURM_ACCESS_DENIED
     refused = update_request.refusal(ctld, job, message, uid)
     if refused:
@@ -274,7 +275,8 @@ async def _requeue(ctld: "Slurmctld", job: JobRecord, message: RequestJobRequeue
         return ESLURM_DISABLED
     if job.state.completing:
         return ESLURM_TRANSITION_STATE_NO_UPDATE
-    if job.state.finished:
+    if job.state.finished and (job.burst_buffer or message.launch_failed):
+        # Its buffer is gone, or about to go.
         return ESLURM_ALREADY_DONE
     if job.state.base is JobBase.PENDING:
         return ESLURM_JOB_PENDING
@@ -283,6 +285,9 @@ async def _requeue(ctld: "Slurmctld", job: JobRecord, message: RequestJobRequeue
         if message.launch_failed:
             text = completion.LAUNCH_FAILED_HELD
         completion.hold_requeued(job, text, special_exit=message.special_exit)
+    if job.state.finished:
+        completion.run_again(ctld, job)
+        return SLURM_SUCCESS
     await completion.requeue(ctld, job)
     return SLURM_SUCCESS
 

@@ -184,7 +184,8 @@ class ScriptCheck:
     def _look_for(self, place: Value, script: str) -> None:
         """Warn of a script that is no file of the scenario, nor of the timeline."""
         name = file_key(_HOME.sub("", script, count=1))
-        if name and name not in self.files and name not in self.written_later:
+        there = {_HOME.sub("", each, count=1) for each in (*self.files, *self.written_later)}
+        if name and name not in there:
             hint = near(name, [*self.files, *self.written_later], cutoff=0.7)
             self.reading.warn(place, f"there is no file {script!r} in `files:`{hint}")
 

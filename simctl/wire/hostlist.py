@@ -1,8 +1,9 @@
 """Host lists: ``n[1-3,7]`` to names and back, order and duplicates kept.
 
 The grammar is Slurm's for a cluster of one dimension. Elements stand apart by commas, blanks, tabs
-or newlines; brackets hold numbers and ranges, and several bracket groups give every combination,
-the last one varying fastest. A number is padded with zeros to the width of the range's first.
+or newlines; brackets hold numbers and ranges, and several bracket groups give every combination:
+the last one varies fastest, then the first, and the last but one slowest. A number is padded with
+zeros to the width of the range's first.
 """
 
 import functools
@@ -130,7 +131,10 @@ def _expand_element(text: str, start: int, element: str, *, tolerant: bool) -> l
     if rest:
         what = f"{rest!r} may not follow ']'; only a separator or another bracket group may"
         raise HostlistError(text, start + position + 1, what)
-    return ["".join(combination) for combination in itertools.product(*parts)]
+    # The last group varies fastest, then the first, as Slurm's prefix of a list is one itself.
+    inner, outer = parts[-2:], parts[:-2]
+    prefixes = ["".join(reversed(each)) for each in itertools.product(*reversed(outer))]
+    return ["".join((prefix, *each)) for prefix in prefixes for each in itertools.product(*inner)]
 
 
 def _check_plain(text: str, position: int, plain: str) -> None:

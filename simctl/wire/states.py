@@ -204,11 +204,10 @@ def _job_changes() -> dict[JobState, frozenset[JobState]]:
     }
     for base in ends:
         changes[COMPLETING[base]] = frozenset({DONE[base]})
-    # RequeueExit and RequeueExitHold send a job back that has ended.
-    for base in (JobBase.COMPLETED, JobBase.FAILED):
+    # RequeueExit, RequeueExitHold and a requeue by hand send a job back that has ended; a failed
+    # node one that may run again.
+    for base in ends:
         changes[DONE[base]] = frozenset({PENDING, PENDING_SPECIAL_EXIT})
-    # A failed node sends a job that may run again from NODE_FAIL back into the queue.
-    changes[NODE_FAIL] = frozenset({PENDING})
     _add_stage_out(changes)
     return changes
 

@@ -16,6 +16,8 @@ _CLOCK: Final = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?(am|pm)?")
 _ISO: Final = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:t(\d{2}):(\d{2})(?::(\d{2}))?)?")
 _SLASHES: Final = re.compile(r"(\d{1,2})/(\d{1,2})(?:/(\d{2}))?(?:-(\d{1,2}):(\d{2}))?")
 _NAMED: Final = {"midnight": 0, "noon": 12, "elevenses": 11, "fika": 15, "teatime": 16}
+_DAYS: Final = {"today": 0, "tomorrow": 1}
+_BETWEEN: Final = re.compile(r"-|t|\s+")
 _HALF_DAY: Final = 12
 
 
@@ -35,12 +37,39 @@ def parse_moment(text: str, now_s: int) -> int:
         return int(today.timestamp())
     if word == "tomorrow":
         return int((today + timedelta(days=1)).timestamp())
+    if (time := _time_of_day(word)) is not None:
+        return _next(today + time, now)
+    apart = _apart(word, today)
+    return int((apart if apart is not None else _date(word, now)).timestamp())
+
+
+def _time_of_day(word: str) -> timedelta | None:
+    """Return how long after midnight a time of day is that has a name or is a clock's."""
     if word in _NAMED:
-        return _next(today.replace(hour=_NAMED[word]), now)
+        return timedelta(hours=_NAMED[word])
     match = _CLOCK.fullmatch(word)
-    if match is not None:
-        return _next(today + _clock(match), now)
-    return int(_date(word, now).timestamp())
+    return _clock(match) if match is not None else None
+
+
+def _apart(word: str, today: datetime) -> datetime | None:
+    """Return a time of day on a day, in either order, apart by a blank, ``-`` or ``t``."""
+    for match in _BETWEEN.finditer(word):
+        parts = (word[: match.start()], word[match.end() :])
+        for day_word, time_word in (parts, parts[::-1]):
+            day, time = _day(day_word, today), _time_of_day(time_word)
+            if day is not None and time is not None:
+                return day + time
+    return None
+
+
+def _day(word: str, today: datetime) -> datetime | None:
+    """Return the midnight with which a day begins; None if it is no day."""
+    if word in _DAYS:
+        return today + timedelta(days=_DAYS[word])
+    date_only = _ISO.fullmatch(word) or _SLASHES.fullmatch(word)
+    if date_only is None or ":" in word:
+        return None
+    return _date(word, today)
 
 
 def _next(moment: datetime, now: datetime) -> int:
