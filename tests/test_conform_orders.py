@@ -28,6 +28,17 @@ NOT_HELD: Final = {
     "slurmctld_prolog": "a step is asked for from outside the script, before that is launched",
 }
 """Scenarios in which something happens that no recording has."""
+BROKEN: Final = {
+    # The task on the node that is lost dies with it, before the job is RUNNING once more.
+    "f04_no_kill": ["11.0 on n3: step: last job_state > RUNNING < first task ended"],
+    # Its recording does the same, but does not name the batch step of a prolog.
+    "f36_slow_prolog_cancel": [
+        "5.batch on n1: batch: last slurmd prolog < first job_state > CANCELLED|COMPLETING",
+        "5.batch on n1: batch: last slurmd prolog < first slurmctld REQUEST_TERMINATE_JOB",
+        "5.batch on n1: batch: last slurmd prolog < first slurmd REQUEST_TERMINATE_JOB received",
+    ],
+}
+"""Orders that no recording is seen to break, and that conformance runs do."""
 
 
 def broken(events: Sequence[Event]) -> list[str]:
@@ -110,7 +121,7 @@ def test_an_order_is_seen_often_and_never_turned_round() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_conformance_run_keeps_the_orders(name: str) -> None:
     """Also where its own recording does not show them."""
-    assert broken(held(name).events) == []
+    assert broken(held(name).events) == BROKEN.get(name, [])
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
