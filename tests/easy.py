@@ -62,6 +62,49 @@ def run_easy(jobs: Sequence[EasyJob], *, nodes: int, interval: int) -> list[Easy
     return [runs[place] for place in range(len(jobs))]
 
 
+def easy_starts(jobs: Sequence[EasyJob], *, nodes: int) -> list[int]:
+    """Return when each of *jobs* starts if the queue is looked at upon every submission and end.
+
+    It counts nodes and knows none by name: a job behind the head starts if it is over before the
+    head begins, or if the nodes that the head will leave over are enough for it.
+    """
+    coming = sorted(range(len(jobs)), key=lambda place: (jobs[place].submit, place))
+    queue: list[int] = []
+    starts: dict[int, int] = {}
+    running: list[int] = []
+    while coming or queue:
+        moments = [jobs[coming[0]].submit] if coming else []
+        now = min(moments + [starts[place] + jobs[place].run for place in running])
+        running = [place for place in running if starts[place] + jobs[place].run > now]
+        while coming and jobs[coming[0]].submit <= now:
+            queue.append(coming.pop(0))
+        free = nodes - sum(jobs[place].nodes for place in running)
+        begins, spare = now, 0
+        for place in list(queue):
+            job = jobs[place]
+            if begins == now and job.nodes > free:
+                begins, spare = _head_begins(jobs, starts, running, free, job.nodes)
+                continue
+            in_time = begins == now or now + job.limit <= begins
+            if job.nodes > (free if in_time else min(free, spare)):
+                continue
+            spare -= 0 if in_time else job.nodes
+            free -= job.nodes
+            starts[place] = now
+            running.append(place)
+            queue.remove(place)
+    return [starts[place] for place in range(len(jobs))]
+
+
+def _head_begins(
+    jobs: Sequence[EasyJob], starts: dict[int, int], running: list[int], free: int, need: int
+) -> tuple[int, int]:
+    """Return when the head has its nodes at the latest, and how many it leaves over then."""
+    ends = sorted((starts[place] + jobs[place].limit, jobs[place].nodes) for place in running)
+    begins = next(end for end, _ in ends if free + sum(n for e, n in ends if e <= end) >= need)
+    return begins, free + sum(n for end, n in ends if end <= begins) - need
+
+
 def _start(
     jobs: Sequence[EasyJob],
     place: int,

@@ -1,6 +1,7 @@
 """The same scenario, seed and schedule give the same bytes, on any hash seed."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,6 +9,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
+from simctl.scenario.durations import parse_duration_us
 
 SCENARIOS = ("node_crash", "cancel", "own_plugin", "cut_long")
 SCHEDULES = (("fifo", "0"), ("random", "1"))
@@ -33,8 +36,13 @@ RUNS = [
 ]
 
 
-def run_all(folder: Path, hash_seed: str, runs: list[Words]) -> dict[Words, bytes]:
-    """Run scenarios in one interpreter of this hash seed; return the traces that it wrote."""
+def run_all(
+    folder: Path, hash_seed: str, runs: list[Words], damage: str = ""
+) -> dict[Words, bytes]:
+    """Run scenarios in one interpreter of this hash seed; return the traces that it wrote.
+
+    A *damage* is Python that is executed before.
+    """
     paths = [folder / f"{place}.{hash_seed}.jsonl" for place in range(len(runs))]
     commands = [
         ["run", *given, "--quiet", "--trace", str(path)]
@@ -44,7 +52,7 @@ def run_all(folder: Path, hash_seed: str, runs: list[Words]) -> dict[Words, byte
         [
             sys.executable,
             "-c",
-            f"from simctl.cli import main\nfor words in {commands!r}: main(words)",
+            f"from simctl.cli import main\n{damage}\nfor words in {commands!r}: main(words)",
         ],
         env=os.environ | {"PYTHONHASHSEED": hash_seed},
         check=True,
@@ -119,3 +127,87 @@ def test_sets_of_a_plugin_are_told_in_a_steady_order(tmp_path: Path) -> None:
     assert "{'host0', 'host1', 'host10', 'host11', 'host2'" in text
     assert "{'both': [frozenset({'host0', " in text
     assert "ValueError: {'host0', 'host1', 'host10'" in text
+
+
+RESTARTS = sorted(
+    path.stem
+    for path in (Path(__file__).parents[1] / "scenarios").glob("*.yaml")
+    if re.search(r"\b(crash|restart|start): ", path.read_text())
+)
+"""The shipped scenarios in which a daemon or a node goes and comes back."""
+
+SEVEN_NODES = """
+nodes: [{name: "c[1-7]", cpus: 4}]
+partitions: [{name: debug, nodes: "c[1-7]", default: true}]
+users: {alice: 1001, bob: 1002}
+slurm_conf: {SwitchType: switch/elan, Prolog: /p.sh, PrologFlags: Alloc, Epilog: /e.sh}
+files: {/p.sh: "#!/bin/sh\\nsleep 2\\n", /e.sh: "#!/bin/sh\\nsleep 4\\n"}
+timeline:
+  - {at: 0s, as: alice, run: "sbatch -N5 --wrap 'srun sleep 20'"}
+  - {at: 1s, as: bob, run: "srun -N2 sleep 21"}
+  - {at: 2s, as: alice, run: "sbatch --array=0-6 -N1 --dependency=afterany:1 --wrap 'srun sleep 5'"}
+  - {at: 3s, as: bob, run: "sbatch -N7 --wrap 'srun sleep 30'"}
+"""
+
+MOMENTS = {
+    "prologs": ("1500ms", "slurmctld"),
+    "launched": ("5s", "slurmctld"),
+    "completing": ("24s", "slurmctld"),
+    "tasks": ("33s", "slurmctld"),
+    "a node goes": ("12s", "c3"),
+    "a node goes while a job ends": ("24s", "c2"),
+}
+"""When who dies, to be started again after nine seconds."""
+
+HASH_SEEDS = ("0", "1", "77", "4242")
+
+
+def with_deaths(folder: Path) -> list[Words]:
+    """Write a scenario for each moment; return what is run of it."""
+    runs = []
+    for place, (at, who) in enumerate(MOMENTS.values()):
+        path = folder / f"death{place}.yaml"
+        again = int(parse_duration_us(at)) + 9_000_000
+        path.write_text(
+            f"{SEVEN_NODES}  - {{at: {at}, fault: {{crash: {who}}}}}\n"
+            f"  - {{at: {again}us, fault: {{start: {who}}}}}\n"
+        )
+        runs += [words(str(path), *SCHEDULES[0], "--model", model) for model in MODELS]
+    return runs
+
+
+@pytest.fixture(scope="module")
+def deaths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[Words, bytes]]:
+    """Return the traces of all runs in which somebody dies, by hash seed."""
+    folder = tmp_path_factory.mktemp("deaths")
+    runs = [words(name, "fifo", "0", "--model", model) for name in RESTARTS for model in MODELS]
+    runs += with_deaths(folder)
+    return {seed: run_all(folder, seed, runs) for seed in HASH_SEEDS}
+
+
+def test_no_hash_seed_changes_who_is_told_again_first(
+    deaths: dict[str, dict[Words, bytes]],
+) -> None:
+    """Every shipped scenario in which somebody dies, and seven nodes at six moments."""
+    first, *others = deaths.values()
+    differing = [given for given in first for other in others if other[given] != first[given]]
+    assert differing == []
+    assert len(RESTARTS) >= 10
+    assert all(each.count(b"\n") > 50 for each in first.values())
+
+
+IN_THE_ORDER_OF_A_SET = """
+import simctl.world
+from simctl.ctld import completion
+def told(ctld, job):
+    for name in job.completing_nodes:
+        ctld.send(ctld.address(ctld.nodes_by_name[name]), completion.termination(job))
+completion.terminate_again = told
+"""
+
+
+def test_an_order_that_comes_of_a_set_is_noticed(tmp_path: Path) -> None:
+    """A slurmctld that tells nodes in the order of a set of names does not get through."""
+    (given,) = [each for each in with_deaths(tmp_path) if "death2" in each[0] and "guide" in each]
+    found = {run_all(tmp_path, seed, [given], IN_THE_ORDER_OF_A_SET)[given] for seed in HASH_SEEDS}
+    assert len(found) > 1

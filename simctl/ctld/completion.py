@@ -489,7 +489,7 @@ def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     bookkeeping.back_in_queue(ctld, job)
     job.restart_cnt += 1
     job.nodes = ()
-    job.shares = {}
+    job.shares, job.cores, job.gpus = {}, {}, {}
     job.preempt_us = -1
     job.launched_us = -1
     job.nodes_lost.clear()

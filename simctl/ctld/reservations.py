@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import schedule
+from simctl.ctld import bookkeeping, schedule
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.select import limit_in
 from simctl.kernel.fabric import Envelope
@@ -304,4 +304,5 @@ async def due(ctld: "Slurmctld", record: ReservationRecord) -> None:
                 job.desc = attrs.evolve(job.desc, reservation="")
                 job.held_by_user = False
                 job.hold_text = job.reason = Reason.RESERVATION_DELETED
+                bookkeeping.waits(job, job.reason)
     ctld.request_pass()

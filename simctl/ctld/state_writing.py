@@ -112,9 +112,23 @@ def _job_state(ctld: "Slurmctld") -> Iterable[msgspec.Struct | bytes]:
         ),
     )
     # Before the jobs: of a file that is cut off a task without its array would be of no use.
-    for array in ctld.arrays.values():
+    for array in _arrays(ctld):
         yield _array(ctld, array)
     yield from _encoded_jobs(ctld)
+
+
+def _arrays(ctld: "Slurmctld") -> Iterable[JobArray]:
+    """Yield the arrays, and those whose tasks are purged while others wait to know how they ended.
+
+    Of one that has been given the id of another since, the one that is there counts.
+    """
+    asked = {
+        need.array.job_id: need.array
+        for job in ctld.jobs.values()
+        for need in (job.dependency.needs if job.dependency is not None else ())
+        if need.array is not None
+    }
+    return (asked | ctld.arrays).values()
 
 
 def _job(ctld: "Slurmctld", job: JobRecord) -> msgspec.Struct:
