@@ -93,6 +93,9 @@ def _add_run(commands: Any) -> None:
         default="",
         help="slurmctld's state files lie in this folder; what it holds is restored",
     )
+    run.add_argument(
+        "--force", action="store_true", help="overwrite a file that simctl did not write"
+    )
     run.add_argument("--trace-kinds", metavar="K,..", help="write only events of these kinds")
     run.add_argument(
         "--watchdog",

@@ -1,10 +1,11 @@
 """`simctl run --db FILE`: a run as an SQLite file, written as it goes (docs/database.md)."""
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import msgspec
 from msgspec import UNSET
@@ -20,6 +21,7 @@ from simctl.database_tables import (
     step_row,
 )
 from simctl.kernel.events import Event
+from simctl.outputs import beside
 from simctl.status import InputError
 from simctl.wire.accounts import JobAccount, StepAccount
 from simctl.world import RunResult, World
@@ -37,7 +39,7 @@ class Database:
     the table `run`.
     """
 
-    def __init__(self, path: Path, world: World) -> None:
+    def __init__(self, path: Path, world: World, *, force: bool = False) -> None:
         """Make the file.
 
         Raises:
@@ -48,10 +50,14 @@ class Database:
         self._rows: dict[str, list[tuple[Any, ...]]] = {}
         self._gathered = 0
         self._trouble = ""
+        self._part: Path | None = None
         try:
-            _make_way(path)
-            self._file = _made(path)
+            self._place = _place(path, force=force)
+            self._part = beside(self._place)
+            self._file = _made(self._part)
         except (OSError, sqlite3.Error) as error:
+            if self._part is not None:
+                self._part.unlink(missing_ok=True)
             raise InputError(f"--db: cannot write {path}: {_why(error)}") from error
         header = {key: each for key, each in world.header().items() if key != "simctl_trace"}
         self._add_run({**header, "complete": 0})
@@ -103,12 +109,13 @@ class Database:
 
     # Its end.
 
-    def finish(self, result: RunResult | None) -> None:
-        """Write what there is at the end: unfinished jobs, nodes, commands; then close the file.
+    def finish(self, result: RunResult | None, end: Event) -> None:
+        """Write what there is at the end: unfinished jobs, nodes, commands; then keep the file.
 
         Raises:
             InputError: The file cannot be written to its end.
         """
+        self.event(end)
         ctld = self._world.ctld
         jobs, steps = bookkeeping.current(ctld)
         for job in jobs:
@@ -125,6 +132,19 @@ class Database:
         self._file.close()
         if self._trouble:
             raise InputError(f"--db: cannot write {self._path}: {self._trouble}")
+        if self._part is not None:
+            self._part.replace(self._place)
+            self._part = None
+
+    def __enter__(self) -> Self:
+        """Return itself; it is open already."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Take away what was not kept."""
+        self._file.close()
+        if self._part is not None:
+            self._part.unlink(missing_ok=True)
 
 
 def _outcome(result: RunResult) -> dict[str, Any]:
@@ -138,25 +158,25 @@ def _outcome(result: RunResult) -> dict[str, Any]:
     }
 
 
-def _make_way(path: Path) -> None:
-    """Remove the database of an earlier run.
+def _place(path: Path, *, force: bool) -> Path:
+    """Return where the file lies that *path* names: that of an earlier run, or none yet.
 
     Raises:
         InputError: What is there is something else.
-        OSError: It cannot be read or removed.
+        OSError: It cannot be read.
     """
-    if not path.exists():
-        return
+    place = Path(os.path.realpath(path))
+    if not path.exists() or (force and path.is_file()):
+        return place
     if path.is_file():
         with path.open("rb") as file:
             head = file.read(72)
         ours = head[:16] == _HEAD and int.from_bytes(head[68:72], "big") == APPLICATION_ID
         if ours or not head:
-            path.unlink()
-            return
+            return place
     raise InputError(
         f"--db: {path} is there and is no database that simctl wrote; it is left alone: "
-        "name another file, or remove it"
+        "name another file, remove it, or say --force"
     )
 
 

@@ -1,19 +1,19 @@
 """`simctl run` and `simctl check`: from options to a run, and from a run to what is printed."""
 
 import argparse
-import gzip
 import json
+import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO, Final, Self
 
-from simctl.files import open_to_write
-from simctl.kernel.events import KINDS
+from simctl.kernel.events import KINDS, Event
 from simctl.kernel.schedules import ScheduleError
 from simctl.kernel.trace import FileSink
 from simctl.limits import RUN_TURNS
 from simctl.orderings.checking import tell
+from simctl.outputs import TRACE, Output
 from simctl.plugins.registry import PluginError
 from simctl.progress import Progress
 from simctl.report import explain, job_label, job_table, repeat_command, summary, transcript
@@ -179,14 +179,12 @@ def run_world(world: World, options: argparse.Namespace) -> RunResult:
     for option, name in (("--trace", options.trace), ("--db", options.db)):
         if name == "":
             raise InputError(f"{option}: name a file")
+    if options.trace and options.db and _same(options.trace, options.db):
+        raise InputError(f"--trace and --db: {options.db} is one file; name two")
     with ExitStack() as stack:
-        sink = None
+        trace = None
         if options.trace:
-            stream = _open_trace(options.trace, stack)
-            kinds = _kinds(options)
-            header = world.header() | ({"kinds": list(kinds)} if kinds else {})
-            sink = FileSink(stream, header, kinds)
-            world.trace.add_sink(sink)
+            trace = stack.enter_context(_TraceFile(world, options))
         elif options.trace_kinds:
             raise InputError("run: --trace-kinds goes with --trace FILE")
         if options.debug:
@@ -199,19 +197,87 @@ def run_world(world: World, options: argparse.Namespace) -> RunResult:
         if options.db:
             from simctl.database import Database
 
-            database = Database(Path(options.db), world)
+            database = stack.enter_context(Database(Path(options.db), world, force=options.force))
         stack.enter_context(Progress(world, quiet=options.quiet or options.json))
         try:
             result = world.run()
         except (PluginError, ScheduleError) as error:
             raise InputError(str(error)) from error
         finally:
+            end = world.trace.end(_why_over(result))
+            if trace is not None:
+                trace.finish(end)
             if database is not None:
-                database.finish(result)
-        if sink is not None:
-            sink.flush()
-            stream.flush()
+                database.finish(result, end)
     return result
+
+
+def _same(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _why_over(result: RunResult | None) -> str:
+    """Return why a run is over, as the end of its trace tells it."""
+    if result is None or result.ran_out:
+        return "failed"
+    if result.interrupted:
+        return "interrupted"
+    if result.stalled:
+        return "stalled"
+    return "until" if result.stopped_at_limit else "done"
+
+
+class _TraceFile:
+    """The file of a trace, or standard output."""
+
+    def __init__(self, world: World, options: argparse.Namespace) -> None:
+        """Open it, and have the world write there.
+
+        Raises:
+            InputError: It cannot be written, or is there and no trace.
+        """
+        kinds = _kinds(options)
+        self._path = options.trace
+        self._output: Output | None = None
+        stream: IO[bytes] = sys.stdout.buffer
+        if self._path != "-":
+            try:
+                self._output = Output(self._path, TRACE, force=options.force)
+            except OSError as error:
+                raise self._cannot(error) from error
+            stream = self._output.stream
+        self._stream = stream
+        header = world.header() | ({"kinds": list(kinds)} if kinds else {})
+        self._sink = FileSink(stream, header, kinds)
+        world.trace.add_sink(self._sink)
+
+    def _cannot(self, error: OSError) -> InputError:
+        return InputError(f"--trace: cannot write {self._path}: {error.strerror or error}")
+
+    def finish(self, end: Event) -> None:
+        """Write the end of the trace, and keep the file.
+
+        Raises:
+            InputError: It cannot be written to its end.
+        """
+        try:
+            self._sink.end(end)
+            self._stream.flush()
+            if self._output is not None:
+                self._output.keep()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise self._cannot(error) from error
+
+    def __enter__(self) -> Self:
+        """Return itself; it is open already."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Take away what was not kept."""
+        if self._output is not None:
+            self._output.__exit__(None, None, None)
 
 
 def _kinds(options: argparse.Namespace) -> tuple[str, ...]:
@@ -220,22 +286,6 @@ def _kinds(options: argparse.Namespace) -> tuple[str, ...]:
         if kind not in KINDS:
             raise InputError(f"--trace-kinds: there is no kind {kind!r}; kinds: {', '.join(KINDS)}")
     return kinds
-
-
-def _open_trace(path: str, stack: ExitStack) -> IO[bytes]:
-    if path == "-":
-        return sys.stdout.buffer
-    try:
-        if path.endswith(".gz"):
-            # A fixed time stamp, so that equal traces are equal files.
-            raw = stack.enter_context(open_to_write(path))
-            return cast(
-                "IO[bytes]",
-                stack.enter_context(gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0)),
-            )
-        return stack.enter_context(open_to_write(path))
-    except OSError as error:
-        raise InputError(f"--trace: cannot write {path}: {error.strerror}") from error
 
 
 def show_calls(world: World, options: argparse.Namespace) -> None:

@@ -136,7 +136,8 @@ def test_a_run_that_is_interrupted_has_its_database(tmp_path: Path) -> None:
         "timeline: [{at: 0s, as: alice, run: sbatch -N2 loop.sh}]\n"
     )
     process = subprocess.Popen([*INTERRUPTIBLE, "run", str(scenario), "--quiet", "--db", str(path)])
-    while not path.exists() or path.stat().st_size < 500_000:
+    part = tmp_path / "run.db.part"
+    while not part.exists() or part.stat().st_size < 500_000:
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130

@@ -143,7 +143,7 @@ def test_a_find_can_be_written_into_another_folder(
     assert main(["run", "finds/one.yaml", "--quiet"]) == 1
     (in_folder / "finds" / "one.yaml").write_text("# mine\n")
     assert main(["explore", *words]) == 2
-    assert "was not written by explore" in capsys.readouterr().err
+    assert "is no find that simctl wrote" in capsys.readouterr().err
 
 
 def test_what_holds_is_said_to_hold(in_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from simctl.files import open_to_write
+from simctl.outputs import SCENARIO, write_output
 from simctl.status import OK, InputError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def import_site(options: argparse.Namespace) -> int:
     """Read the file that the options name, and write the scenario; return the exit status."""
     source, file = chosen(options.words)
     output = Path(options.output)
-    if options.output != "-" and output.exists() and not options.force:
+    if options.output != "-" and output.is_file() and not options.force:
         raise InputError(f"import: {output} is there already; --force overwrites it")
     imported: Imported = importlib.import_module(SOURCES[source]).import_file(file)
     for warning in imported.warnings:
@@ -41,8 +41,7 @@ def import_site(options: argparse.Namespace) -> int:
         sys.stdout.write(imported.text)
         return OK
     try:
-        with open_to_write(output) as out:
-            out.write(imported.text.encode())
+        write_output(output, SCENARIO, imported.text.encode(), force=True)
     except OSError as error:
         raise InputError(f"import: cannot write {output}: {error.strerror or error}") from error
     print(f"{output}: {imported.told}", file=sys.stderr)

@@ -1,6 +1,6 @@
 """One event of a trace: what happened, when, in which process, and because of what."""
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -15,6 +15,10 @@ KINDS: tuple[Kind, ...] = (
     "fault",
     "log",
 )
+
+
+END: Final = "end"
+"""The name of the last event of a trace, of kind `log`."""
 
 
 class Event(msgspec.Struct, omit_defaults=True, gc=False, kw_only=True):

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from simctl.kernel.causes import Cause, Subjects
-from simctl.kernel.events import Event, Kind
+from simctl.kernel.events import END, Event, Kind
 
 if TYPE_CHECKING:
     from simctl.kernel.procs import Process
@@ -301,6 +301,14 @@ class Trace:
         where = "" if who.host.node is None else f" on {who.host.name}"
         self.fatalities.append(f"{who.daemon}{where}: {text}{f' ({why})' if why else ''}")
 
+    def end(self, reason: str) -> Event:
+        """Return the last event of a trace, which is written where the trace is, and nowhere else.
+
+        Who reads a trace without one knows that it is not whole.
+        """
+        args = {"events": self.seq, "reason": reason}
+        return Event(seq=self.seq + 1, time_us=self._kernel.now_us, kind="log", name=END, args=args)
+
     # Plugin calls.
 
     def open_call(self, who: "Process", name: str, shown: dict[str, Any]) -> OpenCall:
@@ -387,6 +395,7 @@ class FileSink:
         self._stream = stream
         self._kinds = frozenset(kinds)
         self._encoder = msgspec.json.Encoder()
+        self._events = 0
         self._buffer = bytearray(self._encoder.encode(header) + b"\n")
 
     def __call__(self, event: Event) -> None:
@@ -395,9 +404,17 @@ class FileSink:
             return
         buffer = self._buffer
         self._encoder.encode_into(event, buffer, -1)
+        self._events += 1
         buffer += b"\n"
         if len(buffer) > self._BLOCK:
             self.flush()
+
+    def end(self, event: Event) -> None:
+        """Append the last event, of whatever kinds the others are, with how many came before."""
+        assert isinstance(event.args, dict)
+        end = msgspec.structs.replace(event, args={**event.args, "events": self._events})
+        self._buffer += self._encoder.encode(end) + b"\n"
+        self.flush()
 
     def flush(self) -> None:
         """Write what has gathered."""

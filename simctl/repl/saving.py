@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from simctl.outputs import SESSION, write_output
 from simctl.repl.errors import CommandError
 from simctl.scenario.durations import format_us
 from simctl.scenario.positions import compose
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 _PATH_KEYS = ("slurm_conf_file", "burst_buffer_conf_file")
 
 
-def save_session(session: "Session", name: str) -> Iterator[str]:
-    """Write the session into a file; say how to run it.
+def save_session(session: "Session", name: str, *, force: bool) -> Iterator[str]:
+    """Write the session into a file, unless another's is there; say how to run it.
 
     Raises:
         CommandError: It cannot be written.
@@ -28,7 +29,7 @@ def save_session(session: "Session", name: str) -> Iterator[str]:
         path = path.with_name(path.name + ".yaml")
     text = saved_text(session, path.parent)
     try:
-        path.write_text(text, encoding="utf-8")
+        write_output(path, SESSION, text.encode(), force=force)
     except OSError as error:
         raise CommandError(f"cannot write {path}: {error.strerror}") from error
     world = session.world

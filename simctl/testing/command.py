@@ -5,6 +5,7 @@ import sys
 import time  # noqa: TID251 - tests take as long as they take on the wall
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -54,6 +55,8 @@ def run_tests(options: argparse.Namespace) -> int:
         raise InputError("test: --rewrite and --golden off contradict each other")
     if options.junit is not None and (not options.junit or Path(options.junit).is_dir()):
         raise InputError(f"--junit: expected the name of a file, got {options.junit!r}")
+    if options.junit:
+        _check_junit(options)
     cases = _cases(options)
     named = {Path(name).resolve() for name in options.paths}
     outcomes: list[Outcome] = []
@@ -67,7 +70,7 @@ def run_tests(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         interrupted = True
     if options.junit:
-        _write_junit(Path(options.junit), outcomes)
+        _write_junit(Path(options.junit), outcomes, force=options.force)
     took_s = time.perf_counter() - started
     _summarize(outcomes, len(cases), options, took_s, interrupted=interrupted)
     if interrupted:
@@ -134,10 +137,22 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _write_junit(path: Path, outcomes: Sequence[Outcome]) -> None:
+def _check_junit(options: argparse.Namespace) -> None:
+    """Check before the first test that the report may be written where it is wanted."""
+    from simctl.outputs import REPORT, TakenError, place_of
+
+    try:
+        # What else stands in the way is told after the results, which are not lost for it.
+        with suppress(NotADirectoryError, PermissionError):
+            place_of(options.junit, REPORT, force=options.force)
+    except TakenError as error:
+        raise InputError(f"--junit: cannot write {options.junit}: {error.strerror}") from error
+
+
+def _write_junit(path: Path, outcomes: Sequence[Outcome], *, force: bool) -> None:
     from simctl.testing.junit import write
 
     try:
-        write(path, outcomes)
+        write(path, outcomes, force=force)
     except OSError as error:
         raise InputError(f"--junit: cannot write {path}: {error.strerror}") from error

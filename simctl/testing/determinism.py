@@ -55,7 +55,7 @@ class SecondRun:
             second = read_recording(self._trace)
         except RecordingError as error:
             return (f"the second run left no trace: {error}", *_tail(told))
-        lines = difference(as_written(run.events), second.events, "the first run", "the second")
+        lines = difference(as_written(run.events), second.happened, "the first run", "the second")
         if not lines:
             return ()
         return ("NOT DETERMINISTIC: two runs of one scenario, seed and schedule differ:", *lines)

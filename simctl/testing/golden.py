@@ -166,7 +166,7 @@ def compare(
             raise InputError(f"cannot write {path}: {error.strerror or error}") from None
     if golden is None:
         return Compared(trouble=(f"there is no golden trace {path.name} yet",))
-    theirs = ignored.plain(golden.header, golden.events)
+    theirs = ignored.plain(golden.header, golden.happened)
     lines = _headers_apart(theirs.header, ours.header)
     lines += difference(theirs.events, ours.events, path.name, "this run")
     return Compared(trouble=tuple(lines))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from simctl.files import read_text
-from simctl.kernel.recording import Recording, RecordingError, read_recording
+from simctl.kernel.recording import Recording, RecordingError
 from simctl.plugins.points import ALL, OPTIONAL
 from simctl.scenario.expect import check
 from simctl.scenario.expectation_text import read_expectations
@@ -13,6 +13,7 @@ from simctl.scenario.model import CountExpect, Expectation, JobExpect, NeverExpe
 from simctl.scenario.positions import ScenarioErrors
 from simctl.scenario.recorded import Recorded
 from simctl.status import NOT_HELD, OK, WRONG_INPUT
+from simctl.testing.reading import read_whole
 
 
 def assert_trace(path: Path, texts: Sequence[str], files: Sequence[Path]) -> int:
@@ -24,7 +25,7 @@ def assert_trace(path: Path, texts: Sequence[str], files: Sequence[Path]) -> int
         files: Files with a list of them, or scenarios, whose `expect:` is taken.
     """
     try:
-        recording = read_recording(path)
+        recording = read_whole(path)
         expectations = [
             each
             for number, text in enumerate(texts, start=1)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from simctl.outputs import REPORT, write_output
 from simctl.testing.cases import Outcome, Verdict
 
 _NOT_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -55,11 +56,11 @@ def _text(text: str) -> str:
     return _NOT_XML.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
-def write(path: Path, outcomes: Sequence[Outcome]) -> None:
+def write(path: Path, outcomes: Sequence[Outcome], *, force: bool) -> None:
     """Write the report to a file, and the folders it is to stand in.
 
     Raises:
         OSError: That cannot be done.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(report(outcomes))
+    write_output(path, REPORT, report(outcomes), force=force)

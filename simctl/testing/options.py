@@ -41,3 +41,6 @@ def add_arguments(commands: Any) -> None:
         "--workers", type=int, default=1, metavar="N", help="run them in N processes (default 1)"
     )
     parser.add_argument("--junit", metavar="FILE", help="write a JUnit report there")
+    parser.add_argument(
+        "--force", action="store_true", help="overwrite a file that simctl did not write"
+    )

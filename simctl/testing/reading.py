@@ -27,6 +27,37 @@ def _told(verb: Callable[[], int]) -> int:
         return WRONG_INPUT
 
 
+def read_whole(path: Path) -> Recording:
+    """Return the trace in a file, which must have come to its end.
+
+    Raises:
+        RecordingError: As of `read_recording`, or it is not whole.
+    """
+    recording = read_recording(path)
+    if why := recording.missing():
+        raise RecordingError(
+            f"{path}: not whole: {why}; write it anew, or look with `simctl trace show` at what "
+            "there is"
+        )
+    if why := recording.edited():
+        print(f"simctl: {path}: {why}", file=sys.stderr)
+    if recording.old:
+        print(
+            f"simctl: {path} is of a version that did not mark the ends of traces; it is taken "
+            "for whole",
+            file=sys.stderr,
+        )
+    return recording
+
+
+def tell_cut(path: Path, recording: Recording) -> None:
+    """Say on standard error if a trace is not whole, of which what there is will do."""
+    if why := recording.missing():
+        print(f"simctl: {path}: not whole: {why}", file=sys.stderr)
+    if why := recording.edited():
+        print(f"simctl: {path}: {why}", file=sys.stderr)
+
+
 def show(path: Path, pattern: str, kinds: Sequence[str], *, as_json: bool) -> int:
     """Print the events of a trace that match, a line each; as they are if *as_json*."""
 
@@ -37,6 +68,7 @@ def show(path: Path, pattern: str, kinds: Sequence[str], *, as_json: bool) -> in
                 f"--kinds: there is no kind {unknown[0]!r}; kinds: {', '.join(KINDS)}"
             )
         recording = read_recording(path)
+        tell_cut(path, recording)
         wanted = EVERYTHING
         if pattern:
             wanted = Pattern.parse(pattern, recording.header.get("users", {}))
@@ -71,10 +103,12 @@ def diff(path: Path, other: Path) -> int:
     """Compare two traces; print the first difference with what stands around it in each."""
 
     def verb() -> int:
-        ours, theirs = read_recording(path), read_recording(other)
+        ours, theirs = read_whole(path), read_whole(other)
         _tell_headers(ours, theirs)
-        lines = difference(ours.events, theirs.events, path.name, other.name)
-        for line in lines or [f"the two traces are equal: {len(ours.events)} events"]:
+        lines = difference(ours.happened, theirs.happened, path.name, other.name)
+        if not lines and ours.end and theirs.end:
+            lines = difference(ours.events, theirs.events, path.name, other.name)
+        for line in lines or [f"the two traces are equal: {len(ours.happened)} events"]:
             print(line)
         return NOT_HELD if lines else OK
 

@@ -14,6 +14,7 @@ from simctl.scenario.orders import ends_before
 from simctl.scenario.races import free_because
 from simctl.scenario.recorded import Recorded, describe
 from simctl.status import OK, WRONG_INPUT
+from simctl.testing.reading import tell_cut
 
 _SHOWN = 8
 _LINK = max(len(link.value) for link in Link)
@@ -26,6 +27,7 @@ def why(path: Path, first: str, second: str = "") -> int:
     """
     try:
         recording = read_recording(path)
+        tell_cut(path, recording)
         event = _event(path, recording, first)
         lines = _chain(recording, event)
         if second:

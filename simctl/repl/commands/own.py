@@ -117,10 +117,15 @@ def _pairs(what: str) -> Deed:
     return found
 
 
-@command("save", usage="save FILE", topic="session", example="save my_session.yaml")
+@command("save", usage="save [--force] FILE", topic="session", example="save my_session.yaml")
 def save(session: Session, rest: str) -> None:
-    """Write the session as a scenario that repeats it: `simctl run FILE` gives the same trace."""
-    if not rest:
+    """Write the session as a scenario that repeats it: `simctl run FILE` gives the same trace.
+
+    A file that is there is left alone unless it is a saved session, or you say --force.
+    """
+    force = rest.split(maxsplit=1)[:1] == ["--force"]
+    name = rest.removeprefix("--force").lstrip() if force else rest
+    if not name:
         raise CommandError("expected a file: `save my_session.yaml`")
-    for line in save_session(session, rest):
+    for line in save_session(session, name, force=force):
         session.say(line)

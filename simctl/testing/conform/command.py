@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from simctl.kernel.events import Event
-from simctl.kernel.recording import Recording, RecordingError, read_recording
+from simctl.kernel.recording import Recording, RecordingError
 from simctl.status import NOT_HELD, OK, InputError
 from simctl.testing.conform.accepted import Accepted, Sorted, read_accepted, sort_out
 from simctl.testing.conform.alignment import Pair
@@ -15,6 +15,7 @@ from simctl.testing.conform.compare import Comparison, Difference, compare
 from simctl.testing.conform.ours import jobs_of, our_story
 from simctl.testing.conform.real import read_real, real_story
 from simctl.testing.conform.users import job_numbers
+from simctl.testing.reading import read_whole
 
 _CONTEXT: Final = 3
 _WIDTH: Final = 74
@@ -29,7 +30,7 @@ def conform(trace: Path, recording: Path, *, accept: Path | None, as_json: bool)
     """
     entries = [] if accept is None else read_accepted(accept, name_of(recording))
     try:
-        ours = read_recording(trace)
+        ours = read_whole(trace)
         _check_model(trace, ours)
         comparison = compare_events(ours.events, read_real(recording))
     except RecordingError as error:

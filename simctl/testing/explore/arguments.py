@@ -63,6 +63,9 @@ def add_arguments(commands: Any) -> None:
     explore.add_argument("--workers", type=int, metavar="N", help="processes (default: the cores)")
     explore.add_argument("--model", choices=("guide", "modern"), help="instead of the scenario's")
     explore.add_argument("-o", "--output", metavar="FILE", help="write what is found there")
+    explore.add_argument(
+        "--force", action="store_true", help="overwrite a file that simctl did not write"
+    )
     explore.add_argument("--json", action="store_true", help="print the result as one JSON object")
     explore.add_argument("--quiet", action="store_true", help="print only what is found")
     explore.add_argument(

@@ -82,6 +82,7 @@ def _begin(options: Options) -> Search:
         print(f"{warning} (warning)", file=sys.stderr)
     target = Target(
         given=options.output,
+        force=options.force,
         folder=_folder(options),
         stem=options.path.name.removesuffix(".yaml"),
         search=options.words,

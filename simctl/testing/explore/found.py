@@ -8,6 +8,7 @@ from typing import Any, Final
 import attrs
 
 from simctl.kernel.token import Token
+from simctl.outputs import FIND, place_of, write_output
 from simctl.status import InputError
 from simctl.testing.explore.followed import Deviations, Told
 from simctl.testing.explore.progress import Progress
@@ -67,6 +68,8 @@ class Target:
     stem: str
     search: str
     """The command line of the search."""
+    force: bool = False
+    """Whether -o may name a file that is no find."""
     origin: str = ""
     """The text of the scenario as it was given."""
 
@@ -82,10 +85,10 @@ class Target:
         if path.is_dir() or not path.parent.is_dir():
             what = "is a folder" if path.is_dir() else "is in no folder that there is"
             raise InputError(f"-o: {self.given} {what}; name a file")
-        if path.exists() and not _ours(path):
-            raise InputError(
-                f"-o: {self.given} exists, and was not written by explore; name another file"
-            )
+        try:
+            place_of(path, FIND, force=self.force)
+        except OSError as error:
+            raise InputError(f"-o: cannot write {self.given}: {error.strerror}") from error
 
     def path(self) -> Path:
         """Return the file to write."""
@@ -101,9 +104,8 @@ class Target:
 
 def _ours(path: Path) -> bool:
     try:
-        with path.open(encoding="utf-8") as file:
-            return file.readline().startswith(MARK)
-    except (OSError, UnicodeDecodeError):
+        return FIND.has(path)
+    except OSError:
         return False
 
 
@@ -171,7 +173,7 @@ def _write(
     report = attrs.evolve(report, sentences=tuple(told.sentences))
     comment = _comment(report, target)
     try:
-        file.write_text(comment + body, encoding="utf-8")
+        write_output(file, FIND, (comment + body).encode(), force=target.force)
     except OSError as error:
         raise InputError(f"cannot write {file}: {error.strerror}; name a file with -o") from error
     return report

@@ -34,6 +34,7 @@ class Options:
     jitter_us: int | None = None
     watchdog_s: float = 10.0
     output: str = ""
+    force: bool = False
     as_json: bool = False
     quiet: bool = False
 
@@ -74,6 +75,7 @@ def read(options: argparse.Namespace, path: Path, *, shipped: bool, watchdog_s: 
         jitter_us=jitter_us,
         watchdog_s=watchdog_s,
         output=options.output or "",
+        force=options.force,
         as_json=options.json,
         quiet=options.quiet,
     )

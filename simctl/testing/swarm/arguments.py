@@ -36,6 +36,9 @@ def add_arguments(commands: Any) -> None:
     )
     swarm.add_argument("-o", "--output", metavar="FILE", help="write what is found there")
     swarm.add_argument(
+        "--force", action="store_true", help="overwrite a file that simctl did not write"
+    )
+    swarm.add_argument(
         "--show", action="store_true", help="print the scenario of the first seed, and run nothing"
     )
     swarm.add_argument("--json", action="store_true", help="print the result as one JSON object")

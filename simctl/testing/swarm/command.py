@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from simctl.kernel.schedules import ScheduleError
+from simctl.outputs import FIND, write_output
 from simctl.plugins.registry import PluginError
 from simctl.scenario.positions import ScenarioErrors
 from simctl.status import INTERRUPTED, NOT_HELD, OK, InputError
@@ -131,7 +132,7 @@ class Many:
         ]
         text = "".join(f"# {line}\n" for line in comment) + small.draft.text()
         try:
-            Path(name).write_text(text, encoding="utf-8")
+            write_output(name, FIND, text.encode(), force=self.options.force)
         except OSError as error:
             raise InputError(
                 f"cannot write {name}: {error.strerror}; name a file with -o"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import attrs
 
+from simctl.outputs import FIND, place_of
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.status import InputError
 from simctl.testing.swarm.arguments import RUNS
@@ -28,6 +29,7 @@ class Options:
     faults: tuple[str, ...] = tuple(FAULTS)
     workers: int = 1
     output: str = ""
+    force: bool = False
     show: bool = False
     as_json: bool = False
     quiet: bool = False
@@ -53,6 +55,10 @@ def read(options: argparse.Namespace, path: Path | None) -> Options:
         raise InputError(f"--seed: expected a whole number of 0 or more, got {options.seed}")
     if options.output == "":
         raise InputError("-o: name a file")
+    try:
+        place_of(options.output or os.devnull, FIND, force=options.force)
+    except OSError as error:
+        raise InputError(f"-o: cannot write {options.output}: {error.strerror}") from error
     seconds = _seconds(options.time)
     return Options(
         path=path,
@@ -63,6 +69,7 @@ def read(options: argparse.Namespace, path: Path | None) -> Options:
         faults=_faults(options.faults),
         workers=options.workers or len(os.sched_getaffinity(0)),
         output=options.output or "",
+        force=options.force,
         show=options.show,
         as_json=options.json,
         quiet=options.quiet,
