@@ -15,11 +15,11 @@ from msgspec import UNSET
 from simctl import __version__
 from simctl.appliance.appliance import Appliance
 from simctl.commands.table import COMMANDS
-from simctl.ctld.accounting import JobRow
 from simctl.ctld.daemon import Slurmctld
 from simctl.ctld.eligible import is_stuck
+from simctl.ctld.job_rows import JobRow
+from simctl.ctld.queue import reason_to_wait
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
-from simctl.ctld.schedule import reason_to_wait
 from simctl.ctld.staging import waits_for_stage_in
 from simctl.daemons import Daemons
 from simctl.kernel.disk import Disk

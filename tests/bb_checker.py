@@ -7,7 +7,7 @@ import attrs
 from msgspec import UNSET
 
 from simctl.appliance.store import Buffer
-from simctl.ctld import eligible
+from simctl.ctld import dependencies, eligible
 from simctl.kernel.events import Event
 from simctl.orderings.checking import tell
 from simctl.wire.ids import SECOND
@@ -144,7 +144,7 @@ class Checker:
         job = ctld.jobs[_job(event)]
         taken_over = self.plugin != "datawarp" and _args(event)["from"] is None
         waits = job.state.base is JobBase.PENDING
-        why = eligible.obstacle(ctld, job, eligible.verdict(ctld, job))
+        why = eligible.obstacle(ctld, job, dependencies.verdict(ctld, job))
         if (not waits or why) and not taken_over:
             self._wrong(event, f"job {event.job} is staged in: {job.state} {why}")
 

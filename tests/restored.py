@@ -16,15 +16,15 @@ import attrs
 import pytest
 
 from simctl import world  # noqa: F401 - the parts of slurmctld are imported by way of it
-from simctl.ctld import checkpoint_times, limits, restart
-from simctl.ctld.checkpoint_times import CheckpointsDue
-from simctl.ctld.daemon import (
+from simctl.ctld import checkpoint_times, moments_of_limits, notices, restart
+from simctl.ctld.daemon import Slurmctld
+from simctl.ctld.notices import (
     BeginDue,
+    CheckpointsDue,
     GraceDue,
     LimitDue,
     PurgeDue,
     ReservationDue,
-    Slurmctld,
 )
 from simctl.ctld.records import JobArray, JobRecord, NodeRecord, PartRecord, StepRecord
 from simctl.ctld.step_limits import StepLimitDue
@@ -42,7 +42,7 @@ Damage = Callable[[pytest.MonkeyPatch], None]
 
 TIMERS = (
     *(BeginDue, CheckpointsDue, GraceDue, LimitDue, PurgeDue, ReservationDue, StepLimitDue),
-    *(limits.DeadlineDue, limits.WarningDue),
+    *(notices.DeadlineDue, notices.WarningDue),
 )
 """What slurmctld has to do at a moment that its records decide, and no start of its own."""
 
@@ -236,7 +236,7 @@ def _in_effect(ctld: Slurmctld, notice: Any, due_us: int) -> int:
     if not isinstance(notice, CheckpointsDue):
         return due_us
     coming = min(checkpoint_times.due_us(each) for each in _checkpointed(ctld))
-    return max(due_us, limits.check_at_or_after(coming))
+    return max(due_us, moments_of_limits.check_at_or_after(coming))
 
 
 def _whose(notice: Any) -> str:

@@ -9,13 +9,13 @@ once.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
 import msgspec
 
 from simctl.ctld.cancel import cancel_without_client
 from simctl.ctld.completion import launch_unanswered
 from simctl.ctld.leftovers import is_leftover
 from simctl.ctld.nodes import not_responding, silent
+from simctl.ctld.notices import AgentRetry, ClientGone
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import NEVER_US, Envelope, Mailbox, Unanswered
 from simctl.wire.ids import SECOND, SLURM_BATCH_SCRIPT
@@ -43,23 +43,6 @@ if TYPE_CHECKING:
 
 RETRY_US: Final = 60 * SECOND
 """Slurm's RPC_RETRY_INTERVAL."""
-
-
-@attrs.frozen
-class AgentRetry:
-    """Time to send a message again; `run` is the run of its job that it was meant for."""
-
-    to: Mailbox
-    message: Message
-    run: int
-    tried_us: int = 0
-
-
-@attrs.frozen
-class ClientGone:
-    """Tell the controller that nobody waits any more for the allocation of a job."""
-
-    job: JobRecord
 
 
 def not_sent(ctld: "Slurmctld", to: Mailbox | None, message: Message) -> None:

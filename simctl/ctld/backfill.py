@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from simctl.ctld import arrays, bookkeeping, preempt, reservations, staging
+from simctl.ctld import arrays, bookkeeping, preempt, reserved, staging
+from simctl.ctld.queue import anybody_waits
 from simctl.ctld.records import JobRecord, PartRecord
-from simctl.ctld.schedule import Line, anybody_waits, held_by_fragmentation, move, start_head
+from simctl.ctld.schedule import Line, held_by_fragmentation, move, start_head
 from simctl.ctld.select import choose, demand_in, limit_in, uniform_need, whole_nodes
 from simctl.wire.bitmap import first, mask_of, members
 from simctl.wire.hostlist import compress
@@ -188,7 +189,7 @@ class Plan:
         demand = demand_in(job, part)
         mask = (ctld.idle_nodes if demand.whole else ctld.usable_nodes) & part.mask
         if ctld.reservations:
-            mask &= reservations.open_to(ctld, job, part)
+            mask &= reserved.open_to(ctld, job, part)
         if ctld.preempted:
             mask &= ~preempt.kept_nodes(ctld, part)
         end_us = self._now_us + self._length_us(job, part)
@@ -286,7 +287,7 @@ class Plan:
         from_us = max(self._now_us, from_us)
         moments = {from_us, *(each[0] for each in self._ends)}
         moments.update(planned.end_us for planned in self._planned)
-        moments.update(self._now_us + due for due in reservations.waits(self._ctld))
+        moments.update(self._now_us + due for due in reserved.waits(self._ctld))
         near = sorted(when for when in moments if from_us <= when <= self._window_us)
         if not self._planned and not self._ctld.reservations:
             # Nodes only get freer: what does not fit at one moment fits at none before.
@@ -308,7 +309,7 @@ class Plan:
         mask = part.mask & ctld.serviceable_nodes
         end_us = min(NEVER_US, when_us + self._length_us(job, part))
         if ctld.reservations:
-            mask &= reservations.open_between(ctld, job, when_us, end_us)
+            mask &= reserved.open_between(ctld, job, when_us, end_us)
         demand = demand_in(job, part)
         others = [
             planned

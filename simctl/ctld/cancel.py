@@ -2,10 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from simctl.ctld import arrays, authority, schedule
+from simctl.ctld import arrays, authority, queue
 from simctl.ctld.completion import end_by_status, end_job
 from simctl.ctld.pending import end_waiting
-from simctl.ctld.records import JobRecord, StepRecord
+from simctl.ctld.records import JobRecord
+from simctl.ctld.signals import signal_job, signal_step
 from simctl.kernel.fabric import Envelope
 from simctl.kernel.procs import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 from simctl.wire.errno import (
@@ -15,11 +16,9 @@ from simctl.wire.errno import (
     ESLURM_TRANSITION_STATE_NO_UPDATE,
     SLURM_SUCCESS,
 )
-from simctl.wire.ids import SLURM_BATCH_SCRIPT
 from simctl.wire.messages import (
     RequestCancelJobStep,
     RequestKillJob,
-    RequestSignalTasks,
     SrunJobComplete,
 )
 from simctl.wire.signals import SIG_TERM_KILL
@@ -120,7 +119,7 @@ async def _cancel_pending(ctld: "Slurmctld", job: JobRecord, signal: int) -> int
     """End a job that never ran; its reason to wait stays."""
     if signal != SIGKILL:
         return ESLURM_JOB_PENDING
-    job.reason = schedule.reason_to_wait(job)
+    job.reason = queue.reason_to_wait(job)
     await end_waiting(ctld, job, CANCELLED)
     return SLURM_SUCCESS
 
@@ -132,57 +131,6 @@ async def cancel_without_client(ctld: "Slurmctld", job: JobRecord) -> None:
     elif job.state.base is JobBase.RUNNING:
         job.client = None
         await end_by_status(ctld, job, SIGTERM)
-
-
-def signal_job(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob) -> None:
-    """Signal the steps of a running job, or its batch script, or with `full` both."""
-    if not message.batch_only:
-        signal_steps(ctld, job, message.signal)
-    if job.batch and (message.batch_only or message.full):
-        ctld.send(
-            ctld.address(job.nodes[0]),
-            RequestSignalTasks(
-                job_id=job.job_id, step_id=SLURM_BATCH_SCRIPT, signal=message.signal
-            ),
-        )
-
-
-def signal_steps(ctld: "Slurmctld", job: JobRecord, signal: int) -> None:
-    """Signal the steps of a running job, and not its batch script."""
-    for step in job.steps.values():
-        _signal_step(ctld, step, signal)
-
-
-def signal_one(ctld: "Slurmctld", job: JobRecord, step_id: int, signal: int) -> int:
-    """Signal one step of a running job, or its batch script and what that has started.
-
-    Of a job without a script all steps are meant by the number of the script.
-    """
-    if job.state.base is not JobBase.RUNNING:
-        return ESLURM_ALREADY_DONE
-    if step_id != SLURM_BATCH_SCRIPT:
-        step = job.steps.get(step_id)
-        if step is None:
-            return ESLURM_INVALID_JOB_ID
-        _signal_step(ctld, step, signal)
-    elif not job.batch:
-        signal_steps(ctld, job, signal)
-    else:
-        ctld.send(
-            ctld.address(job.nodes[0]),
-            RequestSignalTasks(
-                job_id=job.job_id, step_id=SLURM_BATCH_SCRIPT, signal=signal, container=True
-            ),
-        )
-    return SLURM_SUCCESS
-
-
-def _signal_step(ctld: "Slurmctld", step: StepRecord, signal: int) -> None:
-    for node in ctld.nodes_named(step.layout.nodes):
-        ctld.send(
-            ctld.address(node),
-            RequestSignalTasks(job_id=step.job.job_id, step_id=step.step_id, signal=signal),
-        )
 
 
 async def cancel_job_step(
@@ -205,5 +153,5 @@ async def cancel_job_step(
             ends = message.signal in (SIGKILL, SIG_TERM_KILL)
             if ends and step.srun is not None and step.srun.open:
                 ctld.send(step.srun, SrunJobComplete(job_id=job.job_id, step_id=step.step_id))
-            _signal_step(ctld, step, message.signal)
+            signal_step(ctld, step, message.signal)
     ctld.answer(envelope, rc)

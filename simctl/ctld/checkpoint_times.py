@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
 from simctl.ctld.checkpoints import operate
-from simctl.ctld.limits import check_at_or_after
+from simctl.ctld.moments_of_limits import check_at_or_after
+from simctl.ctld.notices import CheckpointsDue
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.kernel.fabric import Envelope
 from simctl.plugin import CheckOp
@@ -18,13 +17,6 @@ if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
 _MINUTE: Final = 60 * SECOND
-
-
-@attrs.frozen
-class CheckpointsDue:
-    """Time to make the checkpoints that are due at a moment."""
-
-    at_us: int
 
 
 def due_us(record: JobRecord | StepRecord) -> int:

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Final
 
-import attrs
-
 from simctl.ctld import (
     agent,
     answers,
@@ -24,16 +22,19 @@ from simctl.ctld import (
     deadlines,
     eligible,
     info,
-    limits,
     missing,
+    moments_of_limits,
     node_switch,
     nodes,
+    notices,
     plugin_services,
     polls,
     preempt,
     prologs,
+    queue,
     reconfigure,
     reservations,
+    reserved,
     restart,
     resync,
     schedule,
@@ -48,11 +49,26 @@ from simctl.ctld import (
     update_partition,
     will_run,
 )
-from simctl.ctld.accounting import JobRow, exit_code_text, row
 from simctl.ctld.burst_buffers import BurstBuffers
 from simctl.ctld.cancel import cancel_job_step, kill_job
-from simctl.ctld.records import JobArray, JobRecord, NodeRecord, PartRecord, StepRecord
-from simctl.ctld.reservations import ReservationRecord
+from simctl.ctld.job_rows import JobRow, exit_code_text, row
+from simctl.ctld.notices import (
+    BackfillDue,
+    BeginDue,
+    GraceDue,
+    LimitDue,
+    PassDue,
+    PurgeDue,
+    ReservationDue,
+)
+from simctl.ctld.records import (
+    JobArray,
+    JobRecord,
+    NodeRecord,
+    PartRecord,
+    ReservationRecord,
+    StepRecord,
+)
 from simctl.ctld.step_limits import StepLimitDue
 from simctl.kernel.causes import Subjects
 from simctl.kernel.fabric import Envelope, Mailbox, Unanswered
@@ -135,53 +151,6 @@ async def job_info(ctld: "Slurmctld", envelope: Envelope, message: RequestJobInf
     """Tell of jobs, at once or when one is over."""
     if not message.when_over or not awaited.hold(ctld, envelope, message):
         await info.job_info(ctld, envelope, message)
-
-
-@attrs.frozen
-class PassDue:
-    """Time for a scheduler pass."""
-
-
-@attrs.frozen
-class BackfillDue:
-    """Time for a backfill pass."""
-
-
-@attrs.frozen
-class ReservationDue:
-    """Time for a reservation to begin or to end."""
-
-    record: ReservationRecord
-
-
-@attrs.frozen
-class GraceDue:
-    """Time for a preempted job to end."""
-
-    job: JobRecord
-    run: int
-
-
-@attrs.frozen
-class LimitDue:
-    """Time to look at a job's time limit."""
-
-    job: JobRecord
-    run: int
-
-
-@attrs.frozen
-class PurgeDue:
-    """Time to forget a job."""
-
-    job: JobRecord
-
-
-@attrs.frozen
-class BeginDue:
-    """Time for a job that waited for its begin time to join its queue."""
-
-    job: JobRecord
 
 
 class Slurmctld:
@@ -292,7 +261,7 @@ class Slurmctld:
         """When nodes are asked that may lack something of what should run there."""
         self.nodes_asked_us = -1
         """When all nodes were last asked to register."""
-        self.unsent: dict[str, list[agent.AgentRetry]] = {}
+        self.unsent: dict[str, list[notices.AgentRetry]] = {}
         """What is to be sent to nodes that have no slurmd at present."""
         self.leftovers: dict[str, dict[tuple[int, int], None]] = {}
         """Runs of jobs that are over, by the node that has yet to report them gone."""
@@ -363,33 +332,33 @@ class Slurmctld:
             GraceDue: _grace_due,
             LimitDue: nodes.limit_due,
             StepLimitDue: step_limits.step_limit_due,
-            limits.WarningDue: deadlines.warning_due,
-            limits.DeadlineDue: deadlines.deadline_due,
+            notices.WarningDue: deadlines.warning_due,
+            notices.DeadlineDue: deadlines.deadline_due,
             PurgeDue: _purge_due,
             BeginDue: _begin_due,
             RequestCompleteProlog: prologs.complete_prolog,
-            prologs.PrologEnded: prologs.prolog_ended,
-            prologs.EpilogEnded: prologs.epilog_ended,
-            prologs.EndUnlaunched: prologs.unlaunched_over,
-            nodes.PingDue: nodes.ping_due,
-            nodes.StruckPingsDue: nodes.struck_pings_due,
+            notices.PrologEnded: prologs.prolog_ended,
+            notices.EpilogEnded: prologs.epilog_ended,
+            notices.EndUnlaunched: prologs.unlaunched_over,
+            notices.PingDue: nodes.ping_due,
+            notices.StruckPingsDue: nodes.struck_pings_due,
             node_switch.NodeDue: node_switch.node_due,
-            missing.LookDue: missing.look_due,
-            nodes.RegistrationsDue: nodes.registrations_due,
-            resync.NodesDue: resync.nodes_due,
-            state_save.SaveDue: state_save.save_due,
+            notices.LookDue: missing.look_due,
+            notices.RegistrationsDue: nodes.registrations_due,
+            notices.NodesDue: resync.nodes_due,
+            notices.SaveDue: state_save.save_due,
             RequestBurstBufferInfo: burst_info.burst_buffer_info,
             RequestCheckpoint: checkpoint_requests.checkpoint,
             RequestCheckpointComp: checkpoint_requests.checkpoint_comp,
             RequestCheckpointTaskComp: checkpoint_requests.checkpoint_task_comp,
-            checkpoint_times.CheckpointsDue: checkpoint_times.checkpoints_due,
+            notices.CheckpointsDue: checkpoint_times.checkpoints_due,
             preempt.StillThere: preempt.still_there,
             plugin_services.LockClaim: plugin_services.lock_claimed,
-            polls.WaitingDue: polls.waiting_due,
-            polls.GateDue: polls.gate_due,
-            polls.KeptDue: polls.kept_due,
-            agent.AgentRetry: agent.retry,
-            agent.ClientGone: agent.client_gone,
+            notices.WaitingDue: polls.waiting_due,
+            notices.GateDue: polls.gate_due,
+            notices.KeptDue: polls.kept_due,
+            notices.AgentRetry: agent.retry,
+            notices.ClientGone: agent.client_gone,
             Unanswered: agent.unanswered,
         }
 
@@ -482,7 +451,7 @@ class Slurmctld:
         if again:
             await restart.take_up(self)
         elif self._follows:
-            self.mailbox.post_at(self.now_us + restart.NODES_ASKED_AFTER_US, resync.NodesDue())
+            self.mailbox.post_at(self.now_us + restart.NODES_ASKED_AFTER_US, notices.NodesDue())
         self.state.start()
         await self._serve()
         await self._save_and_stop()
@@ -508,7 +477,7 @@ class Slurmctld:
             await handlers[type(message)](self, envelope, message)
             if self.bb is not None and self.bb.owed:
                 await staging.flush(self)
-            if self.state.simulated and type(message) is not state_save.SaveDue:
+            if self.state.simulated and type(message) is not notices.SaveDue:
                 await self.state.request_done()
 
     async def _ask_for_control(self, other: "Slurmctld") -> None:
@@ -761,7 +730,7 @@ class Slurmctld:
         full = self.last_full_us < 0 or self.now_us >= self.last_full_us + interval_us
         if full:
             self.last_full_us = self.now_us
-        if self.bb is not None and (schedule.anybody_waits(self) or self.bb.is_awaited):
+        if self.bb is not None and (queue.anybody_waits(self) or self.bb.is_awaited):
             await staging.before_pass(self)
         elif self.bb is not None:
             staging.tell_cleaning(self)
@@ -771,7 +740,7 @@ class Slurmctld:
 
     def request_pass(self) -> None:
         """Have a pass run as soon as the last one is batch_sched_delay ago, if anybody waits."""
-        if self.pass_is_due or not (schedule.anybody_waits(self) or self.preempted):
+        if self.pass_is_due or not (queue.anybody_waits(self) or self.preempted):
             return
         self.pass_is_due = True
         due_us = self.now_us
@@ -790,7 +759,7 @@ class Slurmctld:
         Once it has left them all a pass follows at once, and this one is called off.
         """
         late = self.late_pass
-        if (late is None or not late.live) and schedule.anybody_waits(self):
+        if (late is None or not late.live) and queue.anybody_waits(self):
             self.late_pass = self.mailbox.post_at(self.now_us + _LATE_US, PassDue())
 
     def forget_late_pass(self) -> None:
@@ -808,7 +777,7 @@ class Slurmctld:
         if (
             self.backfill_is_due
             or conf.scheduler_type != "sched/backfill"
-            or not schedule.anybody_waits(self)
+            or not queue.anybody_waits(self)
         ):
             return
         self.backfill_is_due = True
@@ -831,7 +800,7 @@ class Slurmctld:
 
     def wait_for_reservations(self) -> None:
         """Have a pass run when the next reservation begins or ends; somebody may wait for that."""
-        coming = [self.now_us + wait_us for wait_us in reservations.waits(self)]
+        coming = [self.now_us + wait_us for wait_us in reserved.waits(self)]
         if coming and self.boundary_us <= self.now_us:
             self.boundary_us = min(coming)
             self.pass_at(self.boundary_us)
@@ -849,8 +818,8 @@ class Slurmctld:
     def watch_limit(self, job: JobRecord) -> None:
         """Look at a job's time limit at the check before it is reached, and at the one after."""
         over_us = self.site.conf.over_time_limit_min * 60 * SECOND
-        kill_us = limits.check_at_or_after(job.limit_us + over_us)
-        warn_us = kill_us - limits.PERIODIC_US
+        kill_us = moments_of_limits.check_at_or_after(job.limit_us + over_us)
+        warn_us = kill_us - moments_of_limits.PERIODIC_US
         job.limit_timer = self.mailbox.post_at(
             warn_us if warn_us > self.now_us else kill_us, LimitDue(job, job.restart_cnt)
         )
@@ -867,7 +836,7 @@ class Slurmctld:
         found = dict(self.ended_rows)
         for job in self.jobs.values():
             if job.job_id not in found or not job.state.finished:
-                found[job.job_id] = row(job, str(job.state), schedule.reason_to_wait(job))
+                found[job.job_id] = row(job, str(job.state), queue.reason_to_wait(job))
         rows = found.values()
         return sorted(
             rows,

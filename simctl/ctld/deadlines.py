@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from simctl.ctld import limits
-from simctl.ctld.cancel import signal_job
+from simctl.ctld import limits, notices
 from simctl.ctld.completion import clients, end_job
 from simctl.ctld.pending import end_waiting
+from simctl.ctld.signals import signal_job
 from simctl.kernel.fabric import Envelope
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import RequestKillJob, RequestKillTimelimit, SrunTimeout
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
 
 
-async def warning_due(ctld: "Slurmctld", _: Envelope, message: limits.WarningDue) -> None:
+async def warning_due(ctld: "Slurmctld", _: Envelope, message: notices.WarningDue) -> None:
     """Send a job the signal it asked for before its limit, once: to its steps or to its script."""
     job = message.job
     job.warn_timer = None
@@ -30,7 +30,7 @@ async def warning_due(ctld: "Slurmctld", _: Envelope, message: limits.WarningDue
     )
 
 
-async def deadline_due(ctld: "Slurmctld", _: Envelope, message: limits.DeadlineDue) -> None:
+async def deadline_due(ctld: "Slurmctld", _: Envelope, message: notices.DeadlineDue) -> None:
     """End a job that can no longer keep its deadline; a suspended one once it is resumed."""
     job = message.job
     job.deadline_timer = None

@@ -6,9 +6,8 @@ Answers hold copies in the units of the commands: seconds since the epoch, minut
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from simctl.ctld import eligible, job_facts, schedule
-from simctl.ctld.records import JobRecord, NodeRecord, PartRecord, StepRecord
-from simctl.ctld.reservations import ReservationRecord
+from simctl.ctld import dependencies, job_facts, queue
+from simctl.ctld.records import JobRecord, NodeRecord, PartRecord, ReservationRecord, StepRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.arrays import format_tasks
 from simctl.wire.bitmap import members, ranges
@@ -68,7 +67,7 @@ def records_of(ctld: "Slurmctld", job_id: int) -> list[JobRecord]:
 
 def _reason(job: JobRecord) -> str:
     """Return why a job waits, or how it ended; the begin time counts once its old run is gone."""
-    reason = schedule.reason_to_wait(job)
+    reason = queue.reason_to_wait(job)
     hidden = job.state.completing and reason == Reason.BEGIN_TIME
     return Reason.NONE if hidden else reason
 
@@ -101,7 +100,7 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         reason=_reason(job),
         priority=job.priority,
         nice=job.nice,
-        dependency=eligible.told(ctld, job),
+        dependency=dependencies.told(ctld, job),
         requeue=job.requeue,
         restart_cnt=job.restarts + (pending and job.state.completing),
         batch=job.batch,
@@ -382,7 +381,7 @@ def describe_node(ctld: "Slurmctld", node: NodeRecord) -> NodeInfo:
         boot_s=_clock(ctld, 0),
         slurmd_start_s=_clock(ctld, node.start_us),
         last_busy_s=_clock(ctld, node.last_busy_us),
-        planned=bool(ctld.planned_nodes & bit) and schedule.anybody_waits(ctld),
+        planned=bool(ctld.planned_nodes & bit) and queue.anybody_waits(ctld),
         maintenance=any(each.maintenance for each in here),
         reserved=any(not each.maintenance for each in here),
     )

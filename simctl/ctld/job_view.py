@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from simctl.ctld import eligible, schedule
+from simctl.ctld import eligible, queue
 from simctl.ctld.records import JobRecord
 from simctl.plugin import JobRecord as JobPtr
 from simctl.plugins.hooks import check_environment
@@ -63,7 +63,7 @@ _READ: Final[Mapping[str, Callable[["Slurmctld", JobRecord], Any]]] = {
     "account": lambda _, job: job.desc.account,
     "partition": lambda _, job: job.part.name,
     "job_state": lambda _, job: str(job.state),
-    "state_reason": lambda _, job: str(schedule.reason_to_wait(job)),
+    "state_reason": lambda _, job: str(queue.reason_to_wait(job)),
     "state_desc": lambda _, job: job.state_desc,
     "priority": lambda _, job: job.priority,
     "nodes": lambda _, job: job.node_list if job.nodes else "",

@@ -1,9 +1,9 @@
 """When a job's limits are looked at: warnings, time limits, deadlines. Moments, not decisions."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-import attrs
-
+from simctl.ctld.moments_of_limits import PERIODIC_US, check_at_or_after
+from simctl.ctld.notices import DeadlineDue, WarningDue
 from simctl.ctld.records import JobRecord
 from simctl.wire.errno import ESLURM_INVALID_TIME_LIMIT, SLURM_SUCCESS
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
@@ -12,28 +12,6 @@ from simctl.wire.states import JobBase
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
-
-PERIODIC_US: Final = 30 * SECOND
-"""How far apart the checks of time limits are."""
-
-
-@attrs.frozen
-class WarningDue:
-    """Time to send the warning signal of a job."""
-
-    job: JobRecord
-
-
-@attrs.frozen
-class DeadlineDue:
-    """Time to look at the deadline of a job."""
-
-    job: JobRecord
-
-
-def check_at_or_after(moment_us: int) -> int:
-    """Return the first check of limits that is not before a moment. Pure."""
-    return -(-moment_us // PERIODIC_US) * PERIODIC_US
 
 
 def warning_due_us(limit_us: int, warn_time_s: int, now_us: int) -> int:

@@ -5,10 +5,9 @@ A step daemon may have been killed, or a slurmd before it forked one or while it
 
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
 from simctl.ctld import completion, nodes, prologs, suspend
 from simctl.ctld.leftovers import belongs
+from simctl.ctld.notices import LookDue
 from simctl.ctld.records import JobRecord, NodeRecord, StepRecord
 from simctl.kernel.fabric import Envelope
 from simctl.kernel.procs import SIGKILL
@@ -29,13 +28,6 @@ _BATCH_START_TIMEOUT_S: Final = 10
 
 _MESSAGE_TIMEOUT_S: Final = 10
 """At most this much of MessageTimeout is added to that."""
-
-
-@attrs.frozen
-class LookDue:
-    """Time to ask a node that something is missing from what runs there."""
-
-    node: NodeRecord
 
 
 def watch(ctld: "Slurmctld", node: NodeRecord) -> None:

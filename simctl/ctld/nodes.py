@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from simctl.ctld import agent, excise, limits, missing, node_switch, resync, suspend
 from simctl.ctld.completion import (
     clients,
@@ -13,6 +11,7 @@ from simctl.ctld.completion import (
     requeue_after_node_failure,
 )
 from simctl.ctld.leftovers import Run, end_leftovers, forget_others
+from simctl.ctld.notices import PingDue, RegistrationsDue, StruckPingsDue
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
 from simctl.kernel.procs import wait_status
@@ -56,16 +55,6 @@ _NON_STARTABLE = (
 
 _RETURNS_WHATEVER_THE_REASON = 2
 """ReturnToService by which a registration brings a node back that was DOWN for any reason."""
-
-
-@attrs.frozen
-class PingDue:
-    """Time to ping the nodes that may not answer."""
-
-
-@attrs.frozen
-class RegistrationsDue:
-    """Time to ask the nodes what they and their switch are like."""
 
 
 async def node_registration(
@@ -257,11 +246,6 @@ def silent(ctld: "Slurmctld", node: NodeRecord) -> None:
     if node.base not in (NodeBase.DOWN, NodeBase.UNKNOWN):
         ctld.set_node(node, node.base, node.flags | NodeFlag.NO_RESPOND)
         watch_unreachable(ctld)
-
-
-@attrs.frozen
-class StruckPingsDue:
-    """Time to ping the nodes whose answers may get lost."""
 
 
 def ping_in_earnest(ctld: "Slurmctld") -> None:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from simctl.ctld import arrays, bookkeeping, schedule, staging
+from simctl.ctld import arrays, bookkeeping, queue, staging
 from simctl.ctld.completion import clients, finish
 from simctl.ctld.records import JobRecord
 from simctl.wire.messages import SrunJobComplete
@@ -30,7 +30,7 @@ def end_pending(ctld: "Slurmctld", job: JobRecord, state: JobState) -> None:
 def _mark(ctld: "Slurmctld", job: JobRecord, state: JobState) -> None:
     """Let a job be over for the reason it has."""
     if job.queued:
-        schedule.take_from_queue(job)
+        queue.take_from_queue(job)
         ctld.request_pass()
     job.begin_us = -1
     job.start_us = job.end_us = ctld.now_us

@@ -11,9 +11,9 @@ from simctl.api.slurmctld import ScriptResult
 from simctl.api.surroundings import OutsideCallError
 from simctl.ctld import bb_scripts, completion, prologs, staging
 from simctl.ctld.burst_buffers import FIRST_TRES
-from simctl.ctld.cancel import signal_one
 from simctl.ctld.job_view import LiveJob, live
 from simctl.ctld.records import JobRecord, StepRecord
+from simctl.ctld.signals import signal_one
 from simctl.ctld.step_view import LiveStep, live_step
 from simctl.kernel.fabric import Envelope
 from simctl.kernel.turns import Thread

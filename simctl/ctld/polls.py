@@ -6,8 +6,7 @@ on in the cluster, and the answers stay the same, the asking ends.
 
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
+from simctl.ctld.notices import GateDue, KeptDue, WaitingDue
 from simctl.kernel.fabric import Envelope
 from simctl.kernel.turns import Timer
 from simctl.wire.ids import SECOND
@@ -21,21 +20,6 @@ _PATIENCE: Final = 60
 
 _PATIENCE_UNDER_WAY: Final = 3000
 """How often while plugins say that something is under way, or threads of theirs are due."""
-
-
-@attrs.frozen
-class GateDue:
-    """Time to ask about jobs that wait for their post-run."""
-
-
-@attrs.frozen
-class KeptDue:
-    """Time to ask about jobs that are old enough to be purged, and about awaited stage-outs."""
-
-
-@attrs.frozen
-class WaitingDue:
-    """Time for a main pass because jobs wait for their burst buffers."""
 
 
 class Polls:

@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from simctl.ctld import cancel, checkpoints, completion, reservations, suspend, suspend_switch
-from simctl.ctld.limits import PERIODIC_US
+from simctl.ctld import (
+    checkpoints,
+    completion,
+    reserved,
+    signals,
+    suspend,
+    suspend_switch,
+)
+from simctl.ctld.moments_of_limits import PERIODIC_US
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.select import choose, demand_in
 from simctl.kernel.fabric import Envelope
@@ -101,7 +108,7 @@ def _fits_without(
     """Tell whether a job has room once some others are gone, and those that are going."""
     mask = part.mask & allowed & ctld.serviceable_nodes
     if ctld.reservations:
-        mask &= reservations.open_to(ctld, job, part)
+        mask &= reserved.open_to(ctld, job, part)
     rooms = {index: ctld.nodes[index].free.copy() for index in members(mask)}
     for victim in victims:
         for index, share in victim.shares.items():
@@ -138,7 +145,7 @@ async def _preempt(ctld: "Slurmctld", victim: JobRecord) -> None:
     elif grace_us and victim.preempt_us < 0:
         victim.preempt_us = ctld.now_us + grace_us
         for signal in (SIGCONT, SIGTERM):
-            cancel.signal_steps(ctld, victim, signal)
+            signals.signal_steps(ctld, victim, signal)
         ctld.grace_at(victim.preempt_us, victim)
     else:
         await end(ctld, victim)

@@ -9,10 +9,9 @@ Both run as SlurmUser in processes of their own, and the controller serves reque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
-
 from simctl.ctld import completion, launch
-from simctl.ctld.accounting import exit_code_text
+from simctl.ctld.job_rows import exit_code_text
+from simctl.ctld.notices import EndUnlaunched, EpilogEnded, PrologEnded
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
 from simctl.plugins.site import User
@@ -27,31 +26,6 @@ if TYPE_CHECKING:
 
 MAX_BATCH_REQUEUE: Final = 5
 """How often a job is sent back into the queue because its launch failed, before it is held."""
-
-
-@attrs.frozen
-class PrologEnded:
-    """Tell slurmctld that PrologSlurmctld has ended for a run of a job."""
-
-    job: JobRecord
-    run: int
-    status: int
-    cause: int
-
-
-@attrs.frozen
-class EpilogEnded:
-    """Tell slurmctld that EpilogSlurmctld has ended for a job."""
-
-    job: JobRecord
-    cause: int
-
-
-@attrs.frozen
-class EndUnlaunched:
-    """Tell slurmctld that a job without nodes is over."""
-
-    job: JobRecord
 
 
 def environment(ctld: "Slurmctld", job: JobRecord) -> dict[str, str]:

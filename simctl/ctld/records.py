@@ -527,3 +527,29 @@ class JobRecord:
     def cpus(self) -> tuple[int, ...]:
         """Return how many cpus it has on each of its nodes."""
         return tuple(self.shares[node.index].cpus for node in self.nodes)
+
+
+@attrs.define(eq=False, kw_only=True)
+class ReservationRecord:
+    """A reservation; `nodes` is a set of nodes, moments are in virtual microseconds."""
+
+    name: str
+    start_us: int
+    end_us: int
+    nodes: int
+    users: tuple[int, ...] = ()
+    accounts: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    maintenance: bool = False
+    overlaps: bool = False
+    """It was made over others on purpose."""
+
+    burst_buffer: str = ""
+    """What it was asked to keep of burst buffers, as text."""
+
+    tres: str = ""
+    """What the plugins made of that: numbers of TRES and megabytes, ``1001=2048``."""
+
+    def admits(self, uid: int, account: str) -> bool:
+        """Tell whether jobs of a user, or of an account, may use it."""
+        return uid in self.users or account in self.accounts

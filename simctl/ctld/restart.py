@@ -13,10 +13,11 @@ from simctl.ctld import (
     completion,
     eligible,
     limits,
+    notices,
     polls,
     prologs,
+    queue,
     resync,
-    schedule,
     staging,
     step_limits,
     steps,
@@ -201,7 +202,7 @@ def _queue(ctld: "Slurmctld", job: JobRecord) -> None:
         eligible.register(ctld, job)
         limits.watch_deadline(ctld, job)
         if queued and not job.lasting_reason and not job.state.flags & ~JobFlag.SPECIAL_EXIT:
-            schedule.enqueue(ctld, job)
+            queue.enqueue(ctld, job)
         else:
             eligible.settle(ctld, job, asks=False)
     elif base in (JobBase.RUNNING, JobBase.SUSPENDED):
@@ -245,7 +246,7 @@ async def take_up(ctld: "Slurmctld") -> None:
     ctld.request_pass()
     ctld.request_backfill()
     ctld.unheard = {node.name for node in ctld.nodes}
-    ctld.mailbox.post_at(ctld.now_us + NODES_ASKED_AFTER_US, resync.NodesDue())
+    ctld.mailbox.post_at(ctld.now_us + NODES_ASKED_AFTER_US, notices.NodesDue())
 
 
 async def _end_again(ctld: "Slurmctld", job: JobRecord) -> None:

@@ -6,9 +6,8 @@ does not have, though slurmctld thinks it runs there, is over.
 
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from simctl.ctld import completion, launch, nodes, suspend
+from simctl.ctld.notices import NodesDue
 from simctl.ctld.records import JobRecord, NodeRecord, StepRecord
 from simctl.wire.messages import (
     MessageNodeRegistrationStatus,
@@ -19,11 +18,6 @@ from simctl.wire.states import NodeBase
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
-
-
-@attrs.frozen
-class NodesDue:
-    """Time to ask all nodes to register, after a restart."""
 
 
 async def nodes_due(ctld: "Slurmctld", _: object, __: NodesDue) -> None:

@@ -10,8 +10,14 @@ from typing import Any, Final, get_type_hints
 import attrs
 import msgspec
 
-from simctl.ctld.records import JobArray, JobRecord, NodeRecord, PartRecord, StepRecord
-from simctl.ctld.reservations import ReservationRecord
+from simctl.ctld.records import (
+    JobArray,
+    JobRecord,
+    NodeRecord,
+    PartRecord,
+    ReservationRecord,
+    StepRecord,
+)
 from simctl.wire.resources import Demand
 
 Client = tuple[int, str]

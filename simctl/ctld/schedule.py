@@ -7,7 +7,8 @@ that names a reservation blocks only those that name the same.
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from simctl.ctld import arrays, bookkeeping, launch, preempt, reservations, staging
+from simctl.ctld import arrays, bookkeeping, launch, preempt, reserved, staging
+from simctl.ctld.queue import anybody_waits, enqueue, take_from_queue
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.select import choose, could_hold, demand_in, uniform_need, whole_nodes
 from simctl.plugins.points.switch import switch_p_no_frag
@@ -15,7 +16,7 @@ from simctl.wire.bitmap import first, members
 from simctl.wire.hostlist import compress
 from simctl.wire.ids import SECOND
 from simctl.wire.resources import Share
-from simctl.wire.states import PartState, Reason
+from simctl.wire.states import Reason
 
 if TYPE_CHECKING:
     from simctl.ctld.daemon import Slurmctld
@@ -219,11 +220,6 @@ async def _split_ahead(ctld: "Slurmctld") -> None:
             await arrays.split_off(ctld, head, array.waiting[0])
 
 
-def anybody_waits(ctld: "Slurmctld") -> bool:
-    """Tell whether a pass has somebody to look at."""
-    return any(part.waiting for part in ctld.partitions.values())
-
-
 async def start_head(
     ctld: "Slurmctld", line: Line, part: PartRecord, job: JobRecord, shares: tuple[Share, ...]
 ) -> None:
@@ -242,7 +238,7 @@ async def start_head(
 def _what_time_alone_brings(ctld: "Slurmctld", job: JobRecord, part: PartRecord) -> str:
     """Return what a job waits for that blocks nobody behind it: its reservation, lost nodes."""
     if job.desc.reservation:
-        return reservations.reason_to_wait(ctld, job, part)
+        return reserved.reason_to_wait(ctld, job, part)
     if not lacks_nodes(ctld, job, part):
         return ""
     wanted = job.demand.required & part.mask & ~ctld.serviceable_nodes
@@ -266,7 +262,7 @@ def find_nodes(
     there = ctld.idle_nodes if demand.whole else ctld.usable_nodes
     mask = there & part.mask & allowed
     if ctld.reservations:
-        mask &= reservations.open_to(ctld, job, part)
+        mask &= reserved.open_to(ctld, job, part)
     if ctld.preempted:
         mask &= ~preempt.kept_nodes(ctld, part)
     if part.uniform_cpus and demand.plain:
@@ -298,24 +294,6 @@ async def held_by_fragmentation(ctld: "Slurmctld") -> bool:
     return bool(ends)
 
 
-def enqueue(ctld: "Slurmctld", job: JobRecord) -> None:
-    """Put a job into the queues of its partitions, behind those of its priority."""
-    ctld.last_queue_number += 1
-    job.queue_number = ctld.last_queue_number
-    job.queued = True
-    for part in job.parts:
-        queue = part.reserved_queue if job.desc.reservation else part.queue
-        heappush(queue, (-job.priority, job.queue_number, job))
-        part.waiting += 1
-
-
-def take_from_queue(job: JobRecord) -> None:
-    """Note that a job waits no more; a pass drops its places when it meets them."""
-    job.queued = False
-    for part in job.parts:
-        part.waiting -= 1
-
-
 def move(ctld: "Slurmctld") -> None:
     """Give jobs their places in the queues to which a plugin has given another priority."""
     while ctld.bb is not None and ctld.bb.moved:
@@ -323,17 +301,3 @@ def move(ctld: "Slurmctld") -> None:
         if job.queued:
             take_from_queue(job)
             enqueue(ctld, job)
-
-
-def reason_to_wait(job: JobRecord) -> str:
-    """Return why a pending job waits: a pass tells it of the head, the others follow from that."""
-    if job.state_desc:
-        return job.state_desc
-    if not job.queued:
-        return job.reason
-    if not any(part.state.starts_jobs for part in job.parts):
-        down = job.part.state is PartState.DOWN
-        return Reason.PARTITION_DOWN if down else Reason.PARTITION_INACTIVE
-    if job.reason == Reason.NONE and job.queue_number <= job.part.examined_to:
-        return Reason.PRIORITY
-    return job.reason

@@ -17,9 +17,9 @@ from simctl.ctld.records import (
     Need,
     NodeRecord,
     PartRecord,
+    ReservationRecord,
     StepRecord,
 )
-from simctl.ctld.reservations import ReservationRecord
 from simctl.ctld.saved_records import (
     ARRAY,
     DEMAND,

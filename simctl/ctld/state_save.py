@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import msgspec
 
+from simctl.ctld.notices import SaveDue
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.ctld.saved_records import DECODERS
 from simctl.ctld.state_reading import Reader
@@ -33,13 +34,6 @@ PERIODIC_CHECKPOINT_US: Final = 300 * SECOND
 """How often everything is saved whether or not it has changed."""
 
 _MODE: Final = 0o600
-
-
-@attrs.frozen
-class SaveDue:
-    """Time to save what has changed, or everything."""
-
-    forced: bool = False
 
 
 async def save_due(ctld: "Slurmctld", _: Envelope, message: SaveDue) -> None:

@@ -12,9 +12,9 @@ from simctl.ctld.records import (
     JobRecord,
     NodeRecord,
     PartRecord,
+    ReservationRecord,
     StepRecord,
 )
-from simctl.ctld.reservations import ReservationRecord
 from simctl.ctld.saved_records import (
     ARRAY,
     DEMAND,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from simctl.ctld import authority
-from simctl.ctld.limits import check_at_or_after
+from simctl.ctld.moments_of_limits import check_at_or_after
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.errno import ESLURM_ACCESS_DENIED, ESLURM_INVALID_JOB_ID, SLURM_SUCCESS

@@ -8,11 +8,12 @@ from simctl.ctld import (
     arrays,
     authority,
     bookkeeping,
+    dependencies,
     eligible,
     launch,
     limits,
     preempt,
-    reservations,
+    reserved,
     schedule,
     staging,
 )
@@ -100,7 +101,7 @@ def _lacks_nodes(ctld: "Slurmctld", job: JobRecord) -> bool:
 
 async def _settle(ctld: "Slurmctld", job: JobRecord) -> None:
     """Put a new job where it belongs; tasks that wait each for another are split off at once."""
-    if not eligible.waits_for_tasks(job):
+    if not dependencies.waits_for_tasks(job):
         eligible.settle(ctld, job)
         return
     assert job.array is not None
@@ -236,7 +237,7 @@ def _refusal(ctld: "Slurmctld", desc: JobDesc, uid: int, request: Request) -> in
     if desc.nice < 0 and not ctld.is_operator(uid):
         return ESLURM_INVALID_NICE
     now_s = ctld.site.start_time_s + ctld.now_us // SECOND
-    refused = request.error_code or reservations.refusal(ctld, desc) or limits.refusal(desc, now_s)
+    refused = request.error_code or reserved.refusal(ctld, desc) or limits.refusal(desc, now_s)
     if not refused and len(ctld.jobs) >= ctld.site.conf.max_job_count:
         return EAGAIN
     return refused
@@ -405,7 +406,7 @@ async def _take_in(ctld: "Slurmctld", job: JobRecord) -> None:
     eligible.note_name(ctld, job)
     eligible.register(ctld, job)
     if job.dependency is not None or not job.priority or job.begin_us > ctld.now_us:
-        job.reason = eligible.obstacle(ctld, job, eligible.verdict(ctld, job)) or job.reason
+        job.reason = eligible.obstacle(ctld, job, dependencies.verdict(ctld, job)) or job.reason
     if ctld.bb is None:
         _announce(ctld, job.job_id, job.reason)
 

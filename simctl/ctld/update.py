@@ -8,10 +8,11 @@ from simctl.ctld import (
     arrays,
     authority,
     completion,
+    dependencies,
     eligible,
     limits,
     nodes,
-    schedule,
+    queue,
     staging,
     update_request,
 )
@@ -129,7 +130,7 @@ def _check(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: in
             dependency = parse_dependency(message.dependency, ctld, job.job_id)
         except SlurmError as error:
             return error.errno
-        if eligible.closes_circle(job, dependency):
+        if dependencies.closes_circle(job, dependency):
             return ESLURM_CIRCULAR_DEPENDENCY
     return SLURM_SUCCESS
 
@@ -207,7 +208,7 @@ def _set_priority(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, 
         job.nice = 0
     if job.priority != before and job.queued:
         # It takes its place anew, if it keeps one.
-        schedule.take_from_queue(job)
+        queue.take_from_queue(job)
 
 
 def _release(ctld: "Slurmctld", job: JobRecord) -> None:
@@ -237,7 +238,7 @@ def _set_time_limit(ctld: "Slurmctld", job: JobRecord, minutes: int) -> None:
 def ask_anew(ctld: "Slurmctld", job: JobRecord) -> None:
     """Hold a pending job's request against its partitions as they are now; it leaves its queues."""
     if job.queued:
-        schedule.take_from_queue(job)
+        queue.take_from_queue(job)
     desc = job.desc
     request = update_request.read_anew(ctld, desc)
     if not request.error_code:

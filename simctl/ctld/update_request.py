@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from simctl.ctld import reservations
+from simctl.ctld import reserved
 from simctl.ctld.records import JobRecord
 from simctl.ctld.request import (
     Request,
@@ -80,7 +80,7 @@ def refusal(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: i
     if denied or changes.keys() <= {"partition", "min_nodes", "max_nodes"}:
         # What does not fit waits for a day on which it does.
         return denied
-    return reservations.refusal(ctld, desc) or read_anew(ctld, desc).error_code
+    return reserved.refusal(ctld, desc) or read_anew(ctld, desc).error_code
 
 
 def _admission_refusal(ctld: "Slurmctld", job: JobRecord, desc: JobDesc, uid: int) -> int:
