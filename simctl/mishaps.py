@@ -230,7 +230,7 @@ class Mishaps:
         ctld.die_at_once()
         for thread in threads:
             self._kernel.kill(thread)
-        if saved or not ctld.state.simulated:
+        if saved or not ctld.saves.simulated:
             process.start(ctld.save_and_die, "slurmctld")
         else:
             self._kernel.call_at(self._kernel.now_us, lambda _: ctld.be_gone(), None)

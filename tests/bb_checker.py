@@ -144,7 +144,7 @@ class Checker:
         job = ctld.jobs[_job(event)]
         taken_over = self.plugin != "datawarp" and _args(event)["from"] is None
         waits = job.state.base is JobBase.PENDING
-        why = eligible.obstacle(ctld, job, dependencies.verdict(ctld, job))
+        why = eligible.obstacle(ctld, job, dependencies.verdict(ctld, job, ctld.now_us))
         if (not waits or why) and not taken_over:
             self._wrong(event, f"job {event.job} is staged in: {job.state} {why}")
 

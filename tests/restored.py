@@ -16,7 +16,7 @@ import attrs
 import pytest
 
 from simctl import world  # noqa: F401 - the parts of slurmctld are imported by way of it
-from simctl.ctld import checkpoint_times, moments_of_limits, notices, restart
+from simctl.ctld import checkpoint_times, notices, recurring, restart
 from simctl.ctld.daemon import Slurmctld
 from simctl.ctld.notices import (
     BeginDue,
@@ -79,7 +79,7 @@ OF_ONE_LIFE = frozenset(
     """site process mailbox disk books before subjects ended_rows take_row runs_ended nodes_by_name
     boundary_us backfill_is_due planned_nodes periodic_timer relieves at_end unheard began_us
     last_pass_us last_full_us pass_is_due late_pass ping_timer looks nodes_asked_us unsent bb
-    periodic_us changes polls lock_holder state _clean _follows _relieved_by _handlers""".split()
+    periodic_us changes polls lock_holder saves encoded moments _conf _clean _follows _relieved_by _handlers""".split()
 )
 """What of a slurmctld is of that process: its own pace, what it has sent, what it is made of."""
 
@@ -236,7 +236,7 @@ def _in_effect(ctld: Slurmctld, notice: Any, due_us: int) -> int:
     if not isinstance(notice, CheckpointsDue):
         return due_us
     coming = min(checkpoint_times.due_us(each) for each in _checkpointed(ctld))
-    return max(due_us, moments_of_limits.check_at_or_after(coming))
+    return max(due_us, recurring.check_at_or_after(coming))
 
 
 def _whose(notice: Any) -> str:

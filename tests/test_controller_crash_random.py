@@ -86,7 +86,7 @@ def test_guide_keeps_every_job_and_leaves_nothing_behind(seed: int) -> None:
     assert len(scripts) == len(set(scripts))
     ctld = ran.world.ctld
     quick = records_of(ctld, "job_state")
-    ctld.state.encoded.clear()
+    ctld.encoded.clear()
     assert records_of(ctld, "job_state") == quick
     check_books(ran, ran.world.site.conf.switch_type.partition("/")[2])
 

@@ -139,7 +139,7 @@ def first_place_only(patch: pytest.MonkeyPatch) -> None:
     place: Callable[[Slurmctld, Any], None] = getattr(restart, "_place")  # noqa: B009
 
     def placed(ctld: Slurmctld, job: Any) -> None:
-        ctld.state.was_stopped = True
+        ctld.saves.was_stopped = True
         place(ctld, job)
 
     patch.setattr(restart, "_place", placed)

@@ -123,7 +123,7 @@ def usable(node: NodeRecord) -> bool:
 def fits(ctld: Slurmctld, job: JobRecord, part: PartRecord, allowed: int) -> bool:
     """Tell whether a job has room, by counting what each node takes."""
     demand = demand_in(job, part)
-    mask = allowed & part.mask & ~demand.excluded & reserved.open_to(ctld, job, part)
+    mask = allowed & part.mask & ~demand.excluded & reserved.open_to(ctld, job, part, ctld.now_us)
     takes = {
         node.index: tasks_in(demand, node.free)
         for node in ctld.nodes
@@ -162,7 +162,7 @@ def could_start(ctld: Slurmctld) -> int:
         if fits(ctld, job, part, -1 if own else ~blocked):
             return job.job_id
         if own:
-            full += [own] if reserved.open_to(ctld, job, part) else []
+            full += [own] if reserved.open_to(ctld, job, part, ctld.now_us) else []
         elif not schedule._what_time_alone_brings(ctld, job, part):
             parts.append(part.name)
             blocked |= part.mask
@@ -220,7 +220,7 @@ def check_jobs(ctld: Slurmctld) -> None:
                 entries = part.queue + part.reserved_queue
                 assert sum(schedule._is_in_place(each) and each[2] is job for each in entries) == 1
         elif base is JobBase.PENDING and not job.state.flags & ~JobFlag.SPECIAL_EXIT:
-            why = eligible.obstacle(ctld, job, dependencies.verdict(ctld, job))
+            why = eligible.obstacle(ctld, job, dependencies.verdict(ctld, job, ctld.now_us))
             assert why or job.begin_us == ctld.now_us
         runs = base in (JobBase.RUNNING, JobBase.SUSPENDED)
         if job.array is not None and job.nodes and (runs or job.state.completing):

@@ -1,16 +1,12 @@
 """What is left of a job when it has ended: a row of the report."""
 
-from typing import TYPE_CHECKING
-
+from simctl.ctld.controller import Controller
 from simctl.ctld.job_rows import row
 from simctl.ctld.records import JobRecord
 from simctl.wire.states import JobBase
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
-
-def account(ctld: "Slurmctld", job: JobRecord, base: JobBase) -> None:
+def account(ctld: Controller, job: JobRecord, base: JobBase) -> None:
     """Record how a run of a job ended."""
     ended = row(job, base.name, job.reason)
     ctld.runs_ended += 1

@@ -7,12 +7,13 @@ once.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from simctl.ctld.cancel import cancel_without_client
 from simctl.ctld.completion import launch_unanswered
+from simctl.ctld.controller import Controller
 from simctl.ctld.leftovers import is_leftover
 from simctl.ctld.nodes import not_responding, silent
 from simctl.ctld.notices import AgentRetry, ClientGone
@@ -38,14 +39,11 @@ from simctl.wire.messages import (
 )
 from simctl.wire.states import JobBase
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
-
 RETRY_US: Final = 60 * SECOND
 """Slurm's RPC_RETRY_INTERVAL."""
 
 
-def not_sent(ctld: "Slurmctld", to: Mailbox | None, message: Message) -> None:
+def not_sent(ctld: Controller, to: Mailbox | None, message: Message) -> None:
     """Take in that a message was not sent: keep it, if only a cut link stood in its way.
 
     A node whose slurmd is not there gets no job until it is heard of.
@@ -69,7 +67,7 @@ def not_sent(ctld: "Slurmctld", to: Mailbox | None, message: Message) -> None:
         ctld.unsent.setdefault(to.host.name, []).append(AgentRetry(to, message, run, ctld.now_us))
 
 
-def slurmd_is_back(ctld: "Slurmctld", node: NodeRecord, *, same: bool) -> None:
+def slurmd_is_back(ctld: Controller, node: NodeRecord, *, same: bool) -> None:
     """Plan anew what could not be sent to a node while it had no slurmd; unless it has rebooted."""
     for notice in ctld.unsent.pop(node.name, ()) if same else ():
         tries = max(1, -((notice.tried_us - ctld.now_us) // RETRY_US))
@@ -78,7 +76,7 @@ def slurmd_is_back(ctld: "Slurmctld", node: NodeRecord, *, same: bool) -> None:
         ctld.unsent.pop(node.name, None)
 
 
-def _plan(ctld: "Slurmctld", notice: AgentRetry) -> None:
+def _plan(ctld: Controller, notice: AgentRetry) -> None:
     fabric = ctld.site.fabric
     due_us = fabric.next_try_us(ctld.mailbox, notice.to, RETRY_US, over_cuts=False)
     if due_us == NEVER_US and isinstance(notice.message, ResponseResourceAllocation):
@@ -88,7 +86,7 @@ def _plan(ctld: "Slurmctld", notice: AgentRetry) -> None:
         ctld.mailbox.post_at(due_us, notice)
 
 
-async def retry(ctld: "Slurmctld", _: Envelope, notice: AgentRetry) -> None:
+async def retry(ctld: Controller, _: Envelope, notice: AgentRetry) -> None:
     """Send a message again, if it is still wanted."""
     to = ctld.site.fabric.find(notice.to.name) or notice.to
     job = _job(ctld, notice.message)
@@ -96,7 +94,7 @@ async def retry(ctld: "Slurmctld", _: Envelope, notice: AgentRetry) -> None:
         _send_again(ctld, to, notice.message)
 
 
-def _send_again(ctld: "Slurmctld", to: Mailbox, message: Message) -> None:
+def _send_again(ctld: Controller, to: Mailbox, message: Message) -> None:
     job = _job(ctld, message)
     if not isinstance(message, RequestBatchJobLaunch) or job is None:
         ctld.send(to, message)
@@ -110,7 +108,7 @@ def _send_again(ctld: "Slurmctld", to: Mailbox, message: Message) -> None:
         job.launched_us = ctld.now_us
 
 
-async def unanswered(ctld: "Slurmctld", _: Envelope, notice: Unanswered) -> None:
+async def unanswered(ctld: Controller, _: Envelope, notice: Unanswered) -> None:
     """Take in that nobody has answered a request: it is tried again, or given up.
 
     A signal that may have been delivered is not tried again: it would strike a second time. Where
@@ -139,21 +137,21 @@ async def unanswered(ctld: "Slurmctld", _: Envelope, notice: Unanswered) -> None
         ctld.mailbox.post_at(ctld.now_us + RETRY_US, again)
 
 
-async def client_gone(ctld: "Slurmctld", _: Envelope, notice: ClientGone) -> None:
+async def client_gone(ctld: Controller, _: Envelope, notice: ClientGone) -> None:
     """End a job that was allocated to a client which has gone away."""
     await cancel_without_client(ctld, notice.job)
 
 
-def _job(ctld: "Slurmctld", message: Message) -> JobRecord | None:
+def _job(ctld: Controller, message: Message) -> JobRecord | None:
     return ctld.jobs.get(getattr(message, "job_id", 0))
 
 
-def _is_wanted(ctld: "Slurmctld", to: Mailbox, message: Message) -> bool:
+def _is_wanted(ctld: Controller, to: Mailbox, message: Message) -> bool:
     wanted = _WANTED.get(type(message))
     return wanted is not None and wanted(ctld, to, message)
 
 
-def _launch(ctld: "Slurmctld", _: Mailbox, message: RequestBatchJobLaunch) -> bool:
+def _launch(ctld: Controller, _: Mailbox, message: RequestBatchJobLaunch) -> bool:
     job = _job(ctld, message)
     return (
         job is not None
@@ -162,7 +160,7 @@ def _launch(ctld: "Slurmctld", _: Mailbox, message: RequestBatchJobLaunch) -> bo
     )
 
 
-def _end(ctld: "Slurmctld", to: Mailbox, message: RequestTerminateJob) -> bool:
+def _end(ctld: Controller, to: Mailbox, message: RequestTerminateJob) -> bool:
     job = _job(ctld, message)
     completing = (
         job is not None
@@ -172,34 +170,34 @@ def _end(ctld: "Slurmctld", to: Mailbox, message: RequestTerminateJob) -> bool:
     return completing or is_leftover(ctld, to.host.name, message.job_id, message.restart_cnt)
 
 
-def _signal(ctld: "Slurmctld", _: Mailbox, message: RequestSignalTasks) -> bool:
+def _signal(ctld: Controller, _: Mailbox, message: RequestSignalTasks) -> bool:
     job = _job(ctld, message)
     if job is None or job.state.base is not JobBase.RUNNING:
         return False
     return message.step_id in job.steps or message.step_id == SLURM_BATCH_SCRIPT
 
 
-def _step_limit(ctld: "Slurmctld", _: Mailbox, message: RequestKillStepTimelimit) -> bool:
+def _step_limit(ctld: Controller, _: Mailbox, message: RequestKillStepTimelimit) -> bool:
     job = _job(ctld, message)
     return job is not None and message.step_id in job.steps
 
 
-def _prolog(ctld: "Slurmctld", _: Mailbox, message: RequestLaunchProlog) -> bool:
+def _prolog(ctld: Controller, _: Mailbox, message: RequestLaunchProlog) -> bool:
     job = _job(ctld, message)
     return job is not None and job.state.configuring and job.restart_cnt == message.restart_cnt
 
 
-def _suspension(ctld: "Slurmctld", _: Mailbox, message: RequestSuspendInt) -> bool:
+def _suspension(ctld: Controller, _: Mailbox, message: RequestSuspendInt) -> bool:
     job = _job(ctld, message)
     base = JobBase.SUSPENDED if message.op == SUSPEND_JOB else JobBase.RUNNING
     return job is not None and job.state.base is base
 
 
-def _client(_: "Slurmctld", to: Mailbox, __: Message) -> bool:
+def _client(_: Controller, to: Mailbox, __: Message) -> bool:
     return to.open
 
 
-def _allocation(ctld: "Slurmctld", _: Mailbox, message: ResponseResourceAllocation) -> bool:
+def _allocation(ctld: Controller, _: Mailbox, message: ResponseResourceAllocation) -> bool:
     job = _job(ctld, message)
     return job is not None and not job.state.finished and not job.state.completing
 
@@ -212,7 +210,7 @@ _REGISTRATION_TELLS: Final = frozenset(
 )
 """What a node is told anew when it registers, if that is still to be done."""
 
-_WANTED: Final[dict[type[Message], Callable[["Slurmctld", Mailbox, Any], bool]]] = {
+_WANTED: Final[dict[type[Message], Callable[[Controller, Mailbox, Any], bool]]] = {
     RequestBatchJobLaunch: _launch,
     RequestTerminateJob: _end,
     RequestKillTimelimit: _end,

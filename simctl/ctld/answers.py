@@ -1,8 +1,7 @@
 """What slurmctld tells scontrol besides: scripts and its set-up; and what it tells jobs for it."""
 
-from typing import TYPE_CHECKING
-
 from simctl.ctld import authority
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.errno import (
@@ -23,24 +22,21 @@ from simctl.wire.messages import (
 )
 from simctl.wire.states import JobBase
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
-
-def _refusal(ctld: "Slurmctld", job: JobRecord | None, envelope: Envelope) -> int:
+def _refusal(ctld: Controller, job: JobRecord | None, envelope: Envelope) -> int:
     """Return why a user may not have to do with a job, or 0."""
     if job is None:
         return ESLURM_INVALID_JOB_ID
     return authority.refusal(ctld, envelope, job.desc.uid)
 
 
-def _find(ctld: "Slurmctld", job_id: int) -> JobRecord | None:
+def _find(ctld: Controller, job_id: int) -> JobRecord | None:
     """Return a job; of an array, the record it was submitted as."""
     array = ctld.arrays.get(job_id)
     return array.first if array is not None else ctld.jobs.get(job_id)
 
 
-async def batch_script(ctld: "Slurmctld", envelope: Envelope, message: RequestBatchScript) -> None:
+async def batch_script(ctld: Controller, envelope: Envelope, message: RequestBatchScript) -> None:
     """Send the script of a batch job to its owner, or to an operator."""
     job = _find(ctld, message.job_id)
     rc = _refusal(ctld, job, envelope)
@@ -50,7 +46,7 @@ async def batch_script(ctld: "Slurmctld", envelope: Envelope, message: RequestBa
     ctld.answer(envelope, rc or ESLURM_JOB_SCRIPT_MISSING)
 
 
-async def job_notify(ctld: "Slurmctld", envelope: Envelope, message: RequestJobNotify) -> None:
+async def job_notify(ctld: Controller, envelope: Envelope, message: RequestJobNotify) -> None:
     """Have a job told something: by its srun or salloc, or on the error output of its script."""
     job = _find(ctld, message.job_id)
     rc = _refusal(ctld, job, envelope)
@@ -59,7 +55,7 @@ async def job_notify(ctld: "Slurmctld", envelope: Envelope, message: RequestJobN
     ctld.answer(envelope, rc)
 
 
-def _pass_on(ctld: "Slurmctld", job: JobRecord, text: str) -> int:
+def _pass_on(ctld: Controller, job: JobRecord, text: str) -> int:
     pending = job.state.base is JobBase.PENDING
     if not pending and job.state.base is not JobBase.RUNNING:
         return ESLURM_ALREADY_DONE
@@ -72,7 +68,7 @@ def _pass_on(ctld: "Slurmctld", job: JobRecord, text: str) -> int:
     return SLURM_SUCCESS
 
 
-async def build_info(ctld: "Slurmctld", envelope: Envelope, _: RequestBuildInfo) -> None:
+async def build_info(ctld: Controller, envelope: Envelope, _: RequestBuildInfo) -> None:
     """Tell when the controller started, how many nodes there are, and the id of the next job."""
     zero_s = ctld.site.start_time_s
     answer = ResponseBuildInfo(

@@ -1,19 +1,15 @@
 """Job arrays: one record for the tasks that wait, and one more for each that is split off."""
 
-from typing import TYPE_CHECKING
-
 import attrs
 
 from simctl.ctld import eligible, limits
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobArray, JobRecord
 from simctl.plugins.hooks import NULL, About, failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_copy_job
 from simctl.wire.arrays import parse_array
 from simctl.wire.errno import ESLURM_INVALID_ARRAY, SlurmError
 from simctl.wire.states import PENDING, Reason
-
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
 
 def read_array(text: str) -> JobArray | None:
@@ -31,13 +27,13 @@ def read_array(text: str) -> JobArray | None:
     return JobArray(job_id=0, tasks=tasks, limit=limit, waiting=list(tasks))
 
 
-def name(ctld: "Slurmctld", array: JobArray, job_id: int) -> None:
+def name(ctld: Controller, array: JobArray, job_id: int) -> None:
     """Give an array its id; from now on events about it say that they are."""
     array.job_id = job_id
     ctld.site.trace.arrays[job_id] = (job_id, None)
 
 
-def register(ctld: "Slurmctld", job: JobRecord) -> None:
+def register(ctld: Controller, job: JobRecord) -> None:
     """Note a new array; its one record stands for all of its tasks."""
     if job.array is not None:
         ctld.arrays[job.job_id] = job.array
@@ -50,7 +46,7 @@ def is_full(job: JobRecord) -> bool:
     return array is not None and 0 < array.limit <= array.running
 
 
-async def split_off(ctld: "Slurmctld", job: JobRecord, task: int) -> JobRecord:
+async def split_off(ctld: Controller, job: JobRecord, task: int) -> JobRecord:
     """Give a task that waits a record of its own, and return it.
 
     The task takes the checkpoint record, and those that still wait get a copy. The last task to be
@@ -84,7 +80,7 @@ async def split_off(ctld: "Slurmctld", job: JobRecord, task: int) -> JobRecord:
     return record
 
 
-async def _split(ctld: "Slurmctld", job: JobRecord) -> JobRecord:
+async def _split(ctld: Controller, job: JobRecord) -> JobRecord:
     """Make a record beside *job*, which keeps the tasks that wait and a copy of what is copied."""
     # A task cannot be refused any more: where all ids are taken it gets one beyond MaxJobId.
     job_id = ctld.next_id() or max(ctld.jobs) + 1
@@ -139,7 +135,7 @@ def started(job: JobRecord) -> None:
         job.array.running += 1
 
 
-def ended(ctld: "Slurmctld", job: JobRecord) -> None:
+def ended(ctld: Controller, job: JobRecord) -> None:
     """Count a task that has left its nodes; one more may run now."""
     array = job.array
     if array is None:
@@ -152,7 +148,7 @@ def ended(ctld: "Slurmctld", job: JobRecord) -> None:
             eligible.settle(ctld, waiting)
 
 
-def forget(ctld: "Slurmctld", job_id: int) -> None:
+def forget(ctld: Controller, job_id: int) -> None:
     """Let an id stand for a job of its own, unless there are still tasks of the array it named."""
     ctld.site.trace.arrays.pop(job_id, None)
     array = ctld.arrays.get(job_id)
@@ -162,7 +158,7 @@ def forget(ctld: "Slurmctld", job_id: int) -> None:
         del ctld.arrays[job_id]
 
 
-def purged(ctld: "Slurmctld", job: JobRecord) -> None:
+def purged(ctld: Controller, job: JobRecord) -> None:
     """Forget a task that is purged, and its array with the last of them."""
     ctld.site.trace.arrays.pop(job.job_id, None)
     array = job.array
@@ -180,7 +176,7 @@ def cancelled(job: JobRecord) -> None:
         job.array.waiting.clear()
 
 
-def lacks(ctld: "Slurmctld", job_id: int, tasks: tuple[int, ...]) -> bool:
+def lacks(ctld: Controller, job_id: int, tasks: tuple[int, ...]) -> bool:
     """Tell whether an id names a task that there is not, or not any more."""
     array = ctld.arrays.get(job_id)
     if array is None:
@@ -189,7 +185,7 @@ def lacks(ctld: "Slurmctld", job_id: int, tasks: tuple[int, ...]) -> bool:
     return bool(set(tasks) - there - set(array.waiting))
 
 
-async def targets(ctld: "Slurmctld", job_id: int, tasks: tuple[int, ...]) -> list[JobRecord]:
+async def targets(ctld: Controller, job_id: int, tasks: tuple[int, ...]) -> list[JobRecord]:
     """Return the records that an id means: a job, all of an array, or single tasks of it.
 
     Of a whole array the record that bears the array's id comes first, which is the pending rest as

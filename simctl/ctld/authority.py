@@ -6,10 +6,11 @@ knows the job.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import UNSET
 
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.credentials import JobCredential
@@ -17,31 +18,28 @@ from simctl.wire.errno import SLURM_SUCCESS, errno_name
 from simctl.wire.messages import Message, ResponseSlurmRc
 from simctl.wire.rights import OF_SLURMCTLD, Right, Who
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
-
-Handler = Callable[["Slurmctld", Envelope, Any], Awaitable[None]]
+Handler = Callable[[Controller, Envelope, Any], Awaitable[None]]
 
 
-def uid_of(ctld: "Slurmctld", envelope: Envelope) -> int:
+def uid_of(ctld: Controller, envelope: Envelope) -> int:
     """Return as whom something is asked; slurmctld's own notices are SlurmUser's."""
     sender = envelope.sender
     return sender.process.uid if sender is not None else ctld.process.uid
 
 
-def is_daemon(ctld: "Slurmctld", envelope: Envelope) -> bool:
+def is_daemon(ctld: Controller, envelope: Envelope) -> bool:
     """Tell whether root or SlurmUser asks."""
     return uid_of(ctld, envelope) in (0, ctld.process.uid)
 
 
-def refusal(ctld: "Slurmctld", envelope: Envelope, owner: int | None = None) -> int:
+def refusal(ctld: Controller, envelope: Envelope, owner: int | None = None) -> int:
     """Return the errno with which the table refuses a request about a job of *owner*, or 0."""
     right = OF_SLURMCTLD[envelope.message.rpc]
     uid = uid_of(ctld, envelope)
     return SLURM_SUCCESS if _allows(ctld, right, uid, owner) else right.errno
 
 
-def _allows(ctld: "Slurmctld", right: Right, uid: int, owner: int | None) -> bool:
+def _allows(ctld: Controller, right: Right, uid: int, owner: int | None) -> bool:
     who = right.who
     return bool(
         who & Who.ANYBODY
@@ -59,7 +57,7 @@ def guarded(handler: Handler, message: type) -> Handler:
     if right is None or not right.of_loop:
         return handler
 
-    def guard(ctld: "Slurmctld", envelope: Envelope, request: Message) -> Awaitable[None]:
+    def guard(ctld: Controller, envelope: Envelope, request: Message) -> Awaitable[None]:
         if refusal(ctld, envelope):
             return _refuse(ctld, envelope, request, right.errno)
         return handler(ctld, envelope, request)
@@ -67,7 +65,7 @@ def guarded(handler: Handler, message: type) -> Handler:
     return guard
 
 
-async def _refuse(ctld: "Slurmctld", envelope: Envelope, request: Message, errno: int) -> None:
+async def _refuse(ctld: Controller, envelope: Envelope, request: Message, errno: int) -> None:
     if isinstance(request, ResponseSlurmRc):
         tell(ctld, envelope, errno)
     else:
@@ -75,7 +73,7 @@ async def _refuse(ctld: "Slurmctld", envelope: Envelope, request: Message, errno
 
 
 def credential(
-    ctld: "Slurmctld",
+    ctld: Controller,
     job: JobRecord,
     step_id: int,
     *,
@@ -97,7 +95,7 @@ def credential(
     return ctld.site.keys.signer.sign(made)
 
 
-def tell(ctld: "Slurmctld", envelope: Envelope, return_code: int) -> None:
+def tell(ctld: Controller, envelope: Envelope, return_code: int) -> None:
     """Say in the trace that a request is refused for who asks."""
     message, sender = envelope.message, envelope.sender
     if sender is None:

@@ -4,18 +4,14 @@ Slurm's sbatch asks again and again. An answer that changes nothing is neither a
 here, so the one that matters comes when there is something to say.
 """
 
-from typing import TYPE_CHECKING
-
+from simctl.ctld.controller import Controller
 from simctl.ctld.info import answer_about, records_of
 from simctl.ctld.records import JobRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.messages import RequestJobInfo, ResponseJobOver
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
-
-def hold(ctld: "Slurmctld", envelope: Envelope, message: RequestJobInfo) -> bool:
+def hold(ctld: Controller, envelope: Envelope, message: RequestJobInfo) -> bool:
     """Hold an answer back until all the tasks of a job are over; false if they are already."""
     if all(job.state.finished for job in records_of(ctld, message.job_id)):
         return False
@@ -23,12 +19,12 @@ def hold(ctld: "Slurmctld", envelope: Envelope, message: RequestJobInfo) -> bool
     return True
 
 
-def over(ctld: "Slurmctld", job: JobRecord) -> None:
+def over(ctld: Controller, job: JobRecord) -> None:
     """Answer those who wait for a job, or for the array of which it was the last task."""
     over_id(ctld, job.array.job_id if job.array is not None else job.job_id)
 
 
-def over_id(ctld: "Slurmctld", job_id: int) -> None:
+def over_id(ctld: Controller, job_id: int) -> None:
     """Answer those who wait for a job or an array, if all of it is over."""
     if job_id not in ctld.awaited:
         return

@@ -8,12 +8,12 @@ alone what the head will need.
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
 from simctl.ctld import arrays, bookkeeping, preempt, reserved, staging
-from simctl.ctld.queue import anybody_waits
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.schedule import Line, held_by_fragmentation, move, start_head
 from simctl.ctld.select import choose, demand_in, limit_in, uniform_need, whole_nodes
@@ -22,9 +22,6 @@ from simctl.wire.hostlist import compress
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.resources import Demand, Room, Share
 from simctl.wire.states import Reason
-
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
 NEVER_US: Final = 1 << 62
 
@@ -43,10 +40,10 @@ class Planned:
     spare: dict[int, Room]
 
 
-async def run_backfill(ctld: "Slurmctld") -> None:
+async def run_backfill(ctld: Controller) -> None:
     """Look at the queue beyond the heads that block it, and start what delays none of them."""
     ctld.backfill_is_due = False
-    if anybody_waits(ctld):
+    if ctld.anybody_waits():
         await staging.before_pass(ctld)
         move(ctld)
     line = Line(ctld)
@@ -99,7 +96,7 @@ async def run_backfill(ctld: "Slurmctld") -> None:
 class _Limits:
     """How far a pass goes: the bf_* words of SchedulerParameters."""
 
-    def __init__(self, ctld: "Slurmctld") -> None:
+    def __init__(self, ctld: Controller) -> None:
         self._words = ctld.site.conf.scheduler_parameters
         self._now_us = ctld.now_us
         self._tested = 0
@@ -152,7 +149,7 @@ class _Limits:
 class Plan:
     """What nodes will have at what time, as far as time limits and reservations tell."""
 
-    def __init__(self, ctld: "Slurmctld") -> None:
+    def __init__(self, ctld: Controller) -> None:
         self._ctld = ctld
         self._now_us = ctld.now_us
         self._window_us = ctld.now_us + ctld.site.conf.scheduler_parameters.bf_window_us
@@ -189,7 +186,7 @@ class Plan:
         demand = demand_in(job, part)
         mask = (ctld.idle_nodes if demand.whole else ctld.usable_nodes) & part.mask
         if ctld.reservations:
-            mask &= reserved.open_to(ctld, job, part)
+            mask &= reserved.open_to(ctld, job, part, ctld.now_us)
         if ctld.preempted:
             mask &= ~preempt.kept_nodes(ctld, part)
         end_us = self._now_us + self._length_us(job, part)
@@ -287,7 +284,7 @@ class Plan:
         from_us = max(self._now_us, from_us)
         moments = {from_us, *(each[0] for each in self._ends)}
         moments.update(planned.end_us for planned in self._planned)
-        moments.update(self._now_us + due for due in reserved.waits(self._ctld))
+        moments.update(self._now_us + due for due in reserved.waits(self._ctld, self._now_us))
         near = sorted(when for when in moments if from_us <= when <= self._window_us)
         if not self._planned and not self._ctld.reservations:
             # Nodes only get freer: what does not fit at one moment fits at none before.

@@ -1,8 +1,9 @@
 """What slurmctld enters in the books of accounting, and what it answers in slurmdbd's stead."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from simctl.ctld import job_facts
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.accounts import (
@@ -22,9 +23,6 @@ from simctl.wire.messages import DbdGetJobsCond, DbdGotJobs
 from simctl.wire.resources import ALL_MEMORY
 from simctl.wire.states import JobBase, Reason
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
-
 _NOT_TOLD: Final = (Reason.NONE, Reason.PRIORITY, Reason.RESOURCES)
 
 _EXITED_1: Final = 1 << 8
@@ -33,13 +31,13 @@ _EXITED_1: Final = 1 << 8
 # What happens to jobs.
 
 
-def came(ctld: "Slurmctld", job: JobRecord) -> None:
+def came(ctld: Controller, job: JobRecord) -> None:
     """Note a new job; the tasks of an array are heard of one by one, as they start or end."""
     if job.array is None:
         job.db_index = ctld.books.next_index()
 
 
-def started(ctld: "Slurmctld", job: JobRecord) -> None:
+def started(ctld: Controller, job: JobRecord) -> None:
     """Note that a job starts."""
     if not job.db_index:
         job.db_index = ctld.books.next_index()
@@ -58,7 +56,7 @@ def waits(job: JobRecord, reason: str) -> None:
         job.waited_for = reason.partition(",")[0]
 
 
-def run_ended(ctld: "Slurmctld", job: JobRecord, state: str) -> None:
+def run_ended(ctld: Controller, job: JobRecord, state: str) -> None:
     """Enter how a run of a job ended; one that is back in the queue has a new record.
 
     Tasks that are taken out of an array before accounting has heard of them leave no record.
@@ -70,19 +68,19 @@ def run_ended(ctld: "Slurmctld", job: JobRecord, state: str) -> None:
         ctld.books.enter(_account(ctld, job, state))
 
 
-def refused(ctld: "Slurmctld", job: JobRecord) -> None:
+def refused(ctld: Controller, job: JobRecord) -> None:
     """Enter a job that was to start at once and could not: it has waited for nothing."""
     job.waited_for = ""
     run_ended(ctld, job, JobBase.FAILED.name)
 
 
-def back_in_queue(ctld: "Slurmctld", job: JobRecord) -> None:
+def back_in_queue(ctld: Controller, job: JobRecord) -> None:
     """Begin a new record for a job that is to run again."""
     job.db_index = ctld.books.next_index()
     job.cancel_uid = NOBODY
 
 
-def requeued(ctld: "Slurmctld", job: JobRecord, *, preempted: bool) -> None:
+def requeued(ctld: Controller, job: JobRecord, *, preempted: bool) -> None:
     """Enter a run that was given up so that the job can run again."""
     run_ended(ctld, job, JobBase.PREEMPTED.name if preempted else REQUEUED)
 
@@ -90,7 +88,7 @@ def requeued(ctld: "Slurmctld", job: JobRecord, *, preempted: bool) -> None:
 # What happens to steps.
 
 
-def step_ended(ctld: "Slurmctld", step: StepRecord) -> None:
+def step_ended(ctld: Controller, step: StepRecord) -> None:
     """Enter how a step ended; what it exited with counts for its job."""
     code = step.exit_code
     if code != NO_VAL:
@@ -103,7 +101,7 @@ def step_ended(ctld: "Slurmctld", step: StepRecord) -> None:
     ctld.books.enter(_step(ctld, step, state.name, ctld.now_us))
 
 
-def batch_ended(ctld: "Slurmctld", job: JobRecord, exit_code: int) -> None:
+def batch_ended(ctld: Controller, job: JobRecord, exit_code: int) -> None:
     """Enter how a batch script ended, unless that is known."""
     if job.batch_start_us < 0:
         return
@@ -115,7 +113,7 @@ def batch_ended(ctld: "Slurmctld", job: JobRecord, exit_code: int) -> None:
 # Records.
 
 
-def _account(ctld: "Slurmctld", job: JobRecord, state: str) -> JobAccount:
+def _account(ctld: Controller, job: JobRecord, state: str) -> JobAccount:
     desc, array = job.desc, job.array
     waiting = array is not None and array.rest is job
     nodes = max(1, job.demand.min_nodes)
@@ -191,7 +189,7 @@ def _eligible_us(job: JobRecord) -> int:
     return job.start_us if job.nodes or job.state.base is JobBase.FAILED else -1
 
 
-def _suspended_us(ctld: "Slurmctld", job: JobRecord) -> int:
+def _suspended_us(ctld: Controller, job: JobRecord) -> int:
     """Return how long a job was suspended, up to now or to its end."""
     if job.suspend_us < 0:
         return job.suspended_us
@@ -217,7 +215,7 @@ def _asked_memory_mb(job: JobRecord, nodes: int, cpus: int) -> int:
     return demand.memory_per_node_mb * nodes or demand.memory_per_cpu_mb * cpus
 
 
-def _step(ctld: "Slurmctld", step: StepRecord, state: str, end_us: int) -> StepAccount:
+def _step(ctld: Controller, step: StepRecord, state: str, end_us: int) -> StepAccount:
     job, layout = step.job, step.layout
     found = [job.shares.get(node.index) for node in ctld.nodes_named(layout.nodes)]
     shares = [share for share in found if share is not None]
@@ -244,7 +242,7 @@ def _step(ctld: "Slurmctld", step: StepRecord, state: str, end_us: int) -> StepA
 
 
 def _batch(
-    ctld: "Slurmctld", job: JobRecord, state: str, exit_code: int, end_us: int
+    ctld: Controller, job: JobRecord, state: str, exit_code: int, end_us: int
 ) -> StepAccount:
     """Return the record of a batch script, which has all that its job has on the first node."""
     share = job.shares.get(job.nodes[0].index) if job.nodes else None
@@ -270,7 +268,7 @@ def _batch(
 # Answers.
 
 
-def current(ctld: "Slurmctld") -> tuple[list[JobAccount], list[StepAccount]]:
+def current(ctld: Controller) -> tuple[list[JobAccount], list[StepAccount]]:
     """Return what stands for the jobs and steps that are not over, in the order of their places."""
     jobs: list[JobAccount] = []
     steps: list[StepAccount] = []
@@ -284,7 +282,7 @@ def current(ctld: "Slurmctld") -> tuple[list[JobAccount], list[StepAccount]]:
     return jobs, steps
 
 
-def known(ctld: "Slurmctld") -> Records:
+def known(ctld: Controller) -> Records:
     """Return every record there is, also of a slurmctld that is down: slurmdbd has been told."""
     jobs, steps = current(ctld)
     all_jobs, all_steps = (*ctld.books.jobs, *jobs), (*ctld.books.steps, *steps)
@@ -296,7 +294,7 @@ def known(ctld: "Slurmctld") -> Records:
     return all_jobs, all_steps
 
 
-async def get_jobs_cond(ctld: "Slurmctld", envelope: Envelope, _: DbdGetJobsCond) -> None:
+async def get_jobs_cond(ctld: Controller, envelope: Envelope, _: DbdGetJobsCond) -> None:
     """Answer with every record there is; sacct chooses."""
     jobs, steps = known(ctld)
     ctld.send(envelope.sender, DbdGotJobs(jobs=jobs, steps=steps))

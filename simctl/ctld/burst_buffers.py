@@ -5,11 +5,12 @@ differs from function to function. One mutex holds all calls apart: slurmctld's 
 a time, and so do these.
 """
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
-from simctl.ctld.job_view import live
+from simctl.ctld.port import Port
 from simctl.ctld.records import JobRecord
+from simctl.plugin import JobRecord as JobPtr
 from simctl.plugins.hooks import NOTHING, About
 from simctl.plugins.points.burst_buffer import (
     bb_p_get_system_size,
@@ -36,9 +37,6 @@ from simctl.wire.errno import SLURM_ERROR, SLURM_SUCCESS
 from simctl.wire.ids import SECOND
 from simctl.wire.records import JobDesc
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
-
 DONE: Final = 1
 """What the three-valued functions return when nothing is left to wait for."""
 
@@ -54,8 +52,17 @@ _PROTOCOL_VERSION: Final = 18 << 8 | 8
 class BurstBuffers:
     """What slurmctld calls: one function for each of the guide's."""
 
-    def __init__(self, ctld: "Slurmctld", types: tuple[str, ...]) -> None:
-        self._ctld = ctld
+    def __init__(
+        self,
+        port: Port,
+        types: tuple[str, ...],
+        *,
+        views: Callable[[JobRecord], JobPtr],
+        heard: Callable[[int], int],
+    ) -> None:
+        self._port = port
+        self._views = views
+        self._heard = heard
         self.types = types
         self.sizes: dict[str, int] = {}
         """MB of each plugin, by its TRES name."""
@@ -85,7 +92,7 @@ class BurstBuffers:
 
     async def load(self) -> str:
         """Load every plugin that is not loaded yet; return what is fatal, or nothing."""
-        hooks, who = self._ctld.site.hooks, self._ctld.process
+        hooks, who = self._port.site.hooks, self._port.process
         loaded, self._loaded = self._loaded, True
         for plugin_type in () if loaded else self.types:
             if not await hooks.load(who, "burst_buffer", plugin_type=plugin_type):
@@ -95,13 +102,13 @@ class BurstBuffers:
     async def unload(self) -> None:
         """Have every plugin run its fini."""
         for plugin_type in self.types:
-            await self._ctld.site.hooks.unload(
-                self._ctld.process, "burst_buffer", plugin_type=plugin_type
+            await self._port.site.hooks.unload(
+                self._port.process, "burst_buffer", plugin_type=plugin_type
             )
 
     async def _ask(self, point: Point, *arguments: Any, about: About = NOTHING) -> list[Any]:
         """Call a function of every plugin; return what each returned."""
-        hooks, who = self._ctld.site.hooks, self._ctld.process
+        hooks, who = self._port.site.hooks, self._port.process
         self.why = ""
         results = []
         for plugin_type in self.types:
@@ -112,7 +119,7 @@ class BurstBuffers:
         return results
 
     async def _ask_of(self, point: Point, job: JobRecord, *arguments: Any) -> list[Any]:
-        return await self._ask(point, live(self._ctld, job), *arguments, about=job.about)
+        return await self._ask(point, self._views(job), *arguments, about=job.about)
 
     # The state as a whole.
 
@@ -130,9 +137,9 @@ class BurstBuffers:
         worst = SLURM_SUCCESS
         for plugin_type in self.types:
             buffer = Buf()
-            rc = await self._ctld.site.hooks.call(
+            rc = await self._port.site.hooks.call(
                 bb_p_state_pack,
-                self._ctld.process,
+                self._port.process,
                 uid,
                 buffer,
                 _PROTOCOL_VERSION,
@@ -145,7 +152,7 @@ class BurstBuffers:
 
     async def measure(self) -> None:
         """Find the sizes of all plugins, for the table of trackable resources."""
-        hooks, who = self._ctld.site.hooks, self._ctld.process
+        hooks, who = self._port.site.hooks, self._port.process
         for plugin_type in self.types:
             name = plugin_type.partition("/")[2]
             size = await hooks.call(bb_p_get_system_size, who, name, plugin_type=plugin_type)
@@ -187,8 +194,8 @@ class BurstBuffers:
         await self._ask_of(bb_p_job_set_tres_cnt, job, counts, locked)
         good = {name: size for name, size in counts.items() if _is_count(name, size)}
         if len(good) < len(counts):
-            self._ctld.site.trace.complain(
-                self._ctld.process,
+            self._port.site.trace.complain(
+                self._port.process,
                 bb_p_job_set_tres_cnt.name,
                 "left something in tres_cnt that is no number of MB by the name of a TRES",
             )
@@ -197,8 +204,8 @@ class BurstBuffers:
     async def est_start_us(self, job: JobRecord) -> int:
         """Return when a job could start as far as its burst buffer tells, now at the earliest."""
         found = await self._ask_of(bb_p_job_get_est_start, job)
-        zero_s = self._ctld.site.start_time_s
-        return max(self._ctld.now_us, *(int(each - zero_s) * SECOND for each in found))
+        zero_s = self._port.site.start_time_s
+        return max(self._port.now_us, *(int(each - zero_s) * SECOND for each in found))
 
     async def try_stage_in(self) -> int:
         """Have burst buffers given to the jobs that are expected to start soonest."""
@@ -207,7 +214,7 @@ class BurstBuffers:
     async def test_stage_in(self, job: JobRecord, *, test_only: bool) -> int:
         """Tell whether a job may start: 1; while it is staged in 0, else -1."""
         answer = _least(await self._ask_of(bb_p_job_test_stage_in, job, test_only))
-        return self._ctld.polls.heard(answer)
+        return self._heard(answer)
 
     async def begin(self, job: JobRecord) -> int:
         """Claim the burst buffer of a job that is about to run."""
@@ -229,13 +236,13 @@ class BurstBuffers:
         """Tell whether what follows a run is over; without a burst buffer nobody is asked."""
         if not job.burst_buffer:
             return DONE
-        return self._ctld.polls.heard(_least(await self._ask_of(bb_p_job_test_post_run, job)))
+        return self._heard(_least(await self._ask_of(bb_p_job_test_post_run, job)))
 
     async def test_stage_out(self, job: JobRecord) -> int:
         """Tell whether the stage-out is over; jobs without burst buffer are not asked about."""
         if not job.burst_buffer:
             return DONE
-        return self._ctld.polls.heard(_least(await self._ask_of(bb_p_job_test_stage_out, job)))
+        return self._heard(_least(await self._ask_of(bb_p_job_test_stage_out, job)))
 
     async def cancel(self, job: JobRecord) -> int:
         """End any staging of a job, and have its space back."""

@@ -1,17 +1,13 @@
 """What slurmctld answers whoever asks for the state of burst buffers."""
 
-from typing import TYPE_CHECKING
-
 from simctl.ctld import authority
+from simctl.ctld.controller import Controller
 from simctl.kernel.fabric import Envelope
 from simctl.wire.messages import RequestBurstBufferInfo, ResponseBurstBufferInfo
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
-
 
 async def burst_buffer_info(
-    ctld: "Slurmctld", envelope: Envelope, _: RequestBurstBufferInfo
+    ctld: Controller, envelope: Envelope, _: RequestBurstBufferInfo
 ) -> None:
     """Answer with what each plugin packs for the user who asks."""
     uid = authority.uid_of(ctld, envelope)

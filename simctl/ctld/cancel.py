@@ -1,9 +1,8 @@
 """scancel's side in the controller: who may end what, and what a signal does."""
 
-from typing import TYPE_CHECKING
-
-from simctl.ctld import arrays, authority, queue
+from simctl.ctld import arrays, asking, authority, queue
 from simctl.ctld.completion import end_by_status, end_job
+from simctl.ctld.controller import Controller
 from simctl.ctld.pending import end_waiting
 from simctl.ctld.records import JobRecord
 from simctl.ctld.signals import signal_job, signal_step
@@ -33,18 +32,15 @@ from simctl.wire.states import (
     Reason,
 )
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
-
-def _refusal(ctld: "Slurmctld", job: JobRecord | None, envelope: Envelope) -> int:
+def _refusal(ctld: Controller, job: JobRecord | None, envelope: Envelope) -> int:
     """Return why the sender may not touch a job, or 0."""
     if job is None:
         return ESLURM_INVALID_JOB_ID
     return authority.refusal(ctld, envelope, job.desc.uid)
 
 
-async def kill_job(ctld: "Slurmctld", envelope: Envelope, message: RequestKillJob) -> None:
+async def kill_job(ctld: Controller, envelope: Envelope, message: RequestKillJob) -> None:
     """Cancel a job, all of an array or some of its tasks, or hand another signal to their steps."""
     head = ctld.arrays[message.job_id].first if message.job_id in ctld.arrays else None
     job = head or ctld.jobs.get(message.job_id)
@@ -63,7 +59,7 @@ async def kill_job(ctld: "Slurmctld", envelope: Envelope, message: RequestKillJo
     ctld.answer(envelope, rc)
 
 
-async def _meant(ctld: "Slurmctld", message: RequestKillJob) -> list[JobRecord]:
+async def _meant(ctld: Controller, message: RequestKillJob) -> list[JobRecord]:
     """Return the records of jobs that a request means."""
     array = ctld.arrays.get(message.job_id)
     if message.waiting_only and array is not None:
@@ -71,7 +67,7 @@ async def _meant(ctld: "Slurmctld", message: RequestKillJob) -> list[JobRecord]:
     return await arrays.targets(ctld, message.job_id, message.array_tasks)
 
 
-async def _kill(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob, uid: int) -> int:
+async def _kill(ctld: Controller, job: JobRecord, message: RequestKillJob, uid: int) -> int:
     if job.state.finished:
         if message.hurry and message.signal == SIGKILL and ctld.bb is not None:
             return await _hurry(ctld, job)
@@ -98,16 +94,16 @@ async def _kill(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob, uid:
     return SLURM_SUCCESS
 
 
-async def _hurry(ctld: "Slurmctld", job: JobRecord) -> int:
+async def _hurry(ctld: Controller, job: JobRecord) -> int:
     """Give up the stage-out of a job that is over; what its plugin says of that is the answer."""
     assert ctld.bb is not None
     if not job.state.staging_out:
         return ESLURM_ALREADY_DONE
-    ctld.polls.stirred(by_somebody=True)
+    asking.stirred(ctld, by_somebody=True)
     return await ctld.bb.cancel(job)
 
 
-def _note_stop(ctld: "Slurmctld", job: JobRecord, signal: int) -> None:
+def _note_stop(ctld: Controller, job: JobRecord, signal: int) -> None:
     """Show that somebody has stopped a job, which keeps its nodes, or lets it go on."""
     if signal == SIGSTOP and job.state == RUNNING:
         ctld.set_job(job, RUNNING_STOPPED)
@@ -115,7 +111,7 @@ def _note_stop(ctld: "Slurmctld", job: JobRecord, signal: int) -> None:
         ctld.set_job(job, RUNNING)
 
 
-async def _cancel_pending(ctld: "Slurmctld", job: JobRecord, signal: int) -> int:
+async def _cancel_pending(ctld: Controller, job: JobRecord, signal: int) -> int:
     """End a job that never ran; its reason to wait stays."""
     if signal != SIGKILL:
         return ESLURM_JOB_PENDING
@@ -124,7 +120,7 @@ async def _cancel_pending(ctld: "Slurmctld", job: JobRecord, signal: int) -> int
     return SLURM_SUCCESS
 
 
-async def cancel_without_client(ctld: "Slurmctld", job: JobRecord) -> None:
+async def cancel_without_client(ctld: Controller, job: JobRecord) -> None:
     """End a job whose client could not be told of its allocation, and has gone away."""
     if job.state == PENDING:
         await _cancel_pending(ctld, job, SIGKILL)
@@ -134,7 +130,7 @@ async def cancel_without_client(ctld: "Slurmctld", job: JobRecord) -> None:
 
 
 async def cancel_job_step(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestCancelJobStep
+    ctld: Controller, envelope: Envelope, message: RequestCancelJobStep
 ) -> None:
     """Signal one step; what ends it is told to its srun as well."""
     job = ctld.jobs.get(message.job_id)

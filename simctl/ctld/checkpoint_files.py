@@ -3,18 +3,16 @@
 JobCheckpointDir/JOBID.ckpt on the host of slurmctld, the one before it as JOBID.ckpt.old.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 import msgspec
 
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord
 from simctl.wire.errno import EINVAL, SLURM_SUCCESS, SlurmError
 from simctl.wire.ids import NO_VAL
 from simctl.wire.records import JobDesc
-
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
 VERSION: Final = "JOB_CKPT_001"
 """Files of another version are refused."""
@@ -35,12 +33,12 @@ class SavedJob(msgspec.Struct, frozen=True, kw_only=True):
     job: JobDesc
 
 
-def path_of(ctld: "Slurmctld", job_id: int) -> str:
+def path_of(ctld: Controller, job_id: int) -> str:
     """Return where the description of a job lies, wherever its images go."""
     return f"{ctld.site.conf.job_checkpoint_dir}/{job_id}.ckpt"
 
 
-def write(ctld: "Slurmctld", job: JobRecord, image_dir: str) -> int:
+def write(ctld: Controller, job: JobRecord, image_dir: str) -> int:
     """Write the description of a batch job; return why that failed, or 0.
 
     It is written beside the one there is, which is kept as the old one.
@@ -80,7 +78,7 @@ def described(job: JobRecord) -> JobDesc:
     )
 
 
-def read(ctld: "Slurmctld", job_id: int) -> SavedJob:
+def read(ctld: Controller, job_id: int) -> SavedJob:
     """Return the description of a job.
 
     Raises:

@@ -1,11 +1,12 @@
 """Requests about checkpoints: operations, restarts of batch jobs, and reports that one is made."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
 from simctl.ctld import authority, checkpoint_files, submit
 from simctl.ctld.checkpoints import operate
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import StepRecord
 from simctl.ctld.step_view import live_step
 from simctl.kernel.fabric import Envelope
@@ -35,11 +36,8 @@ from simctl.wire.messages import (
 )
 from simctl.wire.states import JobBase
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
-
-async def checkpoint(ctld: "Slurmctld", envelope: Envelope, message: RequestCheckpoint) -> None:
+async def checkpoint(ctld: Controller, envelope: Envelope, message: RequestCheckpoint) -> None:
     """Perform an operation; what ABLE and ERROR find out is answered, of others the error alone."""
     uid = authority.uid_of(ctld, envelope)
     if message.op == CheckOp.RESTART:
@@ -51,7 +49,7 @@ async def checkpoint(ctld: "Slurmctld", envelope: Envelope, message: RequestChec
     outcome = await operate(ctld, message, uid)
     asks = message.op in (CheckOp.ABLE, CheckOp.ERROR)
     if not asks:
-        ctld.state.schedule_job_save()
+        ctld.saves.schedule_job_save()
     if outcome.rc or not asks:
         ctld.answer(envelope, outcome.rc)
         return
@@ -62,7 +60,7 @@ async def checkpoint(ctld: "Slurmctld", envelope: Envelope, message: RequestChec
     ctld.send(envelope.sender, answer)
 
 
-async def restart(ctld: "Slurmctld", request: RequestCheckpoint, uid: int) -> int:
+async def restart(ctld: Controller, request: RequestCheckpoint, uid: int) -> int:
     """Submit a batch job again that is over, under its own id, to be launched from its images.
 
     No plugin is asked. The old record must be gone: as long as it is kept, its id is taken.
@@ -89,7 +87,7 @@ async def restart(ctld: "Slurmctld", request: RequestCheckpoint, uid: int) -> in
 
 
 async def checkpoint_comp(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestCheckpointComp
+    ctld: Controller, envelope: Envelope, message: RequestCheckpointComp
 ) -> None:
     """Hand the plugin a report that a checkpoint is complete."""
     report = message.begin_time, message.error_code, message.error_msg
@@ -98,7 +96,7 @@ async def checkpoint_comp(
 
 
 async def checkpoint_task_comp(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestCheckpointTaskComp
+    ctld: Controller, envelope: Envelope, message: RequestCheckpointTaskComp
 ) -> None:
     """Hand the plugin a report that the checkpoint of a task is complete."""
     report = message.task_id, message.begin_time, message.error_code, message.error_msg
@@ -107,7 +105,7 @@ async def checkpoint_task_comp(
 
 
 async def _complete(
-    ctld: "Slurmctld",
+    ctld: Controller,
     envelope: Envelope,
     message: RequestCheckpointComp,
     point: Point,
@@ -120,11 +118,11 @@ async def _complete(
     if not hooks.has(who, point):
         return ESLURM_NOT_SUPPORTED
     rc: int = await hooks.call(point, who, live_step(ctld, step), *report, about=step.about)
-    await ctld.state.note(step)
+    await ctld.saves.note(step)
     return who.errno or SLURM_ERROR if failed(rc) else rc
 
 
-def _reported_step(ctld: "Slurmctld", message: RequestCheckpointComp, uid: int) -> StepRecord | int:
+def _reported_step(ctld: Controller, message: RequestCheckpointComp, uid: int) -> StepRecord | int:
     """Return the step that a report is about, or why it may not be; without number the first."""
     job = ctld.jobs.get(message.job_id)
     if job is None:

@@ -1,20 +1,18 @@
 """Checkpoints that are made by themselves: every so many minutes, when limits are looked at."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from simctl.ctld.checkpoints import operate
-from simctl.ctld.moments_of_limits import check_at_or_after
+from simctl.ctld.controller import Controller
 from simctl.ctld.notices import CheckpointsDue
 from simctl.ctld.records import JobRecord, StepRecord
+from simctl.ctld.recurring import check_at_or_after
 from simctl.kernel.fabric import Envelope
 from simctl.plugin import CheckOp
 from simctl.wire.conf import can_checkpoint
 from simctl.wire.ids import SECOND, SLURM_BATCH_SCRIPT
 from simctl.wire.messages import RequestCheckpoint
 from simctl.wire.states import JobBase
-
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
 _MINUTE: Final = 60 * SECOND
 
@@ -28,14 +26,14 @@ def due_us(record: JobRecord | StepRecord) -> int:
     return max(record.ckpt_us, record.start_us) + minutes * _MINUTE
 
 
-def job_started(ctld: "Slurmctld", job: JobRecord) -> None:
+def job_started(ctld: Controller, job: JobRecord) -> None:
     """Have the script of a job checkpointed at its interval, if it is a batch job with one."""
     if job.batch and job.desc.ckpt_interval_min and can_checkpoint(ctld.site.conf):
         ctld.periodic[job.job_id, SLURM_BATCH_SCRIPT] = job
         watch(ctld)
 
 
-def step_started(ctld: "Slurmctld", step: StepRecord) -> None:
+def step_started(ctld: Controller, step: StepRecord) -> None:
     """Have a step checkpointed at its interval, unless that of its batch job counts."""
     job = step.job
     if not step.ckpt_interval_min or (job.batch and job.desc.ckpt_interval_min):
@@ -45,7 +43,7 @@ def step_started(ctld: "Slurmctld", step: StepRecord) -> None:
         watch(ctld)
 
 
-def forget(ctld: "Slurmctld", job_id: int, step_id: int = SLURM_BATCH_SCRIPT) -> None:
+def forget(ctld: Controller, job_id: int, step_id: int = SLURM_BATCH_SCRIPT) -> None:
     """Make no more checkpoints of a job or step that is over."""
     if ctld.periodic.pop((job_id, step_id), None) is not None:
         watch(ctld)
@@ -55,7 +53,7 @@ def _job(record: JobRecord | StepRecord) -> JobRecord:
     return record if isinstance(record, JobRecord) else record.job
 
 
-def watch(ctld: "Slurmctld") -> None:
+def watch(ctld: Controller) -> None:
     """Set the timer for the first that is due of what runs; what is suspended has to wait.
 
     What was due while slurmctld was away is made when limits are looked at next.
@@ -74,7 +72,7 @@ def watch(ctld: "Slurmctld") -> None:
         ctld.periodic_timer = ctld.mailbox.post_at(at_us, CheckpointsDue(at_us))
 
 
-async def checkpoints_due(ctld: "Slurmctld", _: Envelope, message: CheckpointsDue) -> None:
+async def checkpoints_due(ctld: Controller, _: Envelope, message: CheckpointsDue) -> None:
     """Ask for the checkpoints that are due, in the order of the jobs; a refusal is ignored."""
     if message.at_us != ctld.periodic_us:
         # It came while slurmctld was away.

@@ -5,11 +5,12 @@ any other job each of its steps, one after the other.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
 from simctl.ctld import checkpoint_files
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.ctld.step_view import LiveStep, live_step
 from simctl.plugin import CheckOp, CheckpointStatus
@@ -30,9 +31,6 @@ from simctl.wire.ids import SLURM_BATCH_SCRIPT, step_name
 from simctl.wire.messages import RequestCheckpoint
 from simctl.wire.states import JobBase
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
-
 MAKES_IMAGES: Final = (CheckOp.CREATE, CheckOp.VACATE, CheckOp.REQUEUE)
 _NOTHING: Final = CheckpointStatus()
 
@@ -45,7 +43,7 @@ class Outcome:
     status: CheckpointStatus = _NOTHING
 
 
-async def operate(ctld: "Slurmctld", request: RequestCheckpoint, uid: int) -> Outcome:
+async def operate(ctld: Controller, request: RequestCheckpoint, uid: int) -> Outcome:
     """Have the plugin perform an operation, unless slurmctld itself refuses it."""
     job = ctld.jobs.get(request.job_id)
     whole = request.step_id == SLURM_BATCH_SCRIPT
@@ -90,7 +88,7 @@ def _error_code(status: CheckpointStatus) -> int:
     return status.error_code
 
 
-async def _batch(ctld: "Slurmctld", job: JobRecord, request: RequestCheckpoint) -> Outcome:
+async def _batch(ctld: Controller, job: JobRecord, request: RequestCheckpoint) -> Outcome:
     """Perform an operation on a batch script; one that makes images keeps the job's description."""
     folder = ""
     if request.op in MAKES_IMAGES:
@@ -102,23 +100,23 @@ async def _batch(ctld: "Slurmctld", job: JobRecord, request: RequestCheckpoint) 
     image_dir = f"{folder}/{job.job_id}"
     about = About(job=job.job_id, step=step_name(job.job_id, SLURM_BATCH_SCRIPT))
     outcome = await _ask(ctld, None, request, SLURM_BATCH_SCRIPT, image_dir, about)
-    await ctld.state.note(job)
+    await ctld.saves.note(job)
     if request.op == CheckOp.REQUEUE and outcome.rc == SLURM_SUCCESS:
         job.ckpt_requeue_dir = image_dir
     return outcome
 
 
-async def _step(ctld: "Slurmctld", step: StepRecord, request: RequestCheckpoint) -> Outcome:
+async def _step(ctld: Controller, step: StepRecord, request: RequestCheckpoint) -> Outcome:
     """Perform an operation on a step."""
     image_dir = f"{request.image_dir or step.ckpt_dir}/{step.job.job_id}.{step.step_id}"
     view = live_step(ctld, step)
     outcome = await _ask(ctld, view, request, step.step_id, image_dir, step.about)
-    await ctld.state.note(step)
+    await ctld.saves.note(step)
     return outcome
 
 
 async def _ask(
-    ctld: "Slurmctld",
+    ctld: Controller,
     view: LiveStep | None,
     request: RequestCheckpoint,
     step_id: int,

@@ -1,26 +1,28 @@
 """How a job ends: the decision, and the tail that every end shares."""
 
 import enum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
 from simctl.ctld import (
     arrays,
     authority,
+    awaited,
     bookkeeping,
     checkpoint_times,
     eligible,
     leftovers,
     limits,
     prologs,
-    schedule,
     staging,
     steps,
     suspend,
 )
 from simctl.ctld.accounting import account
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord, NodeRecord
+from simctl.ctld.recurring import purge_interval_us
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import OUT_OF_MEMORY_STATUS, exit_code_of, signal_of
 from simctl.plugins.points.checkpoint import slurm_ckpt_free_job
@@ -54,12 +56,6 @@ from simctl.wire.states import (
     NodeFlag,
     Reason,
 )
-
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
-
-_PURGE_INTERVAL_S = 60
-_SHORT_PURGE_INTERVAL_S = 10
 
 
 @attrs.frozen(kw_only=True)
@@ -103,15 +99,8 @@ def after_exit(conf: SlurmConf, job: JobRecord) -> AfterExit:
     return AfterExit.HOLD if code in conf.requeue_exit_hold.codes else AfterExit.END
 
 
-def purge_interval_us(min_job_age_s: int) -> int:
-    """Return how far apart the scans for old jobs are."""
-    if min_job_age_s < _PURGE_INTERVAL_S:
-        return max(_SHORT_PURGE_INTERVAL_S, min_job_age_s) * SECOND
-    return _PURGE_INTERVAL_S * SECOND
-
-
 async def complete_batch_script(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestCompleteBatchScript
+    ctld: Controller, envelope: Envelope, message: RequestCompleteBatchScript
 ) -> None:
     """Take in how a batch script ended; a report that comes late still gives the exit code."""
     job = ctld.jobs.get(message.job_id)
@@ -158,7 +147,7 @@ def _is_of_another_run(job: JobRecord, message: RequestCompleteBatchScript) -> b
 
 
 async def complete_job_allocation(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestCompleteJobAllocation
+    ctld: Controller, envelope: Envelope, message: RequestCompleteJobAllocation
 ) -> None:
     """Take in that srun is done with the allocation it made."""
     job = ctld.jobs.get(message.job_id)
@@ -178,7 +167,7 @@ async def complete_job_allocation(
     ctld.answer(envelope, rc)
 
 
-async def end_by_status(ctld: "Slurmctld", job: JobRecord, job_rc: int) -> None:
+async def end_by_status(ctld: Controller, job: JobRecord, job_rc: int) -> None:
     """End a running job as the wait status of its script or srun says."""
     limit_us = job.limit_us + ctld.site.conf.over_time_limit_min * 60 * SECOND
     past_limit = job.limit_us != INFINITE and ctld.now_us > limit_us
@@ -188,7 +177,7 @@ async def end_by_status(ctld: "Slurmctld", job: JobRecord, job_rc: int) -> None:
 
 
 async def end_job(
-    ctld: "Slurmctld",
+    ctld: Controller,
     job: JobRecord,
     base: JobBase,
     reason: str,
@@ -208,7 +197,7 @@ async def end_job(
     await _release(ctld, job, request)
 
 
-async def requeue_after_node_failure(ctld: "Slurmctld", job: JobRecord) -> None:
+async def requeue_after_node_failure(ctld: Controller, job: JobRecord) -> None:
     """Send a job whose node failed back into the queue, once its other nodes have let it go."""
     job.end_us = ctld.now_us
     job.reason = Reason.NODE_DOWN
@@ -225,7 +214,7 @@ async def requeue_after_node_failure(ctld: "Slurmctld", job: JobRecord) -> None:
     await _release(ctld, job, RequestTerminateJob, job_state="NODE_FAIL")
 
 
-async def launch_unanswered(ctld: "Slurmctld", job: JobRecord) -> None:
+async def launch_unanswered(ctld: Controller, job: JobRecord) -> None:
     """Send a batch job back into the queue whose launch nobody answered; the second time it fails.
 
     The script may run all the same: its node is told that it is over.
@@ -254,7 +243,7 @@ def hold_requeued(job: JobRecord, text: str = REQUEUED_HELD, *, special_exit: bo
 
 
 async def requeue(
-    ctld: "Slurmctld", job: JobRecord, *, preempted: bool = False, unlaunched: bool = False
+    ctld: Controller, job: JobRecord, *, preempted: bool = False, unlaunched: bool = False
 ) -> None:
     """Send a running job back into the queue, once its nodes have let it go.
 
@@ -286,7 +275,7 @@ async def requeue(
 
 
 async def _release(
-    ctld: "Slurmctld",
+    ctld: Controller,
     job: JobRecord,
     request: type[RequestTerminateJob],
     *,
@@ -333,7 +322,7 @@ def termination(
     )
 
 
-def terminate_again(ctld: "Slurmctld", job: JobRecord) -> None:
+def terminate_again(ctld: Controller, job: JobRecord) -> None:
     """Tell the nodes that have yet to report a job gone once more that it is over."""
     job_state = "COMPLETING" if job.state.base is JobBase.PENDING else ""
     message = termination(job, job_state=job_state)
@@ -349,7 +338,7 @@ def clients(job: JobRecord) -> list[Mailbox]:
 
 
 async def epilog_complete(
-    ctld: "Slurmctld", envelope: Envelope, message: MessageEpilogComplete
+    ctld: Controller, envelope: Envelope, message: MessageEpilogComplete
 ) -> None:
     """Take in that a job is gone from a node; the last node ends COMPLETING and frees a pass."""
     job = ctld.jobs.get(message.job_id)
@@ -370,7 +359,7 @@ async def epilog_complete(
 
 
 async def node_is_gone(
-    ctld: "Slurmctld", job: JobRecord, node: NodeRecord, *, reported: bool = False
+    ctld: Controller, job: JobRecord, node: NodeRecord, *, reported: bool = False
 ) -> None:
     """Note that a completing job has left a node, as it has *reported*, or with the node itself."""
     job.completing_nodes.discard(node.name)
@@ -389,13 +378,13 @@ async def node_is_gone(
         ctld.request_late_pass()
 
 
-async def gone(ctld: "Slurmctld", job: JobRecord) -> None:
+async def gone(ctld: Controller, job: JobRecord) -> None:
     """Let a job be over that has left all of its nodes, and let the next start."""
     await _left_last(ctld, job)
     await _after_last(ctld, job, None)
 
 
-async def _left_last(ctld: "Slurmctld", job: JobRecord) -> None:
+async def _left_last(ctld: Controller, job: JobRecord) -> None:
     """Let a job be over as it leaves its last node, which becomes IDLE after that.
 
     While EpilogSlurmctld runs the job stays COMPLETING; its nodes are free all the same.
@@ -407,17 +396,16 @@ async def _left_last(ctld: "Slurmctld", job: JobRecord) -> None:
         await _cleanup_completing(ctld, job)
 
 
-async def _after_last(ctld: "Slurmctld", job: JobRecord, node: NodeRecord | None) -> None:
+async def _after_last(ctld: Controller, job: JobRecord, node: NodeRecord | None) -> None:
     """Let the next jobs start; *node* is the one whose report a job was over with, if one was."""
     if node is not None:
         await steps.epilog_complete(ctld, job, node.name)
     if ctld.bb is not None:
         await staging.look_at_dependencies(ctld)
-    await schedule.run_pass(ctld)
-    ctld.forget_late_pass()
+    await ctld.moments.nodes_left(ctld)
 
 
-async def _cleanup_completing(ctld: "Slurmctld", job: JobRecord) -> None:
+async def _cleanup_completing(ctld: Controller, job: JobRecord) -> None:
     """End COMPLETING: what steps are left are deleted; the job is over, or waits again."""
     bookkeeping.batch_ended(ctld, job, NO_VAL)
     await _delete_steps(ctld, job)
@@ -442,7 +430,7 @@ async def _cleanup_completing(ctld: "Slurmctld", job: JobRecord) -> None:
     _back_to_queue(ctld, job)
 
 
-async def _delete_steps(ctld: "Slurmctld", job: JobRecord) -> None:
+async def _delete_steps(ctld: Controller, job: JobRecord) -> None:
     """Delete the steps that are left of a job; in which order is no matter."""
     trace, who = ctld.site.trace, ctld.process
     before, ends = who.cause, []
@@ -453,18 +441,19 @@ async def _delete_steps(ctld: "Slurmctld", job: JobRecord) -> None:
     trace.join(who, *ends)
 
 
-def finish(ctld: "Slurmctld", job: JobRecord) -> None:
+def finish(ctld: Controller, job: JobRecord) -> None:
     """Account a job that is over for good, and have it purged once it is old enough."""
     limits.forget(job)
     account(ctld, job, job.state.base)
     if job.start_us >= 0 and job.nodes:
         arrays.ended(ctld, job)
     eligible.changed(ctld, job)
-    ctld.tell_over(job)
+    if ctld.awaited:
+        awaited.over(ctld, job)
     purge_in_time(ctld, job)
 
 
-def purge_in_time(ctld: "Slurmctld", job: JobRecord) -> None:
+def purge_in_time(ctld: Controller, job: JobRecord) -> None:
     """Have a job that is over purged at the first scan after it is old enough."""
     conf = ctld.site.conf
     interval_us = purge_interval_us(conf.min_job_age_s)
@@ -472,7 +461,7 @@ def purge_in_time(ctld: "Slurmctld", job: JobRecord) -> None:
     ctld.purge_at(max(-(-old_us // interval_us) * interval_us, ctld.now_us), job)
 
 
-def run_again(ctld: "Slurmctld", job: JobRecord) -> None:
+def run_again(ctld: Controller, job: JobRecord) -> None:
     """Send a job that is over, and has left its nodes, back into the queue."""
     job.reason = job.hold_text or Reason.BEGIN_TIME
     ctld.set_job(job, PENDING)
@@ -482,7 +471,7 @@ def run_again(ctld: "Slurmctld", job: JobRecord) -> None:
     _back_to_queue(ctld, job)
 
 
-def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
+def _back_to_queue(ctld: Controller, job: JobRecord) -> None:
     if job.special_exit:
         ctld.set_job(job, PENDING_SPECIAL_EXIT)
     arrays.ended(ctld, job)
@@ -516,7 +505,7 @@ def _back_to_queue(ctld: "Slurmctld", job: JobRecord) -> None:
     eligible.settle(ctld, job)
 
 
-async def purge(ctld: "Slurmctld", job: JobRecord) -> None:
+async def purge(ctld: Controller, job: JobRecord) -> None:
     """Forget a job that is old enough, unless its burst buffer is still needed."""
     old_us = job.end_us + ctld.site.conf.min_job_age_s * SECOND
     if ctld.jobs.get(job.job_id) is not job or not job.state.finished or ctld.now_us < old_us:

@@ -1,9 +1,8 @@
 """What happens when a job is to be warned, or its deadline is there."""
 
-from typing import TYPE_CHECKING
-
 from simctl.ctld import limits, notices
 from simctl.ctld.completion import clients, end_job
+from simctl.ctld.controller import Controller
 from simctl.ctld.pending import end_waiting
 from simctl.ctld.signals import signal_job
 from simctl.kernel.fabric import Envelope
@@ -11,11 +10,8 @@ from simctl.wire.ids import SECOND
 from simctl.wire.messages import RequestKillJob, RequestKillTimelimit, SrunTimeout
 from simctl.wire.states import DONE, JobBase, Reason
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
-
-async def warning_due(ctld: "Slurmctld", _: Envelope, message: notices.WarningDue) -> None:
+async def warning_due(ctld: Controller, _: Envelope, message: notices.WarningDue) -> None:
     """Send a job the signal it asked for before its limit, once: to its steps or to its script."""
     job = message.job
     job.warn_timer = None
@@ -30,7 +26,7 @@ async def warning_due(ctld: "Slurmctld", _: Envelope, message: notices.WarningDu
     )
 
 
-async def deadline_due(ctld: "Slurmctld", _: Envelope, message: notices.DeadlineDue) -> None:
+async def deadline_due(ctld: Controller, _: Envelope, message: notices.DeadlineDue) -> None:
     """End a job that can no longer keep its deadline; a suspended one once it is resumed."""
     job = message.job
     job.deadline_timer = None

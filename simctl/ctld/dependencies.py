@@ -1,15 +1,13 @@
 """What has become of the jobs that a job waits for."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
 from simctl.ctld.dependency_text import words_of
 from simctl.ctld.records import Dependency, JobArray, JobRecord, Need
+from simctl.ctld.state import State
 from simctl.wire.states import JobBase
-
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
 
 @attrs.frozen
@@ -68,14 +66,14 @@ def _of_array(need: Need, array: JobArray, now_us: int) -> Verdict:
     return _NEVER if any(each.never for each in found) else _MET
 
 
-def verdict(ctld: "Slurmctld", job: JobRecord) -> Verdict:
+def verdict(state: State, job: JobRecord, now_us: int) -> Verdict:
     """Tell what has become of a job's dependency."""
     if job.dependency is None:
         return _MET
     found = [
-        _singleton(ctld, job)
+        _singleton(state, job)
         if need.kind == "singleton"
-        else look_at(corresponding(need, job), ctld.now_us)
+        else look_at(corresponding(need, job), now_us)
         for need in job.dependency.needs
     ]
     if not found:
@@ -90,7 +88,7 @@ def verdict(ctld: "Slurmctld", job: JobRecord) -> Verdict:
     return Verdict(met=met, never=never and not met, due_us=min(due, default=-1))
 
 
-def told(ctld: "Slurmctld", job: JobRecord) -> str:
+def told(state: State, job: JobRecord, now_us: int) -> str:
     """Return what is left of a job's dependency, as ``afterok:7(unfulfilled)``."""
     dependency = job.dependency
     if dependency is None:
@@ -98,9 +96,9 @@ def told(ctld: "Slurmctld", job: JobRecord) -> str:
     left = []
     for need in dependency.needs:
         now = (
-            _singleton(ctld, job)
+            _singleton(state, job)
             if need.kind == "singleton"
-            else look_at(corresponding(need, job), ctld.now_us)
+            else look_at(corresponding(need, job), now_us)
         )
         if not now.met:
             left.append(f"{words_of(need)}({'failed' if now.never else 'unfulfilled'})")
@@ -121,14 +119,14 @@ def waits_for_tasks(job: JobRecord) -> bool:
     return job.array is not None and any(need.kind == "aftercorr" for need in needs)
 
 
-def _singleton(ctld: "Slurmctld", job: JobRecord) -> Verdict:
+def _singleton(state: State, job: JobRecord) -> Verdict:
     """Wait for every earlier job of the same name and user."""
-    return _WAIT if earlier_namesakes(ctld, job) else _MET
+    return _WAIT if earlier_namesakes(state, job) else _MET
 
 
-def earlier_namesakes(ctld: "Slurmctld", job: JobRecord) -> list[JobRecord]:
+def earlier_namesakes(state: State, job: JobRecord) -> list[JobRecord]:
     """Return the jobs of the same name and user that are not over, and were there first."""
-    twins = ctld.singletons.get((job.desc.uid, job.name), ())
+    twins = state.singletons.get((job.desc.uid, job.name), ())
     return [
         other
         for other in twins

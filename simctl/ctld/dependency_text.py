@@ -2,15 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import Dependency, JobArray, Need
 from simctl.wire.arrays import parse_tasks
 from simctl.wire.errno import ESLURM_DEPENDENCY, SlurmError
 from simctl.wire.ids import SECOND
-
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
 _KINDS: Final = frozenset(
     {"after", "afterany", "afterok", "afternotok", "aftercorr", "afterburstbuffer"}
@@ -21,7 +19,7 @@ _BETWEEN: Final = re.compile(r"[,?](?![^\[]*\])")
 """What stands between two parts; a comma in brackets stands between tasks of an array."""
 
 
-def parse_dependency(text: str, ctld: "Slurmctld", own_id: int) -> Dependency | None:
+def parse_dependency(text: str, ctld: Controller, own_id: int) -> Dependency | None:
     """Read ``afterok:1:2_3,singleton``; jobs that are not there any more are left out.
 
     Ids alone are of the oldest form, and mean afterany; ``0`` is no dependency.
@@ -53,7 +51,7 @@ def parse_dependency(text: str, ctld: "Slurmctld", own_id: int) -> Dependency | 
     return Dependency(text=text, needs=tuple(needs), any_will_do="?" in between)
 
 
-def _needs(kind: str, target: str, ctld: "Slurmctld", own_id: int) -> Iterator[Need]:
+def _needs(kind: str, target: str, ctld: Controller, own_id: int) -> Iterator[Need]:
     match = _TARGET.fullmatch(target)
     if match is None or int(match[1]) == own_id or (match[3] and kind != "after"):
         raise SlurmError(ESLURM_DEPENDENCY)

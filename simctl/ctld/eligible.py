@@ -1,15 +1,15 @@
 """Whether a pending job may be looked at: holds, dependencies, begin times; then its queue."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
 from simctl.ctld import bookkeeping, queue
+from simctl.ctld.controller import Controller
 from simctl.ctld.dependencies import Verdict, corresponding, earlier_namesakes, jobs_meant, verdict
 from simctl.ctld.records import JobRecord
 from simctl.wire.ids import NO_VAL
 from simctl.wire.states import (
-    CANCELLED,
     PENDING_CONFIGURING,
     RUNNING_STOPPED,
     JobBase,
@@ -17,27 +17,22 @@ from simctl.wire.states import (
     Reason,
 )
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
-
-def settle(ctld: "Slurmctld", job: JobRecord, *, asks: bool = True) -> None:
+def settle(ctld: Controller, job: JobRecord, *, asks: bool = True) -> None:
     """Put a pending job where it belongs: aside with a reason, or into its queue.
 
     One that *asks* has a pass run; a job that was just tried need not.
     """
     if job.state.base is not JobBase.PENDING or job.state.flags & ~JobFlag.SPECIAL_EXIT:
         return
-    now = verdict(ctld, job)
+    now = verdict(ctld, job, ctld.now_us)
     reason = obstacle(ctld, job, now)
     if reason:
         job.reason = reason
         bookkeeping.waits(job, reason)
         if reason == Reason.DEPENDENCY_NEVER and _is_killed(ctld, job):
-            from simctl.ctld.pending import end_pending  # noqa: PLC0415 - the end of a job needs us
-
             job.reason = Reason.DEPENDENCY
-            end_pending(ctld, job, CANCELLED)
+            ctld.moments.never_eligible(ctld, job)
             return
         if job.queued:
             queue.take_from_queue(job)
@@ -59,7 +54,7 @@ def settle(ctld: "Slurmctld", job: JobRecord, *, asks: bool = True) -> None:
             ctld.request_pass()
 
 
-def _what_was_waited_for(ctld: "Slurmctld", job: JobRecord) -> tuple[int, ...]:
+def _what_was_waited_for(ctld: Controller, job: JobRecord) -> tuple[int, ...]:
     """Return the causes of what a job could not have started without: the ends of other jobs.
 
     Where one of several will do, it might have been another, and of a singleton's kind others.
@@ -78,7 +73,7 @@ def _what_was_waited_for(ctld: "Slurmctld", job: JobRecord) -> tuple[int, ...]:
 _ENDS: Final = ("afterany", "afterok", "afternotok", "aftercorr")
 
 
-def _is_killed(ctld: "Slurmctld", job: JobRecord) -> bool:
+def _is_killed(ctld: Controller, job: JobRecord) -> bool:
     """Tell whether a job ends whose dependency can never be met: as it asked, or all do."""
     asked = job.desc.kill_on_invalid_dep
     if asked != NO_VAL:
@@ -86,7 +81,7 @@ def _is_killed(ctld: "Slurmctld", job: JobRecord) -> bool:
     return ctld.site.conf.scheduler_parameters.kill_invalid_depend
 
 
-def obstacle(ctld: "Slurmctld", job: JobRecord, dependency: Verdict) -> str:
+def obstacle(ctld: Controller, job: JobRecord, dependency: Verdict) -> str:
     """Return why a job may not be looked at, or nothing."""
     if job.lasting_reason:
         return job.lasting_reason
@@ -104,7 +99,7 @@ def obstacle(ctld: "Slurmctld", job: JobRecord, dependency: Verdict) -> str:
     return ""
 
 
-def changed(ctld: "Slurmctld", job: JobRecord) -> None:
+def changed(ctld: Controller, job: JobRecord) -> None:
     """Look again at the jobs that wait for *job*, which has started or ended."""
     # A task of an array may be meant by itself as well.
     keys = {job.job_id: None} | ({job.array.job_id: None} if job.array is not None else {})
@@ -120,7 +115,7 @@ def changed(ctld: "Slurmctld", job: JobRecord) -> None:
             ctld.dependents.pop(job.job_id, None)
 
 
-def register(ctld: "Slurmctld", job: JobRecord) -> None:
+def register(ctld: Controller, job: JobRecord) -> None:
     """Have a job told when what it waits for changes."""
     if job.dependency is None:
         return
@@ -135,7 +130,7 @@ def register(ctld: "Slurmctld", job: JobRecord) -> None:
             _count_namesakes(ctld, job)
 
 
-def unregister(ctld: "Slurmctld", job: JobRecord) -> None:
+def unregister(ctld: Controller, job: JobRecord) -> None:
     """Let nobody tell a job any more of what it waits for.
 
     What that is may be gone, as after a restart; then nothing else takes it from the lists.
@@ -149,7 +144,7 @@ def unregister(ctld: "Slurmctld", job: JobRecord) -> None:
             del ctld.dependents[of.job_id]
 
 
-def awaited_stage_outs(ctld: "Slurmctld") -> list[JobRecord]:
+def awaited_stage_outs(ctld: Controller) -> list[JobRecord]:
     """Return the jobs whose stage-out others wait for, and which is not known to be over."""
     found: dict[int, JobRecord] = {}
     for waiting in ctld.dependents.values():
@@ -160,7 +155,7 @@ def awaited_stage_outs(ctld: "Slurmctld") -> list[JobRecord]:
     return [job for job in found.values() if job.burst_buffer and not job.staged_out]
 
 
-def _count_namesakes(ctld: "Slurmctld", job: JobRecord) -> None:
+def _count_namesakes(ctld: Controller, job: JobRecord) -> None:
     """Count from now on every job of a job's name and user."""
     key = (job.desc.uid, job.name)
     if key not in ctld.singletons:
@@ -171,7 +166,7 @@ def _count_namesakes(ctld: "Slurmctld", job: JobRecord) -> None:
         ]
 
 
-def rename(ctld: "Slurmctld", job: JobRecord, name: str) -> None:
+def rename(ctld: Controller, job: JobRecord, name: str) -> None:
     """Give a job another name: singletons of the old one go by it no more, those of the new do."""
     before = list(ctld.singletons.get((job.desc.uid, job.name), ()))
     forget(ctld, job)
@@ -185,14 +180,14 @@ def rename(ctld: "Slurmctld", job: JobRecord, name: str) -> None:
             settle(ctld, other)
 
 
-def note_name(ctld: "Slurmctld", job: JobRecord) -> None:
+def note_name(ctld: Controller, job: JobRecord) -> None:
     """Count a new job among those of its name and user, if anybody asks for them."""
     twins = ctld.singletons.get((job.desc.uid, job.name))
     if twins is not None and job not in twins:
         twins.append(job)
 
 
-def forget(ctld: "Slurmctld", job: JobRecord) -> None:
+def forget(ctld: Controller, job: JobRecord) -> None:
     """Forget a job that is purged."""
     twins = ctld.singletons.get((job.desc.uid, job.name))
     if twins is not None and job in twins:
@@ -203,7 +198,7 @@ def forget(ctld: "Slurmctld", job: JobRecord) -> None:
     unregister(ctld, job)
 
 
-def is_stuck(ctld: "Slurmctld", job: JobRecord) -> bool:
+def is_stuck(ctld: Controller, job: JobRecord) -> bool:
     """Tell whether a job waits for somebody: held, unfit, suspended, or behind such a job."""
     seen: set[int] = set()
     todo = [job]
@@ -237,7 +232,7 @@ def _waits_for_somebody(job: JobRecord) -> bool:
     return job.queued and _waits_for_stopped(job)
 
 
-def _waited_for(ctld: "Slurmctld", job: JobRecord) -> list[JobRecord]:
+def _waited_for(ctld: Controller, job: JobRecord) -> list[JobRecord]:
     """Return the jobs that a job's dependency is about."""
     found: list[JobRecord] = []
     for need in job.dependency.needs if job.dependency is not None else ():

@@ -1,17 +1,13 @@
 """A job that is not to be killed goes on without a node that fails."""
 
-from typing import TYPE_CHECKING
-
 from simctl.ctld import prologs, steps
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord, NodeRecord, StepRecord
 from simctl.kernel.fabric import Mailbox
 from simctl.wire.hostlist import compress
 from simctl.wire.messages import RequestSignalTasks, RequestTerminateJob
 from simctl.wire.signals import SIG_NODE_FAIL
 from simctl.wire.states import RUNNING, RUNNING_RESIZING, JobBase, NodeBase, NodeFlag
-
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
 
 def survives(job: JobRecord, node: NodeRecord) -> bool:
@@ -32,7 +28,7 @@ def who_is_told(job: JobRecord, node: NodeRecord) -> list[Mailbox]:
 
 
 async def take_out(
-    ctld: "Slurmctld", job: JobRecord, node: NodeRecord, *, told: bool = False
+    ctld: Controller, job: JobRecord, node: NodeRecord, *, told: bool = False
 ) -> None:
     """Take a node out of a running job: the job shrinks, and its steps lose the node.
 
@@ -70,7 +66,7 @@ async def take_out(
         )
 
 
-async def _leave_out(ctld: "Slurmctld", step: StepRecord, node: NodeRecord) -> None:
+async def _leave_out(ctld: Controller, step: StepRecord, node: NodeRecord) -> None:
     """Count a step as over on a node; unless it is not to be killed, it ends on the others."""
     nodes = step.layout.nodes
     if node.name not in nodes:

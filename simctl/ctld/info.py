@@ -4,9 +4,10 @@ Answers hold copies in the units of the commands: seconds since the epoch, minut
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from simctl.ctld import dependencies, job_facts, queue
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord, ReservationRecord, StepRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.arrays import format_tasks
@@ -33,11 +34,8 @@ from simctl.wire.messages import (
 from simctl.wire.resources import ALL_MEMORY
 from simctl.wire.states import JobBase, Reason
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
-
-async def job_info(ctld: "Slurmctld", envelope: Envelope, message: RequestJobInfo) -> None:
+async def job_info(ctld: Controller, envelope: Envelope, message: RequestJobInfo) -> None:
     """Tell of all jobs, or of one and the tasks of its array."""
     if message.job_id and not records_of(ctld, message.job_id):
         ctld.send(envelope.sender, ResponseSlurmRc.to(message, ESLURM_INVALID_JOB_ID))
@@ -45,7 +43,7 @@ async def job_info(ctld: "Slurmctld", envelope: Envelope, message: RequestJobInf
     ctld.send(envelope.sender, answer_about(ctld, message.job_id))
 
 
-def answer_about(ctld: "Slurmctld", job_id: int) -> ResponseJobInfo:
+def answer_about(ctld: Controller, job_id: int) -> ResponseJobInfo:
     """Return what is told of a job and the tasks of its array, or of all jobs where it is 0."""
     jobs: Iterable[JobRecord] = sorted(ctld.jobs.values(), key=lambda job: job.place)
     if job_id:
@@ -54,7 +52,7 @@ def answer_about(ctld: "Slurmctld", job_id: int) -> ResponseJobInfo:
     return ResponseJobInfo(now_s=_clock(ctld, ctld.now_us), jobs=told)
 
 
-def records_of(ctld: "Slurmctld", job_id: int) -> list[JobRecord]:
+def records_of(ctld: Controller, job_id: int) -> list[JobRecord]:
     """Return the records a job id stands for: of an array, the waiting tasks and the others."""
     array = ctld.arrays.get(job_id)
     if array is None:
@@ -72,7 +70,7 @@ def _reason(job: JobRecord) -> str:
     return Reason.NONE if hidden else reason
 
 
-def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
+def describe_job(ctld: Controller, job: JobRecord) -> JobInfo:
     """Return what is told of a job."""
     desc, demand, array = job.desc, job.demand, job.array
     waits = array is not None and array.rest is job
@@ -100,7 +98,7 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
         reason=_reason(job),
         priority=job.priority,
         nice=job.nice,
-        dependency=dependencies.told(ctld, job),
+        dependency=dependencies.told(ctld, job, ctld.now_us),
         requeue=job.requeue,
         restart_cnt=job.restarts + (pending and job.state.completing),
         batch=job.batch,
@@ -166,7 +164,7 @@ def describe_job(ctld: "Slurmctld", job: JobRecord) -> JobInfo:
     )
 
 
-def _clock(ctld: "Slurmctld", when_us: int) -> int:
+def _clock(ctld: Controller, when_us: int) -> int:
     """Return what clocks show at a moment, in seconds since the epoch; 0 if it is none."""
     return ctld.site.start_time_s + when_us // SECOND if when_us >= 0 else 0
 
@@ -200,7 +198,7 @@ def _memory_mb(job: JobRecord, num_nodes: int, num_cpus: int) -> int:
     return demand.memory_per_node_mb * num_nodes or demand.memory_per_cpu_mb * num_cpus
 
 
-def run_s(ctld: "Slurmctld", job: JobRecord) -> int:
+def run_s(ctld: Controller, job: JobRecord) -> int:
     """Return how long a job has run, or ran, suspensions left out; 0 if it has not started.
 
     Counted from second to second, as the moments that are shown beside it.
@@ -213,7 +211,7 @@ def run_s(ctld: "Slurmctld", job: JobRecord) -> int:
     return max(0, _span_s(job.start_us, until_us) - job.suspended_us // SECOND)
 
 
-def _step_run_s(ctld: "Slurmctld", step: StepRecord) -> int:
+def _step_run_s(ctld: Controller, step: StepRecord) -> int:
     """Return how long a step has run, suspensions of its job since then left out."""
     job = step.job
     until_us = ctld.now_us if job.suspend_us < 0 else min(ctld.now_us, job.suspend_us)
@@ -226,7 +224,7 @@ def _span_s(first_us: int, last_us: int) -> int:
     return last_us // SECOND - first_us // SECOND
 
 
-def _start_s(ctld: "Slurmctld", job: JobRecord) -> int:
+def _start_s(ctld: Controller, job: JobRecord) -> int:
     """Return when a job started, or is expected to as far as anybody knows."""
     if job.start_us >= 0 and job.state.base is not JobBase.PENDING:
         return _clock(ctld, job.start_us)
@@ -238,7 +236,7 @@ def _start_s(ctld: "Slurmctld", job: JobRecord) -> int:
     return _clock(ctld, job.planned_us) if job.queued and job.planned_us > 0 else 0
 
 
-def _end_s(ctld: "Slurmctld", job: JobRecord) -> int:
+def _end_s(ctld: Controller, job: JobRecord) -> int:
     """Return when a job ended, or will if it uses its time limit up."""
     if job.end_us >= 0 and job.state.base is not JobBase.PENDING:
         return _clock(ctld, job.end_us)
@@ -249,7 +247,7 @@ def _end_s(ctld: "Slurmctld", job: JobRecord) -> int:
     return start_s + job.time_limit_min * 60 if start_s and limited else 0
 
 
-def _files(ctld: "Slurmctld", job: JobRecord) -> tuple[str, str]:
+def _files(ctld: Controller, job: JobRecord) -> tuple[str, str]:
     """Return where the output of a batch script goes, and where its errors do."""
     desc, array = job.desc, job.array
     if not job.batch:
@@ -272,7 +270,7 @@ def _files(ctld: "Slurmctld", job: JobRecord) -> tuple[str, str]:
     return out, place(desc.std_err) if desc.std_err else out
 
 
-async def job_step_info(ctld: "Slurmctld", envelope: Envelope, message: RequestJobStepInfo) -> None:
+async def job_step_info(ctld: Controller, envelope: Envelope, message: RequestJobStepInfo) -> None:
     """Tell of the steps that run, of all jobs or of one."""
     steps = [
         step
@@ -291,7 +289,7 @@ def _array_id(job: JobRecord) -> int:
     return job.array.job_id if job.array is not None else 0
 
 
-def describe_steps(ctld: "Slurmctld", job: JobRecord) -> list[StepInfo]:
+def describe_steps(ctld: Controller, job: JobRecord) -> list[StepInfo]:
     """Return what is told of the steps of a job; its batch script comes last."""
     found = [_step(ctld, step) for step in job.steps.values()]
     if job.batch and job.nodes and not job.state.configuring:
@@ -324,7 +322,7 @@ def _of_job(job: JobRecord) -> dict[str, Any]:
     }
 
 
-def _step(ctld: "Slurmctld", step: StepRecord) -> StepInfo:
+def _step(ctld: Controller, step: StepRecord) -> StepInfo:
     job, layout = step.job, step.layout
     # A job that goes on without a node that failed has nothing there any more.
     shares = (job.shares.get(node.index) for node in ctld.nodes_named(layout.nodes))
@@ -349,13 +347,13 @@ def _step(ctld: "Slurmctld", step: StepRecord) -> StepInfo:
     )
 
 
-async def node_info(ctld: "Slurmctld", envelope: Envelope, message: RequestNodeInfo) -> None:
+async def node_info(ctld: Controller, envelope: Envelope, message: RequestNodeInfo) -> None:
     """Tell of all nodes, in their order."""
     nodes = tuple(describe_node(ctld, node) for node in ctld.nodes)
     ctld.send(envelope.sender, ResponseNodeInfo(now_s=_clock(ctld, ctld.now_us), nodes=nodes))
 
 
-def describe_node(ctld: "Slurmctld", node: NodeRecord) -> NodeInfo:
+def describe_node(ctld: Controller, node: NodeRecord) -> NodeInfo:
     """Return what is told of a node."""
     bit = 1 << node.index
     active = [each for each in ctld.reservations.values() if _is_active(ctld, each)]
@@ -381,14 +379,14 @@ def describe_node(ctld: "Slurmctld", node: NodeRecord) -> NodeInfo:
         boot_s=_clock(ctld, 0),
         slurmd_start_s=_clock(ctld, node.start_us),
         last_busy_s=_clock(ctld, node.last_busy_us),
-        planned=bool(ctld.planned_nodes & bit) and queue.anybody_waits(ctld),
+        planned=bool(ctld.planned_nodes & bit) and ctld.anybody_waits(),
         maintenance=any(each.maintenance for each in here),
         reserved=any(not each.maintenance for each in here),
     )
 
 
 async def partition_info(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestPartitionInfo
+    ctld: Controller, envelope: Envelope, message: RequestPartitionInfo
 ) -> None:
     """Tell of all partitions, in their order."""
     parts = tuple(describe_partition(part) for part in ctld.partitions.values())
@@ -429,7 +427,7 @@ def describe_partition(part: PartRecord) -> PartInfo:
 
 
 async def reservation_info(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestReservationInfo
+    ctld: Controller, envelope: Envelope, message: RequestReservationInfo
 ) -> None:
     """Tell of all reservations, in the order in which they were made."""
     told = tuple(describe_reservation(ctld, each) for each in ctld.reservations.values())
@@ -437,11 +435,11 @@ async def reservation_info(
     ctld.send(envelope.sender, ResponseReservationInfo(now_s=now_s, reservations=told))
 
 
-def _is_active(ctld: "Slurmctld", record: ReservationRecord) -> bool:
+def _is_active(ctld: Controller, record: ReservationRecord) -> bool:
     return record.start_us <= ctld.now_us < record.end_us
 
 
-def describe_reservation(ctld: "Slurmctld", record: ReservationRecord) -> ReservationInfo:
+def describe_reservation(ctld: Controller, record: ReservationRecord) -> ReservationInfo:
     """Return what is told of a reservation."""
     nodes = [ctld.nodes[index] for index in members(record.nodes)]
     return ReservationInfo(

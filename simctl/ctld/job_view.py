@@ -1,19 +1,17 @@
 """A job as a plugin in slurmctld sees it: slurmctld's own record, live, by the guide's names."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
-from simctl.ctld import eligible, queue
+from simctl.ctld import queue
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord
 from simctl.plugin import JobRecord as JobPtr
 from simctl.plugins.hooks import check_environment
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.states import JOB_CHANGES, JobBase, JobFlag, Reason
-
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
 
 class LiveJob(JobPtr):
@@ -21,12 +19,12 @@ class LiveJob(JobPtr):
 
     __slots__ = ("_ctld", "_job")
 
-    def __init__(self, ctld: "Slurmctld", job: JobRecord) -> None:
+    def __init__(self, ctld: Controller, job: JobRecord) -> None:
         self._ctld = ctld
         self._job = job
 
 
-def live(ctld: "Slurmctld", job: JobRecord) -> LiveJob:
+def live(ctld: Controller, job: JobRecord) -> LiveJob:
     """Return what plugins are handed of a job: the same object each time."""
     if job.view is None or job.view._job is not job:
         # A task that was split off begins as a copy of its array's record.
@@ -35,11 +33,11 @@ def live(ctld: "Slurmctld", job: JobRecord) -> LiveJob:
     return view
 
 
-def _clock(ctld: "Slurmctld", when_us: int) -> int:
+def _clock(ctld: Controller, when_us: int) -> int:
     return ctld.site.start_time_s + when_us // SECOND if when_us >= 0 else 0
 
 
-def _start_time(ctld: "Slurmctld", job: JobRecord) -> int:
+def _start_time(ctld: Controller, job: JobRecord) -> int:
     """Return when a job started, or is expected to: as backfill has planned it, if it has."""
     expected_us = job.planned_us if job.planned_us >= 0 else job.expected_us
     return _clock(ctld, job.start_us if job.start_us >= 0 else expected_us)
@@ -51,11 +49,11 @@ def stands_for_many(job: JobRecord) -> bool:
     return array is not None and array.rest is job and len(array.waiting) > 1
 
 
-def _max_nodes(_: "Slurmctld", job: JobRecord) -> int:
+def _max_nodes(_: Controller, job: JobRecord) -> int:
     return NO_VAL if job.demand.max_nodes == INFINITE else job.demand.max_nodes
 
 
-_READ: Final[Mapping[str, Callable[["Slurmctld", JobRecord], Any]]] = {
+_READ: Final[Mapping[str, Callable[[Controller, JobRecord], Any]]] = {
     "job_id": lambda _, job: job.job_id,
     "user_id": lambda _, job: job.desc.uid,
     "group_id": lambda _, job: job.desc.gid,
@@ -96,7 +94,7 @@ _READ: Final[Mapping[str, Callable[["Slurmctld", JobRecord], Any]]] = {
 }
 
 
-def _set_priority(ctld: "Slurmctld", job: JobRecord, value: int) -> None:
+def _set_priority(ctld: Controller, job: JobRecord, value: int) -> None:
     """Hold a job, or give it another place in its queues, once nobody goes along them."""
     if job.queued and value and value != job.priority and ctld.bb is not None:
         ctld.bb.moved.append(job)
@@ -108,7 +106,7 @@ def _set_priority(ctld: "Slurmctld", job: JobRecord, value: int) -> None:
     _told(ctld, job)
 
 
-def _told(ctld: "Slurmctld", job: JobRecord) -> None:
+def _told(ctld: Controller, job: JobRecord) -> None:
     """Put a job aside that its plugin holds; what the plugin says is why.
 
     A job that is about to start has no place in the queue: what becomes of it follows from `begin`.
@@ -117,31 +115,31 @@ def _told(ctld: "Slurmctld", job: JobRecord) -> None:
         return
     if not job.priority:
         job.hold_text = job.state_desc or job.bb_reason
-    eligible.settle(ctld, job)
+    ctld.moments.told_by_plugin(ctld, job)
 
 
-def _is_claiming(ctld: "Slurmctld", job: JobRecord) -> bool:
+def _is_claiming(ctld: Controller, job: JobRecord) -> bool:
     return ctld.bb is not None and ctld.bb.claiming is job
 
 
-def _set_reason(ctld: "Slurmctld", job: JobRecord, value: str) -> None:
+def _set_reason(ctld: Controller, job: JobRecord, value: str) -> None:
     job.bb_reason = "" if value == Reason.NONE else value
     job.reason = value
     _told(ctld, job)
 
 
-def _set_desc(ctld: "Slurmctld", job: JobRecord, value: str) -> None:
+def _set_desc(ctld: Controller, job: JobRecord, value: str) -> None:
     job.state_desc = value
     _told(ctld, job)
 
 
-def _set_begin(ctld: "Slurmctld", job: JobRecord, value: int) -> None:
+def _set_begin(ctld: Controller, job: JobRecord, value: int) -> None:
     job.begin_us = max(-1, (value - ctld.site.start_time_s) * SECOND) if value else -1
     if job.state.base is JobBase.PENDING and not _is_claiming(ctld, job):
-        eligible.settle(ctld, job)
+        ctld.moments.told_by_plugin(ctld, job)
 
 
-def _set_bb_state(ctld: "Slurmctld", job: JobRecord, value: str) -> None:
+def _set_bb_state(ctld: Controller, job: JobRecord, value: str) -> None:
     before = job.bb_state
     if value == before:
         return
@@ -157,7 +155,7 @@ def _set_bb_state(ctld: "Slurmctld", job: JobRecord, value: str) -> None:
     )
 
 
-def _set_stage_out(ctld: "Slurmctld", job: JobRecord, value: bool) -> None:
+def _set_stage_out(ctld: Controller, job: JobRecord, value: bool) -> None:
     """Set the flag, or take it off once the job's nodes have let go of it."""
     state = job.state
     if value == state.staging_out:
@@ -172,11 +170,11 @@ def _set_stage_out(ctld: "Slurmctld", job: JobRecord, value: bool) -> None:
         ctld.set_job(job, state.lacking(JobFlag.STAGE_OUT))
 
 
-def _setter(name: str) -> Callable[["Slurmctld", JobRecord, Any], None]:
+def _setter(name: str) -> Callable[[Controller, JobRecord, Any], None]:
     return lambda _, job, value: setattr(job, name, value)
 
 
-_WRITE: Final[Mapping[str, Callable[["Slurmctld", JobRecord, Any], None]]] = {
+_WRITE: Final[Mapping[str, Callable[[Controller, JobRecord, Any], None]]] = {
     "priority": _set_priority,
     "state_reason": _set_reason,
     "state_desc": _set_desc,

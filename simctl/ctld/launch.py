@@ -2,7 +2,6 @@
 
 from itertools import count as count_from
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import attrs
 
@@ -16,6 +15,7 @@ from simctl.ctld import (
     prologs,
     staging,
 )
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
 from simctl.ctld.select import limit_in
 from simctl.plugins.hooks import NonsenseError, check_environment
@@ -27,12 +27,9 @@ from simctl.wire.records import JobDesc
 from simctl.wire.resources import Share
 from simctl.wire.states import CONFIGURING, RUNNING, JobBase, Reason
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
-
 
 async def start(
-    ctld: "Slurmctld", job: JobRecord, part: PartRecord, shares: tuple[Share, ...]
+    ctld: Controller, job: JobRecord, part: PartRecord, shares: tuple[Share, ...]
 ) -> bool:
     """Start a job in a partition on *shares* of nodes that have the room.
 
@@ -78,7 +75,7 @@ async def start(
     return True
 
 
-async def run_without_nodes(ctld: "Slurmctld", job: JobRecord) -> None:
+async def run_without_nodes(ctld: Controller, job: JobRecord) -> None:
     """Run a job that asks for no node: it begins, and as soon as nothing holds it back it is over.
 
     No script of it runs. As it never had nodes, its end cancels what its burst buffer still does.
@@ -97,7 +94,7 @@ async def run_without_nodes(ctld: "Slurmctld", job: JobRecord) -> None:
         await prologs.end_unlaunched(ctld, job, JobBase.COMPLETED)
 
 
-def tell(ctld: "Slurmctld", job: JobRecord) -> None:
+def tell(ctld: Controller, job: JobRecord) -> None:
     """Tell whoever runs a job that it may: the first node its script, or srun its nodes."""
     if job.batch:
         _launch_batch(ctld, job)
@@ -115,7 +112,7 @@ def tell(ctld: "Slurmctld", job: JobRecord) -> None:
         )
 
 
-def occupy(ctld: "Slurmctld", job: JobRecord) -> None:
+def occupy(ctld: Controller, job: JobRecord) -> None:
     """Give a job its shares of its nodes."""
     job.gpus = {
         node.index: _take_gpus(node, job) for node in job.nodes if job.shares[node.index].gres
@@ -126,7 +123,7 @@ def occupy(ctld: "Slurmctld", job: JobRecord) -> None:
         ctld.set_node(node, node.working_base(), node.flags)
 
 
-def _launch_batch(ctld: "Slurmctld", job: JobRecord) -> None:
+def _launch_batch(ctld: Controller, job: JobRecord) -> None:
     # Noted before it is sent: nobody is to launch it again who finds this in saved state.
     job.batch_start_us = job.launched_us = ctld.now_us
     nodes = tuple(node.name for node in job.nodes)
@@ -157,7 +154,7 @@ def _launch_batch(ctld: "Slurmctld", job: JobRecord) -> None:
         job.launched_us = -1
 
 
-def _told_of(ctld: "Slurmctld", job: JobRecord) -> JobDesc:
+def _told_of(ctld: Controller, job: JobRecord) -> JobDesc:
     """Return a job's description, with what burst buffers add to its environment."""
     if not job.env_sup:
         return job.desc
@@ -165,7 +162,7 @@ def _told_of(ctld: "Slurmctld", job: JobRecord) -> JobDesc:
     return attrs.evolve(job.desc, environment={**job.desc.environment, **added})
 
 
-def _environment(ctld: "Slurmctld", job: JobRecord) -> dict[str, str]:
+def _environment(ctld: Controller, job: JobRecord) -> dict[str, str]:
     """Return the variables that plugins add to a job's environment; none if they cannot be."""
     try:
         check_environment(job.env_sup)

@@ -5,14 +5,11 @@ or be back in the queue. Until it reports the old run gone, nothing new starts o
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.wire.messages import RequestAbortJob, RequestTerminateJob
 from simctl.wire.states import JobBase, NodeFlag
-
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
 Run = tuple[int, int]
 """A job id, and which run of the job."""
@@ -28,7 +25,7 @@ def belongs(job: JobRecord, node: NodeRecord, restart_cnt: int) -> bool:
     return runs and node in job.nodes
 
 
-def end_leftovers(ctld: "Slurmctld", node: NodeRecord, runs: Iterable[Run]) -> None:
+def end_leftovers(ctld: Controller, node: NodeRecord, runs: Iterable[Run]) -> None:
     """End what a node runs of jobs that are over, that run elsewhere or that nobody knows."""
     for job_id, restart_cnt in dict.fromkeys(runs):
         job = ctld.jobs.get(job_id)
@@ -47,12 +44,12 @@ def end_leftovers(ctld: "Slurmctld", node: NodeRecord, runs: Iterable[Run]) -> N
             )
 
 
-def is_leftover(ctld: "Slurmctld", node_name: str, job_id: int, restart_cnt: int) -> bool:
+def is_leftover(ctld: Controller, node_name: str, job_id: int, restart_cnt: int) -> bool:
     """Tell whether a node has yet to report that an old run of a job is gone."""
     return (job_id, restart_cnt) in ctld.leftovers.get(node_name, ())
 
 
-def forget_leftover(ctld: "Slurmctld", node: NodeRecord, run: Run) -> bool:
+def forget_leftover(ctld: Controller, node: NodeRecord, run: Run) -> bool:
     """Note that an old run of a job is gone from a node; false if it was none."""
     runs = ctld.leftovers.get(node.name, {})
     if run not in runs:
@@ -64,7 +61,7 @@ def forget_leftover(ctld: "Slurmctld", node: NodeRecord, run: Run) -> bool:
     return True
 
 
-def forget_others(ctld: "Slurmctld", node: NodeRecord, runs: Iterable[Run]) -> None:
+def forget_others(ctld: Controller, node: NodeRecord, runs: Iterable[Run]) -> None:
     """Forget the old runs that a node does not have any more."""
     left = dict.fromkeys(runs)
     for run in list(ctld.leftovers.get(node.name, ())):
@@ -72,7 +69,7 @@ def forget_others(ctld: "Slurmctld", node: NodeRecord, runs: Iterable[Run]) -> N
             forget_leftover(ctld, node, run)
 
 
-def _await_end(ctld: "Slurmctld", node: NodeRecord, run: Run) -> None:
+def _await_end(ctld: Controller, node: NodeRecord, run: Run) -> None:
     runs = ctld.leftovers.setdefault(node.name, {})
     if run in runs:
         return

@@ -1,17 +1,13 @@
 """When a job's limits are looked at: warnings, time limits, deadlines. Moments, not decisions."""
 
-from typing import TYPE_CHECKING
-
-from simctl.ctld.moments_of_limits import PERIODIC_US, check_at_or_after
+from simctl.ctld.controller import Controller
 from simctl.ctld.notices import DeadlineDue, WarningDue
 from simctl.ctld.records import JobRecord
+from simctl.ctld.recurring import PERIODIC_US, check_at_or_after
 from simctl.wire.errno import ESLURM_INVALID_TIME_LIMIT, SLURM_SUCCESS
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.records import JobDesc
 from simctl.wire.states import JobBase
-
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
 
 def warning_due_us(limit_us: int, warn_time_s: int, now_us: int) -> int:
@@ -50,7 +46,7 @@ def needed_min(job: JobRecord) -> int:
     return INFINITE if job.desc.time_limit_min == NO_VAL else job.time_limit_min
 
 
-def until_deadline_min(ctld: "Slurmctld", job: JobRecord) -> int:
+def until_deadline_min(ctld: Controller, job: JobRecord) -> int:
     """Return the time limit of a job that starts and asked for none: what is left, if less."""
     if not job.desc.deadline_s or job.desc.time_limit_min != NO_VAL:
         return job.time_limit_min
@@ -58,12 +54,12 @@ def until_deadline_min(ctld: "Slurmctld", job: JobRecord) -> int:
     return min(job.time_limit_min, max(1, left_min))
 
 
-def deadline_us(ctld: "Slurmctld", job: JobRecord) -> int:
+def deadline_us(ctld: Controller, job: JobRecord) -> int:
     """Return a job's deadline in virtual time."""
     return (job.desc.deadline_s - ctld.site.start_time_s) * SECOND
 
 
-def watch_warning(ctld: "Slurmctld", job: JobRecord) -> None:
+def watch_warning(ctld: Controller, job: JobRecord) -> None:
     """Have a running job warned before its time limit, if it asked for that and was not yet."""
     if job.warn_timer is not None:
         job.warn_timer.cancel()
@@ -75,7 +71,7 @@ def watch_warning(ctld: "Slurmctld", job: JobRecord) -> None:
     job.warn_timer = ctld.mailbox.post_at(due_us, WarningDue(job))
 
 
-def watch_deadline(ctld: "Slurmctld", job: JobRecord) -> None:
+def watch_deadline(ctld: Controller, job: JobRecord) -> None:
     """Have a job's deadline looked at when it may matter.
 
     That is a second after its last chance to start, or, once it has started, the first check of

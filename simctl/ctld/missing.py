@@ -3,9 +3,10 @@
 A step daemon may have been killed, or a slurmd before it forked one or while it ended a job.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from simctl.ctld import completion, nodes, prologs, suspend
+from simctl.ctld.controller import Controller
 from simctl.ctld.leftovers import belongs
 from simctl.ctld.notices import LookDue
 from simctl.ctld.records import JobRecord, NodeRecord, StepRecord
@@ -20,9 +21,6 @@ from simctl.wire.messages import (
 )
 from simctl.wire.states import JobBase, Reason
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
-
 _BATCH_START_TIMEOUT_S: Final = 10
 """Slurm's default: how long a launch may take before it is looked for."""
 
@@ -30,7 +28,7 @@ _MESSAGE_TIMEOUT_S: Final = 10
 """At most this much of MessageTimeout is added to that."""
 
 
-def watch(ctld: "Slurmctld", node: NodeRecord) -> None:
+def watch(ctld: Controller, node: NodeRecord) -> None:
     """Have a node asked to register when all are asked the next time.
 
     Such rounds keep no run alive; this does, for something may come of it.
@@ -42,7 +40,7 @@ def watch(ctld: "Slurmctld", node: NodeRecord) -> None:
         ctld.mailbox.post_at(due_us, LookDue(node))
 
 
-async def look_due(ctld: "Slurmctld", _: Envelope, notice: LookDue) -> None:
+async def look_due(ctld: Controller, _: Envelope, notice: LookDue) -> None:
     """Ask the node, unless it has just been asked or cannot answer; then it registers by itself."""
     node = notice.node
     ctld.looks.pop(node.name, None)
@@ -52,7 +50,7 @@ async def look_due(ctld: "Slurmctld", _: Envelope, notice: LookDue) -> None:
 
 
 async def look(
-    ctld: "Slurmctld", node: NodeRecord, message: MessageNodeRegistrationStatus, *, started: bool
+    ctld: Controller, node: NodeRecord, message: MessageNodeRegistrationStatus, *, started: bool
 ) -> None:
     """Compare what a node runs with what it should; it may have a new slurmd that has *started*."""
     listed = {(job_id, step_id) for job_id, step_id, _ in message.steps}
@@ -97,14 +95,14 @@ def _missing_steps(
     ]
 
 
-def _is_young(ctld: "Slurmctld", since_us: int) -> bool:
+def _is_young(ctld: Controller, since_us: int) -> bool:
     """Tell whether a launch may still be on its way."""
     timeout_s = min(_MESSAGE_TIMEOUT_S, ctld.site.conf.message_timeout_s)
     wait_s = _BATCH_START_TIMEOUT_S + timeout_s
     return ctld.now_us - since_us < wait_s * SECOND
 
 
-async def _script_missing(ctld: "Slurmctld", job: JobRecord, node: NodeRecord) -> None:
+async def _script_missing(ctld: Controller, job: JobRecord, node: NodeRecord) -> None:
     """End a job whose script is gone from its node, or send it back into the queue."""
     ctld.site.trace.note(
         "log", "batch_missing", ctld.process, args={"node": node.name}, job=job.job_id
@@ -115,14 +113,14 @@ async def _script_missing(ctld: "Slurmctld", job: JobRecord, node: NodeRecord) -
         await completion.end_job(ctld, job, JobBase.NODE_FAIL, Reason.NONE)
 
 
-def _tell_srun(ctld: "Slurmctld", step: StepRecord, node: NodeRecord) -> None:
+def _tell_srun(ctld: Controller, step: StepRecord, node: NodeRecord) -> None:
     if step.srun is not None and step.srun.open:
         job_id = step.job.job_id
         message = SrunStepMissing(job_id=job_id, step_id=step.step_id, node_list=node.name)
         ctld.send(step.srun, message)
 
 
-def _tell_anew(ctld: "Slurmctld", node: NodeRecord, message: MessageNodeRegistrationStatus) -> None:
+def _tell_anew(ctld: Controller, node: NodeRecord, message: MessageNodeRegistrationStatus) -> None:
     """Tell a new slurmd what the old one may have been at: jobs to end, prologs, dead steps."""
     for job in list(ctld.completing.values()):
         if node.name in job.completing_nodes:

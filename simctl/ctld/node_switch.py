@@ -1,9 +1,10 @@
 """The switch state in a node's registration: unpacked, printed if that is wanted, released."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import NodeRecord
 from simctl.kernel.fabric import Envelope
 from simctl.plugins.hooks import Handle, failed
@@ -14,9 +15,6 @@ from simctl.plugins.points.switch import (
     switch_p_unpack_node_info,
 )
 from simctl.wire.messages import MessageNodeRegistrationStatus, RequestNodeRegistrationStatus
-
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
 _PRINTED: Final = 4096
 """The size of the buffer that a node's switch state is printed into."""
@@ -32,7 +30,7 @@ class NodeDue:
     node: NodeRecord
 
 
-async def unpack_node_info(ctld: "Slurmctld", message: MessageNodeRegistrationStatus) -> bool:
+async def unpack_node_info(ctld: Controller, message: MessageNodeRegistrationStatus) -> bool:
     """Unpack the node's switch state; a failure makes the message invalid."""
     hooks = ctld.site.hooks
     who = ctld.process
@@ -50,7 +48,7 @@ async def unpack_node_info(ctld: "Slurmctld", message: MessageNodeRegistrationSt
     return good
 
 
-async def _print_node_info(ctld: "Slurmctld", info: Handle, name: str) -> None:
+async def _print_node_info(ctld: Controller, info: Handle, name: str) -> None:
     """Have a node's switch state printed into the log."""
     text = await ctld.site.hooks.call(switch_p_sprintf_node_info, ctld.process, info, _PRINTED)
     if isinstance(text, str):
@@ -59,7 +57,7 @@ async def _print_node_info(ctld: "Slurmctld", info: Handle, name: str) -> None:
 
 
 def drop(
-    ctld: "Slurmctld", node: NodeRecord, message: MessageNodeRegistrationStatus, due_us: int
+    ctld: Controller, node: NodeRecord, message: MessageNodeRegistrationStatus, due_us: int
 ) -> None:
     """Drop an invalid registration; the node is asked for another at a moment, a few times.
 
@@ -73,7 +71,7 @@ def drop(
         ctld.mailbox.post_at(due_us, NodeDue(node))
 
 
-async def node_due(ctld: "Slurmctld", _: Envelope, message: NodeDue) -> None:
+async def node_due(ctld: Controller, _: Envelope, message: NodeDue) -> None:
     """Ask a node again, unless it has registered meanwhile or is gone."""
     ctld.process.cause = 0  # nothing but the time leads to this
     if message.node.invalid_registrations:

@@ -1,7 +1,7 @@
 """Nodes: registration, pings of those that do not answer, time limits of the jobs they run."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from simctl.ctld import agent, excise, limits, missing, node_switch, resync, suspend
 from simctl.ctld.completion import (
@@ -10,6 +10,7 @@ from simctl.ctld.completion import (
     end_job,
     requeue_after_node_failure,
 )
+from simctl.ctld.controller import Controller
 from simctl.ctld.leftovers import Run, end_leftovers, forget_others
 from simctl.ctld.notices import PingDue, RegistrationsDue, StruckPingsDue
 from simctl.ctld.records import JobRecord, NodeRecord
@@ -36,9 +37,6 @@ from simctl.wire.messages import (
 )
 from simctl.wire.states import CONFIGURING, RUNNING, JobBase, NodeBase, NodeFlag, Reason
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
-
 _PINGS_PER_TIMEOUT = 3
 PINGS_PER_REGISTRATION = 20
 
@@ -58,7 +56,7 @@ _RETURNS_WHATEVER_THE_REASON = 2
 
 
 async def node_registration(
-    ctld: "Slurmctld", envelope: Envelope, message: MessageNodeRegistrationStatus
+    ctld: Controller, envelope: Envelope, message: MessageNodeRegistrationStatus
 ) -> None:
     """Take in a node's registration: its switch state, then the node itself."""
     if message.status:
@@ -102,7 +100,7 @@ async def node_registration(
         ctld.request_pass()
 
 
-async def _after_restart(ctld: "Slurmctld", node: NodeRecord, runs: list[Run]) -> None:
+async def _after_restart(ctld: Controller, node: NodeRecord, runs: list[Run]) -> None:
     """Take in that a node has started anew: what it does not list is gone from there."""
     running = {job_id for job_id, _ in runs}
     for job in _jobs_of(ctld, node):
@@ -112,7 +110,7 @@ async def _after_restart(ctld: "Slurmctld", node: NodeRecord, runs: list[Run]) -
     forget_others(ctld, node, runs)
 
 
-def _returns(ctld: "Slurmctld", node: NodeRecord) -> bool:
+def _returns(ctld: Controller, node: NodeRecord) -> bool:
     """Tell whether a node that is DOWN comes back by registering: as ReturnToService says."""
     if ctld.site.conf.return_to_service == _RETURNS_WHATEVER_THE_REASON:
         return True
@@ -120,7 +118,7 @@ def _returns(ctld: "Slurmctld", node: NodeRecord) -> bool:
 
 
 async def _forget_completing(
-    ctld: "Slurmctld", node: NodeRecord, is_there: Callable[[JobRecord], bool] = lambda _: False
+    ctld: Controller, node: NodeRecord, is_there: Callable[[JobRecord], bool] = lambda _: False
 ) -> None:
     """Take a fresh registration as the end of completing jobs that are no longer there."""
     from simctl.ctld import completion  # noqa: PLC0415 - only for jobs a restart has lost
@@ -133,30 +131,30 @@ async def _forget_completing(
 # Nodes that do not answer.
 
 
-def ping_interval_us(ctld: "Slurmctld") -> int:
+def ping_interval_us(ctld: Controller) -> int:
     """Return how far apart pings are."""
     timeout_s = ctld.site.conf.slurmd_timeout_s or 100 * _PINGS_PER_TIMEOUT
     return timeout_s * SECOND // _PINGS_PER_TIMEOUT
 
 
-def watch_unreachable(ctld: "Slurmctld") -> None:
+def watch_unreachable(ctld: Controller) -> None:
     """Have the next ping sent: only pings that will not be answered are simulated."""
     if ctld.ping_timer is not None and ctld.ping_timer.live:
         return
     ctld.ping_timer = ctld.mailbox.post_at(_next_ping_us(ctld), PingDue())
 
 
-def _next_ping_us(ctld: "Slurmctld") -> int:
+def _next_ping_us(ctld: Controller) -> int:
     interval_us = ping_interval_us(ctld)
     return (ctld.now_us // interval_us + 1) * interval_us
 
 
-def answers(ctld: "Slurmctld", node: NodeRecord) -> bool:
+def answers(ctld: Controller, node: NodeRecord) -> bool:
     """Tell whether a ping of a node would be answered now."""
     return ctld.site.fabric.reaches(ctld.process.host, ctld.address(node))
 
 
-def _silent_since_us(ctld: "Slurmctld", node: NodeRecord) -> int:
+def _silent_since_us(ctld: Controller, node: NodeRecord) -> int:
     """Return since when a node that does not answer cannot: its host is down, or its link cut."""
     fabric = ctld.site.fabric
     slurmd = ctld.address(node)
@@ -167,7 +165,7 @@ def _silent_since_us(ctld: "Slurmctld", node: NodeRecord) -> int:
     return min(since_us, cut.since_us) if cut is not None else since_us
 
 
-def ask_in_a_while(ctld: "Slurmctld") -> None:
+def ask_in_a_while(ctld: Controller) -> None:
     """Have all nodes asked to register again, at every twentieth ping.
 
     This goes on as long as something else is due: what recurs keeps no run alive.
@@ -182,7 +180,7 @@ def ask_in_a_while(ctld: "Slurmctld") -> None:
     kernel.call_in_background(due_us, ask)
 
 
-async def registrations_due(ctld: "Slurmctld", _: Envelope, __: RegistrationsDue) -> None:
+async def registrations_due(ctld: Controller, _: Envelope, __: RegistrationsDue) -> None:
     """Ask the nodes that answer to register; the others are asked once they do."""
     ctld.process.cause = 0  # nothing but the time leads to this
     ctld.nodes_asked_us = ctld.now_us
@@ -192,7 +190,7 @@ async def registrations_due(ctld: "Slurmctld", _: Envelope, __: RegistrationsDue
     ask_in_a_while(ctld)
 
 
-async def ping_due(ctld: "Slurmctld", _: Envelope, __: PingDue) -> None:
+async def ping_due(ctld: Controller, _: Envelope, __: PingDue) -> None:
     """Ping the nodes that cannot answer; those silent for SlurmdTimeout become DOWN.
 
     One that can answer again is asked to register, which tells what it still runs.
@@ -209,7 +207,7 @@ async def ping_due(ctld: "Slurmctld", _: Envelope, __: PingDue) -> None:
         watch_unreachable(ctld)
 
 
-async def _ask_to_register(ctld: "Slurmctld", node: NodeRecord) -> bool:
+async def _ask_to_register(ctld: Controller, node: NodeRecord) -> bool:
     """Ask a node to register that can be reached; tell whether to look at it again.
 
     Where messages are lost it may not hear of it, or not be heard.
@@ -232,7 +230,7 @@ async def _ask_to_register(ctld: "Slurmctld", node: NodeRecord) -> bool:
     )
 
 
-def not_responding(ctld: "Slurmctld", node: NodeRecord) -> None:
+def not_responding(ctld: Controller, node: NodeRecord) -> None:
     """Note that a node has left a request unanswered: it gets no job until it is heard of."""
     if not node.flags & NodeFlag.NO_RESPOND:
         # It has answered all before.
@@ -241,14 +239,14 @@ def not_responding(ctld: "Slurmctld", node: NodeRecord) -> None:
     silent(ctld, node)
 
 
-def silent(ctld: "Slurmctld", node: NodeRecord) -> None:
+def silent(ctld: Controller, node: NodeRecord) -> None:
     """Note that a node that has registered cannot be reached; from now on it is pinged."""
     if node.base not in (NodeBase.DOWN, NodeBase.UNKNOWN):
         ctld.set_node(node, node.base, node.flags | NodeFlag.NO_RESPOND)
         watch_unreachable(ctld)
 
 
-def ping_in_earnest(ctld: "Slurmctld") -> None:
+def ping_in_earnest(ctld: Controller) -> None:
     """Have the nodes pinged of which a ping or its answer may get lost, at every ping from now on.
 
     All other pings are answered, and change nothing. What recurs keeps no run alive.
@@ -263,7 +261,7 @@ def ping_in_earnest(ctld: "Slurmctld") -> None:
         kernel.call_in_background(_next_ping_us(ctld), ping)
 
 
-def _may_miss_ping(ctld: "Slurmctld", node: NodeRecord) -> bool:
+def _may_miss_ping(ctld: Controller, node: NodeRecord) -> bool:
     slurmd, disturbance = ctld.address(node), ctld.site.fabric.disturbance
     if slurmd is None or disturbance is None:
         return False
@@ -272,7 +270,7 @@ def _may_miss_ping(ctld: "Slurmctld", node: NodeRecord) -> bool:
     )
 
 
-async def struck_pings_due(ctld: "Slurmctld", _: Envelope, __: StruckPingsDue) -> None:
+async def struck_pings_due(ctld: Controller, _: Envelope, __: StruckPingsDue) -> None:
     """Ping the nodes that would answer if nothing got lost."""
     ctld.process.cause = 0  # nothing but the time leads to this
     for node in ctld.nodes:
@@ -283,7 +281,7 @@ async def struck_pings_due(ctld: "Slurmctld", _: Envelope, __: StruckPingsDue) -
     ping_in_earnest(ctld)
 
 
-async def _ping_in_vain(ctld: "Slurmctld", node: NodeRecord) -> bool:
+async def _ping_in_vain(ctld: Controller, node: NodeRecord) -> bool:
     """Ping a node that cannot answer; tell whether it is to be pinged again."""
     interval_us = ping_interval_us(ctld)
     timeout_us = ctld.site.conf.slurmd_timeout_s * SECOND
@@ -300,7 +298,7 @@ async def _ping_in_vain(ctld: "Slurmctld", node: NodeRecord) -> bool:
     return bool(timeout_us)
 
 
-async def response_rc(ctld: "Slurmctld", envelope: Envelope, message: ResponseSlurmRc) -> None:
+async def response_rc(ctld: Controller, envelope: Envelope, message: ResponseSlurmRc) -> None:
     """Take in slurmd's answer to a request; one that refuses a launch is told in the trace.
 
     Whatever a node answers, it is there. One that answers a ping, and had not answered before, is
@@ -325,7 +323,7 @@ async def response_rc(ctld: "Slurmctld", envelope: Envelope, message: ResponseSl
 _LAUNCHES = (RequestBatchJobLaunch.rpc, RequestLaunchProlog.rpc)
 
 
-async def _launch_refused(ctld: "Slurmctld", message: ResponseSlurmRc) -> None:
+async def _launch_refused(ctld: Controller, message: ResponseSlurmRc) -> None:
     """End a job of which a node says that nothing of it could ever start there.
 
     The node takes it for one which is over, because it bears the id of one that slurmctld has
@@ -339,7 +337,7 @@ async def _launch_refused(ctld: "Slurmctld", message: ResponseSlurmRc) -> None:
         await end_by_status(ctld, job, wait_status(1))
 
 
-async def set_down(ctld: "Slurmctld", node: NodeRecord) -> None:
+async def set_down(ctld: Controller, node: NodeRecord) -> None:
     """Give a node up: its jobs fail, or wait again."""
     if node.base is not NodeBase.DOWN:
         ctld.note_reason(node, NOT_RESPONDING, ctld.process.uid)
@@ -349,7 +347,7 @@ async def set_down(ctld: "Slurmctld", node: NodeRecord) -> None:
     forget_others(ctld, node, ())
 
 
-async def take_down(ctld: "Slurmctld", node: NodeRecord) -> None:
+async def take_down(ctld: Controller, node: NodeRecord) -> None:
     """Set a node down by hand: its jobs fail, or wait again.
 
     One that cannot be reached has to register first, whoever resumes it: its jobs still run there.
@@ -361,18 +359,18 @@ async def take_down(ctld: "Slurmctld", node: NodeRecord) -> None:
     await fail_jobs(ctld, node)
 
 
-async def fail_jobs(ctld: "Slurmctld", node: NodeRecord) -> None:
+async def fail_jobs(ctld: Controller, node: NodeRecord) -> None:
     """End the jobs of a node that is gone, send them back into the queue, or go on without."""
     for job in _jobs_of(ctld, node):
         await _fail_job(ctld, node, job)
 
 
-def _jobs_of(ctld: "Slurmctld", node: NodeRecord) -> list[JobRecord]:
+def _jobs_of(ctld: Controller, node: NodeRecord) -> list[JobRecord]:
     """Return the jobs that run on a node, and those that are suspended there."""
     return [*node.jobs.values(), *suspend.suspended_on(ctld, node)]
 
 
-async def _fail_job(ctld: "Slurmctld", node: NodeRecord, job: JobRecord) -> None:
+async def _fail_job(ctld: Controller, node: NodeRecord, job: JobRecord) -> None:
     for srun in excise.who_is_told(job, node):
         ctld.send(srun, SrunNodeFail(job_id=job.job_id, node_list=node.name))
     told = _was_told(job, node)
@@ -402,7 +400,7 @@ def _was_told(job: JobRecord, node: NodeRecord) -> bool:
 # Time limits.
 
 
-async def limit_due(ctld: "Slurmctld", _: Envelope, message: Any) -> None:
+async def limit_due(ctld: Controller, _: Envelope, message: Any) -> None:
     """Warn the sruns of a job at the check before its limit; end it at the first check after."""
     job: JobRecord = message.job
     if job.restart_cnt != message.run or job.state.base is not JobBase.RUNNING:

@@ -1,25 +1,21 @@
 """The end of jobs that wait."""
 
-from typing import TYPE_CHECKING
-
 from simctl.ctld import arrays, bookkeeping, queue, staging
 from simctl.ctld.completion import clients, finish
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord
 from simctl.wire.messages import SrunJobComplete
 from simctl.wire.states import JobState
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
-
-async def end_waiting(ctld: "Slurmctld", job: JobRecord, state: JobState) -> None:
+async def end_waiting(ctld: Controller, job: JobRecord, state: JobState) -> None:
     """End a job that has no nodes, and its staging."""
     _mark(ctld, job, state)
     await staging.ended(ctld, job)
     _tell(ctld, job)
 
 
-def end_pending(ctld: "Slurmctld", job: JobRecord, state: JobState) -> None:
+def end_pending(ctld: Controller, job: JobRecord, state: JobState) -> None:
     """End a job that has no nodes; its staging ends once slurmctld has done its present work."""
     _mark(ctld, job, state)
     if ctld.bb is not None:
@@ -27,7 +23,7 @@ def end_pending(ctld: "Slurmctld", job: JobRecord, state: JobState) -> None:
     _tell(ctld, job)
 
 
-def _mark(ctld: "Slurmctld", job: JobRecord, state: JobState) -> None:
+def _mark(ctld: Controller, job: JobRecord, state: JobState) -> None:
     """Let a job be over for the reason it has."""
     if job.queued:
         queue.take_from_queue(job)
@@ -39,7 +35,7 @@ def _mark(ctld: "Slurmctld", job: JobRecord, state: JobState) -> None:
     ctld.set_job(job, state)
 
 
-def _tell(ctld: "Slurmctld", job: JobRecord) -> None:
+def _tell(ctld: Controller, job: JobRecord) -> None:
     """Tell everybody whom the end of a job concerns, its client too."""
     arrays.cancelled(job)
     for srun in clients(job):

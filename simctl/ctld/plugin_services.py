@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
 from simctl.api.slurmctld import ScriptResult
 from simctl.api.surroundings import OutsideCallError
-from simctl.ctld import bb_scripts, completion, prologs, staging
+from simctl.ctld import asking, bb_scripts, completion, prologs, staging
 from simctl.ctld.burst_buffers import FIRST_TRES
+from simctl.ctld.controller import Controller
 from simctl.ctld.job_view import LiveJob, live
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.ctld.signals import signal_one
@@ -27,9 +28,6 @@ from simctl.wire.ids import SECOND
 from simctl.wire.messages import SrunExec
 from simctl.wire.site_files import BURST_BUFFER, read_site_file
 from simctl.wire.states import PENDING, PENDING_CONFIGURING, JobBase, JobFlag
-
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
 _KNOWN_TRES: Final = ("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages")
 
@@ -48,7 +46,7 @@ class LockClaim:
 class _JobWriteLock(AbstractAsyncContextManager[None]):
     """slurmctld does nothing else while a plugin's thread is inside."""
 
-    def __init__(self, ctld: "Slurmctld") -> None:
+    def __init__(self, ctld: Controller) -> None:
         self._ctld = ctld
         self._claim: LockClaim | None = None
 
@@ -81,7 +79,7 @@ class _JobWriteLock(AbstractAsyncContextManager[None]):
         claim = self._claim
         assert claim is not None
         self._give_back(claim)
-        self._ctld.polls.stirred()
+        asking.stirred(self._ctld)
         if claim.holder is not None:
             self._ctld.site.kernel.wake(claim.holder)
 
@@ -91,7 +89,7 @@ class _JobWriteLock(AbstractAsyncContextManager[None]):
             self._ctld.lock_holder = None
 
 
-async def lock_claimed(ctld: "Slurmctld", _: Envelope, claim: LockClaim) -> None:
+async def lock_claimed(ctld: Controller, _: Envelope, claim: LockClaim) -> None:
     """Hand the lock to a plugin's thread, and wait until it is back."""
     if claim.over:
         return
@@ -106,7 +104,7 @@ async def lock_claimed(ctld: "Slurmctld", _: Envelope, claim: LockClaim) -> None
 class PluginServices:
     """The functions of `simctl.plugin.slurmctld`, for one slurmctld."""
 
-    def __init__(self, ctld: "Slurmctld") -> None:
+    def __init__(self, ctld: Controller) -> None:
         self._ctld = ctld
         self._failures = bb_scripts.Failures()
 
@@ -134,7 +132,7 @@ class PluginServices:
 
     def schedule(self) -> None:
         """Have the scheduler look at the queue."""
-        self._ctld.polls.stirred()
+        asking.stirred(self._ctld)
         self._ctld.request_pass()
 
     def locked(self) -> AbstractAsyncContextManager[None]:

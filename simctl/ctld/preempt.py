@@ -7,7 +7,6 @@ no job that is no more important than they are gets these.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import attrs
 
@@ -19,8 +18,9 @@ from simctl.ctld import (
     suspend,
     suspend_switch,
 )
-from simctl.ctld.moments_of_limits import PERIODIC_US
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord, PartRecord
+from simctl.ctld.recurring import PERIODIC_US
 from simctl.ctld.select import choose, demand_in
 from simctl.kernel.fabric import Envelope
 from simctl.kernel.procs import SIGCONT, SIGTERM
@@ -31,16 +31,13 @@ from simctl.wire.ids import SECOND
 from simctl.wire.messages import RequestCheckpoint, RequestKillPreempted
 from simctl.wire.states import JobBase, Reason
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
-
-def is_on(ctld: "Slurmctld") -> bool:
+def is_on(ctld: Controller) -> bool:
     """Tell whether jobs may be preempted at all."""
     return ctld.site.conf.preempt_type != "preempt/none"
 
 
-def mode_of(ctld: "Slurmctld", victim: JobRecord) -> str:
+def mode_of(ctld: Controller, victim: JobRecord) -> str:
     """Return what becomes of a job that is preempted, a word of PreemptMode; OFF for nothing."""
     mode = victim.part.preempt_mode or ctld.site.conf.preempt_mode
     if mode == "REQUEUE" and not (victim.batch and victim.requeue):
@@ -48,7 +45,7 @@ def mode_of(ctld: "Slurmctld", victim: JobRecord) -> str:
     return mode
 
 
-async def make_room(ctld: "Slurmctld", job: JobRecord, part: PartRecord, allowed: int) -> None:
+async def make_room(ctld: Controller, job: JobRecord, part: PartRecord, allowed: int) -> None:
     """Have as many jobs give way as a job needs, unless some already do."""
     if not is_on(ctld):
         return
@@ -60,7 +57,7 @@ async def make_room(ctld: "Slurmctld", job: JobRecord, part: PartRecord, allowed
 
 
 def choose_victims(
-    ctld: "Slurmctld", job: JobRecord, part: PartRecord, allowed: int
+    ctld: Controller, job: JobRecord, part: PartRecord, allowed: int
 ) -> tuple[JobRecord, ...]:
     """Return the jobs that have to give way so that a job has room; none if that is no use. Pure.
 
@@ -99,7 +96,7 @@ def choose_victims(
 
 
 def _fits_without(
-    ctld: "Slurmctld",
+    ctld: Controller,
     job: JobRecord,
     part: PartRecord,
     allowed: int,
@@ -108,7 +105,7 @@ def _fits_without(
     """Tell whether a job has room once some others are gone, and those that are going."""
     mask = part.mask & allowed & ctld.serviceable_nodes
     if ctld.reservations:
-        mask &= reserved.open_to(ctld, job, part)
+        mask &= reserved.open_to(ctld, job, part, ctld.now_us)
     rooms = {index: ctld.nodes[index].free.copy() for index in members(mask)}
     for victim in victims:
         for index, share in victim.shares.items():
@@ -120,7 +117,7 @@ def _fits_without(
     return bool(choose(demand, rooms.values()))
 
 
-def _gives_way(ctld: "Slurmctld", victim: JobRecord) -> bool:
+def _gives_way(ctld: Controller, victim: JobRecord) -> bool:
     """Tell whether a job has grace time left, or is being checkpointed so that it can end.
 
     One that was suspended may have missed the end of its grace time.
@@ -130,7 +127,7 @@ def _gives_way(ctld: "Slurmctld", victim: JobRecord) -> bool:
     return victim.ckpt_preempted or victim.preempt_us > ctld.now_us
 
 
-async def _preempt(ctld: "Slurmctld", victim: JobRecord) -> None:
+async def _preempt(ctld: Controller, victim: JobRecord) -> None:
     """End a job, or send it back into the queue; with a grace time, warn it first."""
     grace_us = victim.part.grace_time_s * SECOND
     mode = mode_of(ctld, victim)
@@ -161,7 +158,7 @@ class StillThere:
     """Nothing of the checkpoint was under way the last time."""
 
 
-async def _checkpoint(ctld: "Slurmctld", victim: JobRecord) -> bool:
+async def _checkpoint(ctld: Controller, victim: JobRecord) -> bool:
     """Have a job checkpointed and requeued, or checkpointed and ended; false if neither can be."""
     rc = SLURM_SUCCESS if victim.batch or victim.steps else ESLURM_NOT_SUPPORTED
     for op in (CheckOp.REQUEUE, CheckOp.VACATE) if not rc else ():
@@ -175,13 +172,13 @@ async def _checkpoint(ctld: "Slurmctld", victim: JobRecord) -> bool:
     return victim.ckpt_preempted
 
 
-def look_again(ctld: "Slurmctld", notice: StillThere) -> None:
+def look_again(ctld: Controller, notice: StillThere) -> None:
     """Look at a job that is checkpointed to give way when limits are looked at next."""
     due_us = (ctld.now_us // PERIODIC_US + 1) * PERIODIC_US
     ctld.mailbox.post_at(due_us, notice)
 
 
-async def still_there(ctld: "Slurmctld", _: Envelope, notice: StillThere) -> None:
+async def still_there(ctld: Controller, _: Envelope, notice: StillThere) -> None:
     """End a job that runs on although no checkpoint of it has been under way for a while."""
     job = notice.job
     if job.state.base is not JobBase.RUNNING or job.restart_cnt != notice.run:
@@ -195,7 +192,7 @@ async def still_there(ctld: "Slurmctld", _: Envelope, notice: StillThere) -> Non
     look_again(ctld, attrs.evolve(notice, idle=idle))
 
 
-async def end(ctld: "Slurmctld", victim: JobRecord) -> None:
+async def end(ctld: Controller, victim: JobRecord) -> None:
     """End a preempted job whose grace time is over, if it still runs."""
     if victim.state.base is JobBase.RUNNING:
         await completion.end_job(
@@ -206,7 +203,7 @@ async def end(ctld: "Slurmctld", victim: JobRecord) -> None:
 # Suspended jobs.
 
 
-def kept_nodes(ctld: "Slurmctld", part: PartRecord) -> int:
+def kept_nodes(ctld: Controller, part: PartRecord) -> int:
     """Return the nodes that wait for preempted jobs at least as important as a partition's."""
     return mask_of(
         node.index
@@ -216,7 +213,7 @@ def kept_nodes(ctld: "Slurmctld", part: PartRecord) -> int:
     )
 
 
-async def let_go_on(ctld: "Slurmctld") -> None:
+async def let_go_on(ctld: Controller) -> None:
     """Let preempted jobs go on whose nodes are free again, the most important first."""
     for victim in sorted(
         ctld.preempted.values(), key=lambda each: (-each.part.tier, each.suspend_us, each.job_id)

@@ -7,9 +7,10 @@ Both run as SlurmUser in processes of their own, and the controller serves reque
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from simctl.ctld import completion, launch
+from simctl.ctld.controller import Controller
 from simctl.ctld.job_rows import exit_code_text
 from simctl.ctld.notices import EndUnlaunched, EpilogEnded, PrologEnded
 from simctl.ctld.records import JobRecord, NodeRecord
@@ -21,14 +22,11 @@ from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.messages import RequestCompleteProlog, RequestLaunchProlog, SrunUserMsg
 from simctl.wire.states import CONFIGURING, RUNNING, JobBase, Reason
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
-
 MAX_BATCH_REQUEUE: Final = 5
 """How often a job is sent back into the queue because its launch failed, before it is held."""
 
 
-def environment(ctld: "Slurmctld", job: JobRecord) -> dict[str, str]:
+def environment(ctld: Controller, job: JobRecord) -> dict[str, str]:
     """Return the environment of a script of slurmctld's; an epilog is told how the job ended."""
     desc = job.desc
     env = {
@@ -57,7 +55,7 @@ def environment(ctld: "Slurmctld", job: JobRecord) -> dict[str, str]:
 
 
 def _start(
-    ctld: "Slurmctld", job: JobRecord, name: str, path: str, ended: Callable[[int], Any]
+    ctld: Controller, job: JobRecord, name: str, path: str, ended: Callable[[int], Any]
 ) -> None:
     """Run a script in a thread of the controller; what *ended* makes of its status is posted."""
     site = ctld.site
@@ -81,7 +79,7 @@ def _start(
 # PrologSlurmctld.
 
 
-def configure(ctld: "Slurmctld", job: JobRecord) -> None:
+def configure(ctld: Controller, job: JobRecord) -> None:
     """Start the prologs of a job that has just been given its nodes: slurmctld's, then theirs."""
     if job.limit_timer is not None:
         job.limit_timer.cancel()
@@ -98,7 +96,7 @@ def configure(ctld: "Slurmctld", job: JobRecord) -> None:
     _run_prolog(ctld, job)
 
 
-def _run_prolog(ctld: "Slurmctld", job: JobRecord) -> None:
+def _run_prolog(ctld: Controller, job: JobRecord) -> None:
     run = job.restart_cnt
     job.prolog_slurmctld_runs = True
 
@@ -108,7 +106,7 @@ def _run_prolog(ctld: "Slurmctld", job: JobRecord) -> None:
     _start(ctld, job, "prolog_slurmctld", ctld.site.conf.prolog_slurmctld, ended)
 
 
-def take_up(ctld: "Slurmctld", job: JobRecord) -> None:
+def take_up(ctld: Controller, job: JobRecord) -> None:
     """Run the prologs again that a job waited for when slurmctld ended; else launch it."""
     conf = ctld.site.conf
     if not job.state.configuring and job.batch and job.launched_us < 0 and job.nodes:
@@ -127,7 +125,7 @@ def take_up(ctld: "Slurmctld", job: JobRecord) -> None:
         launch_if_ready(ctld, job)
 
 
-async def prolog_ended(ctld: "Slurmctld", _: Envelope, message: PrologEnded) -> None:
+async def prolog_ended(ctld: Controller, _: Envelope, message: PrologEnded) -> None:
     """Launch the job that has waited; where its prolog has failed, requeue or cancel it."""
     job = message.job
     if job.restart_cnt != message.run or not job.state.configuring:
@@ -152,14 +150,14 @@ async def prolog_ended(ctld: "Slurmctld", _: Envelope, message: PrologEnded) -> 
         await completion.end_job(ctld, job, JobBase.CANCELLED, Reason.NONE)
 
 
-def _launch_prologs(ctld: "Slurmctld", job: JobRecord) -> None:
+def _launch_prologs(ctld: Controller, job: JobRecord) -> None:
     """Have every node of a job run its prolog now, whether anything is launched there or not."""
     job.prologs_out = {node.name for node in job.nodes}
     for node in job.nodes:
         launch_prolog(ctld, job, node)
 
 
-def launch_prolog(ctld: "Slurmctld", job: JobRecord, node: NodeRecord) -> None:
+def launch_prolog(ctld: Controller, job: JobRecord, node: NodeRecord) -> None:
     """Have a node run the prolog of a job now."""
     request = RequestLaunchProlog(
         job_id=job.job_id,
@@ -173,7 +171,7 @@ def launch_prolog(ctld: "Slurmctld", job: JobRecord, node: NodeRecord) -> None:
 
 
 async def complete_prolog(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestCompleteProlog
+    ctld: Controller, envelope: Envelope, message: RequestCompleteProlog
 ) -> None:
     """Take in that a prolog is over; the last that went well lets the job be launched.
 
@@ -185,7 +183,7 @@ async def complete_prolog(
     ctld.answer(envelope, SLURM_SUCCESS if job is not None else ESLURM_INVALID_JOB_ID)
 
 
-def prolog_over(ctld: "Slurmctld", job: JobRecord, node_name: str) -> None:
+def prolog_over(ctld: Controller, job: JobRecord, node_name: str) -> None:
     """Wait no more for a node's prolog; the last lets the job be launched."""
     if node_name not in job.prologs_out:
         return
@@ -194,7 +192,7 @@ def prolog_over(ctld: "Slurmctld", job: JobRecord, node_name: str) -> None:
     launch_if_ready(ctld, job)
 
 
-def launch_if_ready(ctld: "Slurmctld", job: JobRecord) -> None:
+def launch_if_ready(ctld: Controller, job: JobRecord) -> None:
     """Launch a job that has its nodes, unless a prolog or a burst buffer still holds it back."""
     waits = job.prolog_slurmctld_runs or job.prologs_out or job.prolog_running
     if job.state != CONFIGURING or waits:
@@ -205,18 +203,18 @@ def launch_if_ready(ctld: "Slurmctld", job: JobRecord) -> None:
         _launch(ctld, job)
 
 
-async def unlaunched_over(ctld: "Slurmctld", _: Envelope, message: EndUnlaunched) -> None:
+async def unlaunched_over(ctld: Controller, _: Envelope, message: EndUnlaunched) -> None:
     """End a job without nodes that nothing holds back any more."""
     if message.job.state.base is JobBase.RUNNING:
         await end_unlaunched(ctld, message.job, JobBase.COMPLETED)
 
 
-async def end_unlaunched(ctld: "Slurmctld", job: JobRecord, base: JobBase) -> None:
+async def end_unlaunched(ctld: Controller, job: JobRecord, base: JobBase) -> None:
     """End a job that has no nodes."""
     await completion.end_job(ctld, job, base, Reason.NONE)
 
 
-def _launch(ctld: "Slurmctld", job: JobRecord) -> None:
+def _launch(ctld: Controller, job: JobRecord) -> None:
     """End CONFIGURING: the job's time begins now."""
     job.reason = Reason.NONE
     ctld.set_job(job, RUNNING)
@@ -234,7 +232,7 @@ def _launch(ctld: "Slurmctld", job: JobRecord) -> None:
 # EpilogSlurmctld.
 
 
-def start_epilog(ctld: "Slurmctld", job: JobRecord) -> None:
+def start_epilog(ctld: Controller, job: JobRecord) -> None:
     """Start EpilogSlurmctld for a run that is over; the job is COMPLETING until it has ended."""
     job.epilog_running = True
     _start(
@@ -246,7 +244,7 @@ def start_epilog(ctld: "Slurmctld", job: JobRecord) -> None:
     )
 
 
-async def epilog_ended(ctld: "Slurmctld", _: Envelope, message: EpilogEnded) -> None:
+async def epilog_ended(ctld: Controller, _: Envelope, message: EpilogEnded) -> None:
     """Let the job be over if its nodes have let it go; what the script came to is only logged."""
     job = message.job
     ctld.process.cause = message.cause

@@ -1,24 +1,16 @@
 """The queues of partitions: which jobs wait, in which order, and why."""
 
 from heapq import heappush
-from typing import TYPE_CHECKING
 
 from simctl.ctld.records import JobRecord
+from simctl.ctld.state import State
 from simctl.wire.states import PartState, Reason
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
-
-def anybody_waits(ctld: "Slurmctld") -> bool:
-    """Tell whether a pass has somebody to look at."""
-    return any(part.waiting for part in ctld.partitions.values())
-
-
-def enqueue(ctld: "Slurmctld", job: JobRecord) -> None:
+def enqueue(state: State, job: JobRecord) -> None:
     """Put a job into the queues of its partitions, behind those of its priority."""
-    ctld.last_queue_number += 1
-    job.queue_number = ctld.last_queue_number
+    state.last_queue_number += 1
+    job.queue_number = state.last_queue_number
     job.queued = True
     for part in job.parts:
         queue = part.reserved_queue if job.desc.reservation else part.queue

@@ -1,19 +1,15 @@
 """scontrol reconfigure: the controller reads its configuration again, and has the nodes do so."""
 
-from typing import TYPE_CHECKING
-
-from simctl.ctld import staging
+from simctl.ctld import asking, staging
+from simctl.ctld.controller import Controller
 from simctl.kernel.fabric import Envelope
 from simctl.plugins.points.switch_besides import switch_p_reconfig
 from simctl.wire.errno import SLURM_SUCCESS
 from simctl.wire.messages import RequestReconfigure
 from simctl.wire.states import NodeBase
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
-
-async def reconfigure(ctld: "Slurmctld", envelope: Envelope, message: RequestReconfigure) -> None:
+async def reconfigure(ctld: Controller, envelope: Envelope, message: RequestReconfigure) -> None:
     """Find the states of the nodes anew, answer, and only then tell every slurmd."""
     before = [(node, node.base) for node in ctld.nodes if node.base is not NodeBase.DOWN]
     for node, _ in before:
@@ -25,7 +21,7 @@ async def reconfigure(ctld: "Slurmctld", envelope: Envelope, message: RequestRec
         await ctld.bb.reconfig()
         if ctld.site.model == "guide":
             await staging.measure(ctld, ctld.bb)
-        ctld.polls.stirred(by_somebody=True)
+        asking.stirred(ctld, by_somebody=True)
         ctld.request_pass()
     ctld.answer(envelope, SLURM_SUCCESS)
     for node in ctld.nodes:

@@ -1,10 +1,11 @@
 """What a submission comes to: partitions, demand and limits, or why it is refused. Pure."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import NodeRecord, PartRecord
 from simctl.wire.bitmap import mask_of
 from simctl.wire.conf import SlurmConf
@@ -26,9 +27,6 @@ from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.records import JobDesc
 from simctl.wire.resources import ALL_MEMORY, Demand, tasks_in
 from simctl.wire.states import Reason
-
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
 TOO_FEW_CPUS = "CPU count per node can not be satisfied"
 ANY_NODE = Demand(min_nodes=1, max_nodes=INFINITE, num_tasks=1)
@@ -62,7 +60,7 @@ class Asker:
     """Whether it is root or SlurmUser."""
 
 
-def asker_of(ctld: "Slurmctld", uid: int, desc: JobDesc) -> Asker:
+def asker_of(ctld: Controller, uid: int, desc: JobDesc) -> Asker:
     """Return who asks slurmctld for a job, as partitions see it."""
     return Asker(desc.account, privileged=uid in (0, ctld.process.uid))
 

@@ -1,10 +1,9 @@
 """Advance reservations: nodes kept for some users between two moments."""
 
-from typing import TYPE_CHECKING
-
 import attrs
 
 from simctl.ctld import bookkeeping, queue
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord, ReservationRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.bitmap import mask_of
@@ -28,15 +27,11 @@ from simctl.wire.messages import (
 )
 from simctl.wire.states import JobBase, Reason
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
-
-
 # What scontrol does.
 
 
 async def create_reservation(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestCreateReservation
+    ctld: Controller, envelope: Envelope, message: RequestCreateReservation
 ) -> None:
     """Take a reservation in, if nothing stands in its way."""
     rc, record = _read(ctld, message)
@@ -53,7 +48,7 @@ async def create_reservation(
 
 
 def _read(
-    ctld: "Slurmctld", message: RequestCreateReservation
+    ctld: Controller, message: RequestCreateReservation
 ) -> tuple[int, ReservationRecord | None]:
     """Return the reservation that is asked for, or the error that refuses it. Pure."""
     zero_s = ctld.site.start_time_s
@@ -75,7 +70,7 @@ def _read(
     return rc, None if rc else record
 
 
-def _conflict(ctld: "Slurmctld", record: ReservationRecord) -> int:
+def _conflict(ctld: Controller, record: ReservationRecord) -> int:
     """Return what stands in the way of a reservation, or 0. Pure."""
     if record.end_us <= record.start_us:
         return ESLURM_INVALID_TIME_VALUE
@@ -95,7 +90,7 @@ def _conflict(ctld: "Slurmctld", record: ReservationRecord) -> int:
 
 
 async def update_reservation(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestUpdateReservation
+    ctld: Controller, envelope: Envelope, message: RequestUpdateReservation
 ) -> None:
     """Change a reservation, if nothing stands in the way of what it would be."""
     record = ctld.reservations.get(message.name)
@@ -115,7 +110,7 @@ async def update_reservation(
 
 
 def _changed(
-    ctld: "Slurmctld", record: ReservationRecord, message: RequestUpdateReservation
+    ctld: Controller, record: ReservationRecord, message: RequestUpdateReservation
 ) -> ReservationRecord:
     """Return a reservation as it would be after an update; one that has begun keeps its start."""
     zero_s = ctld.site.start_time_s
@@ -141,7 +136,7 @@ def _changed(
     )
 
 
-async def translate(ctld: "Slurmctld", record: ReservationRecord) -> None:
+async def translate(ctld: Controller, record: ReservationRecord) -> None:
     """Have plugins say how much of which burst buffer a reservation is to keep."""
     record.tres = ""
     if ctld.bb is not None and record.burst_buffer:
@@ -152,14 +147,14 @@ def _given(wish: str | None, before: str) -> str:
     return before if wish is None else wish
 
 
-def _next_name(ctld: "Slurmctld", message: RequestCreateReservation) -> str:
+def _next_name(ctld: Controller, message: RequestCreateReservation) -> str:
     """Return a name made of the first account or user it is for, and a number."""
     ctld.last_reservation += 1
     first = message.accounts[0] if message.accounts else ctld.site.user_name(message.users[0])
     return f"{first}_{ctld.last_reservation}"
 
 
-def _nodes(ctld: "Slurmctld", text: str) -> int:
+def _nodes(ctld: Controller, text: str) -> int:
     """Return the set of nodes that a host list names; empty if it names one that is not there."""
     if text.upper() == "ALL":
         return mask_of(range(len(ctld.nodes)))
@@ -172,7 +167,7 @@ def _nodes(ctld: "Slurmctld", text: str) -> int:
     return mask_of(ctld.nodes_by_name[name].index for name in names)
 
 
-def _has_jobs(ctld: "Slurmctld", record: ReservationRecord) -> bool:
+def _has_jobs(ctld: Controller, record: ReservationRecord) -> bool:
     """Tell whether a job may still run on a reservation's nodes when it begins."""
     return any(
         record.nodes >> node.index & 1
@@ -183,7 +178,7 @@ def _has_jobs(ctld: "Slurmctld", record: ReservationRecord) -> bool:
 
 
 async def delete_reservation(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestDeleteReservation
+    ctld: Controller, envelope: Envelope, message: RequestDeleteReservation
 ) -> None:
     """Forget a reservation that no job asks for."""
     if message.name not in ctld.reservations:
@@ -201,7 +196,7 @@ def _uses(job: JobRecord, name: str) -> bool:
     return job.desc.reservation == name and not job.state.finished
 
 
-async def due(ctld: "Slurmctld", record: ReservationRecord) -> None:
+async def due(ctld: Controller, record: ReservationRecord) -> None:
     """Have jobs looked at when a reservation begins; when it ends, hold those that wait for it."""
     if ctld.reservations.get(record.name) is not record:
         return

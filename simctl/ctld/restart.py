@@ -4,17 +4,18 @@ What plugins hold of jobs and steps crosses as packed bytes alone. The switch pl
 global state from a file of its own before.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
 from simctl.ctld import (
+    asking,
+    awaited,
     checkpoint_times,
     completion,
     eligible,
     limits,
     notices,
-    polls,
     prologs,
     queue,
     resync,
@@ -22,6 +23,7 @@ from simctl.ctld import (
     step_limits,
     steps,
 )
+from simctl.ctld.controller import Controller, Fatal
 from simctl.ctld.records import JobRecord, NodeRecord, StepRecord
 from simctl.ctld.state_save import PROTOCOL_VERSION
 from simctl.plugins.hooks import NULL, About, Handle, failed
@@ -43,9 +45,6 @@ from simctl.wire.states import (
     NodeFlag,
 )
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
-
 NODES_ASKED_AFTER_US: Final = 4 * SECOND
 """How long after a restart the nodes are asked what they are like and what they run."""
 
@@ -55,19 +54,19 @@ class StopDue:
     """Time to stop in good order, as SIGTERM asks for."""
 
 
-async def save(ctld: "Slurmctld") -> None:
+async def save(ctld: Controller) -> None:
     """Have the switch save its state, pack what plugins hold of jobs and steps, and write it."""
     where = ctld.site.conf.state_save_location
     await ctld.site.hooks.call(switch_p_libstate_save, ctld.process, where)
-    await ctld.state.pack_all()
-    ctld.state.stopped = True
-    ctld.state.write_all()
+    await ctld.saves.pack_all()
+    ctld.saves.stopped = True
+    ctld.saves.write_all()
 
 
 # What plugins hold.
 
 
-async def recover(ctld: "Slurmctld") -> None:
+async def recover(ctld: Controller) -> None:
     """Give jobs and steps what plugins packed of them; a step that none can read is lost."""
     for job in list(ctld.jobs.values()):
         job.check_job = await _recover_job(ctld, job)
@@ -77,19 +76,19 @@ async def recover(ctld: "Slurmctld") -> None:
                 await steps.lose(ctld, step)
 
 
-async def _recover_job(ctld: "Slurmctld", job: JobRecord) -> Handle:
+async def _recover_job(ctld: Controller, job: JobRecord) -> Handle:
     record, good = await _record(ctld, job.packed_record, job.about)
     if not good:
         _tell_lost(ctld, "a job's checkpoint record", job.about)
     return record
 
 
-async def _recover_step(ctld: "Slurmctld", step: StepRecord) -> bool:
+async def _recover_step(ctld: Controller, step: StepRecord) -> bool:
     hooks, who = ctld.site.hooks, ctld.process
     if ctld.site.model == "guide":
         step.switch_job = await hooks.call(switch_p_alloc_jobinfo, who, about=step.about)
         if failed(step.switch_job):
-            await ctld.die("switch_g_alloc_jobinfo failed")
+            raise Fatal("switch_g_alloc_jobinfo failed")
     else:
         step.switch_job = await hooks.blank(who, switch_p_alloc_jobinfo)
     step.check_job = NULL
@@ -108,7 +107,7 @@ async def _recover_step(ctld: "Slurmctld", step: StepRecord) -> bool:
     return True
 
 
-async def _record(ctld: "Slurmctld", packed: Packed, about: About) -> tuple[Handle, bool]:
+async def _record(ctld: Controller, packed: Packed, about: About) -> tuple[Handle, bool]:
     """Return a checkpoint record with what was packed of it, and whether that could be read."""
     hooks, who = ctld.site.hooks, ctld.process
     record = await hooks.call(slurm_ckpt_alloc_job, who, about=about)
@@ -119,7 +118,7 @@ async def _record(ctld: "Slurmctld", packed: Packed, about: About) -> tuple[Hand
     return record, not failed(rc)
 
 
-def _tell_lost(ctld: "Slurmctld", what: str, about: About) -> None:
+def _tell_lost(ctld: Controller, what: str, about: About) -> None:
     ctld.site.trace.note(
         "log",
         "incomplete_state",
@@ -133,7 +132,7 @@ def _tell_lost(ctld: "Slurmctld", what: str, about: About) -> None:
 # What nobody saves: who has what of which node, queues, timers.
 
 
-def rebuild(ctld: "Slurmctld") -> None:
+def rebuild(ctld: Controller) -> None:
     """Make from restored records what follows from them; nothing is sent, no plugin asked."""
     for node in ctld.nodes:
         node.last_response_us = ctld.now_us
@@ -150,7 +149,7 @@ def rebuild(ctld: "Slurmctld") -> None:
                 ctld.reservation_at(max(when_us, ctld.now_us), record)
 
 
-def _place(ctld: "Slurmctld", job: JobRecord) -> None:
+def _place(ctld: Controller, job: JobRecord) -> None:
     """Give a job what it has of nodes, and enter it in the tables of its state."""
     if job.state == PENDING_REQUEUE:
         # It was on its way back into the queue; its nodes have yet to hear of it.
@@ -160,7 +159,7 @@ def _place(ctld: "Slurmctld", job: JobRecord) -> None:
     job.epilog_running = False
     if state.completing:
         ctld.completing[job.job_id] = job
-        if not ctld.state.was_stopped:
+        if not ctld.saves.was_stopped:
             # It may have been about to tell some of them.
             job.completing_nodes = {node.name for node in job.nodes}
         lost = {node.name for node in job.nodes if node.base is NodeBase.DOWN}
@@ -180,7 +179,7 @@ def _place(ctld: "Slurmctld", job: JobRecord) -> None:
         job.start_us = -1
 
 
-def _settle_node(ctld: "Slurmctld", node: NodeRecord) -> None:
+def _settle_node(ctld: Controller, node: NodeRecord) -> None:
     """Find the state of a node: in model modern one without jobs is UNKNOWN until it registers."""
     flags = node.flags & ~NodeFlag.COMPLETING
     if node.completing:
@@ -190,10 +189,11 @@ def _settle_node(ctld: "Slurmctld", node: NodeRecord) -> None:
         anew = ctld.site.model == "modern" and not node.jobs
         base = NodeBase.UNKNOWN if anew else node.working_base()
     ctld.set_node(node, base, flags)
-    ctld.sort_node(node)
+    if ctld.sort_node(node):
+        ctld.request_pass()
 
 
-def _queue(ctld: "Slurmctld", job: JobRecord) -> None:
+def _queue(ctld: Controller, job: JobRecord) -> None:
     """Put a job that waits where it belongs, and set the timers of every other."""
     eligible.note_name(ctld, job)
     base = job.state.base
@@ -211,7 +211,7 @@ def _queue(ctld: "Slurmctld", job: JobRecord) -> None:
         completion.purge_in_time(ctld, job)
 
 
-def _watch(ctld: "Slurmctld", job: JobRecord) -> None:
+def _watch(ctld: Controller, job: JobRecord) -> None:
     limits.watch_deadline(ctld, job)
     checkpoint_times.job_started(ctld, job)
     for step in job.steps.values():
@@ -230,9 +230,9 @@ def _watch(ctld: "Slurmctld", job: JobRecord) -> None:
 # What others are told.
 
 
-async def take_up(ctld: "Slurmctld") -> None:
+async def take_up(ctld: Controller) -> None:
     """Go on with what was under way, once plugins have their state: ends, starts, waits."""
-    polls.watch_all(ctld)
+    asking.watch_all(ctld)
     for job in list(ctld.jobs.values()):
         if job.state.completing:
             await _end_again(ctld, job)
@@ -241,7 +241,7 @@ async def take_up(ctld: "Slurmctld") -> None:
             resync.tell_client(ctld, job)
     resync.tell_clients_of_ends(ctld)
     for job_id in list(ctld.awaited):
-        ctld.tell_over_id(job_id)
+        awaited.over_id(ctld, job_id)
     await resync.fail_on_lost_nodes(ctld)
     ctld.request_pass()
     ctld.request_backfill()
@@ -249,7 +249,7 @@ async def take_up(ctld: "Slurmctld") -> None:
     ctld.mailbox.post_at(ctld.now_us + NODES_ASKED_AFTER_US, notices.NodesDue())
 
 
-async def _end_again(ctld: "Slurmctld", job: JobRecord) -> None:
+async def _end_again(ctld: Controller, job: JobRecord) -> None:
     """Have a job that is over ended on the nodes that have not reported it gone."""
     if not job.completing_nodes:
         await completion.gone(ctld, job)

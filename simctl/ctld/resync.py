@@ -4,9 +4,10 @@ Registrations list the steps of a node. What slurmctld does not know is ended th
 does not have, though slurmctld thinks it runs there, is over.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from simctl.ctld import completion, launch, nodes, suspend
+from simctl.ctld.controller import Controller
 from simctl.ctld.notices import NodesDue
 from simctl.ctld.records import JobRecord, NodeRecord, StepRecord
 from simctl.wire.messages import (
@@ -16,11 +17,8 @@ from simctl.wire.messages import (
 )
 from simctl.wire.states import NodeBase
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
-
-async def nodes_due(ctld: "Slurmctld", _: object, __: NodesDue) -> None:
+async def nodes_due(ctld: Controller, _: object, __: NodesDue) -> None:
     """Ask every node that can be reached; the others are asked once they can be."""
     for node in ctld.nodes:
         ctld.send(ctld.address(node), RequestNodeRegistrationStatus())
@@ -28,20 +26,20 @@ async def nodes_due(ctld: "Slurmctld", _: object, __: NodesDue) -> None:
         nodes.watch_unreachable(ctld)
 
 
-async def fail_on_lost_nodes(ctld: "Slurmctld") -> None:
+async def fail_on_lost_nodes(ctld: Controller) -> None:
     """End what runs on nodes that are DOWN: slurmctld died before it was done with that."""
     for node in ctld.nodes:
         if node.base is NodeBase.DOWN:
             await nodes.fail_jobs(ctld, node)
 
 
-def tell_client(ctld: "Slurmctld", job: JobRecord) -> None:
+def tell_client(ctld: Controller, job: JobRecord) -> None:
     """Tell an srun or salloc of its allocation again, which it may not have heard of.
 
     A slurmctld that was stopped has seen its requests through, but what got lost on the way it
     would have sent again; real Slurm forgets that.
     """
-    if ctld.state.was_stopped and ctld.site.model == "modern":
+    if ctld.saves.was_stopped and ctld.site.model == "modern":
         return
     if job.batch or job.state.configuring or job.next_step_id:
         return
@@ -49,7 +47,7 @@ def tell_client(ctld: "Slurmctld", job: JobRecord) -> None:
     launch.tell(ctld, job)
 
 
-def tell_clients_of_ends(ctld: "Slurmctld") -> None:
+def tell_clients_of_ends(ctld: Controller) -> None:
     """Tell those who still wait on a job that is over so again: they may not have heard of it."""
     over = [job for job in ctld.jobs.values() if job.state.finished]
     waiting = {box: job.job_id for job in over for box in completion.clients(job)}
@@ -58,7 +56,7 @@ def tell_clients_of_ends(ctld: "Slurmctld") -> None:
 
 
 async def node_registered(
-    ctld: "Slurmctld", node: NodeRecord, message: MessageNodeRegistrationStatus
+    ctld: Controller, node: NodeRecord, message: MessageNodeRegistrationStatus
 ) -> None:
     """End what a node does not have that it should, the first time it is heard of again."""
     if node.name not in ctld.unheard:
@@ -77,7 +75,7 @@ def _nobody_runs(step: StepRecord) -> bool:
     return step.srun is None or not step.srun.open
 
 
-async def _end_there(ctld: "Slurmctld", step: StepRecord, node: NodeRecord) -> None:
+async def _end_there(ctld: Controller, step: StepRecord, node: NodeRecord) -> None:
     from simctl.ctld import steps  # noqa: PLC0415 - steps are created by way of us
 
     names: Any = step.layout.nodes

@@ -5,10 +5,10 @@ that names a reservation blocks only those that name the same.
 """
 
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
 
 from simctl.ctld import arrays, bookkeeping, launch, preempt, reserved, staging
-from simctl.ctld.queue import anybody_waits, enqueue, take_from_queue
+from simctl.ctld.controller import Controller
+from simctl.ctld.queue import enqueue, take_from_queue
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.select import choose, could_hold, demand_in, uniform_need, whole_nodes
 from simctl.plugins.points.switch import switch_p_no_frag
@@ -17,9 +17,6 @@ from simctl.wire.hostlist import compress
 from simctl.wire.ids import SECOND
 from simctl.wire.resources import Share
 from simctl.wire.states import Reason
-
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
 _Entry = tuple[int, int, JobRecord]
 _Queue = list[_Entry]
@@ -31,7 +28,7 @@ class Line:
     What is looked at and not started is set aside, and back in its place when the pass is over.
     """
 
-    def __init__(self, ctld: "Slurmctld") -> None:
+    def __init__(self, ctld: Controller) -> None:
         self._parts = list(ctld.partitions.values())
         self._open = [
             (part, queue)
@@ -95,13 +92,27 @@ def _is_in_place(entry: _Entry) -> bool:
     return job.queued and job.queue_number == number and job.priority == -rank
 
 
-async def run_pass(ctld: "Slurmctld", *, full: bool = False) -> None:
+async def main_pass(ctld: Controller) -> None:
+    """Run a pass of the main loop; one that is long after the last such looks at every job."""
+    ctld.last_pass_us = ctld.now_us
+    interval_us = ctld.site.conf.scheduler_parameters.sched_interval_us
+    full = ctld.last_full_us < 0 or ctld.now_us >= ctld.last_full_us + interval_us
+    if full:
+        ctld.last_full_us = ctld.now_us
+    if ctld.bb is not None and (ctld.anybody_waits() or ctld.bb.is_awaited):
+        await staging.before_pass(ctld)
+    elif ctld.bb is not None:
+        staging.tell_cleaning(ctld)
+    await run_pass(ctld, full=full)
+
+
+async def run_pass(ctld: Controller, *, full: bool = False) -> None:
     """Start, in each partition, jobs from the head of the queue until one does not fit.
 
     Unless it is *full*, burst buffers are asked about the first default_queue_depth jobs alone.
     """
     ctld.pass_is_due = False
-    if not anybody_waits(ctld) or await held_by_fragmentation(ctld):
+    if not ctld.anybody_waits() or await held_by_fragmentation(ctld):
         await preempt.let_go_on(ctld)
         return
     await _split_ahead(ctld)
@@ -117,14 +128,14 @@ async def run_pass(ctld: "Slurmctld", *, full: bool = False) -> None:
         # It has started in another of its partitions, and blocks this one no more.
         ctld.request_pass()
     ctld.request_backfill()
-    if ctld.reservations and anybody_waits(ctld):
-        ctld.wait_for_reservations()
+    if ctld.reservations and ctld.anybody_waits():
+        _wait_for_reservations(ctld)
 
 
 class _Pass:
     """One pass: the line it goes along, and what those that have to wait keep others from."""
 
-    def __init__(self, ctld: "Slurmctld", *, full: bool) -> None:
+    def __init__(self, ctld: Controller, *, full: bool) -> None:
         self._ctld = ctld
         depth = ctld.site.conf.scheduler_parameters.default_queue_depth
         self._left_to_ask = len(ctld.jobs) if full else depth
@@ -197,7 +208,7 @@ class _Pass:
             self.blocking.append(job)
 
 
-async def _split_ahead(ctld: "Slurmctld") -> None:
+async def _split_ahead(ctld: Controller) -> None:
     """Give tasks of arrays with burst buffers records of their own, so that data can come in."""
     if ctld.bb is None:
         return
@@ -221,7 +232,7 @@ async def _split_ahead(ctld: "Slurmctld") -> None:
 
 
 async def start_head(
-    ctld: "Slurmctld", line: Line, part: PartRecord, job: JobRecord, shares: tuple[Share, ...]
+    ctld: Controller, line: Line, part: PartRecord, job: JobRecord, shares: tuple[Share, ...]
 ) -> None:
     """Start the head of a partition's queue, or one task of the array that is the head."""
     array = job.array
@@ -235,10 +246,10 @@ async def start_head(
     await launch.start(ctld, task, part, shares)
 
 
-def _what_time_alone_brings(ctld: "Slurmctld", job: JobRecord, part: PartRecord) -> str:
+def _what_time_alone_brings(ctld: Controller, job: JobRecord, part: PartRecord) -> str:
     """Return what a job waits for that blocks nobody behind it: its reservation, lost nodes."""
     if job.desc.reservation:
-        return reserved.reason_to_wait(ctld, job, part)
+        return reserved.reason_to_wait(ctld, job, part, ctld.now_us)
     if not lacks_nodes(ctld, job, part):
         return ""
     wanted = job.demand.required & part.mask & ~ctld.serviceable_nodes
@@ -248,21 +259,21 @@ def _what_time_alone_brings(ctld: "Slurmctld", job: JobRecord, part: PartRecord)
     return f"{Reason.REQ_NODE_NOT_AVAIL}, UnavailableNodes:{names}"
 
 
-def lacks_nodes(ctld: "Slurmctld", job: JobRecord, part: PartRecord) -> bool:
+def lacks_nodes(ctld: Controller, job: JobRecord, part: PartRecord) -> bool:
     """Tell whether a job waits for nodes of a partition that are down, drained or silent."""
     lost = part.mask & ~ctld.serviceable_nodes
     return bool(lost) and not could_hold(job, part, ctld.serviceable_nodes)
 
 
 def find_nodes(
-    ctld: "Slurmctld", job: JobRecord, part: PartRecord, allowed: int = -1
+    ctld: Controller, job: JobRecord, part: PartRecord, allowed: int = -1
 ) -> tuple[Share, ...]:
     """Return what a job may take of nodes of a partition now; nothing if there is no room."""
     demand = demand_in(job, part)
     there = ctld.idle_nodes if demand.whole else ctld.usable_nodes
     mask = there & part.mask & allowed
     if ctld.reservations:
-        mask &= reserved.open_to(ctld, job, part)
+        mask &= reserved.open_to(ctld, job, part, ctld.now_us)
     if ctld.preempted:
         mask &= ~preempt.kept_nodes(ctld, part)
     if part.uniform_cpus and demand.plain:
@@ -274,7 +285,7 @@ def find_nodes(
     return choose(demand, (nodes[index].free for index in members(mask)))
 
 
-async def held_by_fragmentation(ctld: "Slurmctld") -> bool:
+async def held_by_fragmentation(ctld: Controller) -> bool:
     """Tell whether the switch wants jobs to wait because another is completing (model guide).
 
     A job counts for KillWait + 2 seconds after its end, so that a stuck one blocks nobody for ever.
@@ -294,10 +305,18 @@ async def held_by_fragmentation(ctld: "Slurmctld") -> bool:
     return bool(ends)
 
 
-def move(ctld: "Slurmctld") -> None:
+def move(ctld: Controller) -> None:
     """Give jobs their places in the queues to which a plugin has given another priority."""
     while ctld.bb is not None and ctld.bb.moved:
         job = ctld.bb.moved.pop(0)
         if job.queued:
             take_from_queue(job)
             enqueue(ctld, job)
+
+
+def _wait_for_reservations(ctld: Controller) -> None:
+    """Have a pass run when the next reservation begins or ends; a job may wait for that."""
+    coming = [ctld.now_us + wait_us for wait_us in reserved.waits(ctld, ctld.now_us)]
+    if coming and ctld.boundary_us <= ctld.now_us:
+        ctld.boundary_us = min(coming)
+        ctld.pass_at(ctld.boundary_us)

@@ -1,18 +1,14 @@
 """Signals for jobs and steps, sent to the nodes that run them."""
 
-from typing import TYPE_CHECKING
-
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.wire.errno import ESLURM_ALREADY_DONE, ESLURM_INVALID_JOB_ID, SLURM_SUCCESS
 from simctl.wire.ids import SLURM_BATCH_SCRIPT
 from simctl.wire.messages import RequestKillJob, RequestSignalTasks
 from simctl.wire.states import JobBase
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
-
-def signal_job(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob) -> None:
+def signal_job(ctld: Controller, job: JobRecord, message: RequestKillJob) -> None:
     """Signal the steps of a running job, or its batch script, or with `full` both."""
     if not message.batch_only:
         signal_steps(ctld, job, message.signal)
@@ -25,13 +21,13 @@ def signal_job(ctld: "Slurmctld", job: JobRecord, message: RequestKillJob) -> No
         )
 
 
-def signal_steps(ctld: "Slurmctld", job: JobRecord, signal: int) -> None:
+def signal_steps(ctld: Controller, job: JobRecord, signal: int) -> None:
     """Signal the steps of a running job, and not its batch script."""
     for step in job.steps.values():
         signal_step(ctld, step, signal)
 
 
-def signal_one(ctld: "Slurmctld", job: JobRecord, step_id: int, signal: int) -> int:
+def signal_one(ctld: Controller, job: JobRecord, step_id: int, signal: int) -> int:
     """Signal one step of a running job, or its batch script and what that has started.
 
     Of a job without a script all steps are meant by the number of the script.
@@ -55,7 +51,7 @@ def signal_one(ctld: "Slurmctld", job: JobRecord, step_id: int, signal: int) -> 
     return SLURM_SUCCESS
 
 
-def signal_step(ctld: "Slurmctld", step: StepRecord, signal: int) -> None:
+def signal_step(ctld: Controller, step: StepRecord, signal: int) -> None:
     """Signal a step on each of its nodes."""
     for node in ctld.nodes_named(step.layout.nodes):
         ctld.send(

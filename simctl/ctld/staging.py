@@ -4,12 +4,11 @@ Every function here is harmless where no burst buffer plugin is configured. What
 again is asked on timers of `polls`.
 """
 
-from typing import TYPE_CHECKING
-
 import attrs
 
-from simctl.ctld import bookkeeping, eligible, polls, reservations
+from simctl.ctld import asking, bookkeeping, eligible, reservations
 from simctl.ctld.burst_buffers import DONE, BurstBuffers
+from simctl.ctld.controller import Controller, Fatal
 from simctl.ctld.job_view import stands_for_many
 from simctl.ctld.records import JobRecord
 from simctl.plugins.points.burst_buffer import bb_p_job_test_post_run
@@ -18,9 +17,6 @@ from simctl.wire.ids import SECOND
 from simctl.wire.records import JobDesc, SubmittedJob
 from simctl.wire.states import PENDING, PENDING_CONFIGURING, JobBase, JobFlag, Reason
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
-
 _HORIZON_US = 10 * 3600 * SECOND
 """How far ahead a job's expected start may lie for its data to be staged in."""
 
@@ -28,13 +24,13 @@ _CLEANING_US = 20 * SECOND
 """When somebody looks at the reason of a job whose claim was revoked."""
 
 
-def loads_first(ctld: "Slurmctld") -> bool:
+def loads_first(ctld: Controller) -> bool:
     """Tell whether the state is loaded before jobs that were about to start begin again."""
     wanted = ctld.site.options.bb_load_first
     return ctld.site.model == "guide" if wanted is None else wanted
 
 
-def gates(ctld: "Slurmctld") -> bool:
+def gates(ctld: Controller) -> bool:
     """Tell whether a job stays COMPLETING until test_post_run lets it go."""
     wanted = ctld.site.options.bb_post_run_gate
     return ctld.site.model == "guide" if wanted is None else wanted
@@ -43,7 +39,7 @@ def gates(ctld: "Slurmctld") -> bool:
 # slurmctld starts.
 
 
-async def set_up(ctld: "Slurmctld", *, again: bool) -> str:
+async def set_up(ctld: Controller, *, again: bool) -> str:
     """Load the plugins and their state, once jobs are there; return what is fatal, or nothing.
 
     With *again*, jobs that were about to start claim their burst buffers anew.
@@ -76,19 +72,19 @@ async def _load(bb: BurstBuffers) -> None:
     await bb.load_state(init_config=True)
 
 
-def _counts_tres(ctld: "Slurmctld", bb: BurstBuffers) -> bool:
+def _counts_tres(ctld: Controller, bb: BurstBuffers) -> bool:
     """Tell whether accounting is to count the space of burst buffers."""
     return any(name in ctld.site.conf.accounting_storage_tres for name in bb.tres_names)
 
 
-async def measure(ctld: "Slurmctld", bb: BurstBuffers) -> None:
+async def measure(ctld: Controller, bb: BurstBuffers) -> None:
     """Find the size of each burst buffer, and in model guide of all together."""
     await bb.measure()
     if ctld.site.model == "guide":
         bb.total_mb = await bb.system_size()
 
 
-async def count_as_read(ctld: "Slurmctld", job: JobRecord) -> None:
+async def count_as_read(ctld: Controller, job: JobRecord) -> None:
     """Have counted what a job asks for that is over and never ran, as it is read back.
 
     Model modern alone: Slurm counts that, whoever asks for it; of its run there is nothing. The
@@ -98,7 +94,7 @@ async def count_as_read(ctld: "Slurmctld", job: JobRecord) -> None:
     if bb is None or ctld.site.model == "guide" or not _never_ran(job):
         return
     if problem := await bb.load():
-        await ctld.die(problem)
+        raise Fatal(problem)
     await bb.set_tres_cnt(job, locked=True)
 
 
@@ -107,7 +103,7 @@ def _never_ran(job: JobRecord) -> bool:
     return job.state.finished and not job.state.staging_out and not job.node_list
 
 
-async def _recover(ctld: "Slurmctld", bb: BurstBuffers, job: JobRecord) -> None:
+async def _recover(ctld: Controller, bb: BurstBuffers, job: JobRecord) -> None:
     """Take a job in after a restart: its counts, and its claim if it was about to be launched."""
     job.prolog_running = 0
     if _never_ran(job) and ctld.site.model == "modern":
@@ -119,7 +115,7 @@ async def _recover(ctld: "Slurmctld", bb: BurstBuffers, job: JobRecord) -> None:
         await _begin_again(ctld, bb, job)
 
 
-async def _begin_again(ctld: "Slurmctld", bb: BurstBuffers, job: JobRecord) -> None:
+async def _begin_again(ctld: Controller, bb: BurstBuffers, job: JobRecord) -> None:
     """Claim anew the burst buffer of a job that was about to be launched.
 
     In model guide one that cannot be claimed sends the job back into the queue; in model modern
@@ -136,7 +132,7 @@ async def _begin_again(ctld: "Slurmctld", bb: BurstBuffers, job: JobRecord) -> N
 # A job comes in.
 
 
-async def validate(ctld: "Slurmctld", desc: JobDesc, uid: int) -> tuple[int, str, str]:
+async def validate(ctld: Controller, desc: JobDesc, uid: int) -> tuple[int, str, str]:
     """Check a submission; return an error number, what is said of it, and what was read."""
     bb = ctld.bb
     if bb is None:
@@ -146,7 +142,7 @@ async def validate(ctld: "Slurmctld", desc: JobDesc, uid: int) -> tuple[int, str
     return rc, bb.why, submitted.burst_buffer
 
 
-async def admit(ctld: "Slurmctld", job: JobRecord) -> tuple[int, str]:
+async def admit(ctld: Controller, job: JobRecord) -> tuple[int, str]:
     """Check a job that has its id; return why it is refused and what is said of it, or 0."""
     bb = ctld.bb
     if bb is None:
@@ -159,7 +155,7 @@ async def admit(ctld: "Slurmctld", job: JobRecord) -> tuple[int, str]:
     return SLURM_SUCCESS, ""
 
 
-async def ask_at_submission(ctld: "Slurmctld", job: JobRecord) -> None:
+async def ask_at_submission(ctld: Controller, job: JobRecord) -> None:
     """Ask about a job that came in and cannot start yet; nothing is staged, nobody asks if held.
 
     About a batch job that only waits for its turn, those ahead of it are asked as well.
@@ -174,7 +170,7 @@ async def ask_at_submission(ctld: "Slurmctld", job: JobRecord) -> None:
         note_wait(job)
 
 
-async def may_start_now(ctld: "Slurmctld", job: JobRecord) -> bool:
+async def may_start_now(ctld: Controller, job: JobRecord) -> bool:
     """Ask, for an srun or salloc that waits, whether the job may start; data may be staged in."""
     bb = ctld.bb
     if bb is None:
@@ -186,7 +182,7 @@ async def may_start_now(ctld: "Slurmctld", job: JobRecord) -> bool:
     return job.bb_answer == DONE
 
 
-async def ask_those_ahead(ctld: "Slurmctld", job: JobRecord) -> None:
+async def ask_those_ahead(ctld: Controller, job: JobRecord) -> None:
     """Ask about jobs with a burst buffer that come before a new one, as many as a pass would."""
     bb = ctld.bb
     if bb is None:
@@ -219,7 +215,7 @@ def note_wait(job: JobRecord) -> None:
 # Scheduler passes.
 
 
-async def before_pass(ctld: "Slurmctld") -> None:
+async def before_pass(ctld: Controller) -> None:
     """Have the plugins load their state before a pass of the main loop or of backfill."""
     if ctld.bb is not None:
         tell_cleaning(ctld)
@@ -227,7 +223,7 @@ async def before_pass(ctld: "Slurmctld") -> None:
         await look_at_dependencies(ctld)
 
 
-async def may_start(ctld: "Slurmctld", job: JobRecord) -> bool:
+async def may_start(ctld: Controller, job: JobRecord) -> bool:
     """Ask in a main pass whether a job may be given nodes; data may be staged in."""
     bb = ctld.bb
     if bb is None:
@@ -246,7 +242,7 @@ async def may_start(ctld: "Slurmctld", job: JobRecord) -> bool:
     return False
 
 
-async def after_pass(ctld: "Slurmctld") -> None:
+async def after_pass(ctld: Controller) -> None:
     """Have space given to who is expected to start soonest, if somebody waits for it."""
     bb = ctld.bb
     if bb is None:
@@ -254,10 +250,10 @@ async def after_pass(ctld: "Slurmctld") -> None:
     waiting, bb.waiting_in_pass = bb.waiting_in_pass, 0
     if waiting:
         await bb.try_stage_in()
-    polls.watch_waiting(ctld)
+    asking.watch_waiting(ctld)
 
 
-async def may_backfill(ctld: "Slurmctld", job: JobRecord) -> tuple[bool, int]:
+async def may_backfill(ctld: Controller, job: JobRecord) -> tuple[bool, int]:
     """Ask, while backfill plans, whether a job may start, and if not, from when on."""
     bb = ctld.bb
     if bb is None:
@@ -271,7 +267,7 @@ async def may_backfill(ctld: "Slurmctld", job: JobRecord) -> tuple[bool, int]:
     return False, await bb.est_start_us(job)
 
 
-async def confirm(ctld: "Slurmctld", job: JobRecord) -> bool:
+async def confirm(ctld: Controller, job: JobRecord) -> bool:
     """Ask about a job that backfill is about to start, as whoever chooses nodes does."""
     bb = ctld.bb
     if bb is None:
@@ -282,14 +278,14 @@ async def confirm(ctld: "Slurmctld", job: JobRecord) -> bool:
     return job.bb_answer == DONE and job.queued
 
 
-async def after_backfill(ctld: "Slurmctld") -> None:
+async def after_backfill(ctld: Controller) -> None:
     """Have space given to who is expected to start soonest."""
     if ctld.bb is not None:
         await ctld.bb.try_stage_in()
-        polls.watch_waiting(ctld)
+        asking.watch_waiting(ctld)
 
 
-def candidates(ctld: "Slurmctld") -> list[JobRecord]:
+def candidates(ctld: Controller) -> list[JobRecord]:
     """Return the jobs whose data may be staged in, the one that is to start soonest first."""
     latest_us = ctld.now_us + _HORIZON_US
     found = [
@@ -303,7 +299,7 @@ def candidates(ctld: "Slurmctld") -> list[JobRecord]:
     return sorted(found, key=lambda job: (job.expected_us, -job.priority, job.job_id))
 
 
-def tasks_ahead(ctld: "Slurmctld", job: JobRecord) -> int:
+def tasks_ahead(ctld: Controller, job: JobRecord) -> int:
     """Return how many more tasks of an array are to be split off before they can start.
 
     The last keeps the record that they share.
@@ -316,7 +312,7 @@ def tasks_ahead(ctld: "Slurmctld", job: JobRecord) -> int:
     return max(0, min(len(array.waiting) - 1, most - there))
 
 
-async def admit_task(ctld: "Slurmctld", task: JobRecord) -> None:
+async def admit_task(ctld: Controller, task: JobRecord) -> None:
     """Check a task that has been split off; it stays unless the plugin holds it itself."""
     if ctld.bb is not None:
         await ctld.bb.validate2(task)
@@ -325,7 +321,7 @@ async def admit_task(ctld: "Slurmctld", task: JobRecord) -> None:
 # A job starts.
 
 
-async def begin(ctld: "Slurmctld", job: JobRecord) -> bool:
+async def begin(ctld: Controller, job: JobRecord) -> bool:
     """Claim the burst buffer of a job that has been given nodes; one that cannot is held."""
     bb = ctld.bb
     if bb is None:
@@ -349,7 +345,7 @@ async def begin(ctld: "Slurmctld", job: JobRecord) -> bool:
     # Its nodes were lost though they seemed free: the next pass in line is soon enough.
     job.bb_answer = -1
     eligible.settle(ctld, job, asks=False)
-    polls.watch_waiting(ctld)
+    asking.watch_waiting(ctld)
     job.reason = Reason.RESOURCES
     if job.state.configuring:
         # The flag that the plugin has set stays, and no pass looks at the job again.
@@ -357,14 +353,14 @@ async def begin(ctld: "Slurmctld", job: JobRecord) -> bool:
     return False
 
 
-def tell_cleaning(ctld: "Slurmctld") -> None:
+def tell_cleaning(ctld: Controller) -> None:
     """Tell of jobs whose claim was revoked that they are taken for being cleaned up."""
     for job in ctld.jobs.values():
         if job.state == PENDING_CONFIGURING and job.reason == Reason.RESOURCES:
             job.reason = Reason.CLEANING
 
 
-def _take_back(ctld: "Slurmctld", job: JobRecord) -> None:
+def _take_back(ctld: Controller, job: JobRecord) -> None:
     """Let a job be as it was before it was given nodes."""
     job.nodes, job.shares, job.node_list = (), {}, ""
     job.billing = 0
@@ -372,7 +368,7 @@ def _take_back(ctld: "Slurmctld", job: JobRecord) -> None:
     job.expected_us = -1
 
 
-async def started(ctld: "Slurmctld", job: JobRecord) -> None:
+async def started(ctld: Controller, job: JobRecord) -> None:
     """Enter what a job takes of burst buffers, once it is RUNNING."""
     bb = ctld.bb
     if bb is not None:
@@ -382,12 +378,12 @@ async def started(ctld: "Slurmctld", job: JobRecord) -> None:
 # A job ends.
 
 
-async def ended(ctld: "Slurmctld", job: JobRecord) -> None:
+async def ended(ctld: Controller, job: JobRecord) -> None:
     """Start the stage-out of a run that is over, or end it all where nobody wants it."""
     bb = ctld.bb
     if bb is None:
         return
-    ctld.polls.stirred()
+    asking.stirred(ctld)
     job.expected_us = -1
     job.stage_out_due = False
     if not job.nodes or job.hurry:
@@ -398,21 +394,21 @@ async def ended(ctld: "Slurmctld", job: JobRecord) -> None:
         await bb.start_stage_out(job)
 
 
-async def late_stage_out(ctld: "Slurmctld", job: JobRecord) -> None:
+async def late_stage_out(ctld: Controller, job: JobRecord) -> None:
     """Start the stage-out of a job that has left its nodes, where the scenario wants it so late."""
     if ctld.bb is not None and job.stage_out_due:
         job.stage_out_due = False
         await ctld.bb.start_stage_out(job)
 
 
-async def flush(ctld: "Slurmctld") -> None:
+async def flush(ctld: Controller) -> None:
     """Tell the plugins of jobs that ended while they waited."""
     bb = ctld.bb
     while bb is not None and bb.owed:
         await bb.cancel(bb.owed.pop(0))
 
 
-async def holds_completing(ctld: "Slurmctld", job: JobRecord) -> bool:
+async def holds_completing(ctld: Controller, job: JobRecord) -> bool:
     """Tell whether a job that its nodes have let go of stays COMPLETING for its burst buffer."""
     bb = ctld.bb
     if bb is None or not gates(ctld) or not job.state.completing:
@@ -421,18 +417,18 @@ async def holds_completing(ctld: "Slurmctld", job: JobRecord) -> bool:
         bb.gated.pop(job.job_id, None)
         return False
     bb.gated[job.job_id] = job
-    polls.watch_gated(ctld)
+    asking.watch_gated(ctld)
     return True
 
 
-def settle_stage_out(ctld: "Slurmctld", job: JobRecord) -> None:
+def settle_stage_out(ctld: Controller, job: JobRecord) -> None:
     """Take the flag off a job that is over, if the stage-out ended before its nodes were free."""
     if job.stage_out_over and job.state.staging_out:
         job.stage_out_over = False
         ctld.set_job(job, job.state.lacking(JobFlag.STAGE_OUT))
 
 
-async def may_purge(ctld: "Slurmctld", job: JobRecord) -> bool:
+async def may_purge(ctld: Controller, job: JobRecord) -> bool:
     """Ask whether a job that is old enough may be forgotten; if not, it is asked about again."""
     bb = ctld.bb
     if bb is None:
@@ -442,11 +438,11 @@ async def may_purge(ctld: "Slurmctld", job: JobRecord) -> bool:
         bb.kept.pop(job.job_id, None)
         return True
     bb.kept[job.job_id] = job
-    polls.watch_kept(ctld)
+    asking.watch_kept(ctld)
     return False
 
 
-async def look_at_dependencies(ctld: "Slurmctld") -> None:
+async def look_at_dependencies(ctld: Controller) -> None:
     """Ask about the jobs that are over and whose stage-out others wait for."""
     bb = ctld.bb
     if bb is None or not bb.is_awaited:
@@ -460,5 +456,5 @@ async def look_at_dependencies(ctld: "Slurmctld") -> None:
             eligible.changed(ctld, job)
         else:
             bb.is_awaited = True
-            polls.watch_kept(ctld)
+            asking.watch_kept(ctld)
     bb.is_awaited = bool(eligible.awaited_stage_outs(ctld))

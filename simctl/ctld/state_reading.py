@@ -6,10 +6,11 @@ configured now bears it out: nodes and partitions that are gone are left out.
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
+from simctl.ctld.port import Port
 from simctl.ctld.records import (
     Dependency,
     JobArray,
@@ -46,16 +47,13 @@ from simctl.wire.records import JobDesc
 from simctl.wire.resources import Demand, Share
 from simctl.wire.states import JobBase, JobFlag, JobState, NodeBase, NodeFlag, PartState, Reason
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
-
 _LONG_GONE: Final = Demand(min_nodes=0, max_nodes=0, num_tasks=0)
 
 
 class Reader:
     """Fills the tables of a slurmctld that has just started."""
 
-    def __init__(self, ctld: "Slurmctld", *, shift_us: int, same_run: bool) -> None:
+    def __init__(self, ctld: Port, *, shift_us: int, same_run: bool) -> None:
         self._ctld = ctld
         self._shift_us = shift_us
         """How far the moments of the records lie ahead of this run's."""

@@ -5,26 +5,23 @@ Model modern: a save is due 5 s after the last one as soon as anything may have 
 is written before any message leaves slurmctld, and when a request has been seen to.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 import msgspec
 
 from simctl.ctld.notices import SaveDue
+from simctl.ctld.port import Port
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.ctld.saved_records import DECODERS
 from simctl.ctld.state_reading import Reader
 from simctl.ctld.state_writing import records_of
-from simctl.kernel.fabric import Envelope
 from simctl.plugins.hooks import About, Handle
 from simctl.plugins.points.checkpoint import slurm_ckpt_pack_job
 from simctl.plugins.points.switch import switch_p_pack_jobinfo
 from simctl.wire.buf import Buf, Packed
 from simctl.wire.ids import SECOND
 from simctl.wire.state_files import FILES, VERSION, Header, StateFile, read_file, write_file
-
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
 PROTOCOL_VERSION: Final = 18 << 8 | 8
 SAVE_MAX_WAIT_US: Final = 5 * SECOND
@@ -36,16 +33,10 @@ PERIODIC_CHECKPOINT_US: Final = 300 * SECOND
 _MODE: Final = 0o600
 
 
-async def save_due(ctld: "Slurmctld", _: Envelope, message: SaveDue) -> None:
-    """Save, unless nothing has changed."""
-    ctld.process.cause = 0  # nothing but the time leads to this
-    await ctld.state.save_in_time(forced=message.forced)
-
-
 class StateSave:
     """The state files of one slurmctld."""
 
-    def __init__(self, ctld: "Slurmctld", *, simulated: bool) -> None:
+    def __init__(self, ctld: Port, *, simulated: bool) -> None:
         self._ctld = ctld
         self.simulated = simulated
         """Whether saves are simulated while it runs, and not only where it stops."""
@@ -437,5 +428,4 @@ __all__ = [
     "SaveDue",
     "StateSave",
     "UnusableStateError",
-    "save_due",
 ]

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
+from simctl.ctld.port import Port
 from simctl.ctld.records import (
     Dependency,
     JobArray,
@@ -38,13 +39,10 @@ from simctl.kernel.fabric import Mailbox
 from simctl.wire.bitmap import members
 from simctl.wire.resources import Demand
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
-
 _ENCODER: Final = msgspec.json.Encoder()
 
 
-def records_of(ctld: "Slurmctld", name: str) -> list[bytes]:
+def records_of(ctld: Port, name: str) -> list[bytes]:
     """Return what stands in a state file now, a record each."""
     return [each if type(each) is bytes else _ENCODER.encode(each) for each in _WRITERS[name](ctld)]
 
@@ -70,12 +68,12 @@ _fixed = attrgetter(
 )
 
 
-def _encoded_jobs(ctld: "Slurmctld") -> Iterable[bytes]:
+def _encoded_jobs(ctld: Port) -> Iterable[bytes]:
     """Yield the records of jobs; of one that waits or is over, and is as it was, the last one.
 
     Most jobs are such at any time, and state may be written at every message.
     """
-    before, now = ctld.state.encoded, {}
+    before, now = ctld.encoded, {}
     for job in ctld.jobs.values():
         state = job.state
         over = state.finished and not state.completing
@@ -88,10 +86,10 @@ def _encoded_jobs(ctld: "Slurmctld") -> Iterable[bytes]:
         if key is not None:
             now[job] = known
         yield known[1]
-    ctld.state.encoded = now
+    ctld.encoded = now
 
 
-def _job_state(ctld: "Slurmctld") -> Iterable[msgspec.Struct | bytes]:
+def _job_state(ctld: Port) -> Iterable[msgspec.Struct | bytes]:
     yield SavedController(
         next_job_id=ctld.next_job_id,
         last_place=ctld.last_place,
@@ -117,7 +115,7 @@ def _job_state(ctld: "Slurmctld") -> Iterable[msgspec.Struct | bytes]:
     yield from _encoded_jobs(ctld)
 
 
-def _arrays(ctld: "Slurmctld") -> Iterable[JobArray]:
+def _arrays(ctld: Port) -> Iterable[JobArray]:
     """Yield the arrays, and those whose tasks are purged while others wait to know how they ended.
 
     Of one that has been given the id of another since, the one that is there counts.
@@ -131,7 +129,7 @@ def _arrays(ctld: "Slurmctld") -> Iterable[JobArray]:
     return (asked | ctld.arrays).values()
 
 
-def _job(ctld: "Slurmctld", job: JobRecord) -> msgspec.Struct:
+def _job(ctld: Port, job: JobRecord) -> msgspec.Struct:
     saved: msgspec.Struct = kept(
         JOB,
         job,
@@ -158,7 +156,7 @@ def _job(ctld: "Slurmctld", job: JobRecord) -> msgspec.Struct:
     return saved
 
 
-def _demand(ctld: "Slurmctld", demand: Demand) -> msgspec.Struct:
+def _demand(ctld: Port, demand: Demand) -> msgspec.Struct:
     saved: msgspec.Struct = kept(
         DEMAND,
         demand,
@@ -168,11 +166,11 @@ def _demand(ctld: "Slurmctld", demand: Demand) -> msgspec.Struct:
     return saved
 
 
-def _names(ctld: "Slurmctld", mask: int) -> tuple[str, ...]:
+def _names(ctld: Port, mask: int) -> tuple[str, ...]:
     return tuple(ctld.nodes[index].name for index in members(mask)) if mask else ()
 
 
-def _share(ctld: "Slurmctld", job: JobRecord, index: int) -> SavedShare:
+def _share(ctld: Port, job: JobRecord, index: int) -> SavedShare:
     share = job.shares[index]
     return SavedShare(
         node=ctld.nodes[index].name,
@@ -191,7 +189,7 @@ def _step(step: StepRecord) -> msgspec.Struct:
     return saved
 
 
-def _dependency(ctld: "Slurmctld", dependency: Dependency | None) -> SavedDependency | None:
+def _dependency(ctld: Port, dependency: Dependency | None) -> SavedDependency | None:
     if dependency is None:
         return None
     return SavedDependency(
@@ -210,7 +208,7 @@ def _dependency(ctld: "Slurmctld", dependency: Dependency | None) -> SavedDepend
     )
 
 
-def _ref(ctld: "Slurmctld", job: JobRecord | None) -> JobRef | None:
+def _ref(ctld: Port, job: JobRecord | None) -> JobRef | None:
     """Return the id of a job that is there, and of one that is not what became of it."""
     if job is None:
         return None
@@ -227,7 +225,7 @@ def _ref(ctld: "Slurmctld", job: JobRecord | None) -> JobRef | None:
     )
 
 
-def _array(ctld: "Slurmctld", array: JobArray) -> msgspec.Struct:
+def _array(ctld: Port, array: JobArray) -> msgspec.Struct:
     saved: msgspec.Struct = kept(
         ARRAY,
         array,
@@ -242,7 +240,7 @@ def _array(ctld: "Slurmctld", array: JobArray) -> msgspec.Struct:
     return saved
 
 
-def _node_state(ctld: "Slurmctld") -> Iterable[msgspec.Struct]:
+def _node_state(ctld: Port) -> Iterable[msgspec.Struct]:
     for node in ctld.nodes:
         yield _node(node)
     for name, runs in ctld.leftovers.items():
@@ -255,7 +253,7 @@ def _node(node: NodeRecord) -> msgspec.Struct:
     return saved
 
 
-def _part_state(ctld: "Slurmctld") -> Iterable[msgspec.Struct]:
+def _part_state(ctld: Port) -> Iterable[msgspec.Struct]:
     for part in ctld.partitions.values():
         yield _part(part)
 
@@ -266,18 +264,18 @@ def _part(part: PartRecord) -> msgspec.Struct:
     return saved
 
 
-def _resv_state(ctld: "Slurmctld") -> Iterable[msgspec.Struct]:
+def _resv_state(ctld: Port) -> Iterable[msgspec.Struct]:
     yield SavedReservations(last_reservation=ctld.last_reservation)
     for record in ctld.reservations.values():
         yield _reservation(ctld, record)
 
 
-def _reservation(ctld: "Slurmctld", record: ReservationRecord) -> msgspec.Struct:
+def _reservation(ctld: Port, record: ReservationRecord) -> msgspec.Struct:
     saved: msgspec.Struct = kept(RESV, record, nodes=_names(ctld, record.nodes))
     return saved
 
 
-_WRITERS: Final[dict[str, Callable[["Slurmctld"], Iterable[msgspec.Struct | bytes]]]] = {
+_WRITERS: Final[dict[str, Callable[[Port], Iterable[msgspec.Struct | bytes]]]] = {
     "job_state": _job_state,
     "node_state": _node_state,
     "part_state": _part_state,

@@ -1,20 +1,16 @@
 """Time limits of steps, which are looked at when those of jobs are."""
 
-from typing import TYPE_CHECKING
-
 import attrs
 
 from simctl.ctld import authority
-from simctl.ctld.moments_of_limits import check_at_or_after
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord, StepRecord
+from simctl.ctld.recurring import check_at_or_after
 from simctl.kernel.fabric import Envelope
 from simctl.wire.errno import ESLURM_ACCESS_DENIED, ESLURM_INVALID_JOB_ID, SLURM_SUCCESS
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.messages import RequestKillStepTimelimit, RequestUpdateJobStep, SrunTimeout
 from simctl.wire.states import JobBase
-
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
 
 @attrs.frozen
@@ -24,7 +20,7 @@ class StepLimitDue:
     step: StepRecord
 
 
-def watch(ctld: "Slurmctld", step: StepRecord, time_limit_min: int) -> None:
+def watch(ctld: Controller, step: StepRecord, time_limit_min: int) -> None:
     """Have a step ended at the first check after its time limit, if it asked for one."""
     # What its job has been suspended before does not count, nor will what it is from now on.
     step.clock_us = ctld.now_us - step.job.suspended_us
@@ -33,18 +29,18 @@ def watch(ctld: "Slurmctld", step: StepRecord, time_limit_min: int) -> None:
     _set(ctld, step, time_limit_min)
 
 
-def _set(ctld: "Slurmctld", step: StepRecord, time_limit_min: int) -> None:
+def _set(ctld: Controller, step: StepRecord, time_limit_min: int) -> None:
     step.time_limit_min = time_limit_min
     step.limit_us = step.clock_us + time_limit_min * 60 * SECOND
     _look_again(ctld, step)
 
 
-def _look_again(ctld: "Slurmctld", step: StepRecord) -> None:
+def _look_again(ctld: Controller, step: StepRecord) -> None:
     due_us = check_at_or_after(step.limit_us + step.job.suspended_us)
     step.limit_timer = ctld.mailbox.post_at(max(due_us, ctld.now_us), StepLimitDue(step))
 
 
-def resume(ctld: "Slurmctld", job: JobRecord) -> None:
+def resume(ctld: Controller, job: JobRecord) -> None:
     """Go on with the limits of the steps of a job that was suspended."""
     for step in job.steps.values():
         if step.limit_us != INFINITE:
@@ -60,7 +56,7 @@ def unwatch(step: StepRecord) -> None:
 
 
 async def update_job_step(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestUpdateJobStep
+    ctld: Controller, envelope: Envelope, message: RequestUpdateJobStep
 ) -> None:
     """Change the time limit of a step, or of all steps of a job; only operators raise one."""
     job = ctld.jobs.get(message.job_id)
@@ -79,7 +75,7 @@ async def update_job_step(
     ctld.answer(envelope, rc)
 
 
-def _change(ctld: "Slurmctld", step: StepRecord, time_limit_min: int) -> None:
+def _change(ctld: Controller, step: StepRecord, time_limit_min: int) -> None:
     """Give a step another time limit, counted from its start."""
     unwatch(step)
     if time_limit_min == INFINITE:
@@ -88,7 +84,7 @@ def _change(ctld: "Slurmctld", step: StepRecord, time_limit_min: int) -> None:
         _set(ctld, step, time_limit_min)
 
 
-async def step_limit_due(ctld: "Slurmctld", _: Envelope, message: StepLimitDue) -> None:
+async def step_limit_due(ctld: Controller, _: Envelope, message: StepLimitDue) -> None:
     """Tell the srun and the nodes of a step that its time is over; its job goes on."""
     step = message.step
     job = step.job

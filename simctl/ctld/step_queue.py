@@ -1,15 +1,13 @@
 """The sruns that wait until other steps of their job give cpus back."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord
 from simctl.kernel.fabric import Mailbox
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import SrunStepSignal
 from simctl.wire.states import JobBase
-
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
 WOKEN_AT_A_TIME: Final = 8
 """How many sruns are woken when a step ends: nobody knows yet whom its cpus suit."""
@@ -21,7 +19,7 @@ LONG_US: Final = 60 * SECOND
 """Whoever has waited as long is woken in any case."""
 
 
-def wait(ctld: "Slurmctld", job: JobRecord, srun: Mailbox | None) -> None:
+def wait(ctld: Controller, job: JobRecord, srun: Mailbox | None) -> None:
     """Note that a srun waits; one that asks again keeps its place."""
     if srun is not None:
         job.step_waiters[srun] = ctld.now_us
@@ -33,7 +31,7 @@ def leave(job: JobRecord, srun: Mailbox | None) -> None:
         job.step_waiters.pop(srun, None)
 
 
-def wake(ctld: "Slurmctld", job: JobRecord) -> None:
+def wake(ctld: Controller, job: JobRecord) -> None:
     """Have the first of those who wait ask again, now that a step of their job has ended."""
     if not job.step_waiters or job.state.base is not JobBase.RUNNING:
         return

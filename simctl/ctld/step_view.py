@@ -1,16 +1,14 @@
 """A step as a plugin in slurmctld sees it: slurmctld's own record, live, by the guide's names."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import StepRecord
 from simctl.plugin import StepRecord as StepPtr
 from simctl.wire.ids import SECOND
-
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
 
 class LiveStep(StepPtr):
@@ -18,12 +16,12 @@ class LiveStep(StepPtr):
 
     __slots__ = ("_ctld", "_step")
 
-    def __init__(self, ctld: "Slurmctld", step: StepRecord) -> None:
+    def __init__(self, ctld: Controller, step: StepRecord) -> None:
         self._ctld = ctld
         self._step = step
 
 
-def live_step(ctld: "Slurmctld", step: StepRecord) -> LiveStep:
+def live_step(ctld: Controller, step: StepRecord) -> LiveStep:
     """Return what plugins are handed of a step: the same object each time."""
     if step.view is None:
         step.view = LiveStep(ctld, step)
@@ -31,11 +29,11 @@ def live_step(ctld: "Slurmctld", step: StepRecord) -> LiveStep:
     return view
 
 
-def _start_time(ctld: "Slurmctld", step: StepRecord) -> int:
+def _start_time(ctld: Controller, step: StepRecord) -> int:
     return ctld.site.start_time_s + step.start_us // SECOND
 
 
-_READ: Final[Mapping[str, Callable[["Slurmctld", StepRecord], Any]]] = {
+_READ: Final[Mapping[str, Callable[[Controller, StepRecord], Any]]] = {
     "job_id": lambda _, step: step.job.job_id,
     "step_id": lambda _, step: step.step_id,
     "name": lambda _, step: step.name,

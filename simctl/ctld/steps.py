@@ -1,10 +1,9 @@
 """Steps: created with their credential, reported complete node by node, deleted once."""
 
-from typing import TYPE_CHECKING
-
 import attrs
 
 from simctl.ctld import authority, bookkeeping, checkpoint_times, step_limits, step_queue
+from simctl.ctld.controller import Controller, Fatal
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.ctld.step_layout import lay_out_step
 from simctl.kernel.fabric import Envelope
@@ -45,12 +44,9 @@ from simctl.wire.messages import (
 )
 from simctl.wire.states import JobBase
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
-
 
 async def job_step_create(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestJobStepCreate
+    ctld: Controller, envelope: Envelope, message: RequestJobStepCreate
 ) -> None:
     """Create a step: nodes, layout, credential built, checkpoint record, reply."""
     job = ctld.jobs.get(message.job_id)
@@ -77,14 +73,14 @@ async def job_step_create(
 
 
 def _refuse(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestJobStepCreate, error_code: int
+    ctld: Controller, envelope: Envelope, message: RequestJobStepCreate, error_code: int
 ) -> None:
     if error_code == ESLURM_ACCESS_DENIED:
         authority.tell(ctld, envelope, error_code)
     ctld.send(envelope.sender, ResponseJobStepCreate(job_id=message.job_id, error_code=error_code))
 
 
-def _refusal(ctld: "Slurmctld", job: JobRecord | None, envelope: Envelope) -> int:
+def _refusal(ctld: Controller, job: JobRecord | None, envelope: Envelope) -> int:
     """Return why a job may have no step now, or 0."""
     if job is None:
         return ESLURM_INVALID_JOB_ID
@@ -101,7 +97,7 @@ def _refusal(ctld: "Slurmctld", job: JobRecord | None, envelope: Envelope) -> in
 
 
 async def _create(
-    ctld: "Slurmctld",
+    ctld: Controller,
     job: JobRecord,
     request: RequestJobStepCreate,
     layout: StepLayout,
@@ -117,7 +113,7 @@ async def _create(
     job.next_step_id += 1
     switch_job = await hooks.call(switch_p_alloc_jobinfo, who, about=about)
     if failed(switch_job):
-        await ctld.die("switch_g_alloc_jobinfo failed")
+        raise Fatal("switch_g_alloc_jobinfo failed")
     built = await hooks.call(
         switch_p_build_jobinfo,
         who,
@@ -133,7 +129,7 @@ async def _create(
         return None
     check_job = await hooks.call(slurm_ckpt_alloc_job, who, about=about)
     if failed(check_job):
-        await ctld.die("checkpoint_alloc_jobinfo failed")
+        raise Fatal("checkpoint_alloc_jobinfo failed")
     step = StepRecord(
         job=job,
         step_id=step_id,
@@ -155,7 +151,7 @@ async def _create(
         ckpt_us=ctld.now_us,
         ckpt_dir=request.ckpt_dir,
     )
-    await ctld.state.note(step)
+    await ctld.saves.note(step)
     job.steps[step_id] = step
     step_limits.watch(ctld, step, request.time_limit_min)
     checkpoint_times.step_started(ctld, step)
@@ -172,7 +168,7 @@ async def _create(
 
 
 def _with_layout(
-    ctld: "Slurmctld", about: About, layout: StepLayout, request: RequestJobStepCreate
+    ctld: Controller, about: About, layout: StepLayout, request: RequestJobStepCreate
 ) -> About:
     """Add what real Slurm's build_jobinfo is given: the layout of the step."""
     if ctld.site.model == "guide" or not ctld.site.trace.recording:
@@ -191,7 +187,7 @@ def _with_layout(
     )
 
 
-async def _reply(ctld: "Slurmctld", envelope: Envelope, step: StepRecord) -> None:
+async def _reply(ctld: Controller, envelope: Envelope, step: StepRecord) -> None:
     """Answer with the step; in guide a copy of the credential is packed, then released."""
     hooks = ctld.site.hooks
     who = ctld.process
@@ -226,9 +222,7 @@ async def _reply(ctld: "Slurmctld", envelope: Envelope, step: StepRecord) -> Non
         await hooks.call(switch_p_free_jobinfo, who, credential, about=about)
 
 
-async def step_complete(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestStepComplete
-) -> None:
+async def step_complete(ctld: Controller, envelope: Envelope, message: RequestStepComplete) -> None:
     """Take in that a step is over on a range of its nodes; the last one deletes the step."""
     job = ctld.jobs.get(message.job_id)
     if job is not None and (denied := authority.refusal(ctld, envelope, job.desc.uid)):
@@ -255,7 +249,7 @@ async def step_complete(
     ctld.answer(envelope, SLURM_SUCCESS)
 
 
-async def epilog_complete(ctld: "Slurmctld", job: JobRecord, node_name: str) -> None:
+async def epilog_complete(ctld: Controller, job: JobRecord, node_name: str) -> None:
     """Let the switch know that a job has left a node, if it wants to know of single nodes.
 
     Steps that nobody has reported over on that node are so then.
@@ -272,24 +266,24 @@ async def epilog_complete(ctld: "Slurmctld", job: JobRecord, node_name: str) -> 
             await delete(ctld, step)
 
 
-async def partly_over(ctld: "Slurmctld", step: StepRecord, node_list: str) -> None:
+async def partly_over(ctld: Controller, step: StepRecord, node_list: str) -> None:
     """Tell the switch, if it wants to know of single nodes, that a step is over on some."""
     if await _wants_parts(ctld, step.about):
         await _partly_complete(ctld, step, node_list)
 
 
-async def _wants_parts(ctld: "Slurmctld", about: About) -> bool:
+async def _wants_parts(ctld: Controller, about: About) -> bool:
     wanted = await ctld.site.hooks.call_besides(switch_p_part_comp, ctld.process, about=about)
     return wanted is True
 
 
-async def _partly_complete(ctld: "Slurmctld", step: StepRecord, node_list: str) -> None:
+async def _partly_complete(ctld: Controller, step: StepRecord, node_list: str) -> None:
     await ctld.site.hooks.call_besides(
         switch_p_job_step_part_comp, ctld.process, step.switch_job, node_list, about=step.about
     )
 
 
-async def delete(ctld: "Slurmctld", step: StepRecord) -> None:
+async def delete(ctld: Controller, step: StepRecord) -> None:
     """Delete a step: its switch is told, its records are released, and who waits may ask again."""
     del step.job.steps[step.step_id]
     step_limits.unwatch(step)
@@ -308,7 +302,7 @@ async def delete(ctld: "Slurmctld", step: StepRecord) -> None:
     step_queue.wake(ctld, step.job)
 
 
-async def lose(ctld: "Slurmctld", step: StepRecord) -> None:
+async def lose(ctld: Controller, step: StepRecord) -> None:
     """Drop a step whose saved state cannot be read: its switch is told nothing."""
     del step.job.steps[step.step_id]
     step_limits.unwatch(step)
@@ -321,7 +315,7 @@ async def lose(ctld: "Slurmctld", step: StepRecord) -> None:
 
 
 async def _release(
-    ctld: "Slurmctld", switch_job: Handle, check_job: Handle, node_list: str, about: About
+    ctld: Controller, switch_job: Handle, check_job: Handle, node_list: str, about: About
 ) -> None:
     hooks = ctld.site.hooks
     who = ctld.process

@@ -1,7 +1,5 @@
 """How jobs come in: the checks of a request, the record, the first try to start."""
 
-from typing import TYPE_CHECKING
-
 import attrs
 
 from simctl.ctld import (
@@ -18,6 +16,7 @@ from simctl.ctld import (
     staging,
 )
 from simctl.ctld.completion import finish
+from simctl.ctld.controller import Controller
 from simctl.ctld.dependency_text import parse_dependency
 from simctl.ctld.records import JobArray, JobRecord, PartRecord
 from simctl.ctld.request import Request, asker_of, read_request
@@ -65,12 +64,9 @@ from simctl.wire.records import JobDesc
 from simctl.wire.rights import DENIALS
 from simctl.wire.states import FAILED, PENDING, JobBase, JobState, Reason
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
-
 
 async def submit_batch_job(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestSubmitBatchJob
+    ctld: Controller, envelope: Envelope, message: RequestSubmitBatchJob
 ) -> None:
     """Take a batch job in; a scheduler pass starts it."""
     made = await create(ctld, envelope, message.job_desc, batch=True)
@@ -83,14 +79,14 @@ async def submit_batch_job(
     ctld.send(envelope.sender, answer)
 
 
-def _code_of(ctld: "Slurmctld", job: JobRecord) -> int:
+def _code_of(ctld: Controller, job: JobRecord) -> int:
     """Return with which code a batch job is taken in: one that is held, or lacks nodes, has one."""
     if not job.priority:
         return ESLURM_JOB_HELD
     return ESLURM_NODE_NOT_AVAIL if _lacks_nodes(ctld, job) else SLURM_SUCCESS
 
 
-def _lacks_nodes(ctld: "Slurmctld", job: JobRecord) -> bool:
+def _lacks_nodes(ctld: Controller, job: JobRecord) -> bool:
     """Tell whether nothing but nodes that are down, drained or silent keeps a job waiting."""
     if job.lasting_reason or job.desc.reservation or job.dependency is not None:
         return False
@@ -99,7 +95,7 @@ def _lacks_nodes(ctld: "Slurmctld", job: JobRecord) -> bool:
     return bool(parts) and lacking and job.begin_us <= ctld.now_us
 
 
-async def _settle(ctld: "Slurmctld", job: JobRecord) -> None:
+async def _settle(ctld: Controller, job: JobRecord) -> None:
     """Put a new job where it belongs; tasks that wait each for another are split off at once."""
     if not dependencies.waits_for_tasks(job):
         eligible.settle(ctld, job)
@@ -113,7 +109,7 @@ async def _settle(ctld: "Slurmctld", job: JobRecord) -> None:
 
 
 async def resource_allocation(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestResourceAllocation
+    ctld: Controller, envelope: Envelope, message: RequestResourceAllocation
 ) -> None:
     """Take in a job whose srun waits for it, and try to start it at once."""
     desc = message.job_desc
@@ -149,14 +145,14 @@ async def resource_allocation(
     _reply(ctld, envelope, job.job_id, why)
 
 
-def _reply(ctld: "Slurmctld", envelope: Envelope, job_id: int, rc: int, text: str = "") -> None:
+def _reply(ctld: Controller, envelope: Envelope, job_id: int, rc: int, text: str = "") -> None:
     ctld.send(
         envelope.sender,
         ResponseResourceAllocation(job_id=job_id, error_code=rc, node_list="", text=text),
     )
 
 
-async def _try_now(ctld: "Slurmctld", job: JobRecord) -> int:
+async def _try_now(ctld: Controller, job: JobRecord) -> int:
     """Start a job inside its own request if it is first in line and its nodes are idle."""
     if await schedule.held_by_fragmentation(ctld):
         rc = ESLURM_FRAGMENTATION
@@ -183,7 +179,7 @@ async def _try_now(ctld: "Slurmctld", job: JobRecord) -> int:
     return ESLURM_NODES_BUSY
 
 
-async def _why_later(ctld: "Slurmctld", job: JobRecord) -> int:
+async def _why_later(ctld: Controller, job: JobRecord) -> int:
     """Return why a job may not start inside its own request whatever nodes are idle, or 0."""
     if job.dependency is not None or not job.priority or job.begin_us > ctld.now_us:
         return ESLURM_DEPENDENCY
@@ -197,7 +193,7 @@ async def _why_later(ctld: "Slurmctld", job: JobRecord) -> int:
     return SLURM_SUCCESS
 
 
-def _is_behind(ctld: "Slurmctld", part: PartRecord) -> bool:
+def _is_behind(ctld: Controller, part: PartRecord) -> bool:
     """Tell whether somebody waits for a partition's nodes who comes before a new job.
 
     Those who wait for their burst buffers keep nobody from idle nodes.
@@ -212,7 +208,7 @@ def _is_behind(ctld: "Slurmctld", part: PartRecord) -> bool:
     )
 
 
-def _anybody_ready(ctld: "Slurmctld", part: PartRecord) -> bool:
+def _anybody_ready(ctld: Controller, part: PartRecord) -> bool:
     """Tell whether somebody in a partition's queue waits for more than a burst buffer."""
     return any(
         job.queued and part in job.parts and not staging.waits_for_stage_in(job)
@@ -230,7 +226,7 @@ class Refusal:
     """The id that it used up, if it had one already."""
 
 
-def _refusal(ctld: "Slurmctld", desc: JobDesc, uid: int, request: Request) -> int:
+def _refusal(ctld: Controller, desc: JobDesc, uid: int, request: Request) -> int:
     """Return why a job is not taken in, or 0."""
     if uid not in (desc.uid, 0, ctld.process.uid):
         return ESLURM_USER_ID_MISSING
@@ -244,7 +240,7 @@ def _refusal(ctld: "Slurmctld", desc: JobDesc, uid: int, request: Request) -> in
 
 
 async def create(
-    ctld: "Slurmctld", envelope: Envelope, desc: JobDesc, *, batch: bool, kept: bool = True
+    ctld: Controller, envelope: Envelope, desc: JobDesc, *, batch: bool, kept: bool = True
 ) -> JobRecord | Refusal:
     """Make the record of a new job: checks, id, checkpoint record, PENDING.
 
@@ -260,7 +256,7 @@ async def create(
         return error.refusal
 
 
-async def resubmit(ctld: "Slurmctld", desc: JobDesc) -> JobRecord | Refusal:
+async def resubmit(ctld: Controller, desc: JobDesc) -> JobRecord | Refusal:
     """Take a batch job in again under the id that it had, as root does; it counts as a new one."""
     try:
         job = await _create(ctld, None, desc, 0, batch=True, kept=True, again=True)
@@ -276,7 +272,7 @@ async def resubmit(ctld: "Slurmctld", desc: JobDesc) -> JobRecord | Refusal:
 
 
 async def _create(
-    ctld: "Slurmctld",
+    ctld: Controller,
     sender: Mailbox | None,
     desc: JobDesc,
     uid: int,
@@ -349,7 +345,7 @@ class _RefusedError(Exception):
         self.refusal = Refusal(error_code, text, job_id)
 
 
-async def _validate(ctld: "Slurmctld", desc: JobDesc, uid: int) -> str:
+async def _validate(ctld: Controller, desc: JobDesc, uid: int) -> str:
     """Have burst buffer plugins check a request; return what they have read of it."""
     error_code, text, burst_buffer = await staging.validate(ctld, desc, uid)
     if error_code:
@@ -360,7 +356,7 @@ async def _validate(ctld: "Slurmctld", desc: JobDesc, uid: int) -> str:
 
 
 def _identify(
-    ctld: "Slurmctld", desc: JobDesc, *, kept: bool, again: bool
+    ctld: Controller, desc: JobDesc, *, kept: bool, again: bool
 ) -> tuple[JobArray | None, int]:
     """Return a new job's array, if it is one, and its id."""
     try:
@@ -377,7 +373,7 @@ def _identify(
     return array, job_id
 
 
-async def _checkpoint_record(ctld: "Slurmctld", job_id: int) -> Handle:
+async def _checkpoint_record(ctld: Controller, job_id: int) -> Handle:
     about = About(job=job_id)
     check_job = await ctld.site.hooks.call(slurm_ckpt_alloc_job, ctld.process, about=about)
     if failed(check_job):
@@ -389,7 +385,7 @@ async def _checkpoint_record(ctld: "Slurmctld", job_id: int) -> Handle:
     return found
 
 
-async def _take_in(ctld: "Slurmctld", job: JobRecord) -> None:
+async def _take_in(ctld: Controller, job: JobRecord) -> None:
     """Enter a job in the tables, unless its burst buffer plugin refuses it."""
     ctld.jobs[job.job_id] = job
     if ctld.bb is not None:
@@ -399,20 +395,22 @@ async def _take_in(ctld: "Slurmctld", job: JobRecord) -> None:
             await _drop(ctld, job)
             raise _RefusedError(error_code, text)
         ctld.wait_for(job)
-    await ctld.state.note(job)
+    await ctld.saves.note(job)
     bookkeeping.came(ctld, job)
     limits.watch_deadline(ctld, job)
     arrays.register(ctld, job)
     eligible.note_name(ctld, job)
     eligible.register(ctld, job)
     if job.dependency is not None or not job.priority or job.begin_us > ctld.now_us:
-        job.reason = eligible.obstacle(ctld, job, dependencies.verdict(ctld, job)) or job.reason
+        job.reason = (
+            eligible.obstacle(ctld, job, dependencies.verdict(ctld, job, ctld.now_us)) or job.reason
+        )
     if ctld.bb is None:
         _announce(ctld, job.job_id, job.reason)
 
 
 def _announce(
-    ctld: "Slurmctld",
+    ctld: Controller,
     job_id: int,
     reason: str = Reason.NONE,
     *,
@@ -433,14 +431,14 @@ def _announce(
     )
 
 
-async def _drop(ctld: "Slurmctld", job: JobRecord) -> None:
+async def _drop(ctld: Controller, job: JobRecord) -> None:
     """Forget a job that its burst buffer plugin refuses: nobody gets to see it, its id is gone."""
     ctld.set_job(job, FAILED)
     await ctld.site.hooks.call(slurm_ckpt_free_job, ctld.process, job.check_job, about=job.about)
     del ctld.jobs[job.job_id]
 
 
-def _priority(ctld: "Slurmctld", desc: JobDesc, uid: int) -> int:
+def _priority(ctld: Controller, desc: JobDesc, uid: int) -> int:
     """Return the priority of a new job: lower than that of every job before, less its nice.
 
     Only operators may ask for one; 0, which holds the job, may be asked for by anybody.
@@ -452,7 +450,7 @@ def _priority(ctld: "Slurmctld", desc: JobDesc, uid: int) -> int:
     return ctld.next_priority(desc.nice)
 
 
-def _next_id(ctld: "Slurmctld", desc: JobDesc, *, again: bool) -> int:
+def _next_id(ctld: Controller, desc: JobDesc, *, again: bool) -> int:
     """Return the id of a new job: the one asked for, or the next free one; 0 if it is taken.
 
     A job that comes *again* may have its own.
@@ -464,7 +462,7 @@ def _next_id(ctld: "Slurmctld", desc: JobDesc, *, again: bool) -> int:
 
 
 async def allocation_info(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestJobPackAllocInfo
+    ctld: Controller, envelope: Envelope, message: RequestJobPackAllocInfo
 ) -> None:
     """Answer srun, which asks in a job whether it has nodes.
 
@@ -486,7 +484,7 @@ async def allocation_info(
     ctld.send(envelope.sender, answer)
 
 
-async def job_ready(ctld: "Slurmctld", envelope: Envelope, message: RequestJobReady) -> None:
+async def job_ready(ctld: Controller, envelope: Envelope, message: RequestJobReady) -> None:
     """Answer whether steps of a job may start: not before its PrologSlurmctld has ended."""
     job = ctld.jobs.get(message.job_id)
     if job is None:

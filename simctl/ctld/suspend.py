@@ -1,6 +1,6 @@
 """Suspended jobs: their processes stopped, their nodes given back, their clock standing still."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from simctl.ctld import (
     arrays,
@@ -11,6 +11,7 @@ from simctl.ctld import (
     step_limits,
     suspend_switch,
 )
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobArray, JobRecord, NodeRecord
 from simctl.kernel.fabric import Envelope
 from simctl.plugins.hooks import Handle
@@ -27,14 +28,11 @@ from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.messages import RESUME_JOB, SUSPEND_JOB, RequestSuspend, RequestSuspendInt
 from simctl.wire.states import RUNNING, SUSPENDED, JobBase, NodeBase, NodeFlag
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
-
 _NOT_FREE: Final = NodeFlag.COMPLETING | NodeFlag.NO_RESPOND
 """A node with one of these is not given to a job that is resumed."""
 
 
-async def suspend(ctld: "Slurmctld", envelope: Envelope, message: RequestSuspend) -> None:
+async def suspend(ctld: Controller, envelope: Envelope, message: RequestSuspend) -> None:
     """Suspend or resume a job, the running tasks of an array or some."""
     array = ctld.arrays.get(message.job_id)
     if array is None and message.job_id not in ctld.jobs:
@@ -49,7 +47,7 @@ async def suspend(ctld: "Slurmctld", envelope: Envelope, message: RequestSuspend
 
 
 async def _targets(
-    ctld: "Slurmctld", array: JobArray | None, message: RequestSuspend
+    ctld: Controller, array: JobArray | None, message: RequestSuspend
 ) -> list[JobRecord]:
     """Return the records that are meant, without splitting off tasks that wait."""
     if array is not None and set(message.array_tasks) & set(array.waiting):
@@ -58,7 +56,7 @@ async def _targets(
     return await arrays.targets(ctld, message.job_id, message.array_tasks)
 
 
-async def _act(ctld: "Slurmctld", job: JobRecord, op: int) -> int:
+async def _act(ctld: Controller, job: JobRecord, op: int) -> int:
     if job.state.base is JobBase.PENDING:
         return ESLURM_JOB_PENDING
     if job.state.finished:
@@ -70,7 +68,7 @@ async def _act(ctld: "Slurmctld", job: JobRecord, op: int) -> int:
     return await _resume(ctld, job)
 
 
-async def _suspend(ctld: "Slurmctld", job: JobRecord) -> int:
+async def _suspend(ctld: Controller, job: JobRecord) -> int:
     """Suspend a running job; a suspended one stays as it is, and is now for people to resume.
 
     The switch is asked in either case.
@@ -86,7 +84,7 @@ async def _suspend(ctld: "Slurmctld", job: JobRecord) -> int:
     return SLURM_SUCCESS
 
 
-async def put_aside(ctld: "Slurmctld", job: JobRecord) -> None:
+async def put_aside(ctld: Controller, job: JobRecord) -> None:
     """Give a running job's nodes back and have it stopped there."""
     hand_back(ctld, job)
     told = await suspend_switch.told(ctld, job)
@@ -100,14 +98,14 @@ async def put_aside(ctld: "Slurmctld", job: JobRecord) -> None:
     await _tell_nodes(ctld, job, SUSPEND_JOB, told)
 
 
-async def _resume(ctld: "Slurmctld", job: JobRecord) -> int:
+async def _resume(ctld: Controller, job: JobRecord) -> int:
     """Let a suspended job go on, if it is one and its nodes are free."""
     if job.state.base is not JobBase.SUSPENDED:
         return ESLURM_DISABLED
     return SLURM_SUCCESS if await go_on(ctld, job) else ESLURM_NODES_BUSY
 
 
-async def go_on(ctld: "Slurmctld", job: JobRecord) -> bool:
+async def go_on(ctld: Controller, job: JobRecord) -> bool:
     """Take a suspended job's nodes again and let it go on; false while others have them."""
     if not take_again(ctld, job):
         return False
@@ -128,7 +126,7 @@ async def go_on(ctld: "Slurmctld", job: JobRecord) -> bool:
     return True
 
 
-async def _tell_nodes(ctld: "Slurmctld", job: JobRecord, op: int, told: Handle) -> None:
+async def _tell_nodes(ctld: Controller, job: JobRecord, op: int, told: Handle) -> None:
     job.suspensions += 1
     for node in job.nodes:
         switch_info = await suspend_switch.packed(ctld, job, told)
@@ -143,7 +141,7 @@ async def _tell_nodes(ctld: "Slurmctld", job: JobRecord, op: int, told: Handle) 
     await suspend_switch.free(ctld, job, told)
 
 
-def forget(ctld: "Slurmctld", job: JobRecord) -> None:
+def forget(ctld: Controller, job: JobRecord) -> None:
     """End a job's suspension, if there is one: its time is counted, it has a priority again."""
     if ctld.suspended.pop(job.job_id, None) is None:
         return
@@ -158,14 +156,14 @@ def forget(ctld: "Slurmctld", job: JobRecord) -> None:
 # Nodes.
 
 
-def hand_back(ctld: "Slurmctld", job: JobRecord) -> None:
+def hand_back(ctld: Controller, job: JobRecord) -> None:
     """Give a job's share of its nodes to whoever wants it."""
     for node in job.nodes:
         node.give_back(job)
         ctld.set_node(node, node.working_base(), node.flags)
 
 
-def take_again(ctld: "Slurmctld", job: JobRecord) -> bool:
+def take_again(ctld: Controller, job: JobRecord) -> bool:
     """Take a suspended job's nodes again; false, and nothing done, if one has no room for it."""
     if not all(_has_room(node, job) for node in job.nodes):
         return False
@@ -187,6 +185,6 @@ def _has_room(node: NodeRecord, job: JobRecord) -> bool:
     )
 
 
-def suspended_on(ctld: "Slurmctld", node: NodeRecord) -> list[JobRecord]:
+def suspended_on(ctld: Controller, node: NodeRecord) -> list[JobRecord]:
     """Return the jobs that are suspended on a node, or also there."""
     return [job for job in ctld.suspended.values() if node in job.nodes]

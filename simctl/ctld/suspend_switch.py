@@ -1,7 +1,6 @@
 """What the switch plugin has to do with suspended jobs, in model modern."""
 
-from typing import TYPE_CHECKING
-
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord
 from simctl.plugins.hooks import NULL, Handle, failed
 from simctl.plugins.points.switch_besides import (
@@ -13,11 +12,8 @@ from simctl.plugins.points.switch_besides import (
 from simctl.wire.buf import Buf, Packed
 from simctl.wire.errno import SLURM_ERROR, SLURM_SUCCESS
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
-
-async def test(ctld: "Slurmctld", job: JobRecord) -> int:
+async def test(ctld: Controller, job: JobRecord) -> int:
     """Return 0 if every step of a job can be suspended, else the error of the first that cannot."""
     who = ctld.process
     for step in list(job.steps.values()):
@@ -29,7 +25,7 @@ async def test(ctld: "Slurmctld", job: JobRecord) -> int:
     return SLURM_SUCCESS
 
 
-async def told(ctld: "Slurmctld", job: JobRecord) -> Handle:
+async def told(ctld: Controller, job: JobRecord) -> Handle:
     """Return what the nodes are told, which each step adds to."""
     held = NULL
     for step in list(job.steps.values()):
@@ -41,7 +37,7 @@ async def told(ctld: "Slurmctld", job: JobRecord) -> Handle:
     return held
 
 
-async def packed(ctld: "Slurmctld", job: JobRecord, held: Handle) -> Packed:
+async def packed(ctld: Controller, job: JobRecord, held: Handle) -> Packed:
     """Return what one node is told, packed."""
     buffer = Buf()
     await ctld.site.hooks.call_besides(
@@ -50,7 +46,7 @@ async def packed(ctld: "Slurmctld", job: JobRecord, held: Handle) -> Packed:
     return ctld.site.hooks.packed(ctld.process, buffer)
 
 
-async def free(ctld: "Slurmctld", job: JobRecord, held: Handle) -> None:
+async def free(ctld: Controller, job: JobRecord, held: Handle) -> None:
     """Release what the nodes have been told."""
     await ctld.site.hooks.call_besides(
         switch_p_job_suspend_info_free, ctld.process, held, about=job.about

@@ -1,9 +1,10 @@
 """What the switch plugin says of a step's credential, for whoever asks with scontrol."""
 
 import io
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from simctl.api.surroundings import in_words, told
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import StepRecord
 from simctl.kernel.fabric import Envelope
 from simctl.plugins.hooks import failed
@@ -16,11 +17,8 @@ from simctl.plugins.points.switch import (
 from simctl.wire.errno import ESLURM_INVALID_JOB_ID, ESLURM_NOT_SUPPORTED
 from simctl.wire.messages import RequestSwitchInfo, ResponseSlurmRc, ResponseSwitchInfo
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
-
-async def switch_info(ctld: "Slurmctld", envelope: Envelope, message: RequestSwitchInfo) -> None:
+async def switch_info(ctld: Controller, envelope: Envelope, message: RequestSwitchInfo) -> None:
     """Answer with the credential printed, or with one of the data in it."""
     job = ctld.jobs.get(message.job_id)
     step = job.steps.get(message.step_id) if job is not None else None
@@ -33,7 +31,7 @@ async def switch_info(ctld: "Slurmctld", envelope: Envelope, message: RequestSwi
 
 
 async def _told(
-    ctld: "Slurmctld", step: StepRecord, message: RequestSwitchInfo
+    ctld: Controller, step: StepRecord, message: RequestSwitchInfo
 ) -> ResponseSwitchInfo | ResponseSlurmRc:
     hooks, who = ctld.site.hooks, ctld.process
     credential, about = step.switch_job, step.about

@@ -1,7 +1,5 @@
 """What scontrol changes: jobs, held, released, requeued or altered, and the states of nodes."""
 
-from typing import TYPE_CHECKING
-
 import attrs
 
 from simctl.ctld import (
@@ -16,6 +14,7 @@ from simctl.ctld import (
     staging,
     update_request,
 )
+from simctl.ctld.controller import Controller
 from simctl.ctld.dependency_text import parse_dependency
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.ctld.select import keep_fitting, limit_in
@@ -49,14 +48,10 @@ from simctl.wire.states import (
     Reason,
 )
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
-
-
 # Jobs.
 
 
-async def update_job(ctld: "Slurmctld", envelope: Envelope, message: RequestUpdateJob) -> None:
+async def update_job(ctld: Controller, envelope: Envelope, message: RequestUpdateJob) -> None:
     """Change a job: everything that was asked for, or nothing if one part is refused."""
     uid = authority.uid_of(ctld, envelope)
     rc = _refusal(ctld, envelope, message.job_id)
@@ -72,13 +67,13 @@ async def update_job(ctld: "Slurmctld", envelope: Envelope, message: RequestUpda
     ctld.answer(envelope, rc)
 
 
-def _unknown_task(ctld: "Slurmctld", message: RequestUpdateJob | RequestJobRequeue) -> int:
+def _unknown_task(ctld: Controller, message: RequestUpdateJob | RequestJobRequeue) -> int:
     """Return the error of naming a task that there is not, or 0; those there are change anyway."""
     lacking = arrays.lacks(ctld, message.job_id, message.array_tasks)
     return ESLURM_INVALID_JOB_ID if lacking else SLURM_SUCCESS
 
 
-def _refusal(ctld: "Slurmctld", envelope: Envelope, job_id: int) -> int:
+def _refusal(ctld: Controller, envelope: Envelope, job_id: int) -> int:
     """Return why a user may not change a job or array, or 0."""
     array = ctld.arrays.get(job_id)
     job = array.first if array is not None else ctld.jobs.get(job_id)
@@ -87,7 +82,7 @@ def _refusal(ctld: "Slurmctld", envelope: Envelope, job_id: int) -> int:
     return authority.refusal(ctld, envelope, job.desc.uid)
 
 
-def _update(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: int) -> int:
+def _update(ctld: Controller, job: JobRecord, message: RequestUpdateJob, uid: int) -> int:
     if job.state.finished:
         # Of an array, what is over is left as it is.
         return SLURM_SUCCESS if job.array is not None else ESLURM_ALREADY_DONE
@@ -102,7 +97,7 @@ def _update(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: i
     return SLURM_SUCCESS
 
 
-def _check(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: int) -> int:
+def _check(ctld: Controller, job: JobRecord, message: RequestUpdateJob, uid: int) -> int:
     """Return why a change is refused, or 0. Pure."""
     operator = ctld.is_operator(uid)
     pending = job.state.base is JobBase.PENDING
@@ -151,7 +146,7 @@ def _priority_refusal(job: JobRecord, priority: int, *, operator: bool) -> int:
     return SLURM_SUCCESS if operator or lowered else ESLURM_ACCESS_DENIED
 
 
-def _apply(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: int) -> None:
+def _apply(ctld: Controller, job: JobRecord, message: RequestUpdateJob, uid: int) -> None:
     _set_priority(ctld, job, message, uid)
     if message.name is not None:
         eligible.rename(ctld, job, message.name)
@@ -181,7 +176,7 @@ def _apply(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: in
     eligible.settle(ctld, job)
 
 
-def _set_priority(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: int) -> None:
+def _set_priority(ctld: Controller, job: JobRecord, message: RequestUpdateJob, uid: int) -> None:
     before = job.priority
     if message.nice is not None:
         if job.priority:
@@ -211,7 +206,7 @@ def _set_priority(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, 
         queue.take_from_queue(job)
 
 
-def _release(ctld: "Slurmctld", job: JobRecord) -> None:
+def _release(ctld: Controller, job: JobRecord) -> None:
     """Forget why a job was held that has a priority (again)."""
     job.hold_text = ""
     job.special_exit = False
@@ -219,7 +214,7 @@ def _release(ctld: "Slurmctld", job: JobRecord) -> None:
         ctld.set_job(job, PENDING)
 
 
-def _set_time_limit(ctld: "Slurmctld", job: JobRecord, minutes: int) -> None:
+def _set_time_limit(ctld: Controller, job: JobRecord, minutes: int) -> None:
     job.time_limit_min = minutes
     job.desc = attrs.evolve(job.desc, time_limit_min=minutes)
     limits.watch_deadline(ctld, job)
@@ -235,7 +230,7 @@ def _set_time_limit(ctld: "Slurmctld", job: JobRecord, minutes: int) -> None:
     limits.watch_warning(ctld, job)
 
 
-def ask_anew(ctld: "Slurmctld", job: JobRecord) -> None:
+def ask_anew(ctld: Controller, job: JobRecord) -> None:
     """Hold a pending job's request against its partitions as they are now; it leaves its queues."""
     if job.queued:
         queue.take_from_queue(job)
@@ -252,7 +247,7 @@ def ask_anew(ctld: "Slurmctld", job: JobRecord) -> None:
         job.lasting_reason = Reason.PARTITION_CONFIG
 
 
-async def job_requeue(ctld: "Slurmctld", envelope: Envelope, message: RequestJobRequeue) -> None:
+async def job_requeue(ctld: Controller, envelope: Envelope, message: RequestJobRequeue) -> None:
     """Send a running batch job back into the queue, or the running tasks of an array."""
     rc = _refusal(ctld, envelope, message.job_id)
     if not rc and message.launch_failed and not authority.is_daemon(ctld, envelope):
@@ -267,7 +262,7 @@ async def job_requeue(ctld: "Slurmctld", envelope: Envelope, message: RequestJob
     ctld.answer(envelope, rc)
 
 
-async def _requeue(ctld: "Slurmctld", job: JobRecord, message: RequestJobRequeue) -> int:
+async def _requeue(ctld: Controller, job: JobRecord, message: RequestJobRequeue) -> int:
     if not job.batch:
         return ESLURM_BATCH_ONLY
     if message.restart_cnt not in (NO_VAL, job.restart_cnt):
@@ -296,7 +291,7 @@ async def _requeue(ctld: "Slurmctld", job: JobRecord, message: RequestJobRequeue
 # Nodes.
 
 
-async def update_node(ctld: "Slurmctld", envelope: Envelope, message: RequestUpdateNode) -> None:
+async def update_node(ctld: Controller, envelope: Envelope, message: RequestUpdateNode) -> None:
     """Drain nodes, set them down, or take them into service again; or say why they are not."""
     try:
         every = tuple(node.name for node in ctld.nodes)
@@ -317,7 +312,7 @@ async def update_node(ctld: "Slurmctld", envelope: Envelope, message: RequestUpd
 
 
 async def _set_node(
-    ctld: "Slurmctld", node: NodeRecord, message: RequestUpdateNode, uid: int
+    ctld: Controller, node: NodeRecord, message: RequestUpdateNode, uid: int
 ) -> int:
     if message.state == "DRAIN":
         ctld.note_reason(node, message.reason, uid)
@@ -340,7 +335,7 @@ async def _set_node(
     return SLURM_SUCCESS
 
 
-def _resume(ctld: "Slurmctld", node: NodeRecord) -> int:
+def _resume(ctld: Controller, node: NodeRecord) -> int:
     """Let jobs start on a node again; one that is neither drained nor down has nothing to undo."""
     if node.base is not NodeBase.DOWN and not node.flags & NodeFlag.DRAIN:
         return ESLURM_INVALID_NODE_STATE

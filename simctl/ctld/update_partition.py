@@ -1,8 +1,9 @@
 """Partitions changed, created and deleted by scontrol, and what that means for jobs."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from simctl.ctld import eligible, update
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.errno import (
@@ -20,9 +21,6 @@ from simctl.wire.messages import (
 )
 from simctl.wire.states import JobBase, PartState
 
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
-
 _NUMBERS: Final = {
     "max_time_min": "max_time_min",
     "default_time_min": "default_time_min",
@@ -37,7 +35,7 @@ _NUMBERS: Final = {
 
 
 async def update_partition(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestUpdatePartition
+    ctld: Controller, envelope: Envelope, message: RequestUpdatePartition
 ) -> None:
     """Change a partition; jobs that wait for it are held against it anew."""
     part = ctld.partitions.get(message.name)
@@ -59,7 +57,7 @@ async def update_partition(
     ctld.answer(envelope, rc)
 
 
-def _nodes(ctld: "Slurmctld", message: RequestUpdatePartition) -> tuple[NodeRecord, ...] | None:
+def _nodes(ctld: Controller, message: RequestUpdatePartition) -> tuple[NodeRecord, ...] | None:
     """Return the nodes a request names, in their order; None if it names one that is not there."""
     if not message.nodes:
         return ()
@@ -74,7 +72,7 @@ def _nodes(ctld: "Slurmctld", message: RequestUpdatePartition) -> tuple[NodeReco
 
 
 async def create_partition(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestCreatePartition
+    ctld: Controller, envelope: Envelope, message: RequestCreatePartition
 ) -> None:
     """Take a new partition in; what is not told is as slurm.conf has it by default."""
     nodes = _nodes(ctld, message)
@@ -101,7 +99,7 @@ async def create_partition(
 
 
 async def delete_partition(
-    ctld: "Slurmctld", envelope: Envelope, message: RequestDeletePartition
+    ctld: Controller, envelope: Envelope, message: RequestDeletePartition
 ) -> None:
     """Forget a partition that no job waits for or runs in."""
     if message.name not in ctld.partitions:
@@ -120,7 +118,7 @@ def _uses(job: JobRecord, name: str) -> bool:
     return not over and (job.part.name == name or name in job.desc.partition.split(","))
 
 
-def _apply(ctld: "Slurmctld", part: PartRecord, message: RequestUpdatePartition) -> None:
+def _apply(ctld: Controller, part: PartRecord, message: RequestUpdatePartition) -> None:
     for asked, field in _NUMBERS.items():
         value = getattr(message, asked)
         if value != NO_VAL:

@@ -1,10 +1,11 @@
 """Which parts of a pending job's request scontrol changes, and what stands against it."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
 from simctl.ctld import reserved
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord
 from simctl.ctld.request import (
     Request,
@@ -24,9 +25,6 @@ from simctl.wire.ids import NO_VAL
 from simctl.wire.messages import RequestUpdateJob
 from simctl.wire.records import JobDesc
 from simctl.wire.states import JobBase
-
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
 _NUMBERS: Final = ("num_tasks", "cpus_per_task", "min_cpus_per_node")
 _OTHERS: Final = (
@@ -61,7 +59,7 @@ def changes_of(message: RequestUpdateJob) -> dict[str, Any]:
     return changes | {name: value for name, value in others.items() if value is not None}
 
 
-def refusal(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: int) -> int:
+def refusal(ctld: Controller, job: JobRecord, message: RequestUpdateJob, uid: int) -> int:
     """Return why a user may not change a job's request so, or 0. Pure."""
     changes = changes_of(message)
     if not changes:
@@ -83,7 +81,7 @@ def refusal(ctld: "Slurmctld", job: JobRecord, message: RequestUpdateJob, uid: i
     return reserved.refusal(ctld, desc) or read_anew(ctld, desc).error_code
 
 
-def _admission_refusal(ctld: "Slurmctld", job: JobRecord, desc: JobDesc, uid: int) -> int:
+def _admission_refusal(ctld: Controller, job: JobRecord, desc: JobDesc, uid: int) -> int:
     """Return why a partition does not take a job that a user moves there, or 0.
 
     All partitions that the job would wait for have to take it, unlike those of a submission. A
@@ -96,7 +94,7 @@ def _admission_refusal(ctld: "Slurmctld", job: JobRecord, desc: JobDesc, uid: in
     return next(filter(None, refusals), SLURM_SUCCESS)
 
 
-def read_anew(ctld: "Slurmctld", desc: JobDesc) -> Request:
+def read_anew(ctld: Controller, desc: JobDesc) -> Request:
     """Return what a request comes to now; who is in may stay in, whatever the partition's state."""
     asker = asker_of(ctld, desc.uid, desc)
     conf = ctld.site.conf

@@ -1,10 +1,9 @@
 """When and where a job would start that is not submitted: what --test-only asks."""
 
-from typing import TYPE_CHECKING
-
 import attrs
 
 from simctl.ctld.backfill import Plan
+from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord, PartRecord
 from simctl.ctld.submit import Refusal, create
 from simctl.kernel.fabric import Envelope
@@ -13,9 +12,6 @@ from simctl.wire.hostlist import compress
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import RequestJobWillRun, ResponseJobWillRun
 from simctl.wire.resources import Share
-
-if TYPE_CHECKING:
-    from simctl.ctld.daemon import Slurmctld
 
 
 @attrs.frozen(kw_only=True)
@@ -27,7 +23,7 @@ class Start:
     shares: tuple[Share, ...]
 
 
-async def job_will_run(ctld: "Slurmctld", envelope: Envelope, message: RequestJobWillRun) -> None:
+async def job_will_run(ctld: Controller, envelope: Envelope, message: RequestJobWillRun) -> None:
     """Answer when a job would start as far as time limits tell; its id is used up all the same."""
     made = await create(ctld, envelope, message.job_desc, batch=True, kept=False)
     if isinstance(made, Refusal):
@@ -37,7 +33,7 @@ async def job_will_run(ctld: "Slurmctld", envelope: Envelope, message: RequestJo
     ctld.send(envelope.sender, answer)
 
 
-def _answer(ctld: "Slurmctld", job: JobRecord) -> ResponseJobWillRun:
+def _answer(ctld: Controller, job: JobRecord) -> ResponseJobWillRun:
     starts = [start for part in job.parts if (start := _start(ctld, job, part)) is not None]
     if job.lasting_reason or not starts:
         return ResponseJobWillRun(
@@ -54,7 +50,7 @@ def _answer(ctld: "Slurmctld", job: JobRecord) -> ResponseJobWillRun:
     )
 
 
-def _start(ctld: "Slurmctld", job: JobRecord, part: PartRecord) -> Start | None:
+def _start(ctld: Controller, job: JobRecord, part: PartRecord) -> Start | None:
     """Return when a job would start in a partition; None where nobody can tell."""
     plan = Plan(ctld)
     shares = plan.room_now(job, part)

@@ -118,12 +118,13 @@ def _priority(session: "Session", job: JobRecord) -> Iterator[str]:
 
 
 def _dependency(session: "Session", job: JobRecord) -> Iterator[str]:
-    yield f"  it depends on {told(session.world.ctld, job) or 'nothing any more'}"
+    ctld = session.world.ctld
+    yield f"  it depends on {told(ctld, job, ctld.now_us) or 'nothing any more'}"
     needs = job.dependency.needs if job.dependency is not None else ()
     for need in needs[:_MOST]:
         if need.job is not None:
             yield f"  job {need.job.job_id} is {need.job.state}"
-    due_us = verdict(session.world.ctld, job).due_us
+    due_us = verdict(ctld, job, ctld.now_us).due_us
     if due_us >= 0:
         yield f"  it is looked at again at {format_us(due_us)}"
 
