@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from simctl.ctld.missing import watch
-from simctl.ctld.nodes import watch_unreachable
+from simctl.ctld.reachability import watch_unreachable
 from simctl.daemons import Daemons
 from simctl.kernel.procs import SIGKILL
 from simctl.nodes.leftovers import Leftovers

@@ -11,14 +11,21 @@ from typing import Any, Final
 
 import msgspec
 
-from simctl.ctld.cancel import cancel_without_client
-from simctl.ctld.completion import launch_unanswered
+from simctl.ctld.completion import end_by_status, launch_unanswered
 from simctl.ctld.controller import Controller
 from simctl.ctld.leftovers import is_leftover
-from simctl.ctld.nodes import not_responding, silent
 from simctl.ctld.notices import AgentRetry, ClientGone
+from simctl.ctld.pending import cancel_without_client
+from simctl.ctld.reachability import not_responding, silent
 from simctl.ctld.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import NEVER_US, Envelope, Mailbox, Unanswered
+from simctl.kernel.procs import wait_status
+from simctl.wire.errno import (
+    ESLURM_USER_ID_MISSING,
+    ESLURMD_CREDENTIAL_EXPIRED,
+    ESLURMD_CREDENTIAL_REVOKED,
+    ESLURMD_INVALID_JOB_CREDENTIAL,
+)
 from simctl.wire.ids import SECOND, SLURM_BATCH_SCRIPT
 from simctl.wire.messages import (
     SUSPEND_JOB,
@@ -29,15 +36,18 @@ from simctl.wire.messages import (
     RequestKillStepTimelimit,
     RequestKillTimelimit,
     RequestLaunchProlog,
+    RequestNodeRegistrationStatus,
+    RequestPing,
     RequestSignalTasks,
     RequestSuspendInt,
     RequestTerminateJob,
     ResponseJobOver,
     ResponseResourceAllocation,
+    ResponseSlurmRc,
     SrunJobComplete,
     SrunNodeFail,
 )
-from simctl.wire.states import JobBase
+from simctl.wire.states import CONFIGURING, RUNNING, JobBase, NodeFlag
 
 RETRY_US: Final = 60 * SECOND
 """Slurm's RPC_RETRY_INTERVAL."""
@@ -226,3 +236,51 @@ _WANTED: Final[dict[type[Message], Callable[[Controller, Mailbox, Any], bool]]] 
     SrunNodeFail: _client,
 }
 """The messages that are sent again, and what tells whether one is still wanted."""
+
+
+_NON_STARTABLE = (
+    ESLURM_USER_ID_MISSING,
+    ESLURMD_INVALID_JOB_CREDENTIAL,
+    ESLURMD_CREDENTIAL_EXPIRED,
+    ESLURMD_CREDENTIAL_REVOKED,
+)
+"""Why nothing of a job is launched, nor ever will be: it fails."""
+
+
+async def response_rc(ctld: Controller, envelope: Envelope, message: ResponseSlurmRc) -> None:
+    """Take in slurmd's answer to a request; one that refuses a launch is told in the trace.
+
+    Whatever a node answers, it is there. One that answers a ping, and had not answered before, is
+    asked what it runs.
+    """
+    sender = envelope.sender
+    node = ctld.nodes_by_name.get(sender.host.name) if sender is not None else None
+    if node is not None:
+        node.last_response_us = ctld.now_us
+        if message.answers == RequestPing.rpc and node.flags & NodeFlag.NO_RESPOND:
+            ctld.send(sender, RequestNodeRegistrationStatus())
+    if message.return_code:
+        ctld.site.trace.note(
+            "log",
+            "request_refused",
+            ctld.process,
+            args={"rpc": message.answers, "return_code": message.return_code},
+        )
+        await _launch_refused(ctld, message)
+
+
+_LAUNCHES = (RequestBatchJobLaunch.rpc, RequestLaunchProlog.rpc)
+
+
+async def _launch_refused(ctld: Controller, message: ResponseSlurmRc) -> None:
+    """End a job of which a node says that nothing of it could ever start there.
+
+    The node takes it for one which is over, because it bears the id of one that slurmctld has
+    forgotten with its state; or its credential is bad.
+    """
+    job = ctld.jobs.get(message.job_id)
+    if job is None or message.answers not in _LAUNCHES or message.return_code not in _NON_STARTABLE:
+        return
+    run = getattr(message.request, "restart_cnt", job.restart_cnt)
+    if run == job.restart_cnt and job.state in (RUNNING, CONFIGURING):
+        await end_by_status(ctld, job, wait_status(1))

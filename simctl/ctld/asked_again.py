@@ -2,7 +2,7 @@
 
 from simctl.ctld import completion, schedule, staging
 from simctl.ctld.controller import Controller
-from simctl.ctld.notices import GateDue, KeptDue, SaveDue, WaitingDue
+from simctl.ctld.notices import GateDue, KeptDue, WaitingDue
 from simctl.kernel.fabric import Envelope
 
 
@@ -26,9 +26,3 @@ async def kept_due(ctld: Controller, _: Envelope, __: KeptDue) -> None:
     await staging.look_at_dependencies(ctld)
     for job in list(ctld.bb.kept.values()) if ctld.bb is not None else ():
         await completion.purge(ctld, job)
-
-
-async def save_due(ctld: Controller, _: Envelope, message: SaveDue) -> None:
-    """Save, unless nothing has changed."""
-    ctld.process.cause = 0  # nothing but the time leads to this
-    await ctld.saves.save_in_time(forced=message.forced)

@@ -12,10 +12,12 @@ from msgspec import UNSET
 
 from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord
+from simctl.ctld.request import Asker
 from simctl.kernel.fabric import Envelope
 from simctl.wire.credentials import JobCredential
 from simctl.wire.errno import SLURM_SUCCESS, errno_name
 from simctl.wire.messages import Message, ResponseSlurmRc
+from simctl.wire.records import JobDesc
 from simctl.wire.rights import OF_SLURMCTLD, Right, Who
 
 Handler = Callable[[Controller, Envelope, Any], Awaitable[None]]
@@ -111,3 +113,8 @@ def tell(ctld: Controller, envelope: Envelope, return_code: int) -> None:
         errno=errno_name(return_code),
         job=job_id or UNSET,
     )
+
+
+def asker_of(ctld: Controller, uid: int, desc: JobDesc) -> Asker:
+    """Return who asks slurmctld for a job, as partitions see it."""
+    return Asker(desc.account, privileged=uid in (0, ctld.process.uid))

@@ -1,17 +1,16 @@
 """scancel's side in the controller: who may end what, and what a signal does."""
 
-from simctl.ctld import arrays, asking, authority, queue
-from simctl.ctld.completion import end_by_status, end_job
+from simctl.ctld import arrays, asking, authority
+from simctl.ctld.completion import end_job
 from simctl.ctld.controller import Controller
-from simctl.ctld.pending import end_waiting
+from simctl.ctld.pending import cancel_pending
 from simctl.ctld.records import JobRecord
 from simctl.ctld.signals import signal_job, signal_step
 from simctl.kernel.fabric import Envelope
-from simctl.kernel.procs import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
+from simctl.kernel.procs import SIGCONT, SIGKILL, SIGSTOP
 from simctl.wire.errno import (
     ESLURM_ALREADY_DONE,
     ESLURM_INVALID_JOB_ID,
-    ESLURM_JOB_PENDING,
     ESLURM_TRANSITION_STATE_NO_UPDATE,
     SLURM_SUCCESS,
 )
@@ -22,9 +21,7 @@ from simctl.wire.messages import (
 )
 from simctl.wire.signals import SIG_TERM_KILL
 from simctl.wire.states import (
-    CANCELLED,
     COMPLETING,
-    PENDING,
     PENDING_COMPLETING,
     RUNNING,
     RUNNING_STOPPED,
@@ -82,7 +79,7 @@ async def _kill(ctld: Controller, job: JobRecord, message: RequestKillJob, uid: 
     if message.signal == SIGKILL:
         job.cancel_uid = uid
     if job.state.base is JobBase.PENDING:
-        return await _cancel_pending(ctld, job, message.signal)
+        return await cancel_pending(ctld, job, message.signal)
     if message.signal == SIGKILL and not message.batch_only:
         job.hurry = message.hurry
         await end_job(ctld, job, JobBase.CANCELLED, Reason.NONE)
@@ -109,24 +106,6 @@ def _note_stop(ctld: Controller, job: JobRecord, signal: int) -> None:
         ctld.set_job(job, RUNNING_STOPPED)
     elif signal == SIGCONT and job.state == RUNNING_STOPPED:
         ctld.set_job(job, RUNNING)
-
-
-async def _cancel_pending(ctld: Controller, job: JobRecord, signal: int) -> int:
-    """End a job that never ran; its reason to wait stays."""
-    if signal != SIGKILL:
-        return ESLURM_JOB_PENDING
-    job.reason = queue.reason_to_wait(job)
-    await end_waiting(ctld, job, CANCELLED)
-    return SLURM_SUCCESS
-
-
-async def cancel_without_client(ctld: Controller, job: JobRecord) -> None:
-    """End a job whose client could not be told of its allocation, and has gone away."""
-    if job.state == PENDING:
-        await _cancel_pending(ctld, job, SIGKILL)
-    elif job.state.base is JobBase.RUNNING:
-        job.client = None
-        await end_by_status(ctld, job, SIGTERM)
 
 
 async def cancel_job_step(

@@ -2,16 +2,12 @@
 
 from typing import Final
 
-from simctl.ctld.checkpoints import operate
 from simctl.ctld.controller import Controller
 from simctl.ctld.notices import CheckpointsDue
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.ctld.recurring import check_at_or_after
-from simctl.kernel.fabric import Envelope
-from simctl.plugin import CheckOp
 from simctl.wire.conf import can_checkpoint
 from simctl.wire.ids import SECOND, SLURM_BATCH_SCRIPT
-from simctl.wire.messages import RequestCheckpoint
 from simctl.wire.states import JobBase
 
 _MINUTE: Final = 60 * SECOND
@@ -70,20 +66,3 @@ def watch(ctld: Controller) -> None:
         at_us = check_at_or_after(max(min(coming), ctld.now_us))
         ctld.periodic_us = at_us
         ctld.periodic_timer = ctld.mailbox.post_at(at_us, CheckpointsDue(at_us))
-
-
-async def checkpoints_due(ctld: Controller, _: Envelope, message: CheckpointsDue) -> None:
-    """Ask for the checkpoints that are due, in the order of the jobs; a refusal is ignored."""
-    if message.at_us != ctld.periodic_us:
-        # It came while slurmctld was away.
-        return
-    due = [
-        (_job(record).place, key, record)
-        for key, record in ctld.periodic.items()
-        if _job(record).state.base is JobBase.RUNNING and due_us(record) <= ctld.now_us
-    ]
-    for _place, (job_id, step_id), record in sorted(due, key=lambda each: each[:2]):
-        record.ckpt_us = ctld.now_us
-        request = RequestCheckpoint(op=CheckOp.CREATE, job_id=job_id, step_id=step_id)
-        await operate(ctld, request, 0)
-    watch(ctld)

@@ -10,9 +10,12 @@ from typing import Final
 import attrs
 
 from simctl.ctld import checkpoint_files
+from simctl.ctld.checkpoint_times import _job, due_us, watch
 from simctl.ctld.controller import Controller
+from simctl.ctld.notices import CheckpointsDue
 from simctl.ctld.records import JobRecord, StepRecord
 from simctl.ctld.step_view import LiveStep, live_step
+from simctl.kernel.fabric import Envelope
 from simctl.plugin import CheckOp, CheckpointStatus
 from simctl.plugins.hooks import About
 from simctl.plugins.points.checkpoint import slurm_ckpt_op
@@ -138,3 +141,20 @@ async def _ask(
         return Outcome(SLURM_SUCCESS, result)
     rc = int(result or SLURM_SUCCESS)
     return Outcome(ctld.process.errno or SLURM_ERROR if rc < 0 else rc)
+
+
+async def checkpoints_due(ctld: Controller, _: Envelope, message: CheckpointsDue) -> None:
+    """Ask for the checkpoints that are due, in the order of the jobs; a refusal is ignored."""
+    if message.at_us != ctld.periodic_us:
+        # It came while slurmctld was away.
+        return
+    due = [
+        (_job(record).place, key, record)
+        for key, record in ctld.periodic.items()
+        if _job(record).state.base is JobBase.RUNNING and due_us(record) <= ctld.now_us
+    ]
+    for _place, (job_id, step_id), record in sorted(due, key=lambda each: each[:2]):
+        record.ckpt_us = ctld.now_us
+        request = RequestCheckpoint(op=CheckOp.CREATE, job_id=job_id, step_id=step_id)
+        await operate(ctld, request, 0)
+    watch(ctld)

@@ -11,13 +11,13 @@ from simctl.ctld import (
     awaited,
     bookkeeping,
     checkpoint_times,
+    controller_scripts,
     eligible,
     leftovers,
     limits,
-    prologs,
     staging,
     steps,
-    suspend,
+    suspensions,
 )
 from simctl.ctld.accounting import account
 from simctl.ctld.controller import Controller
@@ -282,7 +282,7 @@ async def _release(
     job_state: str = "",
 ) -> None:
     """Tell the clients and the nodes of a job that it is over."""
-    suspend.forget(ctld, job)
+    suspensions.forget(ctld, job)
     limits.forget(job)
     checkpoint_times.forget(ctld, job.job_id)
     job.prolog_running = 0
@@ -291,7 +291,7 @@ async def _release(
         ctld.send(srun, SrunJobComplete(job_id=job.job_id))
     message = termination(job, request, job_state)
     if ctld.site.conf.epilog_slurmctld:
-        prologs.start_epilog(ctld, job)
+        controller_scripts.start_epilog(ctld, job)
     for node in job.nodes:
         # One that is suspended has given its nodes back already.
         node.give_back(job)
@@ -525,3 +525,8 @@ async def purge(ctld: Controller, job: JobRecord) -> None:
         ctld.outlasting = {box: job_id for box, job_id in ctld.outlasting.items() if box.open}
         ctld.outlasting |= dict.fromkeys(still_there, job.job_id)
     arrays.purged(ctld, job)
+
+
+async def end_unlaunched(ctld: Controller, job: JobRecord, base: JobBase) -> None:
+    """End a job that has no nodes."""
+    await end_job(ctld, job, base, Reason.NONE)

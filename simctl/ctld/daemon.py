@@ -16,9 +16,10 @@ from simctl.ctld import (
     awaited,
     backfill,
     bookkeeping,
+    buffers_at_start,
     burst_info,
     checkpoint_requests,
-    checkpoint_times,
+    checkpoints,
     completion,
     deadlines,
     eligible,
@@ -32,6 +33,7 @@ from simctl.ctld import (
     prologs,
     queue,
     reconfigure,
+    registration,
     reservations,
     restart,
     resync,
@@ -206,7 +208,7 @@ class Slurmctld(Controller):
     def _all_handlers() -> "dict[type, Callable[[Controller, Envelope, Any], Any]]":
         """Return who takes in which message or notice."""
         return {
-            MessageNodeRegistrationStatus: nodes.node_registration,
+            MessageNodeRegistrationStatus: registration.node_registration,
             RequestSubmitBatchJob: submit.submit_batch_job,
             RequestResourceAllocation: submit.resource_allocation,
             RequestJobReady: submit.job_ready,
@@ -243,11 +245,11 @@ class Slurmctld(Controller):
             RequestSuspend: suspend.suspend,
             RequestPing: _ping,
             RequestReconfigure: reconfigure.reconfigure,
-            ResponseSlurmRc: nodes.response_rc,
+            ResponseSlurmRc: agent.response_rc,
             PassDue: _pass_due,
             BackfillDue: _backfill_due,
             GraceDue: _grace_due,
-            LimitDue: nodes.limit_due,
+            LimitDue: deadlines.limit_due,
             StepLimitDue: step_limits.step_limit_due,
             notices.WarningDue: deadlines.warning_due,
             notices.DeadlineDue: deadlines.deadline_due,
@@ -263,12 +265,12 @@ class Slurmctld(Controller):
             notices.LookDue: missing.look_due,
             notices.RegistrationsDue: nodes.registrations_due,
             notices.NodesDue: resync.nodes_due,
-            notices.SaveDue: asked_again.save_due,
+            notices.SaveDue: restart.save_due,
             RequestBurstBufferInfo: burst_info.burst_buffer_info,
             RequestCheckpoint: checkpoint_requests.checkpoint,
             RequestCheckpointComp: checkpoint_requests.checkpoint_comp,
             RequestCheckpointTaskComp: checkpoint_requests.checkpoint_task_comp,
-            notices.CheckpointsDue: checkpoint_times.checkpoints_due,
+            notices.CheckpointsDue: checkpoints.checkpoints_due,
             preempt.StillThere: preempt.still_there,
             plugin_services.LockClaim: plugin_services.lock_claimed,
             notices.WaitingDue: asked_again.waiting_due,
@@ -313,7 +315,7 @@ class Slurmctld(Controller):
         if self.site.asks_nodes:
             nodes.ask_in_a_while(self)
         await self.site.hooks.call_besides(switch_p_reconfig, self.process)
-        problem = await staging.set_up(self, again=again)
+        problem = await buffers_at_start.set_up(self, again=again)
         if problem:
             raise Fatal(problem)
         if again:

@@ -1,12 +1,15 @@
 """What happens when a job is to be warned, or its deadline is there."""
 
+from typing import Any
+
 from simctl.ctld import limits, notices
 from simctl.ctld.completion import clients, end_job
 from simctl.ctld.controller import Controller
 from simctl.ctld.pending import end_waiting
+from simctl.ctld.records import JobRecord
 from simctl.ctld.signals import signal_job
 from simctl.kernel.fabric import Envelope
-from simctl.wire.ids import SECOND
+from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.messages import RequestKillJob, RequestKillTimelimit, SrunTimeout
 from simctl.wire.states import DONE, JobBase, Reason
 
@@ -43,3 +46,21 @@ async def deadline_due(ctld: Controller, _: Envelope, message: notices.DeadlineD
         for srun in clients(job):
             ctld.send(srun, SrunTimeout(job_id=job.job_id))
         await end_job(ctld, job, JobBase.DEADLINE, Reason.DEADLINE, request=RequestKillTimelimit)
+
+
+async def limit_due(ctld: Controller, _: Envelope, message: Any) -> None:
+    """Warn the sruns of a job at the check before its limit; end it at the first check after."""
+    job: JobRecord = message.job
+    if job.restart_cnt != message.run or job.state.base is not JobBase.RUNNING:
+        return
+    if job.deadline_timer is not None and ctld.now_us >= limits.deadline_us(ctld, job):
+        # Its deadline is there as well, and ends it.
+        return
+    for srun in clients(job):
+        ctld.send(srun, SrunTimeout(job_id=job.job_id))
+    over_us = ctld.site.conf.over_time_limit_min * 60 * SECOND
+    if job.limit_us != INFINITE and ctld.now_us >= job.limit_us + over_us:
+        job.limit_timer = None
+        await end_job(ctld, job, JobBase.TIMEOUT, Reason.TIME_LIMIT, request=RequestKillTimelimit)
+        return
+    ctld.watch_limit(job)

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from simctl.ctld.controller import Controller
 from simctl.ctld.records import Dependency, JobArray, Need
+from simctl.ctld.state import State
 from simctl.wire.arrays import parse_tasks
 from simctl.wire.errno import ESLURM_DEPENDENCY, SlurmError
 from simctl.wire.ids import SECOND
@@ -19,7 +19,7 @@ _BETWEEN: Final = re.compile(r"[,?](?![^\[]*\])")
 """What stands between two parts; a comma in brackets stands between tasks of an array."""
 
 
-def parse_dependency(text: str, ctld: Controller, own_id: int) -> Dependency | None:
+def parse_dependency(text: str, state: State, own_id: int) -> Dependency | None:
     """Read ``afterok:1:2_3,singleton``; jobs that are not there any more are left out.
 
     Ids alone are of the oldest form, and mean afterany; ``0`` is no dependency.
@@ -47,23 +47,23 @@ def parse_dependency(text: str, ctld: Controller, own_id: int) -> Dependency | N
         if kind not in _KINDS or not targets:
             raise SlurmError(ESLURM_DEPENDENCY)
         for target in targets.split(":"):
-            needs += _needs(kind, target, ctld, own_id)
+            needs += _needs(kind, target, state, own_id)
     return Dependency(text=text, needs=tuple(needs), any_will_do="?" in between)
 
 
-def _needs(kind: str, target: str, ctld: Controller, own_id: int) -> Iterator[Need]:
+def _needs(kind: str, target: str, state: State, own_id: int) -> Iterator[Need]:
     match = _TARGET.fullmatch(target)
     if match is None or int(match[1]) == own_id or (match[3] and kind != "after"):
         raise SlurmError(ESLURM_DEPENDENCY)
     number = int(match[1])
-    array = ctld.arrays.get(number)
+    array = state.arrays.get(number)
     delay_us = int(match[3] or 0) * 60 * SECOND
     if match[2] and match[2] != "*":
         for task in _tasks(match[2]):
             if array is not None and _has(array, task):
                 yield Need(kind=kind, array=array, task=task, delay_us=delay_us)
         return
-    other = ctld.jobs.get(number)
+    other = state.jobs.get(number)
     if array is not None or (other is not None and not match[2]):
         yield Need(kind=kind, job=other, array=array, delay_us=delay_us)
 

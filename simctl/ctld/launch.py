@@ -10,9 +10,10 @@ from simctl.ctld import (
     authority,
     bookkeeping,
     checkpoint_times,
+    completion,
+    controller_scripts,
     eligible,
     limits,
-    prologs,
     staging,
 )
 from simctl.ctld.controller import Controller
@@ -69,7 +70,7 @@ async def start(
     await staging.started(ctld, job)
     conf = ctld.site.conf
     if conf.prolog_slurmctld or conf.prolog_flags or job.prolog_running:
-        prologs.configure(ctld, job)
+        controller_scripts.configure(ctld, job)
     else:
         tell(ctld, job)
     return True
@@ -87,11 +88,11 @@ async def run_without_nodes(ctld: Controller, job: JobRecord) -> None:
     ctld.set_job(job, RUNNING)
     eligible.changed(ctld, job)
     if ctld.bb is not None and await ctld.bb.begin(job):
-        await prologs.end_unlaunched(ctld, job, JobBase.FAILED)
+        await completion.end_unlaunched(ctld, job, JobBase.FAILED)
     elif job.prolog_running:
         ctld.set_job(job, CONFIGURING)
     else:
-        await prologs.end_unlaunched(ctld, job, JobBase.COMPLETED)
+        await completion.end_unlaunched(ctld, job, JobBase.COMPLETED)
 
 
 def tell(ctld: Controller, job: JobRecord) -> None:

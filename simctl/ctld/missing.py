@@ -5,7 +5,12 @@ A step daemon may have been killed, or a slurmd before it forked one or while it
 
 from typing import Final
 
-from simctl.ctld import completion, nodes, prologs, suspend
+from simctl.ctld import (
+    completion,
+    controller_scripts,
+    reachability,
+    suspensions,
+)
 from simctl.ctld.controller import Controller
 from simctl.ctld.leftovers import belongs
 from simctl.ctld.notices import LookDue
@@ -33,7 +38,7 @@ def watch(ctld: Controller, node: NodeRecord) -> None:
 
     Such rounds keep no run alive; this does, for something may come of it.
     """
-    interval_us = nodes.PINGS_PER_REGISTRATION * nodes.ping_interval_us(ctld)
+    interval_us = reachability.PINGS_PER_REGISTRATION * reachability.ping_interval_us(ctld)
     due_us = (ctld.now_us // interval_us + 1) * interval_us
     if ctld.looks.get(node.name) != due_us:
         ctld.looks[node.name] = due_us
@@ -44,7 +49,7 @@ async def look_due(ctld: Controller, _: Envelope, notice: LookDue) -> None:
     """Ask the node, unless it has just been asked or cannot answer; then it registers by itself."""
     node = notice.node
     ctld.looks.pop(node.name, None)
-    if ctld.nodes_asked_us != ctld.now_us and nodes.answers(ctld, node):
+    if ctld.nodes_asked_us != ctld.now_us and reachability.answers(ctld, node):
         ctld.process.cause = 0  # nothing but the time leads to this
         ctld.send(ctld.address(node), RequestNodeRegistrationStatus())
 
@@ -56,7 +61,7 @@ async def look(
     listed = {(job_id, step_id) for job_id, step_id, _ in message.steps}
     starting = dict.fromkeys(message.starting)
     young = False
-    for job in (*node.jobs.values(), *suspend.suspended_on(ctld, node)):
+    for job in (*node.jobs.values(), *suspensions.suspended_on(ctld, node)):
         if (job.job_id, job.restart_cnt) in starting:
             continue
         if _lacks_script(job, node, listed):
@@ -127,7 +132,7 @@ def _tell_anew(ctld: Controller, node: NodeRecord, message: MessageNodeRegistrat
             ctld.send(ctld.address(node), completion.termination(job))
     for job in node.jobs.values():
         if node.name in job.prologs_out:
-            prologs.launch_prolog(ctld, job, node)
+            controller_scripts.launch_prolog(ctld, job, node)
     for job_id, step_id, restart_cnt in message.steps:
         job_there = ctld.jobs.get(job_id)
         if job_there is None or not belongs(job_there, node, restart_cnt):

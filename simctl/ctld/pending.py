@@ -1,11 +1,13 @@
 """The end of jobs that wait."""
 
 from simctl.ctld import arrays, bookkeeping, queue, staging
-from simctl.ctld.completion import clients, finish
+from simctl.ctld.completion import clients, end_by_status, finish
 from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord
+from simctl.kernel.procs import SIGKILL, SIGTERM
+from simctl.wire.errno import ESLURM_JOB_PENDING, SLURM_SUCCESS
 from simctl.wire.messages import SrunJobComplete
-from simctl.wire.states import JobState
+from simctl.wire.states import CANCELLED, PENDING, JobBase, JobState
 
 
 async def end_waiting(ctld: Controller, job: JobRecord, state: JobState) -> None:
@@ -41,3 +43,21 @@ def _tell(ctld: Controller, job: JobRecord) -> None:
     for srun in clients(job):
         ctld.send(srun, SrunJobComplete(job_id=job.job_id))
     finish(ctld, job)
+
+
+async def cancel_pending(ctld: Controller, job: JobRecord, signal: int) -> int:
+    """End a job that never ran; its reason to wait stays."""
+    if signal != SIGKILL:
+        return ESLURM_JOB_PENDING
+    job.reason = queue.reason_to_wait(job)
+    await end_waiting(ctld, job, CANCELLED)
+    return SLURM_SUCCESS
+
+
+async def cancel_without_client(ctld: Controller, job: JobRecord) -> None:
+    """End a job whose client could not be told of its allocation, and has gone away."""
+    if job.state == PENDING:
+        await cancel_pending(ctld, job, SIGKILL)
+    elif job.state.base is JobBase.RUNNING:
+        job.client = None
+        await end_by_status(ctld, job, SIGTERM)

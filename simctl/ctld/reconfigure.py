@@ -1,6 +1,6 @@
 """scontrol reconfigure: the controller reads its configuration again, and has the nodes do so."""
 
-from simctl.ctld import asking, staging
+from simctl.ctld import asking, buffers_at_start
 from simctl.ctld.controller import Controller
 from simctl.kernel.fabric import Envelope
 from simctl.plugins.points.switch_besides import switch_p_reconfig
@@ -20,7 +20,7 @@ async def reconfigure(ctld: Controller, envelope: Envelope, message: RequestReco
     if ctld.bb is not None:
         await ctld.bb.reconfig()
         if ctld.site.model == "guide":
-            await staging.measure(ctld, ctld.bb)
+            await buffers_at_start.measure(ctld, ctld.bb)
         asking.stirred(ctld, by_somebody=True)
         ctld.request_pass()
     ctld.answer(envelope, SLURM_SUCCESS)

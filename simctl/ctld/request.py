@@ -5,7 +5,6 @@ from typing import Final
 
 import attrs
 
-from simctl.ctld.controller import Controller
 from simctl.ctld.records import NodeRecord, PartRecord
 from simctl.wire.bitmap import mask_of
 from simctl.wire.conf import SlurmConf
@@ -58,11 +57,6 @@ class Asker:
     account: str
     privileged: bool = False
     """Whether it is root or SlurmUser."""
-
-
-def asker_of(ctld: Controller, uid: int, desc: JobDesc) -> Asker:
-    """Return who asks slurmctld for a job, as partitions see it."""
-    return Asker(desc.account, privileged=uid in (0, ctld.process.uid))
 
 
 def read_request(

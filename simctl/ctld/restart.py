@@ -11,6 +11,7 @@ import attrs
 from simctl.ctld import (
     asking,
     awaited,
+    buffers_at_start,
     checkpoint_times,
     completion,
     eligible,
@@ -19,13 +20,14 @@ from simctl.ctld import (
     prologs,
     queue,
     resync,
-    staging,
     step_limits,
     steps,
 )
 from simctl.ctld.controller import Controller, Fatal
+from simctl.ctld.notices import SaveDue
 from simctl.ctld.records import JobRecord, NodeRecord, StepRecord
 from simctl.ctld.state_save import PROTOCOL_VERSION
+from simctl.kernel.fabric import Envelope
 from simctl.plugins.hooks import NULL, About, Handle, failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_alloc_job, slurm_ckpt_unpack_job
 from simctl.plugins.points.switch import (
@@ -70,7 +72,7 @@ async def recover(ctld: Controller) -> None:
     """Give jobs and steps what plugins packed of them; a step that none can read is lost."""
     for job in list(ctld.jobs.values()):
         job.check_job = await _recover_job(ctld, job)
-        await staging.count_as_read(ctld, job)
+        await buffers_at_start.count_as_read(ctld, job)
         for step in list(job.steps.values()):
             if not await _recover_step(ctld, step):
                 await steps.lose(ctld, step)
@@ -255,3 +257,9 @@ async def _end_again(ctld: Controller, job: JobRecord) -> None:
         await completion.gone(ctld, job)
     else:
         completion.terminate_again(ctld, job)
+
+
+async def save_due(ctld: Controller, _: Envelope, message: SaveDue) -> None:
+    """Save, unless nothing has changed."""
+    ctld.process.cause = 0  # nothing but the time leads to this
+    await ctld.saves.save_in_time(forced=message.forced)

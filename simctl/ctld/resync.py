@@ -6,7 +6,7 @@ does not have, though slurmctld thinks it runs there, is over.
 
 from typing import Any
 
-from simctl.ctld import completion, launch, nodes, suspend
+from simctl.ctld import completion, launch, loss, reachability, steps, suspensions
 from simctl.ctld.controller import Controller
 from simctl.ctld.notices import NodesDue
 from simctl.ctld.records import JobRecord, NodeRecord, StepRecord
@@ -22,15 +22,15 @@ async def nodes_due(ctld: Controller, _: object, __: NodesDue) -> None:
     """Ask every node that can be reached; the others are asked once they can be."""
     for node in ctld.nodes:
         ctld.send(ctld.address(node), RequestNodeRegistrationStatus())
-    if any(not nodes.answers(ctld, node) for node in ctld.nodes):
-        nodes.watch_unreachable(ctld)
+    if any(not reachability.answers(ctld, node) for node in ctld.nodes):
+        reachability.watch_unreachable(ctld)
 
 
 async def fail_on_lost_nodes(ctld: Controller) -> None:
     """End what runs on nodes that are DOWN: slurmctld died before it was done with that."""
     for node in ctld.nodes:
         if node.base is NodeBase.DOWN:
-            await nodes.fail_jobs(ctld, node)
+            await loss.fail_jobs(ctld, node)
 
 
 def tell_client(ctld: Controller, job: JobRecord) -> None:
@@ -63,7 +63,7 @@ async def node_registered(
         return
     ctld.unheard.discard(node.name)
     listed = set(message.steps)
-    for job in [*node.jobs.values(), *suspend.suspended_on(ctld, node)]:
+    for job in [*node.jobs.values(), *suspensions.suspended_on(ctld, node)]:
         for step in list(job.steps.values()):
             key = (job.job_id, step.step_id, job.restart_cnt)
             if key not in listed and _nobody_runs(step):
@@ -76,8 +76,6 @@ def _nobody_runs(step: StepRecord) -> bool:
 
 
 async def _end_there(ctld: Controller, step: StepRecord, node: NodeRecord) -> None:
-    from simctl.ctld import steps  # noqa: PLC0415 - steps are created by way of us
-
     names: Any = step.layout.nodes
     if node.name not in names:
         return

@@ -15,11 +15,12 @@ from simctl.ctld import (
     schedule,
     staging,
 )
+from simctl.ctld.authority import asker_of
 from simctl.ctld.completion import finish
 from simctl.ctld.controller import Controller
 from simctl.ctld.dependency_text import parse_dependency
 from simctl.ctld.records import JobArray, JobRecord, PartRecord
-from simctl.ctld.request import Request, asker_of, read_request
+from simctl.ctld.request import Request, read_request
 from simctl.ctld.select import keep_fitting
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.plugins.hooks import NULL, About, Handle, failed

@@ -9,8 +9,9 @@ from simctl.ctld import (
     dependencies,
     eligible,
     limits,
-    nodes,
+    loss,
     queue,
+    reachability,
     staging,
     update_request,
 )
@@ -319,7 +320,7 @@ async def _set_node(
         ctld.set_node(node, node.base, node.flags | NodeFlag.DRAIN)
     elif message.state == "DOWN":
         ctld.note_reason(node, message.reason, uid)
-        await nodes.take_down(ctld, node)
+        await loss.take_down(ctld, node)
     elif message.state in ("RESUME", "IDLE", "UNDRAIN"):
         drained = bool(node.flags & NodeFlag.DRAIN)
         if message.state == "UNDRAIN" and not drained:
@@ -345,7 +346,7 @@ def _resume(ctld: Controller, node: NodeRecord) -> int:
         # One that still does not answer is found out by the next pings.
         base = NodeBase.IDLE
     ctld.set_node(node, base, node.flags & ~NodeFlag.DRAIN)
-    if node.flags & NodeFlag.NO_RESPOND or not nodes.answers(ctld, node):
-        nodes.watch_unreachable(ctld)
+    if node.flags & NodeFlag.NO_RESPOND or not reachability.answers(ctld, node):
+        reachability.watch_unreachable(ctld)
     ctld.request_pass()
     return SLURM_SUCCESS

@@ -5,15 +5,10 @@ from typing import Any, Final
 import attrs
 
 from simctl.ctld import reserved
+from simctl.ctld.authority import asker_of
 from simctl.ctld.controller import Controller
 from simctl.ctld.records import JobRecord
-from simctl.ctld.request import (
-    Request,
-    admission_refusal,
-    asker_of,
-    named_partitions,
-    read_request,
-)
+from simctl.ctld.request import Request, admission_refusal, named_partitions, read_request
 from simctl.wire.errno import (
     ESLURM_DISABLED,
     ESLURM_INVALID_PARTITION_NAME,
