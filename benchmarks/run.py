@@ -22,7 +22,7 @@ import trio.testing
 
 from benchmarks import back
 from benchmarks.make_log import make_log
-from simctl.ctld import backfill, schedule
+from simctl.ctld.scheduling import backfill, schedule
 from simctl.kernel.turns import Kernel
 from simctl.replay import scenario, submit_all
 from simctl.scenario.swf import SwfJob, SwfLog, read_swf

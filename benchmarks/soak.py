@@ -12,7 +12,7 @@ from random import Random
 from typing import Final
 
 from simctl.cli import make_parser
-from simctl.ctld.job_rows import JobRow
+from simctl.ctld.state.job_rows import JobRow
 from simctl.replay import Tally, scenario, submit_all
 from simctl.running import make_world, run_world
 from simctl.scenario.swf import SwfJob, SwfLog

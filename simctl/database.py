@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 import msgspec
 from msgspec import UNSET
 
-from simctl.ctld import bookkeeping
+from simctl.ctld.reporting import bookkeeping
 from simctl.database_tables import (
     APPLICATION_ID,
     FORMAT,

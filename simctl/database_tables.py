@@ -3,7 +3,7 @@
 import json
 from typing import Any, Final
 
-from simctl.ctld.records import NodeRecord
+from simctl.ctld.state.records import NodeRecord
 from simctl.kernel.procs import exit_code_of, signal_of
 from simctl.wire.accounts import NOBODY, JobAccount, StepAccount, step_label
 from simctl.wire.ids import INFINITE, NO_VAL

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from simctl.backup import Backup
-from simctl.ctld.nodes import ping_in_earnest
-from simctl.ctld.reachability import watch_unreachable
-from simctl.ctld.restart import StopDue
+from simctl.ctld.nodes.reachability import watch_unreachable
+from simctl.ctld.recovery.pings import ping_in_earnest
+from simctl.ctld.recovery.restart import StopDue
 from simctl.daemons import Daemons
 from simctl.disk_mishaps import DiskMishaps
 from simctl.kernel import wires

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from simctl.ctld.missing import watch
-from simctl.ctld.reachability import watch_unreachable
+from simctl.ctld.nodes.reachability import watch_unreachable
+from simctl.ctld.recovery.missing import watch
 from simctl.daemons import Daemons
 from simctl.kernel.procs import SIGKILL
 from simctl.nodes.leftovers import Leftovers

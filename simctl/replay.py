@@ -16,7 +16,7 @@ from typing import Any, Final, overload
 
 import attrs
 
-from simctl.ctld.job_rows import JobRow
+from simctl.ctld.state.job_rows import JobRow
 from simctl.kernel.procs import RunsAs
 from simctl.plugins.site import User
 from simctl.report import summary

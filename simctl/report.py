@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import UNSET
 
-from simctl.ctld.job_rows import JobRow
+from simctl.ctld.state.job_rows import JobRow
 from simctl.kernel.events import Event
 from simctl.orderings.checking import Breach, tell
 from simctl.plugins.points import ALL

@@ -16,11 +16,11 @@ from simctl import __version__
 from simctl.appliance.appliance import Appliance
 from simctl.commands.table import COMMANDS
 from simctl.ctld.daemon import Slurmctld
-from simctl.ctld.eligible import is_stuck
-from simctl.ctld.job_rows import JobRow
-from simctl.ctld.queue import reason_to_wait
-from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
-from simctl.ctld.staging import waits_for_stage_in
+from simctl.ctld.jobs.eligible import is_stuck
+from simctl.ctld.jobs.staging import waits_for_stage_in
+from simctl.ctld.state.job_rows import JobRow
+from simctl.ctld.state.queue import reason_to_wait
+from simctl.ctld.state.records import JobRecord, NodeRecord, PartRecord
 from simctl.daemons import Daemons
 from simctl.kernel.disk import Disk
 from simctl.kernel.due import pick_turn

@@ -7,7 +7,8 @@ import attrs
 from msgspec import UNSET
 
 from simctl.appliance.store import Buffer
-from simctl.ctld import dependencies, eligible
+from simctl.ctld.choose import dependencies
+from simctl.ctld.jobs import eligible
 from simctl.kernel.events import Event
 from simctl.orderings.checking import tell
 from simctl.wire.ids import SECOND

@@ -16,9 +16,11 @@ import attrs
 import pytest
 
 from simctl import world  # noqa: F401 - the parts of slurmctld are imported by way of it
-from simctl.ctld import checkpoint_times, notices, recurring, restart
+from simctl.ctld.checkpoints import checkpoint_times
 from simctl.ctld.daemon import Slurmctld
-from simctl.ctld.notices import (
+from simctl.ctld.recovery import restart
+from simctl.ctld.state import notices, recurring
+from simctl.ctld.state.notices import (
     BeginDue,
     CheckpointsDue,
     GraceDue,
@@ -26,8 +28,8 @@ from simctl.ctld.notices import (
     PurgeDue,
     ReservationDue,
 )
-from simctl.ctld.records import JobArray, JobRecord, NodeRecord, PartRecord, StepRecord
-from simctl.ctld.step_limits import StepLimitDue
+from simctl.ctld.state.records import JobArray, JobRecord, NodeRecord, PartRecord, StepRecord
+from simctl.ctld.steps.step_limits import StepLimitDue
 from simctl.kernel.fabric import Mailbox
 from simctl.kernel.turns import Timer
 from simctl.mishaps import Mishaps

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from simctl.api.slurmctld import ScriptResult
-from simctl.ctld.bb_scripts import Failures, run_script, start_script
+from simctl.ctld.reporting.bb_scripts import Failures, run_script, start_script
 from simctl.kernel.turns import Thread
 from simctl.scenario.load import read_scenario
 from simctl.world import World

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from simctl.ctld import backfill, schedule
+from simctl.ctld.choose.select import demand_in
 from simctl.ctld.daemon import Slurmctld
-from simctl.ctld.records import JobRecord, PartRecord
-from simctl.ctld.select import demand_in
+from simctl.ctld.scheduling import backfill, schedule
+from simctl.ctld.state.records import JobRecord, PartRecord
 from simctl.kernel.events import Event
 from simctl.scenario.load import read_scenario
 from simctl.wire.resources import tasks_in

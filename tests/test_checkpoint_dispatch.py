@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from simctl.ctld.checkpoints import Outcome, worst
+from simctl.ctld.checkpoints.checkpoints import Outcome, worst
 from simctl.plugin import CheckpointStatus
 from simctl.wire.errno import EALREADY, EINVAL, SLURM_ERROR
 from tests.checkpointing import FOUR_NODES, answers, ask, checkpointed, operations, said

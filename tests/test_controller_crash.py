@@ -5,8 +5,8 @@ import random
 import attrs
 import pytest
 
-from simctl.ctld.records import JobRecord
-from simctl.ctld.saved_records import UnsaidFieldError, form_of
+from simctl.ctld.saved.saved_records import UnsaidFieldError, form_of
+from simctl.ctld.state.records import JobRecord
 from simctl.report import summary
 from simctl.wire.state_files import Header, framed, read_file, write_file
 from tests.cluster import Ran, run

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from simctl.ctld.state_writing import records_of
+from simctl.ctld.saved.state_writing import records_of
 from tests.cluster import Ran, run
 from tests.test_switch_fuzz import check_books
 

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.run import options
-from simctl.ctld.job_rows import JobRow
+from simctl.ctld.state.job_rows import JobRow
 from simctl.replay import scenario, submit_all
 from simctl.scenario.swf import SwfJob, SwfLog
 from simctl.wire.hostlist import expand

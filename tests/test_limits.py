@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from simctl.ctld.limits import last_start_us, refusal, warning_due_us
+from simctl.ctld.jobs.limits import last_start_us, refusal, warning_due_us
 from simctl.kernel.events import Event
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.records import JobDesc

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.soak import growth, made_jobs
 from simctl.cli import main, make_parser
-from simctl.ctld.job_rows import JobRow
+from simctl.ctld.state.job_rows import JobRow
 from simctl.kernel.events import Event
 from simctl.replay import Tally, scenario, submit_all
 from simctl.running import make_world

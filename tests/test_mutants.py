@@ -218,7 +218,7 @@ def test_tells_a_mutant_that_tests_catch_from_one_that_they_miss(
 ) -> None:
     """In a copy of the tree, with a few tests of steps, which know nothing of reconfiguring."""
     caught = "stepd/manager.py:StepDaemon._see_session_out:switch_p_job_fini:dropped"
-    missed = "simctl/ctld/burst_buffers.py:BurstBuffers.reconfig:bb_p_reconfig:dropped"
+    missed = "simctl/ctld/port/burst_buffers.py:BurstBuffers.reconfig:bb_p_reconfig:dropped"
     chosen = [mutant for mutant in everything if mutant.id in {caught, missed}]
     before = (ROOT / "stepd" / "manager.py").read_bytes()
     crew = Crew(ROOT, 1, ["tests/test_step_path.py"])

@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 
 from simctl import world  # noqa: F401 - the parts of slurmctld are imported by way of it
-from simctl.ctld import checkpoint_times, completion, eligible, limits, restart, step_limits
+from simctl.ctld.checkpoints import checkpoint_times
 from simctl.ctld.daemon import Slurmctld
-from simctl.ctld.state_reading import Reader
+from simctl.ctld.jobs import completion, eligible, limits
+from simctl.ctld.recovery import restart
+from simctl.ctld.saved.state_reading import Reader
+from simctl.ctld.steps import step_limits
 from tests.cluster import Ran, run
 from tests.restored import Damage, crashed_at, differences, moments
 

@@ -5,7 +5,7 @@ import yaml
 
 from simctl.commands.batch_script import foreign, words_of
 from simctl.commands.job_values import export
-from simctl.ctld.info import describe_job
+from simctl.ctld.reporting.info import describe_job
 from simctl.world import CommandResult
 from tests import cluster, printed
 

@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
-from simctl.ctld import backfill, dependencies, eligible, reserved, schedule
+from simctl.ctld.choose import dependencies, reserved
+from simctl.ctld.choose.select import demand_in
 from simctl.ctld.daemon import Slurmctld
-from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
-from simctl.ctld.select import demand_in
+from simctl.ctld.jobs import eligible
+from simctl.ctld.scheduling import backfill, schedule
+from simctl.ctld.state.records import JobRecord, NodeRecord, PartRecord
 from simctl.scenario.load import read_scenario
 from simctl.wire.resources import tasks_in
 from simctl.wire.states import JobBase, JobFlag, NodeBase, NodeFlag

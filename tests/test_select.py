@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simctl.ctld.select import choose
+from simctl.ctld.choose.select import choose
 from simctl.wire.ids import INFINITE
 from simctl.wire.resources import ALL_MEMORY, Demand, Room, Share, parse_gres, split_gres, tasks_in
 

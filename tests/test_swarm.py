@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from simctl.cli import main
-from simctl.ctld.records import NodeRecord
+from simctl.ctld.state.records import NodeRecord
 from simctl.kernel.procs import RunsAs
 from simctl.scenario.load import read_scenario
 from simctl.testing.explore.progress import Progress

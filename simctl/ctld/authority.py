@@ -10,9 +10,9 @@ from typing import Any
 
 from msgspec import UNSET
 
+from simctl.ctld.choose.request import Asker
 from simctl.ctld.controller import Controller
-from simctl.ctld.records import JobRecord
-from simctl.ctld.request import Asker
+from simctl.ctld.state.records import JobRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.credentials import JobCredential
 from simctl.wire.errno import SLURM_SUCCESS, errno_name

@@ -5,11 +5,11 @@ from functools import partial
 
 import attrs
 
-from simctl.ctld.burst_buffers import BurstBuffers
-from simctl.ctld.polls import Polls
-from simctl.ctld.port import Port
-from simctl.ctld.records import JobRecord, NodeRecord, PartRecord
-from simctl.ctld.state_save import StateSave
+from simctl.ctld.port.burst_buffers import BurstBuffers
+from simctl.ctld.port.polls import Polls
+from simctl.ctld.port.port import Port
+from simctl.ctld.saved.state_save import StateSave
+from simctl.ctld.state.records import JobRecord, NodeRecord, PartRecord
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import Host
 from simctl.plugin import JobRecord as JobPtr

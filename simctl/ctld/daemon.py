@@ -8,52 +8,40 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from simctl.ctld import (
+from simctl.ctld import authority
+from simctl.ctld.checkpoints import checkpoints
+from simctl.ctld.controller import Controller, Fatal, Moments
+from simctl.ctld.jobs import awaited, completion, deadlines, eligible, prologs, staging, suspend
+from simctl.ctld.jobs.pending import end_pending
+from simctl.ctld.nodes import node_switch
+from simctl.ctld.recovery import (
     agent,
-    answers,
-    asked_again,
-    authority,
-    awaited,
-    backfill,
-    bookkeeping,
     buffers_at_start,
-    burst_info,
-    checkpoint_requests,
-    checkpoints,
-    completion,
-    deadlines,
-    eligible,
-    info,
     missing,
-    node_switch,
-    nodes,
-    notices,
-    plugin_services,
-    preempt,
-    prologs,
-    queue,
-    reconfigure,
+    pings,
     registration,
-    reservations,
     restart,
     resync,
-    schedule,
-    staging,
-    state_save,
-    step_limits,
-    steps,
+)
+from simctl.ctld.reporting import bookkeeping, info
+from simctl.ctld.reporting.job_view import live
+from simctl.ctld.requests import (
+    answers,
+    checkpoint_requests,
+    plugin_services,
+    reconfigure,
     submit,
-    suspend,
     switch_info,
     update,
     update_partition,
     will_run,
 )
-from simctl.ctld.cancel import cancel_job_step, kill_job
-from simctl.ctld.controller import Controller, Fatal, Moments
-from simctl.ctld.job_rows import JobRow, row
-from simctl.ctld.job_view import live
-from simctl.ctld.notices import (
+from simctl.ctld.requests.cancel import cancel_job_step, kill_job
+from simctl.ctld.saved import state_save
+from simctl.ctld.scheduling import asked_again, backfill, preempt, reservations, schedule
+from simctl.ctld.state import notices, queue
+from simctl.ctld.state.job_rows import JobRow, row
+from simctl.ctld.state.notices import (
     BackfillDue,
     BeginDue,
     GraceDue,
@@ -62,12 +50,9 @@ from simctl.ctld.notices import (
     PurgeDue,
     ReservationDue,
 )
-from simctl.ctld.pending import end_pending
-from simctl.ctld.records import (
-    NodeRecord,
-    PartRecord,
-)
-from simctl.ctld.step_limits import StepLimitDue
+from simctl.ctld.state.records import NodeRecord, PartRecord
+from simctl.ctld.steps import step_limits, steps
+from simctl.ctld.steps.step_limits import StepLimitDue
 from simctl.kernel.fabric import Envelope, Unanswered
 from simctl.kernel.procs import Host, wait_status
 from simctl.kernel.turns import Killed
@@ -259,14 +244,14 @@ class Slurmctld(Controller):
             notices.PrologEnded: prologs.prolog_ended,
             notices.EpilogEnded: prologs.epilog_ended,
             notices.EndUnlaunched: prologs.unlaunched_over,
-            notices.PingDue: nodes.ping_due,
-            notices.StruckPingsDue: nodes.struck_pings_due,
+            notices.PingDue: pings.ping_due,
+            notices.StruckPingsDue: pings.struck_pings_due,
             node_switch.NodeDue: node_switch.node_due,
             notices.LookDue: missing.look_due,
-            notices.RegistrationsDue: nodes.registrations_due,
+            notices.RegistrationsDue: pings.registrations_due,
             notices.NodesDue: resync.nodes_due,
             notices.SaveDue: restart.save_due,
-            RequestBurstBufferInfo: burst_info.burst_buffer_info,
+            RequestBurstBufferInfo: answers.burst_buffer_info,
             RequestCheckpoint: checkpoint_requests.checkpoint,
             RequestCheckpointComp: checkpoint_requests.checkpoint_comp,
             RequestCheckpointTaskComp: checkpoint_requests.checkpoint_task_comp,
@@ -313,7 +298,7 @@ class Slurmctld(Controller):
             raise Fatal(problem)
         again = await self._restore()
         if self.site.asks_nodes:
-            nodes.ask_in_a_while(self)
+            pings.ask_in_a_while(self)
         await self.site.hooks.call_besides(switch_p_reconfig, self.process)
         problem = await buffers_at_start.set_up(self, again=again)
         if problem:

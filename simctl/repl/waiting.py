@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from simctl.ctld.dependencies import told, verdict
-from simctl.ctld.job_facts import eligible_us
-from simctl.ctld.queue import reason_to_wait
-from simctl.ctld.records import JobRecord
+from simctl.ctld.choose.dependencies import told, verdict
+from simctl.ctld.reporting.job_facts import eligible_us
+from simctl.ctld.state.queue import reason_to_wait
+from simctl.ctld.state.records import JobRecord
 from simctl.kernel.due import due_processes
 from simctl.kernel.events import Event
 from simctl.kernel.procs import Process

@@ -1,0 +1,143 @@
+"""Partitions changed, created and deleted by scontrol, and what that means for jobs."""
+
+from typing import Final
+
+from simctl.ctld.controller import Controller
+from simctl.ctld.jobs import eligible
+from simctl.ctld.requests import update
+from simctl.ctld.state.records import JobRecord, NodeRecord, PartRecord
+from simctl.kernel.fabric import Envelope
+from simctl.wire.errno import (
+    ESLURM_INVALID_NODE_NAME,
+    ESLURM_INVALID_PARTITION_NAME,
+    ESLURM_PARTITION_IN_USE,
+    SLURM_SUCCESS,
+)
+from simctl.wire.hostlist import HostlistError, expand
+from simctl.wire.ids import INFINITE, NO_VAL
+from simctl.wire.messages import (
+    RequestCreatePartition,
+    RequestDeletePartition,
+    RequestUpdatePartition,
+)
+from simctl.wire.states import JobBase, PartState
+
+_NUMBERS: Final = {
+    "max_time_min": "max_time_min",
+    "default_time_min": "default_time_min",
+    "max_nodes": "max_nodes",
+    "min_nodes": "min_nodes",
+    "priority_tier": "tier",
+    "grace_time_s": "grace_time_s",
+    "def_mem_per_cpu_mb": "def_mem_per_cpu_mb",
+    "def_mem_per_node_mb": "def_mem_per_node_mb",
+}
+"""Fields of the request, and of the record each changes."""
+
+
+async def update_partition(
+    ctld: Controller, envelope: Envelope, message: RequestUpdatePartition
+) -> None:
+    """Change a partition; jobs that wait for it are held against it anew."""
+    part = ctld.partitions.get(message.name)
+    nodes = _nodes(ctld, message)
+    if part is None:
+        rc = ESLURM_INVALID_PARTITION_NAME
+    elif nodes is None:
+        rc = ESLURM_INVALID_NODE_NAME
+    else:
+        rc = SLURM_SUCCESS
+        if message.nodes is not None:
+            part.set_nodes(nodes)
+        _apply(ctld, part, message)
+        for job in list(ctld.jobs.values()):
+            if job.state.base is JobBase.PENDING and part.name in job.desc.partition.split(","):
+                update.ask_anew(ctld, job)
+                eligible.settle(ctld, job)
+        ctld.request_pass()
+    ctld.answer(envelope, rc)
+
+
+def _nodes(ctld: Controller, message: RequestUpdatePartition) -> tuple[NodeRecord, ...] | None:
+    """Return the nodes a request names, in their order; None if it names one that is not there."""
+    if not message.nodes:
+        return ()
+    if message.nodes.upper() == "ALL":
+        return tuple(ctld.nodes)
+    try:
+        names = set(expand(message.nodes))
+    except HostlistError:
+        return None
+    found = tuple(node for node in ctld.nodes if node.name in names)
+    return found if len(found) == len(names) else None
+
+
+async def create_partition(
+    ctld: Controller, envelope: Envelope, message: RequestCreatePartition
+) -> None:
+    """Take a new partition in; what is not told is as slurm.conf has it by default."""
+    nodes = _nodes(ctld, message)
+    if message.name in ctld.partitions:
+        rc = ESLURM_INVALID_PARTITION_NAME
+    elif nodes is None:
+        rc = ESLURM_INVALID_NODE_NAME
+    else:
+        rc = SLURM_SUCCESS
+        part = PartRecord(
+            name=message.name,
+            nodes=nodes,
+            default=False,
+            max_time_min=INFINITE,
+            default_time_min=INFINITE,
+            max_nodes=INFINITE,
+            min_nodes=0,
+            uniform_cpus=0,
+        )
+        part.set_nodes(nodes)
+        ctld.partitions[part.name] = part
+        _apply(ctld, part, message)
+    ctld.answer(envelope, rc)
+
+
+async def delete_partition(
+    ctld: Controller, envelope: Envelope, message: RequestDeletePartition
+) -> None:
+    """Forget a partition that no job waits for or runs in."""
+    if message.name not in ctld.partitions:
+        rc = ESLURM_INVALID_PARTITION_NAME
+    elif any(_uses(job, message.name) for job in ctld.jobs.values()):
+        rc = ESLURM_PARTITION_IN_USE
+    else:
+        rc = SLURM_SUCCESS
+        del ctld.partitions[message.name]
+    ctld.answer(envelope, rc)
+
+
+def _uses(job: JobRecord, name: str) -> bool:
+    """Tell whether a job that is not over runs in a partition, or could."""
+    over = job.state.finished and not job.state.completing
+    return not over and (job.part.name == name or name in job.desc.partition.split(","))
+
+
+def _apply(ctld: Controller, part: PartRecord, message: RequestUpdatePartition) -> None:
+    for asked, field in _NUMBERS.items():
+        value = getattr(message, asked)
+        if value != NO_VAL:
+            setattr(part, field, value)
+    if message.state:
+        part.state = PartState[message.state]
+    if message.allow_accounts is not None:
+        part.allow_accounts = message.allow_accounts
+    if message.deny_accounts is not None:
+        part.deny_accounts = message.deny_accounts
+    if message.exclusive is not None:
+        part.exclusive = message.exclusive
+    if message.root_only is not None:
+        part.root_only = message.root_only
+    if message.preempt_mode:
+        part.preempt_mode = message.preempt_mode
+    if message.default:
+        for other in ctld.partitions.values():
+            other.default = False
+    if message.default is not None:
+        part.default = message.default
