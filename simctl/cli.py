@@ -198,12 +198,19 @@ def _add_plugins(commands: Any) -> None:
     check = verbs.add_parser(
         "check",
         help="drive every function of a plugin in trial clusters",
-        description="Load plugins, drive each of their functions in trial clusters, and say what "
-        "was called, failed, took time, or left state where nobody finds it. Exit status: 0 fine, "
-        "1 problems, 2 the plugin cannot be loaded.",
+        description="Load plugins, drive each of their functions in trial clusters, and name "
+        "mistakes: where, what a cluster would suffer, what to do. Exit status: 0 driven and "
+        "nothing found, 1 a mistake, 2 it cannot be loaded, or nothing of it could be driven.",
     )
     check.add_argument(
         "paths", nargs="+", metavar="PATH", help="./file.py, ./file.py:Class, module:Class, a type"
+    )
+    check.add_argument(
+        "--scenario",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="run this scenario of your own as well, and judge what the plugin does in it",
     )
     check.add_argument("--model", choices=("guide", "modern"), help="only this model")
     check.add_argument("--json", action="store_true", help="print a JSON array")
@@ -401,7 +408,7 @@ def _plugins(options: argparse.Namespace) -> int:
         return catalogue.list_plugins()
     if options.verb == "show":
         return catalogue.show(options.name)
-    from simctl.running import wall_seconds
+    from simctl.running import load, wall_seconds
     from simctl.testing.plugin_check.check import MODELS, check_plugins
 
     return check_plugins(
@@ -409,6 +416,7 @@ def _plugins(options: argparse.Namespace) -> int:
         models=(options.model,) if options.model else MODELS,
         watchdog_s=wall_seconds(options.watchdog),
         as_json=options.json,
+        given=[load(path) for path in options.scenario],
     )
 
 

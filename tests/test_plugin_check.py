@@ -44,7 +44,7 @@ def checked(kind: Any) -> Checked:
 
 def problems(result: Checked) -> dict[str, str]:
     """Return what is wrong, by function."""
-    return {each.function: each.text for each in result.problems}
+    return {each.function: each.text for each in result.mistakes}
 
 
 class Named:
@@ -69,7 +69,7 @@ def test_every_function_is_called_in_the_declared_process_as_the_declared_user(
     """By a run where one calls it, else by the check itself; never where the model has no call."""
     result = checked(kind)
     plugin_class = kind.plugin_type.partition("/")[0]
-    assert result.problems == ()
+    assert result.mistakes == ()
     for model, tallies in result.tallies.items():
         declared = {point.name: point for point in points.BY_CLASS[plugin_class]}
         declared |= {name: points.OWN[plugin_class, name] for name in ("init", "fini")}
@@ -439,7 +439,7 @@ def test_the_shipped_mistakes_are_found(name: str, capsys: pytest.CaptureFixture
     """Each exits 1 and names what its scenario shows."""
     assert main(["plugins", "check", str(ROOT / "scenarios" / "mistakes" / f"{name}.py")]) == 1
     out, _ = capsys.readouterr()
-    assert "problems:" in out
+    assert "mistakes:" in out
 
 
 def test_json_has_the_functions_and_the_problems(capsys: pytest.CaptureFixture[str]) -> None:
@@ -447,10 +447,10 @@ def test_json_has_the_functions_and_the_problems(capsys: pytest.CaptureFixture[s
     path = str(ROOT / "scenarios" / "mistakes" / "fork_state.py")
     assert main(["plugins", "check", "--json", "--model", "guide", "switch/none", path]) == 1
     none, fork_state = json.loads(capsys.readouterr().out)
-    assert none["problems"] == []
+    assert none["mistakes"] == []
     assert list(none["functions"]) == ["guide"]
     assert none["functions"]["guide"]["switch_p_job_init"]["places"] == {"session as root": 29}
-    (problem,) = fork_state["problems"]
+    (problem,) = fork_state["mistakes"]
     assert problem["function"] == "switch_p_job_postfini"
     assert problem["models"] == []
 

@@ -25,7 +25,7 @@ from simctl.testing.plugin_check.check import check_plugin
 def test_the_bundled_plugins_are_fine_and_all_of_them_is_run(kind: type[Any]) -> None:
     """In both models each function is called by slurmctld, none by the check itself."""
     result = check_plugin(kind, "from a test")
-    assert result.problems == ()
+    assert result.mistakes == ()
     for model, tallies in result.tallies.items():
         for point in points.BY_CLASS["burst_buffer"]:
             # test_post_run is called in model modern where an option asks for it.
@@ -145,5 +145,5 @@ class Held(Named):
 def test_what_is_wrong_is_named(kind: type[Any], function: str, text: str) -> None:
     """Each by its function, or as the plugin's where jobs are left waiting."""
     result = check_plugin(kind, "from a test", models=("guide",))
-    found = [(each.function, each.text) for each in result.problems]
+    found = [(each.function, each.text) for each in result.mistakes]
     assert [each for each in found if function in each[0] and text in each[1]], found

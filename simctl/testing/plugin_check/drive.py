@@ -19,6 +19,7 @@ from simctl.plugins.site import User
 from simctl.stepd.services import StepServices
 from simctl.stepd.tasks import Task, TaskSet
 from simctl.stepd.work import StepWork
+from simctl.testing.plugin_check.mistakes import NO_ROUND_TRIP, NONSENSE
 from simctl.testing.plugin_check.observe import Observer
 from simctl.wire.buf import Buf
 from simctl.wire.ids import NO_VAL, SECOND
@@ -126,9 +127,9 @@ class Driver:
         """Return the roles that call a function in this model."""
         return point.places(self._hooks.model)
 
-    def blame(self, name: str, text: str) -> None:
+    def blame(self, rule: str, name: str, text: str) -> None:
         """Note that a function is wrong."""
-        self._observer.tallies[name].blame(text)
+        self._observer.tallies[name].blame(rule, text)
 
     def note(self, name: str, text: str) -> None:
         """Note what a function's author may want to know."""
@@ -151,7 +152,7 @@ class Driver:
         buffer = Buf()
         count = await self.call(name, who, held, buffer, *more)
         if type(count) is int and count > 0 and count != buffer.size:
-            self.blame(name, f"returned {count} and has packed {buffer.size} bytes")
+            self.blame(NONSENSE, name, f"returned {count} and has packed {buffer.size} bytes")
         return buffer.data()
 
     async def round_trip(
@@ -171,12 +172,15 @@ class Driver:
         if rc is None or failed(rc):
             return there
         if buffer.remaining:
-            self.blame(unpack, f"left {buffer.remaining} of {buffer.size} bytes unread")
+            self.blame(
+                NO_ROUND_TRIP, unpack, f"left {buffer.remaining} of {buffer.size} bytes unread"
+            )
         if receiver is None or receiver.role not in self.places(ALL[pack]):
             return there
         second = await self.packed(pack, receiver, there, *more)
         if second != first:
             self.blame(
+                NO_ROUND_TRIP,
                 unpack,
                 f"does not bring back what {pack} has packed: packed again, "
                 f"{len(first)} bytes became {len(second)} other bytes",
@@ -246,7 +250,7 @@ async def _look_at_credential(driver: Driver, who: Process | None, held: Handle)
     number = await driver.call("switch_p_get_errno", who)
     text = await driver.call("switch_p_strerror", who, number or 3000)
     if text is not None and not isinstance(text, str):
-        driver.blame("switch_p_strerror", f"returned {text!r}; expected a text or None")
+        driver.blame(NONSENSE, "switch_p_strerror", f"returned {text!r}; expected a text or None")
 
 
 async def _saved_state(driver: Driver, ctld: Process | None) -> None:

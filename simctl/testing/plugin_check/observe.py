@@ -17,9 +17,24 @@ import attrs
 from simctl.kernel.procs import Process, RunsAs
 from simctl.plugins.points.declare import Point, Returns
 from simctl.testing.plugin_check.fingerprint import fingerprint
+from simctl.testing.plugin_check.mistakes import (
+    BLOCKS,
+    BREAKS,
+    HANGS,
+    NONSENSE,
+    NOT_AS_USER,
+    READ_ONLY,
+    SHARED,
+    WRONG_PROCESS,
+)
 from simctl.wire.buf import Buf
 from simctl.wire.burst_buffers import BurstBufferInfo
 from simctl.wire.errno import SlurmError, errno_name
+from simctl.wire.ids import SECOND
+from simctl.world import World
+
+_SLOW_US: Final = 10 * SECOND
+"""MessageTimeout: what a daemon does not answer in that time its clients give up on."""
 
 _FORKED: Final = frozenset({"session", "task"})
 
@@ -55,14 +70,14 @@ class Tally:
     writes: dict[str, set[str]] = attrs.field(factory=dict)
     """Attributes of the instance that it changed, each with the roles in which."""
 
-    problems: dict[str, int] = attrs.field(factory=dict)
-    """What is wrong with it, and how often that showed."""
+    problems: dict[tuple[str, str], int] = attrs.field(factory=dict)
+    """What is wrong with it, by rule and text, and how often that showed."""
 
     notes: dict[str, int] = attrs.field(factory=dict)
 
-    def blame(self, text: str, times: int = 1) -> None:
+    def blame(self, rule: str, text: str, times: int = 1) -> None:
         """Note that something is wrong."""
-        self.problems[text] = self.problems.get(text, 0) + times
+        self.problems[rule, text] = self.problems.get((rule, text), 0) + times
 
     def note(self, text: str) -> None:
         """Note what its author may want to know."""
@@ -97,30 +112,28 @@ class Observer:
         self.direct = False
         """Whether the calls at present are made for the trial's sake alone."""
 
-        self.hopeless = False
-        """Whether the plugin keeps jobs waiting for ever: other runs would come to nothing."""
-
         self._wrote: dict[int, dict[str, _Write]] = {}
         self._writes: dict[str, list[_Write]] = {}
         self._suspects: dict[tuple[str, str], list[str]] = {}
         self._reads = {name: frozenset(_reads(kind, name)) for name in self.tallies}
 
-    def elsewhere(self, name: str) -> Tally:
-        """Return the tally of something that is no function: a thread, the constructor."""
-        return self.tallies.setdefault(name, Tally(name=name))
-
-    def new_trial(self) -> None:
-        """Forget the processes of the trial before."""
+    def new_run(self, name: str, world: World) -> None:
+        """Forget the processes of the run before; the calls of the run at hand come now."""
+        self.run_name = name
         self._wrote.clear()
         self._writes.clear()
 
     def conclude(self) -> None:
         """Blame, now that it is known what each function writes itself."""
+        for tally in self.tallies.values():
+            slow = any(each.startswith("slurmctld") for each in tally.places)
+            if slow and tally.longest_us >= _SLOW_US:
+                tally.blame(BLOCKS, f"held slurmctld for {tally.longest_us // SECOND} s")
         for (function, name), texts in self._suspects.items():
             tally = self.tallies[function]
             if name not in tally.writes:
                 for text in texts:
-                    tally.blame(text)
+                    tally.blame(WRONG_PROCESS, text)
         self._suspects.clear()
 
     def before(
@@ -165,7 +178,7 @@ class Observer:
         failed = error is not None or (minus and not answers)
         tally.failed += failed
         if problem:
-            tally.blame(problem)
+            tally.blame(_rule_of(problem), problem)
         elif failed:
             self._note_failure(tally, who, error)
         elif point is not None and point.returns is Returns.INT and result > 0:
@@ -179,19 +192,21 @@ class Observer:
             self._note_write(tally, name, who)
         for name in _changed(before.shared, _shared(self.kind)):
             tally.blame(
+                SHARED,
                 f"changes {name}, which every process shares here and none would in Slurm: "
-                "keep it on self"
+                "keep it on self",
             )
         for name in _changed(before.inputs, _inputs(point, values)):
-            tally.blame(f"changes {name}, which its guide gives it to read")
+            tally.blame(READ_ONLY, f"changes {name}, which its guide gives it to read")
         if tally.name == "bb_p_state_pack" and not failed and not _is_readable(values[1]):
             tally.blame(
+                NONSENSE,
                 "packs what `scontrol show burst` cannot read: "
-                "`BurstBufferInfo(name=..., ...).pack(buffer)` packs what it can"
+                "`BurstBufferInfo(name=..., ...).pack(buffer)` packs what it can",
             )
         gone = before.environment - frozenset(_environment(point, values))
         if gone:
-            tally.blame(f"takes {', '.join(sorted(gone))} out of the task's environment")
+            tally.blame(READ_ONLY, f"takes {', '.join(sorted(gone))} out of the task's environment")
 
     @staticmethod
     def _note_failure(tally: Tally, who: Process, error: SlurmError | None) -> None:
@@ -199,8 +214,9 @@ class Observer:
         name = errno_name(error.errno) if error is not None and error.errno else "SLURM_ERROR"
         if name in ("EACCES", "EPERM") and who.runs_as is RunsAs.USER:
             tally.blame(
+                NOT_AS_USER,
                 f"is refused what it does ({name}): it runs as the user in the {who.role} "
-                "process; what needs root belongs into a function that runs as root"
+                "process; what needs root belongs into a function that runs as root",
             )
         else:
             tally.note(f"failed with {name}")
@@ -234,6 +250,13 @@ class Observer:
                 f"it: {write.function} did that in the {write.role} process, whose memory is its "
                 "own"
             )
+
+
+def _rule_of(problem: str) -> str:
+    """Return the rule that a complaint of the calls belongs to."""
+    if "of wall time" in problem:
+        return HANGS
+    return NONSENSE if problem.startswith("returned ") else BREAKS
 
 
 def _attributes(instance: Any) -> dict[str, int]:

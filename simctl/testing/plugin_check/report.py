@@ -1,4 +1,4 @@
-"""What `simctl plugins check` prints: a line a function, then what is wrong, then the verdict."""
+"""What `simctl plugins check` prints: a line a function, then the mistakes, then the verdict."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,19 +6,17 @@ from typing import Any
 import attrs
 
 from simctl.scenario.durations import format_us
+from simctl.testing.plugin_check.mistakes import Mistake
 from simctl.testing.plugin_check.observe import Tally
 
 WIDTH = 79
 
 
 @attrs.frozen(kw_only=True)
-class Finding:
-    """Something that is wrong, or worth knowing, in one model or both."""
+class Note:
+    """Something that an author may want to know, and that is no mistake."""
 
     function: str
-    kind: str
-    """``problem`` or ``note``."""
-
     text: str
     times: int
     models: tuple[str, ...]
@@ -40,32 +38,43 @@ class Checked:
     tallies: dict[str, dict[str, Tally]]
     """By model, then by function."""
 
-    findings: tuple[Finding, ...]
+    mistakes: tuple[Mistake, ...]
+    notes: tuple[Note, ...]
+    own_broken: tuple[str, ...]
+    """Expectations of the author's own scenarios that did not hold."""
+
+    not_driven: str
+    """Why the plugin never had any work; empty if it had."""
+
     trials: int
     own: frozenset[str]
     """The functions that the plugin itself defines."""
 
     @property
-    def problems(self) -> tuple[Finding, ...]:
-        """What is wrong with it."""
-        return tuple(each for each in self.findings if each.kind == "problem")
-
-    @property
-    def notes(self) -> tuple[Finding, ...]:
-        """What its author may want to know."""
-        return tuple(each for each in self.findings if each.kind == "note")
+    def driven(self) -> tuple[str, ...]:
+        """The functions of the plugin's own that were called."""
+        called = dict.fromkeys(
+            name
+            for by_name in self.tallies.values()
+            for name, tally in by_name.items()
+            if tally.calls
+        )
+        return tuple(name for name in called if name in self.own)
 
     def as_json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
         return {
             "plugin": self.plugin_type,
             "origin": self.origin,
+            "driven": list(self.driven),
+            "mistakes": [each.as_json() for each in self.mistakes],
+            "not_driven": self.not_driven,
+            "own_scenarios_broken": list(self.own_broken),
             "trials": self.trials,
             "functions": {
                 model: {name: _tally_json(tally) for name, tally in tallies.items()}
                 for model, tallies in self.tallies.items()
             },
-            "problems": [attrs.asdict(each) for each in self.problems],
             "notes": [attrs.asdict(each) for each in self.notes],
         }
 
@@ -74,12 +83,25 @@ class Checked:
         yield f"{self.plugin_type}, {self.origin}"
         yield ""
         yield from self._table()
-        for title, findings in (("problems", self.problems), ("notes", self.notes)):
-            if findings:
-                yield ""
-                yield f"{title}:"
-            for each in findings:
-                yield from _wrapped(str(each), "  ", "    ")
+        if self.mistakes:
+            yield ""
+            yield "mistakes:"
+        for each in self.mistakes:
+            yield from _wrapped(str(each), "  ", "    ")
+            if each.where:
+                yield f"    where:  {each.where} ({each.rule})"
+            yield from _wrapped(f"cost:   {each.cost}", "    ", "            ")
+            yield from _wrapped(f"remedy: {each.remedy}", "    ", "            ")
+        if self.own_broken:
+            yield ""
+            yield "expectations of your own that did not hold (no mistake of the plugin by itself):"
+        for line in self.own_broken:
+            yield from _wrapped(line, "  ", "    ")
+        if self.notes:
+            yield ""
+            yield "notes:"
+        for note in self.notes:
+            yield from _wrapped(str(note), "  ", "    ")
         yield ""
         yield from _wrapped(self._verdict(), "", "")
 
@@ -89,6 +111,7 @@ class Checked:
         yield f"{'FUNCTION':<30}{models}  {'RESULT':<12}TOOK"
         stubs: list[str] = []
         marked = False
+        blamed = {each.function for each in self.mistakes}
         for name in next(iter(self.tallies.values())):
             tallies = [by_name.get(name) for by_name in self.tallies.values()]
             if name not in self.own:
@@ -97,7 +120,8 @@ class Checked:
             counts = "".join(f"{_calls(tally):>8}" for tally in tallies)
             marked = marked or "*" in counts
             seen = [tally for tally in tallies if tally is not None]
-            yield f"{_cut(name, 29):<30}{counts}  {_result(seen):<12}{_took(seen)}".rstrip()
+            result = _result(seen, name in blamed)
+            yield f"{_cut(name, 29):<30}{counts}  {result:<12}{_took(seen)}".rstrip()
         if marked:
             yield "* by the check itself: no run of simctl calls it yet, or only on demand"
         if stubs:
@@ -109,16 +133,20 @@ class Checked:
             by_name[name] for by_name in self.tallies.values() for name in stubs if name in by_name
         ]
         called = len({tally.name for tally in tallies if tally.calls})
-        how = "with problems" if any(tally.problems for tally in tallies) else "without trouble"
+        blamed = {each.function for each in self.mistakes}
+        wrong = any(name in blamed for name in stubs)
+        how = "with mistakes" if wrong else "without trouble"
         return (
             f"The other {len(stubs)} functions are the base class's stubs; {called} of them were "
             f"called, {how}."
         )
 
     def _verdict(self) -> str:
-        count = len(self.problems)
+        count = len(self.mistakes)
         if count:
-            return f"{self.plugin_type}: {count} problem{'s' if count > 1 else ''}"
+            return f"{self.plugin_type}: {count} mistake{'s' if count > 1 else ''}"
+        if self.not_driven:
+            return f"{self.plugin_type}: not driven: {self.not_driven}"
         return f"{self.plugin_type}: fine, in {self.trials} trial clusters"
 
 
@@ -139,9 +167,9 @@ def _calls(tally: Tally | None) -> str:
     return f"{tally.calls}{'*' if tally.directly == tally.calls else ''}"
 
 
-def _result(tallies: list[Tally]) -> str:
-    if any(tally.problems for tally in tallies):
-        return "problem"
+def _result(tallies: list[Tally], blamed: bool) -> str:
+    if blamed:
+        return "mistake"
     calls = sum(tally.calls for tally in tallies)
     failed = sum(tally.failed for tally in tallies)
     if not calls:

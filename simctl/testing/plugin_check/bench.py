@@ -1,0 +1,212 @@
+"""Run one plugin class in trial clusters, each call looked at from close by."""
+
+import time  # noqa: TID251 - a check is bounded on the wall clock
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import attrs
+
+from simctl.kernel.events import Event
+from simctl.plugins.points import BY_CLASS, OPTIONAL
+from simctl.plugins.registry import PluginError, Registry
+from simctl.scenario.load import read_scenario
+from simctl.scenario.model import Scenario
+from simctl.testing.plugin_check.mistakes import BREAKS, HANGS, RULES, STALLS, Mistake, place
+from simctl.testing.plugin_check.mistakes import place_in as _place_in
+from simctl.testing.plugin_check.observe import Observer
+from simctl.world import RunResult, World
+
+MODELS: Final = ("guide", "modern")
+BUDGET_S: Final = 40.0
+"""After so many seconds no new trial is begun, so that a whole check stays below a minute."""
+
+CONF_KEYS: Final = {
+    "switch": "SwitchType",
+    "checkpoint": "CheckpointType",
+    "burst_buffer": "BurstBufferType",
+}
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Ran:
+    """A run of a trial, and what it came to."""
+
+    name: str
+    model: str
+    result: RunResult
+    events: Sequence[Event]
+    """The trace, where it was asked for."""
+
+    world: World
+
+
+class Bench:
+    """Runs one plugin class; collects what was wrong in all its runs."""
+
+    def __init__(
+        self,
+        kind: type[Any],
+        origin: str,
+        *,
+        models: tuple[str, ...] = MODELS,
+        watchdog_s: float = 2.0,
+        given: tuple[Scenario, ...] = (),
+    ) -> None:
+        self.kind = kind
+        self.origin = origin
+        self.models = models
+        self.watchdog_s = watchdog_s
+        self.given = given
+        """Scenarios of the author's own."""
+
+        self.plugin_class, _, _ = kind.plugin_type.partition("/")
+        self.conf_key = CONF_KEYS[self.plugin_class]
+        names = _functions(kind, self.plugin_class)
+        self.observers = {model: Observer(kind, names) for model in models}
+        self.trials = 0
+        self.own_broken: list[str] = []
+        """Expectations of the author's own scenarios that did not hold: no mistakes of a rule."""
+
+        self._ends_s = time.monotonic() + BUDGET_S
+        self._over = False
+        self._found: list[tuple[str, Mistake]] = []
+
+    @property
+    def over(self) -> bool:
+        """Tell whether there is no sense in another run: something hangs, or time is up."""
+        return self._over or time.monotonic() > self._ends_s
+
+    def run(
+        self,
+        name: str,
+        text: str | Scenario,
+        *,
+        model: str,
+        events: bool = False,
+        seed: int | None = None,
+        schedule: str = "fifo",
+        quiet: bool = False,
+        prepare: Callable[[World], None] | None = None,
+    ) -> Ran | None:
+        """Run a scenario with the plugin in it.
+
+        Args:
+            name: What the situation is called in the report.
+            text: The scenario; its `slurm_conf` names the plugin where it is to be used.
+            model: Which of the models; the text's own does not count.
+            events: Whether to keep the trace.
+            seed: Instead of the scenario's.
+            schedule: As for `simctl run`.
+            quiet: Whether stalls are the caller's to judge.
+            prepare: Called with the world before it runs.
+
+        Returns:
+            The run, or None where there is no sense in another.
+        """
+        if self.over:
+            return None
+        self.trials += 1
+        observer = self.observers[model]
+        # The plugin at hand is what is checked, whatever else of its type may be there.
+        registry = Registry(installed=False)
+        registry.put(self.kind, self.origin, instead=True)
+        try:
+            scenario = text if isinstance(text, Scenario) else read_scenario(text, file=name)
+            world = World(
+                scenario,
+                registry=registry,
+                model=model,
+                seed=seed,
+                schedule=schedule,
+                watchdog_s=self.watchdog_s,
+            )
+        except PluginError as error:
+            self.blame(BREAKS, "plugin", str(error), model=model)
+            self._over = True
+            return None
+        kept: list[Event] = []
+        world.trace.add_sink(kept.append if events else lambda _: None)
+        world.site.hooks.observer = observer
+        observer.new_run(name, world)
+        if prepare is not None:
+            prepare(world)
+        try:
+            result = world.run()
+        except PluginError as error:
+            self._blame_open(world, BREAKS, str(error), model)
+            self._over = True
+            return None
+        for complaint in result.complaints:
+            hung = "of wall time" in complaint.problem
+            if complaint.function not in observer.tallies:
+                rule = HANGS if hung else BREAKS
+                text_of = complaint.problem
+                self.blame(rule, complaint.function, text_of, model=model, times=complaint.times)
+            self._over = self._over or hung
+        if not quiet:
+            for line in result.stalled:
+                self._blame_open(world, STALLS, f"in '{name}' the cluster stalled: {line}", model)
+        return Ran(name=name, model=model, result=result, events=kept, world=world)
+
+    def blame(
+        self,
+        rule: str,
+        function: str,
+        what: str,
+        *,
+        model: str = "",
+        where: str = "",
+        times: int = 1,
+        cost: str = "",
+        remedy: str = "",
+    ) -> None:
+        """Note a mistake; *cost* and *remedy* are the rule's, where they are not given."""
+        known = RULES[rule]
+        mistake = Mistake(
+            rule=rule,
+            function=function,
+            what=what,
+            where=where or _place_in(what) or place(self.kind, function),
+            cost=cost or known.cost,
+            remedy=remedy or known.remedy,
+            times=times,
+        )
+        self._found.append((model, mistake))
+
+    def found(self) -> list[Mistake]:
+        """Return all mistakes of all runs, those of both models joined."""
+        for model, observer in self.observers.items():
+            for tally in observer.tallies.values():
+                for (rule, what), times in tally.problems.items():
+                    self.blame(rule, tally.name, what, model=model, times=times)
+                tally.problems.clear()
+        joined: dict[tuple[str, str, str], tuple[Mistake, dict[str, int]]] = {}
+        for model, each in self._found:
+            key = (each.rule, each.function, each.what)
+            _, times_by_model = joined.setdefault(key, (each, {}))
+            times_by_model[model] = times_by_model.get(model, 0) + each.times
+        return [
+            attrs.evolve(
+                each,
+                times=sum(by_model.values()),
+                models=()
+                if "" in by_model or len(by_model) == len(self.models)
+                else tuple(by_model),
+            )
+            for each, by_model in joined.values()
+        ]
+
+    def _blame_open(self, world: World, rule: str, text: str, model: str) -> None:
+        """Blame the function that was under way, if one was."""
+        open_calls = [call.name for call in world.site.hooks.under_way]
+        self.blame(rule, open_calls[0] if open_calls else "plugin", text, model=model)
+
+
+def _functions(kind: type[Any], plugin_class: str) -> list[str]:
+    own = [name for name in ("init", "fini") if hasattr(kind, name)]
+    besides = [
+        point.name
+        for point in OPTIONAL.values()
+        if point.plugin_class == plugin_class and hasattr(kind, point.name)
+    ]
+    return [*own[:1], *(point.name for point in BY_CLASS[plugin_class]), *besides, *own[1:]]

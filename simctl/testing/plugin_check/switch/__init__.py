@@ -1,0 +1,1 @@
+"""What `plugins check` puts switch plugins through, and holds them to."""
