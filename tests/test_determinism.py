@@ -198,7 +198,7 @@ def test_no_hash_seed_changes_who_is_told_again_first(
 
 IN_THE_ORDER_OF_A_SET = """
 import simctl.world
-from simctl.ctld import completion
+from simctl.ctld.jobs import completion
 def told(ctld, job):
     for name in job.completing_nodes:
         ctld.send(ctld.address(ctld.nodes_by_name[name]), completion.termination(job))

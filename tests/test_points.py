@@ -195,7 +195,7 @@ def _called() -> set[str]:
     files = [
         file
         for place in CALLERS
-        for file in ([SOURCE / place] if place.endswith(".py") else (SOURCE / place).glob("*.py"))
+        for file in ([SOURCE / place] if place.endswith(".py") else (SOURCE / place).rglob("*.py"))
     ]
     assert len(files) > len(CALLERS)
     return {
