@@ -5,10 +5,12 @@ review. A golden trace holds the whole run, so any call that is moved, dropped, 
 another process or as another user shows.
 """
 
+import json
 from pathlib import Path
 
 import pytest
 
+from simctl.plugins.points import ALL
 from simctl.testing import run_scenario
 from simctl.testing.golden import compare
 
@@ -39,6 +41,17 @@ def test_does_what_it_says_and_matches_its_golden_trace(
 def test_holds_under_other_schedules(path: Path, seed: int) -> None:
     """What a scenario teaches does not hang on which of the turns due at one moment goes first."""
     run_scenario(path, schedule="random", seed=seed).assert_held()
+
+
+def test_every_function_that_a_cluster_calls_is_called_by_some_scenario() -> None:
+    """Whoever looks for one finds a scenario that shows when it is called."""
+    called = {
+        event["name"]
+        for path in SCENARIOS
+        for event in map(json.loads, (GOLDEN / f"{path.stem}.jsonl").open())
+        if event.get("kind") == "plugin"
+    }
+    assert {point.name for point in ALL.values() if not point.later} - called == set()
 
 
 def test_starts_with_a_comment_that_says_what_it_shows() -> None:
