@@ -133,7 +133,7 @@ class Held(Named):
     ("kind", "function", "text"),
     [
         (NeverReady, "bb_p_job_test_stage_in", "stalled"),
-        (Slow, "bb_p_job_try_stage_in", "held slurmctld for 30 s"),
+        (Slow, "bb_p_job_try_stage_in", "held slurmctld for 30s"),
         (Garbage, "bb_p_state_pack", "BurstBufferInfo"),
         (Rewrites, "bb_p_job_validate", "changes job_desc"),
         (Interrupted, "thread", "KeyError"),

@@ -5,20 +5,35 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import attrs
+from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from simctl.plugins.points import BY_CLASS, OPTIONAL
 from simctl.plugins.registry import PluginError, Registry
+from simctl.scenario.durations import format_us
 from simctl.scenario.load import read_scenario
 from simctl.scenario.model import Scenario
-from simctl.testing.plugin_check.mistakes import BREAKS, HANGS, RULES, STALLS, Mistake, place
+from simctl.testing.plugin_check.mistakes import (
+    BLOCKS,
+    BREAKS,
+    HANGS,
+    RULES,
+    STALLS,
+    Mistake,
+    place,
+)
 from simctl.testing.plugin_check.mistakes import place_in as _place_in
 from simctl.testing.plugin_check.observe import Observer
+from simctl.testing.plugin_check.watching import watched
+from simctl.wire.ids import SECOND
 from simctl.world import RunResult, World
 
 MODELS: Final = ("guide", "modern")
 BUDGET_S: Final = 40.0
 """After so many seconds no new trial is begun, so that a whole check stays below a minute."""
+
+SLOW_US: Final = 1 * SECOND
+"""What calls of a plugin may take of slurmctld's time for one job."""
 
 CONF_KEYS: Final = {
     "switch": "SwitchType",
@@ -40,6 +55,36 @@ class Ran:
     world: World
 
 
+class Waits:
+    """Adds up how long calls of a plugin hold slurmctld, for each job."""
+
+    def __init__(self) -> None:
+        self._held_us: dict[Any, dict[str, int]] = {}
+
+    def __call__(self, event: Event) -> None:
+        """Look at an event of the trace."""
+        if event.kind == "plugin" and event.daemon == "slurmctld" and event.t0_us is not UNSET:
+            # What concerns no job is added to nothing.
+            of = event.seq if event.job is UNSET else f"job {event.job}"
+            by_name = self._held_us.setdefault(of, {})
+            took_us = event.time_us - event.t0_us
+            by_name[event.name] = by_name.get(event.name, 0) + took_us
+
+    def told(self) -> list[tuple[str, str]]:
+        """Return the function that held slurmctld longest, with what is to be said of it."""
+        of, by_name = max(
+            self._held_us.items(), key=lambda each: sum(each[1].values()), default=("", {"": 0})
+        )
+        held_us = sum(by_name.values())
+        if held_us < SLOW_US:
+            return []
+        name = max(by_name, key=lambda each: by_name[each])
+        for_what = f" for {of} alone" if isinstance(of, str) else ""
+        others = [f"{each} {format_us(us)}" for each, us in by_name.items() if each != name and us]
+        besides = f" ({format_us(by_name[name])}, {', '.join(others)})" if others else ""
+        return [(name, f"held slurmctld for {format_us(held_us)}{for_what}{besides}")]
+
+
 class Bench:
     """Runs one plugin class; collects what was wrong in all its runs."""
 
@@ -52,7 +97,7 @@ class Bench:
         watchdog_s: float = 2.0,
         given: tuple[Scenario, ...] = (),
     ) -> None:
-        self.kind = kind
+        self.kind = watched(kind)
         self.origin = origin
         self.models = models
         self.watchdog_s = watchdog_s
@@ -62,7 +107,7 @@ class Bench:
         self.plugin_class, _, _ = kind.plugin_type.partition("/")
         self.conf_key = CONF_KEYS[self.plugin_class]
         names = _functions(kind, self.plugin_class)
-        self.observers = {model: Observer(kind, names) for model in models}
+        self.observers = {model: Observer(self.kind, names) for model in models}
         self.trials = 0
         self.own_broken: list[str] = []
         """Expectations of the author's own scenarios that did not hold: no mistakes of a rule."""
@@ -125,9 +170,12 @@ class Bench:
             self._over = True
             return None
         kept: list[Event] = []
-        world.trace.add_sink(kept.append if events else lambda _: None)
+        took = Waits()
+        world.trace.add_sink(took)
+        if events:
+            world.trace.add_sink(kept.append)
         world.site.hooks.observer = observer
-        observer.new_run(name, world)
+        observer.new_run(name)
         if prepare is not None:
             prepare(world)
         try:
@@ -136,6 +184,8 @@ class Bench:
             self._blame_open(world, BREAKS, str(error), model)
             self._over = True
             return None
+        for function, held in took.told():
+            self.blame(BLOCKS, function, held, model=model)
         for complaint in result.complaints:
             hung = "of wall time" in complaint.problem
             if complaint.function not in observer.tallies:
@@ -180,18 +230,15 @@ class Bench:
                 for (rule, what), times in tally.problems.items():
                     self.blame(rule, tally.name, what, model=model, times=times)
                 tally.problems.clear()
-        joined: dict[tuple[str, str, str], tuple[Mistake, dict[str, int]]] = {}
+        joined: dict[tuple[str, str], tuple[Mistake, dict[str, int]]] = {}
         for model, each in self._found:
-            key = (each.rule, each.function, each.what)
-            _, times_by_model = joined.setdefault(key, (each, {}))
+            _, times_by_model = joined.setdefault((each.rule, each.function), (each, {}))
             times_by_model[model] = times_by_model.get(model, 0) + each.times
         return [
             attrs.evolve(
                 each,
                 times=sum(by_model.values()),
-                models=()
-                if "" in by_model or len(by_model) == len(self.models)
-                else tuple(by_model),
+                models=() if "" in by_model or len(by_model) == len(self.models) else (*by_model,),
             )
             for each, by_model in joined.values()
         ]

@@ -103,19 +103,11 @@ def place_in(text: str) -> str:
 
 
 def roots(mistakes: Iterable[Mistake]) -> tuple[Mistake, ...]:
-    """Return the mistakes that are causes, those first that come first in a call's life.
-
-    Of a rule and function the first is kept; where a call breaks, effects are left out.
-    """
-    kept: dict[tuple[str, str], Mistake] = {}
-    for each in mistakes:
-        known = kept.setdefault((each.rule, each.function), each)
-        if known is not each:
-            kept[each.rule, each.function] = attrs.evolve(known, times=known.times + each.times)
-    ranks = [RULES[each.rule].rank for each in kept.values()]
-    most = 1 if 0 in ranks else 3
-    found = [each for each in kept.values() if RULES[each.rule].rank <= most]
-    return tuple(sorted(found, key=lambda each: RULES[each.rule].rank))
+    """Return the mistakes that are causes, in the order of their ranks: no effects of those."""
+    found = list(mistakes)
+    most = 1 if any(RULES[each.rule].rank == 0 for each in found) else 3
+    kept = [each for each in found if RULES[each.rule].rank <= most]
+    return tuple(sorted(kept, key=lambda each: RULES[each.rule].rank))
 
 
 # Rules that hold for plugins of every class.

@@ -7,6 +7,7 @@ wrote shows itself, whatever value it happens to find.
 
 import dis
 import inspect
+import time  # noqa: TID251 - what a call takes on the wall clock
 import types
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -16,25 +17,35 @@ import attrs
 
 from simctl.kernel.procs import Process, RunsAs
 from simctl.plugins.points.declare import Point, Returns
-from simctl.testing.plugin_check.fingerprint import fingerprint
+from simctl.testing.plugin_check.canon import attributes, plain
 from simctl.testing.plugin_check.mistakes import (
-    BLOCKS,
     BREAKS,
     HANGS,
     NONSENSE,
     NOT_AS_USER,
     READ_ONLY,
+    REAL_TIME,
     SHARED,
     WRONG_PROCESS,
 )
+from simctl.testing.plugin_check.watching import READS
 from simctl.wire.buf import Buf
 from simctl.wire.burst_buffers import BurstBufferInfo
 from simctl.wire.errno import SlurmError, errno_name
-from simctl.wire.ids import SECOND
-from simctl.world import World
 
-_SLOW_US: Final = 10 * SECOND
-"""MessageTimeout: what a daemon does not answer in that time its clients give up on."""
+_SLOW_S: Final = 0.5
+"""What a call may take on the wall clock: this machine may be busy."""
+
+_SLEEPS_S: Final = 0.05
+_KNOWN: Final = 12
+_LAZY_AT_MOST: Final = 3
+_AT_THE_START: Final = frozenset({"init", "__init__"})
+_READS_ANYTHING: Final = frozenset(
+    {"init", "fini", "switch_p_get_errno", "switch_p_strerror", "switch_p_free_jobinfo"}
+)
+"""Functions that run wherever the plugin is, and clean up or tell what there happens to be."""
+
+_NOTHING: Final = object()
 
 _FORKED: Final = frozenset({"session", "task"})
 
@@ -91,16 +102,45 @@ class _Write:
     pid: int
 
 
-@attrs.define
-class _Before:
-    """What was so before a call."""
+@attrs.define(kw_only=True, eq=False)
+class Call:
+    """One call of the run at hand: who called what, and what was kept before and after it."""
 
+    function: str
+    role: str
+    host: str
+    pid: int
+    at_us: int
+    values: tuple[Any, ...]
+    """What it was called with; the objects themselves."""
+
+    given: Any
+    """Its first argument as plain data before the call."""
+
+    kept_before: dict[str, Any]
+    """What the process of the plugin keeps, as plain data by attribute."""
+
+    environment: dict[str, str]
+    shared: dict[str, Any]
+    inputs: dict[str, Any]
     tally: Tally
-    started_us: int
-    attributes: dict[str, int]
-    shared: dict[str, int]
-    inputs: dict[str, int]
-    environment: frozenset[str]
+    direct: bool
+    began_s: float
+
+    took_us: int = -1
+    """How long it took; -1 while it is under way, or if it never came back."""
+
+    left: Any = None
+    """Its first argument as plain data after the call."""
+
+    kept_after: dict[str, Any] = attrs.field(factory=dict)
+    added: dict[str, str] = attrs.field(factory=dict)
+    """What it has put into a task's environment."""
+
+    result: Any = None
+    failed: bool = False
+    slept_s: float = 0.0
+    """How long it slept on the wall clock."""
 
 
 class Observer:
@@ -112,50 +152,87 @@ class Observer:
         self.direct = False
         """Whether the calls at present are made for the trial's sake alone."""
 
+        self.run_name = ""
+        self.plain = True
+        """Whether nothing is made to fail in the run at hand: no call of it may."""
+
+        self.calls: list[Call] = []
+        self.open: list[Call] = []
+        """The calls under way, the innermost last."""
+
         self._wrote: dict[int, dict[str, _Write]] = {}
         self._writes: dict[str, list[_Write]] = {}
-        self._suspects: dict[tuple[str, str], list[str]] = {}
+        self._suspects: dict[tuple[str, str, str], int] = {}
         self._reads = {name: frozenset(_reads(kind, name)) for name in self.tallies}
+        self._last: dict[int, dict[str, Any]] = {}
+        self._known: dict[str, list[Any]] = {}
+        self._additions: dict[str, int] = {}
 
-    def new_run(self, name: str, world: World) -> None:
+    def new_run(self, name: str, *, plain_run: bool = True) -> None:
         """Forget the processes of the run before; the calls of the run at hand come now."""
         self.run_name = name
+        self.plain = plain_run
+        self.calls = []
+        self.open = []
         self._wrote.clear()
-        self._writes.clear()
+        self._last.clear()
+        self._additions.clear()
+        READS.clear()
 
     def conclude(self) -> None:
-        """Blame, now that it is known what each function writes itself."""
-        for tally in self.tallies.values():
-            slow = any(each.startswith("slurmctld") for each in tally.places)
-            if slow and tally.longest_us >= _SLOW_US:
-                tally.blame(BLOCKS, f"held slurmctld for {tally.longest_us // SECOND} s")
-        for (function, name), texts in self._suspects.items():
-            tally = self.tallies[function]
-            if name not in tally.writes:
-                for text in texts:
-                    tally.blame(WRONG_PROCESS, text)
+        """Blame, now that it is known what each function writes itself, in which processes."""
+        for (function, name, role), times in self._suspects.items():
+            writes = [
+                each for each in self._writes.get(name, ()) if each.function not in _AT_THE_START
+            ]
+            # Where others of its kind do store it, this one has only not come to that.
+            if not writes or any(each.role == role for each in writes):
+                continue
+            if name in self.tallies[function].writes:
+                continue
+            write = writes[0]
+            self.tallies[function].blame(
+                WRONG_PROCESS,
+                f"reads self.{name} in the {role} process, where nothing but its first value was "
+                f"ever stored in it: {write.function} did that in the {write.role} process, whose "
+                "memory is its own",
+                times,
+            )
         self._suspects.clear()
 
     def before(
         self, point: Point | None, name: str, who: Process, instance: Any, values: tuple[Any, ...]
-    ) -> _Before | None:
+    ) -> Call | None:
         """Look at what a call finds."""
         tally = self.tallies.get(name)
         if tally is None or not isinstance(instance, self.kind):
             return None
-        self._look_at_reads(tally, who)
-        return _Before(
-            tally=tally,
-            started_us=who.table.kernel.now_us,
-            attributes=_attributes(instance),
+        READS.pop(id(instance), None)
+        kept = self._kept(instance)
+        self._note_threads(who, kept)
+        call = Call(
+            function=name,
+            role=who.role,
+            host=who.host.name,
+            pid=who.pid,
+            at_us=who.table.kernel.now_us,
+            values=values,
+            given=plain(values[0]) if values else None,
+            kept_before=kept,
+            environment=_environment(point, values),
             shared=_shared(self.kind),
             inputs=_inputs(point, values),
-            environment=frozenset(_environment(point, values)),
+            tally=tally,
+            direct=self.direct,
+            began_s=time.perf_counter(),
         )
+        self.open.append(call)
+        READS[id(instance)] = set()
+        return call
 
     def after(
         self,
-        before: _Before | None,
+        call: Call | None,
         point: Point | None,
         who: Process,
         instance: Any,
@@ -165,21 +242,69 @@ class Observer:
         problem: str,
     ) -> None:
         """Look at what a call has left."""
-        if before is None:
+        if call is None:
             return
-        tally = before.tally
+        reads = READS.pop(id(instance), set())
+        self.open.remove(call)
+        call.took_us = who.table.kernel.now_us - call.at_us
+        if not call.took_us:
+            call.slept_s += max(0.0, time.perf_counter() - call.began_s - _SLOW_S)
+        call.kept_after = self._kept(instance)
+        call.left = plain(values[0]) if values else None
+        call.result = result
+        now = _environment(point, values)
+        before = call.environment
+        call.added = {key: value for key, value in now.items() if before.get(key) != value}
+        self.calls.append(call)
+        self._count(call, who)
+        self._judge_answer(call, point, who, error, problem)
+        self._judge_changes(call, point, who, values)
+        if call.slept_s >= _SLEEPS_S and not problem:
+            call.tally.blame(
+                REAL_TIME,
+                f"blocks on the wall clock: {_roughly(call.slept_s)} a call, which in the "
+                f"{call.role} process nothing else gets",
+            )
+        gone = before.keys() - now.keys()
+        if gone:
+            text = f"takes {', '.join(sorted(gone))} out of the task's environment"
+            call.tally.blame(READ_ONLY, text)
+        self._note_reads(call, who, reads)
+        self._last[who.pid] = call.kept_after
+
+    def _kept(self, instance: Any) -> dict[str, Any]:
+        """Return what a plugin keeps; what is as it was shares its memory with what was."""
+        kept = attributes(instance)
+        for name, value in kept.items():
+            if type(value) in (dict, list, frozenset, tuple):
+                known = self._known.setdefault(name, [])
+                same = next((each for each in known if each == value), None)
+                if same is None:
+                    known.append(value)
+                    del known[:-_KNOWN]
+                else:
+                    kept[name] = same
+        return kept
+
+    def _count(self, call: Call, who: Process) -> None:
+        tally = call.tally
         tally.calls += 1
-        tally.directly += self.direct
+        tally.directly += call.direct
         place = f"{who.role} as {who.runs_as.value}"
         tally.places[place] = tally.places.get(place, 0) + 1
-        tally.longest_us = max(tally.longest_us, who.table.kernel.now_us - before.started_us)
+        tally.longest_us = max(tally.longest_us, call.took_us)
+
+    def _judge_answer(
+        self, call: Call, point: Point | None, who: Process, error: SlurmError | None, problem: str
+    ) -> None:
+        tally, result = call.tally, call.result
         minus = type(result) is int and result < 0
         answers = point is not None and point.returns is Returns.THREE
-        failed = error is not None or (minus and not answers)
-        tally.failed += failed
+        call.failed = error is not None or (minus and not answers)
+        tally.failed += call.failed
         if problem:
             tally.blame(_rule_of(problem), problem)
-        elif failed:
+        elif call.failed:
             self._note_failure(tally, who, error)
         elif point is not None and point.returns is Returns.INT and result > 0:
             tally.note(
@@ -188,25 +313,42 @@ class Observer:
             )
         elif minus and tally.name in _ENDS:
             tally.note("answered -1, a fatal error")
-        for name in _changed(before.attributes, _attributes(instance)):
-            self._note_write(tally, name, who)
-        for name in _changed(before.shared, _shared(self.kind)):
-            tally.blame(
-                SHARED,
-                f"changes {name}, which every process shares here and none would in Slurm: "
-                "keep it on self",
-            )
-        for name in _changed(before.inputs, _inputs(point, values)):
-            tally.blame(READ_ONLY, f"changes {name}, which its guide gives it to read")
-        if tally.name == "bb_p_state_pack" and not failed and not _is_readable(values[1]):
+        if tally.name == "bb_p_state_pack" and not call.failed and not _is_readable(call.values[1]):
             tally.blame(
                 NONSENSE,
                 "packs what `scontrol show burst` cannot read: "
                 "`BurstBufferInfo(name=..., ...).pack(buffer)` packs what it can",
             )
-        gone = before.environment - frozenset(_environment(point, values))
-        if gone:
-            tally.blame(READ_ONLY, f"takes {', '.join(sorted(gone))} out of the task's environment")
+
+    def _judge_changes(
+        self, call: Call, point: Point | None, who: Process, values: tuple[Any, ...]
+    ) -> None:
+        tally = call.tally
+        for name in _changed(call.kept_before, call.kept_after):
+            self._note_write(tally.name, name, who)
+            tally.writes.setdefault(name, set()).add(who.role)
+        shared = _shared(self.kind)
+        for name in _changed(call.shared, shared):
+            if not self._is_lazy(name, call.shared.get(name), shared.get(name)):
+                tally.blame(
+                    SHARED,
+                    f"changes {name}, which every process shares here and none would in Slurm: "
+                    "keep it on self",
+                )
+        for name in _changed(call.inputs, _inputs(point, values)):
+            tally.blame(READ_ONLY, f"changes {name}, which its guide gives it to read")
+
+    def _is_lazy(self, name: str, before: Any, after: Any) -> bool:
+        """Tell whether a table that all share has only been made, or a cache filled a little.
+
+        In Slurm each process would make or fill one of its own, and work the same way.
+        """
+        self._additions[name] = self._additions.get(name, 0) + 1
+        if self._additions[name] > _LAZY_AT_MOST:
+            return False
+        if before is None:
+            return True
+        return type(before) is dict and type(after) is dict and before.items() <= after.items()
 
     @staticmethod
     def _note_failure(tally: Tally, who: Process, error: SlurmError | None) -> None:
@@ -221,11 +363,19 @@ class Observer:
         else:
             tally.note(f"failed with {name}")
 
-    def _note_write(self, tally: Tally, name: str, who: Process) -> None:
-        write = _Write(tally.name, who.role, who.pid)
+    def _note_write(self, function: str, name: str, who: Process) -> None:
+        write = _Write(function, who.role, who.pid)
         self._known_to(who)[name] = write
-        self._writes.setdefault(name, []).append(write)
-        tally.writes.setdefault(name, set()).add(who.role)
+        writes = self._writes.setdefault(name, [])
+        if not any((each.function, each.role) == (function, who.role) for each in writes):
+            writes.append(write)
+
+    def _note_threads(self, who: Process, kept: dict[str, Any]) -> None:
+        """Note what threads of the plugin have changed since the last call in a process."""
+        last = self._last.get(who.pid)
+        if last is not None and not self.open:
+            for name in _changed(last, kept):
+                self._note_write("a thread", name, who)
 
     def _known_to(self, who: Process) -> dict[str, _Write]:
         """Return what was written in a process, or in those before its fork."""
@@ -235,21 +385,20 @@ class Observer:
             known = self._wrote[who.pid] = dict(parent)
         return known
 
-    def _look_at_reads(self, tally: Tally, who: Process) -> None:
+    def _note_reads(self, call: Call, who: Process, reads: set[str]) -> None:
+        """Note what a call has read that nobody has stored in its process, but as it began."""
+        if call.function in _READS_ANYTHING:
+            return
         known = self._known_to(who)
-        for name in sorted(self._reads[tally.name]):
-            if name in known or name not in self._writes:
-                continue
-            writes = self._writes[name]
-            # Where others of its kind do store it, this one has only not come to that.
-            if any(each.role == who.role for each in writes):
-                continue
-            write = writes[0]
-            self._suspects.setdefault((tally.name, name), []).append(
-                f"reads self.{name} in the {who.role} process, where nothing was ever stored in "
-                f"it: {write.function} did that in the {write.role} process, whose memory is its "
-                "own"
-            )
+        for name in sorted(reads & call.kept_before.keys() or self._reads[call.function]):
+            write = known.get(name)
+            if write is None or write.function in _AT_THE_START:
+                key = (call.function, name, who.role)
+                self._suspects[key] = self._suspects.get(key, 0) + 1
+
+
+def _roughly(seconds: float) -> str:
+    return f"{seconds:.1f} s"
 
 
 def _rule_of(problem: str) -> str:
@@ -259,31 +408,21 @@ def _rule_of(problem: str) -> str:
     return NONSENSE if problem.startswith("returned ") else BREAKS
 
 
-def _attributes(instance: Any) -> dict[str, int]:
-    found = dict(getattr(instance, "__dict__", {}))
-    for base in type(instance).__mro__:
-        slots = vars(base).get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if hasattr(instance, name):
-                found[name] = getattr(instance, name)
-    return {name: fingerprint(value) for name, value in found.items()}
-
-
-def _shared(kind: type[Any]) -> dict[str, int]:
+def _shared(kind: type[Any]) -> dict[str, Any]:
     """Return what all instances share: class attributes, and data of the plugin's own module."""
-    found: dict[str, int] = {}
+    found: dict[str, Any] = {}
     for base in kind.__mro__:
         if base is object or base.__module__.startswith("simctl."):
             continue
         found |= {
-            f"the class attribute {base.__name__}.{name}": fingerprint(value)
+            f"the class attribute {base.__name__}.{name}": plain(value)
             for name, value in vars(base).items()
             if _is_data(name, value)
         }
     module = inspect.getmodule(kind)
     if module is not None and not module.__name__.startswith("simctl.plugins."):
         found |= {
-            f"the module's global {name}": fingerprint(value)
+            f"the module's global {name}": plain(value)
             for name, value in vars(module).items()
             if _is_data(name, value)
         }
@@ -313,15 +452,15 @@ def _holds_data(kind: type[Any]) -> bool:
     return not issubclass(kind, _CODE) and not kind.__module__.startswith(("simctl.", "typing"))
 
 
-def _inputs(point: Point | None, values: tuple[Any, ...]) -> dict[str, int]:
+def _inputs(point: Point | None, values: tuple[Any, ...]) -> dict[str, Any]:
     if point is None:
         return {}
     found = {}
     for name, value in zip(point.parameters, values, strict=False):
         if name in _RECORDS or (point.name in _INPUT_ONLY and name == point.parameters[0]):
-            found[name] = fingerprint(_given(point, value))
+            found[name] = plain(_given(point, value))
     if point.name == "switch_p_print_jobinfo":
-        found = {"switch_job": fingerprint(values[1])}
+        found = {"switch_job": plain(values[1])}
     return found
 
 
@@ -346,14 +485,15 @@ def _is_readable(buffer: Buf) -> bool:
     return not copy.remaining
 
 
-def _environment(point: Point | None, values: tuple[Any, ...]) -> Iterator[str]:
-    if point is not None and point.name == "switch_p_job_attach":
-        yield from (key for key in values[1] if isinstance(key, str))
+def _environment(point: Point | None, values: tuple[Any, ...]) -> dict[str, str]:
+    if point is not None and point.name == "switch_p_job_attach" and type(values[1]) is dict:
+        return dict(values[1])
+    return {}
 
 
-def _changed(before: dict[str, int], after: dict[str, int]) -> list[str]:
+def _changed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     names = dict.fromkeys((*before, *after))
-    return [name for name in names if before.get(name) != after.get(name)]
+    return [name for name in names if before.get(name, _NOTHING) != after.get(name, _NOTHING)]
 
 
 def _reads(kind: type[Any], name: str) -> Iterator[str]:

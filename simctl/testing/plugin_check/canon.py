@@ -1,0 +1,140 @@
+"""What an object holds, as plain data: to see whether a call has changed it, and what of it."""
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from typing import Any, Final
+
+_DEEPEST: Final = 12
+_MOST: Final = 20_000
+_PLAIN: Final = frozenset((int, str, bytes, bool, float, complex, type(None)))
+_THE_WORLD: Final = (
+    "simctl.kernel.",
+    "simctl.api.",
+    "simctl.ctld.",
+    "simctl.plugins.points.",
+    "simctl.world",
+    "trio.",
+)
+"""Modules of what is no state of a plugin's: threads, live records and all that hangs on them."""
+
+
+def plain(value: Any) -> Any:
+    """Return a copy of *value* in dicts, lists, sets and primitives; equal if nothing changed.
+
+    An object is a pair of its class's name and its attributes. What cannot be looked into is told
+    by its class; what lies very deep, or past the first twenty thousand parts, is not looked at.
+    """
+    try:
+        return _Reader().read(value, 0)
+    except Exception:  # noqa: BLE001 - it is a plugin's object, and will not be looked into
+        return f"<{type(value).__name__}>"
+
+
+def leaves(value: Any) -> Counter[tuple[Any, ...]]:
+    """Return how often each part stands where in plain data, whatever the order of lists.
+
+    A part is a path of keys and attributes, and what is found there.
+    """
+    found: Counter[tuple[Any, ...]] = Counter()
+    _gather(value, (), found)
+    return found
+
+
+def _gather(value: Any, path: tuple[Any, ...], found: Counter[tuple[Any, ...]]) -> None:
+    kind = type(value)
+    if kind is dict:
+        for key, part in value.items():
+            _gather(part, (*path, key), found)
+        if not value:
+            found[(*path, "{}")] += 0
+    elif kind is list:
+        for part in value:
+            if type(part) in _PLAIN:
+                found[(*path, "[]", part)] += 1
+            else:
+                found[(*path, "[]", repr(part))] += 1
+    elif kind is frozenset:
+        for part in value:
+            found[(*path, "{}", part)] += 1
+    elif kind is tuple:
+        _gather(value[1], path, found)
+    else:
+        found[(*path, value)] += 1
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._seen: dict[int, int] = {}
+        self._left = _MOST
+        self._kept: list[Any] = []
+
+    def read(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        if kind in _PLAIN:
+            return value
+        self._left -= 1
+        if depth > _DEEPEST or self._left < 0:
+            return "..."
+        known = self._seen.get(id(value))
+        if known is not None and known <= depth and known >= 0:
+            return f"<the {kind.__name__} above>"
+        self._seen[id(value)] = depth
+        self._kept.append(value)
+        read = self._parts(value, kind, depth + 1)
+        self._seen[id(value)] = -1
+        return read
+
+    def _parts(self, value: Any, kind: type[Any], depth: int) -> Any:
+        if isinstance(value, Mapping):
+            return self._mapping(value, depth)
+        if isinstance(value, list | tuple | deque):
+            if _PLAIN.issuperset(map(type, value)):
+                return list(value)
+            return [self.read(part, depth) for part in value]
+        if isinstance(value, set | frozenset):
+            if _PLAIN.issuperset(map(type, value)):
+                return frozenset(value)
+            return frozenset(_key(self.read(part, depth)) for part in value)
+        if isinstance(value, bytearray | memoryview):
+            return bytes(value)
+        if isinstance(value, int | str | bytes | float):
+            return value
+        if isinstance(value, type) or callable(value) or kind.__module__.startswith(_THE_WORLD):
+            return f"<{getattr(value, '__qualname__', kind.__name__)}>"
+        held = _held(value)
+        if held is None:
+            return f"<{kind.__name__}>"
+        return kind.__name__, {name: self.read(part, depth) for name, part in held.items()}
+
+    def _mapping(self, value: Mapping[Any, Any], depth: int) -> dict[Any, Any]:
+        if (
+            type(value) is dict
+            and _PLAIN.issuperset(map(type, value.values()))
+            and _PLAIN.issuperset(map(type, value))
+        ):
+            return dict(value)
+        return {_key(self.read(key, depth)): self.read(part, depth) for key, part in value.items()}
+
+
+def _key(value: Any) -> Any:
+    """Return plain data that may be a key: the text of it, where it could not."""
+    return value if type(value) in _PLAIN or type(value) is frozenset else repr(value)
+
+
+def _held(value: Any) -> dict[str, Any] | None:
+    held = dict(getattr(value, "__dict__", {}))
+    slotted = False
+    for base in type(value).__mro__:
+        slots = vars(base).get("__slots__")
+        if slots is None:
+            continue
+        slotted = True
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if hasattr(value, name) and not name.startswith("__"):
+                held[name] = getattr(value, name)
+    return held if held or slotted or hasattr(value, "__dict__") else None
+
+
+def attributes(instance: Any) -> dict[str, Any]:
+    """Return what a plugin keeps, by attribute."""
+    return {name: plain(value) for name, value in (_held(instance) or {}).items()}
