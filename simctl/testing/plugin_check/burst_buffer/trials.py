@@ -1,0 +1,315 @@
+"""What happens to jobs with burst buffers: lives undisturbed, and one trouble at every moment."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from simctl.kernel.events import Event
+from simctl.testing.plugin_check.burst_buffer.cluster import Run
+from simctl.testing.plugin_check.burst_buffer.directives import Directive
+from simctl.wire.ids import SECOND
+
+_SHORT_US: Final = 1000
+_NODE_BACK_S: Final = 1200.0
+_LATER_S: Final = 90.0
+_LATE_S: Final = 1800.0
+
+PHASES: Final = ("stage-in", "pre-run", "run", "stage-out")
+
+
+@attrs.frozen(kw_only=True)
+class Trial:
+    """One situation.
+
+    `victims` are the jobs that something happens to, `healthy` those that must complete.
+    """
+
+    name: str
+    timeline: tuple[Mapping[str, Any], ...]
+    healthy: tuple[int, ...] = ()
+    leaves: str = "bb_p_job_start_stage_out"
+    """The function by which the plugin learns that what it keeps of the job is free."""
+
+    what: str = ""
+    """What happens, in words that go on from "after"."""
+
+    restarts: bool = False
+    one_at_a_time: bool = False
+    """Whether its jobs are so large that two can never run at once."""
+
+    lost_call: str = ""
+    """A function that a fault of the trial keeps from the plugin: nothing can follow from it."""
+
+    options: Mapping[str, Any] = {}
+
+
+@attrs.frozen(kw_only=True)
+class Course:
+    """When what of a job's life began, in seconds from its submission; None where nothing did."""
+
+    staged_s: float
+    launched_s: float
+    ended_s: float
+    out_s: float
+
+    def moments(self) -> Iterator[tuple[str, float]]:
+        """Return a moment in the middle of each phase that takes time."""
+        edges = (0.0, self.staged_s, self.launched_s, self.ended_s, self.out_s)
+        for phase, begin, end in zip(PHASES, edges, edges[1:], strict=False):
+            if (end - begin) * SECOND > _SHORT_US:
+                yield phase, (begin + end) / 2
+
+
+def course_of(run: Run, job: int = 1) -> Course:
+    """Return the course of a job that ran undisturbed."""
+    staged = launched = ended = out = 0.0
+    for event in run.events:
+        if event.job != job or event.kind != "state":
+            continue
+        at_s = event.time_us / SECOND
+        to = str(event.args["to"]) if isinstance(event.args, dict) else ""
+        if event.name == "job_state":
+            before = str(event.args["from"]) if isinstance(event.args, dict) else ""
+            if not staged and ("RUNNING" in to or "CONFIGURING" in to):
+                staged = launched = at_s
+            elif staged and not ended and to == "RUNNING":
+                launched = at_s
+            elif staged and not ended and "COMPLETING" in to:
+                ended = out = at_s
+            if "STAGE_OUT" in before and "STAGE_OUT" not in to:
+                out = max(out, at_s)
+        elif event.name == "bb_state" and ended:
+            out = max(out, at_s)
+    return Course(staged_s=staged, launched_s=launched, ended_s=ended, out_s=out)
+
+
+def submit(script: str, at_s: float = 0.0, options: str = "", user: str = "alice") -> dict[str, Any]:
+    """Return the timeline's entry that submits a script."""
+    return {"at": f"{at_s:.6f}s", "as": user, "run": f"sbatch {options} {script}".replace("  ", " ")}
+
+
+def _at(at_s: float, **entry: Any) -> dict[str, Any]:
+    return {"at": f"{at_s:.6f}s", **entry}
+
+
+def trials(course: Course, *, limited: bool, option: str) -> Iterator[Trial]:
+    """Return the trials of a plugin whose job has this course.
+
+    Args:
+        course: How long its phases are.
+        limited: Whether the job of ``job.sh`` is so large that two have no space at once.
+        option: What sbatch is given, for a directive that is none of a script's.
+    """
+    whole_s = course.out_s + _LATER_S
+
+    def after(at_s: float, user: str = "bob") -> dict[str, Any]:
+        return submit("job.sh", at_s, option, user)
+
+    def last(at_s: float) -> dict[str, Any]:
+        """Return one more job, so late that all that is kept for a while is dropped by then."""
+        return after(at_s + _LATE_S)
+
+    first = submit("job.sh", 0.0, option)
+    yield Trial(
+        name="jobs one after the other",
+        timeline=(first, after(whole_s), after(2 * whole_s), last(2 * whole_s)),
+        healthy=(1, 2, 3, 4),
+        one_at_a_time=limited,
+        what="a job that completed",
+    )
+    yield Trial(
+        name="jobs that want more space than there is",
+        timeline=(
+            first,
+            submit("job.sh", 0.5, option, "bob"),
+            submit("job.sh", 1, option),
+            last(4 * whole_s),
+        ),
+        healthy=(1, 2, 3, 4),
+        what="jobs that waited for each other",
+    )
+    for phase, at_s in course.moments():
+        hurry = "--hurry " if phase == "stage-out" else ""
+        yield Trial(
+            name=f"cancelled in {phase}",
+            timeline=(
+                first,
+                _at(at_s, **{"as": "alice"}, run=f"scancel {hurry}1"),
+                after(at_s + whole_s),
+                after(at_s + whole_s + 1),
+                last(at_s + 3 * whole_s),
+            ),
+            healthy=(2, 3, 4),
+            leaves="bb_p_job_start_stage_out" if phase == "run" else "bb_p_job_cancel",
+            one_at_a_time=limited,
+            what=f"a job that was cancelled in {phase}",
+        )
+    yield Trial(
+        name="killed in a hurry",
+        timeline=(
+            first,
+            _at((course.launched_s + course.ended_s) / 2, **{"as": "alice"}, run="scancel --hurry 1"),
+            after(course.ended_s + whole_s),
+            last(course.ended_s + 2 * whole_s),
+        ),
+        healthy=(2, 3),
+        leaves="bb_p_job_cancel",
+        one_at_a_time=limited,
+        what="a job that was cancelled with --hurry while it ran",
+    )
+    for how in ("restart", "crash"):
+        for phase, at_s in course.moments():
+            fault = [_at(at_s, fault={"restart": "slurmctld"})]
+            if how == "crash":
+                fault = [
+                    _at(at_s, fault={"crash": "slurmctld"}),
+                    _at(at_s + 3, fault={"start": "slurmctld"}),
+                ]
+            yield Trial(
+                name=f"slurmctld {how} in {phase}",
+                timeline=(first, *fault, after(at_s + 8), last(at_s + 8 + 3 * whole_s)),
+                healthy=(1, 2, 3),
+                leaves="bb_p_load_state",
+                restarts=True,
+                one_at_a_time=limited,
+                what=f"a slurmctld that was started anew while a job was in {phase}",
+            )
+    middle_s = (course.launched_s + course.ended_s) / 2
+    yield Trial(
+        name="requeued",
+        timeline=(
+            first,
+            _at(middle_s, **{"as": "alice"}, run="scontrol requeue 1"),
+            last(middle_s + 4 * whole_s + 180),
+        ),
+        healthy=(1, 2),
+        one_at_a_time=limited,
+        what="a job that was requeued",
+    )
+    for name, script, more in (
+        ("that fails", "fails.sh", ""),
+        ("out of time", "stays.sh", "-t 1"),
+    ):
+        yield Trial(
+            name=f"a job {name}",
+            timeline=(submit(script, 0, f"{option} {more}"), after(whole_s + 180), last(3 * whole_s)),
+            healthy=(2, 3),
+            one_at_a_time=limited,
+            what=f"a job {name}",
+        )
+    yield Trial(
+        name="a node that crashes",
+        timeline=(
+            submit("job.sh", 0, f"--no-requeue {option}"),
+            _at(middle_s, fault={"crash": "n1"}),
+            _at(middle_s + _NODE_BACK_S, fault={"start": "n1", "clean": True}),
+            last(middle_s + _NODE_BACK_S + whole_s),
+        ),
+        healthy=(2,),
+        one_at_a_time=limited,
+        what="a job whose node crashed",
+    )
+    yield Trial(
+        name="nodes that cannot be had",
+        timeline=(
+            _at(0, fault={"fail": "select_g_job_begin job=1", "times": 1}),
+            first,
+            last(3 * whole_s + 180),
+        ),
+        healthy=(1, 2),
+        leaves="bb_p_job_revoke_alloc",
+        one_at_a_time=limited,
+        what="an allocation that was revoked",
+    )
+    yield Trial(
+        name="held and released",
+        timeline=(
+            submit("job.sh", 0, f"-H {option}"),
+            _at(30, **{"as": "alice"}, run="scontrol release 1"),
+            last(30 + whole_s + 60),
+        ),
+        healthy=(1, 2),
+        one_at_a_time=limited,
+        what="a job that was held and released",
+    )
+    yield Trial(
+        name="held and cancelled",
+        timeline=(
+            submit("job.sh", 0, f"-H {option}"),
+            _at(30, **{"as": "alice"}, run="scancel 1"),
+            after(60),
+            last(whole_s),
+        ),
+        healthy=(2, 3),
+        leaves="bb_p_job_cancel",
+        one_at_a_time=limited,
+        what="a job that was held and cancelled",
+    )
+    yield Trial(
+        name="an array",
+        timeline=(submit("job.sh", 0, f"-a 0-2 {option}"), last(5 * whole_s + 300)),
+        healthy=(1, 2, 3, 4),
+        what="an array",
+    )
+    yield Trial(
+        name="begin fails",
+        timeline=(
+            _at(0, fault={"fail": "bb_p_job_begin job=1", "times": 1}),
+            first,
+            _at(whole_s, **{"as": "alice"}, run="scancel 1"),
+            after(whole_s + 60),
+        ),
+        healthy=(2,),
+        leaves="bb_p_job_cancel",
+        lost_call="bb_p_job_begin",
+        one_at_a_time=limited,
+        what="a job whose start was refused",
+    )
+
+
+def every_call_fails(names: tuple[str, ...], course: Course, option: str) -> Iterator[Trial]:
+    """Return a trial for each function, in which it fails once without having run."""
+    for name in names:
+        yield Trial(
+            name=f"{name} fails once",
+            timeline=(
+                _at(0.0, fault={"fail": name, "times": 1, "skip": 0}),
+                submit("job.sh", 1, option),
+                _at(course.out_s + 300, run="scontrol show burst"),
+            ),
+            lost_call=name,
+            what=f"a {name} that failed",
+        )
+
+
+def besides(directive: Directive, option: str) -> Trial:
+    """Return the trial of jobs that ask for nothing, or in another way."""
+    return Trial(
+        name="jobs without a directive, and people who look",
+        timeline=(
+            submit("bare.sh"),
+            {"at": "1s", "as": "alice", "run": "srun ./app"},
+            {"at": "1s", "as": "bob", "run": "srun --bb=capacity=1GiB ./app"},
+            {"at": "2s", "as": "bob", "run": "sbatch --bb=other=1 bare.sh"},
+            {"at": "3s", "as": "alice", "run": "scontrol show burst"},
+            submit("job.sh", 4, option),
+            {"at": "20s", "as": "bob", "run": "scontrol show burst"},
+            {"at": "21s", "run": "scontrol reconfigure"},
+            {"at": "300s", "run": "scontrol show burst"},
+            {"at": "300s", "as": "alice", "run": "srun --bb='%s' ./app" % (directive.option or "x=1")},
+        ),
+        what="jobs without burst buffers",
+    )
+
+
+def states(events: list[Event], job: int) -> list[tuple[float, str]]:
+    """Return the states that a job went through, each with its moment in seconds."""
+    return [
+        (event.time_us / SECOND, str(event.args["to"]))
+        for event in events
+        if event.name == "job_state" and event.job == job and isinstance(event.args, dict)
+    ]
+
+
+__all__ = ["Course", "Trial", "besides", "course_of", "every_call_fails", "states", "submit", "trials"]

@@ -1,0 +1,140 @@
+"""What a plugin's own code says of the lines it reads: its examples, its words, its patterns."""
+
+import inspect
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any, Final
+
+import attrs
+
+from simctl.testing.plugin_check.burst_buffer.patterns import example_of
+
+_EXAMPLE: Final = re.compile(r"#[A-Za-z][\w.-]*(?:[ \t]+[^\s`\"'#;,]+)*")
+_WORD: Final = re.compile(r"[A-Za-z_][\w-]*")
+_SHEBANG: Final = ("#!", "#SBATCH")
+_LONGEST: Final = 200
+_LOOKS_LIKE_A_PATTERN: Final = re.compile(r"\\[sdwSDW]|\(\?P<|\[[^\]]+\][+*]|\([^)]*\|")
+
+
+@attrs.frozen(kw_only=True)
+class Vocabulary:
+    """Texts that occur in a plugin's source, each once, in the order of the source."""
+
+    examples: tuple[str, ...] = ()
+    """Comment lines that its docstrings, comments and messages show."""
+
+    beginnings: tuple[str, ...] = ()
+    """Texts of its code that begin as a comment line does, such as ``#BB copies``."""
+
+    words: tuple[str, ...] = ()
+    """Texts of its code that may be keys or values of a directive."""
+
+    matched: tuple[str, ...] = ()
+    """Texts that its regular expressions match."""
+
+    files: frozenset[str] = frozenset()
+    """The files of its code."""
+
+
+def vocabulary_of(kind: type[Any]) -> Vocabulary:
+    """Read the modules that a plugin class is made of."""
+    modules = list(_modules(kind))
+    sources = [_source(module) for module in modules]
+    texts = tuple(dict.fromkeys(text for each in modules for text in _texts(each)))
+    patterns = [text for text in texts if _LOOKS_LIKE_A_PATTERN.search(text)]
+    matched = tuple(dict.fromkeys(filter(None, (example_of(each) for each in patterns))))
+    return Vocabulary(
+        examples=tuple(dict.fromkeys(line for source in sources for line in examples_in(source))),
+        beginnings=tuple(
+            text.rstrip() for text in texts if _EXAMPLE.match(text) and text not in patterns
+        ),
+        words=tuple(text for text in texts if _WORD.fullmatch(text) and len(text) < 40),  # noqa: PLR2004
+        matched=matched,
+        files=frozenset(str(module.__file__) for module in modules),
+    )
+
+
+def examples_in(text: str) -> Iterator[str]:
+    """Return what may be lines of a directive in a text, as they stand there."""
+    for line in text.splitlines():
+        for found in _EXAMPLE.finditer(line):
+            example = found.group().rstrip(".:)")
+            if not example.startswith(_SHEBANG) and len(example) <= _LONGEST:
+                yield example
+
+
+def _modules(kind: type[Any]) -> Iterator[ModuleType]:
+    """Return the modules of a class, and those beside them that they import from."""
+    waiting = [base.__module__ for base in kind.__mro__]
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop(0)
+        module = sys.modules.get(name)
+        if module is None or name in seen or not _is_the_plugins(module, kind):
+            continue
+        seen.add(name)
+        yield module
+        for value in vars(module).values():
+            origin = value.__name__ if isinstance(value, ModuleType) else None
+            waiting.append(str(origin or getattr(value, "__module__", "")))
+
+
+def _is_the_plugins(module: ModuleType, kind: type[Any]) -> bool:
+    own = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    file = getattr(module, "__file__", None)
+    if own is None or file is None:
+        return False
+    return module.__name__ == kind.__module__ or (
+        Path(file).parent == Path(own).parent and not module.__name__.startswith("simctl.plugin.")
+    )
+
+
+def _source(module: ModuleType) -> str:
+    try:
+        return inspect.getsource(module)
+    except (OSError, TypeError):
+        return ""
+
+
+def _texts(module: ModuleType) -> Iterator[str]:
+    """Return every text that a module's code and data have, but for docstrings."""
+    for name, value in list(vars(module).items()):
+        if name.startswith("__") or getattr(value, "__module__", module.__name__) != module.__name__:
+            continue
+        for part in vars(value).values() if isinstance(value, type) else (value,):
+            yield from _texts_of(part)
+
+
+def _texts_of(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, re.Pattern):
+        yield str(value.pattern)
+    elif isinstance(value, dict):
+        yield from (text for item in value.items() for part in item for text in _texts_of(part))
+    elif isinstance(value, list | tuple | set | frozenset):
+        yield from (text for part in sorted(value, key=str) for text in _texts_of(part))
+    else:
+        function = getattr(value, "__func__", value)
+        function = getattr(function, "fget", function)
+        code = getattr(function, "__code__", None)
+        if isinstance(code, CodeType):
+            yield from _constants(code, inspect.getdoc(function))
+
+
+def _constants(code: CodeType, doc: str | None) -> Iterator[str]:
+    parts: Iterable[Any] = code.co_consts
+    for part in parts:
+        if isinstance(part, CodeType):
+            yield from _constants(part, None)
+        elif isinstance(part, str):
+            if doc is None or inspect.cleandoc(part) != doc:
+                yield part
+        elif isinstance(part, tuple | frozenset):
+            yield from _texts_of(part)
+
+
+__all__ = ["Vocabulary", "examples_in", "vocabulary_of"]

@@ -1,0 +1,1 @@
+"""`plugins check` of checkpoint plugins: real checkpoints, vacates, restarts, and the rules."""
