@@ -131,6 +131,7 @@ class Bench:
         seed: int | None = None,
         schedule: str = "fifo",
         quiet: bool = False,
+        until_us: int | None = None,
         prepare: Callable[[World], None] | None = None,
     ) -> Ran | None:
         """Run a scenario with the plugin in it.
@@ -143,6 +144,7 @@ class Bench:
             seed: Instead of the scenario's.
             schedule: As for `simctl run`.
             quiet: Whether stalls are the caller's to judge.
+            until_us: When the run ends at the latest, in virtual time.
             prepare: Called with the world before it runs.
 
         Returns:
@@ -164,6 +166,7 @@ class Bench:
                 seed=seed,
                 schedule=schedule,
                 watchdog_s=self.watchdog_s,
+                until_us=until_us,
             )
         except PluginError as error:
             self.blame(BREAKS, "plugin", str(error), model=model)

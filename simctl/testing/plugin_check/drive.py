@@ -22,7 +22,7 @@ from simctl.stepd.work import StepWork
 from simctl.testing.plugin_check.mistakes import NO_ROUND_TRIP, NONSENSE
 from simctl.testing.plugin_check.observe import Observer
 from simctl.wire.buf import Buf
-from simctl.wire.ids import NO_VAL, SECOND
+from simctl.wire.ids import SECOND
 from simctl.world import World
 
 PROTOCOL_VERSION: Final = 18 << 8 | 8
@@ -279,7 +279,6 @@ async def _checkpoint(driver: Driver) -> None:
     for op in CheckOp:
         arguments = (1, 0, step, int(op), 10 if op in (3, 4, 7) else 0, "/home/alice/1.0")
         await driver.call("slurm_ckpt_op", ctld, *arguments)
-    await driver.call("slurm_ckpt_op", ctld, 1, NO_VAL, None, int(CheckOp.ABLE), 0, "/home/alice/1")
     await driver.call("slurm_ckpt_comp", ctld, step, _START_S, 0, "")
     await driver.call("slurm_ckpt_task_comp", ctld, step, 0, _START_S, 0, "")
     restarted = await driver.process("slurmctld")

@@ -1,22 +1,21 @@
 """The clusters that burst buffer plugins are tried in, and what is kept of a run of one."""
 
 import json
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import nullcontext
 from typing import Any, Final
 
 import attrs
 
 from simctl.kernel.events import Event
-from simctl.kernel.procs import RunsAs
 from simctl.plugins.registry import Registry
 from simctl.scenario.load import read_scenario
-from simctl.testing.plugin_check.locks import LockWatch, Unlocked
+from simctl.scenario.model import Scenario
+from simctl.testing.plugin_check.watched import LinesRun, beside
 from simctl.wire.ids import SECOND
 from simctl.world import RunResult, World
 
 NODES: Final = 3
+_WATCHDOG_S: Final = 2.0
 _CONF: Final = {
     "GetSysState": "/opt/cray/dw_wlm/default/bin/dw_wlm_cli",
     "StartStageIn": "/usr/bb/start_in",
@@ -34,11 +33,23 @@ class Setting:
 
     plugin_type: str
     programs: Mapping[str, Any] = {}
-    files: Mapping[str, str] = {}
-    conf: Mapping[str, Any] = {}
-    """Keys of burst_buffer.conf."""
+    """Programs that the plugin runs, as scenarios describe them."""
 
-    appliance: Mapping[str, Any] = {}
+    given: Scenario | None = None
+    """A scenario of the author's: its programs, files, burst_buffer.conf and appliance are here."""
+
+    def describes(self, path: str) -> bool:
+        """Tell whether a program that the plugin runs is described here."""
+        return path in self.programs or (self.given is not None and path in self.given.programs)
+
+    def lacking(self, path: str) -> "Setting":
+        """Return what is around it without a description of one program."""
+        given = self.given
+        if given is not None:
+            programs = {name: each for name, each in given.programs.items() if name != path}
+            given = attrs.evolve(given, programs=programs)
+        own = {name: each for name, each in self.programs.items() if name != path}
+        return attrs.evolve(self, programs=own, given=given)
 
     def scenario(
         self,
@@ -46,14 +57,12 @@ class Setting:
         scripts: Mapping[str, str],
         *,
         model: str = "guide",
-        options: Mapping[str, Any] = {},
-    ) -> str:
+    ) -> Scenario:
         """Return the scenario of a cluster in which *timeline* happens."""
         name = self.plugin_type.partition("/")[2]
-        return json.dumps(
+        text = json.dumps(
             {
                 "model": model,
-                "options": dict(options),
                 "slurm_conf": {
                     "BurstBufferType": self.plugin_type,
                     "AccountingStorageTRES": f"bb/{name}",
@@ -64,12 +73,11 @@ class Setting:
                     {"name": "debug", "nodes": f"n[1-{NODES}]", "default": True, "max_time": "1h"}
                 ],
                 "users": {"alice": 1001, "bob": 1002, "op": {"uid": 1003, "admin": "operator"}},
-                "burst_buffer_conf": {**_CONF, **self.conf},
+                "burst_buffer_conf": _CONF,
                 "burst_buffer": {
                     "pools": {"wlm_pool": {"capacity": "100GiB", "granularity": "1GiB"}},
                     "bandwidth": "2GiB",
                     "data": {"/lus/in": "10GiB", "/lus/out": "10GiB"},
-                    **self.appliance,
                 },
                 "programs": {
                     "./app": {"runs": "30s"},
@@ -77,48 +85,53 @@ class Setting:
                     "./fails": {"runs": "5s", "exit": 3},
                     **self.programs,
                 },
-                "files": {**FILES, **self.files, **scripts},
+                "files": {**FILES, **scripts},
                 "timeline": list(timeline),
             }
         )
+        made = read_scenario(text, file="a trial of `plugins check`")
+        return made if self.given is None else _beside(made, self.given)
+
+
+def _beside(made: Scenario, given: Scenario) -> Scenario:
+    """Return a scenario with what surrounds the plugin in an author's own."""
+    return attrs.evolve(
+        made,
+        programs={**made.programs, **given.programs},
+        files={**given.files, **made.files},
+        burst_buffer_conf=given.burst_buffer_conf or made.burst_buffer_conf,
+        burst_buffer=given.burst_buffer,
+    )
 
 
 @attrs.define(kw_only=True)
-class Run:
-    """One run of a cluster: how it ended, all that happened, and the plugin's lines that ran."""
+class Life:
+    """A run of a cluster in which nobody judges yet."""
 
-    world: World
     result: RunResult
     events: list[Event]
     lines: frozenset[tuple[str, int]]
-    unlocked: list[Unlocked]
-    """What the plugin's threads changed without slurmctld's lock."""
+    """Which lines of the plugin ran."""
+
+    def ways(self, job: int) -> list[str]:
+        """Return the states that a job went through."""
+        return [
+            str(event.args["to"])
+            for event in self.events
+            if event.name == "job_state" and event.job == job and isinstance(event.args, dict)
+        ]
 
 
 def run_cluster(
     kind: type[Any],
-    text: str,
+    scenario: Scenario,
     *,
     name: str,
-    watchdog_s: float = 2.0,
-    until_s: float | None = None,
-    observer: Any = None,
-    files: frozenset[str] = frozenset(),
-    locks: frozenset[str] = frozenset(),
+    files: frozenset[str],
+    until_s: float,
     body: Callable[[World], Awaitable[None]] | None = None,
-) -> Run:
-    """Run a cluster in which *kind* is the plugin of its type.
-
-    Args:
-        kind: The plugin.
-        text: The scenario.
-        name: What the trial is called.
-        watchdog_s: How long a call may run on the wall clock.
-        until_s: When the run ends at the latest, in virtual time.
-        observer: Who looks at the plugin's calls from close by.
-        files: The plugin's source; which lines of it run is noted.
-        locks: The plugin's source, where its threads are to be followed.
-        body: What is done beside the timeline, a second after the start.
+) -> Life:
+    """Run a cluster in which *kind* is the plugin of its type; what goes wrong is nobody's fault.
 
     Raises:
         PluginError: The plugin cannot be used at all.
@@ -126,65 +139,18 @@ def run_cluster(
     registry = Registry(installed=False)
     registry.put(kind, name, instead=True)
     world = World(
-        read_scenario(text, file=f"trial: {name}"),
+        scenario,
         registry=registry,
-        watchdog_s=watchdog_s,
-        until_us=None if until_s is None else round(until_s * SECOND),
+        watchdog_s=_WATCHDOG_S,
+        until_us=round(until_s * SECOND),
     )
     events: list[Event] = []
     world.trace.add_sink(events.append)
-    world.site.hooks.observer = observer
     if body is not None:
-        _start(world, body)
-    lines: set[tuple[str, int]] = set()
-    follows = LockWatch(world, locks)
-    with follows if locks else nullcontext(), _Traced(files, lines):
+        beside(world, body)
+    with LinesRun(files) as noted:
         result = world.run()
-    return Run(
-        world=world,
-        result=result,
-        events=events,
-        lines=frozenset(lines),
-        unlocked=follows.found,
-    )
+    return Life(result=result, events=events, lines=frozenset(noted.lines))
 
 
-def _start(world: World, body: Callable[[World], Awaitable[None]]) -> None:
-    process = world.procs.add(
-        world.ctld.process.host, ppid=1, daemon="simctl", role="driver", uid=0, runs_as=RunsAs.ROOT
-    )
-
-    async def run() -> None:
-        await body(world)
-        process.exit(0)
-
-    process.start(run, "simctl plugins check", due_us=SECOND)
-
-
-class _Traced:
-    """Notes which lines of some files run."""
-
-    def __init__(self, files: frozenset[str], lines: set[tuple[str, int]]) -> None:
-        self._files = files
-        self._lines = lines
-        self._before: Any = None
-
-    def __enter__(self) -> None:
-        if self._files:
-            self._before = sys.gettrace()
-            sys.settrace(self._called)
-
-    def __exit__(self, *exc: object) -> None:
-        if self._files:
-            sys.settrace(self._before)
-
-    def _called(self, frame: Any, event: str, _: Any) -> Any:
-        return self._line if frame.f_code.co_filename in self._files else None
-
-    def _line(self, frame: Any, event: str, _: Any) -> Any:
-        if event == "line":
-            self._lines.add((frame.f_code.co_filename, frame.f_lineno))
-        return self._line
-
-
-__all__ = ["FILES", "NODES", "Run", "Setting", "run_cluster"]
+__all__ = ["FILES", "NODES", "Life", "Setting", "run_cluster"]

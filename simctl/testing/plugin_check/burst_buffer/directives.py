@@ -11,14 +11,16 @@ from typing import Any, Final
 
 import attrs
 
-from simctl.testing.plugin_check.burst_buffer.cluster import Setting, _Traced, run_cluster
+from simctl.testing.plugin_check.burst_buffer.cluster import Setting, run_cluster
 from simctl.testing.plugin_check.burst_buffer.vocabulary import Vocabulary, examples_in
 from simctl.plugins.points.burst_buffer import bb_p_job_validate
+from simctl.testing.plugin_check.watched import LinesRun
 from simctl.wire.errno import SlurmError
 from simctl.wire.records import SubmittedJob
 from simctl.world import World
 
 _PROBES: Final = 1500
+_PROBING_S: Final = 60.0
 _KEYS: Final = 40
 _ALICE: Final = 1001
 _SIZES: Final = ("1G", "1GiB", "1", "1GB", "1g", "512M")
@@ -62,6 +64,12 @@ class Directive:
         return Directive(
             tuple(_put(line, old, new) for line in self.lines), _put(self.option, old, new)
         )
+
+    def without(self, word: str) -> "Directive":
+        """Return it without one of its words."""
+        bare = self.replaced(word, "")
+        lines = (re.sub(" +", " ", line).strip() for line in bare.lines)
+        return Directive(tuple(filter(None, lines)), re.sub(" +", " ", bare.option).strip())
 
     def extended(self, word: str) -> "Directive":
         """Return it with one more word."""
@@ -113,8 +121,7 @@ def probe_all(
                 burst_buffer=directive.option,
             )
             listener.clear()
-            lines: set[tuple[str, int]] = set()
-            with _Traced(vocabulary.files, lines):
+            with LinesRun(vocabulary.files) as noted:
                 rc = await world.site.hooks.call(
                     bb_p_job_validate,
                     world.ctld.process,
@@ -128,12 +135,19 @@ def probe_all(
                 entered=desc.burst_buffer,
                 said=str(listener.error or ""),
                 raised=listener.problem,
-                lines=frozenset(lines),
+                lines=frozenset(noted.lines),
             )
 
         await search.run(probe, given)
 
-    run_cluster(kind, setting.scenario([], {}), name="what job_validate takes", body=body)
+    run_cluster(
+        kind,
+        setting.scenario([], {}),
+        name="what job_validate takes",
+        files=frozenset(),
+        until_s=_PROBING_S,
+        body=body,
+    )
     return search
 
 

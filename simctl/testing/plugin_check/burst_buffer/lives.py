@@ -5,13 +5,19 @@ from typing import Any, Final
 
 import attrs
 
-from simctl.testing.plugin_check.burst_buffer.cluster import Run, Setting, run_cluster
-from simctl.testing.plugin_check.burst_buffer.directives import Answer, Directive, probe_all
+from simctl.testing.plugin_check.burst_buffer.cluster import Life, Setting, run_cluster
+from simctl.testing.plugin_check.burst_buffer.directives import (
+    Answer,
+    Directive,
+    probe_all,
+    values_of,
+)
 from simctl.testing.plugin_check.burst_buffer.vocabulary import Vocabulary, vocabulary_of
 
 _CANDIDATES: Final = 12
 _EXTENSIONS: Final = 48
 _ROUNDS: Final = 4
+_VALUES: Final = 2
 _UNTIL_S: Final = 3600.0
 _NOT_FOUND: Final = 127 << 8
 _OF_A_VALUE: Final = ("OSError", "FileNotFoundError", "NotADirectoryError", "IsADirectoryError")
@@ -26,7 +32,7 @@ class Chosen:
 
     directive: Directive
     setting: Setting
-    life: Run
+    life: Life
     vocabulary: Vocabulary
 
 
@@ -60,7 +66,9 @@ def choose(
         shapes.add(answer.lines)
         tried += 1
         found = _life(kind, answer.directive, setting, vocabulary)
-        if found.life.lines - plain.life.lines and (best is None or _worth(found) > _worth(best)):
+        # What ran in job_validate alone has led to nothing.
+        led = found.life.lines - plain.life.lines - answer.lines
+        if led and (best is None or _worth(found) > _worth(best)):
             best = found
     if best is None:
         own = tuple(each for each in search.raised if each.lines - search.plain.lines)
@@ -76,9 +84,9 @@ def _extended(kind: type[Any], best: Chosen, taken: list[Directive]) -> Chosen:
         return best
     accepted = set(taken)
     for word in _keys(best):
-        for value in _values(word):
+        for value in values_of(word, ())[:_VALUES]:
             more = best.directive.extended(f"{word}={value}")
-            if more not in accepted and best.directive.extended(f"{word}={value}") not in accepted:
+            if more not in accepted:
                 continue
             if left <= 0:
                 return best
@@ -98,12 +106,6 @@ def _keys(best: Chosen) -> Iterator[str]:
             yield word
 
 
-def _values(word: str) -> tuple[str, ...]:
-    from simctl.testing.plugin_check.burst_buffer.directives import values_of
-
-    return values_of(word, ())[:2]
-
-
 def _life(kind: type[Any], directive: Directive, setting: Setting, known: Vocabulary) -> Chosen:
     """Let one job live with a directive, and describe the programs that were not there."""
     for _ in range(_ROUNDS):
@@ -121,16 +123,20 @@ def _life(kind: type[Any], directive: Directive, setting: Setting, known: Vocabu
 
 
 def one_life(
-    kind: type[Any], directive: Directive, setting: Setting, files: frozenset[str] = frozenset()
-) -> Run:
+    kind: type[Any],
+    directive: Directive,
+    setting: Setting,
+    files: frozenset[str] = frozenset(),
+    model: str = "guide",
+) -> Life:
     """Run a cluster with one job."""
     option = f"--bb='{directive.option}' " if directive.option else ""
     timeline = [{"at": "0s", "as": "alice", "run": f"sbatch {option}job.sh"}]
-    text = setting.scenario(timeline, {"job.sh": directive.script("srun ./app")})
+    text = setting.scenario(timeline, {"job.sh": directive.script("srun ./app")}, model=model)
     return run_cluster(kind, text, name="one job", until_s=_UNTIL_S, files=files)
 
 
-def _lacked(life: Run, entered: int) -> bool:
+def _lacked(life: Life, entered: int) -> bool:
     return any(
         event.enter == entered and event.rc == _NOT_FOUND
         for event in life.events
@@ -138,7 +144,7 @@ def _lacked(life: Run, entered: int) -> bool:
     )
 
 
-def _acts(life: Run) -> bool:
+def _acts(life: Life) -> bool:
     """Tell whether a plugin has done something for a job that did not ask for it."""
     return any(
         event.name in _SIGNS

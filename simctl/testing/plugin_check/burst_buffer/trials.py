@@ -1,19 +1,26 @@
 """What happens to jobs with burst buffers: lives undisturbed, and one trouble at every moment."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
 
-from simctl.kernel.events import Event
-from simctl.testing.plugin_check.burst_buffer.cluster import Run
 from simctl.testing.plugin_check.burst_buffer.directives import Directive
+from simctl.testing.plugin_check.watched import Run
 from simctl.wire.ids import SECOND
 
 _SHORT_US: Final = 1000
 _NODE_BACK_S: Final = 1200.0
 _LATER_S: Final = 90.0
 _LATE_S: Final = 1800.0
+FAILS_ONCE: Final = """\
+#!/bin/sh
+if [ -e /tmp/has_failed ]; then sleep 5; exit 0; fi
+echo once > /tmp/has_failed
+echo "it failed"
+exit 1
+"""
+"""A script that fails the first time it is run on a host."""
 
 PHASES: Final = ("stage-in", "pre-run", "run", "stage-out")
 
@@ -41,7 +48,8 @@ class Trial:
     lost_call: str = ""
     """A function that a fault of the trial keeps from the plugin: nothing can follow from it."""
 
-    options: Mapping[str, Any] = {}
+    failed_script: str = ""
+    """The path of a script that fails the first time."""
 
 
 @attrs.frozen(kw_only=True)
@@ -268,19 +276,58 @@ def trials(course: Course, *, limited: bool, option: str) -> Iterator[Trial]:
     )
 
 
-def every_call_fails(names: tuple[str, ...], course: Course, option: str) -> Iterator[Trial]:
+def every_call_fails(names: Iterable[str], course: Course, option: str) -> Iterator[Trial]:
     """Return a trial for each function, in which it fails once without having run."""
     for name in names:
         yield Trial(
             name=f"{name} fails once",
             timeline=(
-                _at(0.0, fault={"fail": name, "times": 1, "skip": 0}),
+                _at(0.5, fault={"fail": name, "times": 1}),
                 submit("job.sh", 1, option),
                 _at(course.out_s + 300, run="scontrol show burst"),
+                _at(course.out_s + 400, **{"as": "alice"}, run="scancel --hurry 1"),
+                submit("job.sh", course.out_s + 500, option),
             ),
             lost_call=name,
             what=f"a {name} that failed",
         )
+
+
+def every_script_fails(paths: Iterable[str], course: Course, option: str) -> Iterator[Trial]:
+    """Return a trial for each script, in which it fails once and the job is seen to be released."""
+    later_s = 3 * course.out_s + 300
+    for path in paths:
+        name = path.rpartition("/")[2]
+        yield Trial(
+            name=f"{name} fails once",
+            timeline=(
+                submit("job.sh", 0, option),
+                _at(later_s, run="scontrol release 1"),
+                _at(2 * later_s, **{"as": "alice"}, run="scancel 1"),
+                submit("job.sh", 2 * later_s + 60, option),
+                submit("job.sh", 2 * later_s + 60 + course.out_s + _LATE_S, option),
+            ),
+            healthy=(2, 3),
+            failed_script=path,
+            leaves="bb_p_job_cancel",
+            what=f"a {name} that exited with 1",
+        )
+
+
+def typos(directive: Directive) -> Iterator[Directive]:
+    """Return the ways to mistype a directive."""
+    made: dict[Directive, None] = {}
+    for word in directive.words[1:] if directive.lines else directive.words:
+        key, equals, value = word.partition("=")
+        if equals:
+            if any(letter.isdigit() for letter in value) and "/" not in value:
+                made[directive.replaced(word, f"{key}=lots")] = None
+            made[directive.replaced(word, key)] = None
+        elif word[:1].isdigit():
+            made[directive.replaced(word, "lots")] = None
+        made[directive.without(word)] = None
+    made.pop(directive, None)
+    yield from (each for each in made if each.words)
 
 
 def besides(directive: Directive, option: str) -> Trial:
@@ -303,13 +350,14 @@ def besides(directive: Directive, option: str) -> Trial:
     )
 
 
-def states(events: list[Event], job: int) -> list[tuple[float, str]]:
-    """Return the states that a job went through, each with its moment in seconds."""
-    return [
-        (event.time_us / SECOND, str(event.args["to"]))
-        for event in events
-        if event.name == "job_state" and event.job == job and isinstance(event.args, dict)
-    ]
-
-
-__all__ = ["Course", "Trial", "besides", "course_of", "every_call_fails", "states", "submit", "trials"]
+__all__ = [
+    "Course",
+    "Trial",
+    "besides",
+    "course_of",
+    "every_call_fails",
+    "every_script_fails",
+    "submit",
+    "trials",
+    "typos",
+]

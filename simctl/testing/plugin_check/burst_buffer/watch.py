@@ -1,21 +1,18 @@
 """Look at each call of a burst buffer plugin: what it answers, and what it changes when it may not."""
 
-import inspect
 from collections.abc import Mapping
-from pathlib import PurePath
 from typing import Any, Final
 
 import attrs
 
 from simctl.kernel.procs import Process
 from simctl.plugins.points.declare import Point
+from simctl.testing.plugin_check.burst_buffer import rules
 from simctl.testing.plugin_check.burst_buffer.keeps import kept_by
 from simctl.wire.buf import Buf
 from simctl.wire.burst_buffers import BurstBufferInfo
 from simctl.wire.errno import SlurmError
-from simctl.wire.ids import SECOND
 
-_MEGABYTE: Final = 1 << 20
 _DAY_S: Final = 86_400
 _YEARS_S: Final = 20 * 365 * _DAY_S
 
@@ -38,12 +35,16 @@ class Watch:
     kept: dict[str, int | float] = attrs.field(factory=dict)
     """What it kept when its fini was called, or at its last call."""
 
-    faults: dict[tuple[str, str], tuple[str, str]] = attrs.field(factory=dict)
-    """What was wrong with a call: by rule and function its cost and remedy."""
+    faults: dict[tuple[str, str], str] = attrs.field(factory=dict)
+    """What was wrong with a call, by rule and function."""
+
+    own: bool = False
+    """The check itself calls nothing of such a plugin."""
 
     packed: list[BurstBufferInfo] = attrs.field(factory=list)
     sizes: set[int] = attrs.field(factory=set)
-    called: dict[str, int] = attrs.field(factory=dict)
+    counted: set[int] = attrs.field(factory=set)
+    """What it has counted for jobs, in whatever unit."""
 
     def before(
         self, point: Point | None, name: str, who: Process, instance: Any, values: tuple[Any, ...]
@@ -51,7 +52,6 @@ class Watch:
         """Look at what a call finds."""
         if not isinstance(instance, self.kind):
             return None
-        self.called[name] = self.called.get(name, 0) + 1
         self.instance = instance
         if name == "fini":
             self.kept = kept_by(instance)
@@ -78,11 +78,9 @@ class Watch:
             changed = before != _Before(_seen_of(values[0]), _threads(who))
             if changed and name == "bb_p_job_test_stage_in":
                 self._blame(
-                    "test_only changes nothing",
+                    rules.TEST_ONLY,
                     name,
-                    "backfill asks with test_only for jobs that it only plans: space is booked, or "
-                    "data is staged, for jobs that do not start, and others wait for it",
-                    "return -1 where test_only is true, before anything is booked or started",
+                    "asked with test_only it changed the job or started a thread",
                 )
         if error is not None:
             return
@@ -106,24 +104,19 @@ class Watch:
         now_s = table.slurmctld.time() if table.slurmctld is not None else 0
         if now_s and not now_s - _DAY_S <= result <= now_s + _YEARS_S:
             self._blame(
-                "a start is a moment",
-                name,
-                f"it answered {result} where the clock shows {now_s}: backfill plans such a job "
-                "for never, or for the past, and everybody behind it by that",
-                "return seconds since the epoch: `slurmctld.time()` and what is to wait for; "
-                "`now()` is the time since the run began",
+                rules.NO_MOMENT, name, f"it answered {result} where the clock shows {now_s}"
             )
 
     def _look_at_counts(self, name: str, counts: Mapping[Any, Any]) -> None:
         strange = [key for key in counts if key != self.conf_name]
         if strange:
             self._blame(
-                "a TRES has a name",
+                rules.WRONG_TRES,
                 name,
-                f"it counts {strange[0]!r}, which slurmctld knows nothing of: limits and "
-                "accounting see no burst buffer of this job",
-                f"count MB under {self.conf_name!r}",
+                f"it counts {strange[0]!r}, which slurmctld knows nothing of; this plugin's is "
+                f"{self.conf_name}",
             )
+        self.counted |= {count for count in counts.values() if type(count) is int}
 
     def _look_at_packed(self, name: str, buffer: Buf) -> None:
         try:
@@ -136,16 +129,13 @@ class Watch:
         self.packed.append(info)
         if info.used_space > info.total_space > 0:
             self._blame(
-                "used is at most total",
+                rules.OVER_TOTAL,
                 name,
-                f"it shows {info.used_space} bytes used of {info.total_space}: people plan by "
-                "what `scontrol show burstbuffer` says, and it cannot be so",
-                "book space where it is granted and give it back where the job lets go of it, "
-                "each once",
+                f"it shows {info.used_space} bytes used of {info.total_space}",
             )
 
-    def _blame(self, rule: str, name: str, cost: str, remedy: str) -> None:
-        self.faults.setdefault((rule, name), (cost, remedy))
+    def _blame(self, rule: str, name: str, what: str) -> None:
+        self.faults.setdefault((rule, name), what)
 
     def conclude(self) -> dict[str, int | float]:
         """Return what the plugin keeps now that the run is over."""
@@ -160,25 +150,4 @@ def _threads(who: Process) -> int:
     return sum(each.of_plugin and not each.finished for each in who.threads)
 
 
-def place_of(kind: type[Any], name: str) -> str:
-    """Return where a function of a plugin is, as file:line; of the class, if it has none."""
-    method = inspect.getattr_static(kind, name, None)
-    method = getattr(method, "__func__", method)
-    code = getattr(method, "__code__", None)
-    if code is None or getattr(method, "__module__", "").startswith("simctl.plugin."):
-        return _place_of_class(kind)
-    if method.__module__ == "simctl.plugin":
-        return _place_of_class(kind)
-    return f"{PurePath(code.co_filename).name}:{code.co_firstlineno}"
-
-
-def _place_of_class(kind: type[Any]) -> str:
-    try:
-        file = inspect.getsourcefile(kind)
-        _, line = inspect.getsourcelines(kind)
-    except (OSError, TypeError):
-        return kind.__name__
-    return f"{PurePath(file or kind.__name__).name}:{line}"
-
-
-__all__ = ["Watch", "place_of"]
+__all__ = ["Watch"]

@@ -10,6 +10,8 @@ LIFE_S: Final = 2400
 _FILES: Final = {
     "step.sh": "#!/bin/bash\n#SBATCH -N2 -n4 --ntasks-per-node=2\nsrun ./long\n",
     "batch.sh": "#!/bin/bash\n./long\n",
+    "again.sh": "#!/bin/bash\n#SBATCH -N2 -n4 --ntasks-per-node=2\nsrun ./long\n"
+    "srun --restart-dir=/home/alice/1.0 ./long\n",
     "both.sh": "#!/bin/bash\n#SBATCH -n2\nsrun -n1 ./long &\nsrun -n1 ./long &\nwait\n",
 }
 

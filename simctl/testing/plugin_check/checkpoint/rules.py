@@ -26,12 +26,6 @@ RECORD_LOST: Final = rule(
     "were",
     remedy="pack every field of the record and unpack it in the same order with the same widths",
 )
-UNLOCKED: Final = rule(
-    "unlocked",
-    rank=1,
-    cost="slurmctld reads and changes jobs at the same moment: lost updates, and crashes in C",
-    remedy="put it inside `async with slurmctld.locked():`, and look the job up anew there",
-)
 NEVER_OVER: Final = rule(
     "checkpoint-never-ends",
     rank=2,
@@ -105,22 +99,16 @@ STAYS_DISABLED: Final = rule(
     remedy="take DISABLE back in ENABLE, in the record of the same job or step",
 )
 NO_MOMENT: Final = rule(
-    "no-moment",
+    "event-no-moment",
     rank=1,
     cost="`scontrol checkpoint able` tells a time that is none, and reports are taken for another "
     "checkpoint's",
     remedy="use `slurmctld.time()`, seconds since the epoch; `now()` counts from the run's start",
 )
 KEPT: Final = rule(
-    "kept-for-ever",
+    "kept-of-gone-jobs",
     rank=2,
     cost="slurmctld grows for as long as it runs",
     remedy="keep it in the record of the job or step, which ends with it, or drop it where the "
     "checkpoint is over",
-)
-WAITS: Final = rule(
-    "op-waits",
-    rank=1,
-    cost="nobody else is answered meanwhile: squeue and sbatch give up after MessageTimeout (10 s)",
-    remedy="answer at once and let a thread (`start`) wait for the nodes",
 )

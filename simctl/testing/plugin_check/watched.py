@@ -1,0 +1,187 @@
+"""Run a trial on a bench with one more look at it: a watch of the plugin class's own, and its locks."""
+
+import sys
+from collections.abc import Awaitable, Callable
+from types import FrameType
+from typing import Any, Final, Protocol
+
+import attrs
+
+from simctl.kernel.events import Event
+from simctl.kernel.procs import Process, RunsAs
+from simctl.plugins.points.declare import Point
+from simctl.scenario.model import Scenario
+from simctl.testing.plugin_check.bench import Bench
+from simctl.testing.plugin_check.locks import LockWatch
+from simctl.testing.plugin_check.mistakes import rule
+from simctl.wire.errno import SlurmError
+from simctl.wire.ids import SECOND
+from simctl.world import RunResult, World
+
+UNLOCKED: Final = rule(
+    "unlocked",
+    rank=1,
+    cost="slurmctld reads and changes jobs at that very moment: updates are lost, and C crashes",
+    remedy="put it inside `async with slurmctld.locked():`, and look the job up anew in there",
+)
+
+
+class Watch(Protocol):
+    """Somebody who looks at calls beside the bench's own observer."""
+
+    own: bool
+    """Whether the calls at present are made by the check itself, and are nobody else's business."""
+
+    def before(
+        self, point: Point | None, name: str, who: Process, instance: Any, values: tuple[Any, ...]
+    ) -> Any:
+        """Look at what a call finds."""
+
+    def after(
+        self,
+        before: Any,
+        point: Point | None,
+        who: Process,
+        instance: Any,
+        values: tuple[Any, ...],
+        result: Any,
+        error: SlurmError | None,
+        problem: str,
+    ) -> None:
+        """Look at what a call has left."""
+
+
+@attrs.define(kw_only=True)
+class Run:
+    """One run of a cluster: how it ended, and all that happened."""
+
+    world: World
+    result: RunResult
+    events: list[Event]
+
+    def states(self, job: int) -> list[tuple[float, str]]:
+        """Return the states that a job went through, each with its moment in seconds."""
+        return [
+            (event.time_us / SECOND, str(event.args["to"]))
+            for event in self.events
+            if event.name == "job_state" and event.job == job and isinstance(event.args, dict)
+        ]
+
+
+def run_watched(
+    bench: Bench,
+    name: str,
+    text: str | Scenario,
+    *,
+    model: str,
+    watch: Watch,
+    files: frozenset[str],
+    until_s: float,
+    body: Callable[[World], Awaitable[None]] | None = None,
+) -> Run | None:
+    """Run a cluster on a bench.
+
+    Args:
+        bench: Where mistakes are noted.
+        name: What the situation is called.
+        text: The scenario.
+        model: Which of the models.
+        watch: Who looks at the calls besides.
+        files: The plugin's source, by which its threads are followed.
+        until_s: When the run ends at the latest, in virtual time.
+        body: What is done beside the timeline.
+
+    Returns:
+        The run, or None where there is no sense in another.
+    """
+    locks: list[LockWatch] = []
+
+    def prepare(world: World) -> None:
+        world.site.hooks.observer = _Both(world.site.hooks.observer, watch)
+        locks.append(LockWatch(world, files))
+        if body is not None:
+            beside(world, body)
+        locks[0].__enter__()
+
+    before = sys.gettrace()
+    try:
+        ran = bench.run(
+            name,
+            text,
+            model=model,
+            events=True,
+            quiet=True,
+            until_us=round(until_s * SECOND),
+            prepare=prepare,
+        )
+    finally:
+        sys.settrace(before)
+    for each in locks[0].found if locks else ():
+        what = f"it changes {each.what} in a thread, without slurmctld's lock"
+        bench.blame(UNLOCKED, each.thread, what, model=model, where=each.where)
+    if ran is None:
+        return None
+    return Run(world=ran.world, result=ran.result, events=list(ran.events))
+
+
+def beside(world: World, body: Callable[[World], Awaitable[None]]) -> None:
+    """Do something in a process of the check's own, from a second after the start on."""
+    process = world.procs.add(
+        world.ctld.process.host, ppid=1, daemon="simctl", role="driver", uid=0, runs_as=RunsAs.ROOT
+    )
+
+    async def run() -> None:
+        await body(world)
+        process.exit(0)
+
+    process.start(run, "simctl plugins check", due_us=SECOND)
+
+
+class LinesRun:
+    """Notes which lines of some files run, as a context manager."""
+
+    def __init__(self, files: frozenset[str]) -> None:
+        self._files = files
+        self._before: Any = None
+        self.lines: set[tuple[str, int]] = set()
+
+    def __enter__(self) -> "LinesRun":
+        """Begin to note."""
+        self._before = sys.gettrace()
+        sys.settrace(self._called)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Leave off."""
+        sys.settrace(self._before)
+
+    def _called(self, frame: FrameType, event: str, _: Any) -> Any:
+        return self._line if frame.f_code.co_filename in self._files else None
+
+    def _line(self, frame: FrameType, event: str, _: Any) -> Any:
+        if event == "line":
+            self.lines.add((frame.f_code.co_filename, frame.f_lineno))
+        return self._line
+
+
+class _Both:
+    """Hands each call to two observers."""
+
+    def __init__(self, first: Any, watch: Watch) -> None:
+        self._first = first
+        self._watch = watch
+
+    def before(self, *call: Any) -> Any:
+        if self._watch.own:
+            return None
+        return self._first.before(*call), self._watch.before(*call)
+
+    def after(self, before: Any, *outcome: Any) -> None:
+        first, second = before
+        if first is not None:
+            self._first.after(first, *outcome)
+        if second is not None:
+            self._watch.after(second, *outcome)
+
+
+__all__ = ["LinesRun", "Run", "Watch", "beside", "run_watched"]
