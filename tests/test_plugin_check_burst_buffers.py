@@ -132,14 +132,14 @@ class Held(Named):
 @pytest.mark.parametrize(
     ("kind", "function", "text"),
     [
-        (NeverReady, "bb_p_job_test_stage_in", "stalled"),
+        (NeverReady, "bb_p_job_test_stage_in", "waits for ever"),
         (Slow, "bb_p_job_try_stage_in", "held slurmctld for 30s"),
         (Garbage, "bb_p_state_pack", "BurstBufferInfo"),
         (Rewrites, "bb_p_job_validate", "changes job_desc"),
         (Interrupted, "thread", "KeyError"),
         (Greedy, "bb_p_job_cancel", "locked"),
         (Refuses, "bb_p_job_begin", "'mounted'"),
-        (Held, "plugin", "stalled"),
+        (Held, "bb_p_job_begin", "stays CONFIGURING"),
     ],
 )
 def test_what_is_wrong_is_named(kind: type[Any], function: str, text: str) -> None:

@@ -10,9 +10,9 @@ from simctl.plugins.registry import find_plugins
 from simctl.scenario.model import Scenario
 from simctl.status import NOT_HELD, OK, WRONG_INPUT, InputError
 from simctl.testing.plugin_check.bench import MODELS, Bench
+from simctl.testing.plugin_check.burst_buffer.drive import drive_burst_buffer
 from simctl.testing.plugin_check.checkpoint.drive import drive_checkpoint
 from simctl.testing.plugin_check.given import run_given
-from simctl.testing.plugin_check.burst_buffer.drive import drive_burst_buffer
 from simctl.testing.plugin_check.mistakes import Outcome, roots
 from simctl.testing.plugin_check.report import Checked, Note
 from simctl.testing.plugin_check.switch.drive import drive_switch

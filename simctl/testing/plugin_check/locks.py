@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from simctl.testing.plugin_check.fingerprint import fingerprint
+from simctl.testing.plugin_check.canon import plain
 from simctl.world import World
 
 _FIELDS: Final = (
@@ -93,10 +93,10 @@ class LockWatch:
         for job in self._world.ctld.jobs.values():
             values = tuple(str(getattr(job, name, None)) for name in _FIELDS)
             yield f"job {job.job_id}", (values, tuple(sorted(job.env_sup.items())))
-            yield f"the record of job {job.job_id}", fingerprint(job.check_job.value)
+            yield f"the record of job {job.job_id}", plain(job.check_job.value)
             for step in job.steps.values():
                 name = f"the record of step {job.job_id}.{step.step_id}"
-                yield name, fingerprint(step.check_job.value)
+                yield name, plain(step.check_job.value)
 
     def _note(self, frame: FrameType, line: int, what: str) -> None:
         code = frame.f_code

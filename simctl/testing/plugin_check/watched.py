@@ -1,4 +1,4 @@
-"""Run a trial on a bench with one more look at it: a watch of the plugin class's own, and its locks."""
+"""Run a trial on a bench with one more look: a watch of the plugin class's own, and the locks."""
 
 import sys
 from collections.abc import Awaitable, Callable
@@ -68,6 +68,13 @@ class Run:
         ]
 
 
+def script_of(event: Event) -> tuple[str, tuple[str, ...]]:
+    """Return the path and the arguments of an event that is a script's."""
+    if not isinstance(event.args, dict):
+        return "", ()
+    return str(event.args["path"]), tuple(map(str, event.args["argv"]))
+
+
 def run_watched(
     bench: Bench,
     name: str,
@@ -87,7 +94,7 @@ def run_watched(
         text: The scenario.
         model: Which of the models.
         watch: Who looks at the calls besides.
-        files: The plugin's source, by which its threads are followed.
+        files: The plugin's source, by which its threads are followed; empty to let them be.
         until_s: When the run ends at the latest, in virtual time.
         body: What is done beside the timeline.
 
@@ -101,7 +108,8 @@ def run_watched(
         locks.append(LockWatch(world, files))
         if body is not None:
             beside(world, body)
-        locks[0].__enter__()
+        if files:
+            locks[0].__enter__()
 
     before = sys.gettrace()
     try:
@@ -184,4 +192,4 @@ class _Both:
             self._watch.after(second, *outcome)
 
 
-__all__ = ["LinesRun", "Run", "Watch", "beside", "run_watched"]
+__all__ = ["LinesRun", "Run", "Watch", "beside", "run_watched", "script_of"]

@@ -1,1 +1,1 @@
-"""`plugins check` of burst buffer plugins: their directive, the lives of jobs with it, the rules."""
+"""`plugins check` of burst buffer plugins: lives with a directive of their own, rules."""

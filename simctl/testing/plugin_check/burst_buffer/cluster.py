@@ -57,12 +57,14 @@ class Setting:
         scripts: Mapping[str, str],
         *,
         model: str = "guide",
+        options: Mapping[str, Any] = {},
     ) -> Scenario:
         """Return the scenario of a cluster in which *timeline* happens."""
         name = self.plugin_type.partition("/")[2]
         text = json.dumps(
             {
                 "model": model,
+                "options": dict(options),
                 "slurm_conf": {
                     "BurstBufferType": self.plugin_type,
                     "AccountingStorageTRES": f"bb/{name}",

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import attrs
 
+from simctl.plugins.points.burst_buffer import bb_p_job_validate
 from simctl.testing.plugin_check.burst_buffer.cluster import Setting, run_cluster
 from simctl.testing.plugin_check.burst_buffer.vocabulary import Vocabulary, examples_in
-from simctl.plugins.points.burst_buffer import bb_p_job_validate
 from simctl.testing.plugin_check.watched import LinesRun
 from simctl.wire.errno import SlurmError
 from simctl.wire.records import SubmittedJob
@@ -37,7 +37,9 @@ _LINES: Final = (
 """The directives of Slurm's own plugins."""
 _COMMON: Final = ("#BB", "#DW")
 _OPTIONS: Final = ("size=1G", "capacity=1GiB", "1G", "1")
-_PLACEHOLDER: Final = re.compile(r"^[<\[{(]?([A-Z][A-Z_]*|[\w-]+(?=[>\])}]))[>\])}]?$|^\.\.\.$|[{}<>\[\]]")
+_PLACEHOLDER: Final = re.compile(
+    r"^[<\[{(]?([A-Z][A-Z_]*|[\w-]+(?=[>\])}]))[>\])}]?$|^\.\.\.$|[{}<>\[\]]"
+)
 
 
 @attrs.frozen

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from itertools import pairwise
+from typing import Final
 
 import attrs
 
@@ -22,13 +23,15 @@ from simctl.testing.plugin_check.burst_buffer.trials import (
     course_of,
     every_call_fails,
     every_script_fails,
+    scripts_of,
     submit,
     trials,
     typos,
 )
 from simctl.testing.plugin_check.burst_buffer.watch import Watch
+from simctl.testing.plugin_check.lives import call_directly
 from simctl.testing.plugin_check.mistakes import BREAKS, Outcome
-from simctl.testing.plugin_check.watched import Run, run_watched
+from simctl.testing.plugin_check.watched import Run, run_watched, script_of
 from simctl.wire.ids import SECOND
 
 _PATIENCE: Final = 12
@@ -36,6 +39,7 @@ _MORE_S: Final = 2400.0
 _NUMBER: Final = re.compile(r"^(\w+=)?(\d+)([A-Za-z]*)$")
 _LARGEST: Final = 24
 _MEGABYTE: Final = 1 << 20
+_HOUR_US: Final = 3600 * SECOND
 
 
 def drive_burst_buffer(bench: Bench) -> Outcome:
@@ -46,13 +50,26 @@ def drive_burst_buffer(bench: Bench) -> Outcome:
     )
     chosen = choose(bench.kind, setting, given)
     if isinstance(chosen, NotDriven):
-        return _not_driven(bench, chosen)
+        return _not_driven(bench, setting, chosen)
     for model in bench.models:
         BurstBufferDrive(bench, chosen, model).drive()
     return Outcome()
 
 
-def _not_driven(bench: Bench, why: NotDriven) -> Outcome:
+def _not_driven(bench: Bench, setting: Setting, why: NotDriven) -> Outcome:
+    """Call every function all the same, and say that no job made use of any."""
+    anything = Directive(("#BB size=1G",))
+    for model in bench.models:
+        for trial in (
+            besides(anything, ""),
+            *trials(Course(), limited=False, option=""),
+            *every_call_fails(("bb_p_job_test_stage_in",), Course(), ""),
+        ):
+            text = setting.scenario(
+                trial.timeline, scripts_of(anything), model=model, options=trial.options
+            )
+            bench.run(trial.name, text, model=model, until_us=_HOUR_US)
+        call_directly(bench, model)
     for answer in why.raised[:1]:
         what = f"{answer.raised}: for a script with `{answer.directive}`"
         bench.blame(BREAKS, "bb_p_job_validate", what)
@@ -94,19 +111,13 @@ class BurstBufferDrive:
     # Running.
 
     def _see(self, trial: Trial) -> Seen | None:
-        directive = self._directive
         watch = Watch(self._kind, f"bb/{self._kind.plugin_type.partition('/')[2]}")
-        scripts = {
-            "job.sh": directive.script("srun ./app"),
-            "fails.sh": directive.script("srun ./fails\nexit 3"),
-            "stays.sh": directive.script("srun ./stays"),
-            "bare.sh": "#!/bin/sh\nsrun ./app\n",
-        }
+        scripts = scripts_of(self._directive)
         setting = self._chosen.setting
         if trial.failed_script:
             scripts[trial.failed_script] = FAILS_ONCE
             setting = setting.lacking(trial.failed_script)
-        text = setting.scenario(trial.timeline, scripts, model=self._model)
+        text = setting.scenario(trial.timeline, scripts, model=self._model, options=trial.options)
         last_s = max((float(str(each["at"]).rstrip("s")) for each in trial.timeline), default=0)
         run = run_watched(
             self._bench,
@@ -114,7 +125,7 @@ class BurstBufferDrive:
             text,
             model=self._model,
             watch=watch,
-            files=self._chosen.vocabulary.files,
+            files=self._chosen.vocabulary.files if trial.followed else frozenset(),
             until_s=last_s + _PATIENCE * self._whole_s + _MORE_S,
         )
         if run is None:
@@ -152,14 +163,17 @@ class BurstBufferDrive:
     def _one_job(self) -> Trial:
         return Trial(
             name="one job",
-            timeline=(submit("job.sh", 0, self._option), {"at": "1s", "run": "scontrol show burst"}),
+            timeline=(
+                submit("job.sh", 0, self._option),
+                {"at": "1s", "run": "scontrol show burst"},
+            ),
             healthy=(1,),
         )
 
     def _trials(self, plain: Seen) -> Iterator[Trial]:
         for trial in trials(self._course, limited=self._limited, option=self._option):
-            if trial.leaves != "bb_p_job_revoke_alloc" or self._takes_back():
-                yield trial
+            judged = trial.leaves != "bb_p_job_revoke_alloc" or self._takes_back()
+            yield trial if judged else attrs.evolve(trial, healthy=(), lost_call=trial.leaves)
         yield besides(self._directive, self._option)
         paths = [path for path in _scripts(plain.run) if self._chosen.setting.describes(path)]
         yield from every_script_fails(paths, self._course, self._option)
@@ -178,7 +192,10 @@ class BurstBufferDrive:
             Trial(
                 name="one job whose stage-in is taken for done",
                 timeline=(
-                    {"at": "0s", "fault": {"fail": "bb_p_job_test_stage_in", "rc": 1, "times": 999}},
+                    {
+                        "at": "0s",
+                        "fault": {"fail": "bb_p_job_test_stage_in", "rc": 1, "times": 999},
+                    },
                     submit("job.sh", 0, self._option),
                 ),
                 lost_call="bb_p_job_test_stage_in",
@@ -234,7 +251,11 @@ class BurstBufferDrive:
         """Look for jobs that did not come to their end."""
         for job in seen.trial.healthy:
             ways = seen.run.states(job)
-            if ways and not _is_over(ways[-1][1], "COMPLETED") and self._stuck(seen, job, ways[-1][1]):
+            if (
+                ways
+                and not _is_over(ways[-1][1], "COMPLETED")
+                and self._stuck(seen, job, ways[-1][1])
+            ):
                 return True
         for job in sorted(seen.run.world.ctld.jobs):
             ways = seen.run.states(job)
@@ -262,7 +283,9 @@ class BurstBufferDrive:
             if trial.lost_call:
                 return False
             function = anew or "bb_p_job_start_stage_out"
-            self._blame(rules.STAGE_OUT_STAYS, function, f"job {job} keeps the flag STAGE_OUT{after}")
+            self._blame(
+                rules.STAGE_OUT_STAYS, function, f"job {job} keeps the flag STAGE_OUT{after}"
+            )
         elif "COMPLETING" in last:
             what = f"job {job} stays COMPLETING{after}"
             self._blame(rules.COMPLETING, "bb_p_job_test_post_run", what)
@@ -294,7 +317,7 @@ class BurstBufferDrive:
         if not seen.trial.one_at_a_time:
             return False
         spans = sorted(_runs(seen.run))
-        for (_, end_s, one), (begin_s, _, other) in zip(spans, spans[1:], strict=False):
+        for (_, end_s, one), (begin_s, _, other) in pairwise(spans):
             if begin_s < end_s:
                 self._blame(
                     rules.GIVEN_TWICE,
@@ -350,9 +373,13 @@ class BurstBufferDrive:
         failed = [
             event
             for event in seen.run.events
-            if event.kind == "script" and event.args["path"] == script and event.phase == "exit"
+            if event.kind == "script" and script_of(event)[0] == script and event.phase == "exit"
         ]
-        if not failed or failed[0].rc == 0 or failed[0].time_us / SECOND > self._course.launched_s + 1:
+        if (
+            not failed
+            or failed[0].rc == 0
+            or failed[0].time_us / SECOND > self._course.launched_s + 1
+        ):
             return False
         ways = seen.run.states(1)
         launched = [time_s for time_s, state in ways if state == "RUNNING"]
@@ -425,7 +452,9 @@ def _refused_or_waits(run: Run) -> bool:
     """Tell whether a job was refused, or is not given space for ever."""
     ways = run.states(1)
     answers = [
-        event.rc for event in run.events if event.name == "bb_p_job_test_stage_in" and event.job == 1
+        event.rc
+        for event in run.events
+        if event.name == "bb_p_job_test_stage_in" and event.job == 1
     ]
     waits = bool(ways) and ways[-1][1].startswith("PENDING")
     return not ways or (waits and answers[-1:] == [-1])
@@ -449,7 +478,7 @@ def _scripts(run: Run) -> list[str]:
     """Return the scripts that the plugin ran, each once."""
     return list(
         dict.fromkeys(
-            str(event.args["path"])
+            script_of(event)[0]
             for event in run.events
             if event.kind == "script" and event.daemon == "slurmctld" and event.job == 1
         )

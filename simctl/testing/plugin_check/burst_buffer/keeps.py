@@ -14,15 +14,10 @@ def kept_by(instance: Any) -> dict[str, int | float]:
 
     A container counts as ``self.used[...]``, a number as ``self.free``.
     """
-    found: dict[str, int | float] = {}
-    for path, number in _parts("self", instance, 0, set()):
-        found[path] = number
-    return found
+    return dict(_parts("self", instance, 0, set()))
 
 
-def _parts(
-    path: str, value: Any, depth: int, seen: set[int]
-) -> Iterator[tuple[str, int | float]]:
+def _parts(path: str, value: Any, depth: int, seen: set[int]) -> Iterator[tuple[str, int | float]]:
     if isinstance(value, bool) or value is None or isinstance(value, str | bytes):
         return
     if isinstance(value, int | float):

@@ -13,6 +13,7 @@ from simctl.testing.plugin_check.burst_buffer.directives import (
     values_of,
 )
 from simctl.testing.plugin_check.burst_buffer.vocabulary import Vocabulary, vocabulary_of
+from simctl.testing.plugin_check.watched import script_of
 
 _CANDIDATES: Final = 12
 _EXTENSIONS: Final = 48
@@ -111,7 +112,7 @@ def _life(kind: type[Any], directive: Directive, setting: Setting, known: Vocabu
     for _ in range(_ROUNDS):
         life = one_life(kind, directive, setting, known.files)
         missing = {
-            event.args["path"]: {"runs": "5s"}
+            script_of(event)[0]: {"runs": "5s"}
             for event in life.events
             if event.kind == "script" and event.phase == "enter" and _lacked(life, event.seq)
         }
@@ -149,6 +150,7 @@ def _acts(life: Life) -> bool:
     return any(
         event.name in _SIGNS
         or event.kind == "script"
+        or (event.name == "job_state" and "CONFIGURING" in str(event.args))
         or (event.name == "bb_p_job_test_stage_in" and event.rc in (0, -1))
         for event in life.events
     )
@@ -156,9 +158,7 @@ def _acts(life: Life) -> bool:
 
 def _worth(chosen: Chosen) -> tuple[int, int]:
     """Return by what lives are compared: faults of the values at hand, then lines that ran."""
-    wrong = sum(
-        each.problem.startswith(_OF_A_VALUE) for each in chosen.life.result.complaints
-    )
+    wrong = sum(each.problem.startswith(_OF_A_VALUE) for each in chosen.life.result.complaints)
     return -wrong, len(chosen.life.lines)
 
 

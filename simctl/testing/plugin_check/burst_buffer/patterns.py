@@ -18,7 +18,7 @@ _PRINTABLE: Final = range(32, 127)
 
 
 def example_of(pattern: str) -> str:
-    """Return a short text that *pattern* matches, with all that is optional; "" if none is found."""
+    """Return a short text that *pattern* matches, with all that is optional; else nothing."""
     try:
         text = _text(parser.parse(pattern))
         return text if re.search(pattern, text) else ""
@@ -45,7 +45,8 @@ def _item(operation: Any, value: Any) -> str:
         return _text(value[-1])
     if operation in (sre.MAX_REPEAT, sre.MIN_REPEAT, getattr(sre, "POSSESSIVE_REPEAT", None)):
         least, most, inner = value
-        return _text(inner) * min(max(least, 1), most)
+        times: int = min(max(least, 1), most)
+        return _text(inner) * times
     return ""
 
 
@@ -66,7 +67,7 @@ def _holds(kind: Any, value: Any, character: str) -> bool:
     if kind is sre.RANGE:
         return bool(value[0] <= ord(character) <= value[1])
     if kind is sre.CATEGORY:
-        return _CATEGORIES.get(value) == character or (
+        return bool(_CATEGORIES.get(value) == character) or (
             value is sre.CATEGORY_NOT_SPACE and character not in " \t"
         )
     return False

@@ -104,7 +104,7 @@ OVER_TOTAL: Final = rule(
     "used-beyond-total",
     rank=1,
     cost="people plan by what `scontrol show burstbuffer` says, and it cannot be so",
-    remedy="book space where it is granted and give it back where the job lets go of it, each once",
+    remedy="book space where it is granted, and give it back once where the job lets go of it",
 )
 USED_AT_REST: Final = rule(
     "used-by-nobody",
@@ -116,8 +116,8 @@ FAILURE_IGNORED: Final = rule(
     "failure-ignored",
     rank=2,
     cost="the job runs without its data, or loses its results, and nobody is told",
-    remedy="look at the script's `ok`: hold the job with a state_desc that says why, requeue it, or "
-    "try again",
+    remedy="look at the script's `ok`: hold the job with a state_desc that says why, requeue it, "
+    "or try again",
 )
 RAISES_AT_TYPO: Final = rule(
     "typo-breaks",

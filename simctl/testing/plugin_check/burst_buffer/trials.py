@@ -22,6 +22,12 @@ exit 1
 """
 """A script that fails the first time it is run on a host."""
 
+_RESERVATION: Final = (
+    "scontrol create reservation starttime=now+10 duration=5 nodes=n3 users=bob burstbuffer=10G"
+)
+_ASKED_AGAIN: Final = ("bb_p_job_test_stage_in",)
+"""Functions that must fail several times before backfill asks when the job may start."""
+
 PHASES: Final = ("stage-in", "pre-run", "run", "stage-out")
 
 
@@ -48,6 +54,10 @@ class Trial:
     lost_call: str = ""
     """A function that a fault of the trial keeps from the plugin: nothing can follow from it."""
 
+    options: Mapping[str, Any] = {}
+    followed: bool = False
+    """Whether the plugin's threads are followed line by line, which takes its time."""
+
     failed_script: str = ""
     """The path of a script that fails the first time."""
 
@@ -56,10 +66,10 @@ class Trial:
 class Course:
     """When what of a job's life began, in seconds from its submission; None where nothing did."""
 
-    staged_s: float
-    launched_s: float
-    ended_s: float
-    out_s: float
+    staged_s: float = 0.0
+    launched_s: float = 0.0
+    ended_s: float = 30.0
+    out_s: float = 30.0
 
     def moments(self) -> Iterator[tuple[str, float]]:
         """Return a moment in the middle of each phase that takes time."""
@@ -92,9 +102,15 @@ def course_of(run: Run, job: int = 1) -> Course:
     return Course(staged_s=staged, launched_s=launched, ended_s=ended, out_s=out)
 
 
-def submit(script: str, at_s: float = 0.0, options: str = "", user: str = "alice") -> dict[str, Any]:
+def submit(
+    script: str, at_s: float = 0.0, options: str = "", user: str = "alice"
+) -> dict[str, Any]:
     """Return the timeline's entry that submits a script."""
-    return {"at": f"{at_s:.6f}s", "as": user, "run": f"sbatch {options} {script}".replace("  ", " ")}
+    return {
+        "at": f"{at_s:.6f}s",
+        "as": user,
+        "run": f"sbatch {options} {script}".replace("  ", " "),
+    }
 
 
 def _at(at_s: float, **entry: Any) -> dict[str, Any]:
@@ -128,6 +144,7 @@ def trials(course: Course, *, limited: bool, option: str) -> Iterator[Trial]:
     )
     yield Trial(
         name="jobs that want more space than there is",
+        followed=True,
         timeline=(
             first,
             submit("job.sh", 0.5, option, "bob"),
@@ -141,6 +158,7 @@ def trials(course: Course, *, limited: bool, option: str) -> Iterator[Trial]:
         hurry = "--hurry " if phase == "stage-out" else ""
         yield Trial(
             name=f"cancelled in {phase}",
+            followed=True,
             timeline=(
                 first,
                 _at(at_s, **{"as": "alice"}, run=f"scancel {hurry}1"),
@@ -157,7 +175,9 @@ def trials(course: Course, *, limited: bool, option: str) -> Iterator[Trial]:
         name="killed in a hurry",
         timeline=(
             first,
-            _at((course.launched_s + course.ended_s) / 2, **{"as": "alice"}, run="scancel --hurry 1"),
+            _at(
+                (course.launched_s + course.ended_s) / 2, **{"as": "alice"}, run="scancel --hurry 1"
+            ),
             after(course.ended_s + whole_s),
             last(course.ended_s + 2 * whole_s),
         ),
@@ -176,6 +196,7 @@ def trials(course: Course, *, limited: bool, option: str) -> Iterator[Trial]:
                 ]
             yield Trial(
                 name=f"slurmctld {how} in {phase}",
+                followed=how == "restart",
                 timeline=(first, *fault, after(at_s + 8), last(at_s + 8 + 3 * whole_s)),
                 healthy=(1, 2, 3),
                 leaves="bb_p_load_state",
@@ -186,6 +207,7 @@ def trials(course: Course, *, limited: bool, option: str) -> Iterator[Trial]:
     middle_s = (course.launched_s + course.ended_s) / 2
     yield Trial(
         name="requeued",
+        followed=True,
         timeline=(
             first,
             _at(middle_s, **{"as": "alice"}, run="scontrol requeue 1"),
@@ -201,7 +223,11 @@ def trials(course: Course, *, limited: bool, option: str) -> Iterator[Trial]:
     ):
         yield Trial(
             name=f"a job {name}",
-            timeline=(submit(script, 0, f"{option} {more}"), after(whole_s + 180), last(3 * whole_s)),
+            timeline=(
+                submit(script, 0, f"{option} {more}"),
+                after(whole_s + 180),
+                last(3 * whole_s),
+            ),
             healthy=(2, 3),
             one_at_a_time=limited,
             what=f"a job {name}",
@@ -282,7 +308,7 @@ def every_call_fails(names: Iterable[str], course: Course, option: str) -> Itera
         yield Trial(
             name=f"{name} fails once",
             timeline=(
-                _at(0.5, fault={"fail": name, "times": 1}),
+                _at(0.5, fault={"fail": name, "times": 6 if name in _ASKED_AGAIN else 1}),
                 submit("job.sh", 1, option),
                 _at(course.out_s + 300, run="scontrol show burst"),
                 _at(course.out_s + 400, **{"as": "alice"}, run="scancel --hurry 1"),
@@ -300,6 +326,7 @@ def every_script_fails(paths: Iterable[str], course: Course, option: str) -> Ite
         name = path.rpartition("/")[2]
         yield Trial(
             name=f"{name} fails once",
+            followed=True,
             timeline=(
                 submit("job.sh", 0, option),
                 _at(later_s, run="scontrol release 1"),
@@ -330,12 +357,24 @@ def typos(directive: Directive) -> Iterator[Directive]:
     yield from (each for each in made if each.words)
 
 
+def scripts_of(directive: Directive) -> dict[str, str]:
+    """Return the scripts that trials submit."""
+    return {
+        "job.sh": directive.script("srun ./app"),
+        "fails.sh": directive.script("srun ./fails\nexit 3"),
+        "stays.sh": directive.script("srun ./stays"),
+        "bare.sh": "#!/bin/sh\nsrun ./app\n",
+    }
+
+
 def besides(directive: Directive, option: str) -> Trial:
     """Return the trial of jobs that ask for nothing, or in another way."""
     return Trial(
         name="jobs without a directive, and people who look",
         timeline=(
+            {"at": "0s", "run": _RESERVATION},
             submit("bare.sh"),
+            submit("job.sh", 0, f"--begin=now+120 {option}"),
             {"at": "1s", "as": "alice", "run": "srun ./app"},
             {"at": "1s", "as": "bob", "run": "srun --bb=capacity=1GiB ./app"},
             {"at": "2s", "as": "bob", "run": "sbatch --bb=other=1 bare.sh"},
@@ -344,8 +383,14 @@ def besides(directive: Directive, option: str) -> Trial:
             {"at": "20s", "as": "bob", "run": "scontrol show burst"},
             {"at": "21s", "run": "scontrol reconfigure"},
             {"at": "300s", "run": "scontrol show burst"},
-            {"at": "300s", "as": "alice", "run": "srun --bb='%s' ./app" % (directive.option or "x=1")},
+            {
+                "at": "300s",
+                "as": "alice",
+                "run": "srun --bb='%s' ./app" % (directive.option or "x=1"),
+            },
         ),
+        # Model modern asks about the post-run only then.
+        options={"bb_post_run_gate": True},
         what="jobs without burst buffers",
     )
 
@@ -357,6 +402,7 @@ __all__ = [
     "course_of",
     "every_call_fails",
     "every_script_fails",
+    "scripts_of",
     "submit",
     "trials",
     "typos",

@@ -102,7 +102,10 @@ def _source(module: ModuleType) -> str:
 def _texts(module: ModuleType) -> Iterator[str]:
     """Return every text that a module's code and data have, but for docstrings."""
     for name, value in list(vars(module).items()):
-        if name.startswith("__") or getattr(value, "__module__", module.__name__) != module.__name__:
+        if (
+            name.startswith("__")
+            or getattr(value, "__module__", module.__name__) != module.__name__
+        ):
             continue
         for part in vars(value).values() if isinstance(value, type) else (value,):
             yield from _texts_of(part)

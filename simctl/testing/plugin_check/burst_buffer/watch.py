@@ -1,4 +1,4 @@
-"""Look at each call of a burst buffer plugin: what it answers, and what it changes when it may not."""
+"""Look at each call of a burst buffer plugin: what it answers, and changes when it may not."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -16,13 +16,14 @@ from simctl.testing.plugin_check.checkpoint.cluster import LIFE_S, asked, at, fa
 from simctl.testing.plugin_check.checkpoint.watch import Watch
 from simctl.testing.plugin_check.lives import call_directly
 from simctl.testing.plugin_check.mistakes import Outcome
-from simctl.testing.plugin_check.watched import Run, run_watched
+from simctl.testing.plugin_check.watched import Run, run_watched, script_of
 from simctl.wire.ids import SECOND
 from simctl.world import World
 
 _UNTIL_S: Final = 20_000.0
 _ERROR: Final = re.compile(r"error\((\d+)\)")
 _SLOWLY: Final = {"runs": "20s"}
+_RESTART_S: Final = 1200.0
 _PASSES_S: Final = 60.0
 """How much longer than its rest a task may take that goes on from an image."""
 
@@ -142,12 +143,14 @@ class CheckpointDrive:
         step = self._of_a_step()
         self._of_a_script()
         self._others()
+        self._restarts_at_rest()
         if not self.supported:
+            timeline = (at(0, "srun -N2 -n2 --restart-dir=/home/alice ./long"),)
+            self._see("a step that is to go on from images that nobody has made", timeline)
             return
         self._two_at_once()
-        self._helper = next((str(event.args["path"]) for event in step.helpers()), "")
+        self._helper = next((script_of(event)[0] for event in step.helpers()), "")
         self._disturbed()
-        self._restarts_at_rest()
         self._vacates()
         if self._restarts_tasks:
             self._goes_on()
@@ -238,7 +241,8 @@ class CheckpointDrive:
             if event.time_us >= began_us
             and (
                 (event.kind == "script" and event.phase == "enter")
-                or event.name in ("REQUEST_CHECKPOINT_TASKS", "SRUN_EXEC", "slurm_ckpt_signal_tasks")
+                or event.name
+                in ("REQUEST_CHECKPOINT_TASKS", "SRUN_EXEC", "slurm_ckpt_signal_tasks")
             )
         ]
         if seen.broke:
@@ -251,13 +255,17 @@ class CheckpointDrive:
         if helpers and all(event.rc == 0 for event in helpers) and _answered_well(seen.run):
             for place in errors:
                 if seen.error(place):
-                    what = f"every image of {whose} was written, and error says {seen.said(place).strip()!r}"
+                    said = seen.said(place).strip()
+                    what = f"every image of {whose} was written, and error says {said!r}"
                     self._tell(rules.SUCCESS_FAILS, "slurm_ckpt_op", what)
 
     def _judge_over(self, seen: Seen, again: int, after: str) -> None:
         """Look whether one more checkpoint is taken on."""
         if seen.errno(again) == "EALREADY" and not seen.broke:
-            what = f"{_minutes(seen, again)} after {after} another is refused: Operation already in progress"
+            what = (
+                f"{_minutes(seen, again)} after {after} another is refused: Operation already in "
+                "progress"
+            )
             self._tell(rules.NEVER_OVER, "slurm_ckpt_op", what)
 
     def _judge_images(self, seen: Seen) -> None:
@@ -265,7 +273,7 @@ class CheckpointDrive:
         images: dict[tuple[str, int], set[str]] = {}
         for event in seen.run.events:
             if event.kind == "script" and event.daemon == "slurmstepd" and event.phase == "enter":
-                argv = tuple(map(str, event.args["argv"]))
+                _, argv = script_of(event)
                 if len(argv) > 1 and argv[-1].startswith("/"):
                     key = argv[-1], event.time_us // (120 * SECOND)
                     images.setdefault(key, set()).add(argv[0])
@@ -293,7 +301,8 @@ class CheckpointDrive:
             )
             if seen.accepted(1) and not seen.broke:
                 if seen.helpers() and seen.error(2) == 0:
-                    what = f"{helper} exited with 1 on every node, and error says {seen.said(2).strip()!r}"
+                    said = seen.said(2).strip()
+                    what = f"{helper} exited with 1 on every node, and error says {said!r}"
                     self._tell(rules.FAILURE_HIDDEN, "slurm_ckpt_signal_tasks", what)
                 self._judge_over(seen, 3, "a checkpoint that failed")
         slowly = {helper: _SLOWLY} if helper else {"ompi-checkpoint": _SLOWLY}
@@ -388,7 +397,10 @@ class CheckpointDrive:
             ended_s = next((time_s for time_s, state in ways if "COMPLETING" in state), _UNTIL_S)
             if ended_s >= LIFE_S:
                 whose = "the step" if job == 1 else "the batch script"
-                what = f"{whose} ran to its own end, {LIFE_S - 60} s after vacate was answered with success"
+                what = (
+                    f"{whose} ran to its own end, "
+                    f"{LIFE_S - 60} s after vacate was answered with success"
+                )
                 self._tell(rules.STILL_RUNS, "slurm_ckpt_op", what)
 
     def _requeues(self) -> None:
@@ -417,11 +429,15 @@ class CheckpointDrive:
             (
                 at(0, "sbatch batch.sh"),
                 asked(600, "vacate 1 MaxWait=60"),
-                asked(1200, "restart 1"),
+                asked(_RESTART_S, "restart 1"),
             ),
         )
         if seen.accepted(1) and seen.accepted(2) and not seen.broke:
-            back = [time_s for time_s, state in seen.run.states(1) if state == "RUNNING" and time_s > 1000]  # noqa: PLR2004
+            back = [
+                time_s
+                for time_s, state in seen.run.states(1)
+                if state == "RUNNING" and time_s > _RESTART_S
+            ]
             if back:
                 self._judge_return(seen, 1, back[0], LIFE_S - 600)
         seen = self._see(
@@ -441,7 +457,11 @@ class CheckpointDrive:
         """Look whether what came back went on where it was saved."""
         ways = seen.run.states(job)
         ended_s, state = next(
-            ((time_s, state) for time_s, state in ways if time_s > back_s and "COMPLETING" in state),
+            (
+                (time_s, state)
+                for time_s, state in ways
+                if time_s > back_s and "COMPLETING" in state
+            ),
             (_UNTIL_S, ""),
         )
         took_s = ended_s - back_s
@@ -493,6 +513,7 @@ class CheckpointDrive:
                 at(300, "sbatch --checkpoint=2 batch.sh", "bob"),
                 at(300, "srun --checkpoint=2 -n1 ./long", "bob"),
                 at(1200, "scontrol requeue 2", "root"),
+                at(1300, "sbatch -a 0-1 batch.sh", "bob"),
             ),
         )
 
@@ -513,12 +534,17 @@ class CheckpointDrive:
                 return
             kept.append(seen.watch.conclude())
         for path in more_than(kept[1], kept[0]):
-            what = f"{path} has {kept[1][path]} entries after four jobs, {kept[0].get(path, 0)} after one"
+            what = (
+                f"{path} has {kept[1][path]} entries after four jobs, and "
+                f"{kept[0].get(path, 0)} after one"
+            )
             self._tell(rules.KEPT, "slurm_ckpt_op", what)
 
 
 def _answered_well(run: Run) -> bool:
-    return all(event.rc in (0, None) for event in run.events if event.name == "slurm_ckpt_signal_tasks")
+    return all(
+        event.rc in (0, None) for event in run.events if event.name == "slurm_ckpt_signal_tasks"
+    )
 
 
 def _minutes(seen: Seen, place: int) -> str:

@@ -151,12 +151,15 @@ class Watch:
             )
         elif differs(record.value, fresh.value):
             what = difference(record.value, fresh.value)
-            self.blame(rules.RECORD_LOST, function, f"of {name}'s record, packed and unpacked, {what}")
+            self.blame(
+                rules.RECORD_LOST, function, f"of {name}'s record, packed and unpacked, {what}"
+            )
 
 
 def _records(world: World) -> list[tuple[str, Handle, tuple[Any, ...]]]:
     """Return all records, with what slurm_ckpt_op is called with to ask about each."""
     found: list[tuple[str, Handle, tuple[Any, ...]]] = []
+    call: tuple[Any, ...]
     able = int(CheckOp.ABLE)
     for job in world.ctld.jobs.values():
         call = (job.job_id, SLURM_BATCH_SCRIPT, None, able, 0, f"/{job.job_id}")
