@@ -67,6 +67,21 @@ def test_a_srun_whose_nodes_are_all_dead_does_not_wait(model: str) -> None:
     assert stderr.endswith("srun: error: Timed out waiting for job step to complete\n")
 
 
+@pytest.mark.parametrize(("back_s", "launched"), [(14, True), (15.9, True), (16.1, False)])
+def test_srun_tries_ten_seconds_to_reach_a_slurmd_that_refuses_it(
+    back_s: float, *, launched: bool
+) -> None:
+    """It looks each second, last ten seconds after the first try; the other node runs meanwhile."""
+    there = timeline(
+        "at: 5s, fault: {crash: slurmd@n2}",
+        "at: 6s, as: alice, run: srun -N2 sleep 30",
+        f"at: {back_s}s, fault: {{start: slurmd@n2}}",
+    )
+    status, _, stderr = outcome(run(there, model="modern"))
+    assert (status == 0) is launched
+    assert ("Task launch for StepId=1.0 failed on node n2" in stderr) is not launched
+
+
 # A job that waits again.
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+import attrs
+
 from simctl.commands.srun_allocation import ENDS, FORWARDED, SrunJob
 from simctl.commands.srun_cr import tell_srun_cr
 from simctl.commands.srun_exec import run_beside
@@ -46,9 +48,21 @@ _ABORT_GRACE_S: Final = 2
 """What srun waits longer than KillWait for a step it has cancelled."""
 
 _LAUNCH_TIMED_OUT: Final = SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT
+_CONNECT_S: Final = 10
+"""How long srun 18.08 tries to connect to a slurmd that refuses it, at most MessageTimeout."""
+
 _MIN_KILL_WAIT_S: Final = 5
 _PATIENCE_S: Final = 2
 """How long after the last task must have been killed a step is given up."""
+
+
+@attrs.frozen
+class _Untold:
+    """A notice to srun itself: a node that refused it is to be tried again."""
+
+    node: str
+    message: RequestLaunchTasks
+    until_us: int
 
 
 class StepWatch:
@@ -122,9 +136,32 @@ class StepWatch:
                 switch_job=site.hooks.packed(call.process, buffer),
             )
             slurmd = site.fabric.find(f"slurmd@{node}")
-            self._launched_on.add(node)
-            if not site.fabric.send(call.process, slurmd, message, call.mailbox):
+            if site.fabric.send(call.process, slurmd, message, call.mailbox):
+                self._launched_on.add(node)
+            elif site.model == "modern":
+                tries_s = min(_CONNECT_S, site.conf.message_timeout_s)
+                self._try_later(_Untold(node, message, site.kernel.now_us + tries_s * SECOND))
+            else:
                 self._launch_failed(node, "Communication connection failure", _DEAD_NODE)
+
+    def _try_later(self, untold: "_Untold") -> None:
+        due_us = min(self._call.site.kernel.now_us + SECOND, untold.until_us)
+        self._call.mailbox.post_at(due_us, untold)
+
+    def _try_again(self, untold: "_Untold") -> None:
+        """Send a node its tasks if its slurmd is there by now; give it up when its time is over."""
+        call, node = self._call, untold.node
+        fabric = call.site.fabric
+        slurmd = fabric.find(f"slurmd@{node}")
+        if self.book.is_over_on(node):
+            return
+        there = not self._cancelled and fabric.can_connect(call.process, slurmd)
+        if there and fabric.send(call.process, slurmd, untold.message, call.mailbox):
+            self._launched_on.add(node)
+        elif self._cancelled or call.site.kernel.now_us >= untold.until_us:
+            self._launch_failed(node, "Communication connection failure", _DEAD_NODE)
+        else:
+            self._try_later(untold)
 
     def _leave_to_shepherd(self) -> None:
         """Have the process that watches over srun cancel the step of a srun that was killed.
@@ -174,7 +211,9 @@ class StepWatch:
         book = self.book
         process = self._call.process
         launched = process.cause
-        while self._stay_us < NEVER_US or not book.complete:
+        while (
+            self._stay_us < NEVER_US or not book.complete or (self._refused and self._launched_on)
+        ):
             if self._refused and self._stay_us == NEVER_US:
                 self._stay_us = self._call.site.kernel.now_us + self._tell_patience() * SECOND
             envelope = await self._talk.next(min(self._stay_us, self._give_up_us, self._kill_us))
@@ -224,6 +263,8 @@ class StepWatch:
         elif kind is SrunNodeFail:
             self._call.err(f"srun: error: Node failure on {message.node_list}")
             book.lost(message.node_list, counts=not self._no_kill)
+        elif kind is _Untold:
+            self._try_again(message)
         elif kind is LineLost:
             self._line_lost(message.node)
         elif kind is SrunStepMissing:
@@ -413,6 +454,7 @@ class StepWatch:
         self._call.err(f"srun: error: Task launch for {self._name} failed on node {node}: {text}")
         self._call.err(f"srun: error: Application launch failed: {text}")
         book.launch_failed(nodeid, return_code)
+        self._launched_on.discard(node)
         self._settled(len(book.layout.tids[nodeid]))
         launch = self._launch
         report_nodes(self._talk, launch.job_id, launch.step_id, (nodeid, nodeid), return_code)

@@ -409,14 +409,17 @@ def _sent_once(
         return broken(group, "it was launched before its credential was unpacked", launches[0])
     if len(set(nodes)) < len(nodes):
         return broken(group, "a node was told twice to launch it", *launches)
-    if len(packs) < len(launches):
-        what = f"{len(launches)} launches, {len(packs)} packed credentials"
+    # What is sent again to a node that was not there has the credential of the first time.
+    first: dict[Any, Event] = {}
+    for each in launches:
+        first.setdefault(arg(each, "nodeid"), each)
+    if len(packs) < len(first):
+        what = f"{len(first)} nodes were told, with {len(packs)} packed credentials"
         return broken(group, what, *launches)
-    for pack, launch in zip(packs, launches, strict=False):
+    for pack, launch in zip(packs, first.values(), strict=False):
         if pack.seq > launch.seq:
             return broken(group, "a launch went out before its credential", launch, pack)
-    reached = {arg(each, "nodeid") for each in launches}
-    if len(reached) < wanted:
-        what = f"{len(reached)} of its {wanted} nodes were told to launch it"
+    if len(first) < wanted:
+        what = f"{len(first)} of its {wanted} nodes were told to launch it"
         return broken(group, what, *launches)
     return KEPT

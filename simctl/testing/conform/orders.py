@@ -33,6 +33,9 @@ _PURGE: Final = frozenset({"slurm_ckpt_free_job", "bb_p_job_test_stage_out"})
 _REPEATED: Final = ("REQUEST_TERMINATE_JOB", "REQUEST_KILL_TIMELIMIT")
 """Messages that are sent again until somebody answers: only the first counts."""
 
+_ANY_TIME: Final = ("RESPONSE_SLURM_RC", "REQUEST_SIGNAL_TASKS")
+"""Messages with no place of their own: a step may be sent a signal more than once, and late."""
+
 _FIRST_OF_A_RACE: Final = {
     "slurmd switch_p_free_jobinfo": (
         *("task ended", "stepd MESSAGE_TASK_EXIT", "srun MESSAGE_TASK_EXIT received"),
@@ -131,7 +134,7 @@ def _groups_of(acts: list[tuple[int, Act]]) -> Iterator[Group]:
 
 def _label(act: Act) -> str:
     """Return what an act is called in orders; nothing if it is not told what it is about."""
-    if act.name in OF_NO_JOB or act.name in _PURGE or act.name.startswith("RESPONSE_SLURM_RC"):
+    if act.name in OF_NO_JOB or act.name in _PURGE or act.name.startswith(_ANY_TIME):
         return ""
     if act.name.endswith(ENDING) or (act.name == "slurm_ckpt_alloc_job" and not act.step):
         return ""
