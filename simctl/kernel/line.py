@@ -23,6 +23,10 @@ Name = int
 
 _NOBODY: Final = None
 
+# Numbers above 0: -1 and -2 have one hash.
+_SENT: Final = 1
+_MADE: Final = 2
+
 
 class EndlessError(Exception):
     """A run has taken far more turns than it should."""
@@ -210,11 +214,11 @@ class Line:
     def fresh_name(self) -> Name:
         """Return what something is called that the turn under way makes."""
         self._made += 1
-        return hash((self._names[-1], "made", self._made))
+        return hash((self._names[-1], _MADE, self._made))
 
     def message_name(self) -> Name:
         """Return what the message that is being sent is called."""
-        return hash((self._names[-1], -self._sent))
+        return hash((self._names[-1], _SENT, self._sent))
 
     def fingerprint(self) -> int:
         """Return a number that another run hardly has."""
