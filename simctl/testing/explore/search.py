@@ -164,7 +164,7 @@ class Search:
             ran = Runner(plan).run(find.number)
             calls = plan.schedule_of(find.number).switches_at_calls
             text = plan.texts[plan.text_of(find.number)]
-        if find.broken[0] not in ran.broken:
+        if (find.broken, find.token) != (ran.broken, ran.token):
             self.report = Report(
                 broken=find.broken, seed=seed, schedule=find.schedule, token=find.token
             )
