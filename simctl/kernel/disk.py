@@ -228,6 +228,11 @@ class Disk:
         self._files[_key(host, path)] = _File(data, uid, 0o600)
         self.count(len(data))
 
+    def contents(self, host: str) -> dict[str, bytes]:
+        """Return what the files hold that a host has of its own, by path, sorted."""
+        found = {path: file.data for (where, path), file in self._files.items() if where == host}
+        return {path: bytes(found[path]) for path in sorted(found)}
+
     def mirror(self, host: str, path: str, tell: Callable[[str, bytes | None], None]) -> None:
         """Have every change of files below a directory told, with what they hold (None: gone)."""
         self.mirrors[_key(host, path)] = tell

@@ -16,6 +16,7 @@ from simctl.scenario.model import Scenario
 from simctl.testing.plugin_check.mistakes import (
     BLOCKS,
     BREAKS,
+    EARLY_ENVIRONMENT,
     HANGS,
     RULES,
     STALLS,
@@ -24,6 +25,7 @@ from simctl.testing.plugin_check.mistakes import (
 )
 from simctl.testing.plugin_check.mistakes import place_in as _place_in
 from simctl.testing.plugin_check.observe import Observer
+from simctl.testing.plugin_check.wall import sleeps_noted
 from simctl.testing.plugin_check.watching import watched
 from simctl.wire.ids import SECOND
 from simctl.world import RunResult, World
@@ -79,7 +81,7 @@ class Waits:
         if held_us < SLOW_US:
             return []
         name = max(by_name, key=lambda each: by_name[each])
-        for_what = f" for {of} alone" if isinstance(of, str) else ""
+        for_what = f" for {of} alone" if isinstance(of, str) else " in one call"
         others = [f"{each} {format_us(us)}" for each, us in by_name.items() if each != name and us]
         besides = f" ({format_us(by_name[name])}, {', '.join(others)})" if others else ""
         return [(name, f"held slurmctld for {format_us(held_us)}{for_what}{besides}")]
@@ -120,6 +122,11 @@ class Bench:
     def over(self) -> bool:
         """Tell whether there is no sense in another run: something hangs, or time is up."""
         return self._over or time.monotonic() > self._ends_s
+
+    @staticmethod
+    def clock_s() -> float:
+        """Return the time on the wall clock, by which what a check may take is bounded."""
+        return time.monotonic()
 
     def run(
         self,
@@ -182,7 +189,8 @@ class Bench:
         if prepare is not None:
             prepare(world)
         try:
-            result = world.run()
+            with sleeps_noted(self.kind, observer.note_sleep):
+                result = world.run()
         except PluginError as error:
             self._blame_open(world, BREAKS, str(error), model)
             self._over = True
@@ -193,6 +201,8 @@ class Bench:
             hung = "of wall time" in complaint.problem
             if complaint.function not in observer.tallies:
                 rule = HANGS if hung else BREAKS
+                if complaint.function == "process().env":
+                    rule = EARLY_ENVIRONMENT
                 text_of = complaint.problem
                 self.blame(rule, complaint.function, text_of, model=model, times=complaint.times)
             self._over = self._over or hung
@@ -210,6 +220,7 @@ class Bench:
         model: str = "",
         where: str = "",
         times: int = 1,
+        sometimes: bool = False,
         cost: str = "",
         remedy: str = "",
     ) -> None:
@@ -223,6 +234,7 @@ class Bench:
             cost=cost or known.cost,
             remedy=remedy or known.remedy,
             times=times,
+            sometimes=sometimes,
         )
         self._found.append((model, mistake))
 
@@ -231,7 +243,8 @@ class Bench:
         for model, observer in self.observers.items():
             for tally in observer.tallies.values():
                 for (rule, what), times in tally.problems.items():
-                    self.blame(rule, tally.name, what, model=model, times=times)
+                    at_times = RULES[rule].rank == 0 and times < tally.calls
+                    self.blame(rule, tally.name, what, model=model, times=times, sometimes=at_times)
                 tally.problems.clear()
         joined: dict[tuple[str, str], tuple[Mistake, dict[str, int]]] = {}
         for model, each in self._found:

@@ -50,10 +50,13 @@ class Driver:
         self._world = world
         self._class = plugin_class
         self._observer = observer
-        self._hooks: Hooks = world.site.hooks
+        self.hooks: Hooks = world.site.hooks
 
-    def start(self) -> None:
-        """Start the driver, in a process of its own, a second after the cluster has."""
+    def start(self, work: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Start the driver, in a process of its own, a second after the cluster has.
+
+        It does *work*, or calls all functions of the plugin's class for their own sake.
+        """
         host = self._world.ctld.process.host
         process = self._world.procs.add(
             host, ppid=1, daemon="simctl", role="driver", uid=0, runs_as=RunsAs.ROOT
@@ -61,7 +64,10 @@ class Driver:
 
         async def body() -> None:
             self._observer.direct = True
-            await _SEQUENCES[self._class](self)
+            if work is not None:
+                await work()
+            else:
+                await _SEQUENCES[self._class](self)
             self._observer.direct = False
             process.exit(0)
 
@@ -77,7 +83,7 @@ class Driver:
             "srun": world.login,
         }.get(role, world.hosts[host])
         who = self._add(where, role)
-        return who if await self._hooks.load(who, self._class) else None
+        return who if await self.hooks.load(who, self._class) else None
 
     def _add(self, host: Host, role: str) -> Process:
         uid = {"slurmctld": self._world.ctld.process.uid, "srun": _ALICE}.get(role, 0)
@@ -111,7 +117,7 @@ class Driver:
         if who is None:
             return
         if who.role in self.places(OWN[self._class, "fini"]):
-            await self._hooks.unload(who, self._class)
+            await self.hooks.unload(who, self._class)
         who.exit(0)
 
     async def call(self, name: str, who: Process | None, *arguments: Any) -> Any:
@@ -119,13 +125,13 @@ class Driver:
         point = ALL.get(name) or OPTIONAL[name]
         if who is None or who.role not in self.places(point):
             return None
-        if point.optional and not self._hooks.has(who, point):
+        if point.optional and not self.hooks.has(who, point):
             return None
-        return await self._hooks.call(point, who, *arguments)
+        return await self.hooks.call(point, who, *arguments)
 
     def places(self, point: Point) -> Iterable[str]:
         """Return the roles that call a function in this model."""
-        return point.places(self._hooks.model)
+        return point.places(self.hooks.model)
 
     def blame(self, rule: str, name: str, text: str) -> None:
         """Note that a function is wrong."""
@@ -143,8 +149,8 @@ class Driver:
         if who is None:
             return NULL
         if who.role not in self.places(point):
-            return await self._hooks.blank(who, point)
-        result = await self._hooks.call(point, who)
+            return await self.hooks.blank(who, point)
+        result = await self.hooks.call(point, who)
         return NULL if failed(result) else result
 
     async def packed(self, name: str, who: Process | None, held: Handle, *more: Any) -> bytes:
@@ -301,7 +307,7 @@ async def _checkpoint_step(driver: Driver) -> None:
     tasks = TaskSet()
     manager.stepd = driver.services(job, tasks)
     session = manager.fork(role="session")
-    who = session if driver._hooks.model == "guide" else manager
+    who = session if driver.hooks.model == "guide" else manager
     await driver.call("slurm_ckpt_stepd_prefork", who, job)
     session.become_user(_ALICE)
     task = session.fork(daemon="task", role="task", task=0)

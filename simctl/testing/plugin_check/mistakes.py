@@ -15,22 +15,25 @@ class Rule:
 
     `rank` orders causes before effects: 0 a call breaks, 1 a call does what is wrong in itself,
     2 what is left in the end is wrong, 3 a cluster suffers. Where something of rank 0 is found,
-    what has a higher rank than 1 may be its effect, and is not told.
+    what has a higher rank than 1 may be its effect, and is not told; nor is what has rank 3 where
+    there is anything else.
     """
 
     name: str
     rank: int
     cost: str
     remedy: str
+    explains: tuple[str, ...] = ()
+    """Rules whose mistakes are effects, where one of this rule is found."""
 
 
 RULES: Final[dict[str, Rule]] = {}
 
 
-def rule(name: str, *, rank: int, cost: str, remedy: str) -> str:
+def rule(name: str, *, rank: int, cost: str, remedy: str, explains: tuple[str, ...] = ()) -> str:
     """Declare a rule and return its name."""
     assert name not in RULES, name
-    RULES[name] = Rule(name=name, rank=rank, cost=cost, remedy=remedy)
+    RULES[name] = Rule(name=name, rank=rank, cost=cost, remedy=remedy, explains=explains)
     return name
 
 
@@ -50,6 +53,9 @@ class Mistake:
     """What a cluster would suffer."""
 
     remedy: str
+    sometimes: bool = False
+    """Whether other calls of the function do well, so that it may be an effect of something."""
+
     times: int = 1
     models: tuple[str, ...] = ()
     """In which models it shows; empty for all that were tried."""
@@ -68,7 +74,9 @@ class Mistake:
 
     def as_json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
-        return attrs.asdict(self)
+        told = attrs.asdict(self)
+        del told["sometimes"]
+        return told
 
 
 @attrs.frozen(kw_only=True)
@@ -105,7 +113,17 @@ def place_in(text: str) -> str:
 def roots(mistakes: Iterable[Mistake]) -> tuple[Mistake, ...]:
     """Return the mistakes that are causes, in the order of their ranks: no effects of those."""
     found = list(mistakes)
-    most = 1 if any(RULES[each.rule].rank == 0 for each in found) else 3
+    explained = {name for each in found for name in RULES[each.rule].explains}
+    found = [each for each in found if each.rule not in explained]
+    causes = [each for each in found if RULES[each.rule].rank in (1, 2)]
+    blamed = {each.function for each in causes if each.rule in _EXPLAIN_FAILURES}
+    found = [
+        each
+        for each in found
+        if RULES[each.rule].rank > 0 or not ((each.sometimes and causes) or each.function in blamed)
+    ]
+    least = min((RULES[each.rule].rank for each in found), default=0)
+    most = 1 if least == 0 else max(least, 2)
     kept = [each for each in found if RULES[each.rule].rank <= most]
     return tuple(sorted(kept, key=lambda each: RULES[each.rule].rank))
 
@@ -129,6 +147,18 @@ NONSENSE: Final = rule(
     rank=0,
     cost="the daemon takes it for a failure, or for something else than was meant",
     remedy="return what the guide says for this function (`simctl plugins show FUNCTION`)",
+)
+FAILS: Final = rule(
+    "fails",
+    rank=3,
+    cost="steps or jobs fail that should run",
+    remedy="let it succeed where nothing is wrong and no other step holds what is asked for",
+)
+EARLY_ENVIRONMENT: Final = rule(
+    "early-environment",
+    rank=1,
+    cost="no task ever sees the variable",
+    remedy="set it in the `env` that switch_p_job_attach is given",
 )
 HANGS: Final = rule(
     "hangs",
@@ -185,3 +215,6 @@ STALLS: Final = rule(
     cost="jobs wait for ever",
     remedy="let the function that is named come to another answer in the end",
 )
+
+_EXPLAIN_FAILURES: Final = frozenset({WRONG_PROCESS, NO_ROUND_TRIP, NOT_AS_USER})
+"""What in a function is the reason where the same function fails."""

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 import attrs
+from msgspec import UNSET
 
 from simctl.kernel.procs import Process, RunsAs
 from simctl.plugins.points.declare import Point, Returns
@@ -110,6 +111,9 @@ class Call:
     role: str
     host: str
     pid: int
+    step: str
+    """The step that the process is there for, `1.0`; empty in daemons that serve many."""
+
     at_us: int
     values: tuple[Any, ...]
     """What it was called with; the objects themselves."""
@@ -126,6 +130,7 @@ class Call:
     tally: Tally
     direct: bool
     began_s: float
+    buffer_at: int
 
     took_us: int = -1
     """How long it took; -1 while it is under way, or if it never came back."""
@@ -138,6 +143,12 @@ class Call:
     """What it has put into a task's environment."""
 
     result: Any = None
+    made: Any = None
+    """The object that it has made, as plain data."""
+
+    packed: bytes = b""
+    """What it has packed into a buffer, or was given to unpack."""
+
     failed: bool = False
     slept_s: float = 0.0
     """How long it slept on the wall clock."""
@@ -163,6 +174,7 @@ class Observer:
         self._wrote: dict[int, dict[str, _Write]] = {}
         self._writes: dict[str, list[_Write]] = {}
         self._suspects: dict[tuple[str, str, str], int] = {}
+        self._flags: set[tuple[str, str]] = set()
         self._reads = {name: frozenset(_reads(kind, name)) for name in self.tallies}
         self._last: dict[int, dict[str, Any]] = {}
         self._known: dict[str, list[Any]] = {}
@@ -191,6 +203,10 @@ class Observer:
             if name in self.tallies[function].writes:
                 continue
             write = writes[0]
+            roles = {each.partition(" ")[0] for each in self.tallies[function].places}
+            if write.role in roles and (function, name) in self._flags:
+                # What runs in several daemons may well ask in which it is.
+                continue
             self.tallies[function].blame(
                 WRONG_PROCESS,
                 f"reads self.{name} in the {role} process, where nothing but its first value was "
@@ -215,16 +231,18 @@ class Observer:
             role=who.role,
             host=who.host.name,
             pid=who.pid,
+            step="" if who.step is UNSET else str(who.step),
             at_us=who.table.kernel.now_us,
             values=values,
             given=plain(values[0]) if values else None,
             kept_before=kept,
             environment=_environment(point, values),
-            shared=_shared(self.kind),
+            shared=shared_state(self.kind),
             inputs=_inputs(point, values),
             tally=tally,
             direct=self.direct,
             began_s=time.perf_counter(),
+            buffer_at=_position(name, values),
         )
         self.open.append(call)
         READS[id(instance)] = set()
@@ -252,6 +270,8 @@ class Observer:
         call.kept_after = self._kept(instance)
         call.left = plain(values[0]) if values else None
         call.result = result
+        call.made = plain(getattr(result, "value", None))
+        call.packed = _passed(values, call.buffer_at)
         now = _environment(point, values)
         before = call.environment
         call.added = {key: value for key, value in now.items() if before.get(key) != value}
@@ -271,6 +291,13 @@ class Observer:
             call.tally.blame(READ_ONLY, text)
         self._note_reads(call, who, reads)
         self._last[who.pid] = call.kept_after
+
+    def note_sleep(self, seconds: float) -> bool:
+        """Note that a plugin sleeps on the wall clock; tell whether it was one."""
+        if not self.open:
+            return False
+        self.open[-1].slept_s += float(seconds)
+        return True
 
     def _kept(self, instance: Any) -> dict[str, Any]:
         """Return what a plugin keeps; what is as it was shares its memory with what was."""
@@ -327,7 +354,7 @@ class Observer:
         for name in _changed(call.kept_before, call.kept_after):
             self._note_write(tally.name, name, who)
             tally.writes.setdefault(name, set()).add(who.role)
-        shared = _shared(self.kind)
+        shared = shared_state(self.kind)
         for name in _changed(call.shared, shared):
             if not self._is_lazy(name, call.shared.get(name), shared.get(name)):
                 tally.blame(
@@ -395,6 +422,25 @@ class Observer:
             if write is None or write.function in _AT_THE_START:
                 key = (call.function, name, who.role)
                 self._suspects[key] = self._suspects.get(key, 0) + 1
+                if isinstance(call.kept_before.get(name), bool | None):
+                    self._flags.add((call.function, name))
+
+
+def _buffer(values: tuple[Any, ...]) -> Buf | None:
+    return next((each for each in values if isinstance(each, Buf)), None)
+
+
+def _position(name: str, values: tuple[Any, ...]) -> int:
+    """Return where in its buffer a call begins: behind what is packed, or has been read."""
+    buffer = _buffer(values)
+    if buffer is None:
+        return 0
+    return buffer.offset if "_unpack" in name else buffer.size
+
+
+def _passed(values: tuple[Any, ...], start: int) -> bytes:
+    buffer = _buffer(values)
+    return b"" if buffer is None else buffer.data()[start:]
 
 
 def _roughly(seconds: float) -> str:
@@ -408,7 +454,7 @@ def _rule_of(problem: str) -> str:
     return NONSENSE if problem.startswith("returned ") else BREAKS
 
 
-def _shared(kind: type[Any]) -> dict[str, Any]:
+def shared_state(kind: type[Any]) -> dict[str, Any]:
     """Return what all instances share: class attributes, and data of the plugin's own module."""
     found: dict[str, Any] = {}
     for base in kind.__mro__:

@@ -1,0 +1,248 @@
+"""Call a switch plugin's slurmctld functions step by step: what it keeps before and after is seen.
+
+Runs of whole clusters come to the same calls, but never at rest and never often enough.
+"""
+
+import json
+from collections import Counter
+from typing import Any, Final
+
+import attrs
+
+from simctl.kernel.procs import Process
+from simctl.plugins.hooks import Handle, failed
+from simctl.testing.plugin_check.bench import Bench
+from simctl.testing.plugin_check.canon import attributes, leaves, plain
+from simctl.testing.plugin_check.drive import Driver
+from simctl.testing.plugin_check.observe import shared_state
+from simctl.testing.plugin_check.switch.compare import exclusive_fields
+from simctl.wire.buf import Buf
+
+NODES: Final = "n[1-2]"
+_HELD_AT_MOST: Final = 400
+_CYCLES_AT_MOST: Final = 1500
+_TASKS: Final = 8
+_LOOP_S: Final = 1.5
+
+Leaves = Counter[tuple[Any, ...]]
+
+
+@attrs.define
+class Lab:
+    """What was learnt of a plugin in slurmctld alone."""
+
+    exclusive: set[tuple[Any, ...]] = attrs.field(factory=set)
+    """Fields of a credential that no two live steps of one shape have in common."""
+
+    everywhere: set[tuple[Any, ...]] = attrs.field(factory=set)
+    """Those of which that holds for steps on different nodes, too."""
+
+    logs: set[str] = attrs.field(factory=set)
+    """What grows as a log does."""
+
+    returning: set[str] = attrs.field(factory=set)
+    """What changes with a step and is as before after it."""
+
+    growing: dict[str, int] = attrs.field(factory=dict)
+    """What each step makes larger (or, below 0, smaller) for good, by how much."""
+
+    claims: dict[str, int] = attrs.field(factory=dict)
+    """What build_jobinfo makes larger or smaller, by how much."""
+
+    runs_out: int = 0
+    """After how many steps, one after another, build_jobinfo failed; 0 if it never did."""
+
+    half: dict[str, tuple[int, int]] = attrs.field(factory=dict)
+    """What a failed build has left: parts that are gone, parts that are too many."""
+
+    half_failed: int = 0
+
+
+def kept(who: Process) -> dict[str, Any]:
+    """Return what the plugin keeps in a process: on itself, in its class and module, in files."""
+    instance = who.memory.instances["switch"]
+    found = {f"self.{name}": value for name, value in attributes(instance).items()}
+    found |= shared_state(type(instance))
+    for path, data in who.table.disk.contents(who.host.name).items():
+        found[f"the file {path}"] = _read(bytes(data))
+    return found
+
+
+def _read(data: bytes) -> Any:
+    """Return what a file holds: JSON, lines, or bytes."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return data
+    try:
+        return plain(json.loads(text))
+    except (ValueError, RecursionError):
+        return text.splitlines()
+
+
+def is_log(before: Any, after: Any) -> bool:
+    """Tell whether something has only grown at the ends of lists, as a log does."""
+    more = leaves(after) - leaves(before)
+    return all(len(path) > 1 and path[-2] == "[]" for path in more)
+
+
+def sizes(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    """Return what changed in collections, by attribute: parts gone, and parts added."""
+    found = {}
+    for name in {**before, **after}:
+        old, new = before.get(name), after.get(name)
+        if old == new or not isinstance(old, _COLLECTIONS) or not isinstance(new, _COLLECTIONS):
+            continue
+        was, now = leaves(old), leaves(new)
+        gone, more = was - now, now - was
+        if gone or more:
+            found[name] = (gone.total(), more.total())
+    return found
+
+
+_COLLECTIONS: Final = (dict, list, frozenset, tuple)
+
+
+async def work(bench: Bench, driver: Driver, lab: Lab, shape: tuple[str, int, int]) -> None:
+    """Go through what slurmctld does for steps, and note what the plugin keeps at rest."""
+    who = await driver.process("slurmctld")
+    if who is None:
+        return
+    if not await _pairs(driver, who, lab, shape):
+        return
+    await driver.end(who)
+    # What is kept in memory begins anew with each process; files go on.
+    who = await driver.process("slurmctld")
+    if who is not None:
+        await _cycles(driver, who, lab, ("n1", 2, 0))
+        await driver.end(who)
+    who = await driver.process("slurmctld")
+    if who is not None:
+        await _many(bench, driver, who, lab, shape[0])
+        await driver.end(who)
+    for tasks in (3, 5):
+        await _exhaust(bench, driver, lab, shape[0], tasks)
+
+
+async def build(
+    driver: Driver, who: Process, nodes: str, tasks: int, cyclic: int = 0
+) -> tuple[Handle, bool]:
+    """Make and build a credential; also tell whether that succeeded."""
+    made = await driver.made("switch_p_alloc_jobinfo", who)
+    result = await driver.call("switch_p_build_jobinfo", who, made, nodes, tasks, cyclic)
+    return made, not failed(result)
+
+
+async def complete(driver: Driver, who: Process, held: Handle, nodes: str) -> None:
+    """End a step, as slurmctld does."""
+    await driver.call("switch_p_job_step_complete", who, held, nodes)
+    await driver.call("switch_p_free_jobinfo", who, held)
+
+
+async def _pairs(driver: Driver, who: Process, lab: Lab, shape: tuple[str, int, int]) -> bool:
+    """Build two steps of one shape in a row: what differs wholly is each step's own."""
+    nodes, tasks, cyclic = shape
+    one, fine = await build(driver, who, nodes, tasks, cyclic)
+    other, also = await build(driver, who, nodes, tasks, cyclic)
+    if fine and also:
+        lab.exclusive |= set(exclusive_fields(plain(one.value), plain(other.value)))
+    await complete(driver, who, one, nodes)
+    await complete(driver, who, other, nodes)
+    here, _ = await build(driver, who, "n1", 2)
+    there, _ = await build(driver, who, "n2", 2)
+    apart = exclusive_fields(plain(here.value), plain(there.value))
+    lab.everywhere |= set(apart) & lab.exclusive
+    await complete(driver, who, here, "n1")
+    await complete(driver, who, there, "n2")
+    return fine and also
+
+
+async def _cycles(driver: Driver, who: Process, lab: Lab, shape: tuple[str, int, int]) -> None:
+    """Run steps one after another, with all that slurmctld does for them."""
+    nodes, tasks, cyclic = shape
+    rests = [kept(who)]
+    moved: set[str] = set()
+    for _ in range(3):
+        before = kept(who)
+        held, _ = await build(driver, who, nodes, tasks, cyclic)
+        after = kept(who)
+        for name, (gone, more) in sizes(before, after).items():
+            lab.claims[name] = more - gone
+        moved |= {name for name in after if after[name] != before.get(name)}
+        copied = await driver.call("switch_p_copy_jobinfo", who, held)
+        for each in (copied if isinstance(copied, Handle) else held, held):
+            await driver.call("switch_p_pack_jobinfo", who, each, Buf())
+        if isinstance(copied, Handle):
+            await driver.call("switch_p_free_jobinfo", who, copied)
+        await complete(driver, who, held, nodes)
+        rests.append(kept(who))
+    _, first, second, third = rests
+    lab.returning |= {
+        name for name in moved if first.get(name) == second.get(name) == third.get(name)
+    }
+    for name in first:
+        early, late = sizes(first, second).get(name), sizes(second, third).get(name)
+        if early and late:
+            net = (early[1] - early[0], late[1] - late[0])
+            if net[0] * net[1] > 0:
+                lab.growing[name] = net[1]
+                if is_log(second[name], third[name]):
+                    lab.logs.add(name)
+
+
+async def _many(bench: Bench, driver: Driver, who: Process, lab: Lab, nodes: str) -> None:
+    """Run very many steps one after another: with nothing held, none may be refused."""
+    observer, driver.hooks.observer = driver.hooks.observer, None
+    ends_s = bench.clock_s() + _LOOP_S
+    for number in range(1, _CYCLES_AT_MOST + 1):
+        held, fine = await build(driver, who, nodes, _TASKS)
+        await complete(driver, who, held, nodes)
+        if not fine:
+            # One that is too large for it even at first is no step that it has run out for.
+            lab.runs_out = number if number > 1 else 0
+            break
+        if bench.clock_s() > ends_s:
+            break
+    driver.hooks.observer = observer
+
+
+async def _exhaust(bench: Bench, driver: Driver, lab: Lab, nodes: str, tasks: int) -> None:
+    """Build steps until one fails; end that one and all others, and look what is left."""
+    who = await driver.process("slurmctld")
+    if who is None:
+        return
+    # What is made at the first step is there before.
+    first, _ = await build(driver, who, nodes, tasks)
+    await complete(driver, who, first, nodes)
+    observer, driver.hooks.observer = driver.hooks.observer, None
+    start = kept(who)
+    held: list[Handle] = []
+    ends_s = bench.clock_s() + _LOOP_S
+    while len(held) < _HELD_AT_MOST and bench.clock_s() < ends_s:
+        before = kept(who)
+        made, fine = await build(driver, who, nodes, tasks)
+        if not fine:
+            await complete(driver, who, made, nodes)
+            lab.half_failed += 1
+            _note_half(lab, before, kept(who))
+            break
+        held.append(made)
+    for each in held:
+        await complete(driver, who, each, nodes)
+    if lab.half_failed:
+        _note_half(lab, start, kept(who))
+    driver.hooks.observer = observer
+    await driver.end(who)
+
+
+def _note_half(lab: Lab, before: dict[str, Any], after: dict[str, Any]) -> None:
+    changed = sizes(before, after)
+    for name in lab.returning:
+        old, new = before.get(name), after.get(name)
+        if old == new:
+            continue
+        if isinstance(old, _COLLECTIONS):
+            if name in changed:
+                lab.half.setdefault(name, changed[name])
+        else:
+            lab.half.setdefault(name, (0, 0))
