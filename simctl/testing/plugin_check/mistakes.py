@@ -120,7 +120,8 @@ def roots(mistakes: Iterable[Mistake]) -> tuple[Mistake, ...]:
     found = [
         each
         for each in found
-        if RULES[each.rule].rank > 0 or not ((each.sometimes and causes) or each.function in blamed)
+        if RULES[each.rule].rank > 0
+        or not ((each.sometimes and causes and each.rule == BREAKS) or each.function in blamed)
     ]
     least = min((RULES[each.rule].rank for each in found), default=0)
     most = 1 if least == 0 else max(least, 2)
@@ -188,12 +189,14 @@ SHARED: Final = rule(
 READ_ONLY: Final = rule(
     "changes-input",
     rank=1,
+    explains=("pack-unpack",),
     cost="the caller goes on with something else than it had",
     remedy="work on a copy",
 )
 NO_ROUND_TRIP: Final = rule(
     "pack-unpack",
     rank=1,
+    explains=("lost-at-restart", "given-twice"),
     cost="the receiver works with other values than the sender had",
     remedy="pack and unpack every field, with the same widths in the same order",
 )

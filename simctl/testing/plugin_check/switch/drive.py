@@ -11,7 +11,7 @@ from simctl.testing.plugin_check.observe import Call, Observer
 from simctl.testing.plugin_check.switch import judge
 from simctl.testing.plugin_check.switch import lab as laboratory
 from simctl.testing.plugin_check.switch.chance import look_for_chance
-from simctl.testing.plugin_check.switch.rules import AGAIN, FILES, HALF, LOST, NEVER
+from simctl.testing.plugin_check.switch.rules import AGAIN, EARLY, FILES, HALF, LOST, NEVER
 from simctl.testing.plugin_check.switch.trials import PLAIN, RESTARTS, failures, one_by_one
 from simctl.testing.plugin_check.trials import IDLE, STEPS, Trial, scenario_text
 from simctl.world import World
@@ -51,7 +51,8 @@ class _Switch:
         for trial in RESTARTS:
             self._run(trial, plain=True, blames=LOST)
         for trial in STEPS[1:]:
-            self._run(trial, plain="restarts" in trial.name)
+            restarts = "restarts" in trial.name
+            self._run(trial, plain=restarts, blames=LOST if restarts else NEVER)
         for name, trial in failures(self._functions_that_may_fail()):
             self._run(trial, blames=HALF, after=f"a call of {name} that failed", function=name)
         call_directly(self.bench, self.model)
@@ -97,6 +98,13 @@ class _Switch:
 
     def _judge_lab(self) -> None:
         lab = self.lab
+        if lab.early:
+            self._blame(
+                EARLY,
+                "switch_p_free_jobinfo",
+                f"gives back to {lab.early} what a live step has, as a copy of its credential is "
+                "freed",
+            )
         grown = {name: net for name, net in lab.growing.items() if name not in lab.logs}
         for name, net in grown.items():
             taken = lab.claims.get(name, 0)
@@ -212,7 +220,7 @@ class _Switch:
         end = last[-1].kept_after
         for name in sorted(start):
             known = f"self.{name}"
-            if known not in self.lab.returning or start[name] == end.get(name):
+            if known not in self.lab.returning or laboratory.alike(start[name], end.get(name)):
                 continue
             gone, more = laboratory.sizes(start, end).get(name, (0, 0))
             what = f"after {after} {known} is not what it was"

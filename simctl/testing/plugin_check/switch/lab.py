@@ -49,6 +49,9 @@ class Lab:
     claims: dict[str, int] = attrs.field(factory=dict)
     """What build_jobinfo makes larger or smaller, by how much."""
 
+    early: str = ""
+    """What gets back what a step has, when a copy of its credential is freed."""
+
     runs_out: int = 0
     """After how many steps, one after another, build_jobinfo failed; 0 if it never did."""
 
@@ -84,6 +87,14 @@ def is_log(before: Any, after: Any) -> bool:
     """Tell whether something has only grown at the ends of lists, as a log does."""
     more = leaves(after) - leaves(before)
     return all(len(path) > 1 and path[-2] == "[]" for path in more)
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Tell whether two things are equal, whatever the order of lists in them."""
+    if one == other:
+        return True
+    both = isinstance(one, _COLLECTIONS) and isinstance(other, _COLLECTIONS)
+    return both and leaves(one) == leaves(other)
 
 
 def sizes(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tuple[int, int]]:
@@ -173,12 +184,18 @@ async def _cycles(driver: Driver, who: Process, lab: Lab, shape: tuple[str, int,
         for each in (copied if isinstance(copied, Handle) else held, held):
             await driver.call("switch_p_pack_jobinfo", who, each, Buf())
         if isinstance(copied, Handle):
+            whole = kept(who)
             await driver.call("switch_p_free_jobinfo", who, copied)
+            for name, (gone, more) in sizes(whole, kept(who)).items():
+                if (more - gone) * lab.claims.get(name, 0) < 0:
+                    lab.early = name
         await complete(driver, who, held, nodes)
         rests.append(kept(who))
     _, first, second, third = rests
     lab.returning |= {
-        name for name in moved if first.get(name) == second.get(name) == third.get(name)
+        name
+        for name in moved
+        if alike(first.get(name), second.get(name)) and alike(second.get(name), third.get(name))
     }
     for name in first:
         early, late = sizes(first, second).get(name), sizes(second, third).get(name)
@@ -186,7 +203,7 @@ async def _cycles(driver: Driver, who: Process, lab: Lab, shape: tuple[str, int,
             net = (early[1] - early[0], late[1] - late[0])
             if net[0] * net[1] > 0:
                 lab.growing[name] = net[1]
-                if is_log(second[name], third[name]):
+                if lab.claims.get(name, 0) >= 0 and is_log(second[name], third[name]):
                     lab.logs.add(name)
 
 
@@ -239,7 +256,7 @@ def _note_half(lab: Lab, before: dict[str, Any], after: dict[str, Any]) -> None:
     changed = sizes(before, after)
     for name in lab.returning:
         old, new = before.get(name), after.get(name)
-        if old == new:
+        if alike(old, new):
             continue
         if isinstance(old, _COLLECTIONS):
             if name in changed:
