@@ -137,6 +137,23 @@ def test_what_is_no_trace_is_refused(
         assert "Traceback" not in captured.err
 
 
+@pytest.mark.parametrize("later", [0, 1])
+def test_a_cause_that_does_not_come_before_its_event_is_refused(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], later: int
+) -> None:
+    """A chain that leads to its own event, or to a later one and back, has no root."""
+    header, *lines = trace.read_text().splitlines()
+    events = [json.loads(line) for line in lines]
+    at = next(n for n, event in enumerate(events) if n > 5 and "cause" in event)
+    events[at]["cause"] = events[at]["seq"] + later
+    damaged = tmp_path / "damaged.jsonl"
+    damaged.write_text("\n".join([header, *(json.dumps(each) for each in events)]) + "\n")
+    seq = events[at]["seq"]
+    for asked in ([str(seq)], [str(seq), "1"], ["1", str(seq)]):
+        assert cli.main(["trace", "why", str(damaged), *asked]) == cli.WRONG_INPUT
+        assert f"event {seq} " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -28,6 +28,7 @@ def why(path: Path, first: str, second: str = "") -> int:
     try:
         recording = read_recording(path)
         tell_cut(path, recording)
+        _check_causes(path, recording)
         event = _event(path, recording, first)
         lines = _chain(recording, event)
         if second:
@@ -38,6 +39,20 @@ def why(path: Path, first: str, second: str = "") -> int:
     for line in lines:
         print(line)
     return OK
+
+
+def _check_causes(path: Path, recording: Recording) -> None:
+    """Check that causes come before what they led to: else a chain of them has no root.
+
+    Raises:
+        RecordingError: One does not.
+    """
+    for event in recording.events:
+        if event.cause is not UNSET and event.cause >= event.seq:
+            raise RecordingError(
+                f"{path}: event {event.seq} has event {event.cause} as its cause, which does not "
+                "come before it: the trace was damaged or edited"
+            )
 
 
 def _event(path: Path, recording: Recording, text: str) -> Event:
