@@ -80,8 +80,9 @@ _TABLES = (
 OF_ONE_LIFE = frozenset(
     """site process mailbox disk books before subjects ended_rows take_row runs_ended nodes_by_name
     boundary_us backfill_is_due planned_nodes periodic_timer relieves at_end unheard began_us
-    last_pass_us last_full_us pass_is_due late_pass ping_timer looks nodes_asked_us unsent bb
-    periodic_us changes polls lock_holder saves encoded moments _conf _clean _follows
+    last_pass_us last_full_us pass_is_due late_pass ping_timer pinging_until_us looks
+    nodes_asked_us unsent bb periodic_us changes polls lock_holder saves encoded moments _conf
+    _clean _follows
     _relieved_by _handlers""".split()
 )
 """What of a slurmctld is of that process: its own pace, what it has sent, what it is made of."""

@@ -98,7 +98,7 @@ def test_a_slurmd_that_is_away_too_long_loses_its_jobs() -> None:
         KillWait=5,
     )
     assert ran.job()[0] == "NODE_FAIL"
-    assert times(ran, "node_state", args_to="DOWN|NO_RESPOND") == [25]
+    assert times(ran, "node_state", args_to="DOWN|NO_RESPOND") == [37]
     told = ran.all("REQUEST_TERMINATE_JOB", phase="send")
     assert [(e.time_us // SECOND, e.peer) for e in told] == [(25, "slurmd@n1"), (70, "slurmd@n2")]
     assert times(ran, "switch_p_job_postfini", node="n2") == [70]
@@ -110,7 +110,7 @@ def test_pings_of_a_node_without_slurmd_go_unanswered() -> None:
     ran = played(
         TWO_NODES,
         at("1s", "crash: slurmd@n2"),
-        at("12s", "start: slurmd@n2"),
+        at("20s", "start: slurmd@n2"),
         SlurmdTimeout=15,
     )
     assert node_states(ran, "n2")[:4] == ["IDLE", "ALLOCATED", "ALLOCATED|NO_RESPOND", "ALLOCATED"]
@@ -428,7 +428,7 @@ def test_a_slurmd_and_a_step_daemon_that_die_together() -> None:
         SwitchType="switch/federation",
     )
     assert ran.job() == ("NODE_FAIL", "0:15", "NodeDown")
-    assert times(ran, "job_state", args_to="NODE_FAIL|COMPLETING") == [25]
+    assert times(ran, "job_state", args_to="NODE_FAIL|COMPLETING") == [37]
     (report,) = ran.all("REQUEST_STEP_COMPLETE", phase="send")
     assert report.time_us // SECOND == 25 + 63
     assert (report.args["range_first"], report.args["range_last"]) == (0, 0)  # type: ignore[index]

@@ -161,8 +161,8 @@ def test_each_step_of_a_job_that_goes_on_loses_the_node(model: str) -> None:
     )
     over = ran.all("switch_p_job_step_complete")
     assert [(each.step, each.time_us) for each in over] == [
-        ("1.0", 30_000_000),
-        ("1.1", 30_000_000),
+        ("1.0", 43_000_000),
+        ("1.1", 43_000_000),
     ]
     assert ran.job()[0] == "COMPLETED"
 

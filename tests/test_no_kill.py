@@ -64,7 +64,7 @@ def test_without_no_kill_of_its_own_the_step_is_killed() -> None:
     told = output(ran).splitlines()
     assert told[0] == "srun: error: Node failure on n3"
     assert (
-        "slurmstepd-n1: error: *** STEP 1.0 ON n1 CANCELLED AT 2026-01-01T00:01:20 "
+        "slurmstepd-n1: error: *** STEP 1.0 ON n1 CANCELLED AT 2026-01-01T00:01:40 "
         "DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***"
     ) in told
     assert "srun: error: n2: task 1: Killed" in told

@@ -49,7 +49,7 @@ _ABORT_GRACE_S: Final = 2
 
 _LAUNCH_TIMED_OUT: Final = SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT
 _CONNECT_S: Final = 10
-"""How long srun 18.08 tries to connect to a slurmd that refuses it, at most MessageTimeout."""
+"""How long srun tries to connect to a slurmd that is not there, at most MessageTimeout."""
 
 _MIN_KILL_WAIT_S: Final = 5
 _PATIENCE_S: Final = 2
@@ -138,11 +138,9 @@ class StepWatch:
             slurmd = site.fabric.find(f"slurmd@{node}")
             if site.fabric.send(call.process, slurmd, message, call.mailbox):
                 self._launched_on.add(node)
-            elif site.model == "modern":
+            else:
                 tries_s = min(_CONNECT_S, site.conf.message_timeout_s)
                 self._try_later(_Untold(node, message, site.kernel.now_us + tries_s * SECOND))
-            else:
-                self._launch_failed(node, "Communication connection failure", _DEAD_NODE)
 
     def _try_later(self, untold: "_Untold") -> None:
         due_us = min(self._call.site.kernel.now_us + SECOND, untold.until_us)

@@ -13,7 +13,7 @@ from simctl.ctld.checkpoints import checkpoints
 from simctl.ctld.controller import Controller, Fatal, Moments
 from simctl.ctld.jobs import awaited, completion, deadlines, eligible, prologs, staging, suspend
 from simctl.ctld.jobs.pending import end_pending
-from simctl.ctld.nodes import node_switch
+from simctl.ctld.nodes import node_switch, reachability
 from simctl.ctld.recovery import (
     agent,
     buffers_at_start,
@@ -245,6 +245,7 @@ class Slurmctld(Controller):
             notices.EpilogEnded: prologs.epilog_ended,
             notices.EndUnlaunched: prologs.unlaunched_over,
             notices.PingDue: pings.ping_due,
+            notices.ConnectFailed: reachability.connect_failed,
             notices.StruckPingsDue: pings.struck_pings_due,
             node_switch.NodeDue: node_switch.node_due,
             notices.LookDue: missing.look_due,

@@ -9,6 +9,7 @@ from simctl.ctld import authority
 from simctl.ctld.checkpoints import checkpoint_times
 from simctl.ctld.controller import Controller
 from simctl.ctld.jobs import (
+    admission,
     arrays,
     awaited,
     controller_scripts,
@@ -499,6 +500,8 @@ def _back_to_queue(ctld: Controller, job: JobRecord) -> None:
     job.env_sup = {}
     job.expected_us = -1
     job.desc = attrs.evolve(job.desc, partition=",".join(part.name for part in job.parts))
+    # Its partitions may have other limits than when it was submitted.
+    admission.ask_anew(ctld, job)
     job.submit_us = ctld.now_us
     job.begin_us = ctld.now_us + (LIFETIME_S + 1) * SECOND
     limits.watch_deadline(ctld, job)

@@ -15,7 +15,7 @@ from simctl.ctld.controller import Controller
 from simctl.ctld.jobs.completion import end_by_status, launch_unanswered
 from simctl.ctld.jobs.pending import cancel_without_client
 from simctl.ctld.nodes.leftovers import is_leftover
-from simctl.ctld.nodes.reachability import not_responding, silent
+from simctl.ctld.nodes.reachability import not_responding, unreached
 from simctl.ctld.state.notices import AgentRetry, ClientGone
 from simctl.ctld.state.records import JobRecord, NodeRecord
 from simctl.kernel.fabric import NEVER_US, Envelope, Mailbox, Unanswered
@@ -60,7 +60,9 @@ def not_sent(ctld: Controller, to: Mailbox | None, message: Message) -> None:
     """
     node = ctld.nodes_by_name.get(to.host.name) if to is not None else None
     if node is not None and to is not None and to.name == node.address:
-        silent(ctld, node)
+        given_up_us = unreached(ctld, node)
+        if type(message) is RequestPing:
+            ctld.pinging_until_us = given_up_us
     if type(message) not in _WANTED:
         return
     job = _job(ctld, message)
@@ -183,7 +185,8 @@ def _end(ctld: Controller, to: Mailbox, message: RequestTerminateJob) -> bool:
 def _signal(ctld: Controller, _: Mailbox, message: RequestSignalTasks) -> bool:
     job = _job(ctld, message)
     if job is None or job.state.base is not JobBase.RUNNING:
-        return False
+        # Slurm sends it as long as it has the job; it strikes nothing that has ended.
+        return job is not None and job.state.completing
     return message.step_id in job.steps or message.step_id == SLURM_BATCH_SCRIPT
 
 

@@ -21,8 +21,6 @@ from simctl.wire.messages import (
 )
 from simctl.wire.states import NodeBase, NodeFlag
 
-# Nodes that do not answer.
-
 
 def _silent_since_us(ctld: Controller, node: NodeRecord) -> int:
     """Return since when a node that does not answer cannot: its host is down, or its link cut."""
@@ -136,20 +134,21 @@ async def struck_pings_due(ctld: Controller, _: Envelope, __: StruckPingsDue) ->
 
 
 async def _ping_in_vain(ctld: Controller, node: NodeRecord) -> bool:
-    """Ping a node that cannot answer; tell whether it is to be pinged again."""
+    """Ping a node that cannot answer; return whether it is to be pinged again.
+
+    One that was heard of since the last round is left out of this one.
+    """
     interval_us = ping_interval_us(ctld)
     timeout_us = ctld.site.conf.slurmd_timeout_s * SECOND
     # The last ping it answered was the last one before it fell silent.
     answered_us = _silent_since_us(ctld, node) // interval_us * interval_us
     node.last_response_us = max(node.last_response_us, answered_us)
-    ctld.send(ctld.address(node), RequestPing())
     # Slurm counts in whole seconds.
     silent_s = ctld.now_us // SECOND - node.last_response_us // SECOND
     if timeout_us and silent_s * SECOND >= timeout_us:
+        ctld.send(ctld.address(node), RequestPing())
         await set_down(ctld, node)
         return False
-    ctld.set_node(node, node.base, node.flags | NodeFlag.NO_RESPOND)
+    if node.flags & NodeFlag.NO_RESPOND or silent_s * SECOND >= interval_us:
+        ctld.send(ctld.address(node), RequestPing())
     return bool(timeout_us)
-
-
-# Time limits.

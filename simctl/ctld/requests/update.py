@@ -5,9 +5,9 @@ import attrs
 from simctl.ctld import authority
 from simctl.ctld.choose import dependencies
 from simctl.ctld.choose.dependency_text import parse_dependency
-from simctl.ctld.choose.select import keep_fitting, limit_in
 from simctl.ctld.controller import Controller
 from simctl.ctld.jobs import arrays, completion, eligible, limits, staging
+from simctl.ctld.jobs.admission import ask_anew
 from simctl.ctld.nodes import reachability
 from simctl.ctld.recovery import loss
 from simctl.ctld.requests import update_request
@@ -223,23 +223,6 @@ def _set_time_limit(ctld: Controller, job: JobRecord, minutes: int) -> None:
         job.limit_us = job.start_us + job.suspended_us + minutes * 60 * SECOND
         ctld.watch_limit(job)
     limits.watch_warning(ctld, job)
-
-
-def ask_anew(ctld: Controller, job: JobRecord) -> None:
-    """Hold a pending job's request against its partitions as they are now; it leaves its queues."""
-    if job.queued:
-        queue.take_from_queue(job)
-    desc = job.desc
-    request = update_request.read_anew(ctld, desc)
-    if not request.error_code:
-        job.demand = request.demand
-    job.parts = request.parts or tuple(ctld.partitions[name] for name in desc.partition.split(","))
-    job.part = job.parts[0]
-    job.time_limit_min = limit_in(job, job.part)
-    limits.watch_deadline(ctld, job)
-    job.lasting_reason = "" if request.reason == Reason.NONE else request.reason
-    if not job.lasting_reason and (request.error_code or not keep_fitting(job)):
-        job.lasting_reason = Reason.PARTITION_CONFIG
 
 
 async def job_requeue(ctld: Controller, envelope: Envelope, message: RequestJobRequeue) -> None:

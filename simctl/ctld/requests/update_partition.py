@@ -3,8 +3,7 @@
 from typing import Final
 
 from simctl.ctld.controller import Controller
-from simctl.ctld.jobs import eligible
-from simctl.ctld.requests import update
+from simctl.ctld.jobs import admission, eligible
 from simctl.ctld.state.records import JobRecord, NodeRecord, PartRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.errno import (
@@ -52,7 +51,7 @@ async def update_partition(
         _apply(ctld, part, message)
         for job in list(ctld.jobs.values()):
             if job.state.base is JobBase.PENDING and part.name in job.desc.partition.split(","):
-                update.ask_anew(ctld, job)
+                admission.ask_anew(ctld, job)
                 eligible.settle(ctld, job)
         ctld.request_pass()
     ctld.answer(envelope, rc)

@@ -6,8 +6,9 @@ import attrs
 
 from simctl.ctld.authority import asker_of
 from simctl.ctld.choose import reserved
-from simctl.ctld.choose.request import Request, admission_refusal, named_partitions, read_request
+from simctl.ctld.choose.request import admission_refusal, named_partitions
 from simctl.ctld.controller import Controller
+from simctl.ctld.jobs.admission import read_anew
 from simctl.ctld.state.records import JobRecord
 from simctl.wire.errno import (
     ESLURM_DISABLED,
@@ -87,10 +88,3 @@ def _admission_refusal(ctld: Controller, job: JobRecord, desc: JobDesc, uid: int
     names = [name for name in desc.partition.split(",") if name not in known]
     refusals = (admission_refusal(ctld.partitions[name], asker) for name in names)
     return next(filter(None, refusals), SLURM_SUCCESS)
-
-
-def read_anew(ctld: Controller, desc: JobDesc) -> Request:
-    """Return what a request comes to now; who is in may stay in, whatever the partition's state."""
-    asker = asker_of(ctld, desc.uid, desc)
-    conf = ctld.site.conf
-    return read_request(desc, asker, ctld.partitions, ctld.nodes_by_name, conf, inside=True)

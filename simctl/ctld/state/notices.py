@@ -99,6 +99,14 @@ class PingDue:
 
 
 @attrs.frozen
+class ConnectFailed:
+    """A node could not be connected to for a message, however often that was tried."""
+
+    node: NodeRecord
+    sent_us: int
+
+
+@attrs.frozen
 class RegistrationsDue:
     """Time to ask the nodes what they and their switch are like."""
 

@@ -87,6 +87,8 @@ class State:
         self.pass_is_due = False
         self.late_pass: Timer | None = None
         self.ping_timer: Timer | None = None
+        self.pinging_until_us = -1
+        """When the last pings that cannot be answered are given up; no others are sent before."""
         self.looks: dict[str, int] = {}
         """When nodes are asked that may lack something of what should run there."""
         self.nodes_asked_us = -1
