@@ -343,7 +343,7 @@ def test_a_step_on_a_node_that_is_no_longer_configured_ends(
     captured = capsys.readouterr()
     found = json.loads(captured.out)
     jobs = [(job["state"], job["restarts"], job["reason"]) for job in found["jobs"]]
-    assert jobs == [("CANCELLED", 1, "BeginTime"), ("CANCELLED", 0, "PartitionConfig")]
+    assert jobs == [("CANCELLED", 1, "PartitionNodeLimit"), ("CANCELLED", 0, "PartitionConfig")]
     assert "there is no node n3" in json.dumps(found)
     assert "job 2 asks for n3" in json.dumps(found)
 
