@@ -49,7 +49,7 @@ POST_RUN    | requeue | both   | COMPLETED                    | 0 | STAGING_OUT 
 STAGING_OUT | requeue | both   | COMPLETED                    | 0 | TEARDOWN COMPLETE
 TEARDOWN    | requeue | both   | COMPLETED                    | 0 | COMPLETE
 PENDING     | crash   | both   | COMPLETED                    | 1 | IN OUT
-STAGING_IN  | crash   | both   | COMPLETED                    | 2 | STAGED_IN PRE_RUN RUNNING OUT PENDING IN OUT
+STAGING_IN  | crash   | both   | COMPLETED | 2 | STAGED_IN PRE_RUN RUNNING OUT PENDING IN OUT
 STAGED_IN   | crash   | both   | COMPLETED                    | 1 | PRE_RUN RUNNING OUT
 PRE_RUN     | crash   | both   | COMPLETED                    | 2 | RUNNING OUT PENDING IN OUT
 RUNNING     | crash   | both   | COMPLETED                    | 1 | OUT PENDING IN OUT
