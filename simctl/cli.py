@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from simctl import __version__
+from simctl import __version__, numbers
 from simctl.status import BROKEN, INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 
 
@@ -67,7 +67,7 @@ def _add_run(commands: Any) -> None:
         description="Run a scenario in virtual time, or replay a Standard Workload Format log.",
     )
     run.add_argument("scenario", nargs="?", metavar="SCENARIO", help="a YAML file")
-    run.add_argument("--seed", type=int, help="seed of chance and of a random schedule")
+    run.add_argument("--seed", type=numbers.SEED, help="seed of chance and of a random schedule")
     run.add_argument(
         "--schedule",
         default="fifo",
@@ -81,7 +81,7 @@ def _add_run(commands: Any) -> None:
     run.add_argument("--until", metavar="TIME", help="stop at a moment of virtual time")
     run.add_argument(
         "--max-turns",
-        type=int,
+        type=numbers.MAX_TURNS,
         metavar="N",
         help="end a run that takes more turns (default 500,000, of a log any number; 0: never)",
     )
@@ -99,7 +99,8 @@ def _add_run(commands: Any) -> None:
     run.add_argument("--trace-kinds", metavar="K,..", help="write only events of these kinds")
     run.add_argument(
         "--watchdog",
-        default="10",
+        type=numbers.WATCHDOG,
+        default=10.0,
         metavar="SECONDS",
         help="stop a plugin's code that runs this long on the wall clock (default 10, 0 never)",
     )
@@ -111,12 +112,14 @@ def _add_run(commands: Any) -> None:
     run.add_argument("--quiet", action="store_true", help="print only what went wrong")
     log = run.add_argument_group("replay of a workload log")
     log.add_argument("--swf", metavar="FILE", help="a Standard Workload Format log, .gz or not")
-    log.add_argument("--nodes", type=int, help="nodes of the cluster")
-    log.add_argument("--cpus-per-node", type=int, default=1, help="default 1")
+    log.add_argument("--nodes", type=numbers.NODES, help="nodes of the cluster")
+    log.add_argument("--cpus-per-node", type=numbers.CPUS_PER_NODE, default=1, help="default 1")
     log.add_argument(
         "--scheduler", choices=("builtin", "backfill"), default="builtin", help="default builtin"
     )
-    log.add_argument("--limit", type=int, metavar="JOBS", help="only the first jobs of the log")
+    log.add_argument(
+        "--limit", type=numbers.REPLAYED, metavar="JOBS", help="only the first jobs of the log"
+    )
     log.add_argument("--skip-bad", action="store_true", help="leave malformed lines out")
     log.add_argument("--latency", default="100us", metavar="TIME", help="of links (default 100us)")
     log.add_argument(
@@ -216,7 +219,8 @@ def _add_plugins(commands: Any) -> None:
     check.add_argument("--json", action="store_true", help="print a JSON array")
     check.add_argument(
         "--watchdog",
-        default="2",
+        type=numbers.WATCHDOG,
+        default=2.0,
         metavar="SECONDS",
         help="stop code that runs this long on the wall clock (default 2, 0 never)",
     )
@@ -232,10 +236,12 @@ def _add_repl(commands: Any) -> None:
     repl.add_argument("scenario", nargs="?", metavar="SCENARIO", help="default: two nodes")
     repl.add_argument("--script", metavar="FILE", help="type the lines of a file")
     repl.add_argument("--check", action="store_true", help="compare with the outputs in the script")
-    repl.add_argument("--seed", type=int, help="seed of chance and of a random schedule")
+    repl.add_argument("--seed", type=numbers.SEED, help="seed of chance and of a random schedule")
     repl.add_argument("--schedule", default="fifo", metavar="NAME|TOKEN", help="as for run")
     repl.add_argument("--model", choices=("guide", "modern"), help="instead of the scenario's")
-    repl.add_argument("--watchdog", default="10", metavar="SECONDS", help="as for run")
+    repl.add_argument(
+        "--watchdog", type=numbers.WATCHDOG, default=10.0, metavar="SECONDS", help="as for run"
+    )
     repl.set_defaults(until=None, no_orderings=True)
 
 
@@ -264,7 +270,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         option, _, value = word.partition("=")
         if value == "--" and option.startswith("--"):
             parser.error(f"argument {option}: expected a value, got --")  # argparse drops it
-    options = parser.parse_args(words)
+    try:
+        options = parser.parse_args(words)
+    except InputError as error:
+        return _failed(error, debug=False)
     if options.command is None:
         parser.print_help(sys.stderr)
         return WRONG_INPUT
@@ -354,13 +363,12 @@ def _test(options: argparse.Namespace) -> int:
 
 
 def _explore(options: argparse.Namespace) -> int:
-    from simctl.running import find, wall_seconds
+    from simctl.running import find
     from simctl.testing.explore.command import explore
     from simctl.testing.explore.options import read
 
     path, shipped = find(options.scenario)
-    watchdog_s = wall_seconds(options.watchdog)
-    return explore(read(options, path, shipped=shipped, watchdog_s=watchdog_s))
+    return explore(read(options, path, shipped=shipped))
 
 
 def _swarm(options: argparse.Namespace) -> int:
@@ -408,13 +416,13 @@ def _plugins(options: argparse.Namespace) -> int:
         return catalogue.list_plugins()
     if options.verb == "show":
         return catalogue.show(options.name)
-    from simctl.running import load, wall_seconds
+    from simctl.running import load
     from simctl.testing.plugin_check.check import MODELS, check_plugins
 
     return check_plugins(
         options.paths,
         models=(options.model,) if options.model else MODELS,
-        watchdog_s=wall_seconds(options.watchdog),
+        watchdog_s=options.watchdog,
         as_json=options.json,
         given=[load(path) for path in options.scenario],
     )

@@ -84,8 +84,6 @@ def _repeated(options: argparse.Namespace) -> Iterator[str]:
 def _read(options: argparse.Namespace) -> SwfLog:
     if options.nodes is None:
         raise InputError("run --swf: say how many nodes the cluster has: --nodes N")
-    if options.nodes < 1 or options.cpus_per_node < 1:
-        raise InputError("run --swf: --nodes and --cpus-per-node are whole numbers above 0")
     try:
         return read_swf(Path(options.swf))
     except SwfError as error:
@@ -118,8 +116,6 @@ def _jobs(log: SwfLog, options: argparse.Namespace) -> Sequence[SwfJob]:
     left_out = {job.line for job in wide}
     jobs = [job for job in log.replay_order() if job.line not in left_out]
     if options.limit is not None:
-        if options.limit < 1:
-            raise InputError("--limit: expected a whole number above 0")
         jobs = jobs[: options.limit]
     return jobs
 

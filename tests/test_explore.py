@@ -208,7 +208,7 @@ def test_what_cannot_be_repeated_is_said_to_be_so(
     ("words", "says"),
     [
         (("nowhere.yaml",), "cannot read"),
-        (("two_nodes", "--workers", "0"), "--workers: expected a whole number above 0, got 0"),
+        (("two_nodes", "--workers", "0"), "--workers: expected a whole number from 1 to 256"),
         (("two_nodes", "--seeds", "0"), "--seeds: expected"),
         (("two_nodes", "--seed", "-1"), "--seed: expected"),
         (("two_nodes", "--jitter", "soon"), "--jitter: "),

@@ -181,9 +181,9 @@ def test_the_model_and_the_schedule_are_really_taken(project: pytest.Pytester) -
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--simctl-seeds", "-1"], "*seeds: expected a number from 0 on, got -1"),
+        (["--simctl-seeds", "-1"], "*--simctl-seeds: expected a whole number from 0*"),
         (["--simctl-model", "gide"], "*model: expected guide or modern, got 'gide'"),
-        (["-o", "simctl_seeds=many"], "*simctl_seeds: expected a number, got 'many'"),
+        (["-o", "simctl_seeds=many"], "*simctl_seeds: expected a whole number from 0*"),
         (["-o", "simctl_golden=some"], "*simctl_golden: expected existing, all, off, got 'some'"),
     ],
 )

@@ -189,7 +189,7 @@ def test_gz_logs_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         ((GOOD, "2 5 oops"), ["--nodes", "4"], "log.swf:3"),
         ((GOOD,), ["--nodes", "1"], "asks for 2 processors"),
         ((GOOD,), [], "--nodes N"),
-        ((GOOD,), ["--nodes", "0"], "above 0"),
+        ((GOOD,), ["--nodes", "0"], "--nodes: expected a whole number from 1 to 65,536"),
         ((GOOD,), ["--nodes", "4", "--conf", "KillWait"], "KEY=VALUE"),
         ((GOOD,), ["--nodes", "4", "--conf", "KilWait=3"], "KillWait"),
         ((GOOD,), ["--nodes", "4", "--latency", "soon"], "--latency"),

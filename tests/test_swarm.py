@@ -267,7 +267,7 @@ def test_a_run_that_goes_on_and_on_is_given_up(monkeypatch: pytest.MonkeyPatch) 
     ("words", "said"),
     [
         (["--runs", "0"], "--runs: expected a whole number from 1"),
-        (["--seed", "-1"], "--seed: expected a whole number of 0 or more"),
+        (["--seed", "-1"], "--seed: expected a whole number from 0 to"),
         (["--time", "soon"], "--time: "),
         (["--faults", "crash,flood"], "--faults: expected kinds of crash, "),
         (["--schedule", "random"], "--schedule goes with a SCENARIO"),

@@ -62,13 +62,11 @@ def variants(
     *seeds* under that of each seed from 0 as well, random if no schedule is named.
 
     Raises:
-        InputError: There is no such model, or the number of seeds is none.
+        InputError: There is no such model.
     """
     for model in models:
         if model not in MODELS:
             raise InputError(f"model: expected {' or '.join(MODELS)}, got {model!r}")
-    if seeds < 0:
-        raise InputError(f"seeds: expected a number from 0 on, got {seeds}")
     found: list[Variant] = []
     for model in dict.fromkeys(models) or ("",):
         if not (schedule and seeds):

@@ -49,8 +49,6 @@ def run_tests(options: argparse.Namespace) -> int:
         check_determinism=options.check_determinism,
         orderings=not options.no_orderings,
     )
-    if options.workers < 1:
-        raise InputError(f"--workers: expected a number from 1 on, got {options.workers}")
     if options.rewrite and options.golden == "off":
         raise InputError("test: --rewrite and --golden off contradict each other")
     if options.junit is not None and (not options.junit or Path(options.junit).is_dir()):

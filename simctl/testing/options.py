@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+from simctl import numbers
+
 GOLDEN_MODES: Final = ("existing", "all", "off")
 """Which golden traces are compared: those there are, one for each scenario, or none."""
 
@@ -17,7 +19,11 @@ def add_arguments(commands: Any) -> None:
     )
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a scenario, or a folder of some")
     parser.add_argument(
-        "--seeds", type=int, default=0, metavar="N", help="run each under N random schedules too"
+        "--seeds",
+        type=numbers.TESTED,
+        default=0,
+        metavar="N",
+        help="run each under N random schedules too",
     )
     parser.add_argument("--schedule", default="", metavar="S", help="the schedule instead of fifo")
     parser.add_argument(
@@ -38,7 +44,11 @@ def add_arguments(commands: Any) -> None:
         "--no-orderings", action="store_true", help="do not check the built-in orderings"
     )
     parser.add_argument(
-        "--workers", type=int, default=1, metavar="N", help="run them in N processes (default 1)"
+        "--workers",
+        type=numbers.WORKERS,
+        default=1,
+        metavar="N",
+        help="run them in N processes (default 1)",
     )
     parser.add_argument("--junit", metavar="FILE", help="write a JUnit report there")
     parser.add_argument(

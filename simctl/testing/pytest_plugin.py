@@ -43,7 +43,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("simctl", "scenarios of simctl")
     group.addoption(
         "--simctl-seeds",
-        type=int,
         metavar="N",
         help="run each scenario under N random schedules as well",
     )
@@ -90,13 +89,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _seeds(config: pytest.Config) -> int:
+    from simctl import numbers  # noqa: PLC0415 - see the module
+    from simctl.status import InputError  # noqa: PLC0415
+
     asked = config.getoption("--simctl-seeds")
-    text = config.getini("simctl_seeds")
-    if asked is not None:
-        return int(asked)
-    if not text.isdecimal():
-        raise pytest.UsageError(f"simctl_seeds: expected a number, got {text!r}")
-    return int(text)
+    try:
+        if asked is not None:
+            return int(numbers.TESTED_BY_PYTEST(asked))
+        return int(numbers.TESTED_BY_SETTING(config.getini("simctl_seeds")))
+    except InputError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def _models(config: pytest.Config) -> list[str]:

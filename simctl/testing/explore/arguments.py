@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+from simctl import numbers
+
 SEEDS: Final = 200
 """How many schedules are tried if nobody says how many."""
 
@@ -22,7 +24,7 @@ def add_arguments(commands: Any) -> None:
     explore.add_argument("scenario", metavar="SCENARIO", help="a YAML file")
     explore.add_argument(
         "--seeds",
-        type=int,
+        type=numbers.SCHEDULES,
         metavar="N",
         help=f"schedules to try, one a seed: random ones and such with priorities, with messages "
         f"that are late (default {SEEDS})",
@@ -46,21 +48,26 @@ def add_arguments(commands: Any) -> None:
     )
     explore.add_argument(
         "--limit",
-        type=int,
+        type=numbers.ORDERS,
         metavar="N",
         help=f"with --exhaustive: schedules at most (default {LIMIT})",
     )
     explore.add_argument(
-        "--seconds", type=float, metavar="S", help="with --exhaustive: seconds of wall time at most"
+        "--seconds",
+        type=numbers.SECONDS,
+        metavar="S",
+        help="with --exhaustive: seconds of wall time at most",
     )
-    explore.add_argument("--seed", type=int, metavar="S", help="the first seed")
+    explore.add_argument("--seed", type=numbers.SEED, metavar="S", help="the first seed")
     explore.add_argument(
         "--keep-going", action="store_true", help="try all, and count those that break something"
     )
     explore.add_argument(
         "--jitter", metavar="TIME", help="how late a message may be (default 40 latencies)"
     )
-    explore.add_argument("--workers", type=int, metavar="N", help="processes (default: the cores)")
+    explore.add_argument(
+        "--workers", type=numbers.WORKERS, metavar="N", help="processes (default: the cores)"
+    )
     explore.add_argument("--model", choices=("guide", "modern"), help="instead of the scenario's")
     explore.add_argument("-o", "--output", metavar="FILE", help="write what is found there")
     explore.add_argument(
@@ -70,7 +77,8 @@ def add_arguments(commands: Any) -> None:
     explore.add_argument("--quiet", action="store_true", help="print only what is found")
     explore.add_argument(
         "--watchdog",
-        default="10",
+        type=numbers.WATCHDOG,
+        default=10.0,
         metavar="SECONDS",
         help="stop a plugin's code that runs this long on the wall clock (default 10, 0 never)",
     )

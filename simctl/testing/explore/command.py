@@ -11,6 +11,7 @@ import attrs
 
 from simctl.files import read_text
 from simctl.kernel.schedules import InTurn
+from simctl.numbers import check_last_seed
 from simctl.plugins.registry import PluginError
 from simctl.scenario.positions import ScenarioErrors
 from simctl.status import INTERRUPTED, NOT_HELD, OK, InputError
@@ -78,6 +79,8 @@ def _begin(options: Options) -> Search:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8"
         raise InputError(f"cannot read {options.path}: {why}") from error
+    first = scenario.seed if options.first_seed is None else options.first_seed
+    check_last_seed(first, 1 if options.exhaustive else options.seeds)
     for warning in scenario.warnings:
         print(f"{warning} (warning)", file=sys.stderr)
     target = Target(

@@ -39,19 +39,13 @@ class Options:
     quiet: bool = False
 
 
-def read(options: argparse.Namespace, path: Path, *, shipped: bool, watchdog_s: float) -> Options:
+def read(options: argparse.Namespace, path: Path, *, shipped: bool) -> Options:
     """Return what the options ask for.
 
     Raises:
         InputError: They cannot be meant.
     """
     _check_together(options)
-    for name in ("seeds", "workers", "limit"):
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise InputError(f"--{name}: expected a whole number above 0, got {value}")
-    if options.seed is not None and options.seed < 0:
-        raise InputError(f"--seed: expected a whole number of 0 or more, got {options.seed}")
     if options.output == "":
         raise InputError("-o: name a file")
     try:
@@ -73,7 +67,7 @@ def read(options: argparse.Namespace, path: Path, *, shipped: bool, watchdog_s: 
         workers=options.workers or len(os.sched_getaffinity(0)),
         model=options.model or "",
         jitter_us=jitter_us,
-        watchdog_s=watchdog_s,
+        watchdog_s=options.watchdog,
         output=options.output or "",
         force=options.force,
         as_json=options.json,
@@ -95,8 +89,6 @@ def _check_together(options: argparse.Namespace) -> None:
                 raise InputError(
                     f"--{name} goes without --exhaustive, which tries all orders one after another"
                 )
-        if options.seconds is not None and not options.seconds > 0:
-            raise InputError(f"--seconds: expected a number above 0, got {options.seconds:g}")
         return
     for name in ("calls", "limit", "seconds"):
         if getattr(options, name):

@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+from simctl import numbers
+
 RUNS: Final = 100
 """How many runs are made if nobody says how many."""
 
@@ -18,9 +20,9 @@ def add_arguments(commands: Any) -> None:
         epilog="Exit status: 0 all held, 1 something did not, 2 wrong input, 130 interrupted.",
     )
     swarm.add_argument("scenario", nargs="?", metavar="SCENARIO", help="a YAML file")
-    swarm.add_argument("--seed", type=int, metavar="N", help="the first seed (default 0)")
+    swarm.add_argument("--seed", type=numbers.SEED, metavar="N", help="the first seed (default 0)")
     swarm.add_argument(
-        "--runs", type=int, metavar="N", help=f"runs, one for each seed (default {RUNS})"
+        "--runs", type=numbers.RUNS, metavar="N", help=f"runs, one for each seed (default {RUNS})"
     )
     swarm.add_argument(
         "--time", metavar="T", help="begin no more runs after so long on the wall clock, as in 10m"
@@ -30,7 +32,9 @@ def add_arguments(commands: Any) -> None:
         metavar="KIND,..",
         help="only faults of these kinds; none for no faults at all (default: all)",
     )
-    swarm.add_argument("--workers", type=int, metavar="N", help="processes (default: the cores)")
+    swarm.add_argument(
+        "--workers", type=numbers.WORKERS, metavar="N", help="processes (default: the cores)"
+    )
     swarm.add_argument(
         "--schedule", metavar="NAME|TOKEN", help="with a SCENARIO: as for run (default fifo)"
     )

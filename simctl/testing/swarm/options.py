@@ -6,14 +6,14 @@ from pathlib import Path
 
 import attrs
 
+from simctl.numbers import LARGEST, check_last_seed
+from simctl.numbers import RUNS as MOST
 from simctl.outputs import FIND, place_of
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.status import InputError
 from simctl.testing.swarm.arguments import RUNS
 from simctl.testing.swarm.features import FAULTS
 from simctl.wire.ids import SECOND
-
-_MOST_RUNS = 10_000_000
 
 
 @attrs.frozen(kw_only=True)
@@ -45,14 +45,6 @@ def read(options: argparse.Namespace, path: Path | None) -> Options:
         _check_alone(options)
     elif options.schedule is not None:
         raise InputError("--schedule goes with a SCENARIO: each seed has a schedule of its own")
-    for name in ("runs", "workers"):
-        value = getattr(options, name)
-        if value is not None and not 1 <= value <= _MOST_RUNS:
-            raise InputError(
-                f"--{name}: expected a whole number from 1 to {_MOST_RUNS:,}, got {value}"
-            )
-    if options.seed is not None and options.seed < 0:
-        raise InputError(f"--seed: expected a whole number of 0 or more, got {options.seed}")
     if options.output == "":
         raise InputError("-o: name a file")
     try:
@@ -60,11 +52,15 @@ def read(options: argparse.Namespace, path: Path | None) -> Options:
     except OSError as error:
         raise InputError(f"-o: cannot write {options.output}: {error.strerror}") from error
     seconds = _seconds(options.time)
+    first = options.seed or 0
+    runs = options.runs or (RUNS if seconds is None else min(int(MOST.most), LARGEST - first + 1))
+    if path is None:
+        check_last_seed(first, runs)
     return Options(
         path=path,
         schedule=options.schedule or "fifo",
         first_seed=options.seed,
-        runs=options.runs or (_MOST_RUNS if seconds is not None else RUNS),
+        runs=runs,
         seconds=seconds,
         faults=_faults(options.faults),
         workers=options.workers or len(os.sched_getaffinity(0)),
