@@ -79,6 +79,8 @@ def test_a_step_whose_credential_cannot_be_read_is_lost(model: str) -> None:
     lost = ran.one("switch_p_unpack_jobinfo", daemon="slurmctld").args["switch_job"]  # type: ignore[index]
     freed = ran.all("switch_p_free_jobinfo", daemon="slurmctld", args_switch_job=lost)
     assert len(freed) == 1
+    states = [event.args["to"] for event in ran.all("step_state", step="1.0")]  # type: ignore[index]
+    assert states == ["RUNNING", "COMPLETED"], "who reads the trace sees that it is no more"
     assert ran.job(1)[0] == "COMPLETED"
 
 

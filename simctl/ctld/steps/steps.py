@@ -293,16 +293,7 @@ async def delete(ctld: Controller, step: StepRecord) -> None:
     checkpoint_times.forget(ctld, step.job.job_id, step.step_id)
     bookkeeping.step_ended(ctld, step)
     await _release(ctld, step.switch_job, step.check_job, step.node_list, step.about)
-    ctld.site.trace.state(
-        ctld.process,
-        "step_state",
-        before="RUNNING",
-        after="COMPLETED",
-        reason="None",
-        job=step.about.job,
-        step=step.about.step,
-    )
-    step_queue.wake(ctld, step.job)
+    _gone(ctld, step)
 
 
 async def lose(ctld: Controller, step: StepRecord) -> None:
@@ -314,6 +305,20 @@ async def lose(ctld: Controller, step: StepRecord) -> None:
     hooks, who, about = ctld.site.hooks, ctld.process, step.about
     await hooks.call(switch_p_free_jobinfo, who, step.switch_job, about=about)
     await hooks.call(slurm_ckpt_free_job, who, step.check_job, about=about)
+    _gone(ctld, step)
+
+
+def _gone(ctld: Controller, step: StepRecord) -> None:
+    """Tell in the trace that a step is no more; who waits for it may ask again."""
+    ctld.site.trace.state(
+        ctld.process,
+        "step_state",
+        before="RUNNING",
+        after="COMPLETED",
+        reason="None",
+        job=step.about.job,
+        step=step.about.step,
+    )
     step_queue.wake(ctld, step.job)
 
 
