@@ -36,6 +36,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_plugins(commands)
     _add_repl(commands)
     _add_import(commands)
+    _add_new(commands)
     completion = commands.add_parser(
         "completion",
         help="print a script that completes simctl's command line in a shell",
@@ -259,6 +260,21 @@ def _add_import(commands: Any) -> None:
     )
 
 
+def _add_new(commands: Any) -> None:
+    from simctl.starter.plugin import add_arguments
+
+    new = commands.add_parser("new", help="make a folder with a plugin that works at once")
+    verbs = new.add_subparsers(dest="verb", metavar="WHAT", required=True)
+    add_arguments(
+        verbs.add_parser(
+            "plugin",
+            help="a plugin, its scenario, tests, README, pyproject and CI",
+            description="Make the folder NAME with a small plugin, a scenario, tests, a README, "
+            "a pyproject.toml and a workflow for CI, all of which pass at once.",
+        )
+    )
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
@@ -448,6 +464,12 @@ def _import(options: argparse.Namespace) -> int:
     return import_site(options)
 
 
+def _new(options: argparse.Namespace) -> int:
+    from simctl.starter.plugin import new_plugin
+
+    return new_plugin(options.name, options.type, options.lang)
+
+
 __all__ = ["BROKEN", "INTERRUPTED", "NOT_HELD", "OK", "WRONG_INPUT", "InputError", "main"]
 
 _COMMANDS: Final = {
@@ -461,5 +483,6 @@ _COMMANDS: Final = {
     "plugins": _plugins,
     "repl": _repl,
     "import": _import,
+    "new": _new,
     "completion": _completion,
 }

@@ -1,0 +1,1 @@
+"""`simctl new`: folders in which an author begins, with everything that a plugin needs."""

@@ -1,0 +1,120 @@
+"""`simctl new plugin NAME --type TYPE`: a plugin that works, its scenario, its tests."""
+
+import argparse
+import keyword
+import re
+import shutil
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from simctl.status import OK, InputError
+
+TYPES: Final = ("switch", "checkpoint", "burst_buffer")
+_LATER: Final = ("job_submit", "cli_filter")
+_LANGUAGES: Final = ("python", "lua", "c")
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_TAKEN: Final = {"attrs", "conftest", "msgspec", "pytest", "simctl", "slurm_simctl", "trio", "yaml"}
+"""Modules that one of the plugin's name would hide, besides those of Python itself."""
+
+_FILES: Final = {
+    "{type}.py": "{name}.py",
+    "{type}.yaml": "{name}.scenario.yaml",
+    "{type}_test.py": "test_{name}.py",
+    "README.md": "README.md",
+    "pyproject.toml": "pyproject.toml",
+    "ci.yml": ".github/workflows/ci.yml",
+    "gitignore": ".gitignore",
+}
+"""What each template becomes."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what `new plugin` takes."""
+    parser.add_argument("name", metavar="NAME", help="of the plugin, its module and its folder")
+    parser.add_argument("--type", required=True, metavar="|".join(TYPES), help="of the plugin")
+    parser.add_argument("--lang", default="python", metavar="python", help="what it is written in")
+
+
+def new_plugin(name: str, plugin_class: str, language: str) -> int:
+    """Make the folder *name* here, and say what to do in it.
+
+    Raises:
+        InputError: The name will not do, the type or language is not built, or the folder is there.
+    """
+    _check_kind(plugin_class, language)
+    _check_name(name, plugin_class)
+    folder = Path(name)
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        raise InputError(
+            f"new plugin: {name} is there already, and is left alone; choose another name, or "
+            "another folder to work in"
+        ) from None
+    except OSError as error:
+        raise InputError(f"new plugin: {name}: it cannot be made: {error.strerror}") from error
+    try:
+        written = _fill(folder, name, plugin_class)
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)  # it is ours, and not whole
+        raise InputError(f"new plugin: {name}: it cannot be written: {error.strerror}") from error
+    print(f"{plugin_class}/{name} is in {name}/:")
+    for each in written:
+        print(f"  {each}")
+    print(
+        f"\n  cd {name}\n  simctl run {name}.scenario.yaml --explain\n"
+        f"  simctl plugins check {name}.py\n  simctl test .\n  pytest"
+    )
+    return OK
+
+
+def _check_kind(plugin_class: str, language: str) -> None:
+    if plugin_class not in TYPES:
+        why = "is not built yet" if plugin_class in _LATER else "is no type of plugin"
+        raise InputError(f"new plugin: --type {plugin_class} {why}; there are {', '.join(TYPES)}")
+    if language != "python":
+        why = "is not built yet" if language in _LANGUAGES else "is not known"
+        raise InputError(f"new plugin: --lang {language} {why}; plugins are written in python")
+
+
+def _check_name(name: str, plugin_class: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"new plugin: {name!r} will not do as a name: it is one of a Python module, so up to "
+            "40 small letters, digits and underscores, a letter first, such as my_fabric"
+        )
+    if keyword.iskeyword(name) or name in sys.stdlib_module_names or name in _TAKEN:
+        raise InputError(
+            f"new plugin: a module {name} would hide another of this name; try my_{name}"
+        )
+    from simctl.plugins.registry import Registry
+
+    known = [each.plugin_type for each in Registry(installed=False).listing()]
+    if f"{plugin_class}/{name}" in known:
+        raise InputError(f"new plugin: there is a {plugin_class}/{name} already; try my_{name}")
+
+
+def _fill(folder: Path, name: str, plugin_class: str) -> list[str]:
+    """Write each file; return their names."""
+    templates = files("simctl.starter") / "templates"
+    words = {
+        "@NAME@": name,
+        "@TYPE@": plugin_class,
+        "@CLASS@": "".join(part.capitalize() for part in name.split("_")) + "Plugin",
+        "@DIST@": re.sub("_+", "-", name.rstrip("_")),
+        "@KEY@": {"switch": "SwitchType", "checkpoint": "CheckpointType"}.get(
+            plugin_class, "BurstBufferType"
+        ),
+    }
+    written = []
+    for source, target in _FILES.items():
+        text = (templates / f"{source.format(type=plugin_class)}.tmpl").read_text("utf-8")
+        for word, value in words.items():
+            text = text.replace(word, value)
+        path = folder / target.format(name=name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        written.append(target.format(name=name))
+    return written
