@@ -107,6 +107,8 @@ def shape_environment(
     env = {"SLURM_TASKS_PER_NODE": _tasks_per_node(desc, nodes, cpus_per_node)}
     if desc.ntasks_per_node != NO_VAL:
         env["SLURM_NTASKS_PER_NODE"] = str(desc.ntasks_per_node)
+    if desc.overcommit:
+        env["SLURM_OVERCOMMIT"] = "1"
     if desc.cpus_per_task != NO_VAL:
         env["SLURM_CPUS_PER_TASK"] = str(desc.cpus_per_task)
     if desc.distribution is not Distribution.UNKNOWN:
@@ -241,6 +243,8 @@ def srun_environment(pid: int, options: Mapping[str, Any]) -> dict[str, str]:
         "SLURM_STEP_LAUNCHER_PORT": port,
         "SLURM_UMASK": "0022",
     }
+    if "overcommit" in options:
+        env["SLURM_OVERCOMMIT"] = "1"
     if "cpus-per-task" in options:
         env["SLURM_CPUS_PER_TASK"] = str(options["cpus-per-task"])
     if "ntasks-per-node" in options:

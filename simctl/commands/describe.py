@@ -74,6 +74,7 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         plane_size=plane,
         exclusive="exclusive" in options,
         oversubscribe="oversubscribe" in options,
+        overcommit="overcommit" in options,
         min_cpus_per_node=options.get("mincpus", NO_VAL),
         memory_per_node_mb=options.get("mem", NO_VAL),
         memory_per_cpu_mb=options.get("mem-per-cpu", NO_VAL),

@@ -70,6 +70,7 @@ JOB_OPTIONS: Final = (
     Option(long="checkpoint-dir", read=text),
     Option(long="no-kill", short="k"),
     Option(long="oversubscribe", short="s"),
+    Option(long="overcommit", short="O"),
     Option(long="quiet", short="Q"),
     *STANDARD,
 )
@@ -91,8 +92,8 @@ JOB_UNBUILT: Final = frozenset(
     extra-node-info B F nodefile get-user-env gpu-bind gpu-freq
     gpus-per-socket gpus-per-task gres-flags H hint hold i ignore-pbs input
     kill-on-invalid-dep mcs-label mem-bind
-    mem-per-gpu network nice ntasks-per-core ntasks-per-gpu ntasks-per-socket O
-    overcommit share power priority profile propagate reboot
+    mem-per-gpu network nice ntasks-per-core ntasks-per-gpu ntasks-per-socket
+    share power priority profile propagate reboot
     sockets-per-node spread-job switches test-only thread-spec threads-per-core
     time-min use-min-nodes wait-all-nodes wckey
     container prefer

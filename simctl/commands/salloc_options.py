@@ -53,6 +53,7 @@ VARIABLES: Final = {
     "SALLOC_MEM_PER_NODE": "mem",
     "SALLOC_NO_BELL": "no-bell",
     "SALLOC_NO_KILL": "no-kill",
+    "SALLOC_OVERCOMMIT": "overcommit",
     "SALLOC_PARTITION": "partition",
     "SALLOC_QOS": "qos",
     "SALLOC_RESERVATION": "reservation",

@@ -94,6 +94,7 @@ VARIABLES: Final = {
     "SLURM_LABELIO": "label",
     "SLURM_MPI_TYPE": "mpi",
     "SLURM_OPEN_MODE": "open-mode",
+    "SLURM_OVERCOMMIT": "overcommit",
     "SLURM_OVERLAP": "overlap",
     "SLURM_PROLOG": "prolog",
     "SLURM_RESTART_DIR": "restart-dir",

@@ -63,6 +63,7 @@ def step_request(
         immediate=options.get("immediate") == 1,
         submit_line=" ".join(call.argv),
         no_kill="no-kill" in options or bool(call.env.get("SLURM_NO_KILL")),
+        overcommit="overcommit" in options,
         ckpt_interval_min=options.get("checkpoint", 0),
         ckpt_dir=checkpoint_dir(call, options),
         restart_dir=restart_dir(call, options),

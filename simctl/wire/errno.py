@@ -329,7 +329,7 @@ _TEXTS: Final[dict[int, str]] = {
     ESLURM_INTERCONNECT_FAILURE: "Error configuring interconnect",
     ESLURM_BAD_DIST: "Task distribution cannot be laid out",
     ESLURM_JOB_PENDING: "Job is pending execution",
-    ESLURM_BAD_TASK_COUNT: "Task count cannot be laid out",
+    ESLURM_BAD_TASK_COUNT: "Task count specification invalid",
     ESLURM_IN_STANDBY_MODE: "This slurmctld is a backup in standby",
     ESLURM_INVALID_NODE_STATE: "Invalid node state specified",
     ESLURM_INVALID_FEATURE: "Invalid feature specification",

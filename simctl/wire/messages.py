@@ -830,7 +830,8 @@ class RequestJobStepCreate(Message, frozen=True, kw_only=True):
     """Ask slurmctld for a step of a job; 0 nodes or tasks mean as many as the job has.
 
     An `exclusive` step has cpus that no other step of the job has, and waits for them unless it is
-    to be `immediate`. With `no_kill` it goes on without a node that fails.
+    to be `immediate`. With `no_kill` it goes on without a node that fails. One that may
+    `overcommit` cpus has more tasks than the job has cpus for.
     """
 
     rpc: ClassVar[str] = "REQUEST_JOB_STEP_CREATE"
@@ -852,6 +853,7 @@ class RequestJobStepCreate(Message, frozen=True, kw_only=True):
     exclusive: bool = False
     immediate: bool = False
     no_kill: bool = False
+    overcommit: bool = False
     submit_line: str = ""  # as it was typed
     restart_cnt: int = NO_VAL  # the run of the job that asks, where a process of the job does
     ckpt_interval_min: int = 0

@@ -18,10 +18,11 @@ class JobDesc:
     `time_limit_min` is in minutes; `cpus_per_task` counts the cpus that each task needs; memory is
     in megabytes, and 0 stands for all a node has; `partition` may name several. A
     `priority` of 0 holds the job; `begin_s` is in seconds since the epoch, 0 for at once, and so is
-    `deadline_s`, 0 for none; a job of `no_kill` goes on without a node that fails. `warn_signal` is
-    sent `warn_time_s` seconds before the time limit, 0 for none: to the steps, or with `warn_batch`
-    to the batch script alone. A job with a `ckpt_interval_min` is checkpointed that often, into
-    `ckpt_dir`; steps go on from the images in `restart_dir`.
+    `deadline_s`, 0 for none; a job of `no_kill` goes on without a node that fails. One that may
+    `overcommit` cpus gets those of one task on each node. `warn_signal` is sent `warn_time_s`
+    seconds before the time limit, 0 for none: to the steps, or with `warn_batch` to the batch
+    script alone. A job with a `ckpt_interval_min` is checkpointed that often, into `ckpt_dir`;
+    steps go on from the images in `restart_dir`.
     """
 
     name: str
@@ -59,6 +60,7 @@ class JobDesc:
     tmp_disk_mb: int = 0
     exclusive: bool = False
     oversubscribe: bool = False
+    overcommit: bool = False
     reservation: str = ""
     array: str = ""
     warn_signal: int = 0

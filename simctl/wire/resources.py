@@ -100,7 +100,8 @@ class Demand:
     """What a job asks of the nodes it runs on; `required` and `excluded` are sets of nodes.
 
     Memory is asked of each node, or of each cpu; generic resources of each node. A `whole` job
-    shares its nodes with no other.
+    shares its nodes with no other. One that may `overcommit` cpus has those of one task on each
+    node, however many tasks it has.
     """
 
     min_nodes: int
@@ -120,8 +121,24 @@ class Demand:
 
     gres: Gres = attrs.field(factory=dict)
     whole: bool = False
+    overcommit: bool = False
     required: int = 0
     excluded: int = 0
+
+    @property
+    def placed_tasks(self) -> int:
+        """Return how many tasks are to find cpus of their own."""
+        return self.min_nodes if self.overcommit else self.num_tasks
+
+    @property
+    def at_once(self) -> int:
+        """Return how many tasks a node has to take if it is to be of use."""
+        return 1 if self.overcommit else max(1, self.ntasks_per_node)
+
+    def asked_cpus(self, num_nodes: int) -> int:
+        """Return how many cpus are asked for on so many nodes together."""
+        tasks = num_nodes if self.overcommit else self.num_tasks
+        return max(tasks * self.cpus_per_task, num_nodes * max(1, self.cpus_per_node))
 
     @property
     def plain(self) -> bool:
@@ -169,4 +186,5 @@ def tasks_in(demand: Demand, room: Room) -> int:
     if demand.gres and split_gres(demand.gres, room.gres) is None:
         return 0
     fit = cpus // demand.cpus_per_task
-    return min(fit, demand.ntasks_per_node) if demand.ntasks_per_node else fit
+    limited = demand.ntasks_per_node and not demand.overcommit
+    return min(fit, demand.ntasks_per_node) if limited else fit

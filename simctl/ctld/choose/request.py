@@ -10,6 +10,7 @@ from simctl.wire.bitmap import mask_of
 from simctl.wire.conf import SlurmConf
 from simctl.wire.errno import (
     ESLURM_ACCESS_DENIED,
+    ESLURM_BAD_TASK_COUNT,
     ESLURM_INVALID_ACCOUNT,
     ESLURM_INVALID_FEATURE,
     ESLURM_INVALID_LICENSES,
@@ -23,6 +24,7 @@ from simctl.wire.errno import (
 )
 from simctl.wire.features import Constraint, ConstraintError
 from simctl.wire.ids import INFINITE, NO_VAL
+from simctl.wire.layout import MAX_TASKS_PER_NODE
 from simctl.wire.records import JobDesc
 from simctl.wire.resources import ALL_MEMORY, Demand, tasks_in
 from simctl.wire.states import Reason
@@ -95,6 +97,8 @@ def read_request(
     demand = _demand(desc, there[0], conf, required, excluded)
     if demand.max_nodes < demand.min_nodes:
         return Request(error_code=ESLURM_INVALID_NODE_COUNT)
+    if demand.overcommit and demand.num_tasks > MAX_TASKS_PER_NODE * len(there[0].nodes):
+        return Request(error_code=ESLURM_BAD_TASK_COUNT)
     if desc.tmp_disk_mb:
         return Request(error_code=ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE, text=TOO_LITTLE_DISK)
     able = [node for part in there for node in part.nodes if not lacking >> node.index & 1]
@@ -171,6 +175,7 @@ def _demand(
         uses_memory=conf.shares_memory or not conf.select_type_parameters,
         gres=desc.gres,
         whole=desc.exclusive or conf.select_type == "select/linear",
+        overcommit=desc.overcommit,
         required=required,
         excluded=excluded,
     )
@@ -198,7 +203,7 @@ def _memory(desc: JobDesc, part: PartRecord, conf: SlurmConf) -> tuple[int, int]
 def _too_much(demand: Demand, nodes: Sequence[NodeRecord]) -> str | None:
     """Return what to say of a job that no node could take a task of; None if one could."""
     each = attrs.evolve(demand, ntasks_per_node=0)
-    at_once = demand.ntasks_per_node or 1
+    at_once = demand.at_once
     if any(tasks_in(each, node.total) >= at_once for node in nodes):
         return None
     wide = attrs.evolve(each, memory_per_node_mb=0, memory_per_cpu_mb=0, gres={})

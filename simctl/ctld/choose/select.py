@@ -42,7 +42,7 @@ def uniform_need(demand: Demand, cpus: int) -> int:
     each = tasks_in(demand, Room(index=0, cpus=cpus, memory_mb=0, gres={}))
     if not each:
         return 0
-    need = max(demand.min_nodes, -(-demand.num_tasks // each))
+    need = max(demand.min_nodes, -(-demand.placed_tasks // each))
     return need if need <= demand.max_nodes else 0
 
 
@@ -69,7 +69,7 @@ def choose(demand: Demand, rooms: Iterable[Room]) -> tuple[Share, ...]:
         if (
             not demand.required
             and len(fit) >= demand.min_nodes
-            and room_for >= demand.num_tasks
+            and room_for >= demand.placed_tasks
             and len(fit) <= demand.max_nodes
         ):
             break
@@ -89,17 +89,17 @@ def _fill(
     chosen = list(named)
     room_for = sum(tasks for _, tasks in chosen)
     for other in others:
-        if len(chosen) >= demand.min_nodes and room_for >= demand.num_tasks:
+        if len(chosen) >= demand.min_nodes and room_for >= demand.placed_tasks:
             break
         chosen.append(other)
         room_for += other[1]
-    enough = len(chosen) >= demand.min_nodes and room_for >= demand.num_tasks
+    enough = len(chosen) >= demand.min_nodes and room_for >= demand.placed_tasks
     return chosen if enough and len(chosen) <= demand.max_nodes else []
 
 
 def _deal(demand: Demand, chosen: list[tuple[Room, int]]) -> tuple[Share, ...]:
     """Give one task's cpus to each node, then the rest in node order as each has room."""
-    left = max(0, demand.num_tasks - len(chosen))
+    left = max(0, demand.placed_tasks - len(chosen))
     shares = []
     for room, fit in chosen:
         more = min(left, fit - 1)

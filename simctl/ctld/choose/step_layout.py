@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from simctl.ctld.state.records import JobRecord, NodeRecord
 from simctl.wire.errno import (
+    ESLURM_BAD_TASK_COUNT,
     ESLURM_INVALID_NODE_COUNT,
     ESLURM_INVALID_NODE_NAME,
     ESLURM_NODES_BUSY,
@@ -11,7 +12,7 @@ from simctl.wire.errno import (
     SlurmError,
 )
 from simctl.wire.ids import NO_VAL
-from simctl.wire.layout import Distribution, StepLayout, lay_out
+from simctl.wire.layout import MAX_TASKS_PER_NODE, Distribution, StepLayout, lay_out
 from simctl.wire.messages import RequestJobStepCreate
 
 
@@ -19,9 +20,9 @@ def free_cpus(job: JobRecord) -> dict[str, int]:
     """Return how many cpus of a job no step uses, by node; steps that share count as well."""
     free = {node.name: cpus for node, cpus in zip(job.nodes, job.cpus, strict=True)}
     for step in job.steps.values():
-        for name, tasks in zip(step.layout.nodes, step.layout.tasks, strict=True):
+        for name, used in zip(step.layout.nodes, step.cpus, strict=True):
             if name in free:
-                free[name] = max(0, free[name] - tasks * step.cpus_per_task)
+                free[name] = max(0, free[name] - used)
     return free
 
 
@@ -77,10 +78,18 @@ def lay_out_step(job: JobRecord, request: RequestJobStepCreate) -> StepLayout:
     nodes = step_nodes(job, request)
     num_tasks = request.num_tasks or len(nodes)
     nodes = nodes[:num_tasks]
-    need = max(1, request.cpus_per_task)
-    if sum(cpus[node.name] // need for node in nodes) < num_tasks:
+    if num_tasks > MAX_TASKS_PER_NODE * len(nodes):
+        raise SlurmError(ESLURM_BAD_TASK_COUNT)
+    if sum(_takes(request, cpus[node.name], num_tasks) for node in nodes) < num_tasks:
         raise SlurmError(ESLURM_TOO_MANY_REQUESTED_CPUS)
     return _deal(nodes, num_tasks, request, cpus)
+
+
+def _takes(request: RequestJobStepCreate, cpus: int, num_tasks: int) -> int:
+    """Return how many of a step's tasks so many cpus take: any number where they overcommit."""
+    if request.overcommit:
+        return num_tasks if cpus else 0
+    return cpus // max(1, request.cpus_per_task)
 
 
 def _deal(
@@ -115,7 +124,6 @@ def _dedicated(
     job: JobRecord, request: RequestJobStepCreate, cpus: Mapping[str, int]
 ) -> StepLayout:
     """Lay a step out on cpus that no other step uses, on as few of the first nodes as will do."""
-    need = max(1, request.cpus_per_task)
     num_tasks = request.num_tasks or max(1, request.min_nodes)
     free = free_cpus(job)
     named = set(request.nodes)
@@ -125,16 +133,18 @@ def _dedicated(
         enough = room >= num_tasks and len(chosen) >= request.min_nodes
         if enough and node.name not in named:
             break
-        if free[node.name] >= need:
+        if takes := _takes(request, free[node.name], num_tasks):
             chosen.append(node)
-            room += free[node.name] // need
+            room += takes
     if room >= num_tasks and len(chosen) >= request.min_nodes and named <= _names(chosen):
         nodes = sorted(chosen, key=lambda node: node.index)[:num_tasks]
+        if num_tasks > MAX_TASKS_PER_NODE * len(nodes):
+            raise SlurmError(ESLURM_BAD_TASK_COUNT)
         return _deal(nodes, num_tasks, request, free)
     possible = candidates(job, request)
     if len(possible) < request.min_nodes:
         raise SlurmError(ESLURM_INVALID_NODE_COUNT)
-    if sum(cpus[node.name] // need for node in possible) < num_tasks:
+    if sum(_takes(request, cpus[node.name], num_tasks) for node in possible) < num_tasks:
         raise SlurmError(ESLURM_TOO_MANY_REQUESTED_CPUS)
     raise SlurmError(ESLURM_NODES_BUSY)
 

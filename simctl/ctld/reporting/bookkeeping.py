@@ -118,7 +118,7 @@ def _account(ctld: Controller, job: JobRecord, state: str) -> JobAccount:
     desc, array = job.desc, job.array
     waiting = array is not None and array.rest is job
     nodes = max(1, job.demand.min_nodes)
-    asked = _asked_cpus(job, nodes)
+    asked = job.demand.asked_cpus(nodes)
     return JobAccount(
         db_index=job.db_index,
         job_id=job.job_id,
@@ -204,11 +204,6 @@ def _limit_min(job: JobRecord) -> int:
     return NO_VAL if unset and not job.nodes else job.time_limit_min
 
 
-def _asked_cpus(job: JobRecord, nodes: int) -> int:
-    demand = job.demand
-    return max(demand.num_tasks * demand.cpus_per_task, nodes * max(1, demand.cpus_per_node))
-
-
 def _asked_memory_mb(job: JobRecord, nodes: int, cpus: int) -> int:
     demand = job.demand
     if demand.memory_per_node_mb == ALL_MEMORY:
@@ -220,7 +215,7 @@ def _step(ctld: Controller, step: StepRecord, state: str, end_us: int) -> StepAc
     job, layout = step.job, step.layout
     found = [job.shares.get(node.index) for node in ctld.nodes_named(layout.nodes)]
     shares = [share for share in found if share is not None]
-    asked = layout.num_tasks * step.cpus_per_task
+    asked = sum(step.cpus)
     return StepAccount(
         db_index=job.db_index,
         job_id=job.job_id,

@@ -84,7 +84,7 @@ def describe_job(ctld: Controller, job: JobRecord) -> JobInfo:
     waits = array is not None and array.rest is job
     pending = job.state.base is JobBase.PENDING
     min_nodes = max(demand.min_nodes, 1)
-    num_cpus = sum(job.cpus) if job.nodes else _asked_cpus(job, min_nodes)
+    num_cpus = sum(job.cpus) if job.nodes else job.demand.asked_cpus(min_nodes)
     num_nodes = len(job.nodes) or job_facts.asked_nodes(job, num_cpus)
     to_leave = [node for node in job.nodes if node.name in job.completing_nodes]
     if job.state.completing and job.completing_nodes:
@@ -135,9 +135,7 @@ def describe_job(ctld: Controller, job: JobRecord) -> JobInfo:
         num_tasks=demand.num_tasks,
         cpus_per_task=demand.cpus_per_task,
         ntasks_per_node=demand.ntasks_per_node,
-        min_cpus_per_node=max(
-            1, demand.cpus_per_node, demand.cpus_per_task * max(1, demand.ntasks_per_node)
-        ),
+        min_cpus_per_node=max(1, demand.cpus_per_node, demand.cpus_per_task * demand.at_once),
         memory_per_node_mb=demand.memory_per_node_mb,
         memory_per_cpu_mb=demand.memory_per_cpu_mb,
         cpus=job.cpus if job.nodes else (),
@@ -189,11 +187,6 @@ def _node_list(job: JobRecord) -> str:
     if job.state.completing and job.completing_nodes:
         return compress(node.name for node in job.nodes if node.name in job.completing_nodes)
     return job.node_list if job.nodes else ""
-
-
-def _asked_cpus(job: JobRecord, num_nodes: int) -> int:
-    demand = job.demand
-    return max(demand.num_tasks * demand.cpus_per_task, num_nodes * max(1, demand.cpus_per_node))
 
 
 def _memory_mb(job: JobRecord, num_nodes: int, num_cpus: int) -> int:
@@ -343,7 +336,7 @@ def _step(ctld: Controller, step: StepRecord) -> StepInfo:
         time_limit_min=step.time_limit_min,
         node_list=step.node_list,
         num_nodes=len(layout.nodes),
-        num_cpus=layout.num_tasks * step.cpus_per_task,
+        num_cpus=sum(step.cpus),
         num_tasks=layout.num_tasks,
         memory_mb=sum(share.memory_mb for share in shares if share is not None),
         gres=job.desc.gres,

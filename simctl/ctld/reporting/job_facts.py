@@ -15,7 +15,7 @@ def asked_nodes(job: JobRecord, num_cpus: int) -> int:
     """Return how many nodes a job that has none will need, as far as its partition tells."""
     demand = job.demand
     by_cpus = -(-num_cpus // max(1, job.part.widest_cpus))
-    by_tasks = -(-demand.num_tasks // demand.ntasks_per_node) if demand.ntasks_per_node else 1
+    by_tasks = -(-demand.placed_tasks // demand.ntasks_per_node) if demand.ntasks_per_node else 1
     return max(1, demand.min_nodes, by_cpus, by_tasks)
 
 

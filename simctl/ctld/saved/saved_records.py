@@ -124,7 +124,7 @@ DEMAND: Final = form_of(
     Demand,
     "demand",
     as_is="""min_nodes max_nodes num_tasks cpus_per_task ntasks_per_node cpus_per_node
-        memory_per_node_mb memory_per_cpu_mb uses_memory gres whole""",
+        memory_per_node_mb memory_per_cpu_mb uses_memory gres whole overcommit""",
     otherwise={"required": tuple[str, ...], "excluded": tuple[str, ...]},
     rebuilt="",
 )
@@ -132,7 +132,7 @@ DEMAND: Final = form_of(
 STEP: Final = form_of(
     StepRecord,
     "step",
-    as_is="""step_id name layout node_list cpus_per_task exact no_kill start_us clock_us
+    as_is="""step_id name layout node_list cpus_per_task exact no_kill overcommit start_us clock_us
         time_limit_min limit_us exit_code suspended_before_us timed_out cancel_uid submit_line
         ckpt_interval_min ckpt_us ckpt_dir packed_job packed_record""",
     otherwise={"srun": Client | None, "reported": tuple[int, ...]},

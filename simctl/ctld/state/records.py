@@ -228,6 +228,7 @@ class StepRecord:
     """Whether it has the cpus it asks for alone, not all that its job has on its nodes."""
 
     no_kill: bool = False
+    overcommit: bool = False
     start_us: int = 0
     clock_us: int = 0
     """When it started, less how long its job had been suspended by then."""
@@ -263,6 +264,18 @@ class StepRecord:
 
     view: Any = None
     """What plugins see of it."""
+
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """Return how many cpus it uses on each of its nodes; those it overcommits count once."""
+        wanted = [count * self.cpus_per_task for count in self.layout.tasks]
+        if not self.overcommit:
+            return tuple(wanted)
+        there = {n.name: cpus for n, cpus in zip(self.job.nodes, self.job.cpus, strict=True)}
+        names = self.layout.nodes
+        return tuple(
+            min(cpus, there.get(name, 0)) for name, cpus in zip(names, wanted, strict=True)
+        )
 
 
 @attrs.define(eq=False, kw_only=True)

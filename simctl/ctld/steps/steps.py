@@ -147,6 +147,7 @@ async def _create(
         cpus_per_task=max(1, request.cpus_per_task),
         exact=request.exclusive or request.cpus_per_task > 1,
         no_kill=request.no_kill,
+        overcommit=request.overcommit,
         start_us=ctld.now_us,
         submit_line=request.submit_line,
         suspended_before_us=job.suspended_us,
@@ -217,7 +218,7 @@ async def _reply(ctld: Controller, envelope: Envelope, step: StepRecord) -> None
                 step.step_id,
                 node_list=step.node_list,
                 nodes=step.layout.nodes,
-                cores=tuple(count * step.cpus_per_task for count in step.layout.tasks),
+                cores=step.cpus,
             ),
         ),
     )
