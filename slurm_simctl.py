@@ -5,7 +5,13 @@ of this one, or where the files of both lie in one folder, the user is told so a
 """
 
 import os
+import signal
 import sys
+
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    # Until the command runs there is nothing to tell or to put away: Ctrl-C ends at once.
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +34,8 @@ def main() -> int:
     problem = collision(DISTRIBUTION)
     if problem:
         print(f"simctl: warning: {problem}", file=sys.stderr)
+    if callable(signal.getsignal(signal.SIGINT)):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     return run()
 
 

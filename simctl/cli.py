@@ -5,11 +5,11 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from simctl import __version__, numbers
+from simctl.console import leave, no_colours_any_more, screens
 from simctl.status import BROKEN, INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 
 
@@ -281,26 +281,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "--no-color" in words:
         # Whatever writes colours looks there, the parser's own help and prompt_toolkit among it.
         os.environ["NO_COLOR"] = "1"
+    with screens():
+        try:
+            return _run_command(words)
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        except Exception as error:  # noqa: BLE001 - whatever it is, the user is told
+            return _failed(error, debug="--debug" in words)
+
+
+def _run_command(words: Sequence[str]) -> int:
     parser = make_parser()
     for word in words:
         option, _, value = word.partition("=")
         if value == "--" and option.startswith("--"):
             parser.error(f"argument {option}: expected a value, got --")  # argparse drops it
-    try:
-        options = parser.parse_args(words)
-    except InputError as error:
-        return _failed(error, debug=False)
+    options = parser.parse_args(words)
     if options.command is None:
         parser.print_help(sys.stderr)
         return WRONG_INPUT
-    try:
-        status = _COMMANDS[options.command](options)
-        # What cannot be written is told here, and not as the interpreter ends.
-        sys.stdout.flush()
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - whatever it is, the user is told
-        return _failed(error, debug=options.debug)
+    no_colours_any_more()
+    status = _COMMANDS[options.command](options)
+    # What cannot be written is told here, and not as the interpreter ends.
+    sys.stdout.flush()
     return status
 
 
@@ -311,12 +314,11 @@ def _failed(error: Exception, *, debug: bool) -> int:
         return WRONG_INPUT
     if isinstance(error, BrokenPipeError):
         # The reader of our output has gone; that is its business.
-        _leave_stdout()
-        sys.stderr.close()
+        leave(sys.stdout)
         return OK
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         print(f"simctl: cannot write what there is to tell: {error.strerror}", file=sys.stderr)
-        _leave_stdout()
+        leave(sys.stdout)
         return WRONG_INPUT
     if isinstance(error, OSError) and error.filename is not None:
         name = str(error.filename)
@@ -335,14 +337,6 @@ def _failed(error: Exception, *, debug: bool) -> int:
 
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _SHOWN: Final = 80
-
-
-def _leave_stdout() -> None:
-    """Have what is left for standard output go nowhere, so that nothing complains at the end."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    with suppress(OSError):  # it may be no file, as where a test looks on
-        os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
 
 
 def _run(options: argparse.Namespace) -> int:

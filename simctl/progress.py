@@ -9,6 +9,7 @@ from typing import Final
 
 import attrs
 
+from simctl.console import write_controls
 from simctl.scenario.durations import format_us
 from simctl.world import World
 
@@ -58,7 +59,7 @@ class Progress:
         if self._shown:
             self._stop.set()
             self._thread.join()
-            sys.stderr.write("\r\x1b[K")
+            write_controls(sys.stderr, "\r\x1b[K")
             sys.stderr.flush()
 
     def _reached(self) -> Reached:
@@ -76,7 +77,7 @@ class Progress:
             self._seen.append(self._reached())
             known = len(world.ctld.jobs)
             text = line(self._seen[0], self._seen[-1], total=world.jobs_to_come, known=known)
-            sys.stderr.write(f"\r\x1b[K{text}")
+            write_controls(sys.stderr, f"\r\x1b[K{text}")
             sys.stderr.flush()
 
 

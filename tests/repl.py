@@ -18,7 +18,7 @@ OPTIONS = {
     "schedule": "fifo",
     "model": None,
     "until": None,
-    "watchdog": "10",
+    "watchdog": 10.0,
     "no_orderings": True,
 }
 

@@ -94,7 +94,7 @@ class _Sender(Front):
         self._goal = goal
         self._descriptor = descriptor
 
-    def write(self, text: str) -> None:
+    def write(self, text: str, colour: str = "") -> None:
         """Print nothing."""
 
     def flush(self) -> None:

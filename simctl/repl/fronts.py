@@ -5,6 +5,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import attrs
 
+from simctl.console import encoding_of, visible, write_controls
 from simctl.repl.errors import CommandError
 
 if TYPE_CHECKING:
@@ -25,9 +26,13 @@ class Front:
         """Whose words are completed."""
         self._out = out
 
-    def write(self, text: str) -> None:
-        """Print text as it is."""
-        self._out.write(text)
+    def write(self, text: str, colour: str = "") -> None:
+        """Print text, in a colour (`2`, `1;31`) where there are any."""
+        text = visible(text, encoding_of(self._out))
+        if colour and self.colours:
+            line = text.removesuffix("\n")
+            text = f"\x1b[{colour}m{line}\x1b[0m\n"
+        write_controls(self._out, text)
 
     def flush(self) -> None:
         """Let everything printed so far be seen."""

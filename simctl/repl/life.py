@@ -275,15 +275,14 @@ def without_controller(session: "Session") -> str:
 _BRIGHT: Final = {_DONE: "2", _NOW: "1"}
 
 
-def coloured(lines: Iterable[str]) -> Iterator[str]:
-    """Return a drawing with what is done dim, and what is under way bright."""
+def coloured(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Return a drawing with the colour of each line: what is done dim, what is under way bright."""
     mark = ""
     for line in lines:
         first = line.lstrip()[:2].strip()
         if first in (_DONE, _NOW, _AHEAD):
             mark = first
-        code = _BRIGHT.get(mark)
-        yield f"\x1b[{code}m{line}\x1b[0m" if code and not line.startswith(_KEY) else line
+        yield line, "" if line.startswith(_KEY) else _BRIGHT.get(mark, "")
 
 
 def _before_it_had_a_number(session: "Session", events: list[Event]) -> list[Event]:

@@ -30,7 +30,7 @@ from simctl.repl.fronts import Front
 from simctl.repl.goals import PATIENCE_TURNS, Goal
 from simctl.repl.registry import find
 from simctl.repl.seen import Seen
-from simctl.repl.showing import WIDTH, call_head, event_lines, folded
+from simctl.repl.showing import COLOURS, WIDTH, call_head, event_lines, folded
 from simctl.repl.snapshots import Snapshots
 from simctl.scenario.durations import format_us
 from simctl.scenario.model import AnswerEntry, Placed, RunEntry, Scenario
@@ -527,17 +527,17 @@ class Session:
 
     # What is shown.
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, colour: str = "") -> None:
         """Print a line, or several; nothing on the way back, and nothing once the person left."""
         if self.desk.target is None and not self._leaving:
-            self.front.write(text if text.endswith("\n") else text + "\n")
+            self.front.write(text if text.endswith("\n") else text + "\n", colour)
 
     def show_event(self, event: Event) -> None:
         """Print an event, once."""
         if event.seq != self._shown:
             self._shown = event.seq
-            for line in event_lines(event, self.world, colours=self.front.colours):
-                self.say(line)
+            for line in event_lines(event, self.world):
+                self.say(line, COLOURS.get(event.kind, ""))
 
     def prompt(self) -> str:
         """Return when it is, who goes on next, and who types."""

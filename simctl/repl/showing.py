@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 80
 _INDENT: Final = " " * 18
-_COLOURS: Final = {
+COLOURS: Final = {
     "plugin": "1;36",
     "state": "32",
     "fault": "1;31",
@@ -27,11 +27,11 @@ _COLOURS: Final = {
 }
 
 
-def event_lines(event: Event, world: "World", *, colours: bool = False) -> list[str]:
+def event_lines(event: Event, world: "World") -> list[str]:
     """Return an event as one line, or several where it is long."""
     head = f"{event.seq:>5} {format_us(event.time_us):>11} "
     text = f"{_who(event)} {' '.join(filter(None, _what(event, world)))}"
-    lines = textwrap.wrap(
+    return textwrap.wrap(
         text,
         WIDTH,
         initial_indent=head,
@@ -39,10 +39,6 @@ def event_lines(event: Event, world: "World", *, colours: bool = False) -> list[
         break_long_words=False,
         break_on_hyphens=False,
     )
-    colour = _COLOURS.get(event.kind)
-    if colours and colour:
-        lines = [f"\x1b[{colour}m{line}\x1b[0m" for line in lines]
-    return lines
 
 
 def _who(event: Event) -> str:

@@ -11,7 +11,7 @@ from simctl.repl.inside import tell_call
 from simctl.repl.registry import command
 from simctl.repl.seen import Seen
 from simctl.repl.session import Session
-from simctl.repl.showing import event_lines
+from simctl.repl.showing import COLOURS, event_lines
 
 _SHOWN = 40
 _JOB = re.compile(r"\bjob ([0-9]+)\b")
@@ -45,8 +45,8 @@ def trace(session: Session, rest: str) -> None:
     if len(events) > most:
         session.say("... more before")
     for event in events[-most:]:
-        for line in event_lines(event, session.world, colours=session.front.colours):
-            session.say(line)
+        for line in event_lines(event, session.world):
+            session.say(line, COLOURS.get(event.kind, ""))
 
 
 def _with_name(text: str) -> str:

@@ -55,8 +55,8 @@ def where(session: Session, rest: str) -> None:
     if foreseen is None:
         return
     lines = tell_life(session, Seen.of(session).of_job(number), foreseen, head, is_over=job is None)
-    for line in coloured(lines) if session.front.colours else lines:
-        session.say(line)
+    for line, colour in coloured(lines):
+        session.say(line, colour)
 
 
 @command("why", usage="why job ID", topic="looking", example="why job 1", words=words.jobs)

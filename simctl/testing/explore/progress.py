@@ -4,6 +4,8 @@ import sys
 import time  # noqa: TID251 - how fast the search is, on the wall clock
 from typing import Final
 
+from simctl.console import write_controls
+
 _EVERY_S: Final = 0.1
 _COLUMNS: Final = 79
 
@@ -36,13 +38,13 @@ class Progress:
         now = time.perf_counter()
         if self._live and now - self._written > _EVERY_S:
             self._written = now
-            sys.stderr.write(f"\r\x1b[K{line[:_COLUMNS]}")
+            write_controls(sys.stderr, f"\r\x1b[K{line[:_COLUMNS]}")
             sys.stderr.flush()
 
     def clear(self) -> None:
         """Take the live line away."""
         if self._live:
-            sys.stderr.write("\r\x1b[K")
+            write_controls(sys.stderr, "\r\x1b[K")
             sys.stderr.flush()
 
     def finish(self) -> None:
