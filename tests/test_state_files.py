@@ -326,6 +326,29 @@ def test_a_later_run_goes_on_with_a_folder(
 
 
 @BOTH
+@pytest.mark.parametrize(
+    ("later_s", "passed_s"), [(0, 40), (39, 40), (40, 40), (41, 41), (600, 600)]
+)
+def test_a_later_run_begins_at_its_own_time_or_when_the_state_was_saved(
+    model: str, later_s: int, passed_s: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whichever is later: a begin time stays where it was in the calendar."""
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    first.write_text(
+        ONE
+        + timeline("0 sbatch --begin=now+1000 --wrap 'sleep 3'", "40 {restart: slurmctld, for: 9s}")
+    )
+    start = "2026-01-01T00:{:02}:{:02}Z".format(*divmod(later_s, 60))
+    second.write_text(f"start_time: {start}\n{ONE}timeline: []\n")
+    options = ["--model", model, "--state-dir", str(tmp_path / "state"), "--json"]
+    cli.main(["run", str(first), "--until", "45s", *options])
+    capsys.readouterr()
+    assert cli.main(["run", str(second), *options]) == cli.OK
+    (job,) = json.loads(capsys.readouterr().out)["jobs"]
+    assert job["start_us"] // 1_000_000 == 1000 - passed_s
+
+
+@BOTH
 def test_a_step_on_a_node_that_is_no_longer_configured_ends(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
