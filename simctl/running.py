@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Final, Self
@@ -22,6 +23,7 @@ from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.scenario.load import load_scenario
 from simctl.scenario.model import Scenario
 from simctl.scenario.positions import ScenarioErrors
+from simctl.scenario.why_failed import told_failures
 from simctl.state_folder import StateFolderError
 from simctl.status import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 from simctl.world import RunResult, World
@@ -108,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(result.as_json(), indent=1))
     else:
-        show(result, options, history)
+        show(result, options, history, told_why(world, result))
     tell_failure(result, options, options.scenario)
     return status_of(result)
 
@@ -273,11 +275,24 @@ def show_calls(world: World, options: argparse.Namespace) -> None:
     print(file=out)
 
 
-def show(result: RunResult, options: argparse.Namespace, history: BufferHistory) -> None:
+def told_why(world: World, result: RunResult) -> list[str]:
+    """Return the lines about jobs that did not complete."""
+    users = {name: user.uid for name, user in world.site.users.items()}
+    reasons = {row.job_id: row.reason for row in result.rows}
+    return told_failures(world.events, users, reasons)
+
+
+def show(
+    result: RunResult,
+    options: argparse.Namespace,
+    history: BufferHistory,
+    failures: Sequence[str],
+) -> None:
     """Print what happened; beside a trace on standard output it goes to standard error."""
     out = sys.stderr if options.trace == "-" else sys.stdout
     if not options.quiet:
-        for line in (*transcript(result), *job_table(result.rows), ""):
+        table = job_table(result.rows)
+        for line in (*transcript(result), *table, "", *failures, *([""] if failures else ())):
             print(line, file=out)
         labels = {row.job_id: job_label(row) for row in result.rows}
         picture = timeline(history.rows(result.end_time_us, labels))

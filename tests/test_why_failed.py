@@ -1,0 +1,77 @@
+"""Why jobs did not complete: what is named as the first thing that went wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from simctl.scenario.why_failed import NoSuchJobError, WhyFailed, held_up, wait_status_text
+from simctl.testing.runs import Run, Surroundings, make_world, run_world
+
+SCENARIOS = Path(__file__).parent.parent / "scenarios"
+
+
+def ran(scenario: str | Path) -> Run:
+    """Run a scenario, a file or a text."""
+    return run_world(make_world(scenario), Surroundings())
+
+
+def why(run: Run, job: int) -> str:
+    """Return what is said of a job."""
+    reasons = {row["job_id"]: row["reason"] for row in run.jobs}
+    found = WhyFailed(run.events, run.users, reasons).of(job)
+    return "" if found is None else "\n".join(found.lines)
+
+
+SHIPPED = [
+    ("attach_fails", 1, "FAILED: switch_p_job_attach of switch/none returned -1, errno EINVAL in"),
+    ("bad_credentials", 1, "FAILED: the fault corrupt of REQUEST_BATCH_JOB_LAUNCH"),
+    ("bad_credentials", 2, "FAILED: the fault corrupt of REQUEST_LAUNCH_TASKS from srun@login"),
+    ("bad_credentials", 3, "FAILED: the fault delay of REQUEST_LAUNCH_TASKS from srun@login"),
+    ("cancel", 1, "CANCELLED: alice said `scancel 1`"),
+    ("clean_start", 1, "NODE_FAIL: the fault `crash n1`"),
+    ("deadline", 2, "DEADLINE: its deadline was reached"),
+    ("deadline", 3, "DEADLINE: its deadline was reached"),
+    ("dependencies", 1, "FAILED: the batch script ended with exit code 3, of step 1.batch on n1"),
+    ("dependencies", 2, "PENDING: it waits: DependencyNeverSatisfied"),
+    ("drain_and_resume", 2, "NODE_FAIL: root said `scontrol update nodename=n1 state=down"),
+    ("first_come", 3, "PENDING: it waits: PartitionNodeLimit"),
+    ("job_array", 4, "CANCELLED: alice said `scancel 1_3`"),
+    ("node_crash", 1, "NODE_FAIL: the fault `crash n2`"),
+    ("preemption", 2, "PREEMPTED: job 3 took its place"),
+    ("prolog_fails", 2, "PENDING: prolog (prolog.sh) ended with exit code 1 in script on n3"),
+    ("salloc", 1, "FAILED: task 1 ended with exit code 3, of step 1.1 on n2"),
+    ("slurmctld_prolog", 3, "CANCELLED: prolog_slurmctld (prolog.sh) ended with exit code 1"),
+    ("stage_in_fails", 2, "CANCELLED: bob said `scancel 2`"),
+    ("switch_error_text", 1, "FAILED: switch_p_job_attach of switch/elan returned -1, errno 3001"),
+    ("time_limit", 1, "TIMEOUT: its time limit ran out"),
+    ("warning_signal", 1, "FAILED: the batch script ended with exit code 7"),
+]
+
+
+@pytest.mark.parametrize(("name", "job", "said"), SHIPPED)
+def test_the_first_cause_is_named(name: str, job: int, said: str) -> None:
+    """Of every job of the shipped scenarios that did not complete."""
+    assert why(ran(SCENARIOS / f"{name}.yaml"), job).startswith(f"job {job} {said}")
+
+
+def test_completed_jobs_say_nothing() -> None:
+    """A run in which all went well has no lines."""
+    run = ran(SCENARIOS / "two_nodes.yaml")
+    assert WhyFailed(run.events, run.users).all() == []
+    assert held_up(run.events) == []
+
+
+def test_an_unknown_job_is_refused_with_those_there_are() -> None:
+    """The error tells what to ask for."""
+    run = ran(SCENARIOS / "cancel.yaml")
+    with pytest.raises(NoSuchJobError, match="there is no job 9; it tells of 1, 2"):
+        WhyFailed(run.events).of(9)
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [(0, "exit code 0"), (256, "exit code 1"), (9, "signal 9"), (35072, "exit code 137")],
+)
+def test_wait_statuses_are_told_as_exit_codes_and_signals(status: int, text: str) -> None:
+    """A number such as 256 tells nobody anything."""
+    assert wait_status_text(status) == text
