@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import attrs
@@ -14,12 +14,12 @@ from simctl.kernel.procs import RunsAs
 from simctl.scenario.load import read_scenario
 from simctl.testing.explore.progress import Progress
 from simctl.testing.explore.trial import Broken
-from simctl.testing.explore.workers import CHUNK
+from simctl.testing.explore.workers import CHUNK, LostError
 from simctl.testing.swarm.draft import fault, run
 from simctl.testing.swarm.features import FAULTS
 from simctl.testing.swarm.make import draft
 from simctl.testing.swarm.rules import RULES, AtRest
-from simctl.testing.swarm.runner import EVERY, Plan, SwarmRunner
+from simctl.testing.swarm.runner import EVERY, Plan, Sums, SwarmChunk, SwarmRunner
 from simctl.testing.swarm.shrink import Shrinker
 from simctl.testing.swarm.trial import run_text
 from simctl.world import World
@@ -482,3 +482,20 @@ def test_accounting_may_have_an_array_end_that_slurmctld_forgot(full: bool) -> N
     world.ctld.ended_rows[1] = attrs.evolve(row, state="CANCELLED", start_us=-1)
     rule = next(each for each in RULES if each.name == "accounted-once")
     assert bool(list(rule.check(AtRest(world)))) is not full
+
+
+def test_runs_that_end_their_workers_leave_what_was_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was reached is told, and that the rest was not tried; the status is 2, or 1 of finds."""
+
+    def lost(*_: object, **__: object) -> Iterator[SwarmChunk]:
+        sums = Sums(runs=8)
+        yield SwarmChunk(first=0, last=7, ended=False, sums=sums, finds=(), digests=())
+        raise LostError("two worker processes were killed at trials 8 to 15")
+
+    monkeypatch.setattr("simctl.testing.swarm.command.run_chunks", lost)
+    assert main(["swarm", "--runs", "20", "--workers", "2"]) == 2
+    printed = capsys.readouterr()
+    assert "8 runs" in printed.out
+    assert "simctl: two worker processes were killed at trials 8 to 15" in printed.err

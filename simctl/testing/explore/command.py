@@ -14,7 +14,7 @@ from simctl.kernel.schedules import InTurn
 from simctl.numbers import check_last_seed
 from simctl.plugins.registry import PluginError
 from simctl.scenario.positions import ScenarioErrors
-from simctl.status import INTERRUPTED, NOT_HELD, OK, InputError
+from simctl.status import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 from simctl.testing.explore.faults import placements
 from simctl.testing.explore.found import Target
 from simctl.testing.explore.options import Options
@@ -30,7 +30,7 @@ from simctl.testing.explore.report import (
 )
 from simctl.testing.explore.search import Search
 from simctl.testing.explore.trial import Ran, Terms, load_text, run_trial
-from simctl.testing.explore.workers import Find
+from simctl.testing.explore.workers import Find, LostError
 
 _TURNS_AT_LEAST: Final = 100_000
 _TURNS_TIMES: Final = 50
@@ -55,6 +55,8 @@ def explore(options: Options) -> int:
                 search.exhaust(progress)
             else:
                 search.try_all(plan, progress)
+        except LostError as error:
+            search.lost = error
         finally:
             search.wall_s = progress.wall_s
             progress.finish()
@@ -66,6 +68,9 @@ def explore(options: Options) -> int:
     _show(search, plan)
     if search.interrupted:
         return INTERRUPTED
+    if search.lost is not None:
+        print(f"simctl: {search.lost}", file=sys.stderr)
+        return NOT_HELD if search.finds else WRONG_INPUT
     return NOT_HELD if search.finds else OK
 
 

@@ -19,7 +19,7 @@ from simctl.testing.explore.progress import Progress
 from simctl.testing.explore.reduction import UnstableError
 from simctl.testing.explore.report import by_placement
 from simctl.testing.explore.trial import Ran, Terms, load_text, run_trial
-from simctl.testing.explore.workers import Find, Runner, run_all
+from simctl.testing.explore.workers import Find, LostError, Runner, run_all
 
 _TURNS_AT_LEAST: Final = 100_000
 _TURNS_TIMES: Final = 50
@@ -49,6 +49,8 @@ class Search:
     turns: int = 0
     wall_s: float = 0.0
     interrupted: bool = False
+    lost: LostError | None = None
+    """Why schedules were not tried."""
 
     @property
     def first_seed(self) -> int:

@@ -6,14 +6,17 @@ depend on how many workers there are, or on which is faster.
 
 import functools
 import multiprocessing  # noqa: TID251 - stands outside the simulation
+import sys
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait  # noqa: TID251 - as above
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 import attrs
 
 from simctl.scenario.model import Scenario
+from simctl.status import InputError
 from simctl.testing.explore.coverage import Coverage
 from simctl.testing.explore.plan import Plan
 from simctl.testing.explore.trial import Broken, Ran, load_text, run_trial
@@ -166,8 +169,15 @@ class WorkerError(RuntimeError):
     """A worker broke, which is a fault of simctl's."""
 
 
+class LostError(InputError):
+    """Trials ended the processes that made them; what was given before holds."""
+
+
 class Pool(Generic[ChunkT]):
-    """A few workers, each with a pipe; gone when the `with` is left, however that happens."""
+    """A few workers, each with a pipe; gone when the `with` is left, however that happens.
+
+    Where a worker is killed, another makes its trials again, once.
+    """
 
     def __init__(
         self, make: Callable[[], ChunkRunner[ChunkT]], count: int, *, stop: bool, name: str
@@ -176,54 +186,70 @@ class Pool(Generic[ChunkT]):
         self._count = count
         self._stop = stop
         self._name = name
-        self._processes: list[Any] = []
-        self._pipes: list[Connection] = []
+        self._workers: dict[Connection, Any] = {}
+        self._given: dict[Connection, tuple[int, int]] = {}
+        """What each worker is at."""
+        self._lost: set[int] = set()
+        """The first trials of chunks whose worker was killed."""
 
     def __enter__(self) -> "Pool[ChunkT]":
         """Start the workers; Ctrl-C is their parent's business."""
         try:
-            with leaving_ctrl_c():
-                for _ in range(self._count):
-                    self._start()
+            for _ in range(self._count):
+                self._start()
         except BaseException:
             self._end()
             raise
         return self
 
-    def _start(self) -> None:
+    def _start(self) -> Connection:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         args = (theirs, self._make, self._stop, self._name)
         process = context.Process(target=_work, args=args, daemon=True)
-        process.start()
+        with leaving_ctrl_c():
+            process.start()
         theirs.close()
-        self._processes.append(process)
-        self._pipes.append(ours)
+        self._workers[ours] = process
+        return ours
 
     def __exit__(self, *exc: object) -> None:
         """End the workers, whatever they are at."""
         self._end()
 
     def _end(self) -> None:
-        for pipe in self._pipes:
+        for pipe in self._workers:
             pipe.close()
-        for process in self._processes:
+        for process in self._workers.values():
             process.terminate()
-        for process in self._processes:
+        for process in self._workers.values():
             process.join()
             process.close()
 
     def run(self, chunks: list[tuple[int, int]], done: Callable[[], None]) -> Iterator[ChunkT]:
-        """Give out chunks, and give results in the order of the chunks."""
+        """Give out chunks, and give results in the order of the chunks.
+
+        Raises:
+            LostError: Two workers were killed at the chunk that comes next.
+        """
         waiting = list(reversed(chunks))
         results: dict[int, ChunkT] = {}
-        for pipe in self._pipes:
-            _give(pipe, waiting)
-        for first, _ in chunks:
+        for pipe in self._workers:
+            self._give(pipe, waiting)
+        for first, last in chunks:
             while first not in results:
-                ready = set(wait(self._pipes))
-                for pipe in [each for each in self._pipes if each in ready]:
-                    said = _receive(pipe, self._name)
+                if first in self._lost and all(first != at for at, _ in self._given.values()):
+                    raise LostError(
+                        f"two worker processes were killed at trials {first} to {last}, as where "
+                        "memory runs out; what follows was not tried (fewer --workers need less)"
+                    )
+                ready = set(wait(list(self._workers)))
+                for pipe in [each for each in self._workers if each in ready]:
+                    try:
+                        said = _receive(pipe)
+                    except (EOFError, OSError):
+                        self._replace(pipe)
+                        continue
                     if said is None:
                         done()
                         continue
@@ -232,24 +258,42 @@ class Pool(Generic[ChunkT]):
                     if result.ended:
                         # What has a higher number does not count any more.
                         waiting = [each for each in waiting if each[0] < result.first]
-                    _give(pipe, waiting)
+                    self._give(pipe, waiting)
             result = results.pop(first)
             yield result
             if result.ended:
                 return
 
+    def _give(self, pipe: Connection, waiting: list[tuple[int, int]]) -> None:
+        self._given.pop(pipe, None)
+        if waiting:
+            self._given[pipe] = waiting.pop()
+            with suppress(OSError):  # it was killed, as its pipe will tell
+                pipe.send(self._given[pipe])
 
-def _give(pipe: Connection, waiting: list[tuple[int, int]]) -> None:
-    if waiting:
-        pipe.send(waiting.pop())
+    def _replace(self, pipe: Connection) -> None:
+        """Have another worker go on where one was killed; the second time nobody does."""
+        process = self._workers.pop(pipe)
+        chunk = self._given.pop(pipe, None)
+        pipe.close()
+        process.join()
+        how = f"signal {-process.exitcode}" if process.exitcode < 0 else f"{process.exitcode}"
+        process.close()
+        if chunk is None:
+            return
+        again = chunk[0] not in self._lost
+        self._lost.add(chunk[0])
+        sys.stderr.write(
+            f"simctl: a worker process of `{self._name}` was ended ({how}) at trials {chunk[0]} to "
+            f"{chunk[1]}{'; they are made again' if again else ''}\n"
+        )
+        if again:
+            self._give(self._start(), [chunk])
 
 
-def _receive(pipe: Connection, name: str) -> Chunk | None:
+def _receive(pipe: Connection) -> Chunk | None:
     """Return what a worker has to say; None: it has run another trial."""
-    try:
-        said = pipe.recv()
-    except (EOFError, ConnectionError):
-        raise WorkerError(f"a worker process of `{name}` has ended by itself") from None
+    said = pipe.recv()
     if isinstance(said, BaseException):
         raise said
     if isinstance(said, str):

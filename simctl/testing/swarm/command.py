@@ -14,11 +14,11 @@ from simctl.kernel.schedules import ScheduleError
 from simctl.outputs import FIND, write_output
 from simctl.plugins.registry import PluginError
 from simctl.scenario.positions import ScenarioErrors
-from simctl.status import INTERRUPTED, NOT_HELD, OK, InputError
+from simctl.status import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 from simctl.testing.explore.progress import Progress
 from simctl.testing.explore.report import broken_lines
 from simctl.testing.explore.trial import Broken, load_text
-from simctl.testing.explore.workers import chunks_of, run_chunks
+from simctl.testing.explore.workers import LostError, chunks_of, run_chunks
 from simctl.testing.swarm.make import draft
 from simctl.testing.swarm.options import Options
 from simctl.testing.swarm.report import Written, groups, summary
@@ -39,6 +39,9 @@ def swarm(options: Options) -> int:
     many.show()
     if many.interrupted:
         return INTERRUPTED
+    if many.lost is not None:
+        print(f"simctl: {many.lost}", file=sys.stderr)
+        return NOT_HELD if many.finds or many.differ else WRONG_INPUT
     return NOT_HELD if many.finds or many.differ else OK
 
 
@@ -57,6 +60,8 @@ class Many:
     written: Written | None = None
     wall_s: float = 0.0
     interrupted: bool = False
+    lost: LostError | None = None
+    """Why runs were not made."""
 
     @property
     def plan(self) -> Plan:
@@ -72,6 +77,8 @@ class Many:
         try:
             try:
                 self._run_all(progress)
+            except LostError as error:
+                self.lost = error
             finally:
                 self.wall_s = progress.wall_s
                 progress.runs = self.sums.runs
