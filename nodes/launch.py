@@ -49,6 +49,9 @@ def step_work(message: RequestLaunchTasks, switch_job: Packed) -> StepWork:
         tids=tids,
         nnodes=len(layout.nodes),
         programs=tuple(launch.programs[rank] for rank in tids) if launch.programs else (),
+        inputs=tuple(launch.inputs[rank] for rank in tids)
+        if len(launch.inputs) > 1
+        else launch.inputs,
         searches=launch.searches,
         switch_job=switch_job,
         task_prolog=launch.task_prolog,

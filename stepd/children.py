@@ -39,7 +39,7 @@ from simctl.stepd.outcome import (
     by_default_stops,
     default_status,
 )
-from simctl.stepd.programs import ScriptRun, read_script
+from simctl.stepd.programs import Input, ScriptRun, read_script
 from simctl.stepd.script_host import (
     Disposition,
     Inherited,
@@ -117,6 +117,7 @@ class ScriptHost:
         work_dir: str,
         output: Output,
         ended: Callable[[int], None],
+        stdin: Input | None = None,
     ) -> None:
         self._site = site
         self._kernel = site.kernel
@@ -125,6 +126,7 @@ class ScriptHost:
         self._work_dir = work_dir
         self._output = output
         self._ended = ended
+        self._stdin = stdin or Input()
         self._children: dict[int, Child] = {}
         self._dispositions: dict[int, Disposition] = {}
         self._pending: deque[int] = deque()
@@ -372,11 +374,11 @@ class ScriptHost:
                 # Since it was opened it may have gone, or the disk have filled.
                 self._output(_STDERR, f"{stream.path}: write error: {error.strerror}\n")
 
-    def _input(self, stream: Stream) -> str:
-        """Return what a command finds on its standard input: a file, or nothing."""
+    def _input(self, stream: Stream) -> Input:
+        """Return what a child finds on its standard input: a file, or what the script does."""
         if isinstance(stream, Inherited):
-            return ""
-        return self._files.read(stream.path).decode(errors="replace")
+            return self._stdin
+        return Input(self._files.read(stream.path).decode(errors="replace"))
 
     def exists(self, path: str) -> bool:
         """Say whether a file or a directory is there."""
@@ -443,11 +445,11 @@ class ScriptHost:
     def _launch(self, argv: tuple[str, ...], env: dict[str, str], redirects: Redirects) -> Child:
         child = self._adopt(self._fork(argv, env), argv, redirects)
         name = command_name(argv)
+        stdin = self._input(redirects.stdin)
         if name in self._site.commands:
-            stdin = self._input(redirects.stdin)
-            self._start_command(child, name, self._call(child, name, stdin))
+            self._start_command(child, name, self._call(child, name, stdin.text))
         else:
-            self._start_program(child, argv, env, redirects)
+            self._start_program(child, argv, env, redirects, stdin)
         return child
 
     def _start_command(self, child: Child, name: str, call: CommandCall) -> None:
@@ -478,13 +480,18 @@ class ScriptHost:
         )
 
     def _start_program(
-        self, child: Child, argv: tuple[str, ...], env: dict[str, str], redirects: Redirects
+        self,
+        child: Child,
+        argv: tuple[str, ...],
+        env: dict[str, str],
+        redirects: Redirects,
+        stdin: Input,
     ) -> None:
         task = self.process.task
         rank = task if isinstance(task, int) else 0
-        run = self._site.programs.find(argv, rank, self._files)
+        run = self._site.programs.find(argv, rank, self._files, stdin)
         if isinstance(run, ScriptRun):
-            child.host = self._host_of(child)
+            child.host = self._host_of(child, stdin)
             child.host.start_script(run, env)
             return
         ignored = tuple(signal for signal, how in self._dispositions.items() if how == "ignore")
@@ -493,7 +500,7 @@ class ScriptHost:
         child.due_us = min(NEVER_US, self._kernel.now_us + run.runs_us)
         self.write(redirects.stderr, run.error) if run.error else None
 
-    def _host_of(self, child: Child) -> "ScriptHost":
+    def _host_of(self, child: Child, stdin: Input) -> "ScriptHost":
         """Return what a script that this one has started runs in."""
         return ScriptHost(
             self._site,
@@ -502,6 +509,7 @@ class ScriptHost:
             work_dir=self._work_dir,
             output=lambda fd, text: self.write(child.stdout if fd == 1 else child.stderr, text),
             ended=lambda status: self._end(child, status),
+            stdin=stdin,
         )
 
     def _watch(self, child: Child) -> None:
@@ -627,6 +635,7 @@ class ScriptHost:
             begun=self._begun,
             start_dir=self._start_dir,
             work_dir=self._work_dir,
+            stdin=self._stdin.text,
             journal=tuple(self._journal.entries),
             foreground=waited.pid if waited is not None else 0,
             children=tuple(
@@ -702,7 +711,7 @@ class ScriptHost:
         )
         self._children[image.pid] = child
         if isinstance(image.state, ScriptState):
-            child.host = self._host_of(child)
+            child.host = self._host_of(child, Input(image.state.stdin))
             child.host.restore(image.state, path)
         elif isinstance(image.state, CommandState):
             self._restore_command(child, image.state, path)

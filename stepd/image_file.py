@@ -60,9 +60,9 @@ class CommandState(msgspec.Struct, frozen=True, kw_only=True, tag="command"):
 class ScriptState(msgspec.Struct, frozen=True, kw_only=True, tag="script"):
     """A shell in the middle of a script.
 
-    `env` and `start_dir` are what it began with, `work_dir` where it stands, `journal` what it has
-    asked so far, `foreground` the child that it waits for to go on, 0 for none. A script that has
-    not `begun` has done nothing yet.
+    `env` and `start_dir` are what it began with, `work_dir` where it stands, `stdin` what is left
+    to be read, `journal` what it has asked so far, `foreground` the child that it waits for to go
+    on, 0 for none. A script that has not `begun` has done nothing yet.
     """
 
     text: str
@@ -72,6 +72,7 @@ class ScriptState(msgspec.Struct, frozen=True, kw_only=True, tag="script"):
     begun: bool
     start_dir: str
     work_dir: str
+    stdin: str = ""
     journal: tuple[Entry, ...] = ()
     foreground: int = 0
     children: tuple[ChildState, ...] = ()

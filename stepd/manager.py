@@ -46,7 +46,7 @@ from simctl.stepd.ending import ENDINGS, cancelled_line, grace_s, out_of_memory_
 from simctl.stepd.environment import task_environment
 from simctl.stepd.image_file import Image, ImageError, ProgramState, ScriptState
 from simctl.stepd.outcome import NEVER_US, SESSION_EXIT_RC, ProgramRun
-from simctl.stepd.programs import RESTART_HELPER, ScriptRun, not_executed
+from simctl.stepd.programs import RESTART_HELPER, Input, ScriptRun, not_executed
 from simctl.stepd.services import StepServices
 from simctl.stepd.srun_link import SrunLink
 from simctl.stepd.step_reports import StepReports
@@ -474,7 +474,8 @@ class StepDaemon:
             return
         argv = work.programs[task.procid] if work.programs else work.argv
         find = self.site.programs.find if self._batch or work.searches else self.site.programs.none
-        run = find(argv, task.rank, self._files.of_user)
+        task.stdin = Input(_input_of(work.inputs, task.procid))
+        run = find(argv, task.rank, self._files.of_user, task.stdin)
         if isinstance(run, ProgramRun) and run.exec_errno and not self._batch:
             run = not_executed(run, argv[0], self._name)
         self._execute(task, argv, run, env)
@@ -553,6 +554,7 @@ class StepDaemon:
         process = task.process
         if isinstance(state, ScriptState):
             process.env = dict(state.env)
+            task.stdin = Input(state.stdin)
             host = self._script_host(task)
             process.exec(image.program)
             host.restore(state, path)
@@ -608,6 +610,7 @@ class StepDaemon:
             work_dir=self._files.work_dir,
             output=lambda stream, text: self._write(task, stream, text),
             ended=ended,
+            stdin=task.stdin,
         )
 
     def _write(self, task: Task, stream: int, text: str) -> None:
@@ -773,3 +776,8 @@ class StepDaemon:
                 self._srun.flush()
             else:
                 self._serve(envelope)
+
+
+def _input_of(inputs: tuple[str, ...], local_id: int) -> str:
+    """Return the standard input of a task: what all have, its own, or nothing."""
+    return inputs[local_id if len(inputs) > 1 else 0] if inputs else ""

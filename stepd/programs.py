@@ -39,6 +39,18 @@ class ScriptRun:
     argv: tuple[str, ...]
 
 
+@attrs.define
+class Input:
+    """What is left to be read on a standard input, which processes share."""
+
+    text: str = ""
+
+    def take(self) -> str:
+        """Read all of it: nothing is left for others."""
+        text, self.text = self.text, ""
+        return text
+
+
 def _nobody() -> None:
     """Tell nobody."""
 
@@ -56,11 +68,15 @@ class Programs:
         """Say from now on what the program of a name does."""
         self._described[name] = description
 
-    def find(self, argv: tuple[str, ...], rank: int, files: DiskView) -> ProgramRun | ScriptRun:
+    def find(
+        self, argv: tuple[str, ...], rank: int, files: DiskView, stdin: Input | None = None
+    ) -> ProgramRun | ScriptRun:
         """Return what *argv* does as the task of *rank*; the unknown ends with 127.
 
-        *files* are those of the process that executes it: its host, its user, where it stands.
+        *files* are those of the process that executes it: its host, its user, where it stands. What
+        reads its *stdin* does so at once.
         """
+        stdin = stdin or Input()
         name = argv[0] if argv else ""
         describe = self._description(name)
         if describe is not None:
@@ -73,12 +89,12 @@ class Programs:
         if known == "hostname":
             return ProgramRun(runs_us=0, output=files.host + "\n")
         if known == "cat":
-            return _cat(argv, files)
+            return _cat(argv, files, stdin)
         if self.helper(name, files):
             problem = f"{known}: simctl runs it for checkpoint plugins in slurmstepd alone\n"
             return ProgramRun(runs_us=0, status=wait_status(1), error=problem)
         if name in _SHELLS:
-            return _shell(argv, files)
+            return _shell(argv, files, stdin)
         text = files.find_text(name)
         if text is not None and script.has_interpreter(text):
             return read_script(text, argv)
@@ -114,19 +130,22 @@ class Programs:
         run = self.find(argv, 0, files)
         return isinstance(run, ProgramRun) and bool(run.exec_errno)
 
-    def none(self, argv: tuple[str, ...], rank: int, files: DiskView) -> ProgramRun | ScriptRun:
+    def none(
+        self, argv: tuple[str, ...], rank: int, files: DiskView, stdin: Input | None = None
+    ) -> ProgramRun | ScriptRun:
         """Return what *argv* does without a PATH: what is named by its path runs, nothing else."""
         if "/" in argv[0]:
-            return self.find(argv, rank, files)
+            return self.find(argv, rank, files, stdin)
         return ProgramRun(runs_us=0, exec_errno=errno.ENOENT)
 
 
-def _cat(argv: tuple[str, ...], files: DiskView) -> ProgramRun:
-    """Show files; what there is on standard input is not read."""
+def _cat(argv: tuple[str, ...], files: DiskView, stdin: Input) -> ProgramRun:
+    """Show files, among which ``-``, or no file at all, is the standard input."""
     output, errors = [], []
-    for path in argv[1:]:
+    for path in argv[1:] or ("-",):
         try:
-            output.append(files.read(path).decode(errors="replace"))
+            text = stdin.take() if path == "-" else files.read(path).decode(errors="replace")
+            output.append(text)
         except OSError as error:
             errors.append(f"cat: {path}: {error.strerror}\n")
     return ProgramRun(
@@ -137,10 +156,12 @@ def _cat(argv: tuple[str, ...], files: DiskView) -> ProgramRun:
     )
 
 
-def _shell(argv: tuple[str, ...], files: DiskView) -> ProgramRun | ScriptRun:
+def _shell(argv: tuple[str, ...], files: DiskView, stdin: Input) -> ProgramRun | ScriptRun:
     match argv[1:]:
         case ("-c", text, *rest):
             return read_script(text, (rest[0] if rest else argv[0], *rest[1:]))
+        case () if stdin.text:
+            return read_script(stdin.take(), (argv[0],))
         case (path, *rest) if not path.startswith("-"):
             try:
                 return read_script(files.read(path).decode(errors="replace"), (path, *rest))

@@ -10,6 +10,7 @@ from simctl.plugins.site import CommandCall
 from simctl.stepd.children import ScriptHost, become, program_state
 from simctl.stepd.image_file import ImageError, ProgramState, State
 from simctl.stepd.outcome import NEVER_US, ProgramRun, by_default_stops, default_status
+from simctl.stepd.programs import Input
 from simctl.stepd.script_process import ScriptProcess
 from simctl.stepd.stopping import pause, take_signal, unpause
 
@@ -36,6 +37,7 @@ class Task:
     left_behind: ScriptHost | None = None
     """A script that has ended before what it had started."""
 
+    stdin: Input = attrs.field(factory=Input)
     due_us: int = NEVER_US
     planned: int = 0
     left_us: int = -1

@@ -25,6 +25,9 @@ class StepWork:
     tids: tuple[int, ...]
     nnodes: int
     programs: tuple[tuple[str, ...], ...] = ()
+    inputs: tuple[str, ...] = ()
+    """What tasks find on their standard input: one text for all, or one for each local id."""
+
     searches: bool = True
     """Whether tasks have a PATH on which programs are found."""
 

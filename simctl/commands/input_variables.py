@@ -16,7 +16,7 @@ UNBUILT_VARIABLES: Final = {
     "srun": (
         *(f"SLURM_{name}" for name in _OF_BOTH.split()),
         *("SLURM_BCAST", "SLURM_COMPRESS", "SLURM_CPU_FREQ_REQ"),
-        *("SLURM_MULTI", "SLURM_RESV_PORTS", "SLURM_STDINMODE", "SRUN_CONTAINER"),
+        *("SLURM_MULTI", "SLURM_RESV_PORTS", "SRUN_CONTAINER"),
     ),
 }
 

@@ -27,6 +27,7 @@ from simctl.plugins.site import CommandCall
 from simctl.stepd.children import Child, ScriptHost, Signalled
 from simctl.stepd.environment import CONF_FILE, job_environment, shape_environment
 from simctl.stepd.outcome import NEVER_US
+from simctl.stepd.programs import Input
 from simctl.stepd.script_host import Inherited, Redirects, Stream
 from simctl.stepd.signals import SIGQUIT
 from simctl.wire.errno import (
@@ -260,6 +261,7 @@ class Salloc:
             work_dir=self._work_dir(),
             output=lambda descriptor, text: call.write(_STREAMS[descriptor], text),
             ended=lambda _: None,
+            stdin=Input(call.stdin),
         )
         pid = host.start(tuple(self.words), env, Redirects(stdout=_OUT, stderr=_ERR))
         child = self._child = next(each for each in host.live_children())

@@ -79,22 +79,36 @@ async def hold(order: Order) -> int:
 async def requeue(order: Order) -> int:
     """Send running batch jobs back into the queue, to be held there or not."""
     order.count(1)
-    status, words = 0, order.words
+    status = 0
     held = order.name == "requeuehold"
-    special_exit = held and words[0].lower().startswith("state=")
-    if special_exit:
-        state = words[0].partition("=")[2]
-        if not "specialexit".startswith(state.lower()) or not state:
-            raise UsageError(1, f"scontrol: error: {words[0]}: only SpecialExit may be asked for")
-        words = words[1:]
-        if not words:
-            raise UsageError(1, f"too few arguments for keyword:{order.keyword}")
+    flags, words = _requeue_flags(order.words, held=held)
+    if not words:
+        raise UsageError(1, f"too few arguments for keyword:{order.keyword}")
     for shown, who in read_jobs(words):
-        rc = await order.ask(RequestJobRequeue(**who, hold=held, special_exit=special_exit))
+        rc = await order.ask(RequestJobRequeue(**who, **flags, hold=held))
         if rc:
             order.complain(f"{slurm_strerror(rc)} for job {shown}")
             status = 1
     return status
+
+
+def _requeue_flags(words: tuple[str, ...], *, held: bool) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return what words before the jobs say of their requeue, and the words after them."""
+    flags: dict[str, Any] = {}
+    while words:
+        word = words[0].lower()
+        if word == "incomplete":
+            flags["incomplete"] = True
+        elif held and word.startswith("state="):
+            state = word.partition("=")[2]
+            if not "specialexit".startswith(state) or not state:
+                told = f"{words[0]}: only SpecialExit may be asked for"
+                raise UsageError(1, f"scontrol: error: {told}")
+            flags["special_exit"] = True
+        else:
+            break
+        words = words[1:]
+    return flags, words
 
 
 async def suspend(order: Order) -> int:

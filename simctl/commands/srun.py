@@ -13,6 +13,7 @@ from simctl.commands.srun_allocation import SrunJob
 from simctl.commands.srun_creation import create_step, say_why_not
 from simctl.commands.srun_options import GRAMMAR, read
 from simctl.commands.srun_watch import StepWatch, report_nodes
+from simctl.commands.step_input import InputError
 from simctl.commands.step_launch import step_launch
 from simctl.commands.step_request import step_request
 from simctl.commands.talk import Talk
@@ -187,7 +188,7 @@ class Srun:
                 granted=self._job.granted,
                 credential=reply.credential,
             )
-        except MultiProgError as error:
+        except (MultiProgError, InputError) as error:
             self.call.err(f"srun: error: {error}")
             report_nodes(
                 self._talk, self._job.job_id, reply.step_id, (0, len(reply.layout.nodes) - 1), 1

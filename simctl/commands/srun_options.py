@@ -14,6 +14,7 @@ from simctl.commands.input_variables import refuse_variables
 from simctl.commands.job_options import (
     CLUSTERS,
     EXPORT,
+    INPUT,
     JOB_OPTIONS,
     OF_SBATCH,
     OPEN_MODE,
@@ -48,6 +49,7 @@ GRAMMAR: Final = Grammar(
         OPEN_MODE,
         CLUSTERS,
         TEST_ONLY,
+        INPUT,
         *QUEUE_OPTIONS,
         Option(long="label", short="l"),
         Option(long="relative", short="r", read=not_negative),
@@ -71,7 +73,7 @@ GRAMMAR: Final = Grammar(
         Option(long="restart-dir", read=text),
     ),
     unbuilt=unbuilt(
-        f"u export open-mode clusters M test-only {QUEUE_NAMES} {OF_SBATCH}",
+        f"u export open-mode clusters M test-only i input {QUEUE_NAMES} {OF_SBATCH}",
         """
         accel-bind acctg-freq bcast bcast-exclude compress debugger-test disable-status X E
         het-group interactive launch-cmd launcher-opts msg-timeout no-allocate Z pack-group
@@ -100,6 +102,7 @@ VARIABLES: Final = {
     "SLURM_RESTART_DIR": "restart-dir",
     "SLURM_REMOTE_CWD": "chdir",
     "SLURM_STDERRMODE": "error",
+    "SLURM_STDINMODE": "input",
     "SLURM_STDOUTMODE": "output",
     "SLURM_TASK_EPILOG": "task-epilog",
     "SLURM_TASK_PROLOG": "task-prolog",

@@ -3,8 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from simctl.commands.describe import qos_environment, restart_dir, told_dir
 from simctl.commands.multi_prog import MultiProgError, programs
+from simctl.commands.step_input import step_inputs
 from simctl.plugins.site import CommandCall
 from simctl.stepd.environment import (
     job_environment,
@@ -34,6 +37,7 @@ def step_launch(
 
     Raises:
         MultiProgError: The file that says what each task runs is not there, or wrong.
+        InputError: The file that tasks are to read cannot be read.
     """
     node_list = compress(layout.nodes)
     export = options.get("export")
@@ -43,7 +47,7 @@ def step_launch(
     env |= step_environment(layout, job_id=job_id, step_id=step_id, node_list=node_list)
     env |= srun_environment(call.process.pid, options)
     site = call.site
-    return StepLaunch(
+    launch = StepLaunch(
         job_id=job_id,
         step_id=step_id,
         uid=call.process.uid,
@@ -66,6 +70,7 @@ def step_launch(
         restart_dir=restart_dir(call, options),
         ckpt_dir=told_dir(call, options),
     )
+    return msgspec.structs.replace(launch, inputs=step_inputs(call, options, launch))
 
 
 def _cpus_on_nodes(

@@ -37,7 +37,7 @@ class StepOutput:
         if target == "none" or (target.isdecimal() and int(target) != message.task_id):
             return
         if target and target != "all" and not target.isdecimal():
-            path = self._path(target, message.task_id)
+            path = task_file(self._call, self._launch, target, message.task_id)
             # A file is emptied when the step first writes to it.
             try:
                 self._call.site.disk.write(
@@ -60,37 +60,16 @@ class StepOutput:
         target: str = self._options.get("output" if stream == "stdout" else "error", "")
         return target or (self._options.get("output", "") if stream == "stderr" else "")
 
-    def _path(self, pattern: str, rank: int) -> str:
-        """Return the name of the file that a pattern comes to for a task."""
-        layout = self._launch.layout
-        nodeid = next((at for at, tids in enumerate(layout.tids) if rank in tids), 0)
-        array, task = (
-            variable(self._call.env, f"SLURM_ARRAY_{name}") for name in ("JOB_ID", "TASK_ID")
-        )
-        in_array = NO_VAL not in (array, task)
-        return fill_in(
-            pattern,
-            job_id=self._launch.job_id,
-            user=self._call.user.name,
-            job_name=self._launch.job_name,
-            node=layout.nodes[nodeid],
-            nodeid=nodeid,
-            step=str(self._launch.step_id),
-            rank=rank,
-            array_job_id=array if in_array else 0,
-            array_task_id=task if in_array else NO_VAL,
-        )
-
     def open(self) -> str:
         """Make the files of the whole step; return what is told of one that cannot be made."""
         call = self._call
         files = call.site.disk.view(call.process.host.name, call.process.uid, call.work_dir)
         for stream in ("stdout", "stderr"):
             target = self._target(stream)
-            path = self._path(target, 0)
+            path = task_file(call, self._launch, target, 0)
             if target in ("", "all", "none") or target.isdecimal() or path in self._opened:
                 continue
-            if _EACH_TASK.search(target):
+            if EACH_TASK.search(target):
                 continue
             try:
                 _make_directories(files, posixpath.dirname(path))
@@ -101,6 +80,26 @@ class StepOutput:
         return ""
 
 
+def task_file(call: CommandCall, launch: StepLaunch, pattern: str, rank: int) -> str:
+    """Return the name of the file that a pattern comes to for a task."""
+    layout = launch.layout
+    nodeid = next((at for at, tids in enumerate(layout.tids) if rank in tids), 0)
+    array, task = (variable(call.env, f"SLURM_ARRAY_{name}") for name in ("JOB_ID", "TASK_ID"))
+    in_array = NO_VAL not in (array, task)
+    return fill_in(
+        pattern,
+        job_id=launch.job_id,
+        user=call.user.name,
+        job_name=launch.job_name,
+        node=layout.nodes[nodeid],
+        nodeid=nodeid,
+        step=str(launch.step_id),
+        rank=rank,
+        array_job_id=array if in_array else 0,
+        array_task_id=task if in_array else NO_VAL,
+    )
+
+
 def _make_directories(files: DiskView, path: str) -> None:
     """Make a directory and those it is in; what may not be made is found missing afterwards."""
     if path and not files.exists(path):
@@ -109,5 +108,5 @@ def _make_directories(files: DiskView, path: str) -> None:
             files.mkdir(path)
 
 
-_EACH_TASK: Final = re.compile(r"(?<!%)(?:%%)*%\d*[tnN]")
+EACH_TASK: Final = re.compile(r"(?<!%)(?:%%)*%\d*[tnN]")
 """Fields for which each task has a file of its own, made where the task is."""

@@ -438,7 +438,8 @@ class ResponseBuildInfo(Message, frozen=True, kw_only=True):
 class RequestJobRequeue(Message, frozen=True, kw_only=True):
     """Ask slurmctld to send a running batch job back into the queue, held if `hold`.
 
-    With `special_exit` as well it shows that it was held for how it ended.
+    With `special_exit` as well it shows that it was held for how it ended. Where only what is
+    `incomplete` is meant, a job that waits or is over stays as it is.
     """
 
     rpc: ClassVar[str] = "REQUEST_JOB_REQUEUE"
@@ -452,6 +453,7 @@ class RequestJobRequeue(Message, frozen=True, kw_only=True):
     restart_cnt: int = NO_VAL
     """The run that is meant, where it is slurmd that asks."""
     special_exit: bool = False
+    incomplete: bool = False
 
 
 SUSPEND_JOB = 0
@@ -913,6 +915,9 @@ class StepLaunch(msgspec.Struct, frozen=True, kw_only=True):
 
     programs: tuple[tuple[str, ...], ...] = ()
     """What each task runs, by rank, where that is not `argv` for all."""
+
+    inputs: tuple[str, ...] = ()
+    """What tasks find on their standard input: one text for all, one for each rank, or nothing."""
 
     restart_dir: str = ""
     """Where the images are that its tasks go on from; empty for a plain start."""

@@ -245,6 +245,8 @@ async def _requeue(ctld: Controller, job: JobRecord, message: RequestJobRequeue)
         return ESLURM_BATCH_ONLY
     if message.restart_cnt not in (NO_VAL, job.restart_cnt):
         return ESLURM_ALREADY_DONE
+    if message.incomplete and job.state.base not in (JobBase.RUNNING, JobBase.SUSPENDED):
+        return SLURM_SUCCESS
     if not job.requeue:
         return ESLURM_DISABLED
     if job.state.completing:
