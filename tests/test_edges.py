@@ -68,6 +68,14 @@ def test_a_job_may_end_when_a_reservation_begins(at_s: int, minutes: int, starts
     assert starts_at_s <= started.time_us / 1e6 < starts_at_s + 1
 
 
+def test_a_job_is_said_to_start_in_the_moment_in_which_a_reservation_ends() -> None:
+    """While that still lies ahead."""
+    ran = run(
+        timeline(RESERVED_2_TO_4_MINUTES, "70 alice sbatch --test-only -w n1 -t5 --wrap 'sleep 3'")
+    )
+    assert "to start at 2026-01-01T00:04:00 " in ran.stderr(1)
+
+
 @pytest.mark.parametrize(("minutes", "runs"), [(1, True), (2, True), (3, False)])
 def test_a_job_in_a_reservation_may_last_as_long_as_that(minutes: int, runs: bool) -> None:
     """And no longer."""
@@ -93,6 +101,19 @@ def test_a_partition_gives_as_many_nodes_as_its_limits_say(nodes: int) -> None:
     assert ran.job() == (("COMPLETED", "0:0", "None") if nodes in (2, 3) else waited)
 
 
+@pytest.mark.parametrize(("least", "given"), [(1, 1), (2, 2), (3, 3)])
+def test_who_takes_some_nodes_gets_at_least_what_the_partition_gives(
+    least: int, given: int
+) -> None:
+    """One to three nodes are asked for."""
+    ran = run(
+        timeline("0 alice sbatch -N1-3 --wrap 'sleep 3'"),
+        cluster='nodes: [{name: "n[1-4]", cpus: 4}]\nusers: {alice: 1001}\npartitions: '
+        f'[{{name: debug, nodes: "n[1-4]", default: true, min_nodes: {least}}}]\n',
+    )
+    assert [each.num_nodes for each in ran.result.rows] == [given]
+
+
 @pytest.mark.parametrize("nodes", [3, 4, 5])
 def test_a_job_may_have_all_nodes_of_a_partition(nodes: int) -> None:
     """And waits for ever if it wants one more."""
@@ -116,15 +137,17 @@ def test_what_ran_before_a_suspension_leaves_out_those_before_it(model: str) -> 
             "35 root scontrol suspend 1",
             "36 root scontrol show job 1",
             "40 root scontrol requeue 1",
+            "190 root scontrol show job 1",
             "200 root scontrol suspend 1",
             "201 root scontrol show job 1",
             "202 root scontrol resume 1",
         ),
         model=model,
     )
-    first, second = (each.stdout for each in ran.result.commands if "show" in each.command)
+    first, before, second = (each.stdout for each in ran.result.commands if "show" in each.command)
     assert "SecsPreSuspend=25 " in first
     assert "RunTime=00:00:25 " in first
+    assert "SecsPreSuspend=0 " in before
     began_us = [each.time_us for each in ran.all("job_state", args_to="RUNNING")][2]
     assert f"SecsPreSuspend={(200_000_000 - began_us) // 1_000_000} " in second
     assert f"RunTime=00:00:{201 - began_us // 1_000_000 - 1} " in second

@@ -186,7 +186,7 @@ class ScriptCheck:
         name = file_key(_HOME.sub("", script, count=1))
         there = {_HOME.sub("", each, count=1) for each in (*self.files, *self.written_later)}
         if name and name not in there:
-            hint = near(name, [*self.files, *self.written_later], cutoff=0.7)
+            hint = near(name, [*self.files, *sorted(self.written_later)], cutoff=0.7)
             self.reading.warn(place, f"there is no file {script!r} in `files:`{hint}")
 
     def _submitted(self, argv: Sequence[str]) -> None:

@@ -240,7 +240,8 @@ class Record(Generic[T]):
         others = {field.unless for field in required if field.unless}
         if others:
             names = [field.name for field in required if field.unless]
-            schema["anyOf"] = [{"required": names}, *({"required": [one]} for one in others)]
+            instead = [{"required": [one]} for one in sorted(others)]
+            schema["anyOf"] = [{"required": names}, *instead]
         return schema
 
 

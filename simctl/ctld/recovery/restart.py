@@ -156,7 +156,7 @@ def _place(ctld: Controller, job: JobRecord) -> None:
             job.completing_nodes = {node.name for node in job.nodes}
         lost = {node.name for node in job.nodes if node.base is NodeBase.DOWN}
         job.completing_nodes -= lost
-        for name in job.completing_nodes:
+        for name in sorted(job.completing_nodes):
             ctld.nodes_by_name[name].completing += 1
     elif state.base is JobBase.RUNNING:
         ctld.running[job.job_id] = job

@@ -38,7 +38,7 @@ def polls_between(ours: Story, theirs: Story) -> Both:
     """Leave out answers that change nothing where only one side has had a pass just then."""
     spare: set[int] = set()
     mine, others = ours.strands(), theirs.strands()
-    for strand in mine.keys() & others.keys():
+    for strand in sorted(mine.keys() & others.keys()):
         asked: tuple[set[Any], set[Any]] = set(), set()
         for pair in align(mine[strand], others[strand]):
             for side, act in enumerate(pair):
@@ -228,7 +228,7 @@ def stand_in(ours: Story, theirs: Story) -> Both:
     mine, others = ours.strands(), theirs.strands()
     endless: set[int] = set()
     spare: set[int] = set()
-    for strand in mine.keys() & others.keys():
+    for strand in sorted(mine.keys() & others.keys()):
         if not strand.startswith("appliance"):
             continue
         killed = False

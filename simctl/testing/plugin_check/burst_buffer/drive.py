@@ -418,7 +418,7 @@ class BurstBufferDrive:
                 self._blame(rules.WRONG_UNIT, "bb_p_get_system_size", what)
                 return
         largest = max(seen.watch.sizes, default=0)
-        for count in seen.watch.counted:
+        for count in sorted(seen.watch.counted):
             if largest and count > largest * _MANY and self._limited:
                 what = f"it counts {count} for a job, where get_system_size is {largest} MB"
                 self._blame(rules.WRONG_UNIT, "bb_p_job_set_tres_cnt", what)

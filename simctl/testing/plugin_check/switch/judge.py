@@ -167,7 +167,7 @@ def ranks(calls: Sequence[Call]) -> Iterator[Found]:
         count = tasks[0].values[5]
         if len(given) < count or count < 2:  # noqa: PLR2004 - one task has no other
             continue
-        for name in {name for call in tasks for name in call.added}:
+        for name in sorted({name for call in tasks for name in call.added}):
             by_rank = [given[rank].added.get(name) for rank in range(count)]
             slots = next(
                 (

@@ -254,7 +254,7 @@ async def _exhaust(bench: Bench, driver: Driver, lab: Lab, nodes: str, tasks: in
 
 def _note_half(lab: Lab, before: dict[str, Any], after: dict[str, Any]) -> None:
     changed = sizes(before, after)
-    for name in lab.returning:
+    for name in sorted(lab.returning):
         old, new = before.get(name), after.get(name)
         if alike(old, new):
             continue
