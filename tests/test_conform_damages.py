@@ -397,12 +397,6 @@ IN_RUN: Final[dict[str, tuple[str, Callable[[Events], Events]]]] = {
         SUSPENDED,
         with_args(of("switch_p_job_step_pre_suspend", node="n2"), nodeid=0),
     ),
-    "an update of a node is refused": (
-        "f10_drain_running",
-        with_args(
-            of("RESPONSE_SLURM_RC", args=saying(answers="REQUEST_UPDATE_NODE")), return_code=1
-        ),
-    ),
     "a resume comes before the suspension": (
         SUSPENDED,
         before(of("switch_p_job_resume"), of("switch_p_job_suspend")),

@@ -46,7 +46,7 @@ _OF_NONE: Final = frozenset(
     {
         *("REQUEST_SUBMIT_BATCH_JOB", "REQUEST_RESOURCE_ALLOCATION", "REQUEST_KILL_JOB"),
         *("REQUEST_JOB_PACK_ALLOC_INFO", "REQUEST_SUSPEND", "REQUEST_JOB_REQUEUE"),
-        *("REQUEST_UPDATE_JOB", "REQUEST_UPDATE_NODE", "REQUEST_RECONFIGURE"),
+        *("REQUEST_UPDATE_JOB", "REQUEST_RECONFIGURE"),
     }
 )
 """Requests of which recordings do not tell what they are about."""
