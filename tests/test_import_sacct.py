@@ -3,6 +3,7 @@
 import re
 import tempfile
 from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import given, settings
@@ -268,3 +269,29 @@ timeline:
     assert jobs_of(run_and_ask(imported(told, tmp_path), sacct(COMPARED))[0]) == jobs_of(wanted)
     for state in ("TIMEOUT", "OUT_OF_MEMORY", "FAILED"):
         assert f"|{state}|" in wanted
+
+
+ODD_NAMES: Final = [
+    *(chr(code) for code in (*range(1, 10), *range(11, 33), *range(0x7F, 0xA1))),
+    *("\u2028", "\u202e", "\ufeff", "\ufffe", "\uffff", "\U0001f600", "\U000e0001"),
+    *("'", '"', "\\", "#", ": ", "- ", "--help", "$(x)", "%j", "*", "{a}", "null", "\u00e9"),
+]
+
+
+def test_odd_names_make_scenarios_that_run(tmp_path: Path) -> None:
+    """Whatever users call their jobs, the name comes back; a partition has letters of its own."""
+    columns = "JobID|JobName|User|Submit|Start|End|State|ExitCode|NNodes|NodeList|AllocCPUS|"
+    columns += "Partition"
+    lines = [
+        f"{number}|a{odd}b|alice|2026-11-20T00:00:00|2026-11-20T00:00:01|2026-11-20T00:00:11|"
+        f"COMPLETED|0:0|1|n1|1|p"
+        for number, odd in enumerate(ODD_NAMES, start=1)
+    ]
+    # A null character ends a name, and cannot be in one.
+    lines.append(lines[0].replace("1|a\x01b", "900|a\0b").replace("|p", "|a b"))
+    text = imported("\n".join([columns, *lines]) + "\n", tmp_path)
+    scenario = read_scenario(text, file="s.yaml")
+    result = World(scenario, model=scenario.model).run()
+    assert [row.state for row in result.rows] == ["COMPLETED"] * len(lines)
+    assert [row.name for row in result.rows] == [*(f"a{odd}b" for odd in ODD_NAMES), "ab"]
+    assert {row.partition for row in result.rows} == {"p", "a_b"}

@@ -152,7 +152,7 @@ def read_row(cells: Mapping[str, str], line: int) -> Row:
         user=cells.get("user", ""),
         uid=_whole(cells, "uid", -1),
         account=cells.get("account", ""),
-        partitions=tuple(filter(None, cells.get("partition", "").split(","))),
+        partitions=tuple(map(_partition, filter(None, cells.get("partition", "").split(",")))),
         cpus=_cpus(cells),
         nodes=len(nodes) or _first(cells, ("nnodes", "allocnodes", "reqnodes")) or 1,
         node_list=nodes,
@@ -282,3 +282,9 @@ def _memory(cells: Mapping[str, str]) -> int:
         "c": lambda: _cpus(cells),
     }
     return -(-int(size_mb * 1024) // 1024) * (each[match[3]]() if match[3] else 1)
+
+
+def _partition(name: str) -> str:
+    """Return a name that a scenario's partition can have."""
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", name)
+    return f"{name}_" if name.upper() == "DEFAULT" else name

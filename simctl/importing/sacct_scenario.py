@@ -29,6 +29,7 @@ _FIRST_UID: Final = 20_001
 _SLURM_UID: Final = 64_030
 _MANY_JOBS: Final = 9_000
 _MINUTE_S: Final = 60
+_NUL: Final = "\0"
 
 
 class Writer:
@@ -191,7 +192,7 @@ class Writer:
             argv.append(f"--jobid={row.job_id}")
             self._taken.add(row.job_id)
         if row.name:
-            argv.append(f"--job-name={row.name}")
+            argv.append(f"--job-name={row.name.replace(_NUL, '')}")
         numbers = _numbers(tasks)
         if numbers and max(numbers) < MAX_ARRAY_SIZE:
             throttle = max(job.last.throttle for job in tasks)
@@ -262,7 +263,11 @@ def _printable(text: str) -> str:
 
 def _quoted(text: str) -> str:
     """Return a text as YAML has it in double quotes."""
-    return json.dumps(text, ensure_ascii=False)
+    quoted = json.dumps(text, ensure_ascii=False)
+    # Above that YAML takes everything, and has other escapes than JSON.
+    return "".join(
+        one if one.isprintable() or one > "\uffff" else f"\\u{ord(one):04x}" for one in quoted
+    )
 
 
 def _clock(moment_s: int) -> str:
