@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from simctl.plugins.guard import PluginError, loading
 from simctl.plugins.points import BY_CLASS, OPTIONAL
 from simctl.plugins.points.declare import Point
 
@@ -14,18 +15,6 @@ SLURM_VERSIONS: Final = {"guide": (19, 5, 8), "modern": (18, 8, 9)}
 """The Slurm that each model follows, by which a plugin's version is judged."""
 
 _INTERFACE_VERSION_MAX: Final = 0xFFFF
-
-
-class PluginError(ValueError):
-    """A plugin cannot be used; the text says which, why, and what would do.
-
-    Attributes:
-        mistakes: What is wrong, one text each.
-    """
-
-    def __init__(self, *mistakes: str) -> None:
-        super().__init__("\n".join(mistakes))
-        self.mistakes = mistakes
 
 
 def slurm_version_number(major: int, minor: int, micro: int) -> int:
@@ -58,16 +47,17 @@ def check_class(kind: type[Any], reference: str, model: str = "") -> str:
     Raises:
         PluginError: Everything that is missing or does not fit, at once.
     """
-    known = _KNOWN.get(kind)
-    if known is None:
-        known = _KNOWN[kind] = tuple(_mistakes(kind))
-    mistakes = list(known)
-    if model:
-        mistakes += _version_mistakes(kind, model)
-    if mistakes:
-        raise PluginError(*(f"plugin {reference!r}: {mistake}" for mistake in mistakes))
-    plugin_type: str = kind.plugin_type
-    return plugin_type
+    with loading(f"plugin {reference!r}"):
+        known = _KNOWN.get(kind)
+        if known is None:
+            known = _KNOWN[kind] = tuple(_mistakes(kind))
+        mistakes = list(known)
+        if model:
+            mistakes += _version_mistakes(kind, model)
+        if mistakes:
+            raise PluginError(*(f"plugin {reference!r}: {mistake}" for mistake in mistakes))
+        plugin_type: str = kind.plugin_type
+        return plugin_type
 
 
 def _mistakes(kind: type[Any]) -> Iterator[str]:

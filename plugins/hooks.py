@@ -377,9 +377,12 @@ class Hooks:
         except NonsenseError as raised:
             problem = str(raised)
             result = SLURM_ERROR
-        except ENDED:
-            trace.drop_call(call)
-            raise
+        except ENDED as raised:
+            if who.table.kernel.ends(raised):
+                trace.drop_call(call)
+                raise
+            problem = told_failure(raised)
+            result = SLURM_ERROR
         except Executed:
             trace.leave_call(call)
             who.cause = call.enter
@@ -430,11 +433,10 @@ class Hooks:
         self.under_way.append(call)
         try:
             result = await running
-        except TornDown:
-            # The run is over: what was under way is what it ended for.
-            raise
-        except BaseException:
-            self.under_way.remove(call)
+        except BaseException as error:
+            # Where the run is over, what was under way is what it ended for.
+            if not (isinstance(error, TornDown) and call.who.table.kernel.ends(error)):
+                self.under_way.remove(call)
             raise
         self.under_way.remove(call)
         return result
@@ -514,10 +516,10 @@ class Hooks:
             value = getattr(instance, alloc.name)()
             if type(value) is CoroutineType:
                 value = await value
-        except ENDED:
-            raise
-        except BaseException:  # noqa: BLE001 - unpack will fail on the missing object, and be told
-            value = None
+        except BaseException as error:
+            if isinstance(error, ENDED) and who.table.kernel.ends(error):
+                raise
+            value = None  # unpack will fail on the missing object, and be told
         if value is None or (type(value) is int and value < 0):
             return NULL
         self._objects += 1

@@ -13,9 +13,10 @@ from typing import Any, Final
 
 import attrs
 
+from simctl.api.surroundings import told
 from simctl.files import size
 from simctl.limits import TEXT_BYTES
-from simctl.plugins.fitting import PluginError
+from simctl.plugins.guard import PluginError, loading
 
 _FILE_MODULE: Final = "_simctl_plugin_"
 """Beginning of the names of modules that are plugins' files."""
@@ -50,13 +51,14 @@ def find(reference: str, folder: Path) -> list[Found]:
             f"plugin {reference!r}: expected a file and a class, './my_switch.py:MySwitch', "
             "or a module and a class, 'package.module:MySwitch'"
         )
-    if where.endswith(".py"):
-        module = _import_file(reference, folder, where)
-    else:
-        module, last = _import_module(reference, where, folder)
-        name = name or last
-    kinds = [_class_of(module, name, reference)] if name else _all_of(module, reference)
-    return [Found(kind=kind, origin=_origin(reference, where, kind)) for kind in kinds]
+    with loading(f"plugin {reference!r}"):
+        if where.endswith(".py"):
+            module = _import_file(reference, folder, where)
+        else:
+            module, last = _import_module(reference, where, folder)
+            name = name or last
+        kinds = [_class_of(module, name, reference)] if name else _all_of(module, reference)
+        return [Found(kind=kind, origin=_origin(reference, where, kind)) for kind in kinds]
 
 
 def _origin(reference: str, where: str, kind: type[Any]) -> str:
@@ -201,5 +203,6 @@ def _cannot_import(reference: str, where: str, error: BaseException) -> PluginEr
         place = f"{Path(error.filename or where).name}:{error.lineno}"
         return PluginError(f"plugin {reference!r}: {place}: {error.msg}: {text}")
     return PluginError(
-        f"plugin {reference!r}: importing {where} failed: {type(error).__name__}: {error}"
+        f"plugin {reference!r}: importing {where} failed: "
+        f"{type(error).__name__}: {told(str, error)}"
     )

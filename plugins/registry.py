@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from simctl.api.surroundings import told_failure
-from simctl.kernel.turns import ENDED
 from simctl.plugins.burst_buffer.datawarp import BurstBufferDatawarp
 from simctl.plugins.burst_buffer.generic import BurstBufferGeneric
 from simctl.plugins.checkpoint.blcr import CheckpointBlcr
 from simctl.plugins.checkpoint.none import CheckpointNone
 from simctl.plugins.checkpoint.ompi import CheckpointOmpi
-from simctl.plugins.fitting import PluginError, check_class
+from simctl.plugins.fitting import check_class
+from simctl.plugins.guard import PluginError, loading
 from simctl.plugins.importing import GROUP, Found, find
 from simctl.plugins.switch.elan import SwitchElan
 from simctl.plugins.switch.federation import SwitchFederation
@@ -80,6 +80,12 @@ class Registry:
             name for name in {*self._entries, *named} if name.split("/")[0] == plugin_class
         )
 
+    def has_others(self) -> bool:
+        """Tell whether there are plugins beside the bundled ones."""
+        return bool(self._on_hosts) or any(
+            entry.kind not in _BUNDLED for entry in self._entries.values()
+        )
+
     def at_hand(self, plugin_class: str) -> list[str]:
         """Return the types of *plugin_class* that are bundled, named or taken in, sorted."""
         return sorted(name for name in self._entries if name.split("/")[0] == plugin_class)
@@ -102,8 +108,6 @@ class Registry:
         kind = self._on_hosts.get((host, plugin_type), self._entries[plugin_type].kind)
         try:
             return kind()
-        except ENDED:
-            raise
         except BaseException as error:
             raise PluginError(
                 f"plugin {plugin_type}: {kind.__name__}() failed: {told_failure(error)}"
@@ -293,13 +297,8 @@ def _load(point: "EntryPoint") -> Found:
         PluginError: That fails, or it is no class.
     """
     origin = _origin_of(point)
-    try:
+    with loading(f"plugin {point.name!r} ({origin})"):
         kind = point.load()
-    except (Exception, SystemExit) as error:
-        raise PluginError(
-            f"plugin {point.name!r} ({origin}): importing it failed: {type(error).__name__}: "
-            f"{error}"
-        ) from error
     if not isinstance(kind, type):
         raise PluginError(f"plugin {point.name!r} ({origin}): {point.value} is no class")
     return Found(kind=kind, origin=origin)

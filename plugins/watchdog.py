@@ -10,16 +10,14 @@ import signal
 import sys
 import threading  # noqa: TID251 - only to know the main thread
 import time  # noqa: TID251 - a watchdog looks on the wall clock
-from types import CodeType, FrameType
-from typing import Any, Final, Self
+from types import FrameType
+from typing import Any, Self
 
 from simctl.api.surroundings import WatchdogError, run_thread_body
 from simctl.kernel.turns import Kernel
+from simctl.plugins.guard import IGNORED_AT_MOST, RUNNERS, TICK_S, Standing, entry_of, give_up
 from simctl.plugins.hooks import Hooks
 from simctl.plugins.registry import Registry
-
-_TICK_S: Final = 0.5
-_IGNORED_AT_MOST: Final = 5
 
 
 class Watchdog:
@@ -29,7 +27,8 @@ class Watchdog:
     watched.
     """
 
-    def __init__(self, kernel: Kernel, limit_s: float) -> None:
+    def __init__(self, kernel: Kernel, limit_s: float, standing: Standing | None = None) -> None:
+        self._standing = standing
         self._kernel = kernel
         self._limit_s = limit_s
         self._entry: FrameType | None = None
@@ -86,19 +85,21 @@ class Watchdog:
         What runs by then may as well be simctl's own part of a call, which is over at once.
         """
         self._interrupted = True
-        self._entry, self._turns = _entry_of(frame), self._kernel.turns
+        self._entry, self._turns = entry_of(frame), self._kernel.turns
         self._since_s = time.monotonic()
         self._ignored = 0
         self._set_timer()
 
     def _set_timer(self) -> None:
         if self._armed:
-            tick_s = min(_TICK_S, self._limit_s / 2)
+            tick_s = min(TICK_S, self._limit_s / 2)
             signal.setitimer(signal.ITIMER_REAL, tick_s, tick_s)
 
     def _look(self, _: int, frame: FrameType | None) -> None:
         """Raise in a plugin's code if it is where it was, in the same turn, for too long."""
-        entry = _entry_of(frame)
+        if self._standing is not None:
+            self._standing.restore_names()
+        entry = entry_of(frame)
         now_s = time.monotonic()
         if entry is None or entry is not self._entry or self._turns != self._kernel.turns:
             self._entry = entry
@@ -109,7 +110,7 @@ class Watchdog:
         if now_s - self._since_s < self._limit_s and not self._interrupted:
             return
         self._ignored += 1
-        if self._ignored > _IGNORED_AT_MOST:
+        if self._ignored > IGNORED_AT_MOST:
             _give_up(entry)
         if self._interrupted:
             raise WatchdogError("was interrupted")
@@ -127,7 +128,7 @@ class Watchdog:
         self._at_ctrl_c(number, frame)
 
 
-_CALLERS: Final[frozenset[CodeType]] = frozenset(
+RUNNERS.update(
     function.__code__
     for function in (
         Hooks.call,
@@ -138,26 +139,10 @@ _CALLERS: Final[frozenset[CodeType]] = frozenset(
         run_thread_body,
     )
 )
-"""The functions of simctl's that run a plugin's code."""
-
-
-def _entry_of(frame: FrameType | None) -> FrameType | None:
-    """Return the outermost frame of the plugin's code that runs at present, if any does."""
-    inner: FrameType | None = None
-    while frame is not None:
-        if frame.f_code in _CALLERS:
-            return inner
-        inner = frame
-        frame = frame.f_back
-    return None
 
 
 def _give_up(entry: FrameType) -> None:
-    """Leave: the plugin catches everything, and nothing but the process's end stops it."""
+    """Name the code that nothing stops, and leave."""
     code = entry.f_code
-    sys.stderr.write(
-        f"simctl: plugin function {code.co_name} ({os.path.basename(code.co_filename)}, "  # noqa: PTH119 - may be no path
-        f"line {entry.f_lineno}) loops without end and catches what would stop it; giving up\n"
-    )
-    sys.stderr.flush()
-    os._exit(2)
+    file = os.path.basename(code.co_filename)  # noqa: PTH119 - may be no path
+    give_up(f"plugin function {code.co_name} ({file}, line {entry.f_lineno}) loops without end")

@@ -37,6 +37,12 @@ LINE_BYTES: Final = 16 * MIB
 SILENCE_S: Final = 10.0
 """How long a pipe that is read as a file may keep silent, in seconds of real time."""
 
+LOAD_S: Final = 10.0
+"""How long a plugin's module may take to be imported and looked at, in seconds of real time."""
+
+PLUGIN_BYTES: Final = 4_096 * MIB
+"""By how much the process may grow while plugins' code is loaded or runs."""
+
 NESTING: Final = 64
 """How deep lists and mappings may be nested in YAML and JSON."""
 

@@ -40,12 +40,13 @@ from simctl.kernel.procs import (
 from simctl.kernel.recording import FORMAT
 from simctl.kernel.schedules import Schedule, make_schedule, token_of
 from simctl.kernel.trace import Trace
-from simctl.kernel.turns import FiniteDeadlineError, Kernel
+from simctl.kernel.turns import FiniteDeadlineError, Kernel, TornDownError
 from simctl.limits import OUTPUT_CHARACTERS, RUN_TURNS
 from simctl.mishaps import Mishaps
 from simctl.nodes.slurmd import Slurmd
 from simctl.orderings.checking import Report, check_orderings, not_checked
 from simctl.orderings.observed import Terms
+from simctl.plugins.guard import OUT_OF_MEMORY, Standing
 from simctl.plugins.hooks import Hooks
 from simctl.plugins.registry import PluginError, Registry
 from simctl.plugins.site import CommandCall, Site, User
@@ -266,7 +267,8 @@ class World:
         self.procs = ProcessTable(self.kernel, self.trace)
         self.faults = CallFaults(self.trace)
         self.disk = Disk()
-        self.site = self._make_site(registry or Registry())
+        registry = registry or Registry()
+        self.site = self._make_site(registry)
         self.login = Host(name="login", node="login")
         self.hosts = {node.name: Host(name=node.name, node=node.name) for node in scenario.nodes}
         self.controller_host = Host(name=CONTROLLER, node=None)
@@ -284,6 +286,7 @@ class World:
         self._phase = "running"
         self._patience = (-1, 0)
         self.watchdog = Watchdog(self.kernel, 0)
+        self._standing = Standing(bounded=registry.has_others())
         self._stalled: tuple[str, ...] = ()
         self.daemons = Daemons(
             site=self.site,
@@ -493,9 +496,12 @@ class World:
         thresholds = gc.get_threshold()
         gc.set_threshold(1_000_000, 50, 100)
         try:
-            trio.run(
-                self._watched, clock=self.kernel, restrict_keyboard_interrupt_to_checkpoints=True
-            )
+            with self._standing:
+                trio.run(
+                    self._watched,
+                    clock=self.kernel,
+                    restrict_keyboard_interrupt_to_checkpoints=True,
+                )
         except KeyboardInterrupt:
             interrupted = True
         except BaseExceptionGroup as group:
@@ -503,6 +509,10 @@ class World:
             error = _only(group)
             if isinstance(error, StateNotCopyableError):
                 raise PluginError(f"plugin {error}") from None
+            if isinstance(error, TornDownError):
+                raise PluginError("a plugin has cancelled tasks of the run; none may") from None
+            if isinstance(error, MemoryError) and self._standing.bounded:
+                raise PluginError(f"the run, with plugins of your own, {OUT_OF_MEMORY}") from None
             if isinstance(error, FiniteDeadlineError):
                 # No daemon does: a plugin has used trio's own sleep.
                 names = dict.fromkeys(call.name for call in self.site.hooks.under_way)
@@ -515,12 +525,15 @@ class World:
             interrupted = True
         finally:
             gc.set_threshold(*thresholds)
+            if self._standing.harms:
+                harms = ", ".join(self._standing.harms)
+                raise PluginError(f"a plugin's code has harmed the run: {harms}")
         wall_s = time.perf_counter() - started
         return self._result(wall_s, interrupted=interrupted)
 
     async def _watched(self) -> None:
         # A tick that came while trio closes what signals wake it with would be told as an error.
-        with Watchdog(self.kernel, self.watchdog_s) as self.watchdog:
+        with Watchdog(self.kernel, self.watchdog_s, self._standing) as self.watchdog:
             await self.kernel.run(self._begin)
 
     def _begin(self) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from simctl.cli import main
 from simctl.plugin import CheckpointPlugin, SwitchPlugin
-from simctl.plugins.fitting import PluginError, check_class, slurm_version_number
+from simctl.plugins.fitting import check_class, slurm_version_number
+from simctl.plugins.guard import PluginError
 from simctl.plugins.importing import find
 from simctl.plugins.registry import Registry, find_plugins
 from tests.cluster import STEP, run

@@ -574,7 +574,7 @@ def test_ctrl_c_stops_no_call_that_comes_back(monkeypatch: pytest.MonkeyPatch) -
         return sys._getframe()
 
     now_running = [a_call()]
-    monkeypatch.setattr(watchdog, "_entry_of", lambda _: now_running[-1])
+    monkeypatch.setattr(watchdog, "entry_of", lambda _: now_running[-1])
     watch = watchdog.Watchdog(Kernel(), 600)
     watch.interrupt()
     now_running.append(a_call())

@@ -393,7 +393,7 @@ def test_workers_say_the_same_in_the_same_order(says: Says, folder: Path) -> Non
         "import os\nfrom simctl.plugin import SwitchPlugin\n"
         "class Leaves(SwitchPlugin):\n"
         "    plugin_type = 'switch/leaves'\n    plugin_name = 'leaves'\n"
-        "    def switch_p_job_init(self, switch_job, uid):\n        os._exit(5)\n"
+        "    def switch_p_job_init(self, switch_job, uid):\n        os.kill(os.getpid(), 9)\n"
     )
     conf = 'plugins: ["./leaves.py:Leaves"]\nslurm_conf: {SwitchType: switch/leaves}\n'
     (folder / "scenarios" / "bad.yaml").write_text(conf + STEP)

@@ -290,9 +290,9 @@ def start(body: ThreadBody, name: str = "") -> PluginThread:
         CALLING.set(process)
         try:
             await run_thread_body(body)
-        except ENDED:
-            raise
-        except BaseException as error:  # noqa: BLE001 - a plugin never takes a daemon down
+        except BaseException as error:
+            if isinstance(error, ENDED) and process.table.kernel.ends(error):
+                raise
             handle.error = error
             process.table.trace.complain(process, f"thread {named}", told_failure(error))
         finally:
@@ -459,7 +459,7 @@ def told(tell: Callable[[Any], str], value: Any) -> str:
     """Return what an object of a plugin's says of itself, without what differs between runs."""
     try:
         text = _ADDRESS.sub("", tell(value))
-    except Exception as error:  # noqa: BLE001 - it is a plugin's object
+    except BaseException as error:  # noqa: BLE001 - it is a plugin's object
         return f"a {type(value).__name__} that raises {type(error).__name__} when it is shown"
     # Half of a surrogate pair has no place in a file.
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()

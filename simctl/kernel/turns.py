@@ -48,6 +48,13 @@ ENDED: Final = (Killed, TornDown)
 """What ends a thread from outside, and must pass through whatever code it runs."""
 
 
+class TornDownError(RuntimeError):
+    """The run's tasks were cancelled, and not by the kernel."""
+
+    def __init__(self) -> None:
+        super().__init__("the tasks of the run were cancelled from inside the simulation")
+
+
 class FiniteDeadlineError(RuntimeError):
     """Something in the simulation asked trio itself for a deadline, which would be in real time."""
 
@@ -563,6 +570,12 @@ class Kernel(trio.abc.Clock):
         self.foreground -= 1
         return self.resume(thread)
 
+    def ends(self, error: BaseException) -> bool:
+        """Tell whether one of `ENDED` is the kernel's own; a plugin's code may raise one, too."""
+        if isinstance(error, Killed):
+            return self.current is not None and self.current.killed
+        return self._ended
+
     # The outside, and the run as a whole.
 
     def outside(self) -> "_Outside":
@@ -588,6 +601,8 @@ class Kernel(trio.abc.Clock):
             begin()
             try:
                 await wait_task_rescheduled(_abort)
+            except TornDown:
+                raise TornDownError from None
             finally:
                 self._ended = self._still = True
                 nursery.cancel_scope.cancel()

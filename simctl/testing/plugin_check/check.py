@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from simctl.plugins.fitting import PluginError, check_class
+from simctl.plugins.fitting import check_class
+from simctl.plugins.guard import PluginError
 from simctl.plugins.registry import find_plugins
 from simctl.scenario.model import Scenario
 from simctl.status import NOT_HELD, OK, WRONG_INPUT, InputError

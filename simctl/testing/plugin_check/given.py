@@ -4,7 +4,7 @@ from pathlib import Path
 
 import attrs
 
-from simctl.plugins.fitting import PluginError
+from simctl.plugins.guard import PluginError
 from simctl.plugins.registry import find_plugins
 from simctl.scenario.model import PluginSpec, Scenario
 from simctl.status import InputError

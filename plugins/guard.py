@@ -1,0 +1,327 @@
+"""The guard between a plugin's code and the process it shares with the emulator.
+
+A plugin is Python code in simctl's own process. What it could do to that process is refused where
+Python asks first (forks, threads that outlive the run), bounded (time to load, memory), or seen
+afterwards, undone and told (names of modules, standard output). Nothing of it is paid for by calls.
+"""
+
+import builtins
+import io
+import os
+import signal
+import sys
+import threading  # noqa: TID251 - to know the main thread, and the threads that plugins make
+import time  # noqa: TID251 - its names are kept as they are
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import CodeType, FrameType
+from typing import Any, Final, NoReturn, Self
+
+import trio
+
+from simctl.api.surroundings import WatchdogError, told_failure
+from simctl.files import size
+from simctl.limits import LOAD_S, PLUGIN_BYTES
+
+
+class PluginError(ValueError):
+    """A plugin cannot be used; the text says which, why, and what would do.
+
+    Attributes:
+        mistakes: What is wrong, one text each.
+    """
+
+    def __init__(self, *mistakes: str) -> None:
+        super().__init__("\n".join(mistakes))
+        self.mistakes = mistakes
+
+
+class RefusedError(RuntimeError):
+    """A plugin's code asked for what no plugin may have; raised in that code."""
+
+
+RUNNERS: Final[set[CodeType]] = set()
+"""The functions of simctl's that run a plugin's code; the watchdog names them."""
+
+
+def entry_of(frame: FrameType | None) -> FrameType | None:
+    """Return the outermost frame of the plugin's code that runs at present, if any does."""
+    inner: FrameType | None = None
+    while frame is not None:
+        if frame.f_code in RUNNERS:
+            return inner
+        inner = frame
+        frame = frame.f_back
+    return None
+
+
+# What is refused.
+
+
+def _ask(event: str, args: tuple[Any, ...]) -> None:
+    """Refuse a fork to a plugin's code."""
+    if event in _FORKS and _plugin_runs():
+        raise RefusedError(
+            f"{event} is refused: the child would go on as simctl; use subprocess for a program"
+        )
+
+
+_FORKS: Final = frozenset({"os.fork", "os.forkpty"})
+
+
+def _plugin_runs() -> bool:
+    """Tell whether a plugin's code is what runs; a session forks as it stops inside of a call."""
+    if _loading:
+        return True
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code in RUNNERS:
+            return True
+        if frame.f_globals.get("__name__", "").startswith("simctl.repl."):
+            return False
+        frame = frame.f_back
+    return False
+
+
+sys.addaudithook(_ask)
+
+_loading: list[str] = []
+"""What is loaded at present."""
+
+
+def _exit(status: int) -> NoReturn:
+    """Refuse `os._exit` to a plugin's code: nobody would be told anything."""
+    if _plugin_runs():
+        raise RefusedError("os._exit is refused: it would end simctl without a word")
+    _REAL_EXIT(status)
+
+
+def _start(self: threading.Thread) -> None:
+    """Refuse a lasting thread to a plugin's code."""
+    if not self.daemon and _plugin_runs():
+        raise RefusedError(
+            "a thread that is no daemon is refused: simctl could not end before it; "
+            "start(body) of simctl.plugin starts a thread in virtual time"
+        )
+    _REAL_START(self)
+
+
+_REAL_EXIT: Final = os._exit
+_REAL_START: Final = threading.Thread.start
+
+
+# What is undone.
+
+_MODULES: Final = (builtins, os, time, trio, vars(trio)["lowlevel"])
+"""Modules that the emulator stands on: a name replaced there breaks it anywhere."""
+
+
+class Standing:
+    """How the process stands before a plugin's code runs, to be restored after it.
+
+    Attributes:
+        bounded: Whether the memory that it may take is bounded.
+        harms: What was done to it, one text each.
+    """
+
+    def __init__(self, *, bounded: bool) -> None:
+        self.bounded = bounded
+        self.harms: list[str] = []
+        self._names: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+        self._streams: tuple[tuple[str, int, Any], ...] = ()
+        self._kept: dict[int, int] = {}
+        self._limit: tuple[int, int] | None = None
+
+    def __enter__(self) -> Self:
+        """Take everything down, and bound the memory."""
+        _give(_exit, _start)
+        self._names = [(module.__name__, vars(module), dict(vars(module))) for module in _MODULES]
+        self._streams = (("stdout", 1, sys.stdout), ("stderr", 2, sys.stderr))
+        for number in (1, 2):
+            with suppress(OSError):
+                self._kept[number] = os.dup(number)
+        self._limit = _bound_memory() if self.bounded else None
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Restore everything."""
+        self.restore_names()
+        _give(_REAL_EXIT, _REAL_START)
+        self._restore_files()
+        for name, number, stream in self._streams:
+            self._restore_stream(name, number, stream)
+        if self._limit is not None:
+            _set_memory(self._limit)
+
+    def restore_names(self) -> None:
+        """Put back what was replaced in modules; uses no builtin before that is done."""
+        for name, there, before in self._names:
+            if there == before:
+                continue
+            changed = [key for key in before if key not in there or there[key] is not before[key]]
+            there.update(before)
+            self.harms += [f"{name}.{key} was replaced" for key in changed]
+
+    def _restore_files(self) -> None:
+        for number, kept in self._kept.items():
+            try:
+                same = os.path.sameopenfile(number, kept)
+            except OSError:
+                same = False
+            if not same:
+                os.dup2(kept, number)
+                self.harms.append(f"file descriptor {number} was closed or replaced")
+            os.close(kept)
+        self._kept = {}
+
+    def _restore_stream(self, name: str, number: int, stream: Any) -> None:
+        if getattr(sys, name) is not stream:
+            setattr(sys, name, stream)
+            self.harms.append(f"sys.{name} was replaced")
+        if getattr(stream, "closed", False) and isinstance(stream, io.TextIOWrapper):
+            anew = open(number, "w", encoding=stream.encoding, closefd=False)  # noqa: SIM115
+            setattr(sys, name, anew)
+            self.harms.append(f"sys.{name} was closed")
+
+
+def _give(leave: Callable[[int], NoReturn], start: Callable[[threading.Thread], None]) -> None:
+    """Let everybody have these for `os._exit` and the start of a thread."""
+    vars(os)["_exit"] = leave
+    setattr(threading.Thread, "start", start)  # noqa: B010 - mypy takes it for a mistake
+
+
+def _bound_memory() -> tuple[int, int] | None:
+    """Let the process grow by so much only; return the limits there were, None where none can be.
+
+    Beyond it Python raises MemoryError in whoever asks for more.
+    """
+    try:
+        import resource  # noqa: PLC0415 - Windows has none
+
+        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - a quarter the time
+            now = int(file.read().split()[0]) * resource.getpagesize()
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        bounds = [now + PLUGIN_BYTES, *(each for each in (soft, hard) if each >= 0)]
+        resource.setrlimit(resource.RLIMIT_AS, (min(bounds), hard))
+    except (ImportError, OSError, ValueError):
+        return None
+    return soft, hard
+
+
+def _set_memory(limits: tuple[int, int]) -> None:
+    import resource  # noqa: PLC0415 - as above
+
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+OUT_OF_MEMORY: Final = f"took more than {size(PLUGIN_BYTES)} of memory, the most"
+
+
+# Loading.
+
+
+@contextmanager
+def loading(what: str) -> Iterator[None]:
+    """Let a plugin's code run that is imported or looked at.
+
+    Args:
+        what: Names it, such as ``plugin './mine.py'``.
+
+    Raises:
+        PluginError: It raised whatever it may be, took too long, or harmed the process.
+        KeyboardInterrupt: The person at the keyboard wants no more.
+    """
+    standing = Standing(bounded=True)
+    keyboard = _Keyboard()
+    _loading.append(what)
+    try:
+        with standing, keyboard, _timed(what):
+            yield
+    except PluginError:
+        raise
+    except MemoryError as error:
+        raise PluginError(f"{what}: loading it {OUT_OF_MEMORY}") from error
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and keyboard.pressed:
+            raise
+        raise PluginError(f"{what}: loading it failed: {told_failure(error)}") from error
+    finally:
+        _loading.pop()
+    if standing.harms:
+        raise PluginError(f"{what}: as it was loaded, {', '.join(standing.harms)}")
+
+
+class _Keyboard:
+    """Tells Ctrl-C from a plugin's own KeyboardInterrupt."""
+
+    def __init__(self) -> None:
+        self.pressed = False
+        self._previous: Any = None
+
+    def __enter__(self) -> None:
+        """Listen, if this is the main thread and nobody else does."""
+        if _in_main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self._previous = signal.signal(signal.SIGINT, self._press)
+
+    def __exit__(self, *exc: object) -> None:
+        """Listen no more."""
+        if self._previous is not None:
+            signal.signal(signal.SIGINT, self._previous)
+
+    def _press(self, *_: object) -> None:
+        self.pressed = True
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _timed(what: str) -> Iterator[None]:
+    """Stop what takes too long to load, where there is a timer that nobody else uses."""
+    free = hasattr(signal, "setitimer") and signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    if not free or not _in_main_thread():
+        yield
+        return
+    ignored = 0
+
+    def stop(*_: object) -> None:
+        nonlocal ignored
+        ignored += 1
+        if ignored > IGNORED_AT_MOST:
+            give_up(f"{what} takes without end to load")
+        raise WatchdogError(f"still ran after {LOAD_S:g} s of wall time, and was stopped")
+
+    previous = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, LOAD_S, TICK_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+TICK_S: Final = 0.5
+IGNORED_AT_MOST: Final = 5
+
+
+def give_up(what: str) -> NoReturn:
+    """Leave: a plugin's code catches everything, and nothing but the process's end stops it."""
+    os.write(2, f"simctl: {what} and catches what would stop it; giving up\n".encode())
+    _REAL_EXIT(2)
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+__all__ = [
+    "IGNORED_AT_MOST",
+    "OUT_OF_MEMORY",
+    "RUNNERS",
+    "TICK_S",
+    "PluginError",
+    "RefusedError",
+    "Standing",
+    "entry_of",
+    "give_up",
+    "loading",
+]
