@@ -37,6 +37,11 @@ class User:
         """Return the home directory, which is also where the scenario's files are."""
         return "/root" if self.name == "root" else f"/home/{self.name}"
 
+    @property
+    def login(self) -> dict[str, str]:
+        """Return what a login gives to all of the user's processes."""
+        return {"USER": self.name, "LOGNAME": self.name, "HOME": self.home}
+
 
 @attrs.frozen(kw_only=True)
 class Options:

@@ -655,9 +655,7 @@ class World:
             mailbox=self.fabric.mailbox(process, f"{argv[0]}@login"),
             argv=argv,
             env={
-                "USER": user.name,
-                "LOGNAME": user.name,
-                "HOME": where,
+                **user.login,
                 "PWD": where,
                 "HOSTNAME": "login",
             },

@@ -96,7 +96,7 @@ def _passes(options: Mapping[str, Any], job: JobInfo) -> bool:
         "qos": USUAL_QOS,
         "reservation": job.reservation,
         "user": job.user_id,
-        "wckey": "",
+        "wckey": job.wckey,
     }
     if any(options[key] != value for key, value in values.items() if key in options):
         return False

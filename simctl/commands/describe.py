@@ -82,6 +82,7 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         features=options.get("constraint", ""),
         licenses=options.get("licenses", ""),
         comment=options.get("comment", ""),
+        wckey=options.get("wckey", ""),
         qos=options.get("qos", "normal" if call.site.conf.accounts else ""),
         container=options.get("container", ""),
         tmp_disk_mb=options.get("tmp", 0),

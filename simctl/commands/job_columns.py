@@ -189,7 +189,7 @@ LETTERS: Final[dict[str, Column[JobRow]]] = {
     "U": Column("UID", lambda row: str(row.info.user_id)),
     "v": Column("RESERVATION", lambda row: or_null(row.info.reservation)),
     "V": Column("SUBMIT_TIME", lambda row: row.clock.moment(row.info.submit_s)),
-    "w": Column("WCKEY", lambda _: "(null)"),
+    "w": Column("WCKEY", lambda row: or_null(row.info.wckey)),
     "W": Column("LICENSES", lambda row: or_null(row.info.licenses)),
     "x": Column("EXC_NODES", lambda row: row.info.excluded_nodes, cut=False),
     "X": Column("CORE_SPEC", lambda _: "N/A"),

@@ -12,6 +12,7 @@ from simctl.commands.job_values import (
     gres,
     hosts,
     interval,
+    login,
     mail_type,
     memory,
     moment,
@@ -59,6 +60,8 @@ JOB_OPTIONS: Final = (
     Option(long="licenses", short="L", read=text),
     Option(long="qos", short="q", read=text),
     Option(long="comment", read=text),
+    Option(long="wckey", read=text),
+    Option(long="get-user-env", read=login, optional="0"),
     Option(long="bb", read=text),
     Option(long="bbf", read=text),
     Option(long="mail-type", read=mail_type),
@@ -89,13 +92,13 @@ JOB_UNBUILT: Final = frozenset(
     cluster-constraint
     clusters M contiguous core-spec S cores-per-socket cpu-freq
     cpus-per-gpu d delay-boot dependency exclusive-user export export-file
-    extra-node-info B F nodefile get-user-env gpu-bind gpu-freq
+    extra-node-info B F nodefile gpu-bind gpu-freq
     gpus-per-socket gpus-per-task gres-flags H hint hold i ignore-pbs input
     kill-on-invalid-dep mcs-label mem-bind
     mem-per-gpu network nice ntasks-per-core ntasks-per-gpu ntasks-per-socket
     share power priority profile propagate reboot
     sockets-per-node spread-job switches test-only thread-spec threads-per-core
-    time-min use-min-nodes wait-all-nodes wckey
+    time-min use-min-nodes wait-all-nodes
     container prefer
     """.split()
 )

@@ -52,6 +52,13 @@ def time_limit(value: str) -> int:
     return minutes or INFINITE
 
 
+def login(value: str) -> str:
+    """Read how to get the environment of a login: seconds to wait, then ``S`` or ``L``."""
+    if not re.fullmatch(r"\d*[sSlL]?", value):
+        raise ValueError("Invalid --get-user-env specification")
+    return value
+
+
 def interval(value: str) -> int:
     """Read how far apart checkpoints are, in minutes; 0 stands for none."""
     try:

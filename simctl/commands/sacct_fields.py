@@ -210,7 +210,7 @@ FIELDS: Final = (
     Field("UID", 6, _job(lambda line: str(line.job.user_id)), _NUMBER),
     Field("User", 9, _job(lambda line: line.job.user)),
     Field("UserCPU", 10, _NO_TIME),
-    Field("WCKey", 10, _NOTHING),
+    Field("WCKey", 10, _job(lambda line: line.job.wckey)),
     Field("WCKeyID", 10, _job(lambda _: "0"), _NUMBER),
     Field("WorkDir", 20, _job(lambda line: line.job.work_dir)),
 )

@@ -229,8 +229,10 @@ def _is_meant(query: Query, job: JobAccount) -> bool:
         return False
     if query.names and job.name not in query.names:
         return False
-    if query.wckeys or (query.associations and "0" not in query.associations):
-        # No job has a workload key, nor an association, which sacct shows as 0.
+    if query.wckeys and job.wckey not in query.wckeys:
+        return False
+    if query.associations and "0" not in query.associations:
+        # No job has an association, which sacct shows as 0.
         return False
     if query.reasons and job.reason.lower() not in query.reasons:
         return False

@@ -59,6 +59,7 @@ VARIABLES: Final = {
     "SALLOC_RESERVATION": "reservation",
     "SALLOC_SIGNAL": "signal",
     "SALLOC_TIMELIMIT": "time",
+    "SALLOC_WCKEY": "wckey",
 }
 """Input variables, and the options they stand for."""
 
@@ -77,6 +78,8 @@ def read(call: CommandCall) -> tuple[dict[str, Any], list[str]] | int:
     check_identity(call, options)
     check_cluster(call, options)
     tell_options(call, options)
+    if "get-user-env" in options and call.user.uid:
+        raise UsageError(1, "salloc: WARNING: you must be root to use --get-user-env")
     if not words and not {"no-shell", "test-only"} & set(options):
         raise UsageError(
             1,

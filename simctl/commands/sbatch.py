@@ -6,6 +6,7 @@ from simctl.commands import batch_script, burst_buffer
 from simctl.commands.ask import ask, no_answer
 from simctl.commands.command_line import (
     Given,
+    acting_user,
     answered,
     check_cluster,
     check_identity,
@@ -84,6 +85,7 @@ VARIABLES: Final = {
     "SBATCH_DISTRIBUTION": "distribution",
     "SBATCH_EXCLUSIVE": "exclusive",
     "SBATCH_EXPORT": "export",
+    "SBATCH_GET_USER_ENV": "get-user-env",
     "SBATCH_GPUS": "gpus",
     "SBATCH_GPUS_PER_NODE": "gpus-per-node",
     "SBATCH_GRES": "gres",
@@ -103,6 +105,7 @@ VARIABLES: Final = {
     "SBATCH_SIGNAL": "signal",
     "SBATCH_TIMELIMIT": "time",
     "SBATCH_WAIT": "wait",
+    "SBATCH_WCKEY": "wckey",
 }
 """Input variables, and the options they stand for."""
 
@@ -110,9 +113,9 @@ UNBUILT_VARIABLES: Final = tuple(
     f"SBATCH_{name}"
     for name in """
     ACCTG_FREQ BATCH CLUSTER_CONSTRAINT CORE_SPEC CPU_FREQ_REQ CPUS_PER_GPU DELAY_BOOT EXPORT_FILE
-    GET_USER_ENV GPU_BIND GPU_FREQ GPUS_PER_TASK GRES_FLAGS HINT MEM_BIND MEM_PER_GPU NETWORK
+    GPU_BIND GPU_FREQ GPUS_PER_TASK GRES_FLAGS HINT MEM_BIND MEM_PER_GPU NETWORK
     NTASKS_PER_GPU POWER PROFILE REQ_SWITCH SPREAD_JOB THREAD_SPEC
-    THREADS_PER_CORE USE_MIN_NODES WAIT4SWITCH WAIT_ALL_NODES WCKEY
+    THREADS_PER_CORE USE_MIN_NODES WAIT4SWITCH WAIT_ALL_NODES
     """.split()
 )
 """Input variables of options that are refused."""
@@ -247,6 +250,8 @@ def _job(call: CommandCall, script: batch_script.BatchScript, options: dict[str,
 def _environment(call: CommandCall, options: dict[str, Any]) -> dict[str, str]:
     """Return what the job sees of sbatch's own environment."""
     env = {key: value for key, value in call.env.items() if key != "SLURM_STEP_ID"}
+    if "get-user-env" in options:
+        env = {**acting_user(call, options).login, **env, "SLURM_GET_USER_ENV": "1"}
     told = {variable: _text(options[long]) for long, variable in _TOLD.items() if options.get(long)}
     export = options.get("export")
     if export is None:

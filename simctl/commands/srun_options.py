@@ -130,6 +130,7 @@ OF_ALLOCATIONS: Final = {
     "SLURM_RESERVATION": "reservation",
     "SLURM_SIGNAL": "signal",
     "SLURM_TIMELIMIT": "time",
+    "SLURM_WCKEY": "wckey",
 }
 """Those that count only where srun asks for a job of its own."""
 

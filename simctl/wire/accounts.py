@@ -69,6 +69,7 @@ class JobAccount(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     reservation: str = ""
     comment: str = ""
+    wckey: str = ""
     work_dir: str
     submit_line: str
     script: str = ""

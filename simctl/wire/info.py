@@ -113,6 +113,7 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     reservation: str = ""
     comment: str = ""
+    wckey: str = ""
     features: str = ""
     licenses: str = ""
     qos: str = "normal"

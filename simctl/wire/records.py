@@ -54,6 +54,7 @@ class JobDesc:
     features: str = ""
     licenses: str = ""
     comment: str = ""
+    wckey: str = ""
     qos: str = "normal"
     burst_buffer: str = ""
     container: str = ""

@@ -155,6 +155,7 @@ def _account(ctld: Controller, job: JobRecord, state: str) -> JobAccount:
         req_tres=job_facts.tracked(ctld.site.conf, job.tres_req or job.tres),
         reservation=desc.reservation,
         comment=desc.comment,
+        wckey=desc.wckey,
         work_dir=desc.work_dir,
         submit_line=desc.submit_line,
         script=desc.script,

@@ -148,6 +148,7 @@ def describe_job(ctld: Controller, job: JobRecord) -> JobInfo:
         oversubscribe=desc.oversubscribe,
         reservation=desc.reservation,
         comment=desc.comment,
+        wckey=desc.wckey,
         features=desc.features,
         licenses=desc.licenses,
         qos="normal" if ctld.site.conf.accounts else "",
