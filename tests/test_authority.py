@@ -484,6 +484,21 @@ def test_a_rule_is_broken_by_a_run_that_breaks_it(name: str, cancelled: Ran) -> 
     assert told(cancelled, damage).get(name) == what
 
 
+def test_a_launch_after_a_job_was_aborted_is_noticed() -> None:
+    """A job that slurmctld has forgotten is over on its node as well as one that it ends."""
+    ran = run(
+        "slurm_conf: {ReturnToService: 1}\n"
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: sbatch -w n1 --no-requeue --wrap 'sleep 3000'}\n"
+        "  - {at: 10s, fault: {cut: [slurmctld, n1], for: 1000s}}\n",
+        cluster=CLUSTER,
+    )
+    assert ran.one("REQUEST_ABORT_JOB", phase="receive").node == "n1"
+    late = moved("fork role=slurmd", after="REQUEST_ABORT_JOB phase=receive node=n1")
+    what = "it was launched after REQUEST_ABORT_JOB"
+    assert told(ran, late)["nothing-launched-once-revoked"] == what
+
+
 def test_a_refusal_that_changed_something_is_noticed() -> None:
     """The cancelling of a job that was refused is taken for that of its state."""
     ran = run(RUNS.replace("}]", "}, {at: 5s, as: bob, run: scancel 1}]"), cluster=CLUSTER)

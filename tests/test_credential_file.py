@@ -100,3 +100,27 @@ def test_a_node_without_jobs_has_no_such_file() -> None:
     assert ran.world.disk.view("n2", 0).stat(FILE).mode == 0o600
     assert ran.world.disk.view("n2", 0).listdir("/var/spool/slurmd") == ["cred_state"]
     assert ran.result.damages == ()
+
+
+@BOTH
+@pytest.mark.parametrize("by", [119, 121, 299])
+def test_an_epilog_is_not_run_again_for_a_message_that_was_long_under_way(
+    model: str, by: int
+) -> None:
+    """A message is good for 300 s, and that the job is over is remembered for longer.
+
+    Another job that ends shortly before has slurmd forget what is too old to matter.
+    """
+    ran = run(
+        "slurm_conf: {Epilog: /etc/epilog}\nprograms: {/etc/epilog: {runs: 1s}}\n"
+        + timeline(
+            f"0 {{duplicate: REQUEST_TERMINATE_JOB, by: {by}s, times: 1}}",
+            "0 sbatch -w n1 --wrap 'sleep 2'",
+            f"{by - 5} sbatch -w n1 --wrap 'sleep 2'",
+            f"{by + 25} squeue",
+        ),
+        model=model,
+    )
+    heard = ran.all("REQUEST_TERMINATE_JOB", phase="receive", job=1)
+    assert [each.time_us // 1_000_000 for each in heard] == [2, by + 2]
+    assert [each.job for each in ran.all("epilog")] == [1, 2]

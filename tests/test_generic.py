@@ -488,3 +488,33 @@ def test_a_site_s_real_scripts_are_run(tmp_path: Path) -> None:
         f"start_stage_out 1 1001 {60 * GIB} #BB size=60G",
         f"start_stage_out 2 1002 {10 * GIB} {' '.join(COMMENTS)}",
     ]
+
+
+SLOW_TO_TELL = """\
+#!/bin/sh
+# A store that tells of a stage-out from the second question after its start on, and that once.
+cd "$(dirname "$0")"
+case $1 in
+  get_*) echo TotalSize=100G; cat job.1 2>/dev/null
+    if grep -q staging-out job.1 2>/dev/null; then rm job.1; fi
+    if [ -e out.1 ]; then mv out.1 job.1; fi
+    exit 0;;
+  start_stage_in) echo "UserID=$3 JobID=$2 State=staged-in Size=$4" > job.$2;;
+  start_stage_out) rm job.$2; echo "UserID=$3 JobID=$2 State=staging-out Size=$4" > out.$2;;
+esac
+"""
+
+
+def test_a_stage_out_that_the_store_has_yet_to_tell_of_is_not_over(tmp_path: Path) -> None:
+    """The buffer was told of while it was filled; gone it is once it was told of as emptied."""
+    path = tmp_path / "store.sh"
+    path.write_text(SLOW_TO_TELL)
+    path.chmod(0o755)
+    found = ran(
+        submitted(),
+        more="options: {real_scripts: true}\n",
+        **dict.fromkeys(SCRIPTS, str(path)),
+    )
+    assert states(found)[-2:] == ["STAGING_OUT", "STAGED_OUT"]
+    took_s = moment(found, "STAGED_OUT") - moment(found, "STAGING_OUT")
+    assert 60 < took_s <= 90
