@@ -33,6 +33,14 @@ def make_parser() -> argparse.ArgumentParser:
     _add_explore(commands)
     _add_swarm(commands)
     _add_trace(commands)
+    why = commands.add_parser(
+        "why",
+        help="say of a trace's jobs that did not complete what went wrong first",
+        description="Say, of each job that did not complete, what went wrong first: which plugin "
+        "call, script, task, fault, limit or command, in which process, and what it returned.",
+    )
+    why.add_argument("file", metavar="TRACE", help="as `run --trace TRACE` writes it")
+    why.add_argument("words", nargs="*", metavar="job N", help="this job alone")
     _add_plugins(commands)
     _add_repl(commands)
     _add_import(commands)
@@ -419,6 +427,12 @@ def _trace(options: argparse.Namespace) -> int:
     return why(Path(options.file), options.event, options.later)
 
 
+def _why(options: argparse.Namespace) -> int:
+    from simctl.testing.why import why_failed
+
+    return why_failed(Path(options.file), options.words)
+
+
 def _plugins(options: argparse.Namespace) -> int:
     from simctl import catalogue
 
@@ -474,6 +488,7 @@ _COMMANDS: Final = {
     "explore": _explore,
     "swarm": _swarm,
     "trace": _trace,
+    "why": _why,
     "plugins": _plugins,
     "repl": _repl,
     "import": _import,

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from simctl.scenario.why_failed import NoSuchJobError, WhyFailed, held_up, wait_status_text
+from simctl.cli import main
+from simctl.kernel.procs import wait_status_text
+from simctl.scenario.why_failed import NoSuchJobError, WhyFailed, held_up
 from simctl.testing.runs import Run, Surroundings, make_world, run_world
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
@@ -75,3 +77,68 @@ def test_an_unknown_job_is_refused_with_those_there_are() -> None:
 def test_wait_statuses_are_told_as_exit_codes_and_signals(status: int, text: str) -> None:
     """A number such as 256 tells nobody anything."""
     assert wait_status_text(status) == text
+
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.mark.parametrize("words", [[], ["job", "1"], ["1"]])
+def test_the_command_reads_a_trace(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """All jobs of it, or one."""
+    assert main(["why", str(GOLDEN / "attach_fails.jsonl"), *words]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(
+        "job 1 FAILED: switch_p_job_attach of switch/none returned -1, errno EINVAL"
+    )
+    assert "then srun on login ended with exit code 1" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["job", "9"], "there is no job 9; it tells of 1"),
+        (["jb", "1"], "expected `job N` with the number of a job, got 'jb 1'"),
+        (["job", "x"], "expected `job N` with the number of a job, got 'job x'"),
+        (["job"], "expected `job N` with the number of a job, got 'job'"),
+    ],
+)
+def test_what_cannot_be_told_is_an_error(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With exit status 2, and nothing on standard output."""
+    assert main(["why", str(GOLDEN / "attach_fails.jsonl"), *words]) == 2
+    out, error = capsys.readouterr()
+    assert (out, said in error) == ("", True)
+
+
+def test_a_trace_of_some_kinds_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What led to a failure may be among those that were left out."""
+    some = tmp_path / "some.jsonl"
+    words = ["run", "attach_fails", "--quiet", "--trace", str(some), "--trace-kinds", "state"]
+    assert main(words) == 0
+    assert main(["why", str(some)]) == 2
+    assert "write it without --trace-kinds" in capsys.readouterr().err
+
+
+def test_trace_why_marks_where_a_failure_began(capsys: pytest.CaptureFixture[str]) -> None:
+    """In the chain of causes, or after it where it is beside it."""
+    assert main(["trace", "why", str(GOLDEN / "slurmctld_prolog.jsonl"), "332"]) == 0
+    marked = [line for line in capsys.readouterr().out.splitlines() if "went wrong first" in line]
+    assert len(marked) == 1
+    assert "rc=256 (exit code 1)" in marked[0]
+    assert main(["trace", "why", str(GOLDEN / "attach_fails.jsonl"), "141"]) == 0
+    assert "with job 1 is beside this chain" in capsys.readouterr().out
+
+
+def test_tests_that_break_say_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`simctl test`, whose lines pytest's report has as well, and a run's own assertions."""
+    text = (SCENARIOS / "attach_fails.yaml").read_text(encoding="utf-8")
+    broken = text.partition("\nexpect:")[0] + "\nexpect: [{job: 1, state: COMPLETED}]\n"
+    path = tmp_path / "broken.scenario.yaml"
+    path.write_text(broken, encoding="utf-8")
+    assert main(["test", str(path)]) == 1
+    assert "job 1 FAILED: switch_p_job_attach of switch/none" in capsys.readouterr().out
+    with pytest.raises(AssertionError, match="job 1 FAILED: switch_p_job_attach of switch/none"):
+        ran(path).assert_held()

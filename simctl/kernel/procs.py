@@ -58,6 +58,12 @@ def signal_of(status: int) -> int:
     return status & 0x7F
 
 
+def wait_status_text(status: int) -> str:
+    """Return how a process ended, for people: its exit code, or the signal that ended it."""
+    number = signal_of(status)
+    return f"signal {number}" if number else f"exit code {exit_code_of(status)}"
+
+
 class StateNotCopyableError(Exception):
     """A plugin keeps something in memory that no fork could copy.
 

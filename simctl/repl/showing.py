@@ -9,6 +9,7 @@ from msgspec import UNSET
 from simctl.kernel.due import who_is
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import value_text
+from simctl.kernel.procs import wait_status_text
 from simctl.kernel.trace import OpenCall
 from simctl.scenario.durations import format_us
 
@@ -105,7 +106,10 @@ def _process(event: Event, args: dict[str, Any], world: "World") -> str:
         return f"executes {args.get('path')}"
     if event.name == "signal":
         return f"gets signal {args.get('signal')}"
-    return f"exits, status {value_text(event.rc)}"
+    if type(event.rc) is not int:
+        return "exits"
+    how = wait_status_text(event.rc)
+    return f"ends by {how}" if how.startswith("signal") else f"exits with {how}"
 
 
 def _about(event: Event) -> Iterator[str]:
@@ -116,7 +120,9 @@ def _about(event: Event) -> Iterator[str]:
 
 
 def _result(event: Event) -> Iterator[str]:
-    if event.rc is not UNSET:
+    if event.kind == "script" and type(event.rc) is int:
+        yield wait_status_text(event.rc)
+    elif event.rc is not UNSET:
         yield f"rc={value_text(event.rc)}"
     if event.errno is not UNSET:
         yield f"errno={event.errno}"

@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern, near, value_text
+from simctl.kernel.procs import wait_status_text
 from simctl.scenario.durations import format_us
 from simctl.scenario.happens_before import HappensBefore
 
@@ -81,7 +82,9 @@ def describe(event: Event) -> str:
     process = [who, _named("pid", event.pid), _named("uid", event.uid)]
     what = [event.name, _text(event.phase)]
     about = [_named(key, getattr(event, key)) for key in ("job", "step", "task", "peer")]
-    result = [_named("rc", event.rc), _named("errno", event.errno)]
+    ended = event.kind in ("process", "script") and type(event.rc) is int and event.rc
+    how = f"({wait_status_text(event.rc)})" if ended else ""
+    result = [_named("rc", event.rc), how, _named("errno", event.errno)]
     if event.kind == "state" and event.args is not UNSET:
         about.append(f"{value_text(event.args.get('from'))} -> {value_text(event.args.get('to'))}")
     elif event.kind in _TELLING and event.args is not UNSET:

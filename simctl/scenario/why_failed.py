@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import value_text
-from simctl.kernel.procs import exit_code_of, signal_of
+from simctl.kernel.procs import exit_code_of, signal_of, wait_status_text
 from simctl.plugins.points import ALL, OPTIONAL
 from simctl.plugins.points.declare import OnError, Returns
 from simctl.scenario.durations import format_us
@@ -33,12 +33,8 @@ class Failure:
     job: int
     first: Event
     lines: tuple[str, ...]
-
-
-def wait_status_text(status: int) -> str:
-    """Return how a process ended: its exit code, or the signal that ended it."""
-    number = signal_of(status)
-    return f"signal {number}" if number else f"exit code {exit_code_of(status)}"
+    over: bool
+    """Whether the job is over; else it waits."""
 
 
 def failed_call(event: Event) -> bool:
@@ -107,7 +103,13 @@ class WhyFailed:
         told = base in ("PENDING", "PREEMPTED") and first.name == "job_state" and more
         lines = [f"job {job} {base}: {more.pop(0) if told else self._tell(first)}"]
         lines += [f"    {line}" for line in more if line]
-        return Failure(job, first, tuple(dict.fromkeys(lines)))
+        return Failure(job, first, tuple(dict.fromkeys(lines)), base != "PENDING")
+
+    def fine(self, job: int) -> str:
+        """Say how a job stands that did not fail."""
+        last = self._states(job)[-1]
+        how = "as the events end" if _base(last) != "COMPLETED" else "and nothing is to be told"
+        return f"job {job} is {_base(last)}, {how}"
 
     # What decided.
 

@@ -191,7 +191,7 @@ def _run(case: Case, settings: Settings, *, named: bool) -> Outcome:
     run, apart = _run_once_or_twice(case, world, settings)
     lines = what_broke(run.result) if not run.held else []
     if lines:
-        lines.append(f"to repeat: {run.repeat}")
+        lines += [*run.failures, f"to repeat: {run.repeat}"]
     if apart:
         lines += [*apart, f"to repeat: {_command(case, settings, settings.determinism_option)}"]
     model = "" if run.result.model == world.scenario.model else run.result.model

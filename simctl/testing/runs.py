@@ -19,6 +19,7 @@ from simctl.scenario.expectations import EXPECT
 from simctl.scenario.load import load_scenario, read_scenario, start
 from simctl.scenario.model import Scenario
 from simctl.scenario.positions import ScenarioErrors, Unreadable, Value, compose
+from simctl.scenario.why_failed import told_failures
 from simctl.status import InputError
 from simctl.testing.asserting import RunTrace
 from simctl.testing.before import assert_before
@@ -79,6 +80,12 @@ class Run:
         return [f"{each.function}: {each.problem}" for each in self.result.complaints]
 
     @property
+    def failures(self) -> list[str]:
+        """What went wrong first with each job that did not complete, in lines for people."""
+        reasons = {row.job_id: row.reason for row in self.result.rows}
+        return told_failures(self.events, self.users, reasons)
+
+    @property
     def repeat(self) -> str:
         """The command that repeats the run; nothing if its scenario is no file."""
         path = self.surroundings.path
@@ -105,7 +112,7 @@ class Run:
         wrong += ["\n".join(tell(breach)) for breach in self.result.orderings.broken]
         wrong += [f"stalled: {line}" for line in self.result.stalled]
         wrong += [f"ended: {line}" for line in self.result.ran_out]
-        self._fail(wrong)
+        self._fail(wrong, told=True)
 
     def assert_that(self, *expectations: str) -> None:
         """Raise AssertionError unless these hold; each is written as in a scenario's `expect:`.
@@ -128,7 +135,7 @@ class Run:
         if reading.mistakes:
             raise InputError("\n".join(str(each) for each in reading.mistakes))
         results = check(wanted, self.events, self.jobs)
-        self._fail([_told(each) for each in results if not each.held])
+        self._fail([_told(each) for each in results if not each.held], told=True)
 
     def assert_before(
         self, first: str, second: str, *, proved: bool = False, within: str = "", each: str = ""
@@ -177,11 +184,12 @@ class Run:
             hint = f"if the run is as it should be: {around.how_to_rewrite} writes the trace anew"
             self._fail([f"not as {path}:", *found.trouble, hint])
 
-    def _fail(self, wrong: list[str]) -> None:
+    def _fail(self, wrong: list[str], *, told: bool = False) -> None:
+        """Raise AssertionError if anything is wrong; *told* adds why jobs did not complete."""
         if wrong:
-            raise AssertionError(
-                "\n".join([*wrong, *([f"to repeat: {self.repeat}"] if self.repeat else [])])
-            )
+            failures = self.failures if told else []
+            repeat = [f"to repeat: {self.repeat}"] if self.repeat else []
+            raise AssertionError("\n".join([*wrong, *failures, *repeat]))
 
 
 def _told(result: Result) -> str:

@@ -1,6 +1,7 @@
-"""`simctl trace why`: what led to an event, and whether one has to come before another."""
+"""`simctl why` and `simctl trace why`: what went wrong first, and what led to an event."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,10 +14,12 @@ from simctl.scenario.happens_before import HalfATraceError, HappensBefore, Link
 from simctl.scenario.orders import ends_before
 from simctl.scenario.races import free_because
 from simctl.scenario.recorded import Recorded, describe
+from simctl.scenario.why_failed import NoSuchJobError, WhyFailed, held_up
 from simctl.status import OK, WRONG_INPUT
 from simctl.testing.reading import tell_cut
 
 _SHOWN = 8
+_MARK = "   <- went wrong first"
 _LINK = max(len(link.value) for link in Link)
 
 
@@ -30,7 +33,7 @@ def why(path: Path, first: str, second: str = "") -> int:
         tell_cut(path, recording)
         _check_causes(path, recording)
         event = _event(path, recording, first)
-        lines = _chain(recording, event)
+        lines = _chain(recording, event, _began(recording, event))
         if second:
             lines = _order(HappensBefore(recording.events), event, _event(path, recording, second))
     except (RecordingError, PatternError, HalfATraceError) as error:
@@ -80,15 +83,82 @@ def _event(path: Path, recording: Recording, text: str) -> Event:
     return found[0]
 
 
-def _chain(recording: Recording, event: Event) -> list[str]:
-    """Return the chain of causes, the root first."""
+def why_failed(path: Path, words: Sequence[str]) -> int:
+    """Print what went wrong first with jobs that did not complete: with all, or with one.
+
+    *words* are nothing, or ``job N``.
+    """
+    number = words[-1] if words and list(words[:-1]) in ([], ["job"]) else ""
+    if words and not (number.isascii() and number.isdecimal()):
+        said = " ".join(words)
+        print(
+            f"simctl: why: expected `job N` with the number of a job, got {said!r}", file=sys.stderr
+        )
+        return WRONG_INPUT
+    try:
+        recording = read_recording(path)
+        tell_cut(path, recording)
+        _check_causes(path, recording)
+        _check_kinds(path, recording)
+        finder = WhyFailed(recording.happened, recording.header.get("users", {}))
+        if number:
+            found = finder.of(int(number))
+            lines = list(found.lines) if found else [finder.fine(int(number))]
+        else:
+            lines = [line for each in finder.all() for line in each.lines]
+            lines += held_up(recording.happened)
+    except NoSuchJobError as error:
+        print(f"simctl: {path}: {error}", file=sys.stderr)
+        return WRONG_INPUT
+    except RecordingError as error:
+        print(f"simctl: {error}", file=sys.stderr)
+        return WRONG_INPUT
+    for line in lines or ["no job failed, was cancelled, or waits"]:
+        print(line)
+    return OK
+
+
+def _check_kinds(path: Path, recording: Recording) -> None:
+    """Check that no events were left out as the trace was written.
+
+    Raises:
+        RecordingError: It holds some kinds alone.
+    """
+    if kinds := recording.header.get("kinds"):
+        raise RecordingError(
+            f"{path}: holds events of the kinds {', '.join(map(str, kinds))} alone: what led to a "
+            "failure may be among the others; write it without --trace-kinds"
+        )
+
+
+def _began(recording: Recording, event: Event) -> Event | None:
+    """Return the event with which the failure of an event's job began, if there was one."""
+    if event.job is UNSET or recording.header.get("kinds"):
+        return None
+    try:
+        found = WhyFailed(recording.happened, recording.header.get("users", {})).of(event.job)
+    except NoSuchJobError:
+        return None
+    return found.first if found is not None and found.first.seq <= event.seq else None
+
+
+def _chain(recording: Recording, event: Event, began: Event | None) -> list[str]:
+    """Return the chain of causes, the root first, with a mark at what went wrong first.
+
+    That may be beside the chain, as the crash of a node is, of which no message tells: then it is
+    told after it.
+    """
     by_seq = {each.seq: each for each in recording.events}
     chain: list[Event] = []
     at: int | msgspec.UnsetType = event.seq
     while at is not UNSET and at in by_seq:
         chain.append(by_seq[at])
         at = by_seq[at].cause
-    return [describe(each) for each in reversed(chain)]
+    lines = [describe(each) + _MARK * (each is began) for each in reversed(chain)]
+    if began is not None and began not in chain:
+        lines.append(f"what went wrong first with job {event.job} is beside this chain:")
+        lines.append(describe(began) + _MARK)
+    return lines
 
 
 def _order(relation: HappensBefore, first: Event, second: Event) -> list[str]:

@@ -1,5 +1,7 @@
 """Looking at a job: where it is in its life, and what it waits for."""
 
+from collections.abc import Iterator
+
 from simctl.repl import words
 from simctl.repl.commands.timing import job_id
 from simctl.repl.errors import CommandError
@@ -10,6 +12,7 @@ from simctl.repl.seen import Seen
 from simctl.repl.session import Session
 from simctl.repl.showing import folded
 from simctl.repl.waiting import tell_why
+from simctl.scenario.why_failed import NoSuchJobError, WhyFailed
 
 
 def _wanted(session: Session, rest: str, usage: str) -> int:
@@ -61,11 +64,21 @@ def where(session: Session, rest: str) -> None:
 
 @command("why", usage="why job ID", topic="looking", example="why job 1", words=words.jobs)
 def why(session: Session, rest: str) -> None:
-    """Say what a job waits for and since when, or what it does until when."""
+    """Say what a job waits for and since when, what it does until when, or why it failed."""
     number = _wanted(session, rest, "why job 1")
     job = session.world.ctld.jobs.get(number)
     if job is None:
         session.say(f"job {number} is over, and slurmctld has forgotten it; `where job {number}`")
-        return
-    for line in tell_why(session, job):
+    for line in (*(tell_why(session, job) if job is not None else ()), *_failed(session, number)):
         session.say("\n".join(folded(line)))
+
+
+def _failed(session: Session, number: int) -> Iterator[str]:
+    """Say what went wrong first with a job that is over and did not complete."""
+    users = {name: user.uid for name, user in session.world.site.users.items()}
+    try:
+        found = WhyFailed(session.world.events, users).of(number)
+    except NoSuchJobError:  # nothing of it is in the session's events
+        return
+    if found is not None and found.over:
+        yield from (f"  {line}" for line in found.lines)
