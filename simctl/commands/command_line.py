@@ -149,7 +149,7 @@ def _shown(name: str, value: Any) -> str:
     """Return an option's value as it is told."""
     if value is True:
         return "set"
-    if name == "time":
+    if name in ("time", "time-min"):
         return format_time_limit_min(value, padded=True)
     if name == "nodes":
         least, most = value

@@ -68,6 +68,7 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         cpus_per_task=options.get("cpus-per-task", NO_VAL),
         ntasks_per_node=options.get("ntasks-per-node", NO_VAL),
         time_limit_min=options.get("time", NO_VAL),
+        time_min_min=options.get("time-min", 0),
         nodes=options.get("nodelist", ()),
         excluded=options.get("exclude", ()),
         distribution=how,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from simctl.commands.columns import Column, with_unit
+from simctl.commands.columns import Column, run_time, with_unit
 from simctl.commands.job_columns import LETTERS, JobRow, or_null
 from simctl.wire.states import JobBase
 
@@ -130,7 +130,7 @@ _NAMED: Final[dict[str, Column[JobRow]]] = {
     "maxnodes": Column("MAX_NODES", lambda row: str(row.info.max_nodes or row.info.num_nodes)),
     "mcslabel": _fixed("MCSLABEL", "N/A"),
     "mem-per-tres": _fixed("MEM_PER_TRES", "N/A"),
-    "mintime": _fixed("TIME_MIN", "0:00"),
+    "mintime": Column("TIME_MIN", lambda row: run_time(row.info.time_min_min * 60)),
     "network": _fixed("NETWORK", "(null)"),
     "ntperboard": _fixed("NTASKS_PER_BOARD", "0"),
     "ntpercore": _fixed("NTASKS_PER_CORE", "N/A"),

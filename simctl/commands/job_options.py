@@ -12,6 +12,7 @@ from simctl.commands.job_values import (
     gres,
     hosts,
     interval,
+    least_time,
     login,
     mail_type,
     memory,
@@ -37,6 +38,7 @@ JOB_OPTIONS: Final = (
     Option(long="ntasks-per-node", read=positive),
     Option(long="cpus-per-task", short="c", read=positive),
     Option(long="time", short="t", read=time_limit),
+    Option(long="time-min", read=least_time),
     Option(long="partition", short="p", read=text),
     Option(long="job-name", short="J", read=text),
     Option(long="nodelist", short="w", read=hosts),
@@ -98,7 +100,7 @@ JOB_UNBUILT: Final = frozenset(
     mem-per-gpu network nice ntasks-per-core ntasks-per-gpu ntasks-per-socket
     share power priority profile propagate reboot
     sockets-per-node spread-job switches test-only thread-spec threads-per-core
-    time-min use-min-nodes wait-all-nodes
+    use-min-nodes wait-all-nodes
     container prefer
     """.split()
 )

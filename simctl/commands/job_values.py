@@ -52,6 +52,17 @@ def time_limit(value: str) -> int:
     return minutes or INFINITE
 
 
+def least_time(value: str) -> int:
+    """Read down to which time a limit may be lowered; 0 for not at all."""
+    try:
+        minutes = parse_time_limit_min(value)
+    except ValueError:
+        minutes = INFINITE
+    if minutes == INFINITE:
+        raise ValueError("Invalid --time-min specification")
+    return minutes
+
+
 def login(value: str) -> str:
     """Read how to get the environment of a login: seconds to wait, then ``S`` or ``L``."""
     if not re.fullmatch(r"\d*[sSlL]?", value):

@@ -125,7 +125,8 @@ def _state(job: JobInfo, *, brief: bool) -> Iterator[str]:
 
 def _times(job: JobInfo) -> Iterator[str]:
     limit = minutes(job.time_limit_min)
-    yield f"RunTime={padded_time(job.run_s)} TimeLimit={limit} TimeMin=N/A"
+    least = minutes(job.time_min_min) if job.time_min_min else "N/A"
+    yield f"RunTime={padded_time(job.run_s)} TimeLimit={limit} TimeMin={least}"
     yield f"SubmitTime={moment(job.submit_s)} EligibleTime={moment(job.eligible_s)}"
     yield f"AccrueTime={moment(job.accrue_s)}"
     yield (

@@ -114,6 +114,7 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
     reservation: str = ""
     comment: str = ""
     wckey: str = ""
+    time_min_min: int = 0
     features: str = ""
     licenses: str = ""
     qos: str = "normal"

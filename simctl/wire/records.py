@@ -37,6 +37,7 @@ class JobDesc:
     cpus_per_task: int = NO_VAL
     ntasks_per_node: int = NO_VAL
     time_limit_min: int = NO_VAL
+    time_min_min: int = 0  # down to which backfill may lower the limit; 0 for not at all
     nodes: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     distribution: Distribution = Distribution.UNKNOWN

@@ -231,6 +231,8 @@ def _with_limits(
     limit = desc.time_limit_min
     if limit == NO_VAL:
         limit = min(parts[0].default_time_min, parts[0].max_time_min)
+    if desc.time_min_min > limit:
+        return Request(error_code=ESLURM_INVALID_TIME_LIMIT)
     return Request(
         parts=parts,
         demand=demand,

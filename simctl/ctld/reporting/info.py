@@ -149,6 +149,7 @@ def describe_job(ctld: Controller, job: JobRecord) -> JobInfo:
         reservation=desc.reservation,
         comment=desc.comment,
         wckey=desc.wckey,
+        time_min_min=desc.time_min_min,
         features=desc.features,
         licenses=desc.licenses,
         qos="normal" if ctld.site.conf.accounts else "",

@@ -77,6 +77,7 @@ async def run_backfill(ctld: Controller) -> None:
         shares = plan.room_now(job, part) if ready else ()
         if shares and await staging.confirm(ctld, job):
             limits.started += 1
+            plan.lower_limit(job, part, shares)
             plan.hold(job, part, shares)
             await start_head(ctld, line, part, job, shares)
             continue
@@ -171,7 +172,10 @@ class Plan:
         return max(job.limit_us, self._now_us + SECOND)
 
     def _length_us(self, job: JobRecord, part: PartRecord) -> int:
+        """Return how long a job is to have at least: its limit, or what --time-min says."""
         limit_min = limit_in(job, part)
+        if job.desc.time_min_min:
+            limit_min = min(limit_min, job.desc.time_min_min)
         return NEVER_US if limit_min == INFINITE else limit_min * 60 * SECOND
 
     def kept_nodes(self) -> int:
@@ -212,9 +216,30 @@ class Plan:
                         room.cpus = 0
             yield room
 
+    def lower_limit(self, job: JobRecord, part: PartRecord, shares: tuple[Share, ...]) -> None:
+        """Have a job of --time-min that starts now end before what it takes is needed by a head."""
+        limit_min = limit_in(job, part)
+        if not job.desc.time_min_min or limit_min <= job.desc.time_min_min:
+            return
+        whole = demand_in(job, part).whole
+        starts = [
+            planned.start_us
+            for planned in self._planned
+            if any(
+                _is_in_the_way(share, planned.spare.get(share.index), whole=whole)
+                for share in shares
+            )
+        ]
+        free_min = (min(starts, default=NEVER_US) - self._now_us) // (60 * SECOND)
+        if free_min < limit_min and starts:
+            limit_min = max(job.desc.time_min_min, free_min)
+            job.time_limit_min = limit_min
+            job.desc = attrs.evolve(job.desc, time_limit_min=limit_min)
+
     def hold(self, job: JobRecord, part: PartRecord, shares: tuple[Share, ...]) -> None:
         """Note that a job starts now: what runs into a reservation takes of what it left over."""
-        end_us = self._now_us + self._length_us(job, part)
+        limit_min = limit_in(job, part)
+        end_us = self._now_us + (NEVER_US if limit_min == INFINITE else limit_min * 60 * SECOND)
         number = len(self._ends) + NEVER_US
         held = {share.index: share for share in shares}
         insort(self._ends, (end_us, number, mask_of(held), held))
@@ -354,6 +379,14 @@ class Plan:
         for planned in others:
             change(planned.shares, 1)
         return rooms
+
+
+def _is_in_the_way(share: Share, spare: Room | None, *, whole: bool) -> bool:
+    """Tell whether a share is more than a head will leave of a node; None: it needs none of it."""
+    if spare is None:
+        return False
+    kinds = [spare.gres.get(name, 0) < count for name, count in share.gres.items()]
+    return whole or spare.cpus < share.cpus or spare.memory_mb < share.memory_mb or any(kinds)
 
 
 def _end(entry: tuple[int, int, int, dict[int, Share]]) -> int:
