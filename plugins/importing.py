@@ -37,8 +37,9 @@ def find(reference: str, folder: Path) -> list[Found]:
     """Return the class that a reference names, or all the plugin classes of a file or module.
 
     Args:
-        reference: ``file.py``, ``package.module``, either with ``:Class``, or ``package.Class``.
-        folder: What a file's path starts from.
+        reference: ``file.py``, ``package.module``, either with ``:Class``, or ``package.Class``;
+            a module may stand behind the path of its folder, ``../there/package:Class``.
+        folder: What a path starts from.
 
     Raises:
         PluginError: There is no such file, module or class, or it cannot be imported.
@@ -55,7 +56,10 @@ def find(reference: str, folder: Path) -> list[Found]:
         if where.endswith(".py"):
             module = _import_file(reference, folder, where)
         else:
-            module, last = _import_module(reference, where, folder)
+            parent, slash, dotted = where.rstrip("/").rpartition("/")
+            module, last = _import_module(reference, dotted, folder / parent if slash else folder)
+            if slash:
+                _check_place(reference, module, folder / parent)
             name = name or last
         kinds = [_class_of(module, name, reference)] if name else _all_of(module, reference)
         return [Found(kind=kind, origin=_origin(reference, where, kind)) for kind in kinds]
@@ -112,6 +116,16 @@ def _import_module(reference: str, where: str, folder: Path) -> tuple[ModuleType
         f"plugin {reference!r}: there is no module {where!r}, neither installed nor in {folder}; "
         "install it, or name a file: './my_switch.py:MySwitch'"
     )
+
+
+def _check_place(reference: str, module: ModuleType, folder: Path) -> None:
+    """Check that a module that was named by its place is that of this place."""
+    file = Path(module.__file__ or "").resolve()
+    if not file.is_relative_to(folder.resolve()):
+        raise PluginError(
+            f"plugin {reference!r}: there is another module {module.__name__} already, {file}; "
+            "give one of them another name"
+        )
 
 
 def _exists(name: str) -> bool:

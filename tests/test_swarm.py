@@ -235,7 +235,7 @@ def test_what_is_found_is_made_small_and_can_be_repeated(
     assert main(["swarm", "--seed", "47", "--runs", "1", "--workers", "1"]) == 1
     printed = capsys.readouterr().out
     assert "BROKEN in 1 run, seeds 47: at rest: nodes-free: " in printed
-    repeat = printed.rpartition("to repeat: simctl ")[2].split()
+    repeat = printed.rpartition("to repeat: simctl ")[2].partition("\n")[0].split()
     text = Path(repeat[1]).read_text()
     assert len(read_scenario(text, file="s.yaml").timeline) < 5
     assert main(repeat) == 1

@@ -27,7 +27,7 @@ from simctl.stepd.signals import UNCATCHABLE, SignalError, signal_name, signal_n
 
 _NAME: Final = r"[^\W\d]\w*"
 _REFERENCE: Final = re.compile(
-    rf"(?P<file>.+\.py)(:{_NAME})?|{_NAME}(\.{_NAME})*:{_NAME}|{_NAME}(\.{_NAME})+"
+    rf"(?P<file>.+\.py)(:{_NAME})?|(.*/)?{_NAME}(\.{_NAME})*:{_NAME}|{_NAME}(\.{_NAME})+"
 )
 
 
@@ -49,7 +49,7 @@ PLUGINS: Final = Items(
     item=Scalar(
         expected='a file or module and the class in it, such as "./my_switch.py:MySwitch"',
         convert=_read_plugin,
-        json={"type": "string", "pattern": r"\.py(:\w+)?$|^\w+(\.\w+)*[:.]\w+$"},
+        json={"type": "string", "pattern": r"\.py(:\w+)?$|^(.*/)?\w+(\.\w+)*[:.]\w+$"},
     ),
 )
 

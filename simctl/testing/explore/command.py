@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 import sys
 from pathlib import Path
 from typing import Final
@@ -16,7 +15,7 @@ from simctl.plugins.registry import PluginError
 from simctl.scenario.positions import ScenarioErrors
 from simctl.status import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 from simctl.testing.explore.faults import placements
-from simctl.testing.explore.found import Target
+from simctl.testing.explore.found import Report, Target
 from simctl.testing.explore.options import Options
 from simctl.testing.explore.plan import Plan
 from simctl.testing.explore.progress import Progress
@@ -139,8 +138,17 @@ def _plan(search: Search, first: Ran) -> Plan:
 def _show(search: Search, plan: Plan) -> None:
     """Print what the search came to."""
     if search.options.as_json:
-        print(json.dumps(search.as_json(), indent=1))
+        found = search.report or (_raw(search, plan) if search.finds else None)
+        print(json.dumps(search.as_json(found), indent=1))
         return
+    if search.interrupted:
+        print("interrupted: this is what was reached")
+    if search.report is not None:
+        print(f"found at seed {search.report.seed} under {search.report.schedule}{_where(search)}:")
+        for line in told(search.report):
+            print(line)
+    elif search.finds:
+        _show_raw(search, plan, search.finds[0])
     if search.placements:
         _show_placements(search)
     elif search.tally is not None:
@@ -157,14 +165,6 @@ def _show(search: Search, plan: Plan) -> None:
     if not search.options.quiet:
         for line in covered(search.coverage):
             print(line)
-    if search.interrupted:
-        print("interrupted: this is what was reached")
-    if search.report is not None:
-        print(f"found at seed {search.report.seed} under {search.report.schedule}{_where(search)}:")
-        for line in told(search.report):
-            print(line)
-    elif search.finds:
-        _show_raw(search, plan, search.finds[0])
 
 
 def _where(search: Search) -> str:
@@ -193,10 +193,19 @@ def _show_raw(search: Search, plan: Plan, find: Find) -> None:
     if search.placements:
         print(f"{_where(search).removeprefix(', ')}; seed {_seed(search, plan)}")
         return
-    file = shlex.quote(str(search.options.path))
-    print(
-        f"to repeat: simctl run {file} --seed {_seed(search, plan)} "
-        f"--model {search.terms.model} --schedule {find.token}"
+    print(f"to repeat: {_raw(search, plan).command}")
+
+
+def _raw(search: Search, plan: Plan) -> Report:
+    """Return the first find as it was met: in the scenario as given, unless a fault was placed."""
+    find = search.finds[0]
+    return Report(
+        broken=find.broken,
+        seed=_seed(search, plan),
+        schedule=find.schedule,
+        token=find.token,
+        given="" if search.placements else str(search.options.path),
+        model=search.terms.model,
     )
 
 

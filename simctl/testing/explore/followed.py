@@ -77,6 +77,19 @@ class OneOff(Followed):
         return place if line.points == point and place < len(line.due) else 0
 
 
+class Seen(Followed):
+    """First come, first served; `sent` has when each message was sent, in microseconds."""
+
+    def __init__(self) -> None:
+        super().__init__(Deviations())
+        self.sent: dict[Name, int] = {}
+
+    def extra_us(self, line: Line) -> int:
+        """Note the message."""
+        self.sent[line.message_name()] = line.now_us
+        return 0
+
+
 class Told(Replay):
     """A token, followed exactly, with a sentence about each deviation."""
 

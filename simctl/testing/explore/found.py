@@ -28,6 +28,9 @@ class Report:
     schedule: str
     token: str
     file: str = ""
+    given: str = ""
+    """The scenario as it was given, where the find was not made small and written."""
+    model: str = ""
     before: int = 0
     """Deviations and late messages before it was made small."""
     after: int = 0
@@ -38,7 +41,13 @@ class Report:
 
     @property
     def command(self) -> str:
-        """Return the command that repeats it."""
+        """Return the command that repeats it; empty where no file does."""
+        if not self.file:
+            if not self.given:
+                return ""
+            file = shlex.quote(self.given)
+            how = f"--seed {self.seed} --model {self.model} --schedule {self.token}"
+            return f"simctl run {file} {how}"
         return f"simctl run {shlex.quote(self.file)} --schedule {self.token}"
 
     def as_json(self) -> dict[str, Any]:
@@ -49,7 +58,7 @@ class Report:
             "broken": [attrs.asdict(each) for each in self.broken],
             "file": self.file or None,
             "token": self.token,
-            "command": self.command if self.file else None,
+            "command": self.command or None,
             "deviations": {"found": self.before, "left": self.after},
             "timeline": {"found": self.entries[0], "left": self.entries[1]},
             "shrinking_runs": self.runs,
@@ -155,7 +164,7 @@ def pursue(
 
 def _write(
     report: Report, small: Small, text: str, path: Path, terms: Terms, target: Target
-) -> Report:
+) -> Report | None:
     file = target.path()
     token = Token.parse(report.token)
     body = edited(
@@ -168,8 +177,11 @@ def _write(
     report = attrs.evolve(report, file=str(file))
     told = Told(token)
     again = run_trial(load_text(body, file), told, report.seed, terms)
-    if again.broken != small.ran.broken or again.token != report.token:
-        # It was repeated while it was made small, and is not now: something differs by run.
+    if (again.broken, again.token) != (small.ran.broken, report.token):
+        twin = run_trial(load_text(body, file), Told(token), report.seed, terms)
+        if (again.broken, again.token) == (twin.broken, twin.token):
+            # Two equal runs are equal: nobody is to blame for that the file does not repeat it.
+            return None
         return attrs.evolve(report, file="")
     report = attrs.evolve(report, sentences=tuple(told.sentences))
     comment = _comment(report, target)

@@ -146,9 +146,19 @@ def _move(root: yaml.MappingNode, old: Path, new: Path) -> None:
     for plugins in lists:
         for plugin in plugins.value if isinstance(plugins, yaml.SequenceNode) else ():
             if isinstance(plugin, yaml.ScalarNode):
-                where, colon, name = plugin.value.partition(".py")
-                if colon:
-                    plugin.value = f"{_from(where + colon, old, new)}{name}"
+                plugin.value = _plugin_from(plugin.value, old, new)
+
+
+def _plugin_from(reference: str, old: Path, new: Path) -> str:
+    """Return a plugin's reference from another folder; modules that are installed stay as named."""
+    where, colon, name = reference.rpartition(":")
+    if not colon:
+        where, name = reference, ""
+    beside = old / where.split(".", maxsplit=1)[0]
+    here = beside.is_dir() or beside.with_suffix(".py").is_file()
+    if where.endswith(".py") or "/" in where or here:
+        where = _from(where, old, new)
+    return f"{where}{colon}{name}"
 
 
 def _from(path: str, old: Path, new: Path) -> str:

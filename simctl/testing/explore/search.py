@@ -68,8 +68,8 @@ class Search:
         scenario = load_text(text, self.options.path)
         return run_trial(scenario, InTurn(), self.first_seed, self.terms).events
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the object that `explore --json` prints."""
+    def as_json(self, found: Report | None) -> dict[str, Any]:
+        """Return the object that `explore --json` prints, with the first find."""
         return {
             "scenario": self.scenario.path_name,
             "model": self.terms.model,
@@ -81,7 +81,7 @@ class Search:
             "broken": len(self.finds),
             "placements": self._placements_as_json(),
             "exhaustive": self.tally.as_json() if self.tally is not None else None,
-            "found": self.report.as_json() if self.report is not None else None,
+            "found": found.as_json() if found is not None else None,
             "covered": self.coverage.as_json(),
             "wall_s": round(self.wall_s, 3),
         }

@@ -4,14 +4,15 @@ Delta debugging: halves, quarters and so on are taken away as long as the same t
 The first *placed* entries of the timeline are faults that the search has put there.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
 import attrs
 
+from simctl.kernel.line import Name
 from simctl.kernel.schedules import Schedule
 from simctl.scenario.model import Scenario
-from simctl.testing.explore.followed import Deviations, Followed, OneOff
+from simctl.testing.explore.followed import Deviations, Followed, OneOff, Seen
 from simctl.testing.explore.trial import Broken, Ran, Terms, run_trial
 
 MOST_RUNS: Final = 1_500
@@ -19,6 +20,9 @@ MOST_RUNS: Final = 1_500
 
 _MOST_SINGLES: Final = 200
 """How many schedules with one deviation are tried."""
+
+_MOST_LATE: Final = 80
+"""How many messages are tried as the only late one, each time that is tried."""
 
 T = TypeVar("T")
 
@@ -81,16 +85,40 @@ class Shrinker:
         self._holds(Deviations(), self._entries)
         self._holds(attrs.evolve(self._best, late=()), self._entries)
         self._holds(attrs.evolve(self._best, calls=False), self._entries)
+        if len(self._best.late) > 1:
+            self._single_late([name for name, _ in self._best.late])
         self._reduce(
             lambda: self._best.passed, lambda kept: attrs.evolve(self._best, passed=tuple(kept))
         )
         self._reduce(
             lambda: self._best.late, lambda kept: attrs.evolve(self._best, late=tuple(kept))
         )
+        if len(self._best.late) > 1:
+            seen = Seen()
+            self._run(seen, self._entries)
+            self._single_late(self._near(seen))
         if self._best.calls:
             self._holds(attrs.evolve(self._best, calls=False), self._entries)
         if len(self._best.passed) > 1:
             self._single()
+
+    def _single_late(self, names: Iterable[Name]) -> None:
+        """Look for one message that does, as late as the latest is."""
+        longest_us = max(late_us for _, late_us in self._best.late)
+        for name in list(dict.fromkeys(names))[:_MOST_LATE]:
+            for calls in dict.fromkeys((False, self._best.calls)):
+                one = Deviations(late=((name, longest_us),), calls=calls)
+                if self._holds(one, self._entries):
+                    return
+
+    def _near(self, seen: Seen) -> list[Name]:
+        """Return the messages of a plain run, those first that are sent near one that is late."""
+        moments = [seen.sent[name] for name, _ in self._best.late if name in seen.sent]
+
+        def distance(name: Name) -> int:
+            return min((abs(seen.sent[name] - moment) for moment in moments), default=0)
+
+        return sorted(seen.sent, key=distance)
 
     def _single(self) -> None:
         """Look for one deviation that does, at about the time at which there are several."""

@@ -33,6 +33,28 @@ def add_arguments(commands: Any) -> None:
         help="only faults of these kinds; none for no faults at all (default: all)",
     )
     swarm.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="SPEC",
+        help="put this plugin of yours into every cluster: ./file.py:Class, module:Class",
+    )
+    swarm.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="with --plugin: a key of slurm.conf that every cluster has",
+    )
+    swarm.add_argument(
+        "--directive",
+        action="append",
+        default=[],
+        metavar="LINE",
+        help="with a burst buffer plugin: a line of scripts that asks it for something; jobs "
+        "draw one of those given",
+    )
+    swarm.add_argument(
         "--workers", type=numbers.WORKERS, metavar="N", help="processes (default: the cores)"
     )
     swarm.add_argument(

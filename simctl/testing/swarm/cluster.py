@@ -5,6 +5,7 @@ from typing import Final
 import attrs
 
 from simctl.testing.swarm.chance import Chance
+from simctl.testing.swarm.own import Own
 
 USERS: Final = (
     "alice: 1001",
@@ -33,7 +34,9 @@ class Cluster:
     switch: str
     checkpoint: str
     buffers: str
-    """``datawarp``, ``generic``, ``both``, or empty."""
+    """``datawarp``, ``generic``, ``both``, ``own``, or empty."""
+    directives: tuple[str, ...]
+    """What jobs ask ``own`` for."""
     conf: dict[str, str]
     node_lines: tuple[str, ...]
     partition_lines: tuple[str, ...]
@@ -48,8 +51,8 @@ class Cluster:
         return f"n[1-{len(self.nodes)}]"
 
 
-def make_cluster(seed: int, features: frozenset[str]) -> Cluster:
-    """Draw a cluster."""
+def make_cluster(seed: int, features: frozenset[str], own: Own) -> Cluster:
+    """Draw a cluster; *own* plugins take the place of those that are drawn."""
     c = Chance.of(seed, "cluster")
     count = c.choice((1, 2, 2, 3, 3, 4, 4, 5, 6, 8))
     nodes = tuple(f"n{number}" for number in range(1, count + 1))
@@ -58,16 +61,19 @@ def make_cluster(seed: int, features: frozenset[str]) -> Cluster:
     checkpoint = c.choice(("none", "none", "blcr", "ompi"))
     buffers = c.choice(("", "", "datawarp", "datawarp", "generic", "both"))
     partitions = ("a", "b") if "two partitions" in features or "preemption" in features else ("a",)
+    model = c.choice(("guide", "guide", "modern"))
+    conf = _conf(c, features, switch, checkpoint, buffers)
     return Cluster(
         features=features,
-        model=c.choice(("guide", "guide", "modern")),
+        model=model,
         nodes=nodes,
         gpus=gpus,
         partitions=partitions,
-        switch=switch,
-        checkpoint=checkpoint,
-        buffers=buffers,
-        conf=_conf(c, features, switch, checkpoint, buffers),
+        switch=own.type_of("switch") or switch,
+        checkpoint=own.type_of("checkpoint") or checkpoint,
+        buffers="own" if own.directives else buffers,
+        directives=own.directives,
+        conf=own.over(conf),
         node_lines=_node_lines(c, nodes, gpus=gpus),
         partition_lines=_partition_lines(c, features, count, partitions),
     )

@@ -17,8 +17,10 @@ from simctl.scenario.positions import ScenarioErrors
 from simctl.status import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 from simctl.testing.explore.progress import Progress
 from simctl.testing.explore.report import broken_lines
+from simctl.testing.explore.scenario_file import edited
 from simctl.testing.explore.trial import Broken, load_text
 from simctl.testing.explore.workers import LostError, chunks_of, run_chunks
+from simctl.testing.swarm.features import FAULTS
 from simctl.testing.swarm.make import draft
 from simctl.testing.swarm.options import Options
 from simctl.testing.swarm.report import Written, groups, summary
@@ -32,8 +34,9 @@ def swarm(options: Options) -> int:
     if options.path is not None:
         return _one(options, options.path)
     if options.show:
-        print(draft(options.first_seed or 0, options.faults).text(), end="")
+        print(draft(options.first_seed or 0, options.faults, options.own).text(), end="")
         return OK
+    _check_own(options)
     many = Many(options)
     many.run()
     many.show()
@@ -43,6 +46,25 @@ def swarm(options: Options) -> int:
         print(f"simctl: {many.lost}", file=sys.stderr)
         return NOT_HELD if many.finds or many.differ else WRONG_INPUT
     return NOT_HELD if many.finds or many.differ else OK
+
+
+_CHECKED = 40
+"""In how many clusters keys of the author's are tried before a run is made."""
+
+
+def _check_own(options: Options) -> None:
+    """Check that clusters can be read with the author's keys of slurm.conf in them.
+
+    Raises:
+        InputError: One cannot.
+    """
+    first = options.first_seed or 0
+    for seed in range(first, first + min(options.runs, _CHECKED if options.own.conf else 0)):
+        try:
+            load_text(draft(seed, options.faults, options.own).text(), Path("swarm.yaml"))
+        except ScenarioErrors as error:
+            what = "; ".join(f"{each.path}: {each.message}" for each in error.mistakes)
+            raise InputError(f"--conf: with seed {seed}: {what}") from error
 
 
 @attrs.define
@@ -67,7 +89,19 @@ class Many:
     def plan(self) -> Plan:
         """Return what is to be run."""
         options = self.options
-        return Plan(first_seed=options.first_seed or 0, runs=options.runs, faults=options.faults)
+        return Plan(
+            first_seed=options.first_seed or 0,
+            runs=options.runs,
+            faults=options.faults,
+            own=options.own,
+        )
+
+    def again(self, seed: int) -> str:
+        """Return the command that makes one run again."""
+        words = ["simctl", "swarm", *self.options.own.words, "--seed", str(seed), "--runs", "1"]
+        if self.options.faults != tuple(FAULTS):
+            words += ["--faults", ",".join(self.options.faults) or "none"]
+        return shlex.join(words)
 
     def run(self) -> None:
         """Make all runs, or as many as there is time for; then make the first find small."""
@@ -115,7 +149,7 @@ class Many:
             self.differ.append(seed)
 
     def _pursue(self, find: Find, progress: Progress) -> Written | None:
-        drawn = draft(find.seed, self.options.faults)
+        drawn = draft(find.seed, self.options.faults, self.options.own)
         broken = find.broken[0]
         shrinker = Shrinker(
             broken,
@@ -132,12 +166,14 @@ class Many:
         if small.draft.schedule != "fifo":
             repeat += f" --schedule {small.draft.schedule}"
         comment = [
-            f"Found by `simctl swarm --seed {find.seed} --runs 1`: this breaks",
+            f"Found by `{self.again(find.seed)}`: this breaks",
             *(f"  {line}" for line in broken.told().splitlines()),
             "as it is repeated by",
             f"  {repeat}",
         ]
-        text = "".join(f"# {line}\n" for line in comment) + small.draft.text()
+        text = "".join(f"# {line}\n" for line in comment) + self._moved(
+            small.draft.text(), Path(name)
+        )
         try:
             write_output(name, FIND, text.encode(), force=self.options.force)
         except OSError as error:
@@ -154,14 +190,17 @@ class Many:
             broken=small.tried.broken,
         )
 
+    def _moved(self, text: str, file: Path) -> str:
+        """Return a scenario of the folder at hand as it stands in a file of another folder."""
+        if not self.options.own.plugins:
+            return text
+        return edited(text, folders=(Path(), file.parent))
+
     def show(self) -> None:
         """Print what came of it."""
         if self.options.as_json:
             print(json.dumps(self.as_json(), indent=1))
             return
-        if not self.options.quiet:
-            for line in summary(self.sums, self.plan, len(self.finds), self.twice):
-                print(line)
         if self.interrupted:
             print("interrupted: this is what was reached")
         for seed in self.differ:
@@ -174,7 +213,24 @@ class Many:
         elif self.finds:
             for line in broken_lines(self.finds[0].broken[:1]):
                 print(line)
-            print(f"to repeat: simctl swarm --seed {self.finds[0].seed} --runs 1")
+            print(f"to repeat: {self.again(self.finds[0].seed)}")
+        if not self.options.quiet:
+            for line in summary(self.sums, self.plan, len(self.finds), self.twice):
+                print(line)
+
+    def _found_as_json(self) -> dict[str, Any] | None:
+        """Return the first find: as it was written, or with the command that makes it again."""
+        if self.written is not None:
+            return self.written.as_json()
+        if not self.finds:
+            return None
+        find = self.finds[0]
+        return {
+            "seed": find.seed,
+            "file": None,
+            "repeat": self.again(find.seed),
+            "broken": [attrs.asdict(each) for each in find.broken],
+        }
 
     def as_json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
@@ -193,7 +249,7 @@ class Many:
                 }
                 for find in self.finds
             ],
-            "found": self.written.as_json() if self.written is not None else None,
+            "found": self._found_as_json(),
             "wall_s": round(self.wall_s, 3),
         }
 

@@ -10,6 +10,7 @@ from simctl.testing.swarm.cluster import NAMES, USERS, Cluster, make_cluster
 from simctl.testing.swarm.draft import Draft, deed, fault, run
 from simctl.testing.swarm.features import FAULTS, WORK
 from simctl.testing.swarm.mishaps import mishaps
+from simctl.testing.swarm.own import Own
 from simctl.testing.swarm.workload import PROGRAMS
 
 RIGHT_S: Final = 1500
@@ -25,8 +26,11 @@ _MOST_JOBS: Final = 60
 """As many jobs there may be, tasks of arrays and jobs of scripts among them."""
 
 
-def draft(seed: int, faults: Collection[str] = tuple(FAULTS)) -> Draft:
-    """Return the scenario of a seed, with no other faults than these kinds."""
+_NOTHING: Final = Own()
+
+
+def draft(seed: int, faults: Collection[str] = tuple(FAULTS), own: Own = _NOTHING) -> Draft:
+    """Return the scenario of a seed, with no other faults than these kinds, and *own* plugins."""
     c = Chance.of(seed, "features")
     drawn = c.some(WORK, 0.45)
     calm = c.likely(0.15)
@@ -34,12 +38,12 @@ def draft(seed: int, faults: Collection[str] = tuple(FAULTS)) -> Draft:
     kinds = c.some(tuple(FAULTS), 0.4)
     kinds = [] if calm else [name for name in kinds if name in faults]
     features = frozenset((*drawn, *kinds))
-    cluster = make_cluster(seed, features)
+    cluster = make_cluster(seed, features, own)
     c = Chance.of(seed, "scenario")
     last_job = c.choice((1, 2, 3, 5, 8, 12, 16, 24))
     head = [f"seed: {seed}", f"model: {cluster.model}"]
     latency = c.choice(("100us", "100us", "100us", "0", "1ms", "400ms"))
-    head += [f"latency: {latency}"]
+    head += [f"latency: {latency}", *own.head()]
     pools = buffers.random_pools(c)
     if cluster.buffers:
         head += _behind_buffers(c, cluster, pools)
@@ -77,10 +81,8 @@ def _behind_buffers(c: Chance, cluster: Cluster, pools: buffers.Pools) -> list[s
         parts.append(f"bandwidth: {c.choice(('100MiB', '1GiB', '10GiB'))}")
     if c.likely(0.6):
         parts.append("data: {/lus/in: 8GiB, /lus/out: 30GiB, /lus/none: 0}")
-    lines = [
-        f"burst_buffer: {{{', '.join(parts)}}}",
-        f"burst_buffer_conf: {{{buffers.random_conf(c)}}}",
-    ]
+    conf = f"burst_buffer_conf: {{{buffers.random_conf(c)}}}"
+    lines = [f"burst_buffer: {{{', '.join(parts)}}}", *([conf] if cluster.buffers != "own" else [])]
     names = ("bb_post_run_gate", "bb_load_first", "bb_stageout_after_epilog")
     options = [f"{name}: {c.choice(('true', 'false'))}" for name in c.some(names, 0.1)]
     return [*lines, *([f"options: {{{', '.join(options)}}}"] if options else [])]

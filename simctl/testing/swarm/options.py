@@ -13,6 +13,7 @@ from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.status import InputError
 from simctl.testing.swarm.arguments import RUNS
 from simctl.testing.swarm.features import FAULTS
+from simctl.testing.swarm.own import Own, read_own
 from simctl.wire.ids import SECOND
 
 
@@ -27,6 +28,7 @@ class Options:
     runs: int = RUNS
     seconds: float | None = None
     faults: tuple[str, ...] = tuple(FAULTS)
+    own: Own = attrs.field(factory=Own)
     workers: int = 1
     output: str = ""
     force: bool = False
@@ -63,6 +65,7 @@ def read(options: argparse.Namespace, path: Path | None) -> Options:
         runs=runs,
         seconds=seconds,
         faults=_faults(options.faults),
+        own=read_own(options.plugin, options.conf, options.directive),
         workers=options.workers or len(os.sched_getaffinity(0)),
         output=options.output or "",
         force=options.force,
@@ -73,7 +76,17 @@ def read(options: argparse.Namespace, path: Path | None) -> Options:
 
 
 def _check_alone(options: argparse.Namespace) -> None:
-    for name in ("runs", "time", "faults", "workers", "output", "show"):
+    for name in (
+        "runs",
+        "time",
+        "faults",
+        "plugin",
+        "conf",
+        "directive",
+        "workers",
+        "output",
+        "show",
+    ):
         if getattr(options, name):
             raise InputError(f"--{name} goes without a SCENARIO, which is run as it is")
 

@@ -9,6 +9,7 @@ import attrs
 from simctl.testing.explore.trial import Broken
 from simctl.testing.explore.workers import Chunk
 from simctl.testing.swarm.make import draft
+from simctl.testing.swarm.own import Own
 from simctl.testing.swarm.trial import Told, run_text, tell
 
 EVERY: Final = 16
@@ -22,6 +23,7 @@ class Plan:
     first_seed: int
     runs: int
     faults: tuple[str, ...]
+    own: Own = attrs.field(factory=Own)
 
     @property
     def trials(self) -> int:
@@ -110,7 +112,7 @@ class SwarmRunner:
         for trial in range(first, last + 1):
             seed, again = plan.seed_of(trial)
             sampled = (seed - plan.first_seed) % EVERY == 0
-            drawn = draft(seed, plan.faults)
+            drawn = draft(seed, plan.faults, plan.own)
             told = tell(run_text(drawn.text(), drawn.schedule), digest=sampled)
             if sampled:
                 digests.append((seed, told.digest))

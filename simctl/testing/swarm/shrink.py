@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 import attrs
 
+from simctl.plugins.registry import PluginError
 from simctl.scenario.positions import ScenarioErrors
 from simctl.testing.explore.trial import Broken
 from simctl.testing.swarm.draft import Draft
@@ -106,7 +107,7 @@ class Shrinker:
         self._runs += 1
         try:
             tried = run_text(draft.text(), draft.schedule)
-        except ScenarioErrors:
+        except (ScenarioErrors, PluginError):
             return False
         if self._broken not in tried.broken:
             return False

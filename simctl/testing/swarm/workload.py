@@ -89,7 +89,10 @@ def _job(c: Chance, cluster: Cluster, pools: list[str], number: int) -> tuple[st
         both = cluster.buffers == "both"
         plugin = c.choice(("datawarp", "generic")) if both else cluster.buffers
         size = c.choice(_MOST_ROOM_GIB)
-        lines += buffers.job_lines(c, plugin, size, pools, alone=not both)
+        if cluster.buffers == "own":
+            lines.append(c.choice(cluster.directives))
+        else:
+            lines += buffers.job_lines(c, plugin, size, pools, alone=not both)
     elif c.likely(0.3):
         return f"sbatch {words} --wrap {json.dumps(script)}", ""
     return f"sbatch {words} j{number}.sh", "\n".join([*lines, script]) + "\n"
@@ -132,7 +135,8 @@ def _options(c: Chance, cluster: Cluster, kind: str, number: int) -> str:
         size = c.choice(_MOST_ROOM_GIB)
         plain = f"--bb=size={size}G"
         given = plain if cluster.buffers == "generic" else f"--bb=capacity={size}GiB"
-        maybe("", 0.3, lambda: given)
+        if cluster.buffers != "own":
+            maybe("", 0.3, lambda: given)
         maybe("", 0.2, lambda: "-I")
     return " ".join(words)
 
