@@ -3,16 +3,18 @@
 The files are read once, before the run begins; every change of one is written through at once.
 """
 
+import os
 import re
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import attrs
 
 from simctl.files import read_bytes
 from simctl.kernel.disk import Disk
 from simctl.limits import STATE_BYTES, STATE_FILES
-from simctl.wire.state_files import FILES, read_file
+from simctl.wire.state_files import FILES, NO_HEADER, read_file
 
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 _OWN_MODE: Final = 0o600
@@ -27,6 +29,40 @@ class StateFolder:
     """A folder of the real machine."""
 
     path: Path
+
+    def lock(self) -> IO[str] | None:
+        """Keep other runs out while the file that is returned is open; None where nothing can.
+
+        The kernel lets go of the lock of a process that has died.
+
+        Raises:
+            StateFolderError: Another run has the folder, or it cannot be written.
+        """
+        try:
+            import fcntl  # noqa: PLC0415 - Windows has none
+        except ImportError:
+            return None
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = (self.path / ".lock").open("a+", encoding="ascii", errors="replace")
+        except OSError as error:
+            where = error.filename or self.path
+            raise StateFolderError(f"{where}: {error.strerror or error}") from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            file.seek(0)
+            holder = file.read(20).strip()
+            file.close()
+            raise StateFolderError(
+                f"{self.path} is in use by another run, process {holder or 'unknown'}; "
+                "wait for its end, or name another folder"
+            ) from error
+        with suppress(OSError):
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n")  # noqa: TID251 - a real process has a real folder
+            file.flush()
+        return file
 
     def load(self, disk: Disk, host: str, location: str, uid: int) -> str:
         """Put the folder's files where slurmctld looks for them; return the name of this run.
@@ -56,11 +92,21 @@ class StateFolder:
 
     @staticmethod
     def _run_of(disk: Disk, host: str, path: str, name: str) -> int:
-        """Return which run has written a state file; runs are counted by those that wrote one."""
+        """Return which run has written a state file; runs are counted by those that wrote one.
+
+        Raises:
+            StateFolderError: It is no state file.
+        """
         view = disk.view(host, 0)
         for each in (path, f"{path}.old"):
             if view.exists(each):
-                header = read_file(view.read(each), name).header
+                found = read_file(view.read(each), name)
+                if found.problem == NO_HEADER:
+                    raise StateFolderError(
+                        f"{name} of this folder is no state file of slurmctld's: {NO_HEADER}; "
+                        "name another folder, or remove what is in this one"
+                    )
+                header = found.header
                 if header is not None and _NUMBER.fullmatch(header.run):
                     return int(header.run)
         return 0

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import IO, Any, Final, Protocol
 
 import attrs
 import trio
@@ -252,6 +252,7 @@ class World:
         state_dir: str = "",
     ) -> None:
         self.state_dir = state_dir
+        self._state_lock: IO[str] | None = None
         self.scenario = scenario
         self.orderings = orderings
         """Whether the built-in orderings are checked at the end, if all events were kept."""
@@ -345,7 +346,12 @@ class World:
         run_name = ""
         if self.state_dir:
             folder = StateFolder(Path(self.state_dir))
-            run_name = folder.load(self.disk, CONTROLLER, conf.state_save_location, slurm_uid)
+            self._state_lock = folder.lock()
+            try:
+                run_name = folder.load(self.disk, CONTROLLER, conf.state_save_location, slurm_uid)
+            except BaseException:
+                self._unlock()
+                raise
         self._place_files(users)
         self.burst_buffers = {name: dict(keys) for name, keys in scenario.burst_buffer_conf.items()}
         """What stands in each burst_buffer.conf at present, by its plugin."""
@@ -525,11 +531,17 @@ class World:
             interrupted = True
         finally:
             gc.set_threshold(*thresholds)
+            self._unlock()
             if self._standing.harms:
                 harms = ", ".join(self._standing.harms)
                 raise PluginError(f"a plugin's code has harmed the run: {harms}")
         wall_s = time.perf_counter() - started
         return self._result(wall_s, interrupted=interrupted)
+
+    def _unlock(self) -> None:
+        """Let other runs have the folder of slurmctld's state."""
+        if self._state_lock is not None:
+            self._state_lock.close()
 
     async def _watched(self) -> None:
         # A tick that came while trio closes what signals wake it with would be told as an error.

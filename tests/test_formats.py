@@ -50,14 +50,14 @@ def test_a_state_file_is_read_in_its_own_format_alone(
     scenario.write_text(TWO_NODES + "timeline: [{at: 0s, as: alice, run: sbatch -H --wrap true}]\n")
     words = ["run", str(scenario), "--quiet", "--state-dir", str(folder)]
     assert main(words) == 0
-    for path in folder.iterdir():
+    for path in folder.glob("[!.]*"):
         path.write_bytes(with_header(path.read_bytes(), simctl_state=STATE_FORMAT + by))
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    before = {path.name: path.read_bytes() for path in folder.glob("[!.]*")}
     main([*words, "--trace", str(tmp_path / "again.jsonl")])
     told = f"it is of version {STATE_FORMAT + by}, and this slurmctld reads {STATE_FORMAT}"
     assert (told in (tmp_path / "again.jsonl").read_text()) is bool(by)
     if by:
-        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+        assert {path.name: path.read_bytes() for path in folder.glob("[!.]*")} == before
 
 
 def test_a_database_says_its_format_and_is_replaced_whichever_it_has(tmp_path: Path) -> None:

@@ -58,6 +58,10 @@ class StateFile:
     missing: bool = False
 
 
+NO_HEADER: Final = "it does not begin with a header that can be read"
+"""What is wrong with a file that is no state file at all."""
+
+
 def write_file(header: Header, records: list[bytes]) -> bytes:
     """Return the bytes of a state file. Pure."""
     lines = [msgspec.json.encode(header), *records]
@@ -77,7 +81,7 @@ def read_file(data: bytes, name: str) -> StateFile:
     payloads = [_payload(line) for line in lines]
     header = _header(payloads[0]) if payloads and payloads[0] is not None else None
     if header is None:
-        return StateFile(problem="it does not begin with a header that can be read")
+        return StateFile(problem=NO_HEADER)
     if header.file != name:
         return StateFile(problem=f"it is a {header.file[:40]!r} by its header")
     body = payloads[1:]

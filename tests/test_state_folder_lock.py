@@ -1,0 +1,51 @@
+"""A folder of slurmctld's state belongs to one run at a time, and holds state files alone."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from simctl.cli import main
+from simctl.state_folder import StateFolder
+from simctl.status import OK, WRONG_INPUT
+
+SCENARIO = """\
+nodes: [{name: n1, cpus: 2}]
+partitions: [{name: debug, nodes: n1, default: true}]
+users: {alice: 1001}
+timeline: [{at: 0s, as: alice, run: "srun hostname"}]
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> str:
+    """Write a scenario; return its path."""
+    path = tmp_path / "s.yaml"
+    path.write_text(SCENARIO, encoding="utf-8")
+    return str(path)
+
+
+def test_a_folder_is_for_one_run(
+    tmp_path: Path, scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second is told which process has it; one that is dead is no obstacle."""
+    folder = tmp_path / "state"
+    held = StateFolder(folder).lock()
+    assert held is not None
+    assert main(["run", "--quiet", "--state-dir", str(folder), scenario]) == WRONG_INPUT
+    assert f"in use by another run, process {os.getpid()}" in capsys.readouterr().err
+    held.close()
+    assert main(["run", "--quiet", "--state-dir", str(folder), scenario]) == OK
+    assert main(["run", "--quiet", "--state-dir", str(folder), scenario]) == OK
+
+
+def test_a_folder_of_something_else_is_refused(
+    tmp_path: Path, scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing in it is written over, and no run without slurmctld ends with 0."""
+    folder = tmp_path / "state"
+    folder.mkdir()
+    (folder / "job_state").write_bytes(b"garbage\n")
+    assert main(["run", "--quiet", "--state-dir", str(folder), scenario]) == WRONG_INPUT
+    assert "job_state of this folder is no state file" in capsys.readouterr().err
+    assert (folder / "job_state").read_bytes() == b"garbage\n"
