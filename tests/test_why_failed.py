@@ -142,3 +142,41 @@ def test_tests_that_break_say_why(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "job 1 FAILED: switch_p_job_attach of switch/none" in capsys.readouterr().out
     with pytest.raises(AssertionError, match="job 1 FAILED: switch_p_job_attach of switch/none"):
         ran(path).assert_held()
+
+
+CLUSTER = """\
+nodes: [{name: "n[1-2]", cpus: 4}]
+partitions: [{name: debug, nodes: "n[1-2]", default: true}]
+users: {alice: 1001}
+timeline:
+"""
+LATER = [
+    (
+        'sbatch --wrap "srun sleep 5"',
+        "{at: 0s, fault: {fail: switch_p_build_jobinfo}}",
+        "FAILED: switch_p_build_jobinfo of switch/none returned -1 in slurmctld of step 1.0",
+    ),
+    (
+        'sbatch --wrap "srun false; sleep 1; sleep 2; exit 4"',
+        "",
+        "FAILED: the batch script ended with exit code 4",
+    ),
+    ('sbatch --wrap "srun false"', "", "FAILED: task 0 ended with exit code 1, of step 1.0 on n1"),
+    ('sbatch --wrap "srun false || exit 3"', "", "FAILED: task 0 ended with exit code 1"),
+    ("sbatch -H --wrap true", "", "PENDING: it waits: JobHeldUser"),
+    (
+        'sbatch --wrap "srun sleep 60"',
+        "{at: 5s, as: alice, run: scancel 1.0}",
+        "FAILED: alice said `scancel 1.0`",
+    ),
+    ("srun -N2 sleep 60", "{at: 5s, fault: {crash: n2}}", "NODE_FAIL: the fault `crash n2`"),
+    ("srun -N2 -t1 sleep 600", "", "TIMEOUT: its time limit ran out"),
+]
+
+
+@pytest.mark.parametrize(("command", "later", "said"), LATER)
+def test_the_cause_is_not_what_followed(command: str, later: str, said: str) -> None:
+    """A step that the script went on after is no cause; one that it ended with is."""
+    lines = [f"- {{at: 0s, as: alice, run: {command!r}}}"] + ([f"- {later}"] if later else [])
+    run = ran(CLUSTER + "".join(f"  {line}\n" for line in lines))
+    assert why(run, 1).startswith(f"job 1 {said}")

@@ -254,7 +254,9 @@ class WhyFailed:
             elif about and (failed_call(event) or _refusal(event)):
                 mild.append(event)
         if severe:
-            first, more = self._behind_fault(severe[0])
+            asked = severe[0].name == "REQUEST_CANCEL_JOB_STEP"
+            command = self._command_of(severe[0]) if asked else None
+            first, more = self._behind_fault(command or severe[0])
         elif mild:
             first, more = self._behind_fault(mild[0])
         else:
