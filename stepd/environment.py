@@ -111,13 +111,18 @@ def shape_environment(
         env["SLURM_OVERCOMMIT"] = "1"
     if desc.cpus_per_task != NO_VAL:
         env["SLURM_CPUS_PER_TASK"] = str(desc.cpus_per_task)
-    if desc.distribution is not Distribution.UNKNOWN:
-        env["SLURM_DISTRIBUTION"] = desc.distribution.name.lower()
-    if desc.distribution is Distribution.PLANE:
-        env["SLURM_DIST_PLANESIZE"] = str(desc.plane_size)
+    env |= _distribution(desc.distribution, desc.plane_size)
     if desc.distribution is Distribution.ARBITRARY and desc.nodes:
         env["SLURM_ARBITRARY_NODELIST"] = ",".join(desc.nodes)
     return env
+
+
+def _distribution(how: Distribution, plane_size: int) -> dict[str, str]:
+    """Return what tells how tasks were asked to be dealt to nodes; nothing if nobody asked."""
+    if how is Distribution.UNKNOWN:
+        return {}
+    env = {"SLURM_DISTRIBUTION": how.name.lower()}
+    return env | {"SLURM_DIST_PLANESIZE": str(plane_size)} if how is Distribution.PLANE else env
 
 
 def batch_environment(
@@ -243,6 +248,7 @@ def srun_environment(pid: int, options: Mapping[str, Any]) -> dict[str, str]:
         "SLURM_STEP_LAUNCHER_PORT": port,
         "SLURM_UMASK": "0022",
     }
+    env |= _distribution(*options.get("distribution", (Distribution.UNKNOWN, 0)))
     if "overcommit" in options:
         env["SLURM_OVERCOMMIT"] = "1"
     if "cpus-per-task" in options:
