@@ -241,3 +241,31 @@ def test_a_job_is_not_resumed_onto_a_node_that_another_has_yet_to_leave(model: s
     assert exits(ran)[-2:] == [1, 0]
     assert "busy" in ran.stderr(3)
     assert ran.job(1)[0] == "COMPLETED"
+
+
+@pytest.mark.parametrize("waiting", [7, 8, 9])
+def test_no_more_than_eight_sruns_are_woken_when_a_step_ends(waiting: int) -> None:
+    """Those that wait longest; nobody knows yet whom the cpus suit."""
+    more = " ".join(["srun -n4 --exclusive sleep 1 &"] * waiting)
+    ran = run(
+        timeline(f"0 alice sbatch -N1 -n4 --wrap 'srun -n4 --exclusive sleep 20 & {more} wait'")
+    )
+    sent = [each.time_us for each in ran.all("SRUN_STEP_SIGNAL", phase="send")]
+    assert sent.count(sent[0]) == min(waiting, 8)
+
+
+def test_of_two_that_started_at_once_the_later_gives_way() -> None:
+    """Where the youngest gives way, and the two are as old."""
+    ran = run(
+        "slurm_conf: {PreemptType: preempt/partition_prio, PreemptMode: REQUEUE, "
+        "SchedulerParameters: preempt_youngest_first}\n"
+        + timeline(
+            "0 alice sbatch -N1 --begin=now+5 --wrap 'sleep 50'",
+            "0 alice sbatch -N1 --begin=now+5 --wrap 'sleep 50'",
+            "20 bob sbatch -p urgent -N1 --wrap 'sleep 5'",
+        ),
+        cluster='nodes: [{name: "n[1-2]", cpus: 4}]\nusers: {alice: 1001, bob: 1002}\n'
+        'partitions: [{name: debug, nodes: "n[1-2]", default: true}, '
+        '{name: urgent, nodes: "n[1-2]", priority_tier: 10}]\n',
+    )
+    assert {row.job_id: row.restarts for row in ran.result.rows} == {1: 0, 2: 1, 3: 0}
