@@ -281,7 +281,7 @@ def test_every_command_tells_its_options_and_its_usage(command: str) -> None:
     assert usage.startswith(f"Usage: {command} [OPTIONS")
     assert usage.count("\n") == 1
     assert told.startswith(usage)
-    assert "\n  -V, --version\n" in told
+    assert "\n  -V, --version" in told
 
 
 def test_the_command_of_salloc_knows_slurm_conf() -> None:

@@ -6,6 +6,7 @@ The command line counts for most, then the environment, then a batch script's ow
 from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final
 
+from simctl.commands.help_texts import HELP
 from simctl.commands.job_values import Export, WarningSpec, gpus_text
 from simctl.commands.options import BAD_OPTION, Grammar, Option, UsageError
 from simctl.plugins.site import CommandCall
@@ -68,7 +69,7 @@ def tell_usage(call: CommandCall, grammar: Grammar, given: Container[str]) -> No
     """Print how a command is used, and with ``help`` among what is *given* its options."""
     call.out(f"Usage: {grammar.command} {grammar.usage}")
     for option in grammar.options if "help" in given else ():
-        call.out(_help_line(option))
+        call.out(_help_line(option, explained=grammar.command in _EXPLAINED))
 
 
 def _is_question(option: Option, text: str) -> bool:
@@ -77,12 +78,16 @@ def _is_question(option: Option, text: str) -> bool:
 
 
 _ANSWERS: Final = ("version", "help", "usage")
+_EXPLAINED: Final = ("sbatch", "salloc", "srun")
+_HELP_AT: Final = 34
+"""In which column the explanations stand."""
 
 
-def _help_line(option: Option) -> str:
+def _help_line(option: Option, *, explained: bool) -> str:
     letter = f"-{option.short}, " if option.short else "    "
     value = "" if option.read is None else "[=VALUE]" if option.optional else "=VALUE"
-    return f"  {letter}--{option.long}{value}"
+    shown = f"  {letter}--{option.long}{value}"
+    return f"{shown:<{_HELP_AT}}  {HELP.get(option.long, '')}".rstrip() if explained else shown
 
 
 def check_cluster(call: CommandCall, options: Mapping[str, Any]) -> None:
