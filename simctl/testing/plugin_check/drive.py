@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from simctl.api.stepd import Executed
 from simctl.kernel.procs import Host, Process, RunsAs
-from simctl.plugin import CheckOp, JobDesc, JobRecord, StepdJob, StepRecord
+from simctl.plugin import CheckOp, JobRecord, StepdJob, StepRecord
 from simctl.plugins.hooks import NULL, Handle, Hooks, failed
 from simctl.plugins.points import ALL, OPTIONAL, OWN
 from simctl.plugins.points.declare import Point
@@ -23,6 +23,7 @@ from simctl.testing.plugin_check.mistakes import NO_ROUND_TRIP, NONSENSE
 from simctl.testing.plugin_check.observe import Observer
 from simctl.wire.buf import Buf
 from simctl.wire.ids import SECOND
+from simctl.wire.records import SubmittedJob
 from simctl.world import World
 
 PROTOCOL_VERSION: Final = 18 << 8 | 8
@@ -338,7 +339,7 @@ _Ending = Callable[[Driver, Process | None, JobRecord], Awaitable[None]]
 
 async def _one_job(driver: Driver, ctld: Process | None, job_id: int, ends: _Ending) -> None:
     script = "#!/bin/sh\n#BB size=10g\nsleep 5\n"
-    desc = JobDesc(name="app", uid=_ALICE, gid=_ALICE, user="alice", script=script)
+    desc = SubmittedJob(name="app", uid=_ALICE, gid=_ALICE, user="alice", script=script)
     await driver.call("bb_p_job_validate", ctld, desc, _ALICE)
     job = JobRecord(
         job_id=job_id,

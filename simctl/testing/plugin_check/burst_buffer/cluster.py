@@ -131,6 +131,7 @@ def run_cluster(
     name: str,
     files: frozenset[str],
     until_s: float,
+    observer: Any = None,
     body: Callable[[World], Awaitable[None]] | None = None,
 ) -> Life:
     """Run a cluster in which *kind* is the plugin of its type; what goes wrong is nobody's fault.
@@ -148,6 +149,7 @@ def run_cluster(
     )
     events: list[Event] = []
     world.trace.add_sink(events.append)
+    world.site.hooks.observer = observer
     if body is not None:
         beside(world, body)
     with LinesRun(files) as noted:

@@ -13,7 +13,11 @@ import attrs
 
 from simctl.plugins.points.burst_buffer import bb_p_job_validate
 from simctl.testing.plugin_check.burst_buffer.cluster import Setting, run_cluster
-from simctl.testing.plugin_check.burst_buffer.vocabulary import Vocabulary, examples_in
+from simctl.testing.plugin_check.burst_buffer.vocabulary import (
+    Vocabulary,
+    asked_with,
+    examples_in,
+)
 from simctl.testing.plugin_check.watched import LinesRun
 from simctl.wire.errno import SlurmError
 from simctl.wire.records import SubmittedJob
@@ -22,6 +26,7 @@ from simctl.world import World
 _PROBES: Final = 1500
 _PROBING_S: Final = 60.0
 _KEYS: Final = 40
+_HASHED: Final = 10
 _ALICE: Final = 1001
 _SIZES: Final = ("1G", "1GiB", "1", "1GB", "1g", "512M")
 _PATHS: Final = ("/home/alice/in.dat", "/home/alice/data", "/lus/in")
@@ -201,6 +206,7 @@ class Search:
             if answer is None:
                 continue
             waiting[:0] = [made for line in _shown(answer) for made in filled(line)]
+            waiting[:0] = [Directive((), text) for text in asked_with(answer.said)]
             if answer.lines - self._seen or answer in self.taken[:1]:
                 self._seen |= answer.lines
                 frontier.append(answer)
@@ -215,6 +221,8 @@ class Search:
         for line in self._vocabulary.matched:
             if line.startswith("#"):
                 yield Directive((line,))
+        yield from (Directive(lines) for lines in _LINES)
+        yield from (Directive((), option) for option in self._vocabulary.options[:_KEYS])
         own = dict.fromkeys((*self._vocabulary.beginnings, *self._hashed()))
         for beginning in own:
             yield Directive((beginning,))
@@ -226,14 +234,14 @@ class Search:
         for beginning in _COMMON:
             for word in ("", *self._vocabulary.matched):
                 yield Directive((f"{beginning} {word}".rstrip(),))
-        yield from (Directive(lines) for lines in _LINES)
         for option in (*self._vocabulary.matched, *_OPTIONS):
             if not option.startswith("#"):
                 yield Directive((), option)
 
     def _hashed(self) -> Iterator[str]:
         """Return words of the plugin as if they began a comment line."""
-        return (f"#{word}" for word in self._vocabulary.words if word.isupper())
+        words = [word for word in self._vocabulary.words if word.isupper()]
+        return (f"#{word}" for word in words[:_HASHED])
 
     def _next(self, answer: Answer) -> Iterator[Directive]:
         """Return what may be better than a candidate that led somewhere."""

@@ -51,8 +51,9 @@ def drive_burst_buffer(bench: Bench) -> Outcome:
     chosen = choose(bench.kind, setting, given)
     if isinstance(chosen, NotDriven):
         return _not_driven(bench, setting, chosen)
+    space: dict[str, str] = {}
     for model in bench.models:
-        BurstBufferDrive(bench, chosen, model).drive()
+        BurstBufferDrive(bench, chosen, model, space).drive()
     return Outcome()
 
 
@@ -94,7 +95,12 @@ class Seen:
 class BurstBufferDrive:
     """Drives one plugin in one model."""
 
-    def __init__(self, bench: Bench, chosen: Chosen, model: str) -> None:
+    def __init__(
+        self, bench: Bench, chosen: Chosen, model: str, space: dict[str, str]
+    ) -> None:
+        self._space = space
+        """By which rule a function was blamed for what becomes of space: once is enough."""
+
         self._bench = bench
         self._kind = bench.kind
         self._chosen = chosen
@@ -158,6 +164,9 @@ class BurstBufferDrive:
             seen = self._see(trial)
             if seen is not None:
                 self._judge(seen)
+                if trial.plain and self._space:
+                    # What is lost without any trouble is lost with every trouble as well.
+                    self._space[_ALWAYS] = next(iter(self._space.values()))
         self._mistype()
 
     def _one_job(self) -> Trial:
@@ -245,6 +254,10 @@ class BurstBufferDrive:
         known = _AS_IN_SLURM.get((self._kind.plugin_type, rule))
         if known is not None and self._kind.__module__.startswith("simctl.plugins."):
             return
+        if rule in _OF_SPACE:
+            always = self._space.get(_ALWAYS, rule)
+            if self._space.setdefault(function, rule) != rule or always != rule:
+                return
         self._bench.blame(rule, function, what, model=self._model)
 
     def _look_at_ends(self, seen: Seen) -> bool:
@@ -373,7 +386,10 @@ class BurstBufferDrive:
         failed = [
             event
             for event in seen.run.events
-            if event.kind == "script" and script_of(event)[0] == script and event.phase == "exit"
+            if event.kind == "script"
+            and event.phase == "exit"
+            and event.job == 1
+            and script_of(event)[0] == script
         ]
         if (
             not failed
@@ -384,7 +400,7 @@ class BurstBufferDrive:
         ways = seen.run.states(1)
         launched = [time_s for time_s, state in ways if state == "RUNNING"]
         again = [event for event in failed if event.rc == 0]
-        goes_on = launched and failed[0].job == 1 and not again
+        goes_on = launched and not again
         if goes_on and not any(state.startswith(("FAILED", "CANCELLED")) for _, state in ways):
             what = f"{script} exited with 1 for job 1, and the job ran as if it had not"
             phase = failed[0].time_us / SECOND <= self._course.staged_s
@@ -426,6 +442,11 @@ class BurstBufferDrive:
 
 
 _MANY: Final = 1000
+_ALWAYS: Final = "always"
+_OF_SPACE: Final = frozenset(
+    {rules.SPACE_LOST, rules.GIVEN_TWICE, rules.KEPT, rules.FILES_LEFT, rules.NOT_AGAIN}
+)
+"""Of these one follows from another, where they are about the same function."""
 
 _AS_IN_SLURM: Final[Mapping[tuple[str, str], str]] = {
     (

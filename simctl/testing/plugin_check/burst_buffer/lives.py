@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import attrs
 
+from simctl.kernel.procs import Process
 from simctl.testing.plugin_check.burst_buffer.cluster import Life, Setting, run_cluster
 from simctl.testing.plugin_check.burst_buffer.directives import (
     Answer,
@@ -13,6 +14,7 @@ from simctl.testing.plugin_check.burst_buffer.directives import (
     values_of,
 )
 from simctl.testing.plugin_check.burst_buffer.vocabulary import Vocabulary, vocabulary_of
+from simctl.testing.plugin_check.canon import attributes
 from simctl.testing.plugin_check.watched import script_of
 
 _CANDIDATES: Final = 12
@@ -24,6 +26,9 @@ _NOT_FOUND: Final = 127 << 8
 _OF_A_VALUE: Final = ("OSError", "FileNotFoundError", "NotADirectoryError", "IsADirectoryError")
 """What a plugin raises where the file that a directive names is not as it should be."""
 
+_FOLDERS: Final = ("/tmp", "/shared", "/shared/tmp", "/scratch", "/var/spool", "/home/alice")
+"""Where plugins keep files of jobs."""
+
 _SIGNS: Final = frozenset({"bb_state", "plugin_log", "plugin_error"})
 
 
@@ -34,6 +39,9 @@ class Chosen:
     directive: Directive
     setting: Setting
     life: Life
+    acts: bool
+    """Whether the plugin did anything for it beyond looking at the request."""
+
     vocabulary: Vocabulary
 
 
@@ -56,7 +64,7 @@ def choose(
     vocabulary = vocabulary_of(kind)
     search = probe_all(kind, setting, vocabulary, given)
     plain = _life(kind, Directive(("# nothing",)), setting, vocabulary)
-    best = plain if _acts(plain.life) else None
+    best = plain if plain.acts else None
     shapes: set[frozenset[tuple[str, int]]] = set()
     tried = 0
     for answer in search.taken:
@@ -69,7 +77,7 @@ def choose(
         found = _life(kind, answer.directive, setting, vocabulary)
         # What ran in job_validate alone has led to nothing.
         led = found.life.lines - plain.life.lines - answer.lines
-        if led and (best is None or _worth(found) > _worth(best)):
+        if led and found.acts and (best is None or _worth(found) > _worth(best)):
             best = found
     if best is None:
         own = tuple(each for each in search.raised if each.lines - search.plain.lines)
@@ -110,7 +118,8 @@ def _keys(best: Chosen) -> Iterator[str]:
 def _life(kind: type[Any], directive: Directive, setting: Setting, known: Vocabulary) -> Chosen:
     """Let one job live with a directive, and describe the programs that were not there."""
     for _ in range(_ROUNDS):
-        life = one_life(kind, directive, setting, known.files)
+        listener = _Acts()
+        life = one_life(kind, directive, setting, known.files, observer=listener)
         missing = {
             script_of(event)[0]: {"runs": "5s"}
             for event in life.events
@@ -120,7 +129,13 @@ def _life(kind: type[Any], directive: Directive, setting: Setting, known: Vocabu
         if not missing:
             break
         setting = attrs.evolve(setting, programs={**setting.programs, **missing})
-    return Chosen(directive=directive, setting=setting, life=life, vocabulary=known)
+    return Chosen(
+        directive=directive,
+        setting=setting,
+        life=life,
+        acts=listener.acts or _acts(life),
+        vocabulary=known,
+    )
 
 
 def one_life(
@@ -129,12 +144,13 @@ def one_life(
     setting: Setting,
     files: frozenset[str] = frozenset(),
     model: str = "guide",
+    observer: Any = None,
 ) -> Life:
     """Run a cluster with one job."""
     option = f"--bb='{directive.option}' " if directive.option else ""
     timeline = [{"at": "0s", "as": "alice", "run": f"sbatch {option}job.sh"}]
     text = setting.scenario(timeline, {"job.sh": directive.script("srun ./app")}, model=model)
-    return run_cluster(kind, text, name="one job", until_s=_UNTIL_S, files=files)
+    return run_cluster(kind, text, name="one job", until_s=_UNTIL_S, files=files, observer=observer)
 
 
 def _lacked(life: Life, entered: int) -> bool:
@@ -143,6 +159,35 @@ def _lacked(life: Life, entered: int) -> bool:
         for event in life.events
         if event.kind == "script"
     )
+
+
+class _Acts:
+    """Looks whether calls about a job change anything that can be seen."""
+
+    def __init__(self) -> None:
+        self.acts = False
+
+    def before(self, *call: Any) -> Any:
+        point, _, who, instance, values = call
+        about_a_job = point is not None and point.name.startswith("bb_p_job_") and values
+        if not about_a_job or point.name.startswith("bb_p_job_validate"):
+            return None
+        return self._seen(who, instance, values[0])
+
+    def after(self, before: Any, *outcome: Any) -> None:
+        _, who, instance, values, *_ = outcome
+        self.acts = self.acts or before != self._seen(who, instance, values[0])
+
+    @staticmethod
+    def _seen(who: Process, instance: Any, subject: Any) -> tuple[Any, ...]:
+        disk, host = who.table.disk, who.host.name
+        folders = [path for path in _FOLDERS if disk.is_directory(path, host)]
+        return (
+            [disk.names(host, path) for path in folders],
+            attributes(instance),
+            dict(getattr(subject, "env_sup", {})),
+            getattr(subject, "burst_buffer", ""),
+        )
 
 
 def _acts(life: Life) -> bool:

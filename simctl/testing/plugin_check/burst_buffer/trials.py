@@ -55,6 +55,9 @@ class Trial:
     """A function that a fault of the trial keeps from the plugin: nothing can follow from it."""
 
     options: Mapping[str, Any] = {}
+    plain: bool = False
+    """Whether nothing happens to its jobs."""
+
     followed: bool = False
     """Whether the plugin's threads are followed line by line, which takes its time."""
 
@@ -137,6 +140,7 @@ def trials(course: Course, *, limited: bool, option: str) -> Iterator[Trial]:
     first = submit("job.sh", 0.0, option)
     yield Trial(
         name="jobs one after the other",
+        plain=True,
         timeline=(first, after(whole_s), after(2 * whole_s), last(2 * whole_s)),
         healthy=(1, 2, 3, 4),
         one_at_a_time=limited,

@@ -13,6 +13,8 @@ import attrs
 from simctl.testing.plugin_check.burst_buffer.patterns import example_of
 
 _EXAMPLE: Final = re.compile(r"#[A-Za-z][\w.-]*(?:[ \t]+[^\s`\"'#;,]+)*")
+_AFTER_BB: Final = re.compile(r"--bb[= ](?:'([^']+)'|\"([^\"]+)\"|([^\s'\"`,;)]+))")
+_PAIRS: Final = re.compile(r"(?<![\w.(,])[a-z]\w*=[\w./-]+(?: +[a-z]\w*=[\w./-]+)*(?![\w(.\[])")
 _WORD: Final = re.compile(r"[A-Za-z_][\w-]*")
 _SHEBANG: Final = ("#!", "#SBATCH")
 _LONGEST: Final = 200
@@ -25,6 +27,9 @@ class Vocabulary:
 
     examples: tuple[str, ...] = ()
     """Comment lines that its docstrings, comments and messages show."""
+
+    options: tuple[str, ...] = ()
+    """Texts such as ``tier=fast mb=512`` that its docstrings, comments and messages show."""
 
     beginnings: tuple[str, ...] = ()
     """Texts of its code that begin as a comment line does, such as ``#BB copies``."""
@@ -48,6 +53,7 @@ def vocabulary_of(kind: type[Any]) -> Vocabulary:
     matched = tuple(dict.fromkeys(filter(None, (example_of(each) for each in patterns))))
     return Vocabulary(
         examples=tuple(dict.fromkeys(line for source in sources for line in examples_in(source))),
+        options=tuple(dict.fromkeys(text for each in sources for text in options_in(each))),
         beginnings=tuple(
             text.rstrip() for text in texts if _EXAMPLE.match(text) and text not in patterns
         ),
@@ -64,6 +70,19 @@ def examples_in(text: str) -> Iterator[str]:
             example = found.group().rstrip(".:)")
             if not example.startswith(_SHEBANG) and len(example) <= _LONGEST:
                 yield example
+
+
+def asked_with(text: str) -> Iterator[str]:
+    """Return what stands behind ``--bb=`` in a text."""
+    for found in _AFTER_BB.findall(text):
+        yield "".join(found)
+
+
+def options_in(text: str) -> Iterator[str]:
+    """Return what may be texts after ``--bb=`` in a text, those first that stand behind it."""
+    yield from asked_with(text)
+    for line in text.splitlines():
+        yield from (each for each in _PAIRS.findall(line) if len(each) <= _LONGEST)
 
 
 def _modules(kind: type[Any]) -> Iterator[ModuleType]:
@@ -140,4 +159,4 @@ def _constants(code: CodeType, doc: str | None) -> Iterator[str]:
             yield from _texts_of(part)
 
 
-__all__ = ["Vocabulary", "examples_in", "vocabulary_of"]
+__all__ = ["Vocabulary", "asked_with", "examples_in", "options_in", "vocabulary_of"]

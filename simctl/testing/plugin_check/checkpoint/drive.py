@@ -28,6 +28,10 @@ _PASSES_S: Final = 60.0
 """How much longer than its rest a task may take that goes on from an image."""
 
 
+_ROOTS: Final = frozenset({rules.NOTHING_MADE, rules.NEVER_OVER, rules.SHARED_RECORD})
+"""Where one of these is found, what is wrong after it follows from it."""
+
+
 class _OverError(Exception):
     """There is no sense in another run."""
 
@@ -101,6 +105,7 @@ class CheckpointDrive:
 
         self._kept: dict[str, int | float] | None = None
         self._helper = ""
+        self._told: set[str] = set()
 
     def _see(
         self,
@@ -136,6 +141,7 @@ class CheckpointDrive:
         return seen
 
     def _tell(self, rule: str, function: str, what: str) -> None:
+        self._told.add(rule)
         self._bench.blame(rule, function, what, model=self._model)
 
     def drive(self) -> None:
@@ -148,15 +154,19 @@ class CheckpointDrive:
             timeline = (at(0, "srun -N2 -n2 --restart-dir=/home/alice ./long"),)
             self._see("a step that is to go on from images that nobody has made", timeline)
             return
-        self._two_at_once()
         self._helper = next((script_of(event)[0] for event in step.helpers()), "")
-        self._disturbed()
-        self._vacates()
-        if self._restarts_tasks:
-            self._goes_on()
-        self._requeues()
-        self._switched_off()
-        self._kept_of_many()
+        for trial in (
+            self._two_at_once,
+            self._disturbed,
+            self._vacates,
+            self._goes_on,
+            self._requeues,
+            self._switched_off,
+            self._kept_of_many,
+        ):
+            if self._told & _ROOTS:
+                return
+            trial()
 
     # The plain ones.
 
@@ -419,11 +429,14 @@ class CheckpointDrive:
 
     @property
     def _restarts_tasks(self) -> bool:
-        """Tell whether the plugin has a slurm_ckpt_restart_task of its own."""
+        """Tell whether the plugin restarts tasks itself, each from an image of its own."""
         stub = CheckpointPlugin.slurm_ckpt_restart_task
-        return getattr(self._kind, "slurm_ckpt_restart_task", stub) is not stub
+        own = getattr(self._kind, "slurm_ckpt_restart_task", stub) is not stub
+        return own and rules.SAME_IMAGE not in self._told
 
     def _goes_on(self) -> None:
+        if not self._restarts_tasks:
+            return
         seen = self._see(
             "a batch job that is vacated and restarted",
             (
@@ -527,7 +540,7 @@ class CheckpointDrive:
                 timeline += [
                     at(begin_s, "sbatch step.sh"),
                     asked(begin_s + 60, f"create {job}.0 MaxWait=60"),
-                    asked(begin_s + 300, f"create {job}.0 MaxWait=60"),
+                    asked(begin_s + 300, f"create {job} MaxWait=60"),
                 ]
             seen = self._see("jobs one after the other", timeline)
             if seen.broke:
@@ -543,7 +556,9 @@ class CheckpointDrive:
 
 def _answered_well(run: Run) -> bool:
     return all(
-        event.rc in (0, None) for event in run.events if event.name == "slurm_ckpt_signal_tasks"
+        event.rc in (0, None)
+        for event in run.events
+        if event.name == "slurm_ckpt_signal_tasks" and event.phase != "enter"
     )
 
 
