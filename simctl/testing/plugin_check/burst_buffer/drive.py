@@ -95,9 +95,7 @@ class Seen:
 class BurstBufferDrive:
     """Drives one plugin in one model."""
 
-    def __init__(
-        self, bench: Bench, chosen: Chosen, model: str, space: dict[str, str]
-    ) -> None:
+    def __init__(self, bench: Bench, chosen: Chosen, model: str, space: dict[str, str]) -> None:
         self._space = space
         """By which rule a function was blamed for what becomes of space: once is enough."""
 
@@ -403,7 +401,7 @@ class BurstBufferDrive:
         goes_on = launched and not again
         if goes_on and not any(state.startswith(("FAILED", "CANCELLED")) for _, state in ways):
             what = f"{script} exited with 1 for job 1, and the job ran as if it had not"
-            phase = failed[0].time_us / SECOND <= self._course.staged_s
+            phase = failed[0].time_us / SECOND < self._course.staged_s
             self._blame(
                 rules.FAILURE_IGNORED,
                 "bb_p_job_test_stage_in" if phase else "bb_p_job_begin",

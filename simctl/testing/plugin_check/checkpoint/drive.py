@@ -271,6 +271,8 @@ class CheckpointDrive:
 
     def _judge_over(self, seen: Seen, again: int, after: str) -> None:
         """Look whether one more checkpoint is taken on."""
+        if rules.NOTHING_MADE in self._told:
+            return
         if seen.errno(again) == "EALREADY" and not seen.broke:
             what = (
                 f"{_minutes(seen, again)} after {after} another is refused: Operation already in "
