@@ -10,7 +10,7 @@ import attrs
 from simctl.plugin import BurstBufferPlugin
 from simctl.testing.plugin_check.bench import Bench
 from simctl.testing.plugin_check.burst_buffer import rules
-from simctl.testing.plugin_check.burst_buffer.cluster import Setting
+from simctl.testing.plugin_check.burst_buffer.cluster import Life, Setting
 from simctl.testing.plugin_check.burst_buffer.directives import Directive
 from simctl.testing.plugin_check.burst_buffer.given import directives_of
 from simctl.testing.plugin_check.burst_buffer.keeps import more_than, other_numbers
@@ -226,13 +226,14 @@ class BurstBufferDrive:
                 fits = self._directive
                 larger = f"{found[1] or ''}{int(found[2]) << power}{found[3]}"
                 self._directive = started_with.replaced(word, larger)
-                seen = self._see(attrs.evolve(self._one_job(), name="how much there is"))
-                ways = seen.run.states(1) if seen is not None else []
-                if seen is None or _refused_or_waits(seen.run):
+                life = one_life(
+                    self._kind, self._directive, self._chosen.setting, model=self._model
+                )
+                if _refused_or_waits(life):
                     self._directive = fits
-                    self._limited = seen is not None
+                    self._limited = True
                     return
-                if not ways[-1][1].startswith("COMPLETED"):
+                if not life.ways(1)[-1].startswith("COMPLETED"):
                     break
             self._directive = started_with
 
@@ -262,11 +263,7 @@ class BurstBufferDrive:
         """Look for jobs that did not come to their end."""
         for job in seen.trial.healthy:
             ways = seen.run.states(job)
-            if (
-                ways
-                and not _is_over(ways[-1][1], "COMPLETED")
-                and self._stuck(seen, job, ways[-1][1])
-            ):
+            if ways and ways[-1][1] != "COMPLETED" and self._stuck(seen, job, ways[-1][1]):
                 return True
         for job in sorted(seen.run.world.ctld.jobs):
             ways = seen.run.states(job)
@@ -313,9 +310,6 @@ class BurstBufferDrive:
         if self._once is None:
             what = "a job alone in the cluster waits for ever for its burst buffer"
             self._blame(rules.NEVER_STARTS, "bb_p_job_test_stage_in", what)
-        elif job == 1 and trial.leaves == "bb_p_load_state":
-            what = f"the job waits for ever{_after(trial)}"
-            self._blame(rules.NOT_AGAIN, trial.leaves, what)
         elif job == 1:
             what = f"the job itself waits for ever{_after(trial)}"
             self._blame(rules.NOT_AGAIN, trial.leaves, what)
@@ -463,19 +457,15 @@ def _after(trial: Trial) -> str:
     return f" after {trial.what}" if trial.what else ""
 
 
-def _is_over(state: str, how: str) -> bool:
-    return state == how
-
-
-def _refused_or_waits(run: Run) -> bool:
+def _refused_or_waits(life: Life) -> bool:
     """Tell whether a job was refused, or is not given space for ever."""
-    ways = run.states(1)
+    ways = life.ways(1)
     answers = [
         event.rc
-        for event in run.events
+        for event in life.events
         if event.name == "bb_p_job_test_stage_in" and event.job == 1
     ]
-    waits = bool(ways) and ways[-1][1].startswith("PENDING")
+    waits = bool(ways) and ways[-1].startswith("PENDING")
     return not ways or (waits and answers[-1:] == [-1])
 
 
