@@ -330,7 +330,7 @@ class Observer:
         call.failed = error is not None or (minus and not answers)
         tally.failed += call.failed
         if problem:
-            tally.blame(_rule_of(problem), problem)
+            tally.blame(rule_of(problem), problem)
         elif call.failed:
             self._note_failure(tally, who, error)
         elif point is not None and point.returns is Returns.INT and result > 0:
@@ -447,7 +447,7 @@ def _roughly(seconds: float) -> str:
     return f"{seconds:.1f} s"
 
 
-def _rule_of(problem: str) -> str:
+def rule_of(problem: str) -> str:
     """Return the rule that a complaint of the calls belongs to."""
     if "of wall time" in problem:
         return HANGS

@@ -14,6 +14,7 @@ from simctl.scenario.model import Scenario
 from simctl.testing.plugin_check.bench import Bench
 from simctl.testing.plugin_check.locks import LockWatch
 from simctl.testing.plugin_check.mistakes import rule
+from simctl.testing.plugin_check.observe import rule_of
 from simctl.wire.errno import SlurmError
 from simctl.wire.ids import SECOND
 from simctl.world import RunResult, World
@@ -84,6 +85,7 @@ def run_watched(
     watch: Watch,
     files: frozenset[str],
     until_s: float,
+    light: bool = False,
     body: Callable[[World], Awaitable[None]] | None = None,
 ) -> Run | None:
     """Run a cluster on a bench.
@@ -96,6 +98,8 @@ def run_watched(
         watch: Who looks at the calls besides.
         files: The plugin's source, by which its threads are followed; empty to let them be.
         until_s: When the run ends at the latest, in virtual time.
+        light: Whether the bench's own observer looks away, as it has seen the like: what breaks is
+            told all the same.
         body: What is done beside the timeline.
 
     Returns:
@@ -104,7 +108,8 @@ def run_watched(
     locks: list[LockWatch] = []
 
     def prepare(world: World) -> None:
-        world.site.hooks.observer = _Both(world.site.hooks.observer, watch)
+        first = None if light else world.site.hooks.observer
+        world.site.hooks.observer = _Both(first, watch)
         locks.append(LockWatch(world, files))
         if body is not None:
             beside(world, body)
@@ -129,6 +134,12 @@ def run_watched(
         bench.blame(UNLOCKED, each.thread, what, model=model, where=each.where)
     if ran is None:
         return None
+    if light:
+        for broken in ran.result.complaints:
+            if broken.function in bench.observers[model].tallies:
+                rule_name = rule_of(broken.problem)
+                what, times = broken.problem, broken.times
+                bench.blame(rule_name, broken.function, what, model=model, times=times)
     return Run(world=ran.world, result=ran.result, events=list(ran.events))
 
 
@@ -182,7 +193,8 @@ class _Both:
     def before(self, *call: Any) -> Any:
         if self._watch.own:
             return None
-        return self._first.before(*call), self._watch.before(*call)
+        seen = None if self._first is None else self._first.before(*call)
+        return seen, self._watch.before(*call)
 
     def after(self, before: Any, *outcome: Any) -> None:
         first, second = before

@@ -130,6 +130,7 @@ class BurstBufferDrive:
             model=self._model,
             watch=watch,
             files=self._chosen.vocabulary.files if trial.followed else frozenset(),
+            light=not (trial.followed or trial.observed),
             until_s=last_s + _PATIENCE * self._whole_s + _MORE_S,
         )
         if run is None:
@@ -140,7 +141,9 @@ class BurstBufferDrive:
 
     def drive(self) -> None:
         """Go from the plainest life to disturbed ones; where the plainest fails, stay with it."""
-        idle = self._see(Trial(name="no job at all", timeline=({"at": "300s", "run": "sinfo"},)))
+        idle = self._see(
+            Trial(name="no job at all", observed=True, timeline=({"at": "300s", "run": "sinfo"},))
+        )
         plain = self._see(self._one_job())
         if idle is None or plain is None:
             return
@@ -170,6 +173,7 @@ class BurstBufferDrive:
     def _one_job(self) -> Trial:
         return Trial(
             name="one job",
+            observed=True,
             timeline=(
                 submit("job.sh", 0, self._option),
                 {"at": "1s", "run": "scontrol show burst"},

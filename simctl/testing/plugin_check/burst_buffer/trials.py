@@ -61,6 +61,9 @@ class Trial:
     followed: bool = False
     """Whether the plugin's threads are followed line by line, which takes its time."""
 
+    observed: bool = False
+    """Whether each call is looked at from close by even where threads are not followed."""
+
     failed_script: str = ""
     """The path of a script that fails the first time."""
 
@@ -250,6 +253,7 @@ def trials(course: Course, *, limited: bool, option: str) -> Iterator[Trial]:
     )
     yield Trial(
         name="nodes that cannot be had",
+        observed=True,
         timeline=(
             _at(0, fault={"fail": "select_g_job_begin job=1", "times": 1}),
             first,
@@ -311,6 +315,7 @@ def every_call_fails(names: Iterable[str], course: Course, option: str) -> Itera
     for name in names:
         yield Trial(
             name=f"{name} fails once",
+            observed=name in _ASKED_AGAIN,
             timeline=(
                 _at(0.5, fault={"fail": name, "times": 6 if name in _ASKED_AGAIN else 1}),
                 submit("job.sh", 1, option),
@@ -375,6 +380,7 @@ def besides(directive: Directive, option: str) -> Trial:
     """Return the trial of jobs that ask for nothing, or in another way."""
     return Trial(
         name="jobs without a directive, and people who look",
+        observed=True,
         timeline=(
             {"at": "0s", "run": _RESERVATION},
             submit("bare.sh"),
