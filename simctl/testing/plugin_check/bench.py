@@ -19,6 +19,7 @@ from simctl.testing.plugin_check.mistakes import (
     EARLY_ENVIRONMENT,
     HANGS,
     RULES,
+    SHARED,
     STALLS,
     Mistake,
     place,
@@ -253,7 +254,9 @@ class Bench:
                 tally.problems.clear()
         joined: dict[tuple[str, str], tuple[Mistake, dict[str, int]]] = {}
         for model, each in self._found:
-            _, times_by_model = joined.setdefault((each.rule, each.function), (each, {}))
+            # What several functions do to one shared table is one mistake.
+            by = each.what if each.rule == SHARED else each.function
+            _, times_by_model = joined.setdefault((each.rule, by), (each, {}))
             times_by_model[model] = times_by_model.get(model, 0) + each.times
         return [
             attrs.evolve(

@@ -62,6 +62,25 @@ def _gather(value: Any, path: tuple[Any, ...], found: Counter[tuple[Any, ...]]) 
         found[(*path, value)] += 1
 
 
+def mutable_parts(value: Any, path: str = "", deepest: int = 6) -> dict[int, str]:
+    """Return the lists, dicts and sets in an object, by their id, each with its path."""
+    found: dict[int, str] = {}
+    if isinstance(value, list | set | dict | bytearray | deque):
+        found[id(value)] = path
+    parts: dict[Any, Any] = {}
+    if isinstance(value, dict):
+        parts = value
+    elif isinstance(value, list | tuple | deque):
+        parts = dict(enumerate(value))
+    elif not isinstance(value, type) and not type(value).__module__.startswith(_THE_WORLD):
+        parts = _held(value) or {}
+    for key, part in (*parts.items(),) if deepest else ():
+        if type(part) not in _PLAIN:
+            for number, where in mutable_parts(part, f"{path}.{key}", deepest - 1).items():
+                found.setdefault(number, where)
+    return found
+
+
 class _Reader:
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}

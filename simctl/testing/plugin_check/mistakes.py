@@ -113,6 +113,8 @@ def place_in(text: str) -> str:
 def roots(mistakes: Iterable[Mistake]) -> tuple[Mistake, ...]:
     """Return the mistakes that are causes, in the order of their ranks: no effects of those."""
     found = list(mistakes)
+    broken = {each.function for each in found if each.rule == BREAKS}
+    found = [each for each in found if each.rule != ALWAYS_FAILS or each.function not in broken]
     explained = {name for each in found for name in RULES[each.rule].explains}
     found = [each for each in found if each.rule not in explained]
     causes = [each for each in found if RULES[each.rule].rank in (1, 2)]
@@ -183,6 +185,10 @@ WRONG_PROCESS: Final = rule(
 SHARED: Final = rule(
     "shared-state",
     rank=1,
+    explains=(
+        *("pack-unpack", "copy", "wrong-rank", "given-twice", "never-freed", "lost-at-restart"),
+        *("leaks-on-failure", "freed-early", "freed-twice"),
+    ),
     cost="in Slurm every process has its own copy: what one stores there the others never see",
     remedy="keep it on self, and carry what others need in the credential or a file",
 )

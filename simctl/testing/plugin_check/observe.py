@@ -18,7 +18,7 @@ from msgspec import UNSET
 
 from simctl.kernel.procs import Process, RunsAs
 from simctl.plugins.points.declare import Point, Returns
-from simctl.testing.plugin_check.canon import attributes, plain
+from simctl.testing.plugin_check.canon import attributes, mutable_parts, plain
 from simctl.testing.plugin_check.mistakes import (
     BREAKS,
     HANGS,
@@ -146,6 +146,9 @@ class Call:
     made: Any = None
     """The object that it has made, as plain data."""
 
+    shares: str = ""
+    """The first part of a credential that its copy has in common with it, if one can change."""
+
     packed: bytes = b""
     """What it has packed into a buffer, or was given to unpack."""
 
@@ -271,6 +274,8 @@ class Observer:
         call.left = plain(values[0]) if values else None
         call.result = result
         call.made = plain(getattr(result, "value", None))
+        if call.function == "switch_p_copy_jobinfo" and not problem:
+            call.shares = self._shared_part(instance, values[0], getattr(result, "value", None))
         call.packed = _passed(values, call.buffer_at)
         now = _environment(point, values)
         before = call.environment
@@ -312,6 +317,22 @@ class Observer:
                 else:
                     kept[name] = same
         return kept
+
+    def _shared_part(self, instance: Any, one: Any, copied: Any) -> str:
+        """Return what of a credential and its copy is one object, and no constant of the plugin."""
+        if one is None or copied is None or one is copied:
+            return ""
+        common = mutable_parts(one).keys() & mutable_parts(copied).keys()
+        kept = mutable_parts(instance)
+        module = inspect.getmodule(self.kind)
+        for owner in (*self.kind.__mro__, *((module,) if module else ())):
+            for value in (*vars(owner).values(),):
+                if isinstance(value, list | dict | set | tuple):
+                    kept |= mutable_parts(value)
+        return next(
+            (path for number, path in mutable_parts(one).items() if number in common - kept.keys()),
+            "",
+        )
 
     def _count(self, call: Call, who: Process) -> None:
         tally = call.tally
@@ -417,7 +438,12 @@ class Observer:
         if call.function in _READS_ANYTHING:
             return
         known = self._known_to(who)
-        for name in sorted(reads & call.kept_before.keys() or self._reads[call.function]):
+        # An attribute of a credential may have the name of one of the plugin: the code is looked
+        # at only where nothing is known of what is read.
+        noted = "__getattribute__" in vars(self.kind)
+        for name in sorted(
+            reads & call.kept_before.keys() if noted else self._reads[call.function]
+        ):
             write = known.get(name)
             if write is None or write.function in _AT_THE_START:
                 key = (call.function, name, who.role)

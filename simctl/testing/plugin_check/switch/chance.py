@@ -1,6 +1,6 @@
 """Whether what a switch plugin hands out depends on chance: the same run, twice."""
 
-import builtins
+import inspect
 import random  # noqa: TID251 - what a plugin may look at
 import time  # noqa: TID251 - what a plugin may look at
 from collections.abc import Iterator
@@ -16,9 +16,10 @@ def look_for_chance(bench: Bench, trial: Trial) -> None:
     """Run a trial twice, with another clock and other chance, and compare what is handed out."""
     model = bench.models[0]
     text = scenario_text(trial, {bench.conf_key: bench.kind.plugin_type}, model)
+    module = inspect.getmodule(bench.kind)
     seen = []
     for number in range(2):
-        with _other_chance(number):
+        with _other_chance(number, vars(module) if module else {}):
             if bench.run(trial.name, text, model=model) is None:
                 return
         seen.append(
@@ -41,13 +42,18 @@ def look_for_chance(bench: Bench, trial: Trial) -> None:
 
 
 @contextmanager
-def _other_chance(number: int) -> Iterator[None]:
-    """Let clocks and chance of the machine be others, as in another process, at another time."""
+def _other_chance(number: int, names: dict[str, Any]) -> Iterator[None]:
+    """Let clocks and chance of the machine be others, as in another process, at another time.
+
+    What a plugin's module, of these *names*, asks of `hash` and `id` is different then as well.
+    """
     state = random.getstate()
     clocks: dict[str, Any] = {name: getattr(time, name) for name in ("time", "time_ns")}
-    real_id, real_hash = builtins.id, builtins.hash
     random.seed(1234 + number)
+    own: dict[str, Any] = {name: names[name] for name in ("hash", "id") if name in names}
     if number:
+        names["hash"] = lambda value: hash((value, number))
+        names["id"] = lambda value: id(value) + 16
         time.time = lambda: clocks["time"]() + 100_003.25
         time.time_ns = lambda: clocks["time_ns"]() + 100_003_250_000_000
     try:
@@ -55,4 +61,7 @@ def _other_chance(number: int) -> Iterator[None]:
     finally:
         random.setstate(state)
         time.time, time.time_ns = clocks["time"], clocks["time_ns"]
-        builtins.id, builtins.hash = real_id, real_hash
+        if number:
+            for name in ("hash", "id"):
+                del names[name]
+            names |= own

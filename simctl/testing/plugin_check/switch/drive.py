@@ -11,7 +11,7 @@ from simctl.testing.plugin_check.observe import Call, Observer
 from simctl.testing.plugin_check.switch import judge
 from simctl.testing.plugin_check.switch import lab as laboratory
 from simctl.testing.plugin_check.switch.chance import look_for_chance
-from simctl.testing.plugin_check.switch.rules import AGAIN, EARLY, FILES, HALF, LOST, NEVER
+from simctl.testing.plugin_check.switch.rules import AGAIN, EARLY, FILES, HALF, LOST, NEVER, TWICE
 from simctl.testing.plugin_check.switch.trials import PLAIN, RESTARTS, failures, one_by_one
 from simctl.testing.plugin_check.trials import IDLE, STEPS, Trial, scenario_text
 from simctl.world import World
@@ -121,6 +121,22 @@ class _Switch:
             else:
                 what = f"each step leaves {net} more in {name}"
                 self._blame(NEVER, _COMPLETE, what + self._in_the_end())
+        if lab.others and not lab.early and lab.others not in grown:
+            self._blame(
+                EARLY,
+                _COMPLETE,
+                f"gives back to {lab.others} what another step on the same nodes still has",
+            )
+        unequal = {name: net for name, net in lab.unequal.items() if name not in grown}
+        for name, (taken, back) in unequal.items():
+            self._blame(
+                NEVER if abs(back) < abs(taken) else AGAIN,
+                _COMPLETE,
+                f"changes {name} by {back:+}, where the step's build had changed it by {taken:+}",
+            )
+        if lab.twice:
+            self._blame(TWICE, _BUILD, lab.twice)
+        grown |= dict.fromkeys(unequal, 0)
         if lab.runs_out and not grown:
             what = "with no step alive"
             self._blame(NEVER, _COMPLETE, what + self._in_the_end())
@@ -165,6 +181,7 @@ class _Switch:
             judge.packing(calls),
             judge.lives(calls, self.lab),
             judge.ranks(calls),
+            judge.overlaps(calls),
         ):
             for rule, function, what in found:
                 self._blame(rule, function or self._keeper(), what)

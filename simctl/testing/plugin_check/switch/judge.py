@@ -7,10 +7,11 @@ from typing import Any, Final
 import attrs
 
 from simctl.plugins.hooks import Handle
+from simctl.testing.plugin_check.canon import leaves
 from simctl.testing.plugin_check.mistakes import NO_ROUND_TRIP
 from simctl.testing.plugin_check.observe import Call
 from simctl.testing.plugin_check.switch.compare import differences, values_by_field
-from simctl.testing.plugin_check.switch.lab import Lab, sizes
+from simctl.testing.plugin_check.switch.lab import Lab
 from simctl.testing.plugin_check.switch.rules import COPIES, EARLY, LOST, RANK, TWICE
 
 Found = tuple[str, str, str]
@@ -43,6 +44,11 @@ def copies(calls: Sequence[Call]) -> Iterator[Found]:
         else:
             for field in differences(call.left, call.made):
                 yield COPIES, call.function, f"the copy differs from the credential in {field}"
+        if call.shares:
+            what = (
+                f"the copy shares {call.shares.lstrip('.')} with the credential: one object in both"
+            )
+            yield COPIES, call.function, what
 
 
 def packing(calls: Sequence[Call]) -> Iterator[Found]:
@@ -136,24 +142,30 @@ def _why(ours: list[Call], first: _Live, second: _Live, both: set[Any], lab: Lab
 
 
 def _gives_back(build: Call, call: Call, lab: Lab) -> bool:
-    """Tell whether a call undoes what a build has taken."""
+    """Tell whether a call undoes some of what a build has done."""
     if call.pid != build.pid:
         return False
-    taken = sizes(build.kept_before, build.kept_after)
-    back = sizes(call.kept_before, call.kept_after)
-    for name, (gone, more) in taken.items():
-        undone = back.get(name)
-        if undone and (more - gone) * (undone[1] - undone[0]) < 0:
+    for name in build.kept_after:
+        lost, added = _moved(build.kept_before.get(name), build.kept_after[name])
+        left, back = _moved(call.kept_before.get(name), call.kept_after.get(name))
+        if added & left or (lost & back and f"self.{name}" in lab.returning):
             return True
-        if undone and f"self.{name}" in lab.returning and more == gone:
-            return True
-    return any(
-        call.kept_before.get(name) != call.kept_after.get(name)
-        for name in build.kept_after
-        if f"self.{name}" in lab.returning
-        and name not in taken
-        and build.kept_before.get(name) != build.kept_after[name]
-    )
+    return False
+
+
+def _moved(before: Any, after: Any) -> tuple[set[Any], set[Any]]:
+    """Return the parts that something has lost and got; of a number, its bits."""
+    if before == after:
+        return set(), set()
+    if type(before) is int and type(after) is int:
+        gone, new = before & ~after, after & ~before
+        return _bits(gone), _bits(new)
+    was, now = leaves(before), leaves(after)
+    return set(was - now), set(now - was)
+
+
+def _bits(number: int) -> set[int]:
+    return {bit for bit in range(min(number.bit_length(), 4096)) if number >> bit & 1}
 
 
 def ranks(calls: Sequence[Call]) -> Iterator[Found]:
@@ -185,3 +197,45 @@ def ranks(calls: Sequence[Call]) -> Iterator[Found]:
                     f"credential has {count} different ones for the {count} tasks"
                 )
                 yield RANK, "switch_p_job_attach", what
+
+
+@attrs.define(eq=False)
+class _OnNode:
+    """What the tasks of a step were given on one node."""
+
+    shape: tuple[Any, ...]
+    ranks: set[int] = attrs.field(factory=set)
+    given: dict[str, set[str]] = attrs.field(factory=dict)
+
+
+def overlaps(calls: Sequence[Call]) -> Iterator[Found]:
+    """Look for numbers that tasks of two live steps of one shape have in part in common on a node.
+
+    All in common may be a setting, or count from 0 in each step; only some are what both took.
+    """
+    live: dict[tuple[str, str], _OnNode] = {}
+    for call in calls:
+        key = (call.host, call.step)
+        if call.function == "switch_p_job_postfini":
+            mine = live.pop(key, None)
+            for (host, _), other in live.items() if mine else ():
+                if host == call.host and mine is not None:
+                    yield from _in_part(mine, other)
+        elif call.function == "switch_p_job_attach" and not call.failed:
+            _, _, nodeid, _, nnodes, nprocs, rank = call.values
+            tasks = live.setdefault(key, _OnNode((nodeid, nnodes, nprocs)))
+            tasks.ranks.add(rank)
+            for name, value in call.added.items():
+                tasks.given.setdefault(name, set()).add(value)
+
+
+def _in_part(one: _OnNode, other: _OnNode) -> Iterator[Found]:
+    if one.shape != other.shape or one.ranks != other.ranks:
+        return
+    for name, values in one.given.items():
+        others = other.given.get(name, set())
+        both = values & others
+        in_part = both and both != values and len(values) == len(others) == len(one.ranks)
+        if in_part and all(each.isdigit() for each in values | others):
+            what = f"{name}={min(both)} was given to tasks of two live steps on one node"
+            yield TWICE, _BUILD, what

@@ -15,7 +15,7 @@ from simctl.testing.plugin_check.bench import Bench
 from simctl.testing.plugin_check.canon import attributes, leaves, plain
 from simctl.testing.plugin_check.drive import Driver
 from simctl.testing.plugin_check.observe import shared_state
-from simctl.testing.plugin_check.switch.compare import exclusive_fields
+from simctl.testing.plugin_check.switch.compare import exclusive_fields, values_by_field
 from simctl.wire.buf import Buf
 
 NODES: Final = "n[1-2]"
@@ -60,6 +60,15 @@ class Lab:
 
     half_failed: int = 0
 
+    unequal: dict[str, tuple[int, int]] = attrs.field(factory=dict)
+    """Numbers that a build changes by so much, and the end of its step by something else."""
+
+    others: str = ""
+    """What gets back another step's part, when a step is over."""
+
+    twice: str = ""
+    """What was given to two steps that are alive, while ever more were built."""
+
 
 def kept(who: Process) -> dict[str, Any]:
     """Return what the plugin keeps in a process: on itself, in its class and module, in files."""
@@ -94,7 +103,18 @@ def alike(one: Any, other: Any) -> bool:
     if one == other:
         return True
     both = isinstance(one, _COLLECTIONS) and isinstance(other, _COLLECTIONS)
-    return both and leaves(one) == leaves(other)
+    return both and _parts(one) == _parts(other)
+
+
+def _parts(value: Any) -> Leaves:
+    """Return the parts of something: an entry of a dict that is 0, None or empty is like none."""
+    return Counter(
+        {
+            path: count
+            for path, count in leaves(value).items()
+            if count and (len(path) < 2 or path[-2] == "[]" or path[-1] or path[-1] == "")  # noqa: PLR2004 - a key and its value
+        }
+    )
 
 
 def sizes(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tuple[int, int]]:
@@ -104,7 +124,7 @@ def sizes(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tuple[int,
         old, new = before.get(name), after.get(name)
         if old == new or not isinstance(old, _COLLECTIONS) or not isinstance(new, _COLLECTIONS):
             continue
-        was, now = leaves(old), leaves(new)
+        was, now = _parts(old), _parts(new)
         gone, more = was - now, now - was
         if gone or more:
             found[name] = (gone.total(), more.total())
@@ -126,6 +146,7 @@ async def work(bench: Bench, driver: Driver, lab: Lab, shape: tuple[str, int, in
     who = await driver.process("slurmctld")
     if who is not None:
         await _cycles(driver, who, lab, ("n1", 2, 0))
+        await _gap(driver, who, lab)
         await driver.end(who)
     who = await driver.process("slurmctld")
     if who is not None:
@@ -133,6 +154,7 @@ async def work(bench: Bench, driver: Driver, lab: Lab, shape: tuple[str, int, in
         await driver.end(who)
     for tasks in (3, 5):
         await _exhaust(bench, driver, lab, shape[0], tasks)
+    await _exhaust(bench, driver, lab, shape[0], 4, full="n2")
 
 
 async def build(
@@ -159,6 +181,7 @@ async def _pairs(driver: Driver, who: Process, lab: Lab, shape: tuple[str, int, 
         lab.exclusive |= set(exclusive_fields(plain(one.value), plain(other.value)))
     await complete(driver, who, one, nodes)
     await complete(driver, who, other, nodes)
+    await _one_of_two(driver, who, lab, shape)
     here, _ = await build(driver, who, "n1", 2)
     there, _ = await build(driver, who, "n2", 2)
     apart = exclusive_fields(plain(here.value), plain(there.value))
@@ -168,18 +191,51 @@ async def _pairs(driver: Driver, who: Process, lab: Lab, shape: tuple[str, int, 
     return fine and also
 
 
+async def _one_of_two(driver: Driver, who: Process, lab: Lab, shape: tuple[str, int, int]) -> None:
+    """End one of two steps on the same nodes: what the other one has is to stay with it."""
+    one, fine = await build(driver, who, *shape)
+    before = kept(who)
+    other, also = await build(driver, who, *shape)
+    between = kept(who)
+    await complete(driver, who, other, shape[0])
+    if fine and also:
+        whole = kept(who)
+        for name, (gone, more) in sizes(before, whole).items():
+            taken, back = sizes(before, between).get(name), sizes(between, whole).get(name)
+            if taken and back and (more - gone) * (taken[1] - taken[0]) < 0:
+                lab.others = name
+    await complete(driver, who, one, shape[0])
+
+
+async def _gap(driver: Driver, who: Process, lab: Lab) -> None:
+    """Build a step that is larger than the one that has just left a gap before a live one."""
+    small, _ = await build(driver, who, "n1", 2)
+    live, _ = await build(driver, who, "n1", 2)
+    await complete(driver, who, small, "n1")
+    before = kept(who)
+    large, fine = await build(driver, who, "n1", 3)
+    await complete(driver, who, large, "n1")
+    after = kept(who)
+    changed = [name for name in sorted(lab.returning) if not alike(before[name], after.get(name))]
+    if fine and changed and not lab.others and not lab.growing and not lab.unequal:
+        lab.twice = f"{changed[0]} has less of a live step after a larger one has come and gone"
+    await complete(driver, who, live, "n1")
+
+
 async def _cycles(driver: Driver, who: Process, lab: Lab, shape: tuple[str, int, int]) -> None:
     """Run steps one after another, with all that slurmctld does for them."""
     nodes, tasks, cyclic = shape
     rests = [kept(who)]
     moved: set[str] = set()
-    for _ in range(3):
+    for number in range(3):
         before = kept(who)
         held, _ = await build(driver, who, nodes, tasks, cyclic)
         after = kept(who)
         for name, (gone, more) in sizes(before, after).items():
             lab.claims[name] = more - gone
-        moved |= {name for name in after if after[name] != before.get(name)}
+        if number:
+            # What a first step makes or sets once is not what each one takes.
+            moved |= {name for name in after if after[name] != before.get(name)}
         copied = await driver.call("switch_p_copy_jobinfo", who, held)
         for each in (copied if isinstance(copied, Handle) else held, held):
             await driver.call("switch_p_pack_jobinfo", who, each, Buf())
@@ -191,6 +247,8 @@ async def _cycles(driver: Driver, who: Process, lab: Lab, shape: tuple[str, int,
                     lab.early = name
         await complete(driver, who, held, nodes)
         rests.append(kept(who))
+        if number:
+            lab.unequal |= _unequal(before, after, rests[-1])
     _, first, second, third = rests
     lab.returning |= {
         name
@@ -205,6 +263,32 @@ async def _cycles(driver: Driver, who: Process, lab: Lab, shape: tuple[str, int,
                 lab.growing[name] = net[1]
                 if lab.claims.get(name, 0) >= 0 and is_log(second[name], third[name]):
                     lab.logs.add(name)
+
+
+def _unequal(
+    before: dict[str, Any], after: dict[str, Any], rest: dict[str, Any]
+) -> dict[str, tuple[int, int]]:
+    """Return the numbers that went up and then down, or down and up, by another amount."""
+    first, second, third = (_numbers(each, ()) for each in (before, after, rest))
+    found = {}
+    for path, was in second.items():
+        taken, back = was - first.get(path, 0), third.get(path, 0) - was
+        if taken * back < 0 and taken + back:
+            found[str(path[0])] = (taken, back)
+    return found
+
+
+def _numbers(value: Any, path: tuple[Any, ...]) -> dict[tuple[Any, ...], int]:
+    if type(value) is int:
+        return {path: value}
+    if type(value) is tuple:
+        return _numbers(value[1], path)
+    if type(value) is not dict:
+        return {}
+    found: dict[tuple[Any, ...], int] = {}
+    for key, part in value.items():
+        found |= _numbers(part, (*path, key))
+    return found
 
 
 async def _many(bench: Bench, driver: Driver, who: Process, lab: Lab, nodes: str) -> None:
@@ -223,8 +307,13 @@ async def _many(bench: Bench, driver: Driver, who: Process, lab: Lab, nodes: str
     driver.hooks.observer = observer
 
 
-async def _exhaust(bench: Bench, driver: Driver, lab: Lab, nodes: str, tasks: int) -> None:
-    """Build steps until one fails; end that one and all others, and look what is left."""
+async def _exhaust(
+    bench: Bench, driver: Driver, lab: Lab, nodes: str, tasks: int, full: str = ""
+) -> None:
+    """Build steps until one fails; end that one and all others, and look what is left.
+
+    Where *full* is one of the nodes, that one is filled with other steps first.
+    """
     who = await driver.process("slurmctld")
     if who is None:
         return
@@ -233,8 +322,15 @@ async def _exhaust(bench: Bench, driver: Driver, lab: Lab, nodes: str, tasks: in
     await complete(driver, who, first, nodes)
     observer, driver.hooks.observer = driver.hooks.observer, None
     start = kept(who)
-    held: list[Handle] = []
+    held: list[tuple[Handle, str]] = []
+    given: dict[tuple[Any, ...], set[Any]] = {}
     ends_s = bench.clock_s() + _LOOP_S
+    while full and len(held) < _HELD_AT_MOST and bench.clock_s() < ends_s:
+        made, fine = await build(driver, who, full, 1)
+        if not fine:
+            await complete(driver, who, made, full)
+            break
+        held.append((made, full))
     while len(held) < _HELD_AT_MOST and bench.clock_s() < ends_s:
         before = kept(who)
         made, fine = await build(driver, who, nodes, tasks)
@@ -243,9 +339,16 @@ async def _exhaust(bench: Bench, driver: Driver, lab: Lab, nodes: str, tasks: in
             lab.half_failed += 1
             _note_half(lab, before, kept(who))
             break
-        held.append(made)
-    for each in held:
-        await complete(driver, who, each, nodes)
+        held.append((made, nodes))
+        values = values_by_field(plain(made.value)) if not lab.twice else {}
+        for field in lab.exclusive & values.keys():
+            seen = given.setdefault(field, set())
+            both = values[field] & seen
+            if both and not full:
+                lab.twice = f"{min(both, key=str)} was given to two of {len(held)} live steps"
+            seen |= values[field]
+    for each, where in held:
+        await complete(driver, who, each, where)
     if lab.half_failed:
         _note_half(lab, start, kept(who))
     driver.hooks.observer = observer
