@@ -251,8 +251,9 @@ async def _requeue(ctld: Controller, job: JobRecord, message: RequestJobRequeue)
         return ESLURM_DISABLED
     if job.state.completing:
         return ESLURM_TRANSITION_STATE_NO_UPDATE
-    if job.state.finished and (job.burst_buffer or message.launch_failed):
-        # Its buffer is gone, or about to go.
+    unsplit = job.array is not None and job.array_task < 0
+    if job.state.finished and (job.burst_buffer or message.launch_failed or unsplit):
+        # Its buffer is gone, or about to go; tasks that never had a record are forgotten.
         return ESLURM_ALREADY_DONE
     if job.state.base is JobBase.PENDING:
         return ESLURM_JOB_PENDING
