@@ -269,3 +269,35 @@ def test_of_two_that_started_at_once_the_later_gives_way() -> None:
         '{name: urgent, nodes: "n[1-2]", priority_tier: 10}]\n',
     )
     assert {row.job_id: row.restarts for row in ran.result.rows} == {1: 0, 2: 1, 3: 0}
+
+
+@pytest.mark.parametrize("other_mb", [499, 500, 501])
+def test_a_suspended_job_takes_the_last_memory_of_its_node_again(other_mb: int) -> None:
+    """And not more than there is: another job has the rest meanwhile."""
+    ran = run(
+        "slurm_conf: {SelectType: select/cons_tres, SelectTypeParameters: CR_CPU_Memory}\n"
+        + timeline(
+            "0 alice sbatch -n1 --mem=500 --wrap 'sleep 20'",
+            "5 root scontrol suspend 1",
+            f"6 bob sbatch -n1 --mem={other_mb} --wrap 'sleep 100'",
+            "10 root scontrol resume 1",
+            "150 root scontrol resume 1",
+        ),
+        cluster="nodes: [{name: n1, cpus: 4, memory_mb: 1000}]\nusers: {alice: 1001, bob: 1002}\n"
+        "partitions: [{name: debug, nodes: n1, default: true}]\n",
+    )
+    assert exits(ran)[3:] == ([0, 1] if other_mb <= 500 else [1, 0])
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_a_script_that_was_lost_while_its_job_was_suspended_is_missed(model: str) -> None:
+    """Its node lists what it runs when another slurmd registers."""
+    ran = run(
+        timeline("0 alice sbatch --no-requeue --wrap 'sleep 100'", "5 root scontrol suspend 1")
+        + "  - {at: 20s, fault: {crash: slurmd@n1}}\n"
+        "  - {at: 21s, fault: {crash: stepd 1.batch@n1}}\n"
+        "  - {at: 60s, fault: {start: slurmd@n1}}\n",
+        model=model,
+    )
+    assert len(ran.all("batch_missing", args_node="n1")) == 1
+    assert ran.job()[0] == "NODE_FAIL"
