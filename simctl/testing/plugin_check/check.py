@@ -1,7 +1,9 @@
 """`simctl plugins check`: load plugins, drive each in the ways of its class, report."""
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,26 +42,32 @@ def check_plugins(
     Raises:
         InputError: There is none, or one cannot be loaded.
     """
-    found = []
-    mistakes: list[str] = []
-    for reference in references:
-        try:
-            found += find_plugins(reference, Path.cwd())
-        except PluginError as error:
-            mistakes.append(str(error))
-    for each in found:
-        try:
-            check_class(each.kind, each.origin)
-        except PluginError as error:
-            mistakes.append(str(error))
-    if mistakes:
-        raise InputError("\n".join(mistakes))
-    results = [
-        check_plugin(
-            each.kind, each.origin, models=tuple(models), watchdog_s=watchdog_s, given=tuple(given)
-        )
-        for each in found
-    ]
+    # What a plugin prints is no part of the report.
+    with redirect_stdout(sys.stderr):
+        found = []
+        mistakes: list[str] = []
+        for reference in references:
+            try:
+                found += find_plugins(reference, Path.cwd())
+            except PluginError as error:
+                mistakes.append(str(error))
+        for each in found:
+            try:
+                check_class(each.kind, each.origin)
+            except PluginError as error:
+                mistakes.append(str(error))
+        if mistakes:
+            raise InputError("\n".join(mistakes))
+        results = [
+            check_plugin(
+                each.kind,
+                each.origin,
+                models=tuple(models),
+                watchdog_s=watchdog_s,
+                given=tuple(given),
+            )
+            for each in found
+        ]
     if as_json:
         print(json.dumps([result.as_json() for result in results], indent=1))
     else:
