@@ -301,3 +301,16 @@ def test_a_script_that_was_lost_while_its_job_was_suspended_is_missed(model: str
     )
     assert len(ran.all("batch_missing", args_node="n1")) == 1
     assert ran.job()[0] == "NODE_FAIL"
+
+
+@pytest.mark.parametrize(("kill_wait", "waits_s"), [(1, 5), (4, 5), (5, 5), (6, 6)])
+def test_slurmd_waits_five_seconds_at_least_before_it_kills(kill_wait: int, waits_s: int) -> None:
+    """KillWait counts from there on."""
+    ran = run(
+        f"slurm_conf: {{KillWait: {kill_wait}}}\n"
+        "programs: {./stubborn: {runs: 3m, on_signal: {TERM: ignore}}}\n"
+        + timeline("0 alice srun -w n1 ./stubborn", "10 alice scancel 1")
+    )
+    (told,) = ran.all("REQUEST_TERMINATE_JOB", phase="receive")
+    (gone,) = ran.all("MESSAGE_EPILOG_COMPLETE", phase="send")
+    assert (gone.time_us - told.time_us) // 1_000_000 == waits_s
