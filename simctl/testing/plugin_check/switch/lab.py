@@ -341,7 +341,7 @@ async def _exhaust(
             break
         held.append((made, nodes))
         values = values_by_field(plain(made.value)) if not lab.twice else {}
-        for field in lab.exclusive & values.keys():
+        for field in sorted(lab.exclusive & values.keys()):
             seen = given.setdefault(field, set())
             both = values[field] & seen
             if both and not full:
