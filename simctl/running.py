@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import IO, Final, Self
 
@@ -123,17 +123,18 @@ def make_world(scenario: Scenario, options: argparse.Namespace) -> World:
     """
     try:
         until_us = parse_duration_us(options.until) if options.until else None
-        return World(
-            scenario,
-            seed=options.seed,
-            schedule=options.schedule,
-            model=options.model or "",
-            until_us=until_us,
-            most_turns=most_turns(options),
-            watchdog_s=options.watchdog,
-            orderings=not options.no_orderings,
-            state_dir=getattr(options, "state_dir", ""),
-        )
+        with redirect_stdout(sys.stderr):
+            return World(
+                scenario,
+                seed=options.seed,
+                schedule=options.schedule,
+                model=options.model or "",
+                until_us=until_us,
+                most_turns=most_turns(options),
+                watchdog_s=options.watchdog,
+                orderings=not options.no_orderings,
+                state_dir=getattr(options, "state_dir", ""),
+            )
     except DurationError as error:
         raise InputError(f"--until: {error}") from error
     except StateFolderError as error:
@@ -178,7 +179,9 @@ def run_world(world: World, options: argparse.Namespace) -> RunResult:
             database = stack.enter_context(Database(Path(options.db), world, force=options.force))
         stack.enter_context(Progress(world, quiet=options.quiet or options.json))
         try:
-            result = world.run()
+            # What a plugin prints is neither the trace nor the summary.
+            with redirect_stdout(sys.stderr):
+                result = world.run()
         except (PluginError, ScheduleError) as error:
             raise InputError(str(error)) from error
         finally:

@@ -186,7 +186,7 @@ def test_a_harmless_plugin_and_daemon_threads_are_left_alone(
 ) -> None:
     """Programs may be run, names added, and threads be daemons."""
     body = (
-        "threading.Thread(target=print, daemon=True).start(); builtins.mine_only = 1; "
+        "threading.Thread(target=int, daemon=True).start(); builtins.mine_only = 1; "
         "__import__('subprocess').run(['true'], check=True)"
     )
     assert told(capsys, made(tmp_path, body=body), OK) == ""

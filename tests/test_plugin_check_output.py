@@ -31,3 +31,21 @@ def test_what_a_plugin_prints_goes_to_stderr(
     assert result["plugin"] == "switch/loud"
     assert "imported" in printed.err
     assert "built n" in printed.err
+
+
+def test_what_a_plugin_prints_in_a_run_is_not_in_its_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The summary of `run --json` can be read whatever is printed in a call."""
+    (tmp_path / "loud.py").write_text(PRINTS)
+    (tmp_path / "one.yaml").write_text(
+        "nodes: [{name: n1}]\npartitions: [{name: debug, nodes: n1, default: true}]\n"
+        "users: {alice: 1001}\nslurm_conf: {SwitchType: switch/loud}\n"
+        "plugins: [loud.py]\ntimeline:\n  - {at: 0s, as: alice, run: srun sleep 1}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "--json", "one.yaml"]) == OK
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)
+    assert "built n" in printed.err
+    assert "imported" in printed.err
