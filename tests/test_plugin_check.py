@@ -463,7 +463,7 @@ def test_json_has_the_functions_and_the_problems(capsys: pytest.CaptureFixture[s
     ("path", "text"),
     [
         ("./nothing.py", "there is no file './nothing.py'"),
-        ("switch/nothing", "there is no module 'switch/nothing'"),
+        ("switch/nothing", "there is no module 'nothing', neither installed nor in "),
         ("no.such.module", "there is no module 'no.such.module'"),
     ],
 )
