@@ -332,7 +332,8 @@ def tell_failure(result: RunResult, options: argparse.Namespace, *words: str) ->
 
 
 def status_of(result: RunResult) -> int:
-    """Return the exit status of a run."""
+    """Return the exit status of a run; a slurmctld that could not go on has to be expected."""
     if result.interrupted:
         return INTERRUPTED
-    return OK if result.held else NOT_HELD
+    gone = any(each.startswith("slurmctld") for each in result.fatalities)
+    return OK if result.held and (result.expectations or not gone) else NOT_HELD

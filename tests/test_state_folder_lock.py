@@ -7,7 +7,7 @@ import pytest
 
 from simctl.cli import main
 from simctl.state_folder import StateFolder
-from simctl.status import OK, WRONG_INPUT
+from simctl.status import NOT_HELD, OK, WRONG_INPUT
 
 SCENARIO = """\
 nodes: [{name: n1, cpus: 2}]
@@ -49,3 +49,18 @@ def test_a_folder_of_something_else_is_refused(
     assert main(["run", "--quiet", "--state-dir", str(folder), scenario]) == WRONG_INPUT
     assert "job_state of this folder is no state file" in capsys.readouterr().err
     assert (folder / "job_state").read_bytes() == b"garbage\n"
+
+
+@pytest.mark.parametrize(
+    ("expects", "status"), [("", NOT_HELD), ("expect: [{never: bb_p_reconfig}]\n", OK)]
+)
+def test_a_slurmctld_that_cannot_start_has_to_be_expected(
+    expects: str, status: int, tmp_path: Path
+) -> None:
+    """Where nothing is expected of the run, it is no success."""
+    path = tmp_path / "s.yaml"
+    path.write_text(
+        "nodes: [{name: n1}]\npartitions: [{name: p, nodes: n1}]\n"
+        f"timeline: [{{at: 0s, fault: {{fail: init role=slurmctld}}}}]\n{expects}"
+    )
+    assert main(["run", str(path), "--quiet"]) == status
