@@ -8,14 +8,12 @@ knows the job.
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from msgspec import UNSET
-
 from simctl.ctld.choose.request import Asker
 from simctl.ctld.controller import Controller
 from simctl.ctld.state.records import JobRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.credentials import JobCredential
-from simctl.wire.errno import SLURM_SUCCESS, errno_name
+from simctl.wire.errno import SLURM_SUCCESS
 from simctl.wire.messages import Message, ResponseSlurmRc
 from simctl.wire.records import JobDesc
 from simctl.wire.rights import OF_SLURMCTLD, Right, Who
@@ -69,7 +67,7 @@ def guarded(handler: Handler, message: type) -> Handler:
 
 async def _refuse(ctld: Controller, envelope: Envelope, request: Message, errno: int) -> None:
     if isinstance(request, ResponseSlurmRc):
-        tell(ctld, envelope, errno)
+        ctld.tell_refusal(envelope, errno)
     else:
         ctld.answer(envelope, errno)
 
@@ -95,24 +93,6 @@ def credential(
         made_us=ctld.now_us,
     )
     return ctld.site.keys.signer.sign(made)
-
-
-def tell(ctld: Controller, envelope: Envelope, return_code: int) -> None:
-    """Say in the trace that a request is refused for who asks."""
-    message, sender = envelope.message, envelope.sender
-    if sender is None:
-        return
-    job_id = getattr(message, "job_id", 0)
-    args = {"rpc": message.rpc, "who": sender.name, "by": sender.process.uid}
-    ctld.process.cause = ctld.site.trace.note(
-        "log",
-        "refused",
-        ctld.process,
-        args=args,
-        rc=return_code,
-        errno=errno_name(return_code),
-        job=job_id or UNSET,
-    )
 
 
 def asker_of(ctld: Controller, uid: int, desc: JobDesc) -> Asker:

@@ -45,7 +45,7 @@ async def checkpoint(ctld: Controller, envelope: Envelope, message: RequestCheck
     if message.op == CheckOp.RESTART:
         rc = await restart(ctld, message, uid)
         if rc == EPERM:
-            authority.tell(ctld, envelope, rc)
+            ctld.tell_refusal(envelope, rc)
         ctld.answer(envelope, rc)
         return
     outcome = await operate(ctld, message, uid)

@@ -245,7 +245,7 @@ async def create(
         return await _create(ctld, sender, desc, uid, batch=batch, kept=kept)
     except _RefusedError as error:
         if error.refusal.error_code in DENIALS:
-            authority.tell(ctld, envelope, error.refusal.error_code)
+            ctld.tell_refusal(envelope, error.refusal.error_code)
         return error.refusal
 
 
@@ -467,7 +467,7 @@ async def allocation_info(
         rc = ESLURM_INVALID_JOB_ID
     elif denied := authority.refusal(ctld, envelope, job.desc.uid):
         rc = denied
-        authority.tell(ctld, envelope, rc)
+        ctld.tell_refusal(envelope, rc)
     elif job.state.finished:
         rc = ESLURM_ALREADY_DONE
     else:

@@ -79,7 +79,7 @@ def _refuse(
     ctld: Controller, envelope: Envelope, message: RequestJobStepCreate, error_code: int
 ) -> None:
     if error_code == ESLURM_ACCESS_DENIED:
-        authority.tell(ctld, envelope, error_code)
+        ctld.tell_refusal(envelope, error_code)
     ctld.send(envelope.sender, ResponseJobStepCreate(job_id=message.job_id, error_code=error_code))
 
 
