@@ -40,7 +40,7 @@ from simctl.stepd.outcome import (
     default_status,
 )
 from simctl.stepd.programs import Input, ScriptRun, read_script
-from simctl.stepd.script_host import (
+from simctl.stepd.scripts.host import (
     Disposition,
     Inherited,
     Interrupted,
@@ -49,7 +49,7 @@ from simctl.stepd.script_host import (
     ShellHost,
     Stream,
 )
-from simctl.stepd.shell import Shell
+from simctl.stepd.scripts.shell import Shell
 from simctl.stepd.stopping import Pausable, left_us, pause, take_signal, unpause
 
 Output = Callable[[int, str], None]

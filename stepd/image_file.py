@@ -11,8 +11,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from simctl.stepd.script_host import Disposition, Inherited, OpenFile, Stream
-from simctl.stepd.script_tree import OpenMode
+from simctl.stepd.scripts.host import Disposition, Inherited, OpenFile, Stream
+from simctl.stepd.scripts.tree import OpenMode
 
 IMAGE_VERSION: Final = 1
 _KIND: Final = "simctl checkpoint image"

@@ -12,7 +12,7 @@ from collections import deque
 from typing import Any
 
 from simctl.stepd.image_file import Entry, ImageError
-from simctl.stepd.script_host import (
+from simctl.stepd.scripts.host import (
     Disposition,
     Interrupted,
     OpenFile,

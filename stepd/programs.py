@@ -11,8 +11,8 @@ import attrs
 
 from simctl.kernel.disk import DiskView
 from simctl.kernel.procs import wait_status
-from simctl.stepd import script
 from simctl.stepd.outcome import NEVER_US, ProgramRun
+from simctl.stepd.scripts import script
 from simctl.wire.ids import SECOND
 
 Describe = Callable[[int, random.Random], ProgramRun]

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import attrs
 
-from simctl.stepd.script import parse
-from simctl.stepd.script_host import (
+from simctl.stepd.scripts.host import (
     Disposition,
     Inherited,
     Interrupted,
@@ -15,7 +14,8 @@ from simctl.stepd.script_host import (
     Redirects,
     Stream,
 )
-from simctl.stepd.shell import Shell
+from simctl.stepd.scripts.script import parse
+from simctl.stepd.scripts.shell import Shell
 
 Program = Callable[["FakeHost", tuple[str, ...]], int]
 

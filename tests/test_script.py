@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simctl.stepd.script import (
+from simctl.stepd.scripts.rules import BINARY_TESTS, BUILTINS, SET_NAMES, UNARY_TESTS
+from simctl.stepd.scripts.script import (
     ScriptMistake,
     has_interpreter,
     parse,
     programs_used,
     sbatch_options,
 )
-from simctl.stepd.script_rules import BINARY_TESTS, BUILTINS, SET_NAMES, UNARY_TESTS
 from simctl.stepd.signals import SignalError, signal_name, signal_number, trap_number
 
 DOCS = Path(__file__).parent.parent / "docs" / "scripts.md"

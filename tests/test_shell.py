@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simctl.limits import LOOP_TURNS
-from simctl.stepd.script import parse
-from simctl.stepd.script_arithmetic import ArithmeticMistake, evaluate
-from simctl.stepd.script_host import Inherited, OpenFile, Redirects
-from simctl.stepd.shell import Shell
+from simctl.stepd.scripts.arithmetic import ArithmeticMistake, evaluate
+from simctl.stepd.scripts.host import Inherited, OpenFile, Redirects
+from simctl.stepd.scripts.script import parse
+from simctl.stepd.scripts.shell import Shell
 from tests.shell_host import FakeHost, Killed, Program, run_script
 
 TERM, USR1, USR2, HUP = 15, 10, 12, 1

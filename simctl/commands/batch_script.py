@@ -7,7 +7,7 @@ import attrs
 
 from simctl.commands.options import UsageError
 from simctl.plugins.site import CommandCall
-from simctl.stepd.script import has_interpreter, parse, sbatch_options
+from simctl.stepd.scripts.script import has_interpreter, parse, sbatch_options
 
 
 @attrs.frozen(kw_only=True)

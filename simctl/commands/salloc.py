@@ -28,7 +28,7 @@ from simctl.stepd.children import Child, ScriptHost, Signalled
 from simctl.stepd.environment import CONF_FILE, job_environment, shape_environment
 from simctl.stepd.outcome import NEVER_US
 from simctl.stepd.programs import Input
-from simctl.stepd.script_host import Inherited, Redirects, Stream
+from simctl.stepd.scripts.host import Inherited, Redirects, Stream
 from simctl.stepd.signals import SIGQUIT
 from simctl.wire.errno import (
     ESLURM_NODES_BUSY,

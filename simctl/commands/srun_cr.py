@@ -16,7 +16,7 @@ from simctl.api import checkpoint
 from simctl.kernel.procs import exit_code_of, signal_of
 from simctl.plugins.site import CommandCall
 from simctl.stepd.children import Child, ScriptHost, Signalled
-from simctl.stepd.script_host import Inherited, Redirects, Stream
+from simctl.stepd.scripts.host import Inherited, Redirects, Stream
 from simctl.wire.errno import slurm_strerror
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import SrunCrConnect

@@ -11,7 +11,7 @@ from simctl.scenario.model import Program
 from simctl.scenario.positions import Reading, Value
 from simctl.scenario.programs import file_key
 from simctl.scenario.timeline import OTHER_COMMANDS
-from simctl.stepd.script import has_interpreter, parse, programs_used
+from simctl.stepd.scripts.script import has_interpreter, parse, programs_used
 
 BUILT_IN: Final = (
     *("sleep", "true", "false", "exit", "echo", "cat", "hostname"),

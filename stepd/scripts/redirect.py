@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import attrs
 
-from simctl.stepd.script_expand import expand_one
-from simctl.stepd.script_host import OpenFile, Redirects, Stream
-from simctl.stepd.script_state import AmbiguousTargetError, ShellState
-from simctl.stepd.script_tree import Redirection, ToFile
+from simctl.stepd.scripts.expand import expand_one
+from simctl.stepd.scripts.host import OpenFile, Redirects, Stream
+from simctl.stepd.scripts.state import AmbiguousTargetError, ShellState
+from simctl.stepd.scripts.tree import Redirection, ToFile
 
 _STREAMS = ("stdin", "stdout", "stderr")
 

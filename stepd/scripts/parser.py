@@ -9,10 +9,10 @@ from typing import Literal
 import attrs
 
 from simctl.limits import SCRIPT_NESTING
-from simctl.stepd.script_rules import BUILTINS, IN_BACKGROUND
-from simctl.stepd.script_simple import REDIRECTING, SimpleCommands
-from simctl.stepd.script_tokens import Token
-from simctl.stepd.script_tree import (
+from simctl.stepd.scripts.rules import BUILTINS, IN_BACKGROUND
+from simctl.stepd.scripts.simple import REDIRECTING, SimpleCommands
+from simctl.stepd.scripts.tokens import Token
+from simctl.stepd.scripts.tree import (
     AndOr,
     Background,
     Command,

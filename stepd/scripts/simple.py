@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import attrs
 
-from simctl.stepd.script_rules import complaints
-from simctl.stepd.script_tokens import Token, Tokens
-from simctl.stepd.script_tree import (
+from simctl.stepd.scripts.rules import complaints
+from simctl.stepd.scripts.tokens import Token, Tokens
+from simctl.stepd.scripts.tree import (
     Assignment,
     Command,
     OpenMode,

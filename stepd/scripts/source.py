@@ -7,7 +7,7 @@ import re
 
 import attrs
 
-from simctl.stepd.script_tree import ScriptMistake
+from simctl.stepd.scripts.tree import ScriptMistake
 
 
 @attrs.define

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from simctl.stepd.script_host import Redirects, ShellHost, Stream
-from simctl.stepd.script_tree import Command
+from simctl.stepd.scripts.host import Redirects, ShellHost, Stream
+from simctl.stepd.scripts.tree import Command
 
 
 class ScriptExit(Exception):

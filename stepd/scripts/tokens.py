@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from simctl.stepd.script_tree import Word
-from simctl.stepd.script_words import Words
+from simctl.stepd.scripts.tree import Word
+from simctl.stepd.scripts.words import Words
 
 TokenKind: TypeAlias = Literal["word", "operator", "newline", "end"]
 

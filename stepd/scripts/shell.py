@@ -12,20 +12,14 @@ from collections.abc import Awaitable, Callable
 import attrs
 
 from simctl.limits import LOOP_TURNS
-from simctl.stepd.script_builtins import TIMELESS
-from simctl.stepd.script_expand import bounded_length, expand_text, expand_words
-from simctl.stepd.script_host import Redirects, ShellHost
-from simctl.stepd.script_jobs import wait
-from simctl.stepd.script_print import quoted
-from simctl.stepd.script_redirect import RedirectionError, open_files
-from simctl.stepd.script_state import (
-    ExpansionError,
-    LoopJump,
-    ScriptExit,
-    ShellState,
-    Variables,
-)
-from simctl.stepd.script_tree import (
+from simctl.stepd.scripts.builtins import TIMELESS
+from simctl.stepd.scripts.expand import bounded_length, expand_text, expand_words
+from simctl.stepd.scripts.host import Redirects, ShellHost
+from simctl.stepd.scripts.jobs import wait
+from simctl.stepd.scripts.printing import quoted
+from simctl.stepd.scripts.redirect import RedirectionError, open_files
+from simctl.stepd.scripts.state import ExpansionError, LoopJump, ScriptExit, ShellState, Variables
+from simctl.stepd.scripts.tree import (
     AndOr,
     Assignment,
     Background,

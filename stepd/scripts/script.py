@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from simctl.stepd.script_header import has_interpreter, read_interpreter, sbatch_options
-from simctl.stepd.script_parser import parse_commands
-from simctl.stepd.script_rules import BUILTINS
-from simctl.stepd.script_simple import trap_texts
-from simctl.stepd.script_tree import (
+from simctl.stepd.scripts.header import has_interpreter, read_interpreter, sbatch_options
+from simctl.stepd.scripts.parser import parse_commands
+from simctl.stepd.scripts.rules import BUILTINS
+from simctl.stepd.scripts.simple import trap_texts
+from simctl.stepd.scripts.tree import (
     AndOr,
     Background,
     Command,

@@ -7,14 +7,14 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias
 
-from simctl.stepd.script_arithmetic import whole_number
-from simctl.stepd.script_host import Disposition, Redirects
-from simctl.stepd.script_parser import parse_commands
-from simctl.stepd.script_print import PrintMistake, echo_text, printf_text
-from simctl.stepd.script_rules import SET_LETTERS, SET_NAMES
-from simctl.stepd.script_state import LoopJump, ScriptExit, ShellState
-from simctl.stepd.script_tests import TestMistake, holds
-from simctl.stepd.script_tree import ScriptMistake
+from simctl.stepd.scripts.arithmetic import whole_number
+from simctl.stepd.scripts.conditions import TestMistake, holds
+from simctl.stepd.scripts.host import Disposition, Redirects
+from simctl.stepd.scripts.parser import parse_commands
+from simctl.stepd.scripts.printing import PrintMistake, echo_text, printf_text
+from simctl.stepd.scripts.rules import SET_LETTERS, SET_NAMES
+from simctl.stepd.scripts.state import LoopJump, ScriptExit, ShellState
+from simctl.stepd.scripts.tree import ScriptMistake
 from simctl.stepd.signals import (
     EXIT_TRAP,
     SIGTERM,

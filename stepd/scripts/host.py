@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import attrs
 
-from simctl.stepd.script_tree import OpenMode
+from simctl.stepd.scripts.tree import OpenMode
 
 Disposition: TypeAlias = Literal["default", "ignore", "trap"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import posixpath
 
-from simctl.stepd.script_rules import SET_LETTERS
-from simctl.stepd.script_tree import ScriptMistake
+from simctl.stepd.scripts.rules import SET_LETTERS
+from simctl.stepd.scripts.tree import ScriptMistake
 
 SHELLS = ("sh", "bash", "dash", "ksh", "mksh", "zsh", "ash")
 _DIRECTIVE = "#SBATCH"

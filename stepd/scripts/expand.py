@@ -7,10 +7,10 @@ import re
 import attrs
 
 from simctl.limits import VALUE_CHARACTERS
-from simctl.stepd.script_arithmetic import ArithmeticMistake, evaluate
-from simctl.stepd.script_simple import split_assignment
-from simctl.stepd.script_state import AmbiguousTargetError, ExpansionError, ShellState
-from simctl.stepd.script_tree import Arithmetic, Parameter, Part, Text, Word
+from simctl.stepd.scripts.arithmetic import ArithmeticMistake, evaluate
+from simctl.stepd.scripts.simple import split_assignment
+from simctl.stepd.scripts.state import AmbiguousTargetError, ExpansionError, ShellState
+from simctl.stepd.scripts.tree import Arithmetic, Parameter, Part, Text, Word
 
 _BLANKS = " \t\n"
 _ALL_ARGUMENTS = ("@", "*")

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from simctl.limits import EXPRESSION_NESTING
-from simctl.stepd.script_arithmetic import whole_number
-from simctl.stepd.script_host import ShellHost
-from simctl.stepd.script_rules import BINARY_TESTS, UNARY_TESTS
+from simctl.stepd.scripts.arithmetic import whole_number
+from simctl.stepd.scripts.host import ShellHost
+from simctl.stepd.scripts.rules import BINARY_TESTS, UNARY_TESTS
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "-eq": lambda left, right: left == right,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from simctl.stepd.script_tree import Simple, Word
+from simctl.stepd.scripts.tree import Simple, Word
 from simctl.stepd.signals import SignalError, signal_number, trap_number
 
 BUILTINS = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from simctl.stepd.script_host import Interrupted, Redirects
-from simctl.stepd.script_state import ShellState
+from simctl.stepd.scripts.host import Interrupted, Redirects
+from simctl.stepd.scripts.state import ShellState
 
 _NOT_A_CHILD = 127
 _SIGNALLED = 128

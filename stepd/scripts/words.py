@@ -11,16 +11,9 @@ import re
 import attrs
 
 from simctl.limits import SCRIPT_NESTING
-from simctl.stepd.script_arithmetic import ArithmeticMistake, check_expression
-from simctl.stepd.script_source import Source
-from simctl.stepd.script_tree import (
-    PARAMETER_OPERATORS,
-    Arithmetic,
-    Parameter,
-    Part,
-    Text,
-    Word,
-)
+from simctl.stepd.scripts.arithmetic import ArithmeticMistake, check_expression
+from simctl.stepd.scripts.source import Source
+from simctl.stepd.scripts.tree import PARAMETER_OPERATORS, Arithmetic, Parameter, Part, Text, Word
 
 _WORD_ENDS = frozenset(" \t\n|&;()<>")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
