@@ -8,7 +8,7 @@ from msgspec import UNSET
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import Process
 from simctl.nodes.spool import Spool
-from simctl.plugins.site import Site
+from simctl.site import Site
 from simctl.wire.credentials import LIFETIME_S, JobCredential
 from simctl.wire.errno import (
     ESLURMD_CREDENTIAL_EXPIRED,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from simctl.kernel.fabric import Envelope, Mailbox, Unanswered
 from simctl.kernel.procs import Process
 from simctl.nodes.authority import Authority
-from simctl.plugins.site import Site
+from simctl.site import Site
 from simctl.wire.errno import (
     ESLURM_INVALID_JOB_ID,
     ESLURM_USER_ID_MISSING,

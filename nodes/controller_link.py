@@ -15,7 +15,7 @@ from simctl.plugins.points.switch import (
     switch_p_free_node_info,
     switch_p_pack_node_info,
 )
-from simctl.plugins.site import Site
+from simctl.site import Site
 from simctl.wire.buf import Buf, Packed
 from simctl.wire.errno import SLURM_SUCCESS
 from simctl.wire.ids import SECOND

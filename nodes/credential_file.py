@@ -11,7 +11,7 @@ import msgspec
 
 from simctl.kernel.disk import is_shared
 from simctl.kernel.procs import Process
-from simctl.plugins.site import Site
+from simctl.site import Site
 from simctl.wire.state_files import VERSION, Header, StateFile, read_file, write_file
 
 if TYPE_CHECKING:

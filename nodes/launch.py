@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from simctl.plugin import StepdJob
-from simctl.plugins.site import Site, User
+from simctl.site import Site, User
 from simctl.stepd.environment import (
     batch_environment,
     checkpoint_environment,

@@ -1,7 +1,7 @@
 """Tasks whose step daemon was killed: they go on; nobody reads what they write, or reaps them."""
 
 from simctl.kernel.turns import Timer
-from simctl.plugins.site import Site
+from simctl.site import Site
 from simctl.stepd.outcome import NEVER_US
 from simctl.stepd.tasks import TaskSet
 

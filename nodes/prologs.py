@@ -6,7 +6,7 @@ import attrs
 
 from simctl.kernel.fabric import Mailbox
 from simctl.kernel.procs import Process
-from simctl.plugins.site import Site, User
+from simctl.site import Site, User
 from simctl.stepd.script_process import ScriptProcess
 from simctl.wire.messages import (
     RequestBatchJobLaunch,

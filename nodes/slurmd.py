@@ -36,7 +36,7 @@ from simctl.plugins.points.switch import (
     switch_p_unpack_jobinfo,
 )
 from simctl.plugins.points.switch_besides import switch_p_reconfig, switch_p_slurmd_init
-from simctl.plugins.site import Site
+from simctl.site import Site
 from simctl.wire.buf import Buf
 from simctl.wire.credentials import JobCredential
 from simctl.wire.errno import (

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from simctl.kernel.fabric import Mailbox
 from simctl.kernel.procs import Process
 from simctl.nodes.spool import Socket, Spool, StepKey
-from simctl.plugins.site import Site
+from simctl.site import Site
 from simctl.stepd.manager import StepDaemon
 from simctl.stepd.work import StepWork
 from simctl.wire.ids import step_name

@@ -15,7 +15,7 @@ from simctl.plugins.points.switch_besides import (
     switch_p_job_suspend_info_free,
     switch_p_job_suspend_info_unpack,
 )
-from simctl.plugins.site import Site
+from simctl.site import Site
 from simctl.stepd.one_by_one import OneByOne
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import (

@@ -13,7 +13,7 @@ from simctl.nodes.prologs import JobRun, Prologs, node_script, of_termination
 from simctl.nodes.spool import Spool
 from simctl.nodes.step_daemons import StepDaemons
 from simctl.nodes.suspend import Suspensions
-from simctl.plugins.site import Site
+from simctl.site import Site
 from simctl.stepd.ending import JOB_FAILED, NODE_FAILURE, PREEMPTION, REQUEUE, TIME_LIMIT
 from simctl.wire.errno import ESLURMD_EPILOG_FAILED, SLURM_SUCCESS
 from simctl.wire.ids import SECOND

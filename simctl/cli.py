@@ -434,7 +434,7 @@ def _why(options: argparse.Namespace) -> int:
 
 
 def _plugins(options: argparse.Namespace) -> int:
-    from simctl import catalogue
+    from simctl.reports import catalogue
 
     if options.verb == "list":
         return catalogue.list_plugins()

@@ -18,8 +18,7 @@ import attrs
 
 from simctl.ctld.state.job_rows import JobRow
 from simctl.kernel.procs import RunsAs
-from simctl.plugins.site import User
-from simctl.report import summary
+from simctl.reports.text import summary
 from simctl.running import make_world, run_world, status_of, tell_failure
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.scenario.model import (
@@ -32,6 +31,7 @@ from simctl.scenario.model import (
 )
 from simctl.scenario.replay_report import ReplayJob, ReplayMeasures, format_report, measure
 from simctl.scenario.swf import SwfError, SwfJob, SwfLog, read_swf, too_wide
+from simctl.site import User
 from simctl.status import InputError
 from simctl.wire.conf import read_conf
 from simctl.wire.ids import SECOND

@@ -16,9 +16,9 @@ from simctl.limits import RUN_TURNS
 from simctl.orderings.checking import tell
 from simctl.outputs import TRACE, Output
 from simctl.plugins.registry import PluginError
-from simctl.progress import Progress
-from simctl.report import explain, job_label, job_table, repeat_command, summary, transcript
-from simctl.report_timeline import BufferHistory, timeline
+from simctl.reports.progress import Progress
+from simctl.reports.text import explain, job_label, job_table, repeat_command, summary, transcript
+from simctl.reports.timeline import BufferHistory, timeline
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.scenario.load import load_scenario
 from simctl.scenario.model import Scenario
@@ -174,7 +174,7 @@ def run_world(world: World, options: argparse.Namespace) -> RunResult:
         result: RunResult | None = None
         database = None
         if options.db:
-            from simctl.database import Database
+            from simctl.reports.database import Database
 
             database = stack.enter_context(Database(Path(options.db), world, force=options.force))
         stack.enter_context(Progress(world, quiet=options.quiet or options.json))

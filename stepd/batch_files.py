@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from simctl.kernel.disk import DiskView
 from simctl.kernel.procs import Process
-from simctl.plugins.site import Site
+from simctl.site import Site
 
 if TYPE_CHECKING:
     from simctl.stepd.work import StepWork

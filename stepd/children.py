@@ -20,7 +20,7 @@ from simctl.kernel.procs import (
     wait_status,
 )
 from simctl.kernel.turns import Killed, Thread, Timer
-from simctl.plugins.site import CommandCall, Site, User
+from simctl.site import CommandCall, Site, User
 from simctl.stepd.image_file import (
     ChildState,
     CommandState,

@@ -15,7 +15,7 @@ from simctl.kernel.bandwidth import Link
 from simctl.kernel.disk import Disk, DiskView, no_space
 from simctl.kernel.procs import Process, wait_status
 from simctl.kernel.turns import Kernel, Thread
-from simctl.plugins.site import ScriptCall
+from simctl.site import ScriptCall
 from simctl.stepd.image_file import (
     Image,
     ImageError,

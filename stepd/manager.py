@@ -38,7 +38,7 @@ from simctl.plugins.points.switch import (
     switch_p_unpack_jobinfo,
 )
 from simctl.plugins.points.switch_besides import switch_p_slurmd_step_init
-from simctl.plugins.site import Site
+from simctl.site import Site
 from simctl.stepd.batch_files import BatchFiles
 from simctl.stepd.checkpoint_requests import CheckpointRequests
 from simctl.stepd.children import ScriptHost

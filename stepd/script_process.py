@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from simctl.kernel.procs import Process, wait_status
 from simctl.kernel.turns import Killed, Thread
-from simctl.plugins.site import ScriptCall, ScriptMain, Site, User
+from simctl.site import ScriptCall, ScriptMain, Site, User
 from simctl.stepd.children import Output, ScriptHost
 from simctl.stepd.environment import SCRIPT_CONTEXTS
 from simctl.stepd.outcome import NEVER_US, ProgramRun, default_status, status_after_signal

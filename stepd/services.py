@@ -8,7 +8,7 @@ from msgspec import UNSET
 from simctl.api.slurmctld import ScriptResult
 from simctl.api.stepd import Executed, StepdTask
 from simctl.kernel.procs import Process
-from simctl.plugins.site import ScriptMain, Site, User
+from simctl.site import ScriptMain, Site, User
 from simctl.stepd.outcome import ProgramRun
 from simctl.stepd.programs import CHECKPOINT_HELPER
 from simctl.stepd.script_process import ScriptProcess

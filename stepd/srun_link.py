@@ -7,7 +7,7 @@ import attrs
 from simctl.kernel.fabric import Mailbox, Unanswered
 from simctl.kernel.outbox import Outbox
 from simctl.kernel.procs import Process
-from simctl.plugins.site import Site
+from simctl.site import Site
 from simctl.stepd.outcome import NEVER_US, group_exits, patience_us
 from simctl.stepd.work import StepWork
 from simctl.wire.ids import SECOND

@@ -5,7 +5,7 @@ from typing import Final
 
 from simctl.kernel.fabric import Envelope, Mailbox, Reachable, Unanswered
 from simctl.kernel.procs import Process
-from simctl.plugins.site import Site
+from simctl.site import Site
 from simctl.stepd.batch_files import NO_OUTPUT_STATUS
 from simctl.stepd.outcome import NEVER_US, last_step_rc, own_last, runs_of, step_rc
 from simctl.stepd.tasks import TaskSet

@@ -13,7 +13,7 @@ from simctl.plugins.points.switch_besides import (
     switch_p_job_step_pre_resume,
     switch_p_job_step_pre_suspend,
 )
-from simctl.plugins.site import Site
+from simctl.site import Site
 from simctl.stepd.checkpoint_requests import CheckpointRequests
 from simctl.stepd.one_by_one import OneByOne
 from simctl.stepd.tasks import TaskSet

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from simctl.kernel.procs import Process, exit_code_of, wait_status
-from simctl.plugins.site import Site
+from simctl.site import Site
 from simctl.stepd.environment import edit_environment
 from simctl.stepd.script_process import ScriptProcess
 from simctl.stepd.tasks import Task

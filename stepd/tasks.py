@@ -6,7 +6,7 @@ from typing import Any
 import attrs
 
 from simctl.kernel.procs import OUT_OF_MEMORY_STATUS, SIGKILL, Process
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.stepd.children import ScriptHost, become, program_state
 from simctl.stepd.image_file import ImageError, ProgramState, State
 from simctl.stepd.outcome import NEVER_US, ProgramRun, by_default_stops, default_status

@@ -3,7 +3,7 @@
 import attrs
 
 from simctl.plugin import StepdJob
-from simctl.plugins.site import User
+from simctl.site import User
 from simctl.stepd.tree import ALONE, Branch
 from simctl.wire.buf import Packed
 

@@ -30,9 +30,9 @@ from simctl.ctld.state.notices import (
 )
 from simctl.ctld.state.records import JobArray, JobRecord, NodeRecord, PartRecord, StepRecord
 from simctl.ctld.steps.step_limits import StepLimitDue
+from simctl.faults.injector import FaultInjector
 from simctl.kernel.fabric import Mailbox
 from simctl.kernel.turns import Timer
-from simctl.mishaps import Mishaps
 from simctl.wire.states import JobBase, JobFlag, NodeBase, NodeFlag
 from tests.cluster import Ran, run
 
@@ -306,9 +306,9 @@ def pictures(damage: Damage | None = None) -> Iterator[list[tuple[Picture, Pictu
     taken: list[tuple[Picture, Picture]] = []
     died: list[Picture] = []
     with pytest.MonkeyPatch.context() as patch:
-        crash, rebuild = Mishaps.crash_controller, restart.rebuild
+        crash, rebuild = FaultInjector.crash_controller, restart.rebuild
 
-        def crash_controller(self: Mishaps, *, saved: bool = False) -> None:
+        def crash_controller(self: FaultInjector, *, saved: bool = False) -> None:
             died.append(picture(self._daemons.ctld))
             crash(self, saved=saved)
 
@@ -319,7 +319,7 @@ def pictures(damage: Damage | None = None) -> Iterator[list[tuple[Picture, Pictu
                 rebuild(ctld)
             taken.append((died[-1], picture(ctld)))
 
-        patch.setattr(Mishaps, "crash_controller", crash_controller)
+        patch.setattr(FaultInjector, "crash_controller", crash_controller)
         patch.setattr(restart, "rebuild", rebuild_and_look)
         yield taken
 

@@ -6,7 +6,7 @@ from simctl.plugin import Buf, SlurmError, errno
 from simctl.plugins.checkpoint.blcr import CheckpointBlcr
 from simctl.plugins.checkpoint.ompi import CheckpointOmpi
 from simctl.plugins.checkpoint.records import CheckRecord
-from simctl.report import explain
+from simctl.reports.text import explain
 from tests.checkpoints import CLUSTER, JOB, answers, checkpoint, checkpointed, images, output, unmet
 
 PLAIN = JOB.replace("srun_cr", "srun")

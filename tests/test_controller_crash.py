@@ -7,7 +7,7 @@ import pytest
 
 from simctl.ctld.saved.saved_records import UnsaidFieldError, form_of
 from simctl.ctld.state.records import JobRecord
-from simctl.report import summary
+from simctl.reports.text import summary
 from simctl.wire.state_files import Header, framed, read_file, write_file
 from tests.cluster import Ran, run
 from tests.damaged import doubled, dropped, moved, told

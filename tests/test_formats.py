@@ -13,8 +13,8 @@ from packaging.version import Version
 
 from simctl import __version__
 from simctl.cli import main
-from simctl.database_tables import FORMAT as DATABASE_FORMAT
 from simctl.kernel.recording import FORMAT as TRACE_FORMAT
+from simctl.reports.database_tables import FORMAT as DATABASE_FORMAT
 from simctl.scenario.load import read_scenario
 from simctl.scenario.positions import ScenarioErrors
 from simctl.wire.state_files import VERSION as STATE_FORMAT

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simctl.progress import Reached, line
+from simctl.reports.progress import Reached, line
 
 DAY_US = 86_400_000_000
 START = Reached(wall_s=100.0, time_us=0, jobs=0, turns=0)

@@ -221,7 +221,7 @@ def test_moments_and_events(world):
 
 def test_by_hand(world):
     cluster = world("step.yaml")
-    cluster.on("switch_p_job_attach", lambda _: cluster.world.mishaps.crash("n2"))
+    cluster.on("switch_p_job_attach", lambda _: cluster.world.injector.crash("n2"))
     run = cluster.run()
     assert not run.held
     run.assert_that("{job: 1, state: NODE_FAIL}")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simctl.kernel.events import Event
-from simctl.report_timeline import BufferHistory, Interval, Phase, Row, phase_of, timeline
+from simctl.reports.timeline import BufferHistory, Interval, Phase, Row, phase_of, timeline
 
 S = 1_000_000
 

@@ -22,7 +22,7 @@ from simctl.kernel.bandwidth import Link
 from simctl.kernel.disk import Disk
 from simctl.kernel.procs import wait_status
 from simctl.kernel.turns import Kernel, Thread
-from simctl.plugins.site import ScriptCall, ScriptMain
+from simctl.site import ScriptCall, ScriptMain
 from simctl.wire.burst_buffer_conf import FOLDER, file_name
 from simctl.wire.ids import SECOND
 from simctl.wire.site_files import BURST_BUFFER, read_site_file

@@ -12,7 +12,7 @@ import attrs
 from simctl.appliance.directives import Directive, directives, staged_paths
 from simctl.appliance.spec import Answer, Function, FunctionSpec
 from simctl.appliance.store import Buffer, RefusedError, Store
-from simctl.plugins.site import ScriptCall
+from simctl.site import ScriptCall
 from simctl.wire.burst_buffer_conf import NODES
 from simctl.wire.burst_buffer_conf import size as read_size
 

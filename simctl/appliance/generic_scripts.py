@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from simctl.appliance.directives import directives, staged_paths
 from simctl.appliance.spec import Function, FunctionSpec
 from simctl.appliance.store import Buffer, RefusedError, Store
-from simctl.plugins.site import ScriptCall
+from simctl.site import ScriptCall
 from simctl.wire.ids import SECOND
 
 if TYPE_CHECKING:

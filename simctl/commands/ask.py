@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from simctl.kernel.fabric import NEVER_US, Envelope, Mailbox, Reachable, Unanswered
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.wire.errno import (
     ESLURM_IN_STANDBY_MODE,
     SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT,

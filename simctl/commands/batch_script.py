@@ -6,7 +6,7 @@ from typing import Final
 import attrs
 
 from simctl.commands.options import UsageError
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.stepd.scripts.script import has_interpreter, parse, sbatch_options
 
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Iterable
 from typing import Final
 
 from simctl.limits import DIGITS
-from simctl.plugins.site import CommandCall, CommandMain
+from simctl.site import CommandCall, CommandMain
 
 _TOO_LONG: Final = re.compile(rf"\d{{{DIGITS + 1},}}")
 

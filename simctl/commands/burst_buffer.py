@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from simctl.commands.options import UsageError
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 
 
 def text_of(call: CommandCall, options: Mapping[str, Any]) -> str:

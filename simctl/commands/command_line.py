@@ -9,7 +9,7 @@ from typing import Any, Final
 from simctl.commands.help_texts import HELP
 from simctl.commands.job_values import Export, WarningSpec, gpus_text
 from simctl.commands.options import BAD_OPTION, Grammar, Option, UsageError
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.stepd.signals import signal_name
 from simctl.wire.conf import SlurmConf, format_time_limit_min
 from simctl.wire.hostlist import compress

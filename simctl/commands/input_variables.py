@@ -3,7 +3,7 @@
 from typing import Final
 
 from simctl.commands.options import BAD_OPTION, UsageError
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 
 _OF_BOTH: Final = """
     ACCTG_FREQ CLUSTER_CONSTRAINT CORE_SPEC CPUS_PER_GPU DELAY_BOOT GPU_BIND GPU_FREQ

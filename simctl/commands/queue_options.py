@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from simctl.commands.job_values import moment, priority
 from simctl.commands.options import Option, nice, text, yes_or_no
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.wire.ids import NO_VAL, SECOND
 from simctl.wire.times import parse_moment
 

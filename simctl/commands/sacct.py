@@ -20,7 +20,7 @@ from simctl.commands.sacct_fields import (
 from simctl.commands.sacct_lines import Line, View
 from simctl.commands.sacct_options import GRAMMAR
 from simctl.commands.sacct_select import Query, choose, read_states, read_wanted, window
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.wire.accounts import Records
 from simctl.wire.errno import SlurmError
 from simctl.wire.ids import SECOND

@@ -23,7 +23,7 @@ from simctl.kernel.procs import (
     signal_of,
     wait_status,
 )
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.stepd.children import Child, ScriptHost, Signalled
 from simctl.stepd.environment import CONF_FILE, job_environment, shape_environment
 from simctl.stepd.outcome import NEVER_US

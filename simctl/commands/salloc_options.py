@@ -13,7 +13,7 @@ from simctl.commands.input_variables import refuse_variables
 from simctl.commands.job_options import CLUSTERS, JOB_OPTIONS, OF_SBATCH, TEST_ONLY, unbuilt
 from simctl.commands.options import Grammar, Option, UsageError, patience, signal, with_nice
 from simctl.commands.queue_options import QUEUE_NAMES, QUEUE_OPTIONS
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 
 GRAMMAR: Final = Grammar(
     command="salloc",

@@ -29,7 +29,7 @@ from simctl.commands.options import (
     yes_or_no,
 )
 from simctl.commands.wait_for_job import end_of_job
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.wire.errno import SlurmError
 from simctl.wire.ids import NO_VAL, SECOND
 from simctl.wire.messages import (

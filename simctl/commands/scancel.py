@@ -18,7 +18,7 @@ from simctl.commands.command_line import answered, check_cluster, tell_select_pl
 from simctl.commands.job_options import CLUSTERS, STANDARD
 from simctl.commands.options import Grammar, Option, UsageError, text
 from simctl.commands.termination import Termination
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.stepd.signals import SignalError, signal_number
 from simctl.wire.errno import ESLURM_INVALID_JOB_ID, SlurmError, slurm_strerror
 from simctl.wire.info import JobInfo

@@ -25,7 +25,7 @@ from simctl.commands.scontrol_jobs import (
 from simctl.commands.scontrol_order import Order
 from simctl.commands.scontrol_ping import ping
 from simctl.commands.scontrol_show import show
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 
 GRAMMAR: Final = Grammar(
     command="scontrol",

@@ -4,7 +4,7 @@ import attrs
 
 from simctl.commands.ask import ask
 from simctl.commands.options import UsageError
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.wire.errno import SLURM_SUCCESS, SlurmError, errno_name, slurm_strerror
 from simctl.wire.messages import Message, ResponseSlurmRc
 

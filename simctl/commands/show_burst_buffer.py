@@ -5,7 +5,7 @@ from typing import Final
 
 from simctl.commands.scontrol_order import Order
 from simctl.commands.scontrol_text import moment
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.wire.buf import Buf
 from simctl.wire.burst_buffers import BurstBufferAlloc, BurstBufferInfo, BurstBufferPool
 from simctl.wire.errno import SlurmError, errno_name, slurm_strerror

@@ -5,7 +5,7 @@ from typing import Final
 
 from simctl.commands.ask import ask, no_answer
 from simctl.commands.options import UsageError
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.wire.errno import SlurmError, errno_name, slurm_strerror
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import Message, ResponseSlurmRc

@@ -25,7 +25,7 @@ from simctl.commands.sinfo_columns import LETTERS, NAMES, InfoColumn
 from simctl.commands.sinfo_options import GRAMMAR, Query, read_query
 from simctl.commands.sinfo_order import USUAL, USUAL_OF_NODES, sorted_rows
 from simctl.commands.sinfo_rows import FACETS, Grouping, NodeRow, group
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.wire.messages import (
     RequestNodeInfo,
     RequestPartitionInfo,

@@ -23,7 +23,7 @@ from simctl.commands.squeue_order import (
     sorted_steps,
 )
 from simctl.commands.squeue_rows import job_rows, step_rows
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.wire.messages import (
     RequestJobInfo,
     RequestJobStepInfo,

@@ -9,7 +9,7 @@ import attrs
 from simctl.commands.job_states import VALID, parse_state
 from simctl.commands.options import Grammar, Option, UsageError, text
 from simctl.commands.showing import interval, usual_names
-from simctl.plugins.site import User
+from simctl.site import User
 from simctl.wire.hostlist import HostlistError, expand
 from simctl.wire.ids import NO_VAL
 from simctl.wire.states import JobBase, JobFlag

@@ -9,7 +9,7 @@ from simctl.commands.job_columns import JobRow
 from simctl.commands.job_states import is_in
 from simctl.commands.squeue_options import JobId, Query
 from simctl.commands.step_columns import StepRow
-from simctl.plugins.site import Site
+from simctl.site import Site
 from simctl.wire.arrays import parse_array
 from simctl.wire.hostlist import expand
 from simctl.wire.ids import NO_VAL

@@ -25,7 +25,7 @@ from simctl.plugins.points.switch import (
     switch_p_free_jobinfo,
     switch_p_unpack_jobinfo,
 )
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.stepd.script_process import ScriptProcess
 from simctl.wire.errno import SlurmError
 from simctl.wire.ids import NO_VAL, step_name

@@ -12,7 +12,7 @@ from simctl.commands.queue_options import queue_wishes
 from simctl.commands.talk import Reply, Talk
 from simctl.kernel.fabric import NEVER_US, Envelope
 from simctl.kernel.procs import SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGUSR1, SIGUSR2
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.stepd.children import Signalled
 from simctl.wire.errno import (
     ESLURM_BURST_BUFFER_WAIT,

@@ -14,7 +14,7 @@ import attrs
 
 from simctl.api import checkpoint
 from simctl.kernel.procs import exit_code_of, signal_of
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.stepd.children import Child, ScriptHost, Signalled
 from simctl.stepd.scripts.host import Inherited, Redirects, Stream
 from simctl.wire.errno import slurm_strerror

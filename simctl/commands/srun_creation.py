@@ -5,7 +5,7 @@ from typing import Final
 from simctl.commands.ask import LostError
 from simctl.commands.describe import refuse
 from simctl.commands.srun_allocation import SrunJob
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.wire.errno import (
     ESLURM_ALREADY_DONE,
     ESLURM_DISABLED,

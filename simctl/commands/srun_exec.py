@@ -9,7 +9,7 @@ from typing import Final
 
 from simctl.commands.talk import Talk
 from simctl.kernel.procs import SIGTERM, Process, exit_code_of, signal_of, wait_status
-from simctl.plugins.site import CommandCall, ScriptCall, ScriptMain
+from simctl.site import CommandCall, ScriptCall, ScriptMain
 from simctl.stepd.script_process import ScriptProcess
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import RequestCancelJobStep, RequestCheckpointComp, SrunExec

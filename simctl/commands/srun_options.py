@@ -36,7 +36,7 @@ from simctl.commands.options import (
 )
 from simctl.commands.queue_options import QUEUE_NAMES, QUEUE_OPTIONS
 from simctl.commands.step_request import fits_per_node
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.wire.ids import NO_VAL
 from simctl.wire.layout import Distribution
 

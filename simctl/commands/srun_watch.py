@@ -15,7 +15,7 @@ from simctl.kernel.fabric import NEVER_US, Envelope, Mailbox, Unanswered
 from simctl.kernel.procs import SIGCONT, SIGKILL, RunsAs
 from simctl.plugins.hooks import Handle
 from simctl.plugins.points.switch import switch_p_pack_jobinfo
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.stepd.children import Signalled
 from simctl.stepd.srun_link import LineLost
 from simctl.wire.buf import Buf

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from simctl.commands.step_output import EACH_TASK, task_file
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.wire.messages import StepLaunch
 
 

@@ -8,7 +8,7 @@ import msgspec
 from simctl.commands.describe import qos_environment, restart_dir, told_dir
 from simctl.commands.multi_prog import MultiProgError, programs
 from simctl.commands.step_input import step_inputs
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.stepd.environment import (
     job_environment,
     srun_environment,

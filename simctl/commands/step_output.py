@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from simctl.commands.options import variable
 from simctl.kernel.disk import DiskView
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.wire.filenames import fill_in
 from simctl.wire.ids import NO_VAL
 from simctl.wire.messages import StepLaunch, TaskOutput

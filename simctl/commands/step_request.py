@@ -8,7 +8,7 @@ import attrs
 from simctl.commands.describe import checkpoint_dir, restart_dir
 from simctl.commands.job_values import distribution, hosts
 from simctl.commands.options import BAD_OPTION, UsageError, variable
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.wire.ids import NO_VAL
 from simctl.wire.layout import Distribution, default_distribution
 from simctl.wire.messages import RequestJobStepCreate

@@ -12,7 +12,7 @@ from simctl.commands.sinfo import sinfo
 from simctl.commands.squeue import squeue
 from simctl.commands.srun import srun
 from simctl.commands.srun_cr import srun_cr
-from simctl.plugins.site import CommandMain
+from simctl.site import CommandMain
 
 COMMANDS: Final[dict[str, CommandMain]] = {
     "sacct": bounded(sacct),

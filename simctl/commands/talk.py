@@ -14,7 +14,7 @@ from simctl.commands.ask import (
 )
 from simctl.kernel.fabric import NEVER_US, Envelope, Reachable
 from simctl.kernel.outbox import Outbox
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.wire.errno import (
     SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT,
     SlurmError,

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from simctl.commands.ask import ask, no_answer
 from simctl.kernel.procs import SIGKILL
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.wire.errno import (
     ESLURM_ALREADY_DONE,
     ESLURM_INVALID_JOB_ID,

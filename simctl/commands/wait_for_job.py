@@ -5,7 +5,7 @@ from typing import Final
 from simctl.commands.ask import LostError, ask, controller, wait_until
 from simctl.kernel.fabric import NEVER_US
 from simctl.kernel.procs import exit_code_of, signal_of
-from simctl.plugins.site import CommandCall
+from simctl.site import CommandCall
 from simctl.wire.errno import SlurmError, slurm_strerror
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import Message, RequestJobInfo, ResponseJobInfo

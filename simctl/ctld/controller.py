@@ -13,7 +13,7 @@ from simctl.ctld.state.records import JobRecord, NodeRecord, PartRecord
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import Host
 from simctl.plugin import JobRecord as JobPtr
-from simctl.plugins.site import Site
+from simctl.site import Site
 from simctl.wire.errno import EPERM
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import Message, ResponseSlurmRc

@@ -59,7 +59,7 @@ from simctl.kernel.turns import Killed
 from simctl.plugins.hooks import About, failed
 from simctl.plugins.points.switch import switch_p_libstate_restore
 from simctl.plugins.points.switch_besides import switch_p_reconfig, switch_p_slurmctld_init
-from simctl.plugins.site import Site
+from simctl.site import Site
 from simctl.wire.errno import SLURM_SUCCESS
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import (

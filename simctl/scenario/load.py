@@ -9,7 +9,6 @@ from simctl.appliance.spec import ApplianceSpec
 from simctl.files import read_bytes
 from simctl.kernel.disk import is_shared
 from simctl.kernel.pattern import near
-from simctl.plugins.site import Options
 from simctl.scenario.appliance import APPLIANCE
 from simctl.scenario.burst_buffer_conf import BURST_BUFFER_CONF, BurstBufferFileShape, merge
 from simctl.scenario.cluster import (
@@ -43,6 +42,7 @@ from simctl.scenario.site_complete import complete
 from simctl.scenario.switches import OPTIONS
 from simctl.scenario.timeline import COMMANDS, TIMELINE
 from simctl.scenario.users import BUILT_IN, USERS
+from simctl.site import Options
 from simctl.stepd.images import ImagesSpec
 from simctl.wire.conf import SCRIPT_KEYS, SlurmConf
 

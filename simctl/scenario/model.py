@@ -9,8 +9,8 @@ from simctl.appliance.spec import ApplianceSpec
 from simctl.kernel.pattern import Pattern
 from simctl.kernel.places import Place
 from simctl.kernel.wires import MessageFaultKind
-from simctl.plugins.site import Options
 from simctl.scenario.positions import Mistake
+from simctl.site import Options
 from simctl.stepd.images import ImagesSpec
 from simctl.stepd.outcome import DEFAULT_IMAGE
 from simctl.wire.conf import SlurmConf

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from simctl.plugins.site import Options
 from simctl.scenario.scalars import BOOLEAN, DURATION, choice
 from simctl.scenario.shapes import Field, Record
+from simctl.site import Options
 
 OPTIONS: Final[Record[Options]] = Record(
     what="the options",

@@ -177,7 +177,7 @@ def printable(text: str) -> str:
 
 
 def _run(case: Case, settings: Settings, *, named: bool) -> Outcome:
-    from simctl.report import transcript, what_broke  # noqa: PLC0415 - see the module
+    from simctl.reports.text import transcript, what_broke  # noqa: PLC0415 - see the module
     from simctl.testing.runs import make_world  # noqa: PLC0415
 
     how = case.variant

@@ -13,7 +13,7 @@ from simctl.kernel.schedules import ScheduleError
 from simctl.orderings.checking import tell
 from simctl.plugins.importing import forget_files
 from simctl.plugins.registry import PluginError
-from simctl.report import repeat_command
+from simctl.reports.text import repeat_command
 from simctl.scenario.expect import Result, check
 from simctl.scenario.expectations import EXPECT
 from simctl.scenario.load import load_scenario, read_scenario, start

@@ -223,7 +223,7 @@ class _Child:
 
     def _rule(self, names: list[str]) -> tuple[str, str] | None:
         """Run scenarios; return the first that does not do what it says, and what is wrong."""
-        from simctl.report import what_broke  # noqa: PLC0415 - of the copy
+        from simctl.reports.text import what_broke  # noqa: PLC0415 - of the copy
         from simctl.testing import run_scenario  # noqa: PLC0415
         from tests import test_shipped_scenarios as shipped  # noqa: PLC0415
 

@@ -7,7 +7,7 @@ from simctl.ctld.controller import Controller
 from simctl.ctld.state.job_rows import exit_code_text
 from simctl.ctld.state.notices import EpilogEnded, PrologEnded
 from simctl.ctld.state.records import JobRecord, NodeRecord
-from simctl.plugins.site import User
+from simctl.site import User
 from simctl.stepd.script_process import ScriptProcess
 from simctl.wire.messages import RequestLaunchProlog
 from simctl.wire.states import CONFIGURING, Reason

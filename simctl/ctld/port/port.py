@@ -20,7 +20,7 @@ from simctl.ctld.state.tables import State
 from simctl.kernel.causes import Subjects
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import Host, Process, RunsAs
-from simctl.plugins.site import Site
+from simctl.site import Site
 from simctl.wire.errno import errno_name
 from simctl.wire.ids import SECOND
 from simctl.wire.states import (

@@ -15,7 +15,7 @@ from simctl.api.slurmctld import ScriptResult
 from simctl.appliance.appliance import Appliance
 from simctl.kernel.outside import is_executable, run_real
 from simctl.kernel.procs import Process
-from simctl.plugins.site import ScriptCall, ScriptMain, Site, User
+from simctl.site import ScriptCall, ScriptMain, Site, User
 from simctl.stepd.script_process import ScriptProcess
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from simctl.plugin import CheckOp, JobRecord, StepdJob, StepRecord
 from simctl.plugins.hooks import NULL, Handle, Hooks, failed
 from simctl.plugins.points import ALL, OPTIONAL, OWN
 from simctl.plugins.points.declare import Point
-from simctl.plugins.site import User
+from simctl.site import User
 from simctl.stepd.services import StepServices
 from simctl.stepd.tasks import Task, TaskSet
 from simctl.stepd.work import StepWork

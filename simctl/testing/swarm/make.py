@@ -8,8 +8,8 @@ from simctl.testing.swarm import buffers, workload
 from simctl.testing.swarm.chance import Chance
 from simctl.testing.swarm.cluster import NAMES, USERS, Cluster, make_cluster
 from simctl.testing.swarm.draft import Draft, deed, fault, run
+from simctl.testing.swarm.faults import draw_faults
 from simctl.testing.swarm.features import FAULTS, WORK
-from simctl.testing.swarm.mishaps import mishaps
 from simctl.testing.swarm.own import Own
 from simctl.testing.swarm.workload import PROGRAMS
 
@@ -51,7 +51,7 @@ def draft(seed: int, faults: Collection[str] = tuple(FAULTS), own: Own = _NOTHIN
         head.append(f"checkpoint: {{bandwidth: {c.choice(('1GiB', '4MiB', '1MiB'))}}}")
     entries, files = workload.work(seed, cluster, pools, last_job)
     entries += workload.orders(seed, cluster, last_job)
-    entries += mishaps(seed, cluster, last_job)
+    entries += draw_faults(seed, cluster, last_job)
     return Draft(
         seed=seed,
         schedule=_schedule(c),

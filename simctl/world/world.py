@@ -21,7 +21,8 @@ from simctl.ctld.jobs.staging import waits_for_stage_in
 from simctl.ctld.state.job_rows import JobRow
 from simctl.ctld.state.queue import reason_to_wait
 from simctl.ctld.state.records import JobRecord, NodeRecord, PartRecord
-from simctl.daemons import Daemons
+from simctl.faults.daemons import Daemons
+from simctl.faults.injector import FaultInjector
 from simctl.kernel.disk import Disk
 from simctl.kernel.due import pick_turn
 from simctl.kernel.events import Event
@@ -42,14 +43,12 @@ from simctl.kernel.schedules import Schedule, make_schedule, token_of
 from simctl.kernel.trace import Trace
 from simctl.kernel.turns import FiniteDeadlineError, Kernel, TornDownError
 from simctl.limits import OUTPUT_CHARACTERS, RUN_TURNS
-from simctl.mishaps import Mishaps
 from simctl.nodes.slurmd import Slurmd
 from simctl.orderings.checking import Report, check_orderings, not_checked
 from simctl.orderings.observed import Terms
 from simctl.plugins.guard import OUT_OF_MEMORY, Standing
 from simctl.plugins.hooks import Hooks
 from simctl.plugins.registry import PluginError, Registry
-from simctl.plugins.site import CommandCall, Site, User
 from simctl.plugins.watchdog import Watchdog
 from simctl.scenario.burst_buffer_conf import edited
 from simctl.scenario.durations import format_us
@@ -86,6 +85,7 @@ from simctl.scenario.model import (
     behaviour,
 )
 from simctl.scenario.placed import PlacedEntries
+from simctl.site import CommandCall, Site, User
 from simctl.state_folder import StateFolder
 from simctl.stepd.images import Images
 from simctl.stepd.outcome import NEVER_US, ProgramRun
@@ -297,7 +297,7 @@ class World:
             primary=self.controller_host,
             make_ctld=lambda before, host, clean: self._make_controller(before, host, clean=clean),
         )
-        self.mishaps = Mishaps(self.daemons, self.faults, seed=self.seed)
+        self.injector = FaultInjector(self.daemons, self.faults, seed=self.seed)
         self.kernel.on_idle = self._on_idle
 
     @property
@@ -574,7 +574,7 @@ class World:
             return False
         if not isinstance(entry.fault, _IN_FORCE_FIRST):
             return False
-        self.mishaps.happen(entry)
+        self.injector.happen(entry)
         return True
 
     def _arrange(self, entry: Entry) -> None:
@@ -606,7 +606,7 @@ class World:
         elif isinstance(entry, ApplianceEntry):
             self.change_appliance(entry)
         else:
-            self.mishaps.happen(entry)
+            self.injector.happen(entry)
 
     def write_files(self, entry: FilesEntry) -> None:
         """Write a user's files, and those of root with a whole path onto every host."""
@@ -733,7 +733,7 @@ class World:
         self._stalled = waiting
         if self._stalled:
             return False
-        self.mishaps.cease()
+        self.injector.cease()
         if self.ctld.mailbox.open:
             self.ctld.shut_down()
         else:
@@ -798,8 +798,8 @@ class World:
         ]
         if down:
             lines.append("nodes that take no job: " + ", ".join(down[:20]))
-        if self.mishaps.endless:
-            lines.append("messages go wrong for ever: " + "; ".join(self.mishaps.endless))
+        if self.injector.endless:
+            lines.append("messages go wrong for ever: " + "; ".join(self.injector.endless))
         hosts: Iterable[Host] = (self.login, *self.hosts.values())
         for host in hosts:
             for process in host.processes.values():
@@ -895,7 +895,7 @@ class World:
             schedule_note="" if interrupted else self._check_schedule(),
             fatalities=tuple(self.trace.fatalities),
             damages=tuple(self.trace.damages),
-            missed=tuple(self.mishaps.missed),
+            missed=tuple(self.injector.missed),
             lost_jobs=tuple(self.trace.lost_jobs),
             complaints=tuple(
                 Complaint(function=function, problem=problem, times=times)

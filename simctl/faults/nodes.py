@@ -5,7 +5,7 @@ from typing import Any
 
 from simctl.ctld.nodes.reachability import watch_unreachable
 from simctl.ctld.recovery.missing import watch
-from simctl.daemons import Daemons
+from simctl.faults.daemons import Daemons
 from simctl.kernel.procs import SIGKILL
 from simctl.nodes.leftovers import Leftovers
 from simctl.nodes.slurmd import Slurmd
@@ -21,7 +21,7 @@ from simctl.scenario.model import (
 from simctl.stepd.suspend import TasksSignalled
 
 
-class NodeMishaps:
+class NodeInjector:
     """Lets faults of single daemons of nodes happen; *missed* is told of one that meets nobody."""
 
     def __init__(self, daemons: Daemons, missed: Callable[[str, str], None]) -> None:

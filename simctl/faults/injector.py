@@ -3,18 +3,18 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from simctl.backup import Backup
 from simctl.ctld.nodes.reachability import watch_unreachable
 from simctl.ctld.recovery.pings import ping_in_earnest
 from simctl.ctld.recovery.restart import StopDue
-from simctl.daemons import Daemons
-from simctl.disk_mishaps import DiskMishaps
+from simctl.faults.backup import Backup
+from simctl.faults.daemons import Daemons
+from simctl.faults.disk import DiskInjector
+from simctl.faults.nodes import NodeInjector
 from simctl.kernel import wires
 from simctl.kernel.fabric import NEVER_US
 from simctl.kernel.faults import CallFault, CallFaults
 from simctl.kernel.procs import Host, Process
 from simctl.kernel.wires import Wires, luck
-from simctl.node_mishaps import NodeMishaps
 from simctl.nodes.slurmd import Slurmd
 from simctl.scenario.model import (
     CONTROLLER,
@@ -42,7 +42,7 @@ from simctl.wire.states import NodeFlag
 _KILLED: Final = 9
 
 
-class Mishaps:
+class FaultInjector:
     """Lets faults happen to a cluster."""
 
     def __init__(self, daemons: Daemons, rules: CallFaults, *, seed: int) -> None:
@@ -73,8 +73,8 @@ class Mishaps:
             StartController: self._start_controller,
             CutFault: self._cut,
             MessageFault: self._strike,
-            **NodeMishaps(daemons, self._miss).deeds,
-            **DiskMishaps(daemons, self._miss, seed=seed).deeds,
+            **NodeInjector(daemons, self._miss).deeds,
+            **DiskInjector(daemons, self._miss, seed=seed).deeds,
         }
 
         self._over = False

@@ -1,4 +1,4 @@
-"""Mishaps that come together: a store that is down at a restart, a name made and destroyed."""
+"""Faults that come together: a store that is down at a restart, a name made and destroyed."""
 
 import pytest
 from msgspec import UNSET

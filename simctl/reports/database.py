@@ -11,7 +11,9 @@ import msgspec
 from msgspec import UNSET
 
 from simctl.ctld.reporting import bookkeeping
-from simctl.database_tables import (
+from simctl.kernel.events import Event
+from simctl.outputs import beside
+from simctl.reports.database_tables import (
     APPLICATION_ID,
     FORMAT,
     SCHEMA,
@@ -20,8 +22,6 @@ from simctl.database_tables import (
     node_row,
     step_row,
 )
-from simctl.kernel.events import Event
-from simctl.outputs import beside
 from simctl.status import InputError
 from simctl.wire.accounts import JobAccount, StepAccount
 from simctl.world import RunResult, World

@@ -52,7 +52,7 @@ _NAMES: Final = tuple(
 _ERRORS: Final = ("ESLURM_INTERCONNECT_FAILURE", "ENOMEM", "EIO", "ESLURM_NOT_SUPPORTED")
 
 
-def mishaps(seed: int, cluster: Cluster, last_job: int) -> list[str]:
+def draw_faults(seed: int, cluster: Cluster, last_job: int) -> list[str]:
     """Draw what goes wrong."""
     c = Chance.of(seed, "mishaps")
     makers = [make for name, make in _MAKERS.items() if cluster.has(name)]

@@ -7,7 +7,7 @@ import attrs
 from simctl.ctld.daemon import Slurmctld
 from simctl.kernel.procs import Host
 from simctl.nodes.slurmd import Slurmd
-from simctl.plugins.site import Site
+from simctl.site import Site
 
 
 @attrs.define(eq=False, kw_only=True)

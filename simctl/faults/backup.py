@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from simctl.daemons import Daemons
+from simctl.faults.daemons import Daemons
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import Host, Process, RunsAs
 from simctl.kernel.turns import Thread

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from simctl.daemons import Daemons
+from simctl.faults.daemons import Daemons
 from simctl.kernel.disk import flipped
 from simctl.scenario.model import CorruptFault, DiskFault, Fault
 from simctl.wire.state_files import VERSION, with_header
@@ -14,7 +14,7 @@ _FOREIGN: Final = "elsewhere"
 _WORD: Final = 4
 
 
-class DiskMishaps:
+class DiskInjector:
     """Damages files, and disks for a while; *miss* is told of a fault that meets nothing."""
 
     def __init__(self, daemons: Daemons, miss: Callable[[str, str], None], *, seed: int) -> None:
