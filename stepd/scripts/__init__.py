@@ -4,4 +4,7 @@
 its way to the world: programs, files, signals. Whoever makes processes (`simctl.stepd.children`)
 gives it one; checks of scenarios and sbatch read scripts without running them. Nothing here knows a
 kernel or a disk: of simctl it imports the limits and the signals alone.
+
+Code that only wants a line of shell run, with an input, and its status and outputs, calls
+`simctl.stepd.shell_lines.run_line`.
 """
