@@ -231,13 +231,13 @@ def submit_cost_us(at: int) -> float:
     """Return what one more submission costs with *at* jobs waiting already."""
     world = waiting_world(at)
     marks: list[float] = []
-    run_command = world.run_command
+    run_command = world.shell.run
 
     def timed(entry: object) -> None:
         marks.append(time.perf_counter())
         run_command(entry)  # type: ignore[arg-type]
 
-    world.run_command = timed  # type: ignore[method-assign]
+    world.shell.run = timed  # type: ignore[method-assign]
     world.run()
     span = min(1000, at // 2)
     return (marks[-1] - marks[-1 - span]) / span * 1e6

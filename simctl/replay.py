@@ -190,8 +190,8 @@ def submit_all(world: World, jobs: Iterable[SwfJob], cpus_per_node: int) -> None
             if name not in users:
                 uid = _FIRST_UID + max(job.user_id, 0)
                 users[name] = User(name=name, uid=uid, gid=uid)
-            world.run_command(_entry(job, name, cpus_per_node))
-            world.results.clear()
+            world.shell.run(_entry(job, name, cpus_per_node))
+            world.shell.results.clear()
         shell.exit(0)
 
     world.background.append(lambda: _start(shell, body))

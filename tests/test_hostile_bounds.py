@@ -270,7 +270,7 @@ def test_a_column_has_a_bound(command: str) -> None:
 
 def test_what_a_command_prints_is_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then it is said that there was more."""
-    monkeypatch.setattr("simctl.world.world.OUTPUT_CHARACTERS", 1000)
+    monkeypatch.setattr("simctl.world.login.OUTPUT_CHARACTERS", 1000)
     ran = run(
         f"programs: {{./a: {{output: '{'x' * 300}'}}}}\n"
         "timeline: [{at: 0s, as: alice, run: srun -n8 ./a}]\n"

@@ -679,7 +679,7 @@ def test_burst_buffer_conf_is_written_where_slurmctld_reads_it() -> None:
         "GetSysState": "/bin/a#b \\",
         "Granularity": (1 << 30, "bytes"),
     }
-    world.edit_burst_buffer_conf(entry)
+    world.timeline.happen(entry)
     assert _values(world.disk.read(path, host="slurmctld")) == {
         "GetSysState": "/bin/a#b \\",
         "DenyUsers": ("bob",),

@@ -103,8 +103,8 @@ def _account_twice(world: World) -> None:
 
 
 def _never_end(world: World) -> None:
-    command = attrs.evolve(world.results[0], exit=-1)
-    world._waiting_commands[0] = lambda: command
+    command = attrs.evolve(world.shell.results[0], exit=-1)
+    world.shell.waiting[0] = lambda: command
 
 
 def _leak_a_cpu(world: World) -> None:

@@ -162,7 +162,7 @@ class Session:
         world.trace.add_sink(world.events.append)
         world.visitor = self
         world.kernel.at_failure = self._fail
-        world.listener = self
+        world.shell.listener = self
         self._look_ahead(given_acts(self.scenario))
 
     def _look_ahead(self, given: list[Act]) -> None:
@@ -403,7 +403,7 @@ class Session:
                 return
             if isinstance(entry, RunEntry):
                 self.running[entry.label] = Running(command=entry.command, user=entry.user)
-            world.happen(entry)
+            world.timeline.happen(entry)
         finally:
             self._acting = False
 

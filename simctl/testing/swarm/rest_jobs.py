@@ -27,7 +27,7 @@ def jobs_end(run: AtRest) -> Iterator[str]:
         if row.state not in _FINAL:
             yield f"job {row.job_id} is {row.state} ({row.reason})"
     known = {row.job_id for row in rows}
-    for command in run.world.results:
+    for command in run.world.shell.results:
         for number in _SUBMITTED.findall(command.stdout):
             if int(number) not in known and int(number) not in run.lost:
                 yield f"job {number}, submitted by {command.label}, is in no table"
@@ -132,5 +132,5 @@ def commands_end(run: AtRest) -> Iterator[str]:
     """Find commands that have not."""
     if run.lost:
         return
-    for command in run.world.unended():
+    for command in run.world.shell.unended():
         yield f"`{command.command}` of {command.user} ({command.label}) has not ended"
