@@ -10,7 +10,7 @@ import attrs
 
 from simctl.kernel.procs import SIGKILL, Process
 from simctl.kernel.turns import Killed, Thread
-from simctl.plugins.site import Site, User
+from simctl.site import Site, User
 from simctl.stepd.children import ScriptHost
 from simctl.stepd.outcome import NEVER_US, ProgramRun
 from simctl.stepd.programs import Input, read_script

@@ -1,7 +1,7 @@
 """Shell lines run for code of ours, as C's system and popen run them."""
 
 from simctl.kernel.procs import SIGKILL, exit_code_of
-from simctl.plugins.site import User
+from simctl.site import User
 from simctl.stepd.shell_lines import Finished, run_line
 from tests.scripts import Caller, ran_scripts
 
