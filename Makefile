@@ -25,8 +25,12 @@ help: ## list the targets
 setup: ## make .venv with the locked packages and simctl itself; quick when nothing changed
 	@PYTHON="$(PYTHON)" VENV="$(VENV)" sh .ci/setup
 
-demo: setup ## run a shipped scenario and show what happened
+demo: setup ## show how an sbatch becomes tasks, and where plugins are called
 	@$(BIN)/simctl run scenarios/two_nodes.yaml --explain
+	@printf '\nNext:  %s\n' '$(BIN)/simctl run node_crash --explain     the same, and a node dies'
+	@printf '       %s\n' '$(BIN)/simctl repl two_nodes               step by step, stop in a call' \
+		'$(BIN)/simctl new plugin mine --type switch a plugin of your own, tested' \
+		'docs/tutorial.md                                   what all of this means'
 
 # A file of tests stays with one worker, for what its tests share; the tests start many interpreters,
 # which need simctl compiled, whatever the environment says of bytecode.

@@ -116,7 +116,19 @@ def _add_run(commands: Any) -> None:
     run.add_argument(
         "--no-orderings", action="store_true", help="do not check the built-in orderings"
     )
-    run.add_argument("--explain", action="store_true", help="a sentence for each plugin call")
+    run.add_argument(
+        "--explain",
+        action="store_const",
+        const="story",
+        help="tell the story: commands, messages, forks, and the plugin calls that matter",
+    )
+    run.add_argument(  # an option of its own, so that --explain takes no word from behind it
+        "--explain=all",
+        dest="explain",
+        action="store_const",
+        const="all",
+        help="the same with every plugin call, message and process, each by itself",
+    )
     run.add_argument("--json", action="store_true", help="print the result as one JSON object")
     run.add_argument("--quiet", action="store_true", help="print only what went wrong")
     log = run.add_argument_group("replay of a workload log")

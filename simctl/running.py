@@ -13,11 +13,11 @@ from simctl.kernel.events import KINDS, Event
 from simctl.kernel.schedules import ScheduleError
 from simctl.kernel.trace import FileSink
 from simctl.limits import RUN_TURNS
-from simctl.orderings.checking import tell
+from simctl.orderings.checking import tell as tell_breach
 from simctl.outputs import TRACE, Output
 from simctl.plugins.registry import PluginError
 from simctl.reports.progress import Progress
-from simctl.reports.text import explain, job_label, job_table, repeat_command, summary, transcript
+from simctl.reports.text import job_label, job_table, repeat_command, summary
 from simctl.reports.timeline import BufferHistory, timeline
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.scenario.load import load_scenario
@@ -26,6 +26,9 @@ from simctl.scenario.positions import ScenarioErrors
 from simctl.scenario.why_failed import told_failures
 from simctl.state_folder import StateFolderError
 from simctl.status import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
+from simctl.story.happenings import commands, happenings, mishaps
+from simctl.story.picture import picture
+from simctl.story.telling import tell
 from simctl.world import RunResult, World
 
 
@@ -106,11 +109,12 @@ def run(options: argparse.Namespace) -> int:
     if result.schedule_note:
         print(f"simctl: {result.schedule_note}", file=sys.stderr)
     if options.explain:
-        show_calls(world, options)
+        explain(world, result, options)
     if options.json:
         print(json.dumps(result.as_json(), indent=1))
     else:
-        show(result, options, history, told_why(world, result))
+        story = () if options.explain else happenings(result, world.events)
+        show(result, options, history, (*story, *told_jobs(world, result)))
     tell_failure(result, options, options.scenario)
     return status_of(result)
 
@@ -269,37 +273,37 @@ def _kinds(options: argparse.Namespace) -> tuple[str, ...]:
     return kinds
 
 
-def show_calls(world: World, options: argparse.Namespace) -> None:
-    """Print a sentence for each plugin call; beside what is for programs, on standard error."""
+def explain(world: World, result: RunResult, options: argparse.Namespace) -> None:
+    """Print the story of a run; beside what is for programs, on standard error."""
     out = sys.stderr if options.trace == "-" or options.json else sys.stdout
     users = {name: user.uid for name, user in world.site.users.items()}
-    for line in explain(world.events, users, world.model):
+    other = [*commands(result, world.events), *mishaps(world.events)]
+    everything = options.explain == "all"
+    story = tell(world.events, users, world.model, other=other, everything=everything)
+    for line in (*story, *picture(world.events, users, world.model)):
         print(line, file=out)
-    print(file=out)
 
 
-def told_why(world: World, result: RunResult) -> list[str]:
-    """Return the lines about jobs that did not complete."""
+def told_jobs(world: World, result: RunResult) -> list[str]:
+    """Return the table of jobs, and the lines about those that did not complete."""
     users = {name: user.uid for name, user in world.site.users.items()}
     reasons = {row.job_id: row.reason for row in result.rows}
-    return told_failures(world.events, users, reasons)
+    failures = told_failures(world.events, users, reasons)
+    return [*job_table(result.rows), "", *failures, *([""] if failures else ())]
 
 
 def show(
     result: RunResult,
     options: argparse.Namespace,
     history: BufferHistory,
-    failures: Sequence[str],
+    story: Sequence[str],
 ) -> None:
     """Print what happened; beside a trace on standard output it goes to standard error."""
     out = sys.stderr if options.trace == "-" else sys.stdout
     if not options.quiet:
-        table = job_table(result.rows)
-        for line in (*transcript(result), *table, "", *failures, *([""] if failures else ())):
-            print(line, file=out)
         labels = {row.job_id: job_label(row) for row in result.rows}
-        picture = timeline(history.rows(result.end_time_us, labels))
-        for line in (*picture, *([""] if picture else ()), *summary(result)):
+        chart = timeline(history.rows(result.end_time_us, labels))
+        for line in (*story, *chart, *([""] if chart else ()), *summary(result)):
             print(line, file=out)
 
 
@@ -316,7 +320,7 @@ def tell_failure(result: RunResult, options: argparse.Namespace, *words: str) ->
             if not each.held:
                 print(f"simctl: did not hold: {each.text}\n  {each.detail}", file=sys.stderr)
         for breach in result.orderings.broken:
-            print("simctl: " + "\n  ".join(tell(breach)), file=sys.stderr)
+            print("simctl: " + "\n  ".join(tell_breach(breach)), file=sys.stderr)
         for complaint in result.complaints:
             print(f"simctl: plugin {complaint.function}: {complaint.problem}", file=sys.stderr)
         for line in result.stalled:

@@ -6,7 +6,7 @@ from simctl.plugin import Buf, SlurmError, errno
 from simctl.plugins.checkpoint.blcr import CheckpointBlcr
 from simctl.plugins.checkpoint.ompi import CheckpointOmpi
 from simctl.plugins.checkpoint.records import CheckRecord
-from simctl.reports.text import explain
+from simctl.story.telling import tell
 from tests.checkpoints import CLUSTER, JOB, answers, checkpoint, checkpointed, images, output, unmet
 
 PLAIN = JOB.replace("srun_cr", "srun")
@@ -228,11 +228,9 @@ def test_a_step_goes_on_from_images_that_the_user_names() -> None:
 def test_explain_tells_of_restarts() -> None:
     """The call does not come back, since the task has become another program."""
     ran = checkpointed(checkpoint("3m", "vacate 1"), checkpoint("4m", "restart 1"))
-    told = [
-        line for line in explain(ran.events, {"alice": 1001}, "guide") if "restart_task" in line
-    ]
-    assert len(told) == 3
-    assert "as alice, calls slurm_ckpt_restart_task for step 1.batch, and it does not" in told[0]
+    story = " ".join(" ".join(tell(ran.events, {"alice": 1001}, "guide")).split())
+    call = "calls slurm_ckpt_restart_task for step 1.batch, and it does not come back"
+    assert f"the script on n1, as alice, {call}" in story
 
 
 def test_images_that_are_replaced_at_the_same_time_take_their_space_once() -> None:

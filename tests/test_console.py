@@ -99,7 +99,7 @@ SIMCTL = f"{sys.executable} -m simctl"
         ("run nowhere 2>&-", WRONG_INPUT, ""),
         ("run nowhere 2>/dev/full", WRONG_INPUT, ""),
         ("run nowhere 2> >(true)", WRONG_INPUT, ""),
-        ("run two_nodes 2>&1 | head -1", OK, "5s bob$ scancel 1"),
+        ("run two_nodes 2>&1 | head -1", OK, "0:00:00       alice$ sbatch hello.sh"),
         ("schema > /dev/full", WRONG_INPUT, "simctl: cannot write what there is to tell: No"),
     ],
 )

@@ -1,24 +1,17 @@
 """What a run prints: tables that fit 80 columns, sentences about plugin calls, a summary."""
 
-import re
 import shlex
-from collections.abc import Iterable, Sequence
-
-from msgspec import UNSET
+import textwrap
+from collections.abc import Sequence
 
 from simctl.ctld.state.job_rows import JobRow
-from simctl.kernel.events import Event
 from simctl.orderings.checking import Breach, tell
-from simctl.plugins.points import ALL
-from simctl.plugins.points.declare import Returns
-from simctl.scenario.durations import format_us
+from simctl.scenario.durations import format_moment
 from simctl.scenario.model import Checks
 from simctl.world import CommandResult, RunResult
 
 WIDTH = 80
-_TRANSCRIPT_LINES = 500
 _NAMED = 20
-_SUBMITTED = re.compile(r"Submitted batch job \d+\n")
 
 
 def job_table(rows: Sequence[JobRow]) -> list[str]:
@@ -43,7 +36,7 @@ def job_table(rows: Sequence[JobRow]) -> list[str]:
 
 def _job_cells(row: JobRow) -> tuple[str, ...]:
     started = row.start_us >= 0
-    elapsed = format_us(row.end_us - row.start_us) if row.end_us >= 0 and started else "-"
+    elapsed = _clock(row.end_us - row.start_us) if row.end_us >= 0 and started else "-"
     where = row.nodes or f"({row.reason})"
     if row.nodes and row.reason != "None":
         where += f" ({row.reason})"
@@ -54,7 +47,7 @@ def _job_cells(row: JobRow) -> tuple[str, ...]:
         row.state.split("|", maxsplit=1)[0],
         row.exit_code,
         _clock(row.start_us) if started else "-",
-        _short(elapsed),
+        elapsed,
         where,
     )
 
@@ -74,42 +67,12 @@ def _job_text(row: JobRow) -> str:
 
 
 def _clock(time_us: int) -> str:
-    return _short(format_us(time_us))
-
-
-def _short(text: str) -> str:
-    """Leave fractions of a second out of a duration that runs into minutes."""
-    return text.partition(".")[0] if ":" in text else text
+    """Return a time without its fraction of a second, as squeue shows it."""
+    return format_moment(time_us).partition(".")[0]
 
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def transcript(result: RunResult) -> list[str]:
-    """Return what commands of the timeline printed, each below its line.
-
-    Left out are sbatch's ids, and failures of which `summary` tells the one line there is. A long
-    run's is cut: `run --json` has all of it.
-    """
-    lines: list[str] = []
-    for command in sorted(result.commands, key=lambda each: (each.at_us, each.line)):
-        if not _says_something(command):
-            continue
-        lines.append(f"{_clock(command.at_us)} {command.user}$ {command.command}")
-        lines += (command.stdout + command.stderr).splitlines()
-        lines.append("")
-    more = len(lines) - 1 - _TRANSCRIPT_LINES
-    if more > 0:
-        lines[_TRANSCRIPT_LINES:] = [f"... {more} more lines; run --json has them", ""]
-    return lines
-
-
-def _says_something(command: CommandResult) -> bool:
-    printed = command.stdout + command.stderr
-    if not printed.strip() or _SUBMITTED.fullmatch(printed):
-        return False
-    return not (_is_noted(command) and printed.strip() == command.stderr.strip().partition("\n")[0])
 
 
 def _is_noted(command: CommandResult) -> bool:
@@ -121,7 +84,10 @@ def summary(result: RunResult) -> list[str]:
     """Return the lines that end a run: what was expected, what broke, what it took."""
     lines: list[str] = []
     for each in result.expectations:
-        lines.append(f"{'held  ' if each.held else 'BROKEN'} {each.text}")
+        words = f"{'held  ' if each.held else 'BROKEN'} {each.text}"
+        lines += textwrap.wrap(
+            words, WIDTH, subsequent_indent=" " * 9, break_on_hyphens=False, break_long_words=False
+        )
         if not each.held:
             lines += [f"       {line}" for line in each.detail.splitlines()]
     for breach in result.orderings.broken:
@@ -151,14 +117,14 @@ def summary(result: RunResult) -> list[str]:
         lines.append("ENDED: the run took too many turns:")
         lines += [f"  {line}" for line in result.ran_out]
     if result.stopped_at_limit:
-        lines.append(f"stopped at --until {format_us(result.end_time_us)}")
+        lines.append(f"stopped at --until {format_moment(result.end_time_us)}")
     if result.interrupted:
         lines.append("interrupted: this is what was reached")
     lines.append(f"orderings: {result.orderings.summary}")
     counts = result.counts
     rate = counts["turns"] / result.wall_s if result.wall_s else 0
     lines.append(
-        f"{format_us(result.end_time_us)} of virtual time in {result.wall_s:.2f} s: "
+        f"{format_moment(result.end_time_us)} of virtual time in {result.wall_s:.2f} s: "
         f"{counts['turns']} turns ({rate:,.0f}/s),"
     )
     lines.append(
@@ -198,108 +164,3 @@ def repeat_command(result: RunResult, *words: str) -> str:
         f"simctl run {shlex.join(words)} --seed {result.seed} --schedule {result.schedule} "
         f"--model {result.model}"
     )
-
-
-_ROLES = {
-    "slurmctld": "slurmctld",
-    "slurmd": "slurmd",
-    "manager": "the job manager (P1)",
-    "session": "the session manager (P2)",
-    "task": "the task (P3)",
-    "srun": "srun",
-}
-
-
-def explain(events: Iterable[Event], users: dict[str, int], model: str) -> list[str]:
-    """Return a sentence for each plugin call: when, who, where, as whom, and why now."""
-    names = {uid: name for name, uid in reversed(users.items())}
-    by_seq: dict[int, Event] = {}
-    lines: list[str] = []
-    said: dict[str, None] = {}
-    events = list(events)
-    left = {event.enter for event in events if event.phase == "exit"}
-    for event in events:
-        by_seq[event.seq] = event
-        if event.kind != "plugin" or (event.phase == "enter" and event.seq in left):
-            continue
-        line = _sentence(event, by_seq, names, model)
-        if event.name not in said:
-            said[event.name] = None
-            line += f" {_what_for(event.name)}"
-        lines.append(line)
-    return lines
-
-
-def _sentence(event: Event, by_seq: dict[int, Event], names: dict[int, str], model: str) -> str:
-    role = str(event.role)
-    who = _ROLES.get(role, role)
-    if model == "modern" and role == "manager":
-        who = "slurmstepd"
-    if role == "task" and event.task is not UNSET:
-        who = f"task {event.task}" if model == "modern" else f"task {event.task} (P3)"
-    where = f" on {event.node}" if event.node else ""
-    subject = f" for step {event.step}" if event.step is not UNSET else ""
-    if not subject and event.job is not UNSET:
-        subject = f" for job {event.job}"
-    user = names.get(event.uid, str(event.uid)) if event.uid is not UNSET else "?"
-    of = f" of {event.plugin}" if event.name in _GENERIC else ""
-    return (
-        f"{_clock(event.time_us):>9}  {who}{where}, as {user}, calls {event.name}{of}{subject}"
-        f"{_outcome(event)}{_why(event, by_seq)}."
-    )
-
-
-def _outcome(event: Event) -> str:
-    """Return what a call came to where that is worth a word: its answer, or how it failed."""
-    point = ALL.get(event.name)
-    returns = point.returns if point is not None else Returns.INT
-    if event.phase == "enter":
-        return ", and it does not come back"
-    if not isinstance(event.rc, int):
-        return ""
-    if returns is Returns.THREE:
-        return f", and the answer is {event.rc}"
-    if event.rc < 0 or (event.rc and returns is Returns.ERRNO):
-        how = event.errno if event.errno is not UNSET else event.rc
-        return f", and it failed ({how})"
-    return ""
-
-
-def _what_for(name: str) -> str:
-    """Return what a function is for: said once, where it is first called."""
-    point = ALL.get(name)
-    return f"({point.doc.splitlines()[0] if point is not None else _GENERIC.get(name, '')})"
-
-
-_GENERIC = {
-    "init": "Set up, now that this process has loaded the plugin.",
-    "fini": "Clean up, now that this process is done with the plugin.",
-}
-
-
-def _why(event: Event, by_seq: dict[int, Event]) -> str:
-    """Return what outside the call's own process led to it, if it is near."""
-    cause = event.cause
-    for _ in range(64):
-        if cause is UNSET or cause not in by_seq:
-            return ""
-        before = by_seq[cause]
-        if before.kind == "message":
-            verb = "on receiving" if before.phase == "receive" else "after sending"
-            return f", {verb} {before.name}"
-        if before.kind == "process":
-            return (
-                f", after its {before.name}"
-                if before.pid == event.pid
-                else (f", after {before.name} in pid {before.pid}")
-            )
-        if before.kind == "script":
-            return f", after {before.name} of job {before.job}" if before.job is not UNSET else ""
-        if before.kind == "state":
-            return (
-                f", now that {before.name} is {before.args['to']}"
-                if before.args is not UNSET
-                else ""
-            )
-        cause = before.cause
-    return ""

@@ -129,8 +129,16 @@ def format_us(us: int) -> str:
     fraction = f".{fraction_us:06}".rstrip("0") if fraction_us else ""
     if us < UNITS_US["m"]:
         return f"{seconds}{fraction}s"
+    return format_moment(us)
+
+
+def format_moment(us: int) -> str:
+    """Write a moment of virtual time as a clock, exactly: `0:00:30.0004`, `1-02:00:00`."""
+    seconds, fraction_us = divmod(us, UNITS_US["s"])
+    fraction = f".{fraction_us:06}".rstrip("0") if fraction_us else ""
     minutes, seconds = divmod(seconds, _SIXTY)
     hours, minutes = divmod(minutes, _SIXTY)
     days, hours = divmod(hours, _DAY_HOURS)
-    clock = f"{minutes:02}:{seconds:02}{fraction}"
-    return f"{days}-{hours:02}:{clock}" if days else f"{hours}:{clock}"
+    if days:
+        return f"{days}-{hours:02}:{minutes:02}:{seconds:02}{fraction}"
+    return f"{hours}:{minutes:02}:{seconds:02}{fraction}"

@@ -12,7 +12,7 @@ from simctl.kernel.pattern import value_text
 from simctl.kernel.procs import exit_code_of, signal_of, wait_status_text
 from simctl.plugins.points import ALL, OPTIONAL
 from simctl.plugins.points.declare import OnError, Returns
-from simctl.scenario.durations import format_us
+from simctl.scenario.durations import format_moment, format_us
 
 _MILD: Final = (OnError.IGNORED, OnError.LOGGED, OnError.ANSWERED)
 """What callers do about failures that end no job."""
@@ -138,7 +138,7 @@ class WhyFailed:
         if not began or _base(end, "from") == "PENDING":
             return [self._asked(job)]
         ran_us = end.time_us - began[0].time_us
-        return [f"it ran from {format_us(began[0].time_us)} on, {format_us(ran_us)}"]
+        return [f"it ran from {format_moment(began[0].time_us)} on, {format_us(ran_us)}"]
 
     def _preempted(self, job: int, end: Event) -> tuple[Event, list[str]]:
         for event in self._behind(end):
@@ -175,7 +175,7 @@ class WhyFailed:
                 if asked and asked[0].name == "scontrol":
                     return asked[0], [said]
                 fault = self._fault_on(node, event)
-                return fault or event, [f"{said} at {format_us(event.time_us)}"]
+                return fault or event, [f"{said} at {format_moment(event.time_us)}"]
         return end, []
 
     def _fault_on(self, node: str, before: Event) -> Event | None:
@@ -370,7 +370,7 @@ class WhyFailed:
         what = teller(event) if teller is not None else event.name
         if event.kind == "command":
             what = f"{self._user(event)} said {what}"
-        return f"{what}{_where(event)}, at {format_us(event.time_us)} (event {event.seq})"
+        return f"{what}{_where(event)}, at {format_moment(event.time_us)} (event {event.seq})"
 
     def _user(self, event: Event) -> str:
         if event.uid is UNSET:

@@ -177,7 +177,8 @@ def printable(text: str) -> str:
 
 
 def _run(case: Case, settings: Settings, *, named: bool) -> Outcome:
-    from simctl.reports.text import transcript, what_broke  # noqa: PLC0415 - see the module
+    from simctl.reports.text import what_broke  # noqa: PLC0415 - see the module
+    from simctl.story.happenings import happenings  # noqa: PLC0415
     from simctl.testing.runs import make_world  # noqa: PLC0415
 
     how = case.variant
@@ -206,7 +207,7 @@ def _run(case: Case, settings: Settings, *, named: bool) -> Outcome:
         lines=(*lines, *differs),
         note=written or _plugins_at_fault(run),
         golden=golden,
-        transcript=tuple(transcript(run.result)),
+        transcript=tuple(happenings(run.result, run.events)),
     )
 
 

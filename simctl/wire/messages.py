@@ -237,7 +237,7 @@ class ResponseJobPackAllocation(Message, frozen=True, kw_only=True):
 
 
 class RequestBatchJobLaunch(Message, frozen=True, kw_only=True):
-    """Tell slurmd on the first node of a job to run its script."""
+    """Tell slurmd to run the script of a job, on the first of its nodes."""
 
     rpc: ClassVar[str] = "REQUEST_BATCH_JOB_LAUNCH"
     tells: ClassVar[tuple[str, ...]] = ("job_id", "step_id", "restart_cnt")
@@ -864,7 +864,7 @@ class RequestJobStepCreate(Message, frozen=True, kw_only=True):
 
 
 class ResponseJobStepCreate(Message, frozen=True, kw_only=True):
-    """Answer with a step, its layout and its packed credential, or with an error."""
+    """Answer with a step and its packed credential, or with an error."""
 
     rpc: ClassVar[str] = "RESPONSE_JOB_STEP_CREATE"
     answers: ClassVar[str] = "REQUEST_JOB_STEP_CREATE"
@@ -1018,7 +1018,7 @@ class RequestKillStepTimelimit(Message, frozen=True, kw_only=True):
 
 
 class RequestStepComplete(Message, frozen=True, kw_only=True):
-    """Tell the parent step daemon, or slurmctld, that the step is over on a range of its nodes."""
+    """Tell that a step is over on a range of its nodes: the parent step daemon, or slurmctld."""
 
     rpc: ClassVar[str] = "REQUEST_STEP_COMPLETE"
     tells: ClassVar[tuple[str, ...]] = (
