@@ -17,8 +17,8 @@ from simctl.api.stepd import Executed
 from simctl.api.surroundings import in_words, told, told_failure
 from simctl.kernel.faults import CallFault, CallFaults, InjectedError
 from simctl.kernel.procs import CALLING, Process, RunsAs
+from simctl.kernel.threads import ENDED, TornDown
 from simctl.kernel.trace import OpenCall, Trace
-from simctl.kernel.turns import ENDED, TornDown
 from simctl.plugin import CheckpointStatus, SwitchPlugin
 from simctl.plugins.points import ALL, OPTIONAL, OWN
 from simctl.plugins.points.declare import Point, Returns

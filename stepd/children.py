@@ -19,7 +19,8 @@ from simctl.kernel.procs import (
     signal_of,
     wait_status,
 )
-from simctl.kernel.turns import Killed, Thread, Timer
+from simctl.kernel.threads import Killed, Thread
+from simctl.kernel.turns import Timer
 from simctl.site import CommandCall, Site, User
 from simctl.stepd.image_file import (
     ChildState,

@@ -14,7 +14,8 @@ import attrs
 from simctl.kernel.bandwidth import Link
 from simctl.kernel.disk import Disk, DiskView, no_space
 from simctl.kernel.procs import Process, wait_status
-from simctl.kernel.turns import Kernel, Thread
+from simctl.kernel.threads import Thread
+from simctl.kernel.turns import Kernel
 from simctl.site import ScriptCall
 from simctl.stepd.image_file import (
     Image,

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 from simctl.kernel.procs import Process
-from simctl.kernel.turns import Thread
+from simctl.kernel.threads import Thread
 
 Item = TypeVar("Item")
 

@@ -13,7 +13,7 @@ import attrs
 from msgspec import UNSET, UnsetType
 
 from simctl.kernel.procs import Process, wait_status
-from simctl.kernel.turns import Killed, Thread
+from simctl.kernel.threads import Killed, Thread
 from simctl.site import ScriptCall, ScriptMain, Site, User
 from simctl.stepd.children import Output, ScriptHost
 from simctl.stepd.environment import SCRIPT_CONTEXTS

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import attrs
 
 from simctl.kernel.procs import SIGKILL, Process
-from simctl.kernel.turns import Killed, Thread
+from simctl.kernel.threads import Killed, Thread
 from simctl.site import Site, User
 from simctl.stepd.children import ScriptHost
 from simctl.stepd.outcome import NEVER_US, ProgramRun

@@ -8,7 +8,7 @@ import attrs
 
 from simctl.api.slurmctld import ScriptResult
 from simctl.ctld.reporting.bb_scripts import Failures, run_script, start_script
-from simctl.kernel.turns import Thread
+from simctl.kernel.threads import Thread
 from simctl.scenario.load import read_scenario
 from simctl.world import World
 from tests.cluster import TWO_NODES, Ran, watched

@@ -5,7 +5,8 @@ import trio
 import trio.lowlevel
 
 from simctl.kernel.schedules import Fifo, Schedule, SeededRandom
-from simctl.kernel.turns import FiniteDeadlineError, Kernel, Killed, Thread
+from simctl.kernel.threads import Killed, Thread
+from simctl.kernel.turns import FiniteDeadlineError, Kernel
 
 
 class Owner:

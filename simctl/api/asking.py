@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from simctl.api.reach import reach_of
 from simctl.kernel.fabric import Mailbox, Unanswered
 from simctl.kernel.procs import Process
 from simctl.wire.errno import (
@@ -40,9 +41,10 @@ async def ask_slurmctld(process: Process, request: Message) -> Message:
         SlurmError: slurmctld cannot be reached, or does not answer within MessageTimeout.
     """
     table = process.table
-    fabric, kernel = table.fabric, table.kernel
+    reach, kernel = reach_of(process), table.kernel
+    fabric = reach.fabric
     # As libslurm does, a command or not.
-    last_us = kernel.now_us + (table.conf.message_timeout_s - 1) * SECOND
+    last_us = kernel.now_us + (reach.conf.message_timeout_s - 1) * SECOND
     while not fabric.can_connect(process, fabric.find("slurmctld")) and kernel.now_us < last_us:
         await kernel.sleep_us(SECOND)
     controller = fabric.find("slurmctld")
@@ -58,7 +60,7 @@ async def ask_nodes(
     boxes: list[Mailbox | int] = []
     for node in nodes:
         box = _box(process)
-        to = process.table.fabric.find(f"slurmd@{node}")
+        to = reach_of(process).fabric.find(f"slurmd@{node}")
         try:
             _post(process, to, request, SLURM_COMMUNICATIONS_CONNECTION_ERROR, box)
         except SlurmError as error:
@@ -83,18 +85,18 @@ async def ask_nodes(
 
 
 def _box(process: Process) -> Mailbox:
-    return process.table.fabric.mailbox(process, f"{process.daemon}[{process.pid}]")
+    return reach_of(process).fabric.mailbox(process, f"{process.daemon}[{process.pid}]")
 
 
 def _limit_us(process: Process, wait_s: int) -> int:
     table = process.table
-    return table.kernel.now_us + (wait_s or table.conf.message_timeout_s) * SECOND
+    return table.kernel.now_us + (wait_s or reach_of(process).conf.message_timeout_s) * SECOND
 
 
 def _post(
     process: Process, to: Mailbox | None, request: Message, unreachable: int, box: Mailbox
 ) -> None:
-    if not process.table.fabric.send(process, to, request, box):
+    if not reach_of(process).fabric.send(process, to, request, box):
         raise SlurmError(unreachable)
 
 

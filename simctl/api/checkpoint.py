@@ -6,6 +6,7 @@ the manual page says. In model modern it is the number itself, as real Slurm ret
 """
 
 from simctl.api.asking import ask_nodes, ask_slurmctld
+from simctl.api.reach import reach_of
 from simctl.kernel.procs import Process
 from simctl.wire.errno import SLURM_ERROR, SLURM_SUCCESS, SlurmError
 from simctl.wire.hostlist import expand
@@ -177,4 +178,4 @@ def _result(process: Process, code: int) -> int:
     if not code:
         return SLURM_SUCCESS
     process.errno = code
-    return code if process.table.model == "modern" else SLURM_ERROR
+    return code if reach_of(process).model == "modern" else SLURM_ERROR

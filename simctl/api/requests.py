@@ -4,6 +4,7 @@ from typing import NoReturn
 
 from simctl.api import checkpoint
 from simctl.api.asking import ask, ask_slurmctld
+from simctl.api.reach import reach_of
 from simctl.api.surroundings import caller
 from simctl.kernel.procs import SIGKILL
 from simctl.wire.errno import SLURM_COMMUNICATIONS_CONNECTION_ERROR, SlurmError
@@ -47,7 +48,7 @@ class Rpc:
             _check(await ask_slurmctld(caller("rpc"), RequestPing()))
             return
         process = caller("rpc")
-        slurmd = process.table.fabric.find(f"slurmd@{node}")
+        slurmd = reach_of(process).fabric.find(f"slurmd@{node}")
         _check(await ask(process, slurmd, RequestPing(), SLURM_COMMUNICATIONS_CONNECTION_ERROR))
 
     async def slurm_submit_batch_job(self, job_desc: JobDesc) -> int:

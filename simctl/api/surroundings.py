@@ -11,9 +11,11 @@ from typing import Any, Final, Self
 
 import attrs
 
+from simctl.api.reach import reach_of
 from simctl.kernel.disk import DiskView
 from simctl.kernel.procs import CALLING, Process
-from simctl.kernel.turns import ENDED, Kernel, Thread
+from simctl.kernel.threads import ENDED, Thread
+from simctl.kernel.turns import Kernel
 from simctl.wire.ids import SECOND
 
 _LONGEST_S: Final = 100 * 365 * 86_400
@@ -159,7 +161,7 @@ def sleep(seconds: float) -> Awaitable[None]:
 def disk() -> DiskView:
     """Return the file system as the calling process sees it: its host's, with its user's rights."""
     calling = caller("disk()")
-    return calling.table.disk.view(calling.host.name, calling.euid)
+    return reach_of(calling).disk.view(calling.host.name, calling.euid)
 
 
 # Threads.
@@ -357,15 +359,15 @@ class Conf(Mapping[str, str | int | bool]):
         Raises:
             KeyError: Slurm has no such key, or simctl does not simulate it.
         """
-        return caller("conf").table.conf.value(key)
+        return reach_of(caller("conf")).conf.value(key)
 
     def __iter__(self) -> Iterator[str]:
         """Return the keys that have a value here."""
-        return iter(caller("conf").table.conf.keys())
+        return iter(reach_of(caller("conf")).conf.keys())
 
     def __len__(self) -> int:
         """Return how many keys have a value here."""
-        return len(caller("conf").table.conf.keys())
+        return len(reach_of(caller("conf")).conf.keys())
 
 
 class Log:

@@ -21,7 +21,8 @@ from simctl.appliance.store import Buffer, RefusedError, Store
 from simctl.kernel.bandwidth import Link
 from simctl.kernel.disk import Disk
 from simctl.kernel.procs import wait_status
-from simctl.kernel.turns import Kernel, Thread
+from simctl.kernel.threads import Thread
+from simctl.kernel.turns import Kernel
 from simctl.site import ScriptCall, ScriptMain
 from simctl.wire.burst_buffer_conf import FOLDER, file_name
 from simctl.wire.ids import SECOND

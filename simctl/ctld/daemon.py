@@ -55,7 +55,7 @@ from simctl.ctld.steps import step_limits, steps
 from simctl.ctld.steps.step_limits import StepLimitDue
 from simctl.kernel.fabric import Envelope, Unanswered
 from simctl.kernel.procs import Host, wait_status
-from simctl.kernel.turns import Killed
+from simctl.kernel.threads import Killed
 from simctl.plugins.hooks import About, failed
 from simctl.plugins.points.switch import switch_p_libstate_restore
 from simctl.plugins.points.switch_besides import switch_p_reconfig, switch_p_slurmctld_init

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Final
 
-from simctl.kernel.turns import Kernel, Thread, Timer
+from simctl.kernel.threads import Thread
+from simctl.kernel.turns import Kernel, Timer
 from simctl.wire.ids import SECOND
 
 

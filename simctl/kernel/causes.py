@@ -6,13 +6,12 @@ to come first, or others, because a choice led to it that might have been made w
 """
 
 from collections.abc import Container, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 from msgspec import UNSET, UnsetType
 
-if TYPE_CHECKING:
-    from simctl.kernel.events import Event
+from simctl.kernel.events import Event
 
 
 class Cause(int):
@@ -109,7 +108,7 @@ class Subjects:
         """Return what everything about a job needs from now on."""
         return self._known.get(job, 0)
 
-    def place(self, thread: Any, event: "Event", cause: int) -> int:
+    def place(self, thread: Any, event: Event, cause: int) -> int:
         """Return the cause of an event, with what it needs; it is entered in the thread's line."""
         if event.pid != self.pid:
             if event.pid in self._forked:
@@ -142,7 +141,7 @@ class Subjects:
             self._forked[event.args["child"]] = line.current
         return cause
 
-    def _subject(self, line: _Line, event: "Event") -> _Subject:
+    def _subject(self, line: _Line, event: Event) -> _Subject:
         """Return whom an event is about: the one it names, or the one that is being worked on."""
         if event.job is not UNSET:
             return event.job

@@ -8,7 +8,8 @@ import attrs
 
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import Process
-from simctl.kernel.turns import Action, Kernel, Thread
+from simctl.kernel.threads import Action, Thread
+from simctl.kernel.turns import Kernel
 
 _LOOKED_AT: Final = 256
 

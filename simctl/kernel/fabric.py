@@ -9,8 +9,9 @@ import attrs
 from simctl.kernel.causes import Cause
 from simctl.kernel.footprint import EVERYTHING
 from simctl.kernel.procs import Host, Process
+from simctl.kernel.threads import Receiver, Thread
 from simctl.kernel.trace import Trace, Traceable
-from simctl.kernel.turns import Kernel, Thread, Timer
+from simctl.kernel.turns import Kernel, Timer
 
 NEVER_US: Final = 1 << 62
 """A moment that does not come."""
@@ -85,7 +86,7 @@ class Envelope:
         self.sent = sent
 
 
-class Mailbox:
+class Mailbox(Receiver):
     """Where one thread of a process receives messages, and notices of its own.
 
     `name` is the address that traces and faults use: ``slurmctld``, ``slurmd@n1``.
@@ -108,7 +109,6 @@ class Mailbox:
         "_trace",
         "host",
         "name",
-        "process",
     )
 
     def __init__(self, fabric: "Fabric", process: Process, name: str) -> None:

@@ -2,16 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import attrs
 
+from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern
 from simctl.kernel.trace import OpenCall, Trace
 from simctl.wire.errno import SlurmError
-
-if TYPE_CHECKING:
-    from simctl.kernel.events import Event
 
 
 class InjectedError(RuntimeError):

@@ -8,15 +8,11 @@ first come, first served are written down: they are all that a token has to hold
 
 from bisect import bisect_left
 from heapq import heapify, heappop
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 from zlib import crc32
 
-from simctl.kernel.fabric import Mailbox
 from simctl.kernel.footprint import Steps
-from simctl.kernel.turns import Thread
-
-if TYPE_CHECKING:
-    from simctl.kernel.turns import Kernel, Turn
+from simctl.kernel.threads import Receiver, Thread, Turn
 
 Name = int
 """What a turn is called in every run in which it comes about in the same way."""
@@ -45,6 +41,19 @@ class Chooser(Protocol):
         """Return how much longer than its link's latency the next message takes."""
 
 
+class Queue(Protocol):
+    """What gives turns their numbers: the kernel."""
+
+    now_us: int
+
+    @property
+    def numbered(self) -> int:
+        """Return the number of the last turn that was caused."""
+
+    def is_dead(self, turn: Turn) -> bool:
+        """Return whether a turn that is due would do nothing."""
+
+
 class Line:
     """The turns due now, first come first, and what was chosen so far.
 
@@ -53,7 +62,7 @@ class Line:
     else went before it. Names hold within one process of the machine and one version of Python.
     """
 
-    def __init__(self, kernel: "Kernel", chooser: Chooser) -> None:
+    def __init__(self, kernel: Queue, chooser: Chooser) -> None:
         self.due: list[Turn] = []
         self.points = 0
         self.messages = 0
@@ -87,7 +96,7 @@ class Line:
         self._sent = 0
         self._made = 0
 
-    def take(self, queue: "list[Turn]") -> "Turn":
+    def take(self, queue: list[Turn]) -> Turn:
         """Take the turn that goes next out of the queue."""
         due = self.due
         if not due:
@@ -119,7 +128,7 @@ class Line:
             due.sort(key=_number)
         return self._begin(turn, self.points)
 
-    def take_picked(self, queue: "list[Turn]", number: int) -> "Turn":
+    def take_picked(self, queue: list[Turn], number: int) -> Turn:
         """Take the turn of a number, which is due next; the schedule is not asked."""
         for turns in (self.due, queue):
             for place, turn in enumerate(turns):
@@ -141,7 +150,7 @@ class Line:
                 return True
         return False
 
-    def _begin(self, turn: "Turn", point: int) -> "Turn":
+    def _begin(self, turn: Turn, point: int) -> Turn:
         if self.steps is not None:
             self._note(self.steps, turn, point, dead=False)
         self.turns += 1
@@ -154,7 +163,7 @@ class Line:
         self._lanes.append(self.lane(turn))
         return turn
 
-    def _note(self, steps: Steps, turn: "Turn", point: int, *, dead: bool) -> None:
+    def _note(self, steps: Steps, turn: Turn, point: int, *, dead: bool) -> None:
         """Note whose turn it is: a thread's, a mailbox's, or that of whoever set a timer."""
         _, _, act, first, _ = turn
         box = getattr(act, "__self__", None)
@@ -162,16 +171,16 @@ class Line:
         if isinstance(first, Thread):
             unit = getattr(first.owner, "unit", "")
             units = frozenset((unit,)) if unit else frozenset()
-        elif isinstance(box, Mailbox):
+        elif isinstance(box, Receiver):
             units = frozenset((box.process.unit,))
         name, creator = self.name(turn), self.creator(turn)
         steps.add(name, creator, self.moment, units, point=point, dead=dead)
 
-    def creator(self, turn: "Turn") -> int:
+    def creator(self, turn: Turn) -> int:
         """Return the number of the turn that caused *turn*, counted as they were taken; 0: none."""
         return bisect_left(self._begins, turn[1]) - 1
 
-    def name(self, turn: "Turn") -> Name:
+    def name(self, turn: Turn) -> Name:
         """Return what a turn is called."""
         creator = self.creator(turn)
         if not creator:
@@ -181,7 +190,7 @@ class Line:
                 return crc32(label.encode())
         return hash((self._names[creator], turn[1] - self._begins[creator]))
 
-    def lane(self, turn: "Turn") -> Any:
+    def lane(self, turn: Turn) -> Any:
         """Return the process that takes a turn.
 
         A message travels as its sender, and a timer runs as who set it.
@@ -190,7 +199,7 @@ class Line:
         if isinstance(first, Thread):
             return first.owner
         box = getattr(act, "__self__", _NOBODY)
-        if isinstance(box, Mailbox):
+        if isinstance(box, Receiver):
             sender = first[0].sender
             return box.process if sender is None else sender.process
         return self._lanes[self.creator(turn)]
@@ -225,7 +234,7 @@ class Line:
         return crc32(b"%d,%d,%d" % (self.points, self.messages, self.turns), self.digest)
 
 
-def _number(turn: "Turn") -> int:
+def _number(turn: Turn) -> int:
     return turn[1]
 
 

@@ -11,8 +11,9 @@ import attrs
 
 from simctl.kernel.events import Event
 from simctl.kernel.faults import CallFault, CallFaults
+from simctl.kernel.threads import Killed
 from simctl.kernel.trace import OpenCall, Trace
-from simctl.kernel.turns import Kernel, Killed
+from simctl.kernel.turns import Kernel
 
 PlaceKind = Literal["event", "call", "turn"]
 PLACE_KINDS: Final[tuple[PlaceKind, ...]] = ("event", "call", "turn")

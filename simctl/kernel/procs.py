@@ -4,19 +4,15 @@ import copy
 import enum
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 from msgspec import UNSET, UnsetType
 
 from simctl.kernel.causes import Cause
+from simctl.kernel.threads import Killed, Thread
 from simctl.kernel.trace import Trace
-from simctl.kernel.turns import Kernel, Killed, Thread
-from simctl.wire.conf import SlurmConf
-
-if TYPE_CHECKING:
-    from simctl.kernel.disk import Disk
-    from simctl.kernel.fabric import Fabric
+from simctl.kernel.turns import Kernel
 
 SIGHUP: Final = 1
 SIGINT: Final = 2
@@ -390,15 +386,10 @@ _NOTHING = Memory()
 
 
 class ProcessTable:
-    """Every process of the run, the numbers they bear, and what a process can reach.
+    """Every process of the run, and the numbers they bear."""
 
-    `fabric`, `disk`, `conf` and `model` are set once by whoever builds the world.
-    """
-
-    fabric: "Fabric"
-    disk: "Disk"
-    conf: SlurmConf
-    model: str = "guide"
+    reach: Any = None
+    """What code in a process can reach; set once by whoever builds the world, see api/reach.py."""
     slurmctld: Any = None
     """What slurmctld offers to plugins that run in it; None where there is no slurmctld."""
 

@@ -7,12 +7,10 @@ link's latency, and may have others go first whenever a process is about to call
 
 import random
 import re
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
+from simctl.kernel.line import Line
 from simctl.kernel.token import Token, TokenError, is_token
-
-if TYPE_CHECKING:
-    from simctl.kernel.line import Line
 
 DEPTH: Final = 3
 """How many things have to come in one order for `pct` to find it, unless it is told."""
@@ -57,13 +55,13 @@ class Schedule(Protocol):
     def switches_at_calls(self) -> bool:
         """Tell whether other turns may come between a process and its next plugin call."""
 
-    def choose(self, line: "Line") -> int:
+    def choose(self, line: Line) -> int:
         """Return the place in `line.due` of the turn that goes first; there are at least two."""
 
-    def extra_us(self, line: "Line") -> int:
+    def extra_us(self, line: Line) -> int:
         """Return how much longer than its link's latency the message being sent takes."""
 
-    def check(self, line: "Line") -> str:
+    def check(self, line: Line) -> str:
         """Return what is to be said of a run that went to its end; nothing if all is well.
 
         Raises:
@@ -85,15 +83,15 @@ class Fifo:
     separates_processes: Final = False
     switches_at_calls: Final = False
 
-    def choose(self, _: "Line") -> int:
+    def choose(self, _: Line) -> int:
         """Take the first; nobody asks."""
         return 0
 
-    def extra_us(self, _: "Line") -> int:
+    def extra_us(self, _: Line) -> int:
         """Keep to the latency."""
         return 0
 
-    def check(self, _: "Line") -> str:
+    def check(self, _: Line) -> str:
         """Fit every run."""
         return ""
 
@@ -110,15 +108,15 @@ class InTurn:
     separates_processes: Final = True
     switches_at_calls: bool = False
 
-    def choose(self, _: "Line") -> int:
+    def choose(self, _: Line) -> int:
         """Take the first."""
         return 0
 
-    def extra_us(self, _: "Line") -> int:
+    def extra_us(self, _: Line) -> int:
         """Keep to the latency."""
         return 0
 
-    def check(self, _: "Line") -> str:
+    def check(self, _: Line) -> str:
         """Fit every run."""
         return ""
 
@@ -142,7 +140,7 @@ class _Drawn(InTurn):
         """Draw a whole number from 0 on; the same one on every version of Python."""
         return self._random.getrandbits(_BITS) * bound >> _BITS
 
-    def extra_us(self, _: "Line") -> int:
+    def extra_us(self, _: Line) -> int:
         """Let half of the messages be late, by quarters of the jitter: so some stay together."""
         if not self.jitter_us:
             return 0
@@ -156,7 +154,7 @@ class SeededRandom(_Drawn):
     def __init__(self, seed: int, *, jitter_us: int = 0, calls: bool = False) -> None:
         super().__init__("random", seed, jitter_us=jitter_us, calls=calls)
 
-    def choose(self, line: "Line") -> int:
+    def choose(self, line: Line) -> int:
         """Draw one."""
         return self.below(len(line.due))
 
@@ -189,7 +187,7 @@ class Priorities(_Drawn):
         self._priorities: dict[Any, int] = {}
         self._lowest = 0
 
-    def choose(self, line: "Line") -> int:
+    def choose(self, line: Line) -> int:
         """Take the process of the highest priority; at a change it falls behind first."""
         lanes = [line.lane(turn) for turn in line.due]
         for lane in lanes:
@@ -215,7 +213,7 @@ class Replay(InTurn):
         self._choices = dict(token.choices)
         self._late = dict(token.late)
 
-    def choose(self, line: "Line") -> int:
+    def choose(self, line: Line) -> int:
         """Take whom the token names at this choice point, else the first."""
         place = self._choices.pop(line.points, 0)
         if place >= len(line.due):
@@ -226,11 +224,11 @@ class Replay(InTurn):
             )
         return place
 
-    def extra_us(self, line: "Line") -> int:
+    def extra_us(self, line: Line) -> int:
         """Have the message be as late as the token says."""
         return self._late.pop(line.messages, 0)
 
-    def check(self, line: "Line") -> str:
+    def check(self, line: Line) -> str:
         """Hold the run against the one that the token was taken from."""
         if self._choices:
             raise ScheduleError(
@@ -254,7 +252,7 @@ class Replay(InTurn):
 _OF_ANOTHER: Final = "it was taken from a run of another scenario, seed, model or plugin"
 
 
-def token_of(line: "Line", *, calls: bool) -> Token:
+def token_of(line: Line, *, calls: bool) -> Token:
     """Return the token that repeats what was chosen in a run."""
     return Token(
         calls=calls,

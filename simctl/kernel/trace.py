@@ -5,17 +5,15 @@ off. Recorded events go to any number of sinks: a list in memory, a file, trigge
 """
 
 from collections.abc import Callable, Collection
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, Any, Protocol
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from simctl.kernel.causes import Cause, Subjects
 from simctl.kernel.events import END, Event, Kind
-
-if TYPE_CHECKING:
-    from simctl.kernel.procs import Process
-    from simctl.kernel.turns import Kernel
+from simctl.kernel.threads import Killed
+from simctl.kernel.turns import Kernel
 
 Sink = Callable[[Event], None]
 
@@ -25,6 +23,32 @@ _PROCESS_ARG = {
     "exec": "path",
     "signal": "signal",
 }
+
+
+class Place(Protocol):
+    """Where somebody acts: a host."""
+
+    name: str
+    node: str | None
+
+
+class Actor(Protocol):
+    """Who acts: a simulated process."""
+
+    cause: int
+    begun: int
+    daemon: str
+    role: str
+    pid: int
+    uid: int
+    euid: int
+    job: int | UnsetType
+    step: str | UnsetType
+    task: int | UnsetType
+
+    @property
+    def host(self) -> Place:
+        """Return the host that the process runs on."""
 
 
 class Traceable(Protocol):
@@ -43,8 +67,9 @@ class OpenCall:
 
     __slots__ = ("cause", "enter", "name", "plugin", "shown", "started_us", "who")
 
-    def __init__(self, who: "Process", name: str, shown: dict[str, Any], started_us: int) -> None:
+    def __init__(self, who: Any, name: str, shown: dict[str, Any], started_us: int) -> None:
         self.who = who
+        """The process, of which a trace needs no more than an `Actor` has."""
         self.name = name
         self.shown = shown
         self.started_us = started_us
@@ -57,7 +82,7 @@ class OpenCall:
 class Trace:
     """Numbers and records events; `seq` is the number of the last one."""
 
-    def __init__(self, kernel: "Kernel") -> None:
+    def __init__(self, kernel: Kernel) -> None:
         self.seq = 0
         self.messages = 0
         self.recording = False
@@ -99,8 +124,6 @@ class Trace:
             sink(event)
         if alive and thread is not None and thread.killed:
             # A trigger on this event killed the process that acts: it does nothing more.
-            from simctl.kernel.turns import Killed  # noqa: PLC0415 - turns does not know traces
-
             raise Killed
         return event.seq
 
@@ -128,12 +151,12 @@ class Trace:
 
     # What the next event of a process needs.
 
-    def join(self, who: "Process", *others: int) -> None:
+    def join(self, who: Actor, *others: int) -> None:
         """Let the next event of a process need *others* as well: it has waited for all of them."""
         if self.recording and any(each != who.cause for each in others):
             who.cause = Cause.of(who.cause, (who.cause, *others))
 
-    def choose(self, who: "Process", *needed: int) -> None:
+    def choose(self, who: Actor, *needed: int) -> None:
         """Let the next event of a process need nothing but these.
 
         What led to it is still its cause, and might not have: a choice was made.
@@ -141,7 +164,7 @@ class Trace:
         if self.recording:
             who.cause = Cause.of(who.cause, needed)
 
-    def process(self, who: "Process", name: str, value: Any) -> int:
+    def process(self, who: Actor, name: str, value: Any) -> int:
         """Record what a process did: fork, become_user, exec, signal, exit."""
         if not self.recording:
             return self._number()
@@ -170,7 +193,7 @@ class Trace:
             )
         )
 
-    def message(self, who: "Process", phase: str, message: Traceable, peer: str, cause: int) -> int:
+    def message(self, who: Actor, phase: str, message: Traceable, peer: str, cause: int) -> int:
         """Record that *who* sends or receives *message*; the answer is the event's seq."""
         if phase == "send":
             self.messages += 1
@@ -201,7 +224,7 @@ class Trace:
 
     def state(
         self,
-        who: "Process",
+        who: Actor,
         name: str,
         *,
         before: str | None,
@@ -246,7 +269,7 @@ class Trace:
         self,
         kind: Kind,
         name: str,
-        who: "Process | None" = None,
+        who: Actor | None = None,
         *,
         args: dict[str, Any] | UnsetType = UNSET,
         rc: Any = UNSET,
@@ -283,9 +306,7 @@ class Trace:
         event.cause = cause or (who.cause if who is not None else 0) or UNSET
         return self._record(event)
 
-    def complain(
-        self, who: "Process", function: str, problem: str, *, counted: bool = True
-    ) -> None:
+    def complain(self, who: Actor, function: str, problem: str, *, counted: bool = True) -> None:
         """Record what a plugin did wrong; the end of the run tells it too, if it is *counted*."""
         if not problem.isascii():
             # Half of a surrogate pair has no place in a file.
@@ -295,7 +316,7 @@ class Trace:
             self.complaints[key] = self.complaints.get(key, 0) + 1
         self.note("log", "plugin_error", who, args={"function": function, "problem": problem})
 
-    def fatal(self, who: "Process", text: str, why: str = "") -> None:
+    def fatal(self, who: Actor, text: str, why: str = "") -> None:
         """Record that a daemon cannot go on; the end of the run tells it too, with *why*."""
         self.note("log", "fatal", who, args={"text": text})
         where = "" if who.host.node is None else f" on {who.host.name}"
@@ -311,7 +332,7 @@ class Trace:
 
     # Plugin calls.
 
-    def open_call(self, who: "Process", name: str, shown: dict[str, Any]) -> OpenCall:
+    def open_call(self, who: Actor, name: str, shown: dict[str, Any]) -> OpenCall:
         """Note that a plugin call begins; nothing is written unless something happens inside."""
         call = OpenCall(who, name, shown, self._kernel.now_us)
         self.open_calls.append(call)
@@ -361,7 +382,7 @@ class Trace:
             event.plugin = call.plugin
         return event
 
-    def _plugin_event(self, who: "Process", name: str, shown: dict[str, Any]) -> Event:
+    def _plugin_event(self, who: Actor, name: str, shown: dict[str, Any]) -> Event:
         args = {key: value for key, value in shown.items() if key not in ("job", "step")}
         event = Event(seq=0, time_us=0, kind="plugin", name=name, args=args or UNSET)
         _identify(event, who)
@@ -370,7 +391,7 @@ class Trace:
         return event
 
 
-def _identify(event: Event, who: "Process") -> None:
+def _identify(event: Event, who: Actor) -> None:
     event.daemon = who.daemon
     event.node = who.host.node
     event.role = who.role

@@ -9,43 +9,18 @@ threads to choose between, and its random choice among runnable tasks has nothin
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from heapq import heapify, heappop, heappush, nsmallest
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final
 
-import attrs
 import outcome
 import trio
 from trio.lowlevel import Abort, current_task, reschedule, wait_task_rescheduled
 
+from simctl.kernel.line import Line
 from simctl.kernel.schedules import Fifo, Schedule
-
-if TYPE_CHECKING:
-    from simctl.kernel.line import Line
+from simctl.kernel.threads import Action, Killed, Owner, Thread, TornDown, Turn
 
 _NEVER: Final = float("inf")
 _FOR_EVER: Final = 1 << 63
-
-Action = Callable[[Any, Any], bool]
-"""What a turn does with its two arguments; true when it made a task runnable."""
-
-Turn = tuple[int, int, Action, Any, Any]
-"""A turn in the queue: when it is due, its number, what it does, with what."""
-
-
-class Owner(Protocol):
-    """What a thread belongs to, a simulated process: it carries the cause of its next event."""
-
-    cause: int
-
-
-class Killed(BaseException):
-    """Raised inside a simulated thread whose process was killed; never caught by daemons."""
-
-
-TornDown: Final = trio.Cancelled
-"""Raised in every thread when the whole run ends early."""
-
-ENDED: Final = (Killed, TornDown)
-"""What ends a thread from outside, and must pass through whatever code it runs."""
 
 
 class TornDownError(RuntimeError):
@@ -63,38 +38,6 @@ class FiniteDeadlineError(RuntimeError):
             f"a trio deadline ({deadline}) was set inside the simulation; "
             "use Kernel.sleep_us or Mailbox.receive_until, which run in virtual time"
         )
-
-
-@attrs.define(eq=False)
-class Thread:
-    """One line of execution in a simulated process, carried by a trio task.
-
-    `generation` counts its waits: a turn that was to end an earlier wait finds another number and
-    is dead. A thread that `lingers` keeps no run alive by what it waits for; one that is
-    `of_plugin` is a plugin's own, and lingers but while it waits for something that counts.
-    """
-
-    owner: Owner
-    name: str
-    body: Callable[[], Awaitable[None]]
-    task: trio.lowlevel.Task | None = None
-    generation: int = 0
-    cause: int = 0
-    timed: bool = False
-    parked: bool = False
-    finished: bool = False
-    killed: bool = False
-    lingers: bool = False
-    of_plugin: bool = False
-    """It is a plugin's own, whether or not it lingers at present."""
-
-    frozen: bool = False
-    missed: "tuple[Any] | None" = None
-    """What ended the wait of a frozen thread: it goes on with it once it is thawed."""
-
-    waits_for: str = "its first turn"
-    never_ran: Callable[[], None] | None = None
-    """Called in place of its body if it is killed before its first turn."""
 
 
 class Timer:
@@ -176,9 +119,7 @@ class Kernel(trio.abc.Clock):
         self._main: trio.lowlevel.Task | None = None
         self._nursery: trio.Nursery | None = None
         if self.schedule.chooses:
-            from simctl.kernel import line  # noqa: PLC0415 - it knows mailboxes, and they this
-
-            self.line = line.Line(self, self.schedule)
+            self.line = Line(self, self.schedule)
             self._take = self.line.take
 
     @property

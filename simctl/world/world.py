@@ -10,6 +10,7 @@ import attrs
 import trio
 
 from simctl import __version__
+from simctl.api.reach import Reach
 from simctl.ctld.daemon import Slurmctld
 from simctl.faults.daemons import Daemons
 from simctl.faults.injector import FaultInjector
@@ -112,10 +113,9 @@ class World:
             seed=self.seed,
             run_name=run_name,
         )
-        self.procs.fabric = self.fabric
-        self.procs.disk = self.disk
-        self.procs.conf = self.site.conf
-        self.procs.model = self.model
+        self.procs.reach = Reach(
+            fabric=self.fabric, disk=self.disk, conf=self.site.conf, model=self.model
+        )
         self.login = Host(name="login", node="login")
         self.shell = LoginShell(self.site, self.login)
         self.hosts = {node.name: Host(name=node.name, node=node.name) for node in scenario.nodes}

@@ -18,7 +18,7 @@ from simctl.ctld.reporting.job_view import LiveJob, live
 from simctl.ctld.reporting.step_view import LiveStep, live_step
 from simctl.ctld.state.records import JobRecord, StepRecord
 from simctl.kernel.fabric import Envelope
-from simctl.kernel.turns import Thread
+from simctl.kernel.threads import Thread
 from simctl.wire import burst_buffer_conf
 from simctl.wire.errno import (
     ESLURM_INVALID_JOB_ID,

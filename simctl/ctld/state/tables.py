@@ -14,7 +14,8 @@ from simctl.ctld.state.records import (
     StepRecord,
 )
 from simctl.kernel.fabric import Envelope, Mailbox
-from simctl.kernel.turns import Thread, Timer
+from simctl.kernel.threads import Thread
+from simctl.kernel.turns import Timer
 from simctl.wire.conf import SlurmConf
 from simctl.wire.states import NodeBase, NodeFlag
 

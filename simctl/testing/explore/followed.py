@@ -7,8 +7,8 @@ import attrs
 
 from simctl.kernel.line import Line, Name
 from simctl.kernel.schedules import InTurn, Replay
+from simctl.kernel.threads import Thread
 from simctl.kernel.token import Token
-from simctl.kernel.turns import Thread
 
 
 @attrs.frozen(kw_only=True)

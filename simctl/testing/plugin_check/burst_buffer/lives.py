@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import attrs
 
+from simctl.api.reach import reach_of
 from simctl.kernel.procs import Process
 from simctl.testing.plugin_check.burst_buffer.cluster import Life, Setting, run_cluster
 from simctl.testing.plugin_check.burst_buffer.directives import (
@@ -180,7 +181,7 @@ class _Acts:
 
     @staticmethod
     def _seen(who: Process, instance: Any, subject: Any) -> tuple[Any, ...]:
-        disk, host = who.table.disk, who.host.name
+        disk, host = reach_of(who).disk, who.host.name
         folders = [path for path in _FOLDERS if disk.is_directory(path, host)]
         return (
             [disk.names(host, path) for path in folders],

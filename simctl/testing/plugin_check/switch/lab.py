@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import attrs
 
+from simctl.api.reach import reach_of
 from simctl.kernel.procs import Process
 from simctl.plugins.hooks import Handle, failed
 from simctl.testing.plugin_check.bench import Bench
@@ -75,7 +76,7 @@ def kept(who: Process) -> dict[str, Any]:
     instance = who.memory.instances["switch"]
     found = {f"self.{name}": value for name, value in attributes(instance).items()}
     found |= shared_state(type(instance))
-    for path, data in who.table.disk.contents(who.host.name).items():
+    for path, data in reach_of(who).disk.contents(who.host.name).items():
         found[f"the file {path}"] = _read(bytes(data))
     return found
 
