@@ -339,5 +339,7 @@ def status_of(result: RunResult) -> int:
     """Return the exit status of a run; a slurmctld that could not go on has to be expected."""
     if result.interrupted:
         return INTERRUPTED
+    if any(each.slip for each in result.expectations):
+        return WRONG_INPUT
     gone = any(each.startswith("slurmctld") for each in result.fatalities)
     return OK if result.held and (result.expectations or not gone) else NOT_HELD

@@ -183,7 +183,7 @@ def test_pattern(simctl_run):
         [
             ">       simctl_run(?nowhere.yaml?)",
             "E       *InputError: tests/nowhere.yaml: cannot read the scenario: *",
-            "E       *InputError: *did you mean switch_p_job_fini?",
+            "E       *InputError: *did you mean switch_p_job_fini? *",
         ]
     )
     result.stdout.no_fnmatch_line("*simctl/testing*")

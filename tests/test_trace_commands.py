@@ -185,8 +185,7 @@ def test_a_trace_of_nothing_has_no_event(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["REQUEST_BATCH_JOB_LANCH"], "did you mean REQUEST_BATCH_JOB_LAUNCH?"),
-        (["init", "node=n7"], "none matches the rest"),
+        (["init", "rc=7"], "none matches the rest"),
         (["--kinds", "fault,script"], "none is of kind fault or script"),
     ],
 )
@@ -199,6 +198,32 @@ def test_an_empty_result_is_explained(
     assert not captured.out
     assert captured.err.startswith("simctl: nothing to show: ")
     assert told in captured.err
+
+
+@pytest.mark.parametrize(
+    ("pattern", "told"),
+    [
+        ("REQUEST_BATCH_JOB_LANCH", "did you mean REQUEST_BATCH_JOB_LAUNCH?"),
+        ("init node=n7", "no node 'n7'; there are n1, n2, login"),
+        ("init role=manger", "no role 'manger'; did you mean manager?"),
+        ("job_state job=9", "there was no job 9 in the run; its jobs: 1"),
+        ("* step=9.0", "there was no job 9"),
+        ("* plugin=switch/nne", "no plugin 'switch/nne'; did you mean switch/none?"),
+    ],
+)
+def test_a_word_that_the_trace_cannot_have_is_wrong_input(
+    trace: Path, capsys: pytest.CaptureFixture[str], pattern: str, told: str
+) -> None:
+    """As shown, counted and asserted on: what is never there says nothing."""
+    for words in (
+        ["show", str(trace), pattern],
+        ["assert", str(trace), f"{{never: {pattern!r}}}"],
+        ["why", str(trace), pattern],
+    ):
+        assert cli.main(["trace", *words]) == cli.WRONG_INPUT
+        captured = capsys.readouterr()
+        assert not captured.out
+        assert told in captured.err
 
 
 def test_show_tells_the_arguments_of_logs_faults_and_scripts(

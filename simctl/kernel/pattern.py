@@ -166,8 +166,8 @@ class Pattern:
         """Return those of *candidates*, in their order, that NAME can match."""
         if not self.any_name:
             return tuple(name for name in candidates if name == self.name)
-        glob = _glob(self.name)
-        return tuple(name for name in candidates if glob(name))
+        fits = glob(self.name)
+        return tuple(name for name in candidates if fits(name))
 
 
 EVERYTHING: Final = Pattern(text="*", name="*", conditions=(), any_name=True, tests=())
@@ -257,7 +257,7 @@ def _compile(text: str, condition: Condition, users: Mapping[str, int]) -> Test:
     key, value = condition.key, condition.value
     position = condition.position + len(key) + 1
     choices = _CHOICES.get(key, ())
-    if choices and not any(_glob(value)(choice) for choice in choices):
+    if choices and not any(glob(value)(choice) for choice in choices):
         what = f"{key} is one of {', '.join(choices)}, not {value!r}{near(value, choices)}"
         raise PatternError(what, text=text, position=position)
     if key == "user":
@@ -276,8 +276,8 @@ def _compile(text: str, condition: Condition, users: Mapping[str, int]) -> Test:
 def _user_test(text: str, position: int, value: str, users: Mapping[str, int]) -> Test:
     if re.fullmatch(r"[0-9]{1,18}", value) and value not in users:
         return _equals(field_reader("uid"), int(value))
-    glob = _glob(value)
-    uids = frozenset(uid for name, uid in users.items() if glob(name))
+    fits = glob(value)
+    uids = frozenset(uid for name, uid in users.items() if fits(name))
     if not uids and "*" not in value:
         what = f"no user {value!r}{near(value, users)}"
         raise PatternError(what, text=text, position=position)
@@ -290,24 +290,24 @@ def _user_test(text: str, position: int, value: str, users: Mapping[str, int]) -
 
 def _state_test(value: str) -> Test:
     """Compare with the whole new state or, where *value* names no flags, with any part of it."""
-    read, glob = field_reader("state"), _glob(value)
+    read, fits = field_reader("state"), glob(value)
 
     def test(event: Event) -> bool:
         state = read(event)
         if state is msgspec.UNSET:
             return False
         text = value_text(state)
-        return glob(text) or ("|" not in value and any(glob(part) for part in text.split("|")))
+        return fits(text) or ("|" not in value and any(fits(part) for part in text.split("|")))
 
     return test
 
 
 def _text_test(read: Read, value: str) -> Test:
-    glob = _glob(value)
+    fits = glob(value)
 
     def test(event: Event) -> bool:
         found = read(event)
-        return found is not msgspec.UNSET and glob(value_text(found))
+        return found is not msgspec.UNSET and fits(value_text(found))
 
     return test
 
@@ -337,10 +337,10 @@ def _state_reader(argument: str) -> Read:
 
 
 def _name_test(name: str) -> Test:
-    glob = _glob(name)
+    fits = glob(name)
 
     def test(event: Event) -> bool:
-        return glob(event.name)
+        return fits(event.name)
 
     return test
 
@@ -349,7 +349,7 @@ def _is_not_enter(event: Event) -> bool:
     return event.phase != "enter"
 
 
-def _glob(value: str) -> Callable[[str], bool]:
+def glob(value: str) -> Callable[[str], bool]:
     """Compile text in which `*` stands for anything; nothing else is special."""
     if "*" not in value:
         return value.__eq__

@@ -81,6 +81,7 @@ def _read(shape: Shape[T], scenario: Scenario, what: Deed | str) -> T:
     reading = start(text, f"{scenario.folder}/typed")
     reading.users = scenario.uids()
     reading.nodes = {node.name: index for index, node in enumerate(scenario.nodes)}
+    reading.loaded = scenario.slurm_conf.plugin_types
     try:
         found = shape.read(Value(node=compose(text, "typed"), path=""), reading)
     except Unreadable as error:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from simctl.ctld.state.job_rows import JobRow
 from simctl.orderings.checking import Breach, tell
 from simctl.scenario.durations import format_moment
+from simctl.scenario.expect import Result
 from simctl.scenario.model import Checks
 from simctl.world import CommandResult, RunResult
 
@@ -84,12 +85,7 @@ def summary(result: RunResult) -> list[str]:
     """Return the lines that end a run: what was expected, what broke, what it took."""
     lines: list[str] = []
     for each in result.expectations:
-        words = f"{'held  ' if each.held else 'BROKEN'} {each.text}"
-        lines += textwrap.wrap(
-            words, WIDTH, subsequent_indent=" " * 9, break_on_hyphens=False, break_long_words=False
-        )
-        if not each.held:
-            lines += [f"       {line}" for line in each.detail.splitlines()]
+        lines += _tell_result(result, each, WIDTH)
     for breach in result.orderings.broken:
         lines += _tell_breach(breach)
     for command in result.commands:
@@ -134,6 +130,22 @@ def summary(result: RunResult) -> list[str]:
     return lines
 
 
+def _tell_result(result: RunResult, each: Result, width: int = 0) -> list[str]:
+    """Return the lines about an expectation; of wrong input, where in the scenario it stands."""
+    word = "held  " if each.held else "WRONG " if each.slip else "BROKEN"
+    where = f"{result.scenario}:{each.line}: " if each.slip and each.line else ""
+    lines = [f"{word} {where}{each.text}"]
+    if width:
+        lines = textwrap.wrap(
+            lines[0],
+            width,
+            subsequent_indent=" " * 9,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+    return [*lines, *(f"       {line}" for line in each.detail.splitlines())]
+
+
 def _tell_breach(breach: Breach) -> list[str]:
     first_line, *rest = tell(breach)
     return [f"BROKEN {first_line}", *(f"       {line}" for line in rest)]
@@ -143,9 +155,7 @@ def what_broke(result: RunResult) -> list[str]:
     """Return the lines about all that did not hold in a run, and what may have led to that."""
     lines: list[str] = []
     for each in result.expectations:
-        if not each.held:
-            lines.append(f"BROKEN {each.text}")
-            lines += [f"       {line}" for line in each.detail.splitlines()]
+        lines += [] if each.held else _tell_result(result, each)
     for breach in result.orderings.broken:
         lines += _tell_breach(breach)
     lines += [f"FATAL  {each}" for each in result.fatalities]

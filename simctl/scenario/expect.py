@@ -1,14 +1,27 @@
 """Hold the expectations of a scenario against the events and the jobs of its run."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from simctl.kernel.events import Event
-from simctl.kernel.pattern import value_text
-from simctl.scenario.model import CountExpect, Expectation, JobExpect, NeverExpect, OrderExpect
+from simctl.kernel.pattern import Pattern, value_text
+from simctl.scenario.model import (
+    CountExpect,
+    Entry,
+    Expectation,
+    FailFault,
+    FaultEntry,
+    HangFault,
+    JobExpect,
+    NeverExpect,
+    OrderExpect,
+    RaiseFault,
+    When,
+)
 from simctl.scenario.orders import order_trouble
+from simctl.scenario.pattern_words import Jobs, of_jobs
 from simctl.scenario.recorded import Recorded, describe
 from simctl.wire.hostlist import HostlistError, expand
 
@@ -21,6 +34,8 @@ class Result:
     line: int
     held: bool
     detail: str = ""
+    slip: bool = False
+    """Whether it is wrong input: a pattern about a job that the run never had."""
 
 
 @attrs.frozen(kw_only=True)
@@ -43,6 +58,8 @@ def check(
     expectations: Iterable[Expectation],
     events: Sequence[Event],
     jobs: Sequence[Mapping[str, Any]],
+    *,
+    there: Jobs | None = None,
 ) -> tuple[Result, ...]:
     """Tell of each expectation whether it held.
 
@@ -50,10 +67,52 @@ def check(
         expectations: those of the scenario.
         events: all events of the run, in the order of `seq`.
         jobs: the rows of jobs that `run --json` prints.
+        there: the jobs that there were, if the run came to its end: what is about another is no
+            expectation that holds.
     """
     run = Recorded(events)
     rows = [_Row(fields=job) for job in jobs]
-    return tuple(_check_one(expectation, run, rows) for expectation in expectations)
+    return tuple(
+        (there and _about_nobody(expectation, there)) or _check_one(expectation, run, rows)
+        for expectation in expectations
+    )
+
+
+def _about_nobody(expectation: Expectation, there: Jobs) -> Result | None:
+    """Return what is to be said of a pattern about a job that never was; None of any other."""
+    if isinstance(expectation, JobExpect):
+        return None
+    trouble = next(filter(None, (of_jobs(each, there) for each in _patterns(expectation))), "")
+    if not trouble:
+        return None
+    return Result(
+        text=expectation.text, line=expectation.line, held=False, detail=trouble, slip=True
+    )
+
+
+def _patterns(expectation: OrderExpect | NeverExpect | CountExpect) -> tuple[Pattern, ...]:
+    if isinstance(expectation, OrderExpect):
+        return (expectation.within, *(entry.pattern for entry in expectation.entries))
+    return (expectation.pattern,)
+
+
+def check_timeline(entries: Iterable[Entry], there: Jobs) -> Iterator[Result]:
+    """Tell of entries that wait for something of a job that never was: they never happen."""
+    for entry in entries:
+        patterns = [entry.moment.pattern] if isinstance(entry.moment, When) else []
+        if isinstance(entry, FaultEntry) and isinstance(
+            entry.fault, FailFault | RaiseFault | HangFault
+        ):
+            patterns.append(entry.fault.pattern)
+        for pattern in patterns:
+            if trouble := of_jobs(pattern, there):
+                yield Result(
+                    text=f"{entry.label}: `{pattern.text}`",
+                    line=entry.line,
+                    held=False,
+                    detail=trouble,
+                    slip=True,
+                )
 
 
 def _check_one(expectation: Expectation, run: Recorded, rows: list[_Row]) -> Result:

@@ -1,16 +1,14 @@
 """Expectations by themselves, without a scenario around them."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import yaml
-from msgspec import UNSET
 
-from simctl.kernel.events import Event
 from simctl.scenario.expectations import EXPECT, EXPECTATION
 from simctl.scenario.model import Expectation
-from simctl.scenario.patterns import FUNCTIONS
+from simctl.scenario.pattern_words import Known
 from simctl.scenario.positions import (
     Reading,
     ScenarioErrors,
@@ -25,14 +23,14 @@ _EMPTY: Final = 'nothing is expected; write one such as {count: "switch_p_job_at
 
 
 def read_expectations(
-    text: str, *, file: str, events: Sequence[Event], users: Mapping[str, int]
+    text: str, *, file: str, known: Known, users: Mapping[str, int]
 ) -> tuple[Expectation, ...]:
     """Read one expectation, a list of them, or those of a scenario, about a run that is over.
 
     Args:
         text: YAML; of a mapping with a key `expect` what stands there.
         file: Where it is said to stand.
-        events: Those of the run: which nodes and which other names there are.
+        known: What words there are in the run.
         users: The uids behind the names that `user=` may give.
 
     Raises:
@@ -42,9 +40,7 @@ def read_expectations(
         file=file,
         lines=tuple(re.split(r"\r\n|\r|\n", text)),
         users=dict(users),
-        nodes=_nodes(events),
-        functions=tuple(FUNCTIONS),
-        event_names=tuple({event.name: None for event in events}),
+        known=known,
     )
     root = Value(node=compose(text, file, empty=_EMPTY), path="")
     found: Collection[Expectation] = ()
@@ -62,13 +58,3 @@ def read_expectations(
     if reading.mistakes:
         raise ScenarioErrors(sort_mistakes(reading.mistakes))
     return tuple(found)
-
-
-def _nodes(events: Sequence[Event]) -> dict[str, int]:
-    names = {event.node: None for event in events if isinstance(event.node, str)}
-    names |= {
-        event.args["node"]: None
-        for event in events
-        if event.name == "node_state" and event.args is not UNSET
-    }
-    return {name: place for place, name in enumerate(names)}

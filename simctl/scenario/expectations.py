@@ -12,6 +12,7 @@ from simctl.scenario.model import (
     OrderEntry,
     OrderExpect,
 )
+from simctl.scenario.pattern_words import JOB_FLAGS, JOB_STATES
 from simctl.scenario.patterns import FILTER, PATTERN
 from simctl.scenario.positions import Reading, Value
 from simctl.scenario.scalars import BOOLEAN, text, whole
@@ -27,15 +28,6 @@ from simctl.scenario.shapes import (
     Values,
 )
 
-JOB_STATES: Final = (
-    *("PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT"),
-    *("NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"),
-)
-JOB_FLAGS: Final = (
-    *("LAUNCH_FAILED", "UPDATE_DB", "REQUEUE", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESIZING"),
-    *("CONFIGURING", "COMPLETING", "STOPPED", "RECONFIG_FAIL", "POWER_UP_NODE", "REVOKED"),
-    *("REQUEUE_FED", "RESV_DEL_HOLD", "SIGNALING", "STAGE_OUT"),
-)
 NULL: Final = "null"
 """How a field that holds nothing is written."""
 

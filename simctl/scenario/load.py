@@ -19,6 +19,7 @@ from simctl.scenario.cluster import (
 )
 from simctl.scenario.expectations import EXPECT
 from simctl.scenario.images import IMAGES
+from simctl.scenario.message_faults import rpc_names
 from simctl.scenario.model import CONTROLLER, LOGIN, FilesEntry, Scenario
 from simctl.scenario.partitions import PARTITIONS
 from simctl.scenario.patterns import FUNCTIONS
@@ -185,8 +186,8 @@ def load_scenario(
         path: the file; the paths of its plugins are taken from its folder.
         commands: what a timeline may run.
         functions: plugin functions that can be called.
-        event_names: other names that events can have, such as RPCs; a pattern's NAME that is
-            close to one of all these, and is none, is a mistake.
+        event_names: other names that events can have, beside RPCs; a pattern's NAME that is close
+            to one of all these, and is none, is a mistake.
 
     Raises:
         ScenarioErrors: the file cannot be read, or holds mistakes: all of them.
@@ -221,7 +222,7 @@ def read_scenario(
     """
     reading = start(text, file)
     reading.functions = tuple(functions)
-    reading.event_names = tuple(event_names)
+    reading.event_names += tuple(event_names)
     reading.commands = tuple(commands)
     return _scenario(read_values(text, reading), reading, description(text))
 
@@ -234,7 +235,9 @@ def start(text: str, file: str) -> Reading:
         folder=str(Path(file).parent),
         users={user.name: user.uid for user in BUILT_IN},
         functions=tuple(FUNCTIONS),
+        event_names=rpc_names(),
         commands=tuple(COMMANDS),
+        loaded=SlurmConf().plugin_types,
     )
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import yaml
@@ -10,6 +10,9 @@ import yaml
 from simctl import yaml_text
 from simctl.limits import MEMBERS, MISTAKES
 from simctl.wire.site import Site
+
+if TYPE_CHECKING:
+    from simctl.scenario.pattern_words import Known
 
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -147,6 +150,10 @@ class Reading:
     """With that, the plugins there are."""
     left_out: list[Mistake] = attrs.field(factory=list)
     """What was left out so."""
+    loaded: tuple[str, ...] = ()
+    """The plugins that slurm.conf names, such as ``switch/none``; none where that is not known."""
+    known: "Known | None" = None
+    """What there was in a run that is over, and that is what is read about."""
     functions: tuple[str, ...] = ()
     event_names: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()

@@ -69,6 +69,7 @@ class SiteShape:
         path, text = read_named(value, reading, "slurm.conf")
         site = read_site(text, path, read_text)
         reading.site = site
+        reading.loaded = ()
         for name, node in site.nodes.items():
             if node.state != "FUTURE":
                 reading.nodes.setdefault(name, len(reading.nodes))
@@ -152,6 +153,7 @@ def conf_of(children: dict[str, Value], given: dict[str, object], reading: Readi
     """Return the configuration; later parts of the scenario may name the backup controller."""
     conf = _conf_of(children, given, reading)
     reading.backup = conf.backup_controller
+    reading.loaded = conf.plugin_types
     return conf
 
 

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import attrs
@@ -14,20 +15,19 @@ from simctl.kernel.pattern import (
     Pattern,
     PatternError,
     field_reader,
-    near,
     value_text,
 )
 from simctl.plugins.points.declare import Point
 from simctl.scenario.expect import Result, check
 from simctl.scenario.model import (
-    LOGIN,
     CountExpect,
     Expectation,
     NeverExpect,
     OrderEntry,
     OrderExpect,
 )
-from simctl.scenario.patterns import FUNCTIONS, name_trouble
+from simctl.scenario.pattern_words import Known, checked
+from simctl.scenario.patterns import FUNCTIONS
 from simctl.scenario.recorded import Recorded, write_lines
 from simctl.scenario.timeline import COMMANDS
 from simctl.status import InputError
@@ -59,7 +59,7 @@ class RunTrace:
     """Who there is, for `user`."""
 
     nodes: tuple[str, ...] = ()
-    """The compute nodes; a pattern that names none of them is a mistake."""
+    """The compute nodes, beside those that the events tell of."""
 
     repeat: str = ""
     """The command that repeats the run, if there is one."""
@@ -70,7 +70,7 @@ class RunTrace:
         Raises:
             InputError: The pattern cannot be read, or a field is none.
         """
-        wanted, within = self._pattern(what), self._within(fields)
+        wanted, within = self._pattern(what), self._within(fields, what)
         return [each for each in self.events if wanted.matches(each) and within.matches(each)]
 
     def assert_order(
@@ -104,7 +104,7 @@ class RunTrace:
                 + (" proved" if proved else ""),
                 line=0,
                 entries=entries,
-                within=self._within(fields),
+                within=self._within(fields, *whats),
                 each=_field(each),
                 proved=proved,
             )
@@ -201,32 +201,26 @@ class RunTrace:
         """Return the pattern of *what*, narrowed down by *fields*."""
         text = _name(what) + _told(fields or {}, "")
         try:
-            pattern = Pattern.parse(text, self.users)
+            return checked(Pattern.parse(text, self.users), self._known)
         except PatternError as error:
             raise InputError(f"pattern: {error}") from None
-        names = dict.fromkeys(event.name for event in self.events)
-        trouble = name_trouble(pattern, (*FUNCTIONS, *COMMANDS, *names))
-        if trouble:
-            raise InputError(f"pattern {text!r}: {trouble}")
-        return self._checked(pattern)
 
-    def _within(self, fields: Mapping[str, Any]) -> Pattern:
+    def _within(self, fields: Mapping[str, Any], *whats: What) -> Pattern:
+        """Return the filter that fields make; *whats* must have the arguments among them."""
+        for what in whats if "args" in fields else ():
+            self._pattern(_name(what).split()[0], {"args": fields["args"]})
         text = _told(fields, "").strip()
         if not text:
             return EVERYTHING
         try:
-            return self._checked(Pattern.parse_filter(text, self.users))
+            return checked(Pattern.parse_filter(text, self.users), self._known)
         except PatternError as error:
             raise InputError(f"fields: {error}") from None
 
-    def _checked(self, pattern: Pattern) -> Pattern:
-        """Refuse nodes that there are not: what is never seen on them says nothing."""
-        for node in pattern.values("node"):
-            if self.nodes and "*" not in node and node not in (*self.nodes, LOGIN, "null"):
-                raise InputError(
-                    f"pattern {pattern.text!r}: no node {node!r}{near(node, self.nodes)}"
-                )
-        return pattern
+    @cached_property
+    def _known(self) -> Known:
+        """What words there are: what is never seen of others says nothing."""
+        return Known.of_run(self.events, functions=FUNCTIONS, commands=COMMANDS, nodes=self.nodes)
 
 
 def _name(what: What) -> str:

@@ -6,7 +6,10 @@ from simctl.kernel.events import Event
 from simctl.kernel.pattern import EVERYTHING, Pattern, PatternError, field_reader
 from simctl.scenario.model import OrderEntry, OrderExpect
 from simctl.scenario.orders import order_trouble
+from simctl.scenario.pattern_words import Known, checked
+from simctl.scenario.patterns import FUNCTIONS
 from simctl.scenario.recorded import Recorded
+from simctl.scenario.timeline import COMMANDS
 from simctl.status import InputError
 from simctl.testing.frames import hide
 
@@ -40,8 +43,9 @@ def assert_before(
     """
     known = users or {}
     try:
-        patterns = [Pattern.parse(text, known) for text in (first, second)]
-        only = Pattern.parse_filter(within, known) if within else EVERYTHING
+        words = Known(names=FUNCTIONS, commands=COMMANDS)
+        patterns = [checked(Pattern.parse(text, known), words) for text in (first, second)]
+        only = checked(Pattern.parse_filter(within, known), words) if within else EVERYTHING
         if each:
             field_reader(each)
     except (PatternError, ValueError) as error:

@@ -203,12 +203,18 @@ def _run(case: Case, settings: Settings, *, named: bool) -> Outcome:
         written, differs = _compare(case, golden, run, settings)
     return Outcome(
         case=case,
-        verdict=Verdict.BROKEN if lines or differs else Verdict.HELD,
+        verdict=_verdict(run, broken=bool(lines or differs)),
         lines=(*lines, *differs),
         note=written or _plugins_at_fault(run),
         golden=golden,
         transcript=tuple(happenings(run.result, run.events)),
     )
+
+
+def _verdict(run: "Run", *, broken: bool) -> Verdict:
+    if any(each.slip for each in run.result.expectations):
+        return Verdict.WRONG
+    return Verdict.BROKEN if broken else Verdict.HELD
 
 
 def _run_once_or_twice(

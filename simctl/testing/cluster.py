@@ -10,9 +10,12 @@ from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern, PatternError
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.scenario.load import read_values, start
+from simctl.scenario.message_faults import rpc_names
 from simctl.scenario.model import Entry
+from simctl.scenario.pattern_words import Known, checked
+from simctl.scenario.patterns import FUNCTIONS
 from simctl.scenario.positions import Unreadable, Value, compose
-from simctl.scenario.timeline import TIMELINE
+from simctl.scenario.timeline import COMMANDS, TIMELINE
 from simctl.status import InputError
 from simctl.testing.frames import hide
 from simctl.testing.runs import Run, Surroundings, is_text, make_world, run_world
@@ -112,7 +115,7 @@ class Cluster:
             InputError: The pattern cannot be read.
         """
         try:
-            wanted = Pattern.parse(pattern, self.world.scenario.uids())
+            wanted = checked(Pattern.parse(pattern, self.world.scenario.uids()), self._known())
         except PatternError as error:
             raise InputError(f"on: {error}") from None
         armed = True
@@ -124,6 +127,14 @@ class Cluster:
                 act(event)
 
         self.world.trace.add_sink(look)
+
+    def _known(self) -> Known:
+        return Known(
+            names=(*FUNCTIONS, *COMMANDS, *rpc_names()),
+            commands=COMMANDS,
+            nodes=self.world.hosts,
+            plugins=self.world.scenario.slurm_conf.plugin_types,
+        )
 
     def run(self) -> Run:
         """Run it to its end, and return what came of it."""

@@ -11,6 +11,9 @@ from msgspec import UNSET
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern, PatternError, near
 from simctl.kernel.recording import Recording, RecordingError, read_recording
+from simctl.scenario.pattern_words import Known, checked
+from simctl.scenario.patterns import FUNCTIONS
+from simctl.scenario.timeline import COMMANDS
 from simctl.status import InputError
 from simctl.testing.frames import hide
 from simctl.testing.reading import difference
@@ -115,10 +118,11 @@ def _patterns(text: str, users: Mapping[str, int]) -> list[Pattern]:
     """Return what finds the events of a pattern, also those that never came to their end."""
     if hint := near(text, _FIELDS, cutoff=_NEAR):
         raise InputError(f"ignore {text!r}: no field of events{hint}")
+    words = Known(names=FUNCTIONS, commands=COMMANDS)
     try:
         if "=" in text.split(maxsplit=1)[0]:
-            return [Pattern.parse_filter(text, users)]
-        found = Pattern.parse(text, users)
+            return [checked(Pattern.parse_filter(text, users), words)]
+        found = checked(Pattern.parse(text, users), words)
         ends = [] if found.values("phase") else [Pattern.parse(f"{text} phase=enter", users)]
     except PatternError as error:
         raise InputError(f"ignore {text!r}: neither a field nor a pattern: {error}") from None

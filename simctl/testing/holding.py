@@ -13,7 +13,7 @@ from simctl.scenario.model import CountExpect, Expectation, JobExpect, NeverExpe
 from simctl.scenario.positions import ScenarioErrors
 from simctl.scenario.recorded import Recorded
 from simctl.status import NOT_HELD, OK, WRONG_INPUT
-from simctl.testing.reading import read_whole
+from simctl.testing.reading import known_of, read_whole
 
 
 def assert_trace(path: Path, texts: Sequence[str], files: Sequence[Path]) -> int:
@@ -55,7 +55,8 @@ def _read(text: str, file: str, recording: Recording) -> list[Expectation]:
     """Return the expectations of a text; what is about the table of jobs is told and left out."""
     users = recording.header.get("users", {})
     kept: list[Expectation] = []
-    for each in read_expectations(text, file=file, events=recording.events, users=users):
+    known = known_of(recording)
+    for each in read_expectations(text, file=file, known=known, users=users):
         if not isinstance(each, JobExpect):
             kept.append(each)
             continue

@@ -11,7 +11,10 @@ from msgspec import UNSET
 from simctl.kernel.events import KINDS, Event
 from simctl.kernel.pattern import EVERYTHING, Pattern, PatternError
 from simctl.kernel.recording import Recording, RecordingError, read_recording
+from simctl.scenario.pattern_words import Known, checked
+from simctl.scenario.patterns import FUNCTIONS
 from simctl.scenario.recorded import Recorded, describe
+from simctl.scenario.timeline import COMMANDS
 from simctl.status import NOT_HELD, OK, WRONG_INPUT
 
 _CONTEXT = 3
@@ -58,6 +61,22 @@ def tell_cut(path: Path, recording: Recording) -> None:
         print(f"simctl: {path}: {why}", file=sys.stderr)
 
 
+def read_pattern(recording: Recording, text: str) -> Pattern:
+    """Read a pattern of events that a trace may have.
+
+    Raises:
+        PatternError: It cannot be read, or a word in it is none: a job that there is not.
+    """
+    pattern = Pattern.parse(text, recording.header.get("users", {}))
+    return checked(pattern, known_of(recording))
+
+
+def known_of(recording: Recording) -> Known:
+    """Return what words there are in a trace; one of some kinds alone says not all of it."""
+    whole = "kinds" not in recording.header and not recording.missing()
+    return Known.of_run(recording.events, functions=FUNCTIONS, commands=COMMANDS, whole=whole)
+
+
 def show(path: Path, pattern: str, kinds: Sequence[str], *, as_json: bool) -> int:
     """Print the events of a trace that match, a line each; as they are if *as_json*."""
 
@@ -71,7 +90,7 @@ def show(path: Path, pattern: str, kinds: Sequence[str], *, as_json: bool) -> in
         tell_cut(path, recording)
         wanted = EVERYTHING
         if pattern:
-            wanted = Pattern.parse(pattern, recording.header.get("users", {}))
+            wanted = read_pattern(recording, pattern)
         found = 0
         for event in recording.events:
             if (not kinds or event.kind in kinds) and wanted.matches(event):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor  # noqa: TID251 - see `_run`
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ from simctl.scenario.expect import Result, check
 from simctl.scenario.expectations import EXPECT
 from simctl.scenario.load import load_scenario, read_scenario, start
 from simctl.scenario.model import Scenario
+from simctl.scenario.pattern_words import Known
+from simctl.scenario.patterns import FUNCTIONS
 from simctl.scenario.positions import ScenarioErrors, Unreadable, Value, compose
+from simctl.scenario.timeline import COMMANDS
 from simctl.scenario.why_failed import told_failures
 from simctl.status import InputError
 from simctl.testing.asserting import RunTrace
@@ -91,7 +95,7 @@ class Run:
         path = self.surroundings.path
         return repeat_command(self.result, path) if path else ""
 
-    @property
+    @cached_property
     def trace(self) -> RunTrace:
         """The events, to assert on."""
         return RunTrace(self.events, self.users, self.nodes, self.repeat)
@@ -125,7 +129,9 @@ class Run:
         text = "".join(f"- {each}\n" for each in expectations)
         reading = start(text, "assert_that")
         reading.users = dict(self.users)
-        reading.nodes = {name: index for index, name in enumerate(self.nodes)}
+        reading.known = Known.of_run(
+            self.events, functions=FUNCTIONS, commands=COMMANDS, nodes=self.nodes
+        )
         try:
             wanted = EXPECT.read(Value(node=compose(text, "assert_that"), path="expect"), reading)
         except ScenarioErrors as error:

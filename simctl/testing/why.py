@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
-from simctl.kernel.pattern import Pattern, PatternError
+from simctl.kernel.pattern import PatternError
 from simctl.kernel.recording import Recording, RecordingError, read_recording
 from simctl.scenario.happens_before import HalfATraceError, HappensBefore, Link
 from simctl.scenario.orders import ends_before
@@ -16,7 +16,7 @@ from simctl.scenario.races import free_because
 from simctl.scenario.recorded import Recorded, describe
 from simctl.scenario.why_failed import NoSuchJobError, WhyFailed, held_up
 from simctl.status import OK, WRONG_INPUT
-from simctl.testing.reading import tell_cut
+from simctl.testing.reading import read_pattern, tell_cut
 
 _SHOWN = 8
 _MARK = "   <- went wrong first"
@@ -68,7 +68,7 @@ def _event(path: Path, recording: Recording, text: str) -> Event:
             last = recording.events[-1].seq
             raise RecordingError(f"{path}: there is no event {text}; they go from 1 to {last}")
         return found[0]
-    pattern = Pattern.parse(text, recording.header.get("users", {}))
+    pattern = read_pattern(recording, text)
     recorded = Recorded(recording.events)
     found = recorded.matches(pattern)
     if not found:

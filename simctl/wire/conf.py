@@ -149,6 +149,11 @@ class SlurmConf:
     """``Alloc`` or nothing."""
 
     @property
+    def plugin_types(self) -> tuple[str, ...]:
+        """Return the plugins that daemons load, such as ``switch/none``."""
+        return (self.switch_type, self.checkpoint_type, *self.burst_buffer_types)
+
+    @property
     def accounts(self) -> bool:
         """Tell whether slurmdbd keeps accounts, users have theirs there, and jobs a QOS."""
         return self.accounting_storage_type != "accounting_storage/none"

@@ -276,6 +276,9 @@ _NAMES: Final[dict[int, str]] = {
     if name not in _RANGE_BOUNDS
 }
 
+ERRNO_NAMES: Final[tuple[str, ...]] = tuple(_NUMBERS)
+"""Every name of an error that `errno_number` knows."""
+
 _TEXTS: Final[dict[int, str]] = {
     SLURM_SUCCESS: "No error",
     SLURM_ERROR: "Unspecified error",

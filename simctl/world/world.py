@@ -35,12 +35,13 @@ from simctl.orderings.observed import Terms
 from simctl.plugins.guard import OUT_OF_MEMORY, Standing
 from simctl.plugins.registry import PluginError, Registry
 from simctl.plugins.watchdog import Watchdog
-from simctl.scenario.expect import check
+from simctl.scenario.expect import check, check_timeline
 from simctl.scenario.model import (
     CONTROLLER,
     Placed,
     Scenario,
 )
+from simctl.scenario.pattern_words import Jobs
 from simctl.scenario.placed import PlacedEntries
 from simctl.site import User
 from simctl.state_folder import StateFolder
@@ -314,9 +315,14 @@ class World:
         expectations = [each for one in commands for each in check_command(one)]
         if self._placed is not None:
             expectations += self._placed.unreached()
-        if self.scenario.expect:
+        cut = interrupted or self.kernel.stopped_at_limit or bool(self.kernel.ran_out)
+        if self.scenario.expect or self.scenario.timeline:
+            there = None
+            if not cut and len(self.events) == self.trace.seq:
+                there = Jobs.of(self.events, [row.job_id for row in rows])
+                expectations += check_timeline(self.scenario.timeline, there)
             expectations += check(
-                self.scenario.expect, self.events, [row.as_json() for row in rows]
+                self.scenario.expect, self.events, [row.as_json() for row in rows], there=there
             )
         return RunResult(
             scenario=self.scenario.path_name,

@@ -17,7 +17,7 @@ from simctl.repl.goals import (
 from simctl.repl.registry import command
 from simctl.repl.session import Session
 from simctl.scenario.durations import DurationError, parse_duration_us
-from simctl.scenario.expectations import JOB_FLAGS, JOB_STATES
+from simctl.scenario.pattern_words import JOB_FLAGS, JOB_STATES
 
 MOST = 10_000_000
 JOB_WORDS = 2

@@ -141,7 +141,7 @@ def _what_broke(result: RunResult) -> tuple[Broken, ...]:
     broken = [
         Broken(kind="expectation", text=_PLACE.sub("", each.text), detail=each.detail)
         for each in result.expectations
-        if not each.held
+        if not each.held and not each.slip
     ]
     broken += [
         Broken(
