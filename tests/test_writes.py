@@ -13,7 +13,7 @@ FIELDS = {
     for kind in (JobArray, JobRecord, NodeRecord, PartRecord, StepRecord)
     for field in attrs.fields(kind)
 }
-MOST = 400
+MOST = 320
 """Writes from outside `state/`; whoever moves some into a record's method lowers this."""
 
 _TABLES = frozenset({"self", "ctld", "bb", "trace", "kernel", "state"})

@@ -465,14 +465,6 @@ class Slurmctld(Controller):
             self.answer(self._relieved_by, SLURM_SUCCESS)
         self.end(0)
 
-    # Messages.
-
-    # States.
-
-    # What comes later.
-
-    # Reports.
-
     @property
     def tables(self) -> "Slurmctld":
         """Return whose tables tell what there is: until this one has read its state the last's."""

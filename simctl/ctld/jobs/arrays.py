@@ -5,11 +5,11 @@ import attrs
 from simctl.ctld.controller import Controller
 from simctl.ctld.jobs import eligible, limits
 from simctl.ctld.state.records import JobArray, JobRecord
-from simctl.plugins.hooks import NULL, About, failed
+from simctl.plugins.hooks import NULL, failed
 from simctl.plugins.points.checkpoint import slurm_ckpt_copy_job
 from simctl.wire.arrays import parse_array
 from simctl.wire.errno import ESLURM_INVALID_ARRAY, SlurmError
-from simctl.wire.states import PENDING, Reason
+from simctl.wire.states import PENDING
 
 
 def read_array(text: str) -> JobArray | None:
@@ -84,26 +84,7 @@ async def _split(ctld: Controller, job: JobRecord) -> JobRecord:
     """Make a record beside *job*, which keeps the tasks that wait and a copy of what is copied."""
     # A task cannot be refused any more: where all ids are taken it gets one beyond MaxJobId.
     job_id = ctld.next_id() or max(ctld.jobs) + 1
-    record = attrs.evolve(
-        job,
-        job_id=job_id,
-        about=About(job=job_id),
-        queued=False,
-        reason=Reason.NONE,
-        prologs_out=set(),
-        completing_nodes=set(),
-        cores={},
-        nodes_lost=set(),
-        steps={},
-        gives_way=(),
-        step_waiters={},
-        deadline_timer=None,
-        begin_timer=None,
-        bb_state="",
-        env_sup={},
-        tres={},
-        tres_req=dict(job.tres_req),
-    )
+    record = job.split(job_id)
     job.place = ctld.next_place()
     limits.watch_deadline(ctld, record)
     if job.check_job.value is not None or ctld.site.model == "guide":

@@ -189,10 +189,8 @@ async def end_job(
 
     *request* is what they are told with.
     """
-    job.end_us = ctld.now_us
-    job.reason = reason
+    job.end_run(ctld.now_us, reason)
     bookkeeping.run_ended(ctld, job, base.name)
-    job.state_desc = ""
     ctld.set_job(job, COMPLETING[base])
     await staging.ended(ctld, job)
     await _release(ctld, job, request)
@@ -200,12 +198,10 @@ async def end_job(
 
 async def requeue_after_node_failure(ctld: Controller, job: JobRecord) -> None:
     """Send a job whose node failed back into the queue, once its other nodes have let it go."""
-    job.end_us = ctld.now_us
-    job.reason = Reason.NODE_DOWN
+    job.end_run(ctld.now_us, Reason.NODE_DOWN)
     if job.desc.ckpt_interval_min and job.ckpt_us >= 0:
         job.restart_dir = f"{job.ckpt_dir}/{job.job_id}"
     bookkeeping.run_ended(ctld, job, JobBase.NODE_FAIL.name)
-    job.state_desc = ""
     ctld.set_job(job, NODE_FAIL)
     await staging.ended(ctld, job)
     job.state_desc = ""
@@ -237,10 +233,8 @@ _SPECIAL_EXIT_HELD: Final = "job requeued in special exit state"
 
 def hold_requeued(job: JobRecord, text: str = REQUEUED_HELD, *, special_exit: bool = False) -> None:
     """Hold a job that goes back into the queue; *text* is shown instead of the usual reason."""
-    job.priority = 0
-    job.held_by_user = True
     job.special_exit = special_exit
-    job.hold_text = _SPECIAL_EXIT_HELD if special_exit else text
+    job.hold(_SPECIAL_EXIT_HELD if special_exit else text, by_user=True)
 
 
 async def requeue(
@@ -477,32 +471,9 @@ def _back_to_queue(ctld: Controller, job: JobRecord) -> None:
         ctld.set_job(job, PENDING_SPECIAL_EXIT)
     arrays.ended(ctld, job)
     bookkeeping.back_in_queue(ctld, job)
-    job.restart_cnt += 1
-    job.nodes = ()
-    job.shares, job.cores, job.gpus = {}, {}, {}
-    job.preempt_us = -1
-    job.launched_us = -1
-    job.nodes_lost.clear()
-    job.start_us = job.end_us = -1
-    job.eligible_us = job.accrue_us = -1
-    job.batch_host = ""
-    job.limit_us = INFINITE
-    job.suspended_us = job.before_suspension_us = 0
-    job.switched_us = -1
-    job.warned = False
-    job.exit_code = job.pre_run_status
-    job.pre_run_status = 0
-    job.hurry = False
-    job.ckpt_requeue_dir = ""
-    job.ckpt_preempted = False
-    job.tres = {}
-    job.billing = 0
-    job.env_sup = {}
-    job.expected_us = -1
-    job.desc = attrs.evolve(job.desc, partition=",".join(part.name for part in job.parts))
+    job.back_to_queue(ctld.now_us)
     # Its partitions may have other limits than when it was submitted.
     admission.ask_anew(ctld, job)
-    job.submit_us = ctld.now_us
     job.begin_us = ctld.now_us + (LIFETIME_S + 1) * SECOND
     limits.watch_deadline(ctld, job)
     eligible.settle(ctld, job)

@@ -14,12 +14,11 @@ from simctl.ctld.reporting import bookkeeping
 from simctl.ctld.state.records import JobRecord, NodeRecord, PartRecord
 from simctl.plugins.hooks import NonsenseError, check_environment
 from simctl.wire.conf import can_checkpoint
-from simctl.wire.hostlist import compress
-from simctl.wire.ids import INFINITE, NO_VAL, SECOND, SLURM_BATCH_SCRIPT
+from simctl.wire.ids import INFINITE, NO_VAL, SLURM_BATCH_SCRIPT
 from simctl.wire.messages import RequestBatchJobLaunch, ResponseResourceAllocation
 from simctl.wire.records import JobDesc
 from simctl.wire.resources import Share
-from simctl.wire.states import CONFIGURING, RUNNING, JobBase, Reason
+from simctl.wire.states import CONFIGURING, RUNNING, JobBase
 
 
 async def start(
@@ -33,26 +32,18 @@ async def start(
     if len(job.parts) > 1:
         job.part = part
         job.desc = attrs.evolve(job.desc, partition=part.name)
-    job.nodes = nodes
-    job.shares = {share.index: share for share in shares}
-    job.node_list = compress(tuple(node.name for node in nodes))
-    job.batch_host = nodes[0].name
-    job.billing = sum(share.cpus for share in shares)
-    job.start_us = job.evaluated_us = ctld.now_us
+    job.take_nodes(nodes, shares, ctld.now_us)
     if job.awaited_ends:
         ctld.subjects.know(job.job_id, *job.awaited_ends)
     if ctld.bb is not None and not await staging.begin(ctld, job):
         return False
     # Time may have passed in a plugin.
-    job.start_us = ctld.now_us
+    job.begin_run(ctld.now_us)
     bookkeeping.started(ctld, job)
     job.time_limit_min = limit_in(job, part)
     job.time_limit_min = limits.until_deadline_min(ctld, job)
-    job.begin_us = job.expected_us = -1
-    job.reason = Reason.NONE
-    if job.time_limit_min != INFINITE:
-        job.limit_us = job.start_us + job.time_limit_min * 60 * SECOND
-        ctld.watch_limit(job)
+    ctld.start_limit(job)
+    if job.limit_us != INFINITE:
         limits.watch_warning(ctld, job)
     arrays.started(job)
     ctld.set_job(job, RUNNING)
@@ -74,10 +65,9 @@ async def run_without_nodes(ctld: Controller, job: JobRecord) -> None:
 
     No script of it runs. As it never had nodes, its end cancels what its burst buffer still does.
     """
-    job.start_us = job.evaluated_us = ctld.now_us
+    job.begin_run(ctld.now_us)
+    job.evaluated_us = ctld.now_us
     bookkeeping.started(ctld, job)
-    job.begin_us = job.expected_us = -1
-    job.reason = Reason.NONE
     ctld.set_job(job, RUNNING)
     eligible.changed(ctld, job)
     if ctld.bb is not None and await ctld.bb.begin(job):

@@ -16,7 +16,6 @@ from simctl.ctld.state.notices import EndUnlaunched, EpilogEnded, PrologEnded
 from simctl.ctld.state.records import JobRecord
 from simctl.kernel.fabric import Envelope
 from simctl.wire.errno import ESLURM_INVALID_JOB_ID, SLURM_SUCCESS
-from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.messages import RequestCompleteProlog, SrunUserMsg
 from simctl.wire.states import CONFIGURING, RUNNING, JobBase, Reason
 
@@ -116,12 +115,7 @@ def _launch(ctld: Controller, job: JobRecord) -> None:
     ctld.set_job(job, RUNNING)
     job.launch_failures = 0
     job.start_us = ctld.now_us
-    if job.limit_timer is not None:
-        job.limit_timer.cancel()
-        job.limit_timer = None
-    if job.time_limit_min != INFINITE:
-        job.limit_us = job.start_us + job.time_limit_min * 60 * SECOND
-        ctld.watch_limit(job)
+    ctld.start_limit(job)
     launch.tell(ctld, job)
 
 

@@ -233,17 +233,15 @@ async def begin(ctld: Controller, job: JobRecord) -> bool:
     job.state_desc = job.bb_reason = ""
     ctld.subjects.know_buffer(job.job_id)
     if await bb.begin(job):
-        _take_back(ctld, job)
-        job.priority = 0
-        job.held_by_user = False
-        job.hold_text = job.state_desc
+        job.lose_nodes()
+        job.hold(job.state_desc, by_user=False)
         job.eligible_us = -1
         eligible.settle(ctld, job)
         return False
     if not ctld.site.hooks.strikes(ctld.process, "select_g_job_begin", job=job.job_id):
         return True
     await bb.revoke_alloc(job)
-    _take_back(ctld, job)
+    job.lose_nodes()
     if job.state.configuring and ctld.site.model == "guide":
         ctld.set_job(job, PENDING)
     # Its nodes were lost though they seemed free: the next pass in line is soon enough.
@@ -262,14 +260,6 @@ def tell_cleaning(ctld: Controller) -> None:
     for job in ctld.jobs.values():
         if job.state == PENDING_CONFIGURING and job.reason == Reason.RESOURCES:
             job.reason = Reason.CLEANING
-
-
-def _take_back(ctld: Controller, job: JobRecord) -> None:
-    """Let a job be as it was before it was given nodes."""
-    job.nodes, job.shares, job.node_list = (), {}, ""
-    job.billing = 0
-    job.start_us = -1
-    job.expected_us = -1
 
 
 async def started(ctld: Controller, job: JobRecord) -> None:

@@ -18,7 +18,7 @@ from simctl.wire.errno import (
     ESLURM_TRANSITION_STATE_NO_UPDATE,
     SLURM_SUCCESS,
 )
-from simctl.wire.ids import INFINITE, SECOND
+from simctl.wire.ids import INFINITE
 from simctl.wire.messages import RESUME_JOB, SUSPEND_JOB, RequestSuspend, RequestSuspendInt
 from simctl.wire.states import RUNNING, SUSPENDED, JobBase
 
@@ -102,9 +102,8 @@ async def go_on(ctld: Controller, job: JobRecord) -> bool:
         return False
     told = await suspend_switch.told(ctld, job)
     forget(ctld, job)
-    if job.time_limit_min != INFINITE:
-        job.limit_us = job.start_us + job.suspended_us + job.time_limit_min * 60 * SECOND
-        ctld.watch_limit(job)
+    ctld.start_limit(job)
+    if job.limit_us != INFINITE:
         limits.watch_warning(ctld, job)
     ctld.set_job(job, RUNNING)
     limits.watch_deadline(ctld, job)

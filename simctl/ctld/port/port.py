@@ -22,7 +22,7 @@ from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import Host, Process, RunsAs
 from simctl.site import Site
 from simctl.wire.errno import errno_name
-from simctl.wire.ids import SECOND
+from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.states import (
     JobBase,
     JobState,
@@ -232,6 +232,15 @@ class Port(State):
         if job.begin_timer is not None:
             job.begin_timer.cancel()
         job.begin_timer = self.mailbox.post_at(due_us, BeginDue(job))
+
+    def start_limit(self, job: JobRecord) -> None:
+        """Count a running job's time limit from its start, and look at it in time."""
+        if job.limit_timer is not None:
+            job.limit_timer.cancel()
+            job.limit_timer = None
+        job.set_limit()
+        if job.limit_us != INFINITE:
+            self.watch_limit(job)
 
     def watch_limit(self, job: JobRecord) -> None:
         """Look at a job's time limit at the check before it is reached, and at the one after."""

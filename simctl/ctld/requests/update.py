@@ -179,11 +179,9 @@ def _set_priority(ctld: Controller, job: JobRecord, message: RequestUpdateJob, u
         job.nice = message.nice
     operator = ctld.is_operator(uid)
     if message.priority == 0 and (before or operator):
-        job.priority = 0
         # What its owner holds, and what an operator holds in the owner's name, the owner releases.
         # An operator's hold stays an operator's when the owner asks for one as well.
-        job.held_by_user = message.hold_by_user or not operator
-        job.hold_text = ""
+        job.hold("", by_user=message.hold_by_user or not operator)
         job.eligible_us = -1
         if job.state.base is not JobBase.PENDING:
             job.reason = Reason.HELD_USER if job.held_by_user else Reason.HELD_ADMIN
@@ -215,13 +213,7 @@ def _set_time_limit(ctld: Controller, job: JobRecord, minutes: int) -> None:
     limits.watch_deadline(ctld, job)
     if job.state.base is not JobBase.RUNNING:
         return
-    if job.limit_timer is not None:
-        job.limit_timer.cancel()
-        job.limit_timer = None
-    job.limit_us = INFINITE
-    if minutes != INFINITE:
-        job.limit_us = job.start_us + job.suspended_us + minutes * 60 * SECOND
-        ctld.watch_limit(job)
+    ctld.start_limit(job)
     limits.watch_warning(ctld, job)
 
 

@@ -207,10 +207,9 @@ async def due(ctld: Controller, record: ReservationRecord) -> None:
             if _uses(job, record.name) and job.state.base is JobBase.PENDING:
                 if job.queued:
                     queue.take_from_queue(job)
-                job.priority = 0
                 # It asks for no reservation any more: once released, by its owner too, it may run.
                 job.desc = attrs.evolve(job.desc, reservation="")
-                job.held_by_user = False
-                job.hold_text = job.reason = Reason.RESERVATION_DELETED
+                job.hold(Reason.RESERVATION_DELETED, by_user=False)
+                job.reason = job.hold_text
                 bookkeeping.waits(job, job.reason)
     ctld.request_pass()

@@ -1,6 +1,6 @@
 """What the controller owns: job, step, node and partition records."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -10,7 +10,8 @@ from simctl.kernel.turns import Timer
 from simctl.plugins.hooks import About, Handle
 from simctl.wire.bitmap import lowest, mask_of
 from simctl.wire.buf import Packed
-from simctl.wire.ids import INFINITE, NO_VAL
+from simctl.wire.hostlist import compress
+from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.layout import StepLayout
 from simctl.wire.records import JobDesc
 from simctl.wire.resources import Demand, Room, Share
@@ -540,6 +541,100 @@ class JobRecord:
     def cpus(self) -> tuple[int, ...]:
         """Return how many cpus it has on each of its nodes."""
         return tuple(self.shares[node.index].cpus for node in self.nodes)
+
+    # What belongs together is written together.
+
+    def take_nodes(
+        self, nodes: tuple["NodeRecord", ...], shares: Iterable[Share], now_us: int
+    ) -> None:
+        """Give the job what a pass has chosen for it."""
+        self.nodes = nodes
+        self.shares = {share.index: share for share in shares}
+        self.node_list = compress(tuple(node.name for node in nodes))
+        self.batch_host = nodes[0].name
+        self.billing = sum(share.cpus for share in self.shares.values())
+        self.start_us = self.evaluated_us = now_us
+
+    def lose_nodes(self) -> None:
+        """Let the job be as it was before it was given nodes: it could not start."""
+        self.nodes, self.shares, self.node_list = (), {}, ""
+        self.billing = 0
+        self.start_us = self.expected_us = -1
+
+    def begin_run(self, now_us: int) -> None:
+        """Let the job run from now on: it waits for nothing any more."""
+        self.start_us = now_us
+        self.begin_us = self.expected_us = -1
+        self.reason = Reason.NONE
+
+    def end_run(self, now_us: int, reason: str) -> None:
+        """Let the run be over, for a reason; what a plugin said of the job is past."""
+        self.end_us = now_us
+        self.reason = reason
+        self.state_desc = ""
+
+    def set_limit(self) -> None:
+        """Count the time limit from the start of the run, less what it was suspended for."""
+        self.limit_us = INFINITE
+        if self.time_limit_min != INFINITE:
+            ran_us = self.time_limit_min * 60 * SECOND
+            self.limit_us = self.start_us + self.suspended_us + ran_us
+
+    def hold(self, text: str, *, by_user: bool) -> None:
+        """Hold the job; *text* is shown in place of the usual reason, if there is any."""
+        self.priority = 0
+        self.held_by_user = by_user
+        self.hold_text = text
+
+    def back_to_queue(self, now_us: int) -> None:
+        """Forget the run that is over: the job waits as one that was submitted now.
+
+        What its burst buffer failed with before it was launched is its exit code until it runs.
+        """
+        self.restart_cnt += 1
+        self.nodes = ()
+        self.shares, self.cores, self.gpus = {}, {}, {}
+        self.nodes_lost.clear()
+        self.batch_host = ""
+        self.billing = 0
+        self.tres = {}
+        self.env_sup = {}
+        self.launched_us = self.start_us = self.end_us = self.expected_us = -1
+        self.eligible_us = self.accrue_us = -1
+        self.limit_us = INFINITE
+        self.warned = False
+        self.preempt_us = -1
+        self.suspended_us = self.before_suspension_us = 0
+        self.switched_us = -1
+        self.exit_code, self.pre_run_status = self.pre_run_status, 0
+        self.hurry = False
+        self.ckpt_requeue_dir = ""
+        self.ckpt_preempted = False
+        self.desc = attrs.evolve(self.desc, partition=",".join(part.name for part in self.parts))
+        self.submit_us = now_us
+
+    def split(self, job_id: int) -> "JobRecord":
+        """Return a record of one task of the array that the job stands for; it has run nothing."""
+        return attrs.evolve(
+            self,
+            job_id=job_id,
+            about=About(job=job_id),
+            queued=False,
+            reason=Reason.NONE,
+            prologs_out=set(),
+            completing_nodes=set(),
+            cores={},
+            nodes_lost=set(),
+            steps={},
+            gives_way=(),
+            step_waiters={},
+            deadline_timer=None,
+            begin_timer=None,
+            bb_state="",
+            env_sup={},
+            tres={},
+            tres_req=dict(self.tres_req),
+        )
 
 
 @attrs.define(eq=False, kw_only=True)
