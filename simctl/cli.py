@@ -43,6 +43,7 @@ def make_parser() -> argparse.ArgumentParser:
     why.add_argument("words", nargs="*", metavar="job N", help="this job alone")
     _add_plugins(commands)
     _add_repl(commands)
+    _add_serve(commands)
     _add_import(commands)
     _add_new(commands)
     completion = commands.add_parser(
@@ -67,6 +68,29 @@ def _add_no_color(
         if isinstance(action, argparse._SubParsersAction):
             for below in action.choices.values():
                 _add_no_color(below, argparse.SUPPRESS)
+
+
+def _add_serve(commands: Any) -> None:
+    serve = commands.add_parser(
+        "serve",
+        help="serve a cluster in real time to real clients",
+        description="Serve a cluster in real time: Slurm's commands in DIR/bin talk to it, scripts "
+        "and tasks are real processes of this machine, run as the user who submits them. "
+        "`simctl serve ctl DIR WORDS` lets something go wrong in it, waits for something, or ends "
+        "it.",
+    )
+    serve.add_argument("cluster", metavar="CLUSTER", help="a scenario's YAML file")
+    serve.add_argument("--dir", default="", help="its folder (default: a new one below /tmp)")
+    serve.add_argument(
+        "--model", choices=("guide", "modern"), default="", help="instead of the file's"
+    )
+    serve.add_argument(
+        "--scale",
+        type=numbers.SCALE,
+        default=1.0,
+        metavar="N",
+        help="let the daemons' clocks, and programs that are described, go N times as fast",
+    )
 
 
 def _add_run(commands: Any) -> None:
@@ -471,6 +495,17 @@ def _repl(options: argparse.Namespace) -> int:
     return run_repl(options, load, make_world)
 
 
+def _serve(options: argparse.Namespace) -> int:
+    from simctl.serve.command import serve
+
+    def load(path: str) -> Any:
+        from simctl.running import load  # the process that only watches does without
+
+        return load(path)
+
+    return serve(options, load, lambda error: _failed(error, debug=options.debug))
+
+
 def _completion(options: argparse.Namespace) -> int:
     from simctl.completion import script
 
@@ -503,6 +538,7 @@ _COMMANDS: Final = {
     "why": _why,
     "plugins": _plugins,
     "repl": _repl,
+    "serve": _serve,
     "import": _import,
     "new": _new,
     "completion": _completion,

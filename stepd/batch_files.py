@@ -34,6 +34,12 @@ class BatchFiles:
         """The files of this node, as the job's user sees them from where the script starts."""
         return self._site.disk.view(self._process.host.name, self._work.job.uid, self.work_dir)
 
+    def path(self, stream: int) -> str:
+        """Return the absolute path of the file of a stream; "" where there is none."""
+        work = self._work
+        path = work.std_err if stream == _STDERR else work.std_out
+        return self._site.disk.resolve(path, work.work_dir) if path else ""
+
     def open(self) -> bool:
         """Open the files, then go to the directory; false if a file cannot be opened."""
         work = self._work

@@ -192,6 +192,23 @@ class ScriptHost:
 
     # Signals from outside.
 
+    def signal(self, number: int, *, children: bool) -> None:
+        """Take a signal from the step daemon."""
+        for child in self.live_children() if children else ():
+            self.signal_child(child, number)
+        self.deliver(number)
+
+    @property
+    def has_children(self) -> bool:
+        """Tell whether a child has not ended."""
+        return bool(self.live_children())
+
+    def kill_children(self) -> None:
+        """Kill the children, save commands of Slurm's: these end by themselves."""
+        for child in self.live_children():
+            if child.call is None:
+                self.signal_child(child, SIGKILL)
+
     def deliver(self, signal: int) -> None:
         """Take a signal as the script has arranged: end by it, drop it, or keep it for a trap.
 

@@ -46,7 +46,14 @@ from simctl.stepd.ending import ENDINGS, cancelled_line, grace_s, out_of_memory_
 from simctl.stepd.environment import task_environment
 from simctl.stepd.image_file import Image, ImageError, ProgramState, ScriptState
 from simctl.stepd.outcome import NEVER_US, SESSION_EXIT_RC, ProgramRun
-from simctl.stepd.programs import RESTART_HELPER, Input, ScriptRun, not_executed
+from simctl.stepd.programs import (
+    RESTART_HELPER,
+    Input,
+    OutsideRun,
+    OutsideTask,
+    ScriptRun,
+    not_executed,
+)
 from simctl.stepd.services import StepServices
 from simctl.stepd.srun_link import SrunLink
 from simctl.stepd.step_reports import StepReports
@@ -473,9 +480,14 @@ class StepDaemon:
             await self._restart(task, env)
             return
         argv = work.programs[task.procid] if work.programs else work.argv
-        find = self.site.programs.find if self._batch or work.searches else self.site.programs.none
         task.stdin = Input(_input_of(work.inputs, task.procid))
-        run = find(argv, task.rank, self._files.of_user, task.stdin)
+        run = self.site.programs.of_task(
+            argv,
+            task.rank,
+            self._files.of_user,
+            task.stdin,
+            searches=self._batch or work.searches,
+        )
         if isinstance(run, ProgramRun) and run.exec_errno and not self._batch:
             run = not_executed(run, argv[0], self._name)
         self._execute(task, argv, run, env)
@@ -484,7 +496,7 @@ class StepDaemon:
         self,
         task: Task,
         argv: tuple[str, ...],
-        run: ProgramRun | ScriptRun,
+        run: ProgramRun | ScriptRun | OutsideRun,
         env: dict[str, str],
     ) -> None:
         """Have a task become a program, which starts now."""
@@ -496,6 +508,9 @@ class StepDaemon:
         self._begin(task)
         if isinstance(run, ScriptRun):
             self._start_script(task, run, env)
+            return
+        if isinstance(run, OutsideRun):
+            self._start_outside(task, run, env)
             return
         process.env = env
         if run.error:
@@ -593,23 +608,41 @@ class StepDaemon:
         host = task.host = self._script_host(task)
         host.start_script(run, full)
 
+    def _start_outside(self, task: Task, run: OutsideRun, env: dict[str, str]) -> None:
+        files = self._files
+        full = task.process.env = self._task_env(task, env)
+        task.host = run.start(
+            OutsideTask(
+                process=task.process,
+                argv=task.argv,
+                env=full,
+                user=self.work.user,
+                work_dir=files.work_dir,
+                batch=self._batch,
+                stdin=task.stdin.take(),
+                write=lambda stream, text: self._write(task, stream, text),
+                ended=lambda status: self._program_ended(task, status),
+                std_out=files.path(1),
+                std_err=files.path(_STDERR),
+            )
+        )
+
+    def _program_ended(self, task: Task, status: int) -> None:
+        """Take in how the program of a task has ended, which tells that by itself."""
+        if self._batch and status == OUT_OF_MEMORY_STATUS:
+            self._write(task, 2, out_of_memory_line(task.process.step, self._name))
+        task.leave(status)
+        self.mailbox.post(TaskEnded())
+
     def _script_host(self, task: Task) -> ScriptHost:
         """Return what the script of a task runs in."""
-        process = task.process
-
-        def ended(status: int) -> None:
-            if self._batch and status == OUT_OF_MEMORY_STATUS:
-                self._write(task, 2, out_of_memory_line(process.step, self._name))
-            task.leave(status)
-            self.mailbox.post(TaskEnded())
-
         return ScriptHost(
             self.site,
-            process,
+            task.process,
             user=self.work.user,
             work_dir=self._files.work_dir,
             output=lambda stream, text: self._write(task, stream, text),
-            ended=ended,
+            ended=lambda status: self._program_ended(task, status),
             stdin=task.stdin,
         )
 

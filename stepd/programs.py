@@ -5,12 +5,14 @@ import os
 import random
 import re
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final, Protocol
 
 import attrs
 
 from simctl.kernel.disk import DiskView
-from simctl.kernel.procs import wait_status
+from simctl.kernel.procs import Process, wait_status
+from simctl.site import CommandCall, User
+from simctl.stepd.image_file import State
 from simctl.stepd.outcome import NEVER_US, ProgramRun
 from simctl.stepd.scripts import script
 from simctl.wire.ids import SECOND
@@ -39,6 +41,65 @@ class ScriptRun:
     argv: tuple[str, ...]
 
 
+class TaskHost(Protocol):
+    """What runs the program of a task where that is more than a time and a status known ahead."""
+
+    def signal(self, number: int, *, children: bool) -> None:
+        """Take a signal; with *children* what it has started gets it as well."""
+
+    @property
+    def has_children(self) -> bool:
+        """Tell whether something may be left that it has started, and that has to be killed."""
+
+    def kill_children(self) -> None:
+        """Kill what it has started, save sruns: these end by themselves, told that the job does."""
+
+    def commands(self) -> "list[CommandCall]":
+        """Return the commands of Slurm's that it has under way."""
+
+    def pause(self) -> None:
+        """Stop while an image is written."""
+
+    def unpause(self) -> None:
+        """Go on after that."""
+
+    def state(self, memories: Mapping[int, Any]) -> State:
+        """Return what an image holds.
+
+        Raises:
+            ImageError: It cannot be saved.
+        """
+
+
+@attrs.frozen(kw_only=True)
+class OutsideTask:
+    """A task whose program runs outside of the simulation: what that is given.
+
+    `write` takes a file descriptor (1 or 2) and what it wrote; `ended` its wait status. Both are
+    called in turns of their own. `std_out` and `std_err` are files that it opens by itself, empty
+    where `write` takes all it writes. `stdin` is what it finds on its standard input.
+    """
+
+    process: Process
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    user: User
+    work_dir: str
+    batch: bool
+    stdin: str
+    write: Callable[[int, str], None]
+    ended: Callable[[int], None]
+    std_out: str = ""
+    std_err: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class OutsideRun:
+    """A program that runs outside of the simulation; `start` sets it going."""
+
+    start: Callable[[OutsideTask], TaskHost]
+
+
 @attrs.define
 class Input:
     """What is left to be read on a standard input, which processes share."""
@@ -57,6 +118,9 @@ def _nobody() -> None:
 
 class Programs:
     """Finds what a command line runs: described programs, built-in ones, scripts in files."""
+
+    outside = False
+    """Whether the programs of tasks may run outside of the simulation."""
 
     def __init__(self, described: Mapping[str, Describe], chance: random.Random) -> None:
         self._described = dict(described)
@@ -106,6 +170,18 @@ class Programs:
             exec_errno=errno.ENOENT if text is None else errno.EACCES,
         )
 
+    def of_task(
+        self,
+        argv: tuple[str, ...],
+        rank: int,
+        files: DiskView,
+        stdin: Input | None = None,
+        *,
+        searches: bool = True,
+    ) -> ProgramRun | ScriptRun | OutsideRun:
+        """Return what *argv* does as a task of a job; `searches` tells whether there is a PATH."""
+        return (self.find if searches else self.none)(argv, rank, files, stdin)
+
     def _description(self, name: str) -> Describe | None:
         """Return what was said of a program, by its name or its path."""
         found = self._described.get(name)
@@ -137,6 +213,35 @@ class Programs:
         if "/" in argv[0]:
             return self.find(argv, rank, files, stdin)
         return ProgramRun(runs_us=0, exec_errno=errno.ENOENT)
+
+
+class OutsidePrograms(Programs):
+    """Programs of a cluster whose tasks run outside of the simulation, save those described."""
+
+    outside = True
+
+    def __init__(
+        self,
+        described: Mapping[str, Describe],
+        chance: random.Random,
+        start: Callable[[OutsideTask], TaskHost],
+    ) -> None:
+        super().__init__(described, chance)
+        self._run = OutsideRun(start=start)
+
+    def of_task(
+        self,
+        argv: tuple[str, ...],
+        rank: int,
+        files: DiskView,
+        stdin: Input | None = None,
+        *,
+        searches: bool = True,
+    ) -> ProgramRun | ScriptRun | OutsideRun:
+        """Return what *argv* does as a task of a job."""
+        if self._description(argv[0]) is not None:
+            return self.find(argv, rank, files, stdin)
+        return self._run
 
 
 def _cat(argv: tuple[str, ...], files: DiskView, stdin: Input) -> ProgramRun:

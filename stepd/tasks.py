@@ -7,10 +7,10 @@ import attrs
 
 from simctl.kernel.procs import OUT_OF_MEMORY_STATUS, SIGKILL, Process
 from simctl.site import CommandCall
-from simctl.stepd.children import ScriptHost, become, program_state
+from simctl.stepd.children import become, program_state
 from simctl.stepd.image_file import ImageError, ProgramState, State
 from simctl.stepd.outcome import NEVER_US, ProgramRun, by_default_stops, default_status
-from simctl.stepd.programs import Input
+from simctl.stepd.programs import Input, TaskHost
 from simctl.stepd.script_process import ScriptProcess
 from simctl.stepd.stopping import pause, take_signal, unpause
 
@@ -30,11 +30,11 @@ class Task:
     procid: int
     process: Process
     program: ProgramRun | None = None
-    host: ScriptHost | None = None
+    host: TaskHost | None = None
     prolog: ScriptProcess | None = None
     """Its task prolog, while one runs: a signal to the task's process group reaches both."""
 
-    left_behind: ScriptHost | None = None
+    left_behind: TaskHost | None = None
     """A script that has ended before what it had started."""
 
     stdin: Input = attrs.field(factory=Input)
@@ -71,7 +71,7 @@ class Task:
         self.ended = True
         self.status = status
         self.due_us = NEVER_US
-        if self.host is not None and self.host.live_children():
+        if self.host is not None and self.host.has_children:
             self.left_behind = self.host
         self.host = None
         if self.prolog is not None:
@@ -100,9 +100,7 @@ class Task:
     def _take(self, number: int, *, children: bool) -> None:
         process = self.process
         if self.host is not None:
-            for child in self.host.live_children() if children else ():
-                self.host.signal_child(child, number)
-            self.host.deliver(number)
+            self.host.signal(number, children=children)
         elif self.program is not None:
             now_us = process.table.kernel.now_us
             if self.due_us <= now_us and by_default_stops(number):
@@ -213,11 +211,8 @@ class TaskSet:
         self.signal(SIGKILL)
         for task in self.tasks:
             host, task.left_behind = task.left_behind, None
-            if host is None:
-                continue
-            for child in host.live_children():
-                if child.call is None:
-                    host.signal_child(child, SIGKILL)
+            if host is not None:
+                host.kill_children()
 
     def signal(self, number: int, *, children: bool = True) -> None:
         """Signal every task that is alive."""

@@ -223,7 +223,7 @@ def _job(call: CommandCall, script: batch_script.BatchScript, options: dict[str,
     more = burst_buffer.lines_of_batch(call, options)
     body = script.text
     if more:
-        body = batch_script.parsed(burst_buffer.inserted(body, more), script.name)
+        body = batch_script.parsed(call, burst_buffer.inserted(body, more), script.name)
     return describe(
         call,
         options,

@@ -206,6 +206,7 @@ class Process:
         "memory",
         "name",
         "naps",
+        "outside",
         "owner",
         "pid",
         "ppid",
@@ -265,6 +266,8 @@ class Process:
         self.begun = 0
         """The cause of the first that it does, and of its end if that may come at any time."""
         self.exited = False
+        self.outside: Callable[[], None] | None = None
+        """Told when it ends: something outside of the simulation stands for it."""
         self.threads: list[Thread] = []
         self.stepd: Any = None
         """What a step daemon offers to plugins in it and in its forks; a `simctl.api.stepd`
@@ -345,6 +348,8 @@ class Process:
         # A thread knows its process: let go of it, so that neither waits for the collector.
         self.threads = [thread for thread in self.threads if not thread.finished]
         self.cause = self.table.trace.process(self, "exit", status)
+        if self.outside is not None:
+            self.outside()
 
     def _end_other_threads(self) -> None:
         """End the threads that a plugin has started in this process."""

@@ -38,7 +38,7 @@ from simctl.scenario.model import (
 from simctl.site import Site, User
 from simctl.stepd.images import Images
 from simctl.stepd.outcome import NEVER_US, ProgramRun
-from simctl.stepd.programs import Programs
+from simctl.stepd.programs import Describe, Programs
 from simctl.wire.conf import SlurmConf
 from simctl.wire.credentials import KeyPair
 from simctl.wire.ids import INFINITE, NO_VAL
@@ -135,6 +135,7 @@ def make_site(
     hooks: Hooks,
     disk: Disk,
     users: Mapping[str, User],
+    make_programs: Callable[[Mapping[str, Describe], random.Random], Programs],
     seed: int,
     run_name: str,
 ) -> Site:
@@ -175,7 +176,7 @@ def make_site(
             enabled=conf.checkpoint_type != "checkpoint/none",
         ),
         commands=dict(COMMANDS),
-        programs=Programs(described, random.Random(f"programs:{seed}")),
+        programs=make_programs(described, random.Random(f"programs:{seed}")),
     )
 
 

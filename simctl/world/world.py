@@ -1,6 +1,7 @@
 """Builds a cluster and runs it: the one module that knows every daemon and command."""
 
 import gc
+import random
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -45,6 +46,7 @@ from simctl.scenario.pattern_words import Jobs
 from simctl.scenario.placed import PlacedEntries
 from simctl.site import User
 from simctl.state_folder import StateFolder
+from simctl.stepd.programs import Describe, Programs
 from simctl.wire.ids import SECOND
 from simctl.world.build import make_hooks, make_records, make_site, make_users, saves_are_simulated
 from simctl.world.ending import Ending, why_ran_out
@@ -73,6 +75,9 @@ class World:
         registry: Registry | None = None,
         orderings: bool = True,
         state_dir: str = "",
+        kernel: Kernel | None = None,
+        disk: Disk | None = None,
+        programs: Callable[[Mapping[str, Describe], random.Random], Programs] = Programs,
     ) -> None:
         self.state_dir = state_dir
         self.scenario = scenario
@@ -83,13 +88,13 @@ class World:
         self.model = model or scenario.model
         if isinstance(schedule, str):
             schedule = make_schedule(schedule, self.seed)
-        self.kernel = Kernel(schedule=schedule, until_us=until_us, most_turns=most_turns)
+        self.kernel = kernel or Kernel(schedule=schedule, until_us=until_us, most_turns=most_turns)
         self.trace = Trace(self.kernel)
         self.fabric = Fabric(self.kernel, self.trace, latency_us=scenario.latency_us)
         self.fabric.timeout_us = scenario.slurm_conf.message_timeout_s * SECOND
         self.procs = ProcessTable(self.kernel, self.trace)
         self.faults = CallFaults(self.trace)
-        self.disk = Disk()
+        self.disk = disk or Disk()
         registry = registry or Registry()
         hooks = make_hooks(
             scenario, registry, trace=self.trace, faults=self.faults, model=self.model
@@ -111,6 +116,7 @@ class World:
             hooks=hooks,
             disk=self.disk,
             users=users,
+            make_programs=programs,
             seed=self.seed,
             run_name=run_name,
         )

@@ -1,0 +1,51 @@
+"""The trace of a served cluster, which can be read at any time and does not grow for ever."""
+
+from pathlib import Path
+from typing import IO, Final
+
+import msgspec
+from msgspec import UNSET
+
+from simctl.kernel.events import Event
+from simctl.kernel.trace import FileSink
+from simctl.world import World
+
+_MOST_BYTES: Final = 256 << 20
+
+
+class TraceLog:
+    """Writes events into the trace of a cluster's folder, until that is as long as it may be."""
+
+    def __init__(self, path: Path, world: World) -> None:
+        self._world = world
+        self._stream: IO[bytes] = path.open("wb")
+        self._sink = FileSink(self._stream, world.header())
+        self._full = False
+        world.trace.add_sink(self._add)
+
+    def _add(self, event: Event) -> None:
+        if self._full:
+            return
+        try:
+            self._sink(event)
+        except UnicodeEncodeError:
+            # A client has sent what is no character of any.
+            self._sink(msgspec.structs.replace(event, args=UNSET))
+        self._full = self._stream.tell() > _MOST_BYTES
+
+    def flush(self) -> None:
+        """Let the file hold all there is."""
+        self._sink.flush()
+        self._stream.flush()
+
+    def end(self) -> None:
+        """Write the last event; a trace that became too long has none, and so is told apart."""
+        world = self._world
+        if not self._full:
+            last = Event(
+                seq=world.trace.seq + 1, time_us=world.kernel.now_us, kind="log", name="end"
+            )
+            last.args = {"events": 0, "reason": "interrupted"}
+            self._sink.end(last)
+        self.flush()
+        self._stream.close()

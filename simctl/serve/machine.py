@@ -1,0 +1,409 @@
+"""The real processes of a served cluster: each stands for a task, and ends with it."""
+
+import os
+import resource
+import signal
+import subprocess
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import trio
+
+from simctl.kernel.procs import SIGKILL, wait_status
+from simctl.serve import linux
+from simctl.serve.clock import PacedKernel
+from simctl.serve.disk import MachineDisk
+from simctl.site import CommandCall
+from simctl.stepd.image_file import ImageError, State
+from simctl.stepd.programs import OutsideTask
+
+MARK: Final = "SIMCTL_TASK"
+"""The variable by which all that a task has started is found."""
+
+STDIN_OF_SRUN: Final = "\0the standard input of srun\0"
+"""Stands for what a task reads from its srun as it comes."""
+
+_APPENDS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+_CHUNK: Final = 1 << 16
+_SWEEP_US: Final = 5_000_000
+_NOT_EXECUTED: Final = (2, 13)
+"""Errors of execve() that are a task's exit status, as with Slurm."""
+
+USUAL_PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+
+
+class Srun(Protocol):
+    """The client of an srun, whose step has real tasks."""
+
+    async def has_room(self) -> None:
+        """Wait until the client has read most of what it was sent."""
+
+    async def read(self) -> bytes:
+        """Return a piece of its standard input, empty at its end."""
+
+    def run_in_foreground(self, task: OutsideTask, ended: Callable[[int], None]) -> bool:
+        """Have the client run a task at its terminal, if that is what it was asked for."""
+
+    def signal_foreground(self, number: int) -> None:
+        """Signal what it runs there."""
+
+
+class Machine:
+    """Starts the programs of tasks as processes of this machine, and finds what they have started.
+
+    `record` is told of all that comes from them: the task's number, and what it wrote or its end.
+    """
+
+    def __init__(
+        self,
+        kernel: PacedKernel,
+        disk: MachineDisk,
+        folder: Path,
+        *,
+        token: str,
+        find_srun: Callable[[object], Srun | None],
+    ) -> None:
+        self.kernel = kernel
+        self.disk = disk
+        self.folder = folder
+        self.find_srun = find_srun
+        self.record: Callable[[int, int, Mapping[str, Any]], None] = lambda *_: None
+        self._token = token
+        self._started = 0
+        self.tasks: dict[str, RealTask] = {}
+        """Those whose process has not ended, or that have left something behind, by their mark."""
+
+        self._seen_at = (-1, -1)
+        self._parents: dict[int, int] = {}
+
+    def start(self, task: OutsideTask) -> "RealTask":
+        """Start the program of a task."""
+        self._started += 1
+        real = RealTask(self, task, self._started, f"{self._token}:{self._started}")
+        self.tasks[real.mark] = real
+        real.begin()
+        return real
+
+    def census(self) -> dict[int, int]:
+        """Return the parents of all processes, as they were at the beginning of this turn."""
+        now = (self.kernel.turns, self.kernel.now_us)
+        if now != self._seen_at:
+            self._seen_at, self._parents = now, linux.processes()
+        return self._parents
+
+    def forget_census(self) -> None:
+        """Look anew at the next question."""
+        self._seen_at = (-1, -1)
+
+    def of(self, mark: str) -> "RealTask | None":
+        """Return the task that a client's environment names, if it runs."""
+        return self.tasks.get(mark)
+
+    def sweep(self) -> None:
+        """Let go of orphans that have ended, again and again."""
+        known = {task.pid for task in self.tasks.values()}
+        with suppress(ChildProcessError):
+            while True:
+                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                if found is None or found.si_pid in known:
+                    break
+                os.waitpid(found.si_pid, os.WNOHANG)
+        self.kernel.call_in_background(self.kernel.now_us + _SWEEP_US, self.sweep)
+
+    def spool(self, task: OutsideTask, number: int) -> str:
+        """Put a script that only the daemons have where it can be executed; return its path."""
+        text = self.disk.read(task.argv[0], host=task.process.host.name)
+        if text is None or self.disk.is_real(task.argv[0]):
+            return ""
+        folder = self.folder / "spool" / str(number)
+        folder.mkdir(parents=True)
+        script = folder / Path(task.argv[0]).name
+        script.write_bytes(text.encode(errors="surrogateescape"))
+        script.chmod(0o700)
+        if os.geteuid() == 0:
+            for path in (folder, script):
+                os.chown(path, task.user.uid, -1)
+        return str(script)
+
+    def unspool(self, number: int) -> None:
+        """Remove a script that was put there."""
+        folder = self.folder / "spool" / str(number)
+        with suppress(OSError):
+            for path in folder.iterdir():
+                path.unlink()
+            folder.rmdir()
+
+
+class RealTask:
+    """A task, or a batch script, that is a process of the machine with all it has started."""
+
+    def __init__(self, machine: Machine, task: OutsideTask, number: int, mark: str) -> None:
+        self.task = task
+        self.mark = mark
+        self.pid = 0
+        self.number = number
+        self._machine = machine
+        self._kernel = machine.kernel
+        self._over = False
+        self._foreground: Srun | None = None
+        self._pipes: list[int] = []
+
+    # Its start.
+
+    def begin(self) -> None:
+        """Start the process; that it cannot be started is told as slurmstepd does."""
+        task = self.task
+        task.process.outside = self._gone
+        srun = self._machine.find_srun(task.process.step) if not task.batch else None
+        if srun is not None and srun.run_in_foreground(task, self._tell_end):
+            self._foreground = srun
+            return
+        try:
+            self._spawn(srun)
+        except (OSError, ValueError) as error:
+            number = getattr(error, "errno", None) or 1
+            why = getattr(error, "strerror", None) or str(error)
+            host = task.process.host.name
+            line = f"slurmstepd-{host}: error: execve(): {task.argv[0]}: {why}\n"
+            self._tell_output(2, line.encode())
+            self._tell_end(wait_status(number if number in _NOT_EXECUTED else 1))
+
+    def _spawn(self, srun: Srun | None) -> None:
+        task, machine = self.task, self._machine
+        env = self.environment()
+        spooled = machine.spool(task, self.number)
+        streams = self._streams()
+        uid = task.user.uid
+        becomes = os.geteuid() == 0 and uid != 0
+        gid, groups = machine.disk.groups_of(uid) if becomes else (None, None)
+        try:
+            process = subprocess.Popen(
+                [spooled or task.argv[0], *task.argv[1:]],
+                env=env,
+                cwd=task.work_dir,
+                stdin=streams[0],
+                stdout=streams[1],
+                stderr=streams[2],
+                start_new_session=True,
+                restore_signals=True,
+                user=uid if becomes else None,
+                group=gid,
+                extra_groups=groups,
+            )
+        except BaseException:
+            for pipe in self._pipes:
+                os.close(pipe)
+            self._pipes = []
+            raise
+        finally:
+            for stream in set(streams):
+                os.close(stream)
+        self.pid = process.pid
+        # It is waited for through its pidfd, not by this object.
+        process.returncode = 0
+        with suppress(OSError, ValueError):
+            resource.prlimit(self.pid, resource.RLIMIT_CORE, (0, 0))
+        self._kernel.start_outside(self._follow, srun)
+
+    def environment(self) -> dict[str, str]:
+        """Return what the process starts with: the task's variables, the mark, and a PATH."""
+        env = {key: value for key, value in self.task.env.items() if "\0" not in key + value}
+        commands = str(self._machine.folder / "bin")
+        path = env.get("PATH", USUAL_PATH)
+        if commands not in path.split(":"):
+            path = f"{commands}:{path}"
+        return {**env, "PATH": path, MARK: self.mark}
+
+    def _streams(self) -> tuple[int, int, int]:
+        """Return what is to be its standard input, output and error output."""
+        task = self.task
+        opened: list[int] = []
+        try:
+            if task.stdin:
+                theirs, ours = os.pipe()
+                opened.append(theirs)
+                self._pipes.append(ours)
+            else:
+                opened.append(os.open(os.devnull, os.O_RDONLY))
+                self._pipes.append(-1)
+            if task.batch:
+                paths = (task.std_out, task.std_err)
+                with self._machine.disk.as_user(task.user.uid):
+                    opened += [os.open(path, _APPENDS, 0o666) for path in paths]
+            else:
+                for _ in (1, 2):
+                    ours, theirs = os.pipe()
+                    opened.append(theirs)
+                    self._pipes.append(ours)
+        except BaseException:
+            for each in (*opened, *(pipe for pipe in self._pipes if pipe >= 0)):
+                os.close(each)
+            self._pipes = []
+            raise
+        return opened[0], opened[1], opened[2]
+
+    # Its life.
+
+    async def _follow(self, srun: Srun | None) -> None:
+        """Carry its input and output, and wait for its end."""
+        pidfd = os.pidfd_open(self.pid)
+        stdin, *outputs = self._pipes
+        async with trio.open_nursery() as nursery:
+            if stdin >= 0:
+                nursery.start_soon(self._feed, stdin, srun)
+            readers = [
+                _Reader(self, number, pipe, srun) for number, pipe in enumerate(outputs, start=1)
+            ]
+            for reader in readers:
+                nursery.start_soon(reader.run)
+            try:
+                await trio.lowlevel.wait_readable(pidfd)
+            finally:
+                os.close(pidfd)
+            code = os.waitpid(self.pid, 0)[1]
+            for reader in readers:
+                reader.drain()
+            self._tell_end(code & 0xFFFF)
+
+    async def _feed(self, pipe: int, srun: Srun | None) -> None:
+        """Write its standard input: srun's as it comes, or a text."""
+        async with trio.lowlevel.FdStream(pipe) as stream:
+            try:
+                if self.task.stdin != STDIN_OF_SRUN:
+                    await stream.send_all(self.task.stdin.encode(errors="surrogateescape"))
+                    return
+                while srun is not None and not self._over:
+                    data = await srun.read()
+                    if not data:
+                        return
+                    await stream.send_all(data)
+            except trio.BrokenResourceError:
+                return
+
+    def _tell_output(self, stream: int, data: bytes) -> None:
+        text = data.decode(errors="surrogateescape")
+        due_us = self._kernel.inject(lambda _: self.task.write(stream, text))
+        self._machine.record(due_us, self.number, {"stream": stream, "text": text})
+
+    def _tell_end(self, status: int) -> None:
+        due_us = self._kernel.inject(self._ended, status)
+        self._machine.record(due_us, self.number, {"status": status})
+
+    def _ended(self, status: int) -> None:
+        self._over = True
+        self._machine.unspool(self.number)
+        # Slurm's wait statuses know of no core dumps.
+        self.task.ended(status & ~0x80 if status & 0x7F else status)
+
+    def _gone(self) -> None:
+        """Take in that the task has ended, or was killed with its node: then the process dies."""
+        if not self._over:
+            self._over = True
+            self.kill_children()
+            self._machine.unspool(self.number)
+
+    # What the step daemon asks.
+
+    def signal(self, number: int, *, children: bool) -> None:
+        """Take a signal: its process group, itself alone, or with SIGKILL all it has started."""
+        if self._foreground is not None:
+            self._foreground.signal_foreground(number)
+        elif not self.pid or self._over:
+            return
+        elif number == SIGKILL:
+            self.kill_children()
+        else:
+            with suppress(ProcessLookupError, PermissionError):
+                (os.killpg if children else os.kill)(self.pid, number)
+
+    @property
+    def has_children(self) -> bool:
+        """Tell whether something may be left of it."""
+        return self._foreground is None and bool(self.pid)
+
+    def kill_children(self) -> None:
+        """Kill its process and all that it has started, whatever session that is in by now."""
+        if self._foreground is not None:
+            if not self._over:
+                self._foreground.signal_foreground(SIGKILL)
+            return
+        if not self.pid:
+            return
+        mark = f"{MARK}={self.mark}".encode()
+        killed: set[int] = set()
+        while left := [pid for pid in self._container(mark) if pid not in killed]:
+            linux.kill(left, signal.SIGSTOP)
+            linux.kill(left)
+            killed.update(left)
+            self._machine.forget_census()
+        if self._over:
+            self._machine.tasks.pop(self.mark, None)
+
+    def _container(self, mark: bytes) -> list[int]:
+        parents = self._machine.census()
+        own = (
+            []
+            if self._over or self.pid not in parents
+            else [self.pid, *linux.below(self.pid, parents)]
+        )
+        known = set(own)
+        ours = linux.below(os.getpid(), parents)
+        return own + [pid for pid in ours if pid not in known and linux.is_marked(pid, mark)]
+
+    def commands(self) -> list[CommandCall]:
+        """Return none: its commands are clients like any others."""
+        return []
+
+    def pause(self) -> None:
+        """Go on: no image is written of a real process."""
+
+    def unpause(self) -> None:
+        """Go on."""
+
+    def state(self, memories: Mapping[int, Any]) -> State:
+        """Refuse to be saved."""
+        raise ImageError("a real process cannot be saved")
+
+
+class _Reader:
+    """Reads one output of a process, for as long as anything holds it open."""
+
+    def __init__(self, task: RealTask, number: int, pipe: int, srun: Srun | None) -> None:
+        self._task = task
+        self._number = number
+        self._pipe = pipe
+        self._srun = srun
+        self._open = True
+        os.set_blocking(pipe, False)
+
+    async def run(self) -> None:
+        """Hand on what comes, as fast as the client reads it."""
+        try:
+            while self._open:
+                await trio.lowlevel.wait_readable(self._pipe)
+                self._take()
+                if self._srun is not None:
+                    await self._srun.has_room()
+        finally:
+            trio.lowlevel.notify_closing(self._pipe)
+            os.close(self._pipe)
+
+    def drain(self) -> None:
+        """Hand on what is there already: its writer has ended."""
+        while self._open and self._take():
+            pass
+
+    def _take(self) -> bool:
+        try:
+            data = os.read(self._pipe, _CHUNK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        if not data:
+            self._open = False
+            return False
+        self._task._tell_output(self._number, data)
+        return True

@@ -1,0 +1,56 @@
+"""Two processes look after each other: the server, and the one that it was started from.
+
+Both adopt orphans, and the server is the other's child. When the server ends, however that is, the
+other kills all that is left below it; when the other ends, the server is told, and ends in order.
+So whichever of them is killed, no process of a job outlives the cluster. It knows nothing of
+clusters and imports next to nothing, for it must not fail.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+from simctl.serve import linux
+from simctl.status import BROKEN
+
+
+def guard(serve: Callable[[], int], clear: Callable[[], None]) -> int:
+    """Run *serve* in a process of its own; return its exit status when nothing is left of it.
+
+    *clear* removes the files of the cluster, and is called in the end by who is still there.
+    """
+    linux.adopt_orphans()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    own = os.getpid()
+    pid = os.fork()
+    if not pid:
+        os._exit(_serve(serve, clear, own))
+    # A terminal tells both; what comes to this process alone is handed on.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: linux.kill([pid], number))
+    try:
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    finally:
+        linux.kill_all_below(own)
+        clear()
+    if status < 0:
+        print(f"simctl serve: the server was killed by signal {-status}", file=sys.stderr)
+        return BROKEN
+    return status
+
+
+def _serve(serve: Callable[[], int], clear: Callable[[], None], parent: int) -> int:
+    try:
+        linux.die_with_parent(signal.SIGTERM, parent)
+        linux.adopt_orphans()
+        return serve()
+    except SystemExit as left:
+        return left.code if isinstance(left.code, int) else BROKEN
+    finally:
+        linux.kill_all_below(os.getpid())
+        clear()
+        sys.stdout.flush()
+        sys.stderr.flush()
