@@ -79,7 +79,12 @@ def _add_serve(commands: Any) -> None:
         "`simctl serve ctl DIR WORDS` lets something go wrong in it, waits for something, or ends "
         "it.",
     )
+    serve.usage = (
+        "simctl serve [OPTIONS] CLUSTER\n       simctl serve ctl DIR [--timeout TIME] WORDS..."
+    )
     serve.add_argument("cluster", metavar="CLUSTER", help="a scenario's YAML file")
+    serve.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    serve.add_argument("--timeout", metavar="TIME", help="how long `serve ctl DIR wait` waits")
     serve.add_argument("--dir", default="", help="its folder (default: a new one below /tmp)")
     serve.add_argument(
         "--model", choices=("guide", "modern"), default="", help="instead of the file's"
@@ -496,7 +501,10 @@ def _repl(options: argparse.Namespace) -> int:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from simctl.serve.command import serve
+    from simctl.serve.command import ask, serve
+
+    if options.cluster == "ctl":
+        return ask(options)
 
     def load(path: str) -> Any:
         from simctl.running import load  # the process that only watches does without

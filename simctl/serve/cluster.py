@@ -67,6 +67,7 @@ class ServedCluster:
         )
         self._status = OK
         self.log = TraceLog(folder / TRACE, self.world)
+        self.server.control.flush = self.log.flush
 
     def _start(self, task: OutsideTask) -> RealTask:
         return self.machine.start(task)

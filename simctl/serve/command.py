@@ -7,9 +7,32 @@ from collections.abc import Callable
 from pathlib import Path
 
 from simctl.scenario.model import Scenario
+from simctl.serve import asking
 from simctl.serve.files import clear, is_served, prepare
 from simctl.serve.watchdog import guard
 from simctl.status import InputError
+
+
+def ask(options: argparse.Namespace) -> int:
+    """Ask a served cluster for something; return the exit status.
+
+    Raises:
+        InputError: The words are wrong, or no cluster is served there.
+    """
+    from simctl.scenario.durations import DurationError, parse_duration_us  # noqa: PLC0415
+
+    if len(options.words) < 2:  # noqa: PLR2004 - a folder and a word
+        raise InputError("serve ctl: name the cluster's folder, and what is to happen")
+    try:
+        timeout_us = parse_duration_us(options.timeout) if options.timeout else None
+    except DurationError as error:
+        raise InputError(f"--timeout: {error}") from error
+    folder, *words = options.words
+    timeout_s = None if timeout_us is None else timeout_us / 1_000_000
+    answer = asking.ask(Path(folder).resolve(), " ".join(words), timeout_s)
+    print(answer.out, end="")
+    print(answer.err, end="", file=sys.stderr)
+    return answer.status
 
 
 def serve(
@@ -23,6 +46,8 @@ def serve(
         InputError: The options are wrong, or the folder cannot be used.
         OSError: The folder cannot be written.
     """
+    if options.words or options.timeout:
+        raise InputError("serve: expected one CLUSTER; `serve ctl DIR ...` talks to one")
     if sys.platform != "linux":
         raise InputError("serve: it finds and ends the processes of jobs as only Linux lets it")
     made = not options.dir

@@ -14,6 +14,7 @@ import trio
 
 from simctl.kernel.procs import Process
 from simctl.serve.clock import PacedKernel
+from simctl.serve.control import Control
 from simctl.serve.frames import Asked
 from simctl.serve.machine import MARK, Machine, RealTask
 from simctl.serve.session import Session
@@ -38,7 +39,9 @@ class Server:
         self.sessions: dict[int, Session] = {}
         """Those whose commands run, by number."""
 
+        self.scenario = world.scenario
         self.machine: Machine | None = None
+        self.control = Control(self)
         self.record: Callable[[int, str, Mapping[str, Any]], None] = lambda *_: None
         """Told of all that enters: when, of which kind, and what."""
 
@@ -148,10 +151,13 @@ class Server:
             self._clients -= 1
             self._left.set()
 
-    async def control(self, line: str, session: Session) -> None:
-        """Do what `serve ctl` asks for."""
-        session.write("stderr", "serve ctl: not there yet\n")
-        session.quit(2)
+    def do(self, line: str, session: Session) -> None:
+        """Do what `serve ctl` asks for, in a turn of its own."""
+        self.kernel.inject(lambda _: self.control.do(line, session))
+
+    def forget(self, session: Session) -> None:
+        """Let go of a client that is gone."""
+        self.control.forget(session)
 
 
 _CREDENTIALS: Final = struct.Struct("3i")

@@ -68,12 +68,12 @@ class Session:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write_out)
                 if kind == frames.CONTROL:
-                    await self.server.control(frames.text(what), self)
+                    self.server.do(frames.text(what), self)
                 elif kind == frames.RUN:
                     await self._begin(frames.read_run(what))
-                    nursery.start_soon(self._listen, nursery)
                 else:
                     self._refuse("no command")
+                nursery.start_soon(self._listen, nursery)
         except* FrameError as group:
             self.server.log(f"a client of uid {self._uid} has sent {group.exceptions[0]}")
             self.leave()
@@ -122,6 +122,7 @@ class Session:
         if self._foreground is not None:
             ended, self._foreground = self._foreground, None
             ended(SIGKILL)
+        self.server.forget(self)
         if self._status is None and self.number:
             self.server.inject("signal", {"command": self.number, "number": SIGKILL})
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from simctl.testing.cases import Outcome, Settings, Variant
     from simctl.testing.cluster import Cluster
     from simctl.testing.runs import Run, Surroundings
+    from simctl.testing.served import Served
 
 _FIXTURES: Final = ("simctl_run", "world")
 _SEED: Final = "_simctl_seed"
@@ -31,6 +32,7 @@ _MARKERS: Final = (
     "simctl: a scenario that was collected from its file",
     "simctl_seeds(count or seeds, schedule='random'): run the test once for each seed",
     "simctl_models(*models): run the test once for each model, guide or modern",
+    "simctl_cluster(file or text, *options): what the fixture of that name serves, and how",
     "simctl_ignore(*whats): leave fields and events out when golden traces are compared",
 )
 
@@ -301,6 +303,26 @@ def simctl_run(pytestconfig: pytest.Config) -> Runner:
 def world(pytestconfig: pytest.Config) -> Any:
     """Return a function that makes a cluster, to be changed and run: `world("step.yaml")`."""
     return Runner(pytestconfig).prepare
+
+
+@pytest.fixture
+def simctl_cluster(request: pytest.FixtureRequest) -> "Iterator[Served]":
+    """Serve a cluster in real time for the test's own client: `simctl_cluster.env` has its PATH.
+
+    The marker `simctl_cluster` names another than the usual one of two nodes.
+    """
+    from simctl.testing.served import CLUSTER, Served  # noqa: PLC0415 - few tests need it
+
+    mark = request.node.get_closest_marker("simctl_cluster")
+    given = CLUSTER if mark is None or not mark.args else mark.args[0]
+    options = () if mark is None else mark.args[1:]
+    if "\n" not in str(given):
+        given = request.path.parent / given
+    served = Served(given, *map(str, options))
+    try:
+        yield served
+    finally:
+        served.close()
 
 
 # Markers.
