@@ -41,6 +41,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     why.add_argument("file", metavar="TRACE", help="as `run --trace TRACE` writes it")
     why.add_argument("words", nargs="*", metavar="job N", help="this job alone")
+    _add_view(commands)
     _add_plugins(commands)
     _add_repl(commands)
     _add_serve(commands)
@@ -124,6 +125,7 @@ def _add_run(commands: Any) -> None:
         help="end a run that takes more turns (default 500,000, of a log any number; 0: never)",
     )
     run.add_argument("--trace", metavar="FILE", help="write the trace there; - is stdout")
+    run.add_argument("--html", metavar="FILE", help="write a page there that shows the run")
     run.add_argument("--db", metavar="FILE", help="write the run there as an SQLite file")
     run.add_argument(
         "--state-dir",
@@ -195,6 +197,12 @@ def _add_explore(commands: Any) -> None:
 
 def _add_swarm(commands: Any) -> None:
     from simctl.testing.swarm.arguments import add_arguments
+
+    add_arguments(commands)
+
+
+def _add_view(commands: Any) -> None:
+    from simctl.view.arguments import add_arguments
 
     add_arguments(commands)
 
@@ -474,6 +482,18 @@ def _why(options: argparse.Namespace) -> int:
     return why_failed(Path(options.file), options.words)
 
 
+def _view(options: argparse.Namespace) -> int:
+    from simctl import running
+    from simctl.view import command
+
+    if len(options.inputs) > 1:
+        raise InputError(f"view: one trace or scenario, got {len(options.inputs)}")
+    path = options.inputs[0]
+    if command.is_scenario(path):
+        return running.view(options)
+    return command.view_trace(options, path)
+
+
 def _plugins(options: argparse.Namespace) -> int:
     from simctl.reports import catalogue
 
@@ -544,6 +564,7 @@ _COMMANDS: Final = {
     "swarm": _swarm,
     "trace": _trace,
     "why": _why,
+    "view": _view,
     "plugins": _plugins,
     "repl": _repl,
     "serve": _serve,

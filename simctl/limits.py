@@ -84,3 +84,9 @@ OUTPUT_CHARACTERS: Final = 16 * MIB
 
 RUN_TURNS: Final = 500_000
 """How many turns a run of a scenario may take, unless --max-turns says otherwise."""
+
+PICTURE_EVENTS: Final = 100_000
+"""How many events a page of `simctl view` may hold."""
+
+PICTURE_BYTES: Final = 16_384 * MIB
+"""A trace of which a part is looked at, unpacked: it is read line by line."""

@@ -17,7 +17,7 @@ from simctl.orderings.checking import tell as tell_breach
 from simctl.outputs import TRACE, Output
 from simctl.plugins.registry import PluginError
 from simctl.reports.progress import Progress
-from simctl.reports.text import job_label, job_table, repeat_command, summary
+from simctl.reports.text import job_label, job_table, repeat_command, summary, what_broke
 from simctl.reports.timeline import BufferHistory, timeline
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.scenario.load import load_scenario
@@ -29,6 +29,9 @@ from simctl.status import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 from simctl.story.happenings import commands, happenings, mishaps
 from simctl.story.picture import picture
 from simctl.story.telling import tell
+from simctl.view.command import check_output, view_run, write_run
+from simctl.view.findings import Finding, findings_of
+from simctl.view.page import PAGE
 from simctl.world import RunResult, World
 
 
@@ -97,6 +100,8 @@ def run(options: argparse.Namespace) -> int:
         raise InputError("run: --nodes, --limit and --skip-bad go with --swf FILE")
     if options.conf:
         raise InputError("run: --conf goes with --swf FILE; a scenario has slurm_conf:")
+    if options.html is not None:
+        check_output(options.html, PAGE, "--html", force=options.force)
     scenario = load(options.scenario)
     world = make_world(scenario, options)
     world.trace.add_sink(world.events.append)
@@ -108,6 +113,8 @@ def run(options: argparse.Namespace) -> int:
     result = run_world(world, options)
     if result.schedule_note:
         print(f"simctl: {result.schedule_note}", file=sys.stderr)
+    if options.html is not None:
+        write_run(options.html, world.header(), world.events, result, "--html", force=options.force)
     if options.explain:
         explain(world, result, options)
     if options.json:
@@ -117,6 +124,23 @@ def run(options: argparse.Namespace) -> int:
         show(result, options, history, (*story, *told_jobs(world, result)))
     tell_failure(result, options, options.scenario)
     return status_of(result)
+
+
+def view(options: argparse.Namespace) -> int:
+    """Run the scenario of `simctl view`, and write its page; return the exit status."""
+    path = options.inputs[0]
+    scenario = load(path)
+    world = make_world(scenario, options)
+    world.trace.add_sink(world.events.append)
+    with Progress(world, quiet=False), redirect_stdout(sys.stderr):
+        try:
+            result = world.run()
+        except (PluginError, ScheduleError) as error:
+            raise InputError(str(error)) from error
+    status = view_run(options, path, world.header(), world.events, result)
+    for line in what_broke(result):
+        print(line, file=sys.stderr)
+    return INTERRUPTED if result.interrupted else status
 
 
 def make_world(scenario: Scenario, options: argparse.Namespace) -> World:
@@ -189,7 +213,7 @@ def run_world(world: World, options: argparse.Namespace) -> RunResult:
         except (PluginError, ScheduleError) as error:
             raise InputError(str(error)) from error
         finally:
-            end = world.trace.end(_why_over(result))
+            end = world.trace.end(_why_over(result), _broken(world, result))
             if trace is not None:
                 trace.finish(end)
             if database is not None:
@@ -210,6 +234,11 @@ def _why_over(result: RunResult | None) -> str:
     if result.stalled:
         return "stalled"
     return "until" if result.stopped_at_limit else "done"
+
+
+def _broken(world: World, result: RunResult | None) -> list[Finding]:
+    """Return what the end of a trace tells of what did not hold."""
+    return [] if result is None or result.held else findings_of(result, world.events)
 
 
 class _TraceFile:

@@ -58,14 +58,67 @@ class Recording:
 
     def edited(self) -> str:
         """Return what tells that lines were taken out of a trace, or put in; nothing if none."""
-        told = self.end.args.get("events") if self.end and isinstance(self.end.args, dict) else None
-        there = len(self.happened)
-        if told in (None, there):
-            return ""
-        return f"its end tells of {told} events, and it holds {there}: it was edited"
+        return edited(self.end, len(self.happened))
 
 
 _FIRST_WITH_ENDS: Final = [0, 2]
+
+
+class Reader:
+    """The events of a trace file one by one, as they are read; ``-`` is standard input.
+
+    Once they are through, `cut` says what is wrong with the last line, or the packing, of one that
+    breaks off: then they are what there is.
+
+    Raises:
+        RecordingError: It cannot be read, or a line of it is no event.
+    """
+
+    def __init__(self, path: Path, most: int | None = None) -> None:
+        self.cut = ""
+        self._path = path
+        self._lines = read_lines(path, TRACE_BYTES if most is None else most)
+        try:
+            self.header = _header(path, next(self._lines, b""))
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: OSError) -> RecordingError:
+        return RecordingError(f"{self._path}: cannot read it: {error.strerror or error}")
+
+    def __iter__(self) -> Iterator[Event]:
+        """Yield the events; once only."""
+        any_yet = False
+        try:
+            for event in self._events():
+                any_yet = True
+                yield event
+        except OSError as error:
+            if not any_yet or error.errno != errno.EIO:
+                raise self._unreadable(error) from error
+            self.cut = str(error.strerror)
+
+    def _events(self) -> Iterator[Event]:
+        path, decoder = self._path, msgspec.json.Decoder(Event)
+        for number, line in enumerate(self._lines, start=2):
+            try:
+                event = decoder.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                breaks_off = line.startswith(b"{") and not line.endswith(b"}")
+                if number > _FIRST_EVENT and breaks_off and next(self._lines, None) is None:
+                    self.cut = f"line {number} breaks off"
+                    return
+                raise RecordingError(
+                    f"{path}:{number}: not an event of a trace: {error}"
+                ) from error
+            except RecursionError as error:
+                why = "its values are nested too deeply"
+                raise RecordingError(f"{path}:{number}: not an event of a trace: {why}") from error
+            yield event
+
+
+_FIRST_EVENT: Final = 2
+"""The line of the first event."""
 
 
 def read_recording(path: Path) -> Recording:
@@ -76,33 +129,17 @@ def read_recording(path: Path) -> Recording:
     Raises:
         RecordingError: It cannot be read, or a line of it is no event.
     """
-    events: list[Event] = []
-    try:
-        lines = read_lines(path, TRACE_BYTES)
-        header = _header(path, next(lines, b""))
-        cut = _read_events(path, lines, events)
-    except OSError as error:
-        if not events or error.errno != errno.EIO:
-            raise RecordingError(f"{path}: cannot read it: {error.strerror or error}") from error
-        cut = str(error.strerror)
-    return Recording(header, events, cut)
+    reader = Reader(path)
+    events = list(reader)
+    return Recording(reader.header, events, reader.cut)
 
 
-def _read_events(path: Path, lines: Iterator[bytes], events: list[Event]) -> str:
-    """Add the events of the lines to *events*; return what is wrong with the last one."""
-    decoder = msgspec.json.Decoder(Event)
-    for number, line in enumerate(lines, start=2):
-        try:
-            events.append(decoder.decode(line))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            breaks_off = line.startswith(b"{") and not line.endswith(b"}")
-            if events and breaks_off and next(lines, None) is None:
-                return f"line {number} breaks off"
-            raise RecordingError(f"{path}:{number}: not an event of a trace: {error}") from error
-        except RecursionError as error:
-            why = "its values are nested too deeply"
-            raise RecordingError(f"{path}:{number}: not an event of a trace: {why}") from error
-    return ""
+def edited(end: Event | None, there: int) -> str:
+    """Return what tells that lines were taken out of a trace, or put in; nothing if none."""
+    told = end.args.get("events") if end and isinstance(end.args, dict) else None
+    if told in (None, there):
+        return ""
+    return f"its end tells of {told} events, and it holds {there}: it was edited"
 
 
 def _header(path: Path, line: bytes) -> dict[str, Any]:

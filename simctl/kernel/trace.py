@@ -4,7 +4,7 @@ A trace numbers events also when nobody records them, so that a run counts the s
 off. Recorded events go to any number of sinks: a list in memory, a file, triggers.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import IO, Any, Protocol
 
 import msgspec
@@ -322,13 +322,20 @@ class Trace:
         where = "" if who.host.node is None else f" on {who.host.name}"
         self.fatalities.append(f"{who.daemon}{where}: {text}{f' ({why})' if why else ''}")
 
-    def end(self, reason: str) -> Event:
+    def end(self, reason: str, broken: Sequence[Mapping[str, Any]] = ()) -> Event:
         """Return the last event of a trace, which is written where the trace is, and nowhere else.
 
-        Who reads a trace without one knows that it is not whole.
+        Who reads a trace without one knows that it is not whole. *broken* is what did not hold in
+        the run, if anything: it stands in the event's result.
         """
-        args = {"events": self.seq, "reason": reason}
-        return Event(seq=self.seq + 1, time_us=self._kernel.now_us, kind="log", name=END, args=args)
+        return Event(
+            seq=self.seq + 1,
+            time_us=self._kernel.now_us,
+            kind="log",
+            name=END,
+            args={"events": self.seq, "reason": reason},
+            rc=list(broken) if broken else UNSET,
+        )
 
     # Plugin calls.
 

@@ -20,7 +20,7 @@ from simctl.scenario.model import (
     RaiseFault,
     When,
 )
-from simctl.scenario.orders import order_trouble
+from simctl.scenario.orders import Trouble, order_trouble
 from simctl.scenario.pattern_words import Jobs, of_jobs
 from simctl.scenario.recorded import Recorded, describe
 from simctl.wire.hostlist import HostlistError, expand
@@ -28,7 +28,7 @@ from simctl.wire.hostlist import HostlistError, expand
 
 @attrs.frozen(kw_only=True)
 class Result:
-    """Whether an expectation held; *detail* says why not, in one or more lines."""
+    """Whether an expectation held; *detail* says why not, in lines, and *events* show it."""
 
     text: str
     line: int
@@ -36,6 +36,8 @@ class Result:
     detail: str = ""
     slip: bool = False
     """Whether it is wrong input: a pattern about a job that the run never had."""
+    events: tuple[Event, ...] = ()
+    """Those that show what is wrong."""
 
 
 @attrs.frozen(kw_only=True)
@@ -117,27 +119,34 @@ def check_timeline(entries: Iterable[Entry], there: Jobs) -> Iterator[Result]:
 
 def _check_one(expectation: Expectation, run: Recorded, rows: list[_Row]) -> Result:
     if isinstance(expectation, JobExpect):
-        detail = _job_trouble(expectation, rows)
+        trouble = _job_trouble(expectation, run, rows)
     elif isinstance(expectation, OrderExpect):
-        detail = order_trouble(expectation, run)
+        trouble = order_trouble(expectation, run)
     elif isinstance(expectation, NeverExpect):
-        detail = _never_trouble(expectation, run)
+        trouble = _never_trouble(expectation, run)
     else:
-        detail = _count_trouble(expectation, run)
-    return Result(text=expectation.text, line=expectation.line, held=not detail, detail=detail)
+        trouble = _count_trouble(expectation, run)
+    told, line = expectation.text, expectation.line
+    if trouble is None:
+        return Result(text=told, line=line, held=True)
+    return Result(text=told, line=line, held=False, detail=trouble.text, events=trouble.events)
 
 
-def _job_trouble(expectation: JobExpect, rows: list[_Row]) -> str:
+def _job_trouble(expectation: JobExpect, run: Recorded, rows: list[_Row]) -> Trouble | None:
     row = next((row for row in rows if row.is_called(expectation.job)), None)
     if row is None:
         there = ", ".join(row.text("job_id") for row in rows) or "none"
-        return f"there is no job {expectation.job}; the jobs of the run: {there}"
+        return Trouble(f"there is no job {expectation.job}; the jobs of the run: {there}")
     wrong = [
         f"{name} is {row.text(name)}, not {wanted}"
         for name, wanted in expectation.fields
         if not _same(name, row.text(name), wanted)
     ]
-    return "; ".join(wrong)
+    if not wrong:
+        return None
+    states = run.by_name.get("job_state", ())
+    last = [event for event in states if row.text("job_id") == str(event.job)][-1:]
+    return Trouble("; ".join(wrong), tuple(last))
 
 
 def _same(name: str, found: str, wanted: str) -> bool:
@@ -155,21 +164,21 @@ def _hosts(text: str) -> tuple[str, ...]:
         return (text,)
 
 
-def _never_trouble(expectation: NeverExpect, run: Recorded) -> str:
+def _never_trouble(expectation: NeverExpect, run: Recorded) -> Trouble | None:
     found = run.matches(expectation.pattern)
     if not found:
-        return ""
+        return None
     more = f"; {len(found)} events match in all" if found[1:] else ""
-    return f"the first that matches{more}:\n{describe(found[0])}"
+    return Trouble(f"the first that matches{more}:\n{describe(found[0])}", (found[0],))
 
 
-def _count_trouble(expectation: CountExpect, run: Recorded) -> str:
+def _count_trouble(expectation: CountExpect, run: Recorded) -> Trouble | None:
     found = run.matches(expectation.pattern)
     if expectation.least <= len(found) <= expectation.most:
-        return ""
+        return None
     if not found:
-        return f"0 events match: {run.absent(expectation.pattern)}"
+        return Trouble(f"0 events match: {run.absent(expectation.pattern)}")
     ends = dict.fromkeys((found[0].seq, found[-1].seq))
     lines = [describe(event) for event in found if event.seq in ends]
     noun = "event matches" if len(found) == 1 else "events match; the first and the last"
-    return "\n".join([f"{len(found)} {noun}:", *lines])
+    return Trouble("\n".join([f"{len(found)} {noun}:", *lines]), (found[0], found[-1]))

@@ -17,6 +17,14 @@ from simctl.scenario.recorded import Recorded, describe, write_lines
 _SEQ: Final = operator.attrgetter("seq")
 
 
+@attrs.frozen
+class Trouble:
+    """How a run breaks an order, in several lines, and the events that show it."""
+
+    text: str
+    events: tuple[Event, ...] = ()
+
+
 @attrs.frozen(kw_only=True)
 class _Group:
     """The matches of each entry of an order that share the value of its field."""
@@ -50,17 +58,19 @@ def _groups(expectation: OrderExpect, run: Recorded) -> list[_Group]:
     return sorted(groups.values(), key=lambda group: group.first_seq)
 
 
-def order_trouble(expectation: OrderExpect, run: Recorded) -> str:
-    """Say how a run breaks an order, in several lines; nothing if it holds."""
+def order_trouble(expectation: OrderExpect, run: Recorded) -> Trouble | None:
+    """Say how a run breaks an order; None if it holds."""
     groups = _groups(expectation, run)
     if not groups:
-        return _nothing_matched(expectation, run)
+        nothing = _nothing_matched(expectation, run)
+        return Trouble(nothing) if nothing else None
     troubles = [trouble for group in groups if (trouble := _group_trouble(expectation, group, run))]
     if not troubles:
-        return ""
+        return None
     if not troubles[1:]:
         return troubles[0]
-    return f"{troubles[0]}\n{len(troubles) - 1} more of {len(groups)} groups are broken"
+    more = f"{len(troubles) - 1} more of {len(groups)} groups are broken"
+    return Trouble(f"{troubles[0].text}\n{more}", troubles[0].events)
 
 
 def _nothing_matched(expectation: OrderExpect, run: Recorded) -> str:
@@ -75,40 +85,42 @@ def _nothing_matched(expectation: OrderExpect, run: Recorded) -> str:
     return f"nothing matched: {run.absent(needed[0].pattern)}"
 
 
-def _group_trouble(expectation: OrderExpect, group: _Group, run: Recorded) -> str:
+def _group_trouble(expectation: OrderExpect, group: _Group, run: Recorded) -> Trouble | None:
     """Return what is wrong in one group: an entry without a match, or two the wrong way round."""
     for entry, found in zip(expectation.entries, group.matches, strict=True):
         if not found and not entry.optional:
             others = sorted((one for some in group.matches for one in some), key=_SEQ)
-            return (
+            return Trouble(
                 f"{group.where()}nothing matches `{entry.pattern.text}`, while these entries have "
-                f"matches:\n{write_lines(others)}\nsay `optional: true` if it may be missing"
+                f"matches:\n{write_lines(others)}\nsay `optional: true` if it may be missing",
+                tuple(others[-1:]),
             )
     present = [found for found in group.matches if found]
     for earlier, later in itertools.pairwise(present):
         pair = _contradiction(earlier, later)
         if pair is not None:
             return _out_of_order(expectation, group, *pair, run)
-    return _unproved(group, present, run) if expectation.proved else ""
+    return _unproved(group, present, run) if expectation.proved else None
 
 
-def _unproved(group: _Group, present: list[list[Event]], run: Recorded) -> str:
-    """Name the first two that came in order and need not have; nothing if causes force them all."""
+def _unproved(group: _Group, present: list[list[Event]], run: Recorded) -> Trouble | None:
+    """Name the first two that came in order and need not have; None if causes force them all."""
     try:
         relation = run.happens_before
     except HalfATraceError as error:
-        return f"{group.where()}{error}"
+        return Trouble(f"{group.where()}{error}")
     for earlier, later in itertools.pairwise(present):
         pair = relation.free_pair(earlier, later)
         if pair is None:
             continue
         first, second = pair
-        return (
+        return Trouble(
             f"{group.where()}{first.name} (seq {first.seq}) came before {second.name} "
             f"(seq {second.seq}), but nothing forces it:\n{write_lines(pair, pair)}\n"
-            f"{free_because(relation, first, second)}"
+            f"{free_because(relation, first, second)}",
+            pair,
         )
-    return ""
+    return None
 
 
 def begin_seq(event: Event) -> int:
@@ -145,10 +157,11 @@ def _contradiction(earlier: list[Event], later: list[Event]) -> tuple[Event, Eve
 
 def _out_of_order(
     expectation: OrderExpect, group: _Group, first: Event, second: Event, run: Recorded
-) -> str:
+) -> Trouble:
     if first is second:
         what = f"{first.name} (seq {first.seq}) matches two entries, and cannot precede itself"
-        return f"{group.where()}{what}:\n{describe(first)}\nmake the patterns narrower"
+        told = f"{group.where()}{what}:\n{describe(first)}\nmake the patterns narrower"
+        return Trouble(told, (first,))
     start = min(begin_seq(second), first.seq)
     stretch = run.between(start, max(first.seq, second.seq))
     read = field_reader(expectation.each) if expectation.each else None
@@ -162,8 +175,9 @@ def _out_of_order(
             and (read is None or f"{expectation.each}={value_text(read(event))}" == group.name)
         )
     ]
-    return (
+    return Trouble(
         f"{group.where()}{second.name} (seq {second.seq}) began before {first.name} "
         f"(seq {first.seq}) ended:\n{write_lines(shown, (first, second))}\n"
-        "if both orders are right, narrow it with `within:` or `each:`"
+        "if both orders are right, narrow it with `within:` or `each:`",
+        (first, second),
     )

@@ -100,6 +100,17 @@ def tell(
     return list(teller.lines(sorted(other, key=lambda each: each.seq)))
 
 
+def sentences(events: Sequence[Event], users: Mapping[str, int], model: str) -> dict[int, str]:
+    """Return a sentence about each plugin call, by the number of its event.
+
+    It says who calls in which process, where, as whom, what came of it, and why now.
+    """
+    teller = _Teller(events, users, model, everything=True)
+    calls = (event for event in events if event.kind == "plugin")
+    found = ((event, teller.alone(event)) for event in calls)
+    return {event.seq: text for event, text in found if text}
+
+
 class _Teller:
     """Makes lines of events, and remembers what it has explained already."""
 
@@ -154,6 +165,19 @@ class _Teller:
         if self._as_before:
             yield "(What a job, step or poll does as one before is left out: --explain=all has it.)"
         yield ""
+
+    def alone(self, event: Event) -> str:
+        """Return what is to be said of an event by itself; nothing of some."""
+        said = self._say(event)
+        if said is None:
+            return ""
+        node = event.node if isinstance(event.node, str) else ""
+        words = {"{nodes}": node, "{peers}": _host(event.peer), "{s}": "s"}
+        words["{tasks}"] = _tasks([] if event.task is UNSET else [event.task])
+        text = said.text
+        for place, word in words.items():
+            text = text.replace(place, word)
+        return f"{text}."
 
     def _add(self, event: Event, said: _Said) -> Iterator[str]:
         """Join what happens on several nodes; yield the lines to which nothing joins any more."""

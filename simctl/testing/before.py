@@ -60,4 +60,4 @@ def assert_before(
     )
     trouble = order_trouble(order, events if isinstance(events, Recorded) else Recorded(events))
     if trouble:
-        raise AssertionError(f"{order.text}{' is not proved' if proved else ''}\n{trouble}")
+        raise AssertionError(f"{order.text}{' is not proved' if proved else ''}\n{trouble.text}")

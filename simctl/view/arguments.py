@@ -1,0 +1,38 @@
+"""The options of `simctl view`, which import nothing."""
+
+from typing import Any
+
+from simctl import numbers
+
+
+def add_arguments(commands: Any) -> None:
+    """Add the subcommand and what it takes."""
+    parser = commands.add_parser(
+        "view",
+        help="show a run: a page for a browser",
+        description="Write a page that shows a run: one file for a browser, with no need of a "
+        "network. Of a scenario, run it first; the exit status then is that of `run`.",
+    )
+    parser.add_argument(
+        "inputs", nargs="+", metavar="TRACE|SCENARIO", help="a trace, or a scenario to be run"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", default="", help="the page (default: NAME.html here)"
+    )
+    parser.add_argument(
+        "--job", type=numbers.JOB, metavar="N", help="only this job, and its causes"
+    )
+    parser.add_argument(
+        "--from", dest="from_", metavar="TIME", help="only from a moment of virtual time on"
+    )
+    parser.add_argument("--to", metavar="TIME", help="only up to a moment of virtual time")
+    parser.add_argument("--seed", type=numbers.SEED, help="of a scenario: as for run")
+    parser.add_argument("--schedule", default="fifo", metavar="S", help="as for run")
+    parser.add_argument("--model", choices=("guide", "modern"), help="instead of the scenario's")
+    parser.add_argument(
+        "--watchdog", type=numbers.WATCHDOG, default=10.0, metavar="SECONDS", help="as for run"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="overwrite a file that simctl did not write"
+    )
+    parser.set_defaults(until=None, no_orderings=False)

@@ -1,0 +1,188 @@
+"""`simctl view`: from options to a page, and to what other programs show."""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from errno import ENOENT
+from pathlib import Path
+from typing import Any
+
+from simctl.kernel.events import Event
+from simctl.kernel.recording import RecordingError
+from simctl.outputs import Kind, place_of, write_output
+from simctl.scenario.durations import DurationError, parse_duration_us
+from simctl.status import NOT_HELD, OK, InputError
+from simctl.view.facts import facts_of
+from simctl.view.findings import findings_of, verdict_of
+from simctl.view.packing import pack
+from simctl.view.page import PAGE, write_page
+from simctl.view.reading import EVERYTHING, Seen, Selection, read_seen, seen_of
+from simctl.world import RunResult
+
+
+def selection_of(options: argparse.Namespace) -> Selection:
+    """Return which part of a run the options ask for.
+
+    Raises:
+        InputError: A moment cannot be read, or the last comes before the first.
+    """
+
+    def moment(name: str, text: str | None) -> int | None:
+        try:
+            return None if text is None else parse_duration_us(text)
+        except DurationError as error:
+            raise InputError(f"--{name}: {error}") from error
+
+    from_us = moment("from", options.from_) or 0
+    to_us = moment("to", options.to)
+    if to_us is not None and to_us < from_us:
+        raise InputError(f"view: --to {options.to} comes before --from {options.from_}")
+    return Selection(job=options.job, from_us=from_us, to_us=to_us)
+
+
+def is_scenario(path: str) -> bool:
+    """Return whether a name is that of a scenario, a shipped one among them, and of no trace."""
+    return path.endswith((".yaml", ".yml")) or (path != "-" and not Path(path).exists())
+
+
+def read_trace(path: str, selection: Selection) -> Seen:
+    """Return the part of a trace that is wanted.
+
+    Raises:
+        InputError: It cannot be read, or is too much.
+    """
+    try:
+        return read_seen(Path(path), selection)
+    except RecordingError as error:
+        raise InputError(str(error)) from error
+
+
+def page_of_trace(seen: Seen) -> bytes:
+    """Return the page of a trace; what did not hold is what its end tells."""
+    broken = [_whole(each) for each in seen.broken]
+    return _page(seen, broken, _verdict_of_trace(seen), None)
+
+
+def _whole(finding: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a finding of a trace with all that a page wants; traces may be written by others."""
+    seqs = finding.get("seqs")
+    return {
+        **{key: str(finding.get(key, "")) for key in ("what", "title", "says", "text")},
+        "seqs": [seq for seq in seqs if type(seq) is int] if isinstance(seqs, list) else [],
+    }
+
+
+def _verdict_of_trace(seen: Seen) -> str:
+    if seen.broken:
+        return f"{len(seen.broken)} of what was expected did not hold"
+    how = {
+        "done": "the run came to its end",
+        "until": "the run was stopped at --until",
+        "stalled": "the run stalled",
+        "interrupted": "the run was interrupted",
+        "failed": "the run could not go on",
+    }.get(seen.reason, "the trace does not tell how the run ended")
+    return f"{how}; the trace tells of nothing that broke"
+
+
+def page_of_run(seen: Seen, result: RunResult, apart: Mapping[str, Any] | None = None) -> bytes:
+    """Return the page of a run, with what did not hold in it."""
+    return _page(seen, findings_of(result, seen.events), verdict_of(result), apart)
+
+
+def _page(
+    seen: Seen, broken: Sequence[Mapping[str, Any]], verdict: str, apart: Mapping[str, Any] | None
+) -> bytes:
+    header = seen.header
+    title = f"{header.get('scenario', 'a run')}"
+    data = {"page": facts_of(seen, broken, verdict, apart), "events": pack(seen.events)}
+    return write_page(title, data)
+
+
+def write(path: str, kind: Kind, data: bytes, option: str, *, force: bool) -> None:
+    """Write an output.
+
+    Raises:
+        InputError: It cannot be written, or something else is there.
+    """
+    if path == "-":
+        sys.stdout.buffer.write(data)
+        return
+    try:
+        write_output(path, kind, data, force=force)
+    except OSError as error:
+        raise InputError(f"{option}: cannot write {path}: {error.strerror or error}") from error
+
+
+def view_trace(options: argparse.Namespace, path: str) -> int:
+    """Write the page of a trace; return the exit status."""
+    seen = read_trace(path, selection_of(options))
+    for note in seen.notes:
+        print(f"simctl: {path}: {note}", file=sys.stderr)
+    _keep(options, page_of_trace(seen), path)
+    return OK
+
+
+def view_run(
+    options: argparse.Namespace,
+    path: str,
+    header: dict[str, Any],
+    events: Sequence[Event],
+    result: RunResult,
+) -> int:
+    """Write the page of a run that was just made; return the exit status."""
+    seen = seen_of(header, events, selection_of(options), path)
+    _keep(options, page_of_run(seen, result), path)
+    return OK if result.held else NOT_HELD
+
+
+def _keep(options: argparse.Namespace, data: bytes, path: str) -> None:
+    name = options.output or default_name(path)
+    write(name, PAGE, data, "-o", force=options.force)
+    if name != "-":
+        print(f"wrote {shlex.quote(name)}")
+
+
+def default_name(path: str) -> str:
+    """Return the name of the page of a trace or a scenario, in the folder where one is."""
+    name = Path(path).name
+    for suffix in (".gz", ".jsonl", ".json", ".trace", ".yaml", ".yml"):
+        name = name.removesuffix(suffix)
+    return f"{name if name not in ('', '-') else 'run'}.html"
+
+
+def write_run(
+    path: str,
+    header: dict[str, Any],
+    events: Sequence[Event],
+    result: RunResult,
+    option: str,
+    *,
+    force: bool,
+) -> None:
+    """Write the page of a run.
+
+    Raises:
+        InputError: It cannot be written, or the run is too large for one.
+    """
+    seen = seen_of(header, events, EVERYTHING, option)
+    write(path, PAGE, page_of_run(seen, result), option, force=force)
+
+
+def check_output(path: str, kind: Kind, option: str, *, force: bool) -> None:
+    """Check beforehand that a file may be written, so that no run is lost for it.
+
+    Raises:
+        InputError: It may not.
+    """
+    if not path:
+        raise InputError(f"{option}: name a file")
+    if path == "-":
+        return
+    try:
+        place = place_of(path, kind, force=force)
+        if place is not None and not place.parent.is_dir():
+            raise FileNotFoundError(ENOENT, f"there is no folder {place.parent.name or '/'}")
+    except OSError as error:
+        raise InputError(f"{option}: cannot write {path}: {error.strerror or error}") from error

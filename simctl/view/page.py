@@ -1,0 +1,89 @@
+"""Pages: one file of HTML with its style, its script and its data; it needs no network."""
+
+import base64
+import hashlib
+import html
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from simctl import __version__
+from simctl.outputs import Kind
+
+PAGE: Final = Kind("page", (b'<meta name="generator" content="simctl view',))
+
+_ASSETS: Final = Path(__file__).parent / "assets"
+_PICTURE: Final = ("pattern.js", "model.js", "draw.js", "panel.js", "main.js")
+TRACE_SCRIPTS: Final = (*_PICTURE, "trace_page.js")
+"""What a page of a finished run is made of."""
+
+
+@cache
+def asset(name: str) -> str:
+    """Return a file of the room `assets`."""
+    return (_ASSETS / name).read_text(encoding="utf-8")
+
+
+def script_of(names: Sequence[str]) -> str:
+    """Return scripts as one, in which their names are their own."""
+    body = "\n".join(asset(name) for name in names)
+    return f'"use strict";\n(() => {{\n{body}}})();'
+
+
+def to_json(value: Any) -> str:
+    """Return a value as JSON that may stand in a script element: nothing in it ends one."""
+    text = msgspec.json.encode(value, enc_hook=str).decode()
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def policy_of(script: str, *, connects: bool = False) -> str:
+    """Return what a browser may do for a page: run this script, and ask nobody for anything."""
+    digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
+    allowed = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'"
+    return f"{allowed}; connect-src 'self'" if connects else allowed
+
+
+def write_page(
+    title: str,
+    data: Any,
+    *,
+    scripts: Sequence[str] = TRACE_SCRIPTS,
+    template: str = "page.html",
+    live: str = "",
+    connects: bool = False,
+) -> bytes:
+    """Return a page.
+
+    Args:
+        title: What it is called, in plain text.
+        data: What its scripts find in the element `run`, as JSON.
+        scripts: Files of `assets`, in the order in which they run.
+        template: The file with the body.
+        live: More of the body, above the picture.
+        connects: Whether it may ask the server it came from.
+    """
+    script = script_of(scripts)
+    parts = {
+        "version": __version__,
+        "title": html.escape(title),
+        "policy": html.escape(policy_of(script, connects=connects)),
+        "style": asset("page.css"),
+        "live": live,
+        "data": f'<script type="application/json" id="run">{to_json(data)}</script>\n',
+        "script": script,
+    }
+    pieces: list[str] = []
+    rest = asset(template)
+    while rest:
+        before, brace, after = rest.partition("{")
+        name, end, behind = after.partition("}")
+        if brace and end and name in parts:
+            pieces += (before, parts[name])
+            rest = behind
+        else:
+            pieces += (before, brace)
+            rest = after
+    return "".join(pieces).encode(errors="replace")
