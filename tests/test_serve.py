@@ -1,12 +1,16 @@
 """A served cluster: real clients, real processes, and nothing left behind."""
 
+import os
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from simctl.testing.served import Served
+from simctl.testing.served import CLUSTER, Served
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="serve needs Linux")
 LONG_S = 20.0
@@ -15,7 +19,7 @@ LONG_S = 20.0
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
     """Return a cluster that the tests of this file share."""
-    cluster = Served()
+    cluster = Served(CLUSTER, "--scale", "10")
     yield cluster
     cluster.close()
 
@@ -54,3 +58,268 @@ def test_a_script_of_any_interpreter_runs_with_its_variables_where_it_was_submit
     assert output(served, job) == f"{job} {served.path.parent}\nmine\n"
     told = served.run("sacct", "-nXP", "-j", str(job), "-o", "State,ExitCode").stdout
     assert told == "FAILED|3:0\n"
+
+
+def test_a_step_has_a_process_for_each_task_on_its_nodes(served: Served) -> None:
+    """Nodes are told apart by SLURM_ variables: all their processes run on one machine."""
+    job = submit(
+        served,
+        "#!/bin/bash\nsrun bash -c 'echo $SLURM_PROCID of $SLURM_NTASKS on $SLURMD_NODENAME'\n",
+        *("-N2", "-n4", "--ntasks-per-node=2"),
+    )
+    served.wait_for(f"job {job} COMPLETED")
+    assert sorted(output(served, job).splitlines()) == [
+        "0 of 4 on n1",
+        "1 of 4 on n1",
+        "2 of 4 on n2",
+        "3 of 4 on n2",
+    ]
+
+
+def test_what_srun_reads_and_writes_are_bytes(served: Served) -> None:
+    """Standard input goes to the task as it comes, and what it writes comes back unchanged."""
+    data = bytes(range(256)) * 4096
+    found = served.run("srun", "cat", input=data, text=False)
+    assert found.stdout == data
+    assert not found.returncode
+
+
+def test_srun_hands_its_input_on_as_it_comes(served: Served) -> None:
+    """A client may wait for the answer to a line before it says the next."""
+    with subprocess.Popen(
+        ["srun", "-Q", "cat"], env=served.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as srun:
+        assert srun.stdin is not None
+        assert srun.stdout is not None
+        for line in (b"one\n", b"two\n"):
+            srun.stdin.write(line)
+            srun.stdin.flush()
+            assert srun.stdout.readline() == line
+        srun.stdin.close()
+        assert srun.wait(LONG_S) == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [("exit 7", 7), ("kill -TERM $$", 143), ("no-such-program-anywhere", 127)],
+)
+def test_srun_ends_as_its_task_did(served: Served, command: str, status: int) -> None:
+    """The exit status of a task, or 128 and its signal."""
+    assert served.run("srun", "bash", "-c", command).returncode == status
+
+
+def test_a_program_that_is_not_there_is_told_as_slurm_does(served: Served) -> None:
+    """The errno of execve() is the exit status."""
+    found = served.run("srun", "/no/such/program")
+    assert found.returncode == 2
+    told = "slurmstepd-n1: error: execve(): /no/such/program: No such file or directory"
+    assert told in found.stderr
+
+
+def test_each_task_of_an_array_runs_by_itself(served: Served) -> None:
+    """Its output bears the number of the array and its own."""
+    job = submit(served, "#!/bin/sh\necho $SLURM_ARRAY_TASK_ID\n", "--array=1-3")
+    for task in (1, 2, 3):
+        served.wait_for(f"job {job}_{task} COMPLETED")
+        assert output(served, f"{job}_{task}") == f"{task}\n"
+
+
+def test_a_job_past_its_time_is_sent_sigterm_and_then_killed() -> None:
+    """All that it has started dies with it, and its output says why."""
+    cluster = Served(QUICK, "--scale", "100")
+    try:
+        job = submit(
+            cluster,
+            "#!/bin/bash\ntrap 'echo asked' TERM\nwhile :; do sleep 0.02; done\n",
+            "--time=1",
+        )
+        cluster.wait_for(f"job {job} TIMEOUT")
+        cluster.wait_for(f"job {job}")
+        told = output(cluster, job)
+        assert "DUE TO TIME LIMIT" in told
+        assert told.endswith("asked\n")
+    finally:
+        cluster.close()
+
+
+QUICK = """\
+nodes: [{name: "n[1-2]", cpus: 2, memory_mb: 4000}]
+partitions: [{name: debug, nodes: ALL, default: true}]
+slurm_conf: {SelectType: select/cons_tres, KillWait: 100, DefMemPerCPU: 100}
+"""
+
+
+def test_a_job_that_is_cancelled_ends_with_what_it_started_in_other_sessions(
+    served: Served, tmp_path: Path
+) -> None:
+    """Processes that left the job's session, and whose parents are gone, are found all the same."""
+    pids = tmp_path / "pids"
+    job = submit(
+        served,
+        f"#!/bin/bash\n(setsid bash -c 'echo $$ >> {pids}; sleep 1000' &)\n"
+        f"setsid setsid bash -c '(sleep 1000 & echo $! >> {pids}) &'\n"
+        f"echo $$ >> {pids}\nsleep 1000\n",
+    )
+    until(lambda: pids.exists() and len(pids.read_text().split()) == 3, "it has started all")
+    served.run("scancel", str(job))
+    served.wait_for(f"job {job} CANCELLED")
+    served.wait_for(f"job {job}")
+    until(lambda: not any(alive(int(pid)) for pid in pids.read_text().split()), "all are gone")
+
+
+def alive(pid: int) -> bool:
+    """Tell whether a process is there that has not ended."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def test_what_a_batch_script_leaves_behind_is_killed_at_its_end(
+    served: Served, tmp_path: Path
+) -> None:
+    """A job's container is emptied when its script has ended."""
+    pid = tmp_path / "pid"
+    job = submit(served, f"#!/bin/sh\nsetsid sleep 1000 &\necho $! > {pid}\n")
+    served.wait_for(f"job {job} COMPLETED")
+    served.wait_for(f"job {job}")
+    until(lambda: not alive(int(pid.read_text())), "it is gone")
+
+
+def test_a_job_goes_back_into_the_queue_and_runs_anew(served: Served, tmp_path: Path) -> None:
+    """The second run knows that it is one."""
+    began = tmp_path / "began"
+    job = submit(
+        served,
+        f"#!/bin/sh\necho run ${{SLURM_RESTART_COUNT:-0}}\ntouch {began}\n"
+        '[ -n "$SLURM_RESTART_COUNT" ] || sleep 1000\n',
+        *("--requeue", "--open-mode=append"),
+    )
+    until(began.exists, "it runs")
+    served.run("scontrol", "requeue", str(job))
+    served.run("scontrol", "update", f"job={job}", "StartTime=now")
+    served.wait_for(f"job {job} COMPLETED")
+    assert "run 1\n" in output(served, job)
+
+
+def test_a_job_is_stopped_and_goes_on(served: Served, tmp_path: Path) -> None:
+    """Suspended, none of its processes runs."""
+    count = tmp_path / "count"
+    job = submit(served, f"#!/bin/sh\nwhile :; do echo >> {count}; sleep 0.02; done\n")
+    until(count.exists, "it runs")
+    served.run("scontrol", "suspend", str(job))
+    served.wait_for(f"job {job} SUSPENDED")
+    until(lambda: all_stopped(str(count)), "it is stopped")
+    size = count.stat().st_size
+    time.sleep(0.1)
+    assert count.stat().st_size == size
+    served.run("scontrol", "resume", str(job))
+    until(lambda: count.stat().st_size > size, "it goes on")
+    served.run("scancel", str(job))
+    served.wait_for(f"job {job}")
+
+
+def all_stopped(name: str) -> bool:
+    """Tell whether every shell that has a word in its command line is stopped."""
+    found = subprocess.run(["ps", "-eo", "stat=,args="], capture_output=True, text=True, check=True)
+    states = [
+        line.split()[0]
+        for line in found.stdout.splitlines()
+        if name in line or "slurm_script" in line
+    ]
+    return all(state.startswith("T") for state in states)
+
+
+def test_a_signal_to_srun_reaches_its_tasks(served: Served, tmp_path: Path) -> None:
+    """Whoever sends SIGUSR1 to srun means the tasks."""
+    ready = tmp_path / "ready"
+    script = f"trap 'echo got it; exit 5' USR1; touch {ready}; while :; do sleep 0.02; done"
+    with subprocess.Popen(
+        ["srun", "-Q", "bash", "-c", script],
+        env=served.env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as srun:
+        until(ready.exists, "the task has set its trap")
+        srun.send_signal(signal.SIGUSR1)
+        out, err = srun.communicate(timeout=LONG_S)
+    assert (out, srun.returncode) == ("got it\n", 5), err
+
+
+def test_an_srun_that_is_killed_ends_its_step(served: Served, tmp_path: Path) -> None:
+    """A client that is gone without a word is as one that was killed."""
+    pid = tmp_path / "pid"
+    with subprocess.Popen(
+        ["srun", "-Q", "bash", "-c", f"echo $$ > {pid}; exec sleep 1000"],
+        env=served.env,
+        stdin=subprocess.DEVNULL,
+    ) as srun:
+        until(lambda: pid.exists() and bool(pid.read_text()), "the task runs")
+        srun.kill()
+    if served.run("squeue", "-h").stdout:
+        served.run("scancel", "-u", me(served))
+    until(lambda: not alive(int(pid.read_text())), "the task is gone")
+
+
+def me(served: Served) -> str:
+    """Return the name of the user who runs the tests."""
+    return subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_node_that_goes_down_takes_its_processes_along(tmp_path: Path) -> None:
+    """NODE_FAIL is a fault that one can have on purpose."""
+    cluster = Served(QUICK, "--scale", "10")
+    try:
+        pid = tmp_path / "pid"
+        job = submit(
+            cluster, f"#!/bin/sh\necho $$ > {pid}\nsleep 1000\n", "--no-requeue", "-w", "n1"
+        )
+        until(lambda: pid.exists() and bool(pid.read_text()), "it runs")
+        assert "crash" in cluster.ctl("crash n1")
+        until(lambda: not alive(int(pid.read_text())), "its process is gone")
+        cluster.run("scontrol", "update", "node=n1", "state=down", "reason=crashed")
+        cluster.wait_for(f"job {job} NODE_FAIL")
+        told = cluster.run("squeue", "-t", "all", "-hj", str(job), "-o", "%T").stdout
+        assert told == "NODE_FAIL\n"
+    finally:
+        cluster.close()
+
+
+def test_salloc_runs_its_command_at_the_callers_terminal(served: Served) -> None:
+    """The command is the client's own child, with the job's variables."""
+    found = served.run("salloc", "-n2", "sh", "-c", "echo $SLURM_JOB_ID; srun -Q hostname; exit 4")
+    lines = found.stdout.splitlines()
+    assert lines[0].isdigit()
+    assert len(lines) == 3
+    assert found.returncode == 4
+    assert f"salloc: Granted job allocation {lines[0]}" in found.stderr
+
+
+@pytest.mark.parametrize("victim", ["server", "watchdog"])
+def test_nothing_is_left_when_one_of_the_two_is_killed(victim: str, tmp_path: Path) -> None:
+    """Whichever of server and watchdog dies by SIGKILL, the other one cleans up."""
+    cluster = Served(QUICK, "--scale", "10")
+    try:
+        pids = tmp_path / "pids"
+        submit(
+            cluster,
+            f"#!/bin/bash\n(env -i setsid bash -c 'echo $$ >> {pids}; sleep 1000' &)\n"
+            f"echo $$ >> {pids}\nsrun bash -c 'echo $$ >> {pids}; sleep 1000'\n",
+        )
+        until(lambda: pids.exists() and len(pids.read_text().split()) == 3, "all has started")
+        watchdog = cluster.process.pid
+        server = int(
+            subprocess.run(
+                ["pgrep", "-P", str(watchdog)], capture_output=True, text=True, check=True
+            ).stdout.split()[0]
+        )
+        os.kill(server if victim == "server" else watchdog, signal.SIGKILL)
+        cluster.process.wait(LONG_S)
+        everybody = [server, watchdog, *map(int, pids.read_text().split())]
+        until(lambda: not any(alive(pid) for pid in everybody), "no process is left")
+        until(lambda: not (cluster.path / "socket").exists(), "no socket is left")
+    finally:
+        cluster.close()

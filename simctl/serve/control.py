@@ -10,15 +10,12 @@ from msgspec import UNSET
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern
 from simctl.kernel.places import Place
-from simctl.repl import commands as _verbs  # noqa: F401 - each registers itself
-from simctl.repl.acts import Deed, read_deed, read_typed_pattern
 from simctl.repl.errors import CommandError
-from simctl.repl.registry import find
-from simctl.repl.showing import event_lines
 from simctl.status import NOT_HELD, OK, WRONG_INPUT
 from simctl.wire.states import NodeFlag
 
 if TYPE_CHECKING:
+    from simctl.repl.acts import Deed
     from simctl.repl.session import Session as ReplSession
     from simctl.serve.server import Server
     from simctl.serve.session import Session
@@ -109,14 +106,20 @@ class Control:
         session.quit(OK)
 
     def _act(self, line: str, session: "Session") -> None:
+        # The REPL takes a while to import, and a cluster is to be there soon.
+        from simctl.repl import commands  # noqa: F401, PLC0415 - each registers itself
+        from simctl.repl.registry import find  # noqa: PLC0415
+
         found = find(line)
         assert found is not None
         command, rest = found
         remote = _Remote(self, session)
         command.run(cast("ReplSession", remote), rest)
 
-    def act(self, deed: Deed, heard: list[Event]) -> str:
+    def act(self, deed: "Deed", heard: list[Event]) -> str:
         """Let something happen to the cluster, and hear what comes of it at once."""
+        from simctl.repl.acts import read_deed  # noqa: PLC0415
+
         world = self.world
         place = Place("event", max(1, world.trace.seq))
         entry = read_deed(self._server.scenario, deed, place, world.kernel.now_us, "serve ctl")
@@ -131,6 +134,8 @@ class Control:
     # Waiting.
 
     def _wait(self, what: str, session: "Session") -> None:
+        from simctl.repl.acts import read_typed_pattern  # noqa: PLC0415
+
         job, node = _JOB.fullmatch(what), _NODE.fullmatch(what)
         if job is not None:
             done = self._job_wait(int(job[1]), job[2], job[3] or "")
@@ -212,7 +217,7 @@ class _Remote:
         self.world = self
         self.events: list[Event] = []
 
-    def act(self, deed: Deed) -> str:
+    def act(self, deed: "Deed") -> str:
         """Let something happen."""
         return self._control.act(deed, self.events)
 
@@ -222,5 +227,7 @@ class _Remote:
 
     def show_event(self, event: Event) -> None:
         """Tell the client of an event."""
+        from simctl.repl.showing import event_lines  # noqa: PLC0415
+
         for line in event_lines(event, self._control.world):
             self.say(line)

@@ -18,7 +18,7 @@ _END_S: Final = 20.0
 CLUSTER: Final = """\
 nodes: [{name: "n[1-2]", cpus: 4, memory_mb: 16000}]
 partitions: [{name: debug, nodes: "n[1-2]", default: true}]
-slurm_conf: {SelectType: select/cons_tres}
+slurm_conf: {SelectType: select/cons_tres, DefMemPerCPU: 100}
 """
 """The cluster that a test gets which names none."""
 
@@ -72,7 +72,7 @@ class Served:
         """What the server wrote to its standard error."""
         return self._said.read_text(errors="replace")
 
-    def run(self, *argv: str, **options: Any) -> "subprocess.CompletedProcess[str]":
+    def run(self, *argv: str, **options: Any) -> "subprocess.CompletedProcess[Any]":
         """Run a command with the cluster's commands on PATH; by default its output is kept."""
         given: dict[str, Any] = {
             "env": self.env,
