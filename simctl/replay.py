@@ -33,7 +33,7 @@ from simctl.scenario.replay_report import ReplayJob, ReplayMeasures, format_repo
 from simctl.scenario.swf import SwfError, SwfJob, SwfLog, read_swf, too_wide
 from simctl.site import User
 from simctl.status import InputError
-from simctl.wire.conf import read_conf
+from simctl.wire.conf.slurm_conf import read_conf
 from simctl.wire.ids import SECOND
 from simctl.world import World
 

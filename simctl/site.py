@@ -12,7 +12,7 @@ from simctl.kernel.trace import Trace
 from simctl.kernel.turns import Kernel
 from simctl.plugins.hooks import Hooks
 from simctl.wire.accounts import Books
-from simctl.wire.conf import SlurmConf
+from simctl.wire.conf.slurm_conf import SlurmConf
 from simctl.wire.credentials import KeyPair
 
 CommandMain = Callable[["CommandCall"], Awaitable[int]]

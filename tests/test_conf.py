@@ -5,17 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simctl.wire.conf import (
-    BUILT_KEYS,
-    ConfMistake,
-    SchedulerParameters,
-    SlurmConf,
-    format_time_limit_min,
-    parse_time_limit,
-    parse_time_limit_min,
-    read_conf,
-)
+from simctl.wire.conf.scheduler import SchedulerParameters
+from simctl.wire.conf.slurm_conf import BUILT_KEYS, ConfMistake, SlurmConf, read_conf
 from simctl.wire.ids import INFINITE
+from simctl.wire.time_limits import format_time_limit_min, parse_time_limit, parse_time_limit_min
 
 
 def mistake(key: str, value: object) -> str:

@@ -24,16 +24,11 @@ from simctl.commands import (
 )
 from simctl.commands.job_columns import LETTERS
 from simctl.commands.options import Grammar
-from simctl.wire.conf import (
-    _HONOURED,
-    _NOT_BUILT,
-    _SCHEDULER_BUILT,
-    _WITHOUT_EFFECT,
-    BUILT_KEYS,
-    SlurmConf,
-)
-from simctl.wire.conf_names import RENAMED
-from simctl.wire.conf_records import ACTING, NO_EFFECT
+from simctl.wire.conf.known import HONOURED, NOT_BUILT
+from simctl.wire.conf.names import RENAMED
+from simctl.wire.conf.records import ACTING, NO_EFFECT
+from simctl.wire.conf.scheduler import BUILT_WORDS, WITHOUT_EFFECT
+from simctl.wire.conf.slurm_conf import BUILT_KEYS, SlurmConf
 from simctl.wire.site_files import _KINDS
 from simctl.wire.states import JobBase, JobFlag, NodeBase, NodeFlag, PartState, Reason
 
@@ -130,7 +125,7 @@ def test_every_keyword_and_key_of_scontrol_is_in_the_docs() -> None:
 def test_every_key_of_slurm_conf_is_in_the_docs_with_its_default() -> None:
     """The keys that are built, and those that are taken with Slurm's default alone."""
     text = section(page("slurm_conf.md"), "slurm.conf: the keys that are built")
-    assert [key for key in (*BUILT_KEYS, *_HONOURED) if f"`{key}`" not in text] == []
+    assert [key for key in (*BUILT_KEYS, *HONOURED) if f"`{key}`" not in text] == []
     conf = SlurmConf()
     rows = [[cell.strip() for cell in row.split("|")[1:4]] for row in text.splitlines()]
     told: dict[str, str] = {}
@@ -151,7 +146,7 @@ def test_every_key_of_a_sites_own_files_is_in_the_docs() -> None:
     own = section(text, "A site's own slurm.conf")
     records = [key for kind in (ACTING, NO_EFFECT) for keys in kind.values() for key in keys]
     beside = [name for kind in _KINDS.items() for name in (kind[0], *kind[1].keys)]
-    alone = [key for key in _NOT_BUILT if f"`{key}`" not in own]
+    alone = [key for key in NOT_BUILT if f"`{key}`" not in own]
     assert [key for key in (*records, *beside, *RENAMED) if f"`{key}`" not in own] == []
     assert set(alone) <= {"Include"}
 
@@ -159,7 +154,7 @@ def test_every_key_of_a_sites_own_files_is_in_the_docs() -> None:
 def test_every_word_of_schedulerparameters_is_in_the_docs_with_its_default() -> None:
     """In the table of backfill."""
     text = section(page("scheduling.md"), "Backfill")
-    words = (*_SCHEDULER_BUILT, *_WITHOUT_EFFECT)
+    words = (*BUILT_WORDS, *WITHOUT_EFFECT)
     assert [word for word in words if f"`{word}`" not in text] == []
     given = dict(pair.split("=") for pair in str(SlurmConf().scheduler_parameters).split(","))
     for word, value in given.items():

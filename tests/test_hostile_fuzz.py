@@ -26,10 +26,10 @@ from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.status import InputError
 from simctl.testing.keywords import selects
 from simctl.wire.arrays import parse_array
-from simctl.wire.conf import parse_time_limit
 from simctl.wire.features import ConstraintError, feature_names
 from simctl.wire.hostlist import compress, expand
 from simctl.wire.past_times import parse_past_moment
+from simctl.wire.time_limits import parse_time_limit
 from simctl.wire.times import parse_moment
 from tests.cluster import TWO_NODES
 from tests.hostile import fuzzed, junk, mutated, mutated_bytes, odd

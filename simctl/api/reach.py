@@ -5,7 +5,7 @@ import attrs
 from simctl.kernel.disk import Disk
 from simctl.kernel.fabric import Fabric
 from simctl.kernel.procs import Process
-from simctl.wire.conf import SlurmConf
+from simctl.wire.conf.slurm_conf import SlurmConf
 
 
 @attrs.frozen(kw_only=True)

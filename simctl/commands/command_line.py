@@ -11,9 +11,10 @@ from simctl.commands.job_values import Export, WarningSpec, gpus_text
 from simctl.commands.options import BAD_OPTION, Grammar, Option, UsageError
 from simctl.site import CommandCall
 from simctl.stepd.signals import signal_name
-from simctl.wire.conf import SlurmConf, format_time_limit_min
+from simctl.wire.conf.slurm_conf import SlurmConf
 from simctl.wire.hostlist import compress
 from simctl.wire.resources import format_gres
+from simctl.wire.time_limits import format_time_limit_min
 
 VERSION: Final = "slurm-wlm 22.05.8"
 

@@ -8,7 +8,7 @@ from simctl.commands.ask import ask
 from simctl.commands.command_line import acting_user
 from simctl.commands.options import BAD_OPTION, INVALID_GRES, UsageError
 from simctl.site import CommandCall
-from simctl.wire.conf import SlurmConf, can_checkpoint
+from simctl.wire.conf.slurm_conf import SlurmConf, can_checkpoint
 from simctl.wire.errno import errno_name, slurm_strerror
 from simctl.wire.ids import INFINITE, NO_VAL, SECOND
 from simctl.wire.layout import Distribution

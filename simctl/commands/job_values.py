@@ -7,11 +7,11 @@ import attrs
 
 from simctl.commands.options import InvalidGresError, InvalidMomentError
 from simctl.stepd.signals import SignalError, signal_number
-from simctl.wire.conf import parse_time_limit_min
 from simctl.wire.hostlist import HostlistError, expand
 from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.layout import Distribution
 from simctl.wire.resources import parse_gres
+from simctl.wire.time_limits import parse_time_limit_min
 from simctl.wire.times import parse_moment
 
 

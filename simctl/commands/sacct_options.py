@@ -4,8 +4,8 @@ from typing import Final
 
 from simctl.commands.job_values import hosts
 from simctl.commands.options import Grammar, Option, UsageError, text
-from simctl.wire.conf import parse_time_limit_min
 from simctl.wire.ids import INFINITE
+from simctl.wire.time_limits import parse_time_limit_min
 
 
 def _minutes(value: str) -> int:

@@ -15,7 +15,7 @@ from simctl.commands.scontrol_pairs import (
     split_pairs,
     yes_or_no,
 )
-from simctl.wire.conf import parse_time_limit_min, read_preempt_mode
+from simctl.wire.conf.readers import read_preempt_mode
 from simctl.wire.errno import slurm_strerror
 from simctl.wire.ids import INFINITE
 from simctl.wire.messages import (
@@ -23,6 +23,7 @@ from simctl.wire.messages import (
     RequestDeletePartition,
     RequestUpdatePartition,
 )
+from simctl.wire.time_limits import parse_time_limit_min
 
 
 def _count(text: str) -> int:

@@ -6,7 +6,6 @@ from typing import Any, Final
 from simctl.commands.options import UsageError
 from simctl.commands.scontrol_order import Order
 from simctl.commands.scontrol_pairs import Key, Pair, begins, find_key, split_pairs
-from simctl.wire.conf import parse_time_limit_min
 from simctl.wire.errno import errno_name, slurm_strerror
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import (
@@ -15,6 +14,7 @@ from simctl.wire.messages import (
     RequestUpdateReservation,
     ResponseCreateReservation,
 )
+from simctl.wire.time_limits import parse_time_limit_min
 from simctl.wire.times import parse_moment
 
 

@@ -13,10 +13,10 @@ from simctl.commands.scontrol_pairs import (
     refuse_key,
     split_pairs,
 )
-from simctl.wire.conf import parse_time_limit_min
 from simctl.wire.errno import slurm_strerror
 from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.messages import RequestUpdateJobStep
+from simctl.wire.time_limits import parse_time_limit_min
 
 STEP_KEYS: Final = {
     "timelimit": Key(2, "time_limit_min", lambda text: parse_time_limit_min(text) or INFINITE),

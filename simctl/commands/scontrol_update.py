@@ -10,12 +10,12 @@ from simctl.commands.options import UsageError
 from simctl.commands.scontrol_jobs import read_jobs
 from simctl.commands.scontrol_order import Order
 from simctl.commands.scontrol_pairs import Pair, begins, not_negative, refuse_key, split_pairs
-from simctl.wire.conf import parse_time_limit_min
 from simctl.wire.errno import slurm_strerror
 from simctl.wire.hostlist import expand
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.messages import RequestJobInfo, RequestUpdateJob, ResponseJobInfo
 from simctl.wire.resources import parse_gres
+from simctl.wire.time_limits import parse_time_limit_min
 from simctl.wire.times import parse_moment
 
 Fields = dict[str, Any]

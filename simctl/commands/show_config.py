@@ -6,7 +6,7 @@ from simctl.commands.scontrol_order import Order
 from simctl.commands.scontrol_ping import ping
 from simctl.commands.scontrol_text import NULL, moment
 from simctl.commands.show_node import VERSION
-from simctl.wire.conf import BUILT_KEYS, SlurmConf, can_checkpoint
+from simctl.wire.conf.slurm_conf import BUILT_KEYS, SlurmConf, can_checkpoint
 from simctl.wire.ids import INFINITE
 from simctl.wire.messages import RequestBuildInfo, ResponseBuildInfo
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 import attrs
 
 from simctl.kernel.procs import SIGKILL, SIGTERM, exit_code_of, signal_of
-from simctl.wire.conf import SlurmConf
+from simctl.wire.conf.slurm_conf import SlurmConf
 from simctl.wire.errno import slurm_strerror
 from simctl.wire.layout import StepLayout
 

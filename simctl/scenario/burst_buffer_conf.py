@@ -12,7 +12,7 @@ from simctl.scenario.positions import Reading, Value, pairs
 from simctl.scenario.shapes import Values, check_mapping
 from simctl.scenario.site import read_named, read_text, tell_file
 from simctl.wire.burst_buffer_conf import KEYS, NAMES, check_writable
-from simctl.wire.conf_values import words
+from simctl.wire.conf.values import words
 from simctl.wire.site_files import BURST_BUFFER, SiteFile, read_site_file
 
 _PLUGIN: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")

@@ -15,7 +15,7 @@ from simctl.scenario.scalars import choice, text, whole
 from simctl.scenario.shapes import Built, Field, Items, Record, Scalar, Values, check_mapping
 from simctl.scenario.site import conf_of
 from simctl.scenario.site_merge import merge_nodes, override
-from simctl.wire.conf import SlurmConf
+from simctl.wire.conf.slurm_conf import SlurmConf
 from simctl.wire.features import feature_names
 from simctl.wire.hostlist import expand
 from simctl.wire.resources import parse_gres

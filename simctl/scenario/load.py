@@ -45,7 +45,7 @@ from simctl.scenario.timeline import COMMANDS, TIMELINE
 from simctl.scenario.users import BUILT_IN, USERS
 from simctl.site import Options
 from simctl.stepd.images import ImagesSpec
-from simctl.wire.conf import SCRIPT_KEYS, SlurmConf
+from simctl.wire.conf.slurm_conf import SCRIPT_KEYS, SlurmConf
 
 # Read in this order, whatever the order in the file: later keys refer to what earlier ones name.
 FIELDS: Final = (

@@ -13,7 +13,7 @@ from simctl.scenario.positions import Mistake
 from simctl.site import Options
 from simctl.stepd.images import ImagesSpec
 from simctl.stepd.outcome import DEFAULT_IMAGE
-from simctl.wire.conf import SlurmConf
+from simctl.wire.conf.slurm_conf import SlurmConf
 from simctl.wire.ids import INFINITE
 
 LOGIN: Final = "login"

@@ -11,21 +11,19 @@ from simctl.files import read_bytes
 from simctl.kernel.disk import is_shared
 from simctl.scenario.names import check_node_name, check_partition_name
 from simctl.scenario.positions import Mistake, Reading, Value
-from simctl.wire.conf import (
-    ConfMistake,
+from simctl.wire.conf.lines import Place, Setting, SiteMistake
+from simctl.wire.conf.names import renamed
+from simctl.wire.conf.readers import host_name
+from simctl.wire.conf.site_file import (
     KeyKind,
-    SlurmConf,
     acting_words,
     holds_instead,
-    host_name,
     key_kind,
-    read_conf,
     slurm_name,
     stands_in,
     unknown_word,
 )
-from simctl.wire.conf_lines import Place, Setting, SiteMistake
-from simctl.wire.conf_names import renamed
+from simctl.wire.conf.slurm_conf import ConfMistake, SlurmConf, read_conf
 from simctl.wire.site import Site, read_site
 from simctl.wire.site_files import SiteFile
 

@@ -9,7 +9,7 @@ from simctl.kernel.pattern import near
 from simctl.scenario.model import NodeSpec, PartitionSpec
 from simctl.scenario.positions import Reading
 from simctl.scenario.site import note, placed
-from simctl.wire.conf_lines import Setting
+from simctl.wire.conf.lines import Setting
 from simctl.wire.site_cluster import SiteNode, SitePartition
 
 

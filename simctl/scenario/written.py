@@ -10,9 +10,9 @@ import yaml
 
 from simctl.scenario.imported import ImportedCluster
 from simctl.scenario.model import NodeSpec, PartitionSpec
-from simctl.wire.conf import format_time_limit_min
 from simctl.wire.hostlist import compress
 from simctl.wire.ids import INFINITE
+from simctl.wire.time_limits import format_time_limit_min
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9/._][A-Za-z0-9/._+-]*")
 _WIDTH: Final = 100

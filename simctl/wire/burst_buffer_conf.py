@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from simctl.wire import conf_values as read
-from simctl.wire.conf import did_you_mean
+from simctl.wire.conf import values as read
+from simctl.wire.conf.readers import did_you_mean
 from simctl.wire.ids import NO_VAL
 
 BYTES: Final = "bytes"

@@ -7,10 +7,11 @@ from typing import Any, Final
 import attrs
 
 from simctl.limits import HOSTS
-from simctl.wire.conf import KeyKind, key_kind, unknown_key
-from simctl.wire.conf_lines import LineReader, Place, ReadFile, Setting, SiteMistake, by_key
-from simctl.wire.conf_names import NEWER
-from simctl.wire.conf_records import RecordReader
+from simctl.wire.conf.lines import LineReader, Place, ReadFile, Setting, SiteMistake, by_key
+from simctl.wire.conf.names import NEWER
+from simctl.wire.conf.records import RecordReader
+from simctl.wire.conf.site_file import KeyKind, key_kind
+from simctl.wire.conf.slurm_conf import unknown_key
 from simctl.wire.hostlist import compress, expand
 from simctl.wire.ids import INFINITE
 from simctl.wire.site_cluster import Ignored, NodeSets, SiteNode, SitePartition

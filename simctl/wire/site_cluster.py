@@ -5,7 +5,7 @@ from typing import Final
 
 import attrs
 
-from simctl.wire.conf_lines import Place, Setting
+from simctl.wire.conf.lines import Place, Setting
 from simctl.wire.ids import INFINITE
 
 HERE: Final = Place("")

@@ -8,8 +8,8 @@ from typing import Any, Final
 import attrs
 
 from simctl.wire import burst_buffer_conf
-from simctl.wire.conf import did_you_mean
-from simctl.wire.conf_lines import LineReader, Place, ReadFile, Setting, SiteMistake, by_key
+from simctl.wire.conf.lines import LineReader, Place, ReadFile, Setting, SiteMistake, by_key
+from simctl.wire.conf.readers import did_you_mean
 
 _CGROUP: Final = """
     AllowedDevicesFile AllowedKmemSpace AllowedRAMSpace AllowedSwapSpace CgroupAutomount

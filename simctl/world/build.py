@@ -39,7 +39,7 @@ from simctl.site import Site, User
 from simctl.stepd.images import Images
 from simctl.stepd.outcome import NEVER_US, ProgramRun
 from simctl.stepd.programs import Describe, Programs
-from simctl.wire.conf import SlurmConf
+from simctl.wire.conf.slurm_conf import SlurmConf
 from simctl.wire.credentials import KeyPair
 from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.resources import Room

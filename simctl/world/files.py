@@ -12,7 +12,7 @@ from simctl.scenario.model import (
 )
 from simctl.site import User
 from simctl.wire.burst_buffer_conf import FOLDER, file_name, write_conf
-from simctl.wire.conf import can_checkpoint
+from simctl.wire.conf.slurm_conf import can_checkpoint
 
 
 class Files:

@@ -6,7 +6,7 @@ from simctl.ctld.controller import Controller
 from simctl.ctld.state.notices import CheckpointsDue
 from simctl.ctld.state.records import JobRecord, StepRecord
 from simctl.ctld.state.recurring import check_at_or_after
-from simctl.wire.conf import can_checkpoint
+from simctl.wire.conf.slurm_conf import can_checkpoint
 from simctl.wire.ids import SECOND, SLURM_BATCH_SCRIPT
 from simctl.wire.states import JobBase
 

@@ -19,7 +19,7 @@ from simctl.kernel.fabric import Envelope
 from simctl.plugin import CheckOp, CheckpointStatus
 from simctl.plugins.hooks import About
 from simctl.plugins.points.checkpoint import slurm_ckpt_op
-from simctl.wire.conf import can_checkpoint
+from simctl.wire.conf.slurm_conf import can_checkpoint
 from simctl.wire.errno import (
     ESLURM_ACCESS_DENIED,
     ESLURM_ALREADY_DONE,

@@ -7,7 +7,7 @@ import attrs
 
 from simctl.ctld.state.records import NodeRecord, PartRecord
 from simctl.wire.bitmap import mask_of
-from simctl.wire.conf import SlurmConf
+from simctl.wire.conf.slurm_conf import SlurmConf
 from simctl.wire.errno import (
     ESLURM_ACCESS_DENIED,
     ESLURM_BAD_TASK_COUNT,

@@ -27,7 +27,7 @@ from simctl.ctld.steps import steps
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import OUT_OF_MEMORY_STATUS, exit_code_of, signal_of
 from simctl.plugins.points.checkpoint import slurm_ckpt_free_job
-from simctl.wire.conf import SlurmConf, can_checkpoint
+from simctl.wire.conf.slurm_conf import SlurmConf, can_checkpoint
 from simctl.wire.credentials import LIFETIME_S
 from simctl.wire.errno import (
     ESLURM_ALREADY_DONE,

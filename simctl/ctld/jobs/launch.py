@@ -13,7 +13,7 @@ from simctl.ctld.jobs import arrays, completion, controller_scripts, eligible, l
 from simctl.ctld.reporting import bookkeeping
 from simctl.ctld.state.records import JobRecord, NodeRecord, PartRecord
 from simctl.plugins.hooks import NonsenseError, check_environment
-from simctl.wire.conf import can_checkpoint
+from simctl.wire.conf.slurm_conf import can_checkpoint
 from simctl.wire.ids import INFINITE, NO_VAL, SLURM_BATCH_SCRIPT
 from simctl.wire.messages import RequestBatchJobLaunch, ResponseResourceAllocation
 from simctl.wire.records import JobDesc

@@ -20,7 +20,7 @@ from simctl.ctld.state.records import (
 from simctl.kernel.fabric import Envelope
 from simctl.wire.arrays import format_tasks
 from simctl.wire.bitmap import members, ranges
-from simctl.wire.conf import can_checkpoint
+from simctl.wire.conf.slurm_conf import can_checkpoint
 from simctl.wire.errno import ESLURM_INVALID_JOB_ID
 from simctl.wire.filenames import fill_in
 from simctl.wire.hostlist import compress

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from simctl.ctld.state.records import JobRecord
-from simctl.wire.conf import SlurmConf
+from simctl.wire.conf.slurm_conf import SlurmConf
 from simctl.wire.states import JobBase, Reason
 
 _UNKNOWN: Final = -1

@@ -16,7 +16,7 @@ from simctl.ctld.state.records import (
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.threads import Thread
 from simctl.kernel.turns import Timer
-from simctl.wire.conf import SlurmConf
+from simctl.wire.conf.slurm_conf import SlurmConf
 from simctl.wire.states import NodeBase, NodeFlag
 
 _LOST = NodeFlag.DRAIN | NodeFlag.NO_RESPOND

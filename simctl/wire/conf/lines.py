@@ -14,7 +14,7 @@ from typing import Final
 
 import attrs
 
-from simctl.wire.conf_names import REPEATED
+from simctl.wire.conf.names import REPEATED
 
 ReadFile = Callable[[str], str]
 """Returns the text of a file; raises OSError, or ValueError where it is no text."""

@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from simctl.wire.conf import NOT_SIMULATED, parse_time_limit_min, read_preempt_mode
+from simctl.wire.conf.readers import NOT_SIMULATED, read_preempt_mode
 from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.resources import parse_gres
 from simctl.wire.states import PartState
+from simctl.wire.time_limits import parse_time_limit_min
 
 _UNBUILT: Final = f"is known to Slurm but {NOT_SIMULATED}"
 _SOCKETS: Final = re.compile(r"\([SI][^()]*\)")
