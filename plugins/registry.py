@@ -1,5 +1,6 @@
 """Which plugins there are: the bundled ones, the installed ones, and those a scenario names."""
 
+import difflib
 import sys
 from functools import lru_cache
 from pathlib import Path
@@ -65,6 +66,14 @@ def _bundled() -> dict[str, Entry]:
     }
 
 
+class UnknownPluginError(PluginError):
+    """slurm.conf names a plugin that there is not; `meant` says which may be meant."""
+
+    def __init__(self, mistake: str, *, meant: str) -> None:
+        super().__init__(mistake)
+        self.meant = meant
+
+
 class Registry:
     """The plugins a run may load, by type (``switch/none``); those *installed* only if asked."""
 
@@ -123,10 +132,15 @@ class Registry:
             self._take_installed(plugin_type)
         entry = self._entries.get(plugin_type)
         if entry is None:
-            known = ", ".join(self.types(plugin_type.split("/", maxsplit=1)[0])) or "none at all"
-            raise PluginError(
-                f"slurm_conf.{key}: there is no plugin {plugin_type!r}; known: {known}. "
-                'Name a file of your own under plugins: ["./my_plugin.py:MyPlugin"]'
+            plugin_class, _, name = plugin_type.partition("/")
+            types = {each.partition("/")[2]: each for each in self.types(plugin_class)}
+            known = ", ".join(types.values()) or "none at all"
+            close = difflib.get_close_matches(name, types, n=1)
+            hint = f"; did you mean {types[close[0]]}" if close else ""
+            raise UnknownPluginError(
+                f"slurm_conf.{key}: there is no plugin {plugin_type!r}{hint}; known: {known}. "
+                'Name a file of your own under plugins: ["./my_plugin.py:MyPlugin"]',
+                meant=hint,
             )
         check_class(entry.kind, entry.origin, model)
 

@@ -9,20 +9,23 @@ from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import IO, Final, Self
 
+from simctl.commands.slips import of_directive, of_line
 from simctl.kernel.events import KINDS, Event
+from simctl.kernel.pattern import near
 from simctl.kernel.schedules import ScheduleError
 from simctl.kernel.trace import FileSink
 from simctl.limits import RUN_TURNS
 from simctl.orderings.checking import tell as tell_breach
 from simctl.outputs import TRACE, Output
-from simctl.plugins.registry import PluginError
+from simctl.plugins.registry import PluginError, Registry
 from simctl.reports.progress import Progress
 from simctl.reports.text import job_label, job_table, repeat_command, summary, what_broke
 from simctl.reports.timeline import BufferHistory, timeline
 from simctl.scenario.durations import DurationError, parse_duration_us
-from simctl.scenario.load import load_scenario
+from simctl.scenario.load import check_scenario, load_scenario
 from simctl.scenario.model import Scenario
 from simctl.scenario.positions import ScenarioErrors
+from simctl.scenario.scripts import Usage
 from simctl.scenario.why_failed import told_failures
 from simctl.state_folder import StateFolderError
 from simctl.status import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
@@ -33,28 +36,42 @@ from simctl.view.command import check_output, view_run, write_run
 from simctl.view.findings import Finding, findings_of
 from simctl.view.page import PAGE
 from simctl.world import RunResult, World
+from simctl.world.build import plugin_mistakes
 
 
 def check_scenarios(paths: list[str]) -> int:
     """Validate scenarios; print every mistake and warning of each."""
     status = OK
     for path in paths:
+        checked = check_scenario(find(path)[0], USAGE)
+        mistakes = [f"{each}{meant(Path(path))}" for each in checked.mistakes]
+        if checked.scenario is not None:
+            mistakes += _wrong_with_plugins(checked.scenario, built=not mistakes)
+        for warning in checked.warnings:
+            print(f"{warning} (warning)", file=sys.stderr)
+        for mistake in mistakes:
+            print(mistake, file=sys.stderr)
+        if mistakes:
+            status = WRONG_INPUT
+        else:
+            print(f"{path}: fine")
+    return status
+
+
+USAGE: Final = Usage(of_line=of_line, of_directive=of_directive)
+
+
+def _wrong_with_plugins(scenario: Scenario, *, built: bool) -> Sequence[str]:
+    """Return what is wrong with a scenario's plugins; *built* has its cluster built as well."""
+    with redirect_stdout(sys.stderr):
+        if not built:
+            return plugin_mistakes(Registry(), scenario, scenario.model)
         try:
-            scenario = load(path)
-            # Plugins and types are checked by building the cluster, which runs nothing.
+            # This runs nothing.
             World(scenario)
         except PluginError as error:
-            print(error, file=sys.stderr)
-            status = WRONG_INPUT
-            continue
-        except InputError as error:
-            print(error, file=sys.stderr)
-            status = WRONG_INPUT
-            continue
-        for warning in scenario.warnings:
-            print(f"{warning} (warning)", file=sys.stderr)
-        print(f"{path}: fine")
-    return status
+            return error.mistakes
+    return ()
 
 
 def find(path: str) -> tuple[Path, bool]:
@@ -75,6 +92,19 @@ def find(path: str) -> tuple[Path, bool]:
     return where, False
 
 
+def meant(path: Path) -> str:
+    """Say which shipped scenario may be meant by a file that is not there; else nothing."""
+    if path.exists():
+        return ""
+    shipped = Path(__file__).parent / "scenarios"
+    names = [
+        each.stem
+        for folder in (shipped, *(shipped / name for name in SHIPPED_FOLDERS))
+        for each in sorted(folder.glob("*.yaml"))
+    ]
+    return near(path.name.removesuffix(".yaml"), names)
+
+
 SHIPPED_FOLDERS: Final = ("mistakes", "faulty", "false_friends")
 """Folders beside the shipped scenarios whose scenarios are known by their bare names as well."""
 
@@ -89,9 +119,8 @@ def load(path: str) -> Scenario:
     try:
         return load_scenario(where)
     except ScenarioErrors as error:
-        raise InputError(
-            "\n".join(str(mistake) for mistake in error.mistakes), placed=True
-        ) from error
+        told = "\n".join(str(mistake) for mistake in error.mistakes)
+        raise InputError(f"{told}{meant(where)}", placed=True) from error
 
 
 def run(options: argparse.Namespace) -> int:

@@ -242,7 +242,7 @@ def test_what_is_wrong_with_plugins_has_its_place_once(
     assert capsys.readouterr().err == said
     path = write(tmp_path, "slurm_conf: {SwitchType: switch/nrt}\n")
     assert cli.main([command, path]) == cli.WRONG_INPUT
-    assert capsys.readouterr().err.startswith(f"{path}: slurm_conf.SwitchType: there is no plugin")
+    assert capsys.readouterr().err.startswith(f"{path}:4:26: slurm_conf.SwitchType: there is no")
 
 
 def test_a_stalled_run_exits_1_and_says_who_waits_for_what(

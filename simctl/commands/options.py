@@ -1,5 +1,6 @@
 """Command lines as Slurm reads them: known options, known ones that are not built, unknown ones."""
 
+import difflib
 import getopt
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -90,6 +91,41 @@ class Grammar:
             (self._names[flag[2:]] if flag.startswith("--") else self._letters[flag[1:]], text)
             for flag, text in pairs
         ], rest
+
+    def slips(self, argv: Sequence[str]) -> list[str]:
+        """Tell of each option that is none, or whose value does not parse, and what may be meant.
+
+        Where there are none, whether one lacks its value.
+        """
+        found = []
+        for word, name in self._flags(argv):
+            try:
+                self.split([word])
+            except UsageError as error:
+                if "requires" not in error.lines[0]:
+                    told = self._told(error)
+                    found.append(told + ("" if "ambiguous" in told else self._meant(name)))
+        if found:
+            return found
+        try:
+            given, _ = self.split(argv)
+        except UsageError as error:
+            return [self._told(error)]
+        for each in given:
+            try:
+                self.values([each])
+            except UsageError as error:
+                found.append(self._told(error))
+        return found
+
+    def _told(self, error: UsageError) -> str:
+        """Return the line that says what is wrong, without the command's name."""
+        line = next((each for each in error.lines if each.startswith(self.command)), error.lines[0])
+        return line.removeprefix(f"{self.command}: ").removeprefix("error: ")
+
+    def _meant(self, name: str) -> str:
+        close = difflib.get_close_matches(name, self._all_names, n=1) if len(name) > 1 else []
+        return f"; did you mean --{close[0]}?" if close and close[0] != name else ""
 
     # What is made of the options once, on first use.
 

@@ -145,6 +145,11 @@ def _find(word: str) -> str:
     return next((name for name, (least, _) in KEYWORDS.items() if _begins(word, name, least)), "")
 
 
+def is_keyword(word: str) -> bool:
+    """Tell whether a word is one of scontrol's keywords, or a beginning of one that will do."""
+    return bool(_find(word)) or _leaves(word) or word == "!!"
+
+
 async def run(order: Order) -> int:
     """Do what one keyword says; return the exit status."""
     name = _find(order.keyword.lower())

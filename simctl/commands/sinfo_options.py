@@ -116,13 +116,18 @@ class Query:
         )
 
 
+def usual(argv: Sequence[str]) -> list[str]:
+    """Return a command line with the usual names of options in place of others."""
+    return usual_names(argv, _OTHER_NAMES)
+
+
 def read_query(argv: Sequence[str], environment: Mapping[str, str]) -> Query:
     """Return what a command line asks for, with what variables say of the rest.
 
     Raises:
         UsageError: With what sinfo prints.
     """
-    given, words = GRAMMAR.parse(usual_names(argv, _OTHER_NAMES))
+    given, words = GRAMMAR.parse(usual(argv))
     if words:
         raise UsageError(1, f"sinfo: error: Unrecognized option: {words[0]}")
     found = {option: environment[name] for name, option in _VALUES.items() if name in environment}

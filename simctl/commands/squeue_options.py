@@ -263,9 +263,14 @@ def read_query(
     return Query(given=given, bits=int(bits) if bits.isdecimal() else -1, **fields)
 
 
+def usual(argv: Sequence[str]) -> list[str]:
+    """Return a command line with the usual names of options in place of others."""
+    return usual_names(argv, _OTHER_NAMES)
+
+
 def _given(argv: Sequence[str], environment: Mapping[str, str]) -> dict[str, Any]:
     """Return the options by their long names: those of the line, then those of variables."""
-    given, words = GRAMMAR.parse(usual_names(argv, _OTHER_NAMES))
+    given, words = GRAMMAR.parse(usual(argv))
     for option in ("jobs", "steps"):
         # The list may also be the next word.
         if words and given.get(option) == _NONE:

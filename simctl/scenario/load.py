@@ -5,6 +5,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
+import attrs
+
 from simctl.appliance.spec import ApplianceSpec
 from simctl.files import read_bytes
 from simctl.kernel.disk import is_shared
@@ -36,7 +38,7 @@ from simctl.scenario.positions import (
 )
 from simctl.scenario.programs import FILES, PLUGINS, PROGRAMS, file_key
 from simctl.scenario.scalars import DURATION, SIMCTL_VERSION, choice, whole
-from simctl.scenario.scripts import ScriptCheck
+from simctl.scenario.scripts import ScriptCheck, Usage
 from simctl.scenario.shapes import Field, Record, Values
 from simctl.scenario.site import SiteShape, placed
 from simctl.scenario.site_complete import complete
@@ -45,7 +47,7 @@ from simctl.scenario.timeline import COMMANDS, TIMELINE
 from simctl.scenario.users import BUILT_IN, USERS
 from simctl.site import Options
 from simctl.stepd.images import ImagesSpec
-from simctl.wire.conf.slurm_conf import SCRIPT_KEYS, SlurmConf
+from simctl.wire.conf.slurm_conf import PLUGIN_KEYS, SCRIPT_KEYS, SlurmConf
 
 # Read in this order, whatever the order in the file: later keys refer to what earlier ones name.
 FIELDS: Final = (
@@ -193,13 +195,8 @@ def load_scenario(
         ScenarioErrors: the file cannot be read, or holds mistakes: all of them.
     """
     file = str(path)
-    try:
-        data = read_bytes(path)
-    except OSError as error:
-        message = f"cannot read the scenario: {error.strerror or error}"
-        raise ScenarioErrors((_at(file, 0, 0, message),)) from error
     return read_scenario(
-        _decode(data, file),
+        _decode(_read(path), file),
         file=file,
         commands=commands,
         functions=functions,
@@ -241,12 +238,46 @@ def start(text: str, file: str) -> Reading:
     )
 
 
+@attrs.frozen(kw_only=True)
+class Checked:
+    """What is wrong with a scenario file, and what of it could be read all the same."""
+
+    mistakes: tuple[Mistake, ...]
+    warnings: tuple[Mistake, ...] = ()
+    scenario: Scenario | None = None
+
+
+def check_scenario(path: Path, usage: Usage) -> Checked:
+    """Read the scenario in the file *path* for its mistakes, options of its commands among them."""
+    file = str(path)
+    try:
+        text = _decode(_read(path), file)
+        reading = start(text, file)
+        reading.usage = usage
+        values = _values(text, reading)
+    except ScenarioErrors as error:
+        return Checked(mistakes=error.mistakes)
+    return Checked(
+        mistakes=sort_mistakes(reading.mistakes),
+        warnings=sort_mistakes(reading.warnings),
+        scenario=None if values is None else _scenario(values, reading, description(text)),
+    )
+
+
 def read_values(text: str, reading: Reading) -> Values:
     """Return what stands under each key of a scenario, or its default.
 
     Raises:
         ScenarioErrors: the text holds mistakes: all of them.
     """
+    values = _values(text, reading)
+    if reading.mistakes or values is None:
+        raise ScenarioErrors(sort_mistakes(reading.mistakes))
+    return values
+
+
+def _values(text: str, reading: Reading) -> Values | None:
+    """Return what could be read, None if nothing could; mistakes are noted."""
     values: Values | None = None
     root = Value(node=compose(text, reading.file), path="")
     try:
@@ -259,8 +290,6 @@ def read_values(text: str, reading: Reading) -> Values:
         _check_scripts(values, reading)
     except Unreadable:
         pass
-    if reading.mistakes or values is None:
-        raise ScenarioErrors(sort_mistakes(reading.mistakes))
     return values
 
 
@@ -297,6 +326,7 @@ def _scenario(values: Values, reading: Reading, text: str) -> Scenario:
         programs=values["programs"],
         timeline=values["timeline"],
         expect=values["expect"],
+        places={key: _place(_setting(values, key, reading), reading) for key in PLUGIN_KEYS},
         warnings=sort_mistakes(reading.warnings),
         ignored=reading.site.ignored.texts() if reading.site is not None else (),
     )
@@ -336,6 +366,10 @@ def _check_gres(values: Values, reading: Reading) -> None:
     for name in sorted(names.difference(types)) if types else ():
         message = f"nodes have {name!r}, which GresTypes lacks{near(name, types)}"
         reading.mistake(_setting(values, "GresTypes", reading), message)
+
+
+def _place(value: Value, reading: Reading) -> str:
+    return f"{value.file or reading.file}:{value.line}:{value.column}"
 
 
 def _setting(values: Values, name: str, reading: Reading) -> Value:
@@ -379,6 +413,14 @@ def _configured(values: Values, reading: Reading) -> list[tuple[Value, str]]:
 
 def _children(files: Value, reading: Reading) -> dict[str, Value]:
     return {file_key(name): child for _, name, child in pairs(files, reading)}
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return read_bytes(path)
+    except OSError as error:
+        message = f"cannot read the scenario: {error.strerror or error}"
+        raise ScenarioErrors((_at(str(path), 0, 0, message),)) from error
 
 
 def _decode(data: bytes, file: str) -> str:

@@ -568,6 +568,8 @@ class Scenario:
     asks_nodes: bool = True
     """Whether slurmctld asks nodes to register again now and then; a replay's does not."""
 
+    places: Mapping[str, str] = attrs.field(factory=dict, eq=False, repr=False)
+    """Where slurm.conf names plugins: `FILE:LINE:COLUMN` by its key."""
     warnings: tuple[Mistake, ...] = attrs.field(default=(), eq=False)
     ignored: tuple[str, ...] = attrs.field(default=(), eq=False)
     """What Slurm knows in the site's own files and nothing here depends on."""

@@ -13,6 +13,7 @@ from simctl.wire.site import Site
 
 if TYPE_CHECKING:
     from simctl.scenario.pattern_words import Known
+    from simctl.scenario.scripts import Usage
 
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -134,8 +135,10 @@ class Reading:
     """Keys of the top level, nodes or users, of which some names could not be read."""
     partitions: dict[str, bool] = attrs.field(factory=dict)
     """Whether each partition is said to be the default."""
-    runs: list[tuple[Value, tuple[str, ...]]] = attrs.field(factory=list)
-    """The command lines of the timeline, with their places."""
+    runs: list[tuple[Value, tuple[str, ...], bool]] = attrs.field(factory=list)
+    """The command lines of the timeline, with their places, and whether each is to fail."""
+    usage: "Usage | None" = None
+    """What tells of options that commands refuse, if they are to be looked at."""
     site: Site | None = None
     """The site's own slurm.conf, where the scenario names one."""
     backup: str = ""

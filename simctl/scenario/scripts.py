@@ -1,7 +1,7 @@
 """Check the batch scripts a scenario submits, and the programs they and the timeline run."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -11,6 +11,7 @@ from simctl.scenario.model import Program
 from simctl.scenario.positions import Reading, Value
 from simctl.scenario.programs import file_key
 from simctl.scenario.timeline import OTHER_COMMANDS
+from simctl.stepd.scripts.header import passed_over, sbatch_options
 from simctl.stepd.scripts.script import has_interpreter, parse, programs_used
 
 BUILT_IN: Final = (
@@ -132,6 +133,16 @@ def wrapped(argv: Sequence[str]) -> str:
     return ""
 
 
+@attrs.frozen(kw_only=True)
+class Usage:
+    """What tells of options that commands refuse by themselves, each a text; the commands know."""
+
+    of_line: Callable[[Sequence[str]], list[str]]
+    """Takes a command line."""
+    of_directive: Callable[[str], list[str]]
+    """Takes what stands behind ``#SBATCH`` on a line."""
+
+
 @attrs.define(kw_only=True)
 class ScriptCheck:
     """One walk over all scripts: those of slurm.conf, and those that the timeline leads to.
@@ -152,8 +163,10 @@ class ScriptCheck:
         """Note what lies outside the subset of sh, and warn of programs nobody described."""
         for place, path in self.configured:
             self._warn(place, 0, _HOME.sub("", path, count=1) if _HOME.match(path) else path)
-        for place, argv in self.reading.runs:
+        for place, argv, fails in self.reading.runs:
             self._typed(place, argv)
+            if not fails:
+                self._check_usage(place, argv)
         while self._waiting:
             name = self._waiting.pop(0)
             self._script(self.files[name].scalar, self.files[name])
@@ -171,6 +184,26 @@ class ScriptCheck:
                 self._warn(place, 0, path)
         elif argv[0] == "salloc":
             self._allocated(place, after_options(argv))
+
+    def _check_usage(self, place: Value, argv: Sequence[str]) -> None:
+        """Note options that a command would refuse, those of the script it submits among them."""
+        usage, reading = self.reading.usage, self.reading
+        if usage is None:
+            return
+        for slip in usage.of_line(argv):
+            reading.mistake(place, slip)
+        name = file_key(_HOME.sub("", operand(argv), count=1)) if argv[0] == "sbatch" else ""
+        if name in self.files and not wrapped(argv):
+            text = self.files[name]
+            for line, options in sbatch_options(text.scalar):
+                for slip in usage.of_directive(options):
+                    reading.mistake_in_block(text, line, 1, f"sbatch: {slip}")
+            for line, why in passed_over(text.scalar):
+                reading.warn_in_block(text, line, why)
+        elif argv[0] == "salloc" and after_options(argv)[:1]:
+            inner = after_options(argv)
+            if inner[0] in reading.commands:
+                self._check_usage(place, inner)
 
     def _allocated(self, place: Value, argv: Sequence[str]) -> None:
         """Look at the command of a salloc; one that a shell is to read is a script."""
@@ -207,6 +240,9 @@ class ScriptCheck:
             return
         for line, name, argv in programs_used(script):
             self._submitted(argv)
+            if self.reading.usage is not None and argv and "$" not in "".join(argv):
+                for slip in self.reading.usage.of_line(argv):
+                    self.reading.warn_in_block(place, line, slip)
             if name in STARTERS:
                 self._warn(place, line, program(argv), status=_NO_ENTRY)
                 for path in own_scripts(argv):

@@ -88,7 +88,8 @@ def _check_entry(values: Values, reading: Reading) -> None:
     """Check which keys stand together, whatever they say."""
     deed = _one_of(_DEED_KEYS, values, reading)
     if values["run"] is not None:
-        reading.runs.append((values.place("run"), values["run"][1]))
+        fails = bool(values["expect"] or values["exit"] or "stderr" in values.places)
+        reading.runs.append((values.place("run"), values["run"][1], fails))
     if deed == "files" and values["as"] != "root":
         for name in values["files"] or ():
             if name.startswith("/"):

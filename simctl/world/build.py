@@ -21,7 +21,7 @@ from simctl.kernel.procs import (
 from simctl.kernel.trace import Trace
 from simctl.kernel.turns import Kernel
 from simctl.plugins.hooks import Hooks
-from simctl.plugins.registry import PluginError, Registry
+from simctl.plugins.registry import PluginError, Registry, UnknownPluginError
 from simctl.scenario.model import (
     CONTROLLER,
     CorruptFault,
@@ -39,7 +39,7 @@ from simctl.site import Site, User
 from simctl.stepd.images import Images
 from simctl.stepd.outcome import NEVER_US, ProgramRun
 from simctl.stepd.programs import Describe, Programs
-from simctl.wire.conf.slurm_conf import SlurmConf
+from simctl.wire.conf.slurm_conf import PLUGIN_KEYS, SlurmConf
 from simctl.wire.credentials import KeyPair
 from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.resources import Room
@@ -80,6 +80,12 @@ def _load_plugins(registry: Registry, scenario: Scenario, model: str) -> None:
     Raises:
         PluginError: Everything that is wrong with them, each with its place.
     """
+    if mistakes := plugin_mistakes(registry, scenario, model):
+        raise PluginError(*mistakes)
+
+
+def plugin_mistakes(registry: Registry, scenario: Scenario, model: str) -> list[str]:
+    """Take in the scenario's plugins; return all that is wrong with them and with slurm.conf's."""
     mistakes: list[str] = []
     path = Path(scenario.folder) / scenario.path_name
     file = str(path) if path.is_file() else scenario.path_name
@@ -96,19 +102,22 @@ def _load_plugins(registry: Registry, scenario: Scenario, model: str) -> None:
             except PluginError as error:
                 where = f"{file}:{plugin.line}:{plugin.column}"
                 mistakes += [f"{where}: {mistake}" for mistake in error.mistakes]
-    if not mistakes:
-        conf = scenario.slurm_conf
-        for key, plugin_type in (
-            ("SwitchType", conf.switch_type),
-            ("CheckpointType", conf.checkpoint_type),
-            *(("BurstBufferType", each) for each in conf.burst_buffer_types),
-        ):
+    # A plugin that could not be taken in may be one that slurm.conf names.
+    unsure = bool(mistakes)
+    conf = scenario.slurm_conf
+    types = (conf.switch_type, conf.checkpoint_type, conf.burst_buffer_types)
+    for key, value in zip(PLUGIN_KEYS, types, strict=True):
+        for plugin_type in (value,) if isinstance(value, str) else value:
             try:
                 registry.require(plugin_type, key, model)
+            except UnknownPluginError as error:
+                where = scenario.places.get(key, file)
+                if error.meant or not unsure:
+                    mistakes += [f"{where}: {mistake}" for mistake in error.mistakes]
             except PluginError as error:
-                mistakes += [f"{file}: {mistake}" for mistake in error.mistakes]
-    if mistakes:
-        raise PluginError(*mistakes)
+                where = scenario.places.get(key, file)
+                mistakes += [f"{where}: {mistake}" for mistake in error.mistakes]
+    return mistakes
 
 
 def make_users(scenario: Scenario) -> dict[str, User]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import posixpath
+import re
 
 from simctl.stepd.scripts.rules import SET_LETTERS
 from simctl.stepd.scripts.tree import ScriptMistake
 
 SHELLS = ("sh", "bash", "dash", "ksh", "mksh", "zsh", "ash")
 _DIRECTIVE = "#SBATCH"
+_LIKE_A_DIRECTIVE = re.compile(r"#([A-Za-z]+)\s+-")
 
 
 def has_interpreter(text: str) -> bool:
@@ -30,6 +33,22 @@ def sbatch_options(text: str) -> tuple[tuple[int, str], ...]:
         elif line.strip() and not line.strip().startswith("#"):
             break
     return tuple((number, options) for number, options in found if options)
+
+
+def passed_over(text: str) -> tuple[tuple[int, str], ...]:
+    """Return the lines that look like options and are none to sbatch, each with the reason."""
+    found: list[tuple[int, str]] = []
+    over = False
+    for number, line in enumerate(text.split("\n"), start=1):
+        word = _LIKE_A_DIRECTIVE.match(line)
+        if line.startswith(_DIRECTIVE):
+            if over:
+                found.append((number, "sbatch reads no #SBATCH line behind the first command"))
+        elif word is not None and difflib.get_close_matches(word[1], ("SBATCH",), cutoff=0.8):
+            found.append((number, f"#{word[1]} is a comment like others; did you mean #SBATCH?"))
+        elif line.strip() and not line.strip().startswith("#"):
+            over = True
+    return tuple(found)
 
 
 def read_interpreter(text: str) -> tuple[tuple[str, ...], tuple[ScriptMistake, ...]]:

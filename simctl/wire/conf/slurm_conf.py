@@ -188,6 +188,9 @@ _BUILT: Final = tuple(
 BUILT_KEYS: Final = tuple(key.name for key in _BUILT)
 """The slurm.conf keys that change what a run does."""
 
+PLUGIN_KEYS: Final = ("SwitchType", "CheckpointType", "BurstBufferType")
+"""The slurm.conf keys that name the plugins daemons load."""
+
 SCRIPT_KEYS: Final = tuple(key.name for key in _BUILT if key.read is read.script)
 """The slurm.conf keys that name a prolog or an epilog."""
 
