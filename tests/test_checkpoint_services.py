@@ -101,3 +101,23 @@ def test_a_batch_script_is_signalled_with_what_it_has_started(tmp_path: Path) ->
     assert str(sent[0].step) == "1.batch"
     launched: list[Any] = [each.args for each in ran.all("REQUEST_BATCH_JOB_LAUNCH", phase="send")]
     assert [each.get("restart_dir") for each in launched] == [None, "/shared/mine"]
+
+
+def test_tasks_are_saved_on_no_nodes_by_nobody(tmp_path: Path) -> None:
+    """A call that names no nodes is told so; it does not look as if all had been saved."""
+    plugin = _PLUGIN.replace("import CheckpointPlugin,", "import CheckpointPlugin, rpc,").replace(
+        "        if step is not None:\n",
+        "        for nodes in ('', 'n1'):\n"
+        "            rc = await rpc.slurm_checkpoint_tasks(job_id, step_id, 0, '/s', 1, nodes)\n"
+        "            log.info(f'on {nodes}', rc=rc, error=rpc.slurm_get_errno())\n"
+        "        if step is not None:\n",
+    )
+    (tmp_path / "looker.py").write_text(plugin)
+    lines = 'plugins: ["./looker.py:Looker"]\nslurm_conf: {CheckpointType: checkpoint/looker}\n'
+    lines += "timeline:\n  - {at: 0s, as: alice, run: srun -N2 sleep 20}\n"
+    lines += "  - {at: 10s, as: alice, run: scontrol checkpoint create 1.0}\n"
+    ran = run(lines, cluster=FOUR_NODES, folder=tmp_path)
+    told: dict[str, Any] = {each.args["text"]: each.args for each in ran.all("plugin_log")}  # type: ignore[index]
+    assert (told["on "]["rc"], told["on "]["error"]) == (-1, 22)
+    asked = ran.all("REQUEST_CHECKPOINT_TASKS", phase="send", daemon="slurmctld")
+    assert [each.peer for each in asked] == ["slurmd@n1"]

@@ -8,7 +8,7 @@ the manual page says. In model modern it is the number itself, as real Slurm ret
 from simctl.api.asking import ask_nodes, ask_slurmctld
 from simctl.api.reach import reach_of
 from simctl.kernel.procs import Process
-from simctl.wire.errno import SLURM_ERROR, SLURM_SUCCESS, SlurmError
+from simctl.wire.errno import EINVAL, SLURM_ERROR, SLURM_SUCCESS, SlurmError
 from simctl.wire.hostlist import expand
 from simctl.wire.ids import SLURM_BATCH_SCRIPT
 from simctl.wire.messages import (
@@ -128,12 +128,15 @@ async def tasks(
     """Have the slurmds of *nodelist* save a step's tasks; return when all have, or have failed.
 
     slurmctld is not asked. Each node has *max_wait* seconds, 0 for MessageTimeout; the error of the
-    last node that has one counts.
+    last node that has one counts. Without a node nobody can save anything: EINVAL.
     """
+    nodes = expand(nodelist)
+    if not nodes:
+        return _result(process, EINVAL)
     request = RequestCheckpointTasks(
         job_id=job_id, step_id=step_id, timestamp=begin_time, image_dir=image_dir
     )
-    answers = await ask_nodes(process, expand(nodelist), request, max_wait)
+    answers = await ask_nodes(process, nodes, request, max_wait)
     codes = [_code(each) for each in answers]
     return _result(process, next((code for code in reversed(codes) if code), SLURM_SUCCESS))
 

@@ -165,7 +165,10 @@ class Rpc:
         max_wait: int = 0,
         nodelist: str = "",
     ) -> int:
-        """Have the slurmds of nodes save a step's tasks, and wait until they have."""
+        """Have the slurmds of nodes save a step's tasks, and wait until they have.
+
+        *nodelist* names them, as `JobRecord.nodes` does; without any it is -1, with EINVAL.
+        """
         return await checkpoint.tasks(
             caller("rpc"), job_id, step_id, begin_time, image_dir, max_wait, nodelist
         )
