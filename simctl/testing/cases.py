@@ -114,6 +114,9 @@ class Settings:
     orderings: bool = True
     """Whether the built-in orderings are checked, and a broken one fails the case."""
 
+    html: str = ""
+    """A folder for the pages of cases that fail; empty for none."""
+
     command: str = "simctl test"
     """What runs tests, for the lines that say how to go on."""
 
@@ -201,6 +204,11 @@ def _run(case: Case, settings: Settings, *, named: bool) -> Outcome:
     if golden is not None and not (lines and settings.rewrite):
         # Of a run that breaks no golden trace is made.
         written, differs = _compare(case, golden, run, settings)
+    if settings.html and (lines or differs):
+        from simctl.testing.pages import leave_page  # noqa: PLC0415 - only what fails has a page
+
+        label = f"-{how.label}" if how.label else ""
+        differs = (*differs, leave_page(settings.html, f"{case.path}{label}", run))
     return Outcome(
         case=case,
         verdict=_verdict(run, broken=bool(lines or differs)),

@@ -19,6 +19,7 @@ from simctl.testing.cases import (
 )
 from simctl.testing.finding import find_scenarios
 from simctl.testing.keywords import selects
+from simctl.testing.pages import check_folder
 from simctl.testing.workers import run_cases
 
 _WORDS: Final = {
@@ -48,7 +49,10 @@ def run_tests(options: argparse.Namespace) -> int:
         ignore=tuple(options.ignore),
         check_determinism=options.check_determinism,
         orderings=not options.no_orderings,
+        html=options.html or "",
     )
+    if options.html is not None:
+        check_folder(options.html, "--html")
     if options.rewrite and options.golden == "off":
         raise InputError("test: --rewrite and --golden off contradict each other")
     if options.junit is not None and (not options.junit or Path(options.junit).is_dir()):

@@ -50,6 +50,9 @@ def add_arguments(commands: Any) -> None:
         metavar="N",
         help="run them in N processes (default 1)",
     )
+    parser.add_argument(
+        "--html", metavar="DIR", help="leave a page of each run that fails in this folder"
+    )
     parser.add_argument("--junit", metavar="FILE", help="write a JUnit report there")
     parser.add_argument(
         "--force", action="store_true", help="overwrite a file that simctl did not write"

@@ -5,7 +5,7 @@ is run.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +27,8 @@ _FIXTURES: Final = ("simctl_run", "world")
 _SEED: Final = "_simctl_seed"
 _MODEL: Final = "_simctl_model"
 _CURRENT: Final = pytest.StashKey[pytest.Item]()
+_RUNS: Final = pytest.StashKey["list[Run]"]()
+"""The runs of a test, where pages of them may be wanted."""
 
 _MARKERS: Final = (
     "simctl: a scenario that was collected from its file",
@@ -70,6 +72,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="do not check the built-in orderings of scenarios",
     )
+    group.addoption(
+        "--simctl-html",
+        metavar="DIR",
+        help="leave a page of each run of a test that fails in this folder",
+    )
     group.addoption("--no-scenarios", action="store_true", help="collect no scenarios")
     parser.addini("simctl_folders", "folders whose YAML files are scenarios", "args", ["scenarios"])
     parser.addini("simctl_seeds", "as --simctl-seeds", default="0")
@@ -88,6 +95,14 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"simctl_golden: expected {', '.join(GOLDEN_MODES)}, got {mode!r}")
     if _seeds(config) or _models(config):
         _variants(config)
+    if config.getoption("--simctl-html") is not None:
+        from simctl.status import InputError  # noqa: PLC0415 - see the module
+        from simctl.testing.pages import check_folder  # noqa: PLC0415
+
+        try:
+            check_folder(config.getoption("--simctl-html"), "--simctl-html")
+        except InputError as error:
+            raise pytest.UsageError(str(error)) from error
 
 
 def _seeds(config: pytest.Config) -> int:
@@ -211,6 +226,7 @@ def _settings(item: pytest.Item) -> "Settings":
         ignore=_ignored(item),
         check_determinism=config.getoption("--simctl-check-determinism"),
         orderings=not config.getoption("--simctl-no-orderings"),
+        html=config.getoption("--simctl-html") or "",
         command="pytest",
         rewrite_option="--simctl-rewrite",
         determinism_option="--simctl-check-determinism",
@@ -225,6 +241,22 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Note which test runs: the fixtures are the session's, as Hypothesis wants them."""
     item.config.stash[_CURRENT] = item
     return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Leave pages of the runs of a test that failed, where they are wanted."""
+    report = yield
+    runs = item.stash.get(_RUNS, [])
+    if call.when == "call" and report.failed and runs:
+        from simctl.testing.pages import leave_pages  # noqa: PLC0415 - see the module
+
+        folder = item.config.getoption("--simctl-html")
+        report.sections += [("simctl", line) for line in leave_pages(folder, item.nodeid, runs)]
+    runs.clear()
+    return report
 
 
 class Runner:
@@ -290,7 +322,14 @@ class Runner:
             rewrite=self._config.getoption("--simctl-rewrite"),
             ignore=_ignored(item),
             how_to_rewrite="pytest --simctl-rewrite",
+            made=self._made(item),
         )
+
+    def _made(self, item: pytest.Item) -> "Callable[[Run], None] | None":
+        """Return what is told of each run of a test, if pages may be wanted of them."""
+        if not self._config.getoption("--simctl-html"):
+            return None
+        return item.stash.setdefault(_RUNS, []).append
 
 
 @pytest.fixture(scope="session")

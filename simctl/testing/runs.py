@@ -1,6 +1,6 @@
 """A run of a scenario, for tests to look at."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor  # noqa: TID251 - see `_run`
 from functools import cached_property
 from pathlib import Path
@@ -49,6 +49,8 @@ class Surroundings:
     """What comparisons with golden traces leave out."""
 
     how_to_rewrite: str = "rewrite=True"
+    made: "Callable[[Run], None] | None" = None
+    """Is told of each run, if somebody wants to know."""
 
 
 @attrs.frozen
@@ -267,7 +269,7 @@ def run_world(world: World, surroundings: Surroundings) -> Run:
         raise InputError(str(error)) from None
     if result.interrupted:
         raise KeyboardInterrupt
-    return Run(
+    run = Run(
         result,
         tuple(world.events),
         world.scenario.uids(),
@@ -275,6 +277,9 @@ def run_world(world: World, surroundings: Surroundings) -> Run:
         world.header(),
         surroundings,
     )
+    if surroundings.made is not None:
+        surroundings.made(run)
+    return run
 
 
 def _run(world: World) -> RunResult:

@@ -14,7 +14,7 @@ from simctl.outputs import Kind, place_of, write_output
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.status import NOT_HELD, OK, InputError
 from simctl.view.facts import facts_of
-from simctl.view.findings import findings_of, verdict_of
+from simctl.view.findings import Finding, findings_of, verdict_of
 from simctl.view.packing import pack
 from simctl.view.page import PAGE, write_page
 from simctl.view.reading import EVERYTHING, Seen, Selection, read_seen, seen_of
@@ -86,9 +86,15 @@ def _verdict_of_trace(seen: Seen) -> str:
     return f"{how}; the trace tells of nothing that broke"
 
 
-def page_of_run(seen: Seen, result: RunResult, apart: Mapping[str, Any] | None = None) -> bytes:
-    """Return the page of a run, with what did not hold in it."""
-    return _page(seen, findings_of(result, seen.events), verdict_of(result), apart)
+def page_of_run(
+    seen: Seen,
+    result: RunResult,
+    apart: Mapping[str, Any] | None = None,
+    also: Sequence[Finding] = (),
+) -> bytes:
+    """Return the page of a run, with what did not hold in it, *also* among that."""
+    broken = [*findings_of(result, seen.events), *also]
+    return _page(seen, broken, verdict_of(result), apart)
 
 
 def _page(
@@ -127,7 +133,7 @@ def view_trace(options: argparse.Namespace, path: str) -> int:
 def view_run(
     options: argparse.Namespace,
     path: str,
-    header: dict[str, Any],
+    header: Mapping[str, Any],
     events: Sequence[Event],
     result: RunResult,
 ) -> int:
@@ -154,20 +160,24 @@ def default_name(path: str) -> str:
 
 def write_run(
     path: str,
-    header: dict[str, Any],
+    header: Mapping[str, Any],
     events: Sequence[Event],
     result: RunResult,
     option: str,
     *,
     force: bool,
+    apart: Mapping[str, Any] | None = None,
+    also: Sequence[Finding] = (),
 ) -> None:
     """Write the page of a run.
+
+    *apart* is how it differs from one in which all held, *also* what else did not hold in it.
 
     Raises:
         InputError: It cannot be written, or the run is too large for one.
     """
     seen = seen_of(header, events, EVERYTHING, option)
-    write(path, PAGE, page_of_run(seen, result), option, force=force)
+    write(path, PAGE, page_of_run(seen, result, apart, also), option, force=force)
 
 
 def check_output(path: str, kind: Kind, option: str, *, force: bool) -> None:

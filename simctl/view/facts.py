@@ -44,6 +44,7 @@ def facts_of(
         "about": _about(seen),
         "notes": list(_notes(seen)),
         "verdict": verdict,
+        "tone": "fine" if seen.whole else "",
         "broken": list(broken),
         "jobs": _jobs(seen, names, by_seq),
         "told": {str(seq): text for seq, text in told.items()},

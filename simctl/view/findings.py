@@ -19,10 +19,10 @@ def findings_of(result: RunResult, events: Sequence[Event]) -> list[Finding]:
         if not each.held:
             shown = each.events or _of_command(each.text, result, events)
             seqs = [event.seq for event in shown]
-            found.append(_finding("expectation", each.text, each.detail, seqs))
+            found.append(finding("expectation", each.text, each.detail, seqs))
     for breach in result.orderings.broken:
         rule, first = breach.rule, breach.first
-        one = _finding(
+        one = finding(
             "ordering",
             f"{rule.label} {rule.name}, in {first.group}: {first.what}",
             "\n".join(tell(breach)),
@@ -31,10 +31,10 @@ def findings_of(result: RunResult, events: Sequence[Event]) -> list[Finding]:
         found.append({**one, "says": f"The rule: {rule.says}."})
     if not result.held or not result.expectations:
         # Else it was part of what was expected that a daemon gave up.
-        found += [_finding("fatal", each, "", []) for each in result.fatalities]
+        found += [finding("fatal", each, "", []) for each in result.fatalities]
     if result.stalled:
-        found.append(_finding("stalled", "; ".join(result.stalled), "\n".join(result.stalled), []))
-    found += [_finding("ended", each, "", []) for each in result.ran_out]
+        found.append(finding("stalled", "; ".join(result.stalled), "\n".join(result.stalled), []))
+    found += [finding("ended", each, "", []) for each in result.ran_out]
     return found
 
 
@@ -52,7 +52,8 @@ def _line(event: Event) -> object:
     return event.args.get("line") if isinstance(event.args, dict) else None
 
 
-def _finding(what: str, title: str, text: str, seqs: list[int]) -> Finding:
+def finding(what: str, title: str, text: str, seqs: list[int]) -> Finding:
+    """Return one finding."""
     return {"what": what, "title": title, "text": text, "seqs": sorted(set(seqs))}
 
 

@@ -1,6 +1,6 @@
 """Traces for pictures: read line by line, as much of one as a picture can hold."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,7 +52,7 @@ EVERYTHING: Final = Selection()
 class Seen:
     """The part of a run that a picture shows."""
 
-    header: dict[str, Any]
+    header: Mapping[str, Any]
     events: tuple[Event, ...]
     selection: Selection = EVERYTHING
     total: int = 0
@@ -63,6 +63,11 @@ class Seen:
     """What did not hold in the run, as the trace's end tells it."""
     notes: tuple[str, ...] = ()
     """What is wrong with the trace."""
+
+    @property
+    def whole(self) -> bool:
+        """Return whether nothing is known to be missing of it."""
+        return not self.notes and self.reason in ("", "done")
 
 
 def read_seen(path: Path, selection: Selection = EVERYTHING) -> Seen:
@@ -102,7 +107,7 @@ def read_seen(path: Path, selection: Selection = EVERYTHING) -> Seen:
 
 
 def seen_of(
-    header: dict[str, Any], events: Sequence[Event], selection: Selection, what: str
+    header: Mapping[str, Any], events: Sequence[Event], selection: Selection, what: str
 ) -> Seen:
     """Return what is wanted of a run that was just made.
 

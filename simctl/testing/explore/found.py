@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import attrs
 
+from simctl.kernel.schedules import InTurn
 from simctl.kernel.token import Token
 from simctl.outputs import FIND, place_of, write_output
 from simctl.status import InputError
@@ -15,6 +16,7 @@ from simctl.testing.explore.progress import Progress
 from simctl.testing.explore.scenario_file import MARK, Change, edited
 from simctl.testing.explore.shrink import Shrinker, Small
 from simctl.testing.explore.trial import Broken, Ran, Terms, load_text, run_trial
+from simctl.testing.pages import leave_find
 
 _MOST_NAMES: Final = 1000
 
@@ -28,6 +30,8 @@ class Report:
     schedule: str
     token: str
     file: str = ""
+    page: str = ""
+    """The page that shows it, beside the file."""
     given: str = ""
     """The scenario as it was given, where the find was not made small and written."""
     model: str = ""
@@ -57,6 +61,7 @@ class Report:
             "schedule": self.schedule,
             "broken": [attrs.asdict(each) for each in self.broken],
             "file": self.file or None,
+            "page": self.page or None,
             "token": self.token,
             "command": self.command or None,
             "deviations": {"found": self.before, "left": self.after},
@@ -189,7 +194,8 @@ def _write(
         write_output(file, FIND, (comment + body).encode(), force=target.force)
     except OSError as error:
         raise InputError(f"cannot write {file}: {error.strerror}; name a file with -o") from error
-    return report
+    held = run_trial(load_text(body, file), InTurn(), report.seed, terms)
+    return attrs.evolve(report, page=leave_find(str(file), again, held, report.sentences))
 
 
 def _comment(report: Report, target: Target) -> str:

@@ -108,4 +108,5 @@ def told(report: Report) -> list[str]:
             each, _WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False
         )
     ]
-    return [*lines, f"written: {report.file}", f"to repeat: {report.command}"]
+    page = [f"page: {report.page}"] if report.page else []
+    return [*lines, f"written: {report.file}", *page, f"to repeat: {report.command}"]

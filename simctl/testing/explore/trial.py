@@ -1,9 +1,9 @@
 """One run of a scenario under one schedule, and what was broken in it."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -67,6 +67,8 @@ class Ran:
     messages: int
     result: RunResult | None
     """None if the run broke off."""
+    header: Mapping[str, Any] = attrs.field(factory=dict)
+    """The first line of its trace."""
 
     @property
     def line(self) -> Line:
@@ -131,6 +133,7 @@ def run_trial(
         turns=world.kernel.turns,
         messages=world.trace.messages,
         result=result,
+        header=world.header(),
     )
 
 

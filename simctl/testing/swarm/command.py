@@ -20,13 +20,14 @@ from simctl.testing.explore.report import broken_lines
 from simctl.testing.explore.scenario_file import edited
 from simctl.testing.explore.trial import Broken, load_text
 from simctl.testing.explore.workers import LostError, chunks_of, run_chunks
+from simctl.testing.pages import leave_find
 from simctl.testing.swarm.features import FAULTS
 from simctl.testing.swarm.make import draft
 from simctl.testing.swarm.options import Options
 from simctl.testing.swarm.report import Written, groups, summary
 from simctl.testing.swarm.runner import Find, Plan, Sums, SwarmRunner
-from simctl.testing.swarm.shrink import Shrinker
-from simctl.testing.swarm.trial import run_swarm, tell
+from simctl.testing.swarm.shrink import Shrinker, Small
+from simctl.testing.swarm.trial import run_swarm, run_text, tell
 
 
 def swarm(options: Options) -> int:
@@ -188,7 +189,18 @@ class Many:
             entries=(len(drawn.happenings), len(small.draft.happenings)),
             keys=(len(drawn.conf), len(small.draft.conf)),
             broken=small.tried.broken,
+            page=self._page(name, small),
         )
+
+    def _page(self, file: str, small: Small) -> str:
+        """Write the page of what was found, beside a run of it that held, if one does."""
+        held = None
+        if small.draft.schedule != "fifo":
+            again = run_text(small.draft.text(), "fifo")
+            held = None if again.broken else again.ran
+        tried = small.tried
+        also = [each for each in tried.broken if each not in tried.ran.broken]
+        return leave_find(file, tried.ran, held, also=also)
 
     def _moved(self, text: str, file: Path) -> str:
         """Return a scenario of the folder at hand as it stands in a file of another folder."""

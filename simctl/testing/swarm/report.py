@@ -29,6 +29,8 @@ class Written:
     keys: tuple[int, int]
     """How many keys of slurm.conf there were and are."""
     broken: tuple[Broken, ...]
+    page: str = ""
+    """The page that shows it, beside the file; empty if there is none."""
 
     def lines(self) -> Iterator[str]:
         """Tell it."""
@@ -39,6 +41,8 @@ class Written:
             f"slurm_conf {self.keys[0]} -> {self.keys[1]}"
         )
         yield f"written: {self.file}"
+        if self.page:
+            yield f"page: {self.page}"
         yield f"to repeat: {self.repeat}"
 
     def as_json(self) -> dict[str, Any]:

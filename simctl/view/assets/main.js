@@ -39,6 +39,7 @@ class Page {
     if (first) {
       this.reading = true;
       this.overview();
+      this._toBroken();
       this.reading = false;
       this._fromAddress();
     }
@@ -89,7 +90,7 @@ class Page {
       element("button", { class: "chip broken", "data-mark": number, title: mark.title, onclick: () => this.showMark(number) },
         element("span", { class: "number" }, String(number + 1)), element("b", {}, mark.what), ` ${mark.title}`));
     strip.replaceChildren(
-      ...(page.broken.length ? marks : [element("span", { class: `chip ${page.tone || "fine"}` }, page.verdict)]), ...chips);
+      ...(page.broken.length ? marks : [element("span", { class: `chip ${page.tone}` }, page.verdict)]), ...chips);
   }
 
   _controls() {
@@ -142,6 +143,13 @@ class Page {
     if (options.filter && !this.picture.shownCount) told.textContent = `${told.textContent ? `${told.textContent}; ` : ""}no event matches`;
     if (this.picture.selected !== null) this.picture.show(this.picture.selected);
     else if (options.filter) this._toFirst();
+  }
+
+  // What broke is in sight from the start.
+  _toBroken() {
+    const seqs = this.page.broken.flatMap((mark) => mark.seqs).filter((seq) => this.model.index.has(seq));
+    if (seqs.length) this.picture.show(Math.min(...seqs));
+    this.picture.draw();
   }
 
   _toFirst() {
