@@ -29,6 +29,7 @@ from simctl.plugins.points.switch import (
 )
 from simctl.plugins.points.switch_besides import switch_p_job_suspend_info_get
 from simctl.plugins.registry import PluginError, Registry
+from simctl.plugins.values import Before as ValuesBefore
 from simctl.wire.buf import Buf, Packed
 from simctl.wire.errno import (
     ESLURM_SWITCH_MAX,
@@ -138,6 +139,10 @@ class Hooks:
         self._switch_known = ""
         self._may_change_env = True
         self.observer: Observer | None = None
+        self.values = False
+        """Whether the trace tells what calls hand out and leave behind."""
+        self.watch: Callable[[Process, str, str, Any], None] | None = None
+        """Told of each call that has ended: process, plugin, function, the plugin's object."""
         self.switch: Callable[[], Awaitable[None]] | None = None
         """Lets other processes go first before a call, where the schedule may wish it."""
         self.under_way: list[OpenCall] = []
@@ -236,7 +241,7 @@ class Hooks:
         if self.switch is not None:
             await self.switch()
         trace = self._trace
-        if not (trace.recording or trace.open_calls or self._faults.rules):
+        if not (trace.recording or trace.open_calls or self._faults.rules or self.watch):
             self.calls += 1
             CALLING.set(who)
             before = trace.seq
@@ -292,7 +297,7 @@ class Hooks:
         else:
             values = arguments
         trace = self._trace
-        if trace.recording or trace.open_calls or self._faults.rules:
+        if trace.recording or trace.open_calls or self._faults.rules or self.watch:
             shown: dict[str, Any] = {}
             if trace.recording:
                 shown = dict(zip(point.parameters, arguments, strict=True))
@@ -352,6 +357,9 @@ class Hooks:
         problem, injected = "", False
         seen: Any = None
         instance = getattr(method, "__self__", None)
+        values_before: ValuesBefore | None = None
+        if self.values and trace.recording:
+            values_before = ValuesBefore(who, values[1] if env_before is not None else None)
         try:
             faults = self._faults
             result = await self._strike(call) if faults.rules or faults.asked else None
@@ -380,12 +388,16 @@ class Hooks:
         except ENDED as raised:
             if who.table.kernel.ends(raised):
                 trace.drop_call(call)
+                if values_before is not None:
+                    values_before.forget()
                 raise
             problem = told_failure(raised)
             result = SLURM_ERROR
         except Executed:
             trace.leave_call(call)
             who.cause = call.enter
+            if values_before is not None:
+                values_before.forget()
             if seen is not None and self.observer is not None:
                 self.observer.after(seen, point, who, instance, values, SLURM_SUCCESS, None, "")
             raise
@@ -399,6 +411,8 @@ class Hooks:
             who.why = error.message if error is not None else ""
         if trace.recording and point is not None:
             _show_result(call.shown, point, values, env_before)
+        if values_before is not None:
+            self._show_values(values_before, call, point, instance, values, result)
         who.cause = trace.close_call(
             call,
             UNSET if point is not None and point.returns is Returns.VOID else _plain(result),
@@ -407,7 +421,31 @@ class Hooks:
         )
         if problem:
             self._trace.complain(who, name, problem, counted=not injected)
+        if self.watch is not None and instance is not None:
+            of_type = plugin_type or (
+                shown["plugin"] if point is None else self.types[point.plugin_class]
+            )
+            self.watch(who, of_type, name, instance)
         return result
+
+    def _show_values(
+        self,
+        before: ValuesBefore,
+        call: OpenCall,
+        point: Point | None,
+        instance: Any,
+        values: tuple[Any, ...],
+        result: Any,
+    ) -> None:
+        """Add to a call's arguments what it has handed out and left behind."""
+        names = point.parameters if point is not None else ()
+        objects = dict(zip(names, values, strict=False))
+        if type(result) is Handle:
+            objects["result"] = result.value
+        env = objects.get("env") if point is switch_p_job_attach else None
+        found = before.handed_out(self._trace, env, instance, objects)
+        if found:
+            call.shown["values"] = found
 
     async def _strike(self, call: OpenCall) -> int | None:
         """Let a call fail or hang for a fault's sake; return its result if it does not run."""

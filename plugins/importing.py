@@ -5,11 +5,11 @@ import hashlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import attrs
 
@@ -63,6 +63,24 @@ def find(reference: str, folder: Path) -> list[Found]:
             name = name or last
         kinds = [_class_of(module, name, reference)] if name else _all_of(module, reference)
         return [Found(kind=kind, origin=_origin(reference, where, kind)) for kind in kinds]
+
+
+def find_function(reference: str, folder: Path) -> Callable[..., object]:
+    """Return the function that ``file.py:function`` names, from *folder* on.
+
+    Raises:
+        PluginError: There is no such file or function, or it cannot be imported.
+    """
+    where, _, name = reference.rpartition(":")
+    with loading(f"plugin {reference!r}"):
+        module = _import_file(reference, folder, where)
+        function = vars(module).get(name)
+        if callable(function):
+            return cast("Callable[..., object]", function)
+        there = [key for key, each in vars(module).items() if callable(each) and key[0] != "_"]
+        near = difflib.get_close_matches(name, there, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise PluginError(f"{reference!r}: there is no function {name} in it{hint}")
 
 
 def _origin(reference: str, where: str, kind: type[Any]) -> str:

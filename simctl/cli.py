@@ -136,6 +136,12 @@ def _add_run(commands: Any) -> None:
     run.add_argument(
         "--force", action="store_true", help="overwrite a file that simctl did not write"
     )
+    run.add_argument(
+        "--values",
+        action="store_true",
+        help="have the trace tell what plugin calls put into environments, credentials and files, "
+        "and what plugins keep",
+    )
     run.add_argument("--trace-kinds", metavar="K,..", help="write only events of these kinds")
     run.add_argument(
         "--watchdog",

@@ -191,6 +191,7 @@ def make_world(scenario: Scenario, options: argparse.Namespace) -> World:
                 watchdog_s=options.watchdog,
                 orderings=not options.no_orderings,
                 state_dir=getattr(options, "state_dir", ""),
+                values=getattr(options, "values", False),
             )
     except DurationError as error:
         raise InputError(f"--until: {error}") from error

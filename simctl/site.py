@@ -61,6 +61,8 @@ class Options:
     """What srun does that is told that a node lacks its step: `abort` it, or `go_on` as Slurm's."""
     batch_start: str = "at_once"
     """When a batch job may start first: `at_once`, or `as_real`, as slurmctld's loop comes by."""
+    trace_values: bool = False
+    """Whether traces tell what plugin calls hand out and leave behind."""
     state_saves: str = "auto"
     """Whether slurmctld saves its state while it runs: `always`, `never`, or where that shows."""
 

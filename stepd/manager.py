@@ -501,6 +501,7 @@ class StepDaemon:
     ) -> None:
         """Have a task become a program, which starts now."""
         process = task.process
+        process.env = env
         process.exec(argv[0])
         if task.ended:
             return
@@ -512,7 +513,6 @@ class StepDaemon:
         if isinstance(run, OutsideRun):
             self._start_outside(task, run, env)
             return
-        process.env = env
         if run.error:
             self._write(task, 2, run.error)
         task.run(run, self.site.kernel.now_us)

@@ -68,6 +68,11 @@ class SwitchElan(SwitchPlugin):
         """
         self._contexts = records.parameter(conf["SwitchParameters"], "contexts", _CONTEXTS)
 
+    def simctl_state(self) -> dict[str, Any]:
+        """Return what is kept: the last program number, and the steps that have contexts."""
+        live = {number: attrs.asdict(each) for number, each in self._live.items()}
+        return {"last_prognum": self._last_prognum, "live": live}
+
     # Global state.
 
     def switch_p_libstate_save(self, dir_name: str) -> None:

@@ -1,6 +1,6 @@
 """The records of switch/federation: what they hold, how they are packed, how they read."""
 
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -88,6 +88,10 @@ class FedJobInfo:
     bulk_xfer: bool = False
     nodes: list[str] = attrs.field(factory=list)
     tables: list[Table] = attrs.field(factory=list)
+
+    def simctl_state(self) -> dict[str, Any]:
+        """Return its fields, the network tables with them."""
+        return attrs.asdict(self)
 
 
 # Packed forms.

@@ -76,6 +76,19 @@ class SwitchFederation(SwitchPlugin):
         """
         self._windows = records.parameter(conf["SwitchParameters"], "windows", _WINDOWS)
 
+    def simctl_state(self) -> dict[str, Any]:
+        """Return what is kept: keys of live steps, and the windows that each node has loaded."""
+        return {
+            "keys": self._keys,
+            "nodes": {
+                node.name: {
+                    adapter.name: {each.id: each.key for each in adapter.windows if each.key}
+                    for adapter in node.adapters
+                }
+                for node in self._nodes.values()
+            },
+        }
+
     # Global state.
 
     def switch_p_libstate_save(self, dir_name: str) -> None:

@@ -1,6 +1,6 @@
 """The records of switch/elan: what they hold, how they are packed, how they read."""
 
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -45,6 +45,10 @@ class ElanJobInfo:
     entries: int = 0
     rail_mask: int = 1
     bitmap: bytes = b""
+
+    def simctl_state(self) -> dict[str, Any]:
+        """Return its fields, the bitmap as hexadecimal digits."""
+        return attrs.asdict(self) | {"bitmap": self.bitmap.hex()}
 
 
 @attrs.frozen(kw_only=True)

@@ -126,6 +126,8 @@ class Disk:
         """Who was able to go to a directory, since any directory last changed."""
         self.watch: Callable[[str, bool], None] | None = None
         """Told of each path that is looked at, or changed (true)."""
+        self.notes: list[list[tuple[str, str]]] = []
+        """Lists to which each path that is changed is added, with its host ("" where shared)."""
         self.troubles: dict[str, str] = {}
         """What is wrong with disks, by host or `SHARED`: FULL or READ_ONLY."""
         self._kept: dict[_Key, _Kept] = {}
@@ -302,6 +304,9 @@ class Disk:
         self._seen(_key(host, path), changed=True)
 
     def _seen(self, key: _Key, *, changed: bool) -> None:
+        if changed:
+            for notes in self.notes:
+                notes.append(key)
         if self.watch is not None:
             self.watch(":".join(key), changed)
             if changed:
@@ -316,6 +321,16 @@ class Disk:
         if self._kept and (kept := self._kept.get(key)) is not None:
             self._bring_up(kept)
         return self._files.get(key) or self._directories.get(key) or _EVERYWHERE.get(path)
+
+    def data(self, host: str, path: str) -> bytes | None:
+        """Return what the file at an absolute path holds; None if there is no file."""
+        entry = self.find(host, path)
+        return bytes(entry.data) if isinstance(entry, _File) else None
+
+    def owner(self, host: str, path: str) -> int | None:
+        """Return the uid of the owner of what is at an absolute path; None if nothing is."""
+        entry = self.find(host, path)
+        return None if entry is None else entry.uid
 
     def names(self, host: str, path: str) -> list[str]:
         """Return the names in a directory, sorted."""

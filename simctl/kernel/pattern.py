@@ -319,10 +319,27 @@ def _equals(read: Read, value: int) -> Test:
     return test
 
 
+def _below(found: Any, path: str) -> Any:
+    """Return what stands below an argument: `values.env.PORT`, or a number in a list."""
+    for part in path.split("."):
+        if isinstance(found, Mapping):
+            found = found.get(part, msgspec.UNSET)
+        elif isinstance(found, list | tuple) and part.isdecimal() and int(part) < len(found):
+            found = found[int(part)]
+        else:
+            return msgspec.UNSET
+    return found
+
+
 def _argument_reader(name: str) -> Read:
+    dotted = "." in name
+
     def read(event: Event) -> Any:
         args = event.args
-        return msgspec.UNSET if args is msgspec.UNSET else args.get(name, msgspec.UNSET)
+        if args is msgspec.UNSET:
+            return msgspec.UNSET
+        found = args.get(name, msgspec.UNSET)
+        return _below(args, name) if dotted and found is msgspec.UNSET else found
 
     return read
 

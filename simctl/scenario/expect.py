@@ -7,6 +7,7 @@ import attrs
 
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern, value_text
+from simctl.scenario.evidence import Evidence, look_trouble
 from simctl.scenario.model import (
     CountExpect,
     Entry,
@@ -15,6 +16,7 @@ from simctl.scenario.model import (
     FaultEntry,
     HangFault,
     JobExpect,
+    LookingExpect,
     NeverExpect,
     OrderExpect,
     RaiseFault,
@@ -62,6 +64,7 @@ def check(
     jobs: Sequence[Mapping[str, Any]],
     *,
     there: Jobs | None = None,
+    evidence: Evidence | None = None,
 ) -> tuple[Result, ...]:
     """Tell of each expectation whether it held.
 
@@ -71,18 +74,20 @@ def check(
         jobs: the rows of jobs that `run --json` prints.
         there: the jobs that there were, if the run came to its end: what is about another is no
             expectation that holds.
+        evidence: what the run has to show besides; without it what asks for that does not hold.
     """
     run = Recorded(events)
     rows = [_Row(fields=job) for job in jobs]
     return tuple(
-        (there and _about_nobody(expectation, there)) or _check_one(expectation, run, rows)
+        (there and _about_nobody(expectation, there))
+        or _check_one(expectation, run, rows, evidence)
         for expectation in expectations
     )
 
 
 def _about_nobody(expectation: Expectation, there: Jobs) -> Result | None:
     """Return what is to be said of a pattern about a job that never was; None of any other."""
-    if isinstance(expectation, JobExpect):
+    if isinstance(expectation, JobExpect | LookingExpect):
         return None
     trouble = next(filter(None, (of_jobs(each, there) for each in _patterns(expectation))), "")
     if not trouble:
@@ -117,15 +122,20 @@ def check_timeline(entries: Iterable[Entry], there: Jobs) -> Iterator[Result]:
                 )
 
 
-def _check_one(expectation: Expectation, run: Recorded, rows: list[_Row]) -> Result:
+def _check_one(
+    expectation: Expectation, run: Recorded, rows: list[_Row], evidence: Evidence | None
+) -> Result:
     if isinstance(expectation, JobExpect):
         trouble = _job_trouble(expectation, run, rows)
     elif isinstance(expectation, OrderExpect):
         trouble = order_trouble(expectation, run)
     elif isinstance(expectation, NeverExpect):
         trouble = _never_trouble(expectation, run)
-    else:
+    elif isinstance(expectation, CountExpect):
         trouble = _count_trouble(expectation, run)
+    else:
+        detail = look_trouble(expectation, evidence)
+        trouble = Trouble(detail) if detail else None
     told, line = expectation.text, expectation.line
     if trouble is None:
         return Result(text=told, line=line, held=True)

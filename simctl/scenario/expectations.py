@@ -4,6 +4,7 @@ import re
 from typing import Any, Final
 
 from simctl.kernel.pattern import EVERYTHING, Pattern, field_reader, near
+from simctl.scenario.looking import ALWAYS, ENVIRONMENT, FILE, OUTPUT
 from simctl.scenario.model import (
     CountExpect,
     Expectation,
@@ -266,6 +267,15 @@ _COUNT_FORM: Final[Record[Expectation]] = Record(
 )
 EXPECTATION: Final[Forms[Expectation]] = Forms(
     what="an expectation",
-    forms={"job": _JOB_FORM, "order": _ORDER_FORM, "never": _NEVER_FORM, "count": _COUNT_FORM},
+    forms={
+        "job": _JOB_FORM,
+        "order": _ORDER_FORM,
+        "never": _NEVER_FORM,
+        "count": _COUNT_FORM,
+        "always": ALWAYS,
+        "file": FILE,
+        "output": OUTPUT,
+        "environment": ENVIRONMENT,
+    },
 )
 EXPECT: Final[Items[Any]] = Items(item=EXPECTATION, expected="a list of expectations")

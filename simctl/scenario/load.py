@@ -21,6 +21,7 @@ from simctl.scenario.cluster import (
 )
 from simctl.scenario.expectations import EXPECT
 from simctl.scenario.images import IMAGES
+from simctl.scenario.looking import check_kept
 from simctl.scenario.message_faults import rpc_names
 from simctl.scenario.model import CONTROLLER, LOGIN, FilesEntry, Scenario
 from simctl.scenario.partitions import PARTITIONS
@@ -288,6 +289,9 @@ def _values(text: str, reading: Reading) -> Values | None:
         _check_slurm_user(values, reading)
         _check_gres(values, reading)
         _check_scripts(values, reading)
+        conf = values["slurm_conf"]
+        types = (conf.switch_type, conf.checkpoint_type, *conf.burst_buffer_types)
+        check_kept(types, reading)
     except Unreadable:
         pass
     return values

@@ -9,6 +9,7 @@ from simctl.appliance.spec import ApplianceSpec
 from simctl.kernel.pattern import Pattern
 from simctl.kernel.places import Place
 from simctl.kernel.wires import MessageFaultKind
+from simctl.scenario.kept_rules import Rule
 from simctl.scenario.positions import Mistake
 from simctl.site import Options
 from simctl.stepd.images import ImagesSpec
@@ -530,7 +531,67 @@ class CountExpect:
     most: int
 
 
-Expectation = JobExpect | OrderExpect | NeverExpect | CountExpect
+@attrs.frozen(kw_only=True)
+class AlwaysExpect:
+    """What a plugin says it keeps is as a rule has it after each of its calls in a process."""
+
+    text: str
+    line: int
+    plugin: str
+    role: str
+    """The part of the processes it is about; empty for all."""
+    rule: Rule
+
+
+@attrs.frozen(kw_only=True)
+class TextWanted:
+    """What a text has to hold."""
+
+    contains: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+    equals: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class FileExpect:
+    """A file of the simulated disk as the run leaves it."""
+
+    text: str
+    line: int
+    path: str
+    host: str
+    owner: str
+    exists: bool
+    wanted: TextWanted
+
+
+@attrs.frozen(kw_only=True)
+class OutputExpect:
+    """What a batch job has written, `stdout` or `stderr`."""
+
+    text: str
+    line: int
+    job: str
+    stream: str
+    wanted: TextWanted
+
+
+@attrs.frozen(kw_only=True)
+class EnvironmentExpect:
+    """The environment of one task of a step, or of all, as it executes its program."""
+
+    text: str
+    line: int
+    step: str
+    task: int | None
+    has: tuple[tuple[str, str | None], ...]
+    lacks: tuple[str, ...]
+
+
+LookingExpect = AlwaysExpect | FileExpect | OutputExpect | EnvironmentExpect
+"""What no event tells: it is looked at while the scenario runs, and at its end."""
+
+Expectation = JobExpect | OrderExpect | NeverExpect | CountExpect | LookingExpect
 
 
 @attrs.frozen(kw_only=True)

@@ -67,6 +67,9 @@ _OTHER_NAMES: Final = (
     *(*STATES, _BUFFER_STATE, *ACTS, "exec", "signal", "exit"),
     *SCRIPTS,
 )
+_VALUES: Final = "values"
+"""What a call hands out and leaves behind, in a trace with values."""
+
 _STATE_ARGUMENTS: Final = ("from", "to", "reason", "exit_code", "burst_buffer", "node", "buffer")
 _STEP_RECORD: Final = (
     *("node_cnt", "task_cnt", "task_dist", "plane", "tasks", "tids", "nodeid", "ntasks"),
@@ -315,7 +318,7 @@ def _job(condition: Condition, _: Pattern, known: Known) -> str:
 
 def _argument(condition: Condition, pattern: Pattern, known: Known) -> str:
     """Say that no event of this NAME has such an argument, where all that can match are known."""
-    argument = condition.key.removeprefix(_ARGUMENT)
+    argument, _, _ = condition.key.removeprefix(_ARGUMENT).partition(".")
     words: dict[str, None] = {}
     for name in pattern.names((*known.names, *_OTHER_NAMES)):
         if name in (*STATES, _BUFFER_STATE):
@@ -324,7 +327,7 @@ def _argument(condition: Condition, pattern: Pattern, known: Known) -> str:
         point = ALL.get(name) or OPTIONAL.get(name)
         if point is None:
             return ""
-        words |= dict.fromkeys(point.parameters)
+        words |= dict.fromkeys((*point.parameters, _VALUES))
     if not words or argument in words or argument in _STEP_RECORD:
         return ""
     return f"{pattern.name} has no argument {argument!r}{near(argument, words) or _listed(words)}"

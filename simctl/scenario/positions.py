@@ -160,6 +160,8 @@ class Reading:
     functions: tuple[str, ...] = ()
     event_names: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
+    kept: list[tuple[str, Value]] = attrs.field(factory=list)
+    """The plugins whose state is held to rules, with their places."""
 
     def mistake(self, value: Value, message: str) -> None:
         """Note what is wrong with *value*."""

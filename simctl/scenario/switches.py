@@ -55,6 +55,13 @@ OPTIONS: Final[Record[Options]] = Record(
             doc="How late sacct shows what has happened to a job, as slurmdbd does by seconds.",
         ),
         Field(
+            name="trace_values",
+            shape=BOOLEAN,
+            default=False,
+            shown=False,
+            doc="Whether traces tell what plugin calls hand out and keep, as `run --values` does.",
+        ),
+        Field(
             name="state_saves",
             shape=choice("auto", "always", "never"),
             default="auto",

@@ -293,7 +293,7 @@ class _Teller:
         of = f" of {event.plugin}" if event.name in _GENERIC else ""
         user = self._names.get(event.euid, event.euid) if event.euid is not UNSET else "?"
         text = f"{self._who(event)}, as {user}, call{{s}} {event.name}{of}{_subject(event)}"
-        text += _outcome(event, failed)
+        text += _handed_out(event) + _outcome(event, failed)
         if event.name in _AT_SHUTDOWN and event.role in ("slurmctld", "slurmd"):
             text += f", as {event.role} shuts down"
         elif self._all:
@@ -401,6 +401,15 @@ def _hands_on(event: Event, role: str, host: str) -> bool:
     if event.name == "REQUEST_STEP_COMPLETE":
         return role != "slurmctld"
     return event.role == "slurmd" and role.startswith("stepd") and host == event.node
+
+
+def _handed_out(event: Event) -> str:
+    """Return what a call put into an environment and into files, in a trace with values."""
+    values = event.args.get("values", {}) if event.args is not UNSET else {}
+    env = [f"{name}={value}" for name, value in values.get("env", {}).items()]
+    files = [f"write{{s}} {path}" for path in values.get("files", ())]
+    said = [*([f"set{{s}} {' '.join(env)}"] if env else ()), *files]
+    return f" and {', '.join(said)}" if said else ""
 
 
 def _outcome(event: Event, failed: bool) -> str:

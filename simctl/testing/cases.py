@@ -191,6 +191,7 @@ def _run(case: Case, settings: Settings, *, named: bool) -> Outcome:
         schedule=how.schedule,
         seed=how.seed,
         orderings=settings.orderings,
+        values=settings.check_determinism,
     )
     run, apart = _run_once_or_twice(case, world, settings)
     lines = what_broke(run.result) if not run.held else []
@@ -234,11 +235,14 @@ def _run_once_or_twice(
     around = Surroundings(path=str(case.path))
     if not settings.check_determinism:
         return run_world(world, around), ()
-    from simctl.testing.determinism import SecondRun  # noqa: PLC0415
+    from simctl.testing.determinism import SecondRun, without_values  # noqa: PLC0415
 
     with SecondRun(case) as second:
         run = run_world(world, around)
-        return run, second.difference(run)
+        apart = second.difference(run)
+    if not world.scenario.options.trace_values:
+        run = attrs.evolve(run, events=without_values(run.events))
+    return run, apart
 
 
 def _plugins_at_fault(run: "Run") -> str:

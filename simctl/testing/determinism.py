@@ -1,12 +1,20 @@
-"""Run a case once more in another process, with another hash seed, and compare the traces."""
+"""Run a case once more in another process, with another hash seed, and compare the traces.
+
+Both runs tell of values, so that a plugin which hands out others is found as well.
+"""
 
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
+import msgspec
+from msgspec import UNSET
+
+from simctl.kernel.events import Event
 from simctl.kernel.recording import RecordingError, read_recording
 from simctl.status import NOT_HELD
 from simctl.testing.cases import Case
@@ -31,7 +39,7 @@ class SecondRun:
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "simctl", "run", str(case.path), "--quiet"),
-                *("--trace", str(self._trace), *words),
+                *("--values", "--trace", str(self._trace), *words),
             ],
             env=os.environ
             | {"PYTHONHASHSEED": other, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -66,6 +74,20 @@ class SecondRun:
             self._process.kill()
             self._process.communicate()
         self._folder.cleanup()
+
+
+def without_values(events: Iterable[Event]) -> tuple[Event, ...]:
+    """Return events as a run without values records them."""
+    return tuple(
+        msgspec.structs.replace(event, args=_plain(event.args))
+        if event.args is not UNSET and "values" in event.args
+        else event
+        for event in events
+    )
+
+
+def _plain(args: dict[str, Any]) -> Any:
+    return {key: value for key, value in args.items() if key != "values"} or UNSET
 
 
 def _tail(told: str) -> tuple[str, ...]:

@@ -7,9 +7,16 @@ from pathlib import Path
 from simctl.files import read_text
 from simctl.kernel.recording import Recording, RecordingError
 from simctl.plugins.points import ALL, OPTIONAL
+from simctl.scenario.evidence import NO_EVIDENCE
 from simctl.scenario.expect import check
 from simctl.scenario.expectation_text import read_expectations
-from simctl.scenario.model import CountExpect, Expectation, JobExpect, NeverExpect
+from simctl.scenario.model import (
+    CountExpect,
+    Expectation,
+    JobExpect,
+    LookingExpect,
+    NeverExpect,
+)
 from simctl.scenario.positions import ScenarioErrors
 from simctl.scenario.recorded import Recorded
 from simctl.status import NOT_HELD, OK, WRONG_INPUT
@@ -57,6 +64,10 @@ def _read(text: str, file: str, recording: Recording) -> list[Expectation]:
     kept: list[Expectation] = []
     known = known_of(recording)
     for each in read_expectations(text, file=file, known=known, users=users):
+        if isinstance(each, LookingExpect):
+            told = f"{file}:{each.line}: `{each.text}` is left out: {NO_EVIDENCE}"
+            print(told, file=sys.stderr)
+            continue
         if not isinstance(each, JobExpect):
             kept.append(each)
             continue

@@ -15,10 +15,11 @@ from simctl.orderings.checking import tell
 from simctl.plugins.importing import forget_files
 from simctl.plugins.registry import PluginError
 from simctl.reports.text import repeat_command
+from simctl.scenario.evidence import NO_EVIDENCE
 from simctl.scenario.expect import Result, check
 from simctl.scenario.expectations import EXPECT
 from simctl.scenario.load import load_scenario, read_scenario, start
-from simctl.scenario.model import Scenario
+from simctl.scenario.model import LookingExpect, Scenario
 from simctl.scenario.pattern_words import Known
 from simctl.scenario.patterns import FUNCTIONS
 from simctl.scenario.positions import ScenarioErrors, Unreadable, Value, compose
@@ -142,6 +143,9 @@ class Run:
             wanted = ()
         if reading.mistakes:
             raise InputError("\n".join(str(each) for each in reading.mistakes))
+        for each in wanted:
+            if isinstance(each, LookingExpect):
+                raise InputError(f"{each.text}: {NO_EVIDENCE}")
         results = check(wanted, self.events, self.jobs)
         self._fail([_told(each) for each in results if not each.held], told=True)
 
@@ -229,6 +233,7 @@ def make_world(
     seed: int | None = None,
     folder: Path = Path(),
     orderings: bool = True,
+    values: bool = False,
 ) -> World:
     """Return the cluster of a scenario, which keeps its events.
 
@@ -247,6 +252,7 @@ def make_world(
             schedule=schedule,
             model=model,
             orderings=orderings,
+            values=values,
         )
     except ScenarioErrors as error:
         raise InputError("\n".join(str(each) for each in error.mistakes), placed=True) from None

@@ -197,7 +197,13 @@ def built_conf(scenario: Scenario) -> SlurmConf:
 
 
 def make_hooks(
-    scenario: Scenario, registry: Registry, *, trace: Trace, faults: CallFaults, model: str
+    scenario: Scenario,
+    registry: Registry,
+    *,
+    trace: Trace,
+    faults: CallFaults,
+    model: str,
+    values: bool,
 ) -> Hooks:
     """Take in the scenario's plugins, and return what calls them.
 
@@ -206,13 +212,15 @@ def make_hooks(
     """
     conf = scenario.slurm_conf
     _load_plugins(registry, scenario, model)
-    return Hooks(
+    hooks = Hooks(
         trace=trace,
         registry=registry,
         model=model,
         types={"switch": conf.switch_type, "checkpoint": conf.checkpoint_type},
         faults=faults,
     )
+    hooks.values = values
+    return hooks
 
 
 def make_records(

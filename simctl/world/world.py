@@ -50,6 +50,7 @@ from simctl.stepd.programs import Describe, Programs
 from simctl.wire.ids import SECOND
 from simctl.world.build import make_hooks, make_records, make_site, make_users, saves_are_simulated
 from simctl.world.ending import Ending, why_ran_out
+from simctl.world.evidence import gather
 from simctl.world.files import Files
 from simctl.world.login import LoginShell
 from simctl.world.results import Complaint, RunResult, check_command
@@ -78,6 +79,7 @@ class World:
         kernel: Kernel | None = None,
         disk: Disk | None = None,
         programs: Callable[[Mapping[str, Describe], random.Random], Programs] = Programs,
+        values: bool = False,
     ) -> None:
         self.state_dir = state_dir
         self.scenario = scenario
@@ -97,7 +99,12 @@ class World:
         self.disk = disk or Disk()
         registry = registry or Registry()
         hooks = make_hooks(
-            scenario, registry, trace=self.trace, faults=self.faults, model=self.model
+            scenario,
+            registry,
+            trace=self.trace,
+            faults=self.faults,
+            model=self.model,
+            values=values or scenario.options.trace_values,
         )
         if schedule.switches_at_calls:
             hooks.switch = self.kernel.switch
@@ -150,6 +157,7 @@ class World:
         self._ending = Ending(
             self.daemons, login=self.login, shell=self.shell, injector=self.injector
         )
+        self._evidence = gather(scenario, self.site, self.hosts, lambda: self.ctld)
         self.kernel.on_idle = self._on_idle
 
     @property
@@ -328,7 +336,11 @@ class World:
                 there = Jobs.of(self.events, [row.job_id for row in rows])
                 expectations += check_timeline(self.scenario.timeline, there)
             expectations += check(
-                self.scenario.expect, self.events, [row.as_json() for row in rows], there=there
+                self.scenario.expect,
+                self.events,
+                [row.as_json() for row in rows],
+                there=there,
+                evidence=self._evidence,
             )
         return RunResult(
             scenario=self.scenario.path_name,

@@ -89,7 +89,7 @@ def describe_job(ctld: Controller, job: JobRecord) -> JobInfo:
     to_leave = [node for node in job.nodes if node.name in job.completing_nodes]
     if job.state.completing and job.completing_nodes:
         num_nodes = len(job.completing_nodes)
-    out, err = _files(ctld, job)
+    out, err = output_files(job)
     return JobInfo(
         job_id=job.job_id,
         array_job_id=array.job_id if array is not None else 0,
@@ -250,7 +250,7 @@ def _end_s(ctld: Controller, job: JobRecord) -> int:
     return start_s + job.time_limit_min * 60 if start_s and limited else 0
 
 
-def _files(ctld: Controller, job: JobRecord) -> tuple[str, str]:
+def output_files(job: JobRecord) -> tuple[str, str]:
     """Return where the output of a batch script goes, and where its errors do."""
     desc, array = job.desc, job.array
     if not job.batch:
