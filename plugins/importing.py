@@ -16,6 +16,7 @@ import attrs
 from simctl.api.surroundings import told
 from simctl.files import size
 from simctl.limits import TEXT_BYTES
+from simctl.plugins.compiled import classes as compiled
 from simctl.plugins.guard import PluginError, loading
 
 _FILE_MODULE: Final = "_simctl_plugin_"
@@ -44,6 +45,8 @@ def find(reference: str, folder: Path) -> list[Found]:
     Raises:
         PluginError: There is no such file, module or class, or it cannot be imported.
     """
+    if reference.endswith(compiled.SUFFIXES):
+        return [Found(kind=_find_compiled(reference, folder), origin=f"from {reference}")]
     where, colon, name = reference.rpartition(":")
     if not colon:
         where, name = reference, ""
@@ -81,6 +84,17 @@ def find_function(reference: str, folder: Path) -> Callable[..., object]:
         near = difflib.get_close_matches(name, there, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise PluginError(f"{reference!r}: there is no function {name} in it{hint}")
+
+
+def _find_compiled(reference: str, folder: Path) -> type[Any]:
+    """Return the class that stands for a plugin in a `.so` or a `.c`."""
+    path = (folder / reference).absolute()
+    _check_there(reference, path)
+    try:
+        return compiled.find(path)
+    except PluginError as error:
+        told = (f"plugin {reference!r}: {mistake}" for mistake in error.mistakes)
+        raise PluginError(*told) from error
 
 
 def _origin(reference: str, where: str, kind: type[Any]) -> str:
@@ -184,13 +198,7 @@ def _beside(folder: Path) -> Iterator[None]:
 
 def _import_file(reference: str, folder: Path, where: str) -> ModuleType:
     path = (folder / where).absolute()
-    if not path.is_file():
-        beside = sorted(each.name for each in path.parent.glob("*.py"))
-        near = difflib.get_close_matches(path.name, beside, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        if not near and beside:
-            hint = f"; beside it there would be {', '.join(beside[:9])}"
-        raise PluginError(f"plugin {reference!r}: there is no file {where!r}{hint}")
+    _check_there(reference, path)
     if path.stat().st_size > TEXT_BYTES:
         most = size(TEXT_BYTES)
         raise PluginError(f"plugin {reference!r}: {where} is larger than {most}, the most")
@@ -216,6 +224,23 @@ def _import_file(reference: str, folder: Path, where: str) -> ModuleType:
         raise _cannot_import(reference, where, error) from error
     vars(module)["_simctl_stamp"] = _stamp(path)
     return module
+
+
+def _check_there(reference: str, path: Path) -> None:
+    """Check that there is a file; the error names those beside it.
+
+    Raises:
+        PluginError: There is none.
+    """
+    if path.is_file():
+        return
+    beside = sorted(each.name for each in path.parent.glob(f"*{path.suffix}"))
+    near = difflib.get_close_matches(path.name, beside, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    if not near and beside:
+        hint = f"; beside it there would be {', '.join(beside[:9])}"
+    where = reference.rpartition(":")[0] if ":" in reference else reference
+    raise PluginError(f"plugin {reference!r}: there is no file {where!r}{hint}")
 
 
 def forget_files() -> None:

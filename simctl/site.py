@@ -107,6 +107,13 @@ class Site:
     folder: str = "/"
     """Folder of the scenario on the real machine, where real scripts start."""
 
+    def person(self, uid: int | None, name: str) -> tuple[str, int, int, str] | None:
+        """Return the name, uid, gid and home directory of who has a uid, or else a name."""
+        for user in self.users.values():
+            if user.uid == uid or (uid is None and user.name == name):
+                return user.name, user.uid, user.gid, user.home
+        return None
+
     def user_name(self, uid: int) -> str:
         """Return the name of a user, or the number where nobody has it."""
         for user in self.users.values():

@@ -27,7 +27,7 @@ from simctl.stepd.signals import UNCATCHABLE, SignalError, signal_name, signal_n
 
 _NAME: Final = r"[^\W\d]\w*"
 _REFERENCE: Final = re.compile(
-    rf"(?P<file>.+\.py)(:{_NAME})?|(.*/)?{_NAME}(\.{_NAME})*:{_NAME}|{_NAME}(\.{_NAME})+"
+    rf"(?P<file>.+\.(py(?=(:{_NAME})?$)|so$|c$))(:{_NAME})?|(.*/)?{_NAME}(\.{_NAME})*:{_NAME}|{_NAME}(\.{_NAME})+"
 )
 
 
@@ -38,7 +38,7 @@ def _read_plugin(value: Value, reading: Reading) -> PluginSpec:
         raise ValueError
     file = match["file"]
     if file is not None and not Path(reading.folder, file).is_file():
-        beside = sorted(Path(reading.folder, file).parent.glob("*.py"))
+        beside = sorted(Path(reading.folder, file).parent.glob(f"*{Path(file).suffix}"))
         there = [str(Path(file).with_name(one.name)) for one in beside]
         raise ValueError(f"no file {file!r} beside the scenario{near(str(Path(file)), there)}")
     return PluginSpec(reference=reference, line=value.line, column=value.column)
@@ -47,9 +47,10 @@ def _read_plugin(value: Value, reading: Reading) -> PluginSpec:
 PLUGINS: Final = Items(
     expected="a list of plugins",
     item=Scalar(
-        expected='a file or module and the class in it, such as "./my_switch.py:MySwitch"',
+        expected='a file or module and the class in it, such as "./my_switch.py:MySwitch", '
+        'or a compiled plugin, "./my_switch.so" or "./my_switch.c"',
         convert=_read_plugin,
-        json={"type": "string", "pattern": r"\.py(:\w+)?$|^(.*/)?\w+(\.\w+)*[:.]\w+$"},
+        json={"type": "string", "pattern": r"\.py(:\w+)?$|\.(so|c)$|^(.*/)?\w+(\.\w+)*[:.]\w+$"},
     ),
 )
 

@@ -128,7 +128,13 @@ class World:
             run_name=run_name,
         )
         self.procs.reach = Reach(
-            fabric=self.fabric, disk=self.disk, conf=self.site.conf, model=self.model
+            fabric=self.fabric,
+            disk=self.disk,
+            conf=self.site.conf,
+            model=self.model,
+            start_time_us=self.site.start_time_s * SECOND,
+            people=self.site.person,
+            died=lambda process, status: self.mishaps.died(process, status),
         )
         self.login = Host(name="login", node="login")
         self.shell = LoginShell(self.site, self.login)

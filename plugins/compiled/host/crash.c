@@ -1,0 +1,86 @@
+/* Last words: a plugin that ends its process is told of with the functions it was in. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <link.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "host.h"
+
+#define FRAMES 64
+#define SHOWN 8
+
+uintptr_t plugin_base;
+static uintptr_t plugin_end;
+static char other_stack[64 * 1024];
+
+static int note_range(struct dl_phdr_info *info, size_t size, void *inside)
+{
+	(void) size;
+	uintptr_t end = 0;
+	for (int k = 0; k < info->dlpi_phnum; k++)
+		if (info->dlpi_phdr[k].p_type == PT_LOAD) {
+			uintptr_t last = info->dlpi_phdr[k].p_vaddr + info->dlpi_phdr[k].p_memsz;
+			end = last > end ? last : end;
+		}
+	if ((uintptr_t) inside < info->dlpi_addr || (uintptr_t) inside >= info->dlpi_addr + end)
+		return 0;
+	plugin_base = info->dlpi_addr;
+	plugin_end = info->dlpi_addr + end;
+	return 1;
+}
+
+void note_plugin_range(const void *inside)
+{
+	if (inside)
+		dl_iterate_phdr(note_range, (void *) inside);
+}
+
+/* A frame is told by its place in the plugin: where that was loaded differs between machines. */
+void last_words(const char *what, int number, const void *address, void *const *frames, int count)
+{
+	if (my_socket() < 0)
+		return;
+	struct frame *f = ask_begin('X');
+	put_u32(f, (uint32_t) number);
+	put_text(f, what);
+	put_text(f, calling);
+	put_u64(f, (uint64_t) address);
+	int shown = 0;
+	for (int k = 0; k < count && shown < SHOWN; k++)
+		shown += (uintptr_t) frames[k] >= plugin_base && (uintptr_t) frames[k] < plugin_end;
+	put_u32(f, (uint32_t) shown);
+	for (int k = 0; k < count && shown; k++)
+		if ((uintptr_t) frames[k] >= plugin_base && (uintptr_t) frames[k] < plugin_end) {
+			put_u64(f, (uintptr_t) frames[k] - plugin_base);
+			shown--;
+		}
+	tell();
+}
+
+static void crashed(int signal, siginfo_t *info, void *context)
+{
+	(void) context;
+	void *frames[FRAMES];
+	/* First without frames: finding them may crash again. */
+	last_words(strsignal(signal), signal, info->si_addr, frames, 0);
+	last_words(strsignal(signal), signal, info->si_addr, frames, backtrace(frames, FRAMES));
+	leave_now(128 + signal);
+}
+
+void catch_crashes(void)
+{
+	static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGXFSZ, SIGQUIT, SIGTRAP};
+	void *one[1];
+	backtrace(one, 1);	/* which loads a library the first time */
+	stack_t stack = {.ss_sp = other_stack, .ss_size = sizeof other_stack};
+	sigaltstack(&stack, NULL);
+	struct sigaction action = {.sa_sigaction = crashed,
+				   .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESETHAND};
+	for (size_t k = 0; k < sizeof signals / sizeof *signals; k++)
+		sigaction(signals[k], &action, NULL);
+}

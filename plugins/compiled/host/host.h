@@ -1,0 +1,94 @@
+/* What the parts of the plugin host share.
+ *
+ * A host is one real process that stands for one simulated process. It holds one compiled plugin
+ * and does what the emulator asks over a socket; what the plugin asks of the machine is asked of
+ * the emulator ("upcalls").
+ */
+#ifndef SIMCTL_HOST_H
+#define SIMCTL_HOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* What plugins and the library of Slurm's functions may use of the host. */
+#define EXPORT __attribute__((visibility("default")))
+
+/* ---- frames.c: messages, a length of 32 bits and that many bytes ---- */
+
+#define NO_TEXT UINT32_MAX
+
+struct frame {
+	unsigned char *data;
+	size_t used, room;
+	size_t at;		/* where the next value is read */
+	int fd;			/* a descriptor that came along; -1 for none */
+};
+
+void put_u8(struct frame *f, uint8_t value);
+void put_u32(struct frame *f, uint32_t value);
+void put_u64(struct frame *f, uint64_t value);
+void put_bytes(struct frame *f, const void *data, size_t length);
+void put_text(struct frame *f, const char *text);
+
+uint8_t get_u8(struct frame *f);
+uint32_t get_u32(struct frame *f);
+uint64_t get_u64(struct frame *f);
+/* Return bytes inside the frame and their number; NULL where the emulator sent none. */
+const unsigned char *get_bytes(struct frame *f, uint32_t *length);
+/* Return a text inside the frame, which ends with a NUL; NULL where the emulator sent none. */
+const char *get_text(struct frame *f);
+
+void frame_clear(struct frame *f);
+void frame_send(int socket, struct frame *f);
+void frame_send_with(int socket, struct frame *f, int fd);
+bool frame_receive(int socket, struct frame *f);
+
+/* ---- host.c ---- */
+
+struct identity {
+	uint32_t uid, euid;
+	uint64_t now_us;	/* since the epoch, as the cluster's clocks show it */
+	char hostname[256];
+};
+
+extern struct identity me;
+extern int control;		/* the emulator's socket of the main thread */
+extern bool in_call;		/* whether the plugin's code runs in the main thread */
+extern bool host_forks;		/* whether it is the host itself that forks */
+extern char calling[128];	/* name of the function that runs */
+
+/* The socket on which the calling thread may ask; -1 where it may not. */
+int my_socket(void);
+/* Begin a question to the emulator, ask it, and return its answer (valid until the next one). */
+struct frame *ask_begin(char what);
+struct frame *ask(void);
+/* Tell the emulator without waiting for an answer. */
+void tell(void);
+void tell_text(char what, uint32_t number, const char *text);
+void leave_now(int status) __attribute__((noreturn));
+
+/* ---- threads.c ---- */
+
+extern __thread int thread_socket;
+extern __thread bool making_thread;
+
+/* ---- fence.c ---- */
+
+void bound_resources(uint64_t memory_bytes);
+void raise_fence(void);
+
+/* ---- crash.c ---- */
+
+extern uintptr_t plugin_base;	/* where the plugin was loaded */
+void note_plugin_range(const void *inside);
+void catch_crashes(void);
+void last_words(const char *what, int number, const void *address, void *const *frames, int count);
+
+/* ---- watch.c: what a call changes in the plugin's .data and .bss ---- */
+
+void watch_begin(void);
+void watch_end(struct frame *f);
+
+#endif

@@ -1,0 +1,311 @@
+/* What a switch or checkpoint plugin in C needs of Slurm: the types of the plugin guides, the
+ * functions a plugin has to have, and those of libslurm that it may call.
+ *
+ * Names and meanings are those of the guides; nothing here is copied from Slurm's sources. A plugin
+ * that includes Slurm's own headers needs this one not. */
+#ifndef SIMCTL_PLUGIN_H
+#define SIMCTL_PLUGIN_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SLURM_SUCCESS 0
+#define SLURM_ERROR -1
+#define NO_VAL 0xfffffffeu
+#define NO_VAL16 0xfffeu
+#define NO_VAL64 0xfffffffffffffffeull
+#define INFINITE 0xffffffffu
+#define SLURM_BATCH_SCRIPT 0xfffffffeu
+#define ESLURM_SWITCH_MIN 3000
+#define ESLURM_SWITCH_MAX 3099
+
+#ifndef TRUE
+#define TRUE true
+#define FALSE false
+#endif
+
+/* ---- what every plugin says of itself ---- */
+
+extern const char plugin_name[];
+extern const char plugin_type[];
+extern const uint32_t plugin_version;
+int init(void);		/* may be left out */
+void fini(void);	/* may be left out */
+
+/* ---- types ---- */
+
+typedef void *switch_jobinfo_t;		/* a step's credential: the plugin's own */
+typedef void *switch_node_info_t;	/* the switch state of a node: the plugin's own */
+typedef void *check_jobinfo_t;		/* a checkpoint record: the plugin's own */
+typedef struct buf *Buf;
+
+/* ---- the switch plugin guide, version 0: a plugin has all of them ---- */
+
+int switch_p_libstate_save(char *dir_name);
+int switch_p_libstate_restore(char *dir_name);
+bool switch_p_no_frag(void);
+int switch_p_clear_node_state(void);
+int switch_p_alloc_node_info(switch_node_info_t *switch_node);
+int switch_p_build_node_info(switch_node_info_t switch_node);
+int switch_p_pack_node_info(switch_node_info_t switch_node, Buf buffer);
+int switch_p_unpack_node_info(switch_node_info_t switch_node, Buf buffer);
+void switch_p_free_node_info(switch_node_info_t switch_node);
+char *switch_p_sprintf_node_info(switch_node_info_t switch_node, char *buf, size_t size);
+int switch_p_alloc_jobinfo(switch_jobinfo_t *switch_job);
+int switch_p_build_jobinfo(switch_jobinfo_t switch_job, char *nodelist, int nprocs, int cyclic_alloc);
+switch_jobinfo_t switch_p_copy_jobinfo(switch_jobinfo_t switch_job);
+void switch_p_free_jobinfo(switch_jobinfo_t switch_job);
+int switch_p_pack_jobinfo(switch_jobinfo_t switch_job, Buf buffer);
+int switch_p_unpack_jobinfo(switch_jobinfo_t switch_job, Buf buffer);
+int switch_p_get_jobinfo(switch_jobinfo_t switch_job, int data_type, void *data);
+int switch_p_job_step_complete(switch_jobinfo_t switch_job, char *nodelist);
+void switch_p_print_jobinfo(FILE *fp, switch_jobinfo_t switch_job);
+char *switch_p_sprint_jobinfo(switch_jobinfo_t switch_job, char *buf, size_t size);
+int switch_p_get_data_jobinfo(switch_jobinfo_t switch_job, int key, void *resulting_data);
+int switch_p_node_init(void);
+int switch_p_node_fini(void);
+int switch_p_job_preinit(switch_jobinfo_t switch_job);
+int switch_p_job_init(switch_jobinfo_t switch_job, uid_t uid);
+int switch_p_job_attach(switch_jobinfo_t switch_job, char ***env, uint32_t nodeid, uint32_t procid,
+			uint32_t nnodes, uint32_t nprocs, uint32_t rank);
+int switch_p_job_fini(switch_jobinfo_t switch_job);
+int switch_p_job_postfini(switch_jobinfo_t switch_job, uid_t pgid, uint32_t job_id, uint32_t step_id);
+int switch_p_get_errno(void);
+char *switch_p_strerror(int errnum);
+
+/* ---- the checkpoint plugin guide: a plugin has all of them ---- */
+
+enum { CHECK_ABLE, CHECK_DISABLE, CHECK_ENABLE, CHECK_CREATE, CHECK_VACATE, CHECK_RESTART,
+       CHECK_ERROR, CHECK_REQUEUE };
+
+struct step_record;
+
+int slurm_ckpt_alloc_job(check_jobinfo_t *jobinfo);
+int slurm_ckpt_free_job(check_jobinfo_t jobinfo);
+int slurm_ckpt_pack_job(check_jobinfo_t jobinfo, Buf buffer, uint16_t protocol_version);
+int slurm_ckpt_unpack_job(check_jobinfo_t jobinfo, Buf buffer, uint16_t protocol_version);
+check_jobinfo_t slurm_ckpt_copy_job(check_jobinfo_t jobinfo);
+int slurm_ckpt_op(uint32_t job_id, uint32_t step_id, struct step_record *step_ptr, uint16_t op,
+		  uint16_t data, char *image_dir, time_t *event_time, uint32_t *error_code,
+		  char **error_msg);
+int slurm_ckpt_comp(struct step_record *step_ptr, time_t event_time, uint32_t error_code,
+		    char *error_msg);
+int slurm_ckpt_stepd_prefork(void *slurmd_job);
+int slurm_ckpt_signal_tasks(void *slurmd_job, char *image_dir);
+int slurm_ckpt_restart_task(void *slurmd_job, char *image_dir, int gtid);
+
+/* ---- memory: zero, and enough of it, or the process ends ---- */
+
+void *slurm_xcalloc(size_t count, size_t size, bool clear, bool try_it, const char *file, int line,
+		    const char *function);
+void *slurm_xrecalloc(void **item, size_t count, size_t size, bool clear, bool try_it,
+		      const char *file, int line, const char *function);
+void slurm_xfree(void **item);
+
+#define xmalloc(size) slurm_xcalloc(1, size, true, false, __FILE__, __LINE__, __func__)
+#define xcalloc(count, size) slurm_xcalloc(count, size, true, false, __FILE__, __LINE__, __func__)
+#define try_xmalloc(size) slurm_xcalloc(1, size, true, true, __FILE__, __LINE__, __func__)
+#define xrealloc(item, size) \
+	slurm_xrecalloc((void **) &(item), 1, size, true, false, __FILE__, __LINE__, __func__)
+#define xfree(item) slurm_xfree((void **) &(item))
+
+/* ---- texts ---- */
+
+char *slurm_xstrdup(const char *text);
+char *slurm_xstrndup(const char *text, size_t most);
+char *slurm_xstrdup_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void slurm_xstrcat(char **text, const char *more);
+void slurm_xstrcatchar(char **text, char c);
+void slurm_xstrfmtcat(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int slurm_xstrcmp(const char *one, const char *other);
+int slurm_xstrncmp(const char *one, const char *other, size_t most);
+int slurm_xstrcasecmp(const char *one, const char *other);
+
+#define xstrdup(text) slurm_xstrdup(text)
+#define xstrndup(text, most) slurm_xstrndup(text, most)
+#define xstrdup_printf(...) slurm_xstrdup_printf(__VA_ARGS__)
+#define xstrcat(text, more) slurm_xstrcat(&(text), more)
+#define xstrcatchar(text, c) slurm_xstrcatchar(&(text), c)
+#define xstrfmtcat(text, ...) slurm_xstrfmtcat(&(text), __VA_ARGS__)
+#define xstrcmp(one, other) slurm_xstrcmp(one, other)
+#define xstrncmp(one, other, most) slurm_xstrncmp(one, other, most)
+#define xstrcasecmp(one, other) slurm_xstrcasecmp(one, other)
+
+/* ---- the log: printf's formats ---- */
+
+void slurm_fatal(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+int slurm_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void slurm_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void slurm_verbose(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void slurm_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void slurm_debug2(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void slurm_debug3(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#define fatal(...) slurm_fatal(__VA_ARGS__)
+#define error(...) slurm_error(__VA_ARGS__)
+#define info(...) slurm_info(__VA_ARGS__)
+#define verbose(...) slurm_verbose(__VA_ARGS__)
+#define debug(...) slurm_debug(__VA_ARGS__)
+#define debug2(...) slurm_debug2(__VA_ARGS__)
+#define debug3(...) slurm_debug3(__VA_ARGS__)
+
+/* ---- Buf: numbers are big endian, texts end with their NUL; unpacking returns SLURM_ERROR where
+ * there is too little ---- */
+
+struct buf {
+	uint32_t magic;
+	char *head;
+	uint32_t size;
+	uint32_t processed;
+	bool mmaped;
+};
+
+#define get_buf_data(buffer) ((buffer)->head)
+#define get_buf_offset(buffer) ((buffer)->processed)
+#define set_buf_offset(buffer, offset) ((buffer)->processed = (offset))
+#define remaining_buf(buffer) ((buffer)->size - (buffer)->processed)
+#define size_buf(buffer) ((buffer)->size)
+
+Buf slurm_init_buf(uint32_t size);
+Buf slurm_create_buf(char *data, uint32_t size);
+void slurm_free_buf(Buf buffer);
+void slurm_pack8(uint8_t value, Buf buffer);
+void slurm_pack16(uint16_t value, Buf buffer);
+void slurm_pack32(uint32_t value, Buf buffer);
+void slurm_pack64(uint64_t value, Buf buffer);
+void slurm_pack_time(time_t value, Buf buffer);
+void slurm_packdouble(double value, Buf buffer);
+void slurm_packmem(const char *bytes, uint32_t length, Buf buffer);
+void slurm_packstr(const char *text, Buf buffer);
+void slurm_pack16_array(uint16_t *values, uint32_t count, Buf buffer);
+void slurm_pack32_array(uint32_t *values, uint32_t count, Buf buffer);
+void slurm_packstr_array(char **texts, uint32_t count, Buf buffer);
+int slurm_unpack8(uint8_t *value, Buf buffer);
+int slurm_unpack16(uint16_t *value, Buf buffer);
+int slurm_unpack32(uint32_t *value, Buf buffer);
+int slurm_unpack64(uint64_t *value, Buf buffer);
+int slurm_unpack_time(time_t *value, Buf buffer);
+int slurm_unpackdouble(double *value, Buf buffer);
+int slurm_unpackmem(char *bytes, uint32_t *length, Buf buffer);
+int slurm_unpackmem_ptr(char **bytes, uint32_t *length, Buf buffer);
+int slurm_unpackmem_xmalloc(char **bytes, uint32_t *length, Buf buffer);
+int slurm_unpackstr_xmalloc(char **text, uint32_t *length, Buf buffer);
+int slurm_unpack16_array(uint16_t **values, uint32_t *count, Buf buffer);
+int slurm_unpack32_array(uint32_t **values, uint32_t *count, Buf buffer);
+int slurm_unpackstr_array(char ***texts, uint32_t *count, Buf buffer);
+
+#define init_buf slurm_init_buf
+#define create_buf slurm_create_buf
+#define free_buf slurm_free_buf
+#define pack8 slurm_pack8
+#define pack16 slurm_pack16
+#define pack32 slurm_pack32
+#define pack64 slurm_pack64
+#define pack_time slurm_pack_time
+#define packdouble slurm_packdouble
+#define packmem slurm_packmem
+#define packstr slurm_packstr
+#define pack16_array slurm_pack16_array
+#define pack32_array slurm_pack32_array
+#define packstr_array slurm_packstr_array
+#define unpack8 slurm_unpack8
+#define unpack16 slurm_unpack16
+#define unpack32 slurm_unpack32
+#define unpack64 slurm_unpack64
+#define unpack_time slurm_unpack_time
+#define unpackdouble slurm_unpackdouble
+#define unpackmem slurm_unpackmem
+#define unpackmem_ptr slurm_unpackmem_ptr
+#define unpackmem_xmalloc slurm_unpackmem_xmalloc
+#define unpackstr_xmalloc slurm_unpackstr_xmalloc
+#define unpack16_array slurm_unpack16_array
+#define unpack32_array slurm_unpack32_array
+#define unpackstr_array slurm_unpackstr_array
+
+/* As Slurm's macros: unpack, or go to the label unpack_error of the function. */
+#define safe_unpack8(value, buffer) do { if (unpack8(value, buffer)) goto unpack_error; } while (0)
+#define safe_unpack16(value, buffer) do { if (unpack16(value, buffer)) goto unpack_error; } while (0)
+#define safe_unpack32(value, buffer) do { if (unpack32(value, buffer)) goto unpack_error; } while (0)
+#define safe_unpack64(value, buffer) do { if (unpack64(value, buffer)) goto unpack_error; } while (0)
+#define safe_unpackstr_xmalloc(text, length, buffer) \
+	do { if (unpackstr_xmalloc(text, length, buffer)) goto unpack_error; } while (0)
+#define safe_unpackmem_xmalloc(bytes, length, buffer) \
+	do { if (unpackmem_xmalloc(bytes, length, buffer)) goto unpack_error; } while (0)
+
+/* ---- environments: arrays of NAME=value that xmalloc gave, NULL at the end ---- */
+
+int slurm_setenvpf(char ***env, const char *name, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+int slurm_env_array_overwrite(char ***env, const char *name, const char *value);
+int slurm_env_array_overwrite_fmt(char ***env, const char *name, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void slurm_unsetenvp(char **env, const char *name);
+char *slurm_getenvp(char **env, const char *name);
+
+#define setenvpf slurm_setenvpf
+#define setenvf slurm_setenvpf
+#define env_array_overwrite slurm_env_array_overwrite
+#define env_array_overwrite_fmt slurm_env_array_overwrite_fmt
+#define unsetenvp slurm_unsetenvp
+#define getenvp slurm_getenvp
+
+/* ---- errors ---- */
+
+int slurm_get_errno(void);
+void slurm_seterrno(int number);
+char *slurm_strerror(int number);
+
+#define slurm_seterrno_ret(number) \
+	do { slurm_seterrno(number); return (number) ? SLURM_ERROR : SLURM_SUCCESS; } while (0)
+
+/* ---- hosts, such as n[1-4]; what shift and next give is freed with free() ---- */
+
+typedef struct hostlist *hostlist_t;
+typedef struct hostlist_iterator *hostlist_iterator_t;
+
+hostlist_t slurm_hostlist_create(const char *hosts);
+hostlist_t slurm_hostlist_copy(hostlist_t hosts);
+void slurm_hostlist_destroy(hostlist_t hosts);
+int slurm_hostlist_count(hostlist_t hosts);
+int slurm_hostlist_find(hostlist_t hosts, const char *name);
+int slurm_hostlist_push(hostlist_t hosts, const char *more);
+char *slurm_hostlist_nth(hostlist_t hosts, int place);
+char *slurm_hostlist_shift(hostlist_t hosts);
+void slurm_hostlist_uniq(hostlist_t hosts);
+char *slurm_hostlist_ranged_string_xmalloc(hostlist_t hosts);
+hostlist_iterator_t slurm_hostlist_iterator_create(hostlist_t hosts);
+void slurm_hostlist_iterator_reset(hostlist_iterator_t iterator);
+void slurm_hostlist_iterator_destroy(hostlist_iterator_t iterator);
+char *slurm_hostlist_next(hostlist_iterator_t iterator);
+
+#define hostlist_create slurm_hostlist_create
+#define hostlist_copy slurm_hostlist_copy
+#define hostlist_destroy slurm_hostlist_destroy
+#define hostlist_count slurm_hostlist_count
+#define hostlist_find slurm_hostlist_find
+#define hostlist_push slurm_hostlist_push
+#define hostlist_nth slurm_hostlist_nth
+#define hostlist_shift slurm_hostlist_shift
+#define hostlist_uniq slurm_hostlist_uniq
+#define hostlist_ranged_string_xmalloc slurm_hostlist_ranged_string_xmalloc
+#define hostlist_iterator_create slurm_hostlist_iterator_create
+#define hostlist_iterator_reset slurm_hostlist_iterator_reset
+#define hostlist_iterator_destroy slurm_hostlist_iterator_destroy
+#define hostlist_next slurm_hostlist_next
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
