@@ -36,6 +36,18 @@ class PluginError(ValueError):
         self.mistakes = mistakes
 
 
+class DiedError(Exception):
+    """A plugin has ended the process that it runs in, in the middle of a call.
+
+    Attributes:
+        status: The wait status that the process ends with.
+    """
+
+    def __init__(self, told: str, status: int) -> None:
+        super().__init__(told)
+        self.status = status
+
+
 class RefusedError(RuntimeError):
     """A plugin's code asked for what no plugin may have; raised in that code."""
 
@@ -318,6 +330,7 @@ __all__ = [
     "OUT_OF_MEMORY",
     "RUNNERS",
     "TICK_S",
+    "DiedError",
     "PluginError",
     "RefusedError",
     "Standing",

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 import attrs
 from msgspec import UNSET, UnsetType
 
+from simctl.api.reach import reach_of
 from simctl.api.stepd import Executed
 from simctl.api.surroundings import in_words, told, told_failure
 from simctl.kernel.faults import CallFault, CallFaults, InjectedError
@@ -20,6 +21,7 @@ from simctl.kernel.procs import CALLING, Process, RunsAs
 from simctl.kernel.threads import ENDED, TornDown
 from simctl.kernel.trace import OpenCall, Trace
 from simctl.plugin import CheckpointStatus, SwitchPlugin
+from simctl.plugins.guard import DiedError
 from simctl.plugins.points import ALL, OPTIONAL, OWN
 from simctl.plugins.points.declare import Point, Returns
 from simctl.plugins.points.switch import (
@@ -329,7 +331,7 @@ class Hooks:
                 result = await self.run_function(
                     point, point.name, who, _Again(result), values, {}, about, plugin_type
                 )
-        if type(result) is int and result < 0 and point.plugin_class == "switch":
+        if type(result) is int and result < 0 and point.plugin_class == "switch" and not who.exited:
             await self._ask_errno(point, who, about)
         return result
 
@@ -354,6 +356,7 @@ class Hooks:
         )
         call.plugin = plugin_type or shown.get("plugin", "")
         error: SlurmError | None = None
+        died: DiedError | None = None
         problem, injected = "", False
         seen: Any = None
         instance = getattr(method, "__self__", None)
@@ -393,6 +396,10 @@ class Hooks:
                 raise
             problem = told_failure(raised)
             result = SLURM_ERROR
+        except DiedError as raised:
+            died = raised
+            problem = f"ended its process: {raised}"
+            result = SLURM_ERROR
         except Executed:
             trace.leave_call(call)
             who.cause = call.enter
@@ -421,6 +428,9 @@ class Hooks:
         )
         if problem:
             self._trace.complain(who, name, problem, counted=not injected)
+        if died is not None:
+            await _end(who, died)
+            return result
         if self.watch is not None and instance is not None:
             of_type = plugin_type or (
                 shown["plugin"] if point is None else self.types[point.plugin_class]
@@ -557,6 +567,9 @@ class Hooks:
         except BaseException as error:
             if isinstance(error, ENDED) and who.table.kernel.ends(error):
                 raise
+            if isinstance(error, DiedError):
+                self._trace.complain(who, alloc.name, f"ended its process: {error}")
+                await _end(who, error)
             value = None  # unpack will fail on the missing object, and be told
         if value is None or (type(value) is int and value < 0):
             return NULL
@@ -679,6 +692,20 @@ def check_environment(env: dict[Any, Any]) -> None:
                 f"left env[{told(_REPR.repr, key)}] = {told(_REPR.repr, value)}; "
                 "no environment can hold that"
             )
+
+
+async def _end(who: Process, died: DiedError) -> None:
+    """End the process of a plugin as the plugin has; whoever runs in it comes no further.
+
+    A task that attaches to the interconnect may be run by its parent, which goes on.
+    """
+    kernel = who.table.kernel
+    if who.role == "srun":
+        # A command is no daemon: whoever has started it sees how it ends.
+        raise died
+    reach_of(who).died(who, died.status)
+    if kernel.current is not None and kernel.current.killed:
+        await kernel.park("its end")
 
 
 def _version(who: Process) -> int:

@@ -21,6 +21,7 @@ from simctl.kernel.procs import (
 )
 from simctl.kernel.threads import Killed, Thread
 from simctl.kernel.turns import Timer
+from simctl.plugins.guard import DiedError
 from simctl.site import CommandCall, Site, User
 from simctl.stepd.image_file import (
     ChildState,
@@ -475,7 +476,11 @@ class ScriptHost:
         child.call = call
 
         async def body() -> None:
-            status = wait_status(await main(call))
+            try:
+                status = wait_status(await main(call))
+            except DiedError as died:
+                status = died.status
+                self._site.procs.kill(child.process, status)
             call.mailbox.close(breaks=True)
             self._end(child, status)
 

@@ -178,6 +178,11 @@ class StepDaemon:
         if there is not None:
             there(rc)
 
+    def has(self, process: Process) -> bool:
+        """Tell whether a process is this daemon, its session or one of its tasks."""
+        own = (self.process, self._session)
+        return process in own or any(task.process is process for task in self.tasks.tasks)
+
     def die(self) -> TaskSet:
         """End at once, as by SIGKILL; return the tasks, which go on if they run a program.
 

@@ -26,8 +26,8 @@ class Argument:
     kind: str
     """``i`` number, ``p`` a pointer of the plugin's, ``s`` text, ``o`` and ``t`` where a pointer or
     a text is written to, ``n`` where a number is, ``b`` and ``B`` a Buf to read and to pack into,
-    ``e`` environment, ``f`` FILE, ``z`` room for a text, ``d`` room for data, ``S`` a step's record,
-    ``J`` a step daemon's record."""
+    ``e`` environment, ``f`` FILE, ``z`` room for a text, ``d`` room for data, ``S`` the record
+    of a step, ``J`` that of a step daemon."""
 
     name: str
     bits: int = 64
@@ -60,7 +60,9 @@ def plan(name: str) -> Plan:
     given = found["parameters"].strip()
     parameters = [] if given == "void" else given.split(",")
     returns, bits = _result(result)
-    return Plan(name, tuple(_parameter(each.strip(), point) for each in parameters), returns, bits, point)
+    return Plan(
+        name, tuple(_parameter(each.strip(), point) for each in parameters), returns, bits, point
+    )
 
 
 def _result(declared: str) -> tuple[str, int]:
@@ -87,7 +89,11 @@ def _parameter(text: str, point: Point) -> Argument:
 
 def _width(declared: str) -> int:
     target = declared.removesuffix("*").strip()
-    return 64 if target in ("", "char *", "void", "void *") or not _is_number(target) else _bits(target)
+    return (
+        64
+        if target in ("", "char *", "void", "void *") or not _is_number(target)
+        else _bits(target)
+    )
 
 
 def _is_number(declared: str) -> bool:

@@ -52,7 +52,9 @@ def cache_folder() -> Path:
     folder = Path(base) / "simctl" / "compiled"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if folder.stat().st_uid != os.getuid():
-        raise PluginError(f"{folder} belongs to another user; set XDG_CACHE_HOME to a folder of yours")
+        raise PluginError(
+            f"{folder} belongs to another user; set XDG_CACHE_HOME to a folder of yours"
+        )
     return folder
 
 
@@ -86,7 +88,9 @@ def plugin(source: Path) -> Path:
     return target
 
 
-def _built(name: str, files: list[Path], arguments: tuple[str, ...], after: tuple[str, ...]) -> Path:
+def _built(
+    name: str, files: list[Path], arguments: tuple[str, ...], after: tuple[str, ...]
+) -> Path:
     parts = [each.name.encode() + each.read_bytes() for each in files]
     digest = _digest([*parts, " ".join(arguments).encode(), _version().encode()])
     stem, dot, suffix = name.partition(".")
@@ -110,9 +114,7 @@ def _compile(
 
 def _run(command: list[str], what: str) -> subprocess.CompletedProcess[bytes]:
     try:
-        done = subprocess.run(
-            command, capture_output=True, check=False, timeout=_SECONDS_AT_MOST
-        )
+        done = subprocess.run(command, capture_output=True, check=False, timeout=_SECONDS_AT_MOST)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PluginError(f"compiling {what} failed: {error}") from error
     if done.returncode:

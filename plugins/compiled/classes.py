@@ -12,8 +12,8 @@ from simctl.plugin import SLURM_ERROR, SlurmError
 from simctl.plugins.compiled import build, elf
 from simctl.plugins.compiled.bindings import Argument, Plan, needed, plan
 from simctl.plugins.compiled.hosted import Host
-from simctl.plugins.compiled.process import U32, U64, HostDiedError, Reader, Zygote, blob, text
-from simctl.plugins.guard import PluginError
+from simctl.plugins.compiled.process import U32, U64, Reader, Zygote, blob, text
+from simctl.plugins.guard import DiedError, PluginError
 from simctl.plugins.points import OPTIONAL
 from simctl.plugins.points.declare import Returns
 from simctl.wire.buf import Buf
@@ -54,7 +54,7 @@ class CompiledPlugin:
     def __init__(self) -> None:
         try:
             self.host = Host.open(zygote(self.slurm_lib), self.library)
-        except HostDiedError as died:
+        except DiedError as died:
             raise PluginError(f"opening {self.library.name} ended its process: {died}") from None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "CompiledPlugin":
@@ -109,7 +109,7 @@ def _check(path: Path, library: elf.Library) -> None:
         mistakes.append(
             "plugin_type is "
             + ("missing" if plugin_type is None else repr(plugin_type))
-            + "; expected `const char plugin_type[] = \"switch/...\"` or \"checkpoint/...\""
+            + '; expected `const char plugin_type[] = "switch/..."` or "checkpoint/..."'
         )
     if not library.text("plugin_name"):
         mistakes.append("plugin_name is missing; any text that describes the plugin will do")
@@ -136,7 +136,7 @@ _ZYGOTES: Final[dict[tuple[int, str], Zygote]] = {}
 
 
 def zygote(slurm_lib: str = "") -> Zygote:
-    """Return the zygote whose hosts have a library of Slurm's functions, started when first used."""
+    """Return the zygote whose hosts have a library of Slurm's functions; it may have to start."""
     key = (os.getpid(), slurm_lib)  # noqa: TID251 - that of this process: a fork has its own
     found = _ZYGOTES.get(key)
     if found is None:

@@ -1,4 +1,4 @@
-"""Files of the simulated disk in the hands of a compiled plugin: each is one in memory meanwhile."""
+"""Files of the simulated disk that a compiled plugin has open: each lies in memory meanwhile."""
 
 import os
 from contextlib import suppress

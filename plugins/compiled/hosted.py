@@ -24,7 +24,6 @@ from simctl.plugins.compiled.process import (
     U32,
     U64,
     Channel,
-    HostDiedError,
     Reader,
     Zygote,
     blob,
@@ -32,6 +31,7 @@ from simctl.plugins.compiled.process import (
     loaded,
     text,
 )
+from simctl.plugins.guard import DiedError
 from simctl.wire.errno import slurm_strerror
 
 _SURROUNDINGS: Final = struct.Struct("<QII")
@@ -39,6 +39,7 @@ _EPOCH_US: Final = 1_000_000
 _FOR_EVER: Final = (1 << 64) - 1
 _ADDRESS: Final = re.compile(r"\b0x[57][0-9a-f]{10,11}\b")
 _LOWEST_ADDRESS: Final = 0x10000
+_TRAIL: Final = 4
 _LEVELS: Final = {1: log.error, 2: log.error, 3: log.info, 4: log.info}
 _Result = TypeVar("_Result")
 
@@ -75,7 +76,7 @@ class Host:
 
         Raises:
             PluginError: It cannot be opened.
-            HostDiedError: A constructor in it has ended the process.
+            DiedError: A constructor in it has ended the process.
         """
         host = cls(zygote.channel.fork(), library)
         host.load()
@@ -102,11 +103,13 @@ class Host:
 
     # Calls.
 
-    def call(self, message: bytes, finish: Callable[[Reader], _Result]) -> "_Result | Awaitable[_Result]":
+    def call(
+        self, message: bytes, finish: Callable[[Reader], _Result]
+    ) -> "_Result | Awaitable[_Result]":
         """Make a call; what it returns is to be awaited only if the plugin lets time pass.
 
         Raises:
-            HostDiedError: It has ended the process.
+            DiedError: It has ended the process.
         """
         self.channel.send(message)
         got = self._listen(self.channel)
@@ -146,13 +149,13 @@ class Host:
             self._rss_kb = rss_kb
             if zygote.touched_kb > TOGETHER_KB:
                 self.channel.kill()
-                raise HostDiedError(
+                raise DiedError(
                     f"all processes with compiled plugins took more than {TOGETHER_KB >> 10} MiB",
                     signal.SIGKILL,
                 )
 
     def _listen(self, channel: Channel) -> Reader | Awaitable[bytes]:
-        """Answer what the plugin asks until it returns (the message) or waits (what it waits for)."""
+        """Answer what the plugin asks until it returns (a message) or waits (what it waits for)."""
         while True:
             message = channel.receive()
             if message.data[message.at] != ord("U"):
@@ -163,7 +166,8 @@ class Host:
             if reply is None:
                 continue
             if not isinstance(reply, bytes):
-                return reply
+                waits: Awaitable[bytes] = reply
+                return waits
             self._reply(channel, reply)
 
     def _reply(self, channel: Channel, payload: bytes, fd: int = -1) -> None:
@@ -189,8 +193,8 @@ class Host:
         if status == number:
             where = f" at address {address:#x}" if address < _LOWEST_ADDRESS else ""
             told = f"{told}{where}" if number in (signal.SIGSEGV, signal.SIGBUS) else told
-        self.channel.words = channel.words = HostDiedError(
-            f"{told} in {function}{self._trail(frames)}", status, frames
+        self.channel.words = channel.words = DiedError(
+            f"{told}{self._trail(frames) or f' in {function}'}", status
         )
 
     def _trail(self, frames: tuple[int, ...]) -> str:
@@ -199,16 +203,14 @@ class Host:
             return ""
         library = elf.read(self.library)
         told: list[str] = []
-        for number, frame in enumerate(frames):
-            # A return address lies behind its call.
-            place = frame if not number else frame - 1
+        for place in frames:
             symbol = library.at(place, function=True)
             line = elf.line_of(self.library, place)
             name = symbol.name if symbol is not None else self.library.name
             each = f"{name} ({line or self.library.name})"
             if not told or told[-1] != each:
                 told.append(each)
-        return ": " + ", called by ".join(told[:4])
+        return " in " + ", called by ".join(told[:_TRAIL])
 
     def _refused(self, channel: Channel, message: Reader) -> None:
         number = message.u32()
@@ -268,7 +270,7 @@ class Host:
         message.u32()
         key = message.text() or ""
         process = CALLING.get(None)
-        if process is None or key not in reach_of(process).conf.keys():
+        if process is None or key not in tuple(reach_of(process).conf.keys()):
             return text(None)
         return text(str(reach_of(process).conf.value(key)))
 
@@ -348,10 +350,10 @@ class Host:
                 got = self._listen(own)
                 assert not isinstance(got, Reader)
                 self._reply(own, await got)
-        except HostDiedError as died:
+        except DiedError as died:
             if own.words is not None:
                 process = CALLING.get()
-                process.table.trace.complain(process, "a thread of the plugin", died.told)
+                process.table.trace.complain(process, "a thread of the plugin", str(died))
                 reach_of(process).died(process, died.status)
         finally:
             for file in self.files.values():

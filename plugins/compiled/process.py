@@ -15,7 +15,7 @@ from typing import Final
 
 from simctl.limits import MIB
 from simctl.plugins.compiled import build
-from simctl.plugins.guard import PluginError
+from simctl.plugins.guard import DiedError, PluginError
 
 U32: Final = struct.Struct("<I")
 U64: Final = struct.Struct("<Q")
@@ -36,22 +36,6 @@ CPU_S: Final = 20.0
 
 STILL_S: Final = 60.0
 """How long a call may wait for what simctl knows nothing of, in seconds of real time."""
-
-
-class HostDiedError(Exception):
-    """The real process of a plugin has ended in the middle of a call, as the simulated one would.
-
-    Attributes:
-        told: What ended it, without addresses.
-        status: The wait status that the simulated process ends with.
-        frames: Places in the plugin's library, innermost first: offsets from its beginning.
-    """
-
-    def __init__(self, told: str, status: int, frames: tuple[int, ...] = ()) -> None:
-        super().__init__(told)
-        self.told = told
-        self.status = status
-        self.frames = frames
 
 
 class Reader:
@@ -105,36 +89,41 @@ def text(value: str | None) -> bytes:
 class Channel:
     """simctl's end of a socket to a host, or to a thread of the plugin in it."""
 
-    __slots__ = ("_began_s", "_rest", "_sock", "real_pid", "words", "zygote")
+    __slots__ = ("_began_s", "_fd", "_rest", "real_pid", "words", "zygote")
 
     def __init__(self, sock: socket.socket, real_pid: int, zygote: "Zygote") -> None:
-        self._sock = sock
+        # A descriptor alone: in a cycle that is collected a socket might go before its owner.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 1, 0))
+        self._fd = sock.detach()
         self._rest = b""
         self._began_s = 0.0
         self.real_pid = real_pid
         self.zygote = zygote
-        self.words: HostDiedError | None = None
+        self.words: DiedError | None = None
         """What the process said of its end."""
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 1, 0))
 
     def __del__(self) -> None:
-        self._sock.close()
+        self.close()
 
     def close(self) -> None:
         """Let go of it; the host ends as it finds that."""
-        self._sock.close()
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
 
     def send(self, message: bytes, fd: int = -1) -> None:
         """Send a message, and a descriptor with it.
 
         Raises:
-            HostDiedError: The process has ended.
+            DiedError: The process has ended.
         """
         whole = U32.pack(len(message)) + message
         try:
             if fd >= 0:
-                whole = whole[socket.send_fds(self._sock, [whole], [fd]) :]
-            self._sock.sendall(whole)
+                with socket.socket(fileno=os.dup(self._fd)) as sock:
+                    whole = whole[socket.send_fds(sock, [whole], [fd]) :]
+            while whole:
+                whole = whole[os.write(self._fd, whole) :]
         except OSError:
             raise self._ended() from None
 
@@ -142,7 +131,7 @@ class Channel:
         """Wait for the next message.
 
         Raises:
-            HostDiedError: The process has ended, or was ended because it did not come back.
+            DiedError: The process has ended, or was ended because it did not come back.
         """
         try:
             data = self._rest
@@ -152,7 +141,7 @@ class Channel:
             length += U32.size
             while len(data) < length:
                 data += self._part()
-        except HostDiedError:
+        except DiedError:
             raise
         except BaseException:
             # The watchdog, or somebody at the keyboard: what comes now must not be taken for the
@@ -168,7 +157,7 @@ class Channel:
         waited_s = 0
         while True:
             try:
-                data = self._sock.recv(_READ_BYTES)
+                data = os.read(self._fd, _READ_BYTES)
             except BlockingIOError:
                 if not waited_s:
                     self._began_s = processor_time_s(self.real_pid)
@@ -186,17 +175,17 @@ class Channel:
         spent_s = processor_time_s(self.real_pid) - self._began_s
         if spent_s > CPU_S:
             self.kill()
-            raise HostDiedError(f"still ran after {CPU_S:g} s of processor time", signal.SIGKILL)
+            raise DiedError(f"still ran after {CPU_S:g} s of processor time", signal.SIGKILL)
         if waited_s - spent_s > STILL_S:
             self.kill()
-            raise HostDiedError(
+            raise DiedError(
                 f"waited {STILL_S:g} s of real time for something that simctl does not simulate, "
                 "such as a lock that nobody releases",
                 signal.SIGKILL,
             )
 
-    def _ended(self) -> HostDiedError:
-        return self.words or HostDiedError(
+    def _ended(self) -> DiedError:
+        return self.words or DiedError(
             "ended without a word, as by SIGKILL or by a system call of its own", signal.SIGKILL
         )
 
@@ -210,12 +199,12 @@ class Channel:
         """Have the host fork; return the channel to its child.
 
         Raises:
-            HostDiedError: There are too many hosts, or the machine refuses.
+            DiedError: There are too many hosts, or the machine refuses.
         """
         zygote = self.zygote
         if zygote.hosts >= HOSTS_AT_MOST:
             most = f"{HOSTS_AT_MOST} processes with a compiled plugin are the most"
-            raise HostDiedError(most, signal.SIGKILL)
+            raise DiedError(most, signal.SIGKILL)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs:
             self.send(b"F", theirs.fileno())
@@ -224,7 +213,7 @@ class Channel:
         real_pid = answer.u64()
         if real_pid >> 63:
             ours.close()
-            raise HostDiedError("the machine refused to fork its process", signal.SIGKILL)
+            raise DiedError("the machine refused to fork its process", signal.SIGKILL)
         return Channel(ours, real_pid, zygote)
 
 
@@ -268,7 +257,7 @@ class Zygote:
         try:
             self.channel.send(load_message(slurm_lib or str(build.library()), for_all=True))
             loaded(self.channel.receive())
-        except (PluginError, HostDiedError) as error:
+        except (PluginError, DiedError) as error:
             self.close()
             what = f"slurm_lib {slurm_lib!r}" if slurm_lib else "the stand-in for Slurm's library"
             raise PluginError(f"{what} cannot be used: {error}") from None

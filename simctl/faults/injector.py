@@ -61,6 +61,7 @@ class FaultInjector:
         self._wires = Wires(self._fabric)
         self._seed = seed
         self._struck = 0
+        self.nodes = NodeInjector(daemons, self._miss)
         self._deeds: dict[type[Fault], Callable[[Any, str], None]] = {
             FailFault: self._fail,
             RaiseFault: self._raise,
@@ -73,7 +74,7 @@ class FaultInjector:
             StartController: self._start_controller,
             CutFault: self._cut,
             MessageFault: self._strike,
-            **NodeInjector(daemons, self._miss).deeds,
+            **self.nodes.deeds,
             **DiskInjector(daemons, self._miss, seed=seed).deeds,
         }
 
@@ -218,8 +219,11 @@ class FaultInjector:
             self.backup.watch()
         ctld.mailbox.post(StopDue())
 
-    def crash_controller(self, *, saved: bool = False) -> None:
-        """Let slurmctld die with all its threads; *saved*: as if it had just saved its state."""
+    def crash_controller(self, *, saved: bool = False, status: int = _KILLED) -> None:
+        """Let slurmctld die with all its threads; *saved*: as if it had just saved its state.
+
+        One that is not killed but has ended itself, by another *status*, saves nothing any more.
+        """
         ctld = self._daemons.ctld
         if not ctld.mailbox.open:
             return
@@ -231,10 +235,10 @@ class FaultInjector:
         ctld.die_at_once()
         for thread in threads:
             self._kernel.kill(thread)
-        if saved or not ctld.saves.simulated:
+        if saved or not (ctld.saves.simulated or status != _KILLED):
             process.start(ctld.save_and_die, "slurmctld")
         else:
-            self._kernel.call_at(self._kernel.now_us, lambda _: ctld.be_gone(), None)
+            self._kernel.call_at(self._kernel.now_us, lambda _: ctld.be_gone(status), None)
 
     def start_controller(self, *, clean: bool = False) -> None:
         """Start slurmctld, if it is not there or about to end: anew, from its state files."""

@@ -9,6 +9,7 @@ from simctl.faults.daemons import Daemons
 from simctl.kernel.procs import SIGKILL
 from simctl.nodes.leftovers import Leftovers
 from simctl.nodes.slurmd import Slurmd
+from simctl.nodes.spool import StepKey
 from simctl.scenario.model import (
     CrashSlurmd,
     CrashStepd,
@@ -53,8 +54,12 @@ class NodeInjector:
     def _crash_slurmd(self, fault: CrashSlurmd, text: str) -> None:
         slurmd = self._running(fault.node, text)
         if slurmd is not None:
-            self._silent(fault.node)
-            slurmd.die()
+            self.end_slurmd(slurmd)
+
+    def end_slurmd(self, slurmd: Slurmd) -> None:
+        """Let a slurmd end at once; nobody is told."""
+        self._silent(slurmd.host.name)
+        slurmd.die()
 
     def _stop_slurmd(self, fault: StopSlurmd, text: str) -> None:
         slurmd = self._running(fault.node, text)
@@ -114,8 +119,13 @@ class NodeInjector:
         socket = spool.sockets.get(key)
         if socket is None or socket.mailbox.process.exited:
             self._missed(text, f"no such step daemon runs on {fault.node}")
-            return
-        del spool.sockets[key]
+        else:
+            self.end_stepd(fault.node, key)
+
+    def end_stepd(self, node: str, key: StepKey) -> None:
+        """Let the step daemon of a step end at once."""
+        spool = self._daemons.slurmds[node].spool
+        socket = spool.sockets.pop(key)
         site = self._daemons.site
         stepd = socket.mailbox.process
         if socket.daemon is None:
@@ -125,9 +135,9 @@ class NodeInjector:
             tasks = socket.daemon.die()
             if tasks.alive:
                 spool.left[key] = Leftovers(site, tasks, stepd.run_of_job)
-        spool.gone(fault.job_id, stepd.cause)
+        spool.gone(key[0], stepd.cause)
         ctld = self._daemons.ctld
-        watch(ctld, ctld.nodes_by_name[fault.node])
+        watch(ctld, ctld.nodes_by_name[node])
 
     def _crash_task(self, fault: CrashTask, text: str) -> None:
         key = (fault.job_id, fault.step_id)

@@ -8,9 +8,12 @@ from msgspec import UNSET
 from simctl.kernel.procs import (
     Host,
     RunsAs,
+    exit_code_of,
+    signal_of,
     wait_status,
 )
 from simctl.limits import OUTPUT_CHARACTERS
+from simctl.plugins.guard import DiedError
 from simctl.scenario.model import (
     RunEntry,
 )
@@ -107,7 +110,14 @@ class LoginShell:
             process.cause = self._site.trace.note(
                 "command", argv[0], process, phase="enter", args=args
             )
-            status = await self._site.commands[argv[0]](call)
+            try:
+                status = await self._site.commands[argv[0]](call)
+                ended = wait_status(status)
+            except DiedError as died:
+                ended = died.status
+                # As a shell tells it.
+                status = 128 + signal_of(ended) if signal_of(ended) else exit_code_of(ended)
+                self._site.procs.kill(process, ended)
             self._site.trace.note(
                 "command",
                 argv[0],
@@ -118,7 +128,7 @@ class LoginShell:
                 errno=call.errno or UNSET,
             )
             call.mailbox.close(breaks=True)
-            process.exit(wait_status(status))
+            process.exit(ended)
             del self.waiting[process.pid]
             self.results.append(result(status))
             if listener is not None:

@@ -14,6 +14,7 @@ from simctl import __version__
 from simctl.api.reach import Reach
 from simctl.ctld.daemon import Slurmctld
 from simctl.faults.daemons import Daemons
+from simctl.faults.deaths import Deaths
 from simctl.faults.injector import FaultInjector
 from simctl.kernel.disk import Disk
 from simctl.kernel.events import Event
@@ -134,7 +135,7 @@ class World:
             model=self.model,
             start_time_us=self.site.start_time_s * SECOND,
             people=self.site.person,
-            died=lambda process, status: self.mishaps.died(process, status),
+            died=lambda process, status: Deaths(self.daemons, self.injector).die(process, status),
         )
         self.login = Host(name="login", node="login")
         self.shell = LoginShell(self.site, self.login)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "host.h"
@@ -40,6 +41,9 @@ void note_plugin_range(const void *inside)
 		dl_iterate_phdr(note_range, (void *) inside);
 }
 
+/* The instruction that a signal has interrupted; other frames are places behind a call. */
+static const void *interrupted;
+
 /* A frame is told by its place in the plugin: where that was loaded differs between machines. */
 void last_words(const char *what, int number, const void *address, void *const *frames, int count)
 {
@@ -56,7 +60,7 @@ void last_words(const char *what, int number, const void *address, void *const *
 	put_u32(f, (uint32_t) shown);
 	for (int k = 0; k < count && shown; k++)
 		if ((uintptr_t) frames[k] >= plugin_base && (uintptr_t) frames[k] < plugin_end) {
-			put_u64(f, (uintptr_t) frames[k] - plugin_base);
+			put_u64(f, (uintptr_t) frames[k] - plugin_base - (frames[k] != interrupted));
 			shown--;
 		}
 	tell();
@@ -64,8 +68,12 @@ void last_words(const char *what, int number, const void *address, void *const *
 
 static void crashed(int signal, siginfo_t *info, void *context)
 {
-	(void) context;
 	void *frames[FRAMES];
+#if defined(__x86_64__)
+	interrupted = (void *) ((ucontext_t *) context)->uc_mcontext.gregs[REG_RIP];
+#else
+	interrupted = (void *) ((ucontext_t *) context)->uc_mcontext.pc;
+#endif
 	/* First without frames: finding them may crash again. */
 	last_words(strsignal(signal), signal, info->si_addr, frames, 0);
 	last_words(strsignal(signal), signal, info->si_addr, frames, backtrace(frames, FRAMES));
