@@ -61,9 +61,10 @@ bench: setup ## measure what should be fast; SWF=FILE replays that log as well
 soak: setup ## run a million jobs, and see that memory stays flat; an hour or so; ARGS='--jobs N'
 	@$(BIN)/python -m benchmarks.soak $(ARGS)
 
-docs: setup ## write docs/lifecycle.md and docs/orderings.md from the declarations
+docs: setup ## write the pages and pictures of docs/ that come from the code
 	@$(BIN)/python -m simctl.plugins.points.page > docs/lifecycle.md
 	@$(BIN)/python -m simctl.orderings.page > docs/orderings.md
+	@$(BIN)/python -m simctl.view.readme > docs/step.svg
 
 check: format-check lint imports types ## check format, lint, import rules and types
 

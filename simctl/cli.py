@@ -492,8 +492,7 @@ def _view(options: argparse.Namespace) -> int:
     from simctl import running
     from simctl.view import command
 
-    if len(options.inputs) > 1:
-        raise InputError(f"view: one trace or scenario, got {len(options.inputs)}")
+    command.check_view(options)
     path = options.inputs[0]
     if command.is_scenario(path):
         return running.view(options)

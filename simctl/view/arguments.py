@@ -26,6 +26,18 @@ def add_arguments(commands: Any) -> None:
         "--from", dest="from_", metavar="TIME", help="only from a moment of virtual time on"
     )
     parser.add_argument("--to", metavar="TIME", help="only up to a moment of virtual time")
+    parser.add_argument(
+        "--perfetto", metavar="FILE", help="write a trace for Perfetto and chrome://tracing instead"
+    )
+    parser.add_argument(
+        "--mermaid",
+        action="store_true",
+        help="with --job: print its messages and calls as a Mermaid sequence diagram instead",
+    )
+    parser.add_argument("--svg", metavar="FILE", help="write a still picture of a part instead")
+    parser.add_argument(
+        "--only", metavar="PATTERN", help="with --svg: only such events, as 'step=1.0 node=n1'"
+    )
     parser.add_argument("--seed", type=numbers.SEED, help="of a scenario: as for run")
     parser.add_argument("--schedule", default="fifo", metavar="S", help="as for run")
     parser.add_argument("--model", choices=("guide", "modern"), help="instead of the scenario's")

@@ -3,12 +3,13 @@
 import argparse
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from errno import ENOENT
 from pathlib import Path
 from typing import Any
 
 from simctl.kernel.events import Event
+from simctl.kernel.pattern import Pattern, PatternError
 from simctl.kernel.recording import RecordingError
 from simctl.outputs import Kind, place_of, write_output
 from simctl.scenario.durations import DurationError, parse_duration_us
@@ -122,11 +123,11 @@ def write(path: str, kind: Kind, data: bytes, option: str, *, force: bool) -> No
 
 
 def view_trace(options: argparse.Namespace, path: str) -> int:
-    """Write the page of a trace; return the exit status."""
+    """Write what is wanted of a trace; return the exit status."""
     seen = read_trace(path, selection_of(options))
     for note in seen.notes:
         print(f"simctl: {path}: {note}", file=sys.stderr)
-    _keep(options, page_of_trace(seen), path)
+    _deliver(options, seen, path, lambda: page_of_trace(seen))
     return OK
 
 
@@ -137,17 +138,71 @@ def view_run(
     events: Sequence[Event],
     result: RunResult,
 ) -> int:
-    """Write the page of a run that was just made; return the exit status."""
+    """Write what is wanted of a run that was just made; return the exit status."""
     seen = seen_of(header, events, selection_of(options), path)
-    _keep(options, page_of_run(seen, result), path)
+    _deliver(options, seen, path, lambda: page_of_run(seen, result))
     return OK if result.held else NOT_HELD
 
 
-def _keep(options: argparse.Namespace, data: bytes, path: str) -> None:
-    name = options.output or default_name(path)
-    write(name, PAGE, data, "-o", force=options.force)
+def _deliver(options: argparse.Namespace, seen: Seen, path: str, page: Callable[[], bytes]) -> None:
+    """Write the page of a run, or what the options want instead."""
+    force = options.force
+    if options.mermaid:
+        from simctl.view.mermaid import MERMAID, to_mermaid
+
+        if options.job is None:
+            raise InputError("view: --mermaid goes with --job N: a diagram is of one job")
+        write(options.output or "-", MERMAID, to_mermaid(seen).encode(), "-o", force=force)
+        return
+    if options.perfetto is not None:
+        from simctl.view.perfetto import PERFETTO, to_perfetto
+
+        write(options.perfetto, PERFETTO, to_perfetto(seen), "--perfetto", force=force)
+        name = options.perfetto
+    elif options.svg is not None:
+        from simctl.view.svg import SVG, to_svg
+
+        title = str(seen.header.get("scenario", "a run"))
+        picture = to_svg(seen, _only(seen, options.only), title)
+        write(options.svg, SVG, picture, "--svg", force=force)
+        name = options.svg
+    else:
+        name = options.output or default_name(path)
+        write(name, PAGE, page(), "-o", force=force)
     if name != "-":
         print(f"wrote {shlex.quote(name)}")
+
+
+def _only(seen: Seen, text: str | None) -> list[Event]:
+    """Return the events that a pattern leaves, all without one; as `within` of an order has it."""
+    if text is None:
+        return list(seen.events)
+    users = seen.header.get("users", {})
+    try:
+        first = text.split(maxsplit=1)[0] if text.strip() else ""
+        named = first and "=" not in first
+        pattern = Pattern.parse(text, users) if named else Pattern.parse_filter(text, users)
+    except PatternError as error:
+        raise InputError(f"--only: {error}") from error
+    return [event for event in seen.events if pattern.matches(event)]
+
+
+def check_view(options: argparse.Namespace) -> None:
+    """Check that the options mean something together.
+
+    Raises:
+        InputError: They do not.
+    """
+    kinds = ("mermaid", "perfetto", "svg")
+    asked = [name for name in kinds if getattr(options, name) not in (None, False)]
+    if len(asked) > 1:
+        raise InputError(f"view: --{asked[0]} and --{asked[1]}: one at a time")
+    if options.output and asked and asked != ["mermaid"]:
+        raise InputError(f"view: -o is for a page; --{asked[0]} names its file itself")
+    if options.only is not None and asked != ["svg"]:
+        raise InputError("view: --only goes with --svg; a page has a filter")
+    if len(options.inputs) > 1:
+        raise InputError(f"view: one trace or scenario, got {len(options.inputs)}")
 
 
 def default_name(path: str) -> str:
