@@ -204,36 +204,6 @@ class Slurmd:
             suspensions=self._suspensions,
             link=self._link,
         )
-        self._handlers: dict[type, Callable[[Envelope, Any], Awaitable[None]]] = {
-            RequestLaunchTasks: self._launch_tasks,
-            RequestBatchJobLaunch: self._batch_job_launch,
-            RequestTerminateJob: self._terminate_job,
-            RequestKillTimelimit: self._terminate_job,
-            RequestKillPreempted: self._terminate_job,
-            RequestSignalTasks: self._signal_tasks,
-            RequestKillStepTimelimit: self._step_time_limit,
-            RequestSuspendInt: self._suspend_int,
-            RequestCheckpointTasks: self._checkpoint_tasks,
-            RequestJobNotify: self._job_notify,
-            RequestStepComplete: self._step_complete,
-            ReportAgain: self._report_again,
-            RequestAbortJob: self._abort_job,
-            RequestPing: self._ping,
-            RequestSwitchInfo: self._switch_info,
-            RequestNodeRegistrationStatus: self._registration_due,
-            RegistrationDue: self._registration_due,
-            RequestReconfigure: self._reconfigure,
-            ReportsDue: self._reports_due,
-            Unanswered: self._unanswered,
-            Reachable: self._reachable,
-            StepGone: self._step_gone,
-            ThreadEnded: self._thread_ended,
-            KillWaitOver: self._kill_wait_over,
-            RequestLaunchProlog: self._launch_prolog,
-            PrologEnded: self._prolog_ended,
-            StepThere: self._step_is_there,
-            ResponseSlurmRc: self._response_rc,
-        }
 
     def start(self) -> None:
         """Start the daemon in a turn of its own."""
@@ -309,7 +279,7 @@ class Slurmd:
             return _nothing()
         elif type(message) in _ANSWERED:
             self._owed[envelope.sent] = envelope
-        return self._handlers[type(message)](envelope, message)
+        return HANDLERS[type(message)](self, envelope, message)
 
     async def _finish(self) -> None:
         """Take in nothing new, and see through what was begun, but not for ever."""
@@ -789,6 +759,39 @@ class Slurmd:
     async def _ping(self, envelope: Envelope, message: RequestPing) -> None:
         """Answer that the node is there."""
         self._answer(envelope, SLURM_SUCCESS)
+
+
+HANDLERS: Final[dict[type, Callable[[Slurmd, Envelope, Any], Awaitable[None]]]] = {
+    RequestLaunchTasks: Slurmd._launch_tasks,
+    RequestBatchJobLaunch: Slurmd._batch_job_launch,
+    RequestTerminateJob: Slurmd._terminate_job,
+    RequestKillTimelimit: Slurmd._terminate_job,
+    RequestKillPreempted: Slurmd._terminate_job,
+    RequestSignalTasks: Slurmd._signal_tasks,
+    RequestKillStepTimelimit: Slurmd._step_time_limit,
+    RequestSuspendInt: Slurmd._suspend_int,
+    RequestCheckpointTasks: Slurmd._checkpoint_tasks,
+    RequestJobNotify: Slurmd._job_notify,
+    RequestStepComplete: Slurmd._step_complete,
+    ReportAgain: Slurmd._report_again,
+    RequestAbortJob: Slurmd._abort_job,
+    RequestPing: Slurmd._ping,
+    RequestSwitchInfo: Slurmd._switch_info,
+    RequestNodeRegistrationStatus: Slurmd._registration_due,
+    RegistrationDue: Slurmd._registration_due,
+    RequestReconfigure: Slurmd._reconfigure,
+    ReportsDue: Slurmd._reports_due,
+    Unanswered: Slurmd._unanswered,
+    Reachable: Slurmd._reachable,
+    StepGone: Slurmd._step_gone,
+    ThreadEnded: Slurmd._thread_ended,
+    KillWaitOver: Slurmd._kill_wait_over,
+    RequestLaunchProlog: Slurmd._launch_prolog,
+    PrologEnded: Slurmd._prolog_ended,
+    StepThere: Slurmd._step_is_there,
+    ResponseSlurmRc: Slurmd._response_rc,
+}
+"""Who takes in which message or notice."""
 
 
 async def _nothing() -> None:

@@ -10,7 +10,7 @@ import pytest
 from simctl.api.asking import ask
 from simctl.kernel.events import Event
 from simctl.kernel.procs import RunsAs
-from simctl.nodes.slurmd import Slurmd
+from simctl.nodes.slurmd import HANDLERS
 from simctl.orderings.observed import LAUNCHES, arg
 from simctl.orderings.rules import AUTHORITY
 from simctl.scenario.load import read_scenario
@@ -219,7 +219,7 @@ def test_the_tables_name_every_request_there_is() -> None:
     world = World(read_scenario(CLUSTER + RUNS, file="s.yaml"))
     for handlers, rights, more in (
         (world.ctld._handlers, OF_SLURMCTLD, ["REQUEST_SHUTDOWN"]),
-        (Slurmd(world.site, world.hosts["n1"])._handlers, OF_SLURMD, ["REQUEST_SHUTDOWN"]),
+        (HANDLERS, OF_SLURMD, ["REQUEST_SHUTDOWN"]),
     ):
         handled = [kind.rpc for kind in handlers if issubclass(kind, Message)]
         assert sorted({*handled, *more}) == sorted(rights)

@@ -12,10 +12,9 @@ _TOO_LONG: Final = re.compile(rf"\d{{{DIGITS + 1},}}")
 
 def absurd_number(words: Iterable[str]) -> str:
     """Say what is wrong with a number that is too long; nothing if none is."""
-    for word in words:
-        found = _TOO_LONG.search(word) if len(word) > DIGITS else None
-        if found is not None:
-            return f"a number of {len(found[0])} digits; one has {DIGITS} at most"
+    found = _TOO_LONG.search("\n".join(words))
+    if found is not None:
+        return f"a number of {len(found[0])} digits; one has {DIGITS} at most"
     return ""
 
 

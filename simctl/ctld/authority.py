@@ -40,14 +40,14 @@ def refusal(ctld: Controller, envelope: Envelope, owner: int | None = None) -> i
 
 
 def _allows(ctld: Controller, right: Right, uid: int, owner: int | None) -> bool:
-    who = right.who
+    may = right.may
     return bool(
-        who & Who.ANYBODY
-        or (who & Who.DAEMONS and uid in (0, ctld.process.uid))
-        or (who & Who.ROOT and uid == 0)
-        or (who & Who.OWNER and uid == owner)
-        or (who & Who.OPERATOR and ctld.is_operator(uid))
-        or (who & Who.ADMINISTRATOR and ctld.is_administrator(uid))
+        Who.ANYBODY in may
+        or (Who.DAEMONS in may and uid in (0, ctld.process.uid))
+        or (Who.ROOT in may and uid == 0)
+        or (Who.OWNER in may and uid == owner)
+        or (Who.OPERATOR in may and ctld.is_operator(uid))
+        or (Who.ADMINISTRATOR in may and ctld.is_administrator(uid))
     )
 
 

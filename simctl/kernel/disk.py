@@ -275,11 +275,11 @@ class Disk:
                 )
 
     def _make_parents(self, host: str, path: str, uid: int) -> None:
-        parent = posixpath.dirname(path)
+        parent = _parent(path)
         while self.find(host, parent) is None:
             self._seen(_key(host, parent), changed=True)
             self._directories[_key(host, parent)] = _Directory(uid, 0o755)
-            parent = posixpath.dirname(parent)
+            parent = _parent(parent)
 
     @staticmethod
     @lru_cache(maxsize=4096)
@@ -318,7 +318,9 @@ class Disk:
         key = _key(host, path)
         if self.watch is not None:
             self._seen(key, changed=False)
-        if self._kept and (kept := self._kept.get(key)) is not None:
+        kept = self._kept.get(key)
+        # The directory of a file that is kept is there from the first time on.
+        if kept is not None and (kept.path == path or key not in self._directories):
             self._bring_up(kept)
         return self._files.get(key) or self._directories.get(key) or _EVERYWHERE.get(path)
 
@@ -394,7 +396,7 @@ class Disk:
         """
         kept = _Kept(host=host, path=path, made=made, last=made())
         self._kept[_key(host, path)] = kept
-        self._kept[_key(host, posixpath.dirname(path))] = kept
+        self._kept[_key(host, _parent(path))] = kept
 
     def settle(self, host: str) -> None:
         """Let the files that daemons keep on a host, or on `SHARED`, hold what they should."""
@@ -404,7 +406,7 @@ class Disk:
 
     def release(self, host: str, path: str) -> bool:
         """Leave a file as it is from now on; false if it does not hold what it should."""
-        self._kept.pop(_key(host, posixpath.dirname(path)), None)
+        self._kept.pop(_key(host, _parent(path)), None)
         kept = self._kept.pop(_key(host, path), None)
         if kept is None:
             return True
@@ -422,11 +424,15 @@ class Disk:
             self.put(kept.host, kept.path, _File(data, _ROOT, 0o600))
 
 
+_parent: Final = lru_cache(maxsize=8192)(posixpath.dirname)
+
+
 def is_shared(path: str) -> bool:
     """Tell whether all hosts see the same file at a path."""
     return _key("host", path)[0] == ""
 
 
+@lru_cache(maxsize=8192)
 def _key(host: str, path: str) -> _Key:
     shared = path.startswith(_BELOW_SHARED) or path in _SHARED
     return ("" if shared else host, path)
@@ -601,7 +607,7 @@ class DiskView:
 
     def _walk(self, where: str) -> None:
         """Check that every directory on the way is there and may be searched."""
-        parent = posixpath.dirname(where)
+        parent = _parent(where)
         if parent != where:
             self._walk(parent)
             self._need(self._directory(parent), _SEARCH, where)
@@ -635,7 +641,7 @@ class DiskView:
     def _need_parent(self, where: str, entry: _Entry | None = None) -> None:
         """Check that a name may be made, or *entry* taken away, in the directory of *where*."""
         self._walk(where)
-        parent = self._directory(posixpath.dirname(where))
+        parent = self._directory(_parent(where))
         self._need(parent, _WRITE, where)
         sticky = parent.mode & _STICKY and self._uid not in (_ROOT, parent.uid)
         if entry is not None and sticky and entry.uid != self._uid:

@@ -1,7 +1,5 @@
 """Messages that have not got through: kept in order by their sender, and tried again."""
 
-from collections import deque
-
 from simctl.kernel.fabric import NEVER_US, Fabric, Mailbox
 from simctl.kernel.procs import Process
 from simctl.kernel.trace import Traceable
@@ -35,7 +33,7 @@ class Outbox:
         self._reply_to = reply_to
         self._interval_us = interval_us
         self._over_cuts = over_cuts
-        self._kept: deque[tuple[Mailbox, Traceable]] = deque()
+        self._kept: list[tuple[Mailbox, Traceable]] = []
         self._waits_until_us = 0
         """Until when the first one's answer is waited for, which was lost."""
 
@@ -72,7 +70,7 @@ class Outbox:
             if sent and fabric.swallowed and not fabric.for_ever:
                 self._wait()
                 return
-            self._kept.popleft()
+            self._kept.pop(0)
         self.due_us = NEVER_US
 
     def _wait(self) -> None:

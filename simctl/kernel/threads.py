@@ -68,6 +68,9 @@ class Thread:
     missed: "tuple[Any] | None" = None
     """What ended the wait of a frozen thread: it goes on with it once it is thawed."""
 
+    value: Any = None
+    """What ended its wait hands over."""
+
     waits_for: str = "its first turn"
     never_ran: Callable[[], None] | None = None
     """Called in place of its body if it is killed before its first turn."""

@@ -6,9 +6,10 @@ time is moved to it, and the one thing it concerns is set going. So trio never h
 threads to choose between, and its random choice among runnable tasks has nothing to choose.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from heapq import heapify, heappop, heappush, nsmallest
+from types import coroutine
 from typing import Any, Final
 
 import outcome
@@ -71,6 +72,31 @@ async def _finished() -> None:
 
 def _abort(_raise_cancel: Any) -> Abort:
     return Abort.SUCCEEDED
+
+
+def _first_yield(awaitable: Coroutine[Any, Any, Any]) -> Any:
+    """Return what a coroutine of trio's yields first: what trio is asked for."""
+    asked = awaitable.send(None)
+    awaitable.close()
+    return asked
+
+
+_BLOCK: Final = _first_yield(wait_task_rescheduled(_abort))  # noqa: ASYNC105 - once, by hand
+"""Asks trio to run a task no more until it is rescheduled; the same object for every wait."""
+
+_GO_ON: Final = outcome.Value(None)
+"""What a task is rescheduled with whose wait ends as it should."""
+
+
+@coroutine
+def _blocked() -> Generator[Any, Any, None]:
+    """Block the present task until it is rescheduled.
+
+    As `wait_task_rescheduled` does, without making what it asks for and what it gets each time.
+    """
+    sent = yield _BLOCK
+    if sent is not _GO_ON:
+        sent.unwrap()
 
 
 class Kernel(trio.abc.Clock):
@@ -338,7 +364,9 @@ class Kernel(trio.abc.Clock):
         thread.cause = thread.owner.cause
         thread.waits_for = waits_for
         thread.parked = True
-        return await wait_task_rescheduled(_abort)
+        await _blocked()
+        value, thread.value = thread.value, None
+        return value
 
     def resume(self, thread: Thread, value: Any = None) -> bool:
         """End a thread's wait inside the present turn; for turns and mailboxes only."""
@@ -356,7 +384,11 @@ class Kernel(trio.abc.Clock):
         task = thread.task
         assert task is not None
         # A thread whose kill is due this moment does nothing more, whatever else it waited for.
-        reschedule(task, outcome.Error(Killed()) if thread.killed else outcome.Value(value))
+        if thread.killed:
+            reschedule(task, outcome.Error(Killed()))
+        else:
+            thread.value = value
+            reschedule(task, _GO_ON)
         return True
 
     def _miss(self, thread: Thread, value: Any) -> None:
@@ -448,7 +480,7 @@ class Kernel(trio.abc.Clock):
         thread.cause = thread.owner.cause
         thread.waits_for = "time to pass"
         thread.parked = True
-        await wait_task_rescheduled(_abort)
+        await _blocked()
 
     def touch(self, what: str) -> None:
         """Note, where somebody wants to know, that the turn under way changes something."""

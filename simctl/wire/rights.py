@@ -53,6 +53,13 @@ class Right:
     looks_first: bool = False
     """Whether slurmctld looks for what the request names before it looks at who asks."""
 
+    may: frozenset[Who] = attrs.field(init=False)
+    """Those of `who`, one by one."""
+
+    @may.default
+    def _each(self) -> frozenset[Who]:
+        return frozenset(Who(int(each)) for each in self.who)
+
     @property
     def of_loop(self) -> bool:
         """Whether the loop of a daemon rules on it: no owner matters, nor what is named."""
