@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test test-all test-short fuzz swarm mutants bench soak check docs format-check lint imports types format wheel lock \
+.PHONY: help setup demo test test-all test-short clients fuzz swarm mutants bench soak check docs format-check lint imports types format wheel lock \
 	clean distclean
 
 help: ## list the targets
@@ -48,6 +48,9 @@ test-short: demo
 
 fuzz: setup ## feed every reader with damaged input, FUZZ times as long as the suite does
 	@SIMCTL_FUZZ="$(FUZZ)" $(BIN)/python -m pytest --timeout=0 tests/test_hostile_fuzz.py tests/test_hostile_state.py $(ARGS)
+
+clients: setup ## fetch clients of Slurm (submitit, dask-jobqueue, parsl, snakemake), and serve them
+	@SIMCTL_CLIENTS="$(VENV)-clients" $(BIN)/python -m pytest -n 0 --timeout=300 -rs tests/test_serve_clients.py $(ARGS)
 
 swarm: setup ## run a thousand random clusters, and check that nothing is lost; ARGS=--help
 	@$(BIN)/simctl swarm --runs 1000 $(ARGS)

@@ -6,6 +6,7 @@ import pytest
 
 from simctl.commands import (
     sacct_options,
+    sacctmgr,
     salloc,
     salloc_options,
     sbatch,
@@ -20,6 +21,7 @@ from simctl.commands import (
     squeue_options,
     srun,
     srun_options,
+    sshare,
 )
 from simctl.commands.input_variables import UNBUILT_VARIABLES
 from simctl.commands.options import Grammar
@@ -31,6 +33,7 @@ GRAMMARS = {
     for grammar in (
         *(sbatch.GRAMMAR, salloc.GRAMMAR, srun.GRAMMAR, scancel.GRAMMAR, scontrol.GRAMMAR),
         *(squeue_options.GRAMMAR, sinfo_options.GRAMMAR, sacct_options.GRAMMAR),
+        *(sacctmgr.GRAMMAR, sshare.GRAMMAR),
     )
 }
 _FLAG = r"`--?([A-Za-z][\w-]*)`"

@@ -4,6 +4,7 @@ from typing import Final
 
 from simctl.commands.bounds import bounded
 from simctl.commands.sacct import sacct
+from simctl.commands.sacctmgr import sacctmgr
 from simctl.commands.salloc import salloc
 from simctl.commands.sbatch import sbatch
 from simctl.commands.scancel import scancel
@@ -12,10 +13,12 @@ from simctl.commands.sinfo import sinfo
 from simctl.commands.squeue import squeue
 from simctl.commands.srun import srun
 from simctl.commands.srun_cr import srun_cr
+from simctl.commands.sshare import sshare
 from simctl.site import CommandMain
 
 COMMANDS: Final[dict[str, CommandMain]] = {
     "sacct": bounded(sacct),
+    "sacctmgr": bounded(sacctmgr),
     "salloc": bounded(salloc),
     "sbatch": bounded(sbatch),
     "scancel": bounded(scancel),
@@ -24,4 +27,5 @@ COMMANDS: Final[dict[str, CommandMain]] = {
     "squeue": bounded(squeue),
     "srun": bounded(srun),
     "srun_cr": bounded(srun_cr),
+    "sshare": bounded(sshare),
 }

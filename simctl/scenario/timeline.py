@@ -36,10 +36,11 @@ from simctl.wire.burst_buffer_conf import file_name
 
 COMMANDS: Final = (
     *("sbatch", "salloc", "srun", "srun_cr", "scancel", "scontrol", "squeue", "sinfo", "sacct"),
+    *("sacctmgr", "sshare"),
 )
 OTHER_COMMANDS: Final = (
-    *("sacctmgr", "sattach", "sbcast", "scrontab", "scrun", "sdiag", "sgather"),
-    *("smap", "sprio", "sreport", "sshare", "sstat", "strigger", "sview"),
+    *("sattach", "sbcast", "scrontab", "scrun", "sdiag", "sgather"),
+    *("smap", "sprio", "sreport", "sstat", "strigger", "sview"),
     *("slurmctld", "slurmd", "slurmdbd"),
 )
 """Slurm's other commands, which are not simulated."""
