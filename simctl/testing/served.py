@@ -54,18 +54,20 @@ class Served:
         }
         self._said = self.path.with_name("said")
         command = [sys.executable, "-m", "simctl", "serve", str(file), "--dir", str(self.path)]
-        with self._said.open("wb") as said:
+        with self._said.open("wb") as messages:
             self.process: subprocess.Popen[bytes] = subprocess.Popen(
                 [*command, *options],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=said,
+                stderr=messages,
                 start_new_session=True,
             )
         assert self.process.stdout is not None
         if not self.process.stdout.readline():
             self.stop()
-            raise ServedError(f"simctl serve did not start: {self.said}")
+            said = self.said
+            self.close()
+            raise ServedError(f"simctl serve did not start: {said}")
 
     @property
     def said(self) -> str:
