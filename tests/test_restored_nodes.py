@@ -33,7 +33,8 @@ RUNS_ON = ("sockets", "left")
 OF_ONE_LIFE = {
     Spool: {"gone"},
     Slurmd: set(
-        """site _clean host process mailbox at_end _file _authority _owed _known _link _checkpoints""".split()
+        """site _clean host process mailbox at_end _file _authority _owed _known _link
+        _checkpoints""".split()
     ),
     Prologs: {"path", "_site", "_slurmd", "_mailbox"},
     Suspensions: set("_site _process _steps_of _queues _suspended _heeded".split()),
