@@ -21,7 +21,9 @@ import trio
 import trio.testing
 
 from benchmarks import back
+from benchmarks.counting import calls_of_a_job
 from benchmarks.make_log import make_log
+from benchmarks.replaying import jobs_of, options
 from simctl.ctld.scheduling import backfill, schedule
 from simctl.kernel.turns import Kernel
 from simctl.replay import scenario, submit_all
@@ -76,18 +78,6 @@ def mock_clock_sleep_us() -> float:
     return (time.perf_counter() - started) / sleeps * 1e6
 
 
-def options(nodes: int, cpus: int = 1, **more: object) -> argparse.Namespace:
-    """Return the options of a replay."""
-    given = {
-        "scheduler": "builtin",
-        "nodes": nodes,
-        "cpus_per_node": cpus,
-        "conf": [],
-        "latency": "100us",
-    }
-    return argparse.Namespace(**given | more)
-
-
 def replay(
     jobs: list[SwfJob], nodes: int, *, trace: Callable[[World], None] | None = None
 ) -> tuple[RunResult, float]:
@@ -104,26 +94,6 @@ def replay(
     assert all(row.state == "COMPLETED" for row in result.rows)
     assert len(result.rows) == len(jobs)
     return result, wall_s
-
-
-def jobs_of(count: int, width: int, *, apart_s: float = 400.0) -> list[SwfJob]:
-    """Return like jobs of one width, one after another."""
-    return [
-        SwfJob(
-            number=number,
-            submit_s=number * apart_s,
-            run_s=60.0,
-            processors=width,
-            requested_s=None,
-            user_id=1,
-            group_id=1,
-            queue=1,
-            partition=1,
-            status=1,
-            line=number,
-        )
-        for number in range(1, count + 1)
-    ]
 
 
 def per_job(width: int, count: int, nodes: int) -> tuple[float, float]:
@@ -318,6 +288,8 @@ def main() -> None:
         f"one more step daemon             {turns:.2f} turns, {micros / turn:.1f} T, "
         f"{micros:.1f} us ({micros / turn / turns:.1f} times its bare turns)"
     )
+    calls = calls_of_a_job(own=False)
+    print(f"Python calls, a job / a node of a step   {calls.fixed:.0f} / {calls.node:.0f}")
     count = 2_000 if given.quick else 20_000
     print(f"idle node daemon                 {idle_node_bytes(count):.0f} bytes")
     print(f"simctl --version                 {start_up_ms('--version'):.0f} ms")

@@ -16,7 +16,7 @@ import attrs
 from simctl.api.surroundings import told
 from simctl.files import size
 from simctl.limits import TEXT_BYTES
-from simctl.plugins.compiled import classes as compiled
+from simctl.plugins import compiled
 from simctl.plugins.guard import PluginError, loading
 
 _FILE_MODULE: Final = "_simctl_plugin_"
@@ -88,10 +88,12 @@ def find_function(reference: str, folder: Path) -> Callable[..., object]:
 
 def _find_compiled(reference: str, folder: Path) -> type[Any]:
     """Return the class that stands for a plugin in a `.so` or a `.c`."""
+    from simctl.plugins.compiled import classes  # noqa: PLC0415 - no other needs to read ELF
+
     path = (folder / reference).absolute()
     _check_there(reference, path)
     try:
-        return compiled.find(path)
+        return classes.find(path)
     except PluginError as error:
         told = (f"plugin {reference!r}: {mistake}" for mistake in error.mistakes)
         raise PluginError(*told) from error

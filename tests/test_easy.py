@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.run import options
+from benchmarks.replaying import options
 from simctl.ctld.state.job_rows import JobRow
 from simctl.replay import scenario, submit_all
 from simctl.scenario.swf import SwfJob, SwfLog

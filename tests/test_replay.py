@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.make_log import make_log
-from benchmarks.run import options
+from benchmarks.replaying import options
 from simctl import cli
 from simctl.replay import scenario, submit_all
 from simctl.scenario.swf import SwfJob, SwfLog, read_swf

@@ -5,3 +5,7 @@ An instance of it holds one real process, a host, which has opened the plugin; a
 touches its memory is a real fork of the host. It may import simctl.plugin and below, and of the
 plugins' room the guard and the lifecycle points.
 """
+
+from typing import Final
+
+SUFFIXES: Final = (".so", ".c")

@@ -18,8 +18,6 @@ from simctl.plugins.points import OPTIONAL
 from simctl.plugins.points.declare import Returns
 from simctl.wire.buf import Buf
 
-SUFFIXES: Final = (".so", ".c")
-
 _REFUSED: Final = (
     "burst buffer plugins in C are not loaded: their functions work on slurmctld's own job records "
     "and locks, which simctl does not have in C. Write it in Python, or in Lua for burst_buffer/lua"
