@@ -149,6 +149,7 @@ class Hooks:
         """Lets other processes go first before a call, where the schedule may wish it."""
         self.under_way: list[OpenCall] = []
         """Calls that wait for something: virtual time, a message, an event."""
+        self._own_places = {key: own.places(model) for key, own in OWN.items()}
         self._places = {name: point.places(model) for name, point in (ALL | OPTIONAL).items()}
 
     def permit(self, point: Point) -> None:
@@ -229,9 +230,8 @@ class Hooks:
 
     def _check_own(self, who: Process, plugin_class: str, name: str) -> None:
         """Refuse an init or fini where the model has none: a bug of simctl's."""
-        own = OWN[plugin_class, name]
-        if own.places(self.model).get(who.role) is not who.runs_as:
-            raise MisplacedCallError(own, who, self.model)
+        if self._own_places[plugin_class, name].get(who.role) is not who.runs_as:
+            raise MisplacedCallError(OWN[plugin_class, name], who, self.model)
 
     async def run_own(
         self, who: Process, name: str, instance: Any, plugin_type: str, about: About
@@ -260,7 +260,7 @@ class Hooks:
         shown = {"plugin": plugin_type}
         return await self.run_function(None, name, who, method, (), shown, about)
 
-    async def call(  # noqa: PLR0912 - a case for each way a plugin can answer
+    async def call(  # noqa: PLR0912, PLR0915 - a case for each way a plugin can answer
         self,
         point: Point,
         who: Process,
@@ -289,7 +289,10 @@ class Hooks:
         memory = who.memory
         if memory.holders != 1 and not memory.inert:
             memory = who.touch()
-        method = _looked_up(memory.instances[plugin_type or point.plugin_class], point.name)
+        try:
+            method = getattr(memory.instances[plugin_type or point.plugin_class], point.name)
+        except BaseException as error:  # noqa: BLE001 - as in _looked_up, a call less
+            method = _Again(_Raised(error))
         if point.on_subject:
             values = (arguments[0].value, *arguments[1:])
             if point is switch_p_job_suspend_info_get:

@@ -107,11 +107,11 @@ class Mailbox(Receiver):
         "_items",
         "_kernel",
         "_next",
-        "_open",
         "_reader",
         "_taken",
         "_trace",
         "host",
+        "listens",
         "name",
     )
 
@@ -128,7 +128,7 @@ class Mailbox(Receiver):
         self.process = process
         self.host = process.host
         self.name = name
-        self._open = True
+        self.listens = True
         self._hears_answers = False
         self._breaks = False
         self._taken: Envelope | None = None
@@ -137,10 +137,10 @@ class Mailbox(Receiver):
 
     @property
     def open(self) -> bool:
-        """Tell whether anybody receives here."""
+        """Tell whether anybody receives here; `listens` is for code that notes itself who looks."""
         if self._kernel.line is not None:
             self._kernel.look(f"address {self.name}")
-        return self._open
+        return self.listens
 
     async def receive(self) -> Envelope:
         """Return the next message or notice, waiting for it."""
@@ -243,7 +243,7 @@ class Mailbox(Receiver):
         if batch is self._batch:
             self._batch_due = -1
             self._batch = []
-        if not self._open or not self.host.up:
+        if not self.listens or not self.host.up:
             batch = self._sift(batch)
             if not batch:
                 return False
@@ -305,7 +305,7 @@ class Mailbox(Receiver):
     def stop_listening(self) -> None:
         """Let nobody connect any more; answers to requests of the process's own still come in."""
         self._kernel.touch(f"address {self.name}")
-        self._open = False
+        self.listens = False
         self._hears_answers = self._breaks = True
 
     def close(self, *, breaks: bool = False) -> None:
@@ -316,7 +316,7 @@ class Mailbox(Receiver):
         if self._kernel.line is not None:
             self._kernel.touch(f"address {self.name}")
             self._kernel.touch(self.process.unit)
-        self._open = self._hears_answers = False
+        self.listens = self._hears_answers = False
         self._breaks = self._breaks or breaks
         if self._taken is not None:
             self.break_off(self._taken)
@@ -529,8 +529,9 @@ class Fabric:
 
         The receiver answers to *reply_to*. A host that is down swallows what was on its way.
         """
-        reachable = to is not None and (to.open or to.hears(message)) and to.host.up
-        if self.kernel.line is not None:
+        reachable = to is not None and (to.listens or to.hears(message)) and to.host.up
+        line = self.kernel.line
+        if line is not None:
             self._look_at(to)
         trace = self.trace
         if trace.recording or trace.open_calls:
@@ -552,6 +553,8 @@ class Fabric:
         envelope = Envelope(message, reply_to, sent)
         if to.host is sender.host:
             to.deliver(envelope, self.kernel.now_us, sender.pid)
+        elif line is None:
+            to.deliver(envelope, self.kernel.now_us + self.latency_us)
         else:
             to.deliver(envelope, self.arrives_us(sender, to, message))
         return True

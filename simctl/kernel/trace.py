@@ -167,7 +167,10 @@ class Trace:
     def process(self, who: Actor, name: str, value: Any) -> int:
         """Record what a process did: fork, become_user, exec, signal, exit."""
         if not self.recording:
-            return self._number()
+            if self.open_calls:
+                return self._number()
+            self.seq = seq = self.seq + 1
+            return seq
         arg = _PROCESS_ARG.get(name)
         if name == "signal" and who.begun != who.cause:
             # A signal comes whatever the process is about.

@@ -85,18 +85,10 @@ _BLOCK: Final = _first_yield(wait_task_rescheduled(_abort))  # noqa: ASYNC105 - 
 """Asks trio to run a task no more until it is rescheduled; the same object for every wait."""
 
 _GO_ON: Final = outcome.Value(None)
-"""What a task is rescheduled with whose wait ends as it should."""
+"""What a task is rescheduled with whose wait ends as it should.
 
-
-@coroutine
-def _blocked() -> Generator[Any, Any, None]:
-    """Block the present task until it is rescheduled.
-
-    As `wait_task_rescheduled` does, without making what it asks for and what it gets each time.
-    """
-    sent = yield _BLOCK
-    if sent is not _GO_ON:
-        sent.unwrap()
+`park` and `sleep_us` do as `wait_task_rescheduled` does, and make nothing anew each time.
+"""
 
 
 class Kernel(trio.abc.Clock):
@@ -354,7 +346,8 @@ class Kernel(trio.abc.Clock):
             self._idle_workers.append(task)
             thread = await wait_task_rescheduled(_abort)
 
-    async def park(self, waits_for: str) -> Any:
+    @coroutine
+    def park(self, waits_for: str) -> Generator[Any, Any, Any]:
         """Block the current thread until something ends its wait; return what that hands over.
 
         *waits_for* completes "waits for ..." where a stalled run is told.
@@ -364,7 +357,9 @@ class Kernel(trio.abc.Clock):
         thread.cause = thread.owner.cause
         thread.waits_for = waits_for
         thread.parked = True
-        await _blocked()
+        sent = yield _BLOCK
+        if sent is not _GO_ON:
+            sent.unwrap()
         value, thread.value = thread.value, None
         return value
 
@@ -458,7 +453,8 @@ class Kernel(trio.abc.Clock):
         # Whoever ended the wait before has taken this turn off the foreground already.
         return generation == thread.generation and self.resume(thread)
 
-    async def sleep_us(self, length_us: int) -> None:
+    @coroutine
+    def sleep_us(self, length_us: int) -> Generator[Any, Any, None]:
         """Block the current thread for a length of virtual time, at least a turn."""
         thread = self.current
         assert thread is not None
@@ -480,7 +476,9 @@ class Kernel(trio.abc.Clock):
         thread.cause = thread.owner.cause
         thread.waits_for = "time to pass"
         thread.parked = True
-        await _blocked()
+        sent = yield _BLOCK
+        if sent is not _GO_ON:
+            sent.unwrap()
 
     def touch(self, what: str) -> None:
         """Note, where somebody wants to know, that the turn under way changes something."""
