@@ -17,7 +17,7 @@ from simctl.api.reach import reach_of
 from simctl.api.stepd import Executed
 from simctl.api.surroundings import in_words, told, told_failure
 from simctl.kernel.faults import CallFault, CallFaults, InjectedError
-from simctl.kernel.procs import CALLING, Process, RunsAs
+from simctl.kernel.procs import BY_PLUGIN, CALLING, Process, RunsAs
 from simctl.kernel.threads import ENDED, TornDown
 from simctl.kernel.trace import OpenCall, Trace
 from simctl.plugin import CheckpointStatus, SwitchPlugin
@@ -703,6 +703,7 @@ async def _end(who: Process, died: DiedError) -> None:
     A task that attaches to the interconnect may be run by its parent, which goes on.
     """
     kernel = who.table.kernel
+    who.ended_by = BY_PLUGIN
     if who.role == "srun":
         # A command is no daemon: whoever has started it sees how it ends.
         raise died

@@ -25,6 +25,9 @@ SIGSTOP: Final = 19
 SIGTSTP: Final = 20
 
 
+BY_PLUGIN: Final = "plugin"
+"""Who has ended a process whose plugin has, by a crash or by calling exit."""
+
 OUT_OF_MEMORY_STATUS: Final = 0xFD
 """What stands for a wait status where a process was killed for the memory it used."""
 
@@ -197,6 +200,7 @@ class Process:
         "begun",
         "cause",
         "daemon",
+        "ended_by",
         "env",
         "errno",
         "euid",
@@ -266,6 +270,8 @@ class Process:
         self.begun = 0
         """The cause of the first that it does, and of its end if that may come at any time."""
         self.exited = False
+        self.ended_by = ""
+        """Who has ended it, where that was neither itself nor a signal from outside."""
         self.outside: Callable[[], None] | None = None
         """Told when it ends: something outside of the simulation stands for it."""
         self.threads: list[Thread] = []

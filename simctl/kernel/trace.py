@@ -45,6 +45,8 @@ class Actor(Protocol):
     job: int | UnsetType
     step: str | UnsetType
     task: int | UnsetType
+    ended_by: str
+    """Who has ended it, where that was neither itself nor a signal from outside."""
 
     @property
     def host(self) -> Place:
@@ -172,6 +174,7 @@ class Trace:
             self.seq = seq = self.seq + 1
             return seq
         arg = _PROCESS_ARG.get(name)
+        args = {arg: value} if arg else {"by": who.ended_by} if who.ended_by else UNSET
         if name == "signal" and who.begun != who.cause:
             # A signal comes whatever the process is about.
             self.choose(who, who.begun)
@@ -190,7 +193,7 @@ class Trace:
                 job=who.job,
                 step=who.step,
                 task=who.task,
-                args={arg: value} if arg else UNSET,
+                args=args,
                 rc=UNSET if arg else value,
                 cause=who.cause or UNSET,
             )

@@ -176,7 +176,11 @@ def state_save_and_restore(run: Observed) -> Iterator[Finding]:
         elif restored > 1 or saved > 1:
             twice = [call for call in calls if call.name in (RESTORE, SAVE)]
             yield broken(group, "its state was restored or saved twice", *twice)
-        elif body and failed(body[0]) and (len(body) > 1 or not run.died(pid)):
+        elif (
+            body
+            and failed(body[0])
+            and (len(body) > 1 or not (run.died(pid) or run.was_killed(pid)))
+        ):
             yield broken(group, "its state could not be restored, and it went on", *body[:2])
         elif saved:
             late = [

@@ -11,6 +11,7 @@ import attrs
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
+from simctl.kernel.procs import BY_PLUGIN
 
 Found = TypeVar("Found")
 
@@ -462,8 +463,8 @@ def failed(call: Event) -> bool:
 
 
 def killed(end: Event) -> bool:
-    """Tell whether a process was ended by a signal."""
-    return type(end.rc) is int and bool(end.rc & 0x7F)
+    """Tell whether a process was ended by a signal, or by its plugin, wherever that was."""
+    return (type(end.rc) is int and bool(end.rc & 0x7F)) or arg(end, "by") == BY_PLUGIN
 
 
 def between(events: Sequence[Event], first: int, last: int) -> Sequence[Event]:

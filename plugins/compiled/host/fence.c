@@ -36,7 +36,7 @@ static const int passes[] = {
 	SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_lseek, SYS_close,
 	SYS_fstat, SYS_ftruncate, SYS_fsync, SYS_fdatasync, SYS_fcntl, SYS_dup, SYS_dup3, SYS_pipe2,
 	SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise, SYS_brk, SYS_memfd_create,
-	SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sigaltstack, SYS_futex,
+	SYS_rt_sigaction, SYS_rt_sigreturn, SYS_sigaltstack, SYS_futex,
 	SYS_set_robust_list, SYS_sched_yield, SYS_sched_getaffinity, SYS_exit, SYS_exit_group,
 	SYS_socketpair, SYS_sendmsg, SYS_recvmsg, SYS_sendto, SYS_recvfrom, SYS_ppoll, SYS_pselect6,
 	SYS_getpid, SYS_gettid, SYS_getppid, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid,
@@ -145,10 +145,33 @@ static bool is_ours(int number, ucontext_t *c)
 	}
 }
 
+/* Change the signal mask, but never block SIGSYS: libc blocks all signals where it forks or begins
+ * a thread, and what is trapped while SIGSYS is blocked ends the process. */
+static long set_mask(ucontext_t *c)
+{
+	const uint64_t *given = (const uint64_t *) argument(c, 1);
+	uint64_t *mask = (uint64_t *) &c->uc_sigmask;
+	uint64_t before = *mask;
+	if (given && argument(c, 0) == SIG_BLOCK)
+		*mask |= *given;
+	else if (given && argument(c, 0) == SIG_UNBLOCK)
+		*mask &= ~*given;
+	else if (given)
+		*mask = *given;
+	*mask &= ~(UINT64_C(1) << (SIGSYS - 1));
+	if (argument(c, 2))
+		*(uint64_t *) argument(c, 2) = before;
+	return 0;
+}
+
 static void trapped(int signal, siginfo_t *info, void *context)
 {
 	(void) signal;
 	int number = info->si_syscall;
+	if (number == SYS_rt_sigprocmask) {
+		give_back(context, set_mask(context));
+		return;
+	}
 	if (is_ours(number, context)) {
 		make_again(context, number);
 		return;
