@@ -208,9 +208,10 @@ def _add_swarm(commands: Any) -> None:
 
 
 def _add_view(commands: Any) -> None:
-    from simctl.view.arguments import add_arguments
+    from simctl.view.arguments import add_arguments, add_compare
 
     add_arguments(commands)
+    add_compare(commands)
 
 
 def _add_trace(commands: Any) -> None:
@@ -494,9 +495,21 @@ def _view(options: argparse.Namespace) -> int:
 
     command.check_view(options)
     path = options.inputs[0]
+    if options.gantt:
+        from simctl.view.gantt import view_gantt
+
+        return view_gantt(options.inputs, options.output, force=options.force)
     if command.is_scenario(path):
         return running.view(options)
     return command.view_trace(options, path)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from simctl.view.gantt import compare_files
+
+    return compare_files(
+        options.one, options.other, options.html, as_object=options.json, force=options.force
+    )
 
 
 def _plugins(options: argparse.Namespace) -> int:
@@ -570,6 +583,7 @@ _COMMANDS: Final = {
     "trace": _trace,
     "why": _why,
     "view": _view,
+    "compare": _compare,
     "plugins": _plugins,
     "repl": _repl,
     "serve": _serve,

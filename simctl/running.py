@@ -32,9 +32,9 @@ from simctl.status import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 from simctl.story.happenings import commands, happenings, mishaps
 from simctl.story.picture import picture
 from simctl.story.telling import tell
-from simctl.view.command import check_output, view_run, write_run
+from simctl.view.command import view_run, write_run
 from simctl.view.findings import Finding, findings_of
-from simctl.view.page import PAGE
+from simctl.view.page import PAGE, check_output
 from simctl.world import RunResult, World
 from simctl.world.build import plugin_mistakes
 

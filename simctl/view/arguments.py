@@ -14,7 +14,10 @@ def add_arguments(commands: Any) -> None:
         "network. Of a scenario, run it first; the exit status then is that of `run`.",
     )
     parser.add_argument(
-        "inputs", nargs="+", metavar="TRACE|SCENARIO", help="a trace, or a scenario to be run"
+        "inputs",
+        nargs="+",
+        metavar="TRACE|SCENARIO|DB",
+        help="a trace, a scenario to be run, or with --gantt databases",
     )
     parser.add_argument(
         "-o", "--output", metavar="FILE", default="", help="the page (default: NAME.html here)"
@@ -34,6 +37,12 @@ def add_arguments(commands: Any) -> None:
         action="store_true",
         help="with --job: print its messages and calls as a Mermaid sequence diagram instead",
     )
+    parser.add_argument(
+        "--gantt",
+        action="store_true",
+        help="show nodes over time instead, with queue, use and waits: of a database that "
+        "`run --db` wrote, or of two on one axis",
+    )
     parser.add_argument("--svg", metavar="FILE", help="write a still picture of a part instead")
     parser.add_argument(
         "--only", metavar="PATTERN", help="with --svg: only such events, as 'step=1.0 node=n1'"
@@ -48,3 +57,21 @@ def add_arguments(commands: Any) -> None:
         "--force", action="store_true", help="overwrite a file that simctl did not write"
     )
     parser.set_defaults(until=None, no_orderings=False)
+
+
+def add_compare(commands: Any) -> None:
+    """Add `simctl compare`."""
+    parser = commands.add_parser(
+        "compare",
+        help="say how two runs differ: waits, slowdown, use, starts",
+        description="Put two runs beside each other, as distributions and job by job. Both are "
+        "databases that `simctl run --db` wrote. Exit status: 0, also where they differ; 2 if one "
+        "cannot be read.",
+    )
+    parser.add_argument("one", metavar="A.db")
+    parser.add_argument("other", metavar="B.db")
+    parser.add_argument("--html", metavar="FILE", help="write a page of both on one axis of time")
+    parser.add_argument("--json", action="store_true", help="print an object")
+    parser.add_argument(
+        "--force", action="store_true", help="overwrite a file that simctl did not write"
+    )

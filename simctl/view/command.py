@@ -4,20 +4,18 @@ import argparse
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from errno import ENOENT
 from pathlib import Path
 from typing import Any
 
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern, PatternError
 from simctl.kernel.recording import RecordingError
-from simctl.outputs import Kind, place_of, write_output
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.status import NOT_HELD, OK, InputError
 from simctl.view.facts import facts_of
 from simctl.view.findings import Finding, findings_of, verdict_of
 from simctl.view.packing import pack
-from simctl.view.page import PAGE, write_page
+from simctl.view.page import PAGE, write, write_page
 from simctl.view.reading import EVERYTHING, Seen, Selection, read_seen, seen_of
 from simctl.world import RunResult
 
@@ -107,21 +105,6 @@ def _page(
     return write_page(title, data)
 
 
-def write(path: str, kind: Kind, data: bytes, option: str, *, force: bool) -> None:
-    """Write an output.
-
-    Raises:
-        InputError: It cannot be written, or something else is there.
-    """
-    if path == "-":
-        sys.stdout.buffer.write(data)
-        return
-    try:
-        write_output(path, kind, data, force=force)
-    except OSError as error:
-        raise InputError(f"{option}: cannot write {path}: {error.strerror or error}") from error
-
-
 def view_trace(options: argparse.Namespace, path: str) -> int:
     """Write what is wanted of a trace; return the exit status."""
     seen = read_trace(path, selection_of(options))
@@ -193,15 +176,18 @@ def check_view(options: argparse.Namespace) -> None:
     Raises:
         InputError: They do not.
     """
-    kinds = ("mermaid", "perfetto", "svg")
+    kinds = ("mermaid", "perfetto", "svg", "gantt")
     asked = [name for name in kinds if getattr(options, name) not in (None, False)]
     if len(asked) > 1:
         raise InputError(f"view: --{asked[0]} and --{asked[1]}: one at a time")
-    if options.output and asked and asked != ["mermaid"]:
+    if options.output and asked and asked not in (["mermaid"], ["gantt"]):
         raise InputError(f"view: -o is for a page; --{asked[0]} names its file itself")
     if options.only is not None and asked != ["svg"]:
         raise InputError("view: --only goes with --svg; a page has a filter")
-    if len(options.inputs) > 1:
+    part = [name for name in ("job", "from_", "to") if getattr(options, name) is not None]
+    if asked == ["gantt"] and part:
+        raise InputError(f"view: --gantt shows all; --{part[0].strip('_')} is for traces")
+    if len(options.inputs) > 1 and not options.gantt:
         raise InputError(f"view: one trace or scenario, got {len(options.inputs)}")
 
 
@@ -233,21 +219,3 @@ def write_run(
     """
     seen = seen_of(header, events, EVERYTHING, option)
     write(path, PAGE, page_of_run(seen, result, apart, also), option, force=force)
-
-
-def check_output(path: str, kind: Kind, option: str, *, force: bool) -> None:
-    """Check beforehand that a file may be written, so that no run is lost for it.
-
-    Raises:
-        InputError: It may not.
-    """
-    if not path:
-        raise InputError(f"{option}: name a file")
-    if path == "-":
-        return
-    try:
-        place = place_of(path, kind, force=force)
-        if place is not None and not place.parent.is_dir():
-            raise FileNotFoundError(ENOENT, f"there is no folder {place.parent.name or '/'}")
-    except OSError as error:
-        raise InputError(f"{option}: cannot write {path}: {error.strerror or error}") from error

@@ -3,7 +3,9 @@
 import base64
 import hashlib
 import html
+import sys
 from collections.abc import Sequence
+from errno import ENOENT
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from simctl import __version__
-from simctl.outputs import Kind
+from simctl.outputs import Kind, place_of, write_output
+from simctl.status import InputError
 
 PAGE: Final = Kind("page", (b'<meta name="generator" content="simctl view',))
 
@@ -87,3 +90,36 @@ def write_page(
             pieces += (before, brace)
             rest = after
     return "".join(pieces).encode(errors="replace")
+
+
+def write(path: str, kind: Kind, data: bytes, option: str, *, force: bool) -> None:
+    """Write an output.
+
+    Raises:
+        InputError: It cannot be written, or something else is there.
+    """
+    if path == "-":
+        sys.stdout.buffer.write(data)
+        return
+    try:
+        write_output(path, kind, data, force=force)
+    except OSError as error:
+        raise InputError(f"{option}: cannot write {path}: {error.strerror or error}") from error
+
+
+def check_output(path: str, kind: Kind, option: str, *, force: bool) -> None:
+    """Check beforehand that a file may be written, so that no run is lost for it.
+
+    Raises:
+        InputError: It may not.
+    """
+    if not path:
+        raise InputError(f"{option}: name a file")
+    if path == "-":
+        return
+    try:
+        place = place_of(path, kind, force=force)
+        if place is not None and not place.parent.is_dir():
+            raise FileNotFoundError(ENOENT, f"there is no folder {place.parent.name or '/'}")
+    except OSError as error:
+        raise InputError(f"{option}: cannot write {path}: {error.strerror or error}") from error

@@ -1,0 +1,289 @@
+"""`simctl view --gantt` and `simctl compare`: nodes over time, and two runs in words."""
+
+import json
+import random
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from simctl import cli
+from simctl.view.comparing import compare, measure, told
+from simctl.view.gantt import gantt_page
+from simctl.view.runs import JobRun, StoredRun, percentile, read_run
+from tests.browser import Browser, browser
+from tests.test_view import data_of
+
+SECOND = 1_000_000
+
+SCENARIO = """\
+nodes: [{name: "n[1-4]", cpus: 1}]
+partitions: [{name: debug, nodes: "n[1-4]", default: true}]
+users: {alice: 1001, bob: 1002}
+slurm_conf: {SchedulerType: sched/KIND}
+files:
+  wide.sh: "#!/bin/sh\\n#SBATCH -N4 --time=60\\nsrun sleep 600"
+  half.sh: "#!/bin/sh\\n#SBATCH -N2 --time=60\\nsrun sleep 1200"
+  thin.sh: "#!/bin/sh\\n#SBATCH -N1 --time=5\\nsrun sleep 120"
+timeline:
+- {at: 0s, as: alice, run: sbatch half.sh}
+- {at: 1s, as: alice, run: sbatch wide.sh}
+- {at: 2s, as: bob, run: sbatch thin.sh}
+- {at: 3s, as: bob, run: sbatch --hold thin.sh}
+- {at: 100m, run: "scontrol update nodename=n4 state=down reason=disk"}
+- {at: 101m, run: "scontrol update nodename=n4 state=resume"}
+- {at: 2h, run: scancel 4}
+"""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return the databases of one workload under two schedulers."""
+    folder = tmp_path_factory.mktemp("runs")
+    found = {}
+    for kind in ("builtin", "backfill"):
+        scenario = folder / f"{kind}.yaml"
+        scenario.write_text(SCENARIO.replace("KIND", kind))
+        found[kind] = folder / f"{kind}.db"
+        words = ["run", str(scenario), "--quiet", "--db", str(found[kind])]
+        assert cli.main(words) == cli.OK
+    return found
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Give one browser to all tests of this file."""
+    with browser(tmp_path_factory.mktemp("browser")) as started:
+        yield started
+
+
+def test_compare_tells_who_waits_less(
+    runs: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Job by job and as distributions; a job that never started is in neither."""
+    one, other = (str(runs[kind]) for kind in ("builtin", "backfill"))
+    assert cli.main(["compare", one, other]) == cli.OK
+    out = capsys.readouterr().out
+    assert "A: builtin.db (builtin.yaml, seed 0" in out
+    assert (
+        "Of 3 jobs that started in both, 1 wait less in B, 0 wait more, and 2 wait as long" in out
+    )
+    assert "  less: job 3 thin.sh of bob waits " in out
+    assert "The first that does not is job 3" in out
+    assert cli.main(["compare", one, other, "--json"]) == cli.OK
+    found = json.loads(capsys.readouterr().out)
+    assert found["jobs"]["wait_less_in_b"] == 1
+    a, b = found["runs"]
+    assert (a["jobs"], a["started"]) == (4, 3)
+    assert a["wait_us"]["max"] > b["wait_us"]["median"]
+    assert b["slowdown"]["mean"] < a["slowdown"]["mean"]
+
+
+def test_a_run_against_itself_differs_in_nothing(
+    runs: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No gain is told where there is none."""
+    path = str(runs["builtin"])
+    assert cli.main(["compare", path, path]) == cli.OK
+    out = capsys.readouterr().out
+    assert "0 wait less in B, 0 wait more, and 3 wait as long" in out
+    assert "All of them start at the same moments on the same nodes." in out
+    assert "less:" not in out
+
+
+def _job(label: int, *, submit: int, start: int | None, end: int | None, cpus: int = 1) -> JobRun:
+    return JobRun(
+        job_id=label,
+        label=str(label),
+        name="",
+        user="u",
+        state="COMPLETED",
+        submit_us=submit * SECOND,
+        eligible_us=submit * SECOND,
+        start_us=None if start is None else start * SECOND,
+        end_us=None if end is None else end * SECOND,
+        suspended_us=0,
+        cpus=cpus,
+        nodes="n1",
+    )
+
+
+def _run(*jobs: JobRun, cpus: int = 2, name: str = "r.db") -> StoredRun:
+    facts = {"complete": 1, "end_time_us": 100 * SECOND}
+    return StoredRun(name=name, facts=facts, nodes=("n1",), cpus=cpus, jobs=jobs, node_states=())
+
+
+def test_measures_are_those_of_the_books() -> None:
+    """Use is of all cpus from the first submit to the last end; short jobs count ten seconds."""
+    found = measure(
+        _run(
+            _job(1, submit=0, start=0, end=50),
+            _job(2, submit=0, start=50, end=100),
+            _job(3, submit=10, start=20, end=25),
+            _job(4, submit=10, start=None, end=None),
+        )
+    )
+    assert (found.jobs, found.started, found.makespan_us) == (4, 3, 100 * SECOND)
+    assert found.use == pytest.approx(105 / 200)
+    assert found.waits == (0, 10 * SECOND, 50 * SECOND)
+    assert found.slowdowns == (1.0, 1.5, 2.0)
+    assert [percentile((1, 2, 3, 4), part) for part in (0.0, 0.25, 0.5, 0.51, 1.0)] == [
+        1,
+        1,
+        2,
+        3,
+        4,
+    ]
+
+
+def test_jobs_of_one_run_alone_and_jobs_that_never_started_are_named() -> None:
+    """What cannot be compared is told, and is in no figure of the pairs."""
+    one = _run(_job(1, submit=0, start=0, end=9), _job(2, submit=0, start=None, end=None))
+    other = _run(_job(2, submit=0, start=5, end=9), _job(3, submit=0, start=5, end=9))
+    lines = told(compare(one, other))
+    assert "No job started in both runs, so there is nothing to compare job by job." in lines
+    assert lines[-3:] == [
+        "Only A has job 1.",
+        "Only B has job 3.",
+        "Never started in A: job 2.",
+    ]
+
+
+def test_the_page_has_nodes_jobs_and_when_nodes_were_not_to_be_had(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of one run and of two; with --gantt and with compare --html."""
+    page = tmp_path / "g.html"
+    assert cli.main(["view", "--gantt", str(runs["builtin"]), "-o", str(page)]) == cli.OK
+    (run,) = data_of(page)["runs"]
+    assert run["nodes"] == ["n1", "n2", "n3", "n4"]
+    assert [job[0] for job in run["jobs"]].count("2") == 1
+    wide = next(job for job in run["jobs"] if job[0] == "2")
+    assert wide[-1] == [0, 3]
+    assert [(row, state) for row, _, _, state in run["bad"] if "DOWN" in state] == [(3, "DOWN")]
+    both = [str(each) for each in runs.values()]
+    assert cli.main(["compare", *both, "--html", str(page)]) == cli.OK
+    assert len(data_of(page)["runs"]) == 2
+    assert cli.main(["view", "--gantt", *both, "-o", str(page)]) == cli.OK
+    assert data_of(page)["words"]
+
+
+@pytest.mark.parametrize("what", ["none", "foreign", "newer", "text", "three", "part"])
+def test_other_files_are_refused(
+    what: str, runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what they are, and nothing is written."""
+    path = tmp_path / "x.db"
+    words: list[str] = []
+    if what in ("foreign", "newer"):
+        file = sqlite3.connect(path)
+        file.execute("CREATE TABLE t (x)")
+        if what == "newer":
+            file.execute(f"PRAGMA application_id = {0x53494D43}")
+            file.execute("PRAGMA user_version = 99")
+        file.close()
+    elif what == "text":
+        path.write_text("hello")
+    elif what in ("three", "part"):
+        path.write_bytes(runs["builtin"].read_bytes())
+        words = ["--job", "1"] if what == "part" else []
+    why = {
+        "none": "cannot read it: No such file",
+        "foreign": "no database of a run",
+        "newer": "a database of version 99",
+        "text": "no database of a run",
+        "three": "one database or two, got 3",
+        "part": "--gantt shows all",
+    }[what]
+    page = tmp_path / "p.html"
+    paths = [str(path)] * (3 if what == "three" else 1)
+    status = cli.main(["view", "--gantt", *paths, "-o", str(page), *words])
+    assert (status, why in capsys.readouterr().err) == (cli.WRONG_INPUT, True)
+    assert not page.exists()
+
+
+def test_a_click_on_a_job_finds_it_in_the_other_run(
+    runs: dict[str, Path], tmp_path: Path, chromium: Browser
+) -> None:
+    """A find leaves its jobs lit; zoom and its keys change the stretch of time."""
+    page = tmp_path / "g.html"
+    page.write_bytes(gantt_page([read_run(str(each)) for each in runs.values()]))
+    tab = chromium.tab()
+    tab.open(page.as_uri())
+    place = tab.run(
+        """(() => { const g = simctl, job = g.runs[0].byLabel.get("2"), box = g.boxes[0];
+        const r = box.getBoundingClientRect();
+        const y = r.y + 18 + g.rowHeight(g.runs[0]) * 1.5;
+        return [r.x + (g.x(job[6]) + g.x(job[7])) / 2, y] })()"""
+    )
+    for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+        tab.call(
+            "Input.dispatchMouseEvent",
+            type=kind,
+            x=place[0],
+            y=place[1],
+            button="left",
+            clickCount=1,
+        )
+    assert tab.run("simctl.chosen") == "2"
+    assert tab.text("#told").startswith("A: waited 0:19:59")
+    tab.key("Escape")
+    tab.click("#find")
+    tab.type("bob")
+    assert tab.run("[...simctl.found].sort().join()") == "3,4"
+    tab.run("document.getElementById('find').blur()")
+    span = tab.run("simctl.to - simctl.from")
+    tab.key("+")
+    assert tab.run("simctl.to - simctl.from") < span
+    assert tab.errors == []
+    tab.call("Page.close")
+
+
+def test_twenty_thousand_jobs_on_a_thousand_nodes_open_quickly(
+    tmp_path: Path, chromium: Browser
+) -> None:
+    """From the file to the last rectangle; in a browser without a graphics card."""
+    chance = random.Random(1)
+    nodes = tuple(f"n{number:04}" for number in range(1024))
+    jobs = []
+    for number in range(20_000):
+        first, start = chance.randrange(1000), number * 20 + chance.randrange(500)
+        wide = chance.randrange(1, 24)
+        last = min(1023, first + wide)
+        jobs.append(
+            JobRun(
+                job_id=number,
+                label=str(number),
+                name=f"job{number}",
+                user=f"user{number % 40}",
+                state="COMPLETED",
+                submit_us=number * 20 * SECOND,
+                eligible_us=number * 20 * SECOND,
+                start_us=start * SECOND,
+                end_us=(start + chance.randrange(60, 9000)) * SECOND,
+                suspended_us=0,
+                cpus=last - first + 1,
+                nodes=f"n[{first:04}-{last:04}]",
+            )
+        )
+    run = StoredRun(
+        name="big.db",
+        facts={"complete": 1},
+        nodes=nodes,
+        cpus=1024,
+        jobs=tuple(jobs),
+        node_states=(),
+    )
+    page = tmp_path / "big.html"
+    page.write_bytes(gantt_page([run]))
+    tab = chromium.tab()
+    tab.open(page.as_uri())
+    took_ms = tab.run("performance.timing.loadEventEnd - performance.timing.navigationStart")
+    assert tab.run("simctl.runs[0].boxes") >= 20_000
+    assert took_ms < 4000, took_ms
+    draw_ms = tab.run(
+        "(() => { const t = performance.now(); simctl.draw(); return performance.now() - t })()"
+    )
+    assert draw_ms < 1000, draw_ms
+    tab.call("Page.close")
