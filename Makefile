@@ -68,6 +68,7 @@ docs: setup ## write the pages and pictures of docs/ that come from the code
 	@$(BIN)/python -m simctl.plugins.points.page > docs/lifecycle.md
 	@$(BIN)/python -m simctl.orderings.page > docs/orderings.md
 	@$(BIN)/python -m simctl.view.readme > docs/step.svg
+	@$(BIN)/python -m simctl.story.page > docs/glossary.md
 
 check: format-check lint imports types ## check format, lint, import rules and types
 

@@ -358,6 +358,8 @@ class Hooks:
             who, name, self._show(who, shown, about) if trace.recording else shown
         )
         call.plugin = plugin_type or shown.get("plugin", "")
+        if point is not None and self._faults.asked:
+            call.values = dict(zip(point.parameters, values, strict=False))
         error: SlurmError | None = None
         died: DiedError | None = None
         problem, injected = "", False

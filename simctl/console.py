@@ -153,3 +153,23 @@ def no_colours_any_more() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, Screen):
             stream.colours = False
+
+
+_live_lines: Final[list[Callable[[], None]]] = []
+"""What takes each live line away that is on the terminal now."""
+
+
+@contextmanager
+def live_line(clear: Callable[[], None]) -> Iterator[None]:
+    """Let a live line be taken away for good, as soon as somebody needs the terminal."""
+    _live_lines.append(clear)
+    try:
+        yield
+    finally:
+        _live_lines.remove(clear)
+
+
+def clear_live_lines() -> None:
+    """Take away the live lines there are, for good."""
+    for clear in _live_lines:
+        clear()

@@ -86,11 +86,16 @@ PLACES = {
     "breaks": ("break job_state", "sbatch hello.sh"),
 }
 NEEDS = {
-    **dict.fromkeys(("call", "finish", "return", "delay"), "call"),
+    **dict.fromkeys(("call", "finish", "return", "delay", "p", "list", "bt", "up"), "call"),
     **dict.fromkeys(("delete", "info"), "breaks"),
+    "down": "call",
 }
 """Commands whose example is for a session that stands elsewhere than in the middle of a job."""
-BEFORE = {"start": ("crash n1", "run 1s"), "pick": ("sbatch short.sh &", "sbatch short.sh &")}
+BEFORE = {
+    "start": ("crash n1", "run 1s"),
+    "pick": ("sbatch short.sh &", "sbatch short.sh &"),
+    "down": ("up",),
+}
 AT_A_TERMINAL = ("edit",)
 
 

@@ -96,6 +96,7 @@ class Terminal:
 def test_a_person_steps_completes_goes_back_and_leaves(tmp_path: Path) -> None:
     """Tab completes, lines that were typed ahead survive going back, and Ctrl-D leaves."""
     with Terminal(tmp_path) as terminal:
+        terminal.wait_for("]>")
         terminal.type("sbat\t")
         terminal.wait_for("sbatch")
         terminal.type("hello.sh\r")
@@ -153,3 +154,34 @@ def test_nobody_is_left_behind(tmp_path: Path) -> None:
         ended, _, _ = select.select([watched], [], [], _PATIENCE_S)
         os.close(watched)
         assert ended
+
+
+def test_a_person_is_greeted_turns_pages_and_stops_in_a_plugin(tmp_path: Path) -> None:
+    """Long output stops at the end of the screen; `breakpoint()` has the terminal to itself."""
+    plugin = (
+        "from simctl.plugin import SwitchPlugin\n\n\nclass Mine(SwitchPlugin):\n"
+        '    plugin_type = "switch/mine"\n    plugin_name = "mine"\n\n'
+        "    def switch_p_node_init(self):\n        breakpoint()\n"
+    )
+    (tmp_path / "mine.py").write_text(plugin)
+    path = tmp_path / "s.yaml"
+    path.write_text(
+        "slurm_conf: {SwitchType: switch/mine}\nplugins: ['./mine.py:Mine']\n"
+        "nodes: [{name: n1}]\npartitions: [{name: debug, nodes: n1}]\nusers: {alice: 1001}\n"
+        'files: {hello.sh: "#!/bin/sh\\nsrun true\\n"}\n'
+    )
+    with Terminal(tmp_path, str(path)) as terminal:
+        terminal.wait_for("a cluster of 1 node (n1), partition debug")
+        terminal.wait_for("Files of alice: hello.sh")
+        terminal.wait_for("]>")
+        terminal.type("run 1s\r")
+        terminal.wait_for("(Pdb)")
+        terminal.type("p 6 * 7\r")
+        terminal.wait_for("42")
+        terminal.type("c\r")
+        terminal.wait_for("]>")
+        terminal.type("explain switch_p_job_attach\r")
+        terminal.wait_for("-- more")
+        terminal.wait_for("]>", pressing="q\r")
+        terminal.type("\x04")
+        assert terminal.ends() == 0

@@ -73,7 +73,8 @@ def _told(act: Action, first: Any, second: Any) -> tuple[str, str] | None:
     if name == "_fire":
         _, function, timer = second
         return _timer(function, first) if timer.live else None
-    return "background", _words(second)
+    who = "slurmctld" if ".ctld." in getattr(second, "__module__", "") else "timer"
+    return who, _time_to(second) or _words(second)
 
 
 def _thread_turn(name: str, thread: Thread, second: Any) -> tuple[str, str] | None:
@@ -108,7 +109,7 @@ def _message(envelope: Envelope) -> str:
 def _timer(function: Any, argument: Any) -> tuple[str, str]:
     if isinstance(argument, Envelope):
         mailbox = getattr(function, "__self__", None)
-        return str(getattr(mailbox, "name", "timer")), f"is told {_message(argument)}"
+        return str(getattr(mailbox, "name", "timer")), _finds(argument.message)
     if isinstance(argument, Process):
         return who_is(argument), _words(function)
     if isinstance(label := getattr(argument, "label", None), str):
@@ -116,6 +117,19 @@ def _timer(function: Any, argument: Any) -> tuple[str, str]:
     owner = getattr(function, "__self__", None)
     process = getattr(owner, "process", None)
     return who_is(process) if isinstance(process, Process) else "timer", _words(function)
+
+
+def _finds(message: Any) -> str:
+    """Return what a daemon tells itself: its timers say what it is time for."""
+    said = _time_to(type(message))
+    return said or f"is told {getattr(message, 'rpc', '') or _spaced(type(message).__name__)}"
+
+
+def _time_to(what: Any) -> str:
+    first = (getattr(what, "__doc__", None) or "").splitlines()[:1]
+    if first and first[0].startswith("Time "):
+        return f"finds it {first[0].rstrip('.')[:1].lower()}{first[0].rstrip('.')[1:]}"
+    return ""
 
 
 def _words(function: Any) -> str:

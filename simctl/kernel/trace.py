@@ -67,7 +67,7 @@ class Traceable(Protocol):
 class OpenCall:
     """A plugin call under way; its enter line is written only if something happens inside."""
 
-    __slots__ = ("cause", "enter", "name", "plugin", "shown", "started_us", "who")
+    __slots__ = ("cause", "enter", "name", "plugin", "shown", "started_us", "values", "who")
 
     def __init__(self, who: Any, name: str, shown: dict[str, Any], started_us: int) -> None:
         self.who = who
@@ -77,6 +77,8 @@ class OpenCall:
         self.started_us = started_us
         self.cause = who.cause
         self.enter = 0
+        self.values: dict[str, Any] = {}
+        """The arguments themselves, by name, for whoever looks on."""
         self.plugin = ""
         """Which of several plugins of a class is called."""
 

@@ -11,12 +11,17 @@ from simctl.plugins.points import ALL, BY_CLASS, OPTIONAL, OWN
 from simctl.plugins.points.page import describe
 from simctl.repl.seen import Seen
 from simctl.repl.showing import event_lines
+from simctl.story.vocabulary import explained, words
+from simctl.story.words import RPCS
 
 if TYPE_CHECKING:
     from simctl.repl.session import Session
 
 NAMES: Final = (*ALL, *OPTIONAL, "init", "fini")
 """Every plugin function there is."""
+
+EXPLAINED: Final = (*NAMES, *RPCS, *words())
+"""Every word that `explain` knows."""
 
 _LOOKED_AT: Final = 2_000
 """How many events after a call are looked at for what follows it."""
@@ -41,6 +46,21 @@ def tell_point(session: "Session", name: str) -> Iterator[str]:
     if len(own) < len(rules):
         yield f"{len(rules) - len(own)} orderings are about every function: docs/orderings.md"
     yield from _here(session, name)
+
+
+def tell_word(session: "Session", word: str) -> Iterator[str]:
+    """Say what an RPC, state, reason, daemon or term is; of a state with flags, each of them."""
+    name = word.upper() if word.upper() in RPCS else word
+    if name in RPCS:
+        yield f"{name}, an RPC: {RPCS[name]}."
+        last = Seen.of(session).last(name)
+        yield "It has not been sent in this session yet." if last is None else "Seen last:"
+        if last is not None:
+            yield from event_lines(last, session.world)
+        return
+    for part in word.split("|"):
+        for head, text in explained(part):
+            yield f"{head}: {text}"
 
 
 def _here(session: "Session", name: str) -> Iterator[str]:

@@ -20,6 +20,8 @@ class Front:
     """One way to talk with a person or a program."""
 
     colours = False
+    greets = False
+    """Whether a person sits before it who is to be told what there is."""
 
     def __init__(self, out: IO[str]) -> None:
         self.session: Session | None = None

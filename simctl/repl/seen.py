@@ -58,6 +58,15 @@ class Seen:
                 programs[event.pid] = _path(event)
         self._to = len(events)
 
+    def jobs(self) -> list[int]:
+        """Return the ids of all jobs that there were."""
+        return list(self._jobs)
+
+    def last(self, name: str) -> Event | None:
+        """Return the last event of a name."""
+        named = self._names.get(name)
+        return named[-1] if named else None
+
     def of_job(self, job_id: int) -> list[Event]:
         """Return the events of a job."""
         return self._jobs.get(job_id, [])

@@ -28,6 +28,7 @@ from simctl.repl.desk import Desk, Target
 from simctl.repl.errors import CommandError
 from simctl.repl.fronts import Front
 from simctl.repl.goals import PATIENCE_TURNS, Goal
+from simctl.repl.greeting import greeting
 from simctl.repl.registry import find
 from simctl.repl.seen import Seen
 from simctl.repl.showing import COLOURS, WIDTH, call_head, event_lines, folded
@@ -86,6 +87,8 @@ class Session:
         self.running: dict[str, Running] = {}
         self.interrupted = False
         self.status = OK
+        self.above = 0
+        """How many processes above the one at hand are looked at."""
         self.first_seq = 0
         """How many events there are before anything can be typed."""
         self._make_world = make_world
@@ -461,7 +464,8 @@ class Session:
     def stop(self, reason: str) -> None:
         """Say why and where the run stands still, and do what is typed until it is to go on."""
         with self._held():
-            self.goal = None
+            self.goal, self.above = None, 0
+            self._greet()
             self._tell_stop(reason)
             if self._foreground in self.running:
                 self.say(f"(`{self.running[self._foreground].command}` goes on beside)")
@@ -479,6 +483,13 @@ class Session:
             self.interrupted = False
         if self._is_over():
             self._snapshots.leave(self.status)
+
+    def _greet(self) -> None:
+        """Say, once and to a person, what cluster this is and what there is to type."""
+        if self.front.greets and not self.desk.settings.get("greeted"):
+            self.desk.settings["greeted"] = True
+            for line in greeting(self.scenario, self.desk.user):
+                self.say(line)
 
     def _waits(self) -> bool:
         """Tell whether another line is to be read."""
@@ -546,9 +557,9 @@ class Session:
             who = "over"
         elif self.kind == "turn":
             due = next_turns(kernel)
-            who = due[0].who if due else "nobody"
+            who = due[0].who if due else "idle"
         else:
-            who = "nobody" if kernel.current is None else who_is(kernel.current.owner)
+            who = "idle" if kernel.current is None else who_is(kernel.current.owner)
         return f"{format_us(kernel.now_us)} {who} [{self.desk.user}]> "
 
     def ahead(self) -> str:

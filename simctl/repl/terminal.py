@@ -2,12 +2,14 @@
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -27,12 +29,35 @@ if TYPE_CHECKING:
 class TerminalFront(Front):
     """Lines that a person edits; `session` is asked for the words that may come next."""
 
+    greets = True
+
     def __init__(self, out: IO[str]) -> None:
         super().__init__(out)
+        self._lines_shown = 0
+        self._skips = False
         # As https://no-color.org has it: set, and to more than nothing.
         self.colours = not os.environ.get("NO_COLOR")
         self._prompts: PromptSession[str] | None = None
         self._lines: list[str] = []
+
+    def write(self, text: str, colour: str = "") -> None:
+        """Print text, a page at a time."""
+        for line in text.splitlines(keepends=True):
+            if self._lines_shown >= _page_lines() and not self._skips:
+                self._skips = self._turns_page()
+                self._lines_shown = 0
+            if not self._skips:
+                super().write(line, colour)
+                self._lines_shown += 1
+
+    def _turns_page(self) -> bool:
+        """Ask whether to go on with long output; return whether the rest is to be left out."""
+        self.flush()
+        try:
+            answer = PromptSession[str]().prompt("-- more: Enter, or q to leave the rest out -- ")
+        except (KeyboardInterrupt, EOFError):
+            return True
+        return answer.strip().lower().startswith("q")
 
     def read(self, prompt: str) -> str | None:
         """Return the line that a person typed; Ctrl-C gives it up, Ctrl-D at its start leaves."""
@@ -58,6 +83,7 @@ class TerminalFront(Front):
 
     def _ask(self, prompt: str) -> str:
         self.flush()
+        self._lines_shown, self._skips = 0, False
         if self._prompts is None:
             self._prompts = PromptSession(
                 history=_history(),
@@ -112,6 +138,15 @@ class TerminalFront(Front):
             self._prompts = PromptSession(history=_history())
             store_typeahead(self._prompts.input, keys)
             self._prompts = None
+
+
+def _page_lines() -> int:
+    """Return how many lines fit the screen, above a prompt; very many where nobody knows."""
+    lines = shutil.get_terminal_size((80, 0)).lines
+    return lines - 1 if lines > _LEAST_LINES else sys.maxsize
+
+
+_LEAST_LINES: Final = 4
 
 
 def _history() -> History:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from simctl.kernel.pattern import FIELDS
 from simctl.scenario.message_faults import rpc_names
+from simctl.scenario.pattern_words import JOB_FLAGS, JOB_STATES
 from simctl.scenario.patterns import FUNCTIONS
 from simctl.wire.ids import step_name
 
@@ -67,6 +68,45 @@ def rpcs(_: "Session", before: list[str]) -> Iterable[str]:
 def users(session: "Session", _: list[str]) -> Iterable[str]:
     """Return the names of users."""
     return session.world.site.users
+
+
+def files(session: "Session", before: list[str]) -> Iterable[str]:
+    """Return the files of whoever types."""
+    user = session.world.site.users[session.desk.user]
+    return () if before else session.world.disk.names("login", user.home)
+
+
+def programs(session: "Session", before: list[str]) -> Iterable[str]:
+    """Return what can be run in a step: programs that are described, and the user's files."""
+    if any(not word.startswith("-") for word in before):
+        return ()
+    scripts = [f"./{name}" for name in files(session, [])]
+    return (*session.scenario.programs, *scripts, "sleep", "true", "false")
+
+
+def job_ids(session: "Session", _: list[str]) -> Iterable[str]:
+    """Return the ids of jobs."""
+    return [str(job_id) for job_id in session.world.ctld.jobs]
+
+
+def until(session: "Session", before: list[str]) -> Iterable[str]:
+    """Return `job`, its id and a state, or the words of a pattern."""
+    if before[:1] != ["job"]:
+        return pattern(session, before) if before else ("job", *pattern(session, before))
+    if len(before) == 1:
+        return job_ids(session, before)
+    return (*JOB_STATES, *JOB_FLAGS) if before[2:] == [] else ()
+
+
+def scontrol(session: "Session", before: list[str]) -> Iterable[str]:
+    """Return what scontrol does, then what it does that to."""
+    if not before:
+        return ("show", "hold", "release", "requeue", "update", "suspend", "resume", "reconfigure")
+    if before == ["show"]:
+        return ("job", "node", "partition", "step", "config", "burstbuffer", "reservation")
+    if before == ["show", "node"]:
+        return session.world.hosts
+    return job_ids(session, before)
 
 
 def jobs(session: "Session", before: list[str]) -> Iterable[str]:

@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from simctl.console import write_controls
+from simctl.console import live_line, write_controls
 from simctl.scenario.durations import format_us
 from simctl.world import World
 
@@ -44,10 +44,12 @@ class Progress:
         self._shown = not quiet and sys.stderr.isatty()
         self._thread = threading.Thread(target=self._write, daemon=True)
         self._seen: deque[Reached] = deque(maxlen=_LOOKED_BACK)
+        self._line = live_line(self._clear)
 
     def __enter__(self) -> None:
         if self._shown:
             self._seen.append(self._reached())
+            self._line.__enter__()
             self._thread.start()
 
     def __exit__(
@@ -57,6 +59,12 @@ class Progress:
         trace: TracebackType | None,
     ) -> None:
         if self._shown:
+            self._line.__exit__(kind, error, trace)
+            self._clear()
+
+    def _clear(self) -> None:
+        """Take the line away, and write no more."""
+        if not self._stop.is_set():
             self._stop.set()
             self._thread.join()
             write_controls(sys.stderr, "\r\x1b[K")

@@ -60,13 +60,14 @@ def run_tests(options: argparse.Namespace) -> int:
     if options.junit:
         _check_junit(options)
     cases = _cases(options)
+    workers = 1 if options.see else options.workers
     named = {Path(name).resolve() for name in options.paths}
     outcomes: list[Outcome] = []
     interrupted = False
     started = time.perf_counter()
     try:
         told = [(case, case.path.resolve() in named) for case in cases]
-        for outcome in run_cases(told, settings, workers=options.workers):
+        for outcome in run_cases(told, settings, workers=workers):
             outcomes.append(outcome)
             _tell(outcome)
     except KeyboardInterrupt:

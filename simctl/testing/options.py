@@ -51,6 +51,12 @@ def add_arguments(commands: Any) -> None:
         help="run them in N processes (default 1)",
     )
     parser.add_argument(
+        "-s",
+        dest="see",
+        action="store_true",
+        help="as pytest's: one worker, and breakpoint() in a plugin stops",
+    )
+    parser.add_argument(
         "--html", metavar="DIR", help="leave a page of each run that fails in this folder"
     )
     parser.add_argument("--junit", metavar="FILE", help="write a JUnit report there")

@@ -34,6 +34,7 @@ from simctl.limits import RUN_TURNS
 from simctl.nodes.slurmd import Slurmd
 from simctl.orderings.checking import Report, check_orderings, not_checked
 from simctl.orderings.observed import Terms
+from simctl.plugins.breakpoints import breakpoints
 from simctl.plugins.guard import OUT_OF_MEMORY, Standing
 from simctl.plugins.registry import PluginError, Registry
 from simctl.plugins.watchdog import Watchdog
@@ -259,7 +260,8 @@ class World:
 
     async def _watched(self) -> None:
         # A tick that came while trio closes what signals wake it with would be told as an error.
-        with Watchdog(self.kernel, self.watchdog_s, self._standing) as self.watchdog:
+        watchdog = Watchdog(self.kernel, self.watchdog_s, self._standing)
+        with watchdog as self.watchdog, breakpoints(watchdog):
             await self.kernel.run(self._begin)
 
     def _begin(self) -> None:

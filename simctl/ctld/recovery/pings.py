@@ -41,6 +41,7 @@ def ask_in_a_while(ctld: Controller) -> None:
     kernel = ctld.site.kernel
 
     def ask() -> None:
+        """Time to ask the nodes to register again."""
         if ctld.mailbox.open and kernel.foreground:
             ctld.mailbox.post(RegistrationsDue())
 

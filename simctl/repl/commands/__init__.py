@@ -3,6 +3,7 @@
 from simctl.repl.commands import (
     back,
     choosing,
+    debugger,
     helping,
     looking,
     looking_around,
@@ -16,6 +17,7 @@ from simctl.repl.commands import (
 __all__ = [
     "back",
     "choosing",
+    "debugger",
     "helping",
     "looking",
     "looking_around",

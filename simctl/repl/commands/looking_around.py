@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable
 
+from msgspec import UNSET
+
 from simctl.kernel.pattern import near
 from simctl.repl import words
 from simctl.repl.changes import tell_changes
 from simctl.repl.errors import CommandError
-from simctl.repl.explaining import NAMES, tell_point
+from simctl.repl.explaining import EXPLAINED, NAMES, tell_point, tell_word
 from simctl.repl.processes import hosts_of, tell_processes
 from simctl.repl.registry import command
 from simctl.repl.schedule import tell_timeline
@@ -59,20 +61,37 @@ def changed(session: Session, rest: str) -> None:
 
 @command(
     "explain",
-    usage="explain FUNCTION",
+    usage="explain [FUNCTION|RPC|STATE|REASON|DAEMON|TERM]",
     topic="looking",
     example="explain switch_p_job_attach",
-    words=lambda _session, before: () if before else NAMES,
+    words=lambda _session, before: () if before else EXPLAINED,
 )
 def explain(session: Session, rest: str) -> None:
     """Say what a plugin function is for: the guide, who calls it, orderings, its last call here.
 
-    In a plugin call its name may be left out.
+    An RPC, a state, a reason, a daemon or a term of simctl's is said in a line. At a stop in a
+    call, or at its event, or at that of a message or state, the word may be left out.
     """
-    call = session.present_call()
-    name = rest or (call.name if call is not None else "")
+    name = rest or _at_hand(session)
     if not name:
-        raise CommandError("expected a plugin function: `explain switch_p_job_attach`")
-    if name not in NAMES:
-        raise CommandError(f"no plugin function is called {name[:40]!r}{near(name[:40], NAMES)}")
-    _say_all(session, tell_point(session, name))
+        raise CommandError("expected what: `explain switch_p_job_attach`, `explain COMPLETING`")
+    if name in NAMES:
+        _say_all(session, tell_point(session, name))
+        return
+    told = list(tell_word(session, name))
+    if not told:
+        raise CommandError(f"nothing is known of {name[:40]!r}{near(name[:40], EXPLAINED)}")
+    _say_all(session, told)
+
+
+def _at_hand(session: Session) -> str:
+    """Return what the stop is about: the function, the message, or the new state."""
+    call = session.present_call()
+    if call is not None:
+        return call.name
+    event = session.event
+    if event is None:
+        return ""
+    if event.kind == "state" and event.args is not UNSET:
+        return str(event.args.get("to"))
+    return event.name

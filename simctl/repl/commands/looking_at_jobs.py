@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from simctl.repl import words
-from simctl.repl.commands.timing import job_id
+from simctl.repl.commands.timing import job_at_hand, job_id
 from simctl.repl.errors import CommandError
 from simctl.repl.foresight import Foreseen, foresee
 from simctl.repl.life import coloured, tell_life
@@ -21,9 +21,7 @@ def _wanted(session: Session, rest: str, usage: str) -> int:
     Raises:
         CommandError: There is none of that number, or never was.
     """
-    if not rest:
-        raise CommandError(f"expected a job: `{usage}`")
-    number = job_id(session, rest)
+    number = job_id(session, rest) if rest else job_at_hand(session, usage)
     if number not in session.world.ctld.jobs and not Seen.of(session).of_job(number):
         known = ", ".join(map(str, list(session.world.ctld.jobs)[-5:]))
         there = f"slurmctld has {known}" if known else "slurmctld has none"
@@ -33,15 +31,15 @@ def _wanted(session: Session, rest: str, usage: str) -> int:
 
 @command(
     "where",
-    usage="where job ID",
+    usage="where [job ID]",
     topic="looking",
     example="where job 1",
-    aliases=("w",),
     words=words.jobs,
 )
 def where(session: Session, rest: str) -> None:
     """Draw a job's place in its life: what is done, where it is now, and what is ahead.
 
+    Without a job it is about the one at hand, or the only one.
     What is ahead is what a copy of the session sees happen if nobody types anything, for 3,000
     events at most.
     """
@@ -62,7 +60,7 @@ def where(session: Session, rest: str) -> None:
         session.say(line, colour)
 
 
-@command("why", usage="why job ID", topic="looking", example="why job 1", words=words.jobs)
+@command("why", usage="why [job ID]", topic="looking", example="why job 1", words=words.jobs)
 def why(session: Session, rest: str) -> None:
     """Say what a job waits for and since when, what it does until when, or why it failed."""
     number = _wanted(session, rest, "why job 1")

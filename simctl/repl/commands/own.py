@@ -39,7 +39,13 @@ def act_as(session: Session, rest: str) -> None:
             session.desk.user = before
 
 
-@command("cat", usage="cat FILE | cat > FILE <<EOF", topic="session", example="cat hello.sh")
+@command(
+    "cat",
+    usage="cat FILE | cat > FILE <<EOF",
+    topic="session",
+    example="cat hello.sh",
+    words=words.files,
+)
 def cat(session: Session, rest: str) -> None:
     """Print a file of the user's; or write one: the lines up to EOF follow."""
     match = _HERE.fullmatch(rest)
@@ -56,7 +62,23 @@ def cat(session: Session, rest: str) -> None:
     session.say(text)
 
 
-@command("edit", usage="edit FILE", topic="session", example="edit hello.sh")
+@command(
+    "ls", usage="ls [FOLDER]", topic="session", example="ls", aliases=("dir",), words=words.files
+)
+def ls(session: Session, rest: str) -> None:
+    """List the user's files, and the programs that are described; or the files in a folder."""
+    user = session.world.site.users[session.desk.user]
+    disk = session.world.disk
+    folder = disk.resolve(rest or ".", user.home)
+    if rest and not disk.is_directory(folder):
+        raise CommandError(f"{user.name} sees no folder {rest[:80]!r}")
+    names = disk.names("login", folder)
+    session.say("  ".join(names) if names else f"{folder} is empty")
+    if not rest and session.scenario.programs:
+        session.say(f"programs: {'  '.join(session.scenario.programs)}")
+
+
+@command("edit", usage="edit FILE", topic="session", example="edit hello.sh", words=words.files)
 def edit(session: Session, rest: str) -> None:
     """Edit a file of the user's with $VISUAL or $EDITOR, on a terminal."""
     if not rest:

@@ -19,6 +19,14 @@ _EXAMPLES = {
     "sacct": ("List jobs and steps, those that are over as well.", "sacct"),
 }
 
+_WORDS = {
+    "sbatch": words.files,
+    "salloc": words.programs,
+    "srun": words.programs,
+    "srun_cr": words.programs,
+    "scontrol": words.scontrol,
+}
+
 
 def type_command(session: Session, line: str) -> None:
     """Type a command line; time goes on until it has ended, unless it ends with ``&``."""
@@ -47,6 +55,6 @@ for _name in COMMANDS:
             doc=f"{_doc} Time goes on until it has ended.",
             example=_example,
             run=_typed(_name),
-            words=words.jobs,
+            words=_WORDS.get(_name, words.job_ids),
         )
     )

@@ -2,6 +2,8 @@
 
 import shlex
 
+from msgspec import UNSET
+
 from simctl.kernel.pattern import near
 from simctl.repl import words
 from simctl.repl.errors import CommandError
@@ -15,6 +17,7 @@ from simctl.repl.goals import (
     UntilTime,
 )
 from simctl.repl.registry import command
+from simctl.repl.seen import Seen
 from simctl.repl.session import Session
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.scenario.pattern_words import JOB_FLAGS, JOB_STATES
@@ -61,6 +64,26 @@ def job_id(session: Session, text: str) -> int:
     return int(number[:12])
 
 
+def job_at_hand(session: Session, usage: str) -> int:
+    """Return the job that is meant where none is named: of the stop, or the only one there is.
+
+    Raises:
+        CommandError: There is none, or there are several.
+    """
+    call = session.present_call()
+    at_stop = session.event.job if session.event is not None else UNSET
+    about = call.who.job if call is not None else at_stop
+    if about is UNSET and call is not None and type(call.shown.get("job")) is int:
+        about = call.shown["job"]
+    if about is not UNSET:
+        return int(about)
+    jobs = list(session.world.ctld.jobs) or list(Seen.of(session).jobs())
+    if len(jobs) == 1:
+        return jobs[0]
+    there = f"which of {', '.join(map(str, jobs[-5:]))}?" if jobs else "there is none yet"
+    raise CommandError(f"expected a job, such as `{usage}`: {there}")
+
+
 def go(session: Session, goal: Goal) -> None:
     """Let time go on.
 
@@ -91,19 +114,21 @@ def turn(session: Session, rest: str) -> None:
 
 @command(
     "next",
-    usage="next job ID [N]",
+    usage="next [job ID] [N]",
     topic="time",
     example="next job 1",
     aliases=("n",),
     words=words.jobs,
 )
 def next_of_job(session: Session, rest: str) -> None:
-    """Go on to the next event of a job, or the Nth."""
+    """Go on to the next event of a job, or the Nth; without a job, of the one at hand."""
     parts = rest.split()
-    if parts[:1] != ["job"] or len(parts) < JOB_WORDS:
-        raise CommandError("expected a job: `next job 1`")
-    number = job_id(session, " ".join(parts[:JOB_WORDS]))
-    go(session, NextOfJob(job=number, left=count(" ".join(parts[JOB_WORDS:]), "events")))
+    if parts[:1] == ["job"] and len(parts) >= JOB_WORDS:
+        number = job_id(session, " ".join(parts[:JOB_WORDS]))
+        parts = parts[JOB_WORDS:]
+    else:
+        number = job_at_hand(session, "next job 1")
+    go(session, NextOfJob(job=number, left=count(" ".join(parts), "events")))
 
 
 @command("finish", topic="time", example="finish", aliases=("fin",))
@@ -132,7 +157,7 @@ def run(session: Session, rest: str) -> None:
     topic="time",
     example="until job 1 RUNNING",
     aliases=("u",),
-    words=words.pattern,
+    words=words.until,
 )
 def until(session: Session, rest: str) -> None:
     """Go on to the first event that matches, or until a job is in a state."""
