@@ -17,6 +17,8 @@ _EXAMPLES = {
     "squeue": ("List jobs.", "squeue"),
     "sinfo": ("List partitions and nodes.", "sinfo"),
     "sacct": ("List jobs and steps, those that are over as well.", "sacct"),
+    "sacctmgr": ("Look at and change accounts, users and QOS.", "sacctmgr show qos"),
+    "sshare": ("List shares and use of accounts and users.", "sshare"),
 }
 
 _WORDS = {
