@@ -30,7 +30,7 @@ from simctl.scenario.model import (
     UserSpec,
 )
 from simctl.scenario.replay_report import ReplayJob, ReplayMeasures, format_report, measure
-from simctl.scenario.swf import SwfError, SwfJob, SwfLog, read_swf, too_wide
+from simctl.scenario.swf import SwfError, SwfJob, SwfLog, counts_of, read_swf, too_wide
 from simctl.site import User
 from simctl.status import InputError
 from simctl.wire.conf.slurm_conf import read_conf
@@ -113,6 +113,12 @@ def _jobs(log: SwfLog, options: argparse.Namespace) -> Sequence[SwfJob]:
         print(f"simctl: left out: {line}", file=sys.stderr)
     if len(bad) > _MANY:
         print(f"simctl: left out: {len(bad) - _MANY} more", file=sys.stderr)
+    if log.unknown and not log.jobs:
+        raise InputError(f"{options.swf}: no job of the log can be run: {counts_of(log.unknown)}")
+    if log.unknown:
+        all_jobs = len(log.jobs) + len(log.unknown)
+        told = f"{len(log.unknown):,} of {all_jobs:,} jobs cannot be run"
+        print(f"simctl: {told}: {counts_of(log.unknown)}", file=sys.stderr)
     left_out = {job.line for job in wide}
     jobs = [job for job in log.replay_order() if job.line not in left_out]
     if options.limit is not None:

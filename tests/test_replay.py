@@ -211,6 +211,21 @@ def test_what_is_wrong_is_told_with_exit_status_2(
     assert captured.out == ""
 
 
+def test_a_log_with_unknown_fields_runs_and_says_how_many_jobs_cannot(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In one line, without --skip-bad; a log that knows nothing of any job is refused."""
+    unknown = GOOD.replace("1 0 -1 60", "3 0 -1 -1")
+    words = ["run", "--nodes", "4", "--json", "--swf"]
+    assert cli.main([*words, _log(tmp_path, GOOD, unknown, unknown, USED)]) == cli.OK
+    captured = capsys.readouterr()
+    assert len(json.loads(captured.out)["jobs"]) == 2
+    told = "2 of 4 jobs cannot be run: 2 have no run time (field 4); the first is line 3"
+    assert captured.err == f"simctl: {told}\n"
+    assert cli.main([*words, _log(tmp_path, unknown)]) == cli.WRONG_INPUT
+    assert "no job of the log can be run" in capsys.readouterr().err
+
+
 def test_skip_bad_leaves_out_what_cannot_be_replayed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -119,7 +119,7 @@ def test_what_is_ignored_is_told_once() -> None:
         ("NodeName=n[2-", "3:10: NodeName: host list"),
         ("NodeName=n1", "3:10: NodeName: node n1 is there already"),
         ("NodeName=login", "3:10: NodeName: no node can be called 'login'"),
-        ("NodeName=n2 State=CLOUD", "3:19: State: CLOUD is known to Slurm but not simulated yet"),
+        ("NodeName=n2 State=FAIL", "3:19: State: FAIL is known to Slurm but not simulated yet"),
         ("NodeName=n2 Gres=gpu:no_consume:2", "3:18: Gres: no_consume is known to Slurm but not"),
         ("NodeName=n2 Gres=gpu:2:a", '3:18: Gres: "gpu:2:a" is no generic resource'),
         ("PartitionName=q Nodes=n7", "3:23: Nodes: no node 'n7'"),
@@ -127,7 +127,6 @@ def test_what_is_ignored_is_told_once() -> None:
         ("PartitionName=p Nodes=n1", "3:15: PartitionName: partition p is there already"),
         ("PartitionName=q Nodes=n1 MaxTime=0", "3:34: MaxTime: expected a time limit above 0"),
         ("PartitionName=q Nodes=n1 Shared=FORCE:4", "3:33: Shared: FORCE:4 is known to Slurm"),
-        ("FrontendName=f1", "3:14: FrontendName: front ends, on which slurmd works"),
         ("DownNodes=n9", "3:11: DownNodes: no NodeName line names n9"),
         ("NodeSet=s", "3:9: NodeSet: a NodeSet has Nodes or Feature"),
         ("KillWait", '3:1: expected Key=Value, got "KillWait"'),
@@ -524,7 +523,8 @@ def test_import_comments_on_what_it_left_out(tmp_path: Path) -> None:
         "preempt/qos is known",
         "PreemptMode: needs PreemptType",
         "select/serial is",
-        "CLOUD is",
+        "what jobs get, and what runs beside them, will differ: State=CLOUD of c[1-9] (up from",
+        "who starts when, and where, will differ: Licenses",
         "there is no plugin switch/hpe_slingshot here; known: switch/elan, switch/federation, ",
     ):
         assert told in comments

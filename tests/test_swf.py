@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchmarks import make_log as make_log_script
 from benchmarks.make_log import make_log
-from simctl.scenario.swf import FIELDS, SwfError, SwfLog, read_swf, too_wide
+from simctl.scenario.swf import FIELDS, SwfError, SwfLog, counts_of, read_swf, too_wide
 
 LOG = """\
 ; Version: 2.2
@@ -110,11 +110,10 @@ def test_an_address_in_a_comment_is_no_key(tmp_path: Path) -> None:
         (job_line(f7="\u0663"), 'field 7 (used memory): expected a number, got "\\u0663"'),
         (job_line(f2="1e300"), 'field 2 (submit time): "1e300" is out of range'),
         (job_line(f8="2.5"), 'field 8 (requested processors): expected a whole number, got "2.5"'),
-        (job_line(f2=-1), "field 2 (submit time) is unknown (-1)"),
-        (job_line(f4=-1), "field 4 (run time) is unknown (-1)"),
+        (job_line(f2=-2), "field 2 (submit time) is negative (-2)"),
         (job_line(f4=-7), "field 4 (run time) is negative (-7)"),
         (
-            job_line(f5=-1, f8=0),
+            job_line(f5=0, f8=0),
             "neither requested (field 8) nor allocated (field 5) processors are known",
         ),
     ],
@@ -126,6 +125,23 @@ def test_a_malformed_line_is_told_by_number_and_reason(
     log = read_text(tmp_path, f"; Version: 2.2\n{job_line()}\n{line}\n{job_line(f1=2)}\n")
     assert [(mistake.line, mistake.message) for mistake in log.malformed] == [(3, message)]
     assert [job.line for job in log.jobs] == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        (job_line(f2=-1), "submit time (field 2)"),
+        (job_line(f4=-1), "run time (field 4)"),
+        (job_line(f5=-1, f8=-1), "processors (fields 5 and 8)"),
+        (job_line(f5=-1, f8=0), "processors (fields 5 and 8)"),
+    ],
+)
+def test_what_the_log_does_not_know_is_no_mistake(tmp_path: Path, line: str, what: str) -> None:
+    """The format writes -1 for it: the line is well formed, and only cannot be run."""
+    log = read_text(tmp_path, f"{job_line()}\n{line}\n{line}\n")
+    assert log.malformed == ()
+    assert [each.line for each in log.unknown] == [2, 3]
+    assert counts_of(log.unknown) == f"2 have no {what}; the first is line 2"
 
 
 def test_a_log_of_mistakes_alone_is_returned_with_all_of_them(tmp_path: Path) -> None:
@@ -260,6 +276,7 @@ def test_every_line_is_a_job_a_mistake_or_a_part(
     text = "\n".join(" ".join(map(str, row)) for row in rows)
     log = read_text(tmp_path_factory.mktemp("log"), text)
     told = [job.line for job in log.jobs] + [mistake.line for mistake in log.malformed]
+    told += [each.line for each in log.unknown]
     assert sorted([*told, *log.partial_lines]) == list(range(1, len(rows) + 1))
     for job in log.jobs:
         assert job.processors >= 1
@@ -277,7 +294,7 @@ def test_no_bytes_make_the_reader_fail_otherwise(
         log = read_bytes(tmp_path_factory.mktemp("log"), data)
     except SwfError:
         return
-    assert log.jobs or log.malformed
+    assert log.jobs or log.malformed or log.unknown
 
 
 @settings(derandomize=True, deadline=None, max_examples=30)

@@ -1,6 +1,7 @@
 """Import a slurm.conf: the scenario of the cluster that it describes."""
 
 from simctl.importing.result import Imported
+from simctl.scenario.differing import NOTHING, differences
 from simctl.scenario.imported import read_imported
 from simctl.scenario.positions import ScenarioErrors
 from simctl.scenario.written import scenario_text
@@ -31,5 +32,12 @@ def import_file(file: str) -> Imported:
     return Imported(
         text=scenario_text(cluster),
         told=told,
-        warnings=tuple(f"{each} (warning)" for each in cluster.warnings),
+        warnings=(
+            *(f"{each} (warning)" for each in cluster.warnings),
+            *(
+                f"{file}: {what}, for these are not simulated: {', '.join(keys)} (warning)"
+                for what, keys in differences(cluster.ignored)
+                if what != NOTHING
+            ),
+        ),
     )

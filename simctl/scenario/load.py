@@ -19,6 +19,7 @@ from simctl.scenario.cluster import (
     SlurmConfShape,
     default_start_time,
 )
+from simctl.scenario.durations import format_moment
 from simctl.scenario.expectations import EXPECT
 from simctl.scenario.images import IMAGES
 from simctl.scenario.looking import check_kept
@@ -287,6 +288,7 @@ def _values(text: str, reading: Reading) -> Values | None:
         merge(values, reading)
         _check_backup(values, reading)
         _check_slurm_user(values, reading)
+        _check_job_age(values, reading)
         _check_gres(values, reading)
         _check_scripts(values, reading)
         conf = values["slurm_conf"]
@@ -361,6 +363,20 @@ def _check_backup(values: Values, reading: Reading) -> None:
             "controller needs it where all hosts share it, such as /shared/slurm"
         )
         reading.mistake(_setting(values, key, reading), message)
+
+
+_LONG_AGE_S: Final = 3_600
+
+
+def _check_job_age(values: Values, reading: Reading) -> None:
+    """Note a MinJobAge for which a run goes on long after its last job."""
+    age_s = values["slurm_conf"].min_job_age_s
+    if age_s > _LONG_AGE_S:
+        message = (
+            f"records of jobs stay for {format_moment(age_s * 1_000_000)} after their end, and a "
+            "run goes on until they are gone, with pings and scheduler passes; 300 is Slurm's own"
+        )
+        reading.warn(_setting(values, "MinJobAge", reading), message)
 
 
 def _check_gres(values: Values, reading: Reading) -> None:

@@ -101,6 +101,10 @@ class _LineError(ValueError):
     """Say why one line is no job; becomes a `SwfMistake`."""
 
 
+class _UnknownError(ValueError):
+    """Say what a well-formed line does not know without which no job can run; `SwfLog.unknown`."""
+
+
 @attrs.frozen(kw_only=True)
 class SwfJob:
     """One job of a log.
@@ -156,6 +160,7 @@ class SwfLog:
         jobs: In the order of the file, which need not be that of submission.
         malformed: Lines that are no jobs; it is the caller who refuses the log for them.
         partial_lines: Lines left out because they repeat part of a job that has a line of its own.
+        unknown: Lines left out because the log does not know (-1) what a job needs to run.
     """
 
     path: str
@@ -163,6 +168,7 @@ class SwfLog:
     jobs: tuple[SwfJob, ...]
     malformed: tuple[SwfMistake, ...]
     partial_lines: tuple[int, ...]
+    unknown: tuple[SwfMistake, ...] = ()
 
     def replay_order(self) -> tuple[SwfJob, ...]:
         """Return the jobs as they are to be submitted: by submit time, then by line."""
@@ -182,11 +188,24 @@ def read_swf(path: str | os.PathLike[str]) -> SwfLog:
     log = _read_lines(name, partial(_lines, name, _unpack(name, packed)))
     if name.endswith(".gz") and not packed.startswith(_GZIP_MAGIC) and not log.jobs:
         raise SwfError(name, "is named .gz but is not gzip data", "give a .gz or a plain text log")
-    if not log.jobs and not log.malformed:
+    if not (log.jobs or log.malformed or log.unknown):
         raise SwfError(
             name, "the log holds no jobs", f"each job needs a line of {len(FIELDS)} fields"
         )
     return log
+
+
+def counts_of(unknown: Sequence[SwfMistake]) -> str:
+    """Return what is not known of how many jobs, and the first line of such a job.
+
+    Args:
+        unknown: One job at the least.
+    """
+    counts: dict[str, int] = {}
+    for each in unknown:
+        counts[each.message] = counts.get(each.message, 0) + 1
+    told = ", ".join(f"{count} have no {what}" for what, count in counts.items())
+    return f"{told}; the first is line {unknown[0].line}"
 
 
 def too_wide(log: SwfLog, processors: int) -> tuple[SwfJob, ...]:
@@ -255,6 +274,7 @@ def _read_lines(name: str, lines: Callable[[], Iterator[str]]) -> SwfLog:
     jobs: list[SwfJob] = []
     malformed: list[SwfMistake] = []
     partial_lines: list[int] = []
+    unknown: list[SwfMistake] = []
     told: set[float] = set()  # numbers of the jobs that have a line for the whole of them
     for line, text in enumerate(lines(), start=1):
         if not text or text.isspace() or text.lstrip().startswith(";"):
@@ -267,6 +287,8 @@ def _read_lines(name: str, lines: Callable[[], Iterator[str]]) -> SwfLog:
                 partial_lines.append(line)
                 continue
             jobs.append(_job(values, line))
+        except _UnknownError as error:
+            unknown.append(SwfMistake(line=line, message=str(error)))
         except _LineError as error:
             malformed.append(SwfMistake(line=line, message=str(error)))
             if len(malformed) > LOG_MISTAKES:
@@ -278,6 +300,7 @@ def _read_lines(name: str, lines: Callable[[], Iterator[str]]) -> SwfLog:
         jobs=tuple(jobs),
         malformed=tuple(malformed),
         partial_lines=tuple(partial_lines),
+        unknown=tuple(unknown),
     )
 
 
@@ -348,6 +371,8 @@ def _job(values: Sequence[float], line: int) -> SwfJob:
     """Make the job of a line whose fields are numbers."""
     requested, allocated = values[_REQUESTED], values[_ALLOCATED]
     if requested <= 0 and allocated <= 0:
+        if _UNKNOWN in (requested, allocated):
+            raise _UnknownError("processors (fields 5 and 8)")
         raise _LineError("neither requested (field 8) nor allocated (field 5) processors are known")
     requested_time = values[_REQUESTED_TIME]
     return SwfJob(
@@ -368,7 +393,12 @@ def _job(values: Sequence[float], line: int) -> SwfJob:
 def _known_time(values: Sequence[float], index: int) -> float:
     """Return a time without which a job cannot be replayed."""
     seconds = values[index]
+    if seconds == _UNKNOWN:
+        raise _UnknownError(f"{FIELDS[index]} (field {index + 1})")
     if seconds < 0:
-        what = "unknown (-1)" if seconds == -1 else f"negative ({seconds:g})"
-        raise _LineError(f"field {index + 1} ({FIELDS[index]}) is {what}")
+        raise _LineError(f"field {index + 1} ({FIELDS[index]}) is negative ({seconds:g})")
     return seconds
+
+
+_UNKNOWN: Final = -1
+"""How the format writes what a log does not know."""

@@ -8,6 +8,7 @@ from typing import Final
 
 import yaml
 
+from simctl.scenario.differing import differences
 from simctl.scenario.imported import ImportedCluster
 from simctl.scenario.model import NodeSpec, PartitionSpec
 from simctl.wire.hostlist import compress
@@ -62,8 +63,9 @@ def _left_out(cluster: ImportedCluster) -> Iterator[str]:
             yield from _comment(f"- {mistake}", "  ")
     if cluster.ignored:
         yield "#"
-        yield "# Known to Slurm, and ignored, because nothing that is simulated depends on it:"
-        yield from _comment(", ".join(cluster.ignored))
+        yield "# Known to Slurm and not simulated, so that from the site's own cluster"
+        for what, keys in differences(cluster.ignored):
+            yield from _comment(f"- {what}: {', '.join(keys)}", "  ")
 
 
 def _slurm_conf(settings: dict[str, str]) -> Iterator[str]:

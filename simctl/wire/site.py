@@ -20,10 +20,6 @@ _RECORDS: Final = {
     name.casefold(): name
     for name in ("NodeName", "PartitionName", "DownNodes", "NodeSet", "FrontendName")
 }
-_NO_FRONT_ENDS: Final = (
-    "front ends, on which slurmd works for nodes of another make, are not simulated; "
-    "leave the FrontendName lines out, and every node runs a slurmd of its own"
-)
 
 
 @attrs.define(kw_only=True)
@@ -102,7 +98,7 @@ class _Reader:
             for index, setting in enumerate(settings):
                 record = _RECORDS.get(setting.folded)
                 if record == "FrontendName":
-                    self._records.note(setting, _NO_FRONT_ENDS)
+                    site.ignored.add("FrontendName", "every node runs a slurmd of its own here")
                     break
                 if record is not None:
                     rest = by_key(settings[index + 1 :], site.warnings.append)
@@ -136,6 +132,7 @@ class _Reader:
     # Nodes.
 
     def _node_line(self, name: Setting, settings: dict[str, Setting]) -> None:
+        settings = self._started(name, settings)
         if name.value.casefold() == "default":
             self._node_default |= settings
             # So that what is wrong in it is told whether or not a node has it.
@@ -154,6 +151,15 @@ class _Reader:
         if fresh:
             self.site.nodes.update(dict.fromkeys(fresh, node))
             self.site.lines.append((fresh, node))
+
+    def _started(self, name: Setting, settings: dict[str, Setting]) -> dict[str, Setting]:
+        """Return the keys of nodes that the site starts on demand as of nodes that are up."""
+        state = settings.get("State")
+        if state is None or state.value.upper() != "CLOUD":
+            return settings
+        note = "up from the beginning here, without the time that starting it takes"
+        self.site.ignored.add(f"State=CLOUD of {name.value}", note)
+        return {key: each for key, each in settings.items() if key != "State"}
 
     def _names(self, setting: Setting) -> tuple[str, ...]:
         try:
