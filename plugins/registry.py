@@ -11,6 +11,7 @@ import attrs
 from simctl.api.surroundings import told_failure
 from simctl.plugins.burst_buffer.datawarp import BurstBufferDatawarp
 from simctl.plugins.burst_buffer.generic import BurstBufferGeneric
+from simctl.plugins.burst_buffer.lua.plugin import BurstBufferLua
 from simctl.plugins.checkpoint.blcr import CheckpointBlcr
 from simctl.plugins.checkpoint.none import CheckpointNone
 from simctl.plugins.checkpoint.ompi import CheckpointOmpi
@@ -56,6 +57,7 @@ _BUNDLED = (
     CheckpointOmpi,
     BurstBufferDatawarp,
     BurstBufferGeneric,
+    BurstBufferLua,
 )
 
 

@@ -18,7 +18,9 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 import attrs
 
+from simctl.api.reach import LuaSettings
 from simctl.api.requests import Rpc
+from simctl.api.scripts import Traced, complain, lua_settings, run_child, run_shell
 from simctl.api.slurmctld import ScriptResult, Slurmctld
 from simctl.api.stepd import Stepd, StepdTask
 from simctl.api.surroundings import (
@@ -28,7 +30,9 @@ from simctl.api.surroundings import (
     OutsideCallError,
     PluginProcess,
     PluginThread,
+    Recurring,
     disk,
+    every,
     now,
     process,
     sleep,
@@ -69,10 +73,12 @@ __all__ = [
     "JobDesc",
     "JobInfo",
     "JobRecord",
+    "LuaSettings",
     "NodeInfo",
     "OutsideCallError",
     "PluginProcess",
     "PluginThread",
+    "Recurring",
     "ScriptResult",
     "SlurmError",
     "Stat",
@@ -80,14 +86,20 @@ __all__ = [
     "StepdJob",
     "StepdTask",
     "SwitchPlugin",
+    "Traced",
+    "complain",
     "conf",
     "disk",
     "errno",
+    "every",
     "hostlist",
     "log",
+    "lua_settings",
     "now",
     "process",
     "rpc",
+    "run_child",
+    "run_shell",
     "sleep",
     "slurmctld",
     "start",

@@ -20,6 +20,12 @@ SCRIPT_CONTEXTS: Final[Mapping[str, str]] = {
 }
 """The name of each script's event, and what the script finds in SLURM_SCRIPT_CONTEXT."""
 
+LUA_FUNCTIONS: Final = (
+    *("pools", "job_process", "setup", "data_in", "test_data_in", "real_size", "paths", "pre_run"),
+    *("post_run", "data_out", "test_data_out", "job_teardown", "get_status"),
+)
+"""The functions of a burst_buffer.lua, without their prefix ``slurm_bb_``."""
+
 BURST_BUFFER_SCRIPTS: Final = (
     "dw_job_process",
     "dw_pools",
@@ -41,6 +47,8 @@ BURST_BUFFER_SCRIPTS: Final = (
     "stop_stage_in",
     "start_stage_out",
     "stop_stage_out",
+    *(f"slurm_bb_{name}" for name in LUA_FUNCTIONS),
+    "shell",
 )
 """The events of what the bundled burst buffer plugins run; none has a context."""
 

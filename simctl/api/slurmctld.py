@@ -54,6 +54,9 @@ class Services(Protocol):
     def find_job(self, job_id: int) -> Any | None:
         """Return the record of a job."""
 
+    def job_fields(self, job_id: int) -> dict[str, Any]:
+        """Return the fields of a job by Slurm's names."""
+
     def candidates(self) -> list[Any]:
         """Return the jobs that may stage in, soonest first."""
 
@@ -155,6 +158,13 @@ class Slurmctld:
     def find_job(self, job_id: int) -> Any | None:
         """Return the record of a job; None if there is none, or not any more."""
         return _services("find_job()").find_job(job_id)
+
+    def job_fields(self, job_id: int) -> dict[str, Any]:
+        """Return all that is known of a job, by the names that Slurm's own records have.
+
+        Numbers that are not set are NO_VAL; texts that are not set are left out. It is a copy.
+        """
+        return _services("job_fields()").job_fields(job_id)
 
     def candidates(self) -> list[Any]:
         """Return the pending jobs with a burst buffer that are expected to start within 10 hours.

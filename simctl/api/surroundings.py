@@ -306,6 +306,61 @@ def start(body: ThreadBody, name: str = "") -> PluginThread:
     return handle
 
 
+class Recurring:
+    """What a plugin does again and again: see `every`."""
+
+    def __init__(self, process: Process, length_us: int, body: ThreadBody, name: str) -> None:
+        self._process = process
+        self._length_us = length_us
+        self._body = body
+        self._name = name
+        self._over = False
+
+    def cancel(self) -> None:
+        """Do it no more; what has begun goes on."""
+        self._over = True
+
+    def wait(self, length_us: int) -> None:
+        """Have it done after a while."""
+        kernel = self._process.table.kernel
+        kernel.call_in_background(kernel.now_us + length_us, self._begin)
+
+    def _begin(self) -> None:
+        if self._over or self._process.exited:
+            return
+        CALLING.set(self._process)
+        start(self._run, self._name)
+
+    async def _run(self) -> None:
+        try:
+            await run_thread_body(self._body)
+        finally:
+            if not self._over:
+                self.wait(self._length_us)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return what a fork has: something that does not recur."""
+        copied = object.__new__(type(self))
+        vars(copied).update({**vars(self), "_over": True})
+        return copied
+
+
+def every(seconds: float, body: ThreadBody, name: str = "", *, first: float = 0) -> Recurring:
+    """Run a function in a thread of its own again and again, *seconds* after it has ended.
+
+    It keeps no run alive, and a run does not wait for it, unlike for a thread that sleeps. *first*
+    is after how many seconds it is run first, if not as later.
+
+    Raises:
+        ValueError: *seconds* is not above 0, or no number that a clock could reach.
+    """
+    if not 0 < seconds <= _LONGEST_S:
+        raise ValueError(f"every: expected more than 0 seconds, got {seconds!r}")
+    recurring = Recurring(caller("every()"), round(seconds * SECOND), body, name)
+    recurring.wait(round((first or seconds) * SECOND))
+    return recurring
+
+
 async def run_thread_body(body: ThreadBody) -> None:
     """Run what a plugin's thread consists of; the watchdog knows this function by name."""
     running = body()

@@ -23,8 +23,9 @@ from simctl.scenario.durations import format_moment
 from simctl.scenario.expectations import EXPECT
 from simctl.scenario.images import IMAGES
 from simctl.scenario.looking import check_kept
+from simctl.scenario.lua import LUA, SCRIPTS, ScriptShape, check_lua
 from simctl.scenario.message_faults import rpc_names
-from simctl.scenario.model import CONTROLLER, LOGIN, FilesEntry, Scenario
+from simctl.scenario.model import CONTROLLER, LOGIN, FilesEntry, LuaSpec, Scenario
 from simctl.scenario.partitions import PARTITIONS
 from simctl.scenario.patterns import FUNCTIONS
 from simctl.scenario.positions import (
@@ -128,6 +129,21 @@ FIELDS: Final = (
         shape=OPTIONS,
         default=Options(),
         doc="Switches of the simulator itself.",
+    ),
+    Field(
+        name="lua",
+        shape=LUA,
+        default=LuaSpec(),
+        doc="Under which Lua and which Slurm the site's Lua scripts run.",
+    ),
+    *(
+        Field(
+            name=f"{kind}_lua",
+            shape=ScriptShape(kind),
+            default="",
+            doc=f"The site's {kind}.lua, from the folder of the scenario on.",
+        )
+        for kind in SCRIPTS
     ),
     Field(
         name="nodes",
@@ -290,6 +306,7 @@ def _values(text: str, reading: Reading) -> Values | None:
         _check_slurm_user(values, reading)
         _check_job_age(values, reading)
         _check_gres(values, reading)
+        check_lua(values, reading)
         _check_scripts(values, reading)
         conf = values["slurm_conf"]
         types = (conf.switch_type, conf.checkpoint_type, *conf.burst_buffer_types)
@@ -324,6 +341,8 @@ def _scenario(values: Values, reading: Reading, text: str) -> Scenario:
         burst_buffer=values["burst_buffer"],
         checkpoint=values["checkpoint"],
         options=values["options"],
+        lua=values["lua"],
+        lua_scripts={f"{kind}.lua": text for kind in SCRIPTS if (text := values[f"{kind}_lua"])},
         nodes=values["nodes"],
         partitions=values["partitions"],
         users=values["users"],

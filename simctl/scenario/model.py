@@ -595,6 +595,15 @@ Expectation = JobExpect | OrderExpect | NeverExpect | CountExpect | LookingExpec
 
 
 @attrs.frozen(kw_only=True)
+class LuaSpec:
+    """Under which Lua and Slurm a site's scripts run, and which defects of Slurm there are."""
+
+    version: str = "5.4"
+    slurm: str = "22.05"
+    defects: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
 class Scenario:
     """A cluster, what happens to it, and what should come of it."""
 
@@ -626,6 +635,10 @@ class Scenario:
     burst_buffer: ApplianceSpec = attrs.field(factory=ApplianceSpec)
     """The simulated appliance behind burst buffer plugins."""
     options: Options = attrs.field(factory=Options)
+    lua: LuaSpec = attrs.field(factory=LuaSpec)
+    lua_scripts: Mapping[str, str] = attrs.field(factory=dict)
+    """The text of each script, by the name of its file."""
+
     asks_nodes: bool = True
     """Whether slurmctld asks nodes to register again now and then; a replay's does not."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from simctl.api.reach import LuaSettings
 from simctl.appliance.appliance import Appliance
 from simctl.commands.table import COMMANDS
 from simctl.ctld.state.records import NodeRecord, PartRecord
@@ -132,6 +133,21 @@ def make_users(scenario: Scenario) -> dict[str, User]:
         )
         for user in scenario.users
     }
+
+
+def lua_settings(scenario: Scenario, users: Mapping[str, User], *, order: int) -> LuaSettings:
+    """Return how the site's Lua scripts are run; by *order* they go through their tables."""
+    slurm = users[scenario.slurm_conf.slurm_user]
+    return LuaSettings(
+        version=scenario.lua.version,
+        slurm=scenario.lua.slurm,
+        defects=frozenset(scenario.lua.defects),
+        order=order,
+        epoch_s=scenario.start_epoch_s,
+        cluster=scenario.slurm_conf.cluster_name,
+        people={user.name: (user.uid, user.gid, user.home) for user in users.values()},
+        slurm_ids=(slurm.uid, slurm.gid),
+    )
 
 
 def make_site(

@@ -53,6 +53,9 @@ class Files:
                 continue
             for user in self._users.values():
                 self._disk.write(name, text, user.home, uid=user.uid, by_hand=True)
+        for name, text in self._scenario.lua_scripts.items():
+            for host in self._all_hosts():
+                self._disk.write(f"{FOLDER}/{name}", text, host=host, by_hand=True)
         self._write_burst_buffer_conf()
 
     def write(self, entry: FilesEntry) -> None:

@@ -4,6 +4,7 @@ import gc
 import random
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -48,9 +49,17 @@ from simctl.scenario.pattern_words import Jobs
 from simctl.scenario.placed import PlacedEntries
 from simctl.site import User
 from simctl.state_folder import StateFolder
+from simctl.stepd.children_of_plugins import run_child, run_shell
 from simctl.stepd.programs import Describe, Programs
 from simctl.wire.ids import SECOND
-from simctl.world.build import make_hooks, make_records, make_site, make_users, saves_are_simulated
+from simctl.world.build import (
+    lua_settings,
+    make_hooks,
+    make_records,
+    make_site,
+    make_users,
+    saves_are_simulated,
+)
 from simctl.world.ending import Ending, why_ran_out
 from simctl.world.evidence import gather
 from simctl.world.files import Files
@@ -137,6 +146,11 @@ class World:
             start_time_us=self.site.start_time_s * SECOND,
             people=self.site.person,
             died=lambda process, status: Deaths(self.daemons, self.injector).die(process, status),
+            lua=lua_settings(
+                scenario, users, order=self.seed + 1 if self.kernel.schedule.chooses else 0
+            ),
+            shell=partial(run_shell, self.site),
+            child=partial(run_child, self.site),
         )
         self.login = Host(name="login", node="login")
         self.shell = LoginShell(self.site, self.login)

@@ -14,6 +14,7 @@ from simctl.ctld.jobs import asking, completion, prologs, staging
 from simctl.ctld.jobs.signals import signal_one
 from simctl.ctld.port.burst_buffers import FIRST_TRES
 from simctl.ctld.reporting import bb_scripts
+from simctl.ctld.reporting.job_fields import job_fields
 from simctl.ctld.reporting.job_view import LiveJob, live
 from simctl.ctld.reporting.step_view import LiveStep, live_step
 from simctl.ctld.state.records import JobRecord, StepRecord
@@ -126,6 +127,11 @@ class PluginServices:
         """Return the record of a job."""
         job = self._ctld.jobs.get(job_id)
         return live(self._ctld, job) if job is not None else None
+
+    def job_fields(self, job_id: int) -> dict[str, Any]:
+        """Return the fields of a job by Slurm's names; none of one that is not there."""
+        job = self._ctld.jobs.get(job_id)
+        return job_fields(self._ctld, job) if job is not None else {}
 
     def candidates(self) -> list[LiveJob]:
         """Return the jobs that may stage in, soonest first."""

@@ -1,0 +1,81 @@
+"""Read what a scenario says of Lua: the scripts of the site, and under what they run."""
+
+from typing import Any, Final
+
+from simctl.plugins.lua.constants import SLURM_VERSIONS
+from simctl.plugins.lua.state import VERSIONS, LuaMissingError, require_lua
+from simctl.scenario.model import LuaSpec
+from simctl.scenario.positions import Reading, Value
+from simctl.scenario.scalars import choice
+from simctl.scenario.shapes import Field, Items, Record, Values
+from simctl.scenario.site import read_named
+
+DEFECTS: Final = {
+    "kill_race": "a cancel right after a failed stage kills the teardown that it starts",
+    "stage_in_count": "a stage-in that is killed counts as under way for ever (21.08, 22.05)",
+}
+"""What real Slurm does wrong, and only does here where it is asked for."""
+
+SCRIPTS: Final = ("burst_buffer",)
+
+LUA: Final[Record[LuaSpec]] = Record(
+    what="the options of Lua",
+    fields=(
+        Field(
+            name="version",
+            shape=choice(*VERSIONS),
+            default="5.4",
+            shown="5.4",
+            doc="The Lua that Slurm was built with.",
+        ),
+        Field(
+            name="slurm",
+            shape=choice(*SLURM_VERSIONS),
+            default="22.05",
+            shown="22.05",
+            doc="The Slurm whose interface to scripts there is.",
+        ),
+        Field(
+            name="defects",
+            shape=Items(expected="a list of defects", item=choice(*DEFECTS)),
+            default=(),
+            doc="Defects of real Slurm that there are: " + ", ".join(DEFECTS) + ".",
+        ),
+    ),
+    build=lambda values, _value, _reading: LuaSpec(**values),
+)
+
+
+class ScriptShape:
+    """The path of a Lua script on the real disk, from the folder of the scenario on."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def read(self, value: Value, reading: Reading) -> str:
+        """Return the text of the script."""
+        _, text = read_named(value, reading, f"{self._kind}.lua")
+        return text
+
+    def schema(self) -> dict[str, Any]:
+        """Return a text."""
+        return {"type": "string", "minLength": 1}
+
+
+def check_lua(values: Values, reading: Reading) -> None:
+    """Note where Lua is wanted and is not there, and scripts that nobody would read."""
+    conf = values["slurm_conf"]
+    wanted = {
+        "burst_buffer": ("BurstBufferType", "burst_buffer/lua" in conf.burst_buffer_types),
+    }
+    for kind, (key, used) in wanted.items():
+        place = values.place(f"{kind}_lua") if f"{kind}_lua" in values.places else None
+        if used:
+            try:
+                require_lua()
+            except LuaMissingError as error:
+                reading.mistake(place or values.place("slurm_conf"), str(error))
+                return
+        elif place is not None:
+            name = f"{kind}/lua" if kind == "burst_buffer" else "lua"
+            reading.warn(place, f"nobody reads it: {key} does not name {name}")
