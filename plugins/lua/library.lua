@@ -476,7 +476,7 @@ local function inspect(value, depth)
   if #out == 0 then return '{}' end
   return '{ ' .. concat(out, ', ') .. ' }'
 end
-inspect = setmetatable({inspect = inspect}, {__call = function(_, value) return inspect(value) end})
+local inspector = setmetatable({inspect = inspect}, {__call = function(_, value) return inspect(value) end})
 
 -- Modules: what lies on the simulated disk, then the stand-ins.
 local stand_ins = {
@@ -503,7 +503,7 @@ local stand_ins = {
   },
   socket = {gettime = function() local t = now_table() return t.tv_sec + t.tv_nsec / 1e9 end, sleep = function(n) sleep(n) end, select = function(_, _, n) sleep(n or 0) return {}, {}, 'timeout' end, dns = {gethostname = function() return host.hostname() end}},
   json = json, ['cjson'] = cjson, ['cjson.safe'] = {null = null, encode = json.encode, decode = function(s) local ok, v = pcall(decoded, s) if ok then return v end return nil, v end},
-  dkjson = dkjson, lunajson = json, rapidjson = cjson, inspect = inspect,
+  dkjson = dkjson, lunajson = json, rapidjson = cjson, inspect = inspector,
 }
 package = {path = options.path, cpath = options.cpath, config = '/\n;\n?\n!\n-\n', loaded = {}, preload = {}}
 local libraries = {_G = _G, io = io, os = os, string = string, table = table, math = math, coroutine = coroutine, debug = debug, package = package, utf8 = utf8, bit32 = bit32}
