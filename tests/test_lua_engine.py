@@ -1,13 +1,13 @@
 """Lua scripts in virtual time: what runs, what is bounded, what is not there."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 pytest.importorskip("lupa")
 
+from simctl.kernel.disk import Disk
 from simctl.plugins.lua import machine as machine_module
 from simctl.plugins.lua.constants import slurm_table
 from simctl.plugins.lua.machine import Machine, minutes
@@ -24,6 +24,8 @@ class Bench:
         self.commands: list[str] = []
         monkeypatch.setattr(machine_module, "now", lambda: self.now)
         monkeypatch.setattr(machine_module, "sleep", self._sleep)
+        self.disk = Disk()
+        monkeypatch.setattr(machine_module, "disk", lambda: self.disk.view("ctl", 0))
 
         class _Process:
             pid, hostname = 7, "ctl"
@@ -122,17 +124,8 @@ def test_what_is_too_much_fails(run: Bench, version: str, body: str, why: str) -
         "loadfile('/etc/hostname')",
     ],
 )
-def test_no_way_out(run: Bench, version: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_way_out(run: Bench, version: str, text: str) -> None:
     """Nothing of Python's, of compiled code's or of the real machine's disk is there."""
-
-    class _Nothing:
-        def __getattr__(self, name: str) -> Callable[..., Any]:
-            def fails(*_: Any) -> Any:
-                raise FileNotFoundError(2, "No such file or directory")
-
-            return fails
-
-    monkeypatch.setattr(machine_module, "disk", _Nothing)
     found = run.run(f"function f() return {text} end", version=version)
     assert found[0] in (None, False)
 
@@ -284,3 +277,29 @@ def test_numbers_as_texts() -> None:
     assert number_text(5.0, "5.3") == "5.0"
     assert number_text(5, "5.4") == "5"
     assert number_text(0.1, "5.4") == "0.1"
+
+
+def test_files_are_on_the_simulated_disk(run: Bench) -> None:
+    """Files are written, appended to, read by lines and numbers, moved and removed."""
+    script = """
+    function f()
+      local file = assert(io.open('/tmp/a', 'w'))
+      file:write('one\\n', 2, '\\n')
+      file:close()
+      file = io.open('/tmp/a', 'a')
+      file:write('three')
+      file:flush()
+      local lines = {}
+      for line in io.lines('/tmp/a') do lines[#lines + 1] = line end
+      file = io.open('/tmp/a', 'r+')
+      local first, number = file:read('*l', '*n')
+      file:seek('set', 0)
+      file:write('ONE')
+      os.rename('/tmp/a', '/tmp/b')
+      local gone, why = io.open('/tmp/a')
+      return table.concat(lines, ','), first, number, gone, why, (os.remove('/tmp/nothing'))
+    end"""
+    found = run.run(script)
+    assert found == ("one,2,three", "one", 2, None, "/tmp/a: No such file or directory", None)
+    # What is still held when the call ends is written where the file was opened.
+    assert run.disk.read("/tmp/a", host="ctl") == "ONE\n2\nthree"

@@ -19,7 +19,7 @@ VERSIONS: Final = ("5.1", "5.2", "5.3", "5.4")
 _FOLDER: Final = Path(__file__).parent
 _MEMORY: Final = 128 << 20
 _STRIDE: Final = 100_000
-_STRIDES: Final = 1_000
+_STRIDES: Final = 500
 _DEEPEST: Final = 100
 
 
