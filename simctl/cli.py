@@ -494,6 +494,10 @@ def _view(options: argparse.Namespace) -> int:
     from simctl.view import command
 
     command.check_view(options)
+    if options.live:
+        from simctl.repl.web.command import view_live
+
+        return view_live(options, running.load, running.make_world)
     path = options.inputs[0]
     if options.gantt:
         from simctl.view.gantt import view_gantt

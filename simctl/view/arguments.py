@@ -15,7 +15,7 @@ def add_arguments(commands: Any) -> None:
     )
     parser.add_argument(
         "inputs",
-        nargs="+",
+        nargs="*",
         metavar="TRACE|SCENARIO|DB",
         help="a trace, a scenario to be run, or with --gantt databases",
     )
@@ -42,6 +42,14 @@ def add_arguments(commands: Any) -> None:
         action="store_true",
         help="show nodes over time instead, with queue, use and waits: of a database that "
         "`run --db` wrote, or of two on one axis",
+    )
+    parser.add_argument(
+        "--live",
+        action="store_true",
+        help="hold a session over a scenario in the browser, as `simctl repl` does on a terminal",
+    )
+    parser.add_argument(
+        "--port", type=numbers.PORT, metavar="P", help="with --live: of 127.0.0.1 (default any)"
     )
     parser.add_argument("--svg", metavar="FILE", help="write a still picture of a part instead")
     parser.add_argument(

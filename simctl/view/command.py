@@ -176,7 +176,7 @@ def check_view(options: argparse.Namespace) -> None:
     Raises:
         InputError: They do not.
     """
-    kinds = ("mermaid", "perfetto", "svg", "gantt")
+    kinds = ("mermaid", "perfetto", "svg", "gantt", "live")
     asked = [name for name in kinds if getattr(options, name) not in (None, False)]
     if len(asked) > 1:
         raise InputError(f"view: --{asked[0]} and --{asked[1]}: one at a time")
@@ -185,8 +185,12 @@ def check_view(options: argparse.Namespace) -> None:
     if options.only is not None and asked != ["svg"]:
         raise InputError("view: --only goes with --svg; a page has a filter")
     part = [name for name in ("job", "from_", "to") if getattr(options, name) is not None]
-    if asked == ["gantt"] and part:
-        raise InputError(f"view: --gantt shows all; --{part[0].strip('_')} is for traces")
+    if asked in (["gantt"], ["live"]) and part:
+        raise InputError(f"view: --{asked[0]} shows all; --{part[0].strip('_')} is for traces")
+    if options.port is not None and asked != ["live"]:
+        raise InputError("view: --port goes with --live")
+    if not options.inputs and asked != ["live"]:
+        raise InputError("view: name a trace or a scenario")
     if len(options.inputs) > 1 and not options.gantt:
         raise InputError(f"view: one trace or scenario, got {len(options.inputs)}")
 

@@ -22,6 +22,8 @@ _ASSETS: Final = Path(__file__).parent / "assets"
 _PICTURE: Final = ("pattern.js", "model.js", "draw.js", "panel.js", "main.js")
 TRACE_SCRIPTS: Final = (*_PICTURE, "trace_page.js")
 """What a page of a finished run is made of."""
+LIVE_SCRIPTS: Final = (*_PICTURE, "live.js")
+"""What the page of a session is made of."""
 
 
 @cache
@@ -65,7 +67,7 @@ def write_page(
         data: What its scripts find in the element `run`, as JSON.
         scripts: Files of `assets`, in the order in which they run.
         template: The file with the body.
-        live: More of the body, above the picture.
+        live: More of the body, beside the picture: that of a session.
         connects: Whether it may ask the server it came from.
     """
     script = script_of(scripts)
@@ -73,7 +75,7 @@ def write_page(
         "version": __version__,
         "title": html.escape(title),
         "policy": html.escape(policy_of(script, connects=connects)),
-        "style": asset("page.css"),
+        "style": asset("page.css") + (asset("live.css") if live else ""),
         "live": live,
         "data": f'<script type="application/json" id="run">{to_json(data)}</script>\n',
         "script": script,

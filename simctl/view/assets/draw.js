@@ -67,6 +67,8 @@ class Picture {
     this.marks = [];
     this.flagged = new Map();
     this.markShown = -1;
+    // What a click on the dot of a row does; without it rows have none.
+    this.onDot = null;
     this.left = box.clientWidth < 640 ? 190 : 264;
     box.innerHTML = '<div class="sizer"><svg class="picture" tabindex="0" role="application" ' +
       'aria-label="Events by process and causal order. Arrow keys walk."></svg></div>';
@@ -85,8 +87,9 @@ class Picture {
     box.addEventListener("scroll", later, { passive: true });
     new ResizeObserver(later).observe(box);
     this.svg.addEventListener("click", (click) => {
-      const at = click.target.closest("[data-seq],[data-fold],[data-mark]");
+      const at = click.target.closest("[data-seq],[data-dot],[data-fold],[data-mark]");
       if (!at) onPick({});
+      else if (at.dataset.dot) this.onDot(Number(at.dataset.dot));
       else if (at.dataset.seq) onPick({ seq: Number(at.dataset.seq) });
       else if (at.dataset.mark) onPick({ mark: Number(at.dataset.mark) });
       else onPick({ fold: at.dataset.fold });
@@ -104,7 +107,7 @@ class Picture {
   isShown(event) {
     const { hidden, bookkeeping, filter } = this.options;
     if (filter && !filter.test(event)) return false;
-    if (this.flagged.has(event.seq)) return true;
+    if (this.flagged.has(event.seq) || event.seq === this.selected) return true;
     if (hidden.has(event.family)) return false;
     return bookkeeping || (filter && filter.name) || failed(event) || !isBookkeeping(event);
   }
@@ -463,7 +466,8 @@ class Picture {
       const fold = lane.children.length ? (folded ? "▸ " : "▾ ") : "";
       out.push(`<g class="name" data-fold="p${lane.key}" role="button"><rect x="0" y="${y - ROW / 2}" width="${left}" height="${ROW}"/>` +
         `<text x="${indent}" y="${y + 4}">${fold}${escapeText(this._cut(model.processName(lane), left - indent - 50))}</text>` +
-        `<text x="${left - 8}" y="${y + 4}" class="end soft">${lane.pid ?? ""}</text></g>`);
+        `<text x="${left - 8}" y="${y + 4}" class="end soft">${lane.pid ?? ""}</text>` +
+        (this.onDot ? `<circle cx="9" cy="${y}" r="4" class="stop" data-dot="${lane.key}"><title>stop at all that this process does</title></circle>` : "") + "</g>");
     }
     out.push("</g>");
   }

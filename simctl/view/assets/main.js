@@ -90,7 +90,7 @@ class Page {
       element("button", { class: "chip broken", "data-mark": number, title: mark.title, onclick: () => this.showMark(number) },
         element("span", { class: "number" }, String(number + 1)), element("b", {}, mark.what), ` ${mark.title}`));
     strip.replaceChildren(
-      ...(page.broken.length ? marks : [element("span", { class: `chip ${page.tone}` }, page.verdict)]), ...chips);
+      ...(page.broken.length || !page.verdict ? marks : [element("span", { class: `chip ${page.tone}` }, page.verdict)]), ...chips);
   }
 
   _controls() {
@@ -195,16 +195,13 @@ class Page {
     const i = model.index.get(seq);
     if (i === undefined) return;
     const event = model.events[i];
+    picture.selected = seq;
     if (picture.columns.col[i] < 0) {
       options.hidden.delete(event.family);
-      if (!picture.isShown(event)) {
-        if (options.filter && !options.filter.test(event)) this._clearFilter();
-        if (!picture.isShown(event)) options.bookkeeping = this.byId("bookkeeping").checked = true;
-      }
+      if (options.filter && !options.filter.test(event)) this._clearFilter();
       this._families();
       this._layout();
     }
-    picture.selected = seq;
     picture.past = model.past(seq);
     for (const each of model.followers.get(seq) || []) picture.past.add(each);
     picture.show(seq, centre);

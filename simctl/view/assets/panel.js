@@ -64,6 +64,7 @@ class Panel {
 
   _verdict() {
     const { page } = this;
+    if (!page.broken.length && !page.verdict) return null;
     if (!page.broken.length) return element("p", { class: page.tone && "good" }, page.verdict);
     return element("div", {},
       element("h3", { class: "bad" }, page.verdict),
