@@ -91,6 +91,12 @@ def _add_serve(commands: Any) -> None:
         "--model", choices=("guide", "modern"), default="", help="instead of the file's"
     )
     serve.add_argument(
+        "--record", metavar="FILE", help="write all that happens as a scenario that repeats it"
+    )
+    serve.add_argument(
+        "--force", action="store_true", help="overwrite a file that simctl did not write"
+    )
+    serve.add_argument(
         "--scale",
         type=numbers.SCALE,
         default=1.0,

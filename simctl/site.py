@@ -122,6 +122,17 @@ class Site:
         return str(uid)
 
 
+@attrs.frozen(kw_only=True)
+class Foreground:
+    """A command that runs in somebody's foreground, outside of the simulation."""
+
+    signal: Callable[[int], None]
+
+
+RunHere = Callable[[tuple[str, ...], Mapping[str, str], str, Callable[[int], None]], Foreground]
+"""Runs words in an environment and a directory; what is called at the end gets a wait status."""
+
+
 @attrs.define(kw_only=True, eq=False)
 class CommandCall:
     """One run of a command: its process, where it stands, and where its output goes."""
@@ -153,6 +164,12 @@ class CommandCall:
 
     image: str = ""
     """Path of the image that it goes on from."""
+
+    run_here: "RunHere | None" = None
+    """Runs a command in the foreground of whoever has called this one, at its terminal."""
+
+    at_terminal: bool = False
+    """Set by srun: its first task is to run at that terminal."""
 
     killed: Callable[[], None] | None = None
     """Set by a command that somebody outlives: called when the command alone is killed."""

@@ -1,5 +1,6 @@
 """salloc: an allocation for a command on the login host, given back when the command ends."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ from simctl.kernel.procs import (
     wait_status,
 )
 from simctl.site import CommandCall
-from simctl.stepd.children import Child, ScriptHost, Signalled
+from simctl.stepd.children import ScriptHost, Signalled
 from simctl.stepd.environment import CONF_FILE, job_environment, shape_environment
 from simctl.stepd.outcome import NEVER_US
 from simctl.stepd.programs import Input
@@ -79,8 +80,8 @@ class Salloc:
         seconds = options.get("immediate", 0)
         self._patient_to_us = call.site.kernel.now_us + seconds * SECOND if seconds else NEVER_US
         self._talk = Talk(call, self._handle)
-        self._host: ScriptHost | None = None
-        self._child: Child | None = None
+        self._signal: Callable[[int], None] = lambda _: None
+        """Signals its command, where that runs."""
 
     async def run(self) -> int:
         """Return the exit status."""
@@ -108,10 +109,11 @@ class Salloc:
         if self._lacks_command():
             await self._give_back(wait_status(1))
             return 1
-        child = await self._run_command(self._environment(job, granted))
+        env = self._environment(job, granted)
+        status = await (self._run_here(env) if self.call.run_here else self._run_command(env))
         if not self._revoked:
-            await self._give_back(child.status)
-        return _exit_status(child.status)
+            await self._give_back(status)
+        return _exit_status(status)
 
     async def _test(self, job: JobDesc) -> int:
         try:
@@ -242,7 +244,11 @@ class Salloc:
         call = self.call
         words = tuple(self.words)
         files = call.site.disk.view(call.process.host.name, call.process.uid, self._work_dir())
-        if words[0] in call.site.commands or not call.site.programs.lacks(words, files):
+        if (
+            call.run_here
+            or words[0] in call.site.commands
+            or not call.site.programs.lacks(words, files)
+        ):
             return False
         call.err(f'salloc: error: _fork_command: Unable to find command "{words[0]}"')
         return True
@@ -251,10 +257,28 @@ class Salloc:
         call = self.call
         return call.site.disk.resolve(self.options.get("chdir", call.work_dir), call.work_dir)
 
-    async def _run_command(self, env: dict[str, str]) -> Child:
-        """Run the command in a process of its own, and see what becomes of the job meanwhile."""
+    async def _run_here(self, env: dict[str, str]) -> int:
+        """Run the command where salloc was called; return its wait status."""
         call = self.call
-        host = self._host = ScriptHost(
+        assert call.run_here is not None
+        ended: list[int] = []
+
+        def end(status: int) -> None:
+            ended.append(status)
+            call.mailbox.post(CommandEnded())
+
+        here = call.run_here(tuple(self.words), env, self._work_dir(), end)
+        self._signal = here.signal
+        while not ended:
+            envelope = await self._talk.next()
+            assert envelope is not None
+            self._handle(envelope)
+        return ended[0]
+
+    async def _run_command(self, env: dict[str, str]) -> int:
+        """Run the command in a process of its own; return its wait status."""
+        call = self.call
+        host = ScriptHost(
             call.site,
             call.process,
             user=call.user,
@@ -264,7 +288,8 @@ class Salloc:
             stdin=Input(call.stdin),
         )
         pid = host.start(tuple(self.words), env, Redirects(stdout=_OUT, stderr=_ERR))
-        child = self._child = next(each for each in host.live_children())
+        child = next(each for each in host.live_children())
+        self._signal = lambda number: None if child.ended else host.signal_child(child, number)
 
         async def watch() -> None:
             await host.wait(pid)
@@ -277,7 +302,7 @@ class Salloc:
             self._handle(envelope)
         # What follows, follows from the command's end.
         call.process.cause = child.process.cause
-        return child
+        return child.status
 
     def _handle(self, envelope: Envelope) -> None:
         """Take in what the controller says while the command runs."""
@@ -294,9 +319,8 @@ class Salloc:
             self._signal_command(message.signal)
 
     def _signal_command(self, number: int) -> None:
-        child = self._child
-        if number and self._host is not None and child is not None and not child.ended:
-            self._host.signal_child(child, number)
+        if number:
+            self._signal(number)
 
     # Messages.
 

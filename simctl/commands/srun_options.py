@@ -174,7 +174,8 @@ def read(call: CommandCall) -> tuple[dict[str, Any], list[str]] | int:
         if not fits_per_node(call, tasks, min(least, tasks), per_node):
             options = {key: each for key, each in options.items() if key != "ntasks-per-node"}
     tell_options(call, options)
-    if "pty" in options:
+    call.at_terminal = "pty" in options and call.run_here is not None
+    if "pty" in options and not call.at_terminal:
         call.err("srun: error: ioctl(TIOCGWINSZ): Inappropriate ioctl for device")
         call.err("srun: error: Not using a pseudo-terminal, disregarding --pty option")
     return options, words

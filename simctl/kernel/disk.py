@@ -147,6 +147,18 @@ class Disk:
         self._make_parents(host, path, _ROOT)
         self._put_directory(host, path, _Directory(uid, 0o1777 if shared else 0o755))
 
+    def set_up(
+        self, host: str, path: str, *, uid: int, mode: int, data: bytes | None, is_dir: bool
+    ) -> None:
+        """Let there be a file or a directory at a path, or neither, as somebody outside sees to."""
+        if is_dir or data is not None:
+            self._make_parents(host, path, _ROOT)
+            entry = _Directory(uid, mode) if data is None else _File(data, uid, mode)
+            self.put(host, path, entry)
+        elif self.find(host, path) is not None:
+            self._entered.clear()
+            self.drop(host, path)
+
     def may_enter(self, path: str, host: str, uid: int) -> bool:
         """Tell whether a process of *uid* on *host* can go to a directory (an absolute path).
 

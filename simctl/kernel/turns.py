@@ -189,6 +189,10 @@ class Kernel(trio.abc.Clock):
         assert self._main is not None
         reschedule(self._main)
 
+    def stop_at(self, time_us: int) -> None:
+        """End the run before the first turn that is due later."""
+        self._limit_us = min(self._limit_us, time_us)
+
     def fail(self, error: BaseException) -> None:
         """End the run with *error*, raised out of `run`."""
         if self._ended:

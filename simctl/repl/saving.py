@@ -43,15 +43,15 @@ def saved_text(session: "Session", folder: Path) -> str:
     text = session.source
     node = compose(text, session.scenario.path_name)
     assert isinstance(node, yaml.MappingNode)
-    _put(node, "seed", session.world.seed)
-    _put(node, "model", session.world.model)
-    _move(node, Path(session.scenario.folder), folder)
+    put(node, "seed", session.world.seed)
+    put(node, "model", session.world.model)
+    move_paths(node, Path(session.scenario.folder), folder)
     entries = [act.as_entry() for act in session.desk.acts]
     stay: dict[str, Any] = {"place": str(session.place)}
     if session.kind == "turn":
         stay["at"] = format_us(session.world.kernel.now_us)
     entries.append({**stay, "stay": True})
-    timeline = _child(node, "timeline")
+    timeline = child(node, "timeline")
     if not isinstance(timeline, yaml.SequenceNode):
         timeline = yaml.SequenceNode("tag:yaml.org,2002:seq", [], flow_style=False)
         node.value.append((_scalar("timeline"), timeline))
@@ -77,7 +77,8 @@ def _scalar(text: str) -> yaml.ScalarNode:
     return yaml.ScalarNode("tag:yaml.org,2002:str", text)
 
 
-def _child(node: yaml.MappingNode, key: str) -> yaml.Node | None:
+def child(node: yaml.MappingNode, key: str) -> yaml.Node | None:
+    """Return the node of a key."""
     for name, value in node.value:
         if name.value == key:
             found: yaml.Node = value
@@ -85,27 +86,28 @@ def _child(node: yaml.MappingNode, key: str) -> yaml.Node | None:
     return None
 
 
-def _put(node: yaml.MappingNode, key: str, value: object) -> None:
+def put(node: yaml.MappingNode, key: str, value: object) -> None:
+    """Let a scenario have a key with a value."""
     node.value = [pair for pair in node.value if pair[0].value != key]
     node.value.insert(0, (_scalar(key), _node(value)))
 
 
-def _move(node: yaml.MappingNode, old: Path, new: Path) -> None:
+def move_paths(node: yaml.MappingNode, old: Path, new: Path) -> None:
     """Let paths that are taken from the folder of the scenario lead to the same files."""
     for key in _PATH_KEYS:
-        child = _child(node, key)
-        if isinstance(child, yaml.ScalarNode):
-            child.value = _relative(child.value, old, new)
-    plugins = [_child(node, "plugins")]
-    nodes = _child(node, "nodes")
+        file = child(node, key)
+        if isinstance(file, yaml.ScalarNode):
+            file.value = _relative(file.value, old, new)
+    plugins = [child(node, "plugins")]
+    nodes = child(node, "nodes")
     if isinstance(nodes, yaml.SequenceNode):
         plugins += [
-            _child(each, "plugins") for each in nodes.value if isinstance(each, yaml.MappingNode)
+            child(each, "plugins") for each in nodes.value if isinstance(each, yaml.MappingNode)
         ]
     for each in plugins:
         for item in each.value if isinstance(each, yaml.SequenceNode) else ():
             file, colon, kind = item.value.partition(":")
-            if file.endswith(".py"):
+            if file.endswith((".py", ".so", ".c")):
                 item.value = _relative(file, old, new) + colon + kind
 
 

@@ -462,6 +462,94 @@ class StayEntry:
     moment: Moment
 
 
+@attrs.frozen(kw_only=True)
+class CommandCame:
+    """A client of a served cluster has run a command.
+
+    `env` is its environment; with `env_of` what it has otherwise than the command of that number,
+    whose environment is then kept (`is_base`), save the variables in `unset`. `task` is the number
+    of the task that it ran in, 0 for none.
+    """
+
+    command: int
+    user: str
+    uid: int
+    gid: int
+    cwd: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = attrs.field(factory=dict)
+    unset: tuple[str, ...] = ()
+    env_of: int = 0
+    is_base: bool = False
+    stdin: str = ""
+    task: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class CommandSignalled:
+    """A signal has reached a command."""
+
+    command: int
+    number: int
+
+
+@attrs.frozen(kw_only=True)
+class CommandLeft:
+    """What a command ran in the foreground has ended, with a wait status."""
+
+    command: int
+    status: int
+
+
+@attrs.frozen(kw_only=True)
+class TaskWrote:
+    """A task has written something to a file descriptor, 1 or 2."""
+
+    task: int
+    stream: int
+    text: str
+
+
+@attrs.frozen(kw_only=True)
+class TaskEnded:
+    """A task has ended, with a wait status."""
+
+    task: int
+    status: int
+
+
+@attrs.frozen(kw_only=True)
+class FileSeen:
+    """What a path of the machine was found to hold: a text, a directory, or nothing."""
+
+    path: str
+    uid: int = 0
+    mode: int = 0o644
+    text: str | None = None
+    is_dir: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Stopped:
+    """The served cluster was ended: so does the run."""
+
+
+OutsideDeed = (
+    CommandCame | CommandSignalled | CommandLeft | TaskWrote | TaskEnded | FileSeen | Stopped
+)
+"""What comes from outside of a served cluster."""
+
+
+@attrs.frozen(kw_only=True)
+class OutsideEntry:
+    """Something that has come from outside of a served cluster, when it was recorded."""
+
+    label: str
+    line: int
+    moment: Moment
+    deed: OutsideDeed
+
+
 Entry = (
     RunEntry
     | FaultEntry
@@ -472,6 +560,7 @@ Entry = (
     | AnswerEntry
     | PickEntry
     | StayEntry
+    | OutsideEntry
 )
 
 
@@ -647,6 +736,11 @@ class Scenario:
     warnings: tuple[Mistake, ...] = attrs.field(default=(), eq=False)
     ignored: tuple[str, ...] = attrs.field(default=(), eq=False)
     """What Slurm knows in the site's own files and nothing here depends on."""
+
+    @property
+    def is_recorded(self) -> bool:
+        """Tell whether it is what a served cluster has recorded: its programs ran outside."""
+        return any(isinstance(entry, OutsideEntry) for entry in self.timeline)
 
     def uids(self) -> dict[str, int]:
         """Return the uid behind each user's name, as the header of a trace has it."""

@@ -20,6 +20,7 @@ from simctl.scenario.model import (
     FaultEntry,
     FilesEntry,
     Moment,
+    OutsideEntry,
     PickEntry,
     Placed,
     ProgramsEntry,
@@ -27,6 +28,7 @@ from simctl.scenario.model import (
     StayEntry,
     When,
 )
+from simctl.scenario.outside import OUTSIDE
 from simctl.scenario.patterns import PATTERN
 from simctl.scenario.positions import Reading, Value
 from simctl.scenario.programs import FILES, PROGRAMS
@@ -77,7 +79,7 @@ def _read_command(value: Value, reading: Reading) -> tuple[str, tuple[str, ...]]
 _MOMENT_KEYS: Final = ("at", "when")
 _DEED_KEYS: Final = (
     *("run", "fault", "burst_buffer_conf", "burst_buffer"),
-    *("files", "programs", "answer", "pick", "stay"),
+    *("files", "programs", "answer", "pick", "stay", "outside"),
 )
 
 
@@ -206,6 +208,9 @@ def _build_other(values: Values, value: Value, moment: Moment) -> Entry | None:
         return PickEntry(label=value.path, line=value.line, moment=moment, rank=values["pick"])
     if "stay" in values.places:
         return StayEntry(label=value.path, line=value.line, moment=moment)
+    if "outside" in values.places:
+        deed = values["outside"]
+        return OutsideEntry(label=value.path, line=value.line, moment=moment, deed=deed)
     return None
 
 
@@ -352,6 +357,11 @@ ENTRY: Final[Record[Entry]] = Record(
             doc="Which of the turns due next goes first, counted from 1, at `place: turn N`.",
         ),
         Field(name="stay", shape=_STAY, doc="Nothing, but the run does not end before."),
+        Field(
+            name="outside",
+            shape=OUTSIDE,
+            doc="What came from outside of a served cluster, as `simctl serve --record` writes it.",
+        ),
     ),
     build=_build_entry,
     check=_check_entry,

@@ -35,10 +35,10 @@ def ask(folder: Path, line: str, timeout_s: float | None = None) -> Answer:
             raise InputError(f"serve ctl: no cluster is served from {folder}") from error
         client.sendall(frame(CONTROL, line.encode(errors="surrogateescape")))
         client.settimeout(timeout_s)
-        return _answer(client)
+        return _answer(client, line)
 
 
-def _answer(client: socket.socket) -> Answer:
+def _answer(client: socket.socket, line: str) -> Answer:
     buffer = bytearray()
     said = {b"o": bytearray(), b"e": bytearray()}
     status = -1
@@ -48,9 +48,12 @@ def _answer(client: socket.socket) -> Answer:
         except TimeoutError:
             status = NOT_HELD
             break
+        except ConnectionError:
+            data = b""
         if not data:
-            # The cluster has ended: whoever asked for that has it.
-            status = OK
+            status = OK if line.strip() == "stop" else NOT_HELD
+            if status != OK:
+                said[b"e"] += b"serve ctl: the cluster has ended\n"
             break
         buffer += data
         while len(buffer) >= (end := _HEAD + int.from_bytes(buffer[1:_HEAD], "big")) >= _HEAD:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import attrs
 import trio
@@ -18,11 +19,13 @@ from simctl.serve.clock import PacedKernel
 from simctl.serve.disk import MachineDisk
 from simctl.serve.files import SOCKET, TRACE
 from simctl.serve.log import TraceLog
-from simctl.serve.machine import Machine, RealTask
+from simctl.serve.machine import Machine
+from simctl.serve.recording import Recorder
 from simctl.serve.server import Server, machine_user
-from simctl.status import INTERRUPTED, OK
-from simctl.stepd.programs import OutsidePrograms, OutsideTask
+from simctl.status import INTERRUPTED, OK, InputError
 from simctl.world import World
+
+_ENDS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class ServedCluster:
@@ -35,13 +38,21 @@ class ServedCluster:
         *,
         model: str = "",
         scale: float = 1.0,
+        record: str | None = None,
+        force: bool = False,
     ) -> None:
+        """Make it; `serve` sets it going.
+
+        Raises:
+            PluginError: Its plugins are wrong.
+            InputError: The recording cannot be written.
+            OSError: The trace cannot be written.
+        """
         now_s = time.time()
         self.folder = folder
         self.scenario = _as_served(scenario, now_s)
         self.kernel = kernel = PacedKernel(scale=scale, begin_us=int(now_s % 1 * 1_000_000))
         self.disk = disk = MachineDisk()
-        self.machine: Machine
         self.world = World(
             self.scenario,
             model=model,
@@ -49,7 +60,7 @@ class ServedCluster:
             orderings=False,
             kernel=kernel,
             disk=disk,
-            programs=lambda described, chance: OutsidePrograms(described, chance, self._start),
+            outside=True,
         )
         conf = self.world.site.conf
         kept = (
@@ -57,26 +68,40 @@ class ServedCluster:
             "/etc/slurm",
         )
         disk.open_to_machine(kept, self.world.site.users)
-        self.server = Server(self.world, kernel, folder)
-        self.machine = self.server.machine = Machine(
-            kernel,
-            disk,
-            folder,
-            token=secrets.token_hex(8),
-            find_srun=self.server.find_srun,
-        )
+        disk.hosts, disk.now_us = self.world.hosts, lambda: kernel.now_us
+        self.machine = Machine(kernel, disk, folder, token=secrets.token_hex(8))
+        self.server = Server(self.world, kernel, self.machine, folder)
+        self.machine.find_srun = self.server.find_srun
+        self.machine.inject = self.server.inject
+        self.world.outside.run_task = self.machine.start
         self._status = OK
+        self._told = 0
+        """The signal that ends it."""
+
         self.log = TraceLog(folder / TRACE, self.world)
         self.server.control.flush = self.log.flush
-
-    def _start(self, task: OutsideTask) -> RealTask:
-        return self.machine.start(task)
+        self.recorder: Recorder | None = None
+        if record is not None:
+            try:
+                self.recorder = Recorder(
+                    Path(record),
+                    self.scenario,
+                    model=self.world.model,
+                    force=force,
+                    tell=self.server.log,
+                )
+            except OSError as error:
+                raise InputError(f"--record: {record}: {error.strerror or error}") from error
+            self.server.recorder = disk.recorder = self.recorder
+            self.server.control.record = self.recorder.act
 
     def serve(self, ready: Callable[[], None]) -> int:
         """Serve until a signal or a client ends it; return the exit status.
 
         Then nothing is left that it has started.
         """
+        for number in _ENDS:
+            signal.signal(number, self._note_signal)
         path = self.folder / SOCKET
         with suppress(FileNotFoundError):
             path.unlink()
@@ -100,6 +125,8 @@ class ServedCluster:
                 path.unlink()
             linux.kill_all_below(os.getpid())
             self.log.end()
+            if self.recorder is not None:
+                self.recorder.end(self.kernel.now_us)
         return self._status
 
     async def _tell_ready(self, ready: Callable[[], None]) -> None:
@@ -118,12 +145,15 @@ class ServedCluster:
         ready()
 
     async def _heed_signals(self) -> None:
-        """End the cluster when it is told to."""
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
-            async for number in signals:
-                self._status = INTERRUPTED if number == signal.SIGINT else OK
-                self.kernel.finish()
-                return
+        """End the cluster when it is told to, which may have been before it was there."""
+        with trio.open_signal_receiver(*_ENDS) as signals:
+            while not self._told:
+                self._told = await anext(signals)
+        self._status = INTERRUPTED if self._told == signal.SIGINT else OK
+        self.kernel.finish()
+
+    def _note_signal(self, number: int, _: object) -> None:
+        self._told = number
 
 
 def _as_served(scenario: Scenario, now_s: float) -> Scenario:
@@ -137,9 +167,13 @@ def _as_served(scenario: Scenario, now_s: float) -> Scenario:
             users[me.name] = attrs.evolve(known, uid=uid, gid=me.gid)
         elif uid not in {user.uid for user in users.values()}:
             users[me.name] = UserSpec(name=me.name, uid=uid, gid=me.gid)
+    saves = scenario.options.state_saves
+    saves = "always" if saves == "auto" else saves
     return attrs.evolve(
         scenario,
         users=tuple(users.values()),
+        # Whoever crashes slurmctld on purpose wants to see it come back.
+        options=attrs.evolve(scenario.options, state_saves=saves),
         start_time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now_s)),
         start_epoch_s=int(now_s),
     )

@@ -66,7 +66,14 @@ def serve(
             scenario = load(options.cluster)
             for warning in scenario.warnings:
                 print(f"{warning} (warning)", file=sys.stderr)
-            cluster = ServedCluster(scenario, folder, model=options.model, scale=options.scale)
+            cluster = ServedCluster(
+                scenario,
+                folder,
+                model=options.model,
+                scale=options.scale,
+                record=options.record,
+                force=options.force,
+            )
             return cluster.serve(lambda: print(f"export PATH={folder}/bin:$PATH", flush=True))
         except Exception as error:  # noqa: BLE001 - told as any command's failure is
             return tell_failure(error)

@@ -1,6 +1,7 @@
 """What `serve ctl` asks of a served cluster: faults in the REPL's words, waiting, its end."""
 
 import re
+import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, cast
 
@@ -11,7 +12,7 @@ from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern
 from simctl.kernel.places import Place
 from simctl.repl.errors import CommandError
-from simctl.status import NOT_HELD, OK, WRONG_INPUT
+from simctl.status import BROKEN, NOT_HELD, OK, WRONG_INPUT
 from simctl.wire.states import NodeFlag
 
 if TYPE_CHECKING:
@@ -102,6 +103,11 @@ class Control:
         except CommandError as error:
             session.write("stderr", f"serve ctl: {error}\n")
             session.quit(WRONG_INPUT)
+            return
+        except Exception:  # noqa: BLE001 - a cluster outlives a mistake in what is asked of it
+            self._server.log(traceback.format_exc())
+            session.write("stderr", "serve ctl: simctl itself broke; the server tells where\n")
+            session.quit(BROKEN)
             return
         session.quit(OK)
 

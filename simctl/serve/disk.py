@@ -1,5 +1,6 @@
 """The files of a served cluster: the machine's own, beside those that only daemons have."""
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -7,7 +8,11 @@ from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from simctl.kernel.disk import Disk, DiskView, Stat
+from simctl.kernel.procs import Host
+from simctl.scenario.model import FileSeen
+from simctl.serve.recording import Recorder
 from simctl.site import User
+from simctl.world.outside import place
 
 T = TypeVar("T")
 
@@ -29,9 +34,11 @@ class MachineDisk(Disk):
         self._kept_below: tuple[str, ...] = ()
         self._placed: frozenset[str] = frozenset()
         self._users: Mapping[str, User] = {}
-        self.tell_seen: Callable[[str, int, bytes | None], None] | None = None
-        """Told of each look at the machine: the path, the user's id, what a file held (None: it
-        was not read)."""
+        self.now_us: Callable[[], int] = lambda: 0
+        self.recorder: Recorder | None = None
+        """Told of what a simulated disk, which lies behind this one, would show otherwise."""
+
+        self.hosts: Mapping[str, Host] = {}
 
     def open_to_machine(self, kept_below: tuple[str, ...], users: Mapping[str, User]) -> None:
         """Show the machine's files from now on, save below folders that daemons keep."""
@@ -71,6 +78,21 @@ class MachineDisk(Disk):
                 return user.gid, os.getgrouplist(user.name, user.gid)
         return uid, []
 
+    def same(
+        self, found: object, simulated: Callable[[], object], seen: Callable[[], list[FileSeen]]
+    ) -> None:
+        """Let the simulated disk behind this one answer a question as the machine has.
+
+        *found* is the answer, or an errno; *simulated* asks the other disk. *seen* tells what has
+        to be there for that, which is recorded.
+        """
+        if self.recorder is None or outcome(simulated) == found:
+            return
+        for each in seen():
+            place(self, each, self.hosts)
+            self.recorder.note(self.now_us(), each)
+        outcome(simulated)
+
     def view(self, host: str, uid: int, work_dir: str = "") -> "MachineView":
         """Return the files as a process of user *uid* on *host* sees them."""
         return MachineView(self, host, uid, work_dir)
@@ -80,11 +102,26 @@ class MachineDisk(Disk):
         if not self.is_real(path):
             return super().may_enter(path, host, uid)
         with self.as_user(uid):
-            return os.path.isdir(path) and os.access(path, os.X_OK, effective_ids=True)
+            may = os.path.isdir(path) and os.access(path, os.X_OK, effective_ids=True)
+        simulated = DiskView(self, host, uid)
+        self.same(
+            may,
+            lambda: simulated.is_dir(path),
+            lambda: [FileSeen(path=path, mode=0o755, is_dir=may)],
+        )
+        return may
 
     def is_directory(self, path: str, host: str = "login") -> bool:
         """Tell whether *path* (absolute) is a directory."""
-        return os.path.isdir(path) if self.is_real(path) else super().is_directory(path, host)
+        if not self.is_real(path):
+            return super().is_directory(path, host)
+        found = os.path.isdir(path)
+        self.same(
+            found,
+            lambda: Disk.is_directory(self, path, host),
+            lambda: [FileSeen(path=path, mode=0o755, is_dir=found)],
+        )
+        return found
 
     def read(self, path: str, work_dir: str = "/", *, host: str = "login") -> str | None:
         """Return a file's text; None when there is no such file."""
@@ -92,9 +129,15 @@ class MachineDisk(Disk):
         if not self.is_real(where):
             return super().read(path, work_dir, host=host)
         try:
-            return read_file(where).decode(errors="replace")
+            text = read_file(where).decode(errors="replace")
         except OSError:
-            return None
+            text = None
+        self.same(
+            text,
+            lambda: Disk.read(self, where, host=host),
+            lambda: [FileSeen(path=where, text=text)],
+        )
+        return text
 
     def write(
         self,
@@ -113,10 +156,10 @@ class MachineDisk(Disk):
             OSError: It cannot be written.
         """
         where = self.resolve(path, work_dir)
-        if not self.is_real(where):
-            super().write(path, text, work_dir, append=append, host=host, uid=uid, by_hand=by_hand)
+        if self.is_real(where):
+            self.store(where, text.encode(errors="surrogateescape"), uid, append=append)
             return
-        self.store(where, text.encode(errors="surrogateescape"), uid, append=append)
+        super().write(path, text, work_dir, append=append, host=host, uid=uid, by_hand=by_hand)
 
     def store(self, path: str, data: bytes, uid: int, *, append: bool, mode: int = 0o666) -> None:
         """Write to a file of the machine with the rights of a user."""
@@ -133,41 +176,76 @@ class MachineDisk(Disk):
 class MachineView(DiskView):
     """The files that one process sees: the machine's, by the operating system's word alone."""
 
-    __slots__ = ("_machine",)
+    __slots__ = ("_machine", "_simulated")
 
     def __init__(self, disk: MachineDisk, host: str, uid: int, work_dir: str = "") -> None:
         super().__init__(disk, host, uid, work_dir)
         self._machine = disk
+        self._simulated = DiskView(disk, host, uid, work_dir)
 
     def _real(self, path: str) -> str:
         """Return the absolute path of a file of the machine; "" for one that is simulated."""
         where = self._resolve(path)
         return where if self._machine.is_real(where) else ""
 
+    def _ask(
+        self,
+        where: str,
+        real: Callable[[], T],
+        simulated: Callable[[], object],
+        seen: Callable[[T], FileSeen],
+        *,
+        key: Callable[[T], object] = lambda found: found,
+    ) -> T:
+        """Ask the machine with the user's rights, and have a recording know of the answer."""
+        try:
+            with self._machine.as_user(self._uid):
+                found = real()
+        except OSError as error:
+            number = error.errno or 0
+            self._machine.same(number, simulated, lambda: [_refused(where, number)])
+            raise
+        self._machine.same(key(found), simulated, lambda: [seen(found)])
+        return found
+
     def read(self, path: str) -> bytes:
         """Return what a file holds."""
         where = self._real(path)
         if not where:
             return super().read(path)
-        with self._machine.as_user(self._uid):
-            data = read_file(where)
-        if self._machine.tell_seen is not None:
-            self._machine.tell_seen(where, self._uid, data)
-        return data
+        return self._ask(
+            where,
+            lambda: read_file(where),
+            lambda: self._simulated.read(where),
+            lambda data: FileSeen(
+                path=where, uid=self._uid, text=data.decode(errors="surrogateescape")
+            ),
+        )
 
     def stat(self, path: str) -> Stat:
         """Return what is known of a file or directory."""
         where = self._real(path)
         if not where:
             return super().stat(path)
-        with self._machine.as_user(self._uid):
+
+        def real() -> Stat:
             found = os.stat(where)
-        is_dir = stat.S_ISDIR(found.st_mode)
-        return Stat(
-            size=0 if is_dir else found.st_size,
-            uid=found.st_uid,
-            mode=found.st_mode & 0o7777,
-            is_dir=is_dir,
+            is_dir = stat.S_ISDIR(found.st_mode)
+            size, mode = 0 if is_dir else found.st_size, found.st_mode & 0o7777
+            return Stat(size=size, uid=found.st_uid, mode=mode, is_dir=is_dir)
+
+        return self._ask(
+            where,
+            real,
+            lambda: self._simulated.stat(where).is_dir,
+            lambda found: FileSeen(
+                path=where,
+                uid=found.uid,
+                mode=found.mode,
+                is_dir=found.is_dir,
+                text=None if found.is_dir else "",
+            ),
+            key=lambda found: found.is_dir,
         )
 
     def listdir(self, path: str) -> list[str]:
@@ -184,8 +262,12 @@ class MachineView(DiskView):
         if not where:
             super().mkdir(path, mode)
             return
-        with self._machine.as_user(self._uid):
-            os.mkdir(where, mode)
+        self._ask(
+            where,
+            lambda: os.mkdir(where, mode),
+            lambda: self._simulated.mkdir(where, mode),
+            lambda _: FileSeen(path=where, uid=self._uid, mode=mode, is_dir=True),
+        )
 
     def remove(self, path: str) -> None:
         """Remove a file, or a directory with nothing in it."""
@@ -193,8 +275,12 @@ class MachineView(DiskView):
         if not where:
             super().remove(path)
             return
-        with self._machine.as_user(self._uid):
-            (os.rmdir if os.path.isdir(where) else os.remove)(where)
+        self._ask(
+            where,
+            lambda: (os.rmdir if os.path.isdir(where) else os.remove)(where),
+            lambda: self._simulated.remove(where),
+            lambda _: FileSeen(path=where),
+        )
 
     def rename(self, path: str, to: str) -> None:
         """Give a file another name, in the place of whatever file has that."""
@@ -206,11 +292,47 @@ class MachineView(DiskView):
             os.replace(where, there)
 
     def _store(self, where: str, data: bytes | str, mode: int, *, keep: bool) -> None:
-        if not self._machine.is_real(where):
+        machine = self._machine
+        if not machine.is_real(where):
             super()._store(where, data, mode, keep=keep)
             return
         new = data.encode(errors="surrogateescape") if isinstance(data, str) else bytes(data)
-        self._machine.store(where, new, self._uid, append=keep, mode=mode)
+
+        def simulated() -> None:
+            (self._simulated.append if keep else self._simulated.write)(where, new, mode)
+
+        try:
+            machine.store(where, new, self._uid, append=keep, mode=mode)
+        except OSError as error:
+            number = error.errno or 0
+            machine.same(number, simulated, lambda: [_refused(where, number)])
+            raise
+        parent = os.path.dirname(where)
+        machine.same(
+            None,
+            simulated,
+            lambda: [
+                FileSeen(path=where),
+                FileSeen(path=parent, uid=self._uid, mode=0o755, is_dir=True),
+            ],
+        )
+
+
+def outcome(ask: Callable[[], object]) -> object:
+    """Return the answer to a question, or the errno of a refusal."""
+    try:
+        return ask()
+    except OSError as error:
+        return error.errno
+
+
+def _refused(path: str, number: int) -> FileSeen:
+    """Return what has to be at a path, or where it would be, for an error."""
+    if number == errno.EISDIR:
+        return FileSeen(path=path, mode=0o755, is_dir=True)
+    if number == errno.EACCES:
+        return FileSeen(path=path, mode=0, text="")
+    return FileSeen(path=path)
 
 
 def read_file(path: str) -> bytes:
@@ -223,5 +345,5 @@ def read_file(path: str) -> bytes:
     with os.fdopen(descriptor, "rb") as file:
         data = file.read(_MOST_BYTES + 1) or b""
     if len(data) > _MOST_BYTES:
-        raise OSError(27, "File too large", path)
+        raise OSError(errno.EFBIG, "File too large", path)
     return data

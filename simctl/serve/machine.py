@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 import trio
 
 from simctl.kernel.procs import SIGKILL, wait_status
+from simctl.scenario.model import OutsideDeed, TaskEnded, TaskWrote
 from simctl.serve import linux
 from simctl.serve.clock import PacedKernel
 from simctl.serve.disk import MachineDisk
@@ -46,14 +47,14 @@ class Srun(Protocol):
     def run_in_foreground(self, task: OutsideTask, ended: Callable[[int], None]) -> bool:
         """Have the client run a task at its terminal, if that is what it was asked for."""
 
-    def signal_foreground(self, number: int) -> None:
+    def signal_here(self, number: int) -> None:
         """Signal what it runs there."""
 
 
 class Machine:
     """Starts the programs of tasks as processes of this machine, and finds what they have started.
 
-    `record` is told of all that comes from them: the task's number, and what it wrote or its end.
+    `find_srun` and `inject` are set by whoever serves clients.
     """
 
     def __init__(
@@ -63,25 +64,27 @@ class Machine:
         folder: Path,
         *,
         token: str,
-        find_srun: Callable[[object], Srun | None],
     ) -> None:
         self.kernel = kernel
         self.disk = disk
         self.folder = folder
-        self.find_srun = find_srun
-        self.record: Callable[[int, int, Mapping[str, Any]], None] = lambda *_: None
+        self.find_srun: Callable[[object], Srun | None] = lambda _: None
+        self.inject: Callable[[OutsideDeed], None] = lambda _: None
+        """Lets in what comes from a process."""
+
         self._token = token
-        self._started = 0
         self.tasks: dict[str, RealTask] = {}
         """Those whose process has not ended, or that have left something behind, by their mark."""
+
+        self.followed: set[int] = set()
+        """Processes whose end somebody waits for."""
 
         self._seen_at = (-1, -1)
         self._parents: dict[int, int] = {}
 
-    def start(self, task: OutsideTask) -> "RealTask":
+    def start(self, number: int, task: OutsideTask) -> "RealTask":
         """Start the program of a task."""
-        self._started += 1
-        real = RealTask(self, task, self._started, f"{self._token}:{self._started}")
+        real = RealTask(self, task, number, f"{self._token}:{number}")
         self.tasks[real.mark] = real
         real.begin()
         return real
@@ -97,25 +100,35 @@ class Machine:
         """Look anew at the next question."""
         self._seen_at = (-1, -1)
 
-    def of(self, mark: str) -> "RealTask | None":
-        """Return the task that a client's environment names, if it runs."""
-        return self.tasks.get(mark)
+    def number_of(self, mark: str) -> int:
+        """Return the number of the task that a client's environment names; 0 for none."""
+        task = self.tasks.get(mark)
+        return 0 if task is None else task.number
+
+    def with_commands(self, env: Mapping[str, str]) -> dict[str, str]:
+        """Return what a process starts with: these variables, and a PATH with our commands."""
+        found = {key: value for key, value in env.items() if "\0" not in key + value}
+        commands = str(self.folder / "bin")
+        path = found.get("PATH", USUAL_PATH)
+        return found | {"PATH": path if commands in path.split(":") else f"{commands}:{path}"}
 
     def sweep(self) -> None:
         """Let go of orphans that have ended, again and again."""
-        known = {task.pid for task in self.tasks.values()}
         with suppress(ChildProcessError):
             while True:
                 found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-                if found is None or found.si_pid in known:
+                if found is None or found.si_pid in self.followed:
                     break
                 os.waitpid(found.si_pid, os.WNOHANG)
         self.kernel.call_in_background(self.kernel.now_us + _SWEEP_US, self.sweep)
 
     def spool(self, task: OutsideTask, number: int) -> str:
         """Put a script that only the daemons have where it can be executed; return its path."""
-        text = self.disk.read(task.argv[0], host=task.process.host.name)
-        if text is None or self.disk.is_real(task.argv[0]):
+        path = task.argv[0]
+        if not path.startswith("/") or self.disk.is_real(path):
+            return ""
+        text = self.disk.read(path, host=task.process.host.name)
+        if text is None:
             return ""
         folder = self.folder / "spool" / str(number)
         folder.mkdir(parents=True)
@@ -123,8 +136,8 @@ class Machine:
         script.write_bytes(text.encode(errors="surrogateescape"))
         script.chmod(0o700)
         if os.geteuid() == 0:
-            for path in (folder, script):
-                os.chown(path, task.user.uid, -1)
+            for each in (folder, script):
+                os.chown(each, task.user.uid, -1)
         return str(script)
 
     def unspool(self, number: int) -> None:
@@ -155,7 +168,6 @@ class RealTask:
     def begin(self) -> None:
         """Start the process; that it cannot be started is told as slurmstepd does."""
         task = self.task
-        task.process.outside = self._gone
         srun = self._machine.find_srun(task.process.step) if not task.batch else None
         if srun is not None and srun.run_in_foreground(task, self._tell_end):
             self._foreground = srun
@@ -167,12 +179,12 @@ class RealTask:
             why = getattr(error, "strerror", None) or str(error)
             host = task.process.host.name
             line = f"slurmstepd-{host}: error: execve(): {task.argv[0]}: {why}\n"
-            self._tell_output(2, line.encode())
+            self.tell_output(2, line.encode())
             self._tell_end(wait_status(number if number in _NOT_EXECUTED else 1))
 
     def _spawn(self, srun: Srun | None) -> None:
         task, machine = self.task, self._machine
-        env = self.environment()
+        env = {**machine.with_commands(task.env), MARK: self.mark}
         spooled = machine.spool(task, self.number)
         streams = self._streams()
         uid = task.user.uid
@@ -203,18 +215,10 @@ class RealTask:
         self.pid = process.pid
         # It is waited for through its pidfd, not by this object.
         process.returncode = 0
+        self._machine.followed.add(self.pid)
         with suppress(OSError, ValueError):
             resource.prlimit(self.pid, resource.RLIMIT_CORE, (0, 0))
         self._kernel.start_outside(self._follow, srun)
-
-    def environment(self) -> dict[str, str]:
-        """Return what the process starts with: the task's variables, the mark, and a PATH."""
-        env = {key: value for key, value in self.task.env.items() if "\0" not in key + value}
-        commands = str(self._machine.folder / "bin")
-        path = env.get("PATH", USUAL_PATH)
-        if commands not in path.split(":"):
-            path = f"{commands}:{path}"
-        return {**env, "PATH": path, MARK: self.mark}
 
     def _streams(self) -> tuple[int, int, int]:
         """Return what is to be its standard input, output and error output."""
@@ -263,6 +267,7 @@ class RealTask:
             finally:
                 os.close(pidfd)
             code = os.waitpid(self.pid, 0)[1]
+            self._machine.followed.discard(self.pid)
             for reader in readers:
                 reader.drain()
             self._tell_end(code & 0xFFFF)
@@ -282,34 +287,32 @@ class RealTask:
             except trio.BrokenResourceError:
                 return
 
-    def _tell_output(self, stream: int, data: bytes) -> None:
+    def tell_output(self, stream: int, data: bytes) -> None:
+        """Let in what it has written."""
         text = data.decode(errors="surrogateescape")
-        due_us = self._kernel.inject(lambda _: self.task.write(stream, text))
-        self._machine.record(due_us, self.number, {"stream": stream, "text": text})
+        self._machine.inject(TaskWrote(task=self.number, stream=stream, text=text))
 
     def _tell_end(self, status: int) -> None:
-        due_us = self._kernel.inject(self._ended, status)
-        self._machine.record(due_us, self.number, {"status": status})
-
-    def _ended(self, status: int) -> None:
         self._over = True
         self._machine.unspool(self.number)
         # Slurm's wait statuses know of no core dumps.
-        self.task.ended(status & ~0x80 if status & 0x7F else status)
+        status = status & ~0x80 if status & 0x7F else status
+        self._machine.inject(TaskEnded(task=self.number, status=status))
 
-    def _gone(self) -> None:
+    def gone(self) -> None:
         """Take in that the task has ended, or was killed with its node: then the process dies."""
         if not self._over:
-            self._over = True
             self.kill_children()
+            self._over = True
             self._machine.unspool(self.number)
+            self._machine.tasks.pop(self.mark, None)
 
     # What the step daemon asks.
 
     def signal(self, number: int, *, children: bool) -> None:
         """Take a signal: its process group, itself alone, or with SIGKILL all it has started."""
         if self._foreground is not None:
-            self._foreground.signal_foreground(number)
+            self._foreground.signal_here(number)
         elif not self.pid or self._over:
             return
         elif number == SIGKILL:
@@ -327,7 +330,7 @@ class RealTask:
         """Kill its process and all that it has started, whatever session that is in by now."""
         if self._foreground is not None:
             if not self._over:
-                self._foreground.signal_foreground(SIGKILL)
+                self._foreground.signal_here(SIGKILL)
             return
         if not self.pid:
             return
@@ -405,5 +408,5 @@ class _Reader:
         if not data:
             self._open = False
             return False
-        self._task._tell_output(self._number, data)
+        self._task.tell_output(self._number, data)
         return True

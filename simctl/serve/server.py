@@ -6,17 +6,18 @@ import pwd
 import socket
 import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import trio
 
-from simctl.kernel.procs import Process
+from simctl.scenario.model import CommandCame, OutsideDeed
 from simctl.serve.clock import PacedKernel
 from simctl.serve.control import Control
 from simctl.serve.frames import Asked
-from simctl.serve.machine import MARK, Machine, RealTask
+from simctl.serve.machine import MARK, Machine
+from simctl.serve.recording import Recorder
 from simctl.serve.session import Session
 from simctl.site import User
 from simctl.world import World
@@ -26,13 +27,12 @@ _MOST_CLIENTS: Final = 2000
 
 _BACKLOG: Final = 4096
 _PAUSE_US: Final = 50_000
-_KNOWN_TO_SLURM: Final = ("sattach", "sbcast", "sprio", "sreport", "sstat", "strigger", "scrontab")
 
 
 class Server:
     """Takes clients in; what comes from outside enters the simulation here, each in its turn."""
 
-    def __init__(self, world: World, kernel: PacedKernel, folder: Path) -> None:
+    def __init__(self, world: World, kernel: PacedKernel, machine: Machine, folder: Path) -> None:
         self.world = world
         self.kernel = kernel
         self.folder = folder
@@ -40,10 +40,11 @@ class Server:
         """Those whose commands run, by number."""
 
         self.scenario = world.scenario
-        self.machine: Machine | None = None
+        self.outside = world.outside
+        self.machine = machine
         self.control = Control(self)
-        self.record: Callable[[int, str, Mapping[str, Any]], None] = lambda *_: None
-        """Told of all that enters: when, of which kind, and what."""
+        self.recorder: Recorder | None = None
+        """Writes down all that enters."""
 
         self._commands = 0
         self._clients = 0
@@ -55,63 +56,49 @@ class Server:
 
     # What enters.
 
-    def inject(self, kind: str, what: dict[str, Any], session: Session | None = None) -> None:
+    def inject(self, deed: OutsideDeed, client: Session | None = None) -> None:
         """Let something from outside happen, in a turn of its own."""
-        if kind == "command":
-            self._commands += 1
-            assert session is not None
-            session.number = self._commands
-            self.sessions[session.number] = session
-            asked: Asked = what["asked"]
-            due_us = self.kernel.inject(
-                lambda _: self._begin(session, asked, what["stdin"], what["uid"])
-            )
-        else:
-            due_us = self.kernel.inject(self._signal, what)
-        self.record(due_us, kind, what)
+        due_us = self.kernel.inject(lambda _: self.outside.happen(deed, client))
+        if self.recorder is not None:
+            self.recorder.note(due_us, deed)
 
-    def _begin(self, session: Session, asked: Asked, stdin: str, uid: int) -> None:
-        name = asked.argv[0]
-        if name not in self.world.site.commands:
-            more = "known to Slurm, but not simulated" if name in _KNOWN_TO_SLURM else "no command"
-            session.write("stderr", f"{name}: error: {more}\n")
-            session.end(1)
-            return
-        task = self._task_of(asked)
-        session.begin(asked, self._user(uid), stdin, None if task is None else task.task.process)
-
-    def _task_of(self, asked: Asked) -> RealTask | None:
-        """Return the task that a client runs in; None for one that runs in none."""
-        return None if self.machine is None else self.machine.of(asked.env.get(MARK, ""))
-
-    def _signal(self, what: Mapping[str, int]) -> None:
-        session = self.sessions.get(what["command"])
-        if session is not None:
-            session.signal(what["number"])
+    def begin(self, asked: Asked, stdin: str, uid: int, session: Session) -> None:
+        """Let a command begin that a client has run."""
+        self._commands += 1
+        session.number = self._commands
+        self.sessions[session.number] = session
+        user = self._user(uid)
+        env = {name: value for name, value in asked.env.items() if name != MARK}
+        came = CommandCame(
+            command=session.number,
+            user=user.name,
+            uid=user.uid,
+            gid=user.gid,
+            cwd=asked.cwd,
+            argv=asked.argv,
+            env=env,
+            stdin=stdin,
+            task=self.machine.number_of(asked.env.get(MARK, "")),
+        )
+        self.inject(came, session)
 
     def _user(self, uid: int) -> User:
-        """Return the user of a uid; one that the scenario does not know is taken in."""
-        users = self.world.site.users
-        for user in users.values():
+        for user in self.world.site.users.values():
             if user.uid == uid:
                 return user
-        user = machine_user(uid)
-        assert isinstance(users, dict)
-        users[user.name] = user
-        return user
+        return machine_user(uid)
+
+    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        """Return an environment in which Slurm's commands are those of this cluster."""
+        return self.machine.with_commands(env)
 
     def find_srun(self, step: object) -> Session | None:
         """Return the client of the srun of a step."""
-        for session in self.sessions.values():
-            call = session.call
-            if call is not None and call.process.daemon == "srun" and call.process.step == step:
-                return session
+        for number, command in self.outside.commands.items():
+            process = command.call.process
+            if process.daemon == "srun" and process.step == step:
+                return self.sessions.get(number)
         return None
-
-    def process_of(self, number: int) -> Process | None:
-        """Return the process of a command that runs."""
-        session = self.sessions.get(number)
-        return session.call.process if session is not None and session.call is not None else None
 
     # Clients.
 

@@ -1,23 +1,20 @@
 """A client of a served cluster: one run of one of Slurm's commands."""
 
-import shlex
-import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import trio
-from msgspec import UNSET
 
 from simctl.commands.options import UsageError, with_nice
 from simctl.commands.sbatch import GRAMMAR as SBATCH
-from simctl.kernel.procs import SIGKILL, Process, RunsAs, wait_status
+from simctl.kernel.procs import SIGKILL
+from simctl.scenario.model import CommandLeft, CommandSignalled
 from simctl.serve import frames
 from simctl.serve.frames import Asked, FrameError, frame
-from simctl.serve.machine import MARK, STDIN_OF_SRUN
-from simctl.site import CommandCall, User
-from simctl.stepd.children import Signalled
+from simctl.serve.machine import STDIN_OF_SRUN
 from simctl.stepd.programs import OutsideTask
+from simctl.world.outside import Client
 
 if TYPE_CHECKING:
     from simctl.serve.server import Server
@@ -29,11 +26,10 @@ _MOST_SCRIPT: Final = 4 << 20
 """How long a script may be that comes on standard input."""
 
 _RECEIVED: Final = 1 << 16
-_CATCH: Final = ("srun", "salloc", "srun_cr")
-"""Commands that are told of signals; all others end by them."""
+_MOST_SIGNAL: Final = 64
 
 
-class Session:
+class Session(Client):
     """The server's end of a connection."""
 
     def __init__(self, server: "Server", stream: trio.SocketStream, uid: int) -> None:
@@ -41,7 +37,6 @@ class Session:
         self.number = 0
         """Which command of the cluster it is, from 1; 0 before it runs."""
 
-        self.call: CommandCall | None = None
         self._stream = stream
         self._uid = uid
         self._kernel = server.kernel
@@ -53,8 +48,7 @@ class Session:
         self._gone = False
         self._input: deque[bytes] = deque()
         self._came = trio.Event()
-        self._wants_pty = False
-        self._foreground: Callable[[int], None] | None = None
+        self._in_foreground: Callable[[int], None] | None = None
 
     # The connection.
 
@@ -104,13 +98,12 @@ class Session:
 
     def _hear(self, kind: bytes, what: bytes) -> None:
         if kind == frames.SIGNAL and what.isdigit():
-            self.server.inject("signal", {"command": self.number, "number": int(what)})
+            self._signal(int(what))
         elif kind == frames.STDIN:
             self._input.append(what)
             self._came.set()
-        elif kind == frames.STATUS and what.isdigit() and self._foreground is not None:
-            ended, self._foreground = self._foreground, None
-            ended(int(what))
+        elif kind == frames.STATUS and what.isdigit():
+            self._leave_foreground(int(what) & 0xFFFF)
 
     def leave(self) -> None:
         """Take in that the client is gone: its command dies, as by SIGKILL."""
@@ -119,12 +112,19 @@ class Session:
         self._gone = True
         self._sent.set()
         self._came.set()
-        if self._foreground is not None:
-            ended, self._foreground = self._foreground, None
-            ended(SIGKILL)
+        self._leave_foreground(SIGKILL)
         self.server.forget(self)
         if self._status is None and self.number:
-            self.server.inject("signal", {"command": self.number, "number": SIGKILL})
+            self._signal(SIGKILL)
+
+    def _signal(self, number: int) -> None:
+        if 0 < number <= _MOST_SIGNAL:
+            self.server.inject(CommandSignalled(command=self.number, number=number))
+
+    def _leave_foreground(self, status: int) -> None:
+        ended, self._in_foreground = self._in_foreground, None
+        if ended is not None:
+            ended(status)
 
     async def _write_out(self) -> None:
         """Send what there is to send, until the command has ended and all is said."""
@@ -170,7 +170,7 @@ class Session:
             stdin = frames.text(bytes(script))
         elif name == "srun":
             stdin = STDIN_OF_SRUN
-        self.server.inject("command", {"asked": asked, "stdin": stdin, "uid": self._uid}, self)
+        self.server.begin(asked, stdin, self._uid, self)
 
     async def _ask_for_input(self) -> bytes:
         """Return a piece of the client's standard input, before anything else is heard of it."""
@@ -180,72 +180,29 @@ class Session:
                 return found[1]
         raise FrameError("half a script")
 
-    def begin(self, asked: Asked, user: User, stdin: str, parent: Process | None) -> None:
-        """Begin the command in the simulation, in a turn of its own."""
-        server = self.server
-        site = server.world.site
-        name = asked.argv[0]
-        env = {key: value for key, value in asked.env.items() if key != MARK}
-        process = _process(server, name, user, parent)
-        call = self.call = CommandCall(
-            site=site,
-            process=process,
-            mailbox=site.fabric.mailbox(process, f"{name}@{process.host.name}"),
-            argv=asked.argv,
-            env=env,
-            work_dir=asked.cwd,
-            user=user,
-            write=self.write,
-            stdin=stdin,
-        )
-        process.env = env
+    # What comes of it (world.outside.Client).
 
-        async def body() -> None:
-            args = {"line": frames.printable(shlex.join(asked.argv))}
-            process.cause = site.trace.note("command", name, process, phase="enter", args=args)
-            try:
-                status = await site.commands[name](call)
-            except Exception:  # noqa: BLE001 - one client's command is not all the cluster
-                server.log(traceback.format_exc())
-                call.err(f"{name}: error: simctl itself broke; the server's output tells where")
-                status = 1
-            site.trace.note(
-                "command",
-                name,
-                process,
-                phase="exit",
-                args=args,
-                rc=status,
-                errno=call.errno or UNSET,
-            )
-            call.mailbox.close(breaks=True)
-            process.exit(wait_status(status))
-            self.end(status)
-
-        process.start(body, name)
-
-    def end(self, status: int) -> None:
+    def ended(self, status: int) -> None:
         """Take in that the command has ended."""
-        self.call = None
         self.server.sessions.pop(self.number, None)
         self.quit(status)
 
-    def signal(self, number: int) -> None:
-        """Let a signal reach the command, in a turn of its own."""
-        call = self.call
-        if call is None:
-            return
-        process = call.process
-        self.server.world.trace.process(process, "signal", number)
-        if number != SIGKILL and process.daemon in _CATCH:
-            call.mailbox.post(Signalled(signal=number))
-            return
-        killed = call.killed
-        call.mailbox.close(breaks=True)
-        self.server.world.procs.kill(process, number)
-        self.end(128 + number)
-        if killed is not None:
-            killed()
+    def run_here(self, argv: tuple[str, ...], env: Mapping[str, str], work_dir: str) -> None:
+        """Have the client run a command in its foreground."""
+        self._in_foreground = self._left
+        words = self.server.environment(env)
+        self.send(frame(frames.EXEC, frames.run_of(argv, work_dir, words)))
+
+    def _left(self, status: int) -> None:
+        self.server.inject(CommandLeft(command=self.number, status=status))
+
+    def signal_here(self, number: int) -> None:
+        """Signal that command."""
+        self.send(frame(frames.KILL, b"%d" % number))
+
+    def broke(self, text: str) -> None:
+        """Tell of a mistake of simctl's."""
+        self.server.log(text)
 
     # What tasks of its step need (machine.Srun).
 
@@ -265,35 +222,17 @@ class Session:
 
     def run_in_foreground(self, task: OutsideTask, ended: Callable[[int], None]) -> bool:
         """Have the client run a task at its terminal, if that is what it was asked for."""
-        if not self._wants_pty or self._foreground is not None:
+        if self._in_foreground is not None or not self.at_terminal:
             return False
-        self._foreground = ended
+        self._in_foreground = ended
         self.send(frame(frames.EXEC, frames.run_of(task.argv, task.work_dir, task.env)))
         return True
 
-    def signal_foreground(self, number: int) -> None:
-        """Signal what it runs there."""
-        self.send(frame(frames.KILL, b"%d" % number))
-
-
-def _process(server: "Server", name: str, user: User, parent: Process | None) -> Process:
-    """Return the process of a command: a child of the task that it runs in, or one of its own."""
-    if parent is None or parent.exited:
-        return server.world.procs.add(
-            server.world.login,
-            ppid=1,
-            daemon=name,
-            role=name,
-            uid=user.uid,
-            runs_as=RunsAs.USER,
-            apart=True,
-        )
-    process = parent.fork(daemon=name, role=name, task=parent.task)
-    process.task = UNSET
-    process.step = UNSET
-    process.memory.holders -= 1
-    process.memory = type(process.memory)()
-    return process
+    @property
+    def at_terminal(self) -> bool:
+        """Tell whether its first task is to run at the client's terminal."""
+        command = self.server.outside.commands.get(self.number)
+        return command is not None and command.call.at_terminal
 
 
 def _reads_script(argv: tuple[str, ...]) -> bool:

@@ -19,17 +19,20 @@ from simctl.scenario.model import (
     FilesEntry,
     HangFault,
     MessageFault,
+    OutsideEntry,
     PickEntry,
     ProgramsEntry,
     RaiseFault,
     RunEntry,
     StayEntry,
+    Stopped,
     When,
 )
 from simctl.site import Site
 from simctl.world.build import describe
 from simctl.world.files import Files
 from simctl.world.login import LoginShell
+from simctl.world.outside import Outside
 
 _IN_FORCE_FIRST: Final = (FailFault, RaiseFault, HangFault, CutFault, MessageFault)
 """Faults that are in force before any daemon starts, if they are there at time 0."""
@@ -39,9 +42,16 @@ class Timeline:
     """Has the entries of a scenario's timeline happen, each at its moment."""
 
     def __init__(
-        self, site: Site, *, files: Files, shell: LoginShell, injector: FaultInjector
+        self,
+        site: Site,
+        *,
+        files: Files,
+        shell: LoginShell,
+        injector: FaultInjector,
+        outside: Outside,
     ) -> None:
         self._site = site
+        self._outside = outside
         self._files = files
         self._shell = shell
         self._injector = injector
@@ -68,6 +78,8 @@ class Timeline:
         """Have an entry happen at its moment, or on the events that match."""
         moment = entry.moment
         if isinstance(moment, At):
+            if isinstance(entry, OutsideEntry) and isinstance(entry.deed, Stopped):
+                self._site.kernel.stop_at(moment.time_us)
             self._site.kernel.call_at(moment.time_us, self.happen, entry)
         elif isinstance(moment, When):
             self._site.trace.add_sink(_Trigger(moment, lambda: self.happen(entry)))
@@ -88,6 +100,8 @@ class Timeline:
             pass
         elif isinstance(entry, RunEntry):
             self._shell.run(entry)
+        elif isinstance(entry, OutsideEntry):
+            self._outside.happen(entry.deed)
         elif isinstance(entry, ConfEntry):
             self._site.trace.note("fault", "edit_conf", args={"conf": entry.text})
             self._files.edit_burst_buffer_conf(entry)

@@ -50,7 +50,13 @@ from simctl.scenario.placed import PlacedEntries
 from simctl.site import User
 from simctl.state_folder import StateFolder
 from simctl.stepd.children_of_plugins import run_child, run_shell
-from simctl.stepd.programs import Describe, Programs
+from simctl.stepd.programs import (
+    Describe,
+    OutsidePrograms,
+    OutsideTask,
+    Programs,
+    TaskHost,
+)
 from simctl.wire.ids import SECOND
 from simctl.world.build import (
     lua_settings,
@@ -64,6 +70,7 @@ from simctl.world.ending import Ending, why_ran_out
 from simctl.world.evidence import gather
 from simctl.world.files import Files
 from simctl.world.login import LoginShell
+from simctl.world.outside import Outside
 from simctl.world.results import Complaint, RunResult, check_command
 from simctl.world.timeline import Timeline
 
@@ -89,7 +96,7 @@ class World:
         state_dir: str = "",
         kernel: Kernel | None = None,
         disk: Disk | None = None,
-        programs: Callable[[Mapping[str, Describe], random.Random], Programs] = Programs,
+        outside: bool = False,
         values: bool = False,
     ) -> None:
         self.state_dir = state_dir
@@ -134,7 +141,7 @@ class World:
             hooks=hooks,
             disk=self.disk,
             users=users,
-            make_programs=programs,
+            make_programs=self._outside_programs if outside or scenario.is_recorded else Programs,
             seed=self.seed,
             run_name=run_name,
         )
@@ -175,7 +182,14 @@ class World:
             make_ctld=lambda before, host, clean: self._make_controller(before, host, clean=clean),
         )
         self.injector = FaultInjector(self.daemons, self.faults, seed=self.seed)
-        self.timeline = Timeline(self.site, files=files, shell=self.shell, injector=self.injector)
+        self.outside = Outside(self.site, self.login, self.hosts)
+        self.timeline = Timeline(
+            self.site,
+            files=files,
+            shell=self.shell,
+            injector=self.injector,
+            outside=self.outside,
+        )
         self._ending = Ending(
             self.daemons, login=self.login, shell=self.shell, injector=self.injector
         )
@@ -186,6 +200,16 @@ class World:
     def ctld(self) -> Slurmctld:
         """The controller, as it was started last."""
         return self.daemons.ctld
+
+    def _outside_programs(
+        self, described: Mapping[str, Describe], chance: random.Random
+    ) -> OutsidePrograms:
+        """Return programs that run outside of the simulation, save those that are described."""
+
+        def start(task: OutsideTask) -> TaskHost:
+            return self.outside.start(task)
+
+        return OutsidePrograms(described, chance, start)
 
     def _load_state(self, users: Mapping[str, User]) -> str:
         """Put what is in the folder of slurmctld's state onto the disk; return whose run it is."""

@@ -16,6 +16,8 @@ _EXAMPLES = {
     "scontrol": ("Look at and change nearly everything.", "scontrol show job 1"),
     "squeue": ("List jobs.", "squeue"),
     "sinfo": ("List partitions and nodes.", "sinfo"),
+    "sacctmgr": ("List accounts and users; nothing is changed.", "sacctmgr list user"),
+    "sshare": ("List shares, of which nobody has used anything.", "sshare"),
     "sacct": ("List jobs and steps, those that are over as well.", "sacct"),
     "sacctmgr": ("Look at and change accounts, users and QOS.", "sacctmgr show qos"),
     "sshare": ("List shares and use of accounts and users.", "sshare"),
