@@ -19,8 +19,6 @@ _EXAMPLES = {
     "sacctmgr": ("List accounts and users; nothing is changed.", "sacctmgr list user"),
     "sshare": ("List shares, of which nobody has used anything.", "sshare"),
     "sacct": ("List jobs and steps, those that are over as well.", "sacct"),
-    "sacctmgr": ("Look at and change accounts, users and QOS.", "sacctmgr show qos"),
-    "sshare": ("List shares and use of accounts and users.", "sshare"),
 }
 
 _WORDS = {
