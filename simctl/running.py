@@ -18,6 +18,7 @@ from simctl.limits import RUN_TURNS
 from simctl.orderings.checking import tell as tell_breach
 from simctl.outputs import TRACE, Output
 from simctl.plugins.registry import PluginError, Registry
+from simctl.reports.measures import measured_json, measured_lines
 from simctl.reports.progress import Progress
 from simctl.reports.text import job_label, job_table, repeat_command, summary, what_broke
 from simctl.reports.timeline import BufferHistory, timeline
@@ -146,8 +147,15 @@ def run(options: argparse.Namespace) -> int:
         write_run(options.html, world.header(), world.events, result, "--html", force=options.force)
     if options.explain:
         explain(world, result, options)
+    capacity = sum(node.cpus for node in scenario.nodes)
     if options.json:
-        print(json.dumps(result.as_json(), indent=1))
+        found = result.as_json()
+        if scenario.recorded is not None:
+            found["replay"] = measured_json(result.rows, capacity, scenario.recorded)
+        print(json.dumps(found, indent=1))
+    elif scenario.recorded is not None:
+        lines = measured_lines(result.rows, capacity, scenario.recorded)
+        show(result, options, history, (*lines, ""))
     else:
         story = () if options.explain else happenings(result, world.events)
         show(result, options, history, (*story, *told_jobs(world, result)))

@@ -1,5 +1,6 @@
 """`simctl import sacct`: what sacct printed, imported and run, gives the same jobs."""
 
+import json
 import re
 import tempfile
 from pathlib import Path
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from simctl.cli import main
 from simctl.scenario.load import read_scenario
+from simctl.status import OK
 from simctl.world import World
 
 HEAD = """\
@@ -295,3 +297,33 @@ def test_odd_names_make_scenarios_that_run(tmp_path: Path) -> None:
     assert [row.state for row in result.rows] == ["COMPLETED"] * len(lines)
     assert [row.name for row in result.rows] == [*(f"a{odd}b" for odd in ODD_NAMES), "ab"]
     assert {row.partition for row in result.rows} == {"p", "a_b"}
+
+
+REPLAYED = """\
+JobID|Submit|Start|End|State|ExitCode|User|UID|Partition|AllocCPUS|NNodes|NodeList
+101|2026-11-16T08:00:00|2026-11-16T08:00:10|2026-11-16T09:00:10|COMPLETED|0:0|amy|1001|p|4|1|n1
+102|2026-11-16T08:00:05|2026-11-16T09:30:00|2026-11-16T10:00:10|COMPLETED|0:0|bob|1002|p|4|1|n1
+103_1|2026-11-16T08:10:05|2026-11-16T08:10:06|2026-11-16T08:20:06|FAILED|3:0|bob|1002|p|4|1|n1
+"""
+
+
+def test_a_replay_prints_measures_with_the_recorded_waits_beside(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And no line for each job; programs find them under `replay`."""
+    source, path = tmp_path / "week.txt", tmp_path / "week.yaml"
+    source.write_text(REPLAYED)
+    assert main(["import", "sacct", str(source), "-o", str(path)]) == OK
+    capsys.readouterr()
+    assert main(["run", str(path)]) == OK
+    out = capsys.readouterr().out
+    for told in ("utilisation", "recorded (s)", "jobs by state: COMPLETED 2, FAILED 1"):
+        assert told in out
+    assert "of 3 jobs with a recorded wait 1 waited as long" in out
+    assert "1 started sooner, 1 later" in out
+    assert "JOBID" not in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert main(["run", str(path), "--json"]) == OK
+    found = json.loads(capsys.readouterr().out)["replay"]
+    assert found["recorded"] == {"jobs": 3, "alike": 1, "sooner": 1, "later": 1}
+    assert found["jobs"] == 3

@@ -61,6 +61,7 @@ class Writer:
             ["users:", *self._user_lines()],
             self._programs(),
             self._file_lines(),
+            self._recorded(),
             ["timeline:", *timeline],
         ]
         return "\n".join(line for part in parts for line in part) + "\n"
@@ -248,6 +249,17 @@ class Writer:
             for length_s in lengths
         ]
         return ["programs:", *lines] if lines else []
+
+    def _recorded(self) -> list[str]:
+        """Return how long jobs waited that ran once, for whoever replays them."""
+        lines = []
+        for job in self._jobs:
+            row = job.last
+            if len(job.runs) > 1 or row.start_s < row.submit_s:
+                continue
+            names = [f"{row.job_id}_{task}" for task in row.tasks] or [str(row.job_id)]
+            lines += [f"  {_quoted(name)}: {row.start_s - row.submit_s}s" for name in names]
+        return ["recorded:", *dict.fromkeys(lines)] if lines else ["recorded: {}"]
 
     def _file_lines(self) -> list[str]:
         lines = ["files:"]

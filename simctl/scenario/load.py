@@ -42,7 +42,7 @@ from simctl.scenario.positions import (
 from simctl.scenario.programs import FILES, PLUGINS, PROGRAMS, file_key
 from simctl.scenario.scalars import DURATION, SIMCTL_VERSION, choice, whole
 from simctl.scenario.scripts import ScriptCheck, Usage
-from simctl.scenario.shapes import Field, Record, Values
+from simctl.scenario.shapes import Field, Record, Table, Values
 from simctl.scenario.site import SiteShape, placed
 from simctl.scenario.site_complete import complete
 from simctl.scenario.switches import OPTIONS
@@ -186,6 +186,11 @@ FIELDS: Final = (
         doc="What simulated programs do.",
     ),
     Field(name="timeline", shape=TIMELINE, default=(), doc="Commands and faults, and their time."),
+    Field(
+        name="recorded",
+        shape=Table(item=DURATION, expected="a mapping from job ids to waits"),
+        doc="How long each job waited at the site: `run` prints measures, and theirs beside.",
+    ),
     Field(name="expect", shape=EXPECT, default=(), doc="What should come of the run."),
 )
 SCENARIO: Final[Record[Values]] = Record(
@@ -350,6 +355,7 @@ def _scenario(values: Values, reading: Reading, text: str) -> Scenario:
         files=values["files"],
         programs=values["programs"],
         timeline=values["timeline"],
+        recorded=values["recorded"],
         expect=values["expect"],
         places={key: _place(_setting(values, key, reading), reading) for key in PLUGIN_KEYS},
         warnings=sort_mistakes(reading.warnings),

@@ -716,6 +716,8 @@ class Scenario:
     files: Mapping[str, str] = attrs.field(factory=dict)
     programs: Mapping[str, Program] = attrs.field(factory=dict)
     timeline: tuple[Entry, ...] = ()
+    recorded: Mapping[str, int] | None = None
+    """How long jobs waited at the site that they are from, in microseconds; None of other jobs."""
     expect: tuple[Expectation, ...] = ()
     burst_buffer_conf: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)
     """What each burst_buffer.conf says, by its plugin, or by nothing where it is of all."""

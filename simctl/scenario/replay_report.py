@@ -128,6 +128,11 @@ def format_report(measures: ReplayMeasures) -> list[str]:
     ]
 
 
+def format_waits(label: str, waits_s: Sequence[float]) -> str:
+    """Return one more line of the table: waits in seconds."""
+    return _row(f"{label} (s)", _cells(_spread(waits_s), decimals=1))
+
+
 def _makespan_us(jobs: Sequence[ReplayJob]) -> int:
     """Return the time from the first submit to the last end."""
     if not jobs:
