@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from simctl.cli import main
+from simctl.ctld.saved.state_save import StateSave
 from simctl.scenario.load import load_scenario
 from simctl.scenario.model import FaultEntry, When
+from simctl.testing.explore import faults
 from tests.cluster import run
 
 ONE_NODE = """\
@@ -44,8 +46,8 @@ def test_a_bug_that_needs_a_fault_is_found_with_the_fault_at_its_place(
     assert {each["fault"] for each in placements["broken"]} == {"restart slurmctld for 1s"}
     report = found["found"]
     small = load_scenario(tmp_path / report["file"])
-    faults = [entry for entry in small.timeline if isinstance(entry, FaultEntry)]
-    assert [type(entry.moment) for entry in faults] == [When]
+    placed = [entry for entry in small.timeline if isinstance(entry, FaultEntry)]
+    assert [type(entry.moment) for entry in placed] == [When]
     assert report["timeline"] == {"found": 3, "left": 3}
     assert main(shlex.split(report["command"])[1:]) == 1
     assert "scenario it comes from" in (tmp_path / report["file"]).read_text()
@@ -56,17 +58,20 @@ def test_without_faults_calls_fail_and_nodes_crash(
 ) -> None:
     """Each call once, each node at each call, and whoever makes a call; one breaks the expectation.
 
-    A call of slurmd strikes it, one of the step daemon both, one of a task that besides.
+    A call of slurmd strikes it, one of the step daemon both, one of a task that besides. slurmctld
+    dies after every event.
     """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text(ONE_NODE)
     found = explore(capsys, "mine.yaml")
     roles = [e.role for e in run(ONE_NODE, cluster="").events if e.kind == "plugin"]
+    never = "{when: nothing, fault: {crash: slurmctld}}"
+    events = run(ONE_NODE.replace("timeline: [", f"timeline: [{never}, "), cluster="").events
     strikes = {"slurmd": 1, "manager": 2, "session": 2, "task": 3}
     daemons = sum(strikes.get(str(role), 0) for role in roles)
-    assert found["placements"]["tried"] == 2 * len(roles) + daemons
-    faults = {each["fault"] for each in found["placements"]["broken"]}
-    assert "crash slurmd@n1" not in faults
+    assert found["placements"]["tried"] == 2 * len(roles) + daemons + len(events)
+    names = {each["fault"] for each in found["placements"]["broken"]}
+    assert "crash slurmd@n1" not in names
     broken = [
         each
         for each in found["placements"]["broken"]
@@ -78,11 +83,35 @@ def test_without_faults_calls_fail_and_nodes_crash(
     assert [each["fault"] for each in broken] == ["fail"]
 
 
+def test_what_slurmctld_loses_as_it_dies_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its job is gone where nothing was saved: a row says after which event, and by which rule."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text(ONE_NODE)
+    monkeypatch.setattr(StateSave, "_write", lambda _self, *, forced: None)
+    monkeypatch.setattr(faults, "_invented", lambda *_: ())  # the test above tries these
+    assert main(["explore", "mine.yaml", "--faults", "--workers", "1"]) == 1
+    printed = capsys.readouterr().out
+    assert (
+        "crash slurmctld after RESPONSE_RESOURCE_ALLOCATION job=1 node=login role=srun "
+        "phase=receive peer=slurmctld\n  BROKEN lost or doubled: job 1: it was RUNNING, and "
+        "slurmctld knows nothing of it (told-job-is-kept)"
+    ) in printed
+    crash = "{at: 3s, fault: {crash: slurmctld}}, {at: 3s, fault: {start: slurmctld}}, "
+    (tmp_path / "mine.yaml").write_text(
+        ONE_NODE.replace("[{at", f"[{crash}{{at").replace("n1 true", "n1 sleep 5")
+    )
+    assert main(["run", "mine.yaml", "--quiet"]) == 1
+    assert "ordering L1 told-job-is-kept" in capsys.readouterr().err
+
+
 def test_rows_say_where_and_the_sum_how_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A scenario in which nothing can break ends with 0."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(faults, "deaths", lambda *_: ())  # which are many, and tried above
     text = ONE_NODE.replace("expect:", "options: {}\nexpect:").replace("rc=-1", "rc=7")
     (tmp_path / "mine.yaml").write_text(text)
     status = main(["explore", "mine.yaml", "--faults", "--workers", "1"])

@@ -21,6 +21,7 @@ from simctl.ctld.recovery import (
     pings,
     registration,
     restart,
+    restored,
     resync,
 )
 from simctl.ctld.reporting import bookkeeping, info
@@ -429,11 +430,13 @@ class Slurmctld(Controller):
             self._forget_before()
             return False
         try:
-            restored = self.saves.restore()
+            found = self.saves.restore()
         except state_save.UnusableStateError as error:
             raise Fatal(str(error)) from error
         self._forget_before()
-        if not restored.there:
+        if found.there or self._follows:
+            restored.tell(self)
+        if not found.there:
             return False
         restart.rebuild(self)
         await restart.recover(self)

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from simctl.kernel.events import Event
 from simctl.orderings.burst_buffer_story import (
     Asked,
@@ -23,6 +25,7 @@ from simctl.orderings.burst_buffer_story import (
     settle,
     story,
 )
+from simctl.orderings.controller_deaths import may_be_older
 from simctl.orderings.observed import Observed
 from simctl.orderings.rules import Broken as Wrong
 from simctl.orderings.rules import Finding, rule
@@ -48,12 +51,18 @@ def stage_in_before_begin(run: Observed) -> Iterator[Finding]:
     before = _call_before(found)
     for life in found.lives:
         state = ""
+        teller: Any = UNSET
+        older = False
         last: Asked | None = None
         begun: Asked | None = None
         for index, item in enumerate(life.items):
             states = change(item)
             if isinstance(item, Asked):
-                if item.name == "begin" and base(state) != "RUNNING":
+                if item.pid != teller and base(state) != "RUNNING":
+                    # Another slurmctld may have read it in an older state.
+                    state = ""
+                    older = may_be_older(run, item.pid, life.job)
+                if item.name == "begin" and base(state) != "RUNNING" and not older:
                     yield settle(_claimed(life, item, state, last, before.get(item)))
                 begun = item if item.name == "begin" else begun
                 begun = None if item.name == "revoke_alloc" else begun
@@ -62,7 +71,7 @@ def stage_in_before_begin(run: Observed) -> Iterator[Finding]:
                 yield settle(_started(life, index, begun))
                 begun = None
             if states is not None:
-                state = states[1]
+                state, teller, older = states[1], item.pid, False
 
 
 def _call_before(found: Story) -> dict[Asked, Asked]:

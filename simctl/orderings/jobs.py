@@ -140,22 +140,27 @@ def _all_gone(
     "which the graph was drawn",
 )
 def job_states(run: Observed) -> Iterator[Finding]:
-    """Follow each job through its states."""
+    """Follow each job through its states, from what a slurmctld has read of it on."""
+    read: dict[Any, list[Event]] = defaultdict(list)
+    for event in run.by_name.get("restored", ()):
+        read[event.job].append(event)
     for job, changes in run.job_states.items():
         wrong: Finding = KEPT
         last: Event | None = None
-        for change in changes:
+        state = "nothing"
+        for change in sorted((*changes, *read[job]), key=lambda each: each.seq):
             before, after = arg(change, "from"), arg(change, "to")
-            if before is not None:
-                if last is None or arg(last, "to") != before:
-                    was = "nothing" if last is None else arg(last, "to")
-                    what = f"it was {was}, and went from {before} to {after}"
+            if change.name == "restored":
+                after = arg(change, "state")
+            elif before is not None:
+                if state != before:
+                    what = f"it was {state}, and went from {before} to {after}"
                     wrong = broken(f"job {job}", what, *([last] if last else []), change)
                 elif after not in _CHANGES.get(before, ()):
                     wrong = broken(f"job {job}", f"no job goes from {before} to {after}", change)
             elif not str(after).startswith("PENDING"):
                 wrong = broken(f"job {job}", f"it began as {after}", change)
-            last = change
+            last, state = change, str(after)
         yield wrong
 
 
@@ -349,9 +354,12 @@ def submission(run: Observed) -> Iterator[Finding]:
         if event.phase == "send" and event.role == "slurmctld"
     ]
     starts = run.received(_SUBMIT)
-    for start, end in zip(starts, ends, strict=False):
-        found = between(calls, start.seq, end.seq)
-        yield _submitted(run, start, end, list(found))
+    for pid in run.pids("slurmctld"):
+        # One that dies leaves its last unanswered.
+        of_it = ([each for each in events if each.pid == pid] for events in (starts, ends))
+        for start, end in zip(*of_it, strict=False):
+            found = between(calls, start.seq, end.seq)
+            yield _submitted(run, start, end, list(found))
     for one, other in pairwise(ends):
         if one.seq == other.seq:
             yield broken("answers", "two answers in one", one, other)

@@ -31,7 +31,9 @@ from request to request, of the jobs it was at when it died; in model modern, wh
 was not saved, also of those it did anything about after its last save. In a run that was broken
 off (`--until`, Ctrl-C, a stall) nothing is missed that would still have come.
 
-Rules A1 and on are about who may do what ([authority.md](authority.md)).
+Rules A1 and on are about who may do what ([authority.md](authority.md)). Rules L1 and on are the
+ledger: what slurmctld has told others is so after it dies and starts again, and nothing is there
+twice ([exploring.md](exploring.md)). No death excuses one of them.
 Rules with one number are parts of one rule; where the models differ each has its own.
 "Recordings of real Slurm" are traces of Slurm 18.08 with these plugin types, in which the rule
 was looked for: the number is that of the groups in which it was looked for and held. This page is

@@ -11,6 +11,9 @@ from simctl.orderings.observed import Observed
 AUTHORITY: Final = 100
 """The number before that of the first rule about who may do what: A1, A2 and so on."""
 
+LEDGER: Final = 200
+"""The number before that of the first rule about what slurmctld has told others: L1 and so on."""
+
 Model = Literal["guide", "modern"]
 BOTH: Final[tuple[Model, ...]] = ("guide", "modern")
 GUIDE: Final[tuple[Model, ...]] = ("guide",)
@@ -82,8 +85,10 @@ class Rule:
     @property
     def label(self) -> str:
         """Return the number as docs/orderings.md has it."""
-        after = self.number - AUTHORITY
-        return f"A{after}" if after > 0 else str(self.number)
+        for before, letter in ((LEDGER, "L"), (AUTHORITY, "A")):
+            if self.number > before:
+                return f"{letter}{self.number - before}"
+        return str(self.number)
 
 
 RULES: Final[list[Rule]] = []

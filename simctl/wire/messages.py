@@ -335,6 +335,14 @@ class RequestUpdateJob(Message, frozen=True, kw_only=True):
     deadline_s: int | None = None
     array_limit: int = NO_VAL
 
+    def shown(self) -> dict[str, Any]:
+        """Tell what is to change."""
+        nothing = RequestUpdateJob(job_id=self.job_id)
+        asked = {name: getattr(self, name) for name in self.__struct_fields__}
+        return super().shown() | {
+            name: value for name, value in asked.items() if value != getattr(nothing, name)
+        }
+
 
 class RequestUpdateJobStep(Message, frozen=True, kw_only=True):
     """Ask slurmctld to change the time limit of a step, or of all steps of a job."""
@@ -673,7 +681,7 @@ class RequestCreateReservation(Message, frozen=True, kw_only=True):
     """Ask slurmctld to keep nodes for users or accounts; moments in seconds since the epoch."""
 
     rpc: ClassVar[str] = "REQUEST_CREATE_RESERVATION"
-    tells: ClassVar[tuple[str, ...]] = ("name", "nodes")
+    tells: ClassVar[tuple[str, ...]] = ("name", "nodes", "start_s", "end_s")
 
     name: str
     start_s: int

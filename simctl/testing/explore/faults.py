@@ -1,17 +1,31 @@
-"""Faults placed at every plugin call of a run, one text of the scenario for each place."""
+"""Faults placed at every plugin call of a run, or every event: a text of the scenario for each."""
 
-from collections import defaultdict
+import re
+import shlex
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final
 
 import attrs
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
-from simctl.kernel.pattern import Pattern
 from simctl.scenario.model import FaultEntry, Scenario
 from simctl.testing.explore.scenario_file import Change, edited, entry_text, quoted, sequence
 
-_KEYS = ("job", "step", "node", "role", "task")
+_KEYS: Final = ("job", "step", "node", "role", "task")
+_KEYS_OF_EVENTS: Final = (*_KEYS, "phase", "peer")
+
+_WILD: Final = re.compile(r"[*?\[\]]")
+"""What stands for others in a pattern."""
+
+CONTROLLER_DIES: Final = "crash slurmctld"
+"""How the fault is told that has slurmctld die and start again."""
+
+_DIED: Final = "exit role=slurmctld rc=9"
+_NEVER: Final = f"{{when: {quoted(_DIED)}, fault: {{crash: slurmctld}}}}"
+"""A crash that never comes, so that slurmctld is ready for one."""
 
 
 @attrs.frozen(kw_only=True)
@@ -25,7 +39,7 @@ class Placement:
 
 @attrs.frozen(kw_only=True)
 class Call:
-    """A plugin call of a run: a pattern, and how many others match it before this one.
+    """A plugin call or another event of a run: a pattern, and how many match it before this one.
 
     `strikes` are the single daemons and tasks that the call concerns.
     """
@@ -58,6 +72,7 @@ def placements(
             yield Placement(fault=entry.text, where=f"after {call.told()}", text=placed)
     if not faults:
         yield from _invented(text, scenario, run(text))
+        yield from (death() for death in deaths(text, scenario, run))
 
 
 def _invented(text: str, scenario: Scenario, events: Sequence[Event]) -> Iterator[Placement]:
@@ -86,6 +101,26 @@ def _invented(text: str, scenario: Scenario, events: Sequence[Event]) -> Iterato
             yield Placement(fault=f"crash {target}", where=f"after {call.told()}", text=placed)
 
 
+def deaths(
+    text: str, scenario: Scenario, run: Callable[[str], Sequence[Event]]
+) -> Sequence[Callable[[], Placement]]:
+    """Return what has slurmctld die after each event of a run, and start again at once.
+
+    What it saves meanwhile belongs to the events: in a run in which it cannot die it does not save.
+    """
+    kept = sequence(scenario.timeline)
+    again = f"{{when: {quoted(_DIED)}, fault: {{start: slurmctld}}}}"
+
+    def death(event: Call) -> Placement:
+        when = f"when: {quoted(event.pattern)}{_skip(event)}"
+        crash = f"{{{when}, fault: {{crash: slurmctld}}}}"
+        placed = edited(text, Change(kept=kept, added=(crash, again)))
+        return Placement(fault=CONTROLLER_DIES, where=f"after {event.told()}", text=placed)
+
+    events = run(edited(text, Change(kept=kept, added=(_NEVER, again))))
+    return [partial(death, event) for event in places(events)]
+
+
 def _started_again(target: str) -> tuple[str, ...]:
     """Return the entry that starts another slurmd in the place of one that has crashed."""
     kind, _, node = target.partition("@")
@@ -104,21 +139,42 @@ def calls(events: Sequence[Event], *, as_they_begin: bool = False) -> list[Call]
     ended = [event for event in events if event.kind == "plugin" and event.phase != "enter"]
     if as_they_begin:
         ended.sort(key=_begin)
-    by_name: dict[str, list[Event]] = defaultdict(list)
+    return _placed(ended, _KEYS)
+
+
+def places(events: Sequence[Event]) -> list[Call]:
+    """Return the events of a run, in their order."""
+    return _placed(events, _KEYS_OF_EVENTS)
+
+
+def _placed(events: Sequence[Event], keys: Sequence[str]) -> list[Call]:
+    """Return events as patterns that match them, each with how many it matches before."""
+    named = [(event, _named(event, keys)) for event in events if not _WILD.search(event.name)]
+    kinds: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+    for event, values in named:
+        kinds[event.name].add(tuple(values))
+    seen: Counter[tuple[Any, ...]] = Counter()
     found = []
-    for event in ended:
-        words = [event.name]
-        for key in _KEYS:
-            value = getattr(event, key)
-            if value is not UNSET and value is not None:
-                words.append(f"{key}={value}")
-        text = " ".join(words)
-        matches = Pattern.parse(text).matches
-        earlier = by_name[event.name]
-        skip = sum(matches(each) for each in earlier)
-        found.append(Call(pattern=text, skip=skip, strikes=_strikes(event)))
-        earlier.append(event)
+    for event, values in named:
+        words = [f"{key}={shlex.quote(value)}" for key, value in values.items()]
+        skip = seen[event.name, *values.items()]
+        pattern = " ".join([shlex.quote(event.name), *words])
+        found.append(Call(pattern=pattern, skip=skip, strikes=_strikes(event)))
+        for kind in kinds[event.name]:
+            # A pattern without a phase matches no enter line.
+            if set(kind) <= set(values) and ("phase" in kind or event.phase != "enter"):
+                seen[event.name, *((key, values[key]) for key in kind)] += 1
     return found
+
+
+def _named(event: Event, keys: Sequence[str]) -> dict[str, str]:
+    """Return the values of an event that a pattern can name."""
+    values = ((key, getattr(event, key)) for key in keys)
+    return {
+        key: str(value)
+        for key, value in values
+        if value is not UNSET and value is not None and not _WILD.search(str(value))
+    }
 
 
 def _strikes(event: Event) -> tuple[str, ...]:

@@ -83,8 +83,10 @@ def placement_rows(
         placement = placements[place]
         lines.append(f"{placement.fault} {placement.where}")
         times = f" (in {len(finds)} of {seeds} schedules)" if seeds > 1 else ""
-        more = f" and {len(finds[0].broken) - 1} more" if len(finds[0].broken) > 1 else ""
-        lines.append(f"  BROKEN {finds[0].broken[0].told()}{more}{times}")
+        # What slurmctld has lost or doubled explains the rest.
+        all_broken = sorted(finds[0].broken, key=lambda each: each.kind != "ledger")
+        more = f" and {len(all_broken) - 1} more" if len(all_broken) > 1 else ""
+        lines.append(f"  BROKEN {all_broken[0].told()}{more}{times}")
     return lines
 
 

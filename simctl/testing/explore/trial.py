@@ -10,6 +10,7 @@ import attrs
 from simctl.kernel.events import Event
 from simctl.kernel.line import EndlessError, Line
 from simctl.kernel.schedules import Schedule, ScheduleError
+from simctl.orderings.rules import LEDGER
 from simctl.plugins.importing import forget_files
 from simctl.plugins.registry import PluginError
 from simctl.scenario.model import Scenario
@@ -30,7 +31,10 @@ class Broken:
     """Something that should have held in a run; `kind` and `text` name it, whatever the run."""
 
     kind: str
-    """`expectation`, `ordering`, `stall`, `crash`, `plugin` or `endless`."""
+    """`expectation`, `ordering`, `ledger`, `stall`, `crash`, `plugin` or `endless`.
+
+    An ordering of the ledger is one that says what slurmctld has lost or doubled.
+    """
     text: str
     detail: str = attrs.field(default="", eq=False)
 
@@ -42,6 +46,9 @@ class Broken:
 
     def told(self) -> str:
         """Return it in a line, without its detail."""
+        if self.kind == "ledger":
+            rule = self.text.partition(":")[0]
+            return f"lost or doubled: {self.detail.splitlines()[0]} ({rule})"
         return self.text if self.kind == "expectation" else f"{self.kind}: {self.text}"
 
 
@@ -148,9 +155,9 @@ def _what_broke(result: RunResult) -> tuple[Broken, ...]:
     ]
     broken += [
         Broken(
-            kind="ordering",
+            kind="ledger" if each.rule.number > LEDGER else "ordering",
             text=f"{each.rule.name}: {each.rule.says}",
-            detail=f"{each.first.what}\n{each.slice}",
+            detail=f"{each.first.group}: {each.first.what}\n{each.slice}",
         )
         for each in result.orderings.broken
     ]

@@ -1,0 +1,321 @@
+"""The ledger: what others were told is there after slurmctld dies, and nothing is there twice.
+
+slurmctld dies after events of a run and starts again at once, with its state files damaged in one
+way: a record that is not saved, saved late, or read wrongly. Each has to be noticed by its rule.
+"""
+
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from simctl.ctld.saved import state_save, state_writing
+from simctl.ctld.saved.saved_records import JOB, NODE, PART, RESV, SavedController
+from simctl.kernel.schedules import InTurn
+from simctl.nodes.authority import Authority
+from simctl.testing.explore.faults import deaths
+from simctl.testing.explore.trial import Broken, Ran, Terms, load_text, run_trial
+from simctl.wire.states import JobBase
+from tests.test_shipped_scenarios import SCENARIOS
+
+CLUSTER = """\
+nodes: [{name: "n[1-3]", cpus: 4}]
+partitions: [{name: debug, nodes: "n[1-2]", default: true}, {name: other, nodes: n2}]
+users: {alice: 1001}
+timeline:
+  - {at: 1s, as: alice, run: "sbatch -n1 --wrap 'srun sleep 20; srun sleep 30; srun true'"}
+  - {at: 2s, as: alice, run: "sbatch -H -n1 --wrap 'sleep 3'"}
+  - {at: 3s, as: alice, run: "sbatch -n1 --wrap 'exit 3'"}
+  - {at: 4s, as: alice, run: "sbatch -n1 --wrap 'sleep 500'"}
+  - {at: 5s, as: alice, run: "scontrol update jobid=2 timelimit=7"}
+  - {at: 10s, as: root, run: "scontrol update nodename=n2 state=drain reason=dust"}
+  - {at: 11s, as: root, run: "scontrol update partitionname=other state=down"}
+  - {at: 12s, as: root, run: "scontrol create reservation reservationname=r starttime=now+1hour \
+duration=60 nodes=n3 users=alice"}
+  - {at: 20s, as: alice, run: "scancel 4"}
+  - {at: 40s, as: alice, run: "scontrol release 2"}
+  - {at: 45s, as: root, run: "scontrol delete reservation r"}
+  - {at: 50s, as: alice, run: "sbatch -n1 --wrap true"}
+  - {at: 60s, as: root, run: "scontrol update nodename=n2 state=resume"}
+"""
+A_JOB: Any = JOB.struct
+A_NODE: Any = NODE.struct
+A_PARTITION: Any = PART.struct
+A_RESERVATION: Any = RESV.struct
+FILE = Path("ledger.yaml")
+
+
+def _run(text: str, model: str, file: Path = FILE) -> Ran:
+    return run_trial(load_text(text, file), InTurn(), 0, Terms(model=model))
+
+
+CRASHES = (15, 30, 47, 70)
+"""When slurmctld dies, in seconds: after each kind of change."""
+
+
+def crashed(model: str, *, at: str = "") -> Ran:
+    """Run the scenario; slurmctld dies now and then, or upon an event, and starts at once."""
+    moments = [f"when: '{at}'"] if at else [f"at: {at_s}s" for at_s in CRASHES]
+    faults = "".join(f"  - {{{each}, fault: {{crash: slurmctld}}}}\n" for each in moments)
+    again = "  - {when: exit role=slurmctld rc=9, each: true, fault: {start: slurmctld}}\n"
+    return _run(CLUSTER + faults + again, model)
+
+
+def rules(broken: tuple[Broken, ...]) -> set[str]:
+    """Return the rules of the ledger that are broken."""
+    return {each.text.partition(":")[0] for each in broken if each.kind == "ledger"}
+
+
+QUIET = [
+    path
+    for path in SCENARIOS
+    if not re.search(
+        r"\b(crash|stop|start|restart): \"?(slurmctld|spare)|corrupt:|disk:", path.read_text()
+    )
+]
+"""Those that restart nothing of slurmctld themselves, and damage nothing that it has written."""
+
+
+SLOW = {("stage_in_fails", "modern"), ("burst_buffer_datawarp", "modern")}
+"""What waits for a day there, and saves all the while."""
+
+
+@pytest.mark.parametrize(
+    ("path", "model"),
+    [
+        pytest.param(path, model, id=f"{path.stem}-{model}")
+        for path in QUIET
+        for model in ("guide", "modern")
+        if (path.stem, model) not in SLOW
+    ],
+)
+def test_slurmctld_dies_in_every_shipped_scenario_and_the_ledger_holds(
+    path: Path, model: str
+) -> None:
+    """After a few events: other ones in each scenario, so that all kinds have their turn."""
+    text = path.read_text()
+    scenario = load_text(text, path)
+    places = deaths(text, scenario, lambda text: _run(text, model, path).events)
+    turn = zlib.crc32(f"{path.stem} {model}".encode())
+    for step in range(2):
+        each = places[(turn + step * len(places) // 2) % len(places)]()
+        broken = _run(each.text, model, path).broken
+        assert not [b for b in broken if b.kind in ("ledger", "ordering", "crash")], each.where
+
+
+Damage = Callable[[pytest.MonkeyPatch], None]
+Change = Callable[[Any], Any]
+
+
+def saved_as(file: str, change: Change) -> Damage:
+    """Return the damage that each record of a file is saved changed, or, for None, not at all."""
+
+    def damage(patch: pytest.MonkeyPatch) -> None:
+        write = state_writing._WRITERS[file]
+
+        def records(ctld: Any) -> Iterator[Any]:
+            for saved in write(ctld):
+                if isinstance(saved, bytes):
+                    saved = msgspec.json.decode(saved, type=A_JOB)  # noqa: PLW2901
+                changed = change(saved)
+                if changed is not None:
+                    yield changed
+
+        patch.setitem(state_writing._WRITERS, file, records)
+
+    return damage
+
+
+def of(kind: Any, **changes: Any) -> Change:
+    """Return the change of the fields of records of a kind."""
+
+    def change(saved: Any) -> Any:
+        return msgspec.structs.replace(saved, **changes) if isinstance(saved, kind) else saved
+
+    return change
+
+
+def jobs_where(test: Callable[[Any], bool], **changes: Any) -> Change:
+    """Return the change of the fields of those jobs of which a test is true."""
+
+    def change(saved: Any) -> Any:
+        if not isinstance(saved, A_JOB) or not test(saved):
+            return saved
+        return msgspec.structs.replace(saved, **changes)
+
+    return change
+
+
+def without(kind: Any, name: str, value: Any) -> Change:
+    """Return the change that leaves a record out."""
+    return lambda saved: (
+        None if isinstance(saved, kind) and getattr(saved, name) == value else saved
+    )
+
+
+def late(patch: pytest.MonkeyPatch) -> None:
+    """Have state written as it was at an earlier moment."""
+    records_of = state_writing.records_of
+    known: dict[str, list[tuple[int, Any]]] = {}
+
+    def records(ctld: Any, name: str) -> Any:
+        history = known.setdefault(name, [])
+        history.append((ctld.now_us, records_of(ctld, name)))
+        earlier = [each for at_us, each in history if at_us < ctld.now_us]
+        return earlier[-1] if earlier else []
+
+    patch.setattr(state_save, "records_of", records)
+
+
+def rarely(patch: pytest.MonkeyPatch) -> None:
+    """Have state saved every minute."""
+    patch.setattr(state_save, "SAVE_MAX_WAIT_US", 60_000_000)
+
+
+def never(patch: pytest.MonkeyPatch) -> None:
+    """Have nothing saved."""
+    patch.setattr(state_save.StateSave, "_write", lambda _self, *, forced: None)
+
+
+def _steps_again(patch: pytest.MonkeyPatch) -> None:
+    """Have a step that is over saved with its job still."""
+    steps: dict[tuple[int, int], Any] = {}
+
+    def change(saved: Any) -> Any:
+        if not isinstance(saved, A_JOB):
+            return saved
+        for step in saved.steps:
+            steps[saved.job_id, step.step_id] = step
+        kept = tuple(step for (job, _), step in steps.items() if job == saved.job_id)
+        return msgspec.structs.replace(saved, steps=kept)
+
+    saved_as("job_state", change)(patch)
+
+
+def _reservation_again(patch: pytest.MonkeyPatch) -> None:
+    """Have a reservation that was deleted still be there."""
+    seen: dict[str, Any] = {}
+    write = state_writing._WRITERS["resv_state"]
+
+    def records(ctld: Any) -> Iterator[Any]:
+        for saved in write(ctld):
+            if isinstance(saved, A_RESERVATION):
+                seen[saved.name] = saved
+            else:
+                yield saved
+        yield from seen.values()
+
+    patch.setitem(state_writing._WRITERS, "resv_state", records)
+
+
+def _twice(patch: pytest.MonkeyPatch) -> None:
+    """Have a job that has ended begin again, and a slurmd that does not mind."""
+    patch.setattr(Authority, "replay", lambda *_: 0)
+    saved_as("job_state", jobs_where(_is(JobBase.FAILED), state=PENDING))(patch)
+
+
+RUNNING = (int(JobBase.RUNNING), 0)
+PENDING = (int(JobBase.PENDING), 0)
+
+
+def _is(base: JobBase) -> Callable[[Any], bool]:
+    return lambda saved: saved.state[0] == base
+
+
+DAMAGES: dict[str, tuple[str, Damage]] = {
+    "a job is not saved": (
+        "told-job-is-kept",
+        saved_as("job_state", without(A_JOB, "job_id", 2)),
+    ),
+    "nothing is saved": ("told-job-is-kept", never),
+    "an end is not saved": (
+        "told-state-is-kept",
+        saved_as("job_state", jobs_where(_is(JobBase.CANCELLED), state=PENDING)),
+    ),
+    "a start is not saved": (
+        "told-state-is-kept",
+        saved_as("job_state", jobs_where(_is(JobBase.RUNNING), state=PENDING)),
+    ),
+    "steps are not saved": ("told-step-is-kept", saved_as("job_state", of(A_JOB, steps=()))),
+    "ends of steps are not saved": ("told-step-is-kept", _steps_again),
+    "a limit is not saved": (
+        "told-update-is-kept",
+        saved_as("job_state", of(A_JOB, time_limit_min=90)),
+    ),
+    "a release is not saved": (
+        "told-update-is-kept",
+        saved_as("job_state", jobs_where(lambda saved: saved.job_id == 2, priority=0)),
+    ),
+    "a drain is not saved": (
+        "told-change-of-the-cluster-is-kept",
+        saved_as("node_state", of(A_NODE, flags=0)),
+    ),
+    "a resume is not saved": (
+        "told-change-of-the-cluster-is-kept",
+        saved_as("node_state", of(A_NODE, flags=0x200)),
+    ),
+    "a partition is not saved": (
+        "told-change-of-the-cluster-is-kept",
+        saved_as("part_state", of(A_PARTITION, state="UP")),
+    ),
+    "a reservation is not saved": (
+        "told-change-of-the-cluster-is-kept",
+        saved_as("resv_state", without(A_RESERVATION, "name", "r")),
+    ),
+    "a deletion is not saved": ("told-change-of-the-cluster-is-kept", _reservation_again),
+    "job ids are counted anew": (
+        "job-id-given-once",
+        saved_as(
+            "job_state",
+            lambda saved: (
+                msgspec.structs.replace(saved, next_job_id=1)
+                if isinstance(saved, SavedController)
+                else None
+            ),
+        ),
+    ),
+    "step ids are counted anew": (
+        "step-id-given-once",
+        saved_as("job_state", of(A_JOB, next_step_id=0)),
+    ),
+    "a run begins anew": ("run-begins-once", _twice),
+    "ends are not saved": (
+        "run-ends-once",
+        saved_as("job_state", jobs_where(_is(JobBase.FAILED), state=RUNNING)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_what_slurmctld_forgets_is_found_by_its_rule(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One rule for each kind of damage; others may be broken as well."""
+    rule, damage = DAMAGES[name]
+    damage(monkeypatch)
+    assert rule in rules(crashed("guide").broken)
+
+
+@pytest.mark.parametrize("model", ["guide", "modern"])
+def test_nothing_is_found_where_nothing_is_forgotten(model: str) -> None:
+    """The same deaths, with files that hold what they should."""
+    assert not [each for each in crashed(model).broken if each.kind != "expectation"]
+
+
+@pytest.mark.parametrize("answer", ["REQUEST_KILL_JOB", "REQUEST_UPDATE_JOB"])
+def test_model_guide_saves_before_it_answers(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Saved one request late, what was just answered is gone."""
+    at = f"RESPONSE_SLURM_RC phase=receive args.answers={answer}"
+    assert not rules(crashed("guide", at=at).broken)
+    late(monkeypatch)
+    assert rules(crashed("guide", at=at).broken)
+
+
+def test_model_modern_loses_no_more_than_six_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was told longer ago is there; saved every minute, it is not."""
+    rarely(monkeypatch)
+    assert rules(crashed("modern").broken)
