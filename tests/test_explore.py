@@ -14,12 +14,13 @@ import pytest
 
 from simctl.cli import main
 from simctl.kernel.token import Token
+from simctl.runners.work import CHUNK
 from simctl.scenario.load import load_scenario
 from simctl.scenario.model import At
 from simctl.testing import run_scenario
 from simctl.testing.explore.plan import Plan
 from simctl.testing.explore.trial import Terms
-from simctl.testing.explore.workers import CHUNK, Runner
+from simctl.testing.explore.workers import Runner
 from tests.cluster import INTERRUPTIBLE
 
 FAULTY = Path(__file__).parent.parent / "scenarios" / "faulty"
@@ -44,6 +45,7 @@ def explore(capsys: pytest.CaptureFixture[str], *words: str, status: int = 1) ->
     assert main(["explore", *words, "--json", "--quiet"]) == status
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert found.pop("wall_s") >= 0
+    assert found.pop("runner").startswith("local:")
     return found
 
 

@@ -11,10 +11,10 @@ import pytest
 from simctl.cli import main
 from simctl.ctld.state.records import NodeRecord
 from simctl.kernel.procs import RunsAs
+from simctl.runners.work import CHUNK, LostError
 from simctl.scenario.load import read_scenario
 from simctl.testing.explore.progress import Progress
 from simctl.testing.explore.trial import Broken
-from simctl.testing.explore.workers import CHUNK, LostError
 from simctl.testing.swarm.draft import fault, run
 from simctl.testing.swarm.features import FAULTS
 from simctl.testing.swarm.make import draft
@@ -68,7 +68,7 @@ def test_a_fault_that_is_left_out_changes_nothing_else() -> None:
 
 def test_a_short_swarm_holds() -> None:
     """Random clusters with random faults come to rest, and nothing is lost."""
-    result = SwarmRunner(Plan(first_seed=0, runs=16, faults=tuple(FAULTS))).run_chunk(
+    result = SwarmRunner(Plan(first_seed=0, runs=16, faults=tuple(FAULTS)), Path()).run_chunk(
         0, 16, stop=False, done=lambda: None
     )
     assert [(find.seed, find.broken) for find in result.finds] == []
@@ -495,7 +495,7 @@ def test_runs_that_end_their_workers_leave_what_was_found(
         yield SwarmChunk(first=0, last=7, ended=False, sums=sums, finds=(), digests=())
         raise LostError("two worker processes were killed at trials 8 to 15")
 
-    monkeypatch.setattr("simctl.testing.swarm.command.run_chunks", lost)
+    monkeypatch.setattr("simctl.testing.swarm.command.run", lost)
     assert main(["swarm", "--runs", "20", "--workers", "2"]) == 2
     printed = capsys.readouterr()
     assert "8 runs" in printed.out

@@ -8,7 +8,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from simctl.testing.explore.workers import Chunk, LostError, chunks_of, run_chunks
+from simctl.runners.running import run
+from simctl.runners.work import Chunk, LostError, Where, Work, chunks_of
 
 
 @attrs.frozen
@@ -19,7 +20,7 @@ class Killed:
     at: tuple[int, ...]
     times: int
 
-    def __call__(self) -> "Killed":
+    def __call__(self, _: Path) -> "Killed":
         """Return what runs the trials of a worker."""
         return self
 
@@ -38,7 +39,8 @@ def test_trials_of_a_killed_worker_are_made_again(
 ) -> None:
     """By another one, which is told; each result comes once, in its place."""
     make, chunks = Killed(tmp_path, (24,), 1), chunks_of(0, 40)
-    found = run_chunks(make, chunks, workers=2, stop=False, done=lambda: None, name="swarm")
+    work = Work(make=make, chunks=chunks, name="swarm")
+    found = run(work, Where(workers=2), lambda: None)
     assert [(each.first, each.last) for each in found] == chunks
     told = sorted(capsys.readouterr().err.splitlines())
     assert told == [
@@ -51,7 +53,7 @@ def test_trials_that_end_every_worker_are_told(tmp_path: Path) -> None:
     """What came before them is given; they are not tried a third time."""
     make, chunks = Killed(tmp_path, (16,), 2), chunks_of(0, 40)
     found: list[int] = []
-    results = run_chunks(make, chunks, workers=2, stop=False, done=lambda: None)
+    results = run(Work(make=make, chunks=chunks), Where(workers=2), lambda: None)
     with pytest.raises(LostError, match="at trials 16 to 23"):
         found.extend(each.first for each in results)
     assert found == [0, 8]

@@ -1,45 +1,61 @@
 """Run cases in several processes of the machine; their outcomes come in the order of the cases."""
 
-import multiprocessing  # noqa: TID251 - stands outside the simulation
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor  # noqa: TID251 - as above
-from concurrent.futures.process import BrokenProcessPool  # noqa: TID251 - as above
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
+import attrs
+
+from simctl.runners.running import run
+from simctl.runners.work import Chunk, LostError, Where, Work
 from simctl.status import InputError
 from simctl.testing.cases import Case, Outcome, Settings, run_case
-from simctl.testing.orphans import end_with_parent, leaving_ctrl_c
+
+Cases = Sequence[tuple[Case, bool]]
+"""Cases, each with whether its file was named."""
 
 
-def run_cases(
-    cases: Sequence[tuple[Case, bool]], settings: Settings, *, workers: int
-) -> Iterator[Outcome]:
-    """Run cases, each with whether its file was named; yield their outcomes in the same order.
+@attrs.frozen(kw_only=True)
+class CaseChunk(Chunk):
+    """What came of one case."""
+
+    outcome: Outcome
+
+
+@attrs.frozen
+class CaseRunner:
+    """Runs cases by their numbers."""
+
+    cases: Cases
+    settings: Settings
+
+    def run_chunk(
+        self, first: int, last: int, *, stop: bool, done: Callable[[], None]
+    ) -> CaseChunk:
+        """Run the one case of a chunk."""
+        case, named = self.cases[first]
+        outcome = run_case(case, self.settings, named=named)
+        done()
+        return CaseChunk(first=first, last=last, ended=False, outcome=outcome)
+
+
+def run_cases(cases: Cases, settings: Settings, *, workers: int) -> Iterator[Outcome]:
+    """Run cases; yield their outcomes in the same order.
 
     Raises:
-        InputError: A worker has been ended by what it ran.
+        InputError: A case has ended the worker that ran it, twice.
     """
-    if workers == 1:
-        for case, named in cases:
-            yield run_case(case, settings, named=named)
-        return
-    context = multiprocessing.get_context("spawn")
-    count = min(workers, len(cases))
-    pool = ProcessPoolExecutor(count, mp_context=context, initializer=end_with_parent)
+    work = Work(
+        make=functools.partial(_runner, cases, settings),
+        chunks=[(number, number) for number in range(len(cases))],
+        name="test",
+    )
     try:
-        for future in _submit(pool, cases, settings):
-            yield future.result()
-    except BrokenProcessPool:
+        for chunk in run(work, Where(workers=workers), lambda: None):
+            yield chunk.outcome
+    except LostError:
         raise InputError("test: a worker process was ended by what it ran, see above") from None
-    finally:
-        # Also of what nobody waits for any more.
-        for process in multiprocessing.active_children():
-            process.terminate()
-        pool.shutdown(cancel_futures=True)
 
 
-def _submit(
-    pool: ProcessPoolExecutor, cases: Sequence[tuple[Case, bool]], settings: Settings
-) -> list[Future[Outcome]]:
-    """Give all cases to workers, which leave Ctrl-C to this process."""
-    with leaving_ctrl_c():
-        return [pool.submit(run_case, case, settings, named=named) for case, named in cases]
+def _runner(cases: Cases, settings: Settings, _: Path) -> CaseRunner:
+    return CaseRunner(cases, settings)

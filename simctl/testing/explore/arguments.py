@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from simctl import numbers
+from simctl.runners.arguments import add_where
 
 SEEDS: Final = 200
 """How many schedules are tried if nobody says how many."""
@@ -65,9 +66,7 @@ def add_arguments(commands: Any) -> None:
     explore.add_argument(
         "--jitter", metavar="TIME", help="how late a message may be (default 40 latencies)"
     )
-    explore.add_argument(
-        "--workers", type=numbers.WORKERS, metavar="N", help="processes (default: the cores)"
-    )
+    add_where(explore)
     explore.add_argument("--model", choices=("guide", "modern"), help="instead of the scenario's")
     explore.add_argument("-o", "--output", metavar="FILE", help="write what is found there")
     explore.add_argument(

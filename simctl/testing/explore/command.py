@@ -12,6 +12,7 @@ from simctl.files import read_text
 from simctl.kernel.schedules import InTurn
 from simctl.numbers import check_last_seed
 from simctl.plugins.registry import PluginError
+from simctl.runners.work import LostError
 from simctl.scenario.positions import ScenarioErrors
 from simctl.status import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 from simctl.testing.explore.faults import placements
@@ -29,7 +30,7 @@ from simctl.testing.explore.report import (
 )
 from simctl.testing.explore.search import Search
 from simctl.testing.explore.trial import Ran, Terms, load_text, run_trial
-from simctl.testing.explore.workers import Find, LostError
+from simctl.testing.explore.workers import Find
 
 _TURNS_AT_LEAST: Final = 100_000
 _TURNS_TIMES: Final = 50

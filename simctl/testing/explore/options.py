@@ -1,12 +1,12 @@
 """What the command line of `simctl explore` asks for, checked."""
 
 import argparse
-import os
 import shlex
 from pathlib import Path
 
 import attrs
 
+from simctl.runners.work import Where, read_where
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.status import InputError
 from simctl.testing.explore.arguments import LIMIT, SEEDS
@@ -29,7 +29,8 @@ class Options:
     seconds: float | None = None
     first_seed: int | None = None
     keep_going: bool = False
-    workers: int = 1
+    where: Where = attrs.field(factory=Where)
+    """Where trials are run."""
     model: str = ""
     jitter_us: int | None = None
     watchdog_s: float = 10.0
@@ -64,7 +65,7 @@ def read(options: argparse.Namespace, path: Path, *, shipped: bool) -> Options:
         seconds=options.seconds,
         first_seed=options.seed,
         keep_going=options.keep_going,
-        workers=options.workers or len(os.sched_getaffinity(0)),
+        where=read_where(options.workers, options.dask),
         model=options.model or "",
         jitter_us=jitter_us,
         watchdog_s=options.watchdog,
@@ -84,7 +85,7 @@ def _check_together(options: argparse.Namespace) -> None:
     if options.faults and options.keep_going:
         raise InputError("--keep-going goes without --faults, which tries every place in any case")
     if options.exhaustive:
-        for name in ("seeds", "faults", "workers", "jitter"):
+        for name in ("seeds", "faults", "workers", "dask", "jitter"):
             if getattr(options, name):
                 raise InputError(
                     f"--{name} goes without --exhaustive, which tries all orders one after another"

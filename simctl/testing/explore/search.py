@@ -7,6 +7,7 @@ import attrs
 
 from simctl.kernel.events import Event
 from simctl.kernel.schedules import InTurn
+from simctl.runners.work import LostError
 from simctl.scenario.model import Scenario
 from simctl.status import InputError
 from simctl.testing.explore.coverage import Coverage
@@ -19,7 +20,7 @@ from simctl.testing.explore.progress import Progress
 from simctl.testing.explore.reduction import UnstableError
 from simctl.testing.explore.report import by_placement
 from simctl.testing.explore.trial import Ran, Terms, load_text, run_trial
-from simctl.testing.explore.workers import Find, LostError, Runner, run_all
+from simctl.testing.explore.workers import Find, Runner, run_all
 
 _TURNS_AT_LEAST: Final = 100_000
 _TURNS_TIMES: Final = 50
@@ -84,6 +85,7 @@ class Search:
             "found": found.as_json() if found is not None else None,
             "covered": self.coverage.as_json(),
             "wall_s": round(self.wall_s, 3),
+            "runner": self.options.where.told,
         }
 
     def _placements_as_json(self) -> Any:
@@ -106,8 +108,8 @@ class Search:
     def try_all(self, plan: Plan, progress: Progress) -> None:
         """Run every trial of a plan, or all up to the first find."""
         stop = not self.options.keep_going and not self.placements
-        workers = self.options.workers
-        for result in run_all(plan, workers=workers, stop=stop, done=progress.count):
+        where = self.options.where
+        for result in run_all(plan, where=where, stop=stop, done=progress.count):
             self.coverage.merge(result.coverage)
             self.runs += result.last - result.first + 1
             self.turns += result.turns

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from simctl import numbers
+from simctl.runners.arguments import add_where
 
 RUNS: Final = 100
 """How many runs are made if nobody says how many."""
@@ -54,9 +55,7 @@ def add_arguments(commands: Any) -> None:
         help="with a burst buffer plugin: a line of scripts that asks it for something; jobs "
         "draw one of those given",
     )
-    swarm.add_argument(
-        "--workers", type=numbers.WORKERS, metavar="N", help="processes (default: the cores)"
-    )
+    add_where(swarm)
     swarm.add_argument(
         "--schedule", metavar="NAME|TOKEN", help="with a SCENARIO: as for run (default fifo)"
     )

@@ -13,13 +13,15 @@ import attrs
 from simctl.kernel.schedules import ScheduleError
 from simctl.outputs import FIND, write_output
 from simctl.plugins.registry import PluginError
+from simctl.runners.bundle import plugin_files
+from simctl.runners.running import run
+from simctl.runners.work import LostError, Work, chunks_of
 from simctl.scenario.positions import ScenarioErrors
 from simctl.status import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 from simctl.testing.explore.progress import Progress
 from simctl.testing.explore.report import broken_lines
 from simctl.testing.explore.scenario_file import edited
 from simctl.testing.explore.trial import Broken, load_text
-from simctl.testing.explore.workers import LostError, chunks_of, run_chunks
 from simctl.testing.pages import leave_find
 from simctl.testing.swarm.features import FAULTS
 from simctl.testing.swarm.make import draft
@@ -127,11 +129,14 @@ class Many:
     def _run_all(self, progress: Progress) -> None:
         options, plan = self.options, self.plan
         until = None if options.seconds is None else time.perf_counter() + options.seconds
-        make = functools.partial(SwarmRunner, plan)
-        chunks = chunks_of(0, plan.trials)
-        for result in run_chunks(
-            make, chunks, workers=options.workers, stop=False, done=progress.count, name="swarm"
-        ):
+        references = [reference for _, reference in options.own.plugins.values()]
+        work = Work(
+            make=functools.partial(SwarmRunner, plan),
+            chunks=chunks_of(0, plan.trials),
+            name="swarm",
+            bundle=functools.partial(plugin_files, Path(), references),
+        )
+        for result in run(work, options.where, progress.count):
             self.sums.merge(result.sums)
             self.finds += result.finds
             progress.broken = len(self.finds)
@@ -263,6 +268,7 @@ class Many:
             ],
             "found": self._found_as_json(),
             "wall_s": round(self.wall_s, 3),
+            "runner": self.options.where.told,
         }
 
 

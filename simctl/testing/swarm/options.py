@@ -9,6 +9,7 @@ import attrs
 from simctl.numbers import LARGEST, check_last_seed
 from simctl.numbers import RUNS as MOST
 from simctl.outputs import FIND, place_of
+from simctl.runners.work import Where, read_where
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.status import InputError
 from simctl.testing.swarm.arguments import RUNS
@@ -29,7 +30,8 @@ class Options:
     seconds: float | None = None
     faults: tuple[str, ...] = tuple(FAULTS)
     own: Own = attrs.field(factory=Own)
-    workers: int = 1
+    where: Where = attrs.field(factory=Where)
+    """Where runs are made."""
     output: str = ""
     force: bool = False
     show: bool = False
@@ -66,7 +68,7 @@ def read(options: argparse.Namespace, path: Path | None) -> Options:
         seconds=seconds,
         faults=_faults(options.faults),
         own=read_own(options.plugin, options.conf, options.directive),
-        workers=options.workers or len(os.sched_getaffinity(0)),
+        where=read_where(options.workers, options.dask),
         output=options.output or "",
         force=options.force,
         show=options.show,
@@ -84,6 +86,7 @@ def _check_alone(options: argparse.Namespace) -> None:
         "conf",
         "directive",
         "workers",
+        "dask",
         "output",
         "show",
     ):

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
+from simctl.runners.work import Chunk
 from simctl.testing.explore.trial import Broken
-from simctl.testing.explore.workers import Chunk
 from simctl.testing.swarm.make import draft
 from simctl.testing.swarm.own import Own
 from simctl.testing.swarm.trial import Told, run_text, tell
@@ -100,8 +101,9 @@ class SwarmChunk(Chunk):
 class SwarmRunner:
     """Makes the runs of a plan, one after another."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, folder: Path) -> None:
         self._plan = plan
+        self._folder = folder
 
     def run_chunk(
         self, first: int, last: int, *, stop: bool, done: Callable[[], None]
@@ -113,7 +115,7 @@ class SwarmRunner:
             seed, again = plan.seed_of(trial)
             sampled = (seed - plan.first_seed) % EVERY == 0
             drawn = draft(seed, plan.faults, plan.own)
-            told = tell(run_text(drawn.text(), drawn.schedule), digest=sampled)
+            told = tell(run_text(drawn.text(), drawn.schedule, self._folder), digest=sampled)
             if sampled:
                 digests.append((seed, told.digest))
             if not again:

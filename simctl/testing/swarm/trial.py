@@ -160,7 +160,7 @@ def digest_of(ran: Ran) -> str:
     return found.hexdigest()[:16]
 
 
-def run_text(text: str, schedule: str) -> Tried:
-    """Run the text of a scenario, from its own seed."""
-    scenario = load_text(text, Path("swarm.yaml"))
+def run_text(text: str, schedule: str, folder: Path = Path()) -> Tried:
+    """Run the text of a scenario in a folder, which plugins are found from, from its own seed."""
+    scenario = load_text(text, folder / "swarm.yaml")
     return run_swarm(scenario, schedule, scenario.seed)

@@ -1,0 +1,5 @@
+"""Where many runs are made: in processes of this machine, or by the workers of a Dask cluster.
+
+`work` says what is to be run and where, `running.run` runs it, `bundle` carries files to other
+machines. For `explore`, `swarm`, `test` and `sweep`; it knows nothing of scenarios and worlds.
+"""

@@ -1,0 +1,300 @@
+"""The workers of a Dask cluster as runners: each gives its trials to a process of its own.
+
+A run needs a main thread, for its watchdog, and may take its process down; a worker of Dask's calls
+functions in other threads, and is to live. So it keeps a process, as a search on one machine does.
+"""
+
+import functools
+import hashlib
+import logging
+import pickle
+import platform
+import tempfile
+import threading  # noqa: TID251 - a worker of Dask's calls in threads
+import time  # noqa: TID251 - how long a unit of work takes on the wall clock
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final, Generic
+
+import attrs
+
+import simctl
+from simctl.runners.bundle import Bundle
+from simctl.runners.local import Pool
+from simctl.runners.work import Chunk, ChunkT, LostError, Work, WorkerError
+from simctl.status import InputError
+
+try:
+    distributed: Any = import_module("distributed")
+except ImportError as error:
+    raise InputError(
+        "--dask needs the package distributed: pip install 'slurm-simctl[dask]'"
+    ) from error
+
+UNIT_S: Final = 2.0
+"""How long a unit of work should take: what a scheduler does for each costs a millisecond."""
+
+CONNECT_S: Final = 10
+WORKERS_S: Final = 60
+"""How long a scheduler, and then its first worker, is waited for."""
+
+_PACKAGES: Final = ("attrs", "msgspec", "pyyaml", "structlog", "trio")
+
+
+@functools.cache
+def about() -> dict[str, str]:
+    """Return what has to be the same everywhere: versions, and simctl's own sources."""
+    root = Path(simctl.__file__).parent
+    sources = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        sources.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    return {
+        "simctl": simctl.__version__,
+        "simctl's sources": sources.hexdigest()[:16],
+        "Python": platform.python_version(),
+        **{name: version(name) for name in _PACKAGES},
+    }
+
+
+@attrs.frozen
+class Payload(Generic[ChunkT]):
+    """What travels once: the work without its chunks, and its files."""
+
+    work: Work[ChunkT]
+    bundle: Bundle
+    digest: str
+
+
+class OtherVersionError(RuntimeError):
+    """A worker has another simctl, Python or package than whoever gives out work."""
+
+
+# In a worker of Dask's.
+
+
+class _Crew(threading.local):
+    """The process that a thread of the worker has for trials, and of which work."""
+
+    digest: str = ""
+    pool: Pool[Any] | None = None
+
+
+_CREW: Final = _Crew()
+_POOLS: Final[list[Pool[Any]]] = []
+"""Those of all threads of this process."""
+
+
+def run_unit(
+    payload: Payload[ChunkT], chunks: list[tuple[int, int]], wanted: dict[str, str]
+) -> tuple[list[ChunkT], float]:
+    """Run a few chunks in a worker; return what came of them, and how many seconds that took."""
+    found = about()
+    if found != wanted:
+        raise OtherVersionError(_differences(wanted, found))
+    if _CREW.digest != payload.digest or _CREW.pool is None:
+        _let_go()
+        work = attrs.evolve(payload.work, folder=payload.bundle.unpack())
+        pool = Pool(work, 1)
+        pool.__enter__()
+        _CREW.digest, _CREW.pool = payload.digest, pool
+        _POOLS.append(pool)
+    started = time.perf_counter()
+    try:
+        results = list(_CREW.pool.run(chunks, lambda: None))
+    except BaseException:
+        _let_go()
+        raise
+    return results, time.perf_counter() - started
+
+
+def _let_go() -> None:
+    """End this thread's process."""
+    pool, _CREW.pool, _CREW.digest = _CREW.pool, None, ""
+    if pool is not None:
+        pool.__exit__()
+        if pool in _POOLS:
+            _POOLS.remove(pool)
+
+
+def end_processes() -> None:
+    """End the processes of all threads of this worker: nobody wants more of the work."""
+    while _POOLS:
+        _POOLS.pop().__exit__()
+
+
+def _hold(payload: Any) -> Any:
+    """Return what travels, as a task: Dask makes it again where the worker that had it is lost."""
+    return payload
+
+
+# Where work is given out.
+
+
+def run_on_dask(work: Work[ChunkT], address: str, done: Callable[[], None]) -> Iterator[ChunkT]:
+    """Run work on a cluster; give what came of its chunks in their order.
+
+    Raises:
+        InputError: No scheduler answers, no worker comes, or one has other versions.
+        LostError: Workers were killed at some trials, several times.
+    """
+    with ExitStack() as stack:
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        client = _connect(address, stack)
+        _check_versions(client, address)
+        yield from _Given(work, client, address).results(done)
+
+
+def _connect(address: str, stack: ExitStack) -> Any:
+    try:
+        if address == "local" or address.startswith("local:"):
+            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="simctl-dask-"))
+            count = address.partition(":")[2]
+            cluster = distributed.LocalCluster(
+                n_workers=int(count) if count else None,
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address=None,
+                local_directory=scratch,
+                silence_logs=logging.CRITICAL,
+            )
+            stack.callback(cluster.close, timeout=CONNECT_S)
+            client = distributed.Client(cluster, timeout=CONNECT_S)
+        elif "://" in address:
+            client = distributed.Client(address, timeout=CONNECT_S)
+        elif Path(address).is_file():
+            client = distributed.Client(scheduler_file=address, timeout=CONNECT_S)
+        else:
+            raise InputError(
+                f"--dask {address}: expected tcp://HOST:PORT, local, local:N, or the file that a "
+                "scheduler was told to write"
+            )
+    except (OSError, TimeoutError, ValueError) as error:
+        raise InputError(
+            f"--dask {address}: no scheduler answers there within {CONNECT_S} s ({error})"
+        ) from error
+    stack.callback(_close, client)
+    return client
+
+
+def _close(client: Any) -> None:
+    with suppress(Exception):  # the cluster may be gone
+        client.run(end_processes, on_error="ignore")
+    with suppress(Exception):
+        client.close(timeout=CONNECT_S)
+
+
+def _check_versions(client: Any, address: str) -> None:
+    try:
+        client.wait_for_workers(1, timeout=WORKERS_S)
+    except TimeoutError as error:
+        raise InputError(
+            f"--dask {address}: the scheduler has no worker, and none came within {WORKERS_S} s"
+        ) from error
+    for worker, found in client.run(_about_or_why, on_error="return").items():
+        if found != about():
+            why = _differences(about(), found) if isinstance(found, dict) else str(found)
+            raise InputError(f"--dask {address}: worker {worker}: {why}")
+
+
+def _about_or_why() -> dict[str, str]:
+    return about()
+
+
+def _differences(wanted: dict[str, str], found: dict[str, str]) -> str:
+    told = [
+        f"{name} {found.get(name, 'missing')} and not {here}"
+        for name, here in wanted.items()
+        if found.get(name) != here
+    ]
+    return f"it has {', '.join(told)}; results would not be the same"
+
+
+class _Given(Generic[ChunkT]):
+    """Work that is given out to a cluster."""
+
+    def __init__(self, work: Work[ChunkT], client: Any, address: str) -> None:
+        self._work = work
+        self._client = client
+        self._address = address
+        self._waiting = list(work.chunks)
+        self._size = 1
+        """How many chunks the next unit has."""
+        self._out: dict[Any, list[tuple[int, int]]] = {}
+        """What was given out, by its future."""
+        bundle = work.bundle()
+        rest = attrs.evolve(work, chunks=[], folder=Path(), bundle=Bundle)
+        try:
+            digest = hashlib.sha256(bundle.digest.encode() + pickle.dumps(rest)).hexdigest()
+        except (pickle.PicklingError, TypeError, AttributeError) as error:
+            raise WorkerError(f"work cannot travel: {error}") from error
+        self._payload = client.submit(
+            _hold, Payload(rest, bundle, digest), key=f"simctl-{digest}", pure=False
+        )
+
+    def results(self, done: Callable[[], None]) -> Iterator[ChunkT]:
+        """Give results in the order of the chunks, until there are no more, or no more count."""
+        found: dict[int, ChunkT] = {}
+        try:
+            for first, _ in self._work.chunks:
+                while first not in found:
+                    self._give_out()
+                    for result in self._next():
+                        found[result.first] = result
+                        for _ in range(result.last - result.first + 1):
+                            done()
+                        if result.ended:
+                            # What has a higher number does not count any more.
+                            self._waiting = [
+                                each for each in self._waiting if each[0] < result.first
+                            ]
+                result = found.pop(first)
+                yield result
+                if result.ended:
+                    return
+        finally:
+            with suppress(Exception):  # the scheduler may be gone
+                self._client.cancel([*self._out, self._payload], force=True)
+
+    def _give_out(self) -> None:
+        """Have each thread of the cluster at work, and one unit more waiting for it."""
+        most = 2 * max(1, sum(self._client.nthreads().values()))
+        while self._waiting and len(self._out) < most:
+            unit, self._waiting = self._waiting[: self._size], self._waiting[self._size :]
+            future = self._client.submit(run_unit, self._payload, unit, about(), pure=False)
+            self._out[future] = unit
+
+    def _next(self) -> list[ChunkT]:
+        """Return the results of the units that have ended, once one has."""
+        while True:
+            if self._client.status not in ("running", "connecting"):
+                raise LostError(f"--dask {self._address}: the scheduler has gone away")
+            with suppress(TimeoutError):
+                distributed.wait(list(self._out), timeout=1, return_when="FIRST_COMPLETED")
+            ended = [future for future in self._out if future.done()]
+            if ended:
+                return [result for future in ended for result in self._result(future)]
+
+    def _result(self, future: Any) -> list[ChunkT]:
+        unit = self._out.pop(future)
+        trials = f"trials {unit[0][0]} to {unit[-1][1]}"
+        try:
+            results, took_s = future.result()
+        except distributed.KilledWorker as error:
+            raise LostError(
+                f"--dask {self._address}: workers were killed at {trials}, several times, as where "
+                "memory runs out; what follows was not tried"
+            ) from error
+        except OtherVersionError as error:
+            raise InputError(f"--dask {self._address}: a worker that came late: {error}") from error
+        except distributed.client.FutureCancelledError as error:
+            raise LostError(
+                f"--dask {self._address}: the scheduler has dropped {trials}; was it restarted?"
+            ) from error
+        fits = max(1, int(UNIT_S / max(took_s / len(unit), 1e-6)))
+        self._size = max(1, min(fits, 4 * len(unit), 512))
+        checked: list[ChunkT] = results
+        assert all(isinstance(each, Chunk) for each in checked)
+        return checked

@@ -1,0 +1,178 @@
+"""Processes of this machine that run chunks of trials."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait  # noqa: TID251 - outside the simulation
+from typing import Final, Generic, cast
+
+import attrs
+
+from simctl.runners.work import Chunk, ChunkT, LostError, Work, WorkerError
+
+_MAIN: Final = (
+    "import sys; pipe, life, *sys.path = sys.argv[1:]; "
+    "from simctl.runners.child import main; main(int(pipe), int(life))"
+)
+"""What a worker runs: not `multiprocessing`, for a worker of Dask's may have no children by it."""
+
+
+@attrs.frozen(kw_only=True)
+class _Worker:
+    process: subprocess.Popen[bytes]
+    life_fd: int
+    """Closed, by whatever end of this process, it ends the worker."""
+
+    def end(self) -> None:
+        """End the process, whatever it is at."""
+        self.process.terminate()
+        self.process.wait()
+        os.close(self.life_fd)
+
+
+class Pool(Generic[ChunkT]):
+    """A few workers, each with a pipe; gone when the `with` is left, however that happens.
+
+    Where a worker is killed, another makes its trials again, once.
+    """
+
+    def __init__(self, work: Work[ChunkT], count: int) -> None:
+        self._work = work
+        self._count = count
+        self._workers: dict[Connection, _Worker] = {}
+        self._given: dict[Connection, tuple[int, int]] = {}
+        """What each worker is at."""
+        self._lost: set[int] = set()
+        """The first trials of chunks whose worker was killed."""
+
+    def __enter__(self) -> "Pool[ChunkT]":
+        """Start the workers; Ctrl-C is their parent's business."""
+        try:
+            for _ in range(self._count):
+                self._start()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def _start(self) -> Connection:
+        ours, theirs = socket.socketpair()
+        life, life_fd = os.pipe()
+        words = [str(theirs.fileno()), str(life), *sys.path]
+        with theirs, leaving_ctrl_c():
+            process = subprocess.Popen(
+                [sys.executable, "-c", _MAIN, *words],
+                pass_fds=(theirs.fileno(), life),
+                stdin=subprocess.DEVNULL,
+            )
+        os.close(life)
+        pipe = Connection(ours.detach())
+        self._workers[pipe] = _Worker(process=process, life_fd=life_fd)
+        work = self._work
+        with suppress(OSError):  # it was killed, as its pipe will tell
+            pipe.send((work.make, work.folder, work.stop, work.name))
+        return pipe
+
+    def __exit__(self, *exc: object) -> None:
+        """End the workers, whatever they are at."""
+        self._end()
+
+    def _end(self) -> None:
+        for pipe, worker in self._workers.items():
+            pipe.close()
+            worker.process.terminate()
+        for worker in self._workers.values():
+            worker.end()
+        self._workers.clear()
+
+    def run(self, chunks: list[tuple[int, int]], done: Callable[[], None]) -> Iterator[ChunkT]:
+        """Give out chunks, and give results in the order of the chunks.
+
+        Raises:
+            LostError: Two workers were killed at the chunk that comes next.
+        """
+        waiting = list(reversed(chunks))
+        results: dict[int, ChunkT] = {}
+        for pipe in self._workers:
+            self._give(pipe, waiting)
+        for first, last in chunks:
+            while first not in results:
+                if first in self._lost and all(first != at for at, _ in self._given.values()):
+                    raise LostError(
+                        f"two worker processes were killed at trials {first} to {last}, as where "
+                        "memory runs out; what follows was not tried (fewer --workers need less)"
+                    )
+                ready = set(wait(list(self._workers)))
+                for pipe in [each for each in self._workers if each in ready]:
+                    try:
+                        said = _receive(pipe)
+                    except (EOFError, OSError):
+                        self._replace(pipe)
+                        continue
+                    if said is None:
+                        done()
+                        continue
+                    result = cast(ChunkT, said)
+                    results[result.first] = result
+                    if result.ended:
+                        # What has a higher number does not count any more.
+                        waiting = [each for each in waiting if each[0] < result.first]
+                    self._give(pipe, waiting)
+            result = results.pop(first)
+            yield result
+            if result.ended:
+                return
+
+    def _give(self, pipe: Connection, waiting: list[tuple[int, int]]) -> None:
+        self._given.pop(pipe, None)
+        if waiting:
+            self._given[pipe] = waiting.pop()
+            with suppress(OSError):  # it was killed, as its pipe will tell
+                pipe.send(self._given[pipe])
+
+    def _replace(self, pipe: Connection) -> None:
+        """Have another worker go on where one was killed; the second time nobody does."""
+        worker = self._workers.pop(pipe)
+        chunk = self._given.pop(pipe, None)
+        pipe.close()
+        status = worker.process.wait()
+        os.close(worker.life_fd)
+        how = f"signal {-status}" if status < 0 else f"{status}"
+        if chunk is None:
+            return
+        again = chunk[0] not in self._lost
+        self._lost.add(chunk[0])
+        sys.stderr.write(
+            f"simctl: a worker process of `{self._work.name}` was ended ({how}) at trials "
+            f"{chunk[0]} to {chunk[1]}{'; they are made again' if again else ''}\n"
+        )
+        if again:
+            self._give(self._start(), [chunk])
+
+
+def _receive(pipe: Connection) -> Chunk | None:
+    """Return what a worker has to say; None: it has run another trial."""
+    said = pipe.recv()
+    if isinstance(said, BaseException):
+        raise said
+    if isinstance(said, str):
+        raise WorkerError(said)
+    assert said is None or isinstance(said, Chunk)
+    return said
+
+
+@contextmanager
+def leaving_ctrl_c() -> Iterator[None]:
+    """Have processes that are started inside leave Ctrl-C to this one: they inherit its mask.
+
+    For this process it waits until they have started.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,255 @@
+"""Work on a Dask cluster comes to the same as on this machine, whatever befalls its workers."""
+
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from simctl.cli import main
+from simctl.runners.bundle import Bundle, plugin_files
+from simctl.runners.running import run
+from simctl.runners.work import Chunk, LostError, Where, Work, chunks_of, read_where
+from simctl.status import InputError
+
+distributed: Any = pytest.importorskip("distributed", reason="the extra [dask] is not installed")
+
+FAULTY = Path(__file__).parent.parent / "scenarios" / "faulty"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Start a scheduler and two workers on loopback."""
+    with distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address=None,
+        silence_logs=50,
+    ) as found:
+        yield found
+
+
+@pytest.fixture
+def address(cluster: Any) -> str:
+    """Return where the scheduler is."""
+    found: str = cluster.scheduler_address
+    return found
+
+
+@attrs.frozen
+class Slow:
+    """Takes its time over each trial, and says which it has been given."""
+
+    folder: Path
+    seconds: float = 0.05
+    killed_at: int = -1
+    times: int = 1
+
+    def run_chunk(self, first: int, last: int, *, stop: bool, done: Callable[[], None]) -> Chunk:
+        """Write down who runs a chunk, and be killed where that is due."""
+        marks = [self.folder / f"killed-{number}" for number in range(self.times)]
+        if first == self.killed_at and (free := [each for each in marks if not each.exists()]):
+            free[0].touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        (self.folder / f"pid-{os.getppid()}").touch()
+        time.sleep(self.seconds)
+        done()
+        return Chunk(first=first, last=last, ended=False)
+
+
+def _slow(folder: Path, _: Path, **more: Any) -> Slow:
+    return Slow(folder, **more)
+
+
+def work_of(folder: Path, trials: int, **more: Any) -> Work[Chunk]:
+    """Return work of so many trials that leaves its traces in a folder."""
+    make = functools.partial(_slow, folder, **more)
+    return Work(make=make, chunks=chunks_of(0, trials))
+
+
+def found_by(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    """Return what a command prints with --json, but for what may differ."""
+    main([*words, "--json", "--quiet"])
+    found = json.loads(capsys.readouterr().out)
+    assert found.pop("runner")
+    assert found.pop("wall_s") >= 0
+    return found
+
+
+def test_a_search_comes_to_the_same_anywhere(
+    address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    """An author's plugin travels; the find, its schedule and all that is counted are equal."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("window_race.yaml", "window_race.py"):
+        (tmp_path / name).write_text((FAULTY / name).read_text())
+    words = ("explore", "window_race.yaml", "--seeds", "40", "-o", "found.yaml", "--force")
+    here = found_by(capsys, *words, "--workers", "1")
+    assert here["found"] is not None
+    assert here == found_by(capsys, *words, "--dask", address)
+
+
+def test_a_swarm_comes_to_the_same_anywhere(
+    address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its sums too, and which of its runs were made twice."""
+    words = ("swarm", "--runs", "18", "--seed", "4000")
+    here = found_by(capsys, *words, "--workers", "1")
+    assert here == found_by(capsys, *words, "--dask", address)
+
+
+def test_a_worker_that_is_killed_loses_no_result_and_doubles_none(
+    cluster: Any, address: str, tmp_path: Path
+) -> None:
+    """With kill -9 in the middle; the scheduler has another make what it was at."""
+    found: list[tuple[int, int]] = []
+    work = work_of(tmp_path, 400)
+    killed = 0
+    for result in run(work, Where(dask=address), lambda: None):
+        found.append((result.first, result.last))
+        if not killed:
+            workers = [int(each.name.removeprefix("pid-")) for each in tmp_path.glob("pid-*")]
+            killed = workers[0]
+            os.kill(killed, signal.SIGKILL)
+    assert found == work.chunks
+
+
+def test_trials_that_kill_their_process_are_made_again_once(address: str, tmp_path: Path) -> None:
+    """The second time the search ends there, and says where; the worker of Dask's lives on."""
+    again = work_of(tmp_path, 40, killed_at=16, times=1)
+    results = run(again, Where(dask=address), lambda: None)
+    assert [(each.first, each.last) for each in results] == again.chunks
+    for each in tmp_path.glob("killed-*"):
+        each.unlink()
+    found: list[int] = []
+    never = work_of(tmp_path, 40, killed_at=16, times=9)
+    with pytest.raises(LostError, match="trials 16 to 23"):
+        found.extend(each.first for each in run(never, Where(dask=address), lambda: None))
+    assert 16 not in found
+
+
+def test_nobody_at_an_address_is_told() -> None:
+    """Within the time that a connection is waited for."""
+    work = work_of(Path(), 8)
+    with pytest.raises(InputError, match=r"no scheduler answers there within 10 s"):
+        list(run(work, Where(dask="tcp://127.0.0.1:9"), lambda: None))
+
+
+def test_a_worker_with_another_version_is_refused_before_work_starts(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says which, and that results would not be the same."""
+    from simctl.runners import dask_cluster  # noqa: PLC0415 - it needs the extra
+
+    mine = {**dask_cluster.about(), "trio": "0.1"}
+    monkeypatch.setattr(dask_cluster, "about", lambda: mine)
+    monkeypatch.setattr(dask_cluster, "_about_or_why", distributed_about)
+    with pytest.raises(InputError, match=r"worker tcp://.*: it has trio .* and not 0\.1"):
+        list(run(work_of(Path(), 8), Where(dask=address), lambda: None))
+
+
+def distributed_about() -> dict[str, str]:
+    """Return what a worker says of itself."""
+    from simctl.runners.dask_cluster import about  # noqa: PLC0415 - in the worker
+
+    return about()
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("nowhere.json",), "expected tcp://HOST:PORT, local, local:N, or the file"),
+        (("local:0",), "expected local:N with N from 1 to 256"),
+        (("local:x",), "expected local:N"),
+        (("",), "name a scheduler"),
+        (("local", "--workers", "2"), "--workers goes without --dask"),
+    ],
+)
+def test_what_no_cluster_can_be_is_told(
+    words: tuple[str, ...], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With exit status 2, and before anything is run."""
+    assert main(["swarm", "--runs", "9", "--dask", *words]) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_the_usual_place_is_every_core() -> None:
+    """Without options; --workers and --dask say otherwise."""
+    assert read_where(None, None).workers == len(os.sched_getaffinity(0))
+    assert read_where(3, None).told == "local:3"
+    assert read_where(None, "local:2").told == "dask local:2"
+
+
+def test_a_bundle_is_unpacked_once_and_holds_what_lies_beside_a_plugin(tmp_path: Path) -> None:
+    """Relative paths lead to it from where the scenario is."""
+    (tmp_path / "scenarios").mkdir()
+    (tmp_path / "own" / "package").mkdir(parents=True)
+    (tmp_path / "own" / "plugin.py").write_text("import helper\n")
+    (tmp_path / "own" / "helper.py").write_text("X = 1\n")
+    (tmp_path / "own" / "notes.txt").write_text("no part of it\n")
+    (tmp_path / "own" / "package" / "__init__.py").write_text("Y = 2\n")
+    references = ["../own/plugin.py:Mine", "../own/package:Other", "installed.module:Third"]
+    bundle = plugin_files(tmp_path / "scenarios", references)
+    assert sorted(bundle.files) == ["own/helper.py", "own/package/__init__.py", "own/plugin.py"]
+    start = bundle.unpack()
+    assert (start / "../own/plugin.py").read_text() == "import helper\n"
+    assert bundle.unpack() == start
+    assert plugin_files(tmp_path / "scenarios", references).digest == bundle.digest
+    assert Bundle(files={**bundle.files, "own/x.py": b""}, start=bundle.start).digest != (
+        bundle.digest
+    )
+
+
+def test_a_plugin_by_its_whole_path_cannot_travel(tmp_path: Path) -> None:
+    """There is no such path on other machines; the error says what would do."""
+    with pytest.raises(InputError, match=r"cannot travel .* by a path from the scenario's folder"):
+        plugin_files(tmp_path, [f"{tmp_path}/plugin.py:Mine"])
+
+
+def test_kill_9_of_whoever_gives_out_work_leaves_no_process(tmp_path: Path) -> None:
+    """Its scheduler, its workers and their processes end."""
+    words = ("-m", "simctl", "swarm", "--runs", "9999", "--dask", "local:2", "--quiet")
+    process = subprocess.Popen(
+        [sys.executable, *words],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        _wait_for(lambda: len(_with(tmp_path)) > 2)
+    finally:
+        process.kill()
+        process.wait()
+    _wait_for(lambda: not _with(tmp_path))
+
+
+def _with(folder: Path) -> list[int]:
+    """Return the processes that were started with a folder as TMPDIR."""
+    found = []
+    for each in Path("/proc").iterdir():
+        try:
+            if each.name.isdecimal() and f"TMPDIR={folder}".encode() in (
+                (each / "environ").read_bytes().split(b"\0")
+            ):
+                found.append(int(each.name))
+        except OSError:
+            continue
+    return found
+
+
+def _wait_for(holds: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if holds():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it did not come about within a minute")
