@@ -5,14 +5,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
+import simctl
 from simctl import cli
 from simctl.kernel.pattern import Pattern
 from simctl.kernel.recording import read_recording
+from simctl.orderings.checking import check_orderings
+from simctl.orderings.observed import Terms
+from simctl.testing import run_scenario
+from simctl.view.command import page_of_run
+from simctl.view.reading import EVERYTHING, seen_of
 from tests.browser import Browser, Tab, browser
 
 ATTACH = "switch_p_job_attach"
+SHIPPED = Path(simctl.__file__).parent / "scenarios"
 
 
 @pytest.fixture(scope="module")
@@ -204,3 +212,90 @@ def test_every_arrow_goes_right(tab: Tab) -> None:
     assert tab.run(script) == []
     tab.run("simctl.setFilter('* kind=plugin')")
     assert tab.run(script) == []
+
+
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page of a run in which a session manager calls nothing as it should at its end."""
+    done = run_scenario("two_nodes.yaml", folder=SHIPPED)
+    events = [
+        event
+        for event in done.events
+        if not (event.name == "switch_p_job_fini" and event.node == "n1")
+    ]
+    terms = Terms(model="guide", users=done.users)
+    report = check_orderings(events, terms)
+    assert report.broken
+    result = attrs.evolve(done.result, orderings=report)
+    path = tmp_path_factory.mktemp("damaged") / "damaged.html"
+    path.write_bytes(page_of_run(seen_of(done.header, events, EVERYTHING, "x"), result))
+    return path
+
+
+def test_a_broken_ordering_is_found_in_three_clicks(damaged: Path, chromium: Browser) -> None:
+    """One on its number above the picture, one on an event that shows it; the page says it."""
+    tab = chromium.tab()
+    tab.open(damaged.as_uri())
+    assert "orderings: " in tab.text("#panel")
+    assert tab.run("document.querySelectorAll('g.event.broken').length") >= 1
+    tab.click("#jobs .chip.broken")
+    text = tab.text("#panel")
+    assert "The rule: " in text
+    assert "The event" in text
+    assert tab.run("document.querySelector('rect.breach') !== null")
+    tab.click("#panel button.line")
+    assert tab.run("simctl.picture.selected") in tab.run("simctl.page.broken[0].seqs")
+    assert tab.run("document.querySelector('g.event.selected.broken') !== null")
+    tab.key("Escape")
+    tab.key("n")
+    assert tab.run("simctl.picture.markShown") == 0
+    assert tab.errors == []
+    tab.call("Page.close")
+
+
+def test_a_hundred_thousand_events_scroll_smoothly(tmp_path: Path, chromium: Browser) -> None:
+    """Only what is seen is drawn: half of all frames take less than 50 ms, folded or not."""
+    rows: list[str] = []
+    for seq in range(1, 100_001):
+        node, turn = seq % 64, seq // 64
+        one: dict[str, Any] = {"seq": seq, "time_us": turn // 20 * 100, "kind": "plugin"}
+        one |= {"name": "switch_p_job_attach", "daemon": "slurmstepd", "node": f"n{node}"}
+        one |= {"role": "manager", "pid": node * 1000 + turn // 50, "uid": 0, "euid": 0}
+        one |= {"job": turn // 50, "step": f"{turn // 50}.0", "args": {"rank": seq % 8}, "rc": 0}
+        if turn % 4 == 1:
+            one |= {"kind": "message", "name": "REQUEST_X", "phase": "send", "peer": "slurmctld"}
+        if turn % 4 == 2:
+            one |= {"kind": "message", "name": "REQUEST_X", "phase": "receive", "cause": seq - 63}
+        elif turn:
+            one["cause"] = seq - 64
+        rows.append(json.dumps(one))
+    header = {"simctl_trace": 1, "version": "0.2.0", "model": "guide", "users": {"root": 0}}
+    end = {"seq": 100_001, "time_us": 10**7, "kind": "log", "name": "end"}
+    end["args"] = {"events": 100_000, "reason": "done"}
+    trace = tmp_path / "large.jsonl"
+    trace.write_text("\n".join([json.dumps(header), *rows, json.dumps(end)]) + "\n")
+    assert cli.main(["view", str(trace), "-o", str(tmp_path / "large.html")]) == cli.OK
+    tab = chromium.tab()
+    tab.open((tmp_path / "large.html").as_uri())
+    tab.until("globalThis.simctl && simctl.picture.columns.count > 0")
+    frames = """(async () => { const b = simctl.picture.box, times = [];
+        for (let i = 0; i < 40; i++) {
+          b.scrollLeft = (i * 7919) % (b.scrollWidth - b.clientWidth);
+          b.scrollTop = (i * 97) % Math.max(1, b.scrollHeight - b.clientHeight);
+          await new Promise(requestAnimationFrame);
+          const t = performance.now(); simctl.picture.draw(); document.body.offsetHeight;
+          times.push(performance.now() - t); }
+        return times.sort((a, b) => a - b)[20] })()"""
+    assert tab.run("simctl.options.collapsed.size") == 64
+    assert tab.run(frames) < 50
+    seq = tab.run(
+        "(() => { const p = simctl.picture, m = simctl.model, r = p.svg.getBoundingClientRect();"
+        "const i = p.columns.byCol[p.columns.starts[p.drawn.from + 30]], e = m.events[i];"
+        "return p.eventAt(r.x + p.left + p.x[p.columns.col[i]] - p.box.scrollLeft + 3,"
+        "r.y + 42 + (p.rowOf(e) + 0.5) * 22 - p.box.scrollTop) === e.seq && e.seq })()"
+    )
+    assert seq
+    tab.run("(simctl.options.collapsed.clear(), simctl._changed())")
+    assert tab.run(frames) < 50
+    assert tab.run("simctl.picture.svg.querySelectorAll('*').length") < 5000
+    tab.call("Page.close")

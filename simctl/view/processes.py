@@ -33,6 +33,7 @@ class Process:
     first: Event
     model: str
     program: str = ""
+    script: str = ""
     step: str = ""
     task: int | None = None
     parent: int | None = None
@@ -51,8 +52,8 @@ class Process:
         if first.daemon == "slurmstepd":
             part = f" {first.role}" if self.model == "guide" else ""
             return f"slurmstepd{part} {self.step}"
-        if first.kind == "script":
-            return f"script {first.name}"
+        if self.script:
+            return f"script {self.script}"
         return f"{first.daemon} {self.step}" if first.daemon == "srun" else str(first.daemon)
 
 
@@ -81,6 +82,8 @@ def processes_of(events: Iterable[Event], model: str) -> list[Process]:
             found[pid] = process
         if not process.step and event.step is not UNSET:
             process.step = event.step
+        if event.kind == "script" and event.role == "script":
+            process.script = process.script or event.name
         if process.task is None and event.task is not UNSET:
             process.task = event.task
         if event.kind == "process" and event.name == "exec":

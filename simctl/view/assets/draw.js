@@ -9,7 +9,7 @@ const ZOOMS = [
   { name: "wide", width: 0, most: 320, beside: 320 },
 ];
 const NAMES = 3;
-const MANY_LANES = 400;
+const MANY_LANES = 400, MANY_SCRIPTS = 8;
 
 const escapeText = (text) =>
   String(text).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
@@ -88,7 +88,9 @@ class Picture {
     new ResizeObserver(later).observe(box);
     this.svg.addEventListener("click", (click) => {
       const at = click.target.closest("[data-seq],[data-dot],[data-fold],[data-mark]");
-      if (!at) onPick({});
+      const under = at ? undefined : this.eventAt(click.clientX, click.clientY);
+      if (under !== undefined) onPick({ seq: under });
+      else if (!at) onPick({});
       else if (at.dataset.dot) this.onDot(Number(at.dataset.dot));
       else if (at.dataset.seq) onPick({ seq: Number(at.dataset.seq) });
       else if (at.dataset.mark) onPick({ mark: Number(at.dataset.mark) });
@@ -360,25 +362,33 @@ class Picture {
   _drawForks(out, X, Y, from, to) {
     const { model, columns } = this;
     const col = (seq) => columns.col[model.index.get(seq)];
+    const paths = { fork: "", "fork faint": "" };
     for (const { fork, first } of this.forks.seen(from, to)) {
       const parent = this.rowOf(model.at(fork)), child = this.rowOf(model.at(first));
-      const x = X(col(fork)) + 5;
-      out.push(`<path d="M${x} ${Y(parent) + 5}V${Y(child)}H${X(col(first))}" class="fork${this._faint(first) || this._faint(fork) ? " faint" : ""}"/>`);
+      const kind = this._faint(first) || this._faint(fork) ? "fork faint" : "fork";
+      paths[kind] += `M${X(col(fork)) + 5} ${Y(parent) + 5}V${Y(child)}H${X(col(first))}`;
     }
+    for (const [kind, path] of Object.entries(paths)) if (path) out.push(`<path d="${path}" class="${kind}"/>`);
   }
 
   _drawArrows(out, X, Y, from, to, height) {
     const { model, columns } = this;
+    const named = !ZOOMS[this.options.zoom].width;
     const col = (seq) => columns.col[model.index.get(seq)];
+    const plain = new Map();
     for (const event of this.arrows.seen(from, to)) {
       const sent = model.at(event.cause);
       const y1 = Y(this.rowOf(sent)), y2 = Y(this.rowOf(event));
       if ((y1 < TOP - 50 && y2 < TOP - 50) || (y1 > height + 50 && y2 > height + 50)) continue;
-      const x1 = X(col(sent.seq)) + 9, x2 = X(col(event.seq)) + 1;
+      const x1 = X(col(sent.seq)) + (named ? 9 : 2), x2 = X(col(event.seq)) + 1;
       const bend = Math.min(60, Math.max(8, (x2 - x1) / 3)), down = y2 >= y1 ? 1 : -1;
       const hot = this.past !== null && this.past.has(event.seq) && this.past.has(sent.seq);
-      out.push(`<path d="M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2 - down * 8} ${x2} ${y2 - (y1 === y2 ? 0 : down * 3)}" class="arrow${hot ? " hot" : this.past ? " faint" : ""}" marker-end="url(#tip)"/>`);
+      const kind = `arrow${hot ? " hot" : this.past ? " faint" : ""}`;
+      const path = `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2 - down * 8} ${x2} ${y2 - (y1 === y2 ? 0 : down * 3)}`;
+      if (named) out.push(`<path d="${path}" class="${kind}" marker-end="url(#tip)"/>`);
+      else plain.set(kind, (plain.get(kind) || "") + path);
     }
+    for (const [kind, path] of plain) out.push(`<path d="${path}" class="${kind}"/>`);
   }
 
   _drawEvents(out, X, Y, from, to, first, last) {
@@ -391,11 +401,48 @@ class Picture {
       const b = this.columns.col[model.index.get(exit)];
       out.push(`<rect x="${X(a)}" y="${Y(row) - 9}" width="${X(b) - X(a) + 6}" height="18" rx="3" class="during f-${event.family}${this._faint(exit) ? " faint" : ""}"/>`);
     }
+    const plain = new Map();
     for (const i of this.columns.between(from, to)) {
       const event = model.events[i], row = this.rowOf(event);
       if (row < first || row >= last) continue;
-      this._drawEvent(out, event, X(this.columns.col[i]), Y(row), zoom);
+      const x = X(this.columns.col[i]), y = Y(row);
+      const alone = !zoom.width || event.seq === this.selected || this.flagged.has(event.seq) || failed(event);
+      if (alone) this._drawEvent(out, event, x, y, zoom);
+      else {
+        const kind = `${this._plainClass(event)}${this._faint(event.seq) ? " faint" : ""}`;
+        plain.set(kind, (plain.get(kind) || "") + this._plainShape(event, x, y, zoom.width));
+      }
     }
+    for (const [kind, path] of plain) out.push(`<path d="${path}" class="${kind}"/>`);
+  }
+
+  // Without names, all events of a kind are one path: thousands of elements would take long.
+  _plainClass(event) {
+    if (event.family === "message") return event.phase === "send" ? "sent" : "got";
+    if (event.name === "exit" && event.family === "process") return "gone";
+    return `f-${event.family}`;
+  }
+
+  _plainShape(event, x, y, width) {
+    const w = Math.max(3, Math.min(10, width - 2)), half = w / 2;
+    if (IN_BAR.has(event.family)) return `M${x} ${y - 8}h${w}v16h${-w}z`;
+    if (event.family === "message") return `M${x} ${y}a${half} ${half} 0 1 0 ${w} 0a${half} ${half} 0 1 0 ${-w} 0z`;
+    if (event.family === "state") return `M${x + half} ${y - half - 1}l${half} ${half + 1}l${-half} ${half + 1}l${-half} ${-half - 1}z`;
+    if (event.name === "exit") return `M${x} ${y - half}l${w} ${w}m0 ${-w}l${-w} ${w}`;
+    return `M${x} ${y - half}h${w}v${w}h${-w}z`;
+  }
+
+  // The event under a point, where events are no elements of their own.
+  eventAt(clientX, clientY) {
+    const place = this.svg.getBoundingClientRect();
+    const x = clientX - place.x - this.left + this.box.scrollLeft;
+    const row = Math.floor((clientY - place.y - TOP + this.box.scrollTop) / ROW);
+    if (clientX - place.x < this.left || clientY - place.y < TOP) return undefined;
+    const col = this.columnAt(x + 0.001) - 1;
+    if (col < 0 || col >= this.columns.count) return undefined;
+    for (const i of this.columns.between(col, col + 1))
+      if (this.rowOf(this.model.events[i]) === row) return this.model.events[i].seq;
+    return undefined;
   }
 
   _drawEvent(out, event, x, y, zoom) {
@@ -431,8 +478,6 @@ class Picture {
     if (mark !== undefined) classes.push("broken");
     if (failed(event)) classes.push("failed");
     out.push(`<g class="${classes.join(" ")}" data-seq="${seq}">`, shape);
-    if (zoom.width < 12 && zoom.width)
-      out.push(`<rect x="${x}" y="${y - 9}" width="${zoom.width}" height="18" class="hit"/>`);
     if (label) {
       const room = Math.floor((inBar ? width - 8 : zoom.beside) / CHAR);
       const text = label.length > room ? `${label.slice(0, Math.max(1, room - 1))}…` : label;

@@ -29,6 +29,7 @@ class Page {
       this.picture = new Picture(this.model, this.byId("box"), options, (at) => this._picked(at));
       this.panel = new Panel(this.byId("panel"), page, this.model, go);
       this._startZoom();
+      this.folded = [...options.collapsed].join(" ");
     } else {
       this.picture.model = this.panel.model = this.model;
     }
@@ -52,6 +53,9 @@ class Page {
       for (const host of model.hosts) options.collapsed.add(`h${host}`);
       page.notes.push(`${counted(model.lanes.length, "process", "processes")}: the hosts are folded; click one to see its processes.`);
     }
+    // What a daemon runs as scripts stands in its row, where they are many.
+    for (const one of model.lanes)
+      if (one.children.filter((child) => child.role === "script").length > MANY_SCRIPTS) options.collapsed.add(`p${one.key}`);
     if (model.events.length > 20000) options.zoom = 1;
     else if (model.events.length > 4000) options.zoom = 2;
   }
@@ -204,6 +208,8 @@ class Page {
     }
     picture.past = model.past(seq);
     for (const each of model.followers.get(seq) || []) picture.past.add(each);
+    // Of what neither comes of anything nor leads on, all stays lit.
+    if (picture.past.size === 1) picture.past = null;
     picture.show(seq, centre);
     picture.draw();
     this.panel.event(seq);
@@ -335,7 +341,7 @@ class Page {
     if (options.zoom !== NAMES) words.set("zoom", ZOOMS[options.zoom].name);
     if (options.hidden.size) words.set("hide", [...options.hidden].join(" "));
     if (options.bookkeeping) words.set("bookkeeping", "1");
-    if (options.collapsed.size && options.collapsed.size < 50) words.set("fold", [...options.collapsed].join(" "));
+    if (options.collapsed.size && options.collapsed.size < 50 && [...options.collapsed].join(" ") !== this.folded) words.set("fold", [...options.collapsed].join(" "));
     const hash = words.toString();
     this.written = hash ? `#${hash}` : "";
     try {

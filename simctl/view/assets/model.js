@@ -36,15 +36,15 @@ function family(event) {
 }
 
 const FAMILIES = {
-  switch: "switch calls",
-  checkpoint: "checkpoint calls",
-  burst: "burst buffer calls",
-  other: "other plugin calls",
+  switch: "switch",
+  checkpoint: "checkpoint",
+  burst: "burst buffer",
+  other: "other plugins",
   message: "messages",
   process: "processes",
   state: "states",
-  command: "commands, scripts",
-  fault: "faults, log",
+  command: "commands",
+  fault: "faults",
 };
 
 // Calls that only make, pack, copy and free what other calls use.
@@ -177,6 +177,7 @@ class Model {
       one.events.push(event.seq);
       if (event.kind === "process" && event.name === "exec" && event.args)
         one.program = String(event.args.path ?? "");
+      if (event.kind === "script") one.script ??= event.name;
       if (one.step === undefined && one.daemon === "srun") one.step = event.step;
       if (one.task === undefined && event.task !== undefined) one.task = event.task;
       if (event.kind === "process" && event.name === "fork" && event.args) {
@@ -220,7 +221,7 @@ class Model {
         one.role === "manager" ? " manager" : one.role === "session" ? " session" : "";
       return `slurmstepd${part} ${step}`;
     }
-    if (one.kind === "script") return `script ${one.name}`;
+    if (one.role === "script" && one.script) return `script ${one.script}`;
     if (one.daemon === "srun") return `srun${step ? ` ${step}` : ""}`;
     return String(one.daemon);
   }

@@ -160,9 +160,17 @@ class Panel {
       this._others(event),
       element("h3", {}, "Led to it"),
       ...(chain.length ? this.lines(chain, 12, "event") : [element("p", { class: "note" }, event.cause ? `event ${event.cause}, which is not on this page` : "nothing: it began something")]),
-      element("h3", {}, "Followed from it"),
-      ...(followers.length ? this.lines(followers, 8, "event") : [element("p", { class: "note" }, "nothing")]),
+      ...this._afterwards(event, followers),
     );
+  }
+
+  // What followed; what comes of a fault names no cause, so there it is what happened next.
+  _afterwards(event, followers) {
+    const { model } = this;
+    if (followers.length) return [element("h3", {}, "Followed from it"), ...this.lines(followers, 8, "event")];
+    if (event.family !== "fault") return [element("h3", {}, "Followed from it"), element("p", { class: "note" }, "nothing")];
+    const i = model.index.get(event.seq);
+    return [element("h3", {}, "Happened next"), ...this.lines(model.events.slice(i + 1, i + 31), 8, "event")];
   }
 
   _back() {
