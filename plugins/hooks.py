@@ -287,6 +287,9 @@ class Hooks:
         if self.switch is not None:
             await self.switch()
         memory = who.memory
+        if who.ended_by:
+            # Its plugin has ended it: nothing of it is called any more.
+            return SLURM_ERROR
         if memory.holders != 1 and not memory.inert:
             memory = who.touch()
         try:
@@ -563,6 +566,8 @@ class Hooks:
         so in model modern the plugin's alloc is run as part of unpack: no call of a daemon's, and
         not traced.
         """
+        if who.ended_by:
+            return NULL
         CALLING.set(who)
         instance = who.touch().instances[alloc.plugin_class]
         try:

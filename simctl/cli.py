@@ -269,6 +269,12 @@ def _add_plugins(commands: Any) -> None:
     verbs.add_parser("list", help="list the classes, and every plugin there is")
     show = verbs.add_parser("show", help="show a class, a plugin or a function")
     show.add_argument("name", metavar="NAME", help="switch, switch/none, switch_p_job_attach, FILE")
+    verbs.add_parser(
+        "header",
+        help="print the header for plugins in C",
+        description="Print a header with the guides' types and functions, and with what plugins "
+        "in C may call of libslurm: simctl plugins header > simctl_plugin.h",
+    )
     check = verbs.add_parser(
         "check",
         help="drive every function of a plugin in trial clusters",
@@ -277,7 +283,10 @@ def _add_plugins(commands: Any) -> None:
         "nothing found, 1 a mistake, 2 it cannot be loaded, or nothing of it could be driven.",
     )
     check.add_argument(
-        "paths", nargs="+", metavar="PATH", help="./file.py, ./file.py:Class, module:Class, a type"
+        "paths",
+        nargs="+",
+        metavar="PATH",
+        help="./file.py, ./file.py:Class, module:Class, ./file.so, ./file.c, a type",
     )
     check.add_argument(
         "--scenario",
@@ -529,6 +538,8 @@ def _plugins(options: argparse.Namespace) -> int:
         return catalogue.list_plugins()
     if options.verb == "show":
         return catalogue.show(options.name)
+    if options.verb == "header":
+        return catalogue.print_header()
     from simctl.running import load
     from simctl.testing.plugin_check.check import MODELS, check_plugins
 

@@ -12,6 +12,7 @@ from simctl.plugin import SLURM_ERROR, SlurmError
 from simctl.plugins.compiled import build, elf
 from simctl.plugins.compiled.bindings import Argument, Plan, needed, plan
 from simctl.plugins.compiled.hosted import Host
+from simctl.plugins.compiled.look import layout_of
 from simctl.plugins.compiled.process import U32, U64, Reader, Zygote, blob, text
 from simctl.plugins.guard import DiedError, PluginError
 from simctl.plugins.points import OPTIONAL
@@ -24,11 +25,13 @@ _REFUSED: Final = (
 )
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class Pointer:
     """What C holds of an object: an address, the same in a process and in its forks."""
 
     address: int
+    host: Host | None = None
+    """In which process it was last used, for who looks at it."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Pointer":
         """Return itself: the fork of a process has the object at the same address."""
@@ -38,6 +41,13 @@ class Pointer:
         return "an object in C"
 
     __repr__ = __str__
+
+    def plain(self) -> Any:
+        """Return what the object holds as plain data, as the process has it that used it last."""
+        try:
+            return None if self.host is None else self.host.object_at(self.address)
+        except DiedError:
+            return None
 
 
 class CompiledPlugin:
@@ -61,6 +71,46 @@ class CompiledPlugin:
         memo[id(self)] = forked
         forked.host = self.host.fork()
         return forked
+
+    # For who looks on.
+
+    watched = False
+    """Whether what the next calls do with the plugin's variables is noted."""
+
+    reads: frozenset[str] = frozenset()
+    """The variables that the last call has read, if it was watched."""
+
+    @classmethod
+    def looked_at(cls) -> type["CompiledPlugin"]:
+        """Return a class that is in all like this one and notes what each call reads."""
+        return type(cls.__name__, (cls,), {"watched": True, "__doc__": cls.__doc__})
+
+    @classmethod
+    def place(cls, function: str) -> str:
+        """Return where a function is written, ``ports.c:31``; empty without debug information."""
+        symbol = elf.read(cls.library).exported(function)
+        return elf.line_of(cls.library, symbol.address) if symbol is not None else ""
+
+    def shared(self, one: Pointer, other: Pointer) -> str:
+        """Return a field through which two objects have memory in common, empty for none."""
+        try:
+            mine, theirs = self.host.parts(one.address), self.host.parts(other.address)
+        except DiedError:
+            return ""
+        return next((name for address, name in mine.items() if address in theirs), "")
+
+    def kept(self) -> dict[str, Any]:
+        """Return what the plugin keeps in its process, as plain data by variable."""
+        try:
+            return self.host.variables()
+        except DiedError:
+            return {}
+
+    def adopt(self, values: tuple[Any, ...]) -> None:
+        """Look at objects as the process of this plugin has them from now on."""
+        for value in values:
+            if isinstance(value, Pointer):
+                value.host = self.host
 
 
 def find(path: Path, slurm_lib: str = "") -> type[CompiledPlugin]:
@@ -159,9 +209,9 @@ def _method(how: Plan) -> Callable[..., Any]:
             raise TypeError(f"{how.name} takes {len(given)} arguments, and got {len(values)}")
         host = self.host
         message = b"".join(
-            (host.head(how.name, watched=False), head, *(encode(values) for encode in encoders))
+            (host.head(how.name, watched=self.watched), head, *(one(values) for one in encoders))
         )
-        return host.call(message, lambda answer: _finish(how, given, values, answer))
+        return host.call(message, lambda answer: _finish(self, how, values, answer))
 
     run.__name__ = run.__qualname__ = how.name
     # What a plugin is held to are the guide's names of its parameters.
@@ -206,13 +256,16 @@ def _number(value: int, bits: int) -> int:
     return value - (1 << width) if bits < 0 and value >> (width - 1) else value
 
 
-def _finish(how: Plan, given: tuple[str, ...], values: tuple[Any, ...], answer: Reader) -> Any:
+def _finish(plugin: CompiledPlugin, how: Plan, values: tuple[Any, ...], answer: Reader) -> Any:
     """Take in a call's answer: what it returned, and what it left in its arguments."""
     if answer.u8() == ord("E"):
         raise RuntimeError(answer.text())
+    given = how.point.parameters if how.point is not None else ()
     returned = answer.u64()
     failure = answer.u32()
     answer.u64()
+    if plugin.watched:
+        plugin.reads = _reads(plugin.library, answer)
     said = answer.text() if how.returns == "t" else None
     made: Any = None
     for parameter in how.parameters:
@@ -220,7 +273,29 @@ def _finish(how: Plan, given: tuple[str, ...], values: tuple[Any, ...], answer: 
         found = _take(parameter, value, answer)
         if parameter.kind in ("o", "d", "z"):
             made = found
-    return _result(how, returned, failure, said, made)
+    result = _result(how, returned, failure, said, made)
+    if isinstance(result, Pointer):
+        result.host = plugin.host
+        # The same object is the same one.
+        given_back = [each for each in values if isinstance(each, Pointer)]
+        return next((each for each in given_back if each.address == result.address), result)
+    return result
+
+
+def _reads(library: Path, answer: Reader) -> frozenset[str]:
+    """Take in what a watched call has done; return the variables that it read before it wrote."""
+    answer.u64()
+    layout = layout_of(library)
+    read: dict[str, None] = {}
+    written: set[str] = set()
+    for _ in range(answer.u32()):
+        access = answer.u64()
+        name = layout.name_at(access >> 1)
+        if access & 1:
+            written.add(name)
+        elif name not in written:
+            read[name] = None
+    return frozenset(read) - {""}
 
 
 def _take(parameter: Argument, value: Any, answer: Reader) -> Any:

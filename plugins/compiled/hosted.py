@@ -19,6 +19,7 @@ from simctl.kernel.threads import Thread
 from simctl.plugin import log, sleep, start
 from simctl.plugins.compiled import elf
 from simctl.plugins.compiled.host_files import OpenFile, open_file, stat_numbers, view_of
+from simctl.plugins.compiled.look import Block, Looker, layout_of
 from simctl.plugins.compiled.process import (
     TOGETHER_KB,
     U32,
@@ -129,7 +130,10 @@ class Host:
     def head(self, name: str, *, watched: bool) -> bytes:
         """Return the beginning of a call's message: when, as whom, and what."""
         around = self._around(CALLING.get())
-        return b"C" + around + text(name) + (b"\1" if watched else b"\0")
+        # What reads files is not watched by its accesses: the kernel could not write into pages
+        # that are taken away.
+        how = b"\0" if not watched else b"\1" if "libstate" in name else b"\2"
+        return b"C" + around + text(name) + how
 
     @staticmethod
     def _around(process: Process) -> bytes:
@@ -174,6 +178,32 @@ class Host:
         process = CALLING.get(None)
         now_us = 0 if process is None else _clock_us(process)
         channel.send(U64.pack(now_us) + payload, fd)
+
+    # Looking, for `plugins check`.
+
+    def variables(self) -> dict[str, Any]:
+        """Return the plugin's variables as plain data, by name."""
+        self.channel.send(b"D" + U64.pack(0))
+        answer = self.channel.receive()
+        answer.u8()
+        ranges = [(answer.u64(), answer.blob() or b"") for _ in range(answer.u32())]
+        return Looker(layout_of(self.library), self._block).variables(ranges)
+
+    def object_at(self, address: int) -> Any:
+        """Return what lies at an address as plain data."""
+        return Looker(layout_of(self.library), self._block).object_at(address)
+
+    def parts(self, address: int) -> dict[int, str]:
+        """Return the blocks that an object refers to, by address, with the field that does."""
+        looker = Looker(layout_of(self.library), self._block)
+        looker.object_at(address)
+        return looker.blocks
+
+    def _block(self, address: int) -> Block:
+        self.channel.send(b"D" + U64.pack(address))
+        answer = self.channel.receive()
+        answer.u8()
+        return chr(answer.u8()), answer.blob() or b""
 
     # What a plugin asks. None: it does not wait for an answer.
 

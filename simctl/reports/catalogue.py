@@ -127,3 +127,11 @@ def _is_own(kind: type[Any], name: str) -> bool:
         if name in vars(base):
             return base.__module__ != "simctl.plugin"
     return False
+
+
+def print_header() -> int:
+    """Print the header for plugins in C; return the exit status."""
+    from simctl.plugins.compiled.build import HEADER
+
+    print(HEADER.read_text("utf-8"), end="")
+    return OK

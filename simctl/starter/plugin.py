@@ -14,27 +14,46 @@ from simctl.status import OK, InputError
 TYPES: Final = ("switch", "checkpoint", "burst_buffer")
 _LATER: Final = ("job_submit", "cli_filter")
 _LANGUAGES: Final = ("python", "lua", "c")
+_IN_C: Final = ("switch",)
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _TAKEN: Final = {"attrs", "conftest", "msgspec", "pytest", "simctl", "slurm_simctl", "trio", "yaml"}
 """Modules that one of the plugin's name would hide, besides those of Python itself."""
 
-_FILES: Final = {
-    "{type}.py": "{name}.py",
+_COMMON: Final = {
     "{type}.yaml": "{name}.scenario.yaml",
     "{type}_test.py": "test_{name}.py",
-    "README.md": "README.md",
-    "pyproject.toml": "pyproject.toml",
-    "ci.yml": ".github/workflows/ci.yml",
     "gitignore": ".gitignore",
 }
-"""What each template becomes."""
+_FILES: Final = {
+    "python": {
+        "{type}.py": "{name}.py",
+        **_COMMON,
+        "README.md": "README.md",
+        "pyproject.toml": "pyproject.toml",
+        "ci.yml": ".github/workflows/ci.yml",
+    },
+    "c": {
+        "{type}.c": "{name}.c",
+        **_COMMON,
+        "README_c.md": "README.md",
+        "Makefile": "Makefile",
+        "ci_c.yml": ".github/workflows/ci.yml",
+    },
+}
+"""What each template becomes, by the plugin's language."""
+
+_SUFFIXES: Final = {"python": "py", "c": "c"}
+_REFERENCES: Final = {"python": "@NAME@:@CLASS@", "c": "./@NAME@.c"}
+"""How a scenario names the plugin."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what `new plugin` takes."""
     parser.add_argument("name", metavar="NAME", help="of the plugin, its module and its folder")
     parser.add_argument("--type", required=True, metavar="|".join(TYPES), help="of the plugin")
-    parser.add_argument("--lang", default="python", metavar="python", help="what it is written in")
+    parser.add_argument(
+        "--lang", default="python", metavar="python|c", help="what it is written in"
+    )
 
 
 def new_plugin(name: str, plugin_class: str, language: str) -> int:
@@ -56,7 +75,7 @@ def new_plugin(name: str, plugin_class: str, language: str) -> int:
     except OSError as error:
         raise InputError(f"new plugin: {name}: it cannot be made: {error.strerror}") from error
     try:
-        written = _fill(folder, name, plugin_class)
+        written = _fill(folder, name, plugin_class, language)
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)  # it is ours, and not whole
         raise InputError(f"new plugin: {name}: it cannot be written: {error.strerror}") from error
@@ -65,7 +84,7 @@ def new_plugin(name: str, plugin_class: str, language: str) -> int:
         print(f"  {each}")
     print(
         f"\n  cd {name}\n  simctl run {name}.scenario.yaml --explain\n"
-        f"  simctl plugins check {name}.py\n  simctl test .\n  pytest"
+        f"  simctl plugins check {name}.{_SUFFIXES[language]}\n  simctl test .\n  pytest"
     )
     return OK
 
@@ -74,9 +93,13 @@ def _check_kind(plugin_class: str, language: str) -> None:
     if plugin_class not in TYPES:
         why = "is not built yet" if plugin_class in _LATER else "is no type of plugin"
         raise InputError(f"new plugin: --type {plugin_class} {why}; there are {', '.join(TYPES)}")
-    if language != "python":
+    if language not in _FILES:
         why = "is not built yet" if language in _LANGUAGES else "is not known"
-        raise InputError(f"new plugin: --lang {language} {why}; plugins are written in python")
+        raise InputError(f"new plugin: --lang {language} {why}; there are {', '.join(_FILES)}")
+    if language == "c" and plugin_class not in _IN_C:
+        raise InputError(
+            f"new plugin: --lang c has no {plugin_class} plugins; there are {', '.join(_IN_C)}"
+        )
 
 
 def _check_name(name: str, plugin_class: str) -> None:
@@ -96,10 +119,11 @@ def _check_name(name: str, plugin_class: str) -> None:
         raise InputError(f"new plugin: there is a {plugin_class}/{name} already; try my_{name}")
 
 
-def _fill(folder: Path, name: str, plugin_class: str) -> list[str]:
+def _fill(folder: Path, name: str, plugin_class: str, language: str) -> list[str]:
     """Write each file; return their names."""
     templates = files("simctl.starter") / "templates"
     words = {
+        "@PLUGIN@": _REFERENCES[language],
         "@NAME@": name,
         "@TYPE@": plugin_class,
         "@CLASS@": "".join(part.capitalize() for part in name.split("_")) + "Plugin",
@@ -109,7 +133,7 @@ def _fill(folder: Path, name: str, plugin_class: str) -> list[str]:
         ),
     }
     written = []
-    for source, target in _FILES.items():
+    for source, target in _FILES[language].items():
         text = (templates / f"{source.format(type=plugin_class)}.tmpl").read_text("utf-8")
         for word, value in words.items():
             text = text.replace(word, value)
@@ -117,4 +141,9 @@ def _fill(folder: Path, name: str, plugin_class: str) -> list[str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         written.append(target.format(name=name))
+    if language == "c":
+        from simctl.plugins.compiled.build import HEADER
+
+        (folder / HEADER.name).write_text(HEADER.read_text("utf-8"), encoding="utf-8")
+        written.append(HEADER.name)
     return written

@@ -69,6 +69,12 @@ void last_words(const char *what, int number, const void *address, void *const *
 static void crashed(int signal, siginfo_t *info, void *context)
 {
 	void *frames[FRAMES];
+	static bool crashing;
+	if (watch_fault(signal, info->si_addr, context))
+		return;
+	if (crashing)
+		leave_now(128 + signal);
+	crashing = true;
 #if defined(__x86_64__)
 	interrupted = (void *) ((ucontext_t *) context)->uc_mcontext.gregs[REG_RIP];
 #else
@@ -88,7 +94,7 @@ void catch_crashes(void)
 	stack_t stack = {.ss_sp = other_stack, .ss_size = sizeof other_stack};
 	sigaltstack(&stack, NULL);
 	struct sigaction action = {.sa_sigaction = crashed,
-				   .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESETHAND};
+				   .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
 	for (size_t k = 0; k < sizeof signals / sizeof *signals; k++)
 		sigaction(signals[k], &action, NULL);
 }

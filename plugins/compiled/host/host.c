@@ -158,8 +158,7 @@ static void take_argument(struct argument *a)
 	}
 }
 
-/* Tell whether memory can be read, without reading it. */
-static bool readable(const void *address)
+bool is_readable(const void *address)
 {
 	int ends[2];
 	if (pipe(ends))
@@ -180,7 +179,7 @@ static void give_data(struct frame *f, const struct argument *a)
 	char *text = NULL;
 	if (used > 4 && used <= 8) {
 		memcpy(&text, a->memory, used);
-		if ((uint64_t) text < 4096 || !readable(text))
+		if ((uint64_t) text < 4096 || !is_readable(text))
 			text = NULL;
 	}
 	put_text(f, text);
@@ -276,7 +275,7 @@ static void call(void)
 	take_surroundings();
 	const char *name = get_text(&request);
 	snprintf(calling, sizeof calling, "%s", name);
-	bool watched = get_u8(&request);
+	enum { UNWATCHED, GROWTH, ACCESSES } watched = get_u8(&request);
 	char returns = (char) get_u8(&request);
 	int count = get_u8(&request);
 	for (int k = 0; k < count && k < ARGUMENTS; k++)
@@ -287,7 +286,7 @@ static void call(void)
 		return;
 	}
 	if (watched)
-		watch_begin();
+		watch_begin(watched == ACCESSES);
 	int failure;
 	uint64_t result = run(f, arguments, &failure);
 	fflush(NULL);
@@ -367,6 +366,20 @@ static void load(void)
 	frame_send(control, &answer);
 }
 
+/* Answer what the emulator wants to see: the plugin's variables, or what an address points to. */
+static void look(void)
+{
+	static struct frame answer;
+	uint64_t address = get_u64(&request);
+	frame_clear(&answer);
+	put_u8(&answer, 'D');
+	if (address)
+		put_block(&answer, address);
+	else
+		put_variables(&answer);
+	frame_send(control, &answer);
+}
+
 static void serve(void)
 {
 	for (;;) {
@@ -375,6 +388,9 @@ static void serve(void)
 		switch (get_u8(&request)) {
 		case 'C':
 			call();
+			break;
+		case 'D':
+			look();
 			break;
 		case 'F':
 			fork_off();

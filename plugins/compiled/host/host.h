@@ -86,9 +86,15 @@ void note_plugin_range(const void *inside);
 void catch_crashes(void);
 void last_words(const char *what, int number, const void *address, void *const *frames, int count);
 
-/* ---- watch.c: what a call changes in the plugin's .data and .bss ---- */
+/* ---- watch.c: what a call does with the plugin's .data and .bss, and what objects hold ---- */
 
-void watch_begin(void);
+void watch_begin(bool accesses_too);
 void watch_end(struct frame *f);
+/* Take in a fault that watching has caused; tell whether it was one. */
+bool watch_fault(int signal, const void *address, void *context);
+void put_variables(struct frame *f);
+void put_block(struct frame *f, uint64_t address);
+/* Tell whether memory can be read, without reading it. */
+bool is_readable(const void *address);
 
 #endif

@@ -260,6 +260,10 @@ char *slurm_getenvp(char **env, const char *name);
 #define unsetenvp slurm_unsetenvp
 #define getenvp slurm_getenvp
 
+/* ---- slurm.conf: texts that xfree releases ---- */
+
+char *slurm_get_state_save_location(void);
+
 /* ---- errors ---- */
 
 int slurm_get_errno(void);

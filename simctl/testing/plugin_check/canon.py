@@ -4,6 +4,8 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Any, Final
 
+from simctl.plugins.compiled.classes import CompiledPlugin, Pointer
+
 _DEEPEST: Final = 12
 _MOST: Final = 20_000
 _PLAIN: Final = frozenset((int, str, bytes, bool, float, complex, type(None)))
@@ -12,6 +14,7 @@ _THE_WORLD: Final = (
     "simctl.api.",
     "simctl.ctld.",
     "simctl.plugins.points.",
+    "simctl.plugins.compiled.",
     "simctl.world",
     "trio.",
 )
@@ -91,6 +94,8 @@ class _Reader:
         kind = type(value)
         if kind in _PLAIN:
             return value
+        if kind is Pointer:
+            return value.plain()
         self._left -= 1
         if depth > _DEEPEST or self._left < 0:
             return "..."
@@ -155,5 +160,7 @@ def _held(value: Any) -> dict[str, Any] | None:
 
 
 def attributes(instance: Any) -> dict[str, Any]:
-    """Return what a plugin keeps, by attribute."""
+    """Return what a plugin keeps, by attribute, or by variable where it is compiled."""
+    if isinstance(instance, CompiledPlugin):
+        return instance.kept()
     return {name: plain(value) for name, value in (_held(instance) or {}).items()}

@@ -7,6 +7,9 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, Final
 
+import attrs
+
+from simctl.plugins.compiled.classes import CompiledPlugin
 from simctl.plugins.fitting import check_class
 from simctl.plugins.guard import PluginError
 from simctl.plugins.registry import find_plugins
@@ -97,6 +100,12 @@ def check_plugin(
     for observer in bench.observers.values():
         observer.conclude()
     mistakes = roots(bench.found())
+    if issubclass(kind, CompiledPlugin):
+        # What a plugin keeps are variables in C.
+        mistakes = tuple(
+            attrs.evolve(each, what=_in_c(each.what), remedy=_in_c(each.remedy))
+            for each in mistakes
+        )
     own = frozenset(
         name for base in kind.__mro__ if base.__module__ != "simctl.plugin" for name in vars(base)
     )
@@ -106,12 +115,19 @@ def check_plugin(
         origin=origin,
         tallies=tallies,
         mistakes=mistakes,
-        notes=tuple(_notes(tallies, own)),
+        notes=tuple(
+            attrs.evolve(each, text=_in_c(each.text)) if issubclass(kind, CompiledPlugin) else each
+            for each in _notes(tallies, own)
+        ),
         own_broken=tuple(bench.own_broken),
         not_driven=outcome.not_driven,
         trials=bench.trials,
         own=own,
     )
+
+
+def _in_c(text: str) -> str:
+    return text.replace("self.", "")
 
 
 def _notes(tallies: dict[str, dict[str, Any]], own: frozenset[str]) -> Iterable[Note]:

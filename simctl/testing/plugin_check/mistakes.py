@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import attrs
 
+from simctl.plugins.compiled.classes import CompiledPlugin
+
 
 @attrs.frozen(kw_only=True)
 class Rule:
@@ -89,6 +91,8 @@ class Outcome:
 
 def place(kind: type[Any], function: str) -> str:
     """Return where a function of a plugin, or else its class, is written: ``ports.py:31``."""
+    if issubclass(kind, CompiledPlugin):
+        return kind.place(function)
     found = inspect.getattr_static(kind, function, None)
     found = getattr(found, "__func__", found)
     code = getattr(found, "__code__", None)

@@ -17,6 +17,7 @@ import attrs
 from msgspec import UNSET
 
 from simctl.kernel.procs import Process, RunsAs
+from simctl.plugins.compiled.classes import CompiledPlugin
 from simctl.plugins.points.declare import Point, Returns
 from simctl.testing.plugin_check.canon import attributes, mutable_parts, plain
 from simctl.testing.plugin_check.mistakes import (
@@ -227,6 +228,8 @@ class Observer:
         if tally is None or not isinstance(instance, self.kind):
             return None
         READS.pop(id(instance), None)
+        if isinstance(instance, CompiledPlugin):
+            instance.adopt(values)
         kept = self._kept(instance)
         self._note_threads(who, kept)
         call = Call(
@@ -266,6 +269,9 @@ class Observer:
         if call is None:
             return
         reads = READS.pop(id(instance), set())
+        if isinstance(instance, CompiledPlugin):
+            instance.adopt(values)
+            reads = set(instance.reads)
         self.open.remove(call)
         call.took_us = who.table.kernel.now_us - call.at_us
         if not call.took_us:
@@ -322,6 +328,8 @@ class Observer:
         """Return what of a credential and its copy is one object, and no constant of the plugin."""
         if one is None or copied is None or one is copied:
             return ""
+        if isinstance(instance, CompiledPlugin):
+            return instance.shared(one, copied)
         common = mutable_parts(one).keys() & mutable_parts(copied).keys()
         kept = mutable_parts(instance)
         module = inspect.getmodule(self.kind)
@@ -440,7 +448,7 @@ class Observer:
         known = self._known_to(who)
         # An attribute of a credential may have the name of one of the plugin: the code is looked
         # at only where nothing is known of what is read.
-        noted = "__getattribute__" in vars(self.kind)
+        noted = "__getattribute__" in vars(self.kind) or issubclass(self.kind, CompiledPlugin)
         for name in sorted(
             reads & call.kept_before.keys() if noted else self._reads[call.function]
         ):

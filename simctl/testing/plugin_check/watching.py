@@ -3,6 +3,8 @@
 from contextlib import suppress
 from typing import Any, Final
 
+from simctl.plugins.compiled.classes import CompiledPlugin
+
 READS: Final[dict[int, set[str]]] = {}
 """What has been read of an instance since its present call began, by the instance's id."""
 
@@ -12,6 +14,8 @@ def watched(kind: type[Any]) -> type[Any]:
 
     Where a class will have no subclass it is returned as it is: nothing is known of its reads then.
     """
+    if issubclass(kind, CompiledPlugin):
+        return kind.looked_at()
     read: Any = kind.__getattribute__
 
     def __getattribute__(self: Any, name: str) -> Any:  # noqa: N807 - it becomes the method

@@ -73,7 +73,7 @@ class Lab:
 
 def kept(who: Process) -> dict[str, Any]:
     """Return what the plugin keeps in a process: on itself, in its class and module, in files."""
-    instance = who.memory.instances["switch"]
+    instance = who.memory.instances.get("switch")
     found = {f"self.{name}": value for name, value in attributes(instance).items()}
     found |= shared_state(type(instance))
     for path, data in reach_of(who).disk.contents(who.host.name).items():
