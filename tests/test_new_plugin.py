@@ -11,6 +11,7 @@ from simctl.cli import main
 from simctl.plugins.registry import find_plugins
 from simctl.testing import run_scenario
 from simctl.testing.plugin_check.check import check_plugin
+from tests.compiled_plugins import needs_compiler
 
 TYPES = ("switch", "checkpoint", "burst_buffer")
 
@@ -81,7 +82,7 @@ def test_a_key_of_the_switch_plugin_is_not_given_twice_over_a_restart(
         (["mine", "--type", "job_submit"], "not built yet"),
         (["mine", "--type", "cli_filter"], "not built yet"),
         (["mine", "--type", "swich"], "no type of plugin"),
-        (["mine", "--type", "switch", "--lang", "c"], "not built yet"),
+        (["mine", "--type", "checkpoint", "--lang", "c"], "--lang c has no checkpoint plugins"),
         (["mine", "--type", "switch", "--lang", "lua"], "not built yet"),
         (["mine", "--type", "switch", "--lang", "perl"], "not known"),
     ],
@@ -119,3 +120,21 @@ def test_nothing_is_written_over(
     assert main(["new", "plugin", "mine", "--type", "switch"]) == 2
     assert "is there already" in capsys.readouterr().err
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@needs_compiler
+def test_a_new_plugin_in_c_is_green(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It builds without a warning, its scenario holds in both models, and no mistake is found."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "plugin", "own_c", "--type", "switch", "--lang", "c"]) == 0
+    monkeypatch.chdir(tmp_path / "own_c")
+    built = subprocess.run(
+        ["make", "CFLAGS=-Wall -Wextra -Werror"], capture_output=True, text=True, check=False
+    )
+    assert built.returncode == 0, built.stderr
+    for model in ("guide", "modern"):
+        run = run_scenario("own_c.scenario.yaml", model=model)
+        run.assert_held()
+        assert run.plugin_errors == []
+    (found,) = find_plugins("./own_c.so", tmp_path / "own_c")
+    assert check_plugin(found.kind, found.origin, models=("guide",)).mistakes == ()

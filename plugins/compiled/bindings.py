@@ -26,8 +26,8 @@ class Argument:
     kind: str
     """``i`` number, ``p`` a pointer of the plugin's, ``s`` text, ``o`` and ``t`` where a pointer or
     a text is written to, ``n`` where a number is, ``b`` and ``B`` a Buf to read and to pack into,
-    ``e`` environment, ``f`` FILE, ``z`` room for a text, ``d`` room for data, ``S`` the record
-    of a step, ``J`` that of a step daemon."""
+    ``e`` environment, ``f`` FILE, ``z`` room for a text, ``d`` room for data, ``r`` a record of
+    Slurm's own, which simctl does not lay out."""
 
     name: str
     bits: int = 64
@@ -46,6 +46,11 @@ class Plan:
     """How many bits of the result count; negative where it has a sign."""
 
     point: Point | None
+
+    @property
+    def has_record(self) -> bool:
+        """Tell whether it is given a record of Slurm's own: such a function is not called."""
+        return any(each.kind == "r" for each in self.parameters)
 
 
 @lru_cache(maxsize=256)
@@ -112,13 +117,13 @@ def _kind(declared: str, name: str, point: Point) -> str:
         "char ***": "e",
         "FILE *": "f",
         "char **": "t",
-        "struct step_record *": "S",
+        "struct step_record *": "r",
     }.get(declared)
     if fixed is not None:
         return fixed
     if declared == "void *":
         if name == "slurmd_job":
-            return "J"
+            return "r"
         return "p" if given else "d"
     if declared.endswith("*"):
         target = declared.removesuffix("*").strip()

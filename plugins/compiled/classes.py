@@ -19,10 +19,15 @@ from simctl.plugins.points import OPTIONAL
 from simctl.plugins.points.declare import Returns
 from simctl.wire.buf import Buf
 
-_REFUSED: Final = (
-    "burst buffer plugins in C are not loaded: their functions work on slurmctld's own job records "
-    "and locks, which simctl does not have in C. Write it in Python, or in Lua for burst_buffer/lua"
-)
+_REFUSED: Final = {
+    "burst_buffer": "burst buffer plugins in C are not loaded: their functions work on slurmctld's "
+    "own job records and locks, which simctl does not have in C. Write it in Python, or in Lua for "
+    "burst_buffer/lua",
+    "checkpoint": "checkpoint plugins in C are not loaded yet: their functions are given "
+    "slurmctld's record of a step and slurmstepd's of a job, which simctl does not lay out in C. "
+    "Write it in Python; switch plugins may be in C",
+}
+"""The classes whose compiled plugins are refused, and why."""
 
 
 @attrs.define(eq=False)
@@ -130,7 +135,9 @@ def find(path: Path, slurm_lib: str = "") -> type[CompiledPlugin]:
         if point.plugin_class == plugin_type.partition("/")[0]
     ]
     members: dict[str, Any] = {
-        name: _method(plan(name)) for name in names if found.exported(name) is not None
+        name: _method(plan(name))
+        for name in names
+        if found.exported(name) is not None and not plan(name).has_record
     }
     members |= {
         "__doc__": f"Stands for {path.name}.",
@@ -151,13 +158,13 @@ def _check(path: Path, library: elf.Library) -> None:
     plugin_class = (plugin_type or "").partition("/")[0]
     if library.machine != os.uname().machine:
         raise PluginError(f"{path.name} is built for {library.machine}, not for this machine")
-    if plugin_class == "burst_buffer":
-        raise PluginError(f"{path.name}: {_REFUSED}")
-    if plugin_class not in ("switch", "checkpoint") or "/" not in (plugin_type or ""):
+    if plugin_class in _REFUSED:
+        raise PluginError(f"{path.name}: {_REFUSED[plugin_class]}")
+    if plugin_class != "switch" or "/" not in (plugin_type or ""):
         mistakes.append(
             "plugin_type is "
             + ("missing" if plugin_type is None else repr(plugin_type))
-            + '; expected `const char plugin_type[] = "switch/..."` or "checkpoint/..."'
+            + '; expected `const char plugin_type[] = "switch/..."`'
         )
     if not library.text("plugin_name"):
         mistakes.append("plugin_name is missing; any text that describes the plugin will do")
