@@ -180,3 +180,22 @@ def test_without_a_compiler_the_error_says_what_would_do(
     scenario = tmp_path / "s.yaml"
     scenario.write_text(SCENARIO.format(model="guide", plugin=TWIN), encoding="utf-8")
     assert main(["run", "--quiet", str(scenario)]) == OK
+
+
+def test_a_session_goes_back_with_a_compiled_plugin(tmp_path: Path) -> None:
+    """What the plugin kept is as it was: the third step has the key that it had before."""
+    scenario = tmp_path / "s.yaml"
+    scenario.write_text(SCENARIO.format(model="guide", plugin=KEYS), encoding="utf-8")
+    script = tmp_path / "script"
+    script.write_text(
+        "run 30s\nsrun -N1 -n1 ./app.sh\nrun 5s\nback to job_state job=2 state=COMPLETED\nsrun -N1 -n1 ./app.sh\nrun 5s\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "simctl", "repl", str(scenario), "--script", str(script)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stdout.count("rank 0 has key 3 in context 7003.0") == 2, done.stdout + done.stderr

@@ -64,6 +64,8 @@ class Host:
         self._unnamed: list[PluginThread] = []
         self._waiting: dict[int, list[Waiter]] = {}
         self._rss_kb = 0
+        self._under_way = False
+        """Whether the plugin waits in a call for virtual time to pass."""
         channel.zygote.hosts += 1
         ALIVE.add(self)
 
@@ -102,6 +104,21 @@ class Host:
         child._rss_kb = self._rss_kb
         return child
 
+    def twin(self) -> Channel | None:
+        """Return a channel to a copy of the process, or None while a call of it is under way."""
+        if self._under_way:
+            return None
+        try:
+            return self.channel.fork()
+        except DiedError:
+            return None
+
+    def become(self, channel: Channel | None) -> None:
+        """Go on in a copy of the process; without one it is lost."""
+        self.channel.close()
+        if channel is not None:
+            self.channel = channel
+
     # Calls.
 
     def call(
@@ -121,9 +138,11 @@ class Host:
 
     async def _go_on(self, waits: Awaitable[bytes], finish: Callable[[Reader], _Result]) -> _Result:
         got: Reader | Awaitable[bytes] = waits
+        self._under_way = True
         while not isinstance(got, Reader):
             self._reply(self.channel, await got)
             got = self._listen(self.channel)
+        self._under_way = False
         self._take_in(got)
         return finish(got)
 
@@ -495,3 +514,31 @@ UPCALLS: Final[dict[str, Callable[[Host, Channel, Reader], Any]]] = {
     "c": Host._closed,
     "t": Host._named,
 }
+
+
+# A session goes back in time by forks of simctl itself: each has hosts of its own.
+
+_TWINS: Final[list[tuple[Host, Channel | None]]] = []
+
+
+def _before_fork() -> None:
+    _TWINS[:] = [(host, host.twin()) for host in ALIVE]
+
+
+def _after_in_parent() -> None:
+    for _, channel in _TWINS:
+        if channel is not None:
+            channel.close()
+    _TWINS.clear()
+
+
+def _after_in_child() -> None:
+    for host, channel in _TWINS:
+        host.become(channel)
+    _TWINS.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_in_parent, after_in_child=_after_in_child
+    )
