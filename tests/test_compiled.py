@@ -188,7 +188,8 @@ def test_a_session_goes_back_with_a_compiled_plugin(tmp_path: Path) -> None:
     scenario.write_text(SCENARIO.format(model="guide", plugin=KEYS), encoding="utf-8")
     script = tmp_path / "script"
     script.write_text(
-        "run 30s\nsrun -N1 -n1 ./app.sh\nrun 5s\nback to job_state job=2 state=COMPLETED\nsrun -N1 -n1 ./app.sh\nrun 5s\n",
+        "run 30s\nsrun -N1 -n1 ./app.sh\nrun 5s\n"
+        "back to job_state job=2 state=COMPLETED\nsrun -N1 -n1 ./app.sh\nrun 5s\n",
         encoding="utf-8",
     )
     done = subprocess.run(
@@ -199,3 +200,19 @@ def test_a_session_goes_back_with_a_compiled_plugin(tmp_path: Path) -> None:
         timeout=60,
     )
     assert done.stdout.count("rank 0 has key 3 in context 7003.0") == 2, done.stdout + done.stderr
+
+
+def test_a_loop_is_ended_and_ends_its_daemon(tmp_path: Path) -> None:
+    """By the watchdog, which names the function; the other nodes' daemons go the same way."""
+    plugin = changed(tmp_path, "switch_p_job_init", "for (;;) ;")
+    scenario = tmp_path / "s.yaml"
+    scenario.write_text(SCENARIO.format(model="guide", plugin=plugin), encoding="utf-8")
+    trace = tmp_path / "trace.jsonl"
+    main(["run", "--quiet", "--watchdog", "0.5", "--trace", str(trace), str(scenario)])
+    problems = [each["args"] for each in events(trace, name="plugin_error")]
+    assert problems
+    assert problems[0]["function"] == "switch_p_job_init"
+    assert "ended its process: still ran after 0.5 s" in problems[0]["problem"]
+    exits = events(trace, kind="process", name="exit", role="session")
+    assert {each["rc"] for each in exits} == {9}
+    assert all(each["args"] == {"by": "plugin"} for each in exits)

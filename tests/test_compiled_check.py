@@ -66,6 +66,15 @@ def test_a_double_free_is_found_where_the_copy_shares_its_memory(tmp_path: Path)
     assert any("shares nodes with the credential" in each.what for each in found.mistakes)
 
 
+def test_memory_that_no_call_releases_is_a_mistake(tmp_path: Path) -> None:
+    """The text in a credential of which free takes no notice."""
+    kind = slipped(tmp_path, QUIET, ("\txfree(job->nodes);\n\txfree(job);", "\txfree(job);"))
+    found = check_plugin(kind, "slipped.c", models=("guide",))
+    assert [(each.rule, each.function) for each in found.mistakes] == [
+        ("leaks-memory", "switch_p_free_jobinfo")
+    ]
+
+
 REFUSED = [
     (('"switch/keys"', '"keys"'), "plugin_type is 'keys'"),
     (('"switch/keys"', '"burst_buffer/keys"'), "burst buffer plugins in C are not loaded"),

@@ -104,6 +104,9 @@ class CompiledPlugin:
             return ""
         return next((name for address, name in mine.items() if address in theirs), "")
 
+    heap: int = 0
+    """How many bytes of the heap were in use after the last watched call."""
+
     def kept(self) -> dict[str, Any]:
         """Return what the plugin keeps in its process, as plain data by variable."""
         try:
@@ -272,6 +275,7 @@ def _finish(plugin: CompiledPlugin, how: Plan, values: tuple[Any, ...], answer: 
     failure = answer.u32()
     answer.u64()
     if plugin.watched:
+        plugin.heap = answer.u64()
         plugin.reads = _reads(plugin.library, answer)
     said = answer.text() if how.returns == "t" else None
     made: Any = None
@@ -291,7 +295,6 @@ def _finish(plugin: CompiledPlugin, how: Plan, values: tuple[Any, ...], answer: 
 
 def _reads(library: Path, answer: Reader) -> frozenset[str]:
     """Take in what a watched call has done; return the variables that it read before it wrote."""
-    answer.u64()
     layout = layout_of(library)
     read: dict[str, None] = {}
     written: set[str] = set()

@@ -89,7 +89,7 @@ class Host:
         """Have the host open its plugin; what a constructor asks for takes no time."""
         process = CALLING.get(None)
         name = "" if process is None else process.host.name
-        around = _SURROUNDINGS.pack(0, 0, 0) if process is None else self._around(process)
+        around = self._around(process)
         self.channel.send(load_message(str(self.library), surroundings=around, hostname=name))
         got = self._listen(self.channel)
         while not isinstance(got, Reader):
@@ -148,14 +148,16 @@ class Host:
 
     def head(self, name: str, *, watched: bool) -> bytes:
         """Return the beginning of a call's message: when, as whom, and what."""
-        around = self._around(CALLING.get())
+        around = self._around(CALLING.get(None))
         # What reads files is not watched by its accesses: the kernel could not write into pages
         # that are taken away.
         how = b"\0" if not watched else b"\1" if "libstate" in name else b"\2"
         return b"C" + around + text(name) + how
 
     @staticmethod
-    def _around(process: Process) -> bytes:
+    def _around(process: Process | None) -> bytes:
+        if process is None:
+            return _SURROUNDINGS.pack(0, 0, 0)
         return _SURROUNDINGS.pack(_clock_us(process), process.uid, process.euid)
 
     def _take_in(self, answer: Reader) -> None:

@@ -13,6 +13,7 @@ import weakref
 from contextlib import suppress
 from typing import Final
 
+from simctl.api.surroundings import WatchdogError
 from simctl.limits import MIB
 from simctl.plugins.compiled import build
 from simctl.plugins.guard import DiedError, PluginError
@@ -143,9 +144,11 @@ class Channel:
                 data += self._part()
         except DiedError:
             raise
+        except WatchdogError as error:
+            self.kill()
+            raise DiedError(str(error), signal.SIGKILL) from None
         except BaseException:
-            # The watchdog, or somebody at the keyboard: what comes now must not be taken for the
-            # answer to something else.
+            # Somebody at the keyboard: what comes now is no answer to anything else.
             self.kill()
             raise
         self._rest = data[length:]

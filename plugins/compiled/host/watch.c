@@ -27,7 +27,6 @@ static struct range segments[MOST_SEGMENTS];
 static int count;
 static bool watching;
 static bool stepping;
-static size_t heap_before;
 static uint64_t accesses[MOST_ACCESSES];	/* twice the offset, and 1 for a write */
 static int noted;
 
@@ -79,19 +78,18 @@ void watch_begin(bool accesses_too)
 {
 	find_once();
 	noted = 0;
-	heap_before = heap_in_use();
 	watching = accesses_too && count > 0;
 	if (watching)
 		protect(PROT_NONE);
 }
 
-/* Put by how much the heap has grown, and what was read and written. */
+/* Put how much of the heap is in use, and what was read and written. */
 void watch_end(struct frame *f)
 {
 	if (watching)
 		protect(PROT_READ | PROT_WRITE);
 	watching = false;
-	put_u64(f, heap_in_use() - heap_before);
+	put_u64(f, heap_in_use());
 	put_u32(f, (uint32_t) noted);
 	for (int k = 0; k < noted; k++)
 		put_u64(f, accesses[k]);

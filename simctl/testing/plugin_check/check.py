@@ -22,6 +22,7 @@ from simctl.testing.plugin_check.given import run_given
 from simctl.testing.plugin_check.mistakes import Outcome, roots
 from simctl.testing.plugin_check.report import Checked, Note
 from simctl.testing.plugin_check.switch.drive import drive_switch
+from simctl.testing.plugin_check.switch.memory import LEAKS, leaked
 
 __all__ = ["MODELS", "check_plugin", "check_plugins"]
 
@@ -97,6 +98,9 @@ def check_plugin(
     bench = Bench(kind, origin, models=models, watchdog_s=watchdog_s, given=given)
     run_given(bench)
     outcome = DRIVES[bench.plugin_class](bench)
+    if issubclass(kind, CompiledPlugin) and bench.plugin_class == "switch":
+        for function, what in leaked(kind.looked_at()):
+            bench.blame(LEAKS, function, what)
     for observer in bench.observers.values():
         observer.conclude()
     mistakes = roots(bench.found())
