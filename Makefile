@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test test-all test-short clients fuzz swarm mutants bench soak check docs format-check lint imports types format wheel lock \
+.PHONY: help setup demo test test-all test-short clients fuzz swarm mutants bench soak check docs site format-check lint imports types format wheel lock \
 	clean distclean
 
 help: ## list the targets
@@ -69,6 +69,10 @@ docs: setup ## write the pages and pictures of docs/ that come from the code
 	@$(BIN)/python -m simctl.orderings.page > docs/orderings.md
 	@$(BIN)/python -m simctl.view.readme > docs/step.svg
 	@$(BIN)/python -m simctl.story.page > docs/glossary.md
+	@$(BIN)/python -m simctl.reports.api_page > docs/api.md
+
+site: ## build docs/ as a site that can be searched, into site/; open site/index.html
+	@PYTHON="$(PYTHON)" sh .ci/site
 
 check: format-check lint imports types ## check format, lint, import rules and types
 
@@ -95,8 +99,8 @@ lock: setup ## renew requirements.lock with the newest packages that fit
 	@PYTHON="$(PYTHON)" sh .ci/lock
 
 clean: ## remove what was built and the tools' caches
-	@rm -rf dist build .pytest_cache .ruff_cache .mypy_cache .hypothesis .mutants .import_linter_cache
+	@rm -rf dist build site .pytest_cache .ruff_cache .mypy_cache .hypothesis .mutants .import_linter_cache
 	@find . -path "./.venv*" -prune -o -type d -name __pycache__ -exec rm -rf {} +
 
 distclean: clean ## as clean, and remove the environments
-	@rm -rf .venv .venv-3.*
+	@rm -rf .venv .venv-3.* .venv-docs
