@@ -3,7 +3,7 @@
 import difflib
 import inspect
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -30,6 +30,7 @@ _LATER: Final = {
         unpack_stepinfo job_start job_complete fs_init extern_stepinfo extern_step_fini
     """,
     "checkpoint": "",
+    "job_submit": "",
     "burst_buffer": "get_status build_het_job_script run_script",
 }
 """Functions that other versions of Slurm have: a plugin may bring them, and nobody calls them."""
@@ -150,7 +151,10 @@ def _strangers(kind: type[Any], plugin_class: str) -> Iterator[str]:
     """Tell of functions that look like a guide's and are not this guide's."""
     optional = [each for each in OPTIONAL.values() if each.plugin_class == plugin_class]
     known = {point.name: point for point in (*BY_CLASS[plugin_class], *optional)}
-    prefix = PREFIXES[plugin_class]
+    prefix = PREFIXES.get(plugin_class)
+    if prefix is None:
+        yield from _misspelt(kind, known)
+        return
     later = {prefix + name for name in _LATER[plugin_class].split()}
     for name in dir(kind):
         if name in known or name in later or not name.startswith(tuple(PREFIXES.values())):
@@ -161,6 +165,14 @@ def _strangers(kind: type[Any], plugin_class: str) -> Iterator[str]:
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
         if near:
             yield f"the guide has no {name}; did you mean `{_written(known[near[0]])}`?"
+
+
+def _misspelt(kind: type[Any], known: Mapping[str, Point]) -> Iterator[str]:
+    """Tell of functions whose names are nearly those of a class that has no prefix for them."""
+    for name, value in vars(kind).items():
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+        if near and name not in known and callable(value):
+            yield f"there is no {name}; did you mean `{_written(known[near[0]])}`?"
 
 
 def _written(point: Point) -> str:

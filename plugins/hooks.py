@@ -43,6 +43,7 @@ from simctl.wire.errno import (
     slurm_strerror,
 )
 from simctl.wire.ids import NO_VAL
+from simctl.wire.records import DraftJob
 
 
 class MisplacedCallError(AssertionError):
@@ -670,6 +671,8 @@ def _show_result(
             shown[key]["bytes"] = value.size
         elif key == "tres_cnt" and type(value) is dict:
             shown[key] = {_plain(name): _plain(count) for name, count in value.items()}
+        elif isinstance(value, DraftJob) and (changed := value.changed()):
+            shown["changed"] = changed
     if env_before is not None:
         shown["env"] = [_plain(key) for key in values[1] if key not in env_before]
 

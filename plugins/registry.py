@@ -18,6 +18,7 @@ from simctl.plugins.checkpoint.ompi import CheckpointOmpi
 from simctl.plugins.fitting import check_class
 from simctl.plugins.guard import PluginError, loading
 from simctl.plugins.importing import GROUP, Found, find
+from simctl.plugins.job_submit.lua import JobSubmitLua
 from simctl.plugins.switch.elan import SwitchElan
 from simctl.plugins.switch.federation import SwitchFederation
 from simctl.plugins.switch.none import SwitchNone
@@ -58,6 +59,7 @@ _BUNDLED = (
     BurstBufferDatawarp,
     BurstBufferGeneric,
     BurstBufferLua,
+    JobSubmitLua,
 )
 
 

@@ -49,9 +49,10 @@ from simctl.wire.burst_buffers import (
     BurstBufferUse,
 )
 from simctl.wire.errno import SLURM_ERROR, SLURM_SUCCESS, SlurmError
+from simctl.wire.hostlist import compress
 from simctl.wire.hostlist import expand as hostlist
 from simctl.wire.ids import INFINITE, NO_VAL, SLURM_BATCH_SCRIPT
-from simctl.wire.records import JobDesc
+from simctl.wire.records import DraftJob, JobDesc
 
 __all__ = [
     "INFINITE",
@@ -69,10 +70,12 @@ __all__ = [
     "CheckpointPlugin",
     "CheckpointStatus",
     "DiskView",
+    "DraftJob",
     "Event",
     "JobDesc",
     "JobInfo",
     "JobRecord",
+    "JobSubmitPlugin",
     "LuaSettings",
     "NodeInfo",
     "OutsideCallError",
@@ -88,6 +91,7 @@ __all__ = [
     "SwitchPlugin",
     "Traced",
     "complain",
+    "compress",
     "conf",
     "disk",
     "errno",
@@ -537,3 +541,20 @@ class BurstBufferPlugin(_Plugin):
     def bb_p_xlate_bb_2_tres_str(self, burst_buffer: str) -> TextResult:
         """Return the TRES text of a burst buffer text; None if it has none."""
         return None
+
+
+class JobSubmitPlugin(_Plugin):
+    """Stubs of both functions of job_submit plugins, by which a site rules over submissions.
+
+    What they set in *job_desc* counts: its fields are those of `JobDesc`, to be written. To refuse,
+    they return an error's number or raise SlurmError, whose text reaches the person who submits;
+    `job_desc.tell(text)` does as well, also where the job is taken in.
+    """
+
+    __slots__ = ()
+
+    def job_submit(self, job_desc: DraftJob, submit_uid: int) -> IntResult:
+        """Change or refuse a submission."""
+
+    def job_modify(self, job_desc: DraftJob, job: JobRecord, submit_uid: int) -> IntResult:
+        """Change or refuse a change of a job; fields that stay are NO_VAL or empty."""

@@ -5,7 +5,17 @@ from typing import Any, Final
 
 from simctl.plugin import errno
 
-SLURM_VERSIONS: Final = ("21.08", "22.05", "23.02", "23.11", "24.05", "24.11", "25.05", "25.11")
+SLURM_VERSIONS: Final = (
+    "21.08",
+    "22.05",
+    "23.02",
+    "23.11",
+    "24.05",
+    "24.11",
+    "25.05",
+    "25.11",
+    "26.05",
+)
 """The versions of Slurm that differ for scripts."""
 
 _NUMBERS: Final[Mapping[str, float]] = {

@@ -8,7 +8,13 @@ process and user, the trace line, and the page of the docs.
 
 from typing import Final
 
-from simctl.plugins.points import burst_buffer, checkpoint, switch, switch_besides
+from simctl.plugins.points import (
+    burst_buffer,
+    checkpoint,
+    job_submit,
+    switch,
+    switch_besides,
+)
 from simctl.plugins.points.declare import Point
 from simctl.plugins.points.own import OWN
 
@@ -16,7 +22,7 @@ __all__ = ["ALL", "BY_CLASS", "OPTIONAL", "OWN"]
 
 _DECLARED: Final[tuple[Point, ...]] = tuple(
     value
-    for module in (switch, switch_besides, checkpoint, burst_buffer)
+    for module in (switch, switch_besides, checkpoint, burst_buffer, job_submit)
     for value in vars(module).values()
     if isinstance(value, Point)
 )
@@ -27,5 +33,5 @@ OPTIONAL: Final[dict[str, Point]] = {point.name: point for point in _DECLARED if
 
 BY_CLASS: Final[dict[str, tuple[Point, ...]]] = {
     plugin_class: tuple(point for point in ALL.values() if point.plugin_class == plugin_class)
-    for plugin_class in ("switch", "checkpoint", "burst_buffer")
+    for plugin_class in ("switch", "checkpoint", "burst_buffer", "job_submit")
 }

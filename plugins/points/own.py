@@ -19,6 +19,7 @@ _VERSIONS: Final = {
     "switch": "0.4 to today; optional",
     "checkpoint": "1.0 to 19.05, optional; the whole interface left Slurm with 20.02",
     "burst_buffer": "15.08 to today; optional",
+    "job_submit": "1.3 to today; optional",
 }
 
 
@@ -90,6 +91,12 @@ OWN: Final[dict[tuple[str, str], Point]] = {
         ),
         _declare(
             "burst_buffer",
+            SLURMCTLD,
+            failure="slurmctld stops",
+            ends=SLURMCTLD,
+        ),
+        _declare(
+            "job_submit",
             SLURMCTLD,
             failure="slurmctld stops",
             ends=SLURMCTLD,

@@ -15,7 +15,7 @@ from simctl.plugins.points.declare import OnError, Places, Point, Returns
 _WIDTH: Final = 79
 _PAGE_WIDTH: Final = 100
 
-CLASSES: Final = ("switch", "checkpoint", "burst_buffer")
+CLASSES: Final = ("switch", "checkpoint", "burst_buffer", "job_submit")
 MODELS: Final = ("guide", "modern")
 
 _PROCESSES: Final = {
@@ -51,6 +51,7 @@ _TITLES: Final = {
     "switch": "Switch",
     "checkpoint": "Checkpoint",
     "burst_buffer": "Burst buffer",
+    "job_submit": "Job submit",
 }
 
 _TODAY: Final = {
@@ -71,6 +72,11 @@ _TODAY: Final = {
         "Slurm has had burst buffer plugins since 15.08, and all functions of the guide exist "
         "today. Real Slurm looks for one more since 17.11, `bb_p_get_status`: a plugin may bring "
         "it, and simctl does not call it."
+    ),
+    "job_submit": (
+        "Slurm has had job submit plugins since 1.3; most sites that have one write it in Lua "
+        "([job_submit_lua.md](job_submit_lua.md)). JobSubmitPlugins lists them; each sees a "
+        "submission as the one before it has left it."
     ),
 }
 

@@ -57,6 +57,15 @@ class Services(Protocol):
     def job_fields(self, job_id: int) -> dict[str, Any]:
         """Return the fields of a job by Slurm's names."""
 
+    def partitions(self, uid: int) -> dict[str, dict[str, Any]]:
+        """Return the partitions that a user may use."""
+
+    def reservations(self) -> dict[str, dict[str, Any]]:
+        """Return the reservations."""
+
+    def default_account(self, uid: int) -> str:
+        """Return the usual account of a user."""
+
     def candidates(self) -> list[Any]:
         """Return the jobs that may stage in, soonest first."""
 
@@ -165,6 +174,21 @@ class Slurmctld:
         Numbers that are not set are NO_VAL; texts that are not set are left out. It is a copy.
         """
         return _services("job_fields()").job_fields(job_id)
+
+    def partitions(self, uid: int) -> dict[str, dict[str, Any]]:
+        """Return the partitions that a user may use, by name, each by Slurm's names of its fields.
+
+        All but those that are for root alone, unless root asks.
+        """
+        return _services("partitions()").partitions(uid)
+
+    def reservations(self) -> dict[str, dict[str, Any]]:
+        """Return the reservations, by name, each by Slurm's names of its fields."""
+        return _services("reservations()").reservations()
+
+    def default_account(self, uid: int) -> str:
+        """Return the usual account of a user; nothing where there is none."""
+        return _services("default_account()").default_account(uid)
 
     def candidates(self) -> list[Any]:
         """Return the pending jobs with a burst buffer that are expected to start within 10 hours.

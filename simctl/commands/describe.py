@@ -94,6 +94,7 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         warn_batch=warned is not None and warned.batch,
         deadline_s=deadline_s,
         submit_line=" ".join(call.argv),
+        filled=tuple(name for name in ("account", "qos") if name not in options),
         ckpt_interval_min=options.get("checkpoint", 0),
         ckpt_dir=checkpoint_dir(call, options),
         restart_dir=restart_dir(call, options),
@@ -172,12 +173,18 @@ def refuse(call: CommandCall, what: str, error_code: int, text: str = "") -> int
     """Print why the controller refused; return the exit status and note the errno."""
     call.errno = errno_name(error_code)
     command = call.argv[0]
-    if text:
-        call.err(f"{command}: error: {text}")
+    for line in text.splitlines():
+        call.err(f"{command}: error: {line}")
     call.err(f"{command}: error: {what}: {slurm_strerror(error_code)}")
     return 1
 
 
+def tell_lines(call: CommandCall, text: str, options: Mapping[str, Any]) -> None:
+    """Print what slurmctld's plugins have to say of a job that is taken in."""
+    for line in text.splitlines() if "quiet" not in options else ():
+        call.err(f"{call.argv[0]}: {line}")
+
+
 UNREACHABLE = "Unable to contact slurm controller (connect failure)"
 
-__all__ = ["INFINITE", "UNREACHABLE", "describe", "refuse"]
+__all__ = ["INFINITE", "UNREACHABLE", "describe", "refuse", "tell_lines"]

@@ -8,7 +8,7 @@ import attrs
 
 from simctl.commands import burst_buffer
 from simctl.commands.ask import no_answer
-from simctl.commands.describe import describe, qos_environment, refuse, test_only
+from simctl.commands.describe import describe, qos_environment, refuse, tell_lines, test_only
 from simctl.commands.options import UsageError
 from simctl.commands.queue_options import queue_wishes
 from simctl.commands.salloc_options import GRAMMAR, read
@@ -140,6 +140,8 @@ class Salloc:
         if isinstance(first, SrunJobComplete):
             return None
         reply = first
+        if not reply.error_code or (reply.error_code in WAITS and reply.job_id):
+            tell_lines(self.call, reply.text, self.options)
         if reply.error_code in WAITS and reply.job_id and not job.immediate:
             self.job_id = reply.job_id
             if reply.error_code not in SILENT_WAITS:

@@ -14,7 +14,7 @@ from simctl.commands.command_line import (
     tell_options,
     tell_select_plugins,
 )
-from simctl.commands.describe import describe, refuse, test_only
+from simctl.commands.describe import describe, refuse, tell_lines, test_only
 from simctl.commands.job_options import CLUSTERS, EXPORT, JOB_OPTIONS, OPEN_MODE, TEST_ONLY, unbuilt
 from simctl.commands.job_values import gpus_text, moment, priority
 from simctl.commands.options import (
@@ -206,6 +206,7 @@ async def _submit(call: CommandCall, job: JobDesc, options: dict[str, Any]) -> i
     # One that is held, or lacks nodes, is told by an error number, and is in all the same.
     if reply.error_code and not reply.job_id:
         return exit_of_error(call, refuse(call, _FAILED, reply.error_code, reply.text))
+    tell_lines(call, reply.text, options)
     _tell_id(call, reply.job_id, options)
     return await end_of_job(call, reply.job_id) if "wait" in options else 0
 

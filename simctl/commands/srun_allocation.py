@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from simctl.commands import burst_buffer
 from simctl.commands.ask import no_answer
-from simctl.commands.describe import describe, refuse, test_only
+from simctl.commands.describe import describe, refuse, tell_lines, test_only
 from simctl.commands.options import variable
 from simctl.commands.queue_options import queue_wishes
 from simctl.commands.talk import Reply, Talk
@@ -88,6 +88,8 @@ class SrunJob:
         except SlurmError as error:
             no_answer(self._call, error, f"srun: error: {_FAILED}")
             return 1
+        if reply is not None and (_is_queued(reply) or not reply.error_code):
+            tell_lines(self._call, reply.text, self._options)
         if reply is not None and _is_queued(reply) and not job.immediate:
             reply = await self._wait_in_queue(reply)
         if reply is None:

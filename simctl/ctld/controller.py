@@ -6,6 +6,7 @@ from functools import partial
 import attrs
 
 from simctl.ctld.port.burst_buffers import BurstBuffers
+from simctl.ctld.port.job_submit import JobSubmit
 from simctl.ctld.port.polls import Polls
 from simctl.ctld.port.port import Port
 from simctl.ctld.saved.state_save import StateSave
@@ -49,6 +50,12 @@ class Controller(Port):
             else None
         )
         """The burst buffer plugins; None where none is configured."""
+        self.job_submit = (
+            JobSubmit(self, site.conf.job_submit_types, views=partial(views, self))
+            if site.conf.job_submit_types
+            else None
+        )
+        """The job_submit plugins; None where none is configured."""
         self.saves = StateSave(self, simulated=simulates_saves)
 
     def send(self, to: Mailbox | None, message: Message) -> bool:

@@ -303,6 +303,8 @@ class Slurmctld(Controller):
             pings.ask_in_a_while(self)
         await self.site.hooks.call_besides(switch_p_reconfig, self.process)
         problem = await buffers_at_start.set_up(self, again=again)
+        if not problem and self.job_submit is not None:
+            problem = await self.job_submit.load()
         if problem:
             raise Fatal(problem)
         if again:
@@ -461,6 +463,8 @@ class Slurmctld(Controller):
         await restart.save(self)
         if self.bb is not None:
             await self.bb.unload()
+        if self.job_submit is not None:
+            await self.job_submit.unload()
         if self.site.model == "guide":
             await self.site.hooks.unload(self.process, "switch")
             await self.site.hooks.unload(self.process, "checkpoint")

@@ -1,6 +1,7 @@
 """What a submission asks for."""
 
 from collections.abc import Mapping
+from typing import Any, Final, Self
 
 import attrs
 from msgspec import UNSET
@@ -8,7 +9,7 @@ from msgspec import UNSET
 from simctl.wire.ids import NO_VAL
 from simctl.wire.layout import Distribution
 
-__all__ = ["UNSET", "JobDesc", "SubmittedJob"]
+__all__ = ["UNSET", "DraftJob", "JobDesc", "SubmittedJob"]
 
 
 @attrs.frozen(kw_only=True)
@@ -85,6 +86,9 @@ class JobDesc:
     script_name: str = ""
     argv: tuple[str, ...] = ()
     submit_line: str = ""
+    filled: tuple[str, ...] = ()
+    """Fields that the command has filled in: nobody asked for them."""
+
     environment: dict[str, str] = attrs.field(factory=dict)
 
 
@@ -105,3 +109,108 @@ class SubmittedJob(JobDesc):
     def __str__(self) -> str:
         """Name the submission as traces do."""
         return f"submission of {self.name}"
+
+
+_GIVEN: Final = frozenset(
+    {
+        *("uid", "gid", "user", "job_id", "submit_dir", "submit_host", "submit_line", "argv"),
+        *("script_name", "distribution", "filled"),
+    }
+)
+"""What a job_submit plugin may not set."""
+
+_MOST: Final = (1 << 32) - 1
+
+
+class DraftJob(JobDesc):
+    """A submission, or a change of a job, while job_submit plugins look at it.
+
+    Its fields may be set, and what is set counts, but who submits, and from where. `environment` is
+    a copy, to be changed in place.
+    """
+
+    __slots__ = ("_before", "told")
+
+    told: list[str]
+    """Lines for the user."""
+
+    @classmethod
+    def of(cls, desc: JobDesc) -> Self:
+        """Return a draft of a submission."""
+        fields = {field.name: getattr(desc, field.name) for field in attrs.fields(JobDesc)}
+        fields["environment"] = dict(desc.environment)
+        draft = cls(**fields)
+        object.__setattr__(draft, "_before", desc)
+        object.__setattr__(draft, "told", [])
+        return draft
+
+    def tell(self, text: str) -> None:
+        """Tell the user something, a line for each of the text."""
+        self.told.extend(str(text).splitlines() or [""])
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set what is asked for.
+
+        Raises:
+            AttributeError: There is no such field, or it says who submits.
+            TypeError, ValueError: The value is not of the field's kind.
+        """
+        field = attrs.fields_dict(JobDesc).get(name)
+        if field is None or name in _GIVEN:
+            what = "is not the plugin's to set" if field is not None else "is no field of a job"
+            raise AttributeError(f"{name} {what}")
+        object.__setattr__(self, name, _fitting(name, getattr(self, name), value))
+
+    def changed(self) -> dict[str, list[Any]]:
+        """Return what was set, by field: what it was, and what it is."""
+        before: JobDesc = self._before  # type: ignore[attr-defined] # set by `of`
+        found = {}
+        for field in attrs.fields(JobDesc):
+            was, now = getattr(before, field.name), getattr(self, field.name)
+            if was == now:
+                continue
+            if field.name == "environment":
+                keys = sorted(key for key in {*was, *now} if was.get(key) != now.get(key))
+                was, now = {key: was.get(key) for key in keys}, {key: now.get(key) for key in keys}
+            found[field.name] = [_plain(was), _plain(now)]
+        return found
+
+    def settled(self) -> JobDesc:
+        """Return the submission as it is by now."""
+        return JobDesc(**{field.name: getattr(self, field.name) for field in attrs.fields(JobDesc)})
+
+    def __str__(self) -> str:
+        """Name the submission as traces do."""
+        return f"submission of {self.name}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _fitting(name: str, before: Any, value: Any) -> Any:
+    """Return a value for a field, if it is of the kind that the field holds."""
+    if isinstance(before, bool):
+        return bool(value)
+    if isinstance(before, int):
+        if not isinstance(value, int):
+            raise TypeError(f"{name} of a job is a whole number, not {type(value).__name__}")
+        if not -_MOST <= value <= _MOST:
+            raise ValueError(f"{name} of a job is a number of 32 bits, not {value}")
+        return int(value)
+    if isinstance(before, str):
+        if not isinstance(value, str):
+            raise TypeError(f"{name} of a job is a text, not {type(value).__name__}")
+        value.encode()
+        return value
+    if isinstance(before, tuple):
+        return tuple(map(str, value if isinstance(value, list | tuple) else _no_list(name, value)))
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} of a job is a mapping, not {type(value).__name__}")
+    return dict(value)
+
+
+def _no_list(name: str, value: object) -> list[str]:
+    raise TypeError(f"{name} of a job is a list of texts, not {type(value).__name__}")

@@ -106,7 +106,12 @@ def plugin_mistakes(registry: Registry, scenario: Scenario, model: str) -> list[
     # A plugin that could not be taken in may be one that slurm.conf names.
     unsure = bool(mistakes)
     conf = scenario.slurm_conf
-    types = (conf.switch_type, conf.checkpoint_type, conf.burst_buffer_types)
+    types = (
+        conf.switch_type,
+        conf.checkpoint_type,
+        conf.burst_buffer_types,
+        conf.job_submit_types,
+    )
     for key, value in zip(PLUGIN_KEYS, types, strict=True):
         for plugin_type in (value,) if isinstance(value, str) else value:
             try:

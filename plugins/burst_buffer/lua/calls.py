@@ -5,7 +5,6 @@ of `in_child` run as a child of slurmscriptd does, which has a limit and may be 
 `in_slurmctld` keep slurmctld from all else.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ from simctl.plugin import (
 )
 from simctl.plugins.burst_buffer.lua.job_info import job_info, job_text
 from simctl.plugins.lua.constants import slurm_table
+from simctl.plugins.lua.loading import LoadError, as_number, load
 from simctl.plugins.lua.machine import Machine, TimeUpError
 from simctl.plugins.lua.state import LuaExit, LuaFailure, LuaOther, LuaState, Value, number_text
 
@@ -47,7 +47,6 @@ _GRACE_S: Final = 0.01
 _TERMINATED: Final = 15
 _KILLED: Final = 9
 _FAILED: Final = 255 << 8
-_NUMBER: Final = re.compile(r"\s*[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*", re.ASCII)
 
 
 @attrs.frozen(kw_only=True)
@@ -225,7 +224,7 @@ class _Call:
         if not values:
             return self._ended(0, None)
         message = None
-        status = _as_int(values[0])
+        status = as_number(values[0])
         if status is None:
             log.error(f"slurm_bb_{self._function}: non-numeric return code")
             status = -1
@@ -264,38 +263,3 @@ class _Call:
             machine.deadline = now() + _GRACE_S
             return _TERMINATED, done.output
         return done.status, done.output
-
-
-class LoadError(LuaFailure):
-    """A script that does not load."""
-
-
-async def load(state: LuaState, machine: Machine, path: str, names: tuple[str, ...]) -> None:
-    """Load a script from slurmctld's disk, as Slurm does.
-
-    Raises:
-        LoadError: It is not there, fails, returns a number that is not 0, or lacks functions.
-        LuaExit: It ends its process.
-    """
-    text = machine.script(path)
-    if text is None:
-        raise LoadError(f"Unable to stat {path}: No such file or directory")
-    try:
-        values = await state.load(text, path)
-    except LuaFailure as error:
-        raise LoadError(error.text, endless=error.endless) from error
-    returned = _as_int(values[0]) if values else 0
-    if returned:
-        raise LoadError(f"{path}: returned {returned} on load")
-    missing = [name for name in names if not state.has(name)]
-    if missing:
-        raise LoadError(f"{path}: missing required function {', '.join(missing)}")
-
-
-def _as_int(value: Value) -> int | None:
-    """Return what counts as a number, cut to whole ones."""
-    if isinstance(value, str) and _NUMBER.fullmatch(value):
-        value = float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return int(value) if abs(value) < 1 << 63 else -1

@@ -92,6 +92,7 @@ def tell(ctld: Controller, job: JobRecord) -> None:
                 cpus_per_node=job.cpus,
                 partition=job.part.name,
                 environment=_environment(ctld, job),
+                text=job.told,
             ),
         )
 

@@ -16,6 +16,7 @@ from simctl.ctld.port.burst_buffers import FIRST_TRES
 from simctl.ctld.reporting import bb_scripts
 from simctl.ctld.reporting.job_fields import job_fields
 from simctl.ctld.reporting.job_view import LiveJob, live
+from simctl.ctld.reporting.part_fields import part_fields, reservation_fields
 from simctl.ctld.reporting.step_view import LiveStep, live_step
 from simctl.ctld.state.records import JobRecord, StepRecord
 from simctl.kernel.fabric import Envelope
@@ -132,6 +133,24 @@ class PluginServices:
         """Return the fields of a job by Slurm's names; none of one that is not there."""
         job = self._ctld.jobs.get(job_id)
         return job_fields(self._ctld, job) if job is not None else {}
+
+    def partitions(self, uid: int) -> dict[str, dict[str, Any]]:
+        """Return the partitions that a user may use, by Slurm's names of their fields."""
+        return {
+            name: part_fields(self._ctld, part)
+            for name, part in self._ctld.partitions.items()
+            if not part.root_only or uid == 0
+        }
+
+    def reservations(self) -> dict[str, dict[str, Any]]:
+        """Return the reservations, by Slurm's names of their fields."""
+        found = self._ctld.reservations
+        return {name: reservation_fields(self._ctld, each) for name, each in found.items()}
+
+    def default_account(self, uid: int) -> str:
+        """Return the usual account of a user."""
+        users = self._ctld.site.users.values()
+        return next((user.account for user in users if user.uid == uid), "")
 
     def candidates(self) -> list[LiveJob]:
         """Return the jobs that may stage in, soonest first."""

@@ -11,6 +11,7 @@ from simctl.ctld.choose.select import keep_fitting
 from simctl.ctld.controller import Controller
 from simctl.ctld.jobs import arrays, eligible, launch, limits, staging
 from simctl.ctld.jobs.completion import finish
+from simctl.ctld.port.job_submit import Ruling
 from simctl.ctld.reporting import bookkeeping
 from simctl.ctld.scheduling import preempt, schedule
 from simctl.ctld.state.records import JobArray, JobRecord, PartRecord
@@ -68,7 +69,9 @@ async def submit_batch_job(
     else:
         await _settle(ctld, made)
         await staging.ask_at_submission(ctld, made)
-        answer = ResponseSubmitBatchJob(job_id=made.job_id, error_code=_code_of(ctld, made))
+        answer = ResponseSubmitBatchJob(
+            job_id=made.job_id, error_code=_code_of(ctld, made), text=made.told
+        )
     ctld.send(envelope.sender, answer)
 
 
@@ -114,7 +117,7 @@ async def resource_allocation(
     if rc == SLURM_SUCCESS:
         if job.state.configuring:
             # The allocation follows its prologs, which may take longer than anybody waits.
-            _reply(ctld, envelope, job.job_id, ESLURM_NODES_BUSY)
+            _reply(ctld, envelope, job.job_id, ESLURM_NODES_BUSY, job.told)
         return
     if desc.immediate:
         job.reason = Reason.BAD_CONSTRAINTS
@@ -135,7 +138,7 @@ async def resource_allocation(
     why = ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE if job.lasting_reason else ESLURM_NODES_BUSY
     if job.priority and _lacks_nodes(ctld, job):
         why = ESLURM_NODE_NOT_AVAIL
-    _reply(ctld, envelope, job.job_id, why)
+    _reply(ctld, envelope, job.job_id, why, job.told)
 
 
 def _reply(ctld: Controller, envelope: Envelope, job_id: int, rc: int, text: str = "") -> None:
@@ -219,11 +222,11 @@ class Refusal:
     """The id that it used up, if it had one already."""
 
 
-def _refusal(ctld: Controller, desc: JobDesc, uid: int, request: Request) -> int:
-    """Return why a job is not taken in, or 0."""
+def _refusal(ctld: Controller, desc: JobDesc, uid: int, request: Request, nice: int) -> int:
+    """Return why a job is not taken in, or 0; *nice* is what its user asked for."""
     if uid not in (desc.uid, 0, ctld.process.uid):
         return ESLURM_USER_ID_MISSING
-    if desc.nice < 0 and not ctld.is_operator(uid):
+    if nice < 0 and not ctld.is_operator(uid):
         return ESLURM_INVALID_NICE
     now_s = ctld.site.start_time_s + ctld.now_us // SECOND
     refused = request.error_code or reserved.refusal(ctld, desc) or limits.refusal(desc, now_s)
@@ -274,14 +277,18 @@ async def _create(
     kept: bool,
     again: bool = False,
 ) -> JobRecord:
+    nice = desc.nice
+    ruling = Ruling(desc=desc) if again else await _rule(ctld, desc, uid)
+    desc = ruling.desc
     request = read_request(
         desc, asker_of(ctld, uid, desc), ctld.partitions, ctld.nodes_by_name, ctld.site.conf
     )
-    error_code = _refusal(ctld, desc, uid, request)
+    error_code = _refusal(ctld, desc, uid, request, nice)
     if error_code:
         # What no node could ever hold is found out when the job has its id.
         late = kept and error_code == ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE and request.text
-        raise _RefusedError(error_code, request.text, ctld.next_id() if late else 0)
+        text = "\n".join(filter(None, (ruling.text, request.text)))
+        raise _RefusedError(error_code, text, ctld.next_id() if late else 0)
     burst_buffer = await _validate(ctld, desc, uid)
     array, job_id = _identify(ctld, desc, kept=kept, again=again)
     about = About(job=job_id)
@@ -309,11 +316,12 @@ async def _create(
         time_limit_min=request.time_limit_min,
         demand=request.demand,
         name=desc.name,
-        priority=_priority(ctld, desc, uid),
+        priority=_priority(ctld, desc, 0 if "priority" in ruling.changed else uid),
         nice=desc.nice,
         dependency=dependency,
         array=array,
         held_by_user=True,
+        told=ruling.text,
         burst_buffer=burst_buffer,
         begin_us=max(-1, (desc.begin_s - ctld.site.start_time_s) * SECOND) if desc.begin_s else -1,
     )
@@ -328,6 +336,19 @@ async def _create(
     if kept:
         await _take_in(ctld, job)
     return job
+
+
+async def _rule(ctld: Controller, desc: JobDesc, uid: int) -> Ruling:
+    """Have job_submit plugins look at a submission; they do not see what only operators may ask."""
+    plugins = ctld.job_submit
+    if plugins is None:
+        return Ruling(desc=desc)
+    if desc.priority not in (0, NO_VAL) and not ctld.is_operator(uid):
+        desc = attrs.evolve(desc, priority=NO_VAL)
+    ruling = await plugins.submit(desc, uid)
+    if ruling.error_code:
+        raise _RefusedError(ruling.error_code, ruling.text)
+    return ruling
 
 
 class _RefusedError(Exception):

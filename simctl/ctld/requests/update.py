@@ -56,10 +56,30 @@ async def update_job(ctld: Controller, envelope: Envelope, message: RequestUpdat
         for job in await arrays.targets(ctld, message.job_id, message.array_tasks):
             if job.job_id not in known and job.burst_buffer:
                 await staging.admit_task(ctld, job)
-            rc = _update(ctld, job, message, uid) or rc
+            asked = await _ruled(ctld, job, message, uid)
+            rc = (asked if isinstance(asked, int) else _update(ctld, job, asked, uid)) or rc
         # Others may have waited for the job to run as long as it could, or behind it.
         ctld.request_pass()
     ctld.answer(envelope, rc)
+
+
+async def _ruled(
+    ctld: Controller, job: JobRecord, message: RequestUpdateJob, uid: int
+) -> RequestUpdateJob | int:
+    """Have job_submit plugins look at a change; return it as they leave it, or why it is refused.
+
+    What they say to the user is logged: up to Slurm 22.05 nobody else hears of it.
+    """
+    if ctld.job_submit is None:
+        return message
+    ruling = await ctld.job_submit.modify(update_request.as_submission(message, job.desc), job, uid)
+    asked, strange = update_request.changed(message, ruling.desc, ruling.changed)
+    lines = [f"job_submit: {line}" for line in ruling.lines]
+    lines += [f"job_modify has set {name}, which no update changes here" for name in strange]
+    for line in lines:
+        args = {"level": "error", "text": line}
+        ctld.site.trace.note("log", "job_submit", ctld.process, args=args, job=job.job_id)
+    return ruling.error_code or asked
 
 
 def _unknown_task(ctld: Controller, message: RequestUpdateJob | RequestJobRequeue) -> int:

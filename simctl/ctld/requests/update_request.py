@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 import attrs
+import msgspec
 
 from simctl.ctld.authority import asker_of
 from simctl.ctld.choose import reserved
@@ -53,6 +54,32 @@ def changes_of(message: RequestUpdateJob) -> dict[str, Any]:
         changes["oversubscribe"] = not message.exclusive
     others = {name: getattr(message, name) for name in _OTHERS}
     return changes | {name: value for name, value in others.items() if value is not None}
+
+
+_SHARED: Final = tuple(
+    field.name
+    for field in attrs.fields(JobDesc)
+    if field.name in RequestUpdateJob.__struct_fields__ and field.name != "job_id"
+)
+"""What an update names as a submission does."""
+
+
+def as_submission(message: RequestUpdateJob, desc: JobDesc) -> JobDesc:
+    """Return an update as a submission in which what stays is NO_VAL or empty. Pure."""
+    given = {name: getattr(message, name) for name in _SHARED}
+    given = {name: value for name, value in given.items() if value is not None}
+    return JobDesc(
+        **{"name": "", **given}, uid=desc.uid, gid=desc.gid, user=desc.user, qos="", submit_host=""
+    )
+
+
+def changed(
+    message: RequestUpdateJob, desc: JobDesc, names: tuple[str, ...]
+) -> tuple[RequestUpdateJob, tuple[str, ...]]:
+    """Return an update with what plugins have set, and the names that no update has. Pure."""
+    ours = {name: getattr(desc, name) for name in names if name in _SHARED}
+    strange = tuple(name for name in names if name not in _SHARED)
+    return msgspec.structs.replace(message, **ours), strange
 
 
 def refusal(ctld: Controller, job: JobRecord, message: RequestUpdateJob, uid: int) -> int:

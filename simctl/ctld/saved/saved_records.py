@@ -174,7 +174,7 @@ JOB: Final = form_of(
         "step_waiters": tuple[tuple[Client, int], ...],
     },
     rebuilt="""about check_job gpus cores awaited_ends left limit_timer warn_timer deadline_timer
-        begin_timer view prologs_us""",
+        begin_timer view prologs_us told""",
 )
 
 ARRAY: Final = form_of(

@@ -451,6 +451,9 @@ class JobRecord:
     """When its batch script was launched, while its end is not known."""
 
     begin_us: int = -1
+    told: str = ""
+    """What job_submit plugins have to say to whoever submits it."""
+
     begin_timer: Timer | None = None
 
     burst_buffer: str = ""

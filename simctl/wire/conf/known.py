@@ -38,7 +38,7 @@ _NOT_BUILT_WORDS: Final = """
     GroupUpdateForce GroupUpdateTime HealthCheckNodeState HealthCheckProgram Include
     JobAcctGatherFrequency JobAcctGatherParams JobAcctGatherType JobCompHost JobCompLoc JobCompPass
     JobCompPort JobCompType JobCompUser JobContainerType JobCredentialPrivateKey
-    JobCredentialPublicCertificate JobFileAppend JobSubmitPlugins KeepAliveTime
+    JobCredentialPublicCertificate JobFileAppend KeepAliveTime
     LaunchParameters LaunchType Layouts Licenses LogTimeFormat MailDomain MailProg MaxMemPerCPU
     MaxMemPerNode MaxStepCount MCSParameters MCSPlugin MemLimitEnforce MpiParams
     MsgAggregationParams NodeFeaturesPlugins PowerParameters PowerPlugin PriorityCalcPeriod

@@ -173,6 +173,23 @@ def burst_buffer_types(value: object) -> tuple[str, ...]:
     return tuple(found)
 
 
+def plugin_names(kind: str) -> Callable[[object], tuple[str, ...]]:
+    """Return a reader of a list of plugins of one kind, named with it or without it."""
+
+    def read(value: object) -> tuple[str, ...]:
+        text = "" if value is None else str(value).strip()
+        if text.casefold() in ("", "none", "(null)"):
+            return ()
+        found: list[str] = []
+        for word in map(str.strip, text.split(",")):
+            found.append(plugin_type(kind)(word if "/" in word else f"{kind}/{word}"))
+            if found.count(found[-1]) > 1:
+                raise Refused(f"{word} is given twice")
+        return tuple(found)
+
+    return read
+
+
 ALWAYS_TRACKED: Final = ("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages")
 
 TRACKED_KINDS: Final = ("fs", "gres", "ic", "license")

@@ -61,6 +61,8 @@ class SlurmConf:
     checkpoint_type: str = key("CheckpointType", read.plugin_type("checkpoint"), "checkpoint/none")
     burst_buffer_types: tuple[str, ...] = key("BurstBufferType", read.burst_buffer_types, ())
     """The plugins of BurstBufferType, such as ``burst_buffer/generic``, in their order."""
+    job_submit_types: tuple[str, ...] = key("JobSubmitPlugins", read.plugin_names("job_submit"), ())
+    """The plugins of JobSubmitPlugins, such as ``job_submit/lua``, in their order."""
     accounting_storage_type: str = key(
         "AccountingStorageType",
         read.one_of(
@@ -144,7 +146,12 @@ class SlurmConf:
     @property
     def plugin_types(self) -> tuple[str, ...]:
         """Return the plugins that daemons load, such as ``switch/none``."""
-        return (self.switch_type, self.checkpoint_type, *self.burst_buffer_types)
+        return (
+            self.switch_type,
+            self.checkpoint_type,
+            *self.burst_buffer_types,
+            *self.job_submit_types,
+        )
 
     @property
     def accounts(self) -> bool:
@@ -188,7 +195,7 @@ _BUILT: Final = tuple(
 BUILT_KEYS: Final = tuple(key.name for key in _BUILT)
 """The slurm.conf keys that change what a run does."""
 
-PLUGIN_KEYS: Final = ("SwitchType", "CheckpointType", "BurstBufferType")
+PLUGIN_KEYS: Final = ("SwitchType", "CheckpointType", "BurstBufferType", "JobSubmitPlugins")
 """The slurm.conf keys that name the plugins daemons load."""
 
 SCRIPT_KEYS: Final = tuple(key.name for key in _BUILT if key.read is read.script)
