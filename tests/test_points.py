@@ -84,6 +84,7 @@ GUIDES: Final = {"switch": SWITCH, "checkpoint": CHECKPOINT, "burst_buffer": BUR
 
 POINTS: Final = (*ALL.values(), *OPTIONAL.values(), *OWN.values())
 SOURCE: Final = Path(simctl.__file__).parent
+_FUNCTION: Final = r"\b(?:(?:switch_p|slurm_ckpt|bb_p)_\w+|job_submit\b|job_modify\b)"
 CALLERS: Final = ("ctld", "nodes", "stepd", "commands", "plugins/hooks.py")
 WIDTH: Final = 79
 
@@ -201,14 +202,19 @@ def _called() -> set[str]:
     return {
         name
         for file in files
-        for name in re.findall(r"\b(?:switch_p|slurm_ckpt|bb_p)_\w+", file.read_text())
+        for name in re.findall(_FUNCTION, file.read_text())
         if not (name == "switch_p_print_jobinfo" and file.name == "hooks.py")
     }
 
 
 @pytest.mark.parametrize(
     "kind",
-    [plugin.SwitchPlugin, plugin.CheckpointPlugin, plugin.BurstBufferPlugin],
+    [
+        plugin.SwitchPlugin,
+        plugin.CheckpointPlugin,
+        plugin.BurstBufferPlugin,
+        plugin.JobSubmitPlugin,
+    ],
 )
 def test_the_stubs_for_plugin_authors_are_the_points(kind: type[object]) -> None:
     """A base class has a method for each function, with the guide's parameters, and no other."""

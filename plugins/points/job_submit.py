@@ -8,7 +8,7 @@ _GLOSSARY: Final = {
     "job_desc": "in/out: what is asked for; what the plugin sets counts (JobDesc)",
     "job": "in: slurmctld's record of the job (JobRecord)",
     "submit_uid": "in: who asks",
-    "err_msg": "out: lines for the user: the text of a SlurmError, and what `job_desc.tell` says",
+    "err_msg": "out in C, a SlurmError's text and `job_desc.tell` here: lines for the user",
 }
 _LOCKS: Final = "configuration, job, node and partition read"
 _VERSIONS: Final = "1.3 to today; err_msg since 14.11"
@@ -38,7 +38,7 @@ def job_submit(job_desc: Any, submit_uid: int) -> int:
 
 @point(
     c=(
-        "int job_modify(job_desc_msg_t *job_desc, job_record_t *job_ptr, uint32_t submit_uid, "
+        "int job_modify(job_desc_msg_t *job_desc, job_record_t *job, uint32_t submit_uid, "
         "char **err_msg)"
     ),
     guide=SLURMCTLD,

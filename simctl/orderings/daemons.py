@@ -484,7 +484,7 @@ def _stopped(run: Observed, pid: int) -> Finding:
     calls = run.calls_of(pid)
     ends = [call for call in calls if call.name == "fini"]
     kinds = [str(call.plugin).partition("/")[0] for call in ends]
-    wanted = sorted(kinds, key=["burst_buffer", "switch", "checkpoint"].index)
+    wanted = sorted(kinds, key=["burst_buffer", "job_submit", "switch", "checkpoint"].index)
     save = next((call for call in calls if call.name == SAVE), None)
     if kinds != wanted:
         return broken(f"slurmctld {pid}", f"it unloaded {', '.join(kinds)}", *ends)

@@ -44,6 +44,9 @@ def show(name: str) -> int:
     """
     if name in BY_CLASS:
         lines = [*overview(name), "", *_orderings_of_class(name)]
+        if name in ALL:
+            # A class and one of its functions of the same name.
+            lines += ["", *describe(ALL[name]), *_orderings_about(name)]
     elif name in ALL or name in OPTIONAL:
         lines = [*describe((ALL | OPTIONAL)[name]), *_orderings_about(name)]
     elif name in ("init", "fini"):

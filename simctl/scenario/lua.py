@@ -11,7 +11,6 @@ from simctl.scenario.shapes import Field, Items, Record, Values
 from simctl.scenario.site import read_named
 
 DEFECTS: Final = {
-    "kill_race": "a cancel right after a failed stage kills the teardown that it starts",
     "stage_in_count": "a stage-in that is killed counts as under way for ever (21.08, 22.05)",
 }
 """What real Slurm does wrong, and only does here where it is asked for."""

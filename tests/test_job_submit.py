@@ -1,0 +1,114 @@
+"""job_submit plugins, in Lua and in Python: what they change, refuse, tell and let through."""
+
+from pathlib import Path
+
+import pytest
+
+from simctl.scenario.load import read_scenario
+from simctl.world import RunResult, World
+
+pytest.importorskip("lupa")
+
+LUA = """\
+calls = 0
+function slurm_job_submit(desc, parts, uid)
+  calls = calls + 1
+  if desc.time_limit == slurm.NO_VAL then
+    desc.time_limit = 30
+    slurm.log_user("limit %d, call %d", desc.time_limit, calls)
+  end
+  if desc.account == "bad" then
+    slurm.log_user("no account %s", desc.account)
+    return slurm.ESLURM_INVALID_ACCOUNT
+  end
+  if desc.name == "broken" then
+    desc.comment = "set before"
+    error("a bug")
+  end
+  return slurm.SUCCESS
+end
+function slurm_job_modify(desc, job, parts, uid)
+  if desc.comment then desc.comment = desc.comment .. " of " .. job.name end
+  return slurm.SUCCESS
+end
+"""
+PYTHON = """\
+from simctl.plugin import JobSubmitPlugin, SlurmError, errno
+
+class Site(JobSubmitPlugin):
+    plugin_type = "job_submit/site"
+    plugin_name = "a site's rules"
+
+    def job_submit(self, job_desc, submit_uid):
+        if job_desc.name == "no":
+            raise SlurmError(errno.ESLURM_ACCESS_DENIED, "not here")
+        job_desc.time_limit_min = 7
+        job_desc.tell("seven minutes")
+"""
+HEAD = """\
+nodes: [{name: n1, cpus: 4}]
+partitions: [{name: debug, nodes: n1, default: true}]
+users: {alice: 1001}
+"""
+
+
+def run(tmp_path: Path, text: str) -> tuple[RunResult, World]:
+    """Run a scenario beside which both plugins lie."""
+    (tmp_path / "rules.lua").write_text(LUA)
+    (tmp_path / "site.py").write_text(PYTHON)
+    world = World(read_scenario(HEAD + text, file=str(tmp_path / "s.yaml")))
+    world.trace.add_sink(world.events.append)
+    return world.run(), world
+
+
+def test_a_script_changes_refuses_and_tells(tmp_path: Path) -> None:
+    """What it sets counts and is traced; what it says reaches the user, in or out."""
+    result, world = run(
+        tmp_path,
+        """\
+slurm_conf: {JobSubmitPlugins: lua}
+job_submit_lua: rules.lua
+timeline:
+  - {at: 0s, as: alice, run: sbatch --wrap "sleep 100", stderr: "sbatch: limit 30, call 1"}
+  - {at: 1s, as: alice, run: sbatch -A bad --wrap true, exit: 1, stderr: "error: no account bad"}
+  - {at: 2s, as: root, run: scontrol update jobid=1 comment=seen}
+  - {at: 3s, as: alice, run: scontrol show job 1, stdout: "TimeLimit=00:30:00"}
+  - {at: 4s, as: alice, run: scontrol show job 1, stdout: "Comment=seen of wrap"}
+  - {at: 5s, as: alice, run: srun -J x sleep 1, stderr: "srun: limit 30, call 3"}
+""",
+    )
+    assert [each.detail for each in result.expectations if not each.held] == []
+    changed = [e.args["changed"] for e in world.events if "changed" in (e.args or {})]
+    assert changed[0]["time_limit_min"][1] == 30
+
+
+@pytest.mark.parametrize(("slurm", "exit_"), [("25.11", 0), ("26.05", 1)])
+def test_a_lua_error_lets_the_job_in(tmp_path: Path, slurm: str, exit_: int) -> None:
+    """Up to 25.11 with what was set before it; from 26.05 on it refuses."""
+    result, _ = run(
+        tmp_path,
+        f"""\
+slurm_conf: {{JobSubmitPlugins: lua}}
+lua: {{slurm: "{slurm}"}}
+job_submit_lua: rules.lua
+timeline:
+  - {{at: 0s, as: alice, run: sbatch -J broken --wrap "sleep 9", exit: {exit_}}}
+""",
+    )
+    assert [each.detail for each in result.expectations if not each.held] == []
+
+
+def test_a_python_class_rules_as_well(tmp_path: Path) -> None:
+    """It is declared, loaded and asked as a script is."""
+    result, _ = run(
+        tmp_path,
+        """\
+slurm_conf: {JobSubmitPlugins: site}
+plugins: ["./site.py:Site"]
+timeline:
+  - {at: 0s, as: alice, run: sbatch --wrap "sleep 9", stderr: "sbatch: seven minutes"}
+  - {at: 1s, as: alice, run: sbatch -J no --wrap true, exit: 1, stderr: "error: not here"}
+  - {at: 2s, as: alice, run: scontrol show job 1, stdout: "TimeLimit=00:07:00"}
+""",
+    )
+    assert [each.detail for each in result.expectations if not each.held] == []
