@@ -156,7 +156,7 @@ def _connect(address: str, stack: ExitStack) -> Any:
                 n_workers=int(count) if count else None,
                 threads_per_worker=1,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 local_directory=scratch,
                 silence_logs=logging.CRITICAL,
             )
