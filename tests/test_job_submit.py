@@ -78,7 +78,11 @@ timeline:
 """,
     )
     assert [each.detail for each in result.expectations if not each.held] == []
-    changed = [e.args["changed"] for e in world.events if "changed" in (e.args or {})]
+    changed = [
+        each.args["changed"]
+        for each in world.events
+        if isinstance(each.args, dict) and "changed" in each.args
+    ]
     assert changed[0]["time_limit_min"][1] == 30
 
 
