@@ -49,3 +49,93 @@ def test_what_a_plugin_prints_in_a_run_is_not_in_its_json(
     assert json.loads(printed.out)
     assert "built n" in printed.err
     assert "imported" in printed.err
+
+
+PICKY = """
+from simctl.plugin import SwitchPlugin, hostlist
+class Picky(SwitchPlugin):
+    plugin_type = "switch/picky"
+    plugin_name = "knows no node called gpu"
+    def switch_p_build_jobinfo(self, switch_job, nodelist, nprocs, cyclic_alloc):
+        {"n": 0, "c": 1}[nodelist[0]]
+"""
+OWN = """\
+nodes: [{{name: "{node}[1-2]", cpus: 4}}]
+partitions: [{{name: debug, nodes: "{node}[1-2]", default: true}}]
+users: {{alice: 1001}}
+slurm_conf: {{SwitchType: switch/{switch}}}
+plugins: ["./picky.py:Picky"]
+timeline: [{{at: 0s, as: alice, run: "srun -N2 sleep 1"}}]
+expect: [{{never: "{never}"}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("node", "switch", "never", "status", "told"),
+    [
+        ("c", "picky", "switch_p_job_init node=null", 0, "switch/picky: fine"),
+        (
+            "c",
+            "picky",
+            "switch_p_job_init node=c1",
+            0,
+            "expectations of your own that did not hold (no mistake of the plugin by itself):",
+        ),
+        ("gpu", "picky", "switch_p_job_init node=null", 1, "KeyError: 'g'"),
+        ("c", "none", "init node=c1", 2, "its SwitchType is switch/none, not switch/picky"),
+        ("c", "picky", "switch_p_job_int", 2, "did you mean switch_p_job_init?"),
+    ],
+    ids=["fine", "broken", "mistake", "another", "unreadable"],
+)
+def test_scenarios_of_ones_own_are_run_and_told_apart(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    node: str,
+    switch: str,
+    never: str,
+    status: int,
+    told: str,
+) -> None:
+    """What breaks there is a mistake of the plugin's by the rules alone, whatever was expected."""
+    (tmp_path / "picky.py").write_text(PICKY)
+    (tmp_path / "own.yaml").write_text(OWN.format(node=node, switch=switch, never=never))
+    monkeypatch.chdir(tmp_path)
+    words = ["plugins", "check", "picky.py", "--model", "guide", "--scenario", "own.yaml"]
+    assert main(words) == status
+    printed = capsys.readouterr()
+    assert told in printed.out + printed.err
+    if status < 2:
+        assert main([*words, "--json"]) == status
+        (result,) = json.loads(capsys.readouterr().out)
+        broken = [f"own.yaml (model guide): never {never}"] if "expectations" in told else []
+        assert result["own_scenarios_broken"] == broken
+        assert [each["rule"] for each in result["mistakes"]] == ["call-breaks"] * status
+        assert set(result["mistakes"][0] if status else ()) >= (
+            {"rule", "function", "where", "cost", "remedy"} if status else set()
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("1 / 0", "ZeroDivisionError"),
+        ("x = 1", "there is no plugin class in it"),
+        ("class P:\n  plugin_type = 'switch/x'\n  plugin_name = 'x'", "is missing; the guide"),
+        ("class P:\n  plugin_type = 'gres/x'\n  plugin_name = 'x'", "gres"),
+    ],
+)
+def test_what_cannot_be_loaded_ends_with_2(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    text: str,
+    told: str,
+) -> None:
+    """Nothing was driven, and nothing is said of how it does."""
+    (tmp_path / "bad.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert main(["plugins", "check", "bad.py", "--json"]) == 2
+    printed = capsys.readouterr()
+    assert not printed.out
+    assert told in printed.err

@@ -149,3 +149,142 @@ def test_sleeping_in_slurmctld_is_summed(tmp_path: Path) -> None:
     change = ("def switch_p_build_jobinfo", "async def switch_p_build_jobinfo")
     sleep = (BUILD, BUILD + "\n        from simctl.plugin import sleep; await sleep(2)")
     assert rules(tmp_path, change, sleep) == {"blocks-slurmctld": "build_jobinfo"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "found"),
+    [
+        (
+            (BACK, "pass"),
+            (SAVE, "pass"),
+            {"never-freed": "job_step_complete", "lost-at-restart": "libstate_restore"},
+        ),
+        (
+            (BACK, "pass"),
+            ('env["LINK"] =', 'env["LINK"] = 1 / 0 or'),
+            {"never-freed": "job_step_complete", "call-breaks": "job_attach"},
+        ),
+        (
+            (FREE, FREE.replace("pass", BACK)),
+            (SAVE, "pass"),
+            {"freed-early": "free_jobinfo", "lost-at-restart": "libstate_restore"},
+        ),
+        (
+            (UNPACKED, UNPACKED.replace("k16", "k32")),
+            ("raise SlurmError(", "self.idle[-1:] = []; raise SlurmError("),
+            {"always-fails": "unpack_jobinfo", "leaks-on-failure": "build_jobinfo"},
+        ),
+    ],
+    ids=["saved", "breaks", "early", "unpack"],
+)
+def test_one_mistake_hides_no_other(
+    tmp_path: Path, one: tuple[str, str], other: tuple[str, str], found: dict[str, str]
+) -> None:
+    """What was seen in slurmctld alone is no effect of what goes wrong in tasks, or the like."""
+    assert rules(tmp_path, one, other) == found
+
+
+def test_what_may_follow_is_told_apart(tmp_path: Path) -> None:
+    """It may be a mistake of its own, and is no entry of its own."""
+    changes = (UNPACKED, UNPACKED + "[:1]"), (SAVE, "pass")
+    assert rules(tmp_path, *changes) == {"pack-unpack": "unpack_jobinfo"}
+    (found,) = find("links.py", tmp_path)
+    checked = check_plugin(found.kind, found.origin, models=("guide",))
+    assert "lost-at-restart" in [each.rule for each in checked.may_follow]
+    assert "lost-at-restart" in str(checked.as_json()["may_follow"])
+    (line,) = [each for each in checked.lines() if each.startswith("seen besides; ")]
+    assert "may follow" in line
+
+
+_STARTS = """
+        if process().role == "slurmctld":
+            self.thread = start(self.watch)
+"""
+_WATCHES = """
+    async def watch(self):
+        while True:
+            await sleep(5)
+            %s
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (
+            "for job in slurmctld.jobs(): job.admin_comment = str(len(self.idle))",
+            {"unlocked": "watch"},
+        ),
+        (
+            "async with slurmctld.locked():\n"
+            "                for job in slurmctld.jobs(): job.admin_comment = str(len(self.idle))",
+            {},
+        ),
+        ("log.info('free', number=len(self.idle), jobs=len(slurmctld.jobs()))", {}),
+    ],
+    ids=["changes", "locked", "looks"],
+)
+def test_a_thread_that_changes_jobs_takes_the_lock(
+    tmp_path: Path, body: str, found: dict[str, str]
+) -> None:
+    """A switch plugin may watch its fabric in slurmctld, beside the functions that hold it."""
+    assert (
+        rules(
+            tmp_path,
+            ("disk, errno", "disk, errno, log, process, sleep, slurmctld, start"),
+            ("        self.history = []\n", "        self.history = []\n" + _STARTS),
+            ("    def switch_p_alloc_jobinfo", _WATCHES % body + "    def switch_p_alloc_jobinfo"),
+        )
+        == found
+    )
+
+
+@pytest.mark.parametrize(
+    ("take", "found"),
+    [
+        ("sorted(set(self.idle), key=str)[0]", {}),
+        ("next(iter({f'{each}' for each in self.idle}))", {"chance": "build_jobinfo"}),
+        ("{str(each) for each in self.idle}.pop()", {"chance": "build_jobinfo"}),
+    ],
+    ids=["sorted", "first", "popped"],
+)
+def test_the_order_of_a_set_of_texts_decides_nothing(
+    tmp_path: Path, take: str, found: dict[str, str]
+) -> None:
+    """It is another in each process, and so is what the steps of a run are given."""
+    change = f'link = int({take}); self.idle.remove(link); switch_job["links"].append(link)'
+    assert rules(tmp_path, (TAKE, change)) == found
+
+
+def test_what_is_taken_may_be_found_in_credentials(tmp_path: Path) -> None:
+    """A slurmctld that starts unpacks those of its steps: it need not save anything besides."""
+    take = """
+            free = [each for each in range(100, 100 + LINKS) if each not in self.used]
+            switch_job["links"].append(free[0])
+            self.used.add(free[0])"""
+    back = 'self.used.difference_update(switch_job["links"])'
+    note = """
+        if process().role == "slurmctld":
+            self.used.update(switch_job["links"])
+"""
+    changed = rules(
+        tmp_path,
+        ("disk, errno", "disk, errno, process"),
+        ("self.idle = list(range(100, 100 + LINKS))", "self.used = set()"),
+        ("len(self.idle) < nprocs", "LINKS - len(self.used) < nprocs"),
+        (
+            "        buf.pack32(len(self.idle))\n        for link in self.idle:\n",
+            "        for _ in ():\n",
+        ),
+        ("            buf.pack16(link)\n        disk()", "            pass\n        disk()"),
+        (SAVE, "pass"),
+        (
+            "self.idle = [buf.unpack16() for _ in range(buf.unpack32())]",
+            "pass",
+        ),
+        (TAKE, take),
+        (BACK, back),
+        (f'switch_job["links"] = {UNPACKED}\n', f'switch_job["links"] = {UNPACKED}{note}'),
+    )
+    assert changed == {}

@@ -2,6 +2,7 @@
 
 import time  # noqa: TID251 - a check is bounded on the wall clock
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, Final
 
 import attrs
@@ -13,6 +14,8 @@ from simctl.plugins.registry import PluginError, Registry
 from simctl.scenario.durations import format_us
 from simctl.scenario.load import read_scenario
 from simctl.scenario.model import Scenario
+from simctl.testing.plugin_check.code import files_of
+from simctl.testing.plugin_check.locks import LockWatch
 from simctl.testing.plugin_check.mistakes import (
     BLOCKS,
     BREAKS,
@@ -21,6 +24,7 @@ from simctl.testing.plugin_check.mistakes import (
     RULES,
     SHARED,
     STALLS,
+    UNLOCKED,
     Mistake,
     place,
 )
@@ -110,6 +114,9 @@ class Bench:
         self.given = given
         """Scenarios of the author's own."""
 
+        self.files = files_of(kind)
+        """The files of its code."""
+
         self.plugin_class, _, _ = kind.plugin_type.partition("/")
         self.conf_key = CONF_KEYS[self.plugin_class]
         names = _functions(kind, self.plugin_class)
@@ -145,6 +152,7 @@ class Bench:
         schedule: str = "fifo",
         quiet: bool = False,
         until_us: int | None = None,
+        files: frozenset[str] = frozenset(),
         prepare: Callable[[World], None] | None = None,
     ) -> Ran | None:
         """Run a scenario with the plugin in it.
@@ -158,6 +166,8 @@ class Bench:
             schedule: As for `simctl run`.
             quiet: Whether stalls are the caller's to judge.
             until_us: When the run ends at the latest, in virtual time.
+            files: The plugin's source, by which its threads are followed line by line; empty to
+                let them be.
             prepare: Called with the world before it runs.
 
         Returns:
@@ -180,27 +190,31 @@ class Bench:
                 schedule=schedule,
                 watchdog_s=self.watchdog_s,
                 until_us=until_us,
+                orderings=False,
             )
         except PluginError as error:
             self.blame(BREAKS, "plugin", str(error), model=model)
             self._over = True
             return None
-        kept: list[Event] = []
         took = Waits()
         world.trace.add_sink(took)
         if events:
-            world.trace.add_sink(kept.append)
+            world.trace.add_sink(world.events.append)
         world.site.hooks.observer = observer
         observer.new_run(name)
         if prepare is not None:
             prepare(world)
+        locks = LockWatch(world, files) if files else nullcontext()
         try:
-            with sleeps_noted(self.kind, observer.note_sleep):
+            with sleeps_noted(self.kind, observer.note_sleep), locks:
                 result = world.run()
         except PluginError as error:
             self._blame_open(world, BREAKS, str(error), model)
             self._over = True
             return None
+        for each in locks.found if isinstance(locks, LockWatch) else ():
+            what = f"it changes {each.what} in a thread, without slurmctld's lock"
+            self.blame(UNLOCKED, each.thread, what, model=model, where=each.where)
         for function, held in took.told():
             self.blame(BLOCKS, function, held, model=model)
         for complaint in result.complaints:
@@ -215,7 +229,7 @@ class Bench:
         if not quiet:
             for line in result.stalled:
                 self._blame_open(world, STALLS, f"in '{name}' the cluster stalled: {line}", model)
-        return Ran(name=name, model=model, result=result, events=kept, world=world)
+        return Ran(name=name, model=model, result=result, events=world.events, world=world)
 
     def blame(
         self,
@@ -229,6 +243,8 @@ class Bench:
         sometimes: bool = False,
         cost: str = "",
         remedy: str = "",
+        alone: frozenset[str] = frozenset(),
+        despite: frozenset[str] = frozenset(),
     ) -> None:
         """Note a mistake; *cost* and *remedy* are the rule's, where they are not given."""
         known = RULES[rule]
@@ -241,6 +257,8 @@ class Bench:
             remedy=remedy or known.remedy,
             times=times,
             sometimes=sometimes,
+            alone=alone,
+            despite=despite,
         )
         self._found.append((model, mistake))
 

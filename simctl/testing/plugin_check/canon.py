@@ -1,7 +1,9 @@
 """What an object holds, as plain data: to see whether a call has changed it, and what of it."""
 
+import enum
 from collections import Counter, deque
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from simctl.plugins.compiled.classes import CompiledPlugin, Pointer
@@ -109,21 +111,22 @@ class _Reader:
         return read
 
     def _parts(self, value: Any, kind: type[Any], depth: int) -> Any:
-        if isinstance(value, Mapping):
+        sort = _sort_of(kind)
+        if sort is _Sort.MAPPING:
             return self._mapping(value, depth)
-        if isinstance(value, list | tuple | deque):
+        if sort is _Sort.SEQUENCE:
             if _PLAIN.issuperset(map(type, value)):
                 return list(value)
             return [self.read(part, depth) for part in value]
-        if isinstance(value, set | frozenset):
+        if sort is _Sort.SET:
             if _PLAIN.issuperset(map(type, value)):
                 return frozenset(value)
             return frozenset(_key(self.read(part, depth)) for part in value)
-        if isinstance(value, bytearray | memoryview):
+        if sort is _Sort.BYTES:
             return bytes(value)
-        if isinstance(value, int | str | bytes | float):
+        if sort is _Sort.PLAIN:
             return value
-        if isinstance(value, type) or callable(value) or kind.__module__.startswith(_THE_WORLD):
+        if sort is _Sort.OPAQUE:
             return f"<{getattr(value, '__qualname__', kind.__name__)}>"
         held = _held(value)
         if held is None:
@@ -146,17 +149,65 @@ def _key(value: Any) -> Any:
 
 
 def _held(value: Any) -> dict[str, Any] | None:
-    held = dict(getattr(value, "__dict__", {}))
+    own = getattr(value, "__dict__", None)
+    held = dict(own or {})
+    slots = _slots_of(type(value))
+    for name in slots or ():
+        found = getattr(value, name, _NOTHING)
+        if found is not _NOTHING:
+            held[name] = found
+    return held if held or slots is not None or own is not None else None
+
+
+_NOTHING: Final = object()
+
+
+class _Sort(enum.Enum):
+    """How an object is looked into."""
+
+    MAPPING = enum.auto()
+    SEQUENCE = enum.auto()
+    SET = enum.auto()
+    BYTES = enum.auto()
+    PLAIN = enum.auto()
+    OPAQUE = enum.auto()
+    """Not at all: a class, a function, or no state of a plugin's."""
+
+    OBJECT = enum.auto()
+
+
+# By class, for a check looks at the same few of them hundreds of thousands of times.
+
+
+@lru_cache(maxsize=1024)
+def _sort_of(kind: type[Any]) -> _Sort:
+    for classes, sort in (
+        ((Mapping,), _Sort.MAPPING),
+        ((list, tuple, deque), _Sort.SEQUENCE),
+        ((set, frozenset), _Sort.SET),
+        ((bytearray, memoryview), _Sort.BYTES),
+        ((int, str, bytes, float), _Sort.PLAIN),
+    ):
+        if issubclass(kind, classes):
+            return sort
+    if issubclass(kind, type) or any("__call__" in vars(base) for base in kind.__mro__):
+        return _Sort.OPAQUE
+    return _Sort.OPAQUE if kind.__module__.startswith(_THE_WORLD) else _Sort.OBJECT
+
+
+@lru_cache(maxsize=1024)
+def _slots_of(kind: type[Any]) -> tuple[str, ...] | None:
+    """Return the names of a class's slots, None where it has none at all."""
+    found: list[str] = []
     slotted = False
-    for base in type(value).__mro__:
+    for base in kind.__mro__:
         slots = vars(base).get("__slots__")
         if slots is None:
             continue
         slotted = True
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if hasattr(value, name) and not name.startswith("__"):
-                held[name] = getattr(value, name)
-    return held if held or slotted or hasattr(value, "__dict__") else None
+        names = (slots,) if isinstance(slots, str) else tuple(slots)
+        found += [name for name in names if not name.startswith("__")]
+    return tuple(found) if slotted else None
 
 
 def attributes(instance: Any) -> dict[str, Any]:

@@ -103,12 +103,15 @@ def check_plugin(
             bench.blame(LEAKS, function, what)
     for observer in bench.observers.values():
         observer.conclude()
-    mistakes = roots(bench.found())
+    mistakes, may_follow = roots(bench.found())
     if issubclass(kind, CompiledPlugin):
         # What a plugin keeps are variables in C.
-        mistakes = tuple(
-            attrs.evolve(each, what=_in_c(each.what), remedy=_in_c(each.remedy))
-            for each in mistakes
+        mistakes, may_follow = (
+            tuple(
+                attrs.evolve(each, what=_in_c(each.what), remedy=_in_c(each.remedy))
+                for each in some
+            )
+            for some in (mistakes, may_follow)
         )
     own = frozenset(
         name for base in kind.__mro__ if base.__module__ != "simctl.plugin" for name in vars(base)
@@ -119,6 +122,7 @@ def check_plugin(
         origin=origin,
         tallies=tallies,
         mistakes=mistakes,
+        may_follow=may_follow,
         notes=tuple(
             attrs.evolve(each, text=_in_c(each.text)) if issubclass(kind, CompiledPlugin) else each
             for each in _notes(tallies, own)

@@ -52,6 +52,8 @@ class Driver:
         self._class = plugin_class
         self._observer = observer
         self.hooks: Hooks = world.site.hooks
+        self.state_folder = world.site.conf.state_save_location
+        """Where slurmctld keeps its state."""
 
     def start(self, work: Callable[[], Awaitable[None]] | None = None) -> None:
         """Start the driver, in a process of its own, a second after the cluster has.

@@ -9,6 +9,7 @@ from simctl.plugins.registry import find_plugins
 from simctl.scenario.model import PluginSpec, Scenario
 from simctl.status import InputError
 from simctl.testing.plugin_check.bench import Bench
+from simctl.testing.plugin_check.code import starts_threads
 
 
 def run_given(bench: Bench) -> None:
@@ -17,6 +18,7 @@ def run_given(bench: Bench) -> None:
     Raises:
         InputError: One uses another plugin of this class.
     """
+    followed = bench.files if starts_threads(bench.kind) else frozenset()
     for scenario in bench.given:
         name = scenario.path_name
         used = _types_of(scenario, bench.plugin_class)
@@ -30,7 +32,7 @@ def run_given(bench: Bench) -> None:
         )
         own = attrs.evolve(scenario, plugins=others)
         for model in bench.models:
-            ran = bench.run(name, own, model=model, events=True)
+            ran = bench.run(name, own, model=model, events=True, files=followed)
             if ran is None:
                 continue
             bench.own_broken += [

@@ -58,6 +58,12 @@ class Mistake:
     sometimes: bool = False
     """Whether other calls of the function do well, so that it may be an effect of something."""
 
+    alone: frozenset[str] = frozenset()
+    """The functions that were called where it was seen, if few: no other is its cause."""
+
+    despite: frozenset[str] = frozenset()
+    """Rules of which it is no effect, as it was seen."""
+
     times: int = 1
     models: tuple[str, ...] = ()
     """In which models it shows; empty for all that were tried."""
@@ -77,7 +83,8 @@ class Mistake:
     def as_json(self) -> dict[str, Any]:
         """Return the object that `--json` prints."""
         told = attrs.asdict(self)
-        del told["sometimes"]
+        for name in ("sometimes", "alone", "despite"):
+            del told[name]
         return told
 
 
@@ -114,13 +121,16 @@ def place_in(text: str) -> str:
     return f"{found[1]}:{found[2]}" if found else ""
 
 
-def roots(mistakes: Iterable[Mistake]) -> tuple[Mistake, ...]:
-    """Return the mistakes that are causes, in the order of their ranks: no effects of those."""
-    found = list(mistakes)
+def roots(mistakes: Iterable[Mistake]) -> tuple[tuple[Mistake, ...], tuple[Mistake, ...]]:
+    """Return the mistakes that are causes, in the order of their ranks, and what may follow of it.
+
+    What may follow may be a mistake of its own, too: it shows when the others are mended.
+    """
+    every = list(mistakes)
+    found = list(every)
     broken = {each.function for each in found if each.rule == BREAKS}
     found = [each for each in found if each.rule != ALWAYS_FAILS or each.function not in broken]
-    explained = {name for each in found for name in RULES[each.rule].explains}
-    found = [each for each in found if each.rule not in explained]
+    found = [each for each in found if not _is_explained(each, found)]
     causes = [each for each in found if RULES[each.rule].rank in (1, 2)]
     blamed = {each.function for each in causes if each.rule in _EXPLAIN_FAILURES}
     found = [
@@ -131,8 +141,29 @@ def roots(mistakes: Iterable[Mistake]) -> tuple[Mistake, ...]:
     ]
     least = min((RULES[each.rule].rank for each in found), default=0)
     most = 1 if least == 0 else max(least, 2)
-    kept = [each for each in found if RULES[each.rule].rank <= most]
-    return tuple(sorted(kept, key=lambda each: RULES[each.rule].rank))
+    fatal = {each.function for each in found if RULES[each.rule].rank == 0}
+    kept = [
+        each
+        for each in found
+        if RULES[each.rule].rank <= most or (each.alone and not each.alone & fatal)
+    ]
+    kept.sort(key=lambda each: RULES[each.rule].rank)
+    functions = {(each.rule, each.function) for each in kept}
+    rest = [
+        each
+        for each in every
+        if each not in kept
+        and (each.rule, each.function) not in functions
+        and RULES[each.rule].rank > 0
+    ]
+    return tuple(kept), tuple(rest)
+
+
+def _is_explained(mistake: Mistake, found: Iterable[Mistake]) -> bool:
+    return any(
+        mistake.rule in RULES[each.rule].explains and each.rule not in mistake.despite
+        for each in found
+    )
 
 
 # Rules that hold for plugins of every class.
@@ -221,6 +252,12 @@ REAL_TIME: Final = rule(
     rank=1,
     cost="the daemon stands still for that long at each call, and nobody sees it in virtual time",
     remedy="wait with `await sleep(seconds)` in an `async def`, outside slurmctld's own calls",
+)
+UNLOCKED: Final = rule(
+    "unlocked",
+    rank=1,
+    cost="slurmctld reads and changes jobs at that very moment: updates are lost, and C crashes",
+    remedy="put it inside `async with slurmctld.locked():`, and look the job up anew in there",
 )
 STALLS: Final = rule(
     "stalls",

@@ -39,6 +39,9 @@ class Checked:
     """By model, then by function."""
 
     mistakes: tuple[Mistake, ...]
+    may_follow: tuple[Mistake, ...]
+    """What was seen besides, and may come of the mistakes."""
+
     notes: tuple[Note, ...]
     own_broken: tuple[str, ...]
     """Expectations of the author's own scenarios that did not hold."""
@@ -68,6 +71,7 @@ class Checked:
             "origin": self.origin,
             "driven": list(self.driven),
             "mistakes": [each.as_json() for each in self.mistakes],
+            "may_follow": [each.as_json() for each in self.may_follow],
             "not_driven": self.not_driven,
             "own_scenarios_broken": list(self.own_broken),
             "trials": self.trials,
@@ -92,6 +96,11 @@ class Checked:
                 yield f"    where:  {each.where} ({each.rule})"
             yield from _wrapped(f"cost:   {each.cost}", "    ", "            ")
             yield from _wrapped(f"remedy: {each.remedy}", "    ", "            ")
+        if self.may_follow:
+            yield ""
+            yield "seen besides; it may follow from the above, or show again when that is mended:"
+        for each in self.may_follow:
+            yield from _wrapped(f"{each} ({each.rule}, {each.where})", "  ", "    ")
         if self.own_broken:
             yield ""
             yield "expectations of your own that did not hold (no mistake of the plugin by itself):"

@@ -1,9 +1,9 @@
-"""Run a trial on a bench with one more look: a watch of the plugin class's own, and the locks."""
+"""Run a trial on a bench with one more look: a watch of the plugin class's own."""
 
 import sys
 from collections.abc import Awaitable, Callable
 from types import FrameType
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import attrs
 
@@ -12,19 +12,10 @@ from simctl.kernel.procs import Process, RunsAs
 from simctl.plugins.points.declare import Point
 from simctl.scenario.model import Scenario
 from simctl.testing.plugin_check.bench import Bench
-from simctl.testing.plugin_check.locks import LockWatch
-from simctl.testing.plugin_check.mistakes import rule
 from simctl.testing.plugin_check.observe import rule_of
 from simctl.wire.errno import SlurmError
 from simctl.wire.ids import SECOND
 from simctl.world import RunResult, World
-
-UNLOCKED: Final = rule(
-    "unlocked",
-    rank=1,
-    cost="slurmctld reads and changes jobs at that very moment: updates are lost, and C crashes",
-    remedy="put it inside `async with slurmctld.locked():`, and look the job up anew in there",
-)
 
 
 class Watch(Protocol):
@@ -105,33 +96,23 @@ def run_watched(
     Returns:
         The run, or None where there is no sense in another.
     """
-    locks: list[LockWatch] = []
 
     def prepare(world: World) -> None:
         first = None if light else world.site.hooks.observer
         world.site.hooks.observer = _Both(first, watch)
-        locks.append(LockWatch(world, files))
         if body is not None:
             beside(world, body)
-        if files:
-            locks[0].__enter__()
 
-    before = sys.gettrace()
-    try:
-        ran = bench.run(
-            name,
-            text,
-            model=model,
-            events=True,
-            quiet=True,
-            until_us=round(until_s * SECOND),
-            prepare=prepare,
-        )
-    finally:
-        sys.settrace(before)
-    for each in locks[0].found if locks else ():
-        what = f"it changes {each.what} in a thread, without slurmctld's lock"
-        bench.blame(UNLOCKED, each.thread, what, model=model, where=each.where)
+    ran = bench.run(
+        name,
+        text,
+        model=model,
+        events=True,
+        quiet=True,
+        until_us=round(until_s * SECOND),
+        files=files,
+        prepare=prepare,
+    )
     if ran is None:
         return None
     if light:

@@ -2,15 +2,14 @@
 
 import inspect
 import re
-import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, Final
 
 import attrs
 
 from simctl.testing.plugin_check.burst_buffer.patterns import example_of
+from simctl.testing.plugin_check.code import modules_of, source_of
 
 _EXAMPLE: Final = re.compile(r"#[A-Za-z][\w.-]*(?:[ \t]+[^\s`\"'#;,]+)*")
 _AFTER_BB: Final = re.compile(r"--bb[= ](?:'([^']+)'|\"([^\"]+)\"|([^\s'\"`,;)]+))")
@@ -46,8 +45,8 @@ class Vocabulary:
 
 def vocabulary_of(kind: type[Any]) -> Vocabulary:
     """Read the modules that a plugin class is made of."""
-    modules = list(_modules(kind))
-    sources = [_source(module) for module in modules]
+    modules = list(modules_of(kind))
+    sources = [source_of(module) for module in modules]
     texts = tuple(dict.fromkeys(text for each in modules for text in _texts(each)))
     patterns = [text for text in texts if _LOOKS_LIKE_A_PATTERN.search(text)]
     matched = tuple(dict.fromkeys(filter(None, (example_of(each) for each in patterns))))
@@ -83,39 +82,6 @@ def options_in(text: str) -> Iterator[str]:
     yield from asked_with(text)
     for line in text.splitlines():
         yield from (each for each in _PAIRS.findall(line) if len(each) <= _LONGEST)
-
-
-def _modules(kind: type[Any]) -> Iterator[ModuleType]:
-    """Return the modules of a class, and those beside them that they import from."""
-    waiting = [base.__module__ for base in kind.__mro__]
-    seen: set[str] = set()
-    while waiting:
-        name = waiting.pop(0)
-        module = sys.modules.get(name)
-        if module is None or name in seen or not _is_the_plugins(module, kind):
-            continue
-        seen.add(name)
-        yield module
-        for value in vars(module).values():
-            origin = value.__name__ if isinstance(value, ModuleType) else None
-            waiting.append(str(origin or getattr(value, "__module__", "")))
-
-
-def _is_the_plugins(module: ModuleType, kind: type[Any]) -> bool:
-    own = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    file = getattr(module, "__file__", None)
-    if own is None or file is None:
-        return False
-    return module.__name__ == kind.__module__ or (
-        Path(file).parent == Path(own).parent and not module.__name__.startswith("simctl.plugin.")
-    )
-
-
-def _source(module: ModuleType) -> str:
-    try:
-        return inspect.getsource(module)
-    except (OSError, TypeError):
-        return ""
 
 
 def _texts(module: ModuleType) -> Iterator[str]:

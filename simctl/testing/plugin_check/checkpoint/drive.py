@@ -10,7 +10,6 @@ from simctl.kernel.events import Event
 from simctl.plugin import CheckpointPlugin
 from simctl.testing.plugin_check.bench import Bench
 from simctl.testing.plugin_check.burst_buffer.keeps import more_than
-from simctl.testing.plugin_check.burst_buffer.vocabulary import vocabulary_of
 from simctl.testing.plugin_check.checkpoint import rules
 from simctl.testing.plugin_check.checkpoint.cluster import LIFE_S, asked, at, fault, scenario
 from simctl.testing.plugin_check.checkpoint.watch import Watch
@@ -98,7 +97,7 @@ class CheckpointDrive:
         self._bench = bench
         self._kind = bench.kind
         self._model = model
-        self._files = vocabulary_of(bench.kind).files
+        self._files = bench.files
         self.supported = False
         self._script_stuck = False
         """Whether the checkpoint of a batch script, once begun, is never over."""

@@ -4,13 +4,14 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from simctl.testing.plugin_check.bench import Bench, Ran
+from simctl.testing.plugin_check.code import starts_threads
 from simctl.testing.plugin_check.drive import Driver
 from simctl.testing.plugin_check.lives import call_directly
 from simctl.testing.plugin_check.mistakes import ALWAYS_FAILS, BREAKS, FAILS, Outcome
 from simctl.testing.plugin_check.observe import Call, Observer
 from simctl.testing.plugin_check.switch import judge
 from simctl.testing.plugin_check.switch import lab as laboratory
-from simctl.testing.plugin_check.switch.chance import look_for_chance
+from simctl.testing.plugin_check.switch.chance import look_for_chance, look_for_hash_order
 from simctl.testing.plugin_check.switch.rules import AGAIN, EARLY, FILES, HALF, LOST, NEVER, TWICE
 from simctl.testing.plugin_check.switch.trials import PLAIN, RESTARTS, failures, one_by_one
 from simctl.testing.plugin_check.trials import IDLE, STEPS, Trial, scenario_text
@@ -22,6 +23,14 @@ _MAY_REFUSE: Final = frozenset({"switch_p_get_jobinfo", "switch_p_get_data_jobin
 _BUILD: Final = "switch_p_build_jobinfo"
 _COMPLETE: Final = "switch_p_job_step_complete"
 _SAVE, _RESTORE = "switch_p_libstate_save", "switch_p_libstate_restore"
+_CARRIES: Final = frozenset({_SAVE, _RESTORE, "switch_p_pack_jobinfo", "switch_p_unpack_jobinfo"})
+_ALONE: Final = frozenset(
+    {
+        *("init", "switch_p_alloc_jobinfo", _BUILD, _COMPLETE, "switch_p_copy_jobinfo"),
+        "switch_p_free_jobinfo",
+    }
+)
+"""What the lab calls for steps one after another: nothing else has a part in what it shows."""
 
 
 def drive_switch(bench: Bench) -> Outcome:
@@ -29,6 +38,7 @@ def drive_switch(bench: Bench) -> Outcome:
     for model in bench.models:
         _Switch(bench, model).drive()
     look_for_chance(bench, PLAIN[0])
+    look_for_hash_order(bench, PLAIN[0])
     return Outcome()
 
 
@@ -40,6 +50,8 @@ class _Switch:
         self.model = model
         self.observer: Observer = bench.observers[model]
         self.lab = laboratory.Lab()
+        self._followed = bench.files if starts_threads(bench.kind) else frozenset()
+        """The code whose threads are followed."""
 
     def drive(self) -> None:
         """Go through all trials."""
@@ -70,8 +82,10 @@ class _Switch:
             "switch_p_job_postfini",
         )
 
-    def _blame(self, rule: str, function: str, what: str) -> None:
-        self.bench.blame(rule, function, what, model=self.model)
+    def _blame(
+        self, rule: str, function: str, what: str, alone: frozenset[str] = frozenset()
+    ) -> None:
+        self.bench.blame(rule, function, what, model=self.model, alone=alone)
 
     # In slurmctld alone.
 
@@ -89,8 +103,9 @@ class _Switch:
             model=self.model,
             prepare=prepare,
         )
-        self._judge_calls()
+        # What was seen in there is surer than what the calls of it show by themselves.
         self._judge_lab()
+        self._judge_calls()
         for complaint in ran.result.complaints if ran is not None else ():
             if complaint.function == _BUILD and not self.observer.tallies[_BUILD].problems:
                 what = f"{complaint.problem}, when everything is taken"
@@ -98,14 +113,57 @@ class _Switch:
 
     def _judge_lab(self) -> None:
         lab = self.lab
+        if lab.lost:
+            self.bench.blame(
+                LOST,
+                self._keeper(),
+                f"after a restart of slurmctld {lab.lost}",
+                model=self.model,
+                alone=_ALONE | _CARRIES,
+                despite=frozenset({NEVER, AGAIN, EARLY}),
+            )
         if lab.early:
             self._blame(
                 EARLY,
                 "switch_p_free_jobinfo",
                 f"gives back to {lab.early} what a live step has, as a copy of its credential is "
                 "freed",
+                _ALONE,
             )
         grown = {name: net for name, net in lab.growing.items() if name not in lab.logs}
+        self._judge_growth(grown)
+        if lab.others and not lab.early and lab.others not in grown:
+            self._blame(
+                EARLY,
+                _COMPLETE,
+                f"gives back to {lab.others} what another step on the same nodes still has",
+                _ALONE,
+            )
+        unequal = {name: net for name, net in lab.unequal.items() if name not in grown}
+        for name, (taken, back) in unequal.items():
+            self._blame(
+                NEVER if abs(back) < abs(taken) else AGAIN,
+                _COMPLETE,
+                f"changes {name} by {back:+}, where the step's build had changed it by {taken:+}",
+                _ALONE,
+            )
+        if lab.twice:
+            self._blame(TWICE, _BUILD, lab.twice, _ALONE)
+        grown |= dict.fromkeys(unequal, 0)
+        if lab.runs_out and not grown:
+            what = "with no step alive"
+            self._blame(NEVER, _COMPLETE, what + self._in_the_end(), _ALONE)
+        for name, (gone, more) in lab.half.items():
+            if name in grown:
+                continue
+            what = f"a build that fails for want of more leaves {name} changed"
+            if gone != more:
+                what += f": {gone} gone, {more} more than before"
+            self._blame(HALF, _BUILD, what, _ALONE)
+
+    def _judge_growth(self, grown: dict[str, int]) -> None:
+        """Blame what each step leaves more of, or less."""
+        lab = self.lab
         for name, net in grown.items():
             taken = lab.claims.get(name, 0)
             if net > 0 and taken < 0:
@@ -114,39 +172,14 @@ class _Switch:
                     _COMPLETE,
                     f"gives back more than was taken: a step takes {-taken} of {name}, and when it "
                     f"is over there are {net} more than before",
+                    _ALONE,
                 )
             elif net < 0:
                 what = f"each step takes {-net} of {name} for good"
-                self._blame(NEVER, _COMPLETE, what + self._in_the_end())
+                self._blame(NEVER, _COMPLETE, what + self._in_the_end(), _ALONE)
             else:
                 what = f"each step leaves {net} more in {name}"
-                self._blame(NEVER, _COMPLETE, what + self._in_the_end())
-        if lab.others and not lab.early and lab.others not in grown:
-            self._blame(
-                EARLY,
-                _COMPLETE,
-                f"gives back to {lab.others} what another step on the same nodes still has",
-            )
-        unequal = {name: net for name, net in lab.unequal.items() if name not in grown}
-        for name, (taken, back) in unequal.items():
-            self._blame(
-                NEVER if abs(back) < abs(taken) else AGAIN,
-                _COMPLETE,
-                f"changes {name} by {back:+}, where the step's build had changed it by {taken:+}",
-            )
-        if lab.twice:
-            self._blame(TWICE, _BUILD, lab.twice)
-        grown |= dict.fromkeys(unequal, 0)
-        if lab.runs_out and not grown:
-            what = "with no step alive"
-            self._blame(NEVER, _COMPLETE, what + self._in_the_end())
-        for name, (gone, more) in lab.half.items():
-            if name in grown:
-                continue
-            what = f"a build that fails for want of more leaves {name} changed"
-            if gone != more:
-                what += f": {gone} gone, {more} more than before"
-            self._blame(HALF, _BUILD, what)
+                self._blame(NEVER, _COMPLETE, what + self._in_the_end(), _ALONE)
 
     def _in_the_end(self) -> str:
         if not self.lab.runs_out:
@@ -166,7 +199,13 @@ class _Switch:
     ) -> Ran | None:
         conf = {self.bench.conf_key: self.bench.kind.plugin_type}
         text = scenario_text(trial, conf, self.model)
-        ran = self.bench.run(trial.name, text, model=self.model, quiet=bool(function))
+        ran = self.bench.run(
+            trial.name,
+            text,
+            model=self.model,
+            quiet=bool(function),
+            files=self._followed if trial in (*PLAIN, *RESTARTS[:1]) else frozenset(),
+        )
         self._judge_calls()
         if plain:
             self._judge_failures(trial)

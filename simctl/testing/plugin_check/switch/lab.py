@@ -67,6 +67,9 @@ class Lab:
     others: str = ""
     """What gets back another step's part, when a step is over."""
 
+    lost: str = ""
+    """What was given again after a restart, while a step still had it."""
+
     twice: str = ""
     """What was given to two steps that are alive, while ever more were built."""
 
@@ -156,6 +159,7 @@ async def work(bench: Bench, driver: Driver, lab: Lab, shape: tuple[str, int, in
     for tasks in (3, 5):
         await _exhaust(bench, driver, lab, shape[0], tasks)
     await _exhaust(bench, driver, lab, shape[0], 4, full="n2")
+    await _restart(driver, lab, shape)
 
 
 async def build(
@@ -206,6 +210,37 @@ async def _one_of_two(driver: Driver, who: Process, lab: Lab, shape: tuple[str, 
             if taken and back and (more - gone) * (taken[1] - taken[0]) < 0:
                 lab.others = name
     await complete(driver, who, one, shape[0])
+
+
+async def _restart(driver: Driver, lab: Lab, shape: tuple[str, int, int]) -> None:
+    """Start anew from what was saved with a step alive: the next one gets nothing of what it has.
+
+    A plugin may keep in files what is taken, or find it in the steps' own credentials.
+    """
+    who = await driver.process("slurmctld")
+    if who is None:
+        return
+    live, fine = await build(driver, who, *shape)
+    had = values_by_field(plain(live.value))
+    packed = Buf()
+    await driver.call("switch_p_pack_jobinfo", who, live, packed)
+    await driver.call("switch_p_libstate_save", who, driver.state_folder)
+    await driver.end(who)
+    who = await driver.process("slurmctld")
+    if who is None:
+        return
+    await driver.call("switch_p_libstate_restore", who, driver.state_folder)
+    there = await driver.made("switch_p_alloc_jobinfo", who)
+    await driver.call("switch_p_unpack_jobinfo", who, there, Buf(packed.data()))
+    other, also = await build(driver, who, *shape)
+    given = values_by_field(plain(other.value))
+    for field in sorted(lab.exclusive, key=str) if fine and also else ():
+        both = given.get(field, set()) & had.get(field, set())
+        if both and not lab.lost:
+            lab.lost = f"{min(both, key=str)} was given to a step while another has it"
+    await complete(driver, who, other, shape[0])
+    await complete(driver, who, there, shape[0])
+    await driver.end(who)
 
 
 async def _gap(driver: Driver, who: Process, lab: Lab) -> None:
