@@ -110,7 +110,7 @@ class _Reader:
         self._seen[id(value)] = -1
         return read
 
-    def _parts(self, value: Any, kind: type[Any], depth: int) -> Any:
+    def _parts(self, value: Any, kind: Any, depth: int) -> Any:
         sort = _sort_of(kind)
         if sort is _Sort.MAPPING:
             return self._mapping(value, depth)
@@ -151,7 +151,8 @@ def _key(value: Any) -> Any:
 def _held(value: Any) -> dict[str, Any] | None:
     own = getattr(value, "__dict__", None)
     held = dict(own or {})
-    slots = _slots_of(type(value))
+    kind: Any = type(value)
+    slots = _slots_of(kind)
     for name in slots or ():
         found = getattr(value, name, _NOTHING)
         if found is not _NOTHING:
