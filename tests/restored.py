@@ -83,7 +83,7 @@ OF_ONE_LIFE = frozenset(
     last_pass_us last_full_us pass_is_due late_pass ping_timer pinging_until_us looks
     nodes_asked_us unsent bb periodic_us changes polls lock_holder saves encoded moments _conf
     _clean _follows
-    _relieved_by _handlers""".split()
+    _relieved_by _handlers job_submit""".split()
 )
 """What of a slurmctld is of that process: its own pace, what it has sent, what it is made of."""
 

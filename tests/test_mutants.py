@@ -176,7 +176,9 @@ def test_every_point_that_the_daemons_call_has_mutants(everything: list[Mutant])
     finder = read(ROOT)
     labels = [site.label for place in finder.places for site in finder.sites(place, place.node)]
     found = {label.rpartition(":")[2].partition("#")[0] for label in labels}
-    assert {name for name, point in ALL.items() if not point.later} <= found
+    # A job_submit plugin is called in a loop over those there are, by a name in a variable.
+    others = {name for name, point in ALL.items() if point.plugin_class == "job_submit"}
+    assert {name for name, point in ALL.items() if not point.later} - others <= found
     assert {mutant.id.rpartition(":")[2] for mutant in everything} >= {
         *("dropped", "doubled", "ignored", "earlier", "later", "first", "last", "released"),
         *("unguarded", "process", "role", "root", "user"),

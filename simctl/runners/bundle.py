@@ -68,9 +68,9 @@ def plugin_files(folder: Path, references: Iterable[str]) -> Bundle:
     Raises:
         InputError: A plugin is named by its whole path, or there is too much to take along.
     """
-    paths: set[Path] = set()
+    paths: dict[Path, None] = {}
     for reference in references:
-        paths.update(_of_plugin(reference, folder))
+        paths.update(dict.fromkeys(_of_plugin(reference, folder)))
     if not paths:
         return Bundle()
     if len(paths) > FILES or sum(path.stat().st_size for path in paths) > BYTES:

@@ -20,7 +20,7 @@ def run(work: Work[ChunkT], where: Where, done: Callable[[], None]) -> Iterator[
         from simctl.runners.dask_cluster import run_on_dask  # noqa: PLC0415
 
         yield from run_on_dask(work, where.dask, done)
-    elif where.workers == 1 or len(work.chunks) <= 1:
+    elif where.workers == 1 or len(work.chunks) <= (not work.apart):
         runner = work.make(work.folder)
         for first, last in work.chunks:
             result = runner.run_chunk(first, last, stop=work.stop, done=done)

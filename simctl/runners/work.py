@@ -55,6 +55,9 @@ class Work(Generic[ChunkT]):
     stop: bool = False
     """Whether nothing is wanted beyond the chunk of the first find."""
 
+    apart: bool = False
+    """Whether a single chunk goes to another process too: it may take one down."""
+
     name: str = "explore"
     """The command, for error messages."""
 

@@ -67,7 +67,7 @@ def follow(server, name):
     for end in (noticed, notice):
         os.set_blocking(end, False)
     _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
-    numbers = {getattr(_signal, each) for each in FORWARDED} if name in CATCHES else set()
+    numbers = [getattr(_signal, each) for each in FORWARDED] if name in CATCHES else []
     _signal.set_wakeup_fd(notice, warn_on_full_buffer=False)
     for number in (*numbers, _signal.SIGCHLD):
         if _signal.getsignal(number) is not _signal.SIG_IGN:

@@ -210,7 +210,7 @@ class RealTask:
             self._pipes = []
             raise
         finally:
-            for stream in set(streams):
+            for stream in sorted(set(streams)):
                 os.close(stream)
         self.pid = process.pid
         # It is waited for through its pidfd, not by this object.

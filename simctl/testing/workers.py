@@ -48,6 +48,7 @@ def run_cases(cases: Cases, settings: Settings, *, workers: int) -> Iterator[Out
     work = Work(
         make=functools.partial(_runner, cases, settings),
         chunks=[(number, number) for number in range(len(cases))],
+        apart=True,
         name="test",
     )
     try:

@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from simctl.kernel.events import Event
 from simctl.orderings.ledger.book import (
     Asked,
@@ -111,22 +113,30 @@ def told_step_is_kept(run: Observed) -> Iterator[Finding]:
     says="what an update of a job has changed, and was answered, is so when slurmctld starts "
     "again: its time limit, name, partition, nice value, comment and priority (held or not)",
     key="a changed field of a job and a start of slurmctld",
-    exceptions=f"a job whose state has changed since; one task of an array; {_EXCEPTIONS}",
+    exceptions="a job whose state has changed since; the release of one that asks for burst "
+    f"buffers; a task of an array that was updated too; {_EXCEPTIONS}",
     source=_SOURCE,
 )
 def told_update_is_kept(run: Observed) -> Iterator[Finding]:
     """Compare what was read with what was asked for."""
     for start in starts(run):
         of_jobs: dict[Any, list[Asked]] = defaultdict(list)
-        for each in asked(run, "REQUEST_UPDATE_JOB", start):
+        updates = asked(run, "REQUEST_UPDATE_JOB", start)
+        for each in updates:
             if arg(each.receipt, "array_tasks") is None:
                 of_jobs[each.receipt.job].append(each)
         for job, requests in of_jobs.items():
             there = start.jobs.get(job)
-            if there is None or over(str(arg(there, "state"))):
+            if there is None or over(str(arg(there, "state"))) or _in_array(run, there, updates):
                 continue
             for field in (*_FIELDS, "priority"):
                 yield from _field(run, start, there, requests, field)
+
+
+def _in_array(run: Observed, job: Event, updates: Sequence[Asked]) -> bool:
+    """Tell whether a job is a task, and its array was updated as well."""
+    arrays = {each.array_job for each in run.job_states.get(int(str(job.job)), ())} - {UNSET}
+    return any(each.receipt.job in arrays - {job.job} for each in updates)
 
 
 def _field(
@@ -137,6 +147,9 @@ def _field(
         return
     changes = run.job_states.get(int(str(there.job)), ())
     if any(last.receipt.seq < each.seq < there.seq for each in changes):
+        return
+    if field == "priority" and values[0] and any(arg(each, "burst_buffer") for each in changes):
+        # It is held, too, where its stage-in fails.
         return
     value = arg(there, field)
     if any(_is_as_asked(field, each, value) for each in values):

@@ -45,7 +45,11 @@ _SCRIPTS: Final = (
 )
 
 _NAMES: Final = tuple(
-    name for name, point in ALL.items() if point.on_error is not OnError.FATAL and not point.later
+    name
+    for name, point in ALL.items()
+    if point.on_error is not OnError.FATAL
+    and not point.later
+    and point.plugin_class != "job_submit"
 )
 """Functions that may fail and leave the daemon that called them alive."""
 

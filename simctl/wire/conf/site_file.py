@@ -19,10 +19,16 @@ class KeyKind(enum.Enum):
     UNKNOWN = "Slurm has no such key"
 
 
+_NEEDS_SCRIPTS: Final = frozenset({"jobsubmitplugins"})
+"""Keys, folded, that act with a file of the site's beside slurm.conf, which is not at hand."""
+
+
 def key_kind(key: str, value: str) -> KeyKind:
     """Tell what becomes of a key with a value in a site's own file."""
     folded = key.casefold()
     name = KNOWN_BY_KEY.get(folded, "")
+    if folded in _NEEDS_SCRIPTS:
+        return KeyKind.NO_EFFECT
     if folded in BUILT_BY_KEY:
         return KeyKind.ACTS
     if folded_value(value) in HONOURED.get(name, ()):
