@@ -489,3 +489,27 @@ def test_suspend_needs_gang() -> None:
         timeline("0s bob sbatch --wrap true", conf=PREEMPT + "SUSPEND")
     ran = timeline(*TWO, f"10s bob {HIGH}", conf=PREEMPT + "CANCEL", low=", preempt_mode: SUSPEND")
     assert "SUSPENDED" in states(ran, 2)
+
+
+def test_who_is_over_is_not_requeued_into_a_partition_that_is_gone() -> None:
+    """A partition may be deleted once its jobs are over; of two, one is enough."""
+    world = World(
+        read_scenario(
+            "nodes: [{name: n1}]\n"
+            "partitions: [{name: a, nodes: n1, default: true}, {name: b, nodes: n1}]\n"
+            "users: {alice: 1001}\n"
+            "timeline:\n"
+            "  - {at: 0s, as: alice, run: sbatch --wrap true}\n"
+            "  - {at: 1s, as: alice, run: 'sbatch -p a,b --wrap true'}\n"
+            "  - {at: 20s, as: root, run: scontrol delete partition=a}\n"
+            "  - at: 21s\n"
+            "    as: root\n"
+            "    run: scontrol requeue 1\n"
+            "    expect: ESLURM_INVALID_PARTITION_NAME\n"
+            "  - {at: 22s, as: root, run: scontrol requeuehold 2}\n",
+            file="s.yaml",
+        )
+    )
+    result = world.run()
+    assert [each.detail for each in result.expectations if not each.held] == []
+    assert [row.state for row in result.rows] == ["COMPLETED", "PENDING"]

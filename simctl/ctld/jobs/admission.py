@@ -19,7 +19,9 @@ def ask_anew(ctld: Controller, job: JobRecord) -> None:
     request = read_anew(ctld, desc)
     if not request.error_code:
         job.demand = request.demand
-    job.parts = request.parts or tuple(ctld.partitions[name] for name in desc.partition.split(","))
+    names = desc.partition.split(",")
+    there = tuple(ctld.partitions[name] for name in names if name in ctld.partitions)
+    job.parts = request.parts or there
     job.part = job.parts[0]
     job.time_limit_min = limit_in(job, job.part)
     limits.watch_deadline(ctld, job)

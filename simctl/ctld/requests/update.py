@@ -23,6 +23,7 @@ from simctl.wire.errno import (
     ESLURM_INVALID_JOB_ID,
     ESLURM_INVALID_NODE_NAME,
     ESLURM_INVALID_NODE_STATE,
+    ESLURM_INVALID_PARTITION_NAME,
     ESLURM_JOB_HELD,
     ESLURM_JOB_PENDING,
     ESLURM_NOT_SUPPORTED,
@@ -269,6 +270,9 @@ async def _requeue(ctld: Controller, job: JobRecord, message: RequestJobRequeue)
         return ESLURM_ALREADY_DONE
     if job.state.base is JobBase.PENDING:
         return ESLURM_JOB_PENDING
+    if not any(part.name in ctld.partitions for part in job.parts):
+        # They were deleted, which nothing stops once the job is over.
+        return ESLURM_INVALID_PARTITION_NAME
     if message.hold:
         text = completion.REQUEUED_HELD
         if message.launch_failed:
