@@ -319,3 +319,19 @@ def test_model_modern_loses_no_more_than_six_seconds(monkeypatch: pytest.MonkeyP
     """What was told longer ago is there; saved every minute, it is not."""
     rarely(monkeypatch)
     assert rules(crashed("modern").broken)
+
+
+def test_who_is_told_that_there_is_no_such_job_is_told_nothing_of_it() -> None:
+    """A job whose checkpoint record could not be made was never there for those who ask."""
+    text = (
+        "nodes: [{name: n1, memory_mb: 100}]\n"
+        "partitions: [{name: debug, nodes: n1, default: true}]\n"
+        "users: {alice: 1001}\n"
+        "timeline:\n"
+        "  - {at: 0s, fault: {raise: slurm_ckpt_alloc_job}}\n"
+        "  - {at: 1s, as: alice, run: sbatch --wrap true, exit: 1}\n"
+        "  - {at: 58s, as: root, run: scontrol hold 1, exit: 1}\n"
+        "  - {at: 118s, fault: {crash: slurmctld, saved: true}}\n"
+        "  - {at: 1500s, fault: {start: slurmctld}}\n"
+    )
+    assert not _run(text, "guide", Path("s.yaml")).broken

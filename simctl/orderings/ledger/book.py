@@ -11,6 +11,7 @@ from msgspec import UNSET
 from simctl.kernel.events import Event
 from simctl.orderings.controller_deaths import controllers_started_clean
 from simctl.orderings.observed import Observed, arg, sending_of
+from simctl.wire.errno import ESLURM_INVALID_JOB_ID
 from simctl.wire.ids import SECOND
 
 UNSAVED_US: Final = 6_000_000
@@ -159,11 +160,17 @@ def _damages(run: Observed) -> Iterator[Event]:
                 yield event
 
 
+_UNKNOWN: Final = (ESLURM_INVALID_JOB_ID, "ESLURM_INVALID_JOB_ID")
+
+
 def _arrived(run: Observed) -> Mapping[Any, Sequence[tuple[Event, Event]]]:
     """Return what slurmctld sent about each job or step and somebody got: sendings, receipts."""
     found: dict[Any, list[tuple[Event, Event]]] = defaultdict(list)
     for event in run.events:
         if event.phase != "receive" or event.role == "slurmctld" or event.job is UNSET:
+            continue
+        if arg(event, "return_code") in _UNKNOWN:
+            # Who is told that there is no such job is told nothing of it.
             continue
         sending = sending_of(run, event)
         if sending is not None and sending.role == "slurmctld":

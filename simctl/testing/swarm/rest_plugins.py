@@ -53,7 +53,7 @@ def cards_empty(run: AtRest) -> Iterator[str]:
     says="slurmctld's switch plugin has given no contexts or windows away when it stops",
     exceptions="switch_p_job_step_complete, or an unpack of a credential or of a node's record, "
     "that failed; state that could not be saved, or is older than the slurmctld that died; windows "
-    "of nodes that crashed",
+    "of nodes that crashed; jobs that were lost with their file",
     ended=True,
 )
 def switch_books_empty(run: AtRest) -> Iterator[str]:
@@ -62,6 +62,9 @@ def switch_books_empty(run: AtRest) -> Iterator[str]:
         *("switch_p_job_step_complete", "switch_p_libstate_save", "switch_p_unpack_jobinfo"),
         *("switch_p_unpack_node_info", "switch_p_job_postfini", "switch_p_copy_jobinfo"),
     ) or run.deeds & {"crash slurmctld", "disk slurmctld"}:
+        return
+    if run.lost:
+        # What their steps had stands in the plugin's own file, which was read whole.
         return
     view = run.world.disk.view(CONTROLLER, 0)
     folder = run.world.site.conf.state_save_location
