@@ -1,10 +1,12 @@
 """`plugins check` names the slips of plugins in C as it does those of plugins in Python."""
 
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from simctl.plugins.compiled import classes
+from simctl.plugins.compiled import build, classes
 from simctl.plugins.guard import PluginError
 from simctl.testing.plugin_check.check import check_plugin
 from tests.compiled_plugins import KEYS, needs_compiler
@@ -91,3 +93,21 @@ def test_what_cannot_be_loaded_says_why(tmp_path: Path, change: tuple[str, str],
     with pytest.raises(PluginError, match="slipped") as refused:
         slipped(tmp_path, change)
     assert told in str(refused.value)
+
+
+def test_the_library_does_what_plugins_expect_of_slurms(tmp_path: Path) -> None:
+    """Tried by a program in C, with the sanitizers for addresses and undefined behaviour."""
+    program = tmp_path / "library_test"
+    sources = sorted((build.HERE / "library").glob("*.c"))
+    command = [
+        *shlex.split(build.compiler()),
+        *("-std=gnu11", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"),
+        *("-fno-sanitize-recover=all", f"-I{build.HEADER.parent}", "-o", str(program)),
+        *map(str, [KEYS.parent / "library_test.c", *sources]),
+    ]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "cannot find" in built.stderr:
+        pytest.skip("the compiler has no sanitizers")
+    assert built.returncode == 0, built.stderr
+    done = subprocess.run([program], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

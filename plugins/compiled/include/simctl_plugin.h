@@ -308,6 +308,81 @@ char *slurm_hostlist_next(hostlist_iterator_t iterator);
 #define hostlist_iterator_destroy slurm_hostlist_iterator_destroy
 #define hostlist_next slurm_hostlist_next
 
+/* ---- lists of pointers ---- */
+
+typedef struct list *List;
+typedef struct list_iterator *ListIterator;
+typedef void (*ListDelF)(void *item);
+typedef int (*ListCmpF)(void *one, void *other);	/* given where the two items stand */
+typedef int (*ListFindF)(void *item, void *key);
+typedef int (*ListForF)(void *item, void *argument);
+
+List slurm_list_create(ListDelF release);
+void slurm_list_destroy(List list);
+void *slurm_list_append(List list, void *item);
+void *slurm_list_push(List list, void *item);
+void *slurm_list_pop(List list);
+int slurm_list_count(List list);
+void *slurm_list_find_first(List list, ListFindF is_it, void *key);
+int slurm_list_delete_all(List list, ListFindF is_it, void *key);
+int slurm_list_for_each(List list, ListForF visit, void *argument);
+void slurm_list_sort(List list, ListCmpF compare);
+ListIterator slurm_list_iterator_create(List list);
+void slurm_list_iterator_reset(ListIterator iterator);
+void slurm_list_iterator_destroy(ListIterator iterator);
+void *slurm_list_next(ListIterator iterator);
+void *slurm_list_remove(ListIterator iterator);
+int slurm_list_delete_item(ListIterator iterator);
+
+#define list_create slurm_list_create
+#define list_destroy slurm_list_destroy
+#define list_append slurm_list_append
+#define list_push slurm_list_push
+#define list_pop slurm_list_pop
+#define list_count slurm_list_count
+#define list_find_first slurm_list_find_first
+#define list_delete_all slurm_list_delete_all
+#define list_for_each slurm_list_for_each
+#define list_sort slurm_list_sort
+#define list_iterator_create slurm_list_iterator_create
+#define list_iterator_reset slurm_list_iterator_reset
+#define list_iterator_destroy slurm_list_iterator_destroy
+#define list_next slurm_list_next
+#define list_remove slurm_list_remove
+#define list_delete_item slurm_list_delete_item
+
+/* ---- bit strings; -1 where there is no such bit ---- */
+
+typedef struct bits bitstr_t;
+
+bitstr_t *slurm_bit_alloc(int64_t count);
+void slurm_bit_free(bitstr_t *bits);
+int64_t slurm_bit_size(bitstr_t *bits);
+int slurm_bit_test(bitstr_t *bits, int64_t place);
+void slurm_bit_set(bitstr_t *bits, int64_t place);
+void slurm_bit_clear(bitstr_t *bits, int64_t place);
+void slurm_bit_nset(bitstr_t *bits, int64_t first, int64_t last);
+void slurm_bit_nclear(bitstr_t *bits, int64_t first, int64_t last);
+int64_t slurm_bit_ffs(bitstr_t *bits);
+int64_t slurm_bit_ffc(bitstr_t *bits);
+int64_t slurm_bit_fls(bitstr_t *bits);
+int64_t slurm_bit_noc(bitstr_t *bits, int64_t many, int64_t from);
+int64_t slurm_bit_set_count(bitstr_t *bits);
+
+#define bit_alloc slurm_bit_alloc
+#define bit_free slurm_bit_free
+#define bit_size slurm_bit_size
+#define bit_test slurm_bit_test
+#define bit_set slurm_bit_set
+#define bit_clear slurm_bit_clear
+#define bit_nset slurm_bit_nset
+#define bit_nclear slurm_bit_nclear
+#define bit_ffs slurm_bit_ffs
+#define bit_ffc slurm_bit_ffc
+#define bit_fls slurm_bit_fls
+#define bit_noc slurm_bit_noc
+#define bit_set_count slurm_bit_set_count
+
 #ifdef __cplusplus
 }
 #endif
