@@ -49,6 +49,8 @@ def run_replay(options: argparse.Namespace) -> int:
     world.ctld.books.keep = False  # Nobody in there asks sacct.
     world.jobs_to_come = len(jobs)
     submit_all(world, jobs, options.cpus_per_node)
+    if options.html:
+        raise InputError("run --swf: --html goes with a scenario; --trace FILE, then `simctl view`")
     if options.explain:
         raise InputError("run --swf: --explain goes with a scenario; a log would fill pages")
     tally = Tally()

@@ -261,3 +261,11 @@ def test_a_run_leaves_nothing_to_the_collector() -> None:
     finally:
         gc.enable()
     assert found == [0]
+
+
+def test_a_log_has_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is refused, and not passed over in silence."""
+    log = tmp_path / "one.swf"
+    log.write_text("1 0 -1 10 1 -1 -1 1 20 -1 1 1 1 -1 1 -1 -1 -1\n")
+    assert cli.main(["run", "--swf", str(log), "--nodes", "2", "--html", "page.html"]) == 2
+    assert "--html goes with a scenario" in capsys.readouterr().err
