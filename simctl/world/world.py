@@ -4,6 +4,7 @@ import gc
 import random
 import time
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
@@ -256,11 +257,14 @@ class World:
         gc.set_threshold(1_000_000, 50, 100)
         try:
             with self._standing:
-                trio.run(
+                run = partial(
+                    trio.run,
                     self._watched,
                     clock=self.kernel,
                     restrict_keyboard_interrupt_to_checkpoints=True,
                 )
+                # In a context of its own: whom a plugin was called for last ends with the run.
+                copy_context().run(run)
         except KeyboardInterrupt:
             interrupted = True
         except BaseExceptionGroup as group:
