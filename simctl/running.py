@@ -25,8 +25,7 @@ from simctl.reports.timeline import BufferHistory, timeline
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.scenario.load import check_scenario, load_scenario
 from simctl.scenario.model import Scenario
-from simctl.scenario.positions import ScenarioErrors
-from simctl.scenario.scripts import Usage
+from simctl.scenario.positions import ScenarioErrors, Usage
 from simctl.scenario.why_failed import told_failures
 from simctl.state_folder import StateFolderError
 from simctl.status import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError

@@ -239,7 +239,7 @@ def browser(folder: Path) -> Iterator[Browser]:
     """Give a browser; a test is skipped where there is none."""
     program = find_browser()
     if program is None:
-        pytest.skip("no Chromium here; CI installs it with the package manager")
+        pytest.skip("no Chromium here; install it with the package manager")
     started = Browser(program, folder)
     try:
         yield started

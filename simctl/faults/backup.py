@@ -6,8 +6,8 @@ from simctl.faults.daemons import Daemons
 from simctl.kernel.fabric import Envelope, Mailbox
 from simctl.kernel.procs import Host, Process, RunsAs
 from simctl.kernel.threads import Thread
-from simctl.scenario.model import CONTROLLER
 from simctl.wire.errno import ESLURM_IN_STANDBY_MODE
+from simctl.wire.hosts import CONTROLLER
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import RequestPing, ResponseSlurmRc
 

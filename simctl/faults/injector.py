@@ -17,7 +17,6 @@ from simctl.kernel.procs import Host, Process
 from simctl.kernel.wires import Wires, luck
 from simctl.nodes.slurmd import Slurmd
 from simctl.scenario.model import (
-    CONTROLLER,
     CrashController,
     CrashFault,
     CutFault,
@@ -36,6 +35,7 @@ from simctl.scenario.model import (
 )
 from simctl.wire.credentials import damaged
 from simctl.wire.errno import errno_number
+from simctl.wire.hosts import CONTROLLER
 from simctl.wire.messages import credential_of, with_credential
 from simctl.wire.states import NodeFlag
 

@@ -13,8 +13,6 @@ from simctl.scenario.message_faults import (
     message_fault_text,
 )
 from simctl.scenario.model import (
-    CONTROLLER,
-    LOGIN,
     CorruptFault,
     CrashController,
     CrashFault,
@@ -50,6 +48,7 @@ from simctl.scenario.targets import (
     targets,
 )
 from simctl.wire.errno import errno_name, errno_number
+from simctl.wire.hosts import CONTROLLER, LOGIN
 from simctl.wire.ids import SECOND
 
 

@@ -25,7 +25,7 @@ from simctl.scenario.images import IMAGES
 from simctl.scenario.looking import check_kept
 from simctl.scenario.lua import LUA, SCRIPTS, ScriptShape, check_lua
 from simctl.scenario.message_faults import rpc_names
-from simctl.scenario.model import CONTROLLER, LOGIN, FilesEntry, LuaSpec, Scenario
+from simctl.scenario.model import FilesEntry, LuaSpec, Scenario
 from simctl.scenario.partitions import PARTITIONS
 from simctl.scenario.patterns import FUNCTIONS
 from simctl.scenario.positions import (
@@ -33,6 +33,7 @@ from simctl.scenario.positions import (
     Reading,
     ScenarioErrors,
     Unreadable,
+    Usage,
     Value,
     compose,
     line_and_column,
@@ -41,7 +42,7 @@ from simctl.scenario.positions import (
 )
 from simctl.scenario.programs import FILES, PLUGINS, PROGRAMS, file_key
 from simctl.scenario.scalars import DURATION, SIMCTL_VERSION, choice, whole
-from simctl.scenario.scripts import ScriptCheck, Usage
+from simctl.scenario.scripts import ScriptCheck
 from simctl.scenario.shapes import Field, Record, Table, Values
 from simctl.scenario.site import SiteShape, placed
 from simctl.scenario.site_complete import complete
@@ -51,6 +52,7 @@ from simctl.scenario.users import BUILT_IN, USERS
 from simctl.site import Options
 from simctl.stepd.images import ImagesSpec
 from simctl.wire.conf.slurm_conf import PLUGIN_KEYS, SCRIPT_KEYS, SlurmConf
+from simctl.wire.hosts import CONTROLLER, LOGIN
 
 # Read in this order, whatever the order in the file: later keys refer to what earlier ones name.
 FIELDS: Final = (

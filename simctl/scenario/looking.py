@@ -9,7 +9,6 @@ from simctl.kernel.disk import Disk
 from simctl.kernel.pattern import near
 from simctl.scenario.kept_rules import Check, Equal, Rule, Unique
 from simctl.scenario.model import (
-    LOGIN,
     AlwaysExpect,
     EnvironmentExpect,
     Expectation,
@@ -20,6 +19,7 @@ from simctl.scenario.model import (
 from simctl.scenario.positions import Reading, Value
 from simctl.scenario.scalars import BOOLEAN, choice, text, whole
 from simctl.scenario.shapes import Either, Field, Items, Nothing, Record, Scalar, Table, Values
+from simctl.wire.hosts import LOGIN
 
 ROLES: Final = ("slurmctld", "slurmd", "manager", "session", "task", "srun")
 """The processes that load plugins."""

@@ -9,10 +9,11 @@ from typing import Final
 from simctl.kernel.fabric import STREAMED
 from simctl.kernel.pattern import near
 from simctl.kernel.wires import MessageFaultKind
-from simctl.scenario.model import CONTROLLER, LOGIN, Fault, MessageFault
+from simctl.scenario.model import Fault, MessageFault
 from simctl.scenario.positions import Reading, Value
 from simctl.scenario.scalars import DURATION, choice, whole
 from simctl.scenario.shapes import Field, Record, Scalar, Values
+from simctl.wire.hosts import CONTROLLER, LOGIN
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import Message
 

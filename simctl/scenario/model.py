@@ -1,7 +1,6 @@
 """What a scenario says, as frozen values; durations in microseconds, limits in minutes."""
 
 from collections.abc import Mapping
-from typing import Final
 
 import attrs
 
@@ -15,13 +14,8 @@ from simctl.site import Options
 from simctl.stepd.images import ImagesSpec
 from simctl.stepd.outcome import DEFAULT_IMAGE
 from simctl.wire.conf.slurm_conf import SlurmConf
+from simctl.wire.hosts import CONTROLLER
 from simctl.wire.ids import INFINITE
-
-LOGIN: Final = "login"
-"""The host where the commands of a timeline are typed; no node may have its name."""
-
-CONTROLLER: Final = "slurmctld"
-"""The host of the controller."""
 
 
 @attrs.frozen(kw_only=True)

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from simctl.scenario.model import LOGIN
+from simctl.wire.hosts import LOGIN
 
 _NODE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _PARTITION: Final = re.compile(r"[A-Za-z0-9_.-]+")

@@ -14,9 +14,9 @@ from msgspec import UNSET
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import Condition, Pattern, PatternError, glob, near
 from simctl.plugins.points import ALL, OPTIONAL
-from simctl.scenario.model import CONTROLLER, LOGIN
 from simctl.stepd.environment import BURST_BUFFER_SCRIPTS, SCRIPT_CONTEXTS
 from simctl.wire.errno import ERRNO_NAMES, errno_name, errno_number
+from simctl.wire.hosts import CONTROLLER, LOGIN
 from simctl.wire.states import NodeBase, NodeFlag
 
 JOB_STATES: Final = (

@@ -1,21 +1,28 @@
 """Where things stand in a scenario file, and the list of everything that is wrong with it."""
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
 
 import attrs
 import yaml
 
 from simctl import yaml_text
 from simctl.limits import MEMBERS, MISTAKES
+from simctl.scenario.pattern_words import Known
 from simctl.wire.site import Site
 
-if TYPE_CHECKING:
-    from simctl.scenario.pattern_words import Known
-    from simctl.scenario.scripts import Usage
-
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@attrs.frozen(kw_only=True)
+class Usage:
+    """What tells of options that commands refuse by themselves, each a text; the commands know."""
+
+    of_line: Callable[[Sequence[str]], list[str]]
+    """Takes a command line."""
+    of_directive: Callable[[str], list[str]]
+    """Takes what stands behind ``#SBATCH`` on a line."""
 
 
 @attrs.frozen(kw_only=True)
@@ -137,7 +144,7 @@ class Reading:
     """Whether each partition is said to be the default."""
     runs: list[tuple[Value, tuple[str, ...], bool]] = attrs.field(factory=list)
     """The command lines of the timeline, with their places, and whether each is to fail."""
-    usage: "Usage | None" = None
+    usage: Usage | None = None
     """What tells of options that commands refuse, if they are to be looked at."""
     site: Site | None = None
     """The site's own slurm.conf, where the scenario names one."""
@@ -155,7 +162,7 @@ class Reading:
     """What was left out so."""
     loaded: tuple[str, ...] = ()
     """The plugins that slurm.conf names, such as ``switch/none``; none where that is not known."""
-    known: "Known | None" = None
+    known: Known | None = None
     """What there was in a run that is over, and that is what is read about."""
     functions: tuple[str, ...] = ()
     event_names: tuple[str, ...] = ()

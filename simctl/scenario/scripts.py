@@ -1,7 +1,7 @@
 """Check the batch scripts a scenario submits, and the programs they and the timeline run."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -131,16 +131,6 @@ def wrapped(argv: Sequence[str]) -> str:
         if word == "--wrap" and index + 1 < len(argv):
             return argv[index + 1]
     return ""
-
-
-@attrs.frozen(kw_only=True)
-class Usage:
-    """What tells of options that commands refuse by themselves, each a text; the commands know."""
-
-    of_line: Callable[[Sequence[str]], list[str]]
-    """Takes a command line."""
-    of_directive: Callable[[str], list[str]]
-    """Takes what stands behind ``#SBATCH`` on a line."""
 
 
 @attrs.define(kw_only=True)

@@ -6,9 +6,9 @@ from typing import Final
 import attrs
 
 from simctl.kernel.pattern import near
-from simctl.scenario.model import CONTROLLER
 from simctl.scenario.positions import Reading, Value
 from simctl.scenario.shapes import Scalar
+from simctl.wire.hosts import CONTROLLER
 from simctl.wire.ids import SLURM_BATCH_SCRIPT, step_name
 
 

@@ -24,7 +24,6 @@ from simctl.kernel.turns import Kernel
 from simctl.plugins.hooks import Hooks
 from simctl.plugins.registry import PluginError, Registry, UnknownPluginError
 from simctl.scenario.model import (
-    CONTROLLER,
     CorruptFault,
     CrashController,
     DiskFault,
@@ -42,6 +41,7 @@ from simctl.stepd.outcome import NEVER_US, ProgramRun
 from simctl.stepd.programs import Describe, Programs
 from simctl.wire.conf.slurm_conf import PLUGIN_KEYS, SlurmConf
 from simctl.wire.credentials import KeyPair
+from simctl.wire.hosts import CONTROLLER
 from simctl.wire.ids import INFINITE, NO_VAL
 from simctl.wire.resources import Room
 from simctl.wire.states import NodeBase, NodeFlag, PartState

@@ -4,15 +4,11 @@ from collections.abc import Mapping
 
 from simctl.kernel.disk import Disk
 from simctl.scenario.burst_buffer_conf import edited
-from simctl.scenario.model import (
-    CONTROLLER,
-    ConfEntry,
-    FilesEntry,
-    Scenario,
-)
+from simctl.scenario.model import ConfEntry, FilesEntry, Scenario
 from simctl.site import User
 from simctl.wire.burst_buffer_conf import FOLDER, file_name, write_conf
 from simctl.wire.conf.slurm_conf import can_checkpoint
+from simctl.wire.hosts import CONTROLLER
 
 
 class Files:

@@ -41,11 +41,7 @@ from simctl.plugins.guard import OUT_OF_MEMORY, Standing
 from simctl.plugins.registry import PluginError, Registry
 from simctl.plugins.watchdog import Watchdog
 from simctl.scenario.expect import check, check_timeline
-from simctl.scenario.model import (
-    CONTROLLER,
-    Placed,
-    Scenario,
-)
+from simctl.scenario.model import Placed, Scenario
 from simctl.scenario.pattern_words import Jobs
 from simctl.scenario.placed import PlacedEntries
 from simctl.site import User
@@ -58,6 +54,7 @@ from simctl.stepd.programs import (
     Programs,
     TaskHost,
 )
+from simctl.wire.hosts import CONTROLLER
 from simctl.wire.ids import SECOND
 from simctl.world.build import (
     lua_settings,

@@ -15,10 +15,10 @@ from simctl.plugins.switch.federation import SwitchFederation
 from simctl.plugins.switch.qsw_records import LIBSTATE as QSW_LIBSTATE
 from simctl.plugins.switch.qsw_records import read_state as read_qsw_state
 from simctl.plugins.switch.sni import LOADED
-from simctl.scenario.model import CONTROLLER
 from simctl.testing.swarm.rules import AtRest, rule
 from simctl.wire.buf import Buf
 from simctl.wire.errno import SlurmError
+from simctl.wire.hosts import CONTROLLER
 
 _CARD: Final = "/run/qsnet/prg"
 _WINDOWS: Final = "/var/lib/sni"
