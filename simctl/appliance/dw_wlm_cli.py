@@ -5,19 +5,17 @@
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 
 from simctl.appliance.directives import Directive, directives, staged_paths
 from simctl.appliance.spec import Answer, Function, FunctionSpec
+from simctl.appliance.storage import Storage
 from simctl.appliance.store import Buffer, RefusedError, Store
 from simctl.site import ScriptCall
 from simctl.wire.burst_buffer_conf import NODES
 from simctl.wire.burst_buffer_conf import size as read_size
-
-if TYPE_CHECKING:
-    from simctl.appliance.appliance import Appliance
 
 _SHORT: Final = {
     "-c": "--caller",
@@ -36,14 +34,14 @@ _WORDS: Final = (
 _ACCESS: Final = {"striped": "ss", "private": "priv", "ldbalance": "ldbal"}
 
 
-def function(appliance: "Appliance", call: ScriptCall) -> Function:
+def function(storage: Storage, call: ScriptCall) -> Function:
     """Take a command line apart."""
     options = _options(call.argv[1:])
     name = options.get("--function", "")
     token = options.get("--token", "")
     if name == "teardown" and token and not token[0].isdigit():
         name = "destroy_persistent"
-    return Function(name, token, _Call(appliance, call, options, name).answer())
+    return Function(name, token, _Call(storage, call, options, name).answer())
 
 
 def _options(argv: tuple[str, ...]) -> dict[str, str]:
@@ -60,7 +58,7 @@ def _options(argv: tuple[str, ...]) -> dict[str, str]:
 class _Call:
     """One call, with what its functions need at hand."""
 
-    appliance: "Appliance"
+    storage: Storage
     call: ScriptCall
     options: Mapping[str, str]
     name: str
@@ -71,7 +69,7 @@ class _Call:
 
     @property
     def store(self) -> Store:
-        return self.appliance.store
+        return self.storage.store
 
     def answer(self) -> Answer:
         """Return what does the function of this call."""
@@ -92,12 +90,12 @@ class _Call:
 
     async def take_time(self, described: FunctionSpec | None) -> None:
         """Let pass what the function takes."""
-        await self.appliance.pass_us(self.appliance.fixed_us(self.name, described))
+        await self.storage.pass_us(self.storage.fixed_us(self.name, described))
 
     def lines(self) -> tuple[Directive, ...]:
         """Return the directives of the job's script."""
         path = self.options.get("--job", "")
-        text = self.appliance.disk.read(path, host=self.call.process.host.name) if path else ""
+        text = self.storage.disk.read(path, host=self.call.process.host.name) if path else ""
         if text is None:
             raise RefusedError(f"dw_wlm_cli: {path}: No such file or directory")
         return directives(text)
@@ -119,7 +117,7 @@ class _Call:
             size,
             pool=pool,
             owner=int(owner) if owner.isdecimal() else 0,
-            now_s=self.appliance.clock_s,
+            now_s=self.storage.clock_s,
         )
 
     async def keep(self, buffer: Buffer, described: FunctionSpec | None) -> None:
@@ -168,8 +166,8 @@ async def _data_out(call: _Call, described: FunctionSpec | None) -> str:
 
 async def _stage(call: _Call, described: FunctionSpec | None, word: str, state: str) -> str:
     buffer = call.store.get(call.token)
-    sizes = [call.appliance.size_of(path) for path in staged_paths(call.lines(), word)]
-    await call.appliance.stage(call.name, buffer, sizes, described)
+    sizes = [call.storage.size_of(path) for path in staged_paths(call.lines(), word)]
+    await call.storage.stage(call.name, buffer, sizes, described)
     buffer.state = state
     return ""
 
@@ -187,7 +185,7 @@ async def _paths(call: _Call, described: FunctionSpec | None) -> str:
     call.store.get(call.token)
     text = "".join(f"{name}={path}\n" for name, path in mounts(call.lines(), call.token).items())
     process = call.call.process
-    call.appliance.disk.write(
+    call.storage.disk.write(
         call.options.get("--pathfile", "/dev/null"), text, host=process.host.name, uid=process.uid
     )
     return ""
@@ -217,7 +215,7 @@ async def _known_token(call: _Call, described: FunctionSpec | None) -> str:
 
 async def _teardown(call: _Call, described: FunctionSpec | None) -> str:
     """Take a buffer away, and with it the stage that is under way."""
-    call.appliance.stop(call.store.get(call.token))
+    call.storage.stop(call.store.get(call.token))
     await call.take_time(described)
     call.store.drop(call.token)
     return ""

@@ -7,16 +7,14 @@ that is under way and drop the buffer at once.
 """
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from simctl.appliance.directives import directives, staged_paths
 from simctl.appliance.spec import Function, FunctionSpec
+from simctl.appliance.storage import Storage
 from simctl.appliance.store import Buffer, RefusedError, Store
 from simctl.site import ScriptCall
 from simctl.wire.ids import SECOND
-
-if TYPE_CHECKING:
-    from simctl.appliance.appliance import Appliance
 
 LISTED_US: Final = 600 * SECOND
 """How long a buffer that is staged out is told of."""
@@ -27,7 +25,7 @@ WORDS: Final = (*_ASKING, "start_stage_in", "start_stage_out", *_STOPPING)
 """The first arguments by which a script is told what to do."""
 
 
-def function(appliance: "Appliance", call: ScriptCall) -> Function:
+def function(storage: Storage, call: ScriptCall) -> Function:
     """Take a command line apart; what begins with none of the words asks for the status."""
     word = call.argv[1] if len(call.argv) > 1 else ""
     arguments = call.argv[2:]
@@ -35,21 +33,19 @@ def function(appliance: "Appliance", call: ScriptCall) -> Function:
         word = "get_sys"
     doer = _DOERS.get(word)
     if doer is None:
-        return Function("get_status", "", partial(_get_status, appliance, arguments))
-    return Function(word, arguments[0] if arguments else "", partial(doer, appliance, arguments))
+        return Function("get_status", "", partial(_get_status, storage, arguments))
+    return Function(word, arguments[0] if arguments else "", partial(doer, storage, arguments))
 
 
-async def _get_sys(
-    appliance: "Appliance", _: tuple[str, ...], described: FunctionSpec | None
-) -> str:
-    await appliance.pass_us(appliance.fixed_us("get_sys", described))
-    total = sum(pool.capacity for pool in appliance.store.pools.values())
-    return f"TotalSize={total}\n{buffer_lines(appliance)}"
+async def _get_sys(storage: Storage, _: tuple[str, ...], described: FunctionSpec | None) -> str:
+    await storage.pass_us(storage.fixed_us("get_sys", described))
+    total = sum(pool.capacity for pool in storage.store.pools.values())
+    return f"TotalSize={total}\n{buffer_lines(storage)}"
 
 
-def buffer_lines(appliance: "Appliance") -> str:
+def buffer_lines(storage: Storage) -> str:
     """Return a line for each buffer, and forget those that were staged out long ago."""
-    store, now_us = appliance.generic_store, appliance.kernel.now_us
+    store, now_us = storage.generic_store, storage.kernel.now_us
     for token in [
         each.token for each in store.buffers.values() if 0 <= each.ended_us < now_us - LISTED_US
     ]:
@@ -63,12 +59,12 @@ def _buffer_line(buffer: Buffer) -> str:
 
 
 async def _start_in(
-    appliance: "Appliance", arguments: tuple[str, ...], described: FunctionSpec | None
+    storage: Storage, arguments: tuple[str, ...], described: FunctionSpec | None
 ) -> str:
     """Grant a job its space and move its data in; ``JOB UID BYTES`` and lines of its script."""
-    buffer = _begin_in(appliance.generic_store, arguments, appliance.clock_s, force=False)
-    sizes = _sizes(appliance, arguments, "stage_in")
-    await appliance.stage("start_stage_in", buffer, sizes, described)
+    buffer = _begin_in(storage.generic_store, arguments, storage.clock_s, force=False)
+    sizes = _sizes(storage, arguments, "stage_in")
+    await storage.stage("start_stage_in", buffer, sizes, described)
     buffer.state = "staged-in"
     return ""
 
@@ -85,54 +81,52 @@ def _begin_in(store: Store, arguments: tuple[str, ...], now_s: int, *, force: bo
 
 
 async def _start_out(
-    appliance: "Appliance", arguments: tuple[str, ...], described: FunctionSpec | None
+    storage: Storage, arguments: tuple[str, ...], described: FunctionSpec | None
 ) -> str:
     """Move a job's data out, and give its space back."""
-    buffer = appliance.generic_store.get(arguments[0] if arguments else "")
+    buffer = storage.generic_store.get(arguments[0] if arguments else "")
     buffer.state = "staging-out"
-    sizes = _sizes(appliance, arguments, "stage_out")
-    await appliance.stage("start_stage_out", buffer, sizes, described)
-    _staged_out(appliance, buffer)
+    sizes = _sizes(storage, arguments, "stage_out")
+    await storage.stage("start_stage_out", buffer, sizes, described)
+    _staged_out(storage, buffer)
     return ""
 
 
-def _staged_out(appliance: "Appliance", buffer: Buffer) -> None:
+def _staged_out(storage: Storage, buffer: Buffer) -> None:
     buffer.state = "staged-out"
-    appliance.generic_store.empty(buffer, appliance.kernel.now_us)
+    storage.generic_store.empty(buffer, storage.kernel.now_us)
 
 
 async def _stop_in(
-    appliance: "Appliance", arguments: tuple[str, ...], described: FunctionSpec | None
+    storage: Storage, arguments: tuple[str, ...], described: FunctionSpec | None
 ) -> str:
-    return await _stop(appliance, "stop_stage_in", arguments, described)
+    return await _stop(storage, "stop_stage_in", arguments, described)
 
 
 async def _stop_out(
-    appliance: "Appliance", arguments: tuple[str, ...], described: FunctionSpec | None
+    storage: Storage, arguments: tuple[str, ...], described: FunctionSpec | None
 ) -> str:
-    return await _stop(appliance, "stop_stage_out", arguments, described)
+    return await _stop(storage, "stop_stage_out", arguments, described)
 
 
 async def _stop(
-    appliance: "Appliance",
+    storage: Storage,
     word: str,
     arguments: tuple[str, ...],
     described: FunctionSpec | None,
 ) -> str:
     token = arguments[0] if arguments else ""
-    await appliance.pass_us(appliance.fixed_us(word, described))
-    appliance.stop(appliance.generic_store.get(token))
-    appliance.generic_store.drop(token)
+    await storage.pass_us(storage.fixed_us(word, described))
+    storage.stop(storage.generic_store.get(token))
+    storage.generic_store.drop(token)
     return ""
 
 
-async def _get_status(
-    appliance: "Appliance", _: tuple[str, ...], described: FunctionSpec | None
-) -> str:
+async def _get_status(storage: Storage, _: tuple[str, ...], described: FunctionSpec | None) -> str:
     """Tell people of the pools and the buffers."""
-    await appliance.pass_us(appliance.fixed_us("get_status", described))
-    store = appliance.store
-    buffers = (*store.buffers.values(), *appliance.generic_store.buffers.values())
+    await storage.pass_us(storage.fixed_us("get_status", described))
+    store = storage.store
+    buffers = (*store.buffers.values(), *storage.generic_store.buffers.values())
     lines = ["pool units quantity free gran"]
     lines += [
         f"{pool.name} bytes {pool.capacity} {pool.free} {pool.granularity}"
@@ -143,11 +137,11 @@ async def _get_status(
     return "\n".join(lines) + "\n"
 
 
-def _sizes(appliance: "Appliance", arguments: tuple[str, ...], word: str) -> list[int]:
+def _sizes(storage: Storage, arguments: tuple[str, ...], word: str) -> list[int]:
     """Return what is to be moved: what the lines of the script name, or the whole buffer."""
     text = "\n".join(arguments[3:])
     paths = staged_paths(directives(text), word)
-    return [appliance.size_of(path) for path in paths] or [_number(arguments, 2)]
+    return [storage.size_of(path) for path in paths] or [_number(arguments, 2)]
 
 
 def _number(arguments: tuple[str, ...], place: int) -> int:
@@ -167,24 +161,24 @@ _DOERS: Final = {
 
 
 class Beside:
-    """What the appliance does while a script runs that the scenario describes itself.
+    """What the storage does while a script runs that the scenario describes itself.
 
-    Such a script says how long things take and how they end; the appliance only keeps the buffers
+    Such a script says how long things take and how they end; the storage only keeps the buffers
     that it is about, so that GetSysState can tell of them. It adds no time, and asks no space.
     """
 
-    def __init__(self, appliance: "Appliance", argv: tuple[str, ...]) -> None:
-        self._appliance = appliance
+    def __init__(self, storage: Storage, argv: tuple[str, ...]) -> None:
+        self._storage = storage
         self._word = argv[0]
         self._arguments = argv[1:]
         self._token = argv[1] if len(argv) > 1 else ""
 
     def begin(self) -> None:
         """Take in that the script begins."""
-        store = self._appliance.generic_store
+        store = self._storage.generic_store
         try:
             if self._word == "start_stage_in":
-                _begin_in(store, self._arguments, self._appliance.clock_s, force=True)
+                _begin_in(store, self._arguments, self._storage.clock_s, force=True)
             elif self._word == "start_stage_out":
                 store.get(self._token).state = "staging-out"
         except RefusedError:
@@ -196,17 +190,17 @@ class Beside:
         if status:
             return ""
         if self._word in _ASKING:
-            return "" if "UserID=" in written else _after(written, buffer_lines(self._appliance))
-        buffer = self._appliance.generic_store.buffers.get(self._token)
+            return "" if "UserID=" in written else _after(written, buffer_lines(self._storage))
+        buffer = self._storage.generic_store.buffers.get(self._token)
         if buffer is None:
             return ""
         if self._word == "start_stage_in":
             buffer.state = "staged-in"
         elif self._word == "start_stage_out":
-            _staged_out(self._appliance, buffer)
+            _staged_out(self._storage, buffer)
         else:
-            self._appliance.stop(buffer)
-            self._appliance.generic_store.drop(self._token)
+            self._storage.stop(buffer)
+            self._storage.generic_store.drop(self._token)
         return ""
 
 

@@ -19,7 +19,6 @@ from simctl.repl.inside import attributes, is_machinery, written
 from simctl.scenario.durations import format_us
 
 if TYPE_CHECKING:
-    from simctl.repl.session import Session
     from simctl.world import World
 
 _MOST_PROCESSES: Final = 64
@@ -56,9 +55,8 @@ class Notes:
     env: Mapping[int, Mapping[str, str]]
 
 
-def take_notes(session: "Session") -> Notes:
+def take_notes(world: "World") -> Notes:
     """Note how things are."""
-    world = session.world
     kept: dict[int, Texts] = {}
     env: dict[int, Mapping[str, str]] = {}
     memories: dict[int, Texts] = {}
@@ -122,14 +120,13 @@ def _flatten(head: str, value: Any, found: dict[str, str], met: set[int], depth:
         _flatten(f"{head}{key}", each, found, met, depth + 1)
 
 
-def tell_changes(session: "Session") -> Iterator[str]:
-    """Say what is another than before the last line that let something happen."""
-    before = session.before
+def tell_changes(world: "World", before: Notes | None) -> Iterator[str]:
+    """Say what is another than before the last line that let something happen, if any did."""
     if before is None:
         yield "nothing has happened yet since the session began, or came back to here"
         return
-    now = take_notes(session)
-    events = session.world.events[before.seq :]
+    now = take_notes(world)
+    events = world.events[before.seq :]
     count = len(events)
     # Of very many events few are of a kind that changes something by itself.
     events = [event for event in events if event.kind in _TELLING]
@@ -142,8 +139,8 @@ def tell_changes(session: "Session") -> Iterator[str]:
         *_states(events),
         *_jobs(before, now),
         *_environments(events),
-        *_processes_changed(session, events),
-        *_memory(session, before, now),
+        *_processes_changed(world, events),
+        *_memory(world, before, now),
     ]
     yield from lines[:_MOST_LINES] or ["  nothing that can be seen is another than before"]
     if len(lines) > _MOST_LINES:
@@ -200,12 +197,12 @@ def _environments(events: list[Event]) -> Iterator[str]:
             yield f"  {event.name}, env of {who}: {', '.join(new)}"
 
 
-def _processes_changed(session: "Session", events: list[Event]) -> Iterator[str]:
+def _processes_changed(world: "World", events: list[Event]) -> Iterator[str]:
     """Say which processes have come and gone, and which changed their user or program.
 
     Those that have come and gone again are only counted.
     """
-    there = {each.pid: each for host in _hosts(session.world) for each in host.values()}
+    there = {each.pid: each for host in _hosts(world) for each in host.values()}
     new: set[object] = set()
     ended: list[Event] = []
     passing = 0
@@ -242,13 +239,11 @@ def _hosts(world: "World") -> Iterator[Mapping[int, Process]]:
         yield host.processes
 
 
-def _memory(session: "Session", before: Notes, now: Notes) -> Iterator[str]:
+def _memory(world: "World", before: Notes, now: Notes) -> Iterator[str]:
     """Say what plugins keep otherwise than before; a fork is held against its parent's."""
     # A daemon's parent is its host's first process, which no table holds.
     parents = {
-        each.pid: each.ppid
-        for each in _processes(session.world)
-        if each.ppid in each.host.processes
+        each.pid: each.ppid for each in _processes(world) if each.ppid in each.host.processes
     }
     for notes, old_notes, head in ((now.kept, before.kept, ""), (now.env, before.env, "env ")):
         for pid, texts in notes.items():

@@ -1,7 +1,7 @@
 """A plugin function explained: what its guide says, and what came of it in this session."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import UNSET
 
@@ -9,13 +9,10 @@ from simctl.kernel.events import Event
 from simctl.orderings.page import is_general, listed, rules_about
 from simctl.plugins.points import ALL, BY_CLASS, OPTIONAL, OWN
 from simctl.plugins.points.page import describe
-from simctl.repl.seen import Seen
+from simctl.repl.session import Session
 from simctl.repl.showing import event_lines
 from simctl.story.vocabulary import explained, words
 from simctl.story.words import RPCS
-
-if TYPE_CHECKING:
-    from simctl.repl.session import Session
 
 NAMES: Final = (*ALL, *OPTIONAL, "init", "fini")
 """Every plugin function there is."""
@@ -29,7 +26,7 @@ _LOOKED_AT: Final = 2_000
 _FOLLOW: Final = 3
 
 
-def tell_point(session: "Session", name: str) -> Iterator[str]:
+def tell_point(session: Session, name: str) -> Iterator[str]:
     """Say all there is to say of a plugin function."""
     if name in ("init", "fini"):
         for plugin_class in BY_CLASS:
@@ -48,12 +45,12 @@ def tell_point(session: "Session", name: str) -> Iterator[str]:
     yield from _here(session, name)
 
 
-def tell_word(session: "Session", word: str) -> Iterator[str]:
+def tell_word(session: Session, word: str) -> Iterator[str]:
     """Say what an RPC, state, reason, daemon or term is; of a state with flags, each of them."""
     name = word.upper() if word.upper() in RPCS else word
     if name in RPCS:
         yield f"{name}, an RPC: {RPCS[name]}."
-        last = Seen.of(session).last(name)
+        last = session.seen().last(name)
         yield "It has not been sent in this session yet." if last is None else "Seen last:"
         if last is not None:
             yield from event_lines(last, session.world)
@@ -63,11 +60,11 @@ def tell_word(session: "Session", word: str) -> Iterator[str]:
             yield f"{head}: {text}"
 
 
-def _here(session: "Session", name: str) -> Iterator[str]:
+def _here(session: Session, name: str) -> Iterator[str]:
     """Say where it was called last in this session, and what followed."""
     plugins = _plugin(session, name)
     yield f"Here: model {session.world.model}{plugins}."
-    last = Seen.of(session).last_call(name)
+    last = session.seen().last_call(name)
     if last is None:
         yield "It has not been called in this session yet."
         return
@@ -80,7 +77,7 @@ def _here(session: "Session", name: str) -> Iterator[str]:
             yield from event_lines(event, session.world)
 
 
-def _plugin(session: "Session", name: str) -> str:
+def _plugin(session: Session, name: str) -> str:
     conf = session.world.site.conf
     kinds = {
         "switch": conf.switch_type,
@@ -93,7 +90,7 @@ def _plugin(session: "Session", name: str) -> str:
     return f", {kinds[point.plugin_class]}"
 
 
-def _following(session: "Session", call: Event) -> Iterator[Event]:
+def _following(session: Session, call: Event) -> Iterator[Event]:
     """Return the next plugin calls and states that concern what a call concerned."""
     found = 0
     for event in session.world.events[call.seq : call.seq + _LOOKED_AT]:

@@ -10,18 +10,15 @@ import os
 import select
 import signal
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 import msgspec
 
 from simctl.kernel.events import Event
 from simctl.repl.fronts import Front
-from simctl.repl.goals import Goal
+from simctl.repl.session import Goal, Session
 from simctl.wire.ids import SECOND
-
-if TYPE_CHECKING:
-    from simctl.repl.session import Session
 
 MOST_EVENTS: Final = 3_000
 """How many events, of whomever, a copy goes ahead."""
@@ -55,7 +52,7 @@ class Foresee(Goal):
     idles: bool = True
     found: Foreseen = attrs.field(factory=lambda: Foreseen(events=[]))
 
-    def event(self, session: "Session", event: Event) -> str | None:
+    def event(self, session: Session, event: Event) -> str | None:
         """Keep what happens to the job."""
         if event.job == self.job:
             self.found.events.append(event)
@@ -63,7 +60,7 @@ class Foresee(Goal):
             return None
         return self._ends(f"further than {MOST_EVENTS} events ahead nobody looked")
 
-    def turn(self, session: "Session") -> str | None:
+    def turn(self, session: Session) -> str | None:
         """Stop where the job is gone, where nothing is due for it, or after long."""
         world = session.world
         job = world.ctld.jobs.get(self.job)
@@ -93,6 +90,11 @@ class _Sender(Front):
         super().__init__(sys.stdout)
         self._goal = goal
         self._descriptor = descriptor
+        self._session: Session | None = None
+
+    def attend(self, session: Session) -> None:
+        """Take the word of this session, should it be over."""
+        self._session = session
 
     def write(self, text: str, colour: str = "") -> None:
         """Print nothing."""
@@ -104,7 +106,7 @@ class _Sender(Front):
         """Send what was seen; the copy is over."""
         try:
             found = self._goal.found
-            over = self.session.over if self.session is not None else ""
+            over = self._session.over if self._session is not None else ""
             if over and not found.why:
                 found.why = over
             view = memoryview(msgspec.msgpack.encode(found, enc_hook=str))
@@ -118,7 +120,7 @@ class _Sender(Front):
         return None
 
 
-def foresee(session: "Session", job_id: int) -> Foreseen | None:
+def foresee(session: Session, job_id: int) -> Foreseen | None:
     """Return what comes next for a job if nobody types anything; None in a copy.
 
     A copy that breaks, or takes too long, has seen nothing; `why` says so.
@@ -149,7 +151,7 @@ def foresee(session: "Session", job_id: int) -> Foreseen | None:
         os.waitpid(child, 0)
 
 
-def _go_ahead(session: "Session", job_id: int, write_end: int) -> None:
+def _go_ahead(session: Session, job_id: int, write_end: int) -> None:
     """Become the copy that goes on by itself."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.set_wakeup_fd(-1)

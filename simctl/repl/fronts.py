@@ -1,15 +1,12 @@
 """Where the lines of a session come from, and where its words go: pipes and scripts."""
 
 import os
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, Any, Final
 
 import attrs
 
 from simctl.console import encoding_of, visible, write_controls
 from simctl.repl.errors import CommandError
-
-if TYPE_CHECKING:
-    from simctl.repl.session import Session
 
 _CHUNK: Final = 1 << 16
 PROMPT: Final = "> "
@@ -24,9 +21,10 @@ class Front:
     """Whether a person sits before it who is to be told what there is."""
 
     def __init__(self, out: IO[str]) -> None:
-        self.session: Session | None = None
-        """Whose words are completed."""
         self._out = out
+
+    def attend(self, session: Any) -> None:
+        """Hear which session reads its lines here; a front that shows more of it keeps it."""
 
     def write(self, text: str, colour: str = "") -> None:
         """Print text, in a colour (`2`, `1;31`) where there are any."""

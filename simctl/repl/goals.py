@@ -1,41 +1,12 @@
-"""What a session lets time go on for: each goal says where to stop, and why.
-
-A goal is asked after every event and before every turn. It answers None to go on, or with what
-there is to say about the stop, which may be nothing.
-"""
-
-from typing import TYPE_CHECKING
+"""The goals for which a session lets time go on: each says where to stop, and why."""
 
 import attrs
 
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern
 from simctl.kernel.trace import OpenCall
+from simctl.repl.session import Goal, Session
 from simctl.scenario.durations import format_us
-
-if TYPE_CHECKING:
-    from simctl.repl.session import Session
-
-PATIENCE_TURNS = 100_000
-"""How many turns may pass without an event where nothing keeps the run alive."""
-
-
-@attrs.define(kw_only=True)
-class Goal:
-    """Go on to the next stop, or until nothing is left to do."""
-
-    shows: bool = False
-    """Each event on the way is shown."""
-    idles: bool = False
-    """It goes on where nothing is left to do that keeps a run alive."""
-
-    def event(self, session: "Session", event: Event) -> str | None:
-        """Tell whether to stop after an event."""
-        return None
-
-    def turn(self, session: "Session") -> str | None:
-        """Tell whether to stop between two turns."""
-        return None
 
 
 @attrs.define(kw_only=True)
@@ -46,7 +17,7 @@ class Steps(Goal):
     shows: bool = True
     idles: bool = True
 
-    def event(self, session: "Session", event: Event) -> str | None:
+    def event(self, session: Session, event: Event) -> str | None:
         """Stop at the last of them."""
         self.left -= 1
         return None if self.left else ""
@@ -61,7 +32,7 @@ class Turns(Goal):
     shows: bool = True
     idles: bool = True
 
-    def turn(self, session: "Session") -> str | None:
+    def turn(self, session: Session) -> str | None:
         """Stop before the turn after the last of them."""
         if session.world.kernel.turns < self.until:
             return None
@@ -75,7 +46,7 @@ class NextOfJob(Goal):
     job: int
     left: int = 1
 
-    def event(self, session: "Session", event: Event) -> str | None:
+    def event(self, session: Session, event: Event) -> str | None:
         """Stop at an event of the job, or of the array it belongs to."""
         if self.job not in (event.job, event.array_job):
             return None
@@ -90,7 +61,7 @@ class CallEnds(Goal):
 
     call: OpenCall
 
-    def event(self, session: "Session", event: Event) -> str | None:
+    def event(self, session: Session, event: Event) -> str | None:
         """Stop at the line of its end."""
         call = self.call
         if (
@@ -115,7 +86,7 @@ class UntilTime(Goal):
     since_seq: int
     idles: bool = True
 
-    def turn(self, session: "Session") -> str | None:
+    def turn(self, session: Session) -> str | None:
         """Stop where the next turn is due later, and let the rest of the time pass."""
         due_us = session.world.kernel.next_due_us
         if due_us is not None and due_us <= self.time_us:
@@ -131,7 +102,7 @@ class UntilEvent(Goal):
 
     pattern: Pattern
 
-    def event(self, session: "Session", event: Event) -> str | None:
+    def event(self, session: Session, event: Event) -> str | None:
         """Stop at it."""
         if not self.pattern.matches(event):
             return None
@@ -145,6 +116,6 @@ class UntilEnded(Goal):
 
     label: str
 
-    def turn(self, session: "Session") -> str | None:
+    def turn(self, session: Session) -> str | None:
         """Stop once it has."""
         return "" if self.label not in session.running else None

@@ -6,7 +6,7 @@ what a copy of the session has seen happen; the job's own states divide it.
 
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 from msgspec import UNSET
@@ -14,12 +14,10 @@ from msgspec import UNSET
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import value_text
 from simctl.repl.foresight import Foreseen
+from simctl.repl.session import Session
 from simctl.repl.showing import WIDTH
 from simctl.scenario.durations import format_us
 from simctl.wire.hostlist import compress
-
-if TYPE_CHECKING:
-    from simctl.repl.session import Session
 
 _DONE: Final = "+"
 _NOW: Final = "*"
@@ -238,7 +236,7 @@ def _item(event: Event) -> str:
 
 
 def tell_life(
-    session: "Session", events: list[Event], foreseen: Foreseen, head: str, *, is_over: bool
+    session: Session, events: list[Event], foreseen: Foreseen, head: str, *, is_over: bool
 ) -> Iterator[str]:
     """Draw a job's life."""
     drawing = Drawing()
@@ -265,7 +263,7 @@ def tell_life(
         )
 
 
-def without_controller(session: "Session") -> str:
+def without_controller(session: Session) -> str:
     """Say that slurmctld is not there, where that is so."""
     if session.world.ctld.mailbox.open:
         return ""
@@ -285,7 +283,7 @@ def coloured(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
         yield line, "" if line.startswith(_KEY) else _BRIGHT.get(mark, "")
 
 
-def _before_it_had_a_number(session: "Session", events: list[Event]) -> list[Event]:
+def _before_it_had_a_number(session: Session, events: list[Event]) -> list[Event]:
     """Return what slurmctld asked plugins about the submission before the job had its number."""
     found: list[Event] = []
     event = events[0] if events else None

@@ -3,28 +3,25 @@
 import textwrap
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import UNSET
 
 from simctl.kernel.procs import Host, Process
-from simctl.repl.seen import Seen
+from simctl.repl.session import Session
 from simctl.repl.showing import WIDTH
-
-if TYPE_CHECKING:
-    from simctl.repl.session import Session
 
 _MOST: Final = 200
 _NARROW: Final = 16
 
 
-def hosts_of(session: "Session") -> dict[str, Host]:
+def hosts_of(session: Session) -> dict[str, Host]:
     """Return every host by its name."""
     world = session.world
     return {"slurmctld": world.ctld.process.host, **world.hosts, "login": world.login}
 
 
-def tell_processes(session: "Session", host: Host) -> Iterator[str]:
+def tell_processes(session: Session, host: Host) -> Iterator[str]:
     """Draw the process tree of a host."""
     up = "" if host.up else ", down"
     count = len(host.processes)
@@ -63,15 +60,15 @@ def _walk(
         yield from _walk(children, process.pid, depth + 1)
 
 
-def _user(session: "Session", process: Process) -> str:
+def _user(session: Session, process: Process) -> str:
     users = {user.uid: user.name for user in session.world.site.users.values()}
     uid, euid = (users.get(each, str(each)) for each in (process.uid, process.euid))
     return uid if uid == euid else f"{uid}/{euid}"
 
 
-def _what(session: "Session", process: Process) -> str:
+def _what(session: Session, process: Process) -> str:
     """Say what a process is: its program, its part in the step."""
-    program = Seen.of(session).programs.get(process.pid, "").rpartition("/")[2]
+    program = session.seen().programs.get(process.pid, "").rpartition("/")[2]
     own = process.daemon == "task" or process.name.startswith(process.daemon)
     parts = [program or (process.name if own else process.daemon)]
     if process.task is not UNSET:
@@ -84,7 +81,7 @@ def _what(session: "Session", process: Process) -> str:
     return " ".join(parts)
 
 
-def _state(session: "Session", process: Process) -> str:
+def _state(session: Session, process: Process) -> str:
     """Say what a process does."""
     call = session.call_of(process)
     if call is not None:
@@ -97,4 +94,4 @@ def _state(session: "Session", process: Process) -> str:
         return f"at work; waits for {waits}" if waits else "at work"
     if waits:
         return f"waits for {waits}"
-    return "runs" if process.pid in Seen.of(session).programs else ""
+    return "runs" if process.pid in session.seen().programs else ""

@@ -2,19 +2,17 @@
 
 import difflib
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
 from simctl.repl.errors import CommandError
+from simctl.repl.session import Session
 
-if TYPE_CHECKING:
-    from simctl.repl.session import Session
-
-Run = Callable[["Session", str], None]
+Run = Callable[[Session, str], None]
 """Does a command; it is given what follows the command's word on the line."""
 
-Words = Callable[["Session", list[str]], Iterable[str]]
+Words = Callable[[Session, list[str]], Iterable[str]]
 """Gives the words that may come next, after those on the line so far."""
 
 TOPICS: Final = {
@@ -29,7 +27,7 @@ TOPICS: Final = {
 """What help is about, in its order."""
 
 
-def _no_words(_: "Session", __: list[str]) -> Iterable[str]:
+def _no_words(_: Session, __: list[str]) -> Iterable[str]:
     return ()
 
 
@@ -96,8 +94,8 @@ def lookup(word: str) -> Command | None:
     return _BY_WORD.get(word)
 
 
-def find(line: str) -> tuple[Command, str] | None:
-    """Return the command of a line and what follows its word; None for an empty line or a comment.
+def find(line: str) -> Callable[[Session], None] | None:
+    """Return what does the command of a line; None for an empty line or a comment.
 
     Raises:
         CommandError: There is no such command.
@@ -111,7 +109,7 @@ def find(line: str) -> tuple[Command, str] | None:
         close = difflib.get_close_matches(word.lower(), _BY_WORD, n=3, cutoff=0.6)
         hint = f"did you mean {' or '.join(close)}?" if close else "`help` lists all there are"
         raise CommandError(f"there is no command {_cut(word)!r}; {hint}")
-    return found, rest.strip()
+    return lambda session: found.run(session, rest.strip())
 
 
 _LONGEST: Final = 40

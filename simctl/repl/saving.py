@@ -3,22 +3,20 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from simctl.outputs import SESSION, write_output
 from simctl.repl.errors import CommandError
+from simctl.repl.session import Session
 from simctl.scenario.durations import format_us
 from simctl.scenario.positions import compose
-
-if TYPE_CHECKING:
-    from simctl.repl.session import Session
 
 _PATH_KEYS = ("slurm_conf_file", "burst_buffer_conf_file")
 
 
-def save_session(session: "Session", name: str, *, force: bool) -> Iterator[str]:
+def save_session(session: Session, name: str, *, force: bool) -> Iterator[str]:
     """Write the session into a file, unless another's is there; say how to run it.
 
     Raises:
@@ -38,7 +36,7 @@ def save_session(session: "Session", name: str, *, force: bool) -> Iterator[str]
     yield f"written to {path}; to repeat: simctl run {path}{how}"
 
 
-def saved_text(session: "Session", folder: Path) -> str:
+def saved_text(session: Session, folder: Path) -> str:
     """Return the scenario that repeats the session, for a file in *folder*."""
     text = session.source
     node = compose(text, session.scenario.path_name)

@@ -1,13 +1,13 @@
 """The timeline of a session: what was done, by the scenario and by hand, and what is ahead."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import attrs
 import yaml
 
 from simctl.kernel.pattern import value_text
 from simctl.repl.acts import Deed
+from simctl.repl.session import Session
 from simctl.scenario.durations import format_us
 from simctl.scenario.model import (
     AnswerEntry,
@@ -24,9 +24,6 @@ from simctl.scenario.model import (
     StayEntry,
 )
 
-if TYPE_CHECKING:
-    from simctl.repl.session import Session
-
 
 @attrs.frozen(kw_only=True)
 class _Row:
@@ -41,7 +38,7 @@ class _Row:
         return f"{self.when:>14}  {self.who:<8}  {self.what}"
 
 
-def tell_timeline(session: "Session") -> Iterator[str]:
+def tell_timeline(session: Session) -> Iterator[str]:
     """Say what was done so far, where the session is, and what the scenario still has."""
     now_us = session.world.kernel.now_us
     waiting = {id(turn[3]) for turn in session.world.kernel.queued(_LOOKED_AT)}
@@ -67,7 +64,7 @@ def _by_time(row: _Row) -> tuple[int, int]:
     return row.time_us, row.order
 
 
-def _typed(session: "Session") -> Iterator[_Row]:
+def _typed(session: Session) -> Iterator[_Row]:
     for act in session.desk.acts:
         yield _Row(
             time_us=act.time_us,

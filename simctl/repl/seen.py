@@ -12,7 +12,6 @@ from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern
 
 if TYPE_CHECKING:
-    from simctl.repl.session import Session
     from simctl.world import World
 
 
@@ -27,17 +26,8 @@ class Seen:
         self.programs: dict[int, str] = {}
         """What a process has executed, by pid."""
 
-    @classmethod
-    def of(cls, session: "Session") -> "Seen":
-        """Return the index of a session's world, with all that has happened in it."""
-        seen = session.seen
-        if seen is None or seen.world is not session.world:
-            seen = session.seen = cls(session.world)
-        seen.catch_up()
-        return seen
-
-    def catch_up(self) -> None:
-        """Take in what has happened since it was asked last."""
+    def catch_up(self) -> "Seen":
+        """Take in what has happened since it was asked last; return itself."""
         events = self.world.events
         jobs, names, programs = self._jobs, self._names, self.programs
         for place in range(self._to, len(events)):
@@ -57,6 +47,7 @@ class Seen:
             if event.kind == "process" and event.name == "exec" and event.pid is not UNSET:
                 programs[event.pid] = _path(event)
         self._to = len(events)
+        return self
 
     def jobs(self) -> list[int]:
         """Return the ids of all jobs that there were."""

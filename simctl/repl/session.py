@@ -27,9 +27,7 @@ from simctl.repl.changes import Notes, take_notes
 from simctl.repl.desk import Desk, Target
 from simctl.repl.errors import CommandError
 from simctl.repl.fronts import Front
-from simctl.repl.goals import PATIENCE_TURNS, Goal
 from simctl.repl.greeting import greeting
-from simctl.repl.registry import find
 from simctl.repl.seen import Seen
 from simctl.repl.showing import COLOURS, WIDTH, call_head, event_lines, folded
 from simctl.repl.snapshots import Snapshots
@@ -41,6 +39,11 @@ from simctl.status import OK
 from simctl.world import World
 
 _BUILT_IN: Final = tuple(user.name for user in BUILT_IN)
+_PATIENCE_TURNS: Final = 100_000
+"""How many turns may pass without an event where nothing keeps the run alive."""
+
+Find = Callable[[str], "Callable[[Session], None] | None"]
+"""Returns what a line says to do; None where it says nothing. CommandError: it cannot be read."""
 
 
 @attrs.define(kw_only=True)
@@ -51,6 +54,28 @@ class Running:
     user: str
     printed: list[str] = attrs.field(factory=list)
     seen: int = 0
+
+
+@attrs.define(kw_only=True)
+class Goal:
+    """What time goes on for: by itself, to the next stop, or until nothing is left to do.
+
+    A goal is asked after every event and before every turn. It answers None to go on, or with what
+    there is to say about the stop, which may be nothing.
+    """
+
+    shows: bool = False
+    """Each event on the way is shown."""
+    idles: bool = False
+    """It goes on where nothing is left to do that keeps a run alive."""
+
+    def event(self, session: "Session", event: Event) -> str | None:
+        """Tell whether to stop after an event."""
+        return None
+
+    def turn(self, session: "Session") -> str | None:
+        """Tell whether to stop between two turns."""
+        return None
 
 
 class Session:
@@ -66,6 +91,7 @@ class Session:
         scenario: Scenario,
         source: str,
         front: Front,
+        find: Find,
         *,
         forks: bool,
     ) -> None:
@@ -73,7 +99,7 @@ class Session:
         self.source = source
         """The text of the scenario's file."""
         self.front = front
-        front.session = self
+        front.attend(self)
         users = [user.name for user in scenario.users if user.name not in _BUILT_IN]
         self.desk = Desk(user=users[0] if users else "root")
         self.world = make_world()
@@ -92,6 +118,7 @@ class Session:
         self.first_seq = 0
         """How many events there are before anything can be typed."""
         self._make_world = make_world
+        self._find = find
         self._snapshots = Snapshots(front.flush, forks=forks)
         self._foreground = ""
         self._ahead: dict[Place, list[Act]] = {}
@@ -106,8 +133,7 @@ class Session:
         self._shown = 0
         self._answer: CallFault | None = None
         self._armed: list[Armed] = []
-        self.seen: Seen | None = None
-        """What it has seen, by job and by name; made when somebody asks."""
+        self._seen: Seen | None = None
         self.before: Notes | None = None
         """How things were before the last line that let something happen."""
 
@@ -185,7 +211,7 @@ class Session:
 
     def go_on_alone(self, front: Front, goal: Goal) -> None:
         """Let time go on in a copy of this process, for whoever made it: no person is asked."""
-        front.session = self
+        front.attend(self)
         self.front = front
         self._snapshots.live_alone()
         self.desk.breaks = []
@@ -203,7 +229,7 @@ class Session:
         self._leaving = self._again = True
         self._snapshots.hand_over(self.desk)
 
-    def take_over(self, desk: Desk) -> None:
+    def _take_over(self, desk: Desk) -> None:
         """Go on with what another process of this session handed over."""
         self._begin_return()
         done = self.desk.done
@@ -282,9 +308,13 @@ class Session:
             if not self._started:
                 self._started = True
                 self.first_seq = self.world.trace.seq
-            if not self._snapshots.take(self):
+            came = self._snapshots.take(self.world.trace.seq, self.world.watchdog)
+            if isinstance(came, int):
+                self.status = came
                 self._leaving = True
                 return False
+            if came is not None:
+                self._take_over(came)
         if self._ahead:
             self._do_ahead()
         if self.desk.target is not None:
@@ -314,7 +344,7 @@ class Session:
         if self._last_turn_ahead >= self.number:
             return None
         if self.goal.idles:
-            patient = self.number - self._quiet_since < PATIENCE_TURNS
+            patient = self.number - self._quiet_since < _PATIENCE_TURNS
             return None if patient else "nothing has happened for long"
         return self._rest("nothing is left to do")
 
@@ -355,6 +385,12 @@ class Session:
     def open_calls(self) -> list[OpenCall]:
         """Return the plugin calls that have begun and not ended, of a process the innermost."""
         return [calls[-1] for calls in self._calls.values() if calls]
+
+    def seen(self) -> Seen:
+        """Return what has happened in its world, by job and by name."""
+        if self._seen is None or self._seen.world is not self.world:
+            self._seen = Seen(self.world)
+        return self._seen.catch_up()
 
     # Acts.
 
@@ -475,7 +511,7 @@ class Session:
                 if line is None:
                     self.leave()
                 else:
-                    notes = take_notes(self)
+                    notes = take_notes(self.world)
                     self.obey(line)
                     if not self._waits() or self.world.trace.seq != notes.seq:
                         self.before = notes
@@ -521,9 +557,9 @@ class Session:
     def obey(self, line: str) -> None:
         """Do what a line says; whatever goes wrong is told, and ends nothing."""
         try:
-            found = find(line)
-            if found is not None:
-                found[0].run(self, found[1])
+            do = self._find(line)
+            if do is not None:
+                do(self)
         except CommandError as error:
             self.say(textwrap.fill(f"error: {error}", WIDTH, break_on_hyphens=False))
         except (BrokenPipeError, KeyboardInterrupt):

@@ -12,12 +12,10 @@ import os
 import pickle
 import signal
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from simctl.plugins.watchdog import Watchdog
 from simctl.repl.desk import Desk
-
-if TYPE_CHECKING:
-    from simctl.repl.session import Session
 
 INTERVAL_EVENTS: Final = 10_000
 """How many events lie between two snapshots; later in a long run, an eighth of all so far."""
@@ -47,14 +45,15 @@ class Snapshots:
         """Tell whether the next place between two turns is to be kept."""
         return self._forks and seq >= self._next_seq
 
-    def take(self, session: "Session") -> bool:
-        """Keep the present place: return in a child, each time the session goes on from here.
+    def take(self, seq: int, watchdog: Watchdog) -> Desk | int | None:
+        """Keep the present place; return in a child, each time the session goes on from here.
 
-        In the process that the session began in it returns false as the session has ended.
+        The first time it returns None, later what the person had done that came back to here. In
+        the process that the session began in it returns the session's exit status, at its end.
         """
         if not self._forks:
-            return True
-        seq = session.world.trace.seq
+            return None
+        handed_over: Desk | None = None
         self._next_seq = seq + max(INTERVAL_EVENTS, seq // _SHARE)
         while True:
             self._flush()
@@ -65,26 +64,25 @@ class Snapshots:
                 os.close(read_end)
                 os.close(write_end)
                 self._forks = self._up >= 0
-                return True
+                return handed_over
             if not child:
                 os.close(read_end)
                 self._become_child(write_end)
-                session.world.watchdog.go_on()
-                return True
+                watchdog.go_on()
+                return handed_over
             os.close(write_end)
-            session.world.watchdog.pause()
+            watchdog.pause()
             handed, status = _wait(child, read_end)
             if not handed:
                 if self._up < 0:
-                    session.status = status
-                    return False
+                    return status
                 os._exit(status)
             desk: Desk = pickle.loads(handed)
             assert desk.target is not None
             if self._up >= 0 and desk.target.seq <= seq:
                 _write(self._up, handed)
                 os._exit(0)
-            session.take_over(desk)
+            handed_over = desk
 
     def _become_child(self, write_end: int) -> None:
         if self._up >= 0:

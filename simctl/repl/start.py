@@ -13,6 +13,7 @@ from typing import Any, Final
 import simctl.repl.commands  # noqa: F401 - to import them is to register them
 from simctl.files import read_text
 from simctl.repl.fronts import Front, PipeFront, ScriptFront, is_comment, read_script
+from simctl.repl.registry import find
 from simctl.repl.session import Session
 from simctl.scenario.model import Scenario
 from simctl.status import NOT_HELD, OK, InputError
@@ -64,7 +65,9 @@ def make_session(
 ) -> Session:
     """Return a session that has not begun; without *forks*, going back repeats the whole run."""
     source = read_text(Path(scenario.folder) / scenario.path_name)
-    return Session(lambda: make_world(scenario, options), scenario, source, front, forks=forks)
+    return Session(
+        lambda: make_world(scenario, options), scenario, source, front, find, forks=forks
+    )
 
 
 def _front() -> Front:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, Any, Final
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -21,9 +21,7 @@ from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from simctl.repl.errors import CommandError
 from simctl.repl.fronts import Front
 from simctl.repl.registry import COMMANDS, lookup
-
-if TYPE_CHECKING:
-    from simctl.repl.session import Session
+from simctl.repl.session import Session
 
 
 class TerminalFront(Front):
@@ -33,12 +31,17 @@ class TerminalFront(Front):
 
     def __init__(self, out: IO[str]) -> None:
         super().__init__(out)
+        self.session: Session | None = None
         self._lines_shown = 0
         self._skips = False
         # As https://no-color.org has it: set, and to more than nothing.
         self.colours = not os.environ.get("NO_COLOR")
         self._prompts: PromptSession[str] | None = None
         self._lines: list[str] = []
+
+    def attend(self, session: Session) -> None:
+        """Complete the words of this session from now on."""
+        self.session = session
 
     def write(self, text: str, colour: str = "") -> None:
         """Print text, a page at a time."""

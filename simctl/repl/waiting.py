@@ -1,7 +1,7 @@
 """Why a job is where it is: what it waits for, since when, and what would end that."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from simctl.ctld.choose.dependencies import told, verdict
 from simctl.ctld.reporting.job_facts import eligible_us
@@ -11,19 +11,16 @@ from simctl.kernel.due import due_processes
 from simctl.kernel.events import Event
 from simctl.kernel.procs import Process
 from simctl.repl.life import without_controller
-from simctl.repl.seen import Seen
+from simctl.repl.session import Session
 from simctl.scenario.durations import format_us
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.states import JobBase, Reason
-
-if TYPE_CHECKING:
-    from simctl.repl.session import Session
 
 _MOST: Final = 8
 _TURNS_LOOKED_AT: Final = 5_000
 
 
-def tell_why(session: "Session", job: JobRecord) -> Iterator[str]:
+def tell_why(session: Session, job: JobRecord) -> Iterator[str]:
     """Say what a job waits for, and since when."""
     yield f"job {job.job_id} is {job.state}, {_since(session, job)}"
     if absent := without_controller(session):
@@ -42,10 +39,10 @@ def tell_why(session: "Session", job: JobRecord) -> Iterator[str]:
     yield from _calls(session, job)
 
 
-def _since(session: "Session", job: JobRecord) -> str:
+def _since(session: Session, job: JobRecord) -> str:
     """Say since when a job has been in its state, which its last change of state tells."""
     changes = (
-        event for event in reversed(Seen.of(session).of_job(job.job_id)) if event.kind == "state"
+        event for event in reversed(session.seen().of_job(job.job_id)) if event.kind == "state"
     )
     last = next((event for event in changes if event.name == "job_state"), None)
     return _moment("since", last.time_us) if last is not None else "since before the session"
@@ -58,7 +55,7 @@ def _moment(word: str, time_us: int) -> str:
 # Waiting for a start.
 
 
-def _pending(session: "Session", job: JobRecord) -> Iterator[str]:
+def _pending(session: Session, job: JobRecord) -> Iterator[str]:
     reason = str(reason_to_wait(job))
     # Some name nodes after a comma; a plugin may have put its own words in place of one.
     first = reason.partition(",")[0]
@@ -80,7 +77,7 @@ def _known(job: JobRecord) -> str:
     return str(job.reason) if job.reason in set(Reason) else ""
 
 
-def _room(session: "Session", job: JobRecord) -> Iterator[str]:
+def _room(session: Session, job: JobRecord) -> Iterator[str]:
     """Say what a job asks for, which of its partition's nodes have it, and who has the rest."""
     demand, nodes = job.demand, job.part.nodes
     usable = [node for node in nodes if node.usable]
@@ -102,7 +99,7 @@ def _room(session: "Session", job: JobRecord) -> Iterator[str]:
         yield f"  {node.name} is {node.base.name}{flags}{why}"
 
 
-def _priority(session: "Session", job: JobRecord) -> Iterator[str]:
+def _priority(session: Session, job: JobRecord) -> Iterator[str]:
     """Say which jobs come before a job in its partitions."""
     ahead = [
         other
@@ -117,7 +114,7 @@ def _priority(session: "Session", job: JobRecord) -> Iterator[str]:
     yield from _room(session, job)
 
 
-def _dependency(session: "Session", job: JobRecord) -> Iterator[str]:
+def _dependency(session: Session, job: JobRecord) -> Iterator[str]:
     ctld = session.world.ctld
     yield f"  it depends on {told(ctld, job, ctld.now_us) or 'nothing any more'}"
     needs = job.dependency.needs if job.dependency is not None else ()
@@ -129,21 +126,21 @@ def _dependency(session: "Session", job: JobRecord) -> Iterator[str]:
         yield f"  it is looked at again at {format_us(due_us)}"
 
 
-def _begin_time(_: "Session", job: JobRecord) -> Iterator[str]:
+def _begin_time(_: Session, job: JobRecord) -> Iterator[str]:
     yield f"  it may start from {format_us(job.begin_us)} on"
 
 
-def _held(session: "Session", job: JobRecord) -> Iterator[str]:
+def _held(session: Session, job: JobRecord) -> Iterator[str]:
     owners = job.held_by_user or job.hold_text == Reason.RESERVATION_DELETED
     who = "its owner or an operator" if owners else "an operator"
     yield f"  its priority is {job.priority}; {who} may type"
     yield f"  `scontrol release {job.job_id}`"
 
 
-def _burst_buffer(session: "Session", job: JobRecord) -> Iterator[str]:
+def _burst_buffer(session: Session, job: JobRecord) -> Iterator[str]:
     asked = [
         event
-        for event in Seen.of(session).of_job(job.job_id)
+        for event in session.seen().of_job(job.job_id)
         if event.name == "bb_p_job_test_stage_in" and event.phase != "enter"
     ]
     if asked:
@@ -174,16 +171,16 @@ def _same_answer(asked: list[Event], rc: object) -> Iterator[Event]:
     yield from reversed(row)
 
 
-def _limits(_: "Session", job: JobRecord) -> Iterator[str]:
+def _limits(_: Session, job: JobRecord) -> Iterator[str]:
     if job.lasting_reason:
         yield "  nothing changes that but `scontrol update`, of the job or of its partition"
 
 
-def _launch(_: "Session", job: JobRecord) -> Iterator[str]:
+def _launch(_: Session, job: JobRecord) -> Iterator[str]:
     yield f"  it was started {job.restart_cnt} time{'s' * (job.restart_cnt != 1)}"
 
 
-Detail = Callable[["Session", JobRecord], Iterator[str]]
+Detail = Callable[[Session, JobRecord], Iterator[str]]
 
 EXPLAINED: Final[dict[Reason, str]] = {
     Reason.NONE: "no scheduler pass has looked at it yet",
@@ -247,7 +244,7 @@ _DETAILS: Final[dict[Reason, Detail]] = {
 # With nodes, and after.
 
 
-def _running(session: "Session", job: JobRecord) -> Iterator[str]:
+def _running(session: Session, job: JobRecord) -> Iterator[str]:
     now_us = session.world.kernel.now_us
     where = f"on {job.node_list}" if job.nodes else "without nodes"
     limit = (
@@ -271,11 +268,11 @@ def _running(session: "Session", job: JobRecord) -> Iterator[str]:
         yield from _stalled(session)
 
 
-def _processes(session: "Session", job: JobRecord, now_us: int) -> Iterator[str]:
+def _processes(session: Session, job: JobRecord, now_us: int) -> Iterator[str]:
     """Say what each task of a job does, and when its program ends by itself."""
     due = _due(session)
     shown = 0
-    programs = Seen.of(session).programs
+    programs = session.seen().programs
     for host in (session.world.login, *(session.world.hosts[node.name] for node in job.nodes)):
         for process in host.processes.values():
             if process.job != job.job_id or process.role not in ("task", "script"):
@@ -311,7 +308,7 @@ def _doing(process: Process, due: dict[int, int], now_us: int) -> str:
     return f"runs; pid {parent.pid}, which looks after it, is due at {format_us(due[parent.pid])}"
 
 
-def _due(session: "Session") -> dict[int, int]:
+def _due(session: Session) -> dict[int, int]:
     """Return when processes go on by themselves, by pid."""
     found: dict[int, int] = {}
     for process, due_us in due_processes(session.world.kernel, _TURNS_LOOKED_AT):
@@ -319,17 +316,17 @@ def _due(session: "Session") -> dict[int, int]:
     return found
 
 
-def _scripts(session: "Session", job: JobRecord) -> Iterator[str]:
+def _scripts(session: Session, job: JobRecord) -> Iterator[str]:
     """Say which scripts of a job slurmctld waits for."""
     due = _due(session)
     for process in session.world.ctld.process.host.processes.values():
         if process.job == job.job_id and process.role == "script":
-            program = Seen.of(session).programs.get(process.pid, process.name)
+            program = session.seen().programs.get(process.pid, process.name)
             what = _doing(process, due, session.world.kernel.now_us)
             yield f"  {program} (pid {process.pid}) of slurmctld {what}"
 
 
-def _stalled(session: "Session") -> Iterator[str]:
+def _stalled(session: Session) -> Iterator[str]:
     if session.world.kernel.foreground:
         return
     waiting = session.world.at_rest()
@@ -338,7 +335,7 @@ def _stalled(session: "Session") -> Iterator[str]:
         yield from (f"    {line}" for line in waiting)
 
 
-def _completing(session: "Session", job: JobRecord) -> Iterator[str]:
+def _completing(session: Session, job: JobRecord) -> Iterator[str]:
     if job.completing_nodes:
         names = ", ".join(sorted(job.completing_nodes)[:_MOST])
         yield f"  it waits for {names} to report that nothing of it is left there"
@@ -355,9 +352,9 @@ def _completing(session: "Session", job: JobRecord) -> Iterator[str]:
     yield from _stalled(session)
 
 
-def _between_run_and_end(session: "Session", job: JobRecord) -> str:
+def _between_run_and_end(session: Session, job: JobRecord) -> str:
     """Say what a job waits for that no node has to report anything of."""
-    for event in reversed(Seen.of(session).of_job(job.job_id)):
+    for event in reversed(session.seen().of_job(job.job_id)):
         if event.name == "bb_p_job_test_post_run":
             return f"it waits for bb_p_job_test_post_run, which said {event.rc} last"
         if event.name == "REQUEST_TERMINATE_JOB":
@@ -367,14 +364,14 @@ def _between_run_and_end(session: "Session", job: JobRecord) -> str:
     return "its run is over; slurmctld has yet to tell its nodes"
 
 
-def _staging_out(session: "Session", job: JobRecord) -> Iterator[str]:
+def _staging_out(session: Session, job: JobRecord) -> Iterator[str]:
     yield "  its nodes are free; its results go out of the burst buffer"
     if job.bb_state:
         yield f"  its burst buffer is {job.bb_state}"
     yield from _scripts(session, job)
 
 
-def _over(session: "Session", job: JobRecord) -> Iterator[str]:
+def _over(session: Session, job: JobRecord) -> Iterator[str]:
     if job.reason not in ("", Reason.NONE) and job.reason in set(Reason):
         yield f"  {job.reason}: {EXPLAINED[Reason(job.reason)]}"
     age_us = session.world.site.conf.min_job_age_s * SECOND
@@ -384,7 +381,7 @@ def _over(session: "Session", job: JobRecord) -> Iterator[str]:
         yield "  and once bb_p_job_test_stage_out says that its stage-out is over"
 
 
-def _calls(session: "Session", job: JobRecord) -> Iterator[str]:
+def _calls(session: Session, job: JobRecord) -> Iterator[str]:
     """Say which plugin calls of a job have not come back."""
     for call in session.world.site.hooks.under_way:
         if call.who.job == job.job_id:

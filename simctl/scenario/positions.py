@@ -10,7 +10,7 @@ import yaml
 from simctl import yaml_text
 from simctl.limits import MEMBERS, MISTAKES
 from simctl.scenario.pattern_words import Known
-from simctl.wire.site import Site
+from simctl.wire.conf.site import Site
 
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

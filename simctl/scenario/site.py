@@ -14,6 +14,7 @@ from simctl.scenario.positions import Mistake, Reading, Value
 from simctl.wire.conf.lines import Place, Setting, SiteMistake
 from simctl.wire.conf.names import renamed
 from simctl.wire.conf.readers import host_name
+from simctl.wire.conf.site import Site, read_site
 from simctl.wire.conf.site_file import (
     KeyKind,
     acting_words,
@@ -24,7 +25,6 @@ from simctl.wire.conf.site_file import (
     unknown_word,
 )
 from simctl.wire.conf.slurm_conf import ConfMistake, SlurmConf, read_conf
-from simctl.wire.site import Site, read_site
 from simctl.wire.site_files import SiteFile
 
 _TAG: Final = "tag:yaml.org,2002:str"

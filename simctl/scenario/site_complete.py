@@ -8,8 +8,8 @@ from simctl.scenario.shapes import Values
 from simctl.scenario.site import conf_of, mistake_at, note, read_text, tell_file
 from simctl.scenario.site_merge import merge_nodes, merge_partitions
 from simctl.wire.conf.lines import Place, SiteMistake
+from simctl.wire.conf.site import Site
 from simctl.wire.gres_conf import too_few
-from simctl.wire.site import Site
 from simctl.wire.site_files import BURST_BUFFER, read_site_files
 
 _SCENARIO_KEYS: Final = {

@@ -9,8 +9,8 @@ from simctl.kernel.pattern import near
 from simctl.scenario.model import NodeSpec, PartitionSpec
 from simctl.scenario.positions import Reading
 from simctl.scenario.site import note, placed
+from simctl.wire.conf.cluster import SiteNode, SitePartition
 from simctl.wire.conf.lines import Setting
-from simctl.wire.site_cluster import SiteNode, SitePartition
 
 
 def override(reading: Reading, kind: str, names: Iterable[str], keys: Iterable[str]) -> None:

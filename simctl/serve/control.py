@@ -116,11 +116,9 @@ class Control:
         from simctl.repl import commands  # noqa: F401, PLC0415 - each registers itself
         from simctl.repl.registry import find  # noqa: PLC0415
 
-        found = find(line)
-        assert found is not None
-        command, rest = found
-        remote = _Remote(self, session)
-        command.run(cast("ReplSession", remote), rest)
+        do = find(line)
+        assert do is not None
+        do(cast("ReplSession", _Remote(self, session)))
 
     def act(self, deed: "Deed", heard: list[Event]) -> str:
         """Let something happen to the cluster, and hear what comes of it at once."""

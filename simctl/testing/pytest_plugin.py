@@ -185,7 +185,8 @@ class ScenarioItem(pytest.Item):
 
     def runtest(self) -> None:
         """Run the scenario."""
-        from simctl.testing.cases import Case, Verdict, run_case  # noqa: PLC0415 - see the module
+        from simctl.testing.cases import Case, Verdict  # noqa: PLC0415 - see the module
+        from simctl.testing.judging import run_case  # noqa: PLC0415
 
         named = self.session.isinitpath(self.path)
         case = Case(path=_shown(self.path), variant=self.variant)

@@ -9,7 +9,8 @@ import attrs
 from simctl.runners.running import run
 from simctl.runners.work import Chunk, LostError, Where, Work
 from simctl.status import InputError
-from simctl.testing.cases import Case, Outcome, Settings, run_case
+from simctl.testing.cases import Case, Outcome, Settings
+from simctl.testing.judging import run_case
 
 Cases = Sequence[tuple[Case, bool]]
 """Cases, each with whether its file was named."""

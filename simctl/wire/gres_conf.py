@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from simctl.wire.conf.cluster import SiteNode
 from simctl.wire.conf.lines import Setting, SiteMistake
 from simctl.wire.hostlist import compress, expand
-from simctl.wire.site_cluster import SiteNode
 from simctl.wire.site_files import SiteFile
 
 

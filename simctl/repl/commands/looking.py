@@ -9,7 +9,6 @@ from simctl.repl.commands.timing import count
 from simctl.repl.errors import CommandError
 from simctl.repl.inside import tell_call
 from simctl.repl.registry import command
-from simctl.repl.seen import Seen
 from simctl.repl.session import Session
 from simctl.repl.showing import COLOURS, event_lines
 
@@ -36,9 +35,7 @@ def trace(session: Session, rest: str) -> None:
             raise CommandError("expected how many events: `trace last 20`")
         most, rest = count(number, "events"), rest.strip()
     pattern = session.pattern(_with_name(rest)) if rest else EVERYTHING
-    found = islice(
-        filter(pattern.matches, reversed(Seen.of(session).candidates(pattern))), most + 1
-    )
+    found = islice(filter(pattern.matches, reversed(session.seen().candidates(pattern))), most + 1)
     events = list(found)[::-1]
     if not events:
         session.say("no event matches" if rest else "no events yet")

@@ -56,7 +56,7 @@ def changed(session: Session, rest: str) -> None:
     """Show what the last step changed: states, processes, and what plugins keep in memory."""
     if rest:
         raise CommandError("`changed` takes nothing: it tells of the last step, run or command")
-    _say_all(session, tell_changes(session))
+    _say_all(session, tell_changes(session.world, session.before))
 
 
 @command(

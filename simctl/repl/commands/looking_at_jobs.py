@@ -8,7 +8,6 @@ from simctl.repl.errors import CommandError
 from simctl.repl.foresight import Foreseen, foresee
 from simctl.repl.life import coloured, tell_life
 from simctl.repl.registry import command
-from simctl.repl.seen import Seen
 from simctl.repl.session import Session
 from simctl.repl.showing import folded
 from simctl.repl.waiting import tell_why
@@ -22,7 +21,7 @@ def _wanted(session: Session, rest: str, usage: str) -> int:
         CommandError: There is none of that number, or never was.
     """
     number = job_id(session, rest) if rest else job_at_hand(session, usage)
-    if number not in session.world.ctld.jobs and not Seen.of(session).of_job(number):
+    if number not in session.world.ctld.jobs and not session.seen().of_job(number):
         known = ", ".join(map(str, list(session.world.ctld.jobs)[-5:]))
         there = f"slurmctld has {known}" if known else "slurmctld has none"
         raise CommandError(f"there is no job {number}; {there}")
@@ -55,7 +54,7 @@ def where(session: Session, rest: str) -> None:
         foreseen = foresee(session, number)
     if foreseen is None:
         return
-    lines = tell_life(session, Seen.of(session).of_job(number), foreseen, head, is_over=job is None)
+    lines = tell_life(session, session.seen().of_job(number), foreseen, head, is_over=job is None)
     for line, colour in coloured(lines):
         session.say(line, colour)
 

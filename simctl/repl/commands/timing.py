@@ -9,7 +9,6 @@ from simctl.repl import words
 from simctl.repl.errors import CommandError
 from simctl.repl.goals import (
     CallEnds,
-    Goal,
     NextOfJob,
     Steps,
     Turns,
@@ -17,8 +16,7 @@ from simctl.repl.goals import (
     UntilTime,
 )
 from simctl.repl.registry import command
-from simctl.repl.seen import Seen
-from simctl.repl.session import Session
+from simctl.repl.session import Goal, Session
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.scenario.pattern_words import JOB_FLAGS, JOB_STATES
 
@@ -77,7 +75,7 @@ def job_at_hand(session: Session, usage: str) -> int:
         about = call.shown["job"]
     if about is not UNSET:
         return int(about)
-    jobs = list(session.world.ctld.jobs) or list(Seen.of(session).jobs())
+    jobs = list(session.world.ctld.jobs) or list(session.seen().jobs())
     if len(jobs) == 1:
         return jobs[0]
     there = f"which of {', '.join(map(str, jobs[-5:]))}?" if jobs else "there is none yet"

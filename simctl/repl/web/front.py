@@ -9,6 +9,7 @@ import msgspec
 from simctl.kernel.due import next_turns, who_is
 from simctl.repl.changes import tell_changes
 from simctl.repl.fronts import Front
+from simctl.repl.session import Session
 from simctl.scenario.durations import format_us
 
 _CHUNK: Final = 1 << 16
@@ -22,12 +23,17 @@ class WebFront(Front):
 
     def __init__(self, out: IO[str], link: socket.socket) -> None:
         super().__init__(out)
+        self._session: Session | None = None
         self._link = link
         self._said: list[str] = []
         self._read = b""
         self._more: list[str] = []
         self._sent = 0
         """How many events the server has."""
+
+    def attend(self, session: Session) -> None:
+        """Tell the page of this session from now on."""
+        self._session = session
 
     def write(self, text: str, colour: str = "") -> None:
         """Keep a text for the next message."""
@@ -71,7 +77,7 @@ class WebFront(Front):
         self._link.sendall(msgspec.json.encode(message, enc_hook=str) + b"\n")
 
     def _message(self, prompt: str) -> dict[str, Any]:
-        session = self.session
+        session = self._session
         assert session is not None
         world = session.world
         # Going back may have taken events away that the server has.
@@ -102,7 +108,9 @@ class WebFront(Front):
             "user": session.desk.user,
             "users": sorted(world.site.users),
             "breaks": [{"number": each.number, "told": each.told} for each in session.desk.breaks],
-            "changed": [*tell_changes(session)][:_LINES] if session.before is not None else [],
+            "changed": [*tell_changes(world, session.before)][:_LINES]
+            if session.before is not None
+            else [],
             "nodes": [{"name": node.name, "state": node.base.name} for node in world.ctld.nodes],
             "jobs": [
                 {

@@ -11,12 +11,12 @@ from simctl.kernel.schedules import InTurn
 from simctl.kernel.token import Token
 from simctl.outputs import FIND, place_of, write_output
 from simctl.status import InputError
+from simctl.testing.explore.find_page import leave_find
 from simctl.testing.explore.followed import Deviations, Told
 from simctl.testing.explore.progress import Progress
 from simctl.testing.explore.scenario_file import MARK, Change, edited
 from simctl.testing.explore.shrink import Shrinker, Small
 from simctl.testing.explore.trial import Broken, Ran, Terms, load_text, run_trial
-from simctl.testing.pages import leave_find
 
 _MOST_NAMES: Final = 1000
 

@@ -18,11 +18,11 @@ from simctl.runners.running import run
 from simctl.runners.work import LostError, Work, chunks_of
 from simctl.scenario.positions import ScenarioErrors
 from simctl.status import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
+from simctl.testing.explore.find_page import leave_find
 from simctl.testing.explore.progress import Progress
 from simctl.testing.explore.report import broken_lines
 from simctl.testing.explore.scenario_file import edited
 from simctl.testing.explore.trial import Broken, load_text
-from simctl.testing.pages import leave_find
 from simctl.testing.swarm.features import FAULTS
 from simctl.testing.swarm.make import draft
 from simctl.testing.swarm.options import Options

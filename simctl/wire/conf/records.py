@@ -6,11 +6,11 @@ from typing import Any, Final
 import attrs
 
 from simctl.wire.conf import values as read
+from simctl.wire.conf.cluster import Ignored
 from simctl.wire.conf.lines import Setting, SiteMistake
 from simctl.wire.conf.readers import NOT_SIMULATED, did_you_mean
 from simctl.wire.features import feature_names
 from simctl.wire.ids import NO_VAL
-from simctl.wire.site_cluster import Ignored
 
 _COUNT: Final = read.whole(1, 0xFFFD)
 _MEGABYTES: Final = read.memory

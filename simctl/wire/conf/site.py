@@ -7,6 +7,7 @@ from typing import Any, Final
 import attrs
 
 from simctl.limits import HOSTS
+from simctl.wire.conf.cluster import Ignored, NodeSets, SiteNode, SitePartition
 from simctl.wire.conf.lines import LineReader, Place, ReadFile, Setting, SiteMistake, by_key
 from simctl.wire.conf.names import NEWER
 from simctl.wire.conf.records import RecordReader
@@ -14,7 +15,6 @@ from simctl.wire.conf.site_file import KeyKind, key_kind
 from simctl.wire.conf.slurm_conf import unknown_key
 from simctl.wire.hostlist import compress, expand
 from simctl.wire.ids import INFINITE
-from simctl.wire.site_cluster import Ignored, NodeSets, SiteNode, SitePartition
 
 _RECORDS: Final = {
     name.casefold(): name
