@@ -307,6 +307,22 @@ def test_a_report_for_a_parent_that_has_left_goes_straight_up() -> None:
     assert ran.first("switch_p_job_step_complete") > passed_on.seq
 
 
+@pytest.mark.parametrize(("prolog_s", "straight"), [(2.5, False), (3.5, False), (4.5, True)])
+def test_a_step_daemon_that_is_not_there_yet_is_looked_for_five_times(
+    prolog_s: float, straight: bool
+) -> None:
+    """A report comes while the prolog of the node above still runs: now, and at four seconds."""
+    ran = run(
+        f'files: {{/p: "#!/bin/sh\\n[ $SLURMD_NODENAME = n2 ] || sleep {prolog_s}\\n"}}\n'
+        "slurm_conf: {Prolog: /p}\n"
+        "timeline: [{at: 0s, as: alice, run: srun -N2 true}]\n"
+    )
+    passed_on = ran.all("REQUEST_STEP_COMPLETE", phase="send", daemon="slurmd", peer="slurmctld")
+    assert bool(passed_on) is straight
+    assert len(ran.all("switch_p_job_step_complete")) == 1
+    assert ran.job()[0] == "COMPLETED"
+
+
 def test_the_end_of_a_job_on_a_node_is_reported_again() -> None:
     """MESSAGE_EPILOG_COMPLETE every 60 s, or when slurmctld asks again for the end of the job."""
     ran = played(
@@ -505,6 +521,38 @@ def test_a_job_that_nobody_knows_any_more_is_aborted() -> None:
     abort = ran.one("REQUEST_ABORT_JOB", phase="receive")
     assert abort.node == "n1"
     assert ran.all("exit", step="1.batch", role="task")[0].time_us // SECOND == 1100
+
+
+def test_tasks_without_a_step_daemon_are_killed_as_their_job_is_aborted() -> None:
+    """Those of a step daemon that was killed go on; nobody knows their job any more."""
+    ran = played(
+        batch("sleep 3000", "--no-requeue"),
+        "at: 5s, fault: {crash: stepd 1.batch@n1}",
+        cut("slurmctld", "n1", "5s", "1000s"),
+        ReturnToService=1,
+    )
+    assert ran.one("REQUEST_ABORT_JOB", phase="receive").node == "n1"
+    ends = ran.all("exit", step="1.batch", role="task")
+    assert [event.time_us // SECOND for event in ends] == [1100, 1100]
+
+
+def test_an_old_run_is_awaited_once_however_often_its_node_registers() -> None:
+    """It is found twice, ends once, and then its node is free."""
+    ran = run(
+        "slurm_conf: {ReturnToService: 1, KillWait: 200}\n"
+        'files: {wild.sh: "#!/bin/sh\\ntrap : TERM\\nwhile :; do sleep 60; done\\n"}\n'
+        "timeline:\n"
+        "  - {at: 0s, as: alice, run: sbatch --no-requeue -w n1 wild.sh}\n"
+        "  - {at: 10s, fault: {cut: [slurmctld, n1], for: 510s}}\n"
+        "  - {at: 700s, fault: {crash: slurmd@n1}}\n"
+        "  - {at: 701s, fault: {start: slurmd@n1}}\n"
+        "  - {at: 1000s, as: alice, run: srun -w n1 true}\n"
+    )
+    registered = arrived(ran, "MESSAGE_NODE_REGISTRATION_STATUS", args_node_name="n1")
+    assert registered[1:3] == [600, 701]
+    assert arrived(ran, "MESSAGE_EPILOG_COMPLETE", job=1) == [901]
+    assert node_states(ran, "n1")[-1] == "IDLE"
+    assert [row.end_us // SECOND for row in ran.result.rows][1:] == [1000]
 
 
 def test_nothing_new_starts_on_a_node_before_the_old_run_is_gone() -> None:

@@ -267,6 +267,24 @@ def test_a_late_suspension_does_not_stop_a_job_that_was_resumed(fault: str) -> N
     assert not ran.result.stalled
 
 
+@pytest.mark.parametrize("by", ["0s", "2s"])
+def test_a_suspension_that_comes_twice_is_heeded_once(by: str) -> None:
+    """Whether the first is still under way or not: the step daemons hear of it once."""
+    asked = (
+        SCRIPT,
+        "at: 5s, as: root, run: scontrol suspend 1",
+        "at: 10s, as: root, run: scontrol resume 1",
+    )
+    twice, once = (
+        played(f"duplicate: REQUEST_SUSPEND_INT, by: {by}, for: 1h", *asked),
+        played(*asked),
+    )
+    assert len(twice.all("duplicate", kind="fault")) == 4
+    for name in ("REQUEST_STEP_SUSPEND", "REQUEST_STEP_RESUME"):
+        told = once.all(name, phase="receive")
+        assert len(twice.all(name, phase="receive")) == len(told) > 0
+
+
 def test_a_late_first_registration_is_no_restart_of_its_node() -> None:
     """The job that has started meanwhile goes on."""
     ran = played("duplicate: MESSAGE_NODE_REGISTRATION_STATUS, by: 5s", SCRIPT)

@@ -169,6 +169,22 @@ def test_a_prolog_that_fails_on_the_batch_host(model: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(("ends", "status"), [("exit 0", 0), ("kill -HUP $$", 1), ("exit 1", 256)])
+def test_every_wait_status_but_0_is_a_prolog_that_has_failed(
+    model: str, ends: str, status: int
+) -> None:
+    """The least there is belongs to one that a signal has ended."""
+    ran = run(
+        f'files: {{/p: "#!/bin/sh\\n{ends}\\n"}}\n'
+        + conf(Prolog="/p")
+        + timeline('at: 0s, as: alice, run: sbatch -w n1 --wrap "sleep 1"'),
+        model=model,
+    )
+    assert ran.all("prolog")[0].rc == status
+    assert bool(ran.all("exec", step="1.batch", role="task")) is (not status)
+    assert reason(ran, "n1") == ("Prolog error" if status else "")
+
+
 def test_the_registration_of_a_failed_prolog_bears_no_switch_state(model: str) -> None:
     """Neither slurmd nor slurmctld calls the switch for it."""
     ran = run(
