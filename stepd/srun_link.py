@@ -12,6 +12,7 @@ from simctl.stepd.outcome import NEVER_US, group_exits, patience_us
 from simctl.stepd.work import StepWork
 from simctl.wire.ids import SECOND
 from simctl.wire.messages import (
+    Message,
     MessageTaskExit,
     ResponseLaunchTasks,
     ResponseSlurmRc,
@@ -52,8 +53,8 @@ class SrunLink:
         """What the ends of these tasks are the causes of."""
 
         self._flush_us = NEVER_US
-        self._unanswered = 0
-        """How many messages srun has yet to answer."""
+        self._unanswered: list[Message] = []
+        """What srun has yet to answer."""
 
         self._answer_by_us = -1
         """When the answers, or an srun that is dead, are waited for no longer."""
@@ -101,7 +102,7 @@ class SrunLink:
         if self._site.model == "guide":
             return
         if sent:
-            self._unanswered += 1
+            self._unanswered.append(message)
             self._wait_for(self._site.fabric.timeout_us)
         else:
             self._wait_for(patience_us(self._work.nnodes))
@@ -110,13 +111,18 @@ class SrunLink:
         self._answer_by_us = max(self._answer_by_us, self._site.kernel.now_us + time_us)
 
     def answered(self, message: ResponseSlurmRc | Unanswered) -> None:
-        """Note that srun has answered, or that it died before it did."""
+        """Note that srun has answered, or that it died before it did.
+
+        What was lost on its way is sent again, and is answered then.
+        """
         if isinstance(message, Unanswered):
             if not isinstance(message.request, _ANSWERED):
                 return
             self._answer_by_us = -1
             self._wait_for(patience_us(self._work.nnodes))
-        self._unanswered = max(0, self._unanswered - 1)
+        again = isinstance(message, Unanswered) and message.lost and not message.for_ever
+        if message.request in self._unanswered and not again:
+            self._unanswered.remove(message.request)
         if isinstance(message, ResponseSlurmRc) and not self._unanswered:
             self._answer_by_us = -1
 

@@ -335,3 +335,28 @@ def test_who_is_told_that_there_is_no_such_job_is_told_nothing_of_it() -> None:
         "  - {at: 1500s, fault: {start: slurmctld}}\n"
     )
     assert not _run(text, "guide", Path("s.yaml")).broken
+
+
+@pytest.mark.parametrize("saves", [True, False])
+def test_a_save_that_a_plugin_holds_up_has_lost_what_came_since(
+    saves: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Job 2 came while job 1 was being packed, for a minute; job 1 was saved well before."""
+    if not saves:
+        never(monkeypatch)
+    text = (
+        "nodes: [{name: n1}]\n"
+        "partitions: [{name: debug, nodes: n1, default: true}]\n"
+        "users: {alice: 1001}\n"
+        "timeline:\n"
+        "  - {at: 1s, as: alice, run: sbatch -H --wrap true}\n"
+        "  - {at: 15s, fault: {hang: slurm_ckpt_pack_job, for: 1h}}\n"
+        "  - {at: 20s, as: alice, run: sbatch -H --wrap true}\n"
+        "  - {at: 80s, fault: {crash: slurmctld}}\n"
+        "  - {at: 81s, fault: {start: slurmctld}}\n"
+        "  - {at: 100s, as: root, run: scancel 1}\n"
+    )
+    ran = _run(text, "modern", Path("s.yaml"))
+    lost = [each.detail for each in ran.broken if each.kind == "ledger"]
+    assert [each.partition(":")[0] for each in lost] == ([] if saves else ["job 1"])
+    assert saves or "slurmctld knows nothing of it" in lost[0]

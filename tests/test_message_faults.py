@@ -267,6 +267,20 @@ def test_a_late_suspension_does_not_stop_a_job_that_was_resumed(fault: str) -> N
     assert not ran.result.stalled
 
 
+def test_what_was_lost_on_its_way_to_srun_and_is_sent_again_is_waited_for() -> None:
+    """The end of the step is reported once srun has answered both: the launch, and how it ended."""
+    ran = played(
+        "drop: RESPONSE_LAUNCH_TASKS", "at: 0s, as: alice, run: srun -w n1 sleep 5", model="modern"
+    )
+    answers = [
+        event.seq
+        for name in ("RESPONSE_LAUNCH_TASKS", "MESSAGE_TASK_EXIT")
+        for event in ran.all("RESPONSE_SLURM_RC", phase="receive", node="n1", args_answers=name)
+    ]
+    assert len(answers) == 2
+    assert max(answers) < ran.first("REQUEST_STEP_COMPLETE", phase="send")
+
+
 @pytest.mark.parametrize("by", ["0s", "2s"])
 def test_a_suspension_that_comes_twice_is_heeded_once(by: str) -> None:
     """Whether the first is still under way or not: the step daemons hear of it once."""

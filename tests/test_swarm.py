@@ -205,6 +205,25 @@ def test_what_is_left_after_the_daemons_have_stopped_is_told() -> None:
     assert list(ended["switch-books-empty"].check(AtRest(world, result)))
 
 
+def test_a_switch_may_have_given_away_what_it_had_when_a_slurmctld_gave_up() -> None:
+    """Its file is older: the step that stands in it is over."""
+    text = (
+        "slurm_conf: {SwitchType: switch/elan}\n"
+        + QUIET.replace("timeline: [", "timeline:\n  - ").replace(
+            "srun sleep 5'\"}]", "srun sleep 30; srun true'\"}"
+        )
+        + "  - {at: 10s, fault: {restart: slurmctld, for: 1s}}\n"
+        "  - {at: 0s, fault: {raise: slurm_ckpt_alloc_job step=1.1}}\n"
+        "  - {at: 100s, fault: {start: slurmctld}}\n"
+    )
+    world = World(read_scenario(text, file="s.yaml"))
+    world.trace.add_sink(world.events.append)
+    result = world.run()
+    rule = next(rule for rule in RULES if rule.name == "switch-books-empty")
+    assert list(rule.check(AtRest(world, result))) == []
+    assert list(rule.check(AtRest(world, attrs.evolve(result, fatalities=()))))
+
+
 # The command.
 
 

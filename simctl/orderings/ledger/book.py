@@ -17,6 +17,13 @@ from simctl.wire.ids import SECOND
 UNSAVED_US: Final = 6_000_000
 """How long before its death slurmctld of model modern may have last saved: 5 s, and the save."""
 
+_SAVES_WAIT_FOR: Final = (
+    *("slurm_ckpt_alloc_job", "slurm_ckpt_pack_job", "slurm_ckpt_op"),
+    *("switch_p_build_jobinfo", "switch_p_pack_jobinfo", "switch_p_copy_jobinfo"),
+    *("switch_p_job_step_complete", "switch_p_libstate_save"),
+)
+"""Calls of slurmctld, made for a save or under its locks: no save ends before such a one does."""
+
 MIN_JOB_AGE_S: Final = 300
 _RC: Final = "RESPONSE_SLURM_RC"
 _ENDS: Final = (
@@ -142,10 +149,27 @@ def _start(run: Observed, books: int, since: int, death: Event, rest: Event) -> 
         books_seq=books,
         since_seq=since,
         death=death,
-        sure_us=death.time_us if stopped else death.time_us - UNSAVED_US,
+        sure_us=death.time_us if stopped else _saved_us(run, death),
         jobs=jobs,
         rest=rest,
     )
+
+
+def _saved_us(run: Observed, death: Event) -> int:
+    """Return until when slurmctld has certainly saved: saves wait for calls that take long."""
+    lasted = []
+    for name in _SAVES_WAIT_FOR:
+        ends = {each.enter: each.time_us for each in run.calls(name) if each.pid == death.pid}
+        lasted += [
+            (each.time_us, ends.get(each.seq, death.time_us))
+            for each in run.by_name.get(name, ())
+            if each.phase == "enter" and each.pid == death.pid
+        ]
+    sure_us = death.time_us - UNSAVED_US
+    for began_us, ended_us in sorted(lasted, reverse=True):
+        if ended_us > sure_us:
+            sure_us = min(sure_us, began_us - UNSAVED_US)
+    return sure_us
 
 
 def _saves(run: Observed) -> bool:

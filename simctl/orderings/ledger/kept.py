@@ -28,7 +28,8 @@ _SOURCE: Final = (
 )
 _EXCEPTIONS: Final = (
     "a clean start; state files that were damaged or could not be written; in model modern what "
-    "was told less than 6 s before slurmctld was killed or gave up"
+    "was told less than 6 s before slurmctld was killed or gave up, or before a plugin call that "
+    "held its saves up until then"
 )
 _FIELDS: Final = ("time_limit_min", "name", "partition", "nice", "comment")
 

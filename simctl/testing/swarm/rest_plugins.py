@@ -52,8 +52,8 @@ def cards_empty(run: AtRest) -> Iterator[str]:
     "switch-books-empty",
     says="slurmctld's switch plugin has given no contexts or windows away when it stops",
     exceptions="switch_p_job_step_complete, or an unpack of a credential or of a node's record, "
-    "that failed; state that could not be saved, or is older than the slurmctld that died; windows "
-    "of nodes that crashed; jobs that were lost with their file",
+    "that failed; state that could not be saved, or is older than the slurmctld that died or gave "
+    "up; windows of nodes that crashed; jobs that were lost with their file",
     ended=True,
 )
 def switch_books_empty(run: AtRest) -> Iterator[str]:
@@ -62,6 +62,8 @@ def switch_books_empty(run: AtRest) -> Iterator[str]:
         *("switch_p_job_step_complete", "switch_p_libstate_save", "switch_p_unpack_jobinfo"),
         *("switch_p_unpack_node_info", "switch_p_job_postfini", "switch_p_copy_jobinfo"),
     ) or run.deeds & {"crash slurmctld", "disk slurmctld"}:
+        return
+    if run.result is not None and run.result.fatalities:
         return
     if run.lost:
         # What their steps had stands in the plugin's own file, which was read whole.
