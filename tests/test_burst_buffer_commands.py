@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from simctl.cli import main
-from simctl.commands.burst_buffer import inserted
+from simctl.commands.submission.burst_buffer import inserted
 from simctl.world import CommandResult
 from tests.cluster import Ran, run
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simctl.commands.show_burst_buffer import lines_of, size_text, unpacked
+from simctl.commands.scontrol.shown.burst_buffer import lines_of, size_text, unpacked
 from simctl.plugin import (
     Buf,
     BurstBufferAlloc,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simctl.commands.columns import (
+from simctl.commands.columns.formats import (
     Column,
     checked_time,
     date_line,

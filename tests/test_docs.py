@@ -5,25 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from simctl.commands import (
-    sacct_options,
-    salloc,
-    sbatch,
-    scancel,
-    scontrol,
-    scontrol_nodes,
-    scontrol_partitions,
-    scontrol_reservations,
-    scontrol_show,
-    scontrol_steps,
-    scontrol_update,
-    sinfo_columns,
-    sinfo_options,
-    squeue_options,
-    srun,
-)
-from simctl.commands.job_columns import LETTERS
-from simctl.commands.options import Grammar
+from simctl.commands.arguments.options import Grammar
+from simctl.commands.columns.jobs import LETTERS
+from simctl.commands.sacct import options as sacct_options
+from simctl.commands.salloc import command as salloc
+from simctl.commands.scancel import command as scancel
+from simctl.commands.scontrol import command as scontrol
+from simctl.commands.scontrol import nodes as scontrol_nodes
+from simctl.commands.scontrol import partitions as scontrol_partitions
+from simctl.commands.scontrol import reservations as scontrol_reservations
+from simctl.commands.scontrol import show as scontrol_show
+from simctl.commands.scontrol import steps as scontrol_steps
+from simctl.commands.scontrol import update as scontrol_update
+from simctl.commands.sinfo import columns as sinfo_columns
+from simctl.commands.sinfo import options as sinfo_options
+from simctl.commands.squeue import options as squeue_options
+from simctl.commands.srun import command as srun
+from simctl.commands.submission import sbatch
 from simctl.wire.conf.known import HONOURED, NOT_BUILT
 from simctl.wire.conf.names import RENAMED
 from simctl.wire.conf.records import ACTING, NO_EFFECT

@@ -4,27 +4,24 @@ import re
 
 import pytest
 
-from simctl.commands import (
-    sacct_options,
-    sacctmgr,
-    salloc,
-    salloc_options,
-    sbatch,
-    scancel,
-    scontrol,
-    scontrol_nodes,
-    scontrol_partitions,
-    scontrol_reservations,
-    scontrol_show,
-    scontrol_update,
-    sinfo_options,
-    squeue_options,
-    srun,
-    srun_options,
-    sshare,
-)
-from simctl.commands.input_variables import UNBUILT_VARIABLES
-from simctl.commands.options import Grammar
+from simctl.commands.accounts import sacctmgr, sshare
+from simctl.commands.arguments.input_variables import UNBUILT_VARIABLES
+from simctl.commands.arguments.options import Grammar
+from simctl.commands.sacct import options as sacct_options
+from simctl.commands.salloc import command as salloc
+from simctl.commands.salloc import options as salloc_options
+from simctl.commands.scancel import command as scancel
+from simctl.commands.scontrol import command as scontrol
+from simctl.commands.scontrol import nodes as scontrol_nodes
+from simctl.commands.scontrol import partitions as scontrol_partitions
+from simctl.commands.scontrol import reservations as scontrol_reservations
+from simctl.commands.scontrol import show as scontrol_show
+from simctl.commands.scontrol import update as scontrol_update
+from simctl.commands.sinfo import options as sinfo_options
+from simctl.commands.squeue import options as squeue_options
+from simctl.commands.srun import command as srun
+from simctl.commands.srun import options as srun_options
+from simctl.commands.submission import sbatch
 from tests.scontrol_situations import Lines, type_in
 from tests.test_docs import page, section
 

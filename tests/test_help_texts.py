@@ -2,9 +2,11 @@
 
 import pytest
 
-from simctl.commands import salloc, sbatch, srun
-from simctl.commands.help_texts import HELP
-from simctl.commands.options import Grammar
+from simctl.commands.arguments.help_texts import HELP
+from simctl.commands.arguments.options import Grammar
+from simctl.commands.salloc import command as salloc
+from simctl.commands.srun import command as srun
+from simctl.commands.submission import sbatch
 from tests.scontrol_situations import type_in
 
 GRAMMARS = (sbatch.GRAMMAR, salloc.GRAMMAR, srun.GRAMMAR)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from simctl.commands.multi_prog import MultiProgError, programs
+from simctl.commands.srun.multi_prog import MultiProgError, programs
 from tests.cluster import TWO_NODES, Ran, run
 
 

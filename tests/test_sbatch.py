@@ -3,8 +3,8 @@
 import pytest
 import yaml
 
-from simctl.commands.batch_script import foreign, words_of
-from simctl.commands.job_values import export
+from simctl.commands.arguments.job_values import export
+from simctl.commands.submission.batch_script import foreign, words_of
 from simctl.ctld.reporting.info import describe_job
 from simctl.world import CommandResult
 from tests import cluster, printed

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from simctl.commands.job_columns import JobRow
-from simctl.commands.job_states import VALID, is_in, parse_state, state_letters, state_text
-from simctl.commands.squeue_order import sorted_jobs
+from simctl.commands.columns.job_states import VALID, is_in, parse_state, state_letters, state_text
+from simctl.commands.columns.jobs import JobRow
+from simctl.commands.squeue.order import sorted_jobs
 from simctl.wire.arrays import parse_array
 from simctl.wire.info import JobInfo
 from simctl.wire.states import JobBase, JobFlag, JobState

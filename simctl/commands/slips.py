@@ -4,18 +4,15 @@ import difflib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from simctl.commands import (
-    batch_script,
-    sacct_options,
-    salloc_options,
-    sbatch,
-    scancel,
-    scontrol,
-    sinfo_options,
-    squeue_options,
-    srun_options,
-)
-from simctl.commands.options import Grammar, with_nice
+from simctl.commands.arguments.options import Grammar, with_nice
+from simctl.commands.sacct import options as sacct_options
+from simctl.commands.salloc import options as salloc_options
+from simctl.commands.scancel import command as scancel
+from simctl.commands.scontrol import command as scontrol
+from simctl.commands.sinfo import options as sinfo_options
+from simctl.commands.squeue import options as squeue_options
+from simctl.commands.srun import options as srun_options
+from simctl.commands.submission import batch_script, sbatch
 
 _GRAMMARS: Final[Mapping[str, Grammar]] = {
     "sbatch": sbatch.GRAMMAR,

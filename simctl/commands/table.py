@@ -2,18 +2,18 @@
 
 from typing import Final
 
-from simctl.commands.bounds import bounded
-from simctl.commands.sacct import sacct
-from simctl.commands.sacctmgr import sacctmgr
-from simctl.commands.salloc import salloc
-from simctl.commands.sbatch import sbatch
-from simctl.commands.scancel import scancel
-from simctl.commands.scontrol import scontrol
-from simctl.commands.sinfo import sinfo
-from simctl.commands.squeue import squeue
-from simctl.commands.srun import srun
-from simctl.commands.srun_cr import srun_cr
-from simctl.commands.sshare import sshare
+from simctl.commands.accounts.sacctmgr import sacctmgr
+from simctl.commands.accounts.sshare import sshare
+from simctl.commands.arguments.bounds import bounded
+from simctl.commands.sacct.command import sacct
+from simctl.commands.salloc.command import salloc
+from simctl.commands.scancel.command import scancel
+from simctl.commands.scontrol.command import scontrol
+from simctl.commands.sinfo.command import sinfo
+from simctl.commands.squeue.command import squeue
+from simctl.commands.srun.command import srun
+from simctl.commands.srun.cr import srun_cr
+from simctl.commands.submission.sbatch import sbatch
 from simctl.site import CommandMain
 
 COMMANDS: Final[dict[str, CommandMain]] = {

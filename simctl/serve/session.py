@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import trio
 
-from simctl.commands.options import UsageError, with_nice
-from simctl.commands.sbatch import GRAMMAR as SBATCH
+from simctl.commands.arguments.options import UsageError, with_nice
+from simctl.commands.submission.sbatch import GRAMMAR as SBATCH
 from simctl.kernel.procs import SIGKILL
 from simctl.scenario.model import CommandLeft, CommandSignalled
 from simctl.serve import frames

@@ -1,0 +1,1 @@
+"""sacctmgr and sshare: what the database has of accounts, read only."""

@@ -1,0 +1,1 @@
+"""sacct: what the accounting database has of jobs and steps."""

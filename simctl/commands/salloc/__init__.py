@@ -1,0 +1,1 @@
+"""salloc: an allocation, and a command that runs in it."""

@@ -1,0 +1,1 @@
+"""scontrol: its orders, each a module, and what it shows."""

@@ -1,0 +1,1 @@
+"""What `scontrol show` prints of each kind of thing."""

@@ -1,0 +1,1 @@
+"""sinfo: which nodes, grouped into rows, in what order."""

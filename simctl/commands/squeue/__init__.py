@@ -1,0 +1,1 @@
+"""squeue: which jobs and steps, in what order, in which rows."""
