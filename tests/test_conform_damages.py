@@ -13,8 +13,11 @@ import pytest
 
 from simctl.kernel.events import Event
 from simctl.testing.conform.accepted import sort_out
+from simctl.testing.conform.acts import Act, Story
+from simctl.testing.conform.answers import ENDING
 from simctl.testing.conform.command import compare_events, report
 from simctl.testing.conform.real import read_real, real_story
+from simctl.testing.conform.rules import RULES
 from tests.conformance_runs import NAMES, accepted_of, held, recording_of
 
 Events = list[Event]
@@ -397,6 +400,16 @@ IN_RUN: Final[dict[str, tuple[str, Callable[[Events], Events]]]] = {
         SUSPENDED,
         with_args(of("switch_p_job_step_pre_suspend", node="n2"), nodeid=0),
     ),
+    "a launch is sent twice": (STEP, twice(of("REQUEST_LAUNCH_TASKS", phase="send"))),
+    "tasks are told twice to have ended": (STEP, twice(of("MESSAGE_TASK_EXIT", phase="send"))),
+    "a signal comes twice": (
+        PROLOG,
+        twice(of("REQUEST_SIGNAL_TASKS", role="slurmd", phase="receive")),
+    ),
+    "a poll is answered otherwise in between": (
+        BUFFER,
+        with_fields(of("bb_p_job_test_stage_in", rc=1), rc=-1),
+    ),
     "a resume comes before the suspension": (
         SUSPENDED,
         before(of("switch_p_job_resume"), of("switch_p_job_suspend")),
@@ -558,6 +571,62 @@ def test_an_old_job_may_only_change_its_state() -> None:
     last["args"] = {"job": 1, "from": "PENDING", "to": "CANCELLED", "in": "job_signal"}
     last["dt"] = events[-1]["dt"]
     assert told(list(held(STEP).events), [*events, last], STEP) == []
+
+
+# What repeats by the clock counts once, and nothing else does.
+
+
+def _acts(text: str) -> Story:
+    """Return a story of slurmctld: ``NAME KEY [test_only] [= RESULT]``, one after another."""
+    short = {"in": "bb_p_job_test_stage_in", "out": "bb_p_job_test_stage_out"}
+    acts = []
+    for place, said in enumerate(text.split("; ")):
+        words, _, result = said.partition(" = ")
+        name, *more = words.split()
+        acts.append(
+            Act(
+                strand="slurmctld",
+                kind="state" if name == "job_state" else "call",
+                name=short.get(name, name) + (ENDING if "answered" in more else ""),
+                key=next((each for each in more if each not in ("test_only", "answered")), ""),
+                args={"test_only": int("test_only" in more)} if name == "in" else {},
+                result=int(result) if result else None,
+                place=place,
+            )
+        )
+    return Story(acts=tuple(acts))
+
+
+@pytest.mark.parametrize(
+    ("acts", "left_out"),
+    [
+        ("in = 0; in = 0; in = 1; in = 0", [1, 3]),
+        ("out = 0; out = 0; out = 1", [1]),
+        ("in = 0; begin; in = 0", []),
+        ("out = 0; in = 0; out = 0", [2]),
+        ("in = 0; in test_only = 0; in = 1", [1]),
+        ("in test_only = 0; in = 0", []),
+        ("in = 0; job_state R; in test_only = 0", []),
+        ("REQUEST_TERMINATE_JOB n1; REQUEST_TERMINATE_JOB n1", [1]),
+        ("REQUEST_TERMINATE_JOB n1; REQUEST_TERMINATE_JOB n2", []),
+        ("REQUEST_TERMINATE_JOB n1; begin; REQUEST_TERMINATE_JOB n1", []),
+        ("REQUEST_SUSPEND_INT n1; REQUEST_SUSPEND_INT n1", []),
+        ("REQUEST_BATCH_JOB_LAUNCH n1; REQUEST_BATCH_JOB_LAUNCH n1", []),
+        ("MESSAGE_TASK_EXIT 0; MESSAGE_TASK_EXIT 0", []),
+        ("MESSAGE_TASK_EXIT answered = 0; MESSAGE_TASK_EXIT answered = 0", [1]),
+        ("REQUEST_STEP_COMPLETE answered = 0; REQUEST_STEP_COMPLETE answered = 2017", []),
+        ("begin; begin", []),
+    ],
+)
+def test_what_is_asked_by_the_clock_counts_once_for_each_answer(
+    acts: str, left_out: list[int]
+) -> None:
+    """Until something else happens; of messages only those that are sent again unasked."""
+    polls = next(each for each in RULES if each.name == "polls")
+    for sides in ((_acts(acts), Story(acts=())), (Story(acts=()), _acts(acts))):
+        settled = polls.settle(*sides)
+        left = [act.place for story in settled for act in story.acts]
+        assert left == [place for place in range(acts.count(";") + 1) if place not in left_out]
 
 
 # Other recordings.

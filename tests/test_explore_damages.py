@@ -194,11 +194,10 @@ def every_trial_is_run(_: Path) -> None:
     """Each seed with each text, once, also where the last chunk is not full."""
     texts = [f"seed: {place}\n{ONE}{DRAIN}" for place in (1, 2)]
     ran: list[tuple[int, int]] = []
-    whole = workers.run_trial
 
     def noted(scenario: Any, schedule: Any, seed: int, terms: Terms) -> Ran:
         ran.append((scenario.seed, seed))
-        return whole(scenario, schedule, seed, terms)
+        return run_trial(scenario, schedule, seed, terms)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workers, "run_trial", noted)
@@ -369,7 +368,7 @@ def replaced(owner: Any, name: str, new: Callable[..., Any]) -> Damage:
 
 def _ends_early(whole: Any, tree: Any, steps: Any) -> bool:
     tree.runs = getattr(tree, "runs", 0) + 1
-    return whole(tree, steps) and tree.runs < 3
+    return bool(whole(tree, steps)) and tree.runs < 3
 
 
 def _claims_all(whole: Any, search: Exhaustive, **limits: Any) -> Iterator[Ran]:
@@ -378,7 +377,7 @@ def _claims_all(whole: Any, search: Exhaustive, **limits: Any) -> Iterator[Ran]:
 
 
 def _overlooks_a_point(whole: Any, guided: Any, line: Line) -> int:
-    return 0 if line.points == 2 else whole(guided, line)  # type: ignore[no-any-return]
+    return 0 if line.points == 2 else int(whole(guided, line))
 
 
 def _overlooks_reads(_: Any, one: Footprint, other: Footprint) -> bool:
@@ -398,7 +397,7 @@ def _never_at_the_last(whole: Any, schedule: Any, bound: int) -> int:
 
 
 def _first_at_even_points(whole: Any, schedule: Any, line: Any) -> int:
-    return whole(schedule, line) if line.points % 2 else 0
+    return int(whole(schedule, line)) if line.points % 2 else 0
 
 
 def _never_changes_late(whole: Any, schedule: Any, seed: int, **more: Any) -> None:
