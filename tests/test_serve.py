@@ -60,6 +60,13 @@ def test_a_script_of_any_interpreter_runs_with_its_variables_where_it_was_submit
     assert told == "FAILED|3:0\n"
 
 
+def server_of(cluster: Served) -> int:
+    """Return the process that serves a cluster: the child of its watchdog."""
+    command = ["pgrep", "-P", str(cluster.process.pid)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    return int(found.stdout.split()[0])
+
+
 def test_a_step_has_a_process_for_each_task_on_its_nodes(served: Served) -> None:
     """Nodes are told apart by SLURM_ variables: all their processes run on one machine."""
     job = submit(
@@ -311,11 +318,7 @@ def test_nothing_is_left_when_one_of_the_two_is_killed(victim: str, tmp_path: Pa
         )
         until(lambda: pids.exists() and len(pids.read_text().split()) == 3, "all has started")
         watchdog = cluster.process.pid
-        server = int(
-            subprocess.run(
-                ["pgrep", "-P", str(watchdog)], capture_output=True, text=True, check=True
-            ).stdout.split()[0]
-        )
+        server = server_of(cluster)
         os.kill(server if victim == "server" else watchdog, signal.SIGKILL)
         cluster.process.wait(LONG_S)
         everybody = [server, watchdog, *map(int, pids.read_text().split())]

@@ -77,6 +77,16 @@ class PacedKernel(Kernel):
         event.set()
         self._poked = True
 
+    def cancel_after(self, scope: trio.CancelScope, wait_s: float) -> None:
+        """Cancel what a task outside of the simulation does, after seconds of the wall clock."""
+
+        def cancel() -> None:
+            scope.cancel()
+            self._poked = True
+
+        wait_us = int(wait_s * 1_000_000 * self._scale)
+        self.call_in_background(self.elapsed_us + wait_us, cancel)
+
     def start_outside(self, body: Callable[..., Awaitable[Any]], *args: Any) -> None:
         """Start a trio task that lasts as long as the run at most."""
         assert self._nursery is not None

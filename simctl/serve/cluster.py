@@ -2,7 +2,7 @@
 
 import gc
 import os
-import secrets
+import resource
 import signal
 import socket
 import time
@@ -18,7 +18,7 @@ from simctl.scenario.model import Scenario, UserSpec
 from simctl.serve import linux
 from simctl.serve.clock import PacedKernel
 from simctl.serve.disk import MachineDisk
-from simctl.serve.files import SOCKET, TRACE
+from simctl.serve.files import MARK, SOCKET, TRACE
 from simctl.serve.log import TraceLog
 from simctl.serve.machine import Machine
 from simctl.serve.recording import Recorder
@@ -37,6 +37,7 @@ class ServedCluster:
         scenario: Scenario,
         folder: Path,
         *,
+        token: str,
         model: str = "",
         scale: float = 1.0,
         record: str | None = None,
@@ -51,6 +52,7 @@ class ServedCluster:
         """
         now_s = time.time()
         self.folder = folder
+        self._token = token
         self.scenario = _as_served(scenario, now_s)
         self.kernel = kernel = PacedKernel(scale=scale, begin_us=int(now_s % 1 * 1_000_000))
         self.disk = disk = MachineDisk()
@@ -70,7 +72,8 @@ class ServedCluster:
         )
         disk.open_to_machine(kept, self.world.site.users)
         disk.hosts, disk.now_us = self.world.hosts, lambda: kernel.now_us
-        self.machine = Machine(kernel, disk, folder, token=secrets.token_hex(8))
+        self.machine = Machine(kernel, disk, folder, token=token)
+        _open_many_files()
         self.server = Server(self.world, kernel, self.machine, folder)
         self.machine.find_srun = self.server.find_srun
         self.machine.inject = self.server.inject
@@ -79,7 +82,7 @@ class ServedCluster:
         self._told = 0
         """The signal that ends it."""
 
-        self.log = TraceLog(folder / TRACE, self.world)
+        self.log = TraceLog(folder / TRACE, self.world, self.server.log)
         self.server.control.flush = self.log.flush
         self.recorder: Recorder | None = None
         if record is not None:
@@ -125,7 +128,7 @@ class ServedCluster:
         finally:
             with suppress(OSError):
                 path.unlink()
-            linux.kill_all_below(os.getpid())
+            linux.kill_all_below(os.getpid(), f"{MARK}={self._token}:".encode())
             self.log.end()
             if self.recorder is not None:
                 self.recorder.end(self.kernel.now_us)
@@ -156,6 +159,13 @@ class ServedCluster:
 
     def _note_signal(self, number: int, _: object) -> None:
         self._told = number
+
+
+def _open_many_files() -> None:
+    """Let this process have as many files open as it may: each client is one, each task four."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _collect_soon() -> None:

@@ -1,6 +1,7 @@
 """The body of `simctl serve`."""
 
 import argparse
+import secrets
 import sys
 import tempfile
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from simctl.scenario.model import Scenario
 from simctl.serve import asking
-from simctl.serve.files import clear, is_served, prepare
+from simctl.serve.files import MARK, clear, is_served, prepare
 from simctl.serve.watchdog import guard
 from simctl.status import InputError
 
@@ -58,6 +59,7 @@ def serve(
             f"`simctl serve ctl {folder} stop` ends it"
         )
     prepare(folder)
+    token = secrets.token_hex(8)
 
     def run() -> int:
         from simctl.serve.cluster import ServedCluster  # noqa: PLC0415 - the other need not know it
@@ -69,6 +71,7 @@ def serve(
             cluster = ServedCluster(
                 scenario,
                 folder,
+                token=token,
                 model=options.model,
                 scale=options.scale,
                 record=options.record,
@@ -78,4 +81,4 @@ def serve(
         except Exception as error:  # noqa: BLE001 - told as any command's failure is
             return tell_failure(error)
 
-    return guard(run, lambda: clear(folder, whole=made))
+    return guard(run, lambda: clear(folder, whole=made), f"{MARK}={token}:".encode())

@@ -1,9 +1,10 @@
 """What `serve ctl` asks of a served cluster: faults in the REPL's words, waiting, its end."""
 
+import os
 import re
 import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import attrs
 from msgspec import UNSET
@@ -14,12 +15,11 @@ from simctl.kernel.places import Place
 from simctl.repl.errors import CommandError
 from simctl.status import BROKEN, NOT_HELD, OK, WRONG_INPUT
 from simctl.wire.states import NodeFlag
+from simctl.world import World
 
 if TYPE_CHECKING:
     from simctl.repl.acts import Deed
     from simctl.repl.session import Session as ReplSession
-    from simctl.serve.server import Server
-    from simctl.serve.session import Session
 
 VERBS: Final = (
     *("crash", "start", "stop", "restart", "cut"),
@@ -37,29 +37,51 @@ _NODE: Final = re.compile(r"node\s+(\S+)\s+([A-Z_*|]+)")
 _MOST_JOBS: Final = 10_000
 
 
+class Asker(Protocol):
+    """Who asks: it is told what comes of that, and then an exit status.
+
+    Attributes:
+        uid: Its user.
+        gone: Whether it waits no longer.
+    """
+
+    uid: int
+    gone: bool
+
+    def write(self, stream: str, text: str) -> None:
+        """Hear something; *stream* is stdout or stderr."""
+
+    def quit(self, status: int) -> None:
+        """Hear that this was all."""
+
+
 @attrs.define(eq=False)
 class _Wait:
     """A client that waits, until `done` finds that it came (true) or cannot come any more."""
 
     done: Callable[[Event | None], bool | None]
-    session: "Session"
+    asker: Asker
 
 
 class Control:
     """Does what it is asked, each in a turn of its own, and tells those who wait."""
 
-    def __init__(self, server: "Server") -> None:
-        self._server = server
-        self.world = server.world
+    def __init__(
+        self, world: World, *, finish: Callable[[], None], log: Callable[[str], None]
+    ) -> None:
+        self.world = world
+        self._finish = finish
+        self._log = log
         self.flush: Callable[[], None] = lambda: None
         """Lets the trace's file hold all there is."""
+
         self._waits: list[_Wait] = []
         self._been: dict[int, list[str]] = {}
         """The states that each job has been in."""
 
         self._heard: list[Event] | None = None
         self.record: Callable[[int, Deed], None] = lambda *_: None
-        server.world.trace.add_sink(self._hear)
+        world.trace.add_sink(self._hear)
 
     # What happens.
 
@@ -77,48 +99,53 @@ class Control:
         came = wait.done(event)
         if came is not None:
             self._waits.remove(wait)
-            wait.session.quit(OK if came else NOT_HELD)
+            wait.asker.quit(OK if came else NOT_HELD)
 
-    def forget(self, session: "Session") -> None:
+    def forget(self, asker: Asker) -> None:
         """Let go of a client that waits no longer."""
-        self._waits = [wait for wait in self._waits if wait.session is not session]
+        self._waits = [wait for wait in self._waits if wait.asker is not asker]
 
     # What is asked.
 
-    def do(self, line: str, session: "Session") -> None:
+    def do(self, line: str, asker: Asker) -> None:
         """Do what a line asks for, in the turn at hand."""
         word, _, rest = line.strip().partition(" ")
         try:
             if word == "wait":
-                self._wait(rest.strip(), session)
+                self._wait(rest.strip(), asker)
                 return
+            if asker.uid not in (0, os.geteuid()):
+                raise CommandError(  # noqa: TRY301 - told below
+                    f"{word}: Access/permission denied: whoever serves the cluster may, and "
+                    "others may `wait`"
+                )
             if word == "stop" and not rest:
-                self._server.kernel.finish()
+                self._finish()
             elif word == "flush":
                 self.flush()
             elif word in VERBS:
-                self._act(line, session)
+                self._act(line, asker)
             else:
                 raise CommandError(f"expected one of: {_USAGE}")  # noqa: TRY301 - told below
         except CommandError as error:
-            session.write("stderr", f"serve ctl: {error}\n")
-            session.quit(WRONG_INPUT)
+            asker.write("stderr", f"serve ctl: {error}\n")
+            asker.quit(WRONG_INPUT)
             return
         except Exception:  # noqa: BLE001 - a cluster outlives a mistake in what is asked of it
-            self._server.log(traceback.format_exc())
-            session.write("stderr", "serve ctl: simctl itself broke; the server tells where\n")
-            session.quit(BROKEN)
+            self._log(traceback.format_exc())
+            asker.write("stderr", "serve ctl: simctl itself broke; the server tells where\n")
+            asker.quit(BROKEN)
             return
-        session.quit(OK)
+        asker.quit(OK)
 
-    def _act(self, line: str, session: "Session") -> None:
+    def _act(self, line: str, asker: Asker) -> None:
         # The REPL takes a while to import, and a cluster is to be there soon.
         from simctl.repl import commands  # noqa: F401, PLC0415 - each registers itself
         from simctl.repl.registry import find  # noqa: PLC0415
 
         do = find(line)
         assert do is not None
-        do(cast("ReplSession", _Remote(self, session)))
+        do(cast("ReplSession", _Remote(self, asker)))
 
     def act(self, deed: "Deed", heard: list[Event]) -> str:
         """Let something happen to the cluster, and hear what comes of it at once."""
@@ -126,7 +153,7 @@ class Control:
 
         world = self.world
         place = Place("event", max(1, world.trace.seq))
-        entry = read_deed(self._server.scenario, deed, place, world.kernel.now_us, "serve ctl")
+        entry = read_deed(world.scenario, deed, place, world.kernel.now_us, "serve ctl")
         self._heard = heard
         try:
             world.timeline.happen(entry)
@@ -137,7 +164,7 @@ class Control:
 
     # Waiting.
 
-    def _wait(self, what: str, session: "Session") -> None:
+    def _wait(self, what: str, asker: Asker) -> None:
         from simctl.repl.acts import read_typed_pattern  # noqa: PLC0415
 
         job, node = _JOB.fullmatch(what), _NODE.fullmatch(what)
@@ -146,8 +173,10 @@ class Control:
         elif node is not None:
             done = self._node_wait(node[1], node[2].split("|"))
         else:
-            done = _pattern_wait(read_typed_pattern(self._server.scenario, what))
-        wait = _Wait(done, session)
+            done = _pattern_wait(read_typed_pattern(self.world.scenario, what))
+        if asker.gone:
+            return
+        wait = _Wait(done, asker)
         self._waits.append(wait)
         self._look(wait, None)
 
@@ -215,9 +244,9 @@ class _Remote:
     call = None
     kind = "event"
 
-    def __init__(self, control: Control, session: "Session") -> None:
+    def __init__(self, control: Control, asker: Asker) -> None:
         self._control = control
-        self._session = session
+        self._asker = asker
         self.world = self
         self.events: list[Event] = []
 
@@ -227,7 +256,7 @@ class _Remote:
 
     def say(self, text: str) -> None:
         """Tell the client."""
-        self._session.write("stdout", text + "\n")
+        self._asker.write("stdout", text + "\n")
 
     def show_event(self, event: Event) -> None:
         """Tell the client of an event."""

@@ -3,6 +3,7 @@
 import os
 import shlex
 import socket
+import stat
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -14,8 +15,12 @@ COMMANDS: Final = (
     *("sacct", "sacctmgr", "salloc", "sattach", "sbatch", "scancel", "scontrol", "sinfo"),
     *("squeue", "srun", "sshare"),
 )
+MARK: Final = "SIMCTL_TASK"
+"""The variable by which all that a task has started is found."""
+
 SOCKET: Final = "socket"
 TRACE: Final = "trace.jsonl"
+_PYTHONS: Final = ("/usr/bin/python3", "/usr/local/bin/python3", "/bin/python3")
 _MOST_PATH: Final = 100
 """How long the path of a unix socket may be."""
 
@@ -33,16 +38,34 @@ def prepare(folder: Path) -> None:
             "name a shorter --dir"
         )
     folder.mkdir(parents=True, exist_ok=True)
+    if not os.geteuid():
+        # Everybody may talk to a root's cluster, and jobs of everybody run in it.
+        folder.chmod(folder.stat().st_mode | 0o055)
     (folder / "bin").mkdir(exist_ok=True)
     (folder / "spool").mkdir(exist_ok=True)
     client = folder / "client.py"
     client.write_bytes((Path(__file__).parent / "client.py").read_bytes())
-    python = os.path.realpath(sys.executable)
+    python = interpreter()
     for name in COMMANDS:
         script = folder / "bin" / name
         words = shlex.join([python, "-IS", str(client), str(folder / SOCKET), name])
         script.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
         script.chmod(0o755)
+
+
+def interpreter() -> str:
+    """Return the Python that commands start with: where anybody may run them, one that they can."""
+    own = os.path.realpath(sys.executable)
+    if os.geteuid() or _open_to_all(own):
+        return own
+    return next((other for other in _PYTHONS if _open_to_all(os.path.realpath(other))), own)
+
+
+def _open_to_all(path: str) -> bool:
+    try:
+        return all(each.stat().st_mode & stat.S_IXOTH for each in (Path(path), *Path(path).parents))
+    except OSError:
+        return False
 
 
 def clear(folder: Path, *, whole: bool) -> None:

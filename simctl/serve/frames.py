@@ -14,6 +14,7 @@ MOST_BYTES: Final = 16 << 20
 RUN, SIGNAL, STDIN, STATUS, CONTROL = b"R", b"S", b"I", b"X", b"C"
 OUT, ERR, WANTED, EXEC, KILL, QUIT = b"o", b"e", b"i", b"x", b"k", b"q"
 _HEAD: Final = 5
+_DIGITS: Final = 9
 _OF_CLIENTS: Final = (RUN, SIGNAL, STDIN, STATUS, CONTROL)
 
 
@@ -61,14 +62,15 @@ def read_run(what: bytes) -> Asked:
     Raises:
         FrameError: It is not whole.
     """
-    cwd, *rest = (text(each) for each in what.split(b"\0"))
-    if not rest or not rest[0].isdecimal() or not 0 < int(rest[0]) < len(rest):
+    cwd, *rest = what.split(b"\0")
+    count = number(rest.pop(0)) if rest else 0
+    if not 0 < count <= len(rest):
         raise FrameError("a command that is not whole")
-    count = int(rest[0])
-    pairs = (each.partition("=") for each in rest[1 + count :])
+    words = [text(each) for each in rest]
+    pairs = (each.partition("=") for each in words[count:])
     return Asked(
-        argv=tuple(rest[1 : 1 + count]),
-        cwd=cwd or "/",
+        argv=tuple(words[:count]),
+        cwd=text(cwd) if cwd.startswith(b"/") else "/",
         env={name: value for name, equals, value in pairs if name and equals},
     )
 
@@ -77,6 +79,17 @@ def run_of(argv: Sequence[str], cwd: str, env: dict[str, str]) -> bytes:
     """Return what is to be run, as `read_run` reads it."""
     fields = [cwd, str(len(argv)), *argv, *(f"{name}={value}" for name, value in env.items())]
     return b"\0".join(data(each) for each in fields)
+
+
+def number(what: bytes) -> int:
+    """Return a number that a client has sent.
+
+    Raises:
+        FrameError: It is none.
+    """
+    if not what.isdigit() or len(what) > _DIGITS:
+        raise FrameError("no number")
+    return int(what)
 
 
 def text(what: bytes) -> str:

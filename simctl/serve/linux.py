@@ -60,9 +60,12 @@ def below(root: int, parents: dict[int, int]) -> list[int]:
 
 
 def is_marked(pid: int, mark: bytes) -> bool:
-    """Tell whether a process was given a variable (``NAME=value``) in its environment."""
+    """Tell whether a process was given a variable (``NAME=value``) in its environment.
+
+    A *mark* that ends with a zero byte is the whole of it, another one only its beginning.
+    """
     try:
-        return mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        return b"\0" + mark in b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return False
 
@@ -85,13 +88,19 @@ def reap() -> None:
         pass
 
 
-def kill_all_below(root: int, spare: frozenset[int] = frozenset()) -> int:
-    """Kill every descendant of this process, however fast they fork; return how many were left.
+def kill_all_below(root: int, mark: bytes) -> int:
+    """Kill every descendant of this process, and whoever is marked, however fast they fork.
 
-    It stops them all before it kills any, so that none sees another go and starts one more.
+    It stops them all before it kills any, so that none sees another go and starts one more. Return
+    how many were left.
     """
+    own = os.getpid()
     for _ in range(_ROUNDS):
-        left = [pid for pid in below(root, processes()) if pid not in spare]
+        parents = processes()
+        known = below(root, parents)
+        left = known + [
+            pid for pid in sorted(parents.keys() - {own, *known}) if is_marked(pid, mark)
+        ]
         if not left:
             return 0
         kill(left, signal.SIGSTOP)

@@ -1,10 +1,11 @@
 """The real processes of a served cluster: each stands for a task, and ends with it."""
 
+import errno
 import os
 import resource
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -16,12 +17,10 @@ from simctl.scenario.model import OutsideDeed, TaskEnded, TaskWrote
 from simctl.serve import linux
 from simctl.serve.clock import PacedKernel
 from simctl.serve.disk import MachineDisk
+from simctl.serve.files import MARK
 from simctl.site import CommandCall
 from simctl.stepd.image_file import ImageError, State
 from simctl.stepd.programs import OutsideTask
-
-MARK: Final = "SIMCTL_TASK"
-"""The variable by which all that a task has started is found."""
 
 STDIN_OF_SRUN: Final = "\0the standard input of srun\0"
 """Stands for what a task reads from its srun as it comes."""
@@ -29,8 +28,13 @@ STDIN_OF_SRUN: Final = "\0the standard input of srun\0"
 _APPENDS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 _CHUNK: Final = 1 << 16
 _SWEEP_US: Final = 5_000_000
-_NOT_EXECUTED: Final = (2, 13)
+_NOT_EXECUTED: Final = (
+    *(errno.ENOENT, errno.E2BIG, errno.ENOEXEC, errno.EACCES),
+    *(errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP),
+)
 """Errors of execve() that are a task's exit status, as with Slurm."""
+
+_NOT_FORKED: Final = (errno.EAGAIN, errno.ENOMEM)
 
 USUAL_PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
@@ -44,7 +48,13 @@ class Srun(Protocol):
     async def read(self) -> bytes:
         """Return a piece of its standard input, empty at its end."""
 
-    def run_in_foreground(self, task: OutsideTask, ended: Callable[[int], None]) -> bool:
+    def run_in_foreground(
+        self,
+        argv: Sequence[str],
+        work_dir: str,
+        env: dict[str, str],
+        ended: Callable[[int], None],
+    ) -> bool:
         """Have the client run a task at its terminal, if that is what it was asked for."""
 
     def signal_here(self, number: int) -> None:
@@ -78,6 +88,9 @@ class Machine:
 
         self.followed: set[int] = set()
         """Processes whose end somebody waits for."""
+
+        self.open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+        """How many files jobs may open, whatever the server may."""
 
         self._seen_at = (-1, -1)
         self._parents: dict[int, int] = {}
@@ -169,22 +182,37 @@ class RealTask:
         """Start the process; that it cannot be started is told as slurmstepd does."""
         task = self.task
         srun = self._machine.find_srun(task.process.step) if not task.batch else None
-        if srun is not None and srun.run_in_foreground(task, self._tell_end):
+        env = {**self._machine.with_commands(task.env), MARK: self.mark}
+        if srun is not None and srun.run_in_foreground(
+            task.argv, task.work_dir, env, self._tell_end
+        ):
             self._foreground = srun
             return
         try:
-            self._spawn(srun)
+            self._spawn(srun, env)
         except (OSError, ValueError) as error:
             number = getattr(error, "errno", None) or 1
-            why = getattr(error, "strerror", None) or str(error)
-            host = task.process.host.name
-            line = f"slurmstepd-{host}: error: execve(): {task.argv[0]}: {why}\n"
-            self.tell_output(2, line.encode())
+            line = f"slurmstepd-{task.process.host.name}: error: {self._why_not(error, number)}\n"
+            self.tell_output(2, line.encode(errors="surrogateescape"))
             self._tell_end(wait_status(number if number in _NOT_EXECUTED else 1))
 
-    def _spawn(self, srun: Srun | None) -> None:
+    def _why_not(self, error: OSError | ValueError, number: int) -> str:
+        """Return why its program could not be started, as slurmstepd tells it."""
+        why = getattr(error, "strerror", None) or str(error)
+        if number in _NOT_FORKED:
+            return f"fork: {why}"
+        path = self.task.argv[0]
+        if number == errno.ENOENT:
+            try:
+                text = self._machine.disk.read(path, host=self.task.process.host.name) or ""
+            except OSError:
+                text = ""
+            if text.startswith("#!"):
+                return f"execve(): bad interpreter({text[2:].partition(chr(10))[0].strip()}): {why}"
+        return f"execve(): {path}: {why}"
+
+    def _spawn(self, srun: Srun | None, env: dict[str, str]) -> None:
         task, machine = self.task, self._machine
-        env = {**machine.with_commands(task.env), MARK: self.mark}
         spooled = machine.spool(task, self.number)
         streams = self._streams()
         uid = task.user.uid
@@ -205,9 +233,7 @@ class RealTask:
                 extra_groups=groups,
             )
         except BaseException:
-            for pipe in self._pipes:
-                os.close(pipe)
-            self._pipes = []
+            self._close_pipes()
             raise
         finally:
             for stream in sorted(set(streams)):
@@ -215,10 +241,19 @@ class RealTask:
         self.pid = process.pid
         # It is waited for through its pidfd, not by this object.
         process.returncode = 0
+        try:
+            pidfd = os.pidfd_open(self.pid)
+        except OSError:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            self.pid = 0
+            self._close_pipes()
+            raise
         self._machine.followed.add(self.pid)
         with suppress(OSError, ValueError):
             resource.prlimit(self.pid, resource.RLIMIT_CORE, (0, 0))
-        self._kernel.start_outside(self._follow, srun)
+            resource.prlimit(self.pid, resource.RLIMIT_NOFILE, machine.open_files)
+        self._kernel.start_outside(self._follow, pidfd, srun)
 
     def _streams(self) -> tuple[int, int, int]:
         """Return what is to be its standard input, output and error output."""
@@ -235,24 +270,31 @@ class RealTask:
             if task.batch:
                 paths = (task.std_out, task.std_err)
                 with self._machine.disk.as_user(task.user.uid):
-                    opened += [os.open(path, _APPENDS, 0o666) for path in paths]
+                    opened += [os.open(path, _APPENDS | os.O_NONBLOCK, 0o666) for path in paths]
+                for each in opened[1:]:
+                    os.set_blocking(each, True)
             else:
                 for _ in (1, 2):
                     ours, theirs = os.pipe()
                     opened.append(theirs)
                     self._pipes.append(ours)
         except BaseException:
-            for each in (*opened, *(pipe for pipe in self._pipes if pipe >= 0)):
+            for each in opened:
                 os.close(each)
-            self._pipes = []
+            self._close_pipes()
             raise
         return opened[0], opened[1], opened[2]
 
+    def _close_pipes(self) -> None:
+        for pipe in self._pipes:
+            if pipe >= 0:
+                os.close(pipe)
+        self._pipes = []
+
     # Its life.
 
-    async def _follow(self, srun: Srun | None) -> None:
+    async def _follow(self, pidfd: int, srun: Srun | None) -> None:
         """Carry its input and output, and wait for its end."""
-        pidfd = os.pidfd_open(self.pid)
         stdin, *outputs = self._pipes
         async with trio.open_nursery() as nursery:
             if stdin >= 0:
@@ -324,17 +366,15 @@ class RealTask:
     @property
     def has_children(self) -> bool:
         """Tell whether something may be left of it."""
-        return self._foreground is None and bool(self.pid)
+        return self._foreground is not None or bool(self.pid)
 
     def kill_children(self) -> None:
         """Kill its process and all that it has started, whatever session that is in by now."""
-        if self._foreground is not None:
-            if not self._over:
-                self._foreground.signal_here(SIGKILL)
+        if self._foreground is not None and not self._over:
+            self._foreground.signal_here(SIGKILL)
+        if not self.has_children:
             return
-        if not self.pid:
-            return
-        mark = f"{MARK}={self.mark}".encode()
+        mark = f"{MARK}={self.mark}\0".encode()
         killed: set[int] = set()
         while left := [pid for pid in self._container(mark) if pid not in killed]:
             linux.kill(left, signal.SIGSTOP)
@@ -346,6 +386,9 @@ class RealTask:
 
     def _container(self, mark: bytes) -> list[int]:
         parents = self._machine.census()
+        if self._foreground is not None:
+            # The client's children, wherever that was started.
+            return [pid for pid in parents if linux.is_marked(pid, mark)]
         own = (
             []
             if self._over or self.pid not in parents

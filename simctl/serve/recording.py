@@ -59,7 +59,7 @@ class Recorder:
 
         self._last_us = 0
         self._written = 0
-        self._full = False
+        self._full = self._lost = False
         self._write(_head(scenario, path.absolute().parent, model))
 
     def note(self, time_us: int, deed: OutsideDeed) -> None:
@@ -85,13 +85,28 @@ class Recorder:
     def _write(self, text: str) -> None:
         data = text.encode()
         self._written += len(data)
-        self._output.stream.write(data)
+        try:
+            self._output.stream.write(data)
+        except OSError as error:
+            self._give_up(error)
 
     def end(self, time_us: int) -> None:
         """Write the end, and give the file its name."""
         if not self._full:
             self._entry(max(time_us, self._last_us), {"stop": True})
-        self._output.keep()
+        if self._lost:
+            return
+        try:
+            self._output.keep()
+        except OSError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        """Tell that the recording cannot be written: half of one is none."""
+        if not self._lost:
+            self._tell(f"--record: {error.strerror}: it is given up, and the cluster goes on")
+            self._output.__exit__(None, None, None)
+        self._full = self._lost = True
 
     def _told(self, deed: OutsideDeed) -> dict[str, Any]:
         """Return a deed as a scenario has it."""

@@ -3,6 +3,7 @@
 import errno
 import os
 import pwd
+import resource
 import socket
 import struct
 import sys
@@ -15,15 +16,16 @@ import trio
 from simctl.scenario.model import CommandCame, OutsideDeed
 from simctl.serve.clock import PacedKernel
 from simctl.serve.control import Control
+from simctl.serve.files import MARK
 from simctl.serve.frames import Asked
-from simctl.serve.machine import MARK, Machine
+from simctl.serve.machine import Machine
 from simctl.serve.recording import Recorder
 from simctl.serve.session import Session
 from simctl.site import User
 from simctl.world import World
 
 _MOST_CLIENTS: Final = 2000
-"""How many clients are served at once; more wait to be let in."""
+"""How many clients are served at once, where there may be as many open files; more wait."""
 
 _BACKLOG: Final = 4096
 _PAUSE_US: Final = 50_000
@@ -42,12 +44,15 @@ class Server:
         self.scenario = world.scenario
         self.outside = world.outside
         self.machine = machine
-        self.control = Control(self)
+        self.control = Control(world, finish=kernel.finish, log=self.log)
+        self.most_script = world.site.conf.scheduler_parameters.max_script_size
         self.recorder: Recorder | None = None
         """Writes down all that enters."""
 
         self._commands = 0
         self._clients = 0
+        # Half of the files that may be open are for jobs.
+        self._most_clients = min(_MOST_CLIENTS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
         self._left = trio.Event()
 
     def log(self, text: str) -> None:
@@ -62,12 +67,12 @@ class Server:
         if self.recorder is not None:
             self.recorder.note(due_us, deed)
 
-    def begin(self, asked: Asked, stdin: str, uid: int, session: Session) -> None:
+    def begin(self, asked: Asked, stdin: str, session: Session) -> None:
         """Let a command begin that a client has run."""
         self._commands += 1
         session.number = self._commands
         self.sessions[session.number] = session
-        user = self._user(uid)
+        user = self._user(session.uid)
         env = {name: value for name, value in asked.env.items() if name != MARK}
         came = CommandCame(
             command=session.number,
@@ -107,7 +112,7 @@ class Server:
         listener.setblocking(False)
         sock = trio.socket.from_stdlib_socket(listener)
         while True:
-            while self._clients >= _MOST_CLIENTS:
+            while self._clients >= self._most_clients:
                 self._left = trio.Event()
                 await self._left.wait()
             try:
@@ -143,7 +148,8 @@ class Server:
         self.kernel.inject(lambda _: self.control.do(line, session))
 
     def forget(self, session: Session) -> None:
-        """Let go of a client that is gone."""
+        """Let go of a client that is gone, or whose command has ended."""
+        self.sessions.pop(session.number, None)
         self.control.forget(session)
 
 

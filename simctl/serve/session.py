@@ -1,52 +1,88 @@
 """A client of a served cluster: one run of one of Slurm's commands."""
 
+import traceback
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NoReturn, Protocol
 
 import trio
 
 from simctl.commands.arguments.options import UsageError, with_nice
 from simctl.commands.submission.sbatch import GRAMMAR as SBATCH
 from simctl.kernel.procs import SIGKILL
-from simctl.scenario.model import CommandLeft, CommandSignalled
+from simctl.scenario.model import CommandLeft, CommandSignalled, OutsideDeed
 from simctl.serve import frames
+from simctl.serve.clock import PacedKernel
 from simctl.serve.frames import Asked, FrameError, frame
 from simctl.serve.machine import STDIN_OF_SRUN
-from simctl.stepd.programs import OutsideTask
-from simctl.world.outside import Client
-
-if TYPE_CHECKING:
-    from simctl.serve.server import Server
+from simctl.world.outside import Client, Outside
 
 _MOST_WAITING: Final = 1 << 20
 """How many bytes wait for a client before what writes them is read no further."""
 
-_MOST_SCRIPT: Final = 4 << 20
-"""How long a script may be that comes on standard input."""
-
 _RECEIVED: Final = 1 << 16
 _MOST_SIGNAL: Final = 64
+_PATIENCE_S: Final = 10.0
+"""How long a client may take to say what it wants, as with Slurm's MessageTimeout."""
+
+
+def _refuse(what: str) -> NoReturn:
+    raise FrameError(what)
+
+
+class Cluster(Protocol):
+    """What a client needs of the server that has let it in."""
+
+    kernel: PacedKernel
+    outside: Outside
+    most_script: int
+    """How long a script may be, in bytes: more than one more is not read of it."""
+
+    def log(self, text: str) -> None:
+        """Tell whoever runs the server."""
+
+    def inject(self, deed: OutsideDeed) -> None:
+        """Let something from outside happen, in a turn of its own."""
+
+    def begin(self, asked: Asked, stdin: str, session: "Session") -> None:
+        """Let a command begin that the client has run."""
+
+    def do(self, line: str, session: "Session") -> None:
+        """Do what `serve ctl` asks for, in a turn of its own."""
+
+    def forget(self, session: "Session") -> None:
+        """Let go of a client that is gone, or whose command has ended."""
+
+    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        """Return an environment in which Slurm's commands are those of this cluster."""
 
 
 class Session(Client):
-    """The server's end of a connection."""
+    """The server's end of a connection.
 
-    def __init__(self, server: "Server", stream: trio.SocketStream, uid: int) -> None:
+    Attributes:
+        uid: The user at the other end, as the kernel says.
+        gone: Whether nobody is there any more.
+    """
+
+    def __init__(self, server: Cluster, stream: trio.SocketStream, uid: int) -> None:
         self.server = server
         self.number = 0
         """Which command of the cluster it is, from 1; 0 before it runs."""
 
+        self.uid = uid
+        self.gone = False
         self._stream = stream
-        self._uid = uid
         self._kernel = server.kernel
         self._buffer = bytearray()
         self._out = bytearray()
         self._ready = trio.Event()
         self._sent = trio.Event()
         self._status: int | None = None
-        self._gone = False
         self._input: deque[bytes] = deque()
+        self._wanted = False
+        """Whether the client has been asked for input."""
+
         self._came = trio.Event()
         self._in_foreground: Callable[[int], None] | None = None
 
@@ -55,27 +91,34 @@ class Session(Client):
     async def run(self) -> None:
         """Serve the client until its command has ended, or it is gone."""
         try:
-            first = await self._next()
-            if first is None:
-                return
-            kind, what = first
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._write_out)
-                if kind == frames.CONTROL:
-                    self.server.do(frames.text(what), self)
-                elif kind == frames.RUN:
-                    await self._begin(frames.read_run(what))
-                else:
-                    self._refuse("no command")
-                nursery.start_soon(self._listen, nursery)
+            first = await self._first()
+            if first is not None:
+                await self._serve(*first)
         except* FrameError as group:
-            self.server.log(f"a client of uid {self._uid} has sent {group.exceptions[0]}")
-            self.leave()
+            self.server.log(f"a client of uid {self.uid} has sent {group.exceptions[0]}")
         except* (trio.BrokenResourceError, trio.ClosedResourceError):
-            self.leave()
+            pass
+        except* Exception:  # noqa: BLE001 - one client is not all the cluster
+            self.server.log(traceback.format_exc())
+        self.leave()
 
-    def _refuse(self, what: str) -> NoReturn:
-        raise FrameError(what)
+    async def _first(self) -> tuple[bytes, bytes] | None:
+        """Return what the client wants; one that does not say it in time is let go."""
+        with trio.CancelScope() as scope:
+            self._kernel.cancel_after(scope, _PATIENCE_S)
+            return await self._next()
+        raise FrameError("half a message, or none")
+
+    async def _serve(self, kind: bytes, what: bytes) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._write_out)
+            if kind == frames.CONTROL:
+                self.server.do(frames.text(what), self)
+            elif kind == frames.RUN:
+                await self._begin(frames.read_run(what))
+            else:
+                _refuse("no command")
+            nursery.start_soon(self._listen, nursery)
 
     async def _next(self) -> tuple[bytes, bytes] | None:
         """Return the next frame of the client; None where there are no more."""
@@ -91,25 +134,28 @@ class Session(Client):
         try:
             while (found := await self._next()) is not None:
                 self._hear(*found)
-        except (trio.BrokenResourceError, FrameError):
+        except trio.BrokenResourceError:
             pass
         self.leave()
         nursery.cancel_scope.cancel()
 
     def _hear(self, kind: bytes, what: bytes) -> None:
-        if kind == frames.SIGNAL and what.isdigit():
-            self._signal(int(what))
-        elif kind == frames.STDIN:
+        if kind == frames.SIGNAL:
+            self._signal(frames.number(what))
+        elif kind == frames.STATUS:
+            self._leave_foreground(frames.number(what) & 0xFFFF)
+        elif kind == frames.STDIN and self._wanted:
+            self._wanted = False
             self._input.append(what)
             self._came.set()
-        elif kind == frames.STATUS and what.isdigit():
-            self._leave_foreground(int(what) & 0xFFFF)
+        else:
+            _refuse("what nobody has asked for")
 
     def leave(self) -> None:
         """Take in that the client is gone: its command dies, as by SIGKILL."""
-        if self._gone:
+        if self.gone:
             return
-        self._gone = True
+        self.gone = True
         self._sent.set()
         self._came.set()
         self._leave_foreground(SIGKILL)
@@ -144,7 +190,7 @@ class Session(Client):
 
     def send(self, data: bytes) -> None:
         """Have something sent to the client."""
-        if not self._gone:
+        if not self.gone:
             self._out += data
             self._kernel.poke(self._ready)
 
@@ -165,12 +211,12 @@ class Session(Client):
         name = asked.argv[0]
         if name == "sbatch" and _reads_script(asked.argv):
             script = bytearray()
-            while len(script) <= _MOST_SCRIPT and (piece := await self._ask_for_input()):
+            while len(script) <= self.server.most_script and (piece := await self._ask_for_input()):
                 script += piece
             stdin = frames.text(bytes(script))
         elif name == "srun":
             stdin = STDIN_OF_SRUN
-        self.server.begin(asked, stdin, self._uid, self)
+        self.server.begin(asked, stdin, self)
 
     async def _ask_for_input(self) -> bytes:
         """Return a piece of the client's standard input, before anything else is heard of it."""
@@ -184,7 +230,7 @@ class Session(Client):
 
     def ended(self, status: int) -> None:
         """Take in that the command has ended."""
-        self.server.sessions.pop(self.number, None)
+        self.server.forget(self)
         self.quit(status)
 
     def run_here(self, argv: tuple[str, ...], env: Mapping[str, str], work_dir: str) -> None:
@@ -208,24 +254,31 @@ class Session(Client):
 
     async def has_room(self) -> None:
         """Wait until the client has read most of what it was sent."""
-        while len(self._out) > _MOST_WAITING and not self._gone:
+        while len(self._out) > _MOST_WAITING and not self.gone:
             await self._sent.wait()
 
     async def read(self) -> bytes:
         """Return a piece of the client's standard input, empty at its end."""
         if not self._input:
+            self._wanted = True
             self.send(frame(frames.WANTED))
-            while not self._input and not self._gone:
+            while not self._input and not self.gone:
                 self._came = trio.Event()
                 await self._came.wait()
         return self._input.popleft() if self._input else b""
 
-    def run_in_foreground(self, task: OutsideTask, ended: Callable[[int], None]) -> bool:
+    def run_in_foreground(
+        self,
+        argv: Sequence[str],
+        work_dir: str,
+        env: dict[str, str],
+        ended: Callable[[int], None],
+    ) -> bool:
         """Have the client run a task at its terminal, if that is what it was asked for."""
         if self._in_foreground is not None or not self.at_terminal:
             return False
         self._in_foreground = ended
-        self.send(frame(frames.EXEC, frames.run_of(task.argv, task.work_dir, task.env)))
+        self.send(frame(frames.EXEC, frames.run_of(argv, work_dir, env)))
         return True
 
     @property

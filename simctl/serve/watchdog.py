@@ -15,10 +15,11 @@ from simctl.serve import linux
 from simctl.status import BROKEN
 
 
-def guard(serve: Callable[[], int], clear: Callable[[], None]) -> int:
+def guard(serve: Callable[[], int], clear: Callable[[], None], mark: bytes) -> int:
     """Run *serve* in a process of its own; return its exit status when nothing is left of it.
 
     *clear* removes the files of the cluster, and is called in the end by who is still there.
+    Whatever has *mark* in its environment ends as well, whoever its parent is.
     """
     linux.adopt_orphans()
     sys.stdout.flush()
@@ -26,7 +27,7 @@ def guard(serve: Callable[[], int], clear: Callable[[], None]) -> int:
     own = os.getpid()
     pid = os.fork()
     if not pid:
-        os._exit(_serve(serve, clear, own))
+        os._exit(_serve(serve, clear, mark, own))
     # A terminal tells both; what comes to this process alone is handed on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -34,7 +35,7 @@ def guard(serve: Callable[[], int], clear: Callable[[], None]) -> int:
     try:
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     finally:
-        linux.kill_all_below(own)
+        linux.kill_all_below(own, mark)
         clear()
     if status < 0:
         print(f"simctl serve: the server was killed by signal {-status}", file=sys.stderr)
@@ -42,7 +43,7 @@ def guard(serve: Callable[[], int], clear: Callable[[], None]) -> int:
     return status
 
 
-def _serve(serve: Callable[[], int], clear: Callable[[], None], parent: int) -> int:
+def _serve(serve: Callable[[], int], clear: Callable[[], None], mark: bytes, parent: int) -> int:
     try:
         linux.die_with_parent(signal.SIGTERM, parent)
         linux.adopt_orphans()
@@ -50,7 +51,7 @@ def _serve(serve: Callable[[], int], clear: Callable[[], None], parent: int) -> 
     except SystemExit as left:
         return left.code if isinstance(left.code, int) else BROKEN
     finally:
-        linux.kill_all_below(os.getpid())
+        linux.kill_all_below(os.getpid(), mark)
         clear()
         sys.stdout.flush()
         sys.stderr.flush()

@@ -322,6 +322,7 @@ _TEXTS: Final[dict[int, str]] = {
     SLURM_PROTOCOL_SOCKET_IMPL_TIMEOUT: "Socket timed out on send/recv operation",
     ESLURM_USER_ID_MISSING: "Invalid user id",
     ESLURM_DUPLICATE_JOB_ID: "Duplicate job id",
+    ESLURM_PATHNAME_TOO_LONG: "Pathname of a file, directory or other parameter too long",
     ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE: "Requested node configuration is not available",
     ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE: "Requested partition configuration not available now",
     ESLURM_NODES_BUSY: "Requested nodes are busy",

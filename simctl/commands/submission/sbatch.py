@@ -37,7 +37,7 @@ from simctl.commands.submission import batch_script, burst_buffer
 from simctl.commands.submission.describe import describe, refuse, tell_lines, test_only
 from simctl.commands.submission.wait_for_job import end_of_job
 from simctl.site import CommandCall
-from simctl.wire.errno import SlurmError
+from simctl.wire.errno import EAGAIN, SlurmError
 from simctl.wire.ids import NO_VAL, SECOND
 from simctl.wire.messages import (
     RequestSubmitBatchJob,
@@ -128,6 +128,8 @@ UNBUILT_VARIABLES: Final = tuple(
 """Input variables of options that are refused."""
 
 _FAILED: Final = "Batch job submission failed"
+_NO_ROOM: Final = "Slurm temporarily unable to accept job, sleeping and retrying."
+_RETRIES: Final = 15
 
 
 async def sbatch(call: CommandCall) -> int:
@@ -208,14 +210,27 @@ async def _submit(call: CommandCall, job: JobDesc, options: dict[str, Any]) -> i
     """Submit a job, tell its id, and wait for its end if that is asked for."""
     if "test-only" in options:
         return await test_only(call, job, "allocation failure", options)
-    reply = await ask(call, RequestSubmitBatchJob(job_desc=job))
-    assert isinstance(reply, ResponseSubmitBatchJob)
+    reply = await _ask(call, job, options)
     # One that is held, or lacks nodes, is told by an error number, and is in all the same.
     if reply.error_code and not reply.job_id:
         return exit_of_error(call, refuse(call, _FAILED, reply.error_code, reply.text))
     tell_lines(call, reply.text, options)
     _tell_id(call, reply.job_id, options)
     return await end_of_job(call, reply.job_id) if "wait" in options else 0
+
+
+async def _ask(call: CommandCall, job: JobDesc, options: dict[str, Any]) -> ResponseSubmitBatchJob:
+    """Ask for a job; a controller that has no room for one is asked again, ever later."""
+    tries = 0
+    while True:
+        reply = await ask(call, RequestSubmitBatchJob(job_desc=job))
+        assert isinstance(reply, ResponseSubmitBatchJob)
+        if reply.error_code != EAGAIN or reply.job_id or tries == _RETRIES:
+            return reply
+        if not tries and "quiet" not in options:
+            call.err(f"sbatch: error: {_NO_ROOM}")
+        tries += 1
+        await call.site.kernel.sleep_us(tries * SECOND)
 
 
 def _tell_id(call: CommandCall, job_id: int, options: dict[str, Any]) -> None:

@@ -35,6 +35,7 @@ from simctl.wire.errno import (
     ESLURM_NODE_NOT_AVAIL,
     ESLURM_NODES_BUSY,
     ESLURM_NOT_TOP_PRIORITY,
+    ESLURM_PATHNAME_TOO_LONG,
     ESLURM_PROLOG_RUNNING,
     ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE,
     ESLURM_REQUESTED_PART_CONFIG_UNAVAILABLE,
@@ -226,6 +227,8 @@ def _refusal(ctld: Controller, desc: JobDesc, uid: int, request: Request, nice: 
     """Return why a job is not taken in, or 0; *nice* is what its user asked for."""
     if uid not in (desc.uid, 0, ctld.process.uid):
         return ESLURM_USER_ID_MISSING
+    if len(desc.script) > ctld.site.conf.scheduler_parameters.max_script_size:
+        return ESLURM_PATHNAME_TOO_LONG
     if nice < 0 and not ctld.is_operator(uid):
         return ESLURM_INVALID_NICE
     now_s = ctld.site.start_time_s + ctld.now_us // SECOND

@@ -20,7 +20,7 @@ _SCHEDULER_WORDS: Final = """
     bf_allow_magnetic_slot enable_job_state_cache max_submit_line_size
     enable_hetero_steps enable_hetjob_steps
     enable_user_top ignore_numa inventory_interval jobs_per_user_per_hour
-    max_array_tasks max_depend_depth max_rpc_cnt max_sched_time max_script_size max_switch_wait
+    max_array_tasks max_depend_depth max_rpc_cnt max_sched_time max_switch_wait
     no_backup_scheduling no_env_cache nohold_on_prolog_fail pack_serial_at_end partition_job_depth
     permit_job_expansion preempt_reorder_count preempt_strict_order preempt_youngest_first
     reduce_completing_frag requeue_setup_env_fail salloc_wait_nodes sbatch_wait_nodes
@@ -89,6 +89,8 @@ class SchedulerParameters:
     """Jobs of a lower priority get no reservation."""
     bf_min_age_reserve_us: int = word("bf_min_age_reserve", 0, unit=SECOND, least=0)
     """Nor do jobs that have waited for less."""
+    max_script_size: int = word("max_script_size", 4 << 20, unit=1, least=1)
+    """How many bytes a batch script may have."""
     preempt_youngest_first: bool = word("preempt_youngest_first", False)
     kill_invalid_depend: bool = word("kill_invalid_depend", False)
     """Jobs whose dependency can never be met are cancelled."""
