@@ -16,10 +16,10 @@ from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from simctl.kernel.fabric import Fabric
-from simctl.scenario.happens_before import HappensBefore
+from simctl.scenario.holding.happens_before import HappensBefore
+from simctl.scenario.holding.orders import begin_us
+from simctl.scenario.holding.recorded import describe
 from simctl.scenario.load import read_scenario
-from simctl.scenario.orders import begin_us
-from simctl.scenario.recorded import describe
 from simctl.world import World
 
 Identity = tuple[object, ...]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import EVERYTHING, Pattern
-from simctl.scenario.expect import Result, check
+from simctl.scenario.holding.expect import Result, check
 from simctl.scenario.model import (
     CountExpect,
     Expectation,

@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from simctl.kernel.causes import Cause, needs_of
 from simctl.kernel.events import Event
-from simctl.scenario.happens_before import HalfATraceError, HappensBefore
+from simctl.scenario.holding.happens_before import HalfATraceError, HappensBefore
 from simctl.testing import run_scenario
 from simctl.testing.before import assert_before
 from tests.cluster import TWO_NODES, Ran, run

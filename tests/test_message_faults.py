@@ -8,7 +8,7 @@ import pytest
 from simctl.kernel.events import Event
 from simctl.orderings.observed import arg
 from simctl.scenario.load import read_scenario
-from simctl.scenario.message_faults import rpc_names
+from simctl.scenario.timeline.message_faults import rpc_names
 from simctl.world import World
 from tests.cluster import TWO_NODES, Ran, run, watched
 

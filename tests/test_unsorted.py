@@ -14,7 +14,7 @@ NO_MATTER = {
     ("simctl/ctld/saved/state_reading.py", "form.as_is"): "fields are given by name",
     ("simctl/ctld/saved/state_reading.py", "DEMAND.as_is"): "fields are given by name",
     ("simctl/ctld/saved/state_writing.py", "JOB.as_is"): "compared in one process only",
-    ("simctl/scenario/happens_before.py", "found"): "there is one, and a set is made",
+    ("simctl/scenario/holding/happens_before.py", "found"): "there is one, and a set is made",
     ("simctl/testing/conform/rules.py", "jobs"): "there is one",
     ("simctl/wire/arrays.py", "steps"): "there is one",
 }

@@ -14,7 +14,7 @@ from simctl.kernel.events import Event
 from simctl.orderings.controller_deaths import is_excused
 from simctl.orderings.observed import Observed, Terms
 from simctl.orderings.rules import AUTHORITY, RULES, Broken, Kept, Rule
-from simctl.scenario.recorded import Recorded, write_lines
+from simctl.scenario.holding.recorded import Recorded, write_lines
 
 
 @attrs.frozen(kw_only=True)
@@ -94,8 +94,8 @@ def tell(breach: Breach) -> list[str]:
 
 @cache
 def declared() -> Sequence[Rule]:
-    """Return every rule of every module of this package, in the order of their numbers."""
-    for module in pkgutil.iter_modules(orderings.__path__, f"{orderings.__name__}."):
+    """Return every rule that a module of this package declares, in the order of their numbers."""
+    for module in pkgutil.walk_packages(orderings.__path__, f"{orderings.__name__}."):
         importlib.import_module(module.name)
     return sorted(RULES, key=lambda each: (each.number, each.name))
 

@@ -20,8 +20,8 @@ from simctl.orderings.observed import (
     pid_of,
 )
 from simctl.orderings.rules import KEPT, Finding, Kept, broken, rule
-from simctl.orderings.step_daemons import FINI, PREINIT
-from simctl.orderings.steps import ALLOC, BUILD, COMPLETE, UNPACK
+from simctl.orderings.steps.daemons import FINI, PREINIT
+from simctl.orderings.steps.steps import ALLOC, BUILD, COMPLETE, UNPACK
 from simctl.plugins.points import ALL, OPTIONAL
 
 NODE_INIT: Final = "switch_p_node_init"

@@ -9,7 +9,7 @@ from msgspec import UNSET
 from simctl.kernel.events import Event
 from simctl.orderings.observed import Observed, arg
 from simctl.orderings.rules import KEPT, Finding, broken, rule
-from simctl.orderings.steps import COMPLETE, EPILOG
+from simctl.orderings.steps.steps import COMPLETE, EPILOG
 
 _KILL: Final = "REQUEST_KILL_JOB"
 

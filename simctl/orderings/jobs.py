@@ -11,7 +11,7 @@ from simctl.kernel.events import Event
 from simctl.orderings.controller_deaths import may_be_older
 from simctl.orderings.observed import TERMINATIONS, Observed, arg, between, failed, pid_of
 from simctl.orderings.rules import GUIDE, KEPT, Finding, broken, rule
-from simctl.orderings.steps import BUILD
+from simctl.orderings.steps.steps import BUILD
 from simctl.wire.states import JOB_CHANGES
 
 _NO_FRAG: Final = "switch_p_no_frag"

@@ -14,7 +14,7 @@ from simctl.scenario.model import Entry, Placed, Scenario
 from simctl.scenario.patterns import PATTERN
 from simctl.scenario.positions import Reading, ScenarioErrors, Unreadable, Value, compose
 from simctl.scenario.shapes import Shape
-from simctl.scenario.timeline import ENTRY
+from simctl.scenario.timeline.timeline import ENTRY
 
 T = TypeVar("T")
 Deed = dict[str, Any]

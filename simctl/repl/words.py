@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from simctl.kernel.pattern import FIELDS
 from simctl.repl.session import Session
-from simctl.scenario.message_faults import rpc_names
 from simctl.scenario.pattern_words import JOB_FLAGS, JOB_STATES
 from simctl.scenario.patterns import FUNCTIONS
+from simctl.scenario.timeline.message_faults import rpc_names
 from simctl.wire.ids import step_name
 
 _EVENTS = ("job_state", "node_state", "step_state", "bb_state", "fork", "exec", "exit", "signal")

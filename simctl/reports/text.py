@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from simctl.ctld.state.job_rows import JobRow
 from simctl.orderings.checking import Breach, tell
 from simctl.scenario.durations import format_moment
-from simctl.scenario.expect import Result
+from simctl.scenario.holding.expect import Result
 from simctl.scenario.model import Checks
 from simctl.world import CommandResult, RunResult
 

@@ -13,8 +13,8 @@ from simctl.scenario.positions import Reading, Value, pairs
 from simctl.scenario.programs import PLUGINS
 from simctl.scenario.scalars import choice, text, whole
 from simctl.scenario.shapes import Built, Field, Items, Record, Scalar, Values, check_mapping
-from simctl.scenario.site import conf_of
-from simctl.scenario.site_merge import merge_nodes, override
+from simctl.scenario.site.merge import merge_nodes, override
+from simctl.scenario.site.site import conf_of
 from simctl.wire.conf.slurm_conf import SlurmConf
 from simctl.wire.features import feature_names
 from simctl.wire.hostlist import expand

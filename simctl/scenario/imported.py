@@ -10,7 +10,7 @@ from simctl.plugins.registry import Registry
 from simctl.scenario.load import read_values, start
 from simctl.scenario.model import NodeSpec, PartitionSpec
 from simctl.scenario.positions import Mistake, Reading, ScenarioErrors, sort_mistakes
-from simctl.scenario.site import leave_out_unbuilt, mistake_at, read_text, site_settings
+from simctl.scenario.site.site import leave_out_unbuilt, mistake_at, read_text, site_settings
 from simctl.scenario.users import SLURM_UID, check_user_name
 from simctl.wire.conf.site import Site, read_site
 from simctl.wire.conf.site_file import slurm_name

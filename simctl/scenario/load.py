@@ -12,7 +12,6 @@ from simctl.files import read_bytes
 from simctl.kernel.disk import is_shared
 from simctl.kernel.pattern import near
 from simctl.scenario.appliance import APPLIANCE
-from simctl.scenario.burst_buffer_conf import BURST_BUFFER_CONF, BurstBufferFileShape, merge
 from simctl.scenario.cluster import (
     NODES,
     START_TIME,
@@ -24,7 +23,6 @@ from simctl.scenario.expectations import EXPECT
 from simctl.scenario.images import IMAGES
 from simctl.scenario.looking import check_kept
 from simctl.scenario.lua import LUA, SCRIPTS, ScriptShape, check_lua
-from simctl.scenario.message_faults import rpc_names
 from simctl.scenario.model import FilesEntry, LuaSpec, Scenario
 from simctl.scenario.partitions import PARTITIONS
 from simctl.scenario.patterns import FUNCTIONS
@@ -44,10 +42,12 @@ from simctl.scenario.programs import FILES, PLUGINS, PROGRAMS, file_key
 from simctl.scenario.scalars import DURATION, SIMCTL_VERSION, choice, whole
 from simctl.scenario.scripts import ScriptCheck
 from simctl.scenario.shapes import Field, Record, Table, Values
-from simctl.scenario.site import SiteShape, placed
-from simctl.scenario.site_complete import complete
+from simctl.scenario.site.burst_buffer_conf import BURST_BUFFER_CONF, BurstBufferFileShape, merge
+from simctl.scenario.site.complete import complete
+from simctl.scenario.site.site import SiteShape, placed
 from simctl.scenario.switches import OPTIONS
-from simctl.scenario.timeline import COMMANDS, TIMELINE
+from simctl.scenario.timeline.message_faults import rpc_names
+from simctl.scenario.timeline.timeline import COMMANDS, TIMELINE
 from simctl.scenario.users import BUILT_IN, USERS
 from simctl.site import Options
 from simctl.stepd.images import ImagesSpec

@@ -8,7 +8,7 @@ from simctl.scenario.model import LuaSpec
 from simctl.scenario.positions import Reading, Value
 from simctl.scenario.scalars import choice
 from simctl.scenario.shapes import Field, Items, Record, Values
-from simctl.scenario.site import read_named
+from simctl.scenario.site.site import read_named
 
 DEFECTS: Final = {
     "stage_in_count": "a stage-in that is killed counts as under way for ever (21.08, 22.05)",

@@ -12,7 +12,7 @@ from simctl.scenario.names import check_partition_name
 from simctl.scenario.positions import Reading, Value, pairs
 from simctl.scenario.scalars import BOOLEAN, DURATION, text, whole
 from simctl.scenario.shapes import Built, Field, Items, Record, Scalar, Values
-from simctl.scenario.site_merge import merge_partitions, override
+from simctl.scenario.site.merge import merge_partitions, override
 from simctl.wire.conf.readers import PREEMPT_MODES, read_preempt_mode
 from simctl.wire.ids import INFINITE, SECOND
 from simctl.wire.states import PartState

@@ -8,7 +8,7 @@ from simctl.kernel.pattern import EVERYTHING
 from simctl.kernel.places import Place
 from simctl.kernel.trace import OpenCall
 from simctl.kernel.turns import Kernel
-from simctl.scenario.expect import Result
+from simctl.scenario.holding.expect import Result
 from simctl.scenario.model import Answer, AnswerEntry, Entry, Placed
 from simctl.wire.errno import errno_number
 

@@ -10,7 +10,7 @@ from simctl.kernel.pattern import near
 from simctl.scenario.model import Program
 from simctl.scenario.positions import Reading, Value
 from simctl.scenario.programs import file_key
-from simctl.scenario.timeline import OTHER_COMMANDS
+from simctl.scenario.timeline.timeline import OTHER_COMMANDS
 from simctl.stepd.scripts.header import passed_over, sbatch_options
 from simctl.stepd.scripts.script import has_interpreter, parse, programs_used
 

@@ -18,7 +18,8 @@ from simctl.kernel.pattern import (
     value_text,
 )
 from simctl.plugins.points.declare import Point
-from simctl.scenario.expect import Result, check
+from simctl.scenario.holding.expect import Result, check
+from simctl.scenario.holding.recorded import Recorded, write_lines
 from simctl.scenario.model import (
     CountExpect,
     Expectation,
@@ -28,8 +29,7 @@ from simctl.scenario.model import (
 )
 from simctl.scenario.pattern_words import Known, checked
 from simctl.scenario.patterns import FUNCTIONS
-from simctl.scenario.recorded import Recorded, write_lines
-from simctl.scenario.timeline import COMMANDS
+from simctl.scenario.timeline.timeline import COMMANDS
 from simctl.status import InputError
 from simctl.testing.frames import hide
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import EVERYTHING, Pattern, PatternError, field_reader
+from simctl.scenario.holding.orders import order_trouble
+from simctl.scenario.holding.recorded import Recorded
 from simctl.scenario.model import OrderEntry, OrderExpect
-from simctl.scenario.orders import order_trouble
 from simctl.scenario.pattern_words import Known, checked
 from simctl.scenario.patterns import FUNCTIONS
-from simctl.scenario.recorded import Recorded
-from simctl.scenario.timeline import COMMANDS
+from simctl.scenario.timeline.timeline import COMMANDS
 from simctl.status import InputError
 from simctl.testing.frames import hide
 

@@ -10,12 +10,12 @@ from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern, PatternError
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.scenario.load import read_values, start
-from simctl.scenario.message_faults import rpc_names
 from simctl.scenario.model import Entry
 from simctl.scenario.pattern_words import Known, checked
 from simctl.scenario.patterns import FUNCTIONS
 from simctl.scenario.positions import Unreadable, Value, compose
-from simctl.scenario.timeline import COMMANDS, TIMELINE
+from simctl.scenario.timeline.message_faults import rpc_names
+from simctl.scenario.timeline.timeline import COMMANDS, TIMELINE
 from simctl.status import InputError
 from simctl.testing.frames import hide
 from simctl.testing.runs import Run, Surroundings, is_text, make_world, run_world

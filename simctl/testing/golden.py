@@ -13,7 +13,7 @@ from simctl.kernel.pattern import Pattern, PatternError, near
 from simctl.kernel.recording import Recording, RecordingError, read_recording
 from simctl.scenario.pattern_words import Known, checked
 from simctl.scenario.patterns import FUNCTIONS
-from simctl.scenario.timeline import COMMANDS
+from simctl.scenario.timeline.timeline import COMMANDS
 from simctl.status import InputError
 from simctl.testing.frames import hide
 from simctl.testing.reading import difference

@@ -7,9 +7,10 @@ from pathlib import Path
 from simctl.files import read_text
 from simctl.kernel.recording import Recording, RecordingError
 from simctl.plugins.points import ALL, OPTIONAL
-from simctl.scenario.evidence import NO_EVIDENCE
-from simctl.scenario.expect import check
 from simctl.scenario.expectation_text import read_expectations
+from simctl.scenario.holding.evidence import NO_EVIDENCE
+from simctl.scenario.holding.expect import check
+from simctl.scenario.holding.recorded import Recorded
 from simctl.scenario.model import (
     CountExpect,
     Expectation,
@@ -18,7 +19,6 @@ from simctl.scenario.model import (
     NeverExpect,
 )
 from simctl.scenario.positions import ScenarioErrors
-from simctl.scenario.recorded import Recorded
 from simctl.status import NOT_HELD, OK, WRONG_INPUT
 from simctl.testing.reading import known_of, read_whole
 

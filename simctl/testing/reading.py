@@ -11,10 +11,10 @@ from msgspec import UNSET
 from simctl.kernel.events import KINDS, Event
 from simctl.kernel.pattern import EVERYTHING, Pattern, PatternError
 from simctl.kernel.recording import Recording, RecordingError, read_recording
+from simctl.scenario.holding.recorded import Recorded, describe
 from simctl.scenario.pattern_words import Known, checked
 from simctl.scenario.patterns import FUNCTIONS
-from simctl.scenario.recorded import Recorded, describe
-from simctl.scenario.timeline import COMMANDS
+from simctl.scenario.timeline.timeline import COMMANDS
 from simctl.status import NOT_HELD, OK, WRONG_INPUT
 
 _CONTEXT = 3

@@ -15,15 +15,15 @@ from simctl.orderings.checking import tell
 from simctl.plugins.importing import forget_files
 from simctl.plugins.registry import PluginError
 from simctl.reports.text import repeat_command
-from simctl.scenario.evidence import NO_EVIDENCE
-from simctl.scenario.expect import Result, check
 from simctl.scenario.expectations import EXPECT
+from simctl.scenario.holding.evidence import NO_EVIDENCE
+from simctl.scenario.holding.expect import Result, check
 from simctl.scenario.load import load_scenario, read_scenario, start
 from simctl.scenario.model import LookingExpect, Scenario
 from simctl.scenario.pattern_words import Known
 from simctl.scenario.patterns import FUNCTIONS
 from simctl.scenario.positions import ScenarioErrors, Unreadable, Value, compose
-from simctl.scenario.timeline import COMMANDS
+from simctl.scenario.timeline.timeline import COMMANDS
 from simctl.scenario.why_failed import told_failures
 from simctl.status import InputError
 from simctl.testing.asserting import RunTrace

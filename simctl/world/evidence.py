@@ -1,4 +1,4 @@
-"""What of a run no event tells, kept for its expectations: see `simctl.scenario.evidence`."""
+"""What of a run no event tells, kept for its expectations: see `scenario.holding.evidence`."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from simctl.kernel.disk import Disk
-from simctl.scenario.burst_buffer_conf import edited
 from simctl.scenario.model import ConfEntry, FilesEntry, Scenario
+from simctl.scenario.site.burst_buffer_conf import edited
 from simctl.site import User
 from simctl.wire.burst_buffer_conf import FOLDER, file_name, write_conf
 from simctl.wire.conf.slurm_conf import can_checkpoint

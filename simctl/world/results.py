@@ -7,7 +7,7 @@ import attrs
 
 from simctl.ctld.state.job_rows import JobRow
 from simctl.orderings.checking import Report, not_checked
-from simctl.scenario.expect import Result
+from simctl.scenario.holding.expect import Result
 from simctl.scenario.model import (
     Checks,
 )

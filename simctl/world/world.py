@@ -40,7 +40,7 @@ from simctl.plugins.breakpoints import breakpoints
 from simctl.plugins.guard import OUT_OF_MEMORY, Standing
 from simctl.plugins.registry import PluginError, Registry
 from simctl.plugins.watchdog import Watchdog
-from simctl.scenario.expect import check, check_timeline
+from simctl.scenario.holding.expect import check, check_timeline
 from simctl.scenario.model import Placed, Scenario
 from simctl.scenario.pattern_words import Jobs
 from simctl.scenario.placed import PlacedEntries

@@ -4,7 +4,3 @@
 slurmctld that starts goes on with; `kept` holds rules L1 to L5 on what is lost, `once`
 rules L6 to L9 on what is doubled. Like every room of rules it may import `observed` and `rules`.
 """
-
-from simctl.orderings.ledger import kept, once
-
-__all__ = ["kept", "once"]

@@ -5,7 +5,7 @@ from simctl.repl.commands.timing import go
 from simctl.repl.goals import UntilEnded
 from simctl.repl.registry import Command, Run, add
 from simctl.repl.session import Session
-from simctl.scenario.timeline import COMMANDS
+from simctl.scenario.timeline.timeline import COMMANDS
 
 _EXAMPLES = {
     "sbatch": ("Submit a batch script of the user's folder.", "sbatch hello.sh"),

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from simctl.scenario.burst_buffer_conf import take_file
 from simctl.scenario.positions import Reading
 from simctl.scenario.shapes import Values
-from simctl.scenario.site import conf_of, mistake_at, note, read_text, tell_file
-from simctl.scenario.site_merge import merge_nodes, merge_partitions
+from simctl.scenario.site.burst_buffer_conf import take_file
+from simctl.scenario.site.merge import merge_nodes, merge_partitions
+from simctl.scenario.site.site import conf_of, mistake_at, note, read_text, tell_file
 from simctl.wire.conf.lines import Place, SiteMistake
 from simctl.wire.conf.site import Site
 from simctl.wire.gres_conf import too_few

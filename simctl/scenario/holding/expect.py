@@ -7,7 +7,9 @@ import attrs
 
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern, value_text
-from simctl.scenario.evidence import Evidence, look_trouble
+from simctl.scenario.holding.evidence import Evidence, look_trouble
+from simctl.scenario.holding.orders import Trouble, order_trouble
+from simctl.scenario.holding.recorded import Recorded, describe
 from simctl.scenario.model import (
     CountExpect,
     Entry,
@@ -22,9 +24,7 @@ from simctl.scenario.model import (
     RaiseFault,
     When,
 )
-from simctl.scenario.orders import Trouble, order_trouble
 from simctl.scenario.pattern_words import Jobs, of_jobs
-from simctl.scenario.recorded import Recorded, describe
 from simctl.wire.hostlist import HostlistError, expand
 
 

@@ -8,7 +8,7 @@ import attrs
 from simctl.kernel.pattern import near
 from simctl.scenario.model import NodeSpec, PartitionSpec
 from simctl.scenario.positions import Reading
-from simctl.scenario.site import note, placed
+from simctl.scenario.site.site import note, placed
 from simctl.wire.conf.cluster import SiteNode, SitePartition
 from simctl.wire.conf.lines import Setting
 

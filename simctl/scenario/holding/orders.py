@@ -9,10 +9,10 @@ from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import field_reader, value_text
-from simctl.scenario.happens_before import HalfATraceError
+from simctl.scenario.holding.happens_before import HalfATraceError
+from simctl.scenario.holding.races import free_because
+from simctl.scenario.holding.recorded import Recorded, describe, write_lines
 from simctl.scenario.model import OrderExpect
-from simctl.scenario.races import free_because
-from simctl.scenario.recorded import Recorded, describe, write_lines
 
 _SEQ: Final = operator.attrgetter("seq")
 

@@ -5,15 +5,7 @@ from itertools import pairwise
 from typing import Final
 
 from simctl.kernel.events import Event
-from simctl.orderings.burst_buffer_story import (
-    Life,
-    Story,
-    broken,
-    jobs,
-    place,
-    settle,
-    story,
-)
+from simctl.orderings.burst_buffer.story import Life, Story, broken, jobs, place, settle, story
 from simctl.orderings.observed import Observed, arg
 from simctl.orderings.rules import Broken as Wrong
 from simctl.orderings.rules import Finding, rule

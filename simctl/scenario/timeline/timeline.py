@@ -7,8 +7,6 @@ from typing import Any, Final
 from simctl.kernel.pattern import near
 from simctl.kernel.places import Place
 from simctl.scenario.appliance import APPLIANCE, change_text
-from simctl.scenario.burst_buffer_conf import BURST_BUFFER_CONF
-from simctl.scenario.faults import ERRNO, FAULT, fault_text
 from simctl.scenario.model import (
     Answer,
     AnswerEntry,
@@ -28,12 +26,14 @@ from simctl.scenario.model import (
     StayEntry,
     When,
 )
-from simctl.scenario.outside import OUTSIDE
 from simctl.scenario.patterns import PATTERN
 from simctl.scenario.positions import Reading, Value
 from simctl.scenario.programs import FILES, PROGRAMS
 from simctl.scenario.scalars import BOOLEAN, DURATION, text, whole
 from simctl.scenario.shapes import Field, Items, Record, Scalar, Values
+from simctl.scenario.site.burst_buffer_conf import BURST_BUFFER_CONF
+from simctl.scenario.timeline.faults import ERRNO, FAULT, fault_text
+from simctl.scenario.timeline.outside import OUTSIDE
 from simctl.wire.burst_buffer_conf import file_name
 
 COMMANDS: Final = (

@@ -8,7 +8,7 @@ from simctl.kernel.events import Event
 from simctl.kernel.procs import OUT_OF_MEMORY_STATUS, SIGKILL
 from simctl.orderings.observed import Observed, StepDaemon, arg, begin, pid_of
 from simctl.orderings.rules import GUIDE, KEPT, MODERN, Finding, broken, rule
-from simctl.orderings.step_daemons import ATTACH, CUT_SHORT, DAEMON, FINI, INIT, POSTFINI, steps
+from simctl.orderings.steps.daemons import ATTACH, CUT_SHORT, DAEMON, FINI, INIT, POSTFINI, steps
 
 _TASK_EXIT: Final = "MESSAGE_TASK_EXIT"
 _LAUNCHED: Final = "RESPONSE_LAUNCH_TASKS"

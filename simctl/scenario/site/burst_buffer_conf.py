@@ -10,7 +10,7 @@ import yaml
 from simctl.kernel.pattern import near
 from simctl.scenario.positions import Reading, Value, pairs
 from simctl.scenario.shapes import Values, check_mapping
-from simctl.scenario.site import read_named, read_text, tell_file
+from simctl.scenario.site.site import read_named, read_text, tell_file
 from simctl.wire.burst_buffer_conf import KEYS, NAMES, check_writable
 from simctl.wire.conf.values import words
 from simctl.wire.site_files import BURST_BUFFER, SiteFile, read_site_file

@@ -7,8 +7,8 @@ from typing import Any, Final
 from simctl.kernel.events import Event
 from simctl.orderings.observed import Observed, StepDaemon, arg, begin, sending_of
 from simctl.orderings.rules import KEPT, MODERN, Finding, broken, rule
-from simctl.orderings.step_daemons import CUT_SHORT, DAEMON, steps
-from simctl.orderings.steps import FREE, REPORT
+from simctl.orderings.steps.daemons import CUT_SHORT, DAEMON, steps
+from simctl.orderings.steps.steps import FREE, REPORT
 from simctl.stepd.outcome import patience_us
 
 _LAUNCH: Final = "REQUEST_LAUNCH_TASKS"

@@ -18,7 +18,7 @@ from simctl.orderings.observed import (
     pid_of,
 )
 from simctl.orderings.rules import KEPT, Broken, Finding, broken, rule
-from simctl.orderings.step_daemons import owner
+from simctl.orderings.steps.daemons import owner
 
 _GUIDE: Final = "checkpoint guide"
 _PREFORK: Final = "slurm_ckpt_stepd_prefork"

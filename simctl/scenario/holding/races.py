@@ -5,7 +5,7 @@ from msgspec import UNSET
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import value_text
 from simctl.scenario.durations import format_us
-from simctl.scenario.happens_before import HappensBefore
+from simctl.scenario.holding.happens_before import HappensBefore
 
 
 def free_because(relation: HappensBefore, first: Event, second: Event) -> str:

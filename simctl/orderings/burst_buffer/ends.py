@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from simctl.kernel.events import Event
-from simctl.orderings.burst_buffer_story import (
+from simctl.orderings.burst_buffer.story import (
     ENDING,
     FINAL,
     Asked,

@@ -13,7 +13,7 @@ from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern, near, value_text
 from simctl.kernel.procs import wait_status_text
 from simctl.scenario.durations import format_us
-from simctl.scenario.happens_before import HappensBefore
+from simctl.scenario.holding.happens_before import HappensBefore
 
 _BEFORE_GAP: Final = 6
 _AFTER_GAP: Final = 4

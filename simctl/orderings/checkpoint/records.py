@@ -8,7 +8,7 @@ import attrs
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
-from simctl.orderings.burst_buffer_story import FINAL
+from simctl.orderings.burst_buffer.story import FINAL
 from simctl.orderings.observed import ASIDE, Observed, arg, for_a_plugin
 from simctl.orderings.rules import KEPT, Broken, Finding, rule
 

@@ -6,12 +6,6 @@ import attrs
 
 from simctl.kernel.disk import SHARED
 from simctl.kernel.pattern import near
-from simctl.scenario.message_faults import (
-    CORRUPT_MESSAGE,
-    MESSAGE_FAULTS,
-    is_message,
-    message_fault_text,
-)
 from simctl.scenario.model import (
     CorruptFault,
     CrashController,
@@ -38,7 +32,13 @@ from simctl.scenario.patterns import CALL_PATTERN
 from simctl.scenario.positions import Reading, Unreadable, Value
 from simctl.scenario.scalars import BOOLEAN, DURATION, choice, text, whole
 from simctl.scenario.shapes import Field, Forms, Items, Record, Scalar, Values
-from simctl.scenario.targets import (
+from simctl.scenario.timeline.message_faults import (
+    CORRUPT_MESSAGE,
+    MESSAGE_FAULTS,
+    is_message,
+    message_fault_text,
+)
+from simctl.scenario.timeline.targets import (
     ControllerTarget,
     NodeTarget,
     SlurmdTarget,

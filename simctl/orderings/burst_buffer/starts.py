@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from simctl.kernel.events import Event
-from simctl.orderings.burst_buffer_story import (
+from simctl.orderings.burst_buffer.story import (
     Asked,
     Item,
     Life,

@@ -6,7 +6,7 @@ from typing import Final
 import attrs
 
 from simctl.kernel.events import Event
-from simctl.orderings.burst_buffer_story import (
+from simctl.orderings.burst_buffer.story import (
     Asked,
     Item,
     Story,

@@ -17,8 +17,8 @@ from simctl.orderings.observed import (
     pid_of,
 )
 from simctl.orderings.rules import KEPT, Finding, broken, rule
-from simctl.orderings.step_daemons import FINI, JOB_FUNCTIONS, POSTFINI
-from simctl.orderings.steps import ALLOC, FREE, PACK, UNPACK, lives, nodes_of
+from simctl.orderings.steps.daemons import FINI, JOB_FUNCTIONS, POSTFINI
+from simctl.orderings.steps.steps import ALLOC, FREE, PACK, UNPACK, lives, nodes_of
 
 _LAUNCH: Final = "REQUEST_LAUNCH_TASKS"
 _EPILOG: Final = "MESSAGE_EPILOG_COMPLETE"

@@ -1,0 +1,1 @@
+"""Rules about burst_buffer: what jobs ask for, passes, stages, scripts and ends."""

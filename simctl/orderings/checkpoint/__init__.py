@@ -1,0 +1,1 @@
+"""Rules about checkpoint: requests, what tasks get, and records."""

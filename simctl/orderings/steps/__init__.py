@@ -1,0 +1,1 @@
+"""Rules about steps: launches, step daemons, their messages, and hand-overs."""
