@@ -141,6 +141,8 @@ class Hooks:
         self._async: dict[str, bool] = {}
         self._switch_known = ""
         self._may_change_env = True
+        self.wants_layout = False
+        """Whether the switch plugin is given the layout of steps, as real Slurm's is."""
         self.observer: Observer | None = None
         self.values = False
         """Whether the trace tells what calls hand out and leave behind."""
@@ -183,6 +185,9 @@ class Hooks:
         if plugin_class == "switch" and plugin_type != self._switch_known:
             self._switch_known = plugin_type
             stub = SwitchPlugin.switch_p_job_attach
+            self.wants_layout = any(
+                getattr(kind, "wants_layout", False) for kind in self._registry.kinds(plugin_type)
+            )
             self._may_change_env = any(
                 getattr(kind, "switch_p_job_attach", None) is not stub
                 for kind in self._registry.kinds(plugin_type)
@@ -291,6 +296,7 @@ class Hooks:
         if who.ended_by:
             # Its plugin has ended it: nothing of it is called any more.
             return SLURM_ERROR
+        who.about = about
         if memory.holders != 1 and not memory.inert:
             memory = who.touch()
         try:
@@ -572,7 +578,7 @@ class Hooks:
         CALLING.set(who)
         instance = who.touch().instances[alloc.plugin_class]
         try:
-            value = getattr(instance, alloc.name)()
+            value = getattr(instance, getattr(instance, "simctl_blank", alloc.name))()
             if type(value) is CoroutineType:
                 value = await value
         except BaseException as error:

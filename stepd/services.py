@@ -8,6 +8,7 @@ from msgspec import UNSET
 from simctl.api.slurmctld import ScriptResult
 from simctl.api.stepd import Executed, StepdTask
 from simctl.kernel.procs import Process
+from simctl.plugin import StepdJob
 from simctl.site import ScriptMain, Site, User
 from simctl.stepd.outcome import ProgramRun
 from simctl.stepd.programs import CHECKPOINT_HELPER
@@ -25,6 +26,16 @@ class StepServices:
         self._work = work
         self._tasks = tasks
         self._files = site.disk.view(host, work.user.uid, work.work_dir)
+
+    @property
+    def job(self) -> StepdJob:
+        """Return the step as checkpoint plugins are given it."""
+        return self._work.job
+
+    @property
+    def nnodes(self) -> int:
+        """Return how many nodes the step has."""
+        return self._work.nnodes
 
     @property
     def environment(self) -> dict[str, str]:

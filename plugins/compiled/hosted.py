@@ -16,7 +16,7 @@ from simctl.api.reach import reach_of
 from simctl.api.surroundings import PluginThread
 from simctl.kernel.procs import CALLING, Process
 from simctl.kernel.threads import Thread
-from simctl.plugin import log, sleep, start
+from simctl.plugin import SlurmError, log, sleep, slurmctld, start
 from simctl.plugins.compiled import elf
 from simctl.plugins.compiled.host_files import OpenFile, open_file, stat_numbers, view_of
 from simctl.plugins.compiled.look import Block, Looker, layout_of
@@ -328,6 +328,34 @@ class Host:
     def _strerror(self, channel: Channel, message: Reader) -> bytes:
         return text(slurm_strerror(message.u32()))
 
+    # Programs: a simulated task may become another, and its srun may run one.
+
+    def _execute(self, channel: Channel, message: Reader) -> bytes:
+        what, path = message.text() or "", message.text() or ""
+        argv = _texts(message)
+        env = _texts(message) if message.u8() else None
+        process = CALLING.get(None)
+        if process is None:
+            return U32.pack(errno.EPERM)
+        if process.role != "task":
+            told = f"{what}() is refused: {process.role} is no task that could become a program"
+            process.table.trace.complain(process, what, told)
+            return U32.pack(errno.EPERM)
+        pairs = None if env is None else dict(each.partition("=")[::2] for each in env)
+        try:
+            process.stepd.execute((path, *argv[1:]), pairs)
+        except SlurmError as error:
+            return U32.pack(error.errno)
+        raise AssertionError("a task that becomes a program does not come back")
+
+    def _srun_exec(self, channel: Channel, message: Reader) -> bytes:
+        argv = _texts(message)
+        process = CALLING.get(None)
+        about = None if process is None else process.about
+        if process is None or process.daemon != "slurmctld" or about is None or not about.step:
+            return U32.pack(errno.EINVAL)
+        return U32.pack(slurmctld.srun_exec(about.job, int(about.step.rpartition(".")[2]), *argv))
+
     # Files.
 
     def _open(self, channel: Channel, message: Reader) -> None:
@@ -450,6 +478,10 @@ class Host:
         return _joined(thread)
 
 
+def _texts(message: Reader) -> list[str]:
+    return [message.text() or "" for _ in range(message.u32())]
+
+
 async def _slept(length_us: int) -> bytes:
     await sleep(min(length_us / _EPOCH_US, 1e9))
     return b""
@@ -508,11 +540,13 @@ UPCALLS: Final[dict[str, Callable[[Host, Channel, Reader], Any]]] = {
     "N": Host._refused,
     "O": Host._open,
     "P": Host._path,
+    "R": Host._srun_exec,
     "S": Host._sleep,
     "T": Host._thread,
     "V": Host._notify,
     "W": Host._wait,
     "X": Host._last_words,
+    "Z": Host._execute,
     "c": Host._closed,
     "t": Host._named,
 }

@@ -1,7 +1,7 @@
 """What slurmstepd offers to the checkpoint plugin that runs in it and in its tasks."""
 
 from collections.abc import Mapping
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 import attrs
 
@@ -37,6 +37,14 @@ class Executed(BaseException):
 
 class Services(Protocol):
     """What `stepd` of `simctl.plugin` stands for in a step daemon."""
+
+    @property
+    def job(self) -> Any:
+        """Return the step as checkpoint plugins are given it; a `simctl.plugin.StepdJob`."""
+
+    @property
+    def nnodes(self) -> int:
+        """Return how many nodes the step has."""
 
     @property
     def environment(self) -> dict[str, str]:

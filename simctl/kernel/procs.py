@@ -197,6 +197,7 @@ class Process:
     """
 
     __slots__ = (
+        "about",
         "begun",
         "cause",
         "daemon",
@@ -245,6 +246,9 @@ class Process:
         unit: str = "",
     ) -> None:
         self.table = table
+        self.about: Any = None
+        """What the call of a plugin is about that it makes: job, step, and what real Slurm passes
+        besides; a `simctl.plugins.hooks.About`."""
         self.unit = unit or f"host {host.name}"
         """Which processes it shares memory of the simulator with, where footprints are kept."""
         self.host = host

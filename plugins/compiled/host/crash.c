@@ -80,9 +80,13 @@ static void crashed(int signal, siginfo_t *info, void *context)
 #else
 	interrupted = (void *) ((ucontext_t *) context)->uc_mcontext.pc;
 #endif
+	const char *what = strsignal(signal);
+	if (is_in_unknown_record(info->si_addr))
+		what = "Segmentation fault, as it reached into a record of Slurm's whose fields are where "
+		       "nobody knows (build the plugin with -g),";
 	/* First without frames: finding them may crash again. */
-	last_words(strsignal(signal), signal, info->si_addr, frames, 0);
-	last_words(strsignal(signal), signal, info->si_addr, frames, backtrace(frames, FRAMES));
+	last_words(what, signal, info->si_addr, frames, 0);
+	last_words(what, signal, info->si_addr, frames, backtrace(frames, FRAMES));
 	leave_now(128 + signal);
 }
 

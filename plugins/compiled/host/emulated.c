@@ -339,24 +339,60 @@ EXPORT FILE *popen(const char *command, const char *mode)
 	return NULL;
 }
 
-/* Every way to become another program. */
-#define REFUSED_EXEC(name, ...) \
-	EXPORT int name(const char *path, __VA_ARGS__) \
+/* Become another program: a simulated task may, and then never comes back. */
+static int execute(const char *what, const char *path, char *const argv[], char *const env[])
+{
+	if (my_socket() < 0)
+		return refused(what);
+	struct frame *f = ask_begin('Z');
+	put_text(f, what);
+	put_text(f, path);
+	put_texts(f, (char **) argv);
+	put_u8(f, env != NULL);
+	if (env)
+		put_texts(f, (char **) env);
+	errno = (int) get_u32(ask());
+	return -1;
+}
+
+EXPORT int execve(const char *path, char *const argv[], char *const env[])
+{
+	return execute("execve", path, argv, env);
+}
+
+EXPORT int execvpe(const char *path, char *const argv[], char *const env[])
+{
+	return execute("execvpe", path, argv, env);
+}
+
+EXPORT int execv(const char *path, char *const argv[]) { return execute("execv", path, argv, NULL); }
+EXPORT int execvp(const char *path, char *const argv[]) { return execute("execvp", path, argv, NULL); }
+
+#define MOST_WORDS 64
+
+static int execute_words(const char *what, const char *path, const char *first, va_list words, bool with_env)
+{
+	char *argv[MOST_WORDS + 1] = {(char *) first};
+	int count = first != NULL;
+	for (char *each; first && (each = va_arg(words, char *));)
+		if (count < MOST_WORDS)
+			argv[count++] = each;
+	return execute(what, path, argv, with_env ? va_arg(words, char **) : NULL);
+}
+
+#define EXECUTE_WORDS(name, with_env) \
+	EXPORT int name(const char *path, const char *first, ...) \
 	{ \
-		(void) path; \
-		return refused(#name); \
+		va_list words; \
+		va_start(words, first); \
+		int result = execute_words(#name, path, first, words, with_env); \
+		va_end(words); \
+		return result; \
 	}
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-REFUSED_EXEC(execve, char *const argv[], char *const env[])
-REFUSED_EXEC(execvpe, char *const argv[], char *const env[])
-REFUSED_EXEC(execv, char *const argv[])
-REFUSED_EXEC(execvp, char *const argv[])
-REFUSED_EXEC(execl, const char *arg, ...)
-REFUSED_EXEC(execlp, const char *arg, ...)
-REFUSED_EXEC(execle, const char *arg, ...)
-#pragma GCC diagnostic pop
+EXECUTE_WORDS(execl, false)
+EXECUTE_WORDS(execlp, false)
+EXECUTE_WORDS(execle, true)
 
 EXPORT int posix_spawn(pid_t *restrict pid, const char *restrict path,
 		       const posix_spawn_file_actions_t *actions,
@@ -388,6 +424,16 @@ static char *asked_text(char what, uint32_t number, const char *name)
 }
 
 EXPORT char *host_conf(const char *key) { return asked_text('C', 0, key); }
+
+/* Have the srun of the step that the call is about run a program. */
+EXPORT int srun_exec(const void *step, char **argv)
+{
+	if (my_socket() < 0 || !step)
+		return -1;
+	struct frame *f = ask_begin('R');
+	put_texts(f, argv);
+	return get_u32(ask()) ? -1 : 0;
+}
 
 EXPORT char *host_strerror(int number)
 {

@@ -84,6 +84,7 @@ struct argument {
 	char *memory;
 	size_t size;
 	FILE *file;
+	struct image *image;
 };
 
 static void take_environment(struct argument *a)
@@ -139,20 +140,13 @@ static void take_argument(struct argument *a)
 	case 'e':		/* an environment */
 		take_environment(a);
 		break;
-	case 'm': {		/* a record: its bytes, then texts and pointers to put into it */
-		bytes = get_bytes(&request, &length);
-		a->memory = memcpy(malloc(length + 1), bytes, length + 1);
-		a->size = length;
-		uint32_t count = get_u32(&request);
-		for (uint32_t k = 0; k < count; k++) {
-			uint32_t offset = get_u32(&request);
-			const char *text = get_text(&request);
-			char *copy = text ? library.duplicate(text) : NULL;
-			memcpy(a->memory + offset, &copy, sizeof copy);
-		}
-		a->value = (uint64_t) a->memory;
+	case 'm':		/* a record of Slurm's own */
+		a->image = take_image(&request);
+		a->value = (uint64_t) image_start(a->image);
 		break;
-	}
+	case 'g':		/* a record of which nobody knows the layout */
+		a->value = (uint64_t) unknown_record();
+		break;
 	default:
 		leave_now(96);
 	}
@@ -212,18 +206,14 @@ static void give_argument(struct frame *f, struct argument *a)
 		fclose(a->file);
 		put_bytes(f, a->memory, a->size);
 		break;
-	case 'e': {
-		char **env = (char **) a->slot;
-		uint32_t count = 0;
-		while (env && env[count])
-			count++;
-		put_u32(f, count);
-		for (uint32_t k = 0; k < count; k++)
-			put_text(f, env[k]);
+	case 'e':
+		put_texts(f, (char **) a->slot);
 		break;
-	}
 	case 'm':
-		put_bytes(f, a->memory, a->size);
+		give_image(f, a->image);
+		break;
+	case 'g':
+		put_u32(f, 0);
 		break;
 	default:
 		return;
@@ -232,8 +222,10 @@ static void give_argument(struct frame *f, struct argument *a)
 
 static void release(struct argument *a)
 {
-	if (strchr("szfmd", a->kind))
+	if (strchr("szfd", a->kind))
 		free(a->memory);
+	if (a->kind == 'm')
+		free_image(a->image);
 }
 
 typedef uint64_t (*function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,

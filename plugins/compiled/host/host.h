@@ -69,6 +69,19 @@ void tell(void);
 void tell_text(char what, uint32_t number, const char *text);
 void leave_now(int status) __attribute__((noreturn));
 
+/* ---- record.c: records of Slurm's own, which the emulator has laid out ---- */
+
+struct image;
+struct image *take_image(struct frame *f);
+void *image_start(const struct image *image);
+void give_image(struct frame *f, const struct image *image);
+void free_image(struct image *image);
+/* Return a record of unknown layout: whoever reads or writes it is told of. */
+void *unknown_record(void);
+bool is_in_unknown_record(const void *address);
+/* Put an array of texts with NULL at its end: how many, and each. */
+void put_texts(struct frame *f, char **texts);
+
 /* ---- threads.c ---- */
 
 extern __thread int thread_socket;

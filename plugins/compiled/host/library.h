@@ -8,6 +8,7 @@
 struct library {
 	void *(*allocate)(size_t size);
 	char *(*duplicate)(const char *text);
+	void (*release)(void *memory);
 	void *(*new_buffer)(void);
 	void *(*buffer_of)(const unsigned char *data, uint32_t length);
 	void (*free_buffer)(uint64_t buffer);

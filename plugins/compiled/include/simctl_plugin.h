@@ -27,6 +27,10 @@ extern "C" {
 #define NO_VAL64 0xfffffffffffffffeull
 #define INFINITE 0xffffffffu
 #define SLURM_BATCH_SCRIPT 0xfffffffeu
+#define ESLURM_INVALID_JOB_ID 2017
+#define ESLURM_ALREADY_DONE 2021
+#define ESLURM_NOT_SUPPORTED 2036
+#define ESLURM_DISABLED 2037
 #define ESLURM_SWITCH_MIN 3000
 #define ESLURM_SWITCH_MAX 3099
 
@@ -89,7 +93,53 @@ char *switch_p_strerror(int errnum);
 enum { CHECK_ABLE, CHECK_DISABLE, CHECK_ENABLE, CHECK_CREATE, CHECK_VACATE, CHECK_RESTART,
        CHECK_ERROR, CHECK_REQUEUE };
 
-struct step_record;
+/* Slurm's own records, of which these are the fields that simctl fills in. It finds them by their
+ * names in the plugin's debug information (cc -g): a plugin that is built with Slurm's own headers
+ * has others between them, and is given these all the same. */
+
+struct job_record {			/* a job in slurmctld */
+	uint32_t job_id, user_id, group_id, job_state, priority, time_limit, array_job_id, array_task_id,
+		exit_code;
+	uint16_t restart_cnt, batch_flag, ckpt_interval;
+	time_t start_time, end_time;
+	char *name, *account, *partition, *nodes;
+	check_jobinfo_t check_job;
+};
+
+typedef struct slurm_step_layout {	/* where the tasks of a step are */
+	char *node_list;
+	uint32_t node_cnt, task_cnt, task_dist;
+	uint16_t *tasks;		/* how many, by node */
+	uint32_t **tids;		/* which, by node */
+} slurm_step_layout_t;
+
+struct step_record {			/* a step in slurmctld */
+	struct job_record *job_ptr;
+	uint32_t step_id;
+	uint16_t ckpt_interval;
+	time_t start_time;
+	char *name, *ckpt_dir;
+	slurm_step_layout_t *step_layout;
+	check_jobinfo_t check_job;	/* the plugin's record of the step */
+};
+
+typedef struct {			/* a task in slurmstepd */
+	int id, gtid;			/* its rank on the node, and in the step */
+	pid_t pid;
+	bool exited;
+} stepd_step_task_info_t;
+
+typedef struct {			/* a step in slurmstepd */
+	uint32_t jobid, stepid, nnodes, nodeid, ntasks, node_tasks;
+	uid_t uid;
+	gid_t gid;
+	bool batch;
+	pid_t jmgr_pid, pgid;
+	char *cwd;
+	char **env;			/* what tasks get; stepd_prefork may add to it by setenvf */
+	stepd_step_task_info_t **task;
+	switch_jobinfo_t *switch_job;
+} stepd_step_rec_t;
 
 int slurm_ckpt_alloc_job(check_jobinfo_t *jobinfo);
 int slurm_ckpt_free_job(check_jobinfo_t jobinfo);
@@ -104,6 +154,10 @@ int slurm_ckpt_comp(struct step_record *step_ptr, time_t event_time, uint32_t er
 int slurm_ckpt_stepd_prefork(void *slurmd_job);
 int slurm_ckpt_signal_tasks(void *slurmd_job, char *image_dir);
 int slurm_ckpt_restart_task(void *slurmd_job, char *image_dir, int gtid);
+
+/* What slurmctld has for checkpoint plugins: have the srun of the step that the call is about run a
+ * program, named by the first of its words; NULL at the end. */
+int srun_exec(struct step_record *step_ptr, char **argv);
 
 /* ---- memory: zero, and enough of it, or the process ends ---- */
 

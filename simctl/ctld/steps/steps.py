@@ -175,7 +175,9 @@ def _with_layout(
     ctld: Controller, about: About, layout: StepLayout, request: RequestJobStepCreate
 ) -> About:
     """Add what real Slurm's build_jobinfo is given: the layout of the step."""
-    if ctld.site.model == "guide" or not ctld.site.trace.recording:
+    if ctld.site.model == "guide":
+        return about
+    if not (ctld.site.trace.recording or ctld.site.hooks.wants_layout):
         return about
     return attrs.evolve(
         about,
