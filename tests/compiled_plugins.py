@@ -11,6 +11,7 @@ from simctl.plugins.guard import PluginError
 
 SOURCES: Final = Path(__file__).parent / "compiled"
 KEYS: Final = SOURCES / "switch_keys.c"
+KEYS_18: Final = SOURCES / "switch_keys_18.c"
 TWIN: Final = f"{SOURCES / 'keys_twin.py'}:Keys"
 
 

@@ -13,7 +13,7 @@ import pytest
 from simctl.cli import main
 from simctl.plugins.compiled.process import Zygote
 from simctl.status import OK
-from tests.compiled_plugins import KEYS, TWIN, changed, needs_compiler
+from tests.compiled_plugins import KEYS, KEYS_18, TWIN, changed, needs_compiler
 
 pytestmark = needs_compiler
 
@@ -51,10 +51,14 @@ def events(trace: Path, **wanted: str) -> list[dict[str, Any]]:
     return [each for each in found if all(each.get(key) == wanted[key] for key in wanted)]
 
 
-@pytest.mark.parametrize("model", ["guide", "modern"])
-def test_a_compiled_plugin_gives_the_trace_of_its_twin(tmp_path: Path, model: str) -> None:
+@pytest.mark.parametrize(
+    ("model", "plugin"), [("guide", KEYS), ("modern", KEYS), ("modern", KEYS_18)]
+)
+def test_a_compiled_plugin_gives_the_trace_of_its_twin(
+    tmp_path: Path, model: str, plugin: Path
+) -> None:
     """Byte by byte, but for nothing: state in globals, credentials, nodes, texts, files."""
-    compiled = run(tmp_path, KEYS, model=model).read_bytes()
+    compiled = run(tmp_path, plugin, model=model).read_bytes()
     assert compiled == run(tmp_path, TWIN, model=model).read_bytes()
     assert b"switch_p_job_attach" in compiled
 

@@ -7,11 +7,15 @@ from pathlib import Path
 import pytest
 
 from simctl.plugins.compiled import build, classes
+from simctl.plugins.fitting import check_class
 from simctl.plugins.guard import PluginError
 from simctl.testing.plugin_check.check import check_plugin
-from tests.compiled_plugins import KEYS, needs_compiler
+from tests.compiled_plugins import KEYS, KEYS_18, needs_compiler
 
 pytestmark = needs_compiler
+
+LEAKY = ("\txfree(job->nodes);\n\txfree(job);", "\txfree(job);")
+"""A text in a credential of which free takes no notice."""
 
 QUIET = ('info("step %u.%u is over, context %d", job_id, step_id, context);', "")
 """The one mistake of switch_keys.c: it looks at what another process has stored."""
@@ -49,16 +53,19 @@ def test_a_plugin_without_a_slip_is_fine(tmp_path: Path) -> None:
     assert not found.not_driven
 
 
-@pytest.mark.parametrize("rule", SLIPS)
-def test_a_slip_is_named_with_its_line(tmp_path: Path, rule: str) -> None:
-    """By rule, function, the variable or field, and the line of the function."""
-    change, function, what = SLIPS[rule]
-    changes = (change,) if rule == "wrong-process" else (QUIET, change)
-    found = check_plugin(slipped(tmp_path, *changes), "slipped.c", models=("guide",))
-    mistakes = [each for each in found.mistakes if each.rule == rule]
-    assert [each.function for each in mistakes] == [function]
-    assert what in mistakes[0].what
-    assert mistakes[0].where.startswith("slipped.c:")
+def test_slips_are_named_with_their_lines(tmp_path: Path) -> None:
+    """By rule, function, the variable or field, and the line; none hides another."""
+    changes = [change for change, _, _ in SLIPS.values()]
+    found = check_plugin(slipped(tmp_path, *changes, LEAKY), "slipped.c", models=("guide",))
+    for rule, (_, function, what) in SLIPS.items():
+        mistakes = [each for each in found.mistakes if each.rule == rule]
+        assert [each.function for each in mistakes] == [function]
+        assert what in mistakes[0].what
+        assert mistakes[0].where.startswith("slipped.c:")
+    assert [each.function for each in found.mistakes if each.rule == "leaks-memory"] == [
+        "switch_p_free_jobinfo"
+    ]
+    assert len(found.mistakes) == len(SLIPS) + 1
 
 
 def test_a_double_free_is_found_where_the_copy_shares_its_memory(tmp_path: Path) -> None:
@@ -68,15 +75,6 @@ def test_a_double_free_is_found_where_the_copy_shares_its_memory(tmp_path: Path)
     assert any("shares nodes with the credential" in each.what for each in found.mistakes)
 
 
-def test_memory_that_no_call_releases_is_a_mistake(tmp_path: Path) -> None:
-    """The text in a credential of which free takes no notice."""
-    kind = slipped(tmp_path, QUIET, ("\txfree(job->nodes);\n\txfree(job);", "\txfree(job);"))
-    found = check_plugin(kind, "slipped.c", models=("guide",))
-    assert [(each.rule, each.function) for each in found.mistakes] == [
-        ("leaks-memory", "switch_p_free_jobinfo")
-    ]
-
-
 REFUSED = [
     (('"switch/keys"', '"keys"'), "plugin_type is 'keys'"),
     (('"switch/keys"', '"burst_buffer/keys"'), "burst buffer plugins in C are not loaded"),
@@ -84,7 +82,23 @@ REFUSED = [
     (("int switch_p_node_fini(void)", "int other(void)"), "does not export switch_p_node_fini"),
     (("context = -1; }", "nobody_has_this(); }"), "undefined symbol: nobody_has_this"),
     (("int init(void)", "int init(void"), "compiling slipped.c failed"),
+    (("plugin_version = 1;", "plugin_version = 20 << 16 | 2 << 8;"), "is that of Slurm 20.02"),
+    (
+        (
+            "switch_p_copy_jobinfo(switch_jobinfo_t switch_job)",
+            "switch_p_duplicate_jobinfo(void *switch_job)",
+        ),
+        "switch_p_pack_jobinfo is declared with (void*, struct*), and that of Slurm 17.11 to 19.05",
+    ),
 ]
+
+
+def test_prototypes_of_later_slurm_are_for_model_modern(tmp_path: Path) -> None:
+    """Model guide calls none of them, and says so."""
+    kind = classes.find(KEYS_18)
+    check_class(kind, "switch_keys_18.c", "modern")
+    with pytest.raises(PluginError, match="write `model: modern` into the scenario"):
+        check_class(kind, "switch_keys_18.c", "guide")
 
 
 @pytest.mark.parametrize(("change", "told"), REFUSED)

@@ -65,7 +65,7 @@ def plan(name: str, prototypes: str = versions.GUIDE) -> Plan:
         return Plan(name, "", (), "v" if name == "fini" else "i", -32, None)
     c = versions.of(name, point.c, prototypes)
     # Later versions have names for what is pointed to, the guide for the pointers.
-    opaque = _OPAQUE_POINTER.sub(r"\1 ", c) if prototypes == versions.LATER else c
+    opaque = _OPAQUE_POINTER.sub(r"\1 ", c) if c != point.c else c
     found = _SIGNATURE.match(opaque)
     assert found is not None
     given = found["parameters"].strip()

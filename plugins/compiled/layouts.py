@@ -68,8 +68,8 @@ class Records:
         return next((self._found[name] for name in names if name in self._found), None)
 
     def whole(self, kind: DIE | None) -> DIE | None:
-        """Return a type's structure, also where this unit only says that there is one."""
-        if kind is None or _is_whole(kind):
+        """Return a type; a structure also where this unit only says that there is one."""
+        if kind is None or kind.tag != "DW_TAG_structure_type" or _is_whole(kind):
             return kind
         return self._found.get(_name(kind))
 
