@@ -1,8 +1,17 @@
-"""Limits at their edges: one below, at the limit, and one above; and what nearly is something."""
+"""Limits at their edges: below, at and above, in one table; and what nearly is something.
 
+A new limit gets a row of `LIMITS`. What takes more than a number is tested by itself, below or
+where the rest of its subject is.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
 import pytest
 
-from tests.cluster import Ran, run
+from simctl.wire.conf.slurm_conf import SlurmConf
+from tests.cluster import TWO_NODES, Ran, run
 
 
 def timeline(*lines: str, head: str = "") -> str:
@@ -19,21 +28,290 @@ def exits(ran: Ran) -> list[int]:
     return [each.exit for each in ran.result.commands]
 
 
-@pytest.mark.parametrize("most", [1, 2, 3, 4])
-def test_slurmctld_keeps_no_more_jobs_than_maxjobcount(most: int) -> None:
-    """Three jobs are submitted, each while those before it are still known."""
-    three = [f"{at} alice sbatch --wrap 'sleep 5'" for at in range(3)]
-    ran = run(timeline(*three, head=f"slurm_conf: {{MaxJobCount: {most}}}\n"))
-    taken = min(most, 3)
-    assert exits(ran) == [0] * taken + [1] * (3 - taken)
-    assert {each.errno for each in ran.result.commands[taken:]} <= {"EAGAIN"}
-    assert len(ran.result.rows) == taken
+def cluster(nodes: str, *, memory_mb: int = 1000, **of_partition: object) -> str:
+    """Return a cluster of nodes with 4 cpus and one partition, which has these keys."""
+    keys = "".join(f", {key}: {value}" for key, value in of_partition.items())
+    return (
+        f'nodes: [{{name: "{nodes}", cpus: 4, memory_mb: {memory_mb}}}]\n'
+        "users: {alice: 1001, bob: 1002}\n"
+        f'partitions: [{{name: debug, nodes: "{nodes}", default: true{keys}}}]\n'
+    )
 
 
+def conf(**keys: object) -> str:
+    """Return a slurm.conf."""
+    return f"slurm_conf: {{{', '.join(f'{key}: {value}' for key, value in keys.items())}}}\n"
+
+
+def seconds(ran: Ran, name: str, **fields: object) -> list[int]:
+    """Return when events were."""
+    return [each.time_us // 1_000_000 for each in ran.all(name, **fields)]
+
+
+def waited_for(ran: Ran) -> str:
+    """Return why the job of a run waited until it was cancelled; empty if it ran."""
+    state, _, reason = ran.job()
+    return "" if state == "COMPLETED" else reason
+
+
+def ends(ran: Ran) -> list[int]:
+    """Return when the jobs ended."""
+    return [row.end_us // 1_000_000 for row in ran.result.rows]
+
+
+@attrs.frozen
+class Limit:
+    """A limit: a scenario with a number, what is looked at, and what that is below, at and above.
+
+    A number is that of the limit, or of what comes near it.
+    """
+
+    text: Callable[[int], str]
+    told: Callable[[Ran], Any]
+    edges: Mapping[int, Any]
+    cluster: str = TWO_NODES
+
+
+MEMORY = {"SelectType": "select/cons_tres", "SelectTypeParameters": "CR_CPU_Memory"}
+HALF = "0 bob sbatch -n1 --mem=500 --wrap 'sleep 50'"
 RESERVED_2_TO_4_MINUTES = (
     "0 root scontrol create reservation reservationname=a starttime=now+2minutes duration=2 "
     "users=bob nodes=n1"
 )
+
+
+def _woken(waiting: int) -> str:
+    more = " ".join(["srun -n4 --exclusive sleep 1 &"] * waiting)
+    return timeline(f"0 alice sbatch -N1 -n4 --wrap 'srun -n4 --exclusive sleep 20 & {more} wait'")
+
+
+def _first_woken(ran: Ran) -> int:
+    sent = [each.time_us for each in ran.all("SRUN_STEP_SIGNAL", phase="send")]
+    return sent.count(sent[0])
+
+
+LIMITS: dict[str, Limit] = {
+    "MaxJobCount: jobs that slurmctld knows at a time": Limit(
+        lambda n: timeline(
+            *[f"{at} alice sbatch --wrap 'sleep 5'" for at in range(3)], head=conf(MaxJobCount=n)
+        ),
+        lambda ran: [each.errno for each in ran.result.commands],
+        {1: ["", "EAGAIN", "EAGAIN"], 2: ["", "", "EAGAIN"], 3: [""] * 3, 4: [""] * 3},
+    ),
+    "MaxJobCount: an array is one as long as its tasks wait": Limit(
+        lambda n: timeline(
+            "0 alice sbatch -H --array=0-5 --wrap true",
+            "0 alice sbatch -H --wrap true",
+            "9 root scancel -u alice",
+            head=conf(MaxJobCount=n),
+        ),
+        exits,
+        {1: [0, 1, 0], 2: [0, 0, 0], 3: [0, 0, 0]},
+    ),
+    "MaxJobId: the last id, before FirstJobId comes again": Limit(
+        lambda n: timeline(
+            *["0 alice sbatch --wrap true"] * 3,
+            "1000 alice sbatch --wrap true",
+            head=conf(FirstJobId=5, MaxJobId=n),
+        ),
+        lambda ran: [each.stdout.split()[-1:] for each in ran.result.commands],
+        {
+            6: [["5"], ["6"], [], ["5"]],
+            7: [["5"], ["6"], ["7"], ["5"]],
+            8: [["5"], ["6"], ["7"], ["8"]],
+        },
+    ),
+    "MaxArraySize: indices stay below 1001": Limit(
+        lambda n: timeline(f"0 alice sbatch -H --array={n} --wrap true", "9 root scancel -u alice"),
+        lambda ran: ran.result.commands[0].exit,
+        {999: 0, 1000: 0, 1001: 1},
+    ),
+    "MaxTasksPerNode: tasks of a step on two nodes": Limit(
+        lambda n: timeline(f"0 alice srun -N2 -O -n{n} true", head=conf(MaxTasksPerNode=3)),
+        exits,
+        {5: [0], 6: [0], 7: [1]},
+    ),
+    "MaxTasksPerNode: where each of four tasks has its node": Limit(
+        lambda n: timeline(
+            "0 alice srun -O -N2 -n4 -m arbitrary -w n1,n1,n2,n2 true", head=conf(MaxTasksPerNode=n)
+        ),
+        exits,
+        {1: [1], 2: [0], 3: [0]},
+    ),
+    "MinNodes and MaxNodes of a partition: who asks for fewer or more waits": Limit(
+        lambda n: timeline(f"0 alice sbatch -N{n} --wrap 'sleep 3'", "9 root scancel 1"),
+        waited_for,
+        {1: "PartitionNodeLimit", 2: "", 3: "", 4: "PartitionNodeLimit"},
+        cluster("n[1-4]", min_nodes=2, max_nodes=3),
+    ),
+    "MinNodes of a partition: who takes one to three gets as many at least": Limit(
+        lambda n: timeline(
+            f"0 root scontrol update partitionname=debug minnodes={n}",
+            "1 alice sbatch -N1-3 --wrap 'sleep 3'",
+        ),
+        lambda ran: [each.num_nodes for each in ran.result.rows],
+        {1: [1], 2: [2], 3: [3]},
+        cluster("n[1-4]"),
+    ),
+    "all nodes of a partition": Limit(
+        lambda n: timeline(f"0 alice sbatch -N{n} --wrap 'sleep 3'", "9 root scancel 1"),
+        waited_for,
+        {3: "", 4: "", 5: "PartitionNodeLimit"},
+        cluster("n[1-4]"),
+    ),
+    "MaxTime of a partition": Limit(
+        lambda n: timeline(f"0 alice sbatch -t{n} --wrap 'sleep 3'", "9 root scancel 1"),
+        waited_for,
+        {9: "", 10: "", 11: "PartitionTimeLimit"},
+        cluster("n1", max_time="10m"),
+    ),
+    "OverTimeLimit: minutes beyond the limit, until the next check": Limit(
+        lambda n: timeline("0 alice sbatch -t1 --wrap 'sleep 500'", head=conf(OverTimeLimit=n)),
+        ends,
+        {0: [90], 1: [150], 2: [210]},
+    ),
+    "a reservation's length: a job in it lasts no longer": Limit(
+        lambda n: timeline(
+            RESERVED_2_TO_4_MINUTES,
+            f"1 bob sbatch --reservation=a -t{n} --wrap 'sleep 3'",
+            "300 root scancel 1",
+        ),
+        lambda ran: bool(ran.all("job_state", args_to="RUNNING")),
+        {1: True, 2: True, 3: False},
+    ),
+    "DefMemPerNode: what a job takes that asks for none": Limit(
+        lambda n: timeline(
+            HALF, "1 alice sbatch -n1 --wrap true", head=conf(**MEMORY, DefMemPerNode=n)
+        ),
+        ends,
+        {499: [50, 3], 500: [50, 3], 501: [50, 50]},
+        cluster("n1"),
+    ),
+    "DefMemPerCPU: the same, for each of two cpus": Limit(
+        lambda n: timeline(
+            HALF, "1 alice sbatch -n2 --wrap true", head=conf(**MEMORY, DefMemPerCPU=n)
+        ),
+        ends,
+        {249: [50, 3], 250: [50, 3], 251: [50, 50]},
+        cluster("n1"),
+    ),
+    "memory of a node: a suspended job takes the last of it again, and no more": Limit(
+        lambda n: timeline(
+            "0 alice sbatch -n1 --mem=500 --wrap 'sleep 20'",
+            "5 root scontrol suspend 1",
+            f"6 bob sbatch -n1 --mem={n} --wrap 'sleep 100'",
+            "10 root scontrol resume 1",
+            "150 root scontrol resume 1",
+            head=conf(**MEMORY),
+        ),
+        lambda ran: exits(ran)[3:],
+        {499: [0, 1], 500: [0, 1], 501: [1, 0]},
+        cluster("n1"),
+    ),
+    "MessageTimeout: an answer that takes nine seconds": Limit(
+        lambda n: (
+            timeline("5 alice sinfo", head=conf(MessageTimeout=n))
+            + "  - {at: 1s, fault: {delay: RESPONSE_PARTITION_INFO, by: 8999ms}}\n"
+        ),
+        exits,
+        {8: [1], 9: [0], 10: [0]},
+    ),
+    "MessageTimeout: tries to connect, a second apart, to one who comes after nine": Limit(
+        lambda n: (
+            timeline("5 alice sinfo", head=conf(MessageTimeout=n))
+            + "  - {at: 4s, fault: {crash: slurmctld}}\n"
+            "  - {at: 13.5s, fault: {start: slurmctld}}\n"
+        ),
+        exits,
+        {8: [1], 9: [1], 10: [0], 11: [0]},
+    ),
+    "MinJobAge: when a job is forgotten that ended after six seconds, old jobs being looked for "
+    "every minute": Limit(
+        lambda n: timeline("0 alice sbatch --wrap 'sleep 5.5'", head=conf(MinJobAge=n)),
+        lambda ran: seconds(ran, "slurm_ckpt_free_job", daemon="slurmctld"),
+        {113: [120], 114: [120], 115: [180]},
+    ),
+    "SlurmdTimeout: a node that is silent is DOWN, at the next ping": Limit(
+        lambda n: (
+            timeline("900 alice sinfo", head=conf(SlurmdTimeout=n))
+            + "  - {at: 10s, fault: {crash: n1}}\n"
+        ),
+        lambda ran: seconds(ran, "node_state", args_node="n1", args_to="DOWN|NO_RESPOND"),
+        {240: [320], 300: [400], 360: [480]},
+    ),
+    "WaitTime: a task that goes on for five seconds when the first has ended": Limit(
+        lambda n: (
+            "programs: {./uneven: [{runs: 5s, tasks: [1]}, {runs: 0s}]}\n"
+            + timeline("0 alice srun -n2 ./uneven", head=conf(WaitTime=n))
+        ),
+        exits,
+        {0: [0], 4: [137], 6: [0]},
+    ),
+    "KillWait: from SIGTERM to SIGKILL, five seconds at least": Limit(
+        lambda n: (
+            conf(KillWait=n)
+            + "programs: {./stubborn: {runs: 3m, on_signal: {TERM: ignore}}}\n"
+            + timeline("0 alice srun -w n1 ./stubborn", "10 alice scancel 1")
+        ),
+        lambda ran: seconds(ran, "MESSAGE_EPILOG_COMPLETE", phase="send"),
+        {1: [15], 4: [15], 5: [15], 6: [16]},
+    ),
+    "GraceTime of a partition: from SIGTERM to the end of a preempted job": Limit(
+        lambda n: (
+            conf(PreemptType="preempt/partition_prio", PreemptMode="CANCEL")
+            + "programs: {./stubborn: {runs: 9m, on_signal: {TERM: ignore}}}\n"
+            + timeline(
+                f"0 root scontrol update partitionname=debug gracetime={n}",
+                "0 alice srun -N1 ./stubborn",
+                "10 bob sbatch -p urgent -N1 --wrap true",
+            )
+        ),
+        lambda ran: ends(ran)[0],
+        {19: 29, 20: 30, 21: 31},
+        cluster("n1").rstrip("]\n") + ", {name: urgent, nodes: n1, priority_tier: 10}]\n",
+    ),
+    "TreeWidth: to whom the four nodes of a step report": Limit(
+        lambda n: timeline("0 alice srun -N4 true", head=conf(TreeWidth=n)),
+        lambda ran: {
+            str(each.node): str(each.peer)
+            for each in ran.all("REQUEST_STEP_COMPLETE", phase="send", daemon="slurmstepd")
+        },
+        {
+            width: {"n1": "slurmctld"} | {f"n{at}": f"slurmd@n{up}" for at, up in parents}
+            for width, parents in {
+                1: ((2, 1), (3, 2), (4, 3)),
+                2: ((2, 1), (3, 2), (4, 1)),
+                3: ((2, 1), (3, 1), (4, 1)),
+                4: ((2, 1), (3, 1), (4, 1)),
+            }.items()
+        },
+        cluster("n[1-4]"),
+    ),
+    "sruns that are woken when a step ends": Limit(_woken, _first_woken, {7: 7, 8: 8, 9: 8}),
+}
+
+
+@pytest.mark.parametrize(
+    ("limit", "number"),
+    [
+        pytest.param(limit, number, id=f"{name.partition(':')[0]} {number}")
+        for name, limit in LIMITS.items()
+        for number in limit.edges
+    ],
+)
+def test_a_limit_holds_below_at_and_above_its_number(limit: Limit, number: int) -> None:
+    """One run for each number."""
+    ran = run(limit.text(number), cluster=limit.cluster)
+    assert limit.told(ran) == limit.edges[number]
+
+
+def test_every_number_in_slurm_conf_has_a_row() -> None:
+    """But for one that names a choice, and one that tests of the backup controller are about."""
+    usual = SlurmConf()
+    keys = SlurmConf.keys()
+    numbers = {key for key in keys if type(usual.value(key)) is int}
+    named = {word for name in LIMITS for word in name.replace(":", "").split()}
+    assert numbers - named == {"ReturnToService", "SlurmctldTimeout"}
 
 
 @pytest.mark.parametrize(
@@ -74,56 +352,6 @@ def test_a_job_is_said_to_start_in_the_moment_in_which_a_reservation_ends() -> N
         timeline(RESERVED_2_TO_4_MINUTES, "70 alice sbatch --test-only -w n1 -t5 --wrap 'sleep 3'")
     )
     assert "to start at 2026-01-01T00:04:00 " in ran.stderr(1)
-
-
-@pytest.mark.parametrize(("minutes", "runs"), [(1, True), (2, True), (3, False)])
-def test_a_job_in_a_reservation_may_last_as_long_as_that(minutes: int, runs: bool) -> None:
-    """And no longer."""
-    ran = run(
-        timeline(
-            RESERVED_2_TO_4_MINUTES,
-            f"1 bob sbatch --reservation=a -t{minutes} --wrap 'sleep 3'",
-            "300 root scancel 1",
-        )
-    )
-    assert bool(ran.all("job_state", args_to="RUNNING")) is runs
-
-
-@pytest.mark.parametrize("nodes", [1, 2, 3, 4])
-def test_a_partition_gives_as_many_nodes_as_its_limits_say(nodes: int) -> None:
-    """Two or three: who asks for fewer or more waits."""
-    ran = run(
-        timeline(f"0 alice sbatch -N{nodes} --wrap 'sleep 3'", "9 root scancel 1"),
-        cluster='nodes: [{name: "n[1-4]", cpus: 4}]\nusers: {alice: 1001}\npartitions: '
-        '[{name: debug, nodes: "n[1-4]", default: true, min_nodes: 2, max_nodes: 3}]\n',
-    )
-    waited = "CANCELLED", "0:0", "PartitionNodeLimit"
-    assert ran.job() == (("COMPLETED", "0:0", "None") if nodes in (2, 3) else waited)
-
-
-@pytest.mark.parametrize(("least", "given"), [(1, 1), (2, 2), (3, 3)])
-def test_who_takes_some_nodes_gets_at_least_what_the_partition_gives(
-    least: int, given: int
-) -> None:
-    """One to three nodes are asked for."""
-    ran = run(
-        timeline("0 alice sbatch -N1-3 --wrap 'sleep 3'"),
-        cluster='nodes: [{name: "n[1-4]", cpus: 4}]\nusers: {alice: 1001}\npartitions: '
-        f'[{{name: debug, nodes: "n[1-4]", default: true, min_nodes: {least}}}]\n',
-    )
-    assert [each.num_nodes for each in ran.result.rows] == [given]
-
-
-@pytest.mark.parametrize("nodes", [3, 4, 5])
-def test_a_job_may_have_all_nodes_of_a_partition(nodes: int) -> None:
-    """And waits for ever if it wants one more."""
-    ran = run(
-        timeline(f"0 alice sbatch -N{nodes} --wrap 'sleep 3'", "9 root scancel 1"),
-        cluster='nodes: [{name: "n[1-4]", cpus: 4}]\nusers: {alice: 1001}\n'
-        'partitions: [{name: debug, nodes: "n[1-4]", default: true}]\n',
-    )
-    assert ran.job()[2] == ("None" if nodes <= 4 else "PartitionNodeLimit")
-    assert bool(ran.all("job_state", args_to="RUNNING")) is (nodes <= 4)
 
 
 @pytest.mark.parametrize("model", ["guide", "modern"])
@@ -243,17 +471,6 @@ def test_a_job_is_not_resumed_onto_a_node_that_another_has_yet_to_leave(model: s
     assert ran.job(1)[0] == "COMPLETED"
 
 
-@pytest.mark.parametrize("waiting", [7, 8, 9])
-def test_no_more_than_eight_sruns_are_woken_when_a_step_ends(waiting: int) -> None:
-    """Those that wait longest; nobody knows yet whom the cpus suit."""
-    more = " ".join(["srun -n4 --exclusive sleep 1 &"] * waiting)
-    ran = run(
-        timeline(f"0 alice sbatch -N1 -n4 --wrap 'srun -n4 --exclusive sleep 20 & {more} wait'")
-    )
-    sent = [each.time_us for each in ran.all("SRUN_STEP_SIGNAL", phase="send")]
-    assert sent.count(sent[0]) == min(waiting, 8)
-
-
 def test_of_two_that_started_at_once_the_later_gives_way() -> None:
     """Where the youngest gives way, and the two are as old."""
     ran = run(
@@ -271,24 +488,6 @@ def test_of_two_that_started_at_once_the_later_gives_way() -> None:
     assert {row.job_id: row.restarts for row in ran.result.rows} == {1: 0, 2: 1, 3: 0}
 
 
-@pytest.mark.parametrize("other_mb", [499, 500, 501])
-def test_a_suspended_job_takes_the_last_memory_of_its_node_again(other_mb: int) -> None:
-    """And not more than there is: another job has the rest meanwhile."""
-    ran = run(
-        "slurm_conf: {SelectType: select/cons_tres, SelectTypeParameters: CR_CPU_Memory}\n"
-        + timeline(
-            "0 alice sbatch -n1 --mem=500 --wrap 'sleep 20'",
-            "5 root scontrol suspend 1",
-            f"6 bob sbatch -n1 --mem={other_mb} --wrap 'sleep 100'",
-            "10 root scontrol resume 1",
-            "150 root scontrol resume 1",
-        ),
-        cluster="nodes: [{name: n1, cpus: 4, memory_mb: 1000}]\nusers: {alice: 1001, bob: 1002}\n"
-        "partitions: [{name: debug, nodes: n1, default: true}]\n",
-    )
-    assert exits(ran)[3:] == ([0, 1] if other_mb <= 500 else [1, 0])
-
-
 @pytest.mark.parametrize("model", ["guide", "modern"])
 def test_a_script_that_was_lost_while_its_job_was_suspended_is_missed(model: str) -> None:
     """Its node lists what it runs when another slurmd registers."""
@@ -301,16 +500,3 @@ def test_a_script_that_was_lost_while_its_job_was_suspended_is_missed(model: str
     )
     assert len(ran.all("batch_missing", args_node="n1")) == 1
     assert ran.job()[0] == "NODE_FAIL"
-
-
-@pytest.mark.parametrize(("kill_wait", "waits_s"), [(1, 5), (4, 5), (5, 5), (6, 6)])
-def test_slurmd_waits_five_seconds_at_least_before_it_kills(kill_wait: int, waits_s: int) -> None:
-    """KillWait counts from there on."""
-    ran = run(
-        f"slurm_conf: {{KillWait: {kill_wait}}}\n"
-        "programs: {./stubborn: {runs: 3m, on_signal: {TERM: ignore}}}\n"
-        + timeline("0 alice srun -w n1 ./stubborn", "10 alice scancel 1")
-    )
-    (told,) = ran.all("REQUEST_TERMINATE_JOB", phase="receive")
-    (gone,) = ran.all("MESSAGE_EPILOG_COMPLETE", phase="send")
-    assert (gone.time_us - told.time_us) // 1_000_000 == waits_s

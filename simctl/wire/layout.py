@@ -7,15 +7,11 @@ refused for that here.
 
 import enum
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
 
 import attrs
 
 from simctl.wire.errno import ESLURM_BAD_DIST, ESLURM_BAD_TASK_COUNT, SlurmError
 from simctl.wire.hostlist import sort_unique
-
-MAX_TASKS_PER_NODE: Final = 512
-"""More tasks of a step may not run on a node, whoever overcommits its cpus."""
 
 
 class Distribution(enum.Enum):

@@ -24,7 +24,6 @@ from simctl.wire.errno import (
 )
 from simctl.wire.features import Constraint, ConstraintError
 from simctl.wire.ids import INFINITE, NO_VAL
-from simctl.wire.layout import MAX_TASKS_PER_NODE
 from simctl.wire.records import JobDesc
 from simctl.wire.resources import ALL_MEMORY, Demand, tasks_in
 from simctl.wire.states import Reason
@@ -97,7 +96,7 @@ def read_request(
     demand = _demand(desc, there[0], conf, required, excluded)
     if demand.max_nodes < demand.min_nodes:
         return Request(error_code=ESLURM_INVALID_NODE_COUNT)
-    if demand.overcommit and demand.num_tasks > MAX_TASKS_PER_NODE * len(there[0].nodes):
+    if demand.overcommit and demand.num_tasks > conf.max_tasks_per_node * len(there[0].nodes):
         return Request(error_code=ESLURM_BAD_TASK_COUNT)
     if desc.tmp_disk_mb:
         return Request(error_code=ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE, text=TOO_LITTLE_DISK)

@@ -12,7 +12,7 @@ from simctl.wire.errno import (
     SlurmError,
 )
 from simctl.wire.ids import NO_VAL
-from simctl.wire.layout import MAX_TASKS_PER_NODE, Distribution, StepLayout, lay_out
+from simctl.wire.layout import Distribution, StepLayout, lay_out
 from simctl.wire.messages import RequestJobStepCreate
 
 
@@ -63,8 +63,10 @@ def step_nodes(job: JobRecord, request: RequestJobStepCreate) -> tuple[NodeRecor
     return tuple(sorted(chosen, key=lambda node: node.index))
 
 
-def lay_out_step(job: JobRecord, request: RequestJobStepCreate) -> StepLayout:
-    """Return where the tasks of a step run.
+def lay_out_step(
+    job: JobRecord, request: RequestJobStepCreate, *, most_per_node: int
+) -> StepLayout:
+    """Return where the tasks of a step run, MaxTasksPerNode of them on a node at most.
 
     Raises:
         SlurmError: The job lacks the nodes or the cpus; ESLURM_NODES_BUSY where it has them, and
@@ -72,13 +74,13 @@ def lay_out_step(job: JobRecord, request: RequestJobStepCreate) -> StepLayout:
     """
     cpus = {node.name: count for node, count in zip(job.nodes, job.cpus, strict=True)}
     if request.distribution is Distribution.ARBITRARY:
-        return _arbitrary(job, request)
+        return _arbitrary(job, request, most_per_node)
     if request.exclusive:
-        return _dedicated(job, request, cpus)
+        return _dedicated(job, request, cpus, most_per_node)
     nodes = step_nodes(job, request)
     num_tasks = request.num_tasks or len(nodes)
     nodes = nodes[:num_tasks]
-    if num_tasks > MAX_TASKS_PER_NODE * len(nodes):
+    if num_tasks > most_per_node * len(nodes):
         raise SlurmError(ESLURM_BAD_TASK_COUNT)
     if sum(_takes(request, cpus[node.name], num_tasks) for node in nodes) < num_tasks:
         raise SlurmError(ESLURM_TOO_MANY_REQUESTED_CPUS)
@@ -109,9 +111,11 @@ def _deal(
     )
 
 
-def _arbitrary(job: JobRecord, request: RequestJobStepCreate) -> StepLayout:
+def _arbitrary(job: JobRecord, request: RequestJobStepCreate, most_per_node: int) -> StepLayout:
     """Put each task on the node that was named for it."""
     candidates(job, request)
+    if request.num_tasks > most_per_node * len(set(request.nodes)):
+        raise SlurmError(ESLURM_BAD_TASK_COUNT)
     return lay_out(
         nodes=request.nodes,
         cpus_per_node=(),
@@ -121,7 +125,7 @@ def _arbitrary(job: JobRecord, request: RequestJobStepCreate) -> StepLayout:
 
 
 def _dedicated(
-    job: JobRecord, request: RequestJobStepCreate, cpus: Mapping[str, int]
+    job: JobRecord, request: RequestJobStepCreate, cpus: Mapping[str, int], most_per_node: int
 ) -> StepLayout:
     """Lay a step out on cpus that no other step uses, on as few of the first nodes as will do."""
     num_tasks = request.num_tasks or max(1, request.min_nodes)
@@ -138,7 +142,7 @@ def _dedicated(
             room += takes
     if room >= num_tasks and len(chosen) >= request.min_nodes and named <= _names(chosen):
         nodes = sorted(chosen, key=lambda node: node.index)[:num_tasks]
-        if num_tasks > MAX_TASKS_PER_NODE * len(nodes):
+        if num_tasks > most_per_node * len(nodes):
             raise SlurmError(ESLURM_BAD_TASK_COUNT)
         return _deal(nodes, num_tasks, request, free)
     possible = candidates(job, request)

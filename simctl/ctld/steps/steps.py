@@ -61,7 +61,7 @@ async def job_step_create(
         _refuse(ctld, envelope, message, refusal)
         return
     try:
-        layout = lay_out_step(job, message)
+        layout = lay_out_step(job, message, most_per_node=ctld.site.conf.max_tasks_per_node)
     except SlurmError as error:
         if error.errno == ESLURM_NODES_BUSY and not message.immediate:
             step_queue.wait(ctld, job, envelope.sender)
