@@ -73,7 +73,7 @@ def _page(scenario: Scenario, header: dict[str, Any]) -> bytes:
     page: dict[str, Any] = {
         "header": header,
         "about": f"A session over {scenario.path_name}. What it has come to so far is in the "
-        "picture; the buttons and the line on the left let it go on.",
+        "picture; the buttons on the left and the line below let it go on.",
         "notes": [],
         "verdict": "",
         "tone": "",

@@ -21,6 +21,8 @@ _LINES: Final = 40
 class WebFront(Front):
     """Lines from a page, through a server; what is said goes with the next message."""
 
+    greets = True
+
     def __init__(self, out: IO[str], link: socket.socket) -> None:
         super().__init__(out)
         self._session: Session | None = None
@@ -117,7 +119,7 @@ class WebFront(Front):
                     "id": job.job_id,
                     "label": str(job.job_id),
                     "state": str(job.state),
-                    "name": job.desc.name,
+                    "user": world.site.user_name(job.desc.uid),
                     "nodes": job.node_list,
                 }
                 for job in [*world.ctld.jobs.values()][-_JOBS:]

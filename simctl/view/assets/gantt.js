@@ -15,10 +15,10 @@ function element(tag, attributes = {}, ...children) {
 
 function seconds(us) {
   if (us === null || us === undefined) return "–";
-  if (us < 10e6) return `${Number((us / 1e6).toFixed(2))} s`;
+  if (us < 60e6) return `${Number((us / 1e6).toFixed(us < 10e6 ? 2 : 0))}s`;
   const whole = Math.round(us / 1e6), two = (x) => String(x).padStart(2, "0");
   const days = Math.floor(whole / 86400), hours = Math.floor(whole / 3600) % 24;
-  return `${days ? `${days} d ` : ""}${hours}:${two(Math.floor(whole / 60) % 60)}:${two(whole % 60)}`;
+  return `${days ? `${days}-${two(hours)}` : hours}:${two(Math.floor(whole / 60) % 60)}:${two(whole % 60)}`;
 }
 
 // Steps of time that are easy to read, so that labels have room.
@@ -76,9 +76,9 @@ class Gantt {
   _page() {
     const page = byId("page");
     page.append(this._numbers());
-    this.runs.forEach((run) => {
+    this.runs.forEach((run, i) => {
       const { facts } = run;
-      page.append(element("h2", {}, run.name),
+      page.append(element("h2", {}, this.titleOf(i)),
         element("p", {}, `${facts.scenario}, seed ${facts.seed}, schedule ${facts.schedule}, model ${facts.model}: ${run.jobs.length.toLocaleString("en")} runs of jobs on ${run.nodes.length.toLocaleString("en")} nodes${run.whole ? "" : "; the run was cut short"}`));
       const canvas = element("canvas", { tabindex: "0", role: "img", "aria-label": `nodes of ${run.name} over time` });
       page.append(canvas);
@@ -95,11 +95,16 @@ class Gantt {
     }
   }
 
+  // A run's name; of two it bears the letter by which the words below call it.
+  titleOf(i) {
+    return this.runs.length > 1 ? `${"AB"[i]}: ${this.runs[i].name}` : this.runs[i].name;
+  }
+
   _numbers() {
     const rows = [["", "jobs", "first submit to last end", "cpus in use", "wait: median", "90 %", "99 %", "longest", "slowdown: median", "90 %"]];
-    for (const run of this.runs) {
+    for (const [i, run] of this.runs.entries()) {
       const { jobs, makespan_us, use, wait_us, slowdown } = run.measures;
-      rows.push([run.name, jobs.toLocaleString("en"), seconds(makespan_us), use === null ? "–" : `${(use * 100).toFixed(1)} %`,
+      rows.push([this.titleOf(i), jobs.toLocaleString("en"), seconds(makespan_us), use === null ? "–" : `${(use * 100).toFixed(1)} %`,
         ...["median", "p90", "p99", "max"].map((key) => wait_us ? seconds(wait_us[key]) : "–"),
         ...["median", "p90"].map((key) => slowdown ? slowdown[key].toFixed(2) : "–")]);
     }
@@ -118,7 +123,7 @@ class Gantt {
 
   _colourOf(job, colours) {
     const by = byId("colour").value;
-    const light = colours.dark ? 48 : 62;
+    const light = colours.dark ? 42 : 68;
     if (by === "wait") {
       const part = Math.min(1, Math.sqrt(Math.max(0, (job[START] - job[ELIGIBLE]) / (this.longest || 1))));
       return `hsl(${150 - 150 * part} 60% ${light}%)`;
@@ -138,7 +143,7 @@ class Gantt {
   }
 
   rowHeight(run) {
-    const room = this.runs.length > 1 ? 300 : 520;
+    const room = this.runs.length > 1 ? 300 : Math.max(300, Math.min(520, innerHeight - 330));
     return Math.max(run.nodes.length > room ? room / run.nodes.length : 1, Math.min(18, room / Math.max(1, run.nodes.length)));
   }
 
@@ -201,9 +206,10 @@ class Gantt {
           c.strokeStyle = colours.fg;
           c.strokeRect(x, y, w, Math.max(h, 1));
         }
-        if (!faint && w > 34 && h > 11) {
-          c.fillStyle = "#000a";
-          c.fillText(`${job[LABEL]} ${job[NAME]}`.slice(0, Math.floor(w / 6.3)), x + 3, y + h / 2 + 4);
+        const told = !faint && w > 18 && h > 11 && [`${job[LABEL]} ${job[NAME]}`, job[LABEL]].find((text) => c.measureText(text).width < w - 6);
+        if (told) {
+          c.fillStyle = colours.dark ? "#fffe" : "#000c";
+          c.fillText(told, x + 3, y + h / 2 + 4);
           c.fillStyle = this._colourOf(job, colours);
         }
       }
@@ -230,7 +236,8 @@ class Gantt {
       c.moveTo(x, AXIS - 4);
       c.lineTo(x, height);
       c.stroke();
-      c.fillText(seconds(t), x + 3, 11);
+      const told = seconds(t);
+      if (x + 3 + c.measureText(told).width < this.width) c.fillText(told, x + 3, 11);
     }
   }
 

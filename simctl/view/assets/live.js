@@ -85,7 +85,7 @@ class Live {
     const base = job.state.split("|")[0];
     const running = ["PENDING", "RUNNING", "SUSPENDED"].includes(base);
     return {
-      id: job.id, label: job.label, user: job.name, state: job.state, why: null,
+      id: job.id, label: job.label, user: job.user, state: job.state, why: null,
       tone: base === "COMPLETED" ? "fine" : running ? "" : "failed",
       when: job.nodes ? `on ${job.nodes}` : "", last: states.length ? states[states.length - 1].seq : 0,
     };
@@ -147,8 +147,6 @@ class Live {
     parts.push(...this._due(now, button));
     parts.push(...this._breaks(now, button));
     parts.push(...this._faults(now, may));
-    if (now.changed.length)
-      parts.push(element("h3", {}, "the last step changed"), element("div", { class: "changed", id: "changed" }, now.changed.join("\n")));
     const name = element("input", { id: "save", "aria-label": "name of the scenario", value: this.name || "session.yaml" });
     name.addEventListener("input", () => { this.name = name.value; });
     const user = element("select", { id: "user", "aria-label": "who types" }, ...now.users.map((each) => element("option", { value: each }, each)));
@@ -158,6 +156,8 @@ class Live {
     const keep = element("button", { id: "keep", title: "write a scenario that repeats the session", onclick: () => this.do(`save ${name.value}`) }, "save as scenario");
     keep.disabled = !may;
     parts.push(element("h3", {}, "session"), element("div", { class: "row" }, "types as", user, name, keep));
+    if (now.changed.length)
+      parts.push(element("h3", {}, "the last step changed"), element("div", { class: "changed", id: "changed" }, now.changed.join("\n")));
     this.byId("stand").replaceChildren(...parts);
   }
 
