@@ -16,6 +16,7 @@ from simctl.kernel.schedules import ScheduleError
 from simctl.kernel.trace import FileSink
 from simctl.limits import RUN_TURNS
 from simctl.orderings.checking import tell as tell_breach
+from simctl.orderings.told_terms import TERMS, tell_terms
 from simctl.outputs import TRACE, Output
 from simctl.plugins.registry import PluginError, Registry
 from simctl.reports.measures import measured_json, measured_lines
@@ -298,7 +299,8 @@ class _TraceFile:
                 raise self._cannot(error) from error
             stream = self._output.stream
         self._stream = stream
-        header = world.header() | ({"kinds": list(kinds)} if kinds else {})
+        header = world.header() | {TERMS: tell_terms(world.terms())}
+        header |= {"kinds": list(kinds)} if kinds else {}
         self._sink = FileSink(stream, header, kinds)
         world.trace.add_sink(self._sink)
 

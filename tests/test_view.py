@@ -10,6 +10,8 @@ import pytest
 
 from simctl import cli
 
+FINI = '"name":"switch_p_job_fini"'
+
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -92,6 +94,30 @@ def test_view_of_a_scenario_whose_expectations_break_writes_the_page_and_ends_wi
     assert data_of(page)["page"]["broken"] == [
         {**each, "says": each.get("says", "")} for each in data["page"]["broken"]
     ]
+
+
+def test_a_trace_is_held_against_the_orderings_anew(tmp_path: Path) -> None:
+    """By the terms of its run: what was taken out is marked, and nothing where nothing is."""
+    page, path = tmp_path / "p.html", tmp_path / "t.jsonl"
+    for name in ("suspend_resume", "life_of_a_job"):
+        words = ["run", name, "--quiet", "--trace", str(path)]
+        assert cli.main(words) == cli.OK
+        assert cli.main(["view", str(path), "-o", str(page)]) == cli.OK
+        told = data_of(page)["page"]
+        assert told["broken"] == []
+        assert "rules held" in told["verdict"]
+    lines = path.read_text().splitlines(keepends=True)
+    header = json.loads(lines[0])
+    assert header.pop("terms")["conf"]
+    for first in (lines[0], json.dumps(header) + "\n"):
+        path.write_text("".join([first, *(each for each in lines[1:] if FINI not in each)]))
+        assert cli.main(["view", str(path), "-o", str(page)]) == cli.OK
+        broken = data_of(page)["page"]["broken"]
+        assert broken[0]["title"].startswith("8 fini-iff-session-done")
+        assert ("under the defaults" in broken[0]["says"]) == (first != lines[0])
+    path.write_text("".join(lines[: len(lines) // 2]))
+    assert cli.main(["view", str(path), "-o", str(page)]) == cli.OK
+    assert data_of(page)["page"]["broken"] == []
 
 
 def test_a_part_of_a_run_has_what_led_to_it(trace: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from msgspec import UNSET
 from simctl.files import open_to_write
 from simctl.kernel.events import Event
 from simctl.kernel.trace import FileSink
+from simctl.orderings.told_terms import TERMS, tell_terms
 from simctl.outputs import TRACE, place_of
 from simctl.world import World
 
@@ -28,7 +29,7 @@ class TraceLog:
         self._tell = tell
         self._path = place_of(path, TRACE) or path
         self._stream: IO[bytes] = open_to_write(path)
-        self._sink = FileSink(self._stream, world.header())
+        self._sink = FileSink(self._stream, world.header() | {TERMS: tell_terms(world.terms())})
         self._full = False
         world.trace.add_sink(self._add)
 

@@ -25,7 +25,7 @@ _ARGS: Final = "args."
 _HEADER: Final = "header."
 _FIELDS: Final = tuple(Event.__struct_fields__)
 _WHAT_IT_IS: Final = ("kind", "name")
-_NOT_COMPARED: Final = ("simctl_trace", "version", "ignore")
+_NOT_COMPARED: Final = ("simctl_trace", "version", "ignore", "terms")
 _NEAR: Final = 0.75
 
 

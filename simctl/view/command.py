@@ -10,10 +10,11 @@ from typing import Any
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import Pattern, PatternError
 from simctl.kernel.recording import RecordingError
+from simctl.orderings.checking import Report
 from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.status import NOT_HELD, OK, InputError
 from simctl.view.facts import facts_of
-from simctl.view.findings import Finding, findings_of, verdict_of
+from simctl.view.findings import Finding, findings_of, findings_of_trace, recheck, verdict_of
 from simctl.view.packing import pack
 from simctl.view.page import PAGE, write, write_page
 from simctl.view.reading import EVERYTHING, Seen, Selection, read_seen, seen_of
@@ -58,23 +59,16 @@ def read_trace(path: str, selection: Selection) -> Seen:
 
 
 def page_of_trace(seen: Seen) -> bytes:
-    """Return the page of a trace; what did not hold is what its end tells."""
-    broken = [_whole(each) for each in seen.broken]
-    return _page(seen, broken, _verdict_of_trace(seen), None)
+    """Return the page of a trace, held against the built-in orderings anew."""
+    report = recheck(seen)
+    broken = findings_of_trace(seen, report)
+    return _page(seen, broken, _verdict_of_trace(seen, broken, report), None)
 
 
-def _whole(finding: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a finding of a trace with all that a page wants; traces may be written by others."""
-    seqs = finding.get("seqs")
-    return {
-        **{key: str(finding.get(key, "")) for key in ("what", "title", "says", "text")},
-        "seqs": [seq for seq in seqs if type(seq) is int] if isinstance(seqs, list) else [],
-    }
-
-
-def _verdict_of_trace(seen: Seen) -> str:
-    if seen.broken:
-        return f"{len(seen.broken)} of what was expected did not hold"
+def _verdict_of_trace(seen: Seen, broken: Sequence[Finding], report: Report) -> str:
+    anew = f"orderings, checked anew: {report.summary}"
+    if broken:
+        return f"{len(broken)} of what was expected did not hold; {anew}"
     how = {
         "done": "the run came to its end",
         "until": "the run was stopped at --until",
@@ -82,7 +76,8 @@ def _verdict_of_trace(seen: Seen) -> str:
         "interrupted": "the run was interrupted",
         "failed": "the run could not go on",
     }.get(seen.reason, "the trace does not tell how the run ended")
-    return f"{how}; the trace tells of nothing that broke"
+    told = "its end tells of nothing that broke; " if seen.reason else ""
+    return f"{how}; {told}{anew}"
 
 
 def page_of_run(

@@ -63,6 +63,8 @@ class Seen:
     """What did not hold in the run, as the trace's end tells it."""
     notes: tuple[str, ...] = ()
     """What is wrong with the trace."""
+    cut: bool = False
+    """Whether it breaks off: what should come at the end of a run may lack."""
 
     @property
     def whole(self) -> bool:
@@ -103,6 +105,7 @@ def read_seen(path: Path, selection: Selection = EVERYTHING) -> Seen:
         reason=str(end.args.get("reason", "")) if end and isinstance(end.args, dict) else "",
         broken=tuple(each for each in found if isinstance(each, dict)),
         notes=notes,
+        cut=bool(ending.missing()),
     )
 
 
