@@ -136,6 +136,17 @@ class Tab:
         """Write what is seen as a PNG."""
         path.write_bytes(b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
+    def worked_ms(self, script: str) -> float:
+        """Return how long the page's own thread worked for what an expression does, in ms."""
+        self.call("Performance.enable", timeDomain="threadTicks")
+        before = self._task_s()
+        self.run(script)
+        return (self._task_s() - before) * 1000
+
+    def _task_s(self) -> float:
+        metrics = self.call("Performance.getMetrics")["metrics"]
+        return float(next(each["value"] for each in metrics if each["name"] == "TaskDuration"))
+
     @property
     def errors(self) -> list[str]:
         """What the page complained of."""

@@ -254,7 +254,7 @@ def test_a_broken_ordering_is_found_in_three_clicks(damaged: Path, chromium: Bro
 
 
 def test_a_hundred_thousand_events_scroll_smoothly(tmp_path: Path, chromium: Browser) -> None:
-    """Only what is seen is drawn: half of all frames take less than 50 ms, folded or not."""
+    """Only what is seen is drawn: no frame but one takes 50 ms, folded or not."""
     rows: list[str] = []
     for seq in range(1, 100_001):
         node, turn = seq % 64, seq // 64
@@ -278,16 +278,21 @@ def test_a_hundred_thousand_events_scroll_smoothly(tmp_path: Path, chromium: Bro
     tab = chromium.tab()
     tab.open((tmp_path / "large.html").as_uri())
     tab.until("globalThis.simctl && simctl.picture.columns.count > 0")
-    frames = """(async () => { const b = simctl.picture.box, times = [];
-        for (let i = 0; i < 40; i++) {
-          b.scrollLeft = (i * 7919) % (b.scrollWidth - b.clientWidth);
-          b.scrollTop = (i * 97) % Math.max(1, b.scrollHeight - b.clientHeight);
-          await new Promise(requestAnimationFrame);
-          const t = performance.now(); simctl.picture.draw(); document.body.offsetHeight;
-          times.push(performance.now() - t); }
-        return times.sort((a, b) => a - b)[20] })()"""
+    frame = """(async () => { const b = simctl.picture.box;
+        b.scrollLeft = (I * 7919) % (b.scrollWidth - b.clientWidth);
+        b.scrollTop = (I * 97) % Math.max(1, b.scrollHeight - b.clientHeight);
+        await new Promise(requestAnimationFrame); await new Promise((r) => setTimeout(r)) })()"""
+
+    def worst() -> float:
+        # Time of its own thread, whatever else goes on here; at one moment garbage is collected.
+        took = sorted(tab.worked_ms(frame.replace("I", str(number))) for number in range(24))
+        return took[-2]
+
     assert tab.run("simctl.options.collapsed.size") == 64
-    assert tab.run(frames) < 50
+    assert worst() < 50
+    tab.run("(simctl.options.zoom = 3, simctl._changed())")
+    assert worst() < 50
+    tab.run("(simctl.options.zoom = 0, simctl._changed(), (simctl.picture.box.scrollTop = 0))")
     seq = tab.run(
         "(() => { const p = simctl.picture, m = simctl.model, r = p.svg.getBoundingClientRect();"
         "const i = p.columns.byCol[p.columns.starts[p.drawn.from + 30]], e = m.events[i];"
@@ -296,6 +301,6 @@ def test_a_hundred_thousand_events_scroll_smoothly(tmp_path: Path, chromium: Bro
     )
     assert seq
     tab.run("(simctl.options.collapsed.clear(), simctl._changed())")
-    assert tab.run(frames) < 50
+    assert worst() < 50
     assert tab.run("simctl.picture.svg.querySelectorAll('*').length") < 5000
     tab.call("Page.close")

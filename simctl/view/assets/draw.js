@@ -10,6 +10,8 @@ const ZOOMS = [
 ];
 const NAMES = 3;
 const MANY_LANES = 400, MANY_SCRIPTS = 8;
+// More events than this on one screen bear no names: nobody reads them, and a frame would take long.
+const MANY_NAMES = 600;
 
 const escapeText = (text) =>
   String(text).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
@@ -284,6 +286,12 @@ class Picture {
     const last = Math.min(this.rows.length, Math.ceil((sy + height - TOP) / ROW) + 1);
     const X = (c) => left + this.x[c] - sx;
     const Y = (row) => TOP + row * ROW - sy + ROW / 2;
+    let there = 0;
+    for (const i of columns.between(from, to)) {
+      const row = this.rowOf(this.model.events[i]);
+      if (row >= first && row < last) there++;
+    }
+    this.named = !ZOOMS[this.options.zoom].width && (whole || there <= MANY_NAMES);
     const out = [`<defs><clipPath id="area"><rect x="${left}" y="${TOP}" width="${width}" height="${height}"/></clipPath>` +
       '<clipPath id="axis"><rect x="' + left + `" y="0" width="${width}" height="${height}"/></clipPath>` +
       '<marker id="tip" viewBox="0 0 6 6" refX="5.4" refY="3" markerWidth="6" markerHeight="6" orient="auto"><path d="M0 0L6 3L0 6z" class="tip"/></marker></defs>'];
@@ -373,7 +381,7 @@ class Picture {
 
   _drawArrows(out, X, Y, from, to, height) {
     const { model, columns } = this;
-    const named = !ZOOMS[this.options.zoom].width;
+    const { named } = this;
     const col = (seq) => columns.col[model.index.get(seq)];
     const plain = new Map();
     for (const event of this.arrows.seen(from, to)) {
@@ -406,11 +414,11 @@ class Picture {
       const event = model.events[i], row = this.rowOf(event);
       if (row < first || row >= last) continue;
       const x = X(this.columns.col[i]), y = Y(row);
-      const alone = !zoom.width || event.seq === this.selected || this.flagged.has(event.seq) || failed(event);
+      const alone = this.named || event.seq === this.selected || this.flagged.has(event.seq) || failed(event);
       if (alone) this._drawEvent(out, event, x, y, zoom);
       else {
         const kind = `${this._plainClass(event)}${this._faint(event.seq) ? " faint" : ""}`;
-        plain.set(kind, (plain.get(kind) || "") + this._plainShape(event, x, y, zoom.width));
+        plain.set(kind, (plain.get(kind) || "") + this._plainShape(event, x, y, zoom.width || 12));
       }
     }
     for (const [kind, path] of plain) out.push(`<path d="${path}" class="${kind}"/>`);
