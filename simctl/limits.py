@@ -90,3 +90,18 @@ PICTURE_EVENTS: Final = 100_000
 
 PICTURE_BYTES: Final = 16_384 * MIB
 """A trace of which a part is looked at, unpacked: it is read line by line."""
+
+BRACE_WORDS: Final = 100_000
+"""How many words the braces of one word of a batch script may stand for."""
+
+CALL_NESTING: Final = 200
+"""How many commands, functions and sourced files of a batch script may be under way in another."""
+
+SCRIPT_PROCESSES: Final = 1_000
+"""How many processes a batch script may have started that have not ended."""
+
+SUBSHELL_NESTING: Final = 100
+"""How many shells of a batch script may be under way in one another."""
+
+PIPE_CHARACTERS: Final = 64 * 1024
+"""How much a pipe holds before whoever writes has to wait."""

@@ -1,9 +1,10 @@
 """The process that a script runs in: its programs and commands, its files, its signals."""
 
 import posixpath
+import zlib
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import attrs
 from msgspec import UNSET
@@ -21,6 +22,7 @@ from simctl.kernel.procs import (
 )
 from simctl.kernel.threads import Killed, Thread
 from simctl.kernel.turns import Timer
+from simctl.limits import SCRIPT_PROCESSES
 from simctl.plugins.guard import DiedError
 from simctl.site import CommandCall, Site, User
 from simctl.stepd.image_file import (
@@ -30,8 +32,8 @@ from simctl.stepd.image_file import (
     ProgramState,
     ScriptState,
     State,
-    stream_of,
-    stream_state,
+    redirects_of,
+    redirects_state,
 )
 from simctl.stepd.journal import DivergedError, JournalingHost
 from simctl.stepd.outcome import (
@@ -41,24 +43,31 @@ from simctl.stepd.outcome import (
     by_default_stops,
     default_status,
 )
-from simctl.stepd.programs import Input, ScriptRun, read_script
+from simctl.stepd.programs import Input, ScriptRun, script_of
 from simctl.stepd.scripts.host import (
+    Body,
     Disposition,
+    Info,
     Inherited,
     Interrupted,
     OpenFile,
+    OpenText,
+    PipeEnd,
     Redirects,
     ShellHost,
     Stream,
 )
 from simctl.stepd.scripts.shell import Shell
+from simctl.stepd.scripts.tools import TOOLS, Tool
+from simctl.stepd.scripts.tree import OpenMode
 from simctl.stepd.stopping import Pausable, left_us, pause, take_signal, unpause
-
-Output = Callable[[int, str], None]
-"""Takes a file descriptor (1 or 2) and a text that a process wrote to it."""
+from simctl.stepd.streams import BROKEN, BlockedError, Output, Streams
+from simctl.wire.command_lines import reads_input
+from simctl.wire.ids import SECOND
 
 _STDERR: Final = 2
 _TRAP_KEEPS = "trap"
+_SIGPIPE: Final = 13
 
 
 @attrs.frozen(kw_only=True)
@@ -87,8 +96,7 @@ class Child:
     stopped: bool = False
     """A command is stopped; of programs `left_us` tells."""
 
-    stdout: Stream = attrs.field(factory=lambda: Inherited(descriptor=1))
-    stderr: Stream = attrs.field(factory=lambda: Inherited(descriptor=2))
+    redirects: Redirects = attrs.field(factory=Redirects)
     forked: int = 0
     """The cause of its fork."""
 
@@ -100,6 +108,9 @@ class Child:
     timer: Timer | None = None
     host: "ScriptHost | None" = None
     call: CommandCall | None = None
+
+
+_NO_CHILD: Final = 127
 
 
 def command_name(argv: tuple[str, ...]) -> str:
@@ -120,17 +131,35 @@ class ScriptHost:
         output: Output,
         ended: Callable[[int], None],
         stdin: Input | None = None,
+        parent: "ScriptHost | None" = None,
+        redirects: Redirects | None = None,
     ) -> None:
         self._site = site
         self._kernel = site.kernel
         self.process = process
         self._user = user
         self._work_dir = work_dir
-        self._output = output
         self._ended = ended
-        self._stdin = stdin or Input()
+        self._parent = parent
+        self._streams = (
+            parent._streams
+            if parent is not None
+            else Streams(site.kernel, output, stdin or Input())
+        )
+        self._redirects = redirects or Redirects()
+        self._kept_ends: list[PipeEnd] = []
+        """The ends of pipes that the shell itself holds, besides what its descriptors are."""
+
+        self._left_behind: list[ScriptHost] = []
+        """Of scripts that have ended before what they had started."""
+
+        self._body: Body | None = None
+        """What a subshell does."""
+
         self._children: dict[int, Child] = {}
-        self._dispositions: dict[int, Disposition] = {}
+        self._dispositions: dict[int, Disposition] = (
+            {} if parent is None else parent.ignored_signals()
+        )
         self._pending: deque[int] = deque()
         self._waiter: Thread | None = None
         self._interruptible = False
@@ -150,29 +179,46 @@ class ScriptHost:
         self._resumed: Child | None = None
         """That of an image, which the shell has yet to ask for."""
 
+    def ignored_signals(self) -> dict[int, Disposition]:
+        """Return what a child inherits: the signals that are ignored."""
+        return {number: how for number, how in self._dispositions.items() if how == "ignore"}
+
     def start_script(self, run: ScriptRun, env: dict[str, str]) -> None:
-        """Run a script in a thread of the process; its end is told with a wait status.
+        """Run a script, or a tool, in a thread of the process; its end is told with a wait status.
 
         A shell that starts elsewhere than PWD says sets it right.
         """
-        env["PWD"] = self._work_dir
+        if not run.tool:
+            env["PWD"] = self._work_dir
+        self._run = run
+        self._first_env = dict(env)
+        self._start(self._main(run, env))
+
+    def _main(self, run: ScriptRun, env: dict[str, str]) -> Body:
+        """Return what a process does that executes a script or a tool."""
+        redirects = self._redirects
+
+        async def main(host: ShellHost) -> int:
+            if run.tool:
+                return await TOOLS[run.tool](Tool(host, run.argv, env, redirects))
+            return await Shell(run.script, host, args=run.argv, env=env, streams=redirects).run()
+
+        return main
+
+    def _start(self, main: Body) -> None:
         host: ShellHost = self
         if self._site.images.enabled:
-            self._run = run
-            self._first_env = dict(env)
-            host = self._journal = JournalingHost(self)
-        self._start_shell(run, host, env)
-
-    def _start_shell(self, run: ScriptRun, host: ShellHost, env: dict[str, str]) -> None:
-        shell = Shell(run.script, host, args=run.argv, env=env)
+            self._journal = self._journal or JournalingHost(self)
+            host = self._journal
 
         async def body() -> None:
             await self._hold_still()
             self._begun = True
             try:
-                status = wait_status(await shell.run())
+                status = wait_status(await main(host))
             except DivergedError as error:
-                self._output(2, f"{run.argv[0]}: {error}\n")
+                name = self._run.argv[0] if self._run is not None else "a subshell"
+                self._streams.output(2, f"{name}: {error}\n")
                 status = wait_status(1)
             self.process.exit(status)
             self._tell_end(status)
@@ -189,6 +235,8 @@ class ScriptHost:
 
     def _tell_end(self, status: int) -> None:
         """Tell how the script ended; that a child took too much memory counts for all of it."""
+        while self._kept_ends:
+            self._streams.release_end(self._kept_ends.pop())
         self._ended(OUT_OF_MEMORY_STATUS if self._out_of_memory else status)
 
     # Signals from outside.
@@ -247,8 +295,13 @@ class ScriptHost:
             self._kernel.wake(self._waiter)
 
     def live_children(self) -> list[Child]:
-        """Return the children that have not ended, oldest first."""
-        return [child for child in self._children.values() if not child.ended]
+        """Return the children that have not ended, and what ended ones have left, oldest first."""
+        found = [child for child in self._children.values() if not child.ended]
+        if self._left_behind:
+            for host in self._left_behind:
+                found += host.live_children()
+            found.sort(key=lambda child: child.process.pid)
+        return found
 
     def signal_child(self, child: Child, signal: int) -> None:
         """Deliver a signal to a child of the script, and to a script's own children."""
@@ -321,7 +374,7 @@ class ScriptHost:
         if child is None:
             child = self._launch(argv, env, redirects)
         self._foreground = child
-        await self._wait_for(child, interruptible=False)
+        await self._wait_for([child], interruptible=False)
         self._foreground = None
         return self._status(child)
 
@@ -332,17 +385,48 @@ class ScriptHost:
             self._watch(child)
         return child.pid
 
-    async def wait(self, pid: int) -> int:
-        """Wait for a background child, or for a trapped signal."""
+    def fork(self, body: Body, redirects: Redirects) -> int:
+        """Start a child that goes on with *body*; return its pid, 0 if there are too many."""
+        if self._streams.processes >= SCRIPT_PROCESSES:
+            return 0
+        own = self.process
+        process = own.fork(role=own.role, task=own.task)
+        process.env = own.env
+        child = self._adopt(process, (), redirects)
+        child.host = self._host_of(child)
+        child.host._start_body(body)
+        return child.pid
+
+    def adopt(self, pid: int, body: Body) -> None:
+        """Let the child *pid*, if it is one of an image, go on with *body*."""
+        child = self._children.get(pid)
+        if child is not None and child.host is not None:
+            child.host._start_body(body)
+
+    def _start_body(self, body: Body) -> None:
+        self._body = body
+        self._start(body)
+
+    async def wait(
+        self, pids: tuple[int, ...], *, interruptible: bool = True, until_us: int = 0
+    ) -> int:
+        """Wait for one of these children, for a trapped signal, or until a moment."""
+        children = [self._children[pid] for pid in pids if pid in self._children]
+        if not children:
+            return pids[0]
+        due_us = until_us - self._site.start_time_s * SECOND if until_us else NEVER_US
+        return await self._wait_for(children, interruptible=interruptible, due_us=due_us)
+
+    def status(self, pid: int) -> int:
+        """Return the exit status of a child that has ended, 127 if it is none; else -1."""
         child = self._children.get(pid)
         if child is None:
-            return 127
-        await self._wait_for(child, interruptible=True)
-        return self._status(child)
+            return _NO_CHILD
+        return self._status(child) if child.ended else -1
 
     def kill(self, pid: int, signal: int) -> bool:
-        """Send a signal to the script itself or to a child."""
-        if pid == self.pid:
+        """Send a signal to the script itself, to a child, or to whoever is above it."""
+        if pid in (self.pid, self.process.pid):
             if signal:
                 self._site.trace.process(self.process, "signal", signal)
                 self.deliver(signal)
@@ -351,13 +435,32 @@ class ScriptHost:
             return True
         child = self._children.get(pid)
         if child is None or child.ended:
-            return False
+            return self._parent is not None and self._parent.kill_from_below(pid, signal)
         if signal:
             killed = child.call.killed if child.call is not None else None
             self.signal_child(child, signal)
             if signal == SIGKILL and killed is not None:
                 killed()
         return True
+
+    def kill_from_below(self, pid: int, signal: int) -> bool:
+        """Send a signal that a subshell sends to this script, or to another child of it."""
+        if pid in (self.pid, self.process.pid):
+            if signal and not self.process.exited:
+                self._site.trace.process(self.process, "signal", signal)
+                self.deliver(signal)
+            return True
+        child = self._children.get(pid)
+        if child is not None and not child.ended:
+            if signal:
+                self.signal_child(child, signal)
+            return True
+        return self._parent is not None and self._parent.kill_from_below(pid, signal)
+
+    def has_program(self, name: str) -> bool:
+        """Say whether there is a program of this name or path."""
+        known = command_name((name,)) in self._site.commands
+        return known or not self._site.programs.lacks((name,), self._files)
 
     @property
     def _files(self) -> DiskView:
@@ -369,43 +472,135 @@ class ScriptHost:
         """Return a path as it is called from the root on."""
         return self._site.disk.resolve(path, self._work_dir)
 
-    def open(self, file: OpenFile) -> str:
+    def open(self, path: str, mode: OpenMode, permissions: int = 0o666) -> OpenFile | str:
         """Make or empty a file, or check that it can be read."""
+        where = self.absolute(path)
         try:
-            if file.mode == "read":
-                self._files.read(file.path)
-            elif file.mode == "append":
-                self._files.append(file.path, "")
-            else:
-                self._files.write(file.path, "")
+            if mode == "write":
+                self._files.write(where, "", permissions)
+            elif mode == "append" or (mode == "both" and not self._files.exists(where)):
+                self._files.append(where, "", permissions)
+            elif where != "/dev/null":
+                self._files.read(where)
+        except OSError as error:
+            return error.strerror or str(error)
+        number = 0 if mode in ("write", "append") else self._streams.open()
+        return OpenFile(path=where, mode=mode, number=number)
+
+    def text(self, text: str) -> OpenText:
+        """Return a file that holds a text."""
+        return self._streams.text(text)
+
+    def pipe(self, *, keeps: Literal["", "r", "w"] = "") -> tuple[PipeEnd, PipeEnd]:
+        """Return the two ends of a new pipe."""
+        source, sink = self._streams.pipe()
+        if keeps:
+            kept = source if keeps == "r" else sink
+            self._streams.hold_end(kept)
+            self._kept_ends.append(kept)
+        return source, sink
+
+    def close(self, end: PipeEnd) -> None:
+        """Let go of the end of a pipe that the shell kept."""
+        if end in self._kept_ends:
+            self._kept_ends.remove(end)
+            self._streams.release_end(end)
+
+    async def read(self, stream: Stream, until: str = "", most: int = 0) -> str | None:
+        """Read from a stream, waiting while a pipe is empty."""
+        while True:
+            await self._hold_still()
+            try:
+                found = self._streams.read(stream, until, most, self._files)
+            except BlockedError:
+                assert isinstance(stream, PipeEnd)
+                await self._wait_at(stream, "something to read")
+                continue
+            if isinstance(stream, PipeEnd):
+                self._streams.drain(stream, found or "")
+            return found
+
+    async def _wait_at(self, end: PipeEnd, what: str) -> None:
+        """Wait until something changes at a pipe, or to the script."""
+        thread = self._kernel.current
+        assert thread is not None
+        self._streams.wait_for(end, thread)
+        self._waiter, self._interruptible = thread, False
+        await self._kernel.park(what)
+        self._waiter = None
+
+    async def write(self, stream: Stream, text: str) -> str:
+        """Write to a descriptor, a file or a pipe, and wait for room in that."""
+        wrong = self.put(stream, text)
+        await self.drain(stream)
+        return wrong
+
+    def put(self, stream: Stream, text: str) -> str:
+        """Write without waiting; a pipe that nobody reads ends the process, unless it minds not."""
+        wrong = self._streams.write(stream, text, self._files)
+        if wrong == BROKEN:
+            self._site.trace.process(self.process, "signal", _SIGPIPE)
+            self.deliver(_SIGPIPE)
+            if self.process.exited:
+                raise Killed
+        return wrong
+
+    async def drain(self, stream: Stream) -> None:
+        """Wait until there is room in a pipe."""
+        while isinstance(stream, PipeEnd) and self._streams.is_full(stream):
+            await self._wait_at(stream, "room in a pipe")
+
+    def info(self, path: str) -> Info | None:
+        """Return what is at a path."""
+        try:
+            found = self._files.stat(path or "/nothing")
+        except OSError:
+            return None
+        return Info(is_dir=found.is_dir, size=found.size, mode=found.mode, uid=found.uid)
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """Return the names in a directory."""
+        try:
+            return tuple(self._files.listdir(path))
+        except OSError:
+            return ()
+
+    def change(self, what: str, path: str, argument: str = "") -> str:
+        """Change files; return what stood in the way."""
+        files = self._files
+        try:
+            match what:
+                case "mkdir":
+                    files.mkdir(path, int(argument or "755", 8))
+                case "remove":
+                    files.remove(path)
+                case "rename":
+                    files.rename(path, argument)
+                case "chmod":
+                    files.chmod(path, int(argument, 8))
+                case "touch":
+                    files.append(path, "", int(argument or "644", 8))
         except OSError as error:
             return error.strerror or str(error)
         return ""
 
-    def write(self, stream: Stream, text: str) -> None:
-        """Write to a descriptor of the script's or to an open file."""
-        if isinstance(stream, Inherited):
-            self._output(stream.descriptor, text)
-        else:
-            try:
-                self._files.append(stream.path, text)
-            except OSError as error:
-                # Since it was opened it may have gone, or the disk have filled.
-                self._output(_STDERR, f"{stream.path}: write error: {error.strerror}\n")
+    def facts(self) -> dict[str, str]:
+        """Return what a shell knows of its surroundings."""
+        process = self.process
+        self._streams.seeds += 1
+        where = f"{process.job}:{process.step}:{process.task}:{self._streams.seeds}"
+        seed = zlib.crc32(f"{self._site.programs.seed}:{where}".encode())
+        return {
+            "HOSTNAME": process.host.name,
+            "UID": str(process.uid),
+            "USER": self._user.name,
+            "PPID": str(process.ppid),
+            "SEED": str(seed),
+        }
 
-    def _input(self, stream: Stream) -> Input:
-        """Return what a child finds on its standard input: a file, or what the script does."""
-        if isinstance(stream, Inherited):
-            return self._stdin
-        return Input(self._files.read(stream.path).decode(errors="replace"))
-
-    def exists(self, path: str) -> bool:
-        """Say whether a file or a directory is there."""
-        return self._files.exists(path)
-
-    def is_directory(self, path: str) -> bool:
-        """Say whether a directory is there: one that holds a file, or that Linux always has."""
-        return self._files.is_dir(path)
+    def now_us(self) -> int:
+        """Return the present moment, in microseconds since 1970."""
+        return self._site.start_time_s * SECOND + self._kernel.now_us
 
     def chdir(self, path: str) -> str:
         """Change the working directory."""
@@ -449,33 +644,40 @@ class ScriptHost:
         process.env = env
         return process
 
-    def _adopt(self, process: Process, argv: tuple[str, ...], streams: Redirects) -> Child:
+    def _adopt(self, process: Process, argv: tuple[str, ...], redirects: Redirects) -> Child:
         """Take in a child that was just forked."""
         pid = process.pid
         while pid in self._children:
             # A child of an image has the number.
             pid += 1
         child = self._children[pid] = Child(
-            process=process, pid=pid, argv=argv, stdout=streams.stdout, stderr=streams.stderr
+            process=process, pid=pid, argv=argv, redirects=redirects
         )
+        self._streams.hold(redirects)
+        self._streams.processes += 1
         child.forked = self.process.cause
         return child
 
     def _launch(self, argv: tuple[str, ...], env: dict[str, str], redirects: Redirects) -> Child:
         child = self._adopt(self._fork(argv, env), argv, redirects)
         name = command_name(argv)
-        stdin = self._input(redirects.stdin)
         if name in self._site.commands:
-            self._start_command(child, name, self._call(child, name, stdin.text))
+            self._start_command(child, name, self._call(child, name, ""))
         else:
-            self._start_program(child, argv, env, redirects, stdin)
+            self._start_program(child, argv, env, redirects)
         return child
 
     def _start_command(self, child: Child, name: str, call: CommandCall) -> None:
         main = self._site.commands[name]
         child.call = call
+        stdin = child.redirects.stdin
+        if isinstance(stdin, Inherited) and not call.stdin:
+            call.stdin = self._streams.stdin.text
+        reads = not isinstance(stdin, Inherited) and call.memory is None and reads_input(call.argv)
 
         async def body() -> None:
+            if reads:
+                call.stdin = await self._all_of(stdin)
             try:
                 status = wait_status(await main(call))
             except DiedError as died:
@@ -486,10 +688,29 @@ class ScriptHost:
 
         child.process.start(body, name)
 
+    async def _all_of(self, stream: Stream) -> str:
+        """Return all that a command of Slurm's reads from its standard input."""
+        pieces: list[str] = []
+        while True:
+            try:
+                found = self._streams.read(stream, "", 0, self._files)
+            except BlockedError:
+                thread = self._kernel.current
+                assert thread is not None
+                assert isinstance(stream, PipeEnd)
+                self._streams.wait_for(stream, thread)
+                await self._kernel.park("its standard input")
+                continue
+            if isinstance(stream, PipeEnd):
+                self._streams.drain(stream, found or "")
+            if not found:
+                return "".join(pieces)
+            pieces.append(found)
+
     def _call(self, child: Child, name: str, stdin: str) -> CommandCall:
         site = self._site
         process = child.process
-        streams = {"stdout": child.stdout, "stderr": child.stderr}
+        streams = {"stdout": child.redirects.stdout, "stderr": child.redirects.stderr}
         return CommandCall(
             site=site,
             process=process,
@@ -498,41 +719,46 @@ class ScriptHost:
             env=process.env,
             work_dir=self._work_dir,
             user=self._user,
-            write=lambda stream, text: self.write(streams[stream], text),
+            write=lambda stream, text: self._say(streams[stream], text),
             stdin=stdin,
         )
 
+    def _say(self, stream: Stream, text: str) -> bool:
+        """Write what a child says; tell whether it wrote into a pipe that nobody reads."""
+        wrong = self._streams.write(stream, text, self._files)
+        if wrong and wrong != BROKEN and isinstance(stream, OpenFile):
+            # Since it was opened it may have gone, or the disk have filled.
+            self._streams.output(_STDERR, f"{stream.path}: write error: {wrong}\n")
+        return wrong == BROKEN
+
     def _start_program(
-        self,
-        child: Child,
-        argv: tuple[str, ...],
-        env: dict[str, str],
-        redirects: Redirects,
-        stdin: Input,
+        self, child: Child, argv: tuple[str, ...], env: dict[str, str], redirects: Redirects
     ) -> None:
         task = self.process.task
         rank = task if isinstance(task, int) else 0
-        run = self._site.programs.find(argv, rank, self._files, stdin)
+        run = self._site.programs.find(argv, rank, self._files, None)
         if isinstance(run, ScriptRun):
-            child.host = self._host_of(child, stdin)
+            child.host = self._host_of(child)
             child.host.start_script(run, env)
             return
-        ignored = tuple(signal for signal, how in self._dispositions.items() if how == "ignore")
+        ignored = tuple(self.ignored_signals())
         child.program = attrs.evolve(run, ignores=(*run.ignores, *ignored)) if ignored else run
         child.planned = run.status
         child.due_us = min(NEVER_US, self._kernel.now_us + run.runs_us)
-        self.write(redirects.stderr, run.error) if run.error else None
+        if run.error:
+            self._say(redirects.stderr, run.error)
 
-    def _host_of(self, child: Child, stdin: Input) -> "ScriptHost":
-        """Return what a script that this one has started runs in."""
+    def _host_of(self, child: Child) -> "ScriptHost":
+        """Return what a script, a tool or a subshell that this one has started runs in."""
         return ScriptHost(
             self._site,
             child.process,
             user=self._user,
             work_dir=self._work_dir,
-            output=lambda fd, text: self.write(child.stdout if fd == 1 else child.stderr, text),
+            output=self._streams.output,
             ended=lambda status: self._end(child, status),
-            stdin=stdin,
+            parent=self,
+            redirects=child.redirects,
         )
 
     def _watch(self, child: Child) -> None:
@@ -541,10 +767,15 @@ class ScriptHost:
             child.timer = self._kernel.call_at(child.due_us, self._expire, child)
 
     def _expire(self, child: Child) -> None:
-        if not child.ended:
-            if child.program is not None and child.program.output:
-                self.write(child.stdout, child.program.output)
-            self._end(child, child.planned)
+        if child.ended:
+            return
+        program = child.program
+        if program is not None and program.output:
+            broken = self._say(child.redirects.stdout, program.output)
+            if broken and _SIGPIPE not in program.ignores:
+                self._end(child, _SIGPIPE)
+                return
+        self._end(child, child.planned)
 
     def _end(self, child: Child, status: int) -> None:
         if child.ended:
@@ -554,7 +785,11 @@ class ScriptHost:
             status = SIGKILL
         child.ended = True
         child.status = status
+        if child.host is not None and child.host.live_children():
+            self._left_behind.append(child.host)
         child.call = child.host = None
+        self._streams.release(child.redirects)
+        self._streams.processes -= 1
         if child.timer is not None:
             child.timer.cancel()
         child.process.exit(status)
@@ -570,19 +805,30 @@ class ScriptHost:
         signal = signal_of(child.status)
         return 128 + signal if signal else exit_code_of(child.status)
 
-    async def _wait_for(self, child: Child, *, interruptible: bool) -> None:
+    async def _wait_for(
+        self, children: list[Child], *, interruptible: bool, due_us: int = NEVER_US
+    ) -> int:
+        """Wait until one of these has ended, and return its pid; 0 if none has by *due_us*."""
         kernel = self._kernel
-        while self._stopped or self._paused or not child.ended:
-            if interruptible and self._pending and not (self._stopped or self._paused):
+        while True:
+            held = self._stopped or self._paused
+            ended = next((child for child in children if child.ended), None)
+            if ended is not None and not held:
+                return ended.pid
+            if kernel.now_us >= due_us and not held:
+                return 0
+            if interruptible and self._pending and not held:
                 raise Interrupted(self._pending[0])
+            child = children[0]
             timed = (
                 child.timer is None
                 and not child.ended
                 and child.program is not None
                 and child.due_us < NEVER_US
             )
-            if timed:
-                kernel.arm(child.due_us)
+            wakes_us = min(child.due_us if timed else NEVER_US, due_us)
+            if wakes_us < NEVER_US and not (due_us <= kernel.now_us):
+                kernel.arm(wakes_us)
             self._waiter = kernel.current
             self._interruptible = interruptible
             await kernel.park(f"{child.process.name} (pid {child.process.pid}) to end")
@@ -647,18 +893,23 @@ class ScriptHost:
         Raises:
             ImageError: It keeps no journal.
         """
-        if self._run is None or self._journal is None:
+        if self._journal is None:
             raise ImageError("a script whose journal nobody keeps has no image")
         waited = self._foreground
+        run = self._run
         return ScriptState(
-            text=self._run.text,
-            argv=self._run.argv,
+            text=run.text if run is not None else "",
+            argv=run.argv if run is not None else (),
+            tool=run.tool if run is not None else "",
+            forked=run is None,
+            streams=self._streams.state() if self._parent is None else None,
+            kept_ends=tuple((end.number, end.reads) for end in self._kept_ends),
             env=self._first_env,
             pid=self._pid,
             begun=self._begun,
             start_dir=self._start_dir,
             work_dir=self._work_dir,
-            stdin=self._stdin.text,
+            stdin=self._streams.stdin.text if self._parent is None else "",
             journal=tuple(self._journal.entries),
             foreground=waited.pid if waited is not None else 0,
             children=tuple(
@@ -679,8 +930,7 @@ class ScriptHost:
             pid=child.pid,
             state=None if child.ended else self._state_of(child, memories),
             status=child.status,
-            stdout=stream_state(child.stdout),
-            stderr=stream_state(child.stderr),
+            streams=redirects_state(child.redirects),
         )
 
     def _state_of(self, child: Child, memories: Mapping[int, Any]) -> State:
@@ -700,8 +950,7 @@ class ScriptHost:
 
     def restore(self, state: ScriptState, path: str) -> None:
         """Become the script of an image that lies at *path*, with all that it had started."""
-        run = read_script(state.text, state.argv)
-        assert isinstance(run, ScriptRun), "whoever reads an image looks at its scripts"
+        run = script_of(state)
         self._run = run
         self._pid = state.pid
         self._first_env = dict(state.env)
@@ -710,36 +959,44 @@ class ScriptHost:
         self._pending.extend(state.pending)
         self._stopped, self._kept = state.stopped, state.kept
         self._out_of_memory = state.out_of_memory
+        if state.streams is not None:
+            self._streams.restore(state.streams)
+        self._kept_ends = [PipeEnd(number=number, reads=reads) for number, reads in state.kept_ends]
         for child in state.children:
             self._restore_child(child, path, state.foreground)
         self._resumed = self._children.get(state.foreground)
         self._journal = JournalingHost(self, state.journal, begun=state.begun)
-        self._start_shell(run, self._journal, dict(state.env))
+        if run is not None:
+            self._start(self._main(run, dict(state.env)))
 
     def _restore_child(self, image: ChildState, path: str, foreground: int) -> None:
-        streams = Redirects(stdout=stream_of(image.stdout), stderr=stream_of(image.stderr))
+        redirects = redirects_of(image.streams)
         if image.state is None:
             self._children[image.pid] = Child(
                 process=self.process, pid=image.pid, status=image.status, ended=True
             )
             return
-        argv = image.state.argv
-        env = image.state.env if not isinstance(image.state, ProgramState) else self.process.env
+        state = image.state
+        argv = state.argv
+        env = state.env if not isinstance(state, ProgramState) else self.process.env
+        forked = isinstance(state, ScriptState) and state.forked
+        own = self.process
         child = Child(
-            process=self._fork(argv, dict(env)),
+            process=own.fork(role=own.role, task=own.task)
+            if forked
+            else self._fork(argv, dict(env)),
             pid=image.pid,
             argv=argv,
-            stdout=streams.stdout,
-            stderr=streams.stderr,
+            redirects=redirects,
         )
         self._children[image.pid] = child
-        if isinstance(image.state, ScriptState):
-            child.host = self._host_of(child, Input(image.state.stdin))
-            child.host.restore(image.state, path)
-        elif isinstance(image.state, CommandState):
-            self._restore_command(child, image.state, path)
+        if isinstance(state, ScriptState):
+            child.host = self._host_of(child)
+            child.host.restore(state, path)
+        elif isinstance(state, CommandState):
+            self._restore_command(child, state, path)
         else:
-            child.program = become(child, image.state, self._kernel.now_us)
+            child.program = become(child, state, self._kernel.now_us)
             if image.pid != foreground:
                 self._watch(child)
 
@@ -754,7 +1011,7 @@ class ScriptHost:
 
         async def body() -> None:
             lost = f"{name}: error: restarted from a checkpoint image, with its connections lost\n"
-            self.write(child.stderr, lost)
+            self._say(child.redirects.stderr, lost)
             self._end(child, wait_status(1))
 
         child.process.start(body, name)

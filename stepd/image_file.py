@@ -7,14 +7,24 @@ of a command of Slurm's what the command itself wants to be remembered.
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
-from simctl.stepd.scripts.host import Disposition, Inherited, OpenFile, Stream
+from simctl.stepd.scripts.host import (
+    CLOSED,
+    Closed,
+    Disposition,
+    Inherited,
+    OpenFile,
+    OpenText,
+    PipeEnd,
+    Redirects,
+    Stream,
+)
 from simctl.stepd.scripts.tree import OpenMode
 
-IMAGE_VERSION: Final = 1
+IMAGE_VERSION: Final = 2
 _KIND: Final = "simctl checkpoint image"
 
 
@@ -22,11 +32,36 @@ class ImageError(Exception):
     """Say why nothing can go on from an image, or why none could be written."""
 
 
-Entry: TypeAlias = tuple[str, int | bool | str | tuple[int, ...]]
+Entry: TypeAlias = tuple[str, Any]
 """One result of what a shell asked of its process: the question, and the answer."""
 
-StreamState: TypeAlias = int | tuple[str, OpenMode]
-"""A file descriptor that was inherited, or a file with how it was opened."""
+StreamState: TypeAlias = int | tuple[str, int, str]
+"""A file descriptor that was inherited; a file: how it was opened, its number and path; a "text" or
+a "pipe" that is "r" or "w", by number; "closed"."""
+
+
+class FileState(msgspec.Struct, frozen=True, kw_only=True):
+    """An open file: how many bytes of it were seen, and what of them is still to be read."""
+
+    seen: int
+    text: str
+
+
+class PipeState(msgspec.Struct, frozen=True, kw_only=True):
+    """A pipe: what is in it, and how many processes hold its ends."""
+
+    text: str
+    readers: int
+    writers: int
+
+
+class StreamsState(msgspec.Struct, frozen=True, kw_only=True):
+    """What a script and all it has started share."""
+
+    last: int = 0
+    processes: int = 0
+    files: dict[int, FileState] = {}
+    pipes: dict[int, PipeState] = {}
 
 
 class ProgramState(msgspec.Struct, frozen=True, kw_only=True, tag="program"):
@@ -58,11 +93,13 @@ class CommandState(msgspec.Struct, frozen=True, kw_only=True, tag="command"):
 
 
 class ScriptState(msgspec.Struct, frozen=True, kw_only=True, tag="script"):
-    """A shell in the middle of a script.
+    """A shell in the middle of a script, or a tool (by its name) in the middle of its work.
 
     `env` and `start_dir` are what it began with, `work_dir` where it stands, `stdin` what is left
     to be read, `journal` what it has asked so far, `foreground` the child that it waits for to go
-    on, 0 for none. A script that has not `begun` has done nothing yet.
+    on, 0 for none. A script that has not `begun` has done nothing yet. One that was `forked` goes
+    on as its parent's journal leads to. `streams` are in the image of the outermost alone, and
+    `kept_ends` are those of pipes that the shell itself holds.
     """
 
     text: str
@@ -73,6 +110,10 @@ class ScriptState(msgspec.Struct, frozen=True, kw_only=True, tag="script"):
     start_dir: str
     work_dir: str
     stdin: str = ""
+    tool: str = ""
+    forked: bool = False
+    streams: StreamsState | None = None
+    kept_ends: tuple[tuple[int, bool], ...] = ()
     journal: tuple[Entry, ...] = ()
     foreground: int = 0
     children: tuple[ChildState, ...] = ()
@@ -88,13 +129,12 @@ State: TypeAlias = ProgramState | CommandState | ScriptState
 
 
 class ChildState(msgspec.Struct, frozen=True, kw_only=True):
-    """What a script has started: by the pid it knows, and where it writes; ended if no state."""
+    """What a script has started: by the pid it knows, and its descriptors; ended if no state."""
 
     pid: int
     state: State | None = None
     status: int = 0
-    stdout: StreamState = 1
-    stderr: StreamState = 2
+    streams: tuple[tuple[int, StreamState], ...] = ()
 
 
 class Image(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,18 +180,46 @@ def decode(data: bytes) -> Image:
         raise ImageError("this is no checkpoint image, or not the whole of one") from None
 
 
-def stream_state(stream: Stream) -> StreamState:
-    """Return a stream as an image holds it."""
-    if isinstance(stream, Inherited):
-        return stream.descriptor
-    return (stream.path, stream.mode)
+def redirects_state(redirects: Redirects) -> tuple[tuple[int, StreamState], ...]:
+    """Return descriptors as an image holds them."""
+    numbered = [(0, redirects.stdin), (1, redirects.stdout), (2, redirects.stderr)]
+    return tuple((number, _stream_state(each)) for number, each in (*numbered, *redirects.more))
 
 
-def stream_of(state: StreamState) -> Stream:
-    """Return the stream that an image holds."""
-    if isinstance(state, int):
-        return Inherited(descriptor=state)
-    return OpenFile(path=state[0], mode=state[1])
+def redirects_of(state: tuple[tuple[int, StreamState], ...]) -> Redirects:
+    """Return the descriptors that an image holds."""
+    redirects = Redirects()
+    for number, stream in state:
+        redirects = redirects.put(number, _stream_of(stream))
+    return redirects
+
+
+def _stream_state(stream: Stream) -> StreamState:
+    match stream:
+        case Inherited():
+            return stream.descriptor
+        case OpenFile():
+            return (stream.mode, stream.number, stream.path)
+        case OpenText():
+            return ("text", stream.number, "")
+        case PipeEnd():
+            return ("pipe", stream.number, "r" if stream.reads else "w")
+        case Closed():
+            return ("closed", 0, "")
+
+
+def _stream_of(state: StreamState) -> Stream:
+    match state:
+        case int():
+            return Inherited(descriptor=state)
+        case ("text", number, _):
+            return OpenText(number=number)
+        case ("pipe", number, way):
+            return PipeEnd(number=number, reads=way == "r")
+        case ("closed", _, _):
+            return CLOSED
+        case (mode, number, path):
+            return OpenFile(path=path, mode=cast(OpenMode, mode), number=number)
 
 
 def total_size(state: State) -> int:

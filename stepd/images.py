@@ -25,7 +25,7 @@ from simctl.stepd.image_file import (
     decode,
     total_size,
 )
-from simctl.stepd.programs import CHECKPOINT_HELPER, RESTART_HELPER, ScriptRun, read_script
+from simctl.stepd.programs import CHECKPOINT_HELPER, RESTART_HELPER, script_of
 from simctl.stepd.tasks import Task, nobody
 
 _GIB: Final = 1 << 30
@@ -242,8 +242,7 @@ def _check_scripts(state: State) -> None:
     """Refuse an image with a script that no shell could read."""
     if not isinstance(state, ScriptState):
         return
-    if not isinstance(read_script(state.text, state.argv), ScriptRun):
-        raise ImageError("its script cannot be read")
+    script_of(state)
     for child in state.children:
         if child.state is not None:
             _check_scripts(child.state)

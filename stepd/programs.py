@@ -12,9 +12,11 @@ import attrs
 from simctl.kernel.disk import DiskView
 from simctl.kernel.procs import Process, wait_status
 from simctl.site import CommandCall, User
-from simctl.stepd.image_file import State
+from simctl.stepd.image_file import ImageError, ScriptState, State
 from simctl.stepd.outcome import NEVER_US, ProgramRun
 from simctl.stepd.scripts import script
+from simctl.stepd.scripts.tools import TOOLS
+from simctl.stepd.scripts.tree import Script
 from simctl.wire.ids import SECOND
 
 Describe = Callable[[int, random.Random], ProgramRun]
@@ -27,18 +29,26 @@ RESTART_HELPER: Final = "cr_restart.sh"
 """Becomes the process of an image: ``cr_restart.sh IMAGE``."""
 
 NOT_FOUND: Final = 127
+_BINARIES: Final = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/")
 _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _SLEEP: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([smhd]?)")
 _SHELLS: Final = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/bash", "/usr/bin/sh"})
 
 
+_NO_SCRIPT: Final = Script(commands=())
+
+
 @attrs.frozen(kw_only=True)
 class ScriptRun:
-    """A program that is a script: its text, the tree of it, and its arguments from ``$0`` on."""
+    """A program that is a script: its text, the tree of it, and its arguments from ``$0`` on.
 
-    text: str
-    script: script.Script
+    A *tool* that stands in for a program has its name in place of a script.
+    """
+
+    text: str = ""
+    script: Script = _NO_SCRIPT
     argv: tuple[str, ...]
+    tool: str = ""
 
 
 class TaskHost(Protocol):
@@ -125,6 +135,9 @@ class Programs:
     def __init__(self, described: Mapping[str, Describe], chance: random.Random) -> None:
         self._described = dict(described)
         self._chance = chance
+        self.seed = 0
+        """The run's, from which the RANDOM of shells comes."""
+
         self.drawn: Callable[[], None] = _nobody
         """Told whenever what a described program does may have been drawn by chance."""
 
@@ -137,10 +150,10 @@ class Programs:
     ) -> ProgramRun | ScriptRun:
         """Return what *argv* does as the task of *rank*; the unknown ends with 127.
 
-        *files* are those of the process that executes it: its host, its user, where it stands. What
-        reads its *stdin* does so at once.
+        *files* are those of the process that executes it: its host, its user, where it stands.
+        Without *stdin* it is connected with a stream, as in a script; what reads a *stdin* that is
+        given does so at once.
         """
-        stdin = stdin or Input()
         name = argv[0] if argv else ""
         describe = self._description(name)
         if describe is not None:
@@ -150,9 +163,9 @@ class Programs:
         builtin = _BUILT_IN.get(known)
         if builtin is not None:
             return builtin(argv)
-        if known == "hostname":
+        if known == "hostname" and len(argv) == 1:
             return ProgramRun(runs_us=0, output=files.host + "\n")
-        if known == "cat":
+        if known == "cat" and stdin is not None:
             return _cat(argv, files, stdin)
         if self.helper(name, files):
             problem = f"{known}: simctl runs it for checkpoint plugins in slurmstepd alone\n"
@@ -162,6 +175,8 @@ class Programs:
         text = files.find_text(name)
         if text is not None and script.has_interpreter(text):
             return read_script(text, argv)
+        if known in TOOLS and (known == name or name.startswith(_BINARIES)):
+            return ScriptRun(argv=argv, tool=known)
         return ProgramRun(
             runs_us=0,
             status=wait_status(NOT_FOUND),
@@ -261,11 +276,36 @@ def _cat(argv: tuple[str, ...], files: DiskView, stdin: Input) -> ProgramRun:
     )
 
 
-def _shell(argv: tuple[str, ...], files: DiskView, stdin: Input) -> ProgramRun | ScriptRun:
-    match argv[1:]:
+def _shell(argv: tuple[str, ...], files: DiskView, stdin: Input | None) -> ProgramRun | ScriptRun:
+    words = argv[1:]
+    flags = ""
+    while words and _FLAGS.fullmatch(words[0]):
+        flags += words[0][1:]
+        words = words[1:]
+    if words[:1] == ("--",):
+        words = words[1:]
+    if "c" in flags:
+        words = ("-c", *words)
+    flags = "".join(letter for letter in flags if letter in "eux")
+    run = _shell_run(argv, words, files, stdin)
+    if isinstance(run, ScriptRun) and flags and not run.tool:
+        options = tuple(dict.fromkeys((*run.script.options, *flags)))
+        return attrs.evolve(run, script=attrs.evolve(run.script, options=options))
+    return run
+
+
+_FLAGS: Final = re.compile("-[euxlci]+")
+
+
+def _shell_run(
+    argv: tuple[str, ...], words: tuple[str, ...], files: DiskView, stdin: Input | None
+) -> ProgramRun | ScriptRun:
+    match words:
         case ("-c", text, *rest):
             return read_script(text, (rest[0] if rest else argv[0], *rest[1:]))
-        case () if stdin.text:
+        case () | ("-s", *_) if stdin is None:
+            return ScriptRun(argv=(argv[0], *words[1:]), tool="bash")
+        case () if stdin is not None and stdin.text:
             return read_script(stdin.take(), (argv[0],))
         case (path, *rest) if not path.startswith("-"):
             try:
@@ -294,6 +334,24 @@ def read_script(text: str, argv: tuple[str, ...]) -> ProgramRun | ScriptRun:
         told = "".join(f"{argv[0]}: line {each.line}: {each.message}\n" for each in mistakes)
         return ProgramRun(runs_us=0, status=wait_status(2), error=told)
     return ScriptRun(text=text, script=tree, argv=argv)
+
+
+def script_of(state: ScriptState) -> ScriptRun | None:
+    """Return what the script or tool of an image is; None of a subshell, which is its parent's.
+
+    Raises:
+        ImageError: No shell could read it.
+    """
+    if state.forked:
+        return None
+    if state.tool:
+        if state.tool not in TOOLS:
+            raise ImageError(f"its tool {state.tool} is not known")
+        return ScriptRun(argv=state.argv, tool=state.tool)
+    run = read_script(state.text, state.argv)
+    if not isinstance(run, ScriptRun):
+        raise ImageError("its script cannot be read")
+    return run
 
 
 def _sleep(argv: tuple[str, ...]) -> ProgramRun:

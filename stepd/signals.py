@@ -7,6 +7,9 @@ import difflib
 EXIT_TRAP = 0
 """What ``trap … EXIT`` names: no signal, but the end of the script."""
 
+ERR_TRAP = -1
+"""What ``trap … ERR`` names: no signal, but a command that fails."""
+
 _NAMES = (
     *("HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2"),
     *("PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG"),
@@ -78,24 +81,28 @@ def signal_number(name: str) -> int:
 
 
 def signal_name(number: int) -> str:
-    """Return the name of signal *number* without its SIG; 0 is EXIT, which only a trap knows.
+    """Return the name of signal *number* without its SIG; a trap knows EXIT and ERR besides.
 
     Raises:
         SignalError: no signal has this number.
     """
     if number == EXIT_TRAP:
         return "EXIT"
+    if number == ERR_TRAP:
+        return "ERR"
     if number not in _NAME_OF:
         raise SignalError(f"no signal has the number {number}: they go from 1 to {_REALTIME_LAST}")
     return _NAME_OF[number]
 
 
 def trap_number(name: str) -> int:
-    """Return what a trap's word *name* stands for: a signal's number, or 0 for EXIT.
+    """Return what a trap's word *name* stands for: a signal's number, 0 for EXIT, -1 for ERR.
 
     Raises:
-        SignalError: the word is neither a signal nor EXIT.
+        SignalError: the word is none of these.
     """
     if name.upper() == "EXIT" or name == "0":
         return EXIT_TRAP
+    if name.upper() == "ERR":
+        return ERR_TRAP
     return signal_number(name)

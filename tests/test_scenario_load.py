@@ -27,7 +27,7 @@ from simctl.scenario.model import (
 )
 from simctl.scenario.positions import Mistake, ScenarioErrors
 from simctl.scenario.schema import schema
-from simctl.scenario.scripts import operand
+from simctl.wire.command_lines import operand
 from simctl.wire.ids import INFINITE
 from simctl.wire.site_files import read_site_file
 from simctl.world import World

@@ -552,6 +552,20 @@ class DiskView:
             raise _error(ENOTEMPTY, where)
         self._disk.drop(self._host, where)
 
+    def chmod(self, path: str, mode: int) -> None:
+        """Change who may do what with a file or directory: its owner, or root, can."""
+        where = self._resolve(path)
+        found = self._look_up(where)
+        if self._uid not in (_ROOT, found.uid):
+            raise _error(EPERM, where)
+        if self._disk.troubles:
+            self._disk.check_writable(self._host, where)
+        if isinstance(found, _Directory):
+            self._disk.put(self._host, where, _Directory(found.uid, mode))
+        else:
+            self._disk.seen(self._host, where)
+            found.mode = mode
+
     def rename(self, path: str, to: str) -> None:
         """Give a file another name, in the place of whatever file has that."""
         where, there = self._resolve(path), self._resolve(to)

@@ -13,6 +13,7 @@ from simctl.scenario.programs import file_key
 from simctl.scenario.timeline.timeline import OTHER_COMMANDS
 from simctl.stepd.scripts.header import passed_over, sbatch_options
 from simctl.stepd.scripts.script import has_interpreter, parse, programs_used
+from simctl.wire.command_lines import after_options, operand
 
 BUILT_IN: Final = (
     *("sleep", "true", "false", "exit", "echo", "cat", "hostname"),
@@ -23,9 +24,6 @@ BUILT_IN: Final = (
 STARTERS: Final = ("srun", "srun_cr")
 """Commands that start a step of the program they are given."""
 
-_VALUE_LETTERS: Final = "ABCDFGJLMNPRSTUabcdegijmnopqrtwx"
-"""Short options of sbatch and srun that take a value, which may be the next word."""
-
 _SHELL_SCRIPT: Final = 2
 """Place of the commands in ``sh -c COMMANDS``."""
 
@@ -35,78 +33,14 @@ _NOT_FOUND: Final = 127
 _NO_ENTRY: Final = 2
 """What the task of a step leaves with: the number of execve's error."""
 
-_FLAGS: Final = frozenset(
-    {
-        *(
-            "bb-none",
-            "bell",
-            "contiguous",
-            "disable-status",
-            "exact",
-            "exclusive",
-            "get-user-env",
-            "help",
-        ),
-        *(
-            "hold",
-            "ignore-pbs",
-            "immediate",
-            "interactive",
-            "join",
-            "kill-command",
-            "kill-on-bad-exit",
-        ),
-        *("label", "multi-prog", "nice", "no-allocate", "no-bell"),
-        *("no-kill", "no-requeue", "no-shell", "overcommit", "overlap", "oversubscribe"),
-        *("parsable", "preserve-env", "propagate", "pty", "quiet", "quit-on-interrupt", "reboot"),
-        *("requeue", "share", "slurmd-debug", "spread-job", "test-only", "unbuffered", "usage"),
-        *("use-min-nodes", "verbose", "version", "wait-all-nodes", "whole"),
-    }
-)
-"""Long options that never take the next word as their value."""
-
-
 _SCRIPT_OPTIONS: Final = ("prolog", "epilog", "task-prolog", "task-epilog")
 _HOME: Final = re.compile(r"/(?:root|home/[^/]+)/")
 """What a path of a scenario's file may begin with: everybody has the files at home."""
 
 
-def operand(argv: Sequence[str]) -> str:
-    """Return the first word of a command line that is no option and no option's value.
-
-    It is the script of sbatch and the program of srun; empty if there is none.
-    """
-    return next(iter(after_options(argv)), "")
-
-
 def program(argv: Sequence[str]) -> str:
     """Return the program that a srun runs; empty where a file says what each task runs."""
     return "" if "--multi-prog" in argv else operand(argv)
-
-
-def after_options(argv: Sequence[str]) -> tuple[str, ...]:
-    """Return the words of a command line after its options and their values."""
-    words = iter(argv[1:])
-    for word in words:
-        if word == "--":
-            return tuple(words)
-        if not word.startswith("-") or word == "-":
-            return (word, *words)
-        if _takes_next(argv[0], word):
-            next(words, "")
-    return ()
-
-
-def _takes_next(command: str, word: str) -> bool:
-    if word.startswith("--"):
-        name = word[2:]
-        # The same option waits for a job in sbatch and limits a wait in srun.
-        is_flag = name in _FLAGS or (name == "wait" and command == "sbatch")
-        return "=" not in word and not is_flag
-    letter = word[1]
-    return len(word) == len("-n") and (
-        letter in _VALUE_LETTERS or (letter == "W" and command != "sbatch")
-    )
 
 
 def own_scripts(argv: Sequence[str]) -> list[str]:

@@ -172,6 +172,8 @@ def make_site(
     """Return what every daemon and command of the cluster is given."""
     conf = built_conf(scenario)
     described = {name: describe(program) for name, program in scenario.programs.items()}
+    programs = make_programs(described, random.Random(f"programs:{seed}"))
+    programs.seed = seed
     return Site(
         kernel=kernel,
         trace=trace,
@@ -206,7 +208,7 @@ def make_site(
             enabled=conf.checkpoint_type != "checkpoint/none",
         ),
         commands=dict(COMMANDS),
-        programs=make_programs(described, random.Random(f"programs:{seed}")),
+        programs=programs,
     )
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TypeAlias
 
 import attrs
 
 from simctl.limits import EXPRESSION_NESTING
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>0[xX][0-9a-fA-F]+|\d+)(?![\w#])|(?P<name>[A-Za-z_]\w*)"
+    r"\s*(?:(?P<number>\d+#[0-9a-zA-Z@_]+|0[xX][0-9a-fA-F]+|\d+)(?![\w#])|(?P<name>[A-Za-z_]\w*)"
     r"|(?P<operator><<=|>>=|\*\*|\+\+|--|&&|\|\||<<|>>|[-+*/%&^|<>=!]=|[-+*/%&^|<>=!~?:(),]))",
     re.ASCII,
 )
@@ -26,6 +27,9 @@ _PRECEDENCE = {
     for operator in operators.split()
 }
 _ASSIGNING = re.compile(r"\s*(<<=|>>=|[-*/%+&^|]?=(?!=))")
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ@_"
+_ONE_CASE = 36
+_MOST_DIGITS = 1000
 _WORD = 1 << 64
 _HALF = 1 << 63
 
@@ -52,7 +56,14 @@ def whole_number(text: str) -> int:
     return value
 
 
-def evaluate(text: str, look_up: Callable[[str], str], store: Callable[[str, str], None]) -> int:
+LookUp: TypeAlias = Callable[[str, str | None], str]
+"""Gives the text of a variable, or of the element with a subscript."""
+
+Store: TypeAlias = Callable[[str, str | None, int], None]
+"""Takes the value of a variable, or of the element with a subscript."""
+
+
+def evaluate(text: str, look_up: LookUp, store: Store) -> int:
     """Return the value of the expression *text*; an empty one is 0.
 
     The value that *look_up* has for a name is an expression of its own, and 0 if empty. What is
@@ -70,10 +81,15 @@ def check_expression(text: str) -> None:
     Raises:
         ArithmeticMistake: as `evaluate` does.
     """
-    _Reader(text=text, look_up=str, store=_discard, live=False).value()
+    _Reader(text=text, look_up=_nothing, store=_discard, live=False).value()
 
 
-def _discard(name: str, value: str) -> None:
+def _nothing(name: str, subscript: str | None) -> str:
+    """Look up nothing, where nothing is computed."""
+    return ""
+
+
+def _discard(name: str, subscript: str | None, value: int) -> None:
     """Store nothing, where nothing is computed."""
 
 
@@ -108,13 +124,15 @@ class _Reader:
     """Read one expression from left to right, and compute it unless switched off."""
 
     text: str
-    look_up: Callable[[str], str]
-    store: Callable[[str, str], None]
+    look_up: LookUp
+    store: Store
     live: bool
     depth: int = 0
     at: int = 0
     kind: str = ""
     token: str = ""
+    subscript: str | None = None
+    """What stands in brackets behind the name that is the token."""
 
     def value(self) -> int:
         """Return the value of the whole text."""
@@ -132,10 +150,23 @@ class _Reader:
         if match:
             self.at = match.end()
             self.kind, self.token = str(match.lastgroup), match[str(match.lastgroup)]
+            self.subscript = self._subscript() if self.kind == "name" else None
         elif self.text[self.at :].strip():
             self.kind, self.token = "other", self.text[self.at :].split()[0]
         else:
             self.kind, self.token = "end", ""
+
+    def _subscript(self) -> str | None:
+        """Take what stands in brackets here."""
+        if self.text[self.at : self.at + 1] != "[":
+            return None
+        depth = 0
+        for place in range(self.at, len(self.text)):
+            depth += (self.text[place] == "[") - (self.text[place] == "]")
+            if depth == 0:
+                found, self.at = self.text[self.at + 1 : place], place + 1
+                return found
+        raise ArithmeticMistake(f'in "{self.text.strip()}": a ] is missing')
 
     def _unexpected(self) -> ArithmeticMistake:
         """Describe the token that does not belong here."""
@@ -167,13 +198,13 @@ class _Reader:
         self._deeper()
         match = _ASSIGNING.match(self.text, self.at)
         if self.kind == "name" and match:
-            name, operator = self.token, match[1]
+            name, operator = (self.token, self.subscript), match[1]
             self._advance()
             self._advance()
             value = self._assignment()
             if operator != "=":
-                value = self._binary(operator[:-1], self._look_up(name), value)
-            self._store(name, value)
+                value = self._binary(operator[:-1], self._look_up(*name), value)
+            self._store(*name, value)
         else:
             value = self._choice()
         self.depth -= 1
@@ -261,9 +292,9 @@ class _Reader:
         if not operator:
             return self._atom()
         if operator in ("++", "--") and self.kind == "name":
-            name = self.token
+            name = (self.token, self.subscript)
             self._advance()
-            return self._store(name, self._look_up(name) + (1 if operator == "++" else -1))
+            return self._store(*name, self._look_up(*name) + (1 if operator == "++" else -1))
         self._deeper()
         value = self._unary()
         self.depth -= 1
@@ -272,7 +303,7 @@ class _Reader:
 
     def _atom(self) -> int:
         """Read a number, a name, or an expression in parentheses."""
-        kind, token = self.kind, self.token
+        kind, token, subscript = self.kind, self.token, self.subscript
         if self._take("("):
             value = self._comma()
             self._need(")")
@@ -282,22 +313,38 @@ class _Reader:
         self._advance()
         if kind == "number":
             return self._number(token)
-        value = self._look_up(token)
+        value = self._look_up(token, subscript)
         if step := self._take("++", "--"):
-            self._store(token, value + (1 if step == "++" else -1))
+            self._store(token, subscript, value + (1 if step == "++" else -1))
         return value
 
     def _number(self, digits: str) -> int:
-        """Return the value of a constant: decimal, 0 octal or 0x hexadecimal."""
+        """Return the value of a constant: decimal, 0 octal, 0x hexadecimal or base#digits."""
+        base_text, sharp, rest = digits.partition("#")
+        if sharp:
+            return self._of_base(int(base_text[:9]), rest)
         base = 16 if digits[:2].lower() == "0x" else 8 if digits.startswith("0") else 10
         try:
-            return wrap(int(digits, base))
+            return wrap(int(digits[:_MOST_DIGITS], base))
         except ValueError:
             raise ArithmeticMistake(f"{digits[:20]} is no number of base {base}") from None
 
-    def _look_up(self, name: str) -> int:
+    @staticmethod
+    def _of_base(base: int, digits: str) -> int:
+        """Return the value of *digits* in a base from 2 to 64."""
+        value = 0
+        for char in digits:
+            digit = _DIGITS.index(char)
+            if base <= _ONE_CASE and char.isupper():
+                digit = _DIGITS.index(char.lower())
+            if digit >= base or not 2 <= base <= len(_DIGITS):  # noqa: PLR2004 - the least base
+                raise ArithmeticMistake(f"{base}#{digits[:20]} is no number of base {base}")
+            value = wrap(value * base + digit)
+        return value
+
+    def _look_up(self, name: str, subscript: str | None) -> int:
         """Return the value of a variable, which is an expression of its own."""
-        text = self.look_up(name).strip() if self.live else ""
+        text = self.look_up(name, subscript).strip() if self.live else ""
         try:
             return whole_number(text) if text[:1] != "0" else self._nested(text)
         except ValueError:
@@ -311,8 +358,8 @@ class _Reader:
         self.depth -= 1
         return value
 
-    def _store(self, name: str, value: int) -> int:
+    def _store(self, name: str, subscript: str | None, value: int) -> int:
         """Give a variable a value, unless switched off."""
         if self.live:
-            self.store(name, str(wrap(value)))
+            self.store(name, subscript, wrap(value))
         return wrap(value)

@@ -1,129 +1,193 @@
-"""The builtins that take no time: each gets the shell's state, its arguments and its streams."""
+"""The builtins of the shell: each gets the shell, its arguments and its streams.
+
+The table of all of them is at the end. Those about variables, about children and signals, and about
+reading stand in modules of their own.
+"""
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
 from simctl.stepd.scripts.arithmetic import whole_number
+from simctl.stepd.scripts.builtin import Argument, Builtin, plain, texts_of
+from simctl.stepd.scripts.builtins_jobs import JOB_BUILTINS
+from simctl.stepd.scripts.builtins_read import READING_BUILTINS
+from simctl.stepd.scripts.builtins_variables import VARIABLE_BUILTINS
 from simctl.stepd.scripts.conditions import TestMistake, holds
-from simctl.stepd.scripts.host import Disposition, Redirects
+from simctl.stepd.scripts.host import OpenFile, Redirects
 from simctl.stepd.scripts.parser import parse_commands
 from simctl.stepd.scripts.printing import PrintMistake, echo_text, printf_text
-from simctl.stepd.scripts.rules import SET_LETTERS, SET_NAMES
-from simctl.stepd.scripts.state import LoopJump, ScriptExit, ShellState
-from simctl.stepd.scripts.tree import ScriptMistake
-from simctl.stepd.signals import (
-    EXIT_TRAP,
-    SIGTERM,
-    UNCATCHABLE,
-    SignalError,
-    signal_number,
-    trap_number,
+from simctl.stepd.scripts.rules import KEYWORDS, SET_LETTERS, SET_NAMES, SHOPT_NAMES
+from simctl.stepd.scripts.state import (
+    SECOND_US,
+    CommandError,
+    ExpansionError,
+    LoopJump,
+    Returned,
+    ScriptExit,
 )
+from simctl.stepd.scripts.tree import Command, ScriptMistake
+from simctl.stepd.signals import EXIT_TRAP
 
-Builtin: TypeAlias = Callable[[ShellState, tuple[str, ...], Redirects], int]
+if TYPE_CHECKING:
+    from simctl.stepd.scripts.shell import Shell
 
 _MISUSED = 2
-_DISPOSITIONS: dict[str, Disposition] = {"-": "default", "": "ignore"}
-_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_NOT_FOUND = 127
+_NUMBER = re.compile(r"[-+]?\d+", re.ASCII)
+_FIRST_FILES = re.compile(
+    r"(/etc/(profile|bashrc|bash\.bashrc|profile\.d/.*\.sh)|.*/\.(bashrc|bash_profile|profile))"
+)
+"""What every machine has for shells to begin with: empty, where a scenario says nothing else."""
 
 
-def _colon(state: ShellState, arguments: tuple[str, ...], streams: Redirects) -> int:
+@plain
+async def _colon(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     """Do nothing, well."""
     return 0
 
 
-def _false(state: ShellState, arguments: tuple[str, ...], streams: Redirects) -> int:
+@plain
+async def _false(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     """Do nothing, badly."""
     return 1
 
 
-def _echo(state: ShellState, arguments: tuple[str, ...], streams: Redirects) -> int:
+@plain
+async def _echo(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     """Write the arguments."""
-    state.host.write(streams.stdout, echo_text(arguments))
-    return 0
+    return await _write(shell, streams, "echo", echo_text(tuple(arguments)))
 
 
-def _printf(state: ShellState, arguments: tuple[str, ...], streams: Redirects) -> int:
-    """Write the arguments as the format says."""
-    arguments = arguments[1:] if arguments[:1] == ("--",) else arguments
+async def _write(shell: Shell, streams: Redirects, name: str, text: str) -> int:
+    """Write a text; what stands in the way is told, and makes the status 1."""
+    wrong = await shell.host.write(streams.stdout, text) if text else ""
+    if wrong:
+        await shell.state.complain(f"{name}: write error: {wrong}", streams.stderr)
+    return 1 if wrong else 0
+
+
+@plain
+async def _printf(shell: Shell, arguments: list[str], streams: Redirects) -> int:
+    """Write the arguments as the format says, or give them to a variable."""
+    state = shell.state
+    target = ""
+    if arguments[:1] == ["-v"] and len(arguments) > 1:
+        target, arguments = arguments[1], arguments[2:]
+    arguments = arguments[1:] if arguments[:1] == ["--"] else arguments
     if not arguments:
-        state.complain("printf: a format is needed", streams.stderr)
+        await state.complain("printf: a format is needed", streams.stderr)
         return _MISUSED
     try:
-        text, refused = printf_text(arguments[0], arguments[1:])
+        text, refused = printf_text(
+            arguments[0], tuple(arguments[1:]), state.host.now_us() // SECOND_US
+        )
     except PrintMistake as mistake:
-        state.complain(f"printf: {mistake}", streams.stderr)
+        await state.complain(f"printf: {mistake}", streams.stderr)
         return 1
     for argument in refused:
-        state.complain(f"printf: {argument}: invalid number", streams.stderr)
-    state.host.write(streams.stdout, text)
+        await state.complain(f"printf: {argument}: invalid number", streams.stderr)
+    if target:
+        base, bracket, rest = target.partition("[")
+        state.assign(base, text, state.key_of(base, rest.removesuffix("]")) if bracket else None)
+    elif status := await _write(shell, streams, "printf", text):
+        return status
     return 1 if refused else 0
 
 
-def _test(state: ShellState, arguments: tuple[str, ...], streams: Redirects) -> int:
+@plain
+async def _test(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     """Judge a condition: 0 it holds, 1 it does not, 2 it is none."""
     try:
-        return 0 if holds(arguments, state.host) else 1
+        return 0 if holds(tuple(arguments), shell.state) else 1
     except TestMistake as mistake:
-        state.complain(f"test: {mistake}", streams.stderr)
+        await shell.state.complain(f"test: {mistake}", streams.stderr)
         return _MISUSED
 
 
-def _bracket(state: ShellState, arguments: tuple[str, ...], streams: Redirects) -> int:
+@plain
+async def _bracket(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     """Judge a condition between brackets."""
-    if arguments[-1:] != ("]",):
-        state.complain("[: missing `]'", streams.stderr)
+    if arguments[-1:] != ["]"]:
+        await shell.state.complain("[: missing `]'", streams.stderr)
         return _MISUSED
-    return _test(state, arguments[:-1], streams)
+    try:
+        return 0 if holds(tuple(arguments[:-1]), shell.state) else 1
+    except TestMistake as mistake:
+        await shell.state.complain(f"[: {mistake}", streams.stderr)
+        return _MISUSED
 
 
-def _exit(state: ShellState, arguments: tuple[str, ...], streams: Redirects) -> int:
+@plain
+async def _exit(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     """Leave the script; in a trap, without a status, with the one from before the trap."""
-    if len(arguments) > 1:
-        state.complain("exit: too many arguments", streams.stderr)
-        raise ScriptExit(1)
+    state = shell.state
+    if len(arguments) > 1 and _NUMBER.fullmatch(arguments[0]):
+        await state.complain("exit: too many arguments", streams.stderr)
+        return 1
     if not arguments:
         raise ScriptExit(state.trap_statuses[-1] if state.trap_statuses else state.status)
     try:
         status = whole_number(arguments[0])
     except ValueError:
-        state.complain(f"exit: {arguments[0]}: numeric argument required", streams.stderr)
+        await state.complain(f"exit: {arguments[0]}: numeric argument required", streams.stderr)
         status = _MISUSED
     raise ScriptExit(status)
+
+
+@plain
+async def _return(shell: Shell, arguments: list[str], streams: Redirects) -> int:
+    """Leave a function or a sourced file."""
+    state = shell.state
+    if not state.calls:
+        told = "return: can only `return' from a function or sourced script"
+        await state.complain(told, streams.stderr)
+        return _MISUSED
+    if not arguments:
+        raise Returned(state.status)
+    try:
+        status = whole_number(arguments[0])
+    except ValueError:
+        await state.complain(f"return: {arguments[0]}: numeric argument required", streams.stderr)
+        status = _MISUSED
+    raise Returned(status)
 
 
 def _jump(*, again: bool) -> Builtin:
     """Make break or, if the loop goes on *again*, continue."""
     name = "continue" if again else "break"
 
-    def jump(state: ShellState, arguments: tuple[str, ...], streams: Redirects) -> int:
+    @plain
+    async def jump(shell: Shell, arguments: list[str], streams: Redirects) -> int:
+        state = shell.state
         try:
             levels = whole_number(arguments[0]) if arguments else 1
         except ValueError:
             levels = 0
-        if levels < 1:
-            state.complain(f"{name}: {arguments[0]}: loop count out of range", streams.stderr)
-            return 1
         if not state.loops:
-            state.complain(f"{name}: only meaningful in a loop", streams.stderr)
+            await state.complain(f"{name}: only meaningful in a loop", streams.stderr)
             return 0
+        if levels < 1:
+            await state.complain(f"{name}: {arguments[0]}: loop count out of range", streams.stderr)
+            raise LoopJump(state.loops, again=False)
         raise LoopJump(min(levels, state.loops), again=again)
 
     return jump
 
 
-def _shift(state: ShellState, arguments: tuple[str, ...], streams: Redirects) -> int:
+@plain
+async def _shift(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     """Drop the first arguments of the script."""
+    state = shell.state
     try:
         count = whole_number(arguments[0]) if arguments else 1
     except ValueError:
         count = -1
     if count < 0:
-        state.complain(f"shift: {arguments[0]}: a count from 0 on was expected", streams.stderr)
+        told = f"shift: {arguments[0]}: a count from 0 on was expected"
+        await state.complain(told, streams.stderr)
         return 1
     if count > len(state.arguments):
         return 1
@@ -131,142 +195,339 @@ def _shift(state: ShellState, arguments: tuple[str, ...], streams: Redirects) ->
     return 0
 
 
-def _export(state: ShellState, arguments: tuple[str, ...], streams: Redirects) -> int:
-    """Show variables to programs."""
-    status = 0
-    for argument in arguments[1:] if arguments[:1] == ("--",) else arguments:
-        name, equals, value = argument.partition("=")
-        if not _NAME.fullmatch(name):
-            state.complain(f"export: `{argument}': not a valid identifier", streams.stderr)
-            status = 1
-            continue
-        if equals:
-            state.variables.values[name] = value
-        state.variables.export(name)
-    return status
-
-
-def _unset(state: ShellState, arguments: tuple[str, ...], streams: Redirects) -> int:
-    """Forget variables."""
-    for name in arguments[1:] if arguments[:1] in (("--",), ("-v",)) else arguments:
-        state.variables.unset(name)
-    return 0
-
-
-def _set(state: ShellState, arguments: tuple[str, ...], streams: Redirects) -> int:
+@plain
+async def _set(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     """Set options of the shell, and its arguments."""
+    state = shell.state
     rest = list(arguments)
     while rest and rest[0][:1] in ("-", "+") and rest[0] != "-":
         word = rest.pop(0)
         if word == "--":
             state.arguments = tuple(rest)
             return 0
-        letters = word[1:].removesuffix("o")
-        if word.endswith("o"):
-            name = rest.pop(0) if rest else ""
-            letters += SET_NAMES.get(name, "?")
-        if letters.strip(SET_LETTERS):
-            state.complain(f"set: {word}: no option that is simulated", streams.stderr)
-            return _MISUSED
-        kept = tuple(letter for letter in state.options if letter not in letters)
-        state.options = kept + tuple(dict.fromkeys(letters)) if word[0] == "-" else kept
+        names = [letter for letter in word[1:] if letter != "o"]
+        if "o" in word[1:]:
+            named = rest.pop(0) if rest else ""
+            names.append(SET_NAMES.get(named, "?"))
+        for name in names:
+            if name not in SET_LETTERS and name not in SET_NAMES.values():
+                told = f"set: {word}: no option that is simulated"
+                await state.complain(told, streams.stderr)
+                return _MISUSED
+            state.options[name] = word[0] == "-"
+    if rest and rest[0] == "-":
+        rest = rest[1:]
+        state.options["x"] = False
     state.arguments = tuple(rest) or state.arguments
     return 0
 
 
-def _cd(state: ShellState, arguments: tuple[str, ...], streams: Redirects) -> int:
-    """Change the working directory, and with it PWD and OLDPWD."""
-    values = state.variables.values
-    arguments = arguments[1:] if arguments[:1] == ("--",) else arguments
-    wanted = arguments[0] if arguments else values.get("HOME", "")
-    target = values.get("OLDPWD", "") if wanted == "-" else wanted
-    if len(arguments) > 1 or not target:
-        wrong = "too many arguments" if target else "HOME or OLDPWD is not set"
-        state.complain(f"cd: {wrong}", streams.stderr)
-        return 1
-    path = posixpath.normpath(posixpath.join(values.get("PWD", "/"), target))
-    if error := state.host.chdir(path):
-        state.complain(f"cd: {target}: {error}", streams.stderr)
-        return 1
-    values["OLDPWD"], values["PWD"] = values.get("PWD", ""), path
-    if wanted == "-":
-        state.host.write(streams.stdout, f"{path}\n")
-    return 0
-
-
-def _pwd(state: ShellState, arguments: tuple[str, ...], streams: Redirects) -> int:
-    """Write the working directory."""
-    state.host.write(streams.stdout, state.variables.values.get("PWD", "/") + "\n")
-    return 0
-
-
-def _trap(state: ShellState, arguments: tuple[str, ...], streams: Redirects) -> int:
-    """Say what is done on signals, or at the end of the script."""
-    arguments = arguments[1:] if arguments[:1] == ("--",) else arguments
-    resets = len(arguments) == 1 or (arguments and arguments[0].isdigit())
-    action, names = ("-", arguments) if resets else (arguments[:1], arguments[1:])
-    action = "".join(action)
-    mistakes: list[ScriptMistake] = []
-    commands = parse_commands(action, mistakes, state.line) if action != "-" else ()
-    if mistakes or not names:
-        wrong = mistakes[0].message if mistakes else "a signal is needed"
-        state.complain(f"trap: {wrong}", streams.stderr)
-        return _MISUSED
+@plain
+async def _shopt(shell: Shell, arguments: list[str], streams: Redirects) -> int:
+    """Set or ask for further options."""
+    options = shell.state.options
+    letters = "".join(each[1:] for each in arguments if each.startswith("-"))
+    names = [each for each in arguments if not each.startswith("-")]
     status = 0
     for name in names:
-        try:
-            number = trap_number(name)
-        except SignalError as mistake:
-            state.complain(f"trap: {mistake}", streams.stderr)
+        if name not in SHOPT_NAMES:
+            told = f"shopt: {name}: no option that is simulated"
+            await shell.state.complain(told, streams.stderr)
             status = 1
-            continue
-        if number in UNCATCHABLE:
-            continue
-        state.traps.pop(number, ())
-        if action not in ("-", ""):
-            state.traps[number] = commands
-        if number != EXIT_TRAP:
-            state.host.set_trap(number, _DISPOSITIONS.get(action, "trap"))
+        elif "s" in letters or "u" in letters:
+            options[name] = "s" in letters
+        else:
+            status = status or (0 if options.get(name) else 1)
+            if "q" not in letters:
+                shown = "on" if options.get(name) else "off"
+                await _write(shell, streams, "shopt", f"{name:<15}\t{shown}\n")
     return status
 
 
-def _kill(state: ShellState, arguments: tuple[str, ...], streams: Redirects) -> int:
-    """Send a signal, TERM unless another is named, to processes."""
-    rest = list(arguments)
-    name = ""
-    if rest[:1] in (["-s"], ["-n"]):
-        name, rest = "".join(rest[1:2]), rest[2:]
-    elif rest and rest[0].startswith("-") and rest[0] != "--":
-        name = rest.pop(0)[1:]
-    rest = rest[1:] if rest[:1] == ["--"] else rest
-    try:
-        number = SIGTERM if not name else 0 if name == "0" else signal_number(name)
-    except SignalError as mistake:
-        state.complain(f"kill: {mistake}", streams.stderr)
+@plain
+async def _cd(shell: Shell, arguments: list[str], streams: Redirects) -> int:
+    """Change the working directory, and with it PWD and OLDPWD."""
+    state = shell.state
+    while arguments and arguments[0] in ("--", "-P", "-L"):
+        arguments = arguments[1:]
+    wanted = arguments[0] if arguments else state.look_up("HOME") or ""
+    target = (state.look_up("OLDPWD") or "") if wanted == "-" else wanted
+    if len(arguments) > 1 or (not target and not arguments) or (wanted == "-" and not target):
+        wrong = "too many arguments" if len(arguments) > 1 else "HOME or OLDPWD is not set"
+        await state.complain(f"cd: {wrong}", streams.stderr)
         return 1
-    if not rest:
-        state.complain("kill: a pid is needed", streams.stderr)
-        return _MISUSED
-    return max(_send(state, text, number, streams) for text in rest)
+    before = state.look_up("PWD") or "/"
+    path = posixpath.normpath(posixpath.join(before, target))
+    path = path[1:] if path.startswith("//") else path
+    if error := state.host.chdir(path):
+        await state.complain(f"cd: {target}: {error}", streams.stderr)
+        return 1
+    state.variables.set("OLDPWD", before)
+    state.variables.set("PWD", path)
+    if wanted == "-":
+        await _write(shell, streams, "cd", f"{path}\n")
+    return 0
 
 
-def _send(state: ShellState, text: str, number: int, streams: Redirects) -> int:
-    """Send signal *number* to the pid *text*."""
-    try:
-        pid = whole_number(text)
-    except ValueError:
-        state.complain(f"kill: {text}: a pid was expected", streams.stderr)
-        return 1
-    if pid < 1:
-        state.complain(f"kill: {text}: process groups are not simulated", streams.stderr)
-        return 1
-    if state.host.kill(pid, number):
+@plain
+async def _pwd(shell: Shell, arguments: list[str], streams: Redirects) -> int:
+    """Write the working directory."""
+    return await _write(shell, streams, "pwd", (shell.state.look_up("PWD") or "/") + "\n")
+
+
+@plain
+async def _umask(shell: Shell, arguments: list[str], streams: Redirects) -> int:
+    """Tell or set which rights new files lack."""
+    state = shell.state
+    symbolic = arguments[:1] == ["-S"]
+    arguments = [each for each in arguments if each not in ("-S", "-p", "--")]
+    if arguments:
+        if not re.fullmatch("[0-7]{1,4}", arguments[0]):
+            told = f"umask: {arguments[0]}: octal number out of range"
+            await state.complain(told, streams.stderr)
+            return 1
+        state.umask = int(arguments[0], 8) & 0o777
         return 0
-    state.complain(f"kill: ({pid}) - No such process", streams.stderr)
-    return 1
+    shown = f"{state.umask:04o}"
+    if symbolic:
+        rights = [(state.umask >> shift & 7) ^ 7 for shift in (6, 3, 0)]
+        letters = (
+            "".join(c for c, bit in zip("rwx", (4, 2, 1), strict=True) if r & bit) for r in rights
+        )
+        shown = ",".join(f"{who}={what}" for who, what in zip("ugo", letters, strict=True))
+    return await _write(shell, streams, "umask", shown + "\n")
 
 
-TIMELESS: dict[str, Builtin] = {
+_LIMITS = {"c": "0", "n": "1024", "s": "8192", "u": "unlimited", "v": "unlimited", "l": "unlimited"}
+_LIMITS |= dict.fromkeys("dfmt", "unlimited")
+
+
+@plain
+async def _ulimit(shell: Shell, arguments: list[str], streams: Redirects) -> int:
+    """Tell or set a limit, which nothing in the simulation comes near."""
+    state = shell.state
+    letter = "f"
+    while arguments and arguments[0].startswith("-"):
+        letters = arguments[0][1:].replace("S", "").replace("H", "")
+        letter, arguments = letters[-1:] or letter, arguments[1:]
+    if letter not in _LIMITS:
+        await state.complain(f"ulimit: -{letter}: no limit that is simulated", streams.stderr)
+        return _MISUSED
+    if not arguments:
+        shown = state.limits.get(letter, _LIMITS[letter])
+        return await _write(shell, streams, "ulimit", shown + "\n")
+    value = arguments[0]
+    if not (value.isdigit() or value in ("unlimited", "hard", "soft")):
+        await state.complain(f"ulimit: {value}: invalid number", streams.stderr)
+        return 1
+    state.limits[letter] = "unlimited" if value in ("hard", "soft") else value
+    return 0
+
+
+async def _parsed(
+    shell: Shell, text: str, name: str, streams: Redirects, first_line: int
+) -> tuple[Command, ...] | None:
+    """Read commands while the script runs; what is wrong with them is told, and None returned."""
+    mistakes: list[ScriptMistake] = []
+    extended = bool(shell.state.options.get("extglob"))
+    commands = parse_commands(text, mistakes, first_line, extended=extended)
+    for mistake in mistakes[:_TOLD]:
+        told = f"{name}: line {mistake.line}: {mistake.message}"
+        await shell.state.complain(told, streams.stderr)
+    return None if mistakes else commands
+
+
+_TOLD = 20
+
+
+@plain
+async def _eval(shell: Shell, arguments: list[str], streams: Redirects) -> int:
+    """Read the arguments as commands, and run them."""
+    text = " ".join(arguments[1:] if arguments[:1] == ["--"] else arguments)
+    commands = await _parsed(shell, text, "eval", streams, shell.state.line)
+    return 1 if commands is None else await shell.evaluate(commands, streams)
+
+
+@plain
+async def _source(shell: Shell, arguments: list[str], streams: Redirects) -> int:
+    """Run the commands of a file in this shell."""
+    state = shell.state
+    if not arguments:
+        await state.complain("source: a file is needed", streams.stderr)
+        return _MISUSED
+    path = arguments[0]
+    pipe = next((end for number, end in state.opened if path == f"/dev/fd/{number}"), None)
+    if path == "/dev/stdin":
+        text = await _contents(shell, streams.stdin)
+    elif pipe is not None:
+        text = await _contents(shell, pipe)
+    else:
+        opened = state.host.open(path, "read")
+        if isinstance(opened, str):
+            if _FIRST_FILES.fullmatch(state.host.absolute(path)) and opened.startswith("No such"):
+                return 0
+            await state.complain(f"{path}: {opened}", streams.stderr)
+            return 1
+        text = await _contents(shell, opened)
+    commands = await _parsed(shell, text, path, streams, 1)
+    if commands is None:
+        return 1
+    return await shell.source(commands, path, tuple(arguments[1:]), streams)
+
+
+async def _contents(shell: Shell, stream: object) -> str:
+    pieces: list[str] = []
+    while chunk := await shell.host.read(stream):  # type: ignore[arg-type]
+        pieces.append(chunk)
+    return "".join(pieces)
+
+
+@plain
+async def _exec(shell: Shell, arguments: list[str], streams: Redirects) -> int:
+    """Run a program in place of the shell; without one, keep the redirections."""
+    state = shell.state
+    cleared = False
+    while arguments and arguments[0] in ("--", "-a", "-c", "-l"):
+        option, arguments = arguments[0], arguments[1:]
+        cleared = cleared or option == "-c"
+        arguments = arguments[1:] if option == "-a" else arguments
+    if not arguments:
+        state.streams = streams
+        # What a process substitution has opened stays open with it.
+        state.opened.clear()
+        return 0
+    for number in state.traps:
+        if number > EXIT_TRAP:
+            state.host.set_trap(number, "default")
+    state.traps.clear()
+    env = {} if cleared else state.variables.environment()
+    raise ScriptExit(await state.host.run(tuple(arguments), env, streams))
+
+
+@plain
+async def _command(shell: Shell, arguments: list[str], streams: Redirects) -> int:
+    """Run a builtin or a program that a function hides; with -v tell what a name is."""
+    letters = ""
+    while arguments and re.fullmatch("-[pvV]+", arguments[0]):
+        letters += arguments[0][1:]
+        arguments = arguments[1:]
+    arguments = arguments[1:] if arguments[:1] == ["--"] else arguments
+    if not arguments:
+        return 0
+    if not letters.strip("p"):
+        return await shell.perform_command(arguments, streams)
+    status = 0 if len(arguments) > 1 else 1
+    for name in arguments:
+        told = _described(shell, name, long="V" in letters)
+        if told:
+            status = 0
+            await _write(shell, streams, "command", told + "\n")
+        elif "V" in letters:
+            await shell.state.complain(f"command: {name}: not found", streams.stderr)
+    return status
+
+
+def _described(shell: Shell, name: str, *, long: bool) -> str:
+    """Return what a name is, as ``command -v`` or ``type`` says; "" if it is nothing."""
+    kind = kind_of(shell, name)
+    if kind == "file":
+        path = name if "/" in name else f"/usr/bin/{name}"
+        return f"{name} is {path}" if long else path
+    if not kind or not long:
+        return name if kind else ""
+    shown = {"keyword": "a shell keyword", "builtin": "a shell builtin", "function": "a function"}
+    return f"{name} is {shown[kind]}"
+
+
+def kind_of(shell: Shell, name: str) -> str:
+    """Return what a name is, in the word of ``type -t``; "" if it is nothing."""
+    if name in KEYWORDS:
+        return "keyword"
+    if name in shell.state.functions:
+        return "function"
+    if name in BUILTIN_COMMANDS:
+        return "builtin"
+    return "file" if shell.host.has_program(name) else ""
+
+
+@plain
+async def _type(shell: Shell, arguments: list[str], streams: Redirects) -> int:
+    """Tell what names are."""
+    letters = ""
+    while arguments and re.fullmatch("-[tpPaf]+", arguments[0]):
+        letters += arguments[0][1:]
+        arguments = arguments[1:]
+    status = 0
+    for name in arguments:
+        kind = kind_of(shell, name)
+        if not kind:
+            status = 1
+            if not letters:
+                await shell.state.complain(f"type: {name}: not found", streams.stderr)
+        elif "t" in letters:
+            await _write(shell, streams, "type", kind + "\n")
+        elif "p" not in letters.lower() or kind == "file":
+            long = "p" not in letters.lower()
+            await _write(shell, streams, "type", _described(shell, name, long=long) + "\n")
+    return status
+
+
+@plain
+async def _builtin(shell: Shell, arguments: list[str], streams: Redirects) -> int:
+    """Run a builtin that a function hides."""
+    if not arguments:
+        return 0
+    if arguments[0] not in BUILTIN_COMMANDS:
+        await shell.state.complain(f"builtin: {arguments[0]}: not a shell builtin", streams.stderr)
+        return 1
+    return await shell.perform_command(arguments, streams)
+
+
+async def module(shell: Shell, arguments: list[Argument], streams: Redirects) -> int:
+    """Stand in for environment modules: what is loaded is remembered, and changes nothing else.
+
+    A program of this name that the scenario describes takes its place.
+    """
+    texts = texts_of(arguments)
+    state = shell.state
+    if state.host.has_program("module"):
+        argv = ("module", *texts)
+        return await state.host.run(argv, state.variables.environment(), streams)
+    loaded = [each for each in (state.look_up("LOADEDMODULES") or "").split(":") if each]
+    words = [each for each in texts if not each.startswith("-")]
+    action, names = (words[0], words[1:]) if words else ("", [])
+    match action:
+        case "load" | "add" | "try-load":
+            loaded = [each for each in loaded if each not in names] + names
+        case "unload" | "rm" | "del":
+            loaded = [
+                each for each in loaded if each not in names and each.split("/")[0] not in names
+            ]
+        case "swap" | "switch":
+            old = names[0].split("/")[0] if names else ""
+            loaded = [each for each in loaded if each.split("/")[0] != old] + names[-1:]
+        case "purge" | "reset" | "restore":
+            loaded = []
+        case "use" | "unuse" | "refresh" | "save":
+            pass
+        case "list":
+            lines = [f" {place}) {name}" for place, name in enumerate(loaded, start=1)]
+            told = (
+                "Currently Loaded Modulefiles:\n" + "\n".join(lines)
+                if lines
+                else ("No Modulefiles Currently Loaded.")
+            )
+            await state.host.write(streams.stderr, told + "\n")
+        case _:
+            await state.complain(f"module: {action or 'an action'}: not simulated", streams.stderr)
+            return 1
+    variable = state.variables.make("LOADEDMODULES")
+    variable.exported = True
+    state.variables.set("LOADEDMODULES", ":".join(loaded))
+    return 0
+
+
+PLAIN_BUILTINS: dict[str, Builtin] = {
     ":": _colon,
     "true": _colon,
     "false": _false,
@@ -275,15 +536,36 @@ TIMELESS: dict[str, Builtin] = {
     "test": _test,
     "[": _bracket,
     "exit": _exit,
+    "return": _return,
     "break": _jump(again=False),
     "continue": _jump(again=True),
     "shift": _shift,
-    "export": _export,
-    "unset": _unset,
     "set": _set,
+    "shopt": _shopt,
     "cd": _cd,
     "pwd": _pwd,
-    "trap": _trap,
-    "kill": _kill,
+    "umask": _umask,
+    "ulimit": _ulimit,
+    "eval": _eval,
+    "source": _source,
+    ".": _source,
+    "exec": _exec,
+    "command": _command,
+    "builtin": _builtin,
+    "type": _type,
+    "hash": _colon,
+    "alias": _colon,
+    "unalias": _colon,
+    "module": module,
+    "ml": module,
 }
-"""All builtins but wait and exec, which the shell itself runs."""
+
+BUILTIN_COMMANDS: dict[str, Builtin] = {
+    **PLAIN_BUILTINS,
+    **VARIABLE_BUILTINS,
+    **READING_BUILTINS,
+    **JOB_BUILTINS,
+}
+"""All that the shell runs itself."""
+
+__all__ = ["BUILTIN_COMMANDS", "CommandError", "ExpansionError", "OpenFile"]

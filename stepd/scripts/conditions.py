@@ -8,8 +8,8 @@ import attrs
 
 from simctl.limits import EXPRESSION_NESTING
 from simctl.stepd.scripts.arithmetic import whole_number
-from simctl.stepd.scripts.host import ShellHost
-from simctl.stepd.scripts.rules import BINARY_TESTS, UNARY_TESTS
+from simctl.stepd.scripts.file_tests import NUMBER_TESTS, UNARY_TESTS, judge_unary
+from simctl.stepd.scripts.state import ShellState
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "-eq": lambda left, right: left == right,
@@ -34,7 +34,10 @@ class TestMistake(ValueError):
     __test__ = False  # no test class, for all its name
 
 
-def holds(arguments: Sequence[str], host: ShellHost) -> bool:
+BINARY_TESTS = (*_COMPARE_TEXT, *NUMBER_TESTS)
+
+
+def holds(arguments: Sequence[str], state: ShellState) -> bool:
     """Say whether the condition *arguments* holds.
 
     As POSIX has it, up to four arguments are read by their number, so that a value which looks like
@@ -43,7 +46,7 @@ def holds(arguments: Sequence[str], host: ShellHost) -> bool:
     Raises:
         TestMistake: the arguments are no condition.
     """
-    return _Reader(arguments=(), host=host).by_number(tuple(arguments))
+    return _Reader(arguments=(), state=state).by_number(tuple(arguments))
 
 
 @attrs.define(kw_only=True)
@@ -51,7 +54,7 @@ class _Reader:
     """Read one condition."""
 
     arguments: tuple[str, ...]
-    host: ShellHost
+    state: ShellState
     at: int = 0
     depth: int = 0
 
@@ -80,7 +83,7 @@ class _Reader:
                 return not self.by_number(words[1:])
             case ("(", *inner, ")") if len(inner) in (1, 2):
                 return self.by_number(tuple(inner))
-        reader = _Reader(arguments=words, host=self.host)
+        reader = _Reader(arguments=words, state=self.state)
         value = reader._or()
         if reader.at < len(words):
             raise TestMistake(f"{words[reader.at]}: this argument is one too many")
@@ -144,18 +147,9 @@ class _Reader:
 
     def _unary(self, operator: str, operand: str) -> bool:
         """Judge an operator with one operand."""
-        match operator:
-            case "-n":
-                return operand != ""
-            case "-z":
-                return operand == ""
-            case "-e":
-                return self.host.exists(operand)
-            case "-d":
-                return self.host.is_directory(operand)
-            case "-f":
-                return self.host.exists(operand) and not self.host.is_directory(operand)
-        raise TestMistake(f"{operator}: no test of one argument that is simulated")
+        if operator in UNARY_TESTS:
+            return judge_unary(operator, operand, self.state)
+        raise TestMistake(f"{operator}: unary operator expected")
 
     def _binary(self, left: str, operator: str, right: str) -> bool:
         """Judge an operator with two operands."""

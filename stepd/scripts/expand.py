@@ -7,32 +7,71 @@ import re
 import attrs
 
 from simctl.limits import VALUE_CHARACTERS
-from simctl.stepd.scripts.arithmetic import ArithmeticMistake, evaluate
-from simctl.stepd.scripts.simple import split_assignment
+from simctl.stepd.scripts.parameters import Values, joined, values_of
+from simctl.stepd.scripts.patterns import PatternTooHeavyError, escaped, found_files, has_special
 from simctl.stepd.scripts.state import AmbiguousTargetError, ExpansionError, ShellState
-from simctl.stepd.scripts.tree import Arithmetic, Parameter, Part, Text, Word
+from simctl.stepd.scripts.tree import (
+    Arithmetic,
+    Assignment,
+    Parameter,
+    Part,
+    Substitution,
+    Text,
+    Word,
+)
 
-_BLANKS = " \t\n"
-_ALL_ARGUMENTS = ("@", "*")
+_WHITE = " \t\n"
+_ASSIGNED = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=", re.ASCII)
 
 
-def expand_words(words: tuple[Word, ...], state: ShellState) -> tuple[str, ...]:
-    """Return the arguments that *words* stand for: unquoted values are split at blanks."""
-    declares = bool(words) and words[0].literal == "export"
+async def expand_words(words: tuple[Word, ...], state: ShellState) -> list[str]:
+    """Return the arguments that *words* stand for: split, and with the names of files."""
     fields: list[str] = []
     for word in words:
-        name, value = split_assignment(word)
-        if declares and name and not name.endswith("+"):
-            fields.append(f"{name}={expand_text(value, state)}")
-        else:
-            fields += _expand_word(word, state)
-    return tuple(fields)
+        fields += await expand_word(word, state)
+    bounded_length(sum(map(len, fields)))
+    return fields
 
 
-def expand_text(parts: tuple[Part, ...], state: ShellState) -> str:
+async def expand_text(parts: tuple[Part, ...], state: ShellState) -> str:
     """Return the one text that *parts* stand for, as in an assignment: nothing is split."""
-    texts = [_text_of(part, state) for part in parts]
+    if len(parts) == 1 and isinstance(parts[0], Text):
+        return parts[0].text
+    texts = [await _text_of(part, state) for part in parts]
     bounded_length(sum(map(len, texts)))
+    return "".join(texts)
+
+
+async def expand_pattern(parts: tuple[Part, ...], state: ShellState) -> str:
+    """Return the pattern that *parts* stand for: what is quoted there stands for itself."""
+    texts = [
+        escaped(await _text_of(part, state)) if part.quoted else await _pattern_of(part, state)
+        for part in parts
+    ]
+    bounded_length(sum(map(len, texts)))
+    return "".join(texts)
+
+
+async def _pattern_of(part: Part, state: ShellState) -> str:
+    """Return what an unquoted part adds to a pattern; its own operand may hold quotes."""
+    if isinstance(part, Parameter) and part.operator in _OPERANDED:
+        chosen = await values_of(part, state)
+        if chosen.operand is not None:
+            return await expand_pattern(chosen.operand, state)
+        return joined(chosen, state)
+    return await _text_of(part, state)
+
+
+_OPERANDED = (":-", ":+", "-", "+")
+
+
+async def expand_regular(parts: tuple[Part, ...], state: ShellState) -> str:
+    """Return the regular expression that *parts* stand for: what is quoted stands for itself."""
+    texts = [
+        re.sub(r"([\\.^$*+?()\[\]{}|])", r"\\\1", text) if part.quoted else text
+        for part in parts
+        for text in [await _text_of(part, state)]
+    ]
     return "".join(texts)
 
 
@@ -47,129 +86,162 @@ def bounded_length(length: int) -> int:
     return length
 
 
-def expand_one(word: Word, state: ShellState) -> str:
+async def expand_one(word: Word, state: ShellState) -> str:
     """Return the one file name that *word* stands for.
 
     Raises:
         AmbiguousTargetError: it stands for none, or for several.
     """
-    fields = _expand_word(word, state)
+    fields = await expand_word(word, state)
     if len(fields) != 1:
         raise AmbiguousTargetError("ambiguous redirect: this is no file name, or several")
     return fields[0]
 
 
+async def expand_declared(word: Word | Assignment, state: ShellState) -> list[str]:
+    """Return the arguments of export and its kin: assignments that are written out split not."""
+    if isinstance(word, Assignment):
+        return [f"{word.name}={await expand_text(word.value, state)}"]
+    return await expand_word(word, state)
+
+
 @attrs.define
 class _Fields:
-    """Gather arguments piece by piece; all of a command's together are bounded."""
+    """Gather arguments piece by piece; all of a word's together are bounded."""
 
-    done: list[str] = attrs.field(factory=list)
-    _pieces: list[str] = attrs.field(init=False, factory=list)
+    separators: str
+    done: list[list[tuple[str, bool]]] = attrs.field(factory=list)
+    _pieces: list[tuple[str, bool]] = attrs.field(init=False, factory=list)
     _length: int = attrs.field(init=False, default=0)
 
-    def add(self, text: str) -> None:
+    def add(self, text: str, *, quoted: bool) -> None:
         """Add *text*, even if empty, to the argument that is being gathered."""
         self._length = bounded_length(self._length + len(text))
-        self._pieces.append(text)
+        self._pieces.append((text, quoted))
 
-    def cut(self) -> None:
-        """End the argument, if one was begun."""
-        if self._pieces:
-            self.done.append("".join(self._pieces))
-            self._pieces.clear()
+    def cut(self, *, empty: bool = False) -> None:
+        """End the argument, if one was begun, or else an *empty* one."""
+        if self._pieces or empty:
+            self.done.append(self._pieces)
+            self._pieces = []
 
     def add_split(self, text: str) -> None:
-        """Add an unquoted value: its blanks end arguments."""
-        pieces = re.split(f"[{_BLANKS}]+", text)
-        for index, piece in enumerate(pieces):
-            if index:
-                self.cut()
-            if piece:
-                self.add(piece)
+        """Add an unquoted value: the characters of IFS end arguments."""
+        if not self.separators:
+            if text:
+                self.add(text, quoted=False)
+            return
+        white = re.escape("".join(char for char in self.separators if char in _WHITE))
+        other = re.escape("".join(char for char in self.separators if char not in _WHITE))
+        blanks = f"[{white}]*" if white else ""
+        hard = f"{blanks}[{other}]{blanks}" if other else ""
+        soft = f"[{white}]+" if white else ""
+        expression = "|".join(
+            f"({each})" if each is hard else each for each in (hard, soft) if each
+        )
+        at = 0
+        for match in re.finditer(expression, text):
+            if match.start() > at:
+                self.add(text[at : match.start()], quoted=False)
+            at = match.end()
+            self.cut(empty=bool(hard) and match[1] is not None)
+        if at < len(text):
+            self.add(text[at:], quoted=False)
 
 
-def _expand_word(word: Word, state: ShellState) -> list[str]:
+async def expand_word(word: Word, state: ShellState) -> list[str]:
     """Return the arguments, often one, that *word* stands for."""
-    fields = _Fields()
-    _expand_parts(word.parts, state, fields)
+    parts = word.parts
+    if len(parts) == 1 and isinstance(parts[0], Text) and not _SPECIAL.search(parts[0].text):
+        return [parts[0].text]
+    fields = _Fields(state.separators)
+    await _expand_parts(parts, state, fields, splits=False)
     fields.cut()
-    return fields.done
+    found: list[str] = []
+    for pieces in fields.done:
+        found += _named(pieces, state)
+    return found
 
 
-def _expand_parts(parts: tuple[Part, ...], state: ShellState, fields: _Fields) -> None:
-    """Add what *parts* stand for to *fields*."""
+_SPECIAL = re.compile(r"[*?\[(]")
+
+
+def _named(pieces: list[tuple[str, bool]], state: ShellState) -> list[str]:
+    """Return the files whose names fit a field, or the field itself."""
+    text = "".join(piece for piece, _ in pieces)
+    extended = bool(state.options.get("extglob"))
+    unquoted = any(not quoted and _SPECIAL.search(piece) for piece, quoted in pieces)
+    if not unquoted or state.options.get("f"):
+        return [text]
+    pattern = "".join(escaped(piece) if quoted else piece for piece, quoted in pieces)
+    if not has_special(pattern, extended=extended):
+        return [text]
+    try:
+        files = found_files(
+            pattern, state.host, hidden=bool(state.options.get("dotglob")), extended=extended
+        )
+    except (PatternTooHeavyError, re.error) as error:
+        raise ExpansionError(str(error)) from None
+    if files:
+        return files
+    if state.options.get("failglob"):
+        raise ExpansionError(f"no match: {text}")
+    return [] if state.options.get("nullglob") else [text]
+
+
+async def _expand_parts(
+    parts: tuple[Part, ...], state: ShellState, fields: _Fields, *, splits: bool
+) -> None:
+    """Add what *parts* stand for to *fields*; *splits* says whether their texts are split too."""
     for part in parts:
-        if isinstance(part, Parameter):
-            _expand_parameter(part, state, fields)
-        elif part.quoted:
-            fields.add(_text_of(part, state))
-        else:
-            fields.add_split(_text_of(part, state))
+        match part:
+            case Parameter():
+                await _expand_parameter(part, state, fields)
+            case Text():
+                if splits and not part.quoted:
+                    fields.add_split(part.text)
+                else:
+                    fields.add(part.text, quoted=part.quoted)
+            case Arithmetic() | Substitution():
+                text = await _text_of(part, state)
+                if part.quoted:
+                    fields.add(text, quoted=True)
+                else:
+                    fields.add_split(text)
 
 
-def _expand_parameter(part: Parameter, state: ShellState, fields: _Fields) -> None:
+async def _expand_parameter(part: Parameter, state: ShellState, fields: _Fields) -> None:
     """Add the value of a parameter, or the operand that stands in for it, to *fields*."""
-    value, operand = _choose(part, state)
-    if operand:
-        _expand_parts(operand, state, fields)
-    elif part.name == "@" and part.quoted:
-        for index, argument in enumerate(() if part.operator.endswith("+") else state.arguments):
+    values = await values_of(part, state)
+    if values.operand is not None:
+        if part.quoted and not values.operand:
+            fields.add("", quoted=True)
+        await _expand_parts(values.operand, state, fields, splits=True)
+    elif values.kind == "all" or (values.kind == "joined" and not part.quoted):
+        for index, text in enumerate(values.texts):
             if index:
                 fields.cut()
-            fields.add(argument)
+            if part.quoted:
+                fields.add(text, quoted=True)
+            else:
+                fields.add_split(text)
     elif part.quoted:
-        fields.add(value)
+        fields.add(joined(values, state), quoted=True)
     else:
-        fields.add_split(value)
+        fields.add_split(joined(values, state))
 
 
-def _choose(part: Parameter, state: ShellState) -> tuple[str, tuple[Part, ...]]:
-    """Return the value of a parameter, or the operand that is to be expanded instead."""
-    is_set, value = state.look_up(part.name)
-    kind = part.operator[-1:]
-    missing = not is_set or (part.operator.startswith(":") and not value)
-    if not kind:
-        if not is_set and "u" in state.options and part.name not in _ALL_ARGUMENTS:
-            raise ExpansionError(f"{part.name}: unbound variable")
-        return value, ()
-    if kind == "+":
-        return "", () if missing else part.operand
-    if not missing:
-        return value, ()
-    if kind == "-":
-        return "", part.operand
-    text = expand_text(part.operand, state)
-    if kind == "?":
-        raise ExpansionError(f"{part.name}: {text or 'parameter null or not set'}")
-    if not part.name.isidentifier():
-        raise ExpansionError(f"{part.name}: cannot be assigned to")
-    state.variables.values[part.name] = text
-    return text, ()
-
-
-def _text_of(part: Part, state: ShellState) -> str:
-    """Return the text that one part stands for."""
-    if isinstance(part, Text):
-        return part.text
-    if isinstance(part, Parameter):
-        value, operand = _choose(part, state)
-        return expand_text(operand, state) if operand else value
-    return _compute(part, state)
-
-
-def _compute(part: Arithmetic, state: ShellState) -> str:
-    """Return the value of an arithmetic expansion."""
-
-    def look_up(name: str) -> str:
-        is_set, value = state.look_up(name)
-        if not is_set and "u" in state.options:
-            raise ExpansionError(f"{name}: unbound variable")
-        return value
-
-    def store(name: str, value: str) -> None:
-        state.variables.values[name] = value
-
-    try:
-        return str(evaluate(expand_text(part.parts, state), look_up, store))
-    except ArithmeticMistake as mistake:
-        raise ExpansionError(str(mistake)) from None
+async def _text_of(part: Part, state: ShellState) -> str:
+    """Return the text of one part, in which nothing is split."""
+    match part:
+        case Text():
+            return part.text
+        case Arithmetic():
+            return str(state.calculate(await expand_text(part.parts, state)))
+        case Substitution():
+            return await state.capture(part)
+        case Parameter():
+            values: Values = await values_of(part, state)
+            if values.operand is not None:
+                return await expand_text(values.operand, state)
+            return joined(values, state)

@@ -1,4 +1,4 @@
-"""The commands of a script: lists, ``&&`` and ``||``, ``if``, loops and groups."""
+"""The commands of a script: lists, pipelines, and all that a keyword begins."""
 
 from __future__ import annotations
 
@@ -9,51 +9,67 @@ from typing import Literal
 import attrs
 
 from simctl.limits import SCRIPT_NESTING
-from simctl.stepd.scripts.rules import BUILTINS, IN_BACKGROUND
-from simctl.stepd.scripts.simple import REDIRECTING, SimpleCommands
+from simctl.stepd.scripts.double_brackets import DoubleBrackets
+from simctl.stepd.scripts.simple import REDIRECTING
 from simctl.stepd.scripts.tokens import Token
 from simctl.stepd.scripts.tree import (
     AndOr,
     Background,
+    Calculate,
+    Case,
+    Clause,
     Command,
+    CountingFor,
+    DoubleBracket,
     For,
+    Function,
     Group,
     If,
     Not,
     Parameter,
+    Part,
+    Pipeline,
     Redirected,
     Redirection,
     ScriptMistake,
     Simple,
+    Subshell,
+    Text,
+    Time,
+    ToDescriptor,
     While,
     Word,
 )
 
 _MIDDLES = ("then", "elif", "else", "do")
 _ENDS = ("fi", "done", "}", ")", "esac")
+_CLAUSE_ENDS = (";;", ";&", ";;&")
 _CLOSERS = (*_MIDDLES, *_ENDS)
 _PIPES = ("|", "|&")
-_JOINING = (";", "&", ";;", "&&", "||", *_PIPES)
+_JOINING = (";", "&", *_CLAUSE_ENDS, "&&", "||", *_PIPES)
 _NOTHING = Group(line=0, body=())
+_FUNCTION_NAME = re.compile(r"[^\s$`'\"\\|&;()<>{}=#][^\s$`'\"\\|&;()<>=]*")
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def parse_commands(
-    text: str, mistakes: list[ScriptMistake], first_line: int = 1
+    text: str, mistakes: list[ScriptMistake], first_line: int = 1, *, extended: bool = False
 ) -> tuple[Command, ...]:
     """Read commands without a head, as a trap holds them, adding to *mistakes*.
 
     Lines are counted from *first_line*, that of the text in its script.
     """
-    parser = _Parser(text, mistakes, parse_commands=parse_commands, first_line=first_line)
-    return parser.commands()
+    return _Parser(text, mistakes, first_line=first_line, extended=extended).commands()
 
 
 @attrs.define
-class _Parser(SimpleCommands):
+class _Parser(DoubleBrackets):
     """Read the commands of a script."""
 
     _open: list[str] = attrs.field(init=False, factory=list)  # the ends that are waited for
     _unfinished: list[int] = attrs.field(init=False, factory=list)  # where this was noted
+    _read: dict[int, tuple[tuple[Command, ...], int]] = attrs.field(init=False, factory=dict)
+    """What the parentheses of substitutions hold, by where they open: words are read twice."""
 
     def commands(self) -> tuple[Command, ...]:
         """Read to the end of the text; a closer that nothing opened is noted and skipped."""
@@ -65,6 +81,46 @@ class _Parser(SimpleCommands):
                 return tuple(commands)
             self.note(token.at, f"this `{token.keyword}` has nothing to go with")
 
+    # What words ask for.
+
+    def nested_commands(self, opener: int) -> tuple[Command, ...]:
+        """Read commands up to the ``)`` that closes the parenthesis at *opener*, and take it."""
+        if opener in self._read:
+            commands, self.at = self._read[opener]
+            return commands
+        kept = self._ahead, self._here_documents, self._open
+        self._ahead, self._here_documents, self._open = [], [], [")"]
+        found: list[Command] = []
+        while True:
+            found += self._list()
+            token = self._next()
+            if token.text == ")" or token.kind == "end":
+                break
+            self.note(token.at, f"this `{token.keyword}` has nothing to go with")
+        if token.kind == "end" and not self.cut_short:
+            self._never_closed(opener, self.text[opener : opener + 2])
+        self._ahead, self._here_documents, self._open = kept
+        self._read[opener] = tuple(found), self.at
+        return tuple(found)
+
+    def commands_of(self, text: str, at: int) -> tuple[Command, ...]:
+        """Read *text*, which was written at *at*, as commands of their own."""
+        parser = _Parser(text, self.mistakes, first_line=self.line(at), extended=self.extended)
+        parser._depth = self._depth
+        return parser.commands()
+
+    def text_parts(self, text: str, at: int) -> tuple[Part, ...]:
+        """Read *text*, the body of a here-document that begins at *at*, as parts."""
+        parser = _Parser(text, self.mistakes, first_line=self.line(at), extended=self.extended)
+        parser._depth = self._depth
+        return parser.parts(frozenset(), quoted=True, here=True)
+
+    def parse_text(self, text: str, mistakes: list[ScriptMistake], first_line: int) -> None:
+        """Read commands in a text of their own, for their mistakes."""
+        _Parser(text, mistakes, first_line=first_line, extended=self.extended).commands()
+
+    # Lists.
+
     def _list(self) -> tuple[Command, ...]:
         """Read commands up to a closer or the end, which is left standing."""
         commands: list[Command] = []
@@ -73,71 +129,93 @@ class _Parser(SimpleCommands):
             token = self._peek()
             if token.kind == "end" or token.keyword in _CLOSERS:
                 return tuple(commands)
+            if token.text in _CLAUSE_ENDS and "esac" in self._open:
+                return tuple(commands)
             if token.text in _JOINING:
                 self._next()
                 self.note(token.at, f"there is no command before this `{token.text}`")
             else:
-                commands.append(self._separated(self._and_or()))
+                commands.append(self._separated(self._and_or(), token.at))
 
-    def _separated(self, command: Command) -> Command:
-        """Read what ends *command*: a line end, ``;``, ``&`` or a pipe."""
+    def _separated(self, command: Command, start: int) -> Command:
+        """Read what ends *command*: a line end, ``;`` or ``&``."""
         token = self._peek()
         if token.text == "&":
             self._next()
-            return self._in_background(command, token)
-        if token.text in (";", *_PIPES):
+            text = " ".join(self.text[start : token.at].split())
+            return Background(line=self.line(token.at), command=command, text=text)
+        if token.text == ";":
             self._next()
-        if token.text in _PIPES:
-            self.refuse(token.at, f"a pipe, `{token.text}`,", "write to a file")
-            self._skip_newlines()
-        elif token.text == ";;":
+        elif token.text in _CLAUSE_ENDS and "esac" not in self._open:
             self._next()
-            self.note(token.at, "`;;` belongs into a `case`, which is not simulated")
+            self.note(token.at, f"`{token.text}` belongs into a `case`")
         elif token.text == "(":
             self.note(token.at, "this `(` is not expected here; quote it if it is meant")
             self._skip_pair(token.at)
         return command
 
-    def _in_background(self, command: Command, token: Token) -> Command:
-        """Put a simple command in the background; no other can be."""
-        if not isinstance(command, Simple):
-            advice = "put one single command in the background"
-            self.refuse(token.at, "`&` behind a compound command", advice)
-            return command
-        name = command.words[0].literal if command.words else ""
-        if not command.words or (name in BUILTINS and name not in IN_BACKGROUND):
-            what = f"`{name}`" if name else "an assignment"
-            self.refuse(token.at, f"{what} in the background", "leave out the `&`")
-        return Background(line=command.line, command=command)
-
     def _and_or(self) -> Command:
         """Read commands joined by ``&&`` and ``||``."""
         line = self.line(self._peek().at)
-        first = self._negated()
+        first = self._pipeline()
         rest: list[tuple[Literal["&&", "||"], Command]] = []
         while (token := self._peek()).text in ("&&", "||"):
             self._next()
-            self._skip_newlines()
-            behind = self._peek()
-            if behind.kind == "end" or behind.keyword in (*_CLOSERS, *_JOINING):
-                self.note(token.at, f"there is no command behind this `{token.text}`")
+            if self._lacks_command(token):
                 break
-            rest.append(("&&" if token.text == "&&" else "||", self._negated()))
+            rest.append(("&&" if token.text == "&&" else "||", self._pipeline()))
         return AndOr(line=line, first=first, rest=tuple(rest)) if rest else first
 
-    def _negated(self) -> Command:
-        """Read a command with the ``!`` before it."""
+    def _lacks_command(self, token: Token) -> bool:
+        """Note that no command stands behind the joining *token*, if so."""
+        self._skip_newlines()
+        behind = self._peek()
+        lacks = behind.kind == "end" or behind.keyword in (*_CLOSERS, *_JOINING)
+        if lacks:
+            self.note(token.at, f"there is no command behind this `{token.text}`")
+        return lacks
+
+    def _pipeline(self) -> Command:
+        """Read commands joined by ``|``, with the ``time`` and ``!`` before them."""
         token = self._peek()
+        if token.keyword == "time":
+            return self._timed(token)
         negations = 0
         while self._take("!"):
             negations += 1
         behind = self._peek()
-        if behind.kind in ("end", "newline") or behind.text in _JOINING:
+        if negations and (behind.kind in ("end", "newline") or behind.text in _JOINING):
             self.note(token.at, "there is no command behind this `!`")
             return _NOTHING
-        command = self._command()
+        commands = [self._command()]
+        while (pipe := self._peek()).text in _PIPES:
+            self._next()
+            if pipe.text == "|&":
+                commands[-1] = self._with_errors(commands[-1], pipe)
+            if self._lacks_command(pipe):
+                break
+            commands.append(self._command())
         line = self.line(token.at)
-        return Not(line=line, command=command) if negations % 2 else command
+        piped = Pipeline(line=line, commands=tuple(commands)) if commands[1:] else commands[0]
+        return Not(line=line, command=piped) if negations % 2 else piped
+
+    def _timed(self, token: Token) -> Command:
+        """Read ``time`` and the pipeline behind it, which may be none."""
+        self._next()
+        posix = self._take("-p")
+        behind = self._peek()
+        nothing = behind.kind in ("end", "newline") or behind.text in (";", "&")
+        command = _NOTHING if nothing else self._pipeline()
+        return Time(line=self.line(token.at), command=command, posix=posix)
+
+    def _with_errors(self, command: Command, pipe: Token) -> Command:
+        """Have what a command says of errors go the way of its output, as ``|&`` does."""
+        line = self.line(pipe.at)
+        source = Word(line=line, column=1, parts=(Text(text="1", quoted=False),))
+        copied = ToDescriptor(line=line, descriptor=2, source=source)
+        if isinstance(command, Simple):
+            return attrs.evolve(command, redirections=(*command.redirections, copied))
+        return Redirected(line=line, command=command, redirections=(copied,))
 
     def _command(self) -> Command:
         """Read one command of any kind."""
@@ -145,11 +223,12 @@ class _Parser(SimpleCommands):
         read = self._compound(token.keyword)
         if read is None:
             command = self._simple()
-            return self._function(token) if self._names_function(command) else command
+            return self._function(token) if self._names_function(command, token) else command
         self._next()
-        if len(self._open) >= SCRIPT_NESTING:
-            self.note(token.at, f"commands are nested more than {SCRIPT_NESTING} deep")
-            self.cut_short, self.at = True, len(self.text)
+        if len(self._open) + self._depth >= SCRIPT_NESTING:
+            if not self.cut_short:
+                self.note(token.at, f"commands are nested more than {SCRIPT_NESTING} deep")
+            self.cut_short, self.at = True, self._end
             self._ahead.clear()
             return _NOTHING
         return self._redirected(read(token), token)
@@ -163,10 +242,11 @@ class _Parser(SimpleCommands):
             "for": self._for,
             "select": self._for,
             "{": self._group,
-            "(": self._group,
+            "(": self._parenthesis,
             "case": self._case,
             "[[": self._double_bracket,
             "function": self._function,
+            "coproc": self._coprocess,
         }.get(keyword)
 
     def _redirected(self, command: Command, token: Token) -> Command:
@@ -175,7 +255,11 @@ class _Parser(SimpleCommands):
         while self._peek().text in REDIRECTING:
             redirections += self._redirection()
         behind = self._peek()
-        if behind.kind == "word" and behind.keyword not in _CLOSERS:
+        if (
+            behind.kind == "word"
+            and behind.keyword not in _CLOSERS
+            and not isinstance(command, Function)
+        ):
             self.note(behind.at, f"`{token.keyword}` has ended before this: put a ; between")
         if not redirections:
             return command
@@ -225,6 +309,8 @@ class _Parser(SimpleCommands):
         if end == keyword or (end in _ENDS and end not in self._open):
             self._next()
 
+    # Compound commands.
+
     def _if(self, token: Token) -> Command:
         """Read ``if … then … elif … else … fi``."""
         self._open.append("fi")
@@ -246,89 +332,188 @@ class _Parser(SimpleCommands):
 
     def _for(self, token: Token) -> Command:
         """Read ``for NAME in words; do … done``; without ``in`` the words are "$@"."""
-        self._open.append("done")
         if token.keyword == "select":
-            self.refuse(token.at, "`select`", "write `for`")
+            self.refuse(token.at, "`select`", "write `for`, nobody answers its questions")
         line = self.line(token.at)
-        name = self._loop_name(token)
+        opener = self._peek()
+        if opener.text == "(" and self.text.startswith("((", opener.at):
+            return self._counting_for(token, opener)
+        self._open.append("done")
+        name = self._loop_name()
         words: list[Word] = [Word(line=line, column=1, parts=(_ARGUMENTS,))]
         self._skip_newlines()
         if self._take("in"):
             words.clear()
             while self._peek().kind == "word":
-                words.append(self._next().word)
+                words += self._braces(self._next().word)
         self._take(";")
+        return For(line=line, name=name, words=tuple(words), body=self._loop_body(token))
+
+    def _loop_body(self, token: Token) -> tuple[Command, ...]:
+        """Read ``do … done``, or the ``{ … }`` that bash takes in its place."""
         self._skip_newlines()
+        if self._peek().keyword == "{":
+            self._open[-1] = "}"
+            body = self._behind("{", token)
+            self._finish("}", token)
+            return body
         body = self._behind("do", token)
         self._finish("done", token)
-        return For(line=line, name=name, words=tuple(words), body=body)
+        return body
 
-    def _loop_name(self, opener: Token) -> str:
+    def _loop_name(self) -> str:
         """Read the variable of a ``for``."""
         token = self._peek()
-        if token.text == "(":
-            self.refuse(opener.at, "`for ((…))`", "write `while` and $((…))")
-            self._skip_pair(token.at)
-            return ""
         if token.kind == "word":
             self._next()
-        if not re.fullmatch(r"[A-Za-z_]\w*", token.word.bare, re.ASCII):
+        if not _NAME.fullmatch(token.word.bare):
             self.note(token.at, "`for` needs a variable's name here")
         return token.word.bare
 
+    def _counting_for(self, token: Token, opener: Token) -> Command:
+        """Read ``for ((first; condition; step)); do … done``."""
+        self._open.append("done")
+        self._next()
+        close = self.skip_balanced(opener.at, "(", ")")
+        end, self._end = self._end, close if self.cut_short else close - 2
+        self.at = opener.at + 2
+        parts: list[tuple[Part, ...]] = []
+        while True:
+            parts.append(self.parts(frozenset(";"), quoted=True))
+            self.check_arithmetic(opener.at, parts[-1])
+            if self.at >= self._end:
+                break
+            self.at += 1
+        self.at, self._end = close, end
+        if len(parts) != 3:  # noqa: PLR2004 - its three expressions
+            self.note(opener.at, "`for ((` needs three expressions, with a ; between")
+            parts = [(), (), ()]
+        self._skip_newlines()
+        self._take(";")
+        return CountingFor(
+            line=self.line(token.at),
+            first=parts[0],
+            condition=parts[1],
+            step=parts[2],
+            body=self._loop_body(token),
+        )
+
     def _group(self, token: Token) -> Command:
-        """Read ``{ … }``; a subshell is refused and read the same way."""
-        if self.text.startswith("((", token.at):
-            self.refuse(token.at, "`((…))`", "write NAME=$((…)) or a test")
-            self._skip_pair(token.at)
-            return _NOTHING
-        if token.text == "(":
-            self.refuse(token.at, "a subshell, `(…)`,", "write { …; } or the commands alone")
-        closer = ")" if token.text == "(" else "}"
-        self._open.append(closer)
+        """Read ``{ … }``."""
+        self._open.append("}")
         body = self._body(token.keyword, token)
-        self._finish(closer, token)
+        self._finish("}", token)
         return Group(line=self.line(token.at), body=body)
 
+    def _parenthesis(self, token: Token) -> Command:
+        """Read ``(( … ))`` or ``( … )``."""
+        if self.text.startswith("((", token.at) and (read := self._calculation(token)):
+            return read
+        self._open.append(")")
+        body = self._body(token.keyword, token)
+        self._finish(")", token)
+        return Subshell(line=self.line(token.at), body=body)
+
+    def _calculation(self, token: Token) -> Command | None:
+        """Read ``(( … ))``; None if the parentheses show it to be a subshell in another."""
+        mark = len(self.mistakes)
+        close = self.skip_balanced(token.at, "(", ")")
+        if self.text[close - 2 : close] != "))":
+            if self.cut_short:
+                self.at = self._end
+                return _NOTHING
+            del self.mistakes[mark:]
+            return None
+        parts = self.expression(token.at, token.at + 2, close)
+        return Calculate(line=self.line(token.at), parts=parts)
+
     def _case(self, token: Token) -> Command:
-        """Refuse a ``case``, and step over it."""
-        self.refuse(token.at, "`case`", "write `if` with tests")
-        noted, depth = len(self.mistakes), 1
-        while depth and self._peek().kind != "end":
-            keyword = self._next().keyword
-            depth += (keyword == "case") - (keyword == "esac")
-        del self.mistakes[noted:]
-        if depth:
-            self.note(token.at, "this `case` has no `esac`")
-        return _NOTHING
+        """Read ``case word in pattern) … ;; esac``."""
+        line = self.line(token.at)
+        word = self._peek().word
+        if self._peek().kind == "word":
+            self._next()
+        else:
+            self.note(token.at, "`case` needs a word here")
+        self._skip_newlines()
+        if not self._take("in"):
+            self._miss("in", token)
+        self._open.append("esac")
+        clauses: list[Clause] = []
+        while True:
+            self._skip_newlines()
+            ahead = self._peek()
+            if ahead.keyword == "esac" or ahead.kind == "end" or self.cut_short:
+                break
+            clause = self._clause(token)
+            if clause is None:
+                break
+            clauses.append(clause)
+        self._finish("esac", token)
+        return Case(line=line, word=word, clauses=tuple(clauses))
+
+    def _clause(self, opener: Token) -> Clause | None:
+        """Read the patterns of one branch and its commands."""
+        self._take("(")
+        patterns: list[Word] = []
+        while self._peek().kind == "word":
+            patterns.append(self._next().word)
+            if not self._take("|"):
+                break
+        if not patterns or not self._take(")"):
+            self._miss("pattern)", opener)
+            while self._peek().kind != "end" and self._peek().keyword not in (")", "esac"):
+                self._next()
+            if not self._take(")"):
+                return None
+        body = self._list()
+        token = self._peek()
+        if token.text in _CLAUSE_ENDS:
+            self._next()
+        elif token.keyword != "esac":
+            self._miss(";;", opener)
+            if token.kind == "end" or token.keyword in _CLOSERS:
+                return None
+        return Clause(patterns=tuple(patterns), body=body, end=token.text or ";;")
 
     def _double_bracket(self, token: Token) -> Command:
-        """Refuse ``[[ … ]]``, and step over it."""
-        self.refuse(token.at, "`[[ … ]]`", "write `[ … ]` with quoted variables")
-        noted = len(self.mistakes)
-        while self._peek().kind not in ("end", "newline") and self._next().keyword != "]]":
-            pass
-        if not self.cut_short:
-            del self.mistakes[noted:]
-        return _NOTHING
+        """Read ``[[ … ]]``."""
+        return DoubleBracket(line=self.line(token.at), test=self.read_test(token))
 
-    def _names_function(self, command: Simple) -> bool:
+    def _coprocess(self, token: Token) -> Command:
+        """Refuse ``coproc``, and read the command behind it."""
+        self.refuse(token.at, "`coproc`", "use & or a pipe")
+        return self._command()
+
+    def _names_function(self, command: Simple, start: Token) -> bool:
         """Whether the parenthesis that comes next makes a function of *command*, one word."""
         token = self._peek()
         closes = re.compile(r"\([ \t]*\)").match(self.text, token.at)
-        return token.text == "(" and closes is not None and len(command.words) == 1
+        return (
+            token.text == "("
+            and closes is not None
+            and len(command.words) == 1
+            and not command.assignments
+            and _FUNCTION_NAME.fullmatch(start.keyword) is not None
+        )
 
     def _function(self, token: Token) -> Command:
-        """Refuse a function, and read its body for further mistakes."""
-        self.refuse(token.at, "a function", "write its commands where they are needed")
-        if token.keyword == "function" and self._peek().kind == "word":
-            self._next()
+        """Read a function: its name is *token*, or stands behind the keyword ``function``."""
+        name = token.keyword
+        if name == "function":
+            name = self._peek().keyword
+            if self._peek().kind != "word" or not _FUNCTION_NAME.fullmatch(name):
+                self.note(token.at, "`function` needs a name here")
+            else:
+                self._next()
         if self._take("("):
             self._take(")")
         self._skip_newlines()
-        if self._compound(self._peek().keyword) and self._peek().keyword != "function":
-            return self._command()
-        return _NOTHING
+        body = self._peek()
+        if not self._compound(body.keyword) or body.keyword in ("function", "coproc"):
+            self.note(token.at, f"the function `{name}` needs a body in {{ … }} here")
+            return _NOTHING
+        return Function(line=self.line(token.at), name=name, body=self._command())
 
 
 _ARGUMENTS = Parameter(name="@", quoted=True)

@@ -1,24 +1,26 @@
-"""The texts that ``echo``, ``printf`` and ``set -x`` write."""
+"""The texts that ``echo``, ``printf`` and ``set -x`` write, and words quoted to be read again."""
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
-_PLAIN = {
-    "a": "\a",
-    "b": "\b",
-    "e": "\x1b",
-    "f": "\f",
-    "n": "\n",
-    "r": "\r",
-    "t": "\t",
-    "v": "\v",
-    "\\": "\\",
-}
-_ESCAPE = re.compile(r"\\(?:x[0-9a-fA-F]{1,2}|0?[0-7]{1,3}|.)", re.DOTALL)
-_DIRECTIVE = re.compile(r"%(?:%|([-+ 0#]*)(\d{0,4})((?:\.\d{0,4})?)([sbcdiuoxX]))")
+from simctl.limits import VALUE_CHARACTERS
+from simctl.stepd.scripts import escapes
+
+_DIRECTIVE = re.compile(
+    r"%(?:%|([-+ 0#']*)(\*|\d{0,9})((?:\.(?:\*|-?\d{0,9}))?)(?:[hlLjzt]*)(\([^)]*\)T|[sbqcdiuoxXeEfFgG]))"
+)
 _PLAIN_WORD = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
+_NUMBER = re.compile(
+    r"[ \t\n]*([-+]?)(0[xX][0-9a-fA-F]{1,16}|0[0-7]{0,22}|[1-9]\d{0,18})", re.ASCII
+)
+_REAL = re.compile(r"[ \t\n]*[-+]?(\d{1,300}\.?\d{0,300}|\.\d{1,300})([eE][-+]?\d{1,4})?", re.ASCII)
 _BASE = {"0x": 16, "0X": 16}
+_UNSIGNED = 1 << 64
+_UNQUOTED = re.compile(r"([^\w@%+:./,=-])", re.ASCII)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}
 
 
 class PrintMistake(ValueError):
@@ -27,114 +29,194 @@ class PrintMistake(ValueError):
 
 def echo_text(arguments: tuple[str, ...]) -> str:
     """Return what ``echo`` writes; it knows -n, -e and -E, also as one word."""
-    ends, escapes = True, False
+    ends, reads = True, False
     rest = list(arguments)
     while rest and re.fullmatch("-[neE]+", rest[0]):
         letters = rest.pop(0)[1:]
         ends = ends and "n" not in letters
         for letter in letters.replace("n", ""):
-            escapes = letter == "e"
-    text = " ".join(rest) + "\n" * ends
-    return unescape(text)[0] if escapes else text
+            reads = letter == "e"
+    text = " ".join(rest)
+    if not reads:
+        return text + "\n" * ends
+    text, stops = escapes.echoed(text)
+    return text + "\n" * (ends and not stops)
 
 
-def unescape(text: str) -> tuple[str, bool]:
-    r"""Replace ``\n`` and its kin; what follows ``\c`` is cut off, which the second value says."""
-    kept: list[str] = []
-    at = 0
-    for match in _ESCAPE.finditer(text):
-        kept.append(text[at : match.start()])
-        at = match.end()
-        code = match[0][1:]
-        if code == "c":
-            return "".join(kept), True
-        kept.append(_unescaped(code))
-    return "".join(kept) + text[at:], False
-
-
-def _unescaped(code: str) -> str:
-    """Return the character that a backslash and *code* stand for."""
-    if code in _PLAIN:
-        return _PLAIN[code]
-    if code[0] == "x" and code[1:]:
-        return chr(int(code[1:], 16))
-    return chr(int(code, 8) & 255) if code[0] in "01234567" else "\\" + code
-
-
-def printf_text(form: str, arguments: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+def printf_text(
+    form: str, arguments: tuple[str, ...], now_s: int = 0
+) -> tuple[str, tuple[str, ...]]:
     """Return what ``printf`` writes, and which arguments should have been numbers.
 
     The format is used again while arguments are left; those that are missing are empty, or 0.
 
     Raises:
-        PrintMistake: the format holds something else than %s %b %c %d %i %u %o %x %X %%.
+        PrintMistake: the format holds a directive that there is not, or the text is too long.
     """
-    left = list(arguments)
+    left = list(reversed(arguments))
     written: list[str] = []
     refused: list[str] = []
     while True:
         before = len(left)
-        text, stops = _one_pass(form, left, refused)
-        written.append(text)
+        stops = _Pass(form=form, left=left, refused=refused, written=written, now_s=now_s).follow()
+        if sum(map(len, written)) > VALUE_CHARACTERS:
+            raise PrintMistake(f"a text of more than {VALUE_CHARACTERS} characters")
         if stops or not left or len(left) == before:
             return "".join(written), tuple(refused)
 
 
-def _one_pass(form: str, left: list[str], refused: list[str]) -> tuple[str, bool]:
-    """Follow the format once, taking arguments from *left*."""
-    pieces: list[str] = []
-    at = 0
-    while at < len(form):
-        percent = form.find("%", at)
-        end = percent if percent >= 0 else len(form)
-        text, stops = unescape(form[at:end])
-        pieces.append(text)
-        if stops or percent < 0:
-            return "".join(pieces), stops
-        match = _DIRECTIVE.match(form, percent)
-        if not match:
-            raise PrintMistake(f"{form[percent : percent + 2]}: no directive that is simulated")
-        text, stops = _directive(match, left, refused)
-        pieces.append(text)
-        if stops:
-            return "".join(pieces), True
-        at = match.end()
-    return "".join(pieces), False
+class _Pass:
+    """One use of a format."""
 
+    def __init__(
+        self, *, form: str, left: list[str], refused: list[str], written: list[str], now_s: int
+    ) -> None:
+        self.form = form
+        self.left = left
+        self.refused = refused
+        self.written = written
+        self.now_s = now_s
 
-def _directive(match: re.Match[str], left: list[str], refused: list[str]) -> tuple[str, bool]:
-    """Return what one directive writes, and whether that is the end of all."""
-    if match[0] == "%%":
-        return "%", False
-    flags, width, precision, letter = match.groups()
-    argument = left.pop(0) if left else ""
-    if letter in "diuoxX":
-        value = _number(argument, refused)
+    def follow(self) -> bool:
+        r"""Write what the format says; tell whether a ``\c`` ends all."""
+        at = 0
+        while at < len(self.form):
+            percent = self.form.find("%", at)
+            end = percent if percent >= 0 else len(self.form)
+            self.written.append(escapes.formatted(self.form[at:end]))
+            if percent < 0:
+                break
+            match = _DIRECTIVE.match(self.form, percent)
+            if not match:
+                shown = self.form[percent : percent + 2]
+                raise PrintMistake(f"`{shown}': no directive that is simulated")
+            if self._directive(match):
+                return True
+            at = match.end()
+        return False
+
+    def _next(self) -> str:
+        return self.left.pop() if self.left else ""
+
+    def _measure(self, text: str) -> str:
+        """Return a width or a precision, which may be an argument."""
+        if "*" in text:
+            text = text.replace("*", str(self._number(self._next())))
+        if len(text.strip(".-")) > len(str(VALUE_CHARACTERS)):
+            raise PrintMistake(f"a text of more than {VALUE_CHARACTERS} characters")
+        return "" if text.startswith(".-") else text
+
+    def _directive(self, match: re.Match[str]) -> bool:
+        """Write what one directive says; tell whether that is the end of all."""
+        if match[0] == "%%":
+            self.written.append("%")
+            return False
+        flags, letter = match[1].replace("'", ""), match[4]
+        width, precision = self._measure(match[2]), self._measure(match[3])
+        if width.startswith("-"):
+            flags, width = flags + "-", width[1:]
+        form = f"%{flags}{width}{precision}"
+        self._check(width, precision)
+        stops = False
+        if letter in "diuoxX":
+            self.written.append(self._integer(form, letter))
+        elif letter in "eEfFgG":
+            self.written.append(f"{form}{letter}" % self._real(self._next()))
+        else:
+            text, stops = self._text(letter)
+            form = f"%{flags.replace('0', '').replace('+', '').replace(' ', '')}{width}{precision}"
+            self.written.append(f"{form.replace('#', '')}s" % text)
+        return stops
+
+    @staticmethod
+    def _check(width: str, precision: str) -> None:
+        for text in (width, precision.removeprefix(".")):
+            if text and int(text) > VALUE_CHARACTERS:
+                raise PrintMistake(f"a text of more than {VALUE_CHARACTERS} characters")
+
+    def _text(self, letter: str) -> tuple[str, bool]:
+        if letter.endswith("T"):
+            return self._time(letter[1:-2]), False
+        argument = self._next()
+        if letter == "b":
+            return escapes.argument(argument)
+        if letter == "c":
+            return argument[:1], False
+        return (backslashed(argument) if letter == "q" else argument), False
+
+    def _time(self, form: str) -> str:
+        argument = self._next()
+        moment = self.now_s if argument in ("", "-1", "-2") else self._number(argument)
+        return datetime.fromtimestamp(moment, UTC).strftime(form or "%H:%M:%S")
+
+    def _integer(self, form: str, letter: str) -> str:
+        value = self._number(self._next())
+        if letter in "uoxX" and value < 0:
+            value += _UNSIGNED
         letter = "d" if letter in "iu" else letter
-        return f"%{flags}{width}{precision}{letter}" % value, False
-    stops = False
-    if letter == "b":
-        argument, stops = unescape(argument)
-    elif letter == "c":
-        argument = argument[:1]
-    return f"%{flags.replace('0', '')}{width}{precision}s" % argument, stops
+        if letter == "o" and "#" in form:
+            form = form.replace("#", "")
+            return f"{form}s" % f"0{value:o}"
+        if "." in form:
+            form = form.replace("0", "", 1) if re.match(r"%[-+ #]*0", form) else form
+        return f"{form}{letter}" % value
 
+    def _number(self, text: str) -> int:
+        """Read an argument that should be a number: decimal, 0 octal, 0x, or a character."""
+        if text[:1] in ("'", '"'):
+            return ord(text[1]) if text[1:] else 0
+        match = _NUMBER.match(text)
+        if not match:
+            self.refused.extend([text] if text else [])
+            return 0
+        if match.end() < len(text):
+            self.refused.append(text)
+        digits = match[2]
+        base = _BASE.get(digits[:2], 8 if digits.startswith("0") else 10)
+        return int(match[1] + digits, base)
 
-def _number(text: str, refused: list[str]) -> int:
-    """Read an argument that should be a number: decimal, 0 octal, 0x, or a quoted character."""
-    if text[:1] in ("'", '"'):
-        return ord(text[1]) if text[1:] else 0
-    match = re.fullmatch(r"[ \t]*([-+]?)(0[xX][0-9a-fA-F]{1,15}|0[0-7]{0,20}|\d{1,18})", text)
-    if not match:
-        refused.extend([text] if text else [])
-        return 0
-    digits = match[2]
-    base = _BASE.get(digits[:2], 8 if digits.startswith("0") else 10)
-    return int(match[1] + digits, base)
+    def _real(self, text: str) -> float:
+        match = _REAL.match(text)
+        if not match or match.end() < len(text):
+            self.refused.extend([text] if text else [])
+        return float(match[0]) if match else 0.0
 
 
 def quoted(word: str) -> str:
     """Quote *word* as ``set -x`` shows it."""
     if _PLAIN_WORD.fullmatch(word):
         return word
+    return quoted_for_reuse(word)
+
+
+def quoted_for_reuse(word: str) -> str:
+    """Quote *word* as ``${NAME@Q}`` does."""
+    if _CONTROL.search(word):
+        return _ansi(word)
     return "'" + word.replace("'", "'\\''") + "'"
+
+
+def backslashed(word: str) -> str:
+    """Quote *word* as the ``%q`` of printf does."""
+    if not word:
+        return "''"
+    if _CONTROL.search(word):
+        return _ansi(word)
+    shown = _UNQUOTED.sub(r"\\\1", word)
+    return "\\" + shown if shown[0] in "~#" else shown
+
+
+def double_quoted(word: str) -> str:
+    """Quote *word* as ``declare -p`` does."""
+    if _CONTROL.search(word):
+        return _ansi(word)
+    return '"' + re.sub(r'([$`"\\])', r"\\\1", word) + '"'
+
+
+def _ansi(word: str) -> str:
+    shown = word.replace("\\", "\\\\").replace("'", "\\'")
+    return (
+        "$'"
+        + _CONTROL.sub(lambda found: _NAMED.get(found[0], f"\\{ord(found[0]):03o}"), shown)
+        + "'"
+    )

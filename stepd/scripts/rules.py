@@ -1,4 +1,4 @@
-"""What the subset of sh holds and leaves out: its builtins, and how they may be called.
+"""What of the language there is and what not: builtins, and how they may be called.
 
 Only what is written out can be judged before a script runs; what comes from a variable is judged
 by the builtin itself.
@@ -12,121 +12,112 @@ from simctl.stepd.scripts.tree import Simple, Word
 from simctl.stepd.signals import SignalError, signal_number, trap_number
 
 BUILTINS = (
-    *(":", "true", "false", "echo", "printf", "test", "[", "exit", "break", "continue", "shift"),
-    *("export", "unset", "set", "cd", "pwd", "trap", "wait", "kill", "exec"),
+    *(":", "true", "false", "echo", "printf", "test", "[", "exit", "return", "break", "continue"),
+    *("shift", "set", "shopt", "cd", "pwd", "umask", "ulimit", "eval", "source", ".", "exec"),
+    *("command", "builtin", "type", "hash", "alias", "unalias", "module", "ml"),
+    *("export", "readonly", "declare", "typeset", "local", "unset", "let"),
+    *("read", "mapfile", "readarray", "getopts"),
+    *("wait", "jobs", "disown", "kill", "trap"),
 )
-IN_BACKGROUND = (":", "true", "false", "echo", "exit")
-"""The builtins that also exist as programs, and so can be put in the background."""
+DECLARING = ("export", "readonly", "declare", "typeset", "local")
+"""The builtins whose arguments may be assignments."""
+
+KEYWORDS = (
+    *("if", "then", "elif", "else", "fi", "case", "esac", "for", "select", "while", "until", "do"),
+    *("done", "in", "function", "time", "{", "}", "!", "[[", "]]", "coproc"),
+)
 
 REFUSED_COMMANDS = {
-    "eval": "write the command itself",
-    "source": "write the commands of the other file here",
-    ".": "write the commands of the other file here",
-    "local": "functions are not simulated",
-    "return": "functions are not simulated; a script ends with exit",
-    "time": "write the command without it; a trace says how long it took",
-    "let": "write NAME=$((…))",
-    "declare": "write NAME=value",
-    "typeset": "write NAME=value",
-    "readonly": "write NAME=value",
-    "read": "give the value in a variable or an argument",
-    "mapfile": "give the values as words",
-    "readarray": "give the values as words",
-    "getopts": "use $1, $2 and shift",
-    "command": "write the command without it",
-    "builtin": "write the command without it",
-    "coproc": "use &",
+    "pushd": "use cd and a variable",
+    "popd": "use cd and a variable",
+    "dirs": "use PWD",
+    "times": "use time, or SECONDS",
+    "caller": "use FUNCNAME and LINENO",
+    "fg": "use wait",
+    "bg": "use kill -CONT",
+    "suspend": "use kill -STOP $$",
 } | dict.fromkeys(
-    (
-        *("alias", "unalias", "shopt", "enable", "pushd", "popd", "dirs", "jobs", "fg", "bg"),
-        *("disown", "suspend", "logout", "hash", "type", "times", "ulimit", "umask", "history"),
-        *("fc", "bind", "complete", "compgen", "compopt", "caller", "help"),
-    ),
-    "leave it out",
+    (*("enable", "logout", "history", "fc", "bind", "complete", "compgen", "compopt", "help"),),
+    "leave it out: no shell with a person in front of it is simulated",
 )
 
-UNARY_TESTS = ("-n", "-z", "-e", "-f", "-d")
-BINARY_TESTS = ("=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge")
-_OTHER_UNARY = tuple(f"-{letter}" for letter in "abcghkoprstuvwxGLNORS")
-_OTHER_BINARY = ("-nt", "-ot", "-ef", "=~")
+BRACKET_UNARY = (
+    *("-n", "-z", "-v", "-o"),
+    *(f"-{letter}" for letter in "abcdefghkprstuwxGLNORS"),
+)
+BRACKET_BINARY = (
+    *("=", "==", "!=", "=~", "<", ">"),
+    *("-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"),
+)
+_NO_TIMES = ("-nt", "-ot", "-ef", "-N", "-R")
+"""Tests that need what a simulated file has not: when it was changed, or other names."""
 
-SET_LETTERS = "eux"
-SET_NAMES = {"errexit": "e", "nounset": "u", "xtrace": "x", "pipefail": ""}
-TRAP_REFUSED = ("ERR", "DEBUG", "RETURN")
+SET_LETTERS = "euxfhBE"
+SET_NAMES = {
+    "errexit": "e",
+    "nounset": "u",
+    "xtrace": "x",
+    "noglob": "f",
+    "errtrace": "E",
+    "pipefail": "pipefail",
+    "braceexpand": "B",
+    "hashall": "h",
+}
+SHOPT_NAMES = (
+    *("nullglob", "dotglob", "failglob", "extglob", "inherit_errexit"),
+    *("checkwinsize", "cmdhist", "interactive_comments", "sourcepath", "progcomp", "promptvars"),
+)
+TRAP_REFUSED = ("DEBUG", "RETURN")
 
 _NO_ADVICE = ""
 Complaint = tuple[Word, str, str]
-"""The word at fault, what lies outside the subset, and what would do (or "")."""
+"""The word at fault, what is not simulated, and what would do (or "")."""
 
 
 def complaints(command: Simple) -> Iterator[Complaint]:
     """Yield what the written-out words of *command* ask for that is not simulated."""
-    if not command.words:
+    words = tuple(word for word in command.words if isinstance(word, Word))
+    if not words or words[0] is not command.words[0]:
         return
-    first = command.words[0]
+    first = words[0]
     if first.literal in REFUSED_COMMANDS:
         yield first, f"`{first.literal}`", REFUSED_COMMANDS[first.literal]
     elif first.literal in _RULES:
-        yield from _RULES[first.literal](command.words)
+        yield from _RULES[first.literal](words)
 
 
-def _options(words: tuple[Word, ...], known: str) -> Iterator[Complaint]:
-    """Refuse options other than the letters *known*, up to the first argument that is none."""
-    for word in words[1:]:
-        text = word.literal
-        if text == "--" or not text.startswith("-") or text == "-":
-            return
-        if text.lstrip("-").strip(known):
-            yield word, f"{words[0].literal} {text}", _NO_ADVICE
+def _options(known: str) -> Callable[[tuple[Word, ...]], Iterator[Complaint]]:
+    """Make a rule that refuses options other than the letters *known*."""
 
+    def rule(words: tuple[Word, ...]) -> Iterator[Complaint]:
+        for word in words[1:]:
+            text = word.literal
+            if text == "--" or text[:1] not in ("-", "+") or len(text) == 1:
+                return
+            if text[1:].strip(known):
+                yield word, f"{words[0].literal} {text}", _NO_ADVICE
 
-def _plain(words: tuple[Word, ...]) -> Iterator[Complaint]:
-    """Refuse every option."""
-    yield from _options(words, "")
-
-
-def _export(words: tuple[Word, ...]) -> Iterator[Complaint]:
-    """Refuse options, and the list that export prints without arguments."""
-    if len(words) == 1:
-        yield words[0], "export without names", _NO_ADVICE
-    yield from _options(words, "")
-
-
-def _unset(words: tuple[Word, ...]) -> Iterator[Complaint]:
-    """Refuse all options but the one for variables."""
-    yield from _options(words, "v")
-
-
-def _jobs(words: tuple[Word, ...]) -> Iterator[Complaint]:
-    """Refuse ``%1`` and its kin, which only job control knows."""
-    for word in words[1:]:
-        if word.literal.startswith("%"):
-            yield word, f"the job {word.literal}", "use $! and its pid"
-
-
-def _wait(words: tuple[Word, ...]) -> Iterator[Complaint]:
-    """Refuse options and jobs."""
-    yield from _options(words, "")
-    yield from _jobs(words)
+    return rule
 
 
 def _kill(words: tuple[Word, ...]) -> Iterator[Complaint]:
-    """Refuse jobs, lists and signals that do not exist."""
-    yield from _jobs(words)
+    """Refuse process groups, and signals that do not exist."""
     arguments = list(words[1:])
+    if arguments and arguments[0].literal in ("-l", "-L"):
+        if len(arguments) == 1:
+            yield arguments[0], "kill -l without a number or name", _NO_ADVICE
+        return
     if arguments and arguments[0].literal.startswith("-"):
         word = arguments.pop(0)
         name = word.literal[1:]
         if name in ("s", "n") and arguments:
             word = arguments.pop(0)
             name = word.literal
-        if name in ("l", "L"):
-            yield word, f"kill -{name}", _NO_ADVICE
-        elif name not in ("0", "-") and word.is_literal:
+        if name not in ("0", "-") and word.is_literal:
             yield from _signal(word, name, signal_number)
     for word in arguments:
         if word.literal == "0" or (word.literal.startswith("-") and word.literal != "--"):
-            yield word, "a signal to a process group", "name each pid"
+            yield word, "a signal to a process group", "name each pid, as `jobs -p` does"
 
 
 def _signal(word: Word, name: str, number: Callable[[str], int]) -> Iterator[Complaint]:
@@ -138,22 +129,19 @@ def _signal(word: Word, name: str, number: Callable[[str], int]) -> Iterator[Com
 
 
 def _trap(words: tuple[Word, ...]) -> Iterator[Complaint]:
-    """Refuse the lists of traps, bash's own conditions and signals that do not exist."""
-    yield from _options(words, "")
-    if len(words) == 1:
-        yield words[0], "trap without arguments", _NO_ADVICE
-    arguments = [word for word in words[1:] if word.literal != "--"]
+    """Refuse the conditions that are not simulated, and signals that do not exist."""
+    arguments = [word for word in words[1:] if word.literal not in ("--", "-p")]
     for word in arguments[1:] or arguments:
         if word.literal.upper() in TRAP_REFUSED:
-            yield word, f"trap … {word.literal}", _NO_ADVICE
+            yield word, f"trap … {word.literal}", "EXIT, ERR and signals are simulated"
         elif word.is_literal and word.literal != "-" and not word.literal.startswith("-"):
             yield from _signal(word, word.literal, trap_number)
 
 
 def _set(words: tuple[Word, ...]) -> Iterator[Complaint]:
-    """Refuse options other than -e, -u, -x and their names."""
+    """Refuse options that are not simulated."""
     if len(words) == 1:
-        yield words[0], "set without arguments", _NO_ADVICE
+        yield words[0], "set without arguments", "use `declare -p`"
     expects_name = False
     for word in words[1:]:
         text = word.literal
@@ -164,14 +152,21 @@ def _set(words: tuple[Word, ...]) -> Iterator[Complaint]:
         elif text in ("--", "-") or text[:1] not in ("-", "+"):
             return
         else:
-            expects_name = text.endswith("o")
+            expects_name = "o" in text[1:]
             lacks_name = expects_name and word is words[-1]
-            if lacks_name or text[1:].removesuffix("o").strip(SET_LETTERS):
+            if lacks_name or text[1:].replace("o", "", 1).strip(SET_LETTERS):
                 yield word, f"set {text}", _NO_ADVICE
 
 
+def _shopt(words: tuple[Word, ...]) -> Iterator[Complaint]:
+    """Refuse options that are not simulated."""
+    for word in words[1:]:
+        if word.is_literal and not word.literal.startswith("-") and word.literal not in SHOPT_NAMES:
+            yield word, f"shopt {word.literal}", _NO_ADVICE
+
+
 def _test(words: tuple[Word, ...]) -> Iterator[Complaint]:
-    """Refuse operators that are not simulated, and a ``[`` without its ``]``."""
+    """Refuse tests that are not simulated, and a ``[`` without its ``]``."""
     arguments = list(words[1:])
     if words[0].literal == "[":
         if arguments and arguments[-1].literal == "]":
@@ -179,39 +174,50 @@ def _test(words: tuple[Word, ...]) -> Iterator[Complaint]:
         else:
             yield words[0], "", "this [ has no ] at the end of its command"
     for index, word in enumerate(arguments):
-        known_place = _stands_as_operator([one.bare for one in arguments], index)
-        if known_place and word.bare in (_OTHER_UNARY if known_place == "unary" else _OTHER_BINARY):
-            yield word, f"the test {word.bare}", _NO_ADVICE
+        if word.bare in _NO_TIMES and _stands_as_operator([one.bare for one in arguments], index):
+            yield word, f"the test {word.bare}", "simulated files know no times and links"
 
 
-def _stands_as_operator(texts: list[str], index: int) -> str:
+def _stands_as_operator(texts: list[str], index: int) -> bool:
     """Say whether the argument at *index* of a test stands where an operator does."""
     joins = ("-a", "-o", "!", "(")
     start = index == 0 or texts[index - 1] in joins
     behind = texts[index + 1 :]
-    if start and behind and behind[0] not in (*BINARY_TESTS, *_OTHER_BINARY):
-        return "unary"
+    if start and behind and behind[0] not in BRACKET_BINARY:
+        return True
     before = index == 1 or (index > 1 and texts[index - 2] in joins)
-    return "binary" if before and behind and texts[index - 1] not in joins else ""
+    return bool(before and behind and texts[index - 1] not in joins)
 
 
 def _printf(words: tuple[Word, ...]) -> Iterator[Complaint]:
-    """Refuse options, of which bash knows ``-v``."""
+    """Refuse a ``printf`` without a format."""
     if len(words) == 1:
         yield words[0], "", "printf needs a format"
-    yield from _options(words[:2], "")
+
+
+def _jobs(words: tuple[Word, ...]) -> Iterator[Complaint]:
+    """Refuse the lists that name process groups and states."""
+    yield from _options("prs")(words)
 
 
 _RULES: dict[str, Callable[[tuple[Word, ...]], Iterator[Complaint]]] = {
-    "cd": _plain,
-    "pwd": _plain,
-    "exec": _plain,
-    "export": _export,
-    "unset": _unset,
-    "wait": _wait,
+    "cd": _options("PL"),
+    "pwd": _options("PL"),
+    "exec": _options("acl"),
+    "export": _options("npf"),
+    "readonly": _options("aApf"),
+    "declare": _options("aAilruxgpfF"),
+    "typeset": _options("aAilruxgpfF"),
+    "local": _options("aAilrux"),
+    "unset": _options("vf"),
+    "wait": _options("nf"),
+    "jobs": _jobs,
+    "read": _options("rsdnNuptia0123456789."),
+    "umask": _options("Sp"),
     "kill": _kill,
     "trap": _trap,
     "set": _set,
+    "shopt": _shopt,
     "test": _test,
     "[": _test,
     "printf": _printf,

@@ -1,32 +1,30 @@
 """The parser of batch scripts: text in, a tree and all its mistakes out.
 
-docs/scripts.md describes the subset of sh. A construct outside of it is noted with its line, then
+docs/scripts.md describes the language. A construct that is not simulated is noted with its line, then
 read on as well as can be, so that every mistake of a script is found at once.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
+
+import attrs
 
 from simctl.stepd.scripts.header import has_interpreter, read_interpreter, sbatch_options
 from simctl.stepd.scripts.parser import parse_commands
 from simctl.stepd.scripts.rules import BUILTINS
 from simctl.stepd.scripts.simple import trap_texts
 from simctl.stepd.scripts.tree import (
-    AndOr,
-    Background,
     Command,
-    For,
-    Group,
-    If,
-    Not,
-    Redirected,
+    Function,
     Script,
     ScriptMistake,
     Simple,
-    While,
+    Text,
+    Word,
 )
 
 __all__ = [
@@ -63,7 +61,11 @@ def parse(text: str) -> tuple[Script, tuple[ScriptMistake, ...]]:
         message = "the script has DOS line breaks; end each line with a newline alone"
         found.append(ScriptMistake(line=line, column=1, message=message))
         text = text.replace("\r", "")
-    commands = parse_commands(text, found)
+    if "\0" in text:
+        line = text[: text.index("\0")].count("\n") + 1
+        found.append(ScriptMistake(line=line, column=1, message="the script holds a NUL byte"))
+        text = text.replace("\0", "")
+    commands = parse_commands(text, found, extended="extglob" in text)
     found.sort(key=lambda mistake: (mistake.line, mistake.column))
     return Script(options=options, commands=commands), tuple(dict.fromkeys(found))
 
@@ -71,50 +73,89 @@ def parse(text: str) -> tuple[Script, tuple[ScriptMistake, ...]]:
 def programs_used(script: Script) -> tuple[ProgramUse, ...]:
     """Return the programs whose names are written out in *script*, in the order of their places.
 
-    Those in the commands of a trap stand at the line of the trap; the builtins of the shell are
-    left out.
+    Those in the commands of a trap stand at the line of the trap; the builtins of the shell and
+    the functions of the script are left out.
     """
+    functions = {each.name for each in _nodes(script) if isinstance(each, Function)}
     return tuple(
-        use for command in _simple_commands(script.commands) for use in _programs_of(command)
+        use
+        for each in _nodes(script)
+        if isinstance(each, Simple)
+        for use in _programs_of(each)
+        if use.name not in functions
     )
 
 
-def _simple_commands(commands: tuple[Command, ...]) -> Iterator[Simple]:
-    """Yield the simple commands of a tree as they stand in the text."""
-    for command in commands:
-        if isinstance(command, Simple):
-            yield command
-        else:
-            yield from _simple_commands(_children(command))
-
-
-def _children(command: Command) -> tuple[Command, ...]:
-    """Return the commands that a compound command is made of."""
-    match command:
-        case Background() | Not() | Redirected():
-            return (command.command,)
-        case AndOr():
-            return (command.first, *(joined for _, joined in command.rest))
-        case If():
-            bodies = (one for condition, body in command.branches for one in condition + body)
-            return (*bodies, *command.otherwise)
-        case While():
-            return command.condition + command.body
-        case For() | Group():
-            return command.body
-        case Simple():
-            return ()
+def _nodes(node: object) -> Iterator[Command]:
+    """Yield the commands of a tree as they stand in the text, whatever they stand in."""
+    if isinstance(node, tuple):
+        for each in node:
+            yield from _nodes(each)
+    elif attrs.has(type(node)):
+        if isinstance(node, Simple | Function):
+            yield node
+        for field in attrs.fields(type(node)):
+            value = getattr(node, field.name)
+            if isinstance(value, tuple) or attrs.has(type(value)):
+                yield from _nodes(value)
 
 
 def _programs_of(command: Simple) -> Iterator[ProgramUse]:
     """Yield the program that *command* runs, or those in the trap that it sets."""
-    words = command.words
-    if words and words[0].literal == "exec":
-        words = tuple(word for word in words[1:] if word.literal != "--")
+    words = [word for word in command.words if isinstance(word, Word)]
+    if words and words[0].literal in ("exec", "command"):
+        words = words[1:]
+        while words and words[0].literal.startswith("-"):
+            if words[0].literal not in ("-a", "--", "-p"):
+                return
+            words = words[2:] if words[0].literal == "-a" else words[1:]
     for word in trap_texts(command):
-        for inner in _simple_commands(parse_commands(word.literal, [], word.line)):
-            yield from _programs_of(inner)
+        for inner in _nodes(parse_commands(word.literal, [], word.line)):
+            if isinstance(inner, Simple):
+                yield from _programs_of(inner)
+    words = _behind_tools(words)
     if words and words[0].literal and words[0].literal not in BUILTINS:
         fixed = all(word.is_literal for word in words)
         argv = tuple(word.literal for word in words) if fixed else ()
         yield ProgramUse(words[0].line, words[0].literal, argv)
+
+
+def _behind_tools(words: list[Word]) -> list[Word]:
+    """Return the command that env, timeout and their kin start, where that is written out."""
+    while words and words[0].literal in STARTERS:
+        rest = words[1:]
+        counted = words[0].literal == "timeout"
+        while rest and (rest[0].literal.startswith("-") or _ASSIGNS.match(_shown(rest[0]))):
+            takes_next = rest[0].literal in (
+                "-n",
+                "-s",
+                "-k",
+                "-u",
+                "-I",
+                "-P",
+                "-L",
+                "-d",
+                "-o",
+                "-e",
+                "-i",
+            )
+            takes_next = takes_next and not (
+                words[0].literal in ("env",) and rest[0].literal == "-i"
+            )
+            rest = rest[2:] if takes_next else rest[1:]
+        rest = rest[1:] if counted else rest
+        if not rest:
+            return []
+        words = rest
+    return words
+
+
+def _shown(word: Word) -> str:
+    first = word.parts[0] if word.parts else None
+    return first.text if isinstance(first, Text) else ""
+
+
+STARTERS = ("env", "timeout", "nohup", "nice", "xargs", "stdbuf", "setsid", "time")
+"""Tools that start the command behind their options."""
+
+_ASSIGNS = re.compile(r"[A-Za-z_]\w*=", re.ASCII)

@@ -46,9 +46,9 @@ class Source:
         )
 
     def refuse(self, at: int, what: str, instead: str = "") -> None:
-        """Note that *what* is sh, but outside the subset."""
+        """Note that *what* is shell, but not simulated."""
         advice = f"; {instead}" if instead else ""
-        self.note(at, f"{what} lies outside the subset of sh that is simulated{advice}")
+        self.note(at, f"{what} is not simulated{advice}")
 
     def skip_balanced(self, at: int, opening: str, closing: str) -> int:
         """Return where the pair that opens at *at* has ended; quoted characters do not count."""

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import attrs
 
-from simctl.stepd.scripts.host import Redirects, ShellHost, Stream
-from simctl.stepd.scripts.tree import Command
+from simctl.stepd.scripts.arithmetic import ArithmeticMistake, evaluate, whole_number, wrap
+from simctl.stepd.scripts.host import PipeEnd, Redirects, ShellHost, Stream
+from simctl.stepd.scripts.tree import Command, Function, Part, Substitution
+from simctl.stepd.scripts.variables import ReadonlyError, Variable, Variables
+
+SECOND_US = 1_000_000
+BASH_VERSION = "5.2.15(1)-release"
 
 
 class ScriptExit(Exception):
@@ -27,45 +34,45 @@ class LoopJump(Exception):
         self.again = again
 
 
+class Returned(Exception):
+    """Leave a function, or a sourced file, with *status*."""
+
+    def __init__(self, status: int) -> None:
+        """Keep what the eight bits of an exit status keep."""
+        super().__init__(status)
+        self.status = status & 255
+
+
 class ExpansionError(Exception):
     """Say why a word has no value; the script ends."""
+
+
+class CommandError(Exception):
+    """Say why a command could not even be begun; the script goes on, with status 1."""
 
 
 class AmbiguousTargetError(Exception):
     """Say that a redirection leads to no file or to several; its command is not run."""
 
 
-@attrs.define
-class Variables:
-    """Hold the values of variables, and which of them programs see."""
+@attrs.define(kw_only=True)
+class Job:
+    """What was put into the background: its pids, the last of which tells how it ended."""
 
-    values: dict[str, str]
-    exported: dict[str, bool] = attrs.field(factory=dict)
+    number: int
+    pids: tuple[int, ...]
+    text: str = ""
+    told: bool = False
 
-    def environment(self) -> dict[str, str]:
-        """Return the exported variables, in the order they were first set."""
-        return {name: text for name, text in self.values.items() if self.exported.get(name)}
 
-    def export(self, name: str) -> None:
-        """Show *name* to programs from now on, also if its value comes later."""
-        self.exported[name] = True
+@attrs.define(kw_only=True)
+class Call:
+    """A function, or a file that is sourced, while it runs."""
 
-    def unset(self, name: str) -> None:
-        """Forget *name*."""
-        self.values.pop(name, "")
-        self.exported.pop(name, False)
-
-    def restore(self, name: str, before: Variables) -> None:
-        """Make *name* what it was in *before*."""
-        self.unset(name)
-        if name in before.values:
-            self.values[name] = before.values[name]
-        if name in before.exported:
-            self.exported[name] = before.exported[name]
-
-    def copy(self) -> Variables:
-        """Return a copy that lives on its own."""
-        return Variables(dict(self.values), dict(self.exported))
+    name: str
+    line: int
+    source: str
+    arguments: tuple[str, ...] | None = None  # those from before; None if they stay
 
 
 @attrs.define(kw_only=True)
@@ -76,41 +83,269 @@ class ShellState:
     name: str  # $0
     arguments: tuple[str, ...]  # $1 and so on
     variables: Variables
-    options: tuple[str, ...] = ()  # of "e", "u" and "x"
+    options: dict[str, bool] = attrs.field(factory=dict)  # by letters, and by shopt's names
     streams: Redirects = attrs.field(factory=Redirects)
+    shell_pid: int = 0  # $$, also in subshells
+    level: int = 0  # how many subshells this is in
     status: int = 0  # $?
+    statuses: tuple[int, ...] = (0,)  # PIPESTATUS
+    substituted: int = -1  # the status of the last command substitution of a command
     line: int = 0
     loops: int = 0  # how many stand around the present command
+    calls: list[Call] = attrs.field(factory=list)
+    functions: dict[str, Function] = attrs.field(factory=dict)
     last_child: int = 0  # $!, or 0 before the first
-    running: list[int] = attrs.field(factory=list)  # background children not yet waited for
-    ended: dict[int, int] = attrs.field(factory=dict)  # statuses of those that were
-    traps: dict[int, tuple[Command, ...]] = attrs.field(factory=dict)
+    jobs: list[Job] = attrs.field(factory=list)
+    ended: dict[int, int] = attrs.field(factory=dict)  # statuses of children that were waited for
+    traps: dict[int, tuple[str, tuple[Command, ...]]] = attrs.field(factory=dict)
     trap_statuses: list[int] = attrs.field(factory=list)  # $? when each trap now running began
+    opened: list[tuple[int, PipeEnd]] = attrs.field(factory=list)  # of process substitutions
+    random: int | None = None
+    started_us: int = 0
+    source: str = ""
+    limits: dict[str, str] = attrs.field(factory=dict)
+    umask: int = 0o022
+    option_place: int = 0  # where in a word getopts is
+    last_argument: str = ""
+    capture: Callable[[Substitution], Awaitable[str]] = attrs.field(default=None)
+    """Runs the commands of a substitution and returns what they wrote, or the path of a pipe."""
 
-    def complain(self, message: str, stream: Stream) -> None:
+    expand_text: Callable[[tuple[Part, ...], ShellState], Awaitable[str]] = attrs.field(
+        default=None
+    )
+    """Returns the one text that parts stand for."""
+
+    expand_pattern: Callable[[tuple[Part, ...], ShellState], Awaitable[str]] = attrs.field(
+        default=None
+    )
+    """Returns the pattern that parts stand for."""
+
+    def copy(self, host: ShellHost) -> ShellState:
+        """Return what a shell that is forked starts with."""
+        return attrs.evolve(
+            self,
+            host=host,
+            variables=self.variables.copy(),
+            options=dict(self.options),
+            calls=list(self.calls),
+            functions=dict(self.functions),
+            jobs=[attrs.evolve(job) for job in self.jobs],
+            ended=dict(self.ended),
+            traps=dict(self.traps),
+            trap_statuses=list(self.trap_statuses),
+            opened=[],
+            limits=dict(self.limits),
+            level=self.level + 1,
+        )
+
+    async def complain(self, message: str, stream: Stream | None = None) -> None:
         """Write an error line, which begins as bash's do."""
-        self.host.write(stream, f"{self.name}: line {self.line}: {message}\n")
+        where = self.streams.stderr if stream is None else stream
+        await self.host.write(where, f"{self.name}: line {self.line}: {message}\n")
 
-    def look_up(self, name: str) -> tuple[bool, str]:
-        """Return whether a variable or special parameter is set, and its value or ""."""
+    # Variables.
+
+    def look_up(self, name: str) -> str | None:
+        """Return the value of a variable or special parameter; None if it is not set."""
         if name.isdigit():
-            return self._positional(int(name[:9]))
-        special = {
-            "?": str(self.status),
-            "#": str(len(self.arguments)),
-            "$": str(self.host.pid),
-            "!": str(self.last_child) if self.last_child else "",
-            "@": " ".join(self.arguments),
-            "*": " ".join(self.arguments),
-        }
-        if name in special:
-            is_set = bool(self.arguments) if name in "@*" else name != "!" or self.last_child != 0
-            return is_set, special[name]
-        return name in self.variables.values, self.variables.values.get(name, "")
+            number = int(name[:9])
+            if number == 0:
+                return self.name
+            return self.arguments[number - 1] if number <= len(self.arguments) else None
+        if name in _SPECIAL:
+            return _SPECIAL[name](self)
+        found = self.variables.find(name)
+        if found is None or found.value is None:
+            dynamic = _DYNAMIC.get(name)
+            return dynamic(self) if dynamic is not None else None
+        return found.text
 
-    def _positional(self, number: int) -> tuple[bool, str]:
-        """Look up ``$0``, ``$1`` and so on."""
-        if number == 0:
-            return True, self.name
-        is_set = number <= len(self.arguments)
-        return is_set, self.arguments[number - 1] if is_set else ""
+    def elements(self, name: str) -> dict[int, str] | dict[str, str] | None:
+        """Return the elements of an array, in order; None if nothing is set."""
+        if name in _ARRAYS:
+            return dict(enumerate(_ARRAYS[name](self)))
+        found = self.variables.find(name)
+        if found is None or found.value is None:
+            text = self.look_up(name)
+            return None if text is None else {0: text}
+        if isinstance(found.value, dict):
+            if found.keyed:
+                return dict(found.value)  # type: ignore[return-value]
+            return {key: found.value[key] for key in sorted(found.value)}  # type: ignore[type-var, index, return-value]
+        return {0: found.value}
+
+    def assign(
+        self, name: str, text: str, key: int | str | None = None, *, append: bool = False
+    ) -> None:
+        """Give a variable, or an element, a value or more of it.
+
+        Raises:
+            ReadonlyError, TooLongError, ArithmeticMistake: It cannot have it.
+        """
+        if name == "RANDOM" and key is None:
+            self.random = int(text) if text.isdigit() else 0
+            return
+        if name == "SECONDS" and key is None:
+            moment = int(text) if text.isdigit() else 0
+            self.started_us = self.host.now_us() - moment * SECOND_US
+            return
+        variable = self.variables.make(name)
+        if variable.readonly:
+            raise ReadonlyError(f"{name}: readonly variable")
+        if name == "OPTIND":
+            self.option_place = 0
+        before = self._before(variable, key) if append else ""
+        if variable.integer:
+            number = self.calculate(text)
+            text = str(wrap(self.calculate(before or "0") + number) if append else number)
+        else:
+            text = before + text
+        self.variables.store(variable, name, text, key)
+
+    @staticmethod
+    def _before(variable: Variable, key: int | str | None) -> str:
+        if key is None:
+            return variable.text or ""
+        values = variable.value if isinstance(variable.value, dict) else {0: variable.value or ""}
+        return values.get(key, "")  # type: ignore[call-overload, no-any-return]
+
+    def calculate(self, text: str) -> int:
+        """Return the value of an arithmetic expression.
+
+        Raises:
+            ArithmeticMistake, ExpansionError: It has none.
+        """
+        return evaluate(text, self._number_text, self._store_number)
+
+    def key_of(self, name: str, subscript: str) -> int | str:
+        """Return the key that a subscript, its expansions done, means in an array.
+
+        Raises:
+            ArithmeticMistake: It is no number where one is needed.
+        """
+        found = self.variables.find(name)
+        if found is not None and found.keyed:
+            return subscript
+        number = self.calculate(subscript)
+        if number < 0:
+            values = self.elements(name) or {}
+            number += max((int(key) for key in values), default=-1) + 1
+            if number < 0:
+                raise ArithmeticMistake(f"{name}[{subscript}]: bad array subscript")
+        return number
+
+    def _number_text(self, name: str, subscript: str | None) -> str:
+        if subscript is None:
+            value = self.look_up(name)
+        else:
+            value = (self.elements(name) or {}).get(self.key_of(name, subscript))  # type: ignore[call-overload]
+        if value is None and self.options.get("u"):
+            raise ExpansionError(f"{name}: unbound variable")
+        return value or ""
+
+    def _store_number(self, name: str, subscript: str | None, value: int) -> None:
+        key = None if subscript is None else self.key_of(name, subscript)
+        self.assign(name, str(value), key)
+
+    @property
+    def separators(self) -> str:
+        """IFS, at whose characters values are split."""
+        found = self.variables.find("IFS")
+        return " \t\n" if found is None or found.value is None else str(found.text or "")
+
+    def next_random(self) -> int:
+        """Return the next value of RANDOM, by the rule of bash 5.1 and later."""
+        if self.random is None:
+            self.random = int(self.host.facts()["SEED"])
+        seed = self.random or 123459876
+        self.random = (16807 * (seed % 127773) - 2836 * (seed // 127773)) % 2147483647
+        return (self.random ^ (self.random >> 16)) & 32767
+
+    def seconds(self) -> int:
+        """Return for how many seconds the shell has run."""
+        return (self.host.now_us() - self.started_us) // SECOND_US
+
+
+def _flags(state: ShellState) -> str:
+    letters = "".join(letter for letter in "efux" if state.options.get(letter))
+    return "".join(sorted(letters + "hB"))
+
+
+def _fact(name: str) -> Callable[[ShellState], str | None]:
+    return lambda state: state.host.facts().get(name)
+
+
+_SPECIAL: dict[str, Callable[[ShellState], str | None]] = {
+    "?": lambda state: str(state.status),
+    "#": lambda state: str(len(state.arguments)),
+    "$": lambda state: str(state.shell_pid),
+    "!": lambda state: str(state.last_child) if state.last_child else None,
+    "@": lambda state: " ".join(state.arguments) if state.arguments else None,
+    "*": lambda state: " ".join(state.arguments) if state.arguments else None,
+    "-": _flags,
+}
+
+_DYNAMIC: dict[str, Callable[[ShellState], str | None]] = {
+    "RANDOM": lambda state: str(state.next_random()),
+    "SECONDS": lambda state: str(state.seconds()),
+    "EPOCHSECONDS": lambda state: str(state.host.now_us() // SECOND_US),
+    "EPOCHREALTIME": lambda state: (
+        f"{state.host.now_us() // SECOND_US}.{state.host.now_us() % SECOND_US:06d}"
+    ),
+    "LINENO": lambda state: str(state.line),
+    "BASHPID": lambda state: str(state.host.pid),
+    "BASH_SUBSHELL": lambda state: str(state.level),
+    "PIPESTATUS": lambda state: str(state.statuses[0]),
+    "FUNCNAME": lambda state: next(iter(_function_names(state)), None),
+    "BASH_SOURCE": lambda state: next(iter(_sources(state)), None),
+    "BASH_VERSINFO": lambda state: "5",
+    "_": lambda state: state.last_argument,
+    "HOSTNAME": _fact("HOSTNAME"),
+    "UID": _fact("UID"),
+    "EUID": _fact("UID"),
+    "GROUPS": _fact("UID"),
+    "PPID": _fact("PPID"),
+    "PATH": lambda state: "/usr/local/bin:/usr/local/sbin:/usr/bin:/usr/sbin:/bin:/sbin",
+    "BASH": lambda state: "/bin/bash",
+    "SHELL": lambda state: "/bin/bash",
+    "BASH_VERSION": lambda state: BASH_VERSION,
+    "OSTYPE": lambda state: "linux-gnu",
+    "HOSTTYPE": lambda state: "x86_64",
+    "MACHTYPE": lambda state: "x86_64-pc-linux-gnu",
+    "OPTIND": lambda state: "1",
+    "OPTERR": lambda state: "1",
+    "IFS": lambda state: " \t\n",
+    "PS4": lambda state: "+ ",
+    "SHLVL": lambda state: "1",
+}
+"""What a shell knows without being told; what a script assigns takes its place."""
+
+
+def _function_names(state: ShellState) -> list[str]:
+    names = [call.name for call in reversed(state.calls)]
+    return [*names, "main"] if names else []
+
+
+def _sources(state: ShellState) -> list[str]:
+    return [*(call.source for call in reversed(state.calls)), state.name]
+
+
+_ARRAYS: dict[str, Callable[[ShellState], list[str]]] = {
+    "PIPESTATUS": lambda state: [str(status) for status in state.statuses],
+    "FUNCNAME": _function_names,
+    "BASH_SOURCE": _sources,
+    "BASH_VERSINFO": lambda state: ["5", "2", "15", "1", "release", "x86_64-pc-linux-gnu"],
+}
+
+__all__ = [
+    "AmbiguousTargetError",
+    "Call",
+    "CommandError",
+    "ExpansionError",
+    "Job",
+    "LoopJump",
+    "Returned",
+    "ScriptExit",
+    "ShellState",
+    "whole_number",
+]

@@ -7,18 +7,19 @@ from typing import Literal, TypeAlias
 
 import attrs
 
-from simctl.stepd.scripts.tree import Word
+from simctl.stepd.scripts.tree import Here, Part, Text, Word
 from simctl.stepd.scripts.words import Words
 
 TokenKind: TypeAlias = Literal["word", "operator", "newline", "end"]
 
 _BLANKS = " \t"
 _OPERATORS = (
-    *("&>>", "<<<", "<<-"),
-    *("&&", "||", ";;", "|&", "&>", ">>", ">&", ">|", "<<", "<&", "<>", "<(", ">("),
+    *("&>>", "<<<", "<<-", ";;&"),
+    *("&&", "||", ";;", ";&", "|&", "&>", ">>", ">&", ">|", "<<", "<&", "<>"),
     *("|", "&", ";", "(", ")", "<", ">"),
 )
 _DESCRIPTOR = re.compile(r"\d+(?=[<>])", re.ASCII)
+_NAMED_DESCRIPTOR = re.compile(r"\{[A-Za-z_]\w*\}(?=[<>])", re.ASCII)
 
 
 _NO_WORD = Word(line=0, column=0, parts=())
@@ -45,7 +46,9 @@ class Tokens(Words):
     """Read the tokens of a script, one ahead."""
 
     _ahead: list[Token] = attrs.field(init=False, factory=list)
-    _here_documents: list[str] = attrs.field(init=False, factory=list)
+    _here_documents: list[tuple[Here, str, bool, bool]] = attrs.field(init=False, factory=list)
+    """Those that were announced on this line: where the text goes, what ends it, whether it is
+    quoted, and whether tabs are taken off."""
 
     def _peek(self) -> Token:
         """Return the next token without taking it."""
@@ -84,8 +87,13 @@ class Tokens(Words):
             return Token(kind="end", at=at)
         if self.text[at] == "\n":
             self.at += 1
-            self._skip_here_documents()
+            self._read_here_documents()
             return Token(kind="newline", at=at)
+        if self.text.startswith(("<(", ">("), at):
+            return Token(kind="word", at=at, word=self.word())
+        if named := _NAMED_DESCRIPTOR.match(self.text, at):
+            self.refuse(at, f"a file descriptor named by a variable, {named[0]},", "write a number")
+            self.at = at = named.end()
         number = _DESCRIPTOR.match(self.text, at)
         start = number.end() if number else at
         for operator in _OPERATORS:
@@ -93,7 +101,7 @@ class Tokens(Words):
                 self.at = start + len(operator)
                 descriptor = int(number[0][:9]) if number else -1
                 return Token(kind="operator", at=at, text=operator, descriptor=descriptor)
-        return Token(kind="word", at=at, word=self._word())
+        return Token(kind="word", at=at, word=self.word())
 
     def _skip_blanks(self) -> None:
         """Move past blanks, continued lines and a comment."""
@@ -108,14 +116,27 @@ class Tokens(Words):
             else:
                 return
 
-    def _skip_here_documents(self) -> None:
-        """Move past the lines of here-documents that were announced on the line before."""
-        for delimiter in self._here_documents:
+    def _read_here_documents(self) -> None:
+        """Read the bodies of the here-documents that were announced on the line before."""
+        announced, self._here_documents = self._here_documents, []
+        for here, delimiter, is_quoted, strips in announced:
+            start, lines = self.at, []
             while self.at < self._end:
                 end = self.text.find("\n", self.at, self._end)
                 end = end if end >= 0 else self._end
-                found = self.text[self.at : end].lstrip("\t") == delimiter
+                line = self.text[self.at : end]
+                line = line.lstrip("\t") if strips else line
                 self.at = min(end + 1, self._end)
-                if found:
+                if line == delimiter:
                     break
-        self._here_documents.clear()
+                lines.append(line + "\n")
+            else:
+                self.note(self.place(here.line, 1), f"this here-document has no end `{delimiter}`")
+            text = "".join(lines)
+            here.parts = (
+                (Text(text=text, quoted=True),) if is_quoted else self.text_parts(text, start)
+            )
+
+    def text_parts(self, text: str, at: int) -> tuple[Part, ...]:
+        """Read *text*, the body of a here-document that begins at *at*, as parts."""
+        raise NotImplementedError

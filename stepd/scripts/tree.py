@@ -1,7 +1,7 @@
 """What a batch script says, as a tree: words, commands and the mistakes found in them.
 
-Frozen throughout: one tree is read by the check of a scenario and run by every shell that takes
-the same script.
+One tree is read by the check of a scenario and run by every shell that takes the same script;
+nobody changes it once it is read.
 """
 
 from __future__ import annotations
@@ -20,9 +20,12 @@ class ScriptMistake:
     message: str
 
 
+# Words.
+
+
 @attrs.frozen(kw_only=True)
 class Text:
-    """Hold characters that stand for themselves; quoted ones are never split."""
+    """Hold characters that stand for themselves; quoted ones are neither split nor patterns."""
 
     text: str
     quoted: bool
@@ -30,12 +33,15 @@ class Text:
 
 @attrs.frozen(kw_only=True)
 class Parameter:
-    """Stand for the value of a variable or special parameter, with its ``:-`` and kin."""
+    """Stand for the value of a variable or special parameter, and what ``${…}`` makes of it."""
 
     name: str
     quoted: bool
-    operator: str = ""  # "", or one of PARAMETER_OPERATORS
+    subscript: tuple[Part, ...] | None = None  # of an element of an array, or its @ or *
+    operator: str = ""  # one of PARAMETER_OPERATORS
     operand: tuple[Part, ...] = ()
+    second: tuple[Part, ...] | None = None  # the replacement, or the length of a slice
+    form: Literal["", "length", "indirect", "keys", "names"] = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -46,9 +52,23 @@ class Arithmetic:
     quoted: bool
 
 
-Part: TypeAlias = Text | Parameter | Arithmetic
+@attrs.frozen(kw_only=True)
+class Substitution:
+    """Stand for what commands write: ``$(…)``, backquotes, or, of *process*, ``<(…)``."""
 
-PARAMETER_OPERATORS = (":-", ":=", ":?", ":+", "-", "=", "?", "+")
+    line: int
+    commands: tuple[Command, ...]
+    quoted: bool
+    process: Literal["", "<", ">"] = ""
+
+
+Part: TypeAlias = Text | Parameter | Arithmetic | Substitution
+
+PARAMETER_OPERATORS = (
+    *(":-", ":=", ":?", ":+", "-", "=", "?", "+"),
+    *("##", "#", "%%", "%", "//", "/#", "/%", "/", "^^", "^", ",,", ",", "@", ":"),
+)
+"""What may stand behind a name in ``${…}``; the first that fits counts."""
 
 
 @attrs.frozen(kw_only=True)
@@ -76,21 +96,34 @@ class Word:
         return self.literal if plain else ""
 
 
+# Simple commands.
+
+
+@attrs.frozen(kw_only=True)
+class Element:
+    """Hold one element of ``NAME=(…)``; without a *subscript* its words are counted on."""
+
+    subscript: tuple[Part, ...] | None
+    word: Word
+
+
 @attrs.frozen(kw_only=True)
 class Assignment:
-    """Give a variable a value, or add to the one it has (``+=``)."""
+    """Give a variable a value, or add to the one it has (``+=``); or *elements* to an array."""
 
     name: str
     value: tuple[Part, ...]
     append: bool
+    subscript: tuple[Part, ...] | None = None
+    elements: tuple[Element, ...] | None = None
 
 
-OpenMode: TypeAlias = Literal["read", "write", "append"]
+OpenMode: TypeAlias = Literal["read", "write", "append", "both"]
 
 
 @attrs.frozen(kw_only=True)
 class ToFile:
-    """Connect file descriptors with a file: ``>``, ``>>``, ``<``, ``2>``, ``&>``."""
+    """Connect file descriptors with a file: ``>``, ``>>``, ``<``, ``<>``, ``2>``, ``&>``."""
 
     line: int
     descriptors: tuple[int, ...]
@@ -100,32 +133,74 @@ class ToFile:
 
 @attrs.frozen(kw_only=True)
 class ToDescriptor:
-    """Make a file descriptor a copy of another: ``2>&1``."""
+    """Make a file descriptor a copy of another: ``2>&1``; or close it: ``3>&-``.
+
+    *source* stands for a number, ``-``, or a number and ``-``, which closes it afterwards.
+    """
 
     line: int
     descriptor: int
-    source: int
+    source: Word
 
 
-Redirection: TypeAlias = ToFile | ToDescriptor
+@attrs.define(kw_only=True, eq=False)
+class Here:
+    """Give a command a text as its input: ``<<`` or ``<<<``.
+
+    The body of a here-document stands behind the line, so its parts are filled in later.
+    """
+
+    line: int
+    descriptor: int
+    parts: tuple[Part, ...] = ()
+    ends_line: bool = False  # a here-string gets a line end
+
+
+Redirection: TypeAlias = ToFile | ToDescriptor | Here
 
 
 @attrs.frozen(kw_only=True)
 class Simple:
-    """Run one program or builtin, or only assign and redirect."""
+    """Run one program, function or builtin, or only assign and redirect."""
 
     line: int
     assignments: tuple[Assignment, ...]
-    words: tuple[Word, ...]
+    words: tuple[Word | Assignment, ...]  # the arguments of export and its kin may be assignments
     redirections: tuple[Redirection, ...]
+
+
+# Conditions of [[ … ]].
+
+
+@attrs.frozen(kw_only=True)
+class Condition:
+    """Hold one test of ``[[ … ]]``: *operator* is "" for a word alone, else one or two operands."""
+
+    operator: str
+    operands: tuple[Word, ...]
+
+
+@attrs.frozen(kw_only=True)
+class Joined:
+    """Join conditions with ``!``, ``&&`` or ``||``."""
+
+    operator: Literal["!", "&&", "||"]
+    conditions: tuple[Test, ...]
+
+
+Test: TypeAlias = Condition | Joined
+
+
+# Compound commands.
 
 
 @attrs.frozen(kw_only=True)
 class Background:
-    """Start a simple command and go on at once: ``&``."""
+    """Start a command and go on at once: ``&``; *text* is how it is written."""
 
     line: int
-    command: Simple
+    command: Command
+    text: str
 
 
 @attrs.frozen(kw_only=True)
@@ -134,6 +209,23 @@ class Not:
 
     line: int
     command: Command
+
+
+@attrs.frozen(kw_only=True)
+class Time:
+    """Tell how long a pipeline took."""
+
+    line: int
+    command: Command
+    posix: bool
+
+
+@attrs.frozen(kw_only=True)
+class Pipeline:
+    """Run commands beside each other, each reading what the one before it writes."""
+
+    line: int
+    commands: tuple[Command, ...]
 
 
 @attrs.frozen(kw_only=True)
@@ -175,11 +267,73 @@ class For:
 
 
 @attrs.frozen(kw_only=True)
+class CountingFor:
+    """Repeat a body as ``for ((first; condition; step))`` says; empty parts stand for 1."""
+
+    line: int
+    first: tuple[Part, ...]
+    condition: tuple[Part, ...]
+    step: tuple[Part, ...]
+    body: tuple[Command, ...]
+
+
+@attrs.frozen(kw_only=True)
+class Clause:
+    """Hold one branch of a ``case``, and how it ends: ``;;``, ``;&`` or ``;;&``."""
+
+    patterns: tuple[Word, ...]
+    body: tuple[Command, ...]
+    end: str
+
+
+@attrs.frozen(kw_only=True)
+class Case:
+    """Run the branch whose pattern fits a word."""
+
+    line: int
+    word: Word
+    clauses: tuple[Clause, ...]
+
+
+@attrs.frozen(kw_only=True)
 class Group:
     """Run commands between braces, as one where one is expected."""
 
     line: int
     body: tuple[Command, ...]
+
+
+@attrs.frozen(kw_only=True)
+class Subshell:
+    """Run commands in a shell of their own: ``( … )``."""
+
+    line: int
+    body: tuple[Command, ...]
+
+
+@attrs.frozen(kw_only=True)
+class DoubleBracket:
+    """Judge ``[[ … ]]``."""
+
+    line: int
+    test: Test
+
+
+@attrs.frozen(kw_only=True)
+class Calculate:
+    """Judge ``(( … ))``: anything but 0 is a success."""
+
+    line: int
+    parts: tuple[Part, ...]
+
+
+@attrs.frozen(kw_only=True)
+class Function:
+    """Give a command a name."""
+
+    line: int
+    name: str
+    body: Command
 
 
 @attrs.frozen(kw_only=True)
@@ -191,7 +345,25 @@ class Redirected:
     redirections: tuple[Redirection, ...]
 
 
-Command: TypeAlias = Simple | Background | Not | AndOr | If | While | For | Group | Redirected
+Command: TypeAlias = (
+    Simple
+    | Background
+    | Not
+    | Time
+    | Pipeline
+    | AndOr
+    | If
+    | While
+    | For
+    | CountingFor
+    | Case
+    | Group
+    | Subshell
+    | DoubleBracket
+    | Calculate
+    | Function
+    | Redirected
+)
 
 
 @attrs.frozen(kw_only=True)

@@ -1,39 +1,50 @@
-"""The words of a script: quotes, ``$`` in all its forms, and the braces of bash.
+"""The words of a script: quotes, and ``$`` in all its forms.
 
-What lies outside the subset is noted with its place and then stepped over whole, so that one
-mistake does not hide or cause others.
+What lies outside of what is simulated is noted with its place and then stepped over whole, so that
+one mistake does not hide or cause others.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 import attrs
 
 from simctl.limits import SCRIPT_NESTING
 from simctl.stepd.scripts.arithmetic import ArithmeticMistake, check_expression
+from simctl.stepd.scripts.escapes import ansi_c
 from simctl.stepd.scripts.source import Source
-from simctl.stepd.scripts.tree import PARAMETER_OPERATORS, Arithmetic, Parameter, Part, Text, Word
-
-_WORD_ENDS = frozenset(" \t\n|&;()<>")
-_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_SPECIAL = "?#@*$!"
-_BRACED = re.compile(r"\$\{([A-Za-z_]\w*|\d+|[?@*$]|[#!](?=[}:=?+-]))", re.ASCII)
-_TILDE = re.compile(r"~(?=[/\s;&|<>()]|$)")
-_BRACES = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
-_OWN_VARIABLES = (
-    *("RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "LINENO", "PIPESTATUS"),
-    *("BASHPID", "PPID", "UID", "EUID", "FUNCNAME", "REPLY", "_", "OPTARG", "OPTIND"),
+from simctl.stepd.scripts.tree import (
+    PARAMETER_OPERATORS,
+    Arithmetic,
+    Command,
+    Parameter,
+    Part,
+    Substitution,
+    Text,
+    Word,
 )
-_OPERATOR_NAMES = {
-    "%": "cutting off an end",
-    "#": "cutting off a beginning",
-    "/": "replacing a part",
-    ":": "taking a part",
-    "[": "an array element",
-    "^": "changing case",
-    ",": "changing case",
-    "@": "transforming a value",
+
+WORD_ENDS = frozenset(" \t\n|&;()<>")
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_SPECIAL = "?#@*$!-"
+_BRACED = re.compile(r"([A-Za-z_]\w*|\d+|[?@*$#!-])", re.ASCII)
+_MEASURED = re.compile(r"#(?=[A-Za-z_0-9@*?$!])(?!\?\S)", re.ASCII)
+_INDIRECT = re.compile(r"!(?=[A-Za-z_0-9@*#?])", re.ASCII)
+_NAMES = re.compile(r"!([A-Za-z_]\w*)([*@])\}", re.ASCII)
+_TILDE = re.compile(r"~(?=[/\s;&|<>():]|$)")
+_EXTENDED = re.compile(r"[?*+@!]\(")
+_PATTERNS = ("##", "#", "%%", "%", "//", "/#", "/%", "/", "^^", "^", ",,", ",")
+_TRANSFORMS = "QULu"
+_REFUSED_VARIABLES = {
+    "BASH_LINENO": "",
+    "BASH_COMMAND": "",
+    "BASH_ARGV": "",
+    "BASH_ARGC": "",
+    "COPROC": "",
+    "DIRSTACK": "use cd and PWD",
+    "SRANDOM": "use RANDOM, which the run's seed decides",
 }
 
 
@@ -41,62 +52,97 @@ _OPERATOR_NAMES = {
 class Words(Source):
     """Read the words of a script."""
 
+    extended: bool = attrs.field(default=False, kw_only=True)
+    """Whether ``@(a|b)`` and its kin are patterns."""
+
     _depth: int = attrs.field(init=False, default=0)
 
-    def _word(self) -> Word:
+    def nested_commands(self, opener: int) -> tuple[Command, ...]:
+        """Read commands up to the ``)`` that closes the parenthesis at *opener*, and take it."""
+        raise NotImplementedError
+
+    def commands_of(self, text: str, at: int) -> tuple[Command, ...]:
+        """Read *text*, which was written at *at*, as commands of their own."""
+        raise NotImplementedError
+
+    def word(self, ends: frozenset[str] = WORD_ENDS) -> Word:
         """Read one word."""
         at = self.at
         parts: list[Part] = []
+        if self.text.startswith(("<(", ">("), at):
+            parts.append(self._process(at))
         if _TILDE.match(self.text, at):
             self.at += 1
             parts.append(Parameter(name="HOME", quoted=True))
-        parts += self._parts(_WORD_ENDS, quoted=False)
-        word = Word(line=self.line(at), column=self.column(at), parts=tuple(parts))
-        if not re.match(r"\w+=", _shadow(word.parts)):
-            self._refuse_braces(word, at)
-        return word
+        parts += self.parts(ends, quoted=False)
+        return Word(line=self.line(at), column=self.column(at), parts=tuple(parts))
 
-    def _refuse_braces(self, word: Word, at: int) -> None:
-        """Refuse ``{1..3}`` and ``{a,b}``, which bash and sh read differently."""
-        if found := _BRACES.search(_shadow(word.parts)):
-            advice = "write the words out, or quote the braces if they are meant as they stand"
-            self.refuse(at, f"brace expansion, {found[0].replace(chr(0), '…')},", advice)
+    def _process(self, at: int) -> Part:
+        """Read ``<(…)`` or ``>(…)``."""
+        self.at += 2
+        commands = self.nested_commands(at)
+        way: Literal["<", ">"] = "<" if self.text[at] == "<" else ">"
+        return Substitution(line=self.line(at), commands=commands, quoted=True, process=way)
 
-    def _parts(self, ends: frozenset[str], *, quoted: bool) -> tuple[Part, ...]:
-        """Read parts up to one of *ends*, which is left standing."""
+    def parts(
+        self, ends: frozenset[str], *, quoted: bool, here: bool = False, pattern: bool = False
+    ) -> tuple[Part, ...]:
+        """Read parts up to one of *ends*, which is left standing.
+
+        In a *here*-document double quotes stand for themselves, in a *pattern* ``@(a|b)`` is read.
+        """
         parts: list[Part] = []
         run: list[str] = []
         while self.at < self._end and self.text[self.at] not in ends:
-            if self.text.startswith("\\\n", self.at):
+            char = self.text[self.at]
+            if char == "\\" and self.text.startswith("\\\n", self.at):
                 self.at += 2
-            elif self.text[self.at] == "\\" and self._escapes(ends, quoted=quoted):
+            elif char == "\\" and self._escapes(ends, quoted=quoted, here=here):
                 _flush(run, parts, quoted=quoted)
                 parts.append(Text(text=self.text[self.at + 1], quoted=True))
                 self.at += 2
-            elif found := self._special_parts(quoted=quoted):
+            elif (pattern or self.extended) and not quoted and _EXTENDED.match(self.text, self.at):
+                _flush(run, parts, quoted=False)
+                parts += self._extended_pattern()
+            elif char in "$`'\"" and (found := self._special_parts(quoted=quoted, here=here)):
                 _flush(run, parts, quoted=quoted)
                 parts += found
             else:
-                run.append(self.text[self.at])
+                run.append(char)
                 self.at += 1
         _flush(run, parts, quoted=quoted)
         return tuple(parts)
 
-    def _escapes(self, ends: frozenset[str], *, quoted: bool) -> bool:
+    def _extended_pattern(self) -> tuple[Part, ...]:
+        """Read ``@(a|b)`` and its kin as the parts of a pattern."""
+        at = self.at
+        self.at += 2
+        parts = (
+            Text(text=self.text[at : at + 2], quoted=False),
+            *self._deeper(at, frozenset(")"), quoted=False, pattern=True),
+            Text(text=")", quoted=False),
+        )
+        if self.at >= self._end and not self.cut_short:
+            self._never_closed(at, self.text[at : at + 2])
+        self.at = min(self.at + 1, self._end)
+        return parts
+
+    def _escapes(self, ends: frozenset[str], *, quoted: bool, here: bool) -> bool:
         """Whether the backslash here takes the meaning from the character behind it."""
         behind = self.text[self.at + 1 : min(self.at + 2, self._end)]
-        return behind != "" and (not quoted or behind in '$`"\\' or behind in ends)
+        special = "$`\\" if here else '$`"\\'
+        return behind != "" and (not quoted or behind in special or behind in ends)
 
-    def _special_parts(self, *, quoted: bool) -> tuple[Part, ...]:
+    def _special_parts(self, *, quoted: bool, here: bool) -> tuple[Part, ...]:
         """Read quotes or an expansion; none if the character here stands for itself."""
         char = self.text[self.at]
         if char == "'" and not quoted:
             return (self._single_quoted(),)
-        if char == '"':
+        if char == '"' and not here:
             return self._double_quoted()
         if char == "`":
-            return (self._backquoted(),)
-        return self._dollar(quoted=quoted) if char == "$" else ()
+            return (self._backquoted(quoted=quoted),)
+        return self._dollar(quoted=quoted, here=here) if char == "$" else ()
 
     def _single_quoted(self) -> Part:
         """Read ``'…'``, in which nothing has a meaning."""
@@ -112,23 +158,28 @@ class Words(Source):
         """Read ``"…"``, in which ``$`` and a few escapes keep their meaning."""
         at = self.at
         self.at += 1
-        parts = self._parts(frozenset('"'), quoted=True)
+        parts = self.parts(frozenset('"'), quoted=True)
         if self.at >= self._end:
             self._never_closed(at, '"')
         self.at = min(self.at + 1, self._end)
         return parts or (Text(text="", quoted=True),)
 
-    def _backquoted(self) -> Part:
-        """Refuse a command substitution in backquotes."""
+    def _backquoted(self, *, quoted: bool) -> Part:
+        """Read a command substitution in backquotes."""
         at = self.at
         close = self._skip_quoted(at)
         if self.text[close] != "`" or close == at:
             self._never_closed(at, "`")
         self.at = close + 1
-        self.refuse(at, "command substitution, `…`,")
-        return Text(text="", quoted=True)
+        unescaped = re.sub(
+            r"\\([$`\\\"])" if quoted else r"\\([$`\\])", r"\1", self.text[at + 1 : close]
+        )
+        self._depth += 1
+        commands = () if self._too_deep(at) else self.commands_of(unescaped, at + 1)
+        self._depth -= 1
+        return Substitution(line=self.line(at), commands=commands, quoted=quoted)
 
-    def _dollar(self, *, quoted: bool) -> tuple[Part, ...]:
+    def _dollar(self, *, quoted: bool, here: bool) -> tuple[Part, ...]:
         """Read what a ``$`` begins; none if it stands for itself."""
         at, behind = self.at, self.text[self.at + 1 : min(self.at + 2, self._end)]
         if name := _NAME.match(self.text, at + 1, self._end):
@@ -141,103 +192,193 @@ class Words(Source):
             return (self._braced(quoted=quoted),)
         if self.text.startswith("$((", at) and (part := self._arithmetic(quoted=quoted)):
             return part
-        return self._refused_dollar(behind, quoted=quoted)
-
-    def _refused_dollar(self, behind: str, *, quoted: bool) -> tuple[Part, ...]:
-        """Refuse the forms of ``$`` outside the subset; a lone one stands for itself."""
-        at = self.at
         if behind == "(":
-            self.at = self.skip_balanced(at + 1, "(", ")")
-            self.refuse(at, "command substitution, $(…),")
-        elif behind == "[":
+            self.at += 2
+            self._depth += 1
+            commands = () if self._too_deep(at) else self.nested_commands(at)
+            self._depth -= 1
+            return (Substitution(line=self.line(at), commands=commands, quoted=quoted),)
+        return self._quoting_dollar(behind, quoted=quoted or here)
+
+    def _quoting_dollar(self, behind: str, *, quoted: bool) -> tuple[Part, ...]:
+        """Read ``$'…'`` and ``$"…"``; a lone ``$`` stands for itself."""
+        at = self.at
+        if behind == "[":
             self.at = self.skip_balanced(at + 1, "[", "]")
             self.refuse(at, "old arithmetic, $[…],", "write $((…))")
-        elif behind == "-":
-            self.at += 2
-            self.refuse(at, "$-")
-        elif behind and behind in "'\"" and not quoted:
-            self.at += 1
-            self.refuse(at, f"${behind}…{behind}", f"write {behind}…{behind}")
-        else:
+            return (Text(text="", quoted=True),)
+        if quoted or not behind or behind not in "'\"":
             return ()
-        return (Text(text="", quoted=True),)
+        self.at += 1
+        if behind == '"':
+            return self._double_quoted()
+        close = self._skip_escaped(self.at)
+        text = self.text[self.at + 1 : close]
+        self.at = min(close + 1, self._end)
+        return (Text(text=ansi_c(text), quoted=True),)
+
+    def _skip_escaped(self, at: int) -> int:
+        """Return where the ``'`` at *at*, in which a backslash counts, is closed."""
+        here = at + 1
+        while here < self._end and self.text[here] != "'":
+            here += 2 if self.text[here] == "\\" else 1
+        if here >= self._end:
+            self._never_closed(at - 1, "$'")
+        return min(here, self._end)
 
     def _parameter(self, at: int, name: str, *, quoted: bool) -> Parameter:
-        """Make a plain parameter, unless only a real shell could give its value."""
-        if name in _OWN_VARIABLES or name.startswith("BASH_"):
-            self.refuse(at, f"the shell's own ${name}")
+        """Make a plain parameter, unless nobody simulates it."""
+        if name in _REFUSED_VARIABLES:
+            self.refuse(at, f"the shell's own ${name}", _REFUSED_VARIABLES[name])
         return Parameter(name=name, quoted=quoted)
 
     def _arithmetic(self, *, quoted: bool) -> tuple[Part, ...]:
         """Read ``$((…))``; none if the parentheses show it to be a command substitution."""
-        at, end = self.at, self._end
+        at, mark = self.at, len(self.mistakes)
         close = self.skip_balanced(at + 1, "(", ")")
         if self.text[close - 2 : close] != "))" and not self.cut_short:
+            del self.mistakes[mark:]
             return ()
+        return (Arithmetic(parts=self.expression(at, at + 3, close), quoted=quoted),)
+
+    def expression(self, at: int, start: int, close: int) -> tuple[Part, ...]:
+        """Read the expression from *start* to the ``))`` that ends at *close*, and move there."""
+        end = self._end
         self._end = close if self.cut_short else close - 2
-        self.at = at + 3
+        self.at = start
         parts = self._deeper(at, frozenset(), quoted=True)
         self.at, self._end = close, end
-        self._check_arithmetic(at, parts)
-        return (Arithmetic(parts=parts, quoted=quoted),)
+        self.check_arithmetic(at, parts)
+        return parts
 
-    def _check_arithmetic(self, at: int, parts: tuple[Part, ...]) -> None:
+    def check_arithmetic(self, at: int, parts: tuple[Part, ...]) -> None:
         """Note what is wrong with an expression that holds no expansions."""
-        text = "".join(part.text for part in parts if isinstance(part, Text))
-        for name in _NAME.findall(text):
-            if name in _OWN_VARIABLES:
-                self.refuse(at, f"the shell's own ${name}")
         if self.cut_short or not all(isinstance(part, Text) for part in parts):
             return
         try:
-            check_expression(text)
+            check_expression("".join(part.text for part in parts if isinstance(part, Text)))
         except ArithmeticMistake as mistake:
             self.note(at, str(mistake))
 
-    def _deeper(self, at: int, ends: frozenset[str], *, quoted: bool) -> tuple[Part, ...]:
+    def _deeper(
+        self, at: int, ends: frozenset[str], *, quoted: bool, pattern: bool = False
+    ) -> tuple[Part, ...]:
         """Read parts one level down; too many levels are refused and stepped over."""
         self._depth += 1
-        if self._depth > SCRIPT_NESTING:
-            self.note(at, f"expansions are nested more than {SCRIPT_NESTING} deep")
-            self.cut_short, self.at, self._depth = True, self._end, 0
-            return ()
-        parts = self._parts(ends, quoted=quoted)
+        parts = () if self._too_deep(at) else self.parts(ends, quoted=quoted, pattern=pattern)
         self._depth -= 1
         return parts
+
+    def _too_deep(self, at: int) -> bool:
+        """Note that expansions are nested too deep, and give up."""
+        if self._depth <= SCRIPT_NESTING:
+            return False
+        if not self.cut_short:
+            self.note(at, f"expansions are nested more than {SCRIPT_NESTING} deep")
+        self.cut_short, self.at = True, self._end
+        return True
 
     def _braced(self, *, quoted: bool) -> Part:
         """Read ``${…}``."""
         at = self.at
-        found = _BRACED.match(self.text, at, self._end)
+        here = at + 2
+        if names := _NAMES.match(self.text, here, self._end):
+            self.at = names.end()
+            return Parameter(name=names[1], quoted=quoted, form="names", operator=names[2])
+        form: Literal["", "length", "indirect"] = ""
+        if _MEASURED.match(self.text, here, self._end):
+            form, here = "length", here + 1
+        elif _INDIRECT.match(self.text, here, self._end):
+            form, here = "indirect", here + 1
+        found = _BRACED.match(self.text, here, self._end)
         if not found:
-            return self._refused_braces(at, "")
+            return self._no_parameter(at)
         self.at = found.end()
         self._parameter(at, found[1], quoted=quoted)
-        operators = (op for op in PARAMETER_OPERATORS if self.text.startswith(op, self.at))
-        operator = next(operators, "")
-        if not operator and self.text[self.at : self.at + 1] != "}":
-            return self._refused_braces(at, self.text[self.at : self.at + 1])
-        self.at += len(operator)
-        operand = self._deeper(at, frozenset("}"), quoted=quoted)
-        if self.at >= self._end and not self.cut_short:
+        parameter = Parameter(
+            name=found[1], quoted=quoted, form=form, subscript=self._subscript(at, found[1])
+        )
+        if form == "indirect" and _all_of(parameter.subscript):
+            parameter = attrs.evolve(parameter, form="keys")
+        parameter = self._operated(at, parameter)
+        if self.text[self.at : self.at + 1] != "}" and not self.cut_short:
+            if self.at < self._end:
+                return self._no_parameter(at)
             self._never_closed(at, "${")
         self.at = min(self.at + 1, self._end)
-        return Parameter(name=found[1], quoted=quoted, operator=operator, operand=operand)
+        return parameter
 
-    def _refused_braces(self, at: int, operator: str) -> Part:
-        """Refuse a ``${…}`` outside the subset."""
-        self.at = self.skip_balanced(at + 1, "{", "}")
-        if self.cut_short:
-            return Text(text="", quoted=True)
-        shown = self.text[at : self.at]
-        if operator in _OPERATOR_NAMES:
-            self.refuse(at, f"{_OPERATOR_NAMES[operator]}, {shown},")
-        elif shown.startswith(("${#", "${!")):
-            what = "the length of a value" if shown[2] == "#" else "a variable's name in a variable"
-            self.refuse(at, f"{what}, {shown},")
+    def _subscript(self, at: int, name: str) -> tuple[Part, ...] | None:
+        """Read ``[…]`` behind the name of an array, if it is there."""
+        if self.text[self.at : self.at + 1] != "[" or not _NAME.match(name):
+            return None
+        self.at += 1
+        parts = self._deeper(at, frozenset("]"), quoted=False)
+        self.at = min(self.at + 1, self._end)
+        return parts
+
+    def _operated(self, at: int, parameter: Parameter) -> Parameter:
+        """Read the operator behind a name, and its operands."""
+        found = (op for op in PARAMETER_OPERATORS if self.text.startswith(op, self.at))
+        operator = next(found, "")
+        if not operator or self.at >= self._end:
+            return parameter
+        if parameter.form in ("length", "keys"):
+            self.refuse(at, f"`{operator}` on a length or on keys", "use a variable between")
+        self.at += len(operator)
+        quoted = parameter.quoted
+        if operator == "@":
+            return self._transformed(at, parameter)
+        ends = frozenset("}")
+        second: tuple[Part, ...] | None = None
+        if operator.startswith("/"):
+            operand = self._deeper(at, frozenset("/}"), quoted=False, pattern=True)
+            if self.text[self.at : self.at + 1] == "/" and self.at < self._end:
+                self.at += 1
+                second = self._deeper(at, ends, quoted=quoted)
+        elif operator == ":":
+            operand, second = self._slice(at)
+        elif operator in _PATTERNS:
+            operand = self._deeper(at, ends, quoted=False, pattern=True)
         else:
-            self.note(at, f"{shown} names no variable")
+            operand = self._deeper(at, ends, quoted=quoted)
+        return attrs.evolve(parameter, operator=operator, operand=operand, second=second)
+
+    def _slice(self, at: int) -> tuple[tuple[Part, ...], tuple[Part, ...] | None]:
+        """Read the place and the length of ``${NAME:place:length}``, two expressions."""
+        first = self._deeper(at, frozenset(":}?"), quoted=True)
+        if self.text[self.at : self.at + 1] == "?":
+            self.refuse(at, "`?:` in the place of a slice", "compute it in a variable before")
+            self._deeper(at, frozenset("}"), quoted=True)
+        second: tuple[Part, ...] | None = None
+        if self.text[self.at : self.at + 1] == ":" and self.at < self._end:
+            self.at += 1
+            second = self._deeper(at, frozenset("}"), quoted=True)
+        return first, second
+
+    def _transformed(self, at: int, parameter: Parameter) -> Parameter:
+        """Read the letter of ``${NAME@Q}``."""
+        letter = self.text[self.at : self.at + 1]
+        self.at += 1
+        if not letter or letter not in _TRANSFORMS:
+            shown = self.text[at : self.at + 1]
+            self.refuse(at, f"the transformation {shown}", f"{_TRANSFORMS} are simulated")
+        return attrs.evolve(parameter, operator=f"@{letter}")
+
+    def _no_parameter(self, at: int) -> Part:
+        """Note a ``${…}`` that is none."""
+        self.at = self.skip_balanced(at + 1, "{", "}")
+        if not self.cut_short:
+            self.note(at, f"{self.text[at : self.at]} names no variable")
         return Text(text="", quoted=True)
+
+
+def _all_of(subscript: tuple[Part, ...] | None) -> bool:
+    """Whether a subscript stands for all elements of an array."""
+    return bool(subscript) and subscript in (
+        (Text(text="@", quoted=False),),
+        (Text(text="*", quoted=False),),
+    )
 
 
 def _flush(run: list[str], parts: list[Part], *, quoted: bool) -> None:
@@ -245,10 +386,3 @@ def _flush(run: list[str], parts: list[Part], *, quoted: bool) -> None:
     if run:
         parts.append(Text(text="".join(run), quoted=quoted))
         run.clear()
-
-
-def _shadow(parts: tuple[Part, ...]) -> str:
-    """Show the unquoted characters of a word, and a NUL for all that is quoted or expanded."""
-    return "".join(
-        part.text if isinstance(part, Text) and not part.quoted else "\0" for part in parts
-    )

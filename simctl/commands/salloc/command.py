@@ -300,7 +300,7 @@ class Salloc:
         self._signal = lambda number: None if child.ended else host.signal_child(child, number)
 
         async def watch() -> None:
-            await host.wait(pid)
+            await host.wait((pid,))
             call.mailbox.post(CommandEnded())
 
         call.process.start(watch, "salloc's command")

@@ -93,7 +93,7 @@ class SrunCr:
         child = next(each for each in self._host.live_children())
 
         async def watch() -> None:
-            await self._host.wait(pid)
+            await self._host.wait((pid,))
             call.mailbox.post(_SrunEnded())
 
         call.process.start(watch, "srun_cr's srun")

@@ -1,0 +1,119 @@
+"""Assignments: to variables, to elements, to whole arrays."""
+
+from __future__ import annotations
+
+import attrs
+
+from simctl.stepd.scripts.arithmetic import ArithmeticMistake
+from simctl.stepd.scripts.expand import expand_text, expand_word
+from simctl.stepd.scripts.state import CommandError, ShellState
+from simctl.stepd.scripts.tree import Assignment
+from simctl.stepd.scripts.variables import ReadonlyError, Variable
+
+
+@attrs.frozen(kw_only=True)
+class Declared:
+    """An assignment whose value is expanded: a *text*, or the *elements* of an array.
+
+    Each element has the text of its subscript, or None, and what its word has become.
+    """
+
+    name: str
+    append: bool = False
+    subscript: str | None = None
+    text: str | None = None
+    elements: tuple[tuple[str | None, tuple[str, ...]], ...] | None = None
+
+    def __str__(self) -> str:
+        """Return it as a word of a command."""
+        place = "" if self.subscript is None else f"[{self.subscript}]"
+        return f"{self.name}{place}{'+' * self.append}={self.text or ''}"
+
+
+async def declared(assignment: Assignment, state: ShellState) -> Declared:
+    """Expand the value of an assignment."""
+    subscript = None
+    if assignment.subscript is not None:
+        subscript = await expand_text(assignment.subscript, state)
+    if assignment.elements is None:
+        return Declared(
+            name=assignment.name,
+            append=assignment.append,
+            subscript=subscript,
+            text=await expand_text(assignment.value, state),
+        )
+    elements: list[tuple[str | None, tuple[str, ...]]] = []
+    for element in assignment.elements:
+        if element.subscript is None:
+            elements.append((None, tuple(await expand_word(element.word, state))))
+        else:
+            key = await expand_text(element.subscript, state)
+            elements.append((key, (await expand_text(element.word.parts, state),)))
+    return Declared(name=assignment.name, append=assignment.append, elements=tuple(elements))
+
+
+async def assign(given: Declared, state: ShellState) -> None:
+    """Assign to the variable that the name means here.
+
+    Raises:
+        ReadonlyError, TooLongError, CommandError: It cannot have the value.
+    """
+    try:
+        if given.elements is not None:
+            _assign_array(given, state)
+        elif given.subscript is not None:
+            if not given.subscript:
+                raise CommandError(f"{given.name}[]: bad array subscript")
+            key = state.key_of(given.name, given.subscript)
+            state.assign(given.name, given.text or "", key, append=given.append)
+        else:
+            state.assign(given.name, given.text or "", append=given.append)
+    except ArithmeticMistake as error:
+        if given.subscript is None and given.elements is None:
+            raise
+        raise CommandError(str(error)) from None
+
+
+def _assign_array(given: Declared, state: ShellState) -> None:
+    variable = state.variables.make(given.name)
+    if variable.readonly:
+        raise ReadonlyError(f"{given.name}: readonly variable")
+    if not given.append or variable.value is None:
+        variable.value = {}
+    elif isinstance(variable.value, str):
+        variable.value = {0: variable.value}
+    pairs = _by_name(given) if variable.keyed else _by_number(given, variable, state)
+    for key, text in pairs:
+        shown = str(state.calculate(text)) if variable.integer else text
+        state.variables.store(variable, given.name, shown, key)
+
+
+def _by_name(given: Declared) -> list[tuple[int | str, str]]:
+    """Return keys and texts for an array by name: words without subscripts come in pairs."""
+    pairs: list[tuple[int | str, str]] = []
+    loose: list[str] = []
+    for key, texts in given.elements or ():
+        if key is None:
+            loose += texts
+        else:
+            pairs.append((key, texts[0]))
+    loose += [""] * (len(loose) % 2)
+    return [*pairs, *zip(loose[::2], loose[1::2], strict=True)]
+
+
+def _by_number(
+    given: Declared, variable: Variable, state: ShellState
+) -> list[tuple[int | str, str]]:
+    """Return keys and texts for an array by number: each counts on from the one before."""
+    assert isinstance(variable.value, dict)
+    pairs: list[tuple[int | str, str]] = []
+    place = max((int(key) for key in variable.value), default=-1) + 1
+    for key, texts in given.elements or ():
+        if key is not None:
+            place = state.calculate(key)
+            if place < 0:
+                raise CommandError(f"[{key}]: bad array subscript")
+        for text in texts:
+            pairs.append((place, text))
+            place += 1
+    return pairs

@@ -1,0 +1,260 @@
+r"""Patterns: ``*``, ``?``, ``[…]`` and ``@(a|b)``, against texts and against the names of files.
+
+A pattern is a text in which a backslash takes the meaning from the character behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from simctl.stepd.scripts.host import ShellHost
+
+_SPECIAL = frozenset("*?[\\")
+CLASSES = {
+    "alpha": "a-zA-Z",
+    "digit": "0-9",
+    "alnum": "a-zA-Z0-9",
+    "upper": "A-Z",
+    "lower": "a-z",
+    "space": " \\t\\n\\r\\f\\v",
+    "blank": " \\t",
+    "punct": "!-/:-@\\[-`{-~",
+    "xdigit": "0-9A-Fa-f",
+    "cntrl": "\\x00-\\x1f\\x7f",
+    "print": " -~",
+    "graph": "!-~",
+    "word": "a-zA-Z0-9_",
+}
+_HEAVY = 50_000
+_FOUND_FILES = 100_000
+
+
+class PatternTooHeavyError(ValueError):
+    """Say that matching a pattern could take too long."""
+
+
+def escaped(text: str) -> str:
+    """Return *text* as a pattern that it alone fits."""
+    return re.sub(r"([*?\[\]\\@!+()|-])", r"\\\1", text)
+
+
+def plain(pattern: str) -> str:
+    """Return the text that a pattern without special characters stands for."""
+    return re.sub(r"\\(.)", r"\1", pattern, flags=re.DOTALL)
+
+
+def has_special(pattern: str, *, extended: bool = False) -> bool:
+    """Tell whether a pattern is more than a text."""
+    return (
+        re.search(
+            r"(?<!\\)(?:\\\\)*([*?]|\[.*\]" + (r"|[?*+@!]\(" if extended else "") + ")",
+            pattern,
+            re.DOTALL,
+        )
+        is not None
+    )
+
+
+@lru_cache(maxsize=1024)
+def compiled(pattern: str, *, lazy: bool = False, extended: bool = True) -> re.Pattern[str]:
+    """Return the regular expression of a pattern; *lazy* stars take as little as they can."""
+    text, _ = _translated(pattern, 0, lazy=lazy, extended=extended, inside=False)
+    return re.compile(text, re.DOTALL)
+
+
+def fits(text: str, pattern: str, *, extended: bool = True) -> bool:
+    """Tell whether the whole *text* fits a pattern."""
+    _check(text, pattern)
+    return compiled(pattern, extended=extended).fullmatch(text) is not None
+
+
+def _check(text: str, pattern: str) -> None:
+    if len(text) > _HEAVY and len(re.findall(r"[*+]", pattern)) > 2:  # noqa: PLR2004
+        raise PatternTooHeavyError(f"a pattern with many * over more than {_HEAVY} characters")
+
+
+def _translated(
+    pattern: str, at: int, *, lazy: bool, extended: bool, inside: bool
+) -> tuple[str, int]:
+    """Return the regular expression of what stands from *at* on, and where it ends."""
+    out: list[str] = []
+    star = ".*?" if lazy else ".*"
+    while at < len(pattern):
+        char = pattern[at]
+        if extended and char in "?*+@!" and pattern[at + 1 : at + 2] == "(":
+            text, at = _group(pattern, at, lazy=lazy)
+            out.append(text)
+            continue
+        if inside and char in "|)":
+            break
+        if char == "\\" and at + 1 < len(pattern):
+            out.append(re.escape(pattern[at + 1]))
+            at += 2
+            continue
+        if char == "[" and (found := _bracket(pattern, at)):
+            text, at = found
+            out.append(text)
+            continue
+        if char == "*":
+            if out[-1:] != [star]:
+                out.append(star)
+        else:
+            out.append("." if char == "?" else re.escape(char))
+        at += 1
+    return "".join(out), at
+
+
+def _group(pattern: str, at: int, *, lazy: bool) -> tuple[str, int]:
+    """Translate ``@(a|b)`` and its kin."""
+    kind, choices = pattern[at], []
+    at += 2
+    while True:
+        text, at = _translated(pattern, at, lazy=lazy, extended=True, inside=True)
+        choices.append(text)
+        if pattern[at : at + 1] != "|":
+            break
+        at += 1
+    joined = "|".join(choices)
+    if kind == "!":
+        rest, _ = _translated(pattern, at + 1, lazy=lazy, extended=True, inside=False)
+        return f"(?!(?:{joined}){rest}\\Z).*", at + 1
+    return f"(?:{joined})" + {"@": "", "?": "?", "*": "*", "+": "+"}[kind], at + 1
+
+
+def _bracket(pattern: str, at: int) -> tuple[str, int] | None:
+    """Translate ``[…]``; None if it is never closed."""
+    here = at + 1
+    negated = pattern[here : here + 1] in ("!", "^")
+    here += negated
+    members: list[str] = []
+    first = True
+    while here < len(pattern):
+        char = pattern[here]
+        if char == "]" and not first:
+            shown = "".join(members)
+            if not shown:
+                return ("[^\\s\\S]" if not negated else ".", here + 1)
+            return f"[{'^' if negated else ''}{shown}]", here + 1
+        first = False
+        if pattern.startswith("[:", here):
+            end = pattern.find(":]", here)
+            name = pattern[here + 2 : end]
+            if end > 0 and name in CLASSES:
+                members.append(CLASSES[name])
+                here = end + 2
+                continue
+        low, here = _member(pattern, here)
+        if pattern[here : here + 1] == "-" and pattern[here + 1 : here + 2] not in ("", "]"):
+            high, here = _member(pattern, here + 1)
+            if low <= high:
+                members.append(f"{re.escape(low)}-{re.escape(high)}")
+        else:
+            members.append(re.escape(low))
+    return None
+
+
+def _member(pattern: str, at: int) -> tuple[str, int]:
+    """Return one character in brackets, and where it ends."""
+    if pattern[at] == "\\" and at + 1 < len(pattern):
+        return pattern[at + 1], at + 2
+    return pattern[at], at + 1
+
+
+# Cutting off and replacing.
+
+
+def without_start(text: str, pattern: str, *, longest: bool) -> str:
+    """Return *text* without the beginning that fits a pattern."""
+    _check(text, pattern)
+    if _groups(pattern):
+        places = range(len(text) + 1)
+        for end in reversed(places) if longest else places:
+            if fits(text[:end], pattern):
+                return text[end:]
+        return text
+    found = compiled(pattern, lazy=not longest, extended=False).match(text)
+    return text[found.end() :] if found else text
+
+
+def without_end(text: str, pattern: str, *, longest: bool) -> str:
+    """Return *text* without the end that fits a pattern."""
+    _check(text, pattern)
+    if _groups(pattern) or len(text) < _SHORT:
+        places = range(len(text) + 1)
+        for start in places if longest else reversed(places):
+            if fits(text[start:], pattern):
+                return text[:start]
+        return text
+    turned = compiled(_turned(pattern), lazy=not longest, extended=False).match(text[::-1])
+    return text[: len(text) - turned.end()] if turned else text
+
+
+_SHORT = 200
+_ATOM = re.compile(r"\\.|\[[!^]?\]?(?:\[:\w+:\]|\\.|[^]\\])*\]|.", re.DOTALL)
+
+
+def _turned(pattern: str) -> str:
+    """Return a pattern that fits what *pattern* fits, read from its end."""
+    return "".join(reversed(_ATOM.findall(pattern)))
+
+
+def _groups(pattern: str) -> bool:
+    return re.search(r"[?*+@!]\(", pattern) is not None
+
+
+def replaced(text: str, pattern: str, new: str, how: str) -> str:
+    """Return *text* with what fits a pattern replaced: ``/`` once, ``//``, ``/#``, ``/%``."""
+    if not pattern:
+        return text
+    _check(text, pattern)
+    if how == "/%":
+        for start in range(len(text) + 1):
+            if fits(text[start:], pattern):
+                return text[:start] + new
+        return text
+    expression = compiled(pattern)
+    if how == "/#":
+        found = expression.match(text)
+        return new + text[found.end() :] if found else text
+    return expression.sub(lambda match: new if match[0] else "", text, 0 if how == "//" else 1)
+
+
+# Names of files.
+
+
+def found_files(pattern: str, host: ShellHost, *, hidden: bool, extended: bool) -> list[str]:
+    """Return the files whose paths fit a pattern, sorted."""
+    pieces = re.split(r"(/+)", pattern)
+    paths = ["/" * bool(pattern.startswith("/"))]
+    if pattern.startswith("/"):
+        pieces = pieces[2:]
+    for index in range(0, len(pieces), 2):
+        behind = "".join(pieces[index + 1 : index + 2])
+        paths = _below(paths, pieces[index], behind, host, hidden=hidden, extended=extended)
+    return sorted(paths)
+
+
+def _below(
+    paths: list[str], piece: str, behind: str, host: ShellHost, *, hidden: bool, extended: bool
+) -> list[str]:
+    """Return the paths in the directories *paths* whose last name fits *piece*."""
+    found: list[str] = []
+    for path in paths:
+        if not has_special(piece, extended=extended):
+            here = path + plain(piece)
+            if piece == "" or host.info(here) is not None:
+                found.append(here + behind)
+            continue
+        for name in host.names(path or "."):
+            if name.startswith(".") and not hidden and not piece.startswith((".", "\\.")):
+                continue
+            if not fits(name, piece, extended=extended):
+                continue
+            info = host.info(path + name) if behind else None
+            if behind and (info is None or not info.is_dir):
+                continue
+            found.append(path + name + behind)
+            if len(found) > _FOUND_FILES:
+                raise PatternTooHeavyError(f"{piece}: more than {_FOUND_FILES} files")
+    return found

@@ -1,0 +1,108 @@
+"""Run scripts in the machine's bash and in ours, and hold what comes of them against each other."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+
+from simctl.kernel.procs import exit_code_of, signal_of
+from simctl.site import User
+from simctl.stepd.shell_lines import run_line
+from tests.scripts import Caller, ran_scripts
+
+BASH = shutil.which("bash") or ""
+"""The machine's bash, or nothing."""
+
+_FOLDER = "/tmp/here"
+_BATCH_S = 60
+
+
+@attrs.frozen(kw_only=True)
+class Came:
+    """What came of a script: its output, its exit status, and the files it left, by path."""
+
+    output: str
+    status: int
+    files: dict[str, str]
+    errors: str = attrs.field(default="", eq=False)
+
+
+def in_bash(texts: Sequence[str]) -> list[Came]:
+    """Run scripts in the machine's bash, each in a folder of its own, with no environment."""
+    with tempfile.TemporaryDirectory() as folder:
+        base = Path(folder)
+        for number, text in enumerate(texts):
+            (base / f"{number}.sh").write_text(text)
+            (base / f"d{number}").mkdir()
+        driver = (
+            f'cd "{base}" || exit\n'
+            f"for ((n = 0; n < {len(texts)}; n++)); do\n"
+            f"  (cd d$n && exec env -i HOME=/home/alice PATH=/usr/bin:/bin "
+            f"timeout 5 {BASH} ../$n.sh > ../$n.out 2> ../$n.err < /dev/null)\n"
+            "  echo $? > $n.status\n"
+            "done\n"
+        )
+        subprocess.run(  # noqa: S603 - scripts of ours
+            [BASH, "-c", driver], check=False, timeout=_BATCH_S + len(texts), capture_output=True
+        )
+        return [_came(base, number) for number in range(len(texts))]
+
+
+def _came(base: Path, number: int) -> Came:
+    folder = base / f"d{number}"
+    files = {
+        str(path.relative_to(folder)): path.read_text(errors="replace")
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+    return Came(
+        output=(base / f"{number}.out").read_text(errors="replace"),
+        status=int((base / f"{number}.status").read_text()),
+        files=files,
+        errors=(base / f"{number}.err").read_text(errors="replace"),
+    )
+
+
+def in_ours(texts: Sequence[str], programs: str = "") -> list[Came]:
+    """Run scripts in the simulated shell, each in a folder of its own."""
+    found: list[Came] = []
+
+    async def body(caller: Caller) -> None:
+        world = caller.world
+        parent = world.ctld.process
+        host = parent.host.name
+        for number, text in enumerate(texts):
+            folder = f"{_FOLDER}{number}"
+            world.site.disk.own(folder, parent.uid, host)
+            with world.kernel.counting():
+                ran = await run_line(
+                    world.site,
+                    parent,
+                    text,
+                    user=User(name="alice", uid=parent.uid, gid=parent.uid),
+                    env={"HOME": "/home/alice", "PATH": "/usr/bin:/bin"},
+                    work_dir=folder,
+                    args=(f"../{number}.sh",),
+                )
+            contents = world.site.disk.contents(host)
+            number_of = signal_of(ran.status)
+            found.append(
+                Came(
+                    output=ran.stdout,
+                    status=128 + number_of if number_of else exit_code_of(ran.status),
+                    files={
+                        path.removeprefix(f"{folder}/"): data.decode(errors="replace")
+                        for path, data in contents.items()
+                        if path.startswith(f"{folder}/")
+                    },
+                    errors=ran.stderr,
+                )
+            )
+
+    ran_scripts(programs, body)
+    return found
