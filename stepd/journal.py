@@ -158,7 +158,7 @@ class JournalingHost:
 
         def act() -> Any:
             opened = self._host.open(path, mode, permissions)
-            return opened if isinstance(opened, str) else (opened.path, opened.number)
+            return opened if isinstance(opened, str) else [opened.path, opened.number]
 
         answer = self._ask("open", act)
         if isinstance(answer, str):
@@ -206,7 +206,7 @@ class JournalingHost:
 
         def act() -> Any:
             found = self._host.info(path)
-            return found and (found.is_dir, found.size, found.mode, found.uid)
+            return found and [found.is_dir, found.size, found.mode, found.uid]
 
         answer = self._ask("info", act)
         if answer is None:
@@ -215,7 +215,7 @@ class JournalingHost:
 
     def names(self, path: str) -> tuple[str, ...]:
         """Return the names in a directory."""
-        return tuple(self._ask("names", lambda: self._host.names(path)))
+        return tuple(self._ask("names", lambda: list(self._host.names(path))))
 
     def change(self, what: str, path: str, argument: str = "") -> str:
         """Change files."""
@@ -253,5 +253,5 @@ class JournalingHost:
             return ()
         taken = self._host.take_signals()
         if taken:
-            self._note("signals", taken)
+            self._note("signals", list(taken))
         return taken

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _MISUSED = 2
 _WHITE = " \t\n"
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_VALUED = "dnNuptia"
+_VALUED = "dnNupia"
 _MOST_LINES = 100_000
 
 
@@ -49,7 +49,7 @@ async def _read(shell: Shell, arguments: list[str], streams: Redirects) -> int:
     """Read a line, and give its words to variables."""
     state = shell.state
     try:
-        options, names = _options(arguments, "rs", _VALUED)
+        options, names = _options(arguments, "rse", _VALUED)
     except ValueError as unknown:
         await state.complain(f"read: -{unknown}: invalid option", streams.stderr)
         return _MISUSED

@@ -152,8 +152,10 @@ class _Fields:
 async def expand_word(word: Word, state: ShellState) -> list[str]:
     """Return the arguments, often one, that *word* stands for."""
     parts = word.parts
-    if len(parts) == 1 and isinstance(parts[0], Text) and not _SPECIAL.search(parts[0].text):
-        return [parts[0].text]
+    if len(parts) == 1:
+        at_once = _at_once(parts[0], state)
+        if at_once is not None:
+            return at_once
     fields = _Fields(state.separators)
     await _expand_parts(parts, state, fields, splits=False)
     fields.cut()
@@ -163,7 +165,27 @@ async def expand_word(word: Word, state: ShellState) -> list[str]:
     return found
 
 
+def _at_once(part: Part, state: ShellState) -> list[str] | None:
+    """Return what the only part of a word stands for, in the plain cases that are most."""
+    if type(part) is Text:
+        return [part.text] if part.quoted or not _PATTERN.search(part.text) else None
+    if type(part) is not Parameter or part.operator or part.form or part.subscript is not None:
+        return None
+    if part.name in ("@", "*"):
+        return None
+    text = state.look_up(part.name)
+    if text is None:
+        return None
+    if part.quoted:
+        return [text]
+    if not text or _DIVIDED.search(text) or state.separators != _WHITE:
+        return None
+    return [text]
+
+
 _SPECIAL = re.compile(r"[*?\[(]")
+_PATTERN = re.compile(r"[*?]|\[.+\]|[+@!]\(", re.DOTALL)
+_DIVIDED = re.compile(r"[*?\[( \t\n]")
 
 
 def _named(pieces: list[tuple[str, bool]], state: ShellState) -> list[str]:

@@ -206,7 +206,7 @@ def _groups(pattern: str) -> bool:
 def replaced(text: str, pattern: str, new: str, how: str) -> str:
     """Return *text* with what fits a pattern replaced: ``/`` once, ``//``, ``/#``, ``/%``."""
     if not pattern:
-        return text
+        return {"/#": new + text, "/%": text + new}.get(how, text)
     _check(text, pattern)
     if how == "/%":
         for start in range(len(text) + 1):

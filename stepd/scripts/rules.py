@@ -86,15 +86,22 @@ def complaints(command: Simple) -> Iterator[Complaint]:
         yield from _RULES[first.literal](words)
 
 
-def _options(known: str) -> Callable[[tuple[Word, ...]], Iterator[Complaint]]:
-    """Make a rule that refuses options other than the letters *known*."""
+def _options(known: str, valued: str = "") -> Callable[[tuple[Word, ...]], Iterator[Complaint]]:
+    """Make a rule that refuses options other than the letters *known*, and those with a value."""
 
     def rule(words: tuple[Word, ...]) -> Iterator[Complaint]:
+        is_value = False
         for word in words[1:]:
             text = word.literal
+            if is_value:
+                is_value = False
+                continue
             if text == "--" or text[:1] not in ("-", "+") or len(text) == 1:
                 return
-            if text[1:].strip(known):
+            letters = text[1:]
+            place = next((at for at, letter in enumerate(letters) if letter in valued), len(letters))
+            is_value = place == len(letters) - 1
+            if letters[:place].strip(known):
                 yield word, f"{words[0].literal} {text}", _NO_ADVICE
 
     return rule
@@ -203,7 +210,7 @@ def _jobs(words: tuple[Word, ...]) -> Iterator[Complaint]:
 _RULES: dict[str, Callable[[tuple[Word, ...]], Iterator[Complaint]]] = {
     "cd": _options("PL"),
     "pwd": _options("PL"),
-    "exec": _options("acl"),
+    "exec": _options("cl", "a"),
     "export": _options("npf"),
     "readonly": _options("aApf"),
     "declare": _options("aAilruxgpfF"),
@@ -212,7 +219,9 @@ _RULES: dict[str, Callable[[tuple[Word, ...]], Iterator[Complaint]]] = {
     "unset": _options("vf"),
     "wait": _options("nf"),
     "jobs": _jobs,
-    "read": _options("rsdnNuptia0123456789."),
+    "read": _options("rse", "dnNupai"),
+    "mapfile": _options("t", "dnOsu"),
+    "readarray": _options("t", "dnOsu"),
     "umask": _options("Sp"),
     "kill": _kill,
     "trap": _trap,

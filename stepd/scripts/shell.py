@@ -589,9 +589,6 @@ class Shell:
                 raise ScriptExit(1) from None
             status = 1
         self._close_substituted(opened)
-        if command.words:
-            last = command.words[-1]
-            state.last_argument = last.literal if isinstance(last, Word) else ""
         state.status = status
         await self._run_traps()
         await self._end_command(status, tested=tested)
@@ -657,7 +654,9 @@ class Shell:
         """Run a function, a builtin or a program."""
         state = self.state
         texts = [str(word) for word in words]
-        await self._show(texts)
+        state.last_argument = texts[-1]
+        if state.options.get("x"):
+            await self._show(texts)
         if texts[0] in state.functions:
             return await self.call_function(texts, streams, tested=tested)
         return await self.perform_command(texts, streams, words[1:])
