@@ -100,6 +100,9 @@ CALL_NESTING: Final = 200
 SCRIPT_PROCESSES: Final = 1_000
 """How many processes a batch script may have started that have not ended."""
 
+TOOL_CHARACTERS: Final = 64 * MIB
+"""How much one run of a tool, such as `yes`, may write."""
+
 SUBSHELL_NESTING: Final = 100
 """How many shells of a batch script may be under way in one another."""
 

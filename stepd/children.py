@@ -141,7 +141,7 @@ class ScriptHost:
         self._work_dir = work_dir
         self._ended = ended
         self._parent = parent
-        self._streams = (
+        self._streams: Streams = (
             parent._streams
             if parent is not None
             else Streams(site.kernel, output, stdin or Input())
@@ -711,6 +711,10 @@ class ScriptHost:
         site = self._site
         process = child.process
         streams = {"stdout": child.redirects.stdout, "stderr": child.redirects.stderr}
+
+        def write(stream: str, text: str) -> None:
+            self._say(streams[stream], text)
+
         return CommandCall(
             site=site,
             process=process,
@@ -719,7 +723,7 @@ class ScriptHost:
             env=process.env,
             work_dir=self._work_dir,
             user=self._user,
-            write=lambda stream, text: self._say(streams[stream], text),
+            write=write,
             stdin=stdin,
         )
 

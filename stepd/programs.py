@@ -15,7 +15,7 @@ from simctl.site import CommandCall, User
 from simctl.stepd.image_file import ImageError, ScriptState, State
 from simctl.stepd.outcome import NEVER_US, ProgramRun
 from simctl.stepd.scripts import script
-from simctl.stepd.scripts.tools import TOOLS
+from simctl.stepd.scripts.tools import TOOLS, is_tool
 from simctl.stepd.scripts.tree import Script
 from simctl.wire.ids import SECOND
 
@@ -29,7 +29,6 @@ RESTART_HELPER: Final = "cr_restart.sh"
 """Becomes the process of an image: ``cr_restart.sh IMAGE``."""
 
 NOT_FOUND: Final = 127
-_BINARIES: Final = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/")
 _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _SLEEP: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([smhd]?)")
 _SHELLS: Final = frozenset({"sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/bash", "/usr/bin/sh"})
@@ -175,7 +174,7 @@ class Programs:
         text = files.find_text(name)
         if text is not None and script.has_interpreter(text):
             return read_script(text, argv)
-        if known in TOOLS and (known == name or name.startswith(_BINARIES)):
+        if is_tool(name):
             return ScriptRun(argv=argv, tool=known)
         return ProgramRun(
             runs_us=0,

@@ -7,7 +7,8 @@ from typing import Final
 import attrs
 
 from simctl.kernel.disk import DiskView
-from simctl.kernel.turns import Kernel, Thread
+from simctl.kernel.threads import Thread
+from simctl.kernel.turns import Kernel
 from simctl.limits import PIPE_CHARACTERS
 from simctl.stepd.image_file import FileState, PipeState, StreamsState
 from simctl.stepd.programs import Input
@@ -167,11 +168,11 @@ class Streams:
         file = self._files[stream.number]
         if file.at >= len(file.text):
             try:
-                data = files.read(stream.path)
+                data = files.read(stream.path, file.seen)
             except OSError:
                 return ""
-            file.text = data[file.seen :].decode(errors="surrogateescape")
-            file.seen, file.at = len(data), 0
+            file.text = data.decode(errors="surrogateescape")
+            file.seen, file.at = file.seen + len(data), 0
         return _taken(file, until, most)
 
     @staticmethod

@@ -47,7 +47,7 @@ def in_bash(texts: Sequence[str]) -> list[Came]:
             "  echo $? > $n.status\n"
             "done\n"
         )
-        subprocess.run(  # noqa: S603 - scripts of ours
+        subprocess.run(
             [BASH, "-c", driver], check=False, timeout=_BATCH_S + len(texts), capture_output=True
         )
         return [_came(base, number) for number in range(len(texts))]

@@ -230,7 +230,7 @@ def test_what_happens_in_the_middle_leaves_the_older_image(fault: str, schedule:
         (image(kind="other"), "this is no checkpoint image"),
         (
             image(version=IMAGE_VERSION + 1),
-            "this is an image of version 2, and only version 1 can be restarted",
+            "this is an image of version 3, and only version 2 can be restarted",
         ),
         (image(job=7), "this is an image of job 7, and the task is of job 1"),
         (image(uid=1002), "this is an image of uid 1002, and the task is of 1001"),

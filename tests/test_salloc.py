@@ -310,4 +310,4 @@ def test_check_looks_into_the_command() -> None:
     assert "nobody described './gone'" in warnings("salloc ./gone")
     assert warnings("salloc -K srun ./long") == ""
     with pytest.raises(ScenarioErrors):
-        warnings("salloc bash -c 'case x in esac'")
+        warnings("salloc bash -c 'fg %1'")

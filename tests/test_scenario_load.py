@@ -481,7 +481,7 @@ timeline:
 files:
   x.sh: |
     #!/bin/sh
-    ls | wc
+    ls | fg
 expect:
   - {never: init user=alise}
 """
@@ -497,17 +497,17 @@ files:
   a.sh: |
     #!/bin/sh
 
-    case x in esac
-  b.sh: "#!/bin/sh\\ncase x in esac"
+    fg %1
+  b.sh: "#!/bin/sh\\nfg %1"
   c.sh: |
     #!/bin/sh
     sbatch ./a.sh
   unused.sh: |
-    case x in esac
+    fg %1
 timeline:
   - {{at: 0, run: "sbatch -N 2 --time 10 c.sh x"}}
   - {{at: 0, run: sbatch b.sh}}
-  - {{at: 0, run: "sbatch --wrap='f() {{ sleep 1; }}'"}}
+  - {{at: 0, run: "sbatch --wrap='f() {{ fg; }}'"}}
 """
     first, second, third = mistakes(text)
     assert first.startswith('x.yaml:9:5: files["a.sh"]: ')

@@ -248,7 +248,7 @@ def test_errexit_leaves_at_the_first_failure_nobody_asks_about(
         ("echo $((1 / 0)); echo no", "division by zero"),
         ("a=1+; echo $((a)); echo no", "the end was not expected"),
         ("a=b; b=a; echo $((a)); echo no", "nested"),
-        ("for i in ${NONE?}; do :; done; echo no", "NONE: parameter null or not set"),
+        ("for i in ${NONE?}; do :; done; echo no", "NONE: parameter not set"),
     ],
 )
 def test_an_expansion_without_value_ends_the_script(text: str, said: str) -> None:
@@ -293,7 +293,10 @@ def test_redirections_connect_a_program_with_files() -> None:
         Redirects(stdout=b, stderr=one),
         Redirects(stdout=c, stderr=c),
         Redirects(stdout=two),
-        Redirects(stdin=OpenFile(path="a", mode="read"), stderr=OpenFile(path="d", mode="write")),
+        Redirects(
+            stdin=OpenFile(path="a", mode="read", number=1),
+            stderr=OpenFile(path="d", mode="write"),
+        ),
     ]
 
 
@@ -345,12 +348,13 @@ def test_background_children_are_waited_for_by_pid_or_all_together() -> None:
     assert [call.background for call in host.calls] == [True, True, True]
 
 
-def test_the_background_knows_builtins_as_programs() -> None:
-    """What the shell cannot run itself is started as a child; a lost file makes it fail."""
-    host = FakeHost()
-    run_script("A=1 echo a & : & $NONE & x > /nowhere/f &\n", host=host)
-    assert [call.argv for call in host.calls] == [("echo", "a"), ("true",), ("true",), ("false",)]
-    assert [call.env.get("A") for call in host.calls] == ["1", None, None, None]
+def test_the_background_runs_what_is_no_program_in_a_shell_of_its_own() -> None:
+    """Builtins and groups change nothing of the script's; a lost file makes the command fail."""
+    text = (
+        "A=1; echo a & wait $!; { A=2; echo $A; exit 3; } & wait $!; echo $? $A\n"
+        "x > /nowhere/f & wait $!; echo $?"
+    )
+    assert run_script(text, host=host_with(x=0)).output == "a\n2\n3 1\n1\n"
 
 
 def test_a_trap_runs_after_the_foreground_command_and_keeps_the_status() -> None:
@@ -417,9 +421,9 @@ def test_break_in_a_trap_leaves_the_loop_it_broke_into() -> None:
 
 def test_a_trap_that_no_check_could_read_is_refused_when_it_is_set() -> None:
     """Commands out of a variable are read then; the trap before stays."""
-    ran = run_script("X='a | b'; trap \"$X\" TERM; echo $?; N=FOO; trap a $N; echo $?")
+    ran = run_script("X='a | fg'; trap \"$X\" TERM; echo $?; N=FOO; trap a $N; echo $?")
     assert ran.output == "2\n1\n"
-    assert "pipe" in ran.errors
+    assert "`fg` is not simulated" in ran.errors
     assert ran.host.dispositions == {}
 
 
@@ -433,7 +437,8 @@ def test_kill_sends_signals_to_pids() -> None:
     ran = run_script(text, host=host)
     child = [(101, TERM), (101, 9), (101, HUP), (101, USR1)]
     assert host.killed == [*child, (999, USR1), (100, 0)]
-    assert (ran.output, ran.status) == ("1\n", 1)
+    # One of two was there.
+    assert (ran.output, ran.status) == ("0\n", 1)
     assert "(999) - No such process" in ran.errors
 
 
@@ -490,19 +495,18 @@ def test_deep_nesting_that_is_allowed_can_be_run() -> None:
         ("cd nowhere", "cd: nowhere: No such file or directory"),
         ("unset HOME; cd", "cd: HOME"),
         ("N=x; shift $N", "shift: x"),
-        ("N=0; for i in 1; do break $N; done", "break: 0"),
-        ("F=%q; printf $F x", "printf: %q"),
+        ("F=%y; printf $F x", "printf: "),
         ("printf %d x", "printf: x: invalid number"),
         ("P=-5; kill -9 $P", "kill: -5: process groups"),
         ("P=abc; kill $P", "kill: abc"),
-        ("P=%1; wait $P", "wait: `%1'"),
+        ("P=%1; wait $P", "wait: %1: no such job"),
     ],
 )
 def test_a_misused_builtin_fails_with_a_message(text: str, said: str) -> None:
     """What comes out of variables is judged when it is there; the script goes on."""
     ran = run_script(f"{text}\necho $?")
     assert f"job.sh: line 1: {said}" in ran.errors
-    assert ran.output.endswith(("1\n", "2\n"))
+    assert ran.output.endswith(("1\n", "2\n", "127\n"))
 
 
 @given(st.lists(st.text(alphabet=st.characters(exclude_characters="\r\0"), max_size=8)))
@@ -516,13 +520,22 @@ def test_quoted_words_reach_programs_unchanged(words: list[str]) -> None:
     assert calls == [tuple(words), tuple(words), *((word,) for word in words)]
 
 
+def _unset(name: str, subscript: str | None) -> str:
+    """Return the value of every variable here."""
+    return ""
+
+
+def _drop(name: str, subscript: str | None, value: int) -> None:
+    """Take what is assigned, and forget it."""
+
+
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(-9, 9), st.sampled_from("+-*&|^<>"))
 @settings(derandomize=True, deadline=None)
 def test_arithmetic_is_that_of_64_bits(left: int, right: int, operator: str) -> None:
     """Results wrap around as those of the machine do."""
     exact = int(eval(f"({left}) {operator} ({right})"))
     wrapped = (exact + 2**63) % 2**64 - 2**63
-    assert evaluate(f"({left}) {operator} ({right})", str, print) == wrapped
+    assert evaluate(f"({left}) {operator} ({right})", _unset, _drop) == wrapped
 
 
 @pytest.mark.parametrize(
@@ -545,7 +558,7 @@ def test_arithmetic_is_that_of_64_bits(left: int, right: int, operator: str) -> 
 )
 def test_arithmetic_follows_c(expression: str, value: int) -> None:
     """Precedence, short cuts and rounding are C's."""
-    assert evaluate(expression, str, print) == value
+    assert evaluate(expression, _unset, _drop) == value
 
 
 @pytest.mark.parametrize(
@@ -554,7 +567,7 @@ def test_arithmetic_follows_c(expression: str, value: int) -> None:
 def test_what_is_no_expression_has_no_value(expression: str) -> None:
     """The mistake says what was not expected."""
     with pytest.raises(ArithmeticMistake):
-        evaluate(expression, lambda name: "", print)
+        evaluate(expression, _unset, _drop)
 
 
 def test_a_script_may_be_run_by_many_shells() -> None:

@@ -468,8 +468,8 @@ class DiskView:
         self._uid = uid
         self._work_dir = work_dir
 
-    def read(self, path: str) -> bytes:
-        """Return what a file holds.
+    def read(self, path: str, seen: int = 0) -> bytes:
+        """Return what a file holds, without the first bytes, which were *seen*.
 
         Raises:
             FileNotFoundError, PermissionError, IsADirectoryError: As `open` does.
@@ -477,7 +477,7 @@ class DiskView:
         where = self._resolve(path)
         found = self._file(where)
         self._need(found, _READ, where)
-        return bytes(found.data)
+        return bytes(memoryview(found.data)[seen:])
 
     @property
     def host(self) -> str:

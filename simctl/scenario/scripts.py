@@ -13,13 +13,11 @@ from simctl.scenario.programs import file_key
 from simctl.scenario.timeline.timeline import OTHER_COMMANDS
 from simctl.stepd.scripts.header import passed_over, sbatch_options
 from simctl.stepd.scripts.script import has_interpreter, parse, programs_used
+from simctl.stepd.scripts.tools import is_tool, refusal
 from simctl.wire.command_lines import after_options, operand
 
-BUILT_IN: Final = (
-    *("sleep", "true", "false", "exit", "echo", "cat", "hostname"),
-    *("sh", "bash"),
-)
-"""Programs that every node has."""
+BUILT_IN: Final = ("sleep", "true", "false", "exit", "echo", "sh", "bash")
+"""Programs that every node has, besides the tools."""
 
 STARTERS: Final = ("srun", "srun_cr")
 """Commands that start a step of the program they are given."""
@@ -171,12 +169,19 @@ class ScriptCheck:
                 self._warn(place, line, program(argv), status=_NO_ENTRY)
                 for path in own_scripts(argv):
                     self._warn(place, line, path)
+                self._tool(place, line, after_options(argv))
             elif name not in self.reading.commands:
                 self._warn(place, line, name)
+                self._tool(place, line, argv)
+
+    def _tool(self, place: Value, line: int, argv: Sequence[str]) -> None:
+        """Note what a tool would refuse to do."""
+        if argv and argv[0] not in self.programs and is_tool(argv[0]) and (why := refusal(argv)):
+            self.reading.mistake_in_block(place, line, 1, why)
 
     def _warn(self, place: Value, line: int, name: str, status: int = _NOT_FOUND) -> None:
         """Warn of a program that will not be found; *line* is 0 outside of scripts."""
-        if not name or name in BUILT_IN or name in self.programs:
+        if not name or name in BUILT_IN or name in self.programs or is_tool(name):
             return
         if self._is_script(file_key(name)):
             self._read_later(file_key(name))

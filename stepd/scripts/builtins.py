@@ -16,7 +16,7 @@ from simctl.stepd.scripts.builtins_jobs import JOB_BUILTINS
 from simctl.stepd.scripts.builtins_read import READING_BUILTINS
 from simctl.stepd.scripts.builtins_variables import VARIABLE_BUILTINS
 from simctl.stepd.scripts.conditions import TestMistake, holds
-from simctl.stepd.scripts.host import OpenFile, Redirects
+from simctl.stepd.scripts.host import OpenFile, Redirects, Stream
 from simctl.stepd.scripts.parser import parse_commands
 from simctl.stepd.scripts.printing import PrintMistake, echo_text, printf_text
 from simctl.stepd.scripts.rules import KEYWORDS, SET_LETTERS, SET_NAMES, SHOPT_NAMES
@@ -375,9 +375,9 @@ async def _source(shell: Shell, arguments: list[str], streams: Redirects) -> int
     return await shell.source(commands, path, tuple(arguments[1:]), streams)
 
 
-async def _contents(shell: Shell, stream: object) -> str:
+async def _contents(shell: Shell, stream: Stream) -> str:
     pieces: list[str] = []
-    while chunk := await shell.host.read(stream):  # type: ignore[arg-type]
+    while chunk := await shell.host.read(stream):
         pieces.append(chunk)
     return "".join(pieces)
 
@@ -396,8 +396,8 @@ async def _exec(shell: Shell, arguments: list[str], streams: Redirects) -> int:
         # What a process substitution has opened stays open with it.
         state.opened.clear()
         return 0
-    for number in state.traps:
-        if number > EXIT_TRAP:
+    for number, (text, _) in state.traps.items():
+        if number > EXIT_TRAP and text:
             state.host.set_trap(number, "default")
     state.traps.clear()
     env = {} if cleared else state.variables.environment()

@@ -72,18 +72,22 @@ async def _wait(shell: Shell, arguments: list[str], streams: Redirects) -> int:
         if arguments[:1] == ["-n"]:
             return await _wait_next(state, arguments[1:], streams)
         if not arguments:
-            for job in list(state.jobs):
-                for pid in job.pids:
-                    await _reap(state, pid)
-            state.jobs.clear()
-            state.ended.clear()
-            return 0
+            await _wait_for_all(state)
         status = 0
         for text in arguments:
             status = await _wait_for(state, text, streams)
-        return status
     except Interrupted as interruption:
         return _SIGNALLED + interruption.signal
+    return status
+
+
+async def _wait_for_all(state: ShellState) -> None:
+    """Wait for all that runs in the background, and forget it."""
+    for job in list(state.jobs):
+        for pid in job.pids:
+            await _reap(state, pid)
+    state.jobs.clear()
+    state.ended.clear()
 
 
 async def _wait_next(state: ShellState, named: list[str], streams: Redirects) -> int:

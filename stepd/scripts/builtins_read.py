@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from simctl.stepd.scripts.builtin import Builtin, plain
 from simctl.stepd.scripts.host import Redirects, Stream
 from simctl.stepd.scripts.state import ShellState
+from simctl.stepd.scripts.variables import Elements
 
 if TYPE_CHECKING:
     from simctl.stepd.scripts.shell import Shell
@@ -206,13 +207,13 @@ async def _mapfile(shell: Shell, arguments: list[str], streams: Redirects) -> in
     if "O" not in options:
         state.variables.unset(name)
     variable = state.variables.make(name)
-    if not isinstance(variable.value, dict):
-        variable.value = {}
+    values: Elements = variable.value if isinstance(variable.value, dict) else {}
+    variable.value = values
     place = 0
     while (line := await shell.host.read(stream, delimiter)) and place < _MOST_LINES + skipped:
         if place >= skipped:
             text = line.removesuffix(delimiter) if "t" in options or delimiter == "\0" else line
-            variable.value[origin + place - skipped] = text  # type: ignore[index]
+            values[origin + place - skipped] = text
         place += 1
         if most and place >= most + skipped:
             break
@@ -255,21 +256,28 @@ async def _getopts(shell: Shell, arguments: list[str], streams: Redirects) -> in
         value = word[place:] if not ends else words[index] if index < len(words) else None
         index += 1 if ends and value is not None else 0
         ends = True
-        if value is None:
-            state.assign(name, ":" if quiet else "?")
-            if quiet:
-                state.assign("OPTARG", letter)
-            else:
-                told = f"{state.name}: option requires an argument -- {letter}\n"
-                await state.host.write(streams.stderr, told)
-        else:
-            state.assign(name, letter)
-            state.assign("OPTARG", value)
+        await _take_option_value(state, name, letter, value, streams, quiet=quiet)
     else:
         state.assign(name, letter)
     state.assign("OPTIND", str(index + 1 if ends else index))
     state.option_place = 0 if ends else place
     return 0
+
+
+async def _take_option_value(
+    state: ShellState, name: str, letter: str, value: str | None, streams: Redirects, *, quiet: bool
+) -> None:
+    """Note the value of an option, or that it has none."""
+    if value is not None:
+        state.assign(name, letter)
+        state.assign("OPTARG", value)
+        return
+    state.assign(name, ":" if quiet else "?")
+    if quiet:
+        state.assign("OPTARG", letter)
+    else:
+        told = f"{state.name}: option requires an argument -- {letter}\n"
+        await state.host.write(streams.stderr, told)
 
 
 def _leave_options(state: ShellState, name: str, index: int) -> None:

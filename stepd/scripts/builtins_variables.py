@@ -123,10 +123,7 @@ async def _export(shell: Shell, arguments: list[Argument], streams: Redirects) -
         return 0
     if not names:
         return await _print(shell, shell.state.variables.names(), streams, only="x")
-    if "n" in wanted.on:
-        wanted = _Wanted(off="x")
-    else:
-        wanted = _Wanted(on="x")
+    wanted = _Wanted(off="x") if "n" in wanted.on else _Wanted(on="x")
     return await _declare_all(shell, "export", names, wanted, streams, is_local=False)
 
 
@@ -203,8 +200,8 @@ def _shown(name: str, variable: Variable) -> str:
     if isinstance(variable.value, str):
         return f"{head}={double_quoted(variable.value)}"
     values = variable.value
-    keys = list(values) if variable.keyed else sorted(values)  # type: ignore[type-var]
-    inner = " ".join(f"[{key}]={double_quoted(values[key])}" for key in keys)  # type: ignore[index]
+    keys = list(values) if variable.keyed else sorted(values, key=int)
+    inner = " ".join(f"[{key}]={double_quoted(values[key])}" for key in keys)
     return f"{head}=({inner}{' ' * (variable.keyed and bool(keys))})"
 
 

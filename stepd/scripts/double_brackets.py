@@ -7,10 +7,10 @@ from typing import Literal
 import attrs
 
 from simctl.limits import EXPRESSION_NESTING
-from simctl.stepd.scripts.rules import BRACKET_BINARY, BRACKET_UNARY
+from simctl.stepd.scripts.rules import BRACKET_BINARY, BRACKET_UNARY, NO_TIMES, NO_TIMES_HINT
 from simctl.stepd.scripts.simple import SimpleCommands
 from simctl.stepd.scripts.tokens import Token
-from simctl.stepd.scripts.tree import Condition, Joined, Test, Text, Word
+from simctl.stepd.scripts.tree import Condition, Joined, Part, Test, Text, Word
 
 _NOTHING = Condition(operator="", operands=(Word(line=0, column=1, parts=()),))
 _PATTERNED = ("==", "=", "!=")
@@ -89,12 +89,18 @@ class DoubleBrackets(SimpleCommands):
         if first.keyword in BRACKET_UNARY and behind.kind == "word" and behind.keyword != "]]":
             follows = self._binary_ahead(behind)
             if not follows:
+                self._check_operator(first, first.keyword)
                 return Condition(operator=first.keyword, operands=(self._next().word,))
         operator = behind.text if behind.text in ("<", ">") else behind.word.bare
         if operator not in BRACKET_BINARY:
             return Condition(operator="", operands=(first.word,))
-        self._next()
+        self._check_operator(self._next(), operator)
         return self._binary(opener, first.word, operator)
+
+    def _check_operator(self, token: Token, operator: str) -> None:
+        """Refuse a test that is not simulated."""
+        if operator in NO_TIMES:
+            self.refuse(token.at, f"the test {operator}", NO_TIMES_HINT)
 
     def _binary_ahead(self, behind: Token) -> bool:
         """Whether *behind* is an operator of two operands, so that what is before is a text."""
@@ -130,7 +136,7 @@ class DoubleBrackets(SimpleCommands):
         """Read what stands behind ``=~``: blanks end it outside of parentheses only."""
         self._skip_blanks()
         at, depth = self.at, 0
-        parts: list[object] = []
+        parts: list[Part] = []
         ends = frozenset(" \t\n()&;|<>")
         while self.at < self._end:
             found = self.parts(ends, quoted=False)
@@ -144,4 +150,4 @@ class DoubleBrackets(SimpleCommands):
             depth += (char == "(") - (char == ")")
             parts.append(Text(text=char, quoted=False))
             self.at += 1
-        return Word(line=self.line(at), column=self.column(at), parts=tuple(parts))  # type: ignore[arg-type]
+        return Word(line=self.line(at), column=self.column(at), parts=tuple(parts))

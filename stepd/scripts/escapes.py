@@ -21,6 +21,7 @@ _ECHO = re.compile(rf"\\(?:{_CODE}|0[0-7]{{0,3}}|.)", re.DOTALL)
 _FORMAT = re.compile(rf"\\(?:{_CODE}|[0-7]{{1,3}}|.)", re.DOTALL)
 _BOTH = re.compile(rf"\\(?:{_CODE}|0?[0-7]{{1,3}}|.)", re.DOTALL)
 _ANSI = re.compile(rf"\\(?:{_CODE}|[0-7]{{1,3}}|c.|.)", re.DOTALL)
+_LAST_ASCII = 0x7F
 _LAST_CHARACTER = 0x10FFFF
 
 
@@ -70,10 +71,10 @@ def _character(code: str) -> str:
         return _PLAIN[code]
     if code[0] in "xuU" and code[1:]:
         number = int(code[1:], 16)
-        if code[0] == "x" and number > 0x7F:
+        if code[0] == "x" and number > _LAST_ASCII:
             return chr(0xDC00 + number)  # a byte that is no text of its own
         return chr(number) if number <= _LAST_CHARACTER else "\\" + code
     if code[0] in "01234567":
         number = int(code, 8) & 255
-        return chr(number) if number <= 0x7F else chr(0xDC00 + number)
+        return chr(number) if number <= _LAST_ASCII else chr(0xDC00 + number)
     return "\\" + code

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from simctl.stepd.scripts.arithmetic import ArithmeticMistake
 from simctl.stepd.scripts.expand import expand_pattern, expand_regular, expand_text
 from simctl.stepd.scripts.file_tests import judge_unary
@@ -11,7 +13,7 @@ from simctl.stepd.scripts.state import ShellState
 from simctl.stepd.scripts.tree import Condition, Joined, Test, Word
 
 _MISUSED = 2
-_COMPARED = {
+_COMPARED: dict[str, Callable[[int, int], bool]] = {
     "-eq": lambda left, right: left == right,
     "-ne": lambda left, right: left != right,
     "-lt": lambda left, right: left < right,
@@ -70,8 +72,5 @@ async def _matches(left: str, right: Word, state: ShellState) -> bool:
     found = regular(await expand_regular(right.parts, state), extended=True).search(left)
     state.variables.unset("BASH_REMATCH")
     variable = state.variables.make("BASH_REMATCH")
-    variable.value = {}
-    if found is not None:
-        for place, text in enumerate(found.texts):
-            variable.value[place] = text  # type: ignore[index]
+    variable.value = {**dict(enumerate(found.texts if found is not None else ()))}
     return found is not None

@@ -17,6 +17,7 @@ from simctl.stepd.scripts.patterns import (
 from simctl.stepd.scripts.printing import quoted_for_reuse
 from simctl.stepd.scripts.state import ExpansionError, ShellState
 from simctl.stepd.scripts.tree import Parameter, Part, Text
+from simctl.stepd.scripts.variables import Elements
 
 _NAME = re.compile(r"([A-Za-z_]\w*)(?:\[(.*)\])?|\d+|[@*#?$!-]", re.ASCII | re.DOTALL)
 _STANDING_IN = (":-", ":=", ":?", ":+", "-", "=", "?", "+")
@@ -83,10 +84,13 @@ async def _pointed(part: Parameter, state: ShellState) -> Parameter:
     return attrs.evolve(part, name=found[1] or name, subscript=subscript, form="")
 
 
+_KINDS: dict[str, Literal["all", "joined"]] = {"@": "all", "*": "joined"}
+
+
 def _kind(part: Parameter) -> Literal["one", "all", "joined"]:
     """Tell whether a parameter stands for all elements, and how they are told apart."""
     sign = part.name if part.name in ("@", "*") else _sign(part.subscript)
-    return {"@": "all", "*": "joined"}.get(sign, "one")  # type: ignore[return-value]
+    return _KINDS.get(sign, "one")
 
 
 def _sign(subscript: tuple[Part, ...] | None) -> str:
@@ -97,10 +101,10 @@ def _sign(subscript: tuple[Part, ...] | None) -> str:
     return ""
 
 
-async def _values(part: Parameter, state: ShellState) -> dict[int, str] | dict[str, str] | None:
+async def _values(part: Parameter, state: ShellState) -> Elements | None:
     """Return the values that a parameter has by itself; None if it is not set."""
     if part.name in ("@", "*"):
-        return dict(enumerate(state.arguments, start=1)) if state.arguments else None
+        return {**dict(enumerate(state.arguments, start=1))} or None
     if part.subscript is None:
         text = state.look_up(part.name)
         return None if text is None else {0: text}
@@ -108,7 +112,7 @@ async def _values(part: Parameter, state: ShellState) -> dict[int, str] | dict[s
     if _sign(part.subscript):
         return elements or None
     key = state.key_of(part.name, await state.expand_text(part.subscript, state))
-    text = (elements or {}).get(key)  # type: ignore[call-overload]
+    text = (elements or {}).get(key)
     return None if text is None else {0: text}
 
 
@@ -125,9 +129,7 @@ def _check_set(part: Parameter, state: ShellState) -> None:
         raise ExpansionError(f"{_shown(part)}: unbound variable")
 
 
-def _length(
-    part: Parameter, keyed: dict[int, str] | dict[str, str] | None, state: ShellState
-) -> Values:
+def _length(part: Parameter, keyed: Elements | None, state: ShellState) -> Values:
     """Return the length of a value, or how many there are."""
     if _kind(part) != "one":
         return Values(texts=(str(len(keyed or {})),))
@@ -136,9 +138,7 @@ def _length(
     return Values(texts=(str(len(next(iter((keyed or {0: ""}).values())))),))
 
 
-async def _stood_in(
-    part: Parameter, keyed: dict[int, str] | dict[str, str] | None, state: ShellState
-) -> Values:
+async def _stood_in(part: Parameter, keyed: Elements | None, state: ShellState) -> Values:
     """Return what ``:-`` and its kin choose: the value, or what stands in for it."""
     colon = part.operator.startswith(":")
     texts = tuple((keyed or {}).values())
@@ -168,9 +168,7 @@ def _many(part: Parameter) -> Literal["one", "all", "joined"]:
     return "all" if _kind(part) == "all" else "one"
 
 
-async def _changed(
-    part: Parameter, keyed: dict[int, str] | dict[str, str], state: ShellState
-) -> tuple[str, ...]:
+async def _changed(part: Parameter, keyed: Elements, state: ShellState) -> tuple[str, ...]:
     """Return what the operator of a parameter makes of its values."""
     operator = part.operator
     if operator == ":":
@@ -210,9 +208,7 @@ def _transformed(text: str, letter: str) -> str:
     return quoted_for_reuse(text)
 
 
-async def _slice(
-    part: Parameter, keyed: dict[int, str] | dict[str, str], state: ShellState
-) -> tuple[str, ...]:
+async def _slice(part: Parameter, keyed: Elements, state: ShellState) -> tuple[str, ...]:
     """Return a part of a text, or some elements of an array."""
     place = state.calculate(await state.expand_text(part.operand, state))
     length = None
@@ -223,7 +219,7 @@ async def _slice(
     if length is not None and length < 0:
         raise ExpansionError(f"{length}: substring expression < 0")
     if part.name in ("@", "*"):
-        keyed = {0: state.name, **keyed}  # type: ignore[dict-item]
+        keyed = {0: state.name, **keyed}
     last = max((int(key) for key in keyed), default=-1) if _numbered(keyed) else len(keyed) - 1
     first = place if place >= 0 else last + 1 + place
     if first < 0:
@@ -235,7 +231,7 @@ async def _slice(
     return tuple(texts[:length])
 
 
-def _numbered(keyed: dict[int, str] | dict[str, str]) -> bool:
+def _numbered(keyed: Elements) -> bool:
     return all(isinstance(key, int) for key in keyed)
 
 

@@ -9,7 +9,8 @@ from simctl.limits import VALUE_CHARACTERS
 from simctl.stepd.scripts import escapes
 
 _DIRECTIVE = re.compile(
-    r"%(?:%|([-+ 0#']*)(\*|\d{0,9})((?:\.(?:\*|-?\d{0,9}))?)(?:[hlLjzt]*)(\([^)]*\)T|[sbqcdiuoxXeEfFgG]))"
+    r"%(?:%|([-+ 0#']*)(\*|\d{0,9})((?:\.(?:\*|-?\d{0,9}))?)"
+    r"(?:[hlLjzt]*)(\([^)]*\)T|[sbqcdiuoxXeEfFgG]))"
 )
 _PLAIN_WORD = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 _NUMBER = re.compile(

@@ -1,7 +1,7 @@
 """Regular expressions of POSIX, basic and extended, as grep, sed, awk and ``=~`` take them.
 
-They are translated for Python's matcher. Where an expression has a choice, the longest match counts,
-which that matcher does not look for by itself.
+They are translated for Python's matcher. Where an expression has a choice, the longest match
+counts, which that matcher does not look for by itself.
 """
 
 from __future__ import annotations

@@ -49,8 +49,10 @@ BRACKET_BINARY = (
     *("=", "==", "!=", "=~", "<", ">"),
     *("-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"),
 )
-_NO_TIMES = ("-nt", "-ot", "-ef", "-N", "-R")
+NO_TIMES = ("-nt", "-ot", "-ef", "-N", "-R")
 """Tests that need what a simulated file has not: when it was changed, or other names."""
+
+NO_TIMES_HINT = "simulated files know no times and links"
 
 SET_LETTERS = "euxfhBE"
 SET_NAMES = {
@@ -99,7 +101,9 @@ def _options(known: str, valued: str = "") -> Callable[[tuple[Word, ...]], Itera
             if text == "--" or text[:1] not in ("-", "+") or len(text) == 1:
                 return
             letters = text[1:]
-            place = next((at for at, letter in enumerate(letters) if letter in valued), len(letters))
+            place = next(
+                (at for at, letter in enumerate(letters) if letter in valued), len(letters)
+            )
             is_value = place == len(letters) - 1
             if letters[:place].strip(known):
                 yield word, f"{words[0].literal} {text}", _NO_ADVICE
@@ -181,8 +185,8 @@ def _test(words: tuple[Word, ...]) -> Iterator[Complaint]:
         else:
             yield words[0], "", "this [ has no ] at the end of its command"
     for index, word in enumerate(arguments):
-        if word.bare in _NO_TIMES and _stands_as_operator([one.bare for one in arguments], index):
-            yield word, f"the test {word.bare}", "simulated files know no times and links"
+        if word.bare in NO_TIMES and _stands_as_operator([one.bare for one in arguments], index):
+            yield word, f"the test {word.bare}", NO_TIMES_HINT
 
 
 def _stands_as_operator(texts: list[str], index: int) -> bool:

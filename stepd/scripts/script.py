@@ -1,7 +1,7 @@
 """The parser of batch scripts: text in, a tree and all its mistakes out.
 
-docs/scripts.md describes the language. A construct that is not simulated is noted with its line, then
-read on as well as can be, so that every mistake of a script is found at once.
+docs/scripts.md describes the language. A construct that is not simulated is noted with its line,
+then read on as well as can be, so that every mistake of a script is found at once.
 """
 
 from __future__ import annotations
@@ -91,10 +91,12 @@ def _nodes(node: object) -> Iterator[Command]:
     if isinstance(node, tuple):
         for each in node:
             yield from _nodes(each)
-    elif attrs.has(type(node)):
-        if isinstance(node, Simple | Function):
-            yield node
-        for field in attrs.fields(type(node)):
+        return
+    if isinstance(node, Simple | Function):
+        yield node
+    kind = type(node)
+    if attrs.has(kind):
+        for field in attrs.fields(kind):
             value = getattr(node, field.name)
             if isinstance(value, tuple) or attrs.has(type(value)):
                 yield from _nodes(value)
@@ -139,9 +141,7 @@ def _behind_tools(words: list[Word]) -> list[Word]:
                 "-e",
                 "-i",
             )
-            takes_next = takes_next and not (
-                words[0].literal in ("env",) and rest[0].literal == "-i"
-            )
+            takes_next = takes_next and not (words[0].literal == "env" and rest[0].literal == "-i")
             rest = rest[2:] if takes_next else rest[1:]
         rest = rest[1:] if counted else rest
         if not rest:

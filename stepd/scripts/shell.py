@@ -667,7 +667,7 @@ class Shell:
         """Run a builtin or a program, though a function may have its name."""
         builtin = BUILTIN_COMMANDS.get(texts[0])
         if builtin is not None:
-            return await builtin(self, texts[1:] if arguments is None else arguments, streams)
+            return await builtin(self, arguments or [*texts[1:]], streams)
         return await self.host.run(tuple(texts), self.state.variables.environment(), streams)
 
     async def call_function(self, words: list[str], streams: Redirects, *, tested: bool) -> int:
@@ -681,9 +681,10 @@ class Shell:
         state.arguments, state.streams, state.loops = tuple(words[1:]), streams, 0
         try:
             await self._execute(function.body, tested=tested)
-            return state.status
         except Returned as end:
             return end.status
+        else:
+            return state.status
         finally:
             state.arguments, state.streams, state.loops = kept
             state.calls.pop()

@@ -63,7 +63,10 @@ class SimpleCommands(Tokens):
         while True:
             assigns = self._assignment_ahead() if declares or not words else None
             if assigns is not None:
-                (words or assignments).append(assigns)  # type: ignore[arg-type]
+                if words:
+                    words.append(assigns)
+                else:
+                    assignments.append(assigns)
                 continue
             token = self._peek()
             if token.text in REDIRECTING:

@@ -9,7 +9,7 @@ import attrs
 from simctl.stepd.scripts.arithmetic import ArithmeticMistake, evaluate, whole_number, wrap
 from simctl.stepd.scripts.host import PipeEnd, Redirects, ShellHost, Stream
 from simctl.stepd.scripts.tree import Command, Function, Part, Substitution
-from simctl.stepd.scripts.variables import ReadonlyError, Variable, Variables
+from simctl.stepd.scripts.variables import Elements, Key, ReadonlyError, Variable, Variables
 
 SECOND_US = 1_000_000
 BASH_VERSION = "5.2.15(1)-release"
@@ -160,23 +160,21 @@ class ShellState:
             return dynamic(self) if dynamic is not None else None
         return found.text
 
-    def elements(self, name: str) -> dict[int, str] | dict[str, str] | None:
+    def elements(self, name: str) -> Elements | None:
         """Return the elements of an array, in order; None if nothing is set."""
         if name in _ARRAYS:
-            return dict(enumerate(_ARRAYS[name](self)))
+            return {**dict(enumerate(_ARRAYS[name](self)))}
         found = self.variables.find(name)
         if found is None or found.value is None:
             text = self.look_up(name)
             return None if text is None else {0: text}
         if isinstance(found.value, dict):
             if found.keyed:
-                return dict(found.value)  # type: ignore[return-value]
-            return {key: found.value[key] for key in sorted(found.value)}  # type: ignore[type-var, index, return-value]
+                return dict(found.value)
+            return {key: found.value[key] for key in sorted(found.value, key=int)}
         return {0: found.value}
 
-    def assign(
-        self, name: str, text: str, key: int | str | None = None, *, append: bool = False
-    ) -> None:
+    def assign(self, name: str, text: str, key: Key | None = None, *, append: bool = False) -> None:
         """Give a variable, or an element, a value or more of it.
 
         Raises:
@@ -203,11 +201,12 @@ class ShellState:
         self.variables.store(variable, name, text, key)
 
     @staticmethod
-    def _before(variable: Variable, key: int | str | None) -> str:
+    def _before(variable: Variable, key: Key | None) -> str:
         if key is None:
             return variable.text or ""
-        values = variable.value if isinstance(variable.value, dict) else {0: variable.value or ""}
-        return values.get(key, "")  # type: ignore[call-overload, no-any-return]
+        if isinstance(variable.value, dict):
+            return variable.value.get(key, "")
+        return (variable.value or "") if key == 0 else ""
 
     def calculate(self, text: str) -> int:
         """Return the value of an arithmetic expression.
@@ -217,7 +216,7 @@ class ShellState:
         """
         return evaluate(text, self._number_text, self._store_number)
 
-    def key_of(self, name: str, subscript: str) -> int | str:
+    def key_of(self, name: str, subscript: str) -> Key:
         """Return the key that a subscript, its expansions done, means in an array.
 
         Raises:
@@ -238,7 +237,7 @@ class ShellState:
         if subscript is None:
             value = self.look_up(name)
         else:
-            value = (self.elements(name) or {}).get(self.key_of(name, subscript))  # type: ignore[call-overload]
+            value = (self.elements(name) or {}).get(self.key_of(name, subscript))
         if value is None and self.options.get("u"):
             raise ExpansionError(f"{name}: unbound variable")
         return value or ""

@@ -6,8 +6,13 @@ import attrs
 
 from simctl.limits import VALUE_CHARACTERS
 
-Value = str | dict[int, str] | dict[str, str]
-"""A text, an array by number, or an array by name; both in the order of their keys' setting."""
+Key = int | str
+"""What an element of an array is called: a number, or a text in an array by name."""
+
+Elements = dict[Key, str]
+"""The elements of an array, in the order in which their keys were set."""
+
+Value = str | Elements
 
 
 class ReadonlyError(Exception):
@@ -33,13 +38,13 @@ class Variable:
     def text(self) -> str | None:
         """The value of the name alone: of an array its element 0."""
         if isinstance(self.value, dict):
-            return self.value.get("0" if self.keyed else 0)  # type: ignore[call-overload, no-any-return]
+            return self.value.get("0" if self.keyed else 0)
         return self.value
 
     def copy(self) -> Variable:
         """Return one of its own."""
         value = dict(self.value) if isinstance(self.value, dict) else self.value
-        return attrs.evolve(self, value=value)  # type: ignore[arg-type]
+        return attrs.evolve(self, value=value)
 
 
 @attrs.define
@@ -109,7 +114,7 @@ class Variables:
         self.store(self.make(name), name, text)
 
     @staticmethod
-    def store(variable: Variable, name: str, text: str, key: int | str | None = None) -> None:
+    def store(variable: Variable, name: str, text: str, key: Key | None = None) -> None:
         """Give a variable, or its element *key*, a text.
 
         Raises:
@@ -130,9 +135,9 @@ class Variables:
                 variable.value = {}
         if key is None:
             key = "0" if variable.keyed else 0
-        variable.value[key] = text  # type: ignore[index]
+        variable.value[key] = text
 
-    def unset(self, name: str, key: int | str | None = None) -> None:
+    def unset(self, name: str, key: Key | None = None) -> None:
         """Forget a variable, or one element of it.
 
         Raises:
@@ -145,7 +150,7 @@ class Variables:
             if variable.readonly:
                 raise ReadonlyError(f"{name}: cannot unset: readonly variable")
             if key is not None and isinstance(variable.value, dict):
-                variable.value.pop(key, None)  # type: ignore[call-overload]
+                variable.value.pop(key, None)
             elif scope is self.scopes[0] or scope.passing:
                 del scope.variables[name]
             else:

@@ -19,7 +19,7 @@ from simctl.site import ScriptCall, ScriptMain, Site, User
 from simctl.stepd.script_process import ScriptProcess
 
 if TYPE_CHECKING:
-    from simctl.stepd.children import Output
+    from simctl.stepd.streams import Output
 
 _HOPEFUL_TRIES: Final = 10
 

@@ -20,7 +20,7 @@ from simctl.stepd.scripts.tools.tool import (
     read_options,
 )
 
-__all__ = ["TOOLS", "Tool", "ToolMain", "ToolMistake", "refusal"]
+__all__ = ["TOOLS", "Tool", "ToolMain", "ToolMistake", "is_tool", "refusal"]
 
 
 @attrs.frozen(kw_only=True)
@@ -280,6 +280,14 @@ TOOLS: dict[str, ToolMain] = {
     "pwd": shells.pwd,
 }
 """What does the work of each tool, by its name."""
+
+_BINARIES = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/")
+
+
+def is_tool(name: str) -> bool:
+    """Tell whether a program is called by the name of a tool, or by the path of one."""
+    base = name.rsplit("/", 1)[-1]
+    return base in TOOLS and (base == name or name.startswith(_BINARIES))
 
 
 def refusal(argv: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from simctl.stepd.scripts.regular import Regular, RegularMistake, regular
 from simctl.stepd.scripts.tools.tool import Options, Tool, ToolMistake, lines_of
 
 _STATUS = 2
+_EXACT = 1e300
 _TOKEN = re.compile(
     r"(?P<blank>[ \t]+|\\\n|#[^\n]*)"
     r"|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
@@ -183,8 +184,7 @@ class _Parser:
         self._skip("\n")
         if self._take(";"):
             return _Node("block")
-        found = self.statement()
-        return found
+        return self.statement()
 
     def statement(self) -> _Node:
         """Read one statement."""
@@ -249,7 +249,7 @@ class _Parser:
 
     def _for(self) -> _Node:
         self._need("(")
-        kinds = [self.tokens[place][1] for place in range(self.at, min(self.at + 4, len(self.tokens)))]
+        kinds = [text for _, text in self.tokens[self.at : self.at + 4]]
         if len(kinds) == 4 and kinds[1] == "in" and kinds[3] == ")":  # noqa: PLR2004 - k in a )
             name = self._name()
             self._need("in")
@@ -270,7 +270,8 @@ class _Parser:
             grouped = self._grouped()
             parts = list(grouped) if grouped is not None else self._list(no_greater=True)
         if self._peek(">", "|"):
-            raise _mistake(f"`{word}' into files and commands is not simulated; redirect awk itself")
+            told = f"`{word}' into files and commands is not simulated; redirect awk itself"
+            raise _mistake(told)
         return self._ended(_Node(word, tuple(parts)))
 
     def _grouped(self) -> tuple[_Node, ...] | None:
@@ -458,7 +459,8 @@ class _Parser:
         self._need(")")
         least, most = _FUNCTIONS[name]
         if not least <= len(arguments) <= most:
-            raise _mistake(f"`{name}' has {len(arguments)} arguments, which are too few or too many")
+            told = f"`{name}' has {len(arguments)} arguments, which are too few or too many"
+            raise _mistake(told)
         return _Node("call", (name, tuple(arguments)))
 
 
@@ -481,7 +483,7 @@ def _number(value: object) -> float:
 def _text(value: object, form: str = "%.6g") -> str:
     if not isinstance(value, float):
         return str(value)
-    if value == int(value) if abs(value) < 1e300 else False:
+    if abs(value) < _EXACT and value == int(value):
         return str(int(value))
     return form % value
 
@@ -690,7 +692,7 @@ class _Run:
         )
 
     def each(self, name: str, array: str, body: _Node) -> None:
-        """Run a statement for each key; awk leaves their order open, and this is that of setting."""
+        """Run a statement for each key, in the order of their setting; awk leaves it open."""
         left = list(self.arrays.get(array, {}))
         left.reverse()
 
@@ -1068,7 +1070,8 @@ def _program(options: Options) -> str:
 async def awk(tool: Tool, options: Options) -> int:
     """Run a program on the lines of files."""
     if "f" in options:
-        text, paths = "\n".join([await tool.text(path) for path in options.all("f")]), options.operands
+        text = "\n".join([await tool.text(path) for path in options.all("f")])
+        paths = options.operands
     else:
         text, paths = _program(options), options.operands[1:]
     variables: dict[str, str] = {}

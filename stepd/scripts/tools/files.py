@@ -90,20 +90,26 @@ async def _copy(tool: Tool, source: str, target: str, options: Options, *, recur
     info = tool.host.info(source)
     if info is None:
         return f"cannot stat '{source}': No such file or directory"
+    if not info.is_dir:
+        return await _copy_file(tool, source, target, options)
+    if not recursive:
+        return f"-r not specified; omitting directory '{source}'"
     there = tool.host.info(target)
-    if info.is_dir:
-        if not recursive:
-            return f"-r not specified; omitting directory '{source}'"
-        if there is not None and not there.is_dir:
-            return f"cannot overwrite non-directory '{target}' with directory '{source}'"
-        if there is None and (wrong := tool.host.change("mkdir", target, f"{info.mode & 0o777:o}")):
-            return f"cannot create directory '{target}': {wrong}"
-        for name in tool.host.names(source):
-            below = (f"{source.rstrip('/')}/{name}", f"{target.rstrip('/')}/{name}")
-            if wrong := await _copy(tool, *below, options, recursive=True):
-                return wrong
-        return ""
-    if there is not None and "n" in options:
+    if there is not None and not there.is_dir:
+        return f"cannot overwrite non-directory '{target}' with directory '{source}'"
+    if there is None and (wrong := tool.host.change("mkdir", target, f"{info.mode & 0o777:o}")):
+        return f"cannot create directory '{target}': {wrong}"
+    for name in tool.host.names(source):
+        below = (f"{source.rstrip('/')}/{name}", f"{target.rstrip('/')}/{name}")
+        if wrong := await _copy(tool, *below, options, recursive=True):
+            return wrong
+    return ""
+
+
+async def _copy_file(tool: Tool, source: str, target: str, options: Options) -> str:
+    """Copy one file; return what stood in the way."""
+    info = tool.host.info(source)
+    if info is None or ("n" in options and tool.host.info(target) is not None):
         return ""
     if tool.host.absolute(source) == tool.host.absolute(target):
         return f"'{source}' and '{target}' are the same file"
@@ -405,7 +411,7 @@ async def find(tool: Tool, options: Options) -> int:
     starts: list[str] = []
     while words and not words[0].startswith(("-", "(", "!")):
         starts.append(words.pop(0))
-    wanted = _Wanted(tool, words)
+    wanted = _Wanted(words)
     status = 0
     for start in starts or ["."]:
         if tool.host.info(start) is None:
@@ -419,7 +425,7 @@ async def find(tool: Tool, options: Options) -> int:
 class _Wanted:
     """What find looks for."""
 
-    def __init__(self, tool: Tool, words: list[str]) -> None:
+    def __init__(self, words: list[str]) -> None:
         self.tests: list[tuple[str, str, bool]] = []
         self.most, self.least = 1 << 30, 0
         self.end = "\n"
@@ -469,7 +475,7 @@ def check_find(options: Options) -> None:
     words = list(options.operands)
     while words and not words[0].startswith(("-", "(", "!")):
         words.pop(0)
-    _Wanted(None, words)  # type: ignore[arg-type]
+    _Wanted(words)
 
 
 def _holds(tool: Tool, path: str, test: str, value: str, is_dir: bool) -> bool:

@@ -381,7 +381,7 @@ class _Run:
             return self.number >= address.line and (self.number - address.line) % address.step == 0
         return self.number == len(self.lines)
 
-    def _run(self, command: _Command) -> bool:
+    def _run(self, command: _Command) -> bool:  # noqa: PLR0912 - one case for each command
         match command.letter:
             case "{":
                 return self._all(command.body)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cmp_to_key
+from itertools import pairwise
+from typing import Any
 
-from simctl.stepd.scripts.host import PipeEnd, Stream
+from simctl.stepd.scripts.host import OpenFile, PipeEnd, Stream
 from simctl.stepd.scripts.patterns import CLASSES
 from simctl.stepd.scripts.tools.tool import Options, Tool, ToolMistake, joined, lines_of
 
@@ -31,6 +33,10 @@ async def cat(tool: Tool, options: Options) -> int:
             await tool.err(f"{tool.name}: {path}: {wrong}")
             status = 1
             continue
+        if _feeds_itself(tool, stream):
+            await tool.err(f"cat: {path}: input file is output file")
+            status = 1
+            continue
         if "n" not in options and "b" not in options and "s" not in options:
             while chunk := await tool.host.read(stream):
                 await tool.out(chunk)
@@ -45,6 +51,15 @@ async def cat(tool: Tool, options: Options) -> int:
                 line = f"{number:6d}\t{line}"
             await tool.out(line)
     return status
+
+
+def _feeds_itself(tool: Tool, stream: Stream) -> bool:
+    """Tell whether what is read from a file that holds something would be written behind it."""
+    out = tool.redirects.stdout
+    if not isinstance(stream, OpenFile) or not isinstance(out, OpenFile) or stream.path != out.path:
+        return False
+    info = tool.host.info(stream.path)
+    return info is not None and info.size > 0
 
 
 async def head(tool: Tool, options: Options) -> int:
@@ -224,9 +239,7 @@ def _mapped(text: str, first: str, second: str, options: Options, complements: b
     if "t" in options:
         first = first[: len(second)]
     padded = second + second[-1] * max(0, len(first) - len(second))
-    table: dict[str, str] = {}
-    for old, new in zip(first, padded, strict=False):
-        table[old] = new
+    table = dict(zip(first, padded, strict=False))
     return "".join(table.get(char, char) for char in text)
 
 
@@ -299,7 +312,7 @@ async def sort(tool: Tool, options: Options) -> int:
     keys = [_Key(text, options) for text in options.all("k")] or [_Key("", options)]
     compare = _comparison(keys, options)
     if "c" in options:
-        wrong = next((b for a, b in zip(lines, lines[1:], strict=False) if compare(a, b) > 0), None)
+        wrong = next((b for a, b in pairwise(lines) if compare(a, b) > 0), None)
         if wrong is not None:
             await tool.err(f"sort: -:{lines.index(wrong) + 1}: disorder: {wrong}")
         return 1 if wrong is not None else 0
@@ -383,7 +396,7 @@ def _comparison(
         for key in keys:
             one, other = _value(key, left), _value(key, right)
             if one != other:
-                return (1 if one > other else -1) * (-1 if "r" in key.letters else 1)  # type: ignore[operator]
+                return (1 if one > other else -1) * (-1 if "r" in key.letters else 1)
         if not last_resort or "s" in options or "u" in options or left == right:
             return 0
         return (1 if left > right else -1) * (-1 if "r" in options else 1)
@@ -391,7 +404,7 @@ def _comparison(
     return compare
 
 
-def _value(key: _Key, line: str) -> object:
+def _value(key: _Key, line: str) -> Any:
     text = key.of(line)
     if "V" in key.letters:
         pieces = re.findall(r"\d+|\D+", text)
@@ -416,7 +429,7 @@ async def uniq(tool: Tool, options: Options) -> int:
     skipped = int(options.get("f", "0")) if options.get("f", "0").isdigit() else 0
 
     def key(line: str) -> str:
-        rest = re.sub(r"^(?:[ \t]*[^ \t]+){0,%d}" % skipped, "", line) if skipped else line
+        rest = re.sub(rf"^(?:[ \t]*[^ \t]+){{0,{skipped}}}", "", line) if skipped else line
         return rest.lower() if "i" in options else rest
 
     groups: list[tuple[str, int]] = []
@@ -500,7 +513,7 @@ async def rev(tool: Tool, options: Options) -> int:
 
 
 async def nl(tool: Tool, options: Options) -> int:
-    """Number the lines that are not empty."""
+    """Write lines with numbers before those that are not empty."""
     found, status = await tool.texts(options.operands)
     number = 0
     out: list[str] = []

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import attrs
 
-from simctl.limits import OUTPUT_CHARACTERS
+from simctl.limits import OUTPUT_CHARACTERS, TOOL_CHARACTERS
 from simctl.stepd.scripts.host import CLOSED, Redirects, ShellHost, Stream
 
 
@@ -127,6 +127,7 @@ class Tool:
     argv: tuple[str, ...]
     env: dict[str, str]
     redirects: Redirects
+    written: int = attrs.field(init=False, default=0)
 
     @property
     def name(self) -> str:
@@ -136,6 +137,11 @@ class Tool:
     async def out(self, text: str) -> None:
         """Write to the standard output."""
         if text:
+            self.written += len(text)
+            if self.written > TOOL_CHARACTERS:
+                raise ToolMistake(
+                    f"{self.name}: it has written more than {TOOL_CHARACTERS} characters and ends"
+                )
             wrong = await self.host.write(self.redirects.stdout, text)
             if wrong:
                 raise ToolMistake(f"{self.name}: write error: {wrong}")
@@ -174,7 +180,7 @@ class Tool:
     async def texts(
         self, paths: Sequence[str], *, status: int = 1
     ) -> tuple[list[tuple[str, str]], int]:
-        """Return files with what they hold, and the status that one which cannot be read leads to."""
+        """Return files with what they hold, and the status: 1 if one cannot be read."""
         found: list[tuple[str, str]] = []
         worst = 0
         for path in paths or ("-",):
