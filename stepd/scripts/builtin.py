@@ -4,16 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import wraps
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol, TypeAlias
 
 from simctl.stepd.scripts.assigning import Declared
-from simctl.stepd.scripts.host import Redirects
-
-if TYPE_CHECKING:
-    from simctl.stepd.scripts.shell import Shell
+from simctl.stepd.scripts.host import Redirects, ShellHost
+from simctl.stepd.scripts.state import ShellState
+from simctl.stepd.scripts.tree import Command
 
 Argument: TypeAlias = str | Declared
-Builtin: TypeAlias = Callable[["Shell", list[Argument], Redirects], Awaitable[int]]
+
+
+class Shell(Protocol):
+    """What a builtin needs of the shell that runs it."""
+
+    state: ShellState
+    host: ShellHost
+
+    async def perform_command(self, texts: list[str], streams: Redirects) -> int:
+        """Run a builtin or a program, though a function may have its name."""
+
+    async def source(
+        self,
+        commands: tuple[Command, ...],
+        name: str,
+        arguments: tuple[str, ...],
+        streams: Redirects,
+    ) -> int:
+        """Run the commands of another file in this shell."""
+
+    async def evaluate(self, commands: tuple[Command, ...], streams: Redirects) -> int:
+        """Run commands in this shell, as eval does."""
+
+
+Builtin: TypeAlias = Callable[[Shell, list[Argument], Redirects], Awaitable[int]]
 
 
 def texts_of(arguments: list[Argument]) -> list[str]:

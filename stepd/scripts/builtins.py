@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import TYPE_CHECKING
 
 from simctl.stepd.scripts.arithmetic import whole_number
-from simctl.stepd.scripts.builtin import Argument, Builtin, plain, texts_of
+from simctl.stepd.scripts.builtin import Argument, Builtin, Shell, plain, texts_of
 from simctl.stepd.scripts.builtins_jobs import JOB_BUILTINS
 from simctl.stepd.scripts.builtins_read import READING_BUILTINS
 from simctl.stepd.scripts.builtins_variables import VARIABLE_BUILTINS
@@ -30,9 +29,6 @@ from simctl.stepd.scripts.state import (
 )
 from simctl.stepd.scripts.tree import Command, ScriptMistake
 from simctl.stepd.signals import EXIT_TRAP
-
-if TYPE_CHECKING:
-    from simctl.stepd.scripts.shell import Shell
 
 _MISUSED = 2
 _NOT_FOUND = 127

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from simctl.stepd.scripts.arithmetic import whole_number
-from simctl.stepd.scripts.builtin import Builtin, plain
+from simctl.stepd.scripts.builtin import Builtin, Shell, plain
 from simctl.stepd.scripts.host import Disposition, Interrupted, Redirects
 from simctl.stepd.scripts.parser import parse_commands
 from simctl.stepd.scripts.printing import quoted_for_reuse
@@ -22,9 +21,6 @@ from simctl.stepd.signals import (
     signal_number,
     trap_number,
 )
-
-if TYPE_CHECKING:
-    from simctl.stepd.scripts.shell import Shell
 
 _MISUSED = 2
 _NOT_A_CHILD = 127

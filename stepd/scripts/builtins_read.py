@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from simctl.stepd.scripts.builtin import Builtin, plain
+from simctl.stepd.scripts.builtin import Builtin, Shell, plain
 from simctl.stepd.scripts.host import Redirects, Stream
 from simctl.stepd.scripts.state import ShellState
 from simctl.stepd.scripts.variables import Elements
-
-if TYPE_CHECKING:
-    from simctl.stepd.scripts.shell import Shell
 
 _MISUSED = 2
 _WHITE = " \t\n"

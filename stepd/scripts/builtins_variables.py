@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import attrs
 
 from simctl.stepd.scripts.arithmetic import ArithmeticMistake
 from simctl.stepd.scripts.assigning import Declared, assign
-from simctl.stepd.scripts.builtin import Argument, Builtin, plain
+from simctl.stepd.scripts.builtin import Argument, Builtin, Shell, plain
 from simctl.stepd.scripts.host import Redirects
 from simctl.stepd.scripts.printing import double_quoted
 from simctl.stepd.scripts.state import CommandError
 from simctl.stepd.scripts.variables import ReadonlyError, Variable
-
-if TYPE_CHECKING:
-    from simctl.stepd.scripts.shell import Shell
 
 _MISUSED = 2
 _DECLARED = re.compile(r"([A-Za-z_]\w*)(?:\[([^]]*)\])?(?:(\+?)=(.*))?", re.ASCII | re.DOTALL)
