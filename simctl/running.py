@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
-from typing import IO, Final, Self
+from typing import IO, Any, Final, Self
 
 from simctl.commands.slips import of_directive, of_line
 from simctl.kernel.events import KINDS, Event
@@ -27,7 +27,7 @@ from simctl.scenario.durations import DurationError, parse_duration_us
 from simctl.scenario.load import check_scenario, load_scenario
 from simctl.scenario.model import Scenario
 from simctl.scenario.positions import ScenarioErrors, Usage
-from simctl.scenario.why_failed import told_failures
+from simctl.scenario.why_failed import WhyFailed, held_up, told_failures
 from simctl.state_folder import StateFolderError
 from simctl.status import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 from simctl.story.happenings import commands, happenings, mishaps
@@ -149,7 +149,7 @@ def run(options: argparse.Namespace) -> int:
         explain(world, result, options)
     capacity = sum(node.cpus for node in scenario.nodes)
     if options.json:
-        found = result.as_json()
+        found = result.as_json() | _failures_json(world, result)
         if scenario.recorded is not None:
             found["replay"] = measured_json(result.rows, capacity, scenario.recorded)
         print(json.dumps(found, indent=1))
@@ -352,11 +352,22 @@ def explain(world: World, result: RunResult, options: argparse.Namespace) -> Non
         print(line, file=out)
 
 
+def _people_and_reasons(world: World, result: RunResult) -> tuple[dict[str, int], dict[int, str]]:
+    """Return the uid of each user, and the reason of each job: what the events do not tell."""
+    users = {name: user.uid for name, user in world.site.users.items()}
+    return users, {row.job_id: row.reason for row in result.rows}
+
+
+def _failures_json(world: World, result: RunResult) -> dict[str, Any]:
+    """Return what `--json` says of jobs that did not complete, and of calls that held up others."""
+    failures = WhyFailed(world.events, *_people_and_reasons(world, result)).all()
+    held = held_up(world.events)
+    return {"failures": [each.as_json() for each in failures], "held_up": held}
+
+
 def told_jobs(world: World, result: RunResult) -> list[str]:
     """Return the table of jobs, and the lines about those that did not complete."""
-    users = {name: user.uid for name, user in world.site.users.items()}
-    reasons = {row.job_id: row.reason for row in result.rows}
-    failures = told_failures(world.events, users, reasons)
+    failures = told_failures(world.events, *_people_and_reasons(world, result))
     return [*job_table(result.rows), "", *failures, *([""] if failures else ())]
 
 

@@ -1,7 +1,8 @@
 """What every daemon of a cluster is given: the world it runs in, and its configuration."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -17,6 +18,9 @@ from simctl.wire.credentials import KeyPair
 
 CommandMain = Callable[["CommandCall"], Awaitable[int]]
 """A command of Slurm's: it returns its exit status."""
+
+_ERROR: Final = re.compile(r"\w+: (error|fatal): ")
+_SAID: Final = 200
 
 ScriptMain = Callable[["ScriptCall"], Awaitable[int]]
 """What answers a script in place of a program or a text: it returns a wait status."""
@@ -184,7 +188,9 @@ class CommandCall:
         self.write("stdout", text + "\n")
 
     def err(self, text: str) -> None:
-        """Write a line to standard error."""
+        """Write a line to standard error; the first error is remembered for the trace."""
+        if not self.process.said and _ERROR.match(text):
+            self.process.said = text[:_SAID]
         self.write("stderr", text + "\n")
 
 

@@ -218,6 +218,7 @@ class Process:
         "role",
         "run_of_job",
         "runs_as",
+        "said",
         "step",
         "stepd",
         "table",
@@ -276,6 +277,8 @@ class Process:
         self.exited = False
         self.ended_by = ""
         """Who has ended it, where that was neither itself nor a signal from outside."""
+        self.said = ""
+        """The first error that it has told its user, where it is a command."""
         self.outside: Callable[[], None] | None = None
         """Told when it ends: something outside of the simulation stands for it."""
         self.threads: list[Thread] = []

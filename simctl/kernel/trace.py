@@ -47,6 +47,8 @@ class Actor(Protocol):
     task: int | UnsetType
     ended_by: str
     """Who has ended it, where that was neither itself nor a signal from outside."""
+    said: str
+    """The first error that it has told its user, where it is a command."""
 
     @property
     def host(self) -> Place:
@@ -176,7 +178,9 @@ class Trace:
             self.seq = seq = self.seq + 1
             return seq
         arg = _PROCESS_ARG.get(name)
-        args = {arg: value} if arg else {"by": who.ended_by} if who.ended_by else UNSET
+        args: Any = {arg: value} if arg else {"by": who.ended_by} if who.ended_by else UNSET
+        if name == "exit" and value and who.said:
+            args = ({} if args is UNSET else args) | {"said": who.said}
         if name == "signal" and who.begun != who.cause:
             # A signal comes whatever the process is about.
             self.choose(who, who.begun)

@@ -1,12 +1,13 @@
 """Why jobs did not complete: the first thing that went wrong, found in the events of a run."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
 import attrs
 from msgspec import UNSET
 
+from simctl.console import visible
 from simctl.kernel.events import Event
 from simctl.kernel.pattern import value_text
 from simctl.kernel.procs import exit_code_of, signal_of, wait_status_text
@@ -35,6 +36,11 @@ class Failure:
     lines: tuple[str, ...]
     over: bool
     """Whether the job is over; else it waits."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the object that `run --json` prints."""
+        lines = [line.strip() for line in self.lines]
+        return {"job": self.job, "seq": self.first.seq, "over": self.over, "lines": lines}
 
 
 def failed_call(event: Event) -> bool:
@@ -102,8 +108,8 @@ class WhyFailed:
         first, more = self._cause(job, base, end)
         told = base in ("PENDING", "PREEMPTED") and first.name == "job_state" and more
         lines = [f"job {job} {base}: {more.pop(0) if told else self._tell(first)}"]
-        lines += [f"    {line}" for line in more if line]
-        return Failure(job, first, tuple(dict.fromkeys(lines)), base != "PENDING")
+        lines += [f"    {line}" for line in (*more, self._told_user(job, first)) if line]
+        return Failure(job, first, _shown(dict.fromkeys(lines)), base != "PENDING")
 
     def fine(self, job: int) -> str:
         """Say how a job stands that did not fail."""
@@ -347,6 +353,14 @@ class WhyFailed:
             cause = at.cause
             at = self._by_seq.get(cause) if cause is not UNSET and cause < at.seq else None
 
+    def _told_user(self, job: int, first: Event) -> str:
+        """Say what the user was told, by the first command of the job that went wrong with it."""
+        for event in self._jobs[job]:
+            said = _args(event).get("said") if event.name == "exit" else None
+            if said and event.seq >= first.seq:
+                return f"the user was told: {said}"
+        return ""
+
     def _command_of(self, event: Event) -> Event | None:
         """Return the beginning of the command that an event is of."""
         for each in self._behind(event):
@@ -403,6 +417,11 @@ def _refusal(event: Event) -> bool:
 def _reason(event: Event) -> str:
     reason = str(_args(event).get("reason", "None"))
     return "" if reason == "None" else f"reason: {reason}"
+
+
+def _shown(lines: Iterable[str]) -> tuple[str, ...]:
+    """Return lines without what a terminal would obey: names and texts are users' and plugins'."""
+    return tuple(visible(line).replace("\n", "\\n") for line in lines)
 
 
 def _cut(text: str) -> str:
@@ -517,7 +536,7 @@ def held_up(events: Sequence[Event]) -> list[str]:
                     place, most_us = at, both_us
             if place >= 0:
                 lines.setdefault(place, []).append(_command(event))
-    return [_held(calls[at], commands) for at, commands in sorted(lines.items())]
+    return list(_shown(_held(calls[at], commands) for at, commands in sorted(lines.items())))
 
 
 def _held(call: Event, commands: Sequence[str]) -> str:

@@ -83,6 +83,7 @@ class Setting:
                 },
                 "programs": {
                     "./app": {"runs": "30s"},
+                    "./long": {"runs": "30m"},
                     "./stays": {"runs": "forever"},
                     "./fails": {"runs": "5s", "exit": 3},
                     **self.programs,

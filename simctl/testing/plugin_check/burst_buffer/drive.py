@@ -167,7 +167,8 @@ class BurstBufferDrive:
                 self._judge(seen)
                 if trial.plain and self._space:
                     # What is lost without any trouble is lost with every trouble as well.
-                    self._space[_ALWAYS] = next(iter(self._space.values()))
+                    function, rule = next(iter(self._space.items()))
+                    self._space.setdefault(_ALWAYS, f"{rule} {function}")
         self._mistype()
 
     def _one_job(self) -> Trial:
@@ -258,8 +259,8 @@ class BurstBufferDrive:
         if known is not None and self._kind.__module__.startswith("simctl.plugins."):
             return
         if rule in _OF_SPACE:
-            always = self._space.get(_ALWAYS, rule)
-            if self._space.setdefault(function, rule) != rule or always != rule:
+            always = self._space.get(_ALWAYS, f"{rule} {function}")
+            if always != f"{rule} {function}" or self._space.setdefault(function, rule) != rule:
                 return
         self._bench.blame(rule, function, what, model=self._model)
 

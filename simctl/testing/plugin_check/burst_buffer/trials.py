@@ -13,6 +13,7 @@ _SHORT_US: Final = 1000
 _NODE_BACK_S: Final = 1200.0
 _LATER_S: Final = 90.0
 _LATE_S: Final = 1800.0
+_LONG_S: Final = 4000.0
 FAILS_ONCE: Final = """\
 #!/bin/sh
 if [ -e /tmp/has_failed ]; then sleep 5; exit 0; fi
@@ -161,6 +162,8 @@ def trials(course: Course, *, limited: bool, option: str) -> Iterator[Trial]:
         healthy=(1, 2, 3, 4),
         what="jobs that waited for each other",
     )
+    if limited:
+        yield from _beside_a_long_job(course, option)
     for phase, at_s in course.moments():
         hurry = "--hurry " if phase == "stage-out" else ""
         yield Trial(
@@ -310,6 +313,30 @@ def trials(course: Course, *, limited: bool, option: str) -> Iterator[Trial]:
     )
 
 
+def _beside_a_long_job(course: Course, option: str) -> Iterator[Trial]:
+    """Return trials in which a job that lasts has all the space, and the next one wants it."""
+    later_s = course.launched_s + 10
+    long = submit("long.sh", 0.0, option)
+    after = (submit("job.sh", later_s + 8, option, "bob"), submit("job.sh", _LONG_S, option))
+    yield Trial(
+        name="a job that lasts, and others that wait for its space",
+        plain=True,
+        timeline=(long, *after),
+        healthy=(1, 2, 3),
+        leaves="bb_p_job_test_stage_in",
+        one_at_a_time=True,
+    )
+    yield Trial(
+        name="slurmctld restart while a job lasts",
+        timeline=(long, _at(later_s, fault={"restart": "slurmctld"}), *after),
+        healthy=(1, 2, 3),
+        leaves="bb_p_load_state",
+        restarts=True,
+        one_at_a_time=True,
+        what="a slurmctld that was started anew while a job ran",
+    )
+
+
 def every_call_fails(names: Iterable[str], course: Course, option: str) -> Iterator[Trial]:
     """Return a trial for each function, in which it fails once without having run."""
     for name in names:
@@ -371,6 +398,7 @@ def scripts_of(directive: Directive) -> dict[str, str]:
     return {
         "job.sh": directive.script("srun ./app"),
         "fails.sh": directive.script("srun ./fails\nexit 3"),
+        "long.sh": directive.script("srun ./long"),
         "stays.sh": directive.script("srun ./stays"),
         "bare.sh": "#!/bin/sh\nsrun ./app\n",
     }

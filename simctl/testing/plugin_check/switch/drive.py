@@ -7,7 +7,13 @@ from simctl.testing.plugin_check.bench import Bench, Ran
 from simctl.testing.plugin_check.code import starts_threads
 from simctl.testing.plugin_check.drive import Driver
 from simctl.testing.plugin_check.lives import call_directly
-from simctl.testing.plugin_check.mistakes import ALWAYS_FAILS, BREAKS, FAILS, Outcome
+from simctl.testing.plugin_check.mistakes import (
+    ALWAYS_FAILS,
+    BREAKS,
+    FAILS,
+    NO_ROUND_TRIP,
+    Outcome,
+)
 from simctl.testing.plugin_check.observe import Call, Observer
 from simctl.testing.plugin_check.switch import judge
 from simctl.testing.plugin_check.switch import lab as laboratory
@@ -69,6 +75,9 @@ class _Switch:
             self._run(trial, blames=HALF, after=f"a call of {name} that failed", function=name)
         call_directly(self.bench, self.model)
         self._judge_calls()
+        for field in self.lab.not_carried:
+            what = f"does not bring back {field} of what one of many live steps was given"
+            self._blame(NO_ROUND_TRIP, "switch_p_unpack_jobinfo", what)
 
     def _functions_that_may_fail(self) -> Iterable[str]:
         return (

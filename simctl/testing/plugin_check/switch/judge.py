@@ -137,7 +137,7 @@ def _why(ours: list[Call], first: _Live, second: _Live, both: set[Any], lab: Lab
     restarted = any(
         call.pid != first.build.pid for call in ours[first.number + 1 : second.number + 1]
     )
-    if restarted:
+    if restarted and not lab.twice:
         return LOST, "", f"after a restart of slurmctld {given}"
     return TWICE, _BUILD, given
 
@@ -162,7 +162,17 @@ def _moved(before: Any, after: Any) -> tuple[set[Any], set[Any]]:
         gone, new = before & ~after, after & ~before
         return _bits(gone), _bits(new)
     was, now = leaves(before), leaves(after)
-    return set(was - now), set(now - was)
+    lost: set[Any] = set(was - now)
+    more: set[Any] = set(now - was)
+    numbers = {path[:-1]: path[-1] for path in lost if type(path[-1]) is int}
+    for path in [path for path in more if path[-2:-1] not in (("[]",), ("{}",))]:
+        key, number = path[:-1], path[-1]
+        old = numbers.get(key)
+        if old is not None and type(number) is int:
+            # A number that is the value of a key: what has changed are bits of it.
+            lost = lost - {(*key, old)} | {(*key, "bit", bit) for bit in _bits(old & ~number)}
+            more = more - {path} | {(*key, "bit", bit) for bit in _bits(number & ~old)}
+    return lost, more
 
 
 def _bits(number: int) -> set[int]:

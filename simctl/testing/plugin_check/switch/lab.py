@@ -16,7 +16,11 @@ from simctl.testing.plugin_check.bench import Bench
 from simctl.testing.plugin_check.canon import attributes, leaves, plain
 from simctl.testing.plugin_check.drive import Driver
 from simctl.testing.plugin_check.observe import shared_state
-from simctl.testing.plugin_check.switch.compare import exclusive_fields, values_by_field
+from simctl.testing.plugin_check.switch.compare import (
+    differences,
+    exclusive_fields,
+    values_by_field,
+)
 from simctl.wire.buf import Buf
 
 NODES: Final = "n[1-2]"
@@ -67,6 +71,9 @@ class Lab:
     others: str = ""
     """What gets back another step's part, when a step is over."""
 
+    not_carried: dict[str, None] = attrs.field(factory=dict)
+    """Fields of a credential that do not come back when it is unpacked, as many steps live."""
+
     lost: str = ""
     """What was given again after a restart, while a step still had it."""
 
@@ -79,8 +86,13 @@ def kept(who: Process) -> dict[str, Any]:
     instance = who.memory.instances.get("switch")
     found = {f"self.{name}": value for name, value in attributes(instance).items()}
     found |= shared_state(type(instance))
+    folders: dict[str, set[str]] = {}
     for path, data in reach_of(who).disk.contents(who.host.name).items():
         found[f"the file {path}"] = _read(bytes(data))
+        folder, _, name = path.rpartition("/")
+        folders.setdefault(folder, set()).add(name)
+    # A plugin may keep a file for each part that is taken: then the folder is its table.
+    found |= {f"the files in {folder}": frozenset(names) for folder, names in folders.items()}
     return found
 
 
@@ -252,7 +264,8 @@ async def _gap(driver: Driver, who: Process, lab: Lab) -> None:
     large, fine = await build(driver, who, "n1", 3)
     await complete(driver, who, large, "n1")
     after = kept(who)
-    changed = [name for name in sorted(lab.returning) if not alike(before[name], after.get(name))]
+    rests = sorted(lab.returning)
+    changed = [name for name in rests if not alike(before.get(name), after.get(name))]
     if fine and changed and not lab.others and not lab.growing and not lab.unequal:
         lab.twice = f"{changed[0]} has less of a live step after a larger one has come and gone"
     await complete(driver, who, live, "n1")
@@ -383,12 +396,27 @@ async def _exhaust(
             if both and not full:
                 lab.twice = f"{min(both, key=str)} was given to two of {len(held)} live steps"
             seen |= values[field]
+    if held:
+        # What one of many steps has is wider than what the first one had.
+        await _carried(driver, who, lab, held[-1][0])
     for each, where in held:
         await complete(driver, who, each, where)
     if lab.half_failed:
         _note_half(lab, start, kept(who))
     driver.hooks.observer = observer
     await driver.end(who)
+
+
+async def _carried(driver: Driver, who: Process, lab: Lab, held: Handle) -> None:
+    """Pack a credential and unpack it in slurmd, and note what does not come back."""
+    slurmd = await driver.process("slurmd")
+    packed = Buf()
+    await driver.call("switch_p_pack_jobinfo", who, held, packed)
+    there = await driver.made("switch_p_alloc_jobinfo", slurmd)
+    result = await driver.call("switch_p_unpack_jobinfo", slurmd, there, Buf(packed.data()))
+    if result is not None and not failed(result):
+        lab.not_carried |= dict.fromkeys(differences(plain(held.value), plain(there.value)))
+    await driver.end(slurmd)
 
 
 def _note_half(lab: Lab, before: dict[str, Any], after: dict[str, Any]) -> None:
