@@ -595,6 +595,54 @@ class Rings(SwitchPlugin):
         env["RING_POSITION"] = str(rank)
 '''
 
+ENTRIES = '''
+from simctl.plugin import *
+
+class Entries(SwitchPlugin):
+    """What is taken is a folder with a file for each part: nothing is kept in memory."""
+    plugin_type = "switch/entries"
+    plugin_name = "entries"
+
+    def folder(self):
+        return conf["StateSaveLocation"] + "/entries"
+
+    def taken(self):
+        if not disk().is_dir(self.folder()):
+            disk().mkdir(self.folder())
+        return {int(name) for name in disk().listdir(self.folder())}
+
+    def switch_p_alloc_jobinfo(self):
+        return {"parts": []}
+
+    def switch_p_build_jobinfo(self, switch_job, nodelist, nprocs, cyclic_alloc):
+        taken = self.taken()
+        parts = [part for part in range(40) if part not in taken][:nprocs]
+        if len(parts) < nprocs:
+            raise SlurmError(errno.ESLURM_INTERCONNECT_FAILURE)
+        for part in parts:
+            disk().write(f"{self.folder()}/{part}", nodelist)
+        switch_job["parts"] = parts
+
+    def switch_p_copy_jobinfo(self, switch_job):
+        return {"parts": list(switch_job["parts"])}
+
+    def switch_p_pack_jobinfo(self, switch_job, buffer):
+        buffer.pack16(len(switch_job["parts"]))
+        for part in switch_job["parts"]:
+            buffer.pack16(part)
+        return buffer.size
+
+    def switch_p_unpack_jobinfo(self, switch_job, buffer):
+        switch_job["parts"] = [buffer.unpack16() for _ in range(buffer.unpack16())]
+
+    def switch_p_job_step_complete(self, switch_job, nodelist):
+        for part in switch_job["parts"]:
+            disk().remove(f"{self.folder()}/{part}")
+
+    def switch_p_job_attach(self, switch_job, env, nodeid, procid, nnodes, nprocs, rank):
+        env["PART"] = str(switch_job["parts"][rank])
+'''
+
 DESIGNS = {
     name.lower(): text
     for name, text in globals().copy().items()
@@ -602,6 +650,27 @@ DESIGNS = {
 }
 
 MISTAKES = [
+    (
+        "entries",
+        'in switch_job["parts"]:\n            disk().remove',
+        'in switch_job["parts"][1:]:\n            disk().remove',
+        "never-freed",
+        "job_step_complete",
+    ),
+    (
+        "entries",
+        "if part not in taken][:nprocs]\n",
+        "if part not in taken][:nprocs]\n        disk().write(f'{self.folder()}/{parts[0] if parts else 0}', '')\n",
+        "leaks-on-failure",
+        "build_jobinfo",
+    ),
+    (
+        "entries",
+        "= [buffer.unpack16() for",
+        "= [buffer.unpack16() & 31 for",
+        "pack-unpack",
+        "unpack_jobinfo",
+    ),
     ("bitmap", "self.taken &= ~self._mask(switch_job)", "pass", "never-freed", "job_step_complete"),
     (
         "bitmap",

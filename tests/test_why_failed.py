@@ -1,5 +1,6 @@
 """Why jobs did not complete: what is named as the first thing that went wrong."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,7 @@ def test_the_command_reads_a_trace(words: list[str], capsys: pytest.CaptureFixtu
         "job 1 FAILED: switch_p_job_attach of switch/none returned -1, errno EINVAL"
     )
     assert "then srun on login ended with exit code 1" in said
+    assert "the user was told: srun: error: n2: task 2: Exited with exit code 1" in said
 
 
 @pytest.mark.parametrize(
@@ -180,3 +182,18 @@ def test_the_cause_is_not_what_followed(command: str, later: str, said: str) -> 
     lines = [f"- {{at: 0s, as: alice, run: {command!r}}}"] + ([f"- {later}"] if later else [])
     run = ran(CLUSTER + "".join(f"  {line}\n" for line in lines))
     assert why(run, 1).startswith(f"job 1 {said}")
+
+
+def test_what_programs_read_has_the_failures_and_no_control_characters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`run --json`; and what a line says of users' texts is as in JSON."""
+    path = tmp_path / "odd.yaml"
+    path.write_text(CLUSTER + r'  - {at: 0s, as: alice, run: "sbatch -H --wrap \"a\eb\""}' + "\n")
+    assert main(["run", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    (job,) = found["failures"]
+    assert (job["job"], job["over"], found["held_up"]) == (1, False, [])
+    assert job["lines"][0].startswith("job 1 PENDING: it waits: JobHeldUser")
+    assert r"\u001b" in job["lines"][1]
+    assert "\x1b" not in why(ran(path), 1)
