@@ -32,6 +32,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_test(commands)
     _add_explore(commands)
     _add_swarm(commands)
+    _add_sweep(commands)
     _add_trace(commands)
     why = commands.add_parser(
         "why",
@@ -209,6 +210,12 @@ def _add_explore(commands: Any) -> None:
 
 def _add_swarm(commands: Any) -> None:
     from simctl.testing.swarm.arguments import add_arguments
+
+    add_arguments(commands)
+
+
+def _add_sweep(commands: Any) -> None:
+    from simctl.sweep.arguments import add_arguments
 
     add_arguments(commands)
 
@@ -469,6 +476,12 @@ def _swarm(options: argparse.Namespace) -> int:
     return swarm(read(options, path))
 
 
+def _sweep(options: argparse.Namespace) -> int:
+    from simctl.sweep.command import sweep
+
+    return sweep(options)
+
+
 def _trace(options: argparse.Namespace) -> int:
     from simctl.testing import reading
 
@@ -601,6 +614,7 @@ _COMMANDS: Final = {
     "test": _test,
     "explore": _explore,
     "swarm": _swarm,
+    "sweep": _sweep,
     "trace": _trace,
     "why": _why,
     "view": _view,

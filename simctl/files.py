@@ -12,6 +12,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
 
@@ -27,6 +28,21 @@ class TooLargeError(OSError):
 
     def __init__(self, problem: str) -> None:
         super().__init__(errno.EFBIG, f"{problem}, the most that is read")
+
+
+_NOTED: Final[list[dict[Path, None]]] = []
+"""What notes files that are read, innermost last."""
+
+
+@contextmanager
+def noting() -> Iterator[dict[Path, None]]:
+    """Have the files noted that are read here meanwhile, as they were named, in their order."""
+    found: dict[Path, None] = {}
+    _NOTED.append(found)
+    try:
+        yield found
+    finally:
+        _NOTED.remove(found)
 
 
 def size(count: int) -> str:
@@ -163,6 +179,8 @@ def _raw(path: str | Path) -> Iterator[bytes]:
     try:
         if stat.S_ISDIR(os.fstat(number).st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        for noted in _NOTED:
+            noted[Path(path)] = None
         yield from _read(number)
     finally:
         os.close(number)

@@ -43,12 +43,10 @@ _MANY: Final = 20
 
 def run_replay(options: argparse.Namespace) -> int:
     """Replay the log that the options name; return the exit status."""
-    log = _read(options)
-    jobs = _jobs(log, options)
-    world = make_world(scenario(log, jobs, options), options)
-    world.ctld.books.keep = False  # Nobody in there asks sacct.
-    world.jobs_to_come = len(jobs)
-    submit_all(world, jobs, options.cpus_per_node)
+    log, jobs, told = read_log(options)
+    for line in told:
+        print(f"simctl: {line}", file=sys.stderr)
+    world = make_replay(log, jobs, options)
     if options.html:
         raise InputError("run --swf: --html goes with a scenario; --trace FILE, then `simctl view`")
     if options.explain:
@@ -83,21 +81,34 @@ def _repeated(options: argparse.Namespace) -> Iterator[str]:
         yield from ("--conf", pair)
 
 
-def _read(options: argparse.Namespace) -> SwfLog:
+def make_replay(log: SwfLog, jobs: Sequence[SwfJob], options: argparse.Namespace) -> World:
+    """Return a cluster to which the jobs of a log will be submitted.
+
+    Raises:
+        InputError: The options are wrong.
+    """
+    world = make_world(scenario(log, jobs, options), options)
+    world.ctld.books.keep = False  # Nobody in there asks sacct.
+    world.jobs_to_come = len(jobs)
+    submit_all(world, jobs, options.cpus_per_node)
+    return world
+
+
+def read_log(
+    options: argparse.Namespace,
+) -> tuple[SwfLog, Sequence[SwfJob], Sequence[str]]:
+    """Return a log, its jobs that are to be replayed, in order, and what is to be told of others.
+
+    Raises:
+        InputError: The log cannot be read; lines are malformed, or jobs too wide, and --skip-bad
+            was not given.
+    """
     if options.nodes is None:
         raise InputError("run --swf: say how many nodes the cluster has: --nodes N")
     try:
-        return read_swf(Path(options.swf))
+        log = read_swf(Path(options.swf))
     except SwfError as error:
         raise InputError(str(error)) from error
-
-
-def _jobs(log: SwfLog, options: argparse.Namespace) -> Sequence[SwfJob]:
-    """Return the jobs to replay, in order; what is wrong with the others is told.
-
-    Raises:
-        InputError: Lines are malformed, or jobs too wide, and --skip-bad was not given.
-    """
     wide = too_wide(log, options.nodes * options.cpus_per_node)
     bad = [f"{options.swf}:{each.line}: {each.message}" for each in log.malformed]
     bad += [
@@ -111,21 +122,18 @@ def _jobs(log: SwfLog, options: argparse.Namespace) -> Sequence[SwfJob]:
             "\n".join(["the log has lines that cannot be replayed:", *bad[:_MANY], *more])
             + "\n--skip-bad leaves them out"
         )
-    for line in bad[:_MANY]:
-        print(f"simctl: left out: {line}", file=sys.stderr)
+    told = [f"left out: {line}" for line in bad[:_MANY]]
     if len(bad) > _MANY:
-        print(f"simctl: left out: {len(bad) - _MANY} more", file=sys.stderr)
+        told.append(f"left out: {len(bad) - _MANY} more")
     if log.unknown and not log.jobs:
         raise InputError(f"{options.swf}: no job of the log can be run: {counts_of(log.unknown)}")
     if log.unknown:
         all_jobs = len(log.jobs) + len(log.unknown)
-        told = f"{len(log.unknown):,} of {all_jobs:,} jobs cannot be run"
-        print(f"simctl: {told}: {counts_of(log.unknown)}", file=sys.stderr)
+        counts = counts_of(log.unknown)
+        told.append(f"{len(log.unknown):,} of {all_jobs:,} jobs cannot be run: {counts}")
     left_out = {job.line for job in wide}
     jobs = [job for job in log.replay_order() if job.line not in left_out]
-    if options.limit is not None:
-        jobs = jobs[: options.limit]
-    return jobs
+    return log, jobs if options.limit is None else jobs[: options.limit], told
 
 
 def scenario(log: SwfLog, jobs: Sequence[SwfJob], options: argparse.Namespace) -> Scenario:

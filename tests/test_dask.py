@@ -17,6 +17,7 @@ import pytest
 from simctl.cli import main
 from simctl.runners.bundle import Bundle, plugin_files
 from simctl.runners.running import run
+from simctl.runners.versions import about
 from simctl.runners.work import Chunk, LostError, Where, Work, chunks_of, read_where
 from simctl.status import InputError
 
@@ -150,7 +151,7 @@ def test_a_worker_with_another_version_is_refused_before_work_starts(
     """It says which, and that results would not be the same."""
     from simctl.runners import dask_cluster  # noqa: PLC0415 - it needs the extra
 
-    mine = {**dask_cluster.about(), "trio": "0.1"}
+    mine = {**about(), "trio": "0.1"}
     monkeypatch.setattr(dask_cluster, "about", lambda: mine)
     monkeypatch.setattr(dask_cluster, "_about_or_why", distributed_about)
     with pytest.raises(InputError, match=r"worker tcp://.*: it has trio .* and not 0\.1"):
@@ -159,8 +160,6 @@ def test_a_worker_with_another_version_is_refused_before_work_starts(
 
 def distributed_about() -> dict[str, str]:
     """Return what a worker says of itself."""
-    from simctl.runners.dask_cluster import about  # noqa: PLC0415 - in the worker
-
     return about()
 
 

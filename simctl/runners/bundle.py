@@ -3,7 +3,7 @@
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -59,39 +59,71 @@ class Bundle:
         return folder / self.start
 
 
-def plugin_files(folder: Path, references: Iterable[str]) -> Bundle:
+def plugin_files(folder: Path, references: Sequence[str], read: Collection[Path] = ()) -> Bundle:
+    """Return the files that a scenario needs: those of its plugins, and those it read itself.
+
+    Args:
+        folder: The scenario's.
+        references: Its plugins, as it names them.
+        read: Other files, as they were read: `slurm_conf_file` and the like.
+
+    Raises:
+        InputError: A file is named by its whole path, or there is too much to take along.
+    """
+    check_travels(folder, references, read)
+    return pack(folder, [*paths_of_plugins(folder, references), *read])
+
+
+def check_travels(folder: Path, references: Iterable[str], read: Iterable[Path]) -> None:
+    """Check that files were named from a scenario's folder on, which may lie elsewhere.
+
+    Raises:
+        InputError: One was named by its whole path.
+    """
+    whole = [f"plugin {each!r}" for each in references if each.startswith("/")]
+    whole += [str(each) for each in read if each.is_absolute() and not each.is_relative_to(folder)]
+    for each in whole:
+        raise InputError(
+            f"{each} cannot travel to other machines, where it would lie elsewhere; name it by a "
+            "path from the scenario's folder"
+        )
+
+
+def paths_of_plugins(folder: Path, references: Iterable[str]) -> list[Path]:
     """Return the files of the plugins that references name, with what lies beside them.
 
     A plugin may import what is in its own folder, or in its package. One that is installed is no
     file of anybody's: it has to be installed on each machine.
+    """
+    found: dict[Path, None] = {}
+    for reference in references:
+        found.update(dict.fromkeys(_of_plugin(reference, folder)))
+    return list(found)
+
+
+def pack(folder: Path, paths: Iterable[Path]) -> Bundle:
+    """Return files as they lie around a folder.
 
     Raises:
-        InputError: A plugin is named by its whole path, or there is too much to take along.
+        InputError: There are too many, or they are too large.
     """
-    paths: dict[Path, None] = {}
-    for reference in references:
-        paths.update(dict.fromkeys(_of_plugin(reference, folder)))
-    if not paths:
+    found = sorted({path.resolve() for path in paths})
+    if not found:
         return Bundle()
-    if len(paths) > FILES or sum(path.stat().st_size for path in paths) > BYTES:
+    if len(found) > FILES or sum(path.stat().st_size for path in found) > BYTES:
         raise InputError(
-            f"--dask: the plugins' folders hold more than {FILES} files or {BYTES >> 20} MiB of "
-            f"{', '.join(_SUFFIXES)}; move the plugins to a folder of their own"
+            f"--dask: more than {FILES} files or {BYTES >> 20} MiB have to travel: logs, and the "
+            f"{', '.join(_SUFFIXES)} of the plugins' folders; give plugins a folder of their own"
         )
     start = folder.resolve()
-    root = Path(os.path.commonpath([start, *(path.parent for path in paths)]))
-    files = {str(path.relative_to(root)): path.read_bytes() for path in sorted(paths)}
+    root = Path(os.path.commonpath([start, *(path.parent for path in found)]))
+    files = {str(path.relative_to(root)): path.read_bytes() for path in found}
     return Bundle(files=files, start=str(start.relative_to(root)))
 
 
 def _of_plugin(reference: str, folder: Path) -> Iterator[Path]:
     where = reference if reference.endswith(_SUFFIXES) else reference.rpartition(":")[0]
     where = where or reference
-    if where.startswith("/"):
-        raise InputError(
-            f"plugin {reference!r} cannot travel to other machines, where it would lie elsewhere; "
-            "name it by a path from the scenario's folder"
-        )
     if where.endswith(_SUFFIXES):
         yield from _beside((folder / where).resolve().parent)
         return

@@ -4,26 +4,23 @@ A run needs a main thread, for its watchdog, and may take its process down; a wo
 functions in other threads, and is to live. So it keeps a process, as a search on one machine does.
 """
 
-import functools
 import hashlib
 import logging
 import pickle
-import platform
 import tempfile
 import threading  # noqa: TID251 - a worker of Dask's calls in threads
 import time  # noqa: TID251 - how long a unit of work takes on the wall clock
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, Generic
 
 import attrs
 
-import simctl
 from simctl.runners.bundle import Bundle
 from simctl.runners.local import Pool
+from simctl.runners.versions import about, differences
 from simctl.runners.work import Chunk, ChunkT, LostError, Work, WorkerError
 from simctl.status import InputError
 
@@ -40,23 +37,6 @@ UNIT_S: Final = 2.0
 CONNECT_S: Final = 10
 WORKERS_S: Final = 60
 """How long a scheduler, and then its first worker, is waited for."""
-
-_PACKAGES: Final = ("attrs", "msgspec", "pyyaml", "structlog", "trio")
-
-
-@functools.cache
-def about() -> dict[str, str]:
-    """Return what has to be the same everywhere: versions, and simctl's own sources."""
-    root = Path(simctl.__file__).parent
-    sources = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        sources.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
-    return {
-        "simctl": simctl.__version__,
-        "simctl's sources": sources.hexdigest()[:16],
-        "Python": platform.python_version(),
-        **{name: version(name) for name in _PACKAGES},
-    }
 
 
 @attrs.frozen
@@ -93,7 +73,7 @@ def run_unit(
     """Run a few chunks in a worker; return what came of them, and how many seconds that took."""
     found = about()
     if found != wanted:
-        raise OtherVersionError(_differences(wanted, found))
+        raise OtherVersionError(differences(wanted, found))
     if _CREW.digest != payload.digest or _CREW.pool is None:
         _let_go()
         work = attrs.evolve(payload.work, folder=payload.bundle.unpack())
@@ -195,21 +175,12 @@ def _check_versions(client: Any, address: str) -> None:
         ) from error
     for worker, found in client.run(_about_or_why, on_error="return").items():
         if found != about():
-            why = _differences(about(), found) if isinstance(found, dict) else str(found)
+            why = differences(about(), found) if isinstance(found, dict) else str(found)
             raise InputError(f"--dask {address}: worker {worker}: {why}")
 
 
 def _about_or_why() -> dict[str, str]:
     return about()
-
-
-def _differences(wanted: dict[str, str], found: dict[str, str]) -> str:
-    told = [
-        f"{name} {found.get(name, 'missing')} and not {here}"
-        for name, here in wanted.items()
-        if found.get(name) != here
-    ]
-    return f"it has {', '.join(told)}; results would not be the same"
 
 
 class _Given(Generic[ChunkT]):
@@ -220,6 +191,8 @@ class _Given(Generic[ChunkT]):
         self._client = client
         self._address = address
         self._waiting = list(work.chunks)
+        self._alone: list[tuple[int, int]] = []
+        """Chunks to be made in units of their own: one of them was lost with its worker."""
         self._size = 1
         """How many chunks the next unit has."""
         self._out: dict[Any, list[tuple[int, int]]] = {}
@@ -235,39 +208,62 @@ class _Given(Generic[ChunkT]):
         )
 
     def results(self, done: Callable[[], None]) -> Iterator[ChunkT]:
-        """Give results in the order of the chunks, until there are no more, or no more count."""
-        found: dict[int, ChunkT] = {}
+        """Give results in the order of the chunks, or as they come, while more are wanted."""
         try:
-            for first, _ in self._work.chunks:
-                while first not in found:
-                    self._give_out()
-                    for result in self._next():
+            yield from self._in_order(done) if self._work.in_order else self._as_they_come(done)
+        finally:
+            with suppress(Exception):  # the scheduler may be gone
+                self._client.cancel([*self._out, self._payload], force=True)
+
+    def _in_order(self, done: Callable[[], None]) -> Iterator[ChunkT]:
+        found: dict[int, ChunkT] = {}
+        for first, _ in self._work.chunks:
+            while first not in found:
+                self._give_out()
+                for future in self._ended():
+                    for result in self._result(future, done):
                         found[result.first] = result
-                        for _ in range(result.last - result.first + 1):
-                            done()
                         if result.ended:
                             # What has a higher number does not count any more.
                             self._waiting = [
                                 each for each in self._waiting if each[0] < result.first
                             ]
-                result = found.pop(first)
-                yield result
-                if result.ended:
-                    return
-        finally:
-            with suppress(Exception):  # the scheduler may be gone
-                self._client.cancel([*self._out, self._payload], force=True)
+            result = found.pop(first)
+            yield result
+            if result.ended:
+                return
+
+    def _as_they_come(self, done: Callable[[], None]) -> Iterator[ChunkT]:
+        lost: LostError | None = None
+        self._give_out()
+        while self._out:
+            for future in self._ended():
+                unit = self._out[future]
+                try:
+                    yield from self._result(future, done)
+                except LostError as error:
+                    if len(unit) == 1:
+                        lost = error
+                    else:
+                        # One of them did it; the others are to be made.
+                        self._alone += unit
+            self._give_out()
+        if lost is not None:
+            raise lost
 
     def _give_out(self) -> None:
         """Have each thread of the cluster at work, and one unit more waiting for it."""
         most = 2 * max(1, sum(self._client.nthreads().values()))
-        while self._waiting and len(self._out) < most:
-            unit, self._waiting = self._waiting[: self._size], self._waiting[self._size :]
+        while (self._waiting or self._alone) and len(self._out) < most:
+            if self._waiting:
+                unit, self._waiting = self._waiting[: self._size], self._waiting[self._size :]
+            else:
+                unit = [self._alone.pop(0)]
             future = self._client.submit(run_unit, self._payload, unit, about(), pure=False)
             self._out[future] = unit
 
-    def _next(self) -> list[ChunkT]:
-        """Return the results of the units that have ended, once one has."""
+    def _ended(self) -> list[Any]:
+        """Return the units that have ended, once one has."""
         while True:
             if self._client.status not in ("running", "connecting"):
                 raise LostError(f"--dask {self._address}: the scheduler has gone away")
@@ -275,9 +271,14 @@ class _Given(Generic[ChunkT]):
                 distributed.wait(list(self._out), timeout=1, return_when="FIRST_COMPLETED")
             ended = [future for future in self._out if future.done()]
             if ended:
-                return [result for future in ended for result in self._result(future)]
+                return ended
 
-    def _result(self, future: Any) -> list[ChunkT]:
+    def _result(self, future: Any, done: Callable[[], None]) -> list[ChunkT]:
+        """Return what came of the chunks of a unit.
+
+        Raises:
+            InputError, LostError: Nothing did, and why.
+        """
         unit = self._out.pop(future)
         trials = f"trials {unit[0][0]} to {unit[-1][1]}"
         try:
@@ -297,4 +298,7 @@ class _Given(Generic[ChunkT]):
         self._size = max(1, min(fits, 4 * len(unit), 512))
         checked: list[ChunkT] = results
         assert all(isinstance(each, Chunk) for each in checked)
+        for result in checked:
+            for _ in range(result.last - result.first + 1):
+                done()
         return checked

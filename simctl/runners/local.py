@@ -47,7 +47,7 @@ class Pool(Generic[ChunkT]):
         self._given: dict[Connection, tuple[int, int]] = {}
         """What each worker is at."""
         self._lost: set[int] = set()
-        """The first trials of chunks whose worker was killed."""
+        """The first trials of chunks that have not come, and whose worker was killed."""
 
     def __enter__(self) -> "Pool[ChunkT]":
         """Start the workers; Ctrl-C is their parent's business."""
@@ -90,42 +90,64 @@ class Pool(Generic[ChunkT]):
         self._workers.clear()
 
     def run(self, chunks: list[tuple[int, int]], done: Callable[[], None]) -> Iterator[ChunkT]:
-        """Give out chunks, and give results in the order of the chunks.
+        """Give out chunks, and give results in the order of the chunks, or as they come.
 
         Raises:
-            LostError: Two workers were killed at the chunk that comes next.
+            LostError: Two workers were killed at one chunk.
         """
         waiting = list(reversed(chunks))
-        results: dict[int, ChunkT] = {}
         for pipe in self._workers:
             self._give(pipe, waiting)
+        if self._work.in_order:
+            yield from self._in_order(chunks, waiting, done)
+            return
+        while self._given:
+            yield from self._next(waiting, done)
+        for first, last in chunks:
+            if self._is_lost(first):
+                raise _lost(first, last, "the others were made")
+
+    def _in_order(
+        self,
+        chunks: list[tuple[int, int]],
+        waiting: list[tuple[int, int]],
+        done: Callable[[], None],
+    ) -> Iterator[ChunkT]:
+        results: dict[int, ChunkT] = {}
         for first, last in chunks:
             while first not in results:
-                if first in self._lost and all(first != at for at, _ in self._given.values()):
-                    raise LostError(
-                        f"two worker processes were killed at trials {first} to {last}, as where "
-                        "memory runs out; what follows was not tried (fewer --workers need less)"
-                    )
-                ready = set(wait(list(self._workers)))
-                for pipe in [each for each in self._workers if each in ready]:
-                    try:
-                        said = _receive(pipe)
-                    except (EOFError, OSError):
-                        self._replace(pipe)
-                        continue
-                    if said is None:
-                        done()
-                        continue
-                    result = cast(ChunkT, said)
+                if self._is_lost(first):
+                    raise _lost(first, last, "what follows was not tried")
+                for result in self._next(waiting, done):
                     results[result.first] = result
-                    if result.ended:
-                        # What has a higher number does not count any more.
-                        waiting = [each for each in waiting if each[0] < result.first]
-                    self._give(pipe, waiting)
             result = results.pop(first)
             yield result
             if result.ended:
                 return
+
+    def _next(self, waiting: list[tuple[int, int]], done: Callable[[], None]) -> Iterator[ChunkT]:
+        """Give the results that have come, once somebody has said something."""
+        ready = set(wait(list(self._workers)))
+        for pipe in [each for each in self._workers if each in ready]:
+            try:
+                said = _receive(pipe)
+            except (EOFError, OSError):
+                self._replace(pipe, waiting)
+                continue
+            if said is None:
+                done()
+                continue
+            result = cast(ChunkT, said)
+            self._lost.discard(result.first)
+            if result.ended:
+                # What has a higher number does not count any more.
+                waiting[:] = [each for each in waiting if each[0] < result.first]
+            self._give(pipe, waiting)
+            yield result
+
+    def _is_lost(self, first: int) -> bool:
+        """Return whether a chunk's worker was killed twice: nobody is at it any more."""
+        return first in self._lost and all(first != at for at, _ in self._given.values())
 
     def _give(self, pipe: Connection, waiting: list[tuple[int, int]]) -> None:
         self._given.pop(pipe, None)
@@ -134,8 +156,8 @@ class Pool(Generic[ChunkT]):
             with suppress(OSError):  # it was killed, as its pipe will tell
                 pipe.send(self._given[pipe])
 
-    def _replace(self, pipe: Connection) -> None:
-        """Have another worker go on where one was killed; the second time nobody does."""
+    def _replace(self, pipe: Connection, waiting: list[tuple[int, int]]) -> None:
+        """Have another worker go on where one was killed; the second time nobody does that."""
         worker = self._workers.pop(pipe)
         chunk = self._given.pop(pipe, None)
         pipe.close()
@@ -152,6 +174,15 @@ class Pool(Generic[ChunkT]):
         )
         if again:
             self._give(self._start(), [chunk])
+        elif not self._work.in_order:
+            self._give(self._start(), waiting)
+
+
+def _lost(first: int, last: int, others: str) -> LostError:
+    return LostError(
+        f"two worker processes were killed at trials {first} to {last}, as where memory runs out; "
+        f"{others} (fewer --workers need less)"
+    )
 
 
 def _receive(pipe: Connection) -> Chunk | None:

@@ -55,6 +55,12 @@ class Work(Generic[ChunkT]):
     stop: bool = False
     """Whether nothing is wanted beyond the chunk of the first find."""
 
+    in_order: bool = True
+    """Whether results are given in the order of their numbers; else as they come.
+
+    Then what ends the processes that make it is told last, and keeps nothing else from being made.
+    """
+
     apart: bool = False
     """Whether a single chunk goes to another process too: it may take one down."""
 

@@ -8,7 +8,7 @@ from simctl.appliance.spec import ApplianceSpec
 from simctl.kernel.pattern import Pattern
 from simctl.kernel.places import Place
 from simctl.kernel.wires import MessageFaultKind
-from simctl.scenario.kept_rules import Rule
+from simctl.scenario.kept_rules import Check, Rule
 from simctl.scenario.positions import Mistake
 from simctl.site import Options
 from simctl.stepd.images import ImagesSpec
@@ -737,6 +737,17 @@ class Scenario:
     def is_recorded(self) -> bool:
         """Tell whether it is what a served cluster has recorded: its programs ran outside."""
         return any(isinstance(entry, OutsideEntry) for entry in self.timeline)
+
+    @property
+    def files_of_code(self) -> tuple[str, ...]:
+        """Return what names Python, C or a module: plugins, and functions of expectations."""
+        specs = (*self.plugins, *(each for node in self.nodes for each in node.plugins))
+        checks = (
+            each.rule.reference
+            for each in self.expect
+            if isinstance(each, AlwaysExpect) and isinstance(each.rule, Check)
+        )
+        return (*(each.reference for each in specs), *checks)
 
     def uids(self) -> dict[str, int]:
         """Return the uid behind each user's name, as the header of a trace has it."""

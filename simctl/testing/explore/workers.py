@@ -7,7 +7,8 @@ from typing import Any
 
 import attrs
 
-from simctl.runners.bundle import plugin_files
+from simctl.files import noting
+from simctl.runners.bundle import Bundle, plugin_files
 from simctl.runners.running import run
 from simctl.runners.work import Chunk, Where, Work, chunks_of
 from simctl.scenario.model import Scenario
@@ -99,18 +100,21 @@ def run_all(
     yield first
     if first.ended:
         return
-    file = plan.file()
-    scenario = runner.scenario(0)
-    of_nodes = (each for node in scenario.nodes for each in node.plugins)
-    references = [each.reference for each in (*scenario.plugins, *of_nodes)]
     work = Work(
         make=functools.partial(_runner_in, plan),
         chunks=chunks_of(1, plan.trials),
         stop=stop,
-        folder=file.parent,
-        bundle=functools.partial(plugin_files, file.parent, references),
+        folder=plan.file().parent,
+        bundle=functools.partial(_files, plan),
     )
     yield from run(work, where, done)
+
+
+def _files(plan: Plan) -> Bundle:
+    """Return the files that a plan's scenario needs."""
+    with noting() as read:
+        scenario = Runner(plan).scenario(0)
+    return plugin_files(plan.file().parent, scenario.files_of_code, read)
 
 
 def _runner_in(plan: Plan, folder: Path) -> Runner:
