@@ -293,7 +293,22 @@ def _add_plugins(commands: Any) -> None:
         "paths",
         nargs="+",
         metavar="PATH",
-        help="./file.py, ./file.py:Class, module:Class, ./file.so, ./file.c, a type",
+        help="./file.py, ./file.py:Class, module:Class, ./file.so, ./file.c, a type, or a site's "
+        "./job_submit.lua",
+    )
+    check.add_argument(
+        "--lua",
+        action="append",
+        default=[],
+        choices=("5.1", "5.2", "5.3", "5.4"),
+        help="try a script under this Lua (default: 5.1 and 5.4)",
+    )
+    check.add_argument(
+        "--slurm",
+        action="append",
+        default=[],
+        choices=("21.08", "22.05", "23.02", "23.11", "24.05", "24.11", "25.05", "25.11", "26.05"),
+        help="try a script under this Slurm (default: those that have all that it uses)",
     )
     check.add_argument(
         "--scenario",
@@ -562,6 +577,8 @@ def _plugins(options: argparse.Namespace) -> int:
         watchdog_s=options.watchdog,
         as_json=options.json,
         given=[load(path) for path in options.scenario],
+        luas=options.lua,
+        slurms=options.slurm,
     )
 
 

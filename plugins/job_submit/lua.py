@@ -53,6 +53,7 @@ class JobSubmitLua(JobSubmitPlugin):
         try:
             await self._load()
         except (LuaFailure, LuaExit) as error:
+            log.error(f"job_submit.lua does not load: {error}")
             raise SlurmError(SLURM_ERROR, str(error)) from error
         return SLURM_SUCCESS
 
@@ -149,6 +150,8 @@ def _record(state: LuaState, fields: DescFields) -> Any:
     def get(name: Any) -> Any:
         if name == "environment":
             return environment if fields.draft.script else None
+        if not fields.knows(name):
+            log.debug(f"job_desc has no field {name}")
         return fields.get(name)
 
     def put(name: Any, value: Value) -> str | None:

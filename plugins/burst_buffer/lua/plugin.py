@@ -72,6 +72,7 @@ class BurstBufferLua(BurstBufferPlugin):
         if lua_settings().slurm >= "24.05":
             why = await self._calls.check()
             if why:
+                log.error(f"burst_buffer.lua does not load: {why}")
                 raise SlurmError(SLURM_ERROR, why)
         return SLURM_SUCCESS
 

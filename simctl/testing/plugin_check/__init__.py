@@ -12,5 +12,6 @@ For who adds a rule or a plugin class:
   processes, inputs, time) live there and hold in all runs of a bench.
 - `check.py`: `DRIVES` maps each plugin class to `drive(bench) -> Outcome`; with
   `Outcome(not_driven="why")` and no mistake the exit status is 2.
+- `lua/`: scripts of sites (`FILE.lua`), in ways of their own.
 - `report.py`: what is printed. `mistakes.roots` leaves out effects of calls that break.
 """

@@ -19,6 +19,8 @@ from simctl.testing.plugin_check.bench import MODELS, Bench
 from simctl.testing.plugin_check.burst_buffer.drive import drive_burst_buffer
 from simctl.testing.plugin_check.checkpoint.drive import drive_checkpoint
 from simctl.testing.plugin_check.given import run_given
+from simctl.testing.plugin_check.lua.check import check_script
+from simctl.testing.plugin_check.lua.report import ScriptReport
 from simctl.testing.plugin_check.mistakes import Outcome, roots
 from simctl.testing.plugin_check.report import Checked, Note
 from simctl.testing.plugin_check.switch.drive import drive_switch
@@ -40,8 +42,12 @@ def check_plugins(
     watchdog_s: float,
     as_json: bool,
     given: Sequence[Scenario] = (),
+    luas: Sequence[str] = (),
+    slurms: Sequence[str] = (),
 ) -> int:
     """Check every plugin that *references* name; print the reports; return the exit status.
+
+    A `.lua` file is a script of a site, tried under each Lua of *luas* and each Slurm of *slurms*.
 
     Raises:
         InputError: There is none, or one cannot be loaded.
@@ -50,7 +56,14 @@ def check_plugins(
     with redirect_stdout(sys.stderr):
         found = []
         mistakes: list[str] = []
+        scripts = [each for each in references if each.endswith(".lua")]
+        if scripts and given:
+            raise InputError("--scenario: not built for Lua scripts; run it with `simctl test`")
+        if (luas or slurms) and not scripts:
+            raise InputError("--lua and --slurm are for Lua scripts, and none is to be checked")
         for reference in references:
+            if reference in scripts:
+                continue
             try:
                 found += find_plugins(reference, Path.cwd())
             except PluginError as error:
@@ -62,7 +75,10 @@ def check_plugins(
                 mistakes.append(str(error))
         if mistakes:
             raise InputError("\n".join(mistakes))
-        results = [
+        results: list[Checked | ScriptReport] = [
+            check_script(each, luas=luas, slurms=slurms) for each in scripts
+        ]
+        results += [
             check_plugin(
                 each.kind,
                 each.origin,

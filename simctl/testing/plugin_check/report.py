@@ -91,28 +91,28 @@ class Checked:
             yield ""
             yield "mistakes:"
         for each in self.mistakes:
-            yield from _wrapped(str(each), "  ", "    ")
+            yield from wrapped(str(each), "  ", "    ")
             if each.where:
                 yield f"    where:  {each.where} ({each.rule})"
-            yield from _wrapped(f"cost:   {each.cost}", "    ", "            ")
-            yield from _wrapped(f"remedy: {each.remedy}", "    ", "            ")
+            yield from wrapped(f"cost:   {each.cost}", "    ", "            ")
+            yield from wrapped(f"remedy: {each.remedy}", "    ", "            ")
         if self.may_follow:
             yield ""
             yield "seen besides; it may follow from the above, or show again when that is mended:"
         for each in self.may_follow:
-            yield from _wrapped(f"{each} ({each.rule}, {each.where})", "  ", "    ")
+            yield from wrapped(f"{each} ({each.rule}, {each.where})", "  ", "    ")
         if self.own_broken:
             yield ""
             yield "expectations of your own that did not hold (no mistake of the plugin by itself):"
         for line in self.own_broken:
-            yield from _wrapped(line, "  ", "    ")
+            yield from wrapped(line, "  ", "    ")
         if self.notes:
             yield ""
             yield "notes:"
         for note in self.notes:
-            yield from _wrapped(str(note), "  ", "    ")
+            yield from wrapped(str(note), "  ", "    ")
         yield ""
-        yield from _wrapped(self._verdict(), "", "")
+        yield from wrapped(self._verdict(), "", "")
 
     def _table(self) -> Iterator[str]:
         """Return a line a function of the plugin's own, with its calls in each model."""
@@ -134,7 +134,7 @@ class Checked:
         if marked:
             yield "* by the check itself: no run of simctl calls it yet, or only on demand"
         if stubs:
-            yield from _wrapped(self._told_stubs(stubs), "", "")
+            yield from wrapped(self._told_stubs(stubs), "", "")
 
     def _told_stubs(self, stubs: list[str]) -> str:
         """Say that the base class's stubs were called as well."""
@@ -197,7 +197,8 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def _wrapped(text: str, first: str, rest: str) -> list[str]:
+def wrapped(text: str, first: str, rest: str) -> list[str]:
+    """Return a text in lines of the report, the first and the rest behind what is given."""
     import textwrap  # noqa: PLC0415 - only a report needs it
 
     return textwrap.wrap(

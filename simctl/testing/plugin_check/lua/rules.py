@@ -1,0 +1,146 @@
+"""The kinds of mistakes of a site's script, with what a cluster suffers and what to do."""
+
+from typing import Final
+
+from simctl.testing.plugin_check.mistakes import rule
+
+LETS_IN: Final = (
+    "up to Slurm 25.11 a Lua error takes the job in, with what was set before the line; from "
+    "26.05 on it refuses every such job"
+)
+
+MISSING: Final = rule(
+    "missing-function",
+    rank=0,
+    cost="the script does not load: slurmctld does not start, or the plugin fails at each call",
+    remedy="define it as a global function, if only to return slurm.SUCCESS",
+)
+LOADS_NOT: Final = rule(
+    "does-not-load",
+    rank=0,
+    cost="the script is not used: slurmctld does not start with it, and keeps the one before",
+    remedy="mend the line; the main chunk returns nothing or slurm.SUCCESS",
+)
+LUA_VERSION: Final = rule(
+    "lua-version",
+    rank=1,
+    cost="the script breaks, or does another thing, when Slurm is built with another Lua",
+    remedy="use what all versions have, such as `local unpack = table.unpack or unpack`, or check "
+    "with --lua VERSION what your Slurm was built with",
+)
+LUA_ERROR: Final = rule(
+    "lua-error",
+    rank=0,
+    cost=LETS_IN,
+    remedy='ask for nil before a field is used; assign "" instead of nil',
+)
+STAGE_ERROR: Final = rule(
+    "stage-error",
+    rank=0,
+    cost="the call fails without a text: the job is refused, held or stays in STAGE_OUT for ever",
+    remedy="ask for nil before a value is used; all arguments but job_info are texts",
+)
+NIL_IN_LOG: Final = rule(
+    "nil-in-log",
+    rank=0,
+    cost="a nil as last argument of slurm.log_X is lost and string.format raises; in Lua 5.1 any "
+    f"nil does: {LETS_IN}",
+    remedy="pass tostring(value)",
+)
+UNKNOWN_FIELD: Final = rule(
+    "unknown-field",
+    rank=1,
+    cost="it reads as nil, and what is written to it is lost with a line in the log",
+    remedy="use the name that Slurm has for it",
+)
+UNKNOWN_CONSTANT: Final = rule(
+    "unknown-name",
+    rank=1,
+    cost="it is nil: as a return value it counts as 0, as a function it raises",
+    remedy="use a name that is in the table `slurm` of your version",
+)
+READ_ONLY: Final = rule(
+    "read-only-field",
+    rank=1,
+    cost="what is written is lost, with a line in the log",
+    remedy="it cannot be changed here",
+)
+NO_NUMBER: Final = rule(
+    "no-number",
+    rank=1,
+    cost="slurmctld takes it for 0 and lets the job in, with a line in the log",
+    remedy="return slurm.SUCCESS, slurm.ERROR or an error number on every way out",
+)
+NO_STATUS: Final = rule(
+    "no-status",
+    rank=1,
+    cost="what is no number is a failure of the call",
+    remedy="return slurm.SUCCESS or slurm.ERROR first, a text second",
+)
+TABLE_TEXT: Final = rule(
+    "second-value",
+    rank=0,
+    cost="the call fails",
+    remedy="return a text as second value, such as table.concat(lines, '\\n')",
+)
+LOST_STATUS: Final = rule(
+    "lost-status",
+    rank=1,
+    cost="only the low 8 bits of a child's return reach slurmctld: this failure is a success",
+    remedy="return slurm.ERROR, or a number from 1 to 255",
+)
+NEVER_NIL: Final = rule(
+    "never-nil",
+    rank=1,
+    cost="the branch is always or never taken: a number that was not given is no nil",
+    remedy="compare with slurm.NO_VAL (NO_VAL16, NO_VAL64), as the field has it",
+)
+WRONG_NO_VAL: Final = rule(
+    "wrong-no-val",
+    rank=1,
+    cost="the two are never equal, whatever was asked for",
+    remedy="16 bits: slurm.NO_VAL16; 32: slurm.NO_VAL; 64: slurm.NO_VAL64; texts: nil",
+)
+NEVER_EQUAL: Final = rule(
+    "never-equal",
+    rank=1,
+    cost="a text and a number are never equal, and comparing them by size raises an error",
+    remedy="compare numbers with numbers and texts with texts",
+)
+PAIRS: Final = rule(
+    "order-of-pairs",
+    rank=1,
+    cost="the same job is treated in different ways, as Lua goes through a table in any order",
+    remedy="sort the names first, or go through a list with ipairs",
+)
+SELF_WAITING: Final = rule(
+    "self-waiting",
+    rank=1,
+    cost="slurmctld waits for a command that waits for slurmctld: what changes anything never "
+    "comes back, what asks holds every other request up",
+    remedy="read slurm.jobs, part_list or a file that cron writes; never ask slurmctld from inside",
+)
+SLOW: Final = rule(
+    "slow",
+    rank=1,
+    cost="slurmctld answers nobody meanwhile; clients give up after MessageTimeout (10 s)",
+    remedy="keep waiting and long commands out of slurmctld's own calls",
+)
+ENDLESS: Final = rule(
+    "endless",
+    rank=0,
+    cost="slurmctld hangs, and so does every command",
+    remedy="bound the loop",
+)
+ENDS_SLURMCTLD: Final = rule(
+    "os-exit",
+    rank=0,
+    cost="slurmctld ends",
+    remedy="return a number",
+)
+LOST_GLOBAL: Final = rule(
+    "lost-global",
+    rank=1,
+    cost="each call has a Lua state of its own: what one call sets no other ever sees",
+    remedy="keep it in a file beside the job's, or find it out anew",
+)

@@ -1,0 +1,412 @@
+"""Mistakes that show in a script as it is written, reached or not."""
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Final
+
+import attrs
+
+from simctl.testing.plugin_check.lua import named, rules
+from simctl.testing.plugin_check.lua.source import Comparison, Function, Source, Use
+from simctl.testing.plugin_check.lua.tokens import Token
+
+_NO_VALS: Final = {
+    "slurm.NO_VAL16": 16,
+    "slurm.NO_VAL": 32,
+    "slurm.NO_VAL64": 64,
+    "slurm.NO_VAL8": 8,
+}
+_NUMBERS: Final = {65534.0: 16, 4294967294.0: 32, 18446744073709551614.0: 64}
+_NIL_NUMBERS: Final = frozenset({"min_mem_per_node", "min_mem_per_cpu"})
+_WORD: Final = re.compile(r"[\w./-]+")
+_RUNS: Final = frozenset({"execute", "popen"})
+
+
+@attrs.frozen(kw_only=True)
+class Finding:
+    """A mistake: of which rule, on which line, what; `function` is the one that it is in."""
+
+    rule: str
+    line: int
+    what: str
+    function: str
+
+
+@attrs.frozen(kw_only=True)
+class Names:
+    """What the script's own names stand for: records of jobs, partitions, numbers of users."""
+
+    desc: frozenset[str]
+    job: frozenset[str]
+    part: frozenset[str]
+    info: frozenset[str]
+    uid: frozenset[str]
+    texts: frozenset[str]
+    """Arguments that are texts, whatever they look like."""
+
+
+_SUBMIT: Final = (
+    ("slurm_job_submit", ("desc", "parts", "uid")),
+    ("slurm_job_modify", ("desc", "job", "parts", "uid")),
+)
+
+
+def names_of(source: Source, kind: str) -> Names:
+    """Return what names of a script stand for, by the parameters of its functions."""
+    found: dict[str, set[str]] = {
+        each: set() for each in ("desc", "job", "part", "parts", "info", "uid", "texts")
+    }
+    if kind == "job_submit":
+        for name, roles in _SUBMIT:
+            function = source.function(name)
+            for parameter, role in zip(
+                function.parameters if function else (), roles, strict=False
+            ):
+                found[role].add(parameter)
+        found["part"] |= set(_walked(source, found["parts"]))
+        found["desc"] |= set(_aliases(source, found["desc"]))
+    if kind == "burst_buffer":
+        for function in source.functions:
+            if function.name.startswith("slurm_bb_"):
+                found["info"] |= {each for each in function.parameters if "info" in each.lower()}
+    return Names(**{name: frozenset(each) for name, each in found.items() if name != "parts"})
+
+
+def _walked(source: Source, tables: Collection[str]) -> Iterator[str]:
+    """Yield names of values in loops such as ``for name, part in pairs(part_list)``."""
+    words = source.tokens
+    for at in range(5, len(words) - 1):
+        shape = [each.text for each in words[at - 5 : at]]
+        if words[at].text in tables and shape[0::2] == [",", "in", "("] and shape[3] == "pairs":
+            yield shape[1]
+
+
+def _aliases(source: Source, tables: Collection[str]) -> Iterator[str]:
+    """Yield names that are set to a record: ``local job = job_desc``."""
+    words = source.tokens
+    for at in range(2, len(words) - 1):
+        alone = words[at].text in tables and words[at + 1].text not in (".", "[", ":")
+        if alone and words[at - 1].text == "=" and words[at - 2].kind == "name":
+            yield words[at - 2].text
+
+
+def findings(source: Source, kind: str, versions: Collection[str]) -> Iterator[Finding]:
+    """Yield what is wrong for a script of a kind under some versions of Slurm."""
+    names = names_of(source, kind)
+    yield from _unknown_names(source, kind, versions)
+    yield from _unknown_fields(source, names)
+    if kind == "job_submit":
+        for use in source.uses:
+            if use.owner in names.desc:
+                yield from _compared(source, use)
+        yield from _uids(source, names)
+    if kind == "burst_buffer":
+        yield from _text_arguments(source)
+        yield from _lost_globals(source)
+    yield from _commands(source, kind)
+    yield from _bare_unpack(source)
+
+
+def _unknown_names(source: Source, kind: str, versions: Collection[str]) -> Iterator[Finding]:
+    set_here = {use.field for use in source.uses if use.owner == "slurm" and use.set}
+    for use in source.uses:
+        if use.owner != "slurm" or use.guarded or use.field in set_here:
+            continue
+        lacking = [each for each in versions if use.field not in named.offered(kind, each)]
+        if lacking:
+            where = "" if len(lacking) == len(versions) else f" in Slurm {', '.join(lacking)}"
+            close = _close(use.field, named.offered(kind, max(versions)))
+            yield Finding(
+                rule=rules.UNKNOWN_CONSTANT,
+                line=use.line,
+                what=f"there is no slurm.{use.field}{where}{close}",
+                function=use.function,
+            )
+
+
+def _close(name: str, known: Collection[str]) -> str:
+    import difflib  # noqa: PLC0415 - only where something is wrong
+
+    found = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.8)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def _unknown_fields(source: Source, names: Names) -> Iterator[Finding]:
+    groups = (
+        ("job_desc", names.desc, named.JOB_DESC),
+        ("the job's record", names.job - names.desc, named.JOB_RECORD),
+        ("a partition", names.part, named.PARTITION),
+        ("job_info", names.info, named.JOB_INFO),
+    )
+    for what, owners, known in groups:
+        for use in source.uses:
+            if use.owner in owners and use.field not in known and not use.call:
+                yield Finding(
+                    rule=rules.UNKNOWN_FIELD,
+                    line=use.line,
+                    what=f"{what} has no field {use.field}{_close(use.field, known)}",
+                    function=use.function,
+                )
+
+
+def _compared(source: Source, use: Use) -> Iterator[Finding]:
+    field = use.field
+    bits = next((each for each, fields in named.BITS.items() if field in fields), 0)
+    for each in source.comparisons(use):
+        rule = what = ""
+        sized = _NO_VALS.get(each.other) or _NUMBERS.get(_number(each))
+        if field in named.TEXTS:
+            if sized:
+                rule, what = rules.WRONG_NO_VAL, f"{field} is a text or nil, never {each.other}"
+            elif isinstance(each.value, float):
+                rule, what = rules.NEVER_EQUAL, f"{field} is a text, compared with {each.other}"
+        elif field in _NIL_NUMBERS and sized:
+            rule, what = rules.WRONG_NO_VAL, f"{field} is nil if nobody asked, never {each.other}"
+        elif bits and sized and sized != bits and not _is_compared_with(source, field, bits):
+            want = {16: "slurm.NO_VAL16", 32: "slurm.NO_VAL", 64: "slurm.NO_VAL64"}[bits]
+            rule = rules.WRONG_NO_VAL
+            what = f"{field} has {bits} bits: it is {want} if nobody asked, never {each.other}"
+        elif field in named.NUMBERS and isinstance(each.value, str):
+            rule, what = rules.NEVER_EQUAL, f"{field} is a number, compared with {each.other}"
+        elif bits and _asks_nil(each) and not _knows_no_val(source, field):
+            asked = "taken as a truth" if not each.sign else "compared with nil"
+            rule, what = rules.NEVER_NIL, f"{field} is never nil, and is {asked}"
+        if rule:
+            yield Finding(rule=rule, line=use.line, what=what, function=use.function)
+
+
+def _number(comparison: Comparison) -> float:
+    return comparison.value if isinstance(comparison.value, float) else -1.0
+
+
+def _asks_nil(comparison: Comparison) -> bool:
+    return not comparison.sign or comparison.other == "nil"
+
+
+def _all_of(source: Source, field: str) -> Iterator[Comparison]:
+    for use in source.uses:
+        if use.field == field:
+            yield from source.comparisons(use)
+
+
+def _is_compared_with(source: Source, field: str, bits: int) -> bool:
+    return any(
+        (_NO_VALS.get(each.other) or _NUMBERS.get(_number(each))) == bits
+        for each in _all_of(source, field)
+    )
+
+
+def _knows_no_val(source: Source, field: str) -> bool:
+    """Tell whether a script compares a field with a NO_VAL, or with a number as large, at all."""
+    return any(
+        each.other in _NO_VALS or _number(each) >= min(_NUMBERS) for each in _all_of(source, field)
+    )
+
+
+def _uids(source: Source, names: Names) -> Iterator[Finding]:
+    words = source.tokens
+    for at in range(1, len(words) - 2):
+        word = words[at]
+        if word.kind != "name" or word.text not in names.uid or words[at - 1].text in (".", ":"):
+            continue
+        if words[at + 1].text in ("==", "~=") and words[at + 2].kind == "text":
+            around = source.around(at)
+            yield Finding(
+                rule=rules.NEVER_EQUAL,
+                line=word.line,
+                what=f"{word.text} is a number, compared with {words[at + 2].text}",
+                function=around.name if around else "",
+            )
+
+
+def _text_arguments(source: Source) -> Iterator[Finding]:
+    """Yield where arguments of burst buffer functions are taken for numbers or truths."""
+    words = source.tokens
+    for function in source.functions:
+        if not function.name.startswith("slurm_bb_"):
+            continue
+        texts = {each for each in function.parameters if "info" not in each.lower()}
+        for at in range(function.first, function.last - 1):
+            word, before, after = words[at], words[at - 1].text, words[at + 1].text
+            if word.text not in texts or word.kind != "name" or before in (".", ":"):
+                continue
+            other = words[at + 2]
+            if after == "=" and before not in ("==", "~="):
+                # It has become something else.
+                texts.discard(word.text)
+                continue
+            what = ""
+            if after in ("==", "~=") and (
+                other.kind == "number" or other.text in ("true", "false")
+            ):
+                what = f"{word.text} is a text, compared with {other.text}"
+            elif (
+                _is_truth(word.text, function)
+                and before in ("if", "elseif", "not", "and", "or")
+                and after in ("then", "and", "or")
+            ):
+                what = f"{word.text} is a text, “true” or “false”, and so always a truth"
+            if what:
+                yield Finding(
+                    rule=rules.NEVER_EQUAL, line=word.line, what=what, function=function.name
+                )
+
+
+def _is_truth(name: str, function: Function) -> bool:
+    """Tell whether a parameter is `hurry`: the third of job_teardown."""
+    return function.name == "slurm_bb_job_teardown" and function.parameters[2:3] == (name,)
+
+
+def _lost_globals(source: Source) -> Iterator[Finding]:
+    """Yield globals that one function called by Slurm sets and another reads."""
+    words = source.tokens
+    locals_ = _locals(source)
+    main: set[str] = set()
+    sets: dict[str, dict[str, int]] = {}
+    reads: dict[str, dict[str, int]] = {}
+    for at in range(1, len(words) - 1):
+        word, before, after = words[at], words[at - 1].text, words[at + 1].text
+        if word.kind != "name" or before in (".", ":", "function", "local", "goto", "::"):
+            continue
+        if word.text in locals_ or (before in ("{", ",") and after == "="):
+            continue
+        around = _entry(source, at)
+        if around is None:
+            if after in ("=", ","):
+                main.add(word.text)
+        elif after == "=":
+            sets.setdefault(word.text, {}).setdefault(around, word.line)
+        else:
+            reads.setdefault(word.text, {}).setdefault(around, word.line)
+    known = {each.name for each in source.functions}
+    for name, setters in sets.items():
+        if name in main or name in known:
+            continue
+        for reader, line in reads.get(name, {}).items():
+            if reader not in setters:
+                setter = next(iter(setters))
+                yield Finding(
+                    rule=rules.LOST_GLOBAL,
+                    line=line,
+                    what=f"{name} is set by {setter}, in a state that is gone",
+                    function=reader,
+                )
+
+
+def _locals(source: Source) -> set[str]:
+    words, found = source.tokens, {"slurm", "self"}
+    for function in source.functions:
+        found |= set(function.parameters)
+    for at, word in enumerate(words[:-1]):
+        if word.text in ("local", "for"):
+            each = at + 1
+            while words[each].kind == "name":
+                found.add(words[each].text)
+                if each + 2 < len(words) and words[each + 1].text == ",":
+                    each += 2
+                else:
+                    break
+    return found
+
+
+def _entry(source: Source, at: int) -> str | None:
+    for each in source.functions:
+        if each.name.startswith("slurm_bb_") and each.first <= at <= each.last:
+            return each.name
+    return None
+
+
+def asks_slurmctld(line: str) -> str:
+    """Return the command of Slurm's that a line of shell runs; nothing if it runs none."""
+    for piece in re.split(r"[;&|()`\n]|\$\(", line):
+        for word in _WORD.findall(piece):
+            name = str(word).rsplit("/", 1)[-1]
+            if name in named.SLURM_COMMANDS:
+                return name
+            if "=" not in word and name not in (
+                "env",
+                "timeout",
+                "sudo",
+                "command",
+                "exec",
+                "time",
+            ):
+                break
+    return ""
+
+
+def _commands(source: Source, kind: str) -> Iterator[Finding]:
+    if kind == "cli_filter":
+        return
+    inside = (
+        None
+        if kind == "job_submit"
+        else ("slurm_bb_pools", "slurm_bb_job_process", "slurm_bb_paths")
+    )
+    words = source.tokens
+    for at in range(len(words) - 2):
+        if words[at].text not in _RUNS or words[at + 1].text != "(":
+            continue
+        around = source.around(at)
+        name = around.name if around else ""
+        if inside is not None and name not in inside:
+            continue
+        text = _first_text(words, at + 2, source)
+        command = asks_slurmctld(text)
+        if command:
+            yield Finding(
+                rule=rules.SELF_WAITING,
+                line=words[at].line,
+                what=f"runs {command} inside slurmctld: {text.strip()}",
+                function=name,
+            )
+
+
+def _first_text(words: tuple[Token, ...], at: int, source: Source) -> str:
+    word = words[at]
+    if word.kind == "text":
+        return str(word.value)
+    return str(source.constants.get(word.text, "")) if word.kind == "name" else ""
+
+
+def _bare_unpack(source: Source) -> Iterator[Finding]:
+    """Yield calls of what only some versions of Lua have, unless the script asks first."""
+    old = {"unpack", "setfenv", "getfenv", "loadstring"}
+    words = source.tokens
+    made = {words[at].text for at in range(len(words) - 1) if words[at + 1].text == "="} | {
+        each.name for each in source.functions
+    }
+    for at in range(1, len(words) - 1):
+        word = words[at]
+        if word.kind != "name" or words[at + 1].text != "(":
+            continue
+        if word.text in old - made and words[at - 1].text not in (".", ":", "and", "or"):
+            yield _of_lua(source, at, f"{word.text} is there in Lua 5.1 alone")
+    for use in source.uses:
+        if not use.call or use.guarded or use.set:
+            continue
+        if (use.owner, use.field) in _NEWER and f"{use.owner}.{use.field}" not in made:
+            yield _of_lua(source, use.at, f"{use.owner}.{use.field} is not there in Lua 5.1")
+        elif (use.owner, use.field) in _OLDER:
+            yield _of_lua(source, use.at, f"{use.owner}.{use.field} is there in Lua 5.1 alone")
+
+
+_NEWER: Final = frozenset(
+    {
+        *(("table", "unpack"), ("table", "pack"), ("table", "move"), ("string", "pack")),
+        *(("string", "unpack"), ("utf8", "char"), ("math", "type"), ("math", "tointeger")),
+    }
+)
+_OLDER: Final = frozenset(
+    {("table", "getn"), ("table", "foreach"), ("string", "gfind"), ("math", "mod")}
+)
+
+
+def _of_lua(source: Source, at: int, what: str) -> Finding:
+    around = source.around(at)
+    return Finding(
+        rule=rules.LUA_VERSION,
+        line=source.tokens[at].line,
+        what=what,
+        function=around.name if around else "",
+    )

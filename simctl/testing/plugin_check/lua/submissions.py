@@ -1,0 +1,291 @@
+"""Drive a job_submit.lua: a zoo of jobs through trial clusters, and what it does to each."""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import attrs
+from msgspec import UNSET
+
+from simctl.kernel.events import Event
+from simctl.scenario.load import read_scenario
+from simctl.testing.plugin_check.lua import zoo
+from simctl.testing.plugin_check.lua.named import required
+from simctl.testing.plugin_check.lua.source import MARK, Source
+from simctl.testing.plugin_check.lua.zoo import Job
+from simctl.wire.ids import SECOND
+from simctl.world import World
+
+APART_S: Final = 1000
+_FIRST_S: Final = 10
+_MARKED: Final = re.compile(rf"(?:lua: )?{MARK} (\d+)")
+SCRIPT: Final = "/etc/slurm/job_submit.lua"
+MOST_JOBS: Final = 240
+_HUNG: Final = "would have hung"
+_ROUNDS: Final = 4
+_ROUND: Final = 80
+
+
+@attrs.frozen(kw_only=True)
+class Ruling:
+    """What a script did to a job."""
+
+    job: Job
+    asked: bool
+    """Whether the script was asked at all: a command may refuse by itself."""
+
+    rc: int
+    exit: int
+    changed: dict[str, Any]
+    lines: tuple[str, ...]
+    """What the command wrote to standard error."""
+
+    logs: tuple[str, ...]
+    reached: frozenset[int]
+    """The blocks that were reached."""
+
+    commands: tuple[str, ...]
+    """Lines of shell that ran inside slurmctld."""
+
+    took_us: int
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """Return the Lua errors that came of it."""
+        prefix = f"{SCRIPT}: "
+        return tuple(each.removeprefix(prefix) for each in self.logs if each.startswith(prefix))
+
+    @property
+    def path(self) -> tuple[Any, ...]:
+        """Return the way that the job took through the script."""
+        return (self.job.command, self.reached, self.rc, bool(self.errors))
+
+    @property
+    def verdict(self) -> tuple[Any, ...]:
+        """Return what counts of it: the same for runs in which the job fared alike."""
+        return (self.rc, json.dumps(self.changed, sort_keys=True), bool(self.errors))
+
+
+@attrs.frozen(kw_only=True)
+class Drive:
+    """One trial cluster: what came of each job, and why the script did not load, if it did not."""
+
+    lua: str
+    slurm: str
+    rulings: tuple[Ruling, ...]
+    failure: str = ""
+    loading: tuple[str, ...] = ()
+    """Lines of shell that ran as the script was loaded."""
+
+    loaded_blocks: frozenset[int] = frozenset()
+    complaints: tuple[str, ...] = ()
+    """What would have ended or stopped slurmctld."""
+
+    @property
+    def endless(self) -> bool:
+        """Tell whether a call would never have come to an end."""
+        return any(_HUNG in each for each in self.complaints)
+
+
+class Submissions:
+    """Runs jobs under one script; functions that are *missing* get a stand-in that accepts."""
+
+    def __init__(self, source: Source, missing: Sequence[str] = ()) -> None:
+        self.source = source
+        stubs = "".join(f"function {name}() return 0 end " for name in missing)
+        self._text = source.marked(required("job_submit", ""), stubs)
+        self.clusters = 0
+
+    def run(
+        self, jobs: Sequence[Job], *, lua: str, slurm: str, order: int = 0, held: bool = True
+    ) -> Drive:
+        """Run jobs, one long after the other, in a cluster of its own."""
+        self.clusters += 1
+        first = zoo.HELD if held else ()
+        every = [*first, *jobs]
+        scenario = read_scenario(self._scenario(every, lua=lua, slurm=slurm), file="trial")
+        scenario = attrs.evolve(scenario, lua_scripts={"job_submit.lua": self._text})
+        events: list[Event] = []
+        world = World(
+            scenario,
+            model="modern",
+            orderings=False,
+            schedule="random" if order else "fifo",
+            seed=order or None,
+            until_us=(_FIRST_S + APART_S * (len(every) + 1)) * SECOND,
+        )
+        world.trace.add_sink(events.append)
+        result = world.run()
+        failure = next(
+            (
+                _text(event).removeprefix("job_submit.lua does not load: ")
+                for event in events
+                if event.kind == "log" and _text(event).startswith("job_submit.lua does not load: ")
+            ),
+            "",
+        )
+        return Drive(
+            lua=lua,
+            slurm=slurm,
+            rulings=_rulings(every, events, result.commands),
+            failure=failure,
+            complaints=tuple(each.problem for each in result.complaints),
+            loading=tuple(_shell(events, -1)),
+            loaded_blocks=frozenset(_reached(each for each in events if _slot(each) < 0)),
+        )
+
+    def _scenario(self, jobs: Sequence[Job], *, lua: str, slurm: str) -> str:
+        source = self.source
+        parts = zoo.partitions(source)
+        node = {"name": "n[1-8]", "cpus": 64, "memory_mb": 256000, "gres": "gpu:8"}
+        node["features"] = ",".join(zoo.features(source))
+        lines = [
+            "slurm_conf: {JobSubmitPlugins: lua}",
+            f'lua: {{version: "{lua}", slurm: "{slurm}"}}',
+            f"nodes: [{json.dumps(node)}]",
+            "partitions:",
+            *(
+                f"  - {{name: {json.dumps(name)}, nodes: 'n[1-8]', default: {json.dumps(not at)}}}"
+                for at, name in enumerate(parts)
+            ),
+            f"users: {json.dumps(zoo.users(source))}",
+            'files: {job.sh: "#!/bin/bash\\nsleep 1\\n"}',
+            "programs: {}",
+            "timeline:",
+            *(
+                f"  - {{at: {at}s, as: {job.user}, run: {json.dumps(job.line)}}}"
+                for at, job in zip(range(_FIRST_S, 1 << 40, APART_S), jobs, strict=False)
+            ),
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def _slot(event: Event) -> int:
+    """Return the number of the job in whose time an event falls; -1 before the first."""
+    return (event.time_us // SECOND - _FIRST_S) // APART_S
+
+
+def _text(event: Event) -> str:
+    return str(event.args.get("text", "")) if isinstance(event.args, dict) else ""
+
+
+def _reached(events: Any) -> Any:
+    for event in events:
+        if event.kind == "log":
+            found = _MARKED.fullmatch(_text(event))
+            if found:
+                yield int(found[1])
+
+
+def _shell(events: Sequence[Event], slot: int) -> Any:
+    for event in events:
+        is_start = event.kind == "script" and event.name == "shell" and event.phase == "enter"
+        if is_start and event.daemon == "slurmctld" and _slot(event) == slot:
+            assert isinstance(event.args, dict)
+            yield str(event.args["argv"][-1])
+
+
+def _rulings(
+    jobs: Sequence[Job], events: Sequence[Event], commands: Sequence[Any]
+) -> tuple[Ruling, ...]:
+    by_slot: dict[int, list[Event]] = {}
+    for event in events:
+        by_slot.setdefault(_slot(event), []).append(event)
+    found = []
+    for at, (job, command) in enumerate(zip(jobs, commands, strict=False)):
+        own = by_slot.get(at, [])
+        calls = [
+            each
+            for each in own
+            if each.kind == "plugin"
+            and each.name in ("job_submit", "job_modify")
+            and each.phase != "enter"
+        ]
+        last = calls[-1] if calls else None
+        args = last.args if last is not None and isinstance(last.args, dict) else {}
+        found.append(
+            Ruling(
+                job=job,
+                asked=bool(calls),
+                rc=int(last.rc) if last is not None and last.rc is not UNSET else 0,
+                exit=command.exit,
+                changed={
+                    name: each for name, each in args.get("changed", {}).items() if name != "filled"
+                },
+                lines=tuple(command.stderr.splitlines()),
+                logs=tuple(_text(each) for each in own if each.kind == "log" and _text(each)),
+                reached=frozenset(_reached(own)),
+                commands=tuple(_shell(own, at)),
+                took_us=sum(each.time_us - each.t0_us for each in calls if each.t0_us is not UNSET),
+            )
+        )
+    return tuple(found)
+
+
+def explore(submissions: Submissions, *, lua: str, slurm: str) -> tuple[Drive, tuple[Job, ...]]:
+    """Run the zoo, and jobs made of what the script looks for as long as they reach new blocks.
+
+    Returns the last drive, of all jobs that were kept, and these.
+    """
+    source = submissions.source
+    drive = submissions.run((), lua=lua, slurm=slurm)
+    if drive.failure or drive.endless:
+        return drive, ()
+    others = [each for each in zoo.users(source) if each not in ("alice", "bob")]
+    jobs = [
+        *zoo.ZOO,
+        *(attrs.evolve(zoo.ZOO[0], name=f"a job of {each}", user=each) for each in others),
+    ]
+    drive = submissions.run(jobs, lua=lua, slurm=slurm)
+    if drive.failure or drive.endless:
+        return drive, tuple(jobs)
+    if any(ruling.asked and ruling.exit == 0 for ruling in drive.rulings[: len(zoo.HELD)]):
+        jobs += zoo.changes(1)
+    wished = zoo.wishes(source)
+    surest = [wish for wish in wished if wish.weight == 0]
+    jobs += _new(zoo.mutants((zoo.ZOO[0],), surest), jobs)[:_ROUND]
+    drive = submissions.run(jobs, lua=lua, slurm=slurm)
+    seen = all_reached(drive)
+    errors = {error for each in drive.rulings for error in each.errors}
+    paths = {ruling.path for ruling in drive.rulings}
+    tried = list(jobs)
+    bases = [*_bases(drive), zoo.ZOO[1], zoo.ZOO[0], zoo.ZOO[7]]
+    sets = zoo.together(source)
+    for _ in range(_ROUNDS):
+        new = _new(zoo.mutants(bases, wished, sets), tried)[:_ROUND]
+        if not new or len(seen) >= len(source.blocks) or len(jobs) >= MOST_JOBS:
+            break
+        tried += new
+        tries = submissions.run(new, lua=lua, slurm=slurm)
+        for ruling in tries.rulings[len(zoo.HELD) :]:
+            if ruling.path not in paths:
+                paths.add(ruling.path)
+                bases.append(ruling.job)
+            if ruling.reached - seen or set(ruling.errors) - errors:
+                seen |= ruling.reached
+                errors |= set(ruling.errors)
+                jobs.append(ruling.job)
+    return submissions.run(jobs, lua=lua, slurm=slurm), tuple(jobs)
+
+
+def _new(jobs: Iterable[Job], known: Sequence[Job]) -> list[Job]:
+    """Return the jobs that differ from all that are known, and from one another."""
+    lines = {(job.user, job.line) for job in known}
+    found = []
+    for job in jobs:
+        if (job.user, job.line) not in lines:
+            lines.add((job.user, job.line))
+            found.append(job)
+    return found
+
+
+def all_reached(drive: Drive) -> set[int]:
+    """Return the numbers of the blocks that some job reached."""
+    return set(drive.loaded_blocks).union(*(ruling.reached for ruling in drive.rulings))
+
+
+def _bases(drive: Drive) -> list[Job]:
+    """Return a job for each way through the script."""
+    found = {ruling.path: ruling.job for ruling in drive.rulings[len(zoo.HELD) :]}
+    return [job for job in found.values() if not job.change][-8:]

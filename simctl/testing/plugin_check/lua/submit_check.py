@@ -1,0 +1,306 @@
+"""Judge what a job_submit.lua did to the jobs of the zoo."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+
+from simctl.status import InputError
+from simctl.testing.plugin_check.lua import rules, zoo
+from simctl.testing.plugin_check.lua.found import Found
+from simctl.testing.plugin_check.lua.named import required
+from simctl.testing.plugin_check.lua.report import Treated
+from simctl.testing.plugin_check.lua.source import Source
+from simctl.testing.plugin_check.lua.static import asks_slurmctld
+from simctl.testing.plugin_check.lua.submissions import Drive, Ruling, Submissions, explore
+from simctl.testing.plugin_check.lua.zoo import Job
+from simctl.wire import errno
+from simctl.wire.ids import NO_VAL, SECOND
+
+FUNCTIONS: Final = required("job_submit", "")
+_LACKS: Final = re.compile(r"missing required function ([\w, ]+)")
+_NO_NUMBER: Final = "non-numeric return code"
+_UNRECOGNIZED: Final = re.compile(r"_set_job_field: unrecognized field: (.*)")
+_NO_FIELD: Final = re.compile(r"job_desc has no field (.*)")
+_ENDLESS: Final = re.compile(r"without coming back|took too many steps")
+_ORDERS: Final = (1, 2)
+
+
+@attrs.define(eq=False)
+class SubmitCheck:
+    """A check of one job_submit.lua."""
+
+    source: Source
+    found: Found
+    luas: Sequence[str]
+    slurms: Sequence[str]
+    trials: int = 0
+
+    def run(self) -> tuple[Drive, tuple[str, ...]]:
+        """Drive the script under each Lua and Slurm; return the main drive, and where it was run.
+
+        Raises:
+            InputError: It loads under none.
+        """
+        submissions = Submissions(self.source, self._missing())
+        drives: list[Drive] = []
+        main, jobs = self._main(submissions)
+        drives.append(main)
+        under = [(main.lua, main.slurm)]
+        for lua, slurm in self._others(main) if not main.endless else ():
+            drive = submissions.run(jobs, lua=lua, slurm=slurm)
+            under.append((lua, slurm))
+            if drive.failure:
+                self._loads_not(drive)
+            else:
+                drives.append(drive)
+        for drive in drives:
+            self._judge(drive)
+        for drive in drives[1:]:
+            self._apart(main, drive)
+        if not main.endless and re.search(r"\b(?:pairs|next)\s*\(", self.source.text):
+            self._orders(submissions, main, jobs)
+        self.trials = submissions.clusters
+        return main, tuple(f"Lua {lua} and Slurm {slurm}" for lua, slurm in under)
+
+    def _missing(self) -> tuple[str, ...]:
+        """Find required functions that are not there, and name them."""
+        lacking = list(FUNCTIONS)
+        for lua in self.luas:
+            drive = Submissions(self.source).run((), lua=lua, slurm=self.slurms[0], held=False)
+            self.trials += 1
+            match = _LACKS.search(drive.failure)
+            lacking = match[1].split(", ") if match else []
+            if match or not drive.failure:
+                break
+        for name in lacking:
+            local = self.source.function(name)
+            where = f": it is local, on line {local.line}" if local is not None else ""
+            self.found.blame(rules.MISSING, name, f"{name} is missing{where}", line=1)
+        return tuple(lacking)
+
+    def _main(self, submissions: Submissions) -> tuple[Drive, tuple[Job, ...]]:
+        failed: list[Drive] = []
+        for lua in reversed(self.luas):
+            drive, jobs = explore(submissions, lua=lua, slurm=self.slurms[0])
+            if not drive.failure:
+                for each in failed:
+                    self._loads_not(each)
+                return drive, jobs
+            failed.append(drive)
+        failure = failed[0].failure
+        at = f":{_line(failure)}" if _line(failure) else ""
+        raise InputError(f"{self.source.name}{at}: it does not load: {_shown(failure)}")
+
+    def _others(self, main: Drive) -> Iterator[tuple[str, str]]:
+        for lua in self.luas:
+            if lua != main.lua:
+                yield lua, main.slurm
+        for slurm in self.slurms:
+            if slurm != main.slurm:
+                yield main.lua, slurm
+
+    def _loads_not(self, drive: Drive) -> None:
+        text, line = _shown(drive.failure), _line(drive.failure)
+        rule = rules.LUA_VERSION if len(self.luas) > 1 else rules.LOADS_NOT
+        what = f"it does not load under Lua {drive.lua} and Slurm {drive.slurm}: {text}"
+        self.found.blame(rule, "", what, line=line)
+
+    # One drive.
+
+    def _judge(self, drive: Drive) -> None:
+        for complaint in drive.complaints:
+            if complaint.startswith("os.exit("):
+                line = self.source.line_with("exit")
+                self.found.blame(rules.ENDS_SLURMCTLD, "", complaint, line=line)
+        for ruling in drive.rulings:
+            function = FUNCTIONS[1] if ruling.job.change else FUNCTIONS[0]
+            for error in ruling.errors:
+                self._error(drive, ruling, function, error)
+            for text in ruling.logs:
+                self._logged(ruling, function, text)
+            for command in ruling.commands:
+                asks = asks_slurmctld(command)
+                if asks and not self.found.has(rules.SELF_WAITING, f"runs {asks} "):
+                    what = f"runs {asks} inside slurmctld: {command}"
+                    self.found.blame(rules.SELF_WAITING, function, what, job=ruling.job.name)
+            if ruling.took_us >= SECOND and not self.found.has(rules.SELF_WAITING):
+                what = f"holds slurmctld for {ruling.took_us / SECOND:g} s"
+                ran = f", with {ruling.commands[0]}" if ruling.commands else ""
+                self.found.blame(rules.SLOW, function, what + ran, job=ruling.job.name)
+        for command in drive.loading:
+            if asks_slurmctld(command):
+                what = f"runs {asks_slurmctld(command)} as it is loaded: {command}"
+                self.found.blame(rules.SELF_WAITING, "", what)
+
+    def _error(self, drive: Drive, ruling: Ruling, function: str, error: str) -> None:
+        text = _shown(error)
+        if _ENDLESS.search(text):
+            self.found.blame(rules.ENDLESS, function, text, line=_line(error), job=ruling.job.name)
+            return
+        rule = (
+            rules.NIL_IN_LOG
+            if "to 'format'" in text and "string.format" not in self._at(error)
+            else rules.LUA_ERROR
+        )
+        self.found.blame(
+            rule, function, text, line=_line(error), job=ruling.job.name, lua=drive.lua, one=True
+        )
+
+    def _at(self, error: str) -> str:
+        lines = self.source.text.split("\n")
+        line = _line(error)
+        return lines[line - 1] if 0 < line <= len(lines) else ""
+
+    def _logged(self, ruling: Ruling, function: str, text: str) -> None:
+        job = ruling.job.name
+        found = _UNRECOGNIZED.fullmatch(text)
+        if _NO_NUMBER in text:
+            self.found.blame(
+                rules.NO_NUMBER,
+                function,
+                "returns what is no number",
+                job=job,
+                line=self.source.line_of(function),
+            )
+        elif found:
+            self._strange(found[1], function, "writes", job)
+        elif _NO_FIELD.fullmatch(text):
+            match = _NO_FIELD.fullmatch(text)
+            assert match is not None
+            self._strange(match[1], function, "reads", job)
+
+    def _strange(self, field: str, function: str, does: str, job: str) -> None:
+        from simctl.testing.plugin_check.lua.named import JOB_DESC  # noqa: PLC0415
+
+        rule = rules.READ_ONLY if does == "writes" and field in JOB_DESC else rules.UNKNOWN_FIELD
+        what = f"{does} job_desc.{field}, which " + (
+            "a script cannot change" if rule == rules.READ_ONLY else "is no field"
+        )
+        lines = [use.line for use in self.source.uses if use.field == field]
+        if rule == rules.READ_ONLY:
+            lines = [use.line for use in self.source.uses if use.field == field and use.set]
+        if not self.found.told(rule, field):
+            self.found.blame(rule, function, what, line=lines[0] if lines else 0, job=job)
+
+    # Drives compared.
+
+    def _apart(self, main: Drive, other: Drive) -> None:
+        """Note where jobs fare otherwise under another Lua; another Slurm may well do otherwise."""
+        if other.slurm != main.slurm:
+            return
+        for one, two in zip(main.rulings, other.rulings, strict=True):
+            if one.asked and two.asked and one.verdict != two.verdict:
+                if one.errors or two.errors:
+                    self._error_apart(main, other, one, two)
+                    continue
+                what = (
+                    f"{one.job.name}: {shown(one)} under Lua {main.lua}, {shown(two)} under "
+                    f"Lua {other.lua}"
+                )
+                function = FUNCTIONS[1] if one.job.change else FUNCTIONS[0]
+                self.found.blame(rules.LUA_VERSION, function, what)
+                return
+
+    def _error_apart(self, main: Drive, other: Drive, one: Ruling, two: Ruling) -> None:
+        """Say that an error is one of a version, where it is."""
+        if bool(one.errors) != bool(two.errors):
+            lua, errors = (main.lua, one.errors) if one.errors else (other.lua, two.errors)
+            for error in errors:
+                self.found.of_version(_line(error), lua)
+
+    def _orders(self, submissions: Submissions, main: Drive, jobs: Sequence[Job]) -> None:
+        for order in _ORDERS:
+            other = submissions.run(jobs, lua=main.lua, slurm=main.slurm, order=order)
+            for one, two in zip(main.rulings, other.rulings, strict=True):
+                if one.asked and two.asked and one.verdict != two.verdict:
+                    what = (
+                        f"{one.job.name}: {shown(one)}, or {shown(two)} where tables are gone "
+                        "through in another order"
+                    )
+                    function = FUNCTIONS[1] if one.job.change else FUNCTIONS[0]
+                    line = self.source.line_with("pairs") or self.source.line_with("next")
+                    self.found.blame(rules.PAIRS, function, what, line=line)
+                    return
+
+    def treated(self, main: Drive) -> tuple[Treated, ...]:
+        """Return what each job was turned into."""
+        return tuple(
+            Treated(
+                name=ruling.job.name,
+                command=ruling.job.line,
+                user=ruling.job.user,
+                ruling=shown(ruling),
+            )
+            for ruling in main.rulings
+            if ruling.asked
+        )
+
+    def driven(self, main: Drive) -> tuple[str, ...]:
+        """Return the functions that were called."""
+        called = {bool(each.job.change) for each in main.rulings if each.asked}
+        return tuple(
+            name
+            for at, name in enumerate(FUNCTIONS)
+            if bool(at) in called and self.source.function(name)
+        )
+
+
+def shown(ruling: Ruling) -> str:
+    """Return in words what became of a job."""
+    parts = []
+    if ruling.errors:
+        parts.append("let in by a Lua error" if not ruling.rc else "a Lua error")
+    elif ruling.rc:
+        parts.append(f"refused ({errno_name(ruling.rc)})")
+    parts += [
+        f"{name} {_value(was)} becomes {_value(now)}" for name, (was, now) in ruling.changed.items()
+    ]
+    prefix = f"{ruling.job.command}: "
+    said = [
+        line.removeprefix(prefix).removeprefix("error: ")
+        for line in ruling.lines
+        if line.startswith(prefix) and "submission failed" not in line
+    ]
+    if not parts:
+        parts.append(
+            "as it is"
+            if not ruling.exit or ruling.job.change
+            else "not changed; refused by slurmctld"
+        )
+    if said and not ruling.job.change:
+        parts.append(f"told: {said[0]}")
+    return "; ".join(parts)
+
+
+def errno_name(rc: int) -> str:
+    """Return the name of an error number, or the number."""
+    for name, value in vars(errno).items():
+        if value == rc and name.startswith(("ESLURM", "SLURM_ERROR", "EAGAIN")):
+            return f"{name}, {rc}"
+    return str(rc)
+
+
+def _value(value: Any) -> str:
+    if value == NO_VAL:
+        return "not set"
+    if value in ("", [], {}):
+        return "nothing"
+    return str(value) if not isinstance(value, str) else value
+
+
+def _shown(error: str) -> str:
+    """Return what an error says, without the place in the script."""
+    return re.sub(r"^(?:/etc/slurm/[\w.]+\.lua:(?:\d+:)? )+", "", error)
+
+
+_AT: Final = re.compile(r"\.lua:(\d+):")
+
+
+def _line(error: str) -> int:
+    found = _AT.search(error)
+    return int(found[1]) if found else 0
+
+
+__all__ = ["SubmitCheck", "errno_name", "shown", "zoo"]

@@ -1,0 +1,218 @@
+"""`simctl plugins check FILE.lua`: planted mistakes are found where they are, good scripts pass."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from simctl.cli import main
+from simctl.testing.plugin_check.lua.check import check_script
+from simctl.testing.plugin_check.lua.report import ScriptReport
+
+pytest.importorskip("lupa")
+
+MODIFY = """\
+function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
+  return slurm.SUCCESS
+end
+"""
+# Each is reached by a job of its own, as the script asks for its name; `@` is the line to be named.
+MISTAKES = """\
+local limits = {alpha = 60, beta = 600}
+function slurm_job_submit(job_desc, part_list, submit_uid)
+  local name = job_desc.name
+  if name == "a1" then slurm.log_info("account %s", job_desc.wckey) end --@ nil-in-log
+  if name == "a2" then slurm.log_info("%s wants %s", job_desc.wckey, "x") end --@ nil-in-log
+  if name == "a3" then job_desc.comment = "of " .. job_desc.reservation end --@ lua-error
+  if name == "a4" then job_desc.features = nil end --@ lua-error
+  if name == "a5" then return slurm.ESLURM_NO_SUCH_THING end --@ unknown-name
+  if name == "a6" then slurm.log_warning("x") end --@ unknown-name
+  if name == "a7" and job_desc.acct == "x" then return slurm.ERROR end --@ unknown-field
+  if name == "a8" then return false end
+  if name == "a9" then slurm.log_info("%d", unpack({1})) end --@ lua-version
+  if name == "b1" then slurm.log_info("%d", table.unpack({1})) end --@ lua-version
+  if name == "b2" and job_desc.time_min == nil then return slurm.ERROR end --@ never-nil
+  if name == "b3" and job_desc.num_tasks and job_desc.num_tasks > 9 then return 1 end --@ never-nil
+  if job_desc.cpus_per_task == slurm.NO_VAL then return slurm.ERROR end --@ wrong-no-val
+  if job_desc.account == slurm.NO_VAL then return slurm.ERROR end --@ wrong-no-val
+  if submit_uid == "0" or job_desc.time_limit == "60" then return 0 end --@ never-equal
+  if name == "b4" then job_desc.user_id = 0 end --@ read-only-field
+  if name == "b5" then os.execute("scontrol update jobid=1 comment=x") end --@ self-waiting
+  if name == "b6" then for k in pairs(limits) do job_desc.comment = k end end --@ order-of-pairs
+  for _, part in pairs(part_list) do
+    if part.max_wall ~= nil then return slurm.ERROR end --@ unknown-field
+  end
+  if name == "b7" then
+    if job_desc.tres_per_node ~= nil and job_desc.time_limit > 700 then
+      job_desc.comment = undefined_name .. "x" --@ lua-error
+    end
+  end
+  return slurm.SUCCESS
+end
+function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
+  if job_rec.owner == 7 then return slurm.ERROR end --@ unknown-field
+  if job_desc.partition:match("gpu") then return slurm.ERROR end --@ lua-error
+  return slurm.SUCCESS
+end
+return slurm.SUCCESS
+"""
+GOOD = """\
+-- What sites do, and do well.
+local unpack = table.unpack or unpack
+local most_minutes = {debug = 60, batch = 2880}
+local admins = {[0] = true, [1002] = true}
+
+local function defaults(job_desc, part_list)
+  if job_desc.time_limit == slurm.NO_VAL then job_desc.time_limit = 60 end
+  if job_desc.qos == nil then job_desc.qos = "normal" end
+  local names = {}
+  for name, part in pairs(part_list) do
+    if part.flag_default == 1 then names[#names + 1] = name end
+  end
+  table.sort(names)
+  if job_desc.partition == nil and #names > 0 then
+    job_desc.partition = table.concat(names, ",")
+  end
+end
+
+local function gpus(job_desc)
+  local gres = job_desc.tres_per_node or job_desc.gres
+  local count = 0
+  if gres ~= nil then count = tonumber(string.match(gres, "gpu[^,]*:(%d+)")) or 1 end
+  if count > 0 and job_desc.partition ~= "gpu" then
+    slurm.log_user("%d gpus: moved to partition gpu", count)
+    job_desc.partition = "gpu"
+  elseif count == 0 and job_desc.partition == "gpu" then
+    slurm.log_user("partition gpu is for jobs with gpus")
+    return slurm.ERROR
+  end
+  return slurm.SUCCESS
+end
+
+local function memory(job_desc)
+  local mem = job_desc.pn_min_memory
+  if mem == nil or mem == slurm.NO_VAL64 then
+    slurm.log_info("no memory asked for by %s", tostring(job_desc.user_name))
+  elseif mem < slurm.MEM_PER_CPU and mem > 128000 then
+    job_desc.partition = "bigmem"
+  end
+end
+
+local function policy(job_desc, part_list, submit_uid)
+  if admins[submit_uid] then return slurm.SUCCESS end
+  if job_desc.account == nil or job_desc.account == "" then
+    slurm.log_user("You have to give an account: sbatch -A NAME")
+    return slurm.ESLURM_INVALID_ACCOUNT
+  end
+  defaults(job_desc, part_list)
+  memory(job_desc)
+  if job_desc.script == nil and job_desc.time_limit > 48 then
+    job_desc.time_limit = 48
+  end
+  local most = most_minutes[job_desc.partition or "debug"]
+  if most and job_desc.time_limit > most then
+    slurm.log_user("at most %d minutes in this partition", unpack({most}))
+    return slurm.ESLURM_INVALID_TIME_LIMIT
+  end
+  if job_desc.features ~= nil and string.find(job_desc.features, ",") then
+    return slurm.ERROR
+  end
+  if job_desc.shared == 0 and job_desc.min_nodes ~= slurm.NO_VAL and job_desc.min_nodes > 4 then
+    return slurm.ESLURM_INVALID_NODE_COUNT
+  end
+  return gpus(job_desc)
+end
+
+function slurm_job_submit(job_desc, part_list, submit_uid)
+  local ok, rc = pcall(policy, job_desc, part_list, submit_uid)
+  if ok then return rc end
+  slurm.log_error("policy: %s", tostring(rc))
+  return slurm.ERROR
+end
+
+function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
+  if modify_uid ~= 0 and job_desc.partition ~= nil and job_desc.partition ~= job_rec.partition then
+    slurm.log_user("the partition of job %d stays", job_rec.job_id)
+    return slurm.ERROR
+  end
+  return slurm.SUCCESS
+end
+slurm.log_info("loaded")
+return slurm.SUCCESS
+"""
+
+
+def check(tmp_path: Path, text: str, *, luas: tuple[str, ...] = ("5.4",)) -> ScriptReport:
+    """Check a script under one Slurm."""
+    path = tmp_path / "job_submit.lua"
+    path.write_text(text)
+    return check_script(str(path), luas=luas, slurms=("22.05",))
+
+
+def test_each_planted_mistake_is_found_on_its_line(tmp_path: Path) -> None:
+    """A line has the mistake that it names; nothing else is blamed."""
+    report = check(tmp_path, MISTAKES, luas=("5.1", "5.4"))
+    planted = {
+        (line.split("--@ ")[1], number)
+        for number, line in enumerate(MISTAKES.split("\n"), 1)
+        if "--@ " in line
+    }
+    found = {(each.rule, int(each.where.partition(":")[2])) for each in report.mistakes}
+    assert found - planted == {("no-number", 2)}
+    assert planted - found == set()
+    let_in = [each.name for each in report.treated if "let in by a Lua error" in each.ruling]
+    assert any("-J a1" in name for name in let_in)
+
+
+def test_a_script_that_is_right_passes(tmp_path: Path) -> None:
+    """It is driven through all its branches but those for its own failure."""
+    report = check(tmp_path, GOOD, luas=("5.1", "5.4"))
+    assert [(each.rule, each.where, each.what) for each in report.mistakes] == []
+    assert report.driven == ("slurm_job_submit", "slurm_job_modify")
+    rulings = {each.name: each.ruling for each in report.treated}
+    assert rulings["gpus"].startswith("partition debug becomes gpu")
+    assert rulings["no account"].startswith("refused (ESLURM_INVALID_ACCOUNT, 2045); told: You")
+    assert [str(each) for each in report.unreached] == []
+
+
+SUBMIT = "function slurm_job_submit(job_desc, part_list, submit_uid)\n  {}\n  return 0\nend\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "line"),
+    [
+        (SUBMIT.format(""), "missing-function", 1),
+        ("local " + SUBMIT.format("") + MODIFY, "missing-function", 1),
+        (SUBMIT.format("while true do end") + MODIFY, "endless", 2),
+        (SUBMIT.format("if job_desc.account == nil then os.exit(1) end") + MODIFY, "os-exit", 2),
+        (SUBMIT.format('os.execute("sleep 5")') + MODIFY, "slow", 0),
+    ],
+    ids=["missing", "local", "endless", "exit", "slow"],
+)
+def test_what_stops_slurmctld_is_found(tmp_path: Path, text: str, rule: str, line: int) -> None:
+    """What keeps it from starting, or from answering, is told by itself."""
+    report = check(tmp_path, text)
+    where = f"job_submit.lua:{line}" if line else "job_submit.lua"
+    assert [(each.rule, each.where) for each in report.mistakes] == [(rule, where)]
+
+
+def test_the_command_says_by_its_status_what_came_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """0 driven and nothing found, 1 a mistake, 2 it cannot be loaded; --json has the objects."""
+    monkeypatch.chdir(tmp_path)
+    one = ["--lua", "5.4", "--slurm", "22.05"]
+    Path("good.lua").write_text(SUBMIT.format("") + MODIFY)
+    Path("bad.lua").write_text(SUBMIT.format("if submit_uid > 0 then return nil end") + MODIFY)
+    Path("broken.lua").write_text("function slurm_job_submit()\n  retrun 0\nend\n")
+    Path("none.lua").write_text("x = 1\n")
+    assert main(["plugins", "check", "good.lua", *one]) == 0
+    assert "job_submit/lua: fine" in capsys.readouterr().out
+    assert main(["plugins", "check", "bad.lua", *one, "--json"]) == 1
+    (told,) = json.loads(capsys.readouterr().out)
+    assert told["driven"] == ["slurm_job_submit", "slurm_job_modify"]
+    assert [each["rule"] for each in told["mistakes"]] == ["no-number"]
+    assert main(["plugins", "check", "broken.lua", *one]) == 2
+    assert "broken.lua:2: it does not load: " in capsys.readouterr().err
+    assert main(["plugins", "check", "none.lua", *one]) == 2
+    assert "defines none of the functions" in capsys.readouterr().err
