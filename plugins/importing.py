@@ -34,19 +34,21 @@ class Found:
     origin: str
 
 
-def find(reference: str, folder: Path) -> list[Found]:
+def find(reference: str, folder: Path, against: compiled.Against = compiled.ALONE) -> list[Found]:
     """Return the class that a reference names, or all the plugin classes of a file or module.
 
     Args:
         reference: ``file.py``, ``package.module``, either with ``:Class``, or ``package.Class``;
             a module may stand behind the path of its folder, ``../there/package:Class``.
         folder: What a path starts from.
+        against: What a compiled plugin finds beside itself.
 
     Raises:
         PluginError: There is no such file, module or class, or it cannot be imported.
     """
     if reference.endswith(compiled.SUFFIXES):
-        return [Found(kind=_find_compiled(reference, folder), origin=f"from {reference}")]
+        kind = _find_compiled(reference, folder, against)
+        return [Found(kind=kind, origin=f"from {reference}")]
     where, colon, name = reference.rpartition(":")
     if not colon:
         where, name = reference, ""
@@ -86,14 +88,14 @@ def find_function(reference: str, folder: Path) -> Callable[..., object]:
         raise PluginError(f"{reference!r}: there is no function {name} in it{hint}")
 
 
-def _find_compiled(reference: str, folder: Path) -> type[Any]:
+def _find_compiled(reference: str, folder: Path, against: compiled.Against) -> type[Any]:
     """Return the class that stands for a plugin in a `.so` or a `.c`."""
     from simctl.plugins.compiled import classes  # noqa: PLC0415 - no other needs to read ELF
 
     path = (folder / reference).absolute()
     _check_there(reference, path)
     try:
-        return classes.find(path)
+        return classes.find(path, against)
     except PluginError as error:
         told = (f"plugin {reference!r}: {mistake}" for mistake in error.mistakes)
         raise PluginError(*told) from error

@@ -15,6 +15,7 @@ from simctl.plugins.burst_buffer.lua.plugin import BurstBufferLua
 from simctl.plugins.checkpoint.blcr import CheckpointBlcr
 from simctl.plugins.checkpoint.none import CheckpointNone
 from simctl.plugins.checkpoint.ompi import CheckpointOmpi
+from simctl.plugins.compiled import ALONE, Against
 from simctl.plugins.fitting import check_class
 from simctl.plugins.guard import PluginError, loading
 from simctl.plugins.importing import GROUP, Found, find
@@ -85,6 +86,8 @@ class Registry:
         self._entries = _bundled()
         self._installed = installed
         self._on_hosts: dict[tuple[str, str], type[Any]] = {}
+        self.against = ALONE
+        """What compiled plugins that are taken in find beside themselves."""
 
     def types(self, plugin_class: str) -> list[str]:
         """Return the types of *plugin_class* that can be loaded, sorted."""
@@ -154,7 +157,7 @@ class Registry:
         Raises:
             PluginError: It is not there, does not fit its guide, or is there already.
         """
-        kind = _only(reference, folder)
+        kind = _only(reference, folder, self.against)
         self.put(kind, reference)
 
     def add_on(self, host: str, reference: str, folder: Path, model: str) -> None:
@@ -163,7 +166,7 @@ class Registry:
         Raises:
             PluginError: It is not there, does not fit its guide, or there is none of its type.
         """
-        kind = _only(reference, folder)
+        kind = _only(reference, folder, self.against)
         plugin_type = check_class(kind, reference, model)
         if plugin_type not in self._entries:
             raise PluginError(
@@ -243,13 +246,13 @@ class Registry:
         ]
 
 
-def _only(reference: str, folder: Path) -> type[Any]:
+def _only(reference: str, folder: Path, against: Against) -> type[Any]:
     """Return the one class that a reference names.
 
     Raises:
         PluginError: There is none, or there are several.
     """
-    found = find(reference, folder)
+    found = find(reference, folder, against)
     if len(found) > 1:
         names = ", ".join(each.kind.__name__ for each in found)
         raise PluginError(
@@ -322,12 +325,13 @@ def _load(point: "EntryPoint") -> Found:
     return Found(kind=kind, origin=origin)
 
 
-def find_plugins(reference: str, folder: Path) -> list[Found]:
+def find_plugins(reference: str, folder: Path, against: Against = ALONE) -> list[Found]:
     """Return the plugin classes that a reference names, not checked yet.
 
     Args:
         reference: A file or module, with or without a class, or the type of a plugin there is.
         folder: What a file's path starts from.
+        against: What a compiled plugin finds beside itself.
 
     Raises:
         PluginError: There is none.
@@ -338,4 +342,4 @@ def find_plugins(reference: str, folder: Path) -> list[Found]:
     installed = [point for point in _entry_points() if point.name == reference]
     if installed:
         return [_load(point) for point in installed]
-    return find(reference, folder)
+    return find(reference, folder, against)

@@ -10,7 +10,7 @@ import attrs
 
 from simctl.kernel.procs import CALLING
 from simctl.plugin import SLURM_ERROR, CheckOp, CheckpointStatus, SlurmError, stepd
-from simctl.plugins.compiled import build, elf, records
+from simctl.plugins.compiled import ALONE, Against, build, elf, records
 from simctl.plugins.compiled import prototypes as versions
 from simctl.plugins.compiled.bindings import Argument, Plan, needed, plan, stars
 from simctl.plugins.compiled.hosted import Host
@@ -174,7 +174,7 @@ _STAND_INS: Final[dict[str, Any]] = {
 """What a plugin for later versions of Slurm has in place of the guide's functions that it lacks."""
 
 
-def find(path: Path, slurm_lib: str = "") -> type[CompiledPlugin]:
+def find(path: Path, against: Against = ALONE) -> type[CompiledPlugin]:
     """Return the class that stands for a plugin in a `.so` or a `.c`, which is compiled first.
 
     Raises:
@@ -185,7 +185,7 @@ def find(path: Path, slurm_lib: str = "") -> type[CompiledPlugin]:
     plugin_type = found.text("plugin_type") or ""
     plugin_class = plugin_type.partition("/")[0]
     prototypes, mistakes = versions.detect(plugin_class, found)
-    described = records_of(library)
+    described = records_of(library, *([Path(against.records)] if against.records else []))
     _check(path, found, prototypes, described, mistakes)
     optional = [name for name, each in OPTIONAL.items() if each.plugin_class == plugin_class]
     plans = {
@@ -199,7 +199,7 @@ def find(path: Path, slurm_lib: str = "") -> type[CompiledPlugin]:
         "prototypes": prototypes,
         "__doc__": f"Stands for {path.name}.",
         "library": library,
-        "slurm_lib": slurm_lib,
+        "slurm_lib": against.slurm_lib,
         "plugin_type": plugin_type,
         "plugin_name": found.text("plugin_name") or "",
         "plugin_version": found.number("plugin_version") or 0,

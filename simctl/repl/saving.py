@@ -13,7 +13,7 @@ from simctl.repl.session import Session
 from simctl.scenario.durations import format_us
 from simctl.scenario.positions import compose
 
-_PATH_KEYS = ("slurm_conf_file", "burst_buffer_conf_file")
+_PATH_KEYS = ("slurm_conf_file", "burst_buffer_conf_file", "slurm_lib", "slurm_records")
 
 
 def save_session(session: Session, name: str, *, force: bool) -> Iterator[str]:

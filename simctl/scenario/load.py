@@ -38,7 +38,7 @@ from simctl.scenario.positions import (
     pairs,
     sort_mistakes,
 )
-from simctl.scenario.programs import FILES, PLUGINS, PROGRAMS, file_key
+from simctl.scenario.programs import FILES, LIBRARY, PLUGINS, PROGRAMS, file_key
 from simctl.scenario.scalars import DURATION, SIMCTL_VERSION, choice, whole
 from simctl.scenario.scripts import ScriptCheck
 from simctl.scenario.shapes import Field, Record, Table, Values
@@ -174,6 +174,18 @@ FIELDS: Final = (
         shape=PLUGINS,
         default=(),
         doc="Plugin classes in files, beside the bundled and the installed ones.",
+    ),
+    Field(
+        name="slurm_lib",
+        shape=LIBRARY,
+        default="",
+        doc="The libslurmfull.so that compiled plugins find in place of the stand-in for it.",
+    ),
+    Field(
+        name="slurm_records",
+        shape=LIBRARY,
+        default="",
+        doc="A file with debug information of Slurm's records, for plugins that have none.",
     ),
     Field(
         name="files",
@@ -354,6 +366,8 @@ def _scenario(values: Values, reading: Reading, text: str) -> Scenario:
         partitions=values["partitions"],
         users=values["users"],
         plugins=values["plugins"],
+        slurm_lib=values["slurm_lib"],
+        slurm_records=values["slurm_records"],
         files=values["files"],
         programs=values["programs"],
         timeline=values["timeline"],

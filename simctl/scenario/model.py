@@ -707,6 +707,10 @@ class Scenario:
     partitions: tuple[PartitionSpec, ...]
     users: tuple[UserSpec, ...]
     plugins: tuple[PluginSpec, ...] = ()
+    slurm_lib: str = ""
+    """Path of the user's own libslurmfull.so, for compiled plugins."""
+    slurm_records: str = ""
+    """Path of a file whose debug information describes Slurm's records, for compiled plugins."""
     files: Mapping[str, str] = attrs.field(factory=dict)
     programs: Mapping[str, Program] = attrs.field(factory=dict)
     timeline: tuple[Entry, ...] = ()

@@ -55,6 +55,22 @@ PLUGINS: Final = Items(
 )
 
 
+def _read_library(value: Value, reading: Reading) -> str:
+    path = Path(reading.folder, value.scalar).absolute()
+    if not path.is_file():
+        beside = [str(each) for each in sorted(path.parent.glob(f"*{path.suffix}"))]
+        raise ValueError(f"no file {value.scalar!r}{near(str(path), beside)}")
+    return str(path)
+
+
+LIBRARY: Final = Scalar(
+    expected='the path of a file, such as "/usr/lib/slurm/libslurmfull.so"',
+    convert=_read_library,
+    json={"type": "string", "minLength": 1},
+)
+"""A file that compiled plugins need beside themselves, from the folder of the scenario on."""
+
+
 def file_key(name: str) -> str:
     """Return the name under which a file of the scenario is known: `./hello.sh` is `hello.sh`."""
     while name.startswith("./"):

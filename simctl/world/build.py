@@ -21,6 +21,7 @@ from simctl.kernel.procs import (
 )
 from simctl.kernel.trace import Trace
 from simctl.kernel.turns import Kernel
+from simctl.plugins.compiled import Against
 from simctl.plugins.hooks import Hooks
 from simctl.plugins.registry import PluginError, Registry, UnknownPluginError
 from simctl.scenario.model import (
@@ -88,6 +89,7 @@ def _load_plugins(registry: Registry, scenario: Scenario, model: str) -> None:
 def plugin_mistakes(registry: Registry, scenario: Scenario, model: str) -> list[str]:
     """Take in the scenario's plugins; return all that is wrong with them and with slurm.conf's."""
     mistakes: list[str] = []
+    registry.against = Against.of(scenario)
     path = Path(scenario.folder) / scenario.path_name
     file = str(path) if path.is_file() else scenario.path_name
     for plugin in scenario.plugins:

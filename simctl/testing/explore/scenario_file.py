@@ -15,7 +15,7 @@ import yaml
 MARK: Final = "# Found by `simctl explore"
 """How a file begins that may be written over."""
 
-_PATHS: Final = ("slurm_conf_file", "burst_buffer_conf_file")
+_PATHS: Final = ("slurm_conf_file", "burst_buffer_conf_file", "slurm_lib", "slurm_records")
 _WIDTH: Final = 100
 
 

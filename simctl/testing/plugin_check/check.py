@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import attrs
 
+from simctl.plugins.compiled import ALONE, Against
 from simctl.plugins.compiled.classes import CompiledPlugin
 from simctl.plugins.fitting import check_class
 from simctl.plugins.guard import PluginError
@@ -61,11 +62,12 @@ def check_plugins(
             raise InputError("--scenario: not built for Lua scripts; run it with `simctl test`")
         if (luas or slurms) and not scripts:
             raise InputError("--lua and --slurm are for Lua scripts, and none is to be checked")
+        against = next((Against.of(each) for each in given if each.slurm_lib), ALONE)
         for reference in references:
             if reference in scripts:
                 continue
             try:
-                found += find_plugins(reference, Path.cwd())
+                found += find_plugins(reference, Path.cwd(), against)
             except PluginError as error:
                 mistakes.append(str(error))
         for each in found:

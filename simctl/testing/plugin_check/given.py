@@ -4,6 +4,7 @@ from pathlib import Path
 
 import attrs
 
+from simctl.plugins.compiled import Against
 from simctl.plugins.guard import PluginError
 from simctl.plugins.registry import find_plugins
 from simctl.scenario.model import PluginSpec, Scenario
@@ -27,9 +28,7 @@ def run_given(bench: Bench) -> None:
                 f"--scenario {name}: its {bench.conf_key} is {', '.join(used) or 'not set'}, "
                 f"not {bench.kind.plugin_type}, which is to be checked"
             )
-        others = tuple(
-            each for each in scenario.plugins if not _is_same(bench, each, scenario.folder)
-        )
+        others = tuple(each for each in scenario.plugins if not _is_same(bench, each, scenario))
         own = attrs.evolve(scenario, plugins=others)
         for model in bench.models:
             ran = bench.run(name, own, model=model, events=True, files=followed)
@@ -49,10 +48,10 @@ def _types_of(scenario: Scenario, plugin_class: str) -> tuple[str, ...]:
     return (conf.switch_type if plugin_class == "switch" else conf.checkpoint_type,)
 
 
-def _is_same(bench: Bench, spec: PluginSpec, folder: str) -> bool:
+def _is_same(bench: Bench, spec: PluginSpec, scenario: Scenario) -> bool:
     """Tell whether a scenario's own plugin is of the type that is checked, and so replaced."""
     try:
-        found = find_plugins(spec.reference, Path(folder))
+        found = find_plugins(spec.reference, Path(scenario.folder), Against.of(scenario))
     except PluginError:
         return False
     return any(getattr(each.kind, "plugin_type", "") == bench.kind.plugin_type for each in found)
