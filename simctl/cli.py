@@ -149,6 +149,13 @@ def _add_run(commands: Any) -> None:
         help="have the trace tell what plugin calls put into environments, credentials and files, "
         "and what plugins keep",
     )
+    run.add_argument(
+        "--gdb",
+        default="",
+        metavar="FUNCTION",
+        help="before a compiled plugin's function is called first, wait until a debugger is "
+        "attached to its process",
+    )
     run.add_argument("--trace-kinds", metavar="K,..", help="write only events of these kinds")
     run.add_argument(
         "--watchdog",
@@ -444,6 +451,8 @@ def _run(options: argparse.Namespace) -> int:
     if bool(options.scenario) == bool(options.swf):
         raise InputError("run: name a scenario, or a log with --swf FILE --nodes N")
     if options.swf:
+        if options.gdb:
+            raise InputError("run: --gdb goes with a scenario; a log of jobs has no plugin")
         from simctl.replay import run_replay
 
         return run_replay(options)

@@ -143,6 +143,7 @@ def run(options: argparse.Namespace) -> int:
     result = run_world(world, options)
     if result.schedule_note:
         print(f"simctl: {result.schedule_note}", file=sys.stderr)
+    _tell_where_none_stopped()
     if options.html is not None:
         write_run(options.html, world.header(), world.events, result, "--html", force=options.force)
     if options.explain:
@@ -196,7 +197,7 @@ def make_world(scenario: Scenario, options: argparse.Namespace) -> World:
                 model=options.model or "",
                 until_us=until_us,
                 most_turns=most_turns(options),
-                watchdog_s=options.watchdog,
+                watchdog_s=0 if _stops_for_gdb(options) else options.watchdog,
                 orderings=not options.no_orderings,
                 state_dir=getattr(options, "state_dir", ""),
                 values=getattr(options, "values", False),
@@ -209,6 +210,25 @@ def make_world(scenario: Scenario, options: argparse.Namespace) -> World:
         raise InputError(str(error), placed=True) from error
     except ScheduleError as error:
         raise InputError(str(error)) from error
+
+
+def _stops_for_gdb(options: argparse.Namespace) -> bool:
+    """Have the run stop where `--gdb` says; tell whether it says so."""
+    function = getattr(options, "gdb", "")
+    if function:
+        from simctl.plugins.compiled.debugger import stop_before
+
+        stop_before(function)
+    return bool(function)
+
+
+def _tell_where_none_stopped() -> None:
+    """Say that `--gdb` has stopped nowhere, where it should have."""
+    from simctl.plugins.compiled.debugger import left_over
+
+    function = left_over()
+    if function:
+        print(f"simctl: --gdb {function}: no compiled plugin was called for it", file=sys.stderr)
 
 
 def most_turns(options: argparse.Namespace) -> int:

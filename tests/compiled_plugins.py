@@ -1,5 +1,8 @@
 """Compiled plugins for tests: built from tests/compiled, skipped and told without a compiler."""
 
+import shlex
+import subprocess
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +27,14 @@ def _why_not() -> str:
 
 
 needs_compiler = pytest.mark.skipif(bool(_why_not()), reason=_why_not() or "there is one")
+
+
+@lru_cache
+def sanitizers() -> bool:
+    """Tell whether the compiler has AddressSanitizer."""
+    command = [*shlex.split(build.compiler()), "-fsanitize=address,undefined", "-shared"]
+    command += ["-o", "/dev/null", "-x", "c", "/dev/null"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def changed(folder: Path, name: str, body: str, *, top: str = "") -> Path:

@@ -3,6 +3,8 @@
 import json
 import os
 import select
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 from simctl.cli import main
 from simctl.plugins.compiled.process import Zygote
 from simctl.status import OK
-from tests.compiled_plugins import KEYS, KEYS_18, TWIN, changed, needs_compiler
+from tests.compiled_plugins import KEYS, KEYS_18, TWIN, changed, needs_compiler, sanitizers
 
 pytestmark = needs_compiler
 
@@ -220,3 +222,46 @@ def test_a_loop_is_ended_and_ends_its_daemon(tmp_path: Path) -> None:
     exits = events(trace, kind="process", name="exit", role="session")
     assert {each["rc"] for each in exits} == {9}
     assert all(each["args"] == {"by": "plugin"} for each in exits)
+
+
+def test_what_a_sanitizer_finds_is_told_as_a_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the line; the step daemon ends by it."""
+    if not sanitizers():
+        pytest.skip("the compiler has no sanitizers")
+    monkeypatch.setenv("CFLAGS", "-fsanitize=address")
+    body = "volatile char *p = xmalloc(8); p[8] = 1; xfree(p);"
+    trace = run(tmp_path, changed(tmp_path, "switch_p_job_init", body))
+    problem = str(events(trace, name="plugin_error")[0]["args"])
+    told = "AddressSanitizer: heap-buffer-overflow in switch_p_job_init (changed.c:"
+    assert told in problem
+    assert {each["rc"] for each in events(trace, name="exit", role="session")} == {6}
+
+
+@pytest.mark.skipif(shutil.which("gdb") is None, reason="there is no gdb")
+def test_gdb_stops_in_the_call_that_was_asked_for(tmp_path: Path) -> None:
+    """The run says which process to attach to, and goes on as if nothing had been."""
+    scenario = tmp_path / "s.yaml"
+    scenario.write_text(SCENARIO.format(model="guide", plugin=KEYS), encoding="utf-8")
+    running = subprocess.Popen(
+        [sys.executable, "-m", "simctl", "run", str(scenario), "--gdb", "switch_p_job_init"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert running.stderr is not None
+    line = next(each for each in running.stderr if "gdb -p" in each)
+    words = shlex.split(line)
+    done = subprocess.run(
+        [*words, "-batch", "-nx", "-ex", "backtrace 1", "-ex", "delete", "-ex", "detach"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert "switch_p_job_init (" in done.stdout
+    assert "switch_keys.c:" in done.stdout
+    out, _ = running.communicate(timeout=60)
+    assert running.returncode == 0
+    assert "COMPLETED" in out

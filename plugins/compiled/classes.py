@@ -61,6 +61,9 @@ class CompiledPlugin:
 
     library: Path
     slurm_lib: str = ""
+    sanitizer: str = ""
+    """The library of the sanitizer that it was built with."""
+
     plugin_type: str
     plugin_name: str = ""
     plugin_version: int = 0
@@ -70,7 +73,7 @@ class CompiledPlugin:
 
     def __init__(self) -> None:
         try:
-            self.host = Host.open(zygote(self.slurm_lib), self.library)
+            self.host = Host.open(zygote(self.slurm_lib, self.sanitizer), self.library)
         except DiedError as died:
             raise PluginError(f"opening {self.library.name} ended its process: {died}") from None
 
@@ -200,6 +203,7 @@ def find(path: Path, against: Against = ALONE) -> type[CompiledPlugin]:
         "__doc__": f"Stands for {path.name}.",
         "library": library,
         "slurm_lib": against.slurm_lib,
+        "sanitizer": next((each for each in found.needs if each.startswith("libasan.")), ""),
         "plugin_type": plugin_type,
         "plugin_name": found.text("plugin_name") or "",
         "plugin_version": found.number("plugin_version") or 0,
@@ -262,16 +266,16 @@ def _try_to_open(kind: type[CompiledPlugin]) -> None:
 
 # Zygotes.
 
-_ZYGOTES: Final[dict[tuple[int, str], Zygote]] = {}
-"""One for this process and each library of Slurm's."""
+_ZYGOTES: Final[dict[tuple[int, str, str], Zygote]] = {}
+"""One for this process, each library of Slurm's, and each sanitizer."""
 
 
-def zygote(slurm_lib: str = "") -> Zygote:
+def zygote(slurm_lib: str = "", sanitizer: str = "") -> Zygote:
     """Return the zygote whose hosts have a library of Slurm's functions; it may have to start."""
-    key = (os.getpid(), slurm_lib)  # noqa: TID251 - that of this process: a fork has its own
+    key = (os.getpid(), slurm_lib, sanitizer)  # noqa: TID251 - that of this process: a fork has its own
     found = _ZYGOTES.get(key)
     if found is None:
-        found = _ZYGOTES[key] = Zygote(slurm_lib)
+        found = _ZYGOTES[key] = Zygote(slurm_lib, sanitizer)
     return found
 
 

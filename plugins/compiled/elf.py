@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import attrs
 from elftools.common.exceptions import ELFError
+from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
@@ -39,6 +40,9 @@ class Library:
     """The first bytes of each exported variable, by name."""
 
     machine: str
+
+    needs: tuple[str, ...]
+    """The libraries that are opened with it."""
 
     def exported(self, name: str) -> Symbol | None:
         """Return an exported symbol."""
@@ -82,9 +86,19 @@ def read(path: Path) -> Library:
                 if each.exported and not each.is_function
             }
             machine = _MACHINES.get(elf.get_machine_arch(), elf.get_machine_arch())
-            return Library(path=path, symbols=symbols, values=values, machine=machine)
+            return Library(
+                path=path, symbols=symbols, values=values, machine=machine, needs=_needs(elf)
+            )
     except (ELFError, OSError) as error:
         raise PluginError(f"{path.name} cannot be read as a shared library: {error}") from error
+
+
+def _needs(elf: ELFFile) -> tuple[str, ...]:
+    found = elf.get_section_by_name(".dynamic")
+    if not isinstance(found, DynamicSection):
+        return ()
+    wanted: list[Any] = [tag for tag in found.iter_tags() if tag.entry.d_tag == "DT_NEEDED"]
+    return tuple(tag.needed for tag in wanted)
 
 
 def _symbols(elf: ELFFile) -> Iterator[Symbol]:

@@ -18,6 +18,7 @@ from simctl.kernel.procs import CALLING, Process
 from simctl.kernel.threads import Thread
 from simctl.plugin import SlurmError, log, sleep, slurmctld, start
 from simctl.plugins.compiled import elf
+from simctl.plugins.compiled.debugger import Stop, wait_for_debugger
 from simctl.plugins.compiled.host_files import OpenFile, open_file, stat_numbers, view_of
 from simctl.plugins.compiled.look import Block, Looker, layout_of
 from simctl.plugins.compiled.process import (
@@ -149,6 +150,8 @@ class Host:
     def head(self, name: str, *, watched: bool) -> bytes:
         """Return the beginning of a call's message: when, as whom, and what."""
         around = self._around(CALLING.get(None))
+        if Stop.function == name:
+            wait_for_debugger(name, self.channel.real_pid, CALLING.get(None))
         # What reads files is not watched by its accesses: the kernel could not write into pages
         # that are taken away.
         how = b"\0" if not watched else b"\1" if "libstate" in name else b"\2"

@@ -16,6 +16,7 @@ from typing import Final
 from simctl.api.surroundings import WatchdogError
 from simctl.limits import MIB
 from simctl.plugins.compiled import build
+from simctl.plugins.compiled.debugger import is_traced
 from simctl.plugins.guard import DiedError, PluginError
 
 U32: Final = struct.Struct("<I")
@@ -162,8 +163,10 @@ class Channel:
             try:
                 data = os.read(self._fd, _READ_BYTES)
             except BlockingIOError:
-                if not waited_s:
+                if not waited_s or is_traced(self.real_pid):
+                    # Whoever steps through a call may take as long as it takes.
                     self._began_s = processor_time_s(self.real_pid)
+                    waited_s = 0
                 waited_s += 1
                 self._look(waited_s)
                 continue
@@ -237,19 +240,24 @@ class Zygote:
     ends, the kernel kills the whole group.
     """
 
-    def __init__(self, slurm_lib: str = "", *, memory_bytes: int = MEMORY_BYTES) -> None:
+    def __init__(
+        self, slurm_lib: str = "", sanitizer: str = "", *, memory_bytes: int = MEMORY_BYTES
+    ) -> None:
         self.hosts = 0
         self.touched_kb = 0
         _raise_limit()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         read_end, write_end = os.pipe()
-        command = [str(build.host()), str(theirs.fileno()), str(read_end), str(memory_bytes)]
+        # What a sanitizer notes of memory takes more room than any plugin may: it has a bound of
+        # its own.
+        room = 0 if sanitizer else memory_bytes
+        command = [str(build.host()), str(theirs.fileno()), str(read_end), str(room)]
         popen = subprocess.Popen(
             command,
             pass_fds=[theirs.fileno(), read_end],
             stdin=subprocess.DEVNULL,
             stdout=2,
-            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
+            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", **_sanitized(sanitizer)},
             cwd="/",
         )
         theirs.close()
@@ -269,6 +277,19 @@ class Zygote:
         """End the zygote and every host there is."""
         self.channel.close()
         self._end()
+
+
+def _sanitized(library: str) -> dict[str, str]:
+    """Return the environment in which a sanitizer finds mistakes and leaves the rest to hosts."""
+    if not library:
+        return {}
+    crashes = ("segv", "sigbus", "sigfpe", "sigill", "abort")
+    options = (
+        *(f"handle_{each}=0" for each in crashes),
+        *("use_sigaltstack=0", "abort_on_error=1", "detect_leaks=0"),
+        *("allocator_may_return_null=1", f"max_allocation_size_mb={MEMORY_BYTES // MIB}"),
+    )
+    return {"LD_PRELOAD": library, "ASAN_OPTIONS": ":".join(options)}
 
 
 def _end(popen: subprocess.Popen[bytes], lifeline: int) -> None:

@@ -66,6 +66,33 @@ void last_words(const char *what, int number, const void *address, void *const *
 	tell();
 }
 
+/* What AddressSanitizer has found: the first line of its report that says so. */
+static char found_by_sanitizer[128];
+
+bool under_sanitizer;
+
+static void take_report(const char *report)
+{
+	const char *line = strstr(report, "AddressSanitizer: ");
+	size_t length = line ? strcspn(line, "\n") : 0;
+	const char *on = line ? strstr(line, " on ") : NULL;
+	if (on && on < line + length)
+		length = (size_t) (on - line);
+	if (length >= sizeof found_by_sanitizer)
+		length = sizeof found_by_sanitizer - 1;
+	memcpy(found_by_sanitizer, line ? line : "", length);
+}
+
+/* Have AddressSanitizer say what it finds, where the plugin was built with it. */
+void listen_to_sanitizer(void)
+{
+	typedef void (*setter)(void (*)(const char *));
+	setter set = (setter) dlsym(RTLD_DEFAULT, "__asan_set_error_report_callback");
+	under_sanitizer = set != NULL;
+	if (set)
+		set(take_report);
+}
+
 static void crashed(int signal, siginfo_t *info, void *context)
 {
 	void *frames[FRAMES];
@@ -84,6 +111,8 @@ static void crashed(int signal, siginfo_t *info, void *context)
 	if (is_in_unknown_record(info->si_addr))
 		what = "Segmentation fault, as it reached into a record of Slurm's whose fields are where "
 		       "nobody knows (build the plugin with -g),";
+	if (*found_by_sanitizer)
+		what = found_by_sanitizer;
 	/* First without frames: finding them may crash again. */
 	last_words(what, signal, info->si_addr, frames, 0);
 	last_words(what, signal, info->si_addr, frames, backtrace(frames, FRAMES));

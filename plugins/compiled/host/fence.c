@@ -177,7 +177,7 @@ static void trapped(int signal, siginfo_t *info, void *context)
 		return;
 	}
 	int kept = errno;
-	if (my_socket() >= 0)
+	if (my_socket() >= 0 && !under_sanitizer)
 		tell_text('N', (uint32_t) number, calling);
 	errno = kept;
 	give_back(context, -EPERM);

@@ -433,5 +433,6 @@ int main(int argc, char **argv)
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	bound_resources(strtoull(argv[3], NULL, 10));
 	catch_crashes();
+	listen_to_sanitizer();
 	serve();
 }

@@ -96,7 +96,9 @@ void raise_fence(void);
 
 extern uintptr_t plugin_base;	/* where the plugin was loaded */
 void note_plugin_range(const void *inside);
+extern bool under_sanitizer;	/* whose report makes system calls of its own */
 void catch_crashes(void);
+void listen_to_sanitizer(void);
 void last_words(const char *what, int number, const void *address, void *const *frames, int count);
 
 /* ---- watch.c: what a call does with the plugin's .data and .bss, and what objects hold ---- */
