@@ -54,6 +54,9 @@ class ScriptProcess:
     limit_s: float = 0
     output: Output = _nowhere
     answer: ScriptMain | None = None
+    at_begin: Callable[[], None] | None = None
+    """Called when it begins to do something."""
+
     at_end: Callable[[int], None] | None = None
     """Called with the wait status before anybody else learns of it."""
 
@@ -68,6 +71,7 @@ class ScriptProcess:
     _limit_us: int = NEVER_US
     _hangs_us: int = -1
     _due_us: int = NEVER_US
+    _executes: bool = False
     _enter: int = 0
     _process: Process | None = None
     _program: ProgramRun | None = None
@@ -88,18 +92,35 @@ class ScriptProcess:
 
     def start(self) -> None:
         """Start the script and wait for nothing: it outlives the thread that starts it."""
-        process = self._begin()
+        try:
+            process = self._begin()
+        except Killed:
+            child = self._process
+            if child is not None and not child.exited:
+                child.start(partial(self._begin_alone, child), self.name)
+            raise
         process.start(partial(self._run_to_end, process), self.name)
+
+    async def _begin_alone(self, process: Process) -> None:
+        """Do what is left where the thread that started it was killed upon its first events."""
+        if not self._enter:
+            if not self._executes:
+                process.exec(self.path)
+            self._note_enter(process)
+        await self._run_to_end(process)
 
     def _begin(self) -> Process:
         self._started_us = self.site.kernel.now_us
         process = self._fork()
+        self._note_enter(process)
+        return process
+
+    def _note_enter(self, process: Process) -> None:
         trace = self.site.trace
         # Known beforehand, should somebody be killed upon that event.
         process.cause = self._enter = trace.seq + len(trace.open_calls) + 1
         cause = process.begun
         trace.note("script", self.name, process, phase="enter", args=self._shown(), cause=cause)
-        return process
 
     def _shown(self) -> dict[str, Any]:
         """Return the arguments of its events."""
@@ -164,12 +185,15 @@ class ScriptProcess:
             process.env["SLURM_SCRIPT_CONTEXT"] = SCRIPT_CONTEXTS[self.name]
         if process.uid != self.user.uid:
             process.become_user(self.user.uid)
+        self._executes = True
         process.exec(self.path)
         return process
 
     async def _run_to_end(self, process: Process) -> None:
         kernel = self.site.kernel
         self._under_way = True
+        if self.at_begin is not None:
+            self.at_begin()
         limit_us = NEVER_US
         if self.limit_s:
             limit_us = self._limit_us = kernel.now_us + round(self.limit_s * SECOND)

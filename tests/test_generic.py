@@ -386,6 +386,28 @@ def test_a_restart_finds_the_buffers_again(at: int, model: str) -> None:
     assert len(found.all("start_stage_in")) == len(found.all("start_stage_out")) == 1
 
 
+@pytest.mark.parametrize("described", ["", "programs: {/bb/in: {runs: 7s}}\n"])
+@pytest.mark.parametrize(
+    "upon",
+    ["fork role=slurmctld", "exec job=1 role=script", "start_stage_in phase=enter"],
+)
+def test_a_slurmctld_that_dies_as_it_starts_a_stage_in_holds_nobody_up(
+    upon: str, described: str
+) -> None:
+    """A script that was started goes on by itself; of one that was not the store never heard."""
+    found = ran(
+        submitted(),
+        f'when: "{upon}", skip: {2 if "fork" in upon else 0}, fault: {{crash: slurmctld}}',
+        "when: exit role=slurmctld rc=9, fault: {start: slurmctld}",
+        more=described,
+    )
+    assert found.job()[0] == "COMPLETED"
+    assert found.result.rows[0].end_us < 60_000_000
+    assert not found.all("stop_stage_in")
+    (ended,) = found.all("start_stage_in", phase="exit", rc=0)
+    assert found.first("bb_p_job_begin") > ended.seq
+
+
 def test_a_job_that_is_requeued_is_staged_in_again() -> None:
     """After the stage-out of its first run."""
     found = ran(submitted(), "at: 40s, run: scontrol requeue 1")

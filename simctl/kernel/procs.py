@@ -338,11 +338,14 @@ class Process:
 
     def exec(self, program: str) -> None:
         """Become another program; what plugins kept in memory is gone."""
-        self.cause = self.begun = self.table.trace.process(self, "exec", program)
-        self._end_other_threads()
-        self.stepd = None
-        self.memory.holders -= 1
-        self.memory = _NOTHING
+        try:
+            self.cause = self.begun = self.table.trace.process(self, "exec", program)
+        finally:
+            # Whoever has it do so may be killed upon that very event.
+            self._end_other_threads()
+            self.stepd = None
+            self.memory.holders -= 1
+            self.memory = _NOTHING
 
     def exit(self, status: int) -> None:
         """End with a wait status; harmless when it has ended already."""

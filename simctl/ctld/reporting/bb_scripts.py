@@ -189,7 +189,7 @@ def _attend(script: ScriptProcess, appliance: Appliance) -> None:
 
     script.output = listen
     script.at_end = lambda status: output(1, beside.end(status, "".join(written)))
-    beside.begin()
+    script.at_begin = beside.begin
 
 
 def _answer(site: Site, path: str, host: str) -> ScriptMain | None:
