@@ -224,12 +224,15 @@ def _answer(session: Session, answer: Deed) -> None:
         go(session, CallEnds(call=call))
 
 
-@command("return", usage="return [N]", topic="choosing", example="return 0")
+@command("return", usage="return N", topic="choosing", example="return 0")
 def return_for(session: Session, rest: str) -> None:
     """Answer for the plugin: the call at hand returns N without running."""
-    if not re.fullmatch("-?[0-9]{1,10}|", rest):
+    if not rest:
+        what = "`return 0` is success for most functions, `return -1` or `fail ERRNO` failure"
+        raise CommandError(f"return what? {what}")
+    if not re.fullmatch("-?[0-9]{1,10}", rest):
         raise CommandError(f"expected a whole number, got {rest[:40]!r}")
-    _answer(session, {"return": int(rest or 0)})
+    _answer(session, {"return": int(rest)})
 
 
 @command(
