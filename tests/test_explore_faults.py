@@ -12,6 +12,7 @@ from simctl.ctld.saved.state_save import StateSave
 from simctl.scenario.load import load_scenario
 from simctl.scenario.model import FaultEntry, When
 from simctl.testing.explore import faults
+from simctl.testing.explore.search import Search
 from tests.cluster import run
 
 ONE_NODE = """\
@@ -51,6 +52,39 @@ def test_a_bug_that_needs_a_fault_is_found_with_the_fault_at_its_place(
     assert report["timeline"] == {"found": 3, "left": 3}
     assert main(shlex.split(report["command"])[1:]) == 1
     assert "scenario it comes from" in (tmp_path / report["file"]).read_text()
+    # Each other row has a command of its own, which finds the same and one that repeats it.
+    other = placements["broken"][-1]
+    words = shlex.split(other["repeat"])
+    assert words[:4] == ["simctl", "explore", "lost_claim", "--faults"]
+    capsys.readouterr()
+    alone = explore(capsys, *words[2:3], *words[4:])
+    assert alone["placements"] == {"tried": 1, "broken": [other]}
+    assert alone["found"]["broken"] == other["broken"]
+    assert main(shlex.split(alone["found"]["command"])[1:]) == 1
+
+
+def test_a_find_that_stays_large_has_the_search_that_comes_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As when the search is interrupted before the find is small."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Search, "pursue", lambda *_: None)
+    words = ("lost_claim", "--faults", "--workers", "1", "--quiet", "--only", "bb_p_job_begin")
+    assert main(["explore", *words]) == 1
+    said = capsys.readouterr().out
+    (line,) = [each for each in said.splitlines() if each.startswith("to repeat: ")]
+    again = shlex.split(line.removeprefix("to repeat: simctl "))
+    assert again[:3] == ["explore", "lost_claim", "--faults"]
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    assert main([*again, "--workers", "1", "--quiet"]) == 1
+    assert "\nto repeat: simctl run lost_claim.found" in capsys.readouterr().out
+
+
+def test_a_place_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """With one that there is."""
+    assert main(["explore", "lost_claim", "--faults", "--only", "after nothing"]) == 2
+    assert "no place of a fault is 'after nothing'; the first of 78 is" in capsys.readouterr().err
 
 
 def test_without_faults_calls_fail_and_nodes_crash(
@@ -144,6 +178,8 @@ def test_when_can_let_some_events_pass() -> None:
         (("--exhaustive", "--faults"), "--faults goes without --exhaustive"),
         (("--exhaustive", "--seconds", "0"), "--seconds: expected seconds from 0.001"),
         (("--exhaustive", "--limit", "0"), "--limit: expected a whole number from 1"),
+        (("--only", "fail init"), "--only goes with --faults"),
+        (("--faults", "--only", ""), "expected a row that --faults prints"),
         (("--limit", "3"), "--limit goes with --exhaustive"),
         (("--calls",), "--calls goes with --exhaustive"),
     ],

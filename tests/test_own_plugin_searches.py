@@ -190,6 +190,19 @@ def test_every_cluster_of_a_swarm_has_the_plugin_and_its_keys(
     assert _said(capsys, "swarm", *asked, "--runs", "2", "--faults", "none")[0] == 0
 
 
+def test_clusters_that_contradict_the_authors_keys_are_left_out_and_counted(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Some have no preemption at all; where none goes with a key that is an error."""
+    words = ("--plugin", "keys:Keys", "--conf", "PreemptMode=REQUEUE", "--faults", "none")
+    status, out = _said(capsys, "swarm", *words, "--runs", "3", "--workers", "1", "--json")
+    found = json.loads(out)
+    assert (status, found["runs"] + found["left_out"]["runs"], found["runs"] > 0) == (0, 3, True)
+    assert "needs PreemptType" in found["left_out"]["why"]
+    assert main(["swarm", *words, "--runs", "1", "--seed", "1"]) == 2
+    assert "--conf: with seed 1: slurm_conf.PreemptMode" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -37,6 +37,12 @@ def add_arguments(commands: Any) -> None:
         "have each call fail, and each node crash at each call; with --seeds N, under N schedules",
     )
     explore.add_argument(
+        "--only",
+        metavar="PLACE",
+        help="with --faults: place the fault of this row alone, or those of rows that have this "
+        "text, as an earlier search has printed them",
+    )
+    explore.add_argument(
         "--exhaustive",
         action="store_true",
         help="try every order of turns due at one moment, of a small scenario; of orders that only "

@@ -15,7 +15,7 @@ from simctl.plugins.registry import PluginError
 from simctl.runners.work import LostError
 from simctl.scenario.positions import ScenarioErrors
 from simctl.status import INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
-from simctl.testing.explore.faults import placements
+from simctl.testing.explore.faults import chosen, placements
 from simctl.testing.explore.found import Report, Target
 from simctl.testing.explore.options import Options
 from simctl.testing.explore.plan import Plan
@@ -45,7 +45,8 @@ def explore(options: Options) -> int:
     first = _first_run(search)
     # Where nothing holds to begin with, no fault has to be placed to break it.
     if options.faults and not first.broken:
-        search.placements = tuple(placements(search.text, search.scenario, search.events_of))
+        placed = tuple(placements(search.text, search.scenario, search.events_of))
+        search.placements = chosen(placed, options.only) if options.only else placed
     plan = _plan(search, first)
     total = 0 if options.exhaustive else plan.trials
     progress = Progress(what=search.what, total=total, quiet=options.quiet)
@@ -171,8 +172,7 @@ def _show(search: Search, plan: Plan) -> None:
 def _where(search: Search) -> str:
     if not search.placements:
         return ""
-    placement = search.placements[search.finds[0].number // search.options.seeds]
-    return f", {placement.fault} {placement.where}"
+    return f", {search.placement_of(search.finds[0]).row}"
 
 
 def _show_placements(search: Search) -> None:
@@ -180,6 +180,9 @@ def _show_placements(search: Search) -> None:
     broken = by_placement(search.finds, search.options.seeds)
     for line in placement_rows(search.placements, broken, search.options.seeds):
         print(line)
+    if len(broken) > 1:
+        row = search.placements[list(broken)[1]].row
+        print(f"to repeat one of these rows, such as the second: {search.again(row)}")
     if not search.options.quiet:
         print(
             f"{search.runs:,} runs of {search.scenario.path_name}, model {search.terms.model}: "
@@ -193,7 +196,6 @@ def _show_raw(search: Search, plan: Plan, find: Find) -> None:
         print(line)
     if search.placements:
         print(f"{_where(search).removeprefix(', ')}; seed {_seed(search, plan)}")
-        return
     print(f"to repeat: {_raw(search, plan).command}")
 
 
@@ -207,6 +209,7 @@ def _raw(search: Search, plan: Plan) -> Report:
         token=find.token,
         given="" if search.placements else str(search.options.path),
         model=search.terms.model,
+        again=search.again(search.placement_of(find).row) if search.placements else "",
     )
 
 

@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from simctl.scenario.model import FaultEntry, Scenario
+from simctl.status import InputError
 from simctl.testing.explore.scenario_file import Change, edited, entry_text, quoted, sequence
 
 _KEYS: Final = ("job", "step", "node", "role", "task")
@@ -35,6 +36,25 @@ class Placement:
     fault: str
     where: str
     text: str
+
+    @property
+    def row(self) -> str:
+        """Return it as it is told, and named by `--only`."""
+        return f"{self.fault} {self.where}"
+
+
+def chosen(placed: Sequence[Placement], only: str) -> tuple[Placement, ...]:
+    """Return the placements that *only* names: by their whole row, or else by a part of it.
+
+    Raises:
+        InputError: None is named so.
+    """
+    found = [each for each in placed if each.row == only]
+    found = found or [each for each in placed if only in each.row]
+    if not found:
+        shown = f"; the first of {len(placed):,} is `{placed[0].row}`" if placed else ""
+        raise InputError(f"--only: no place of a fault is {only!r}{shown}")
+    return tuple(found)
 
 
 @attrs.frozen(kw_only=True)

@@ -35,6 +35,8 @@ class Report:
     given: str = ""
     """The scenario as it was given, where the find was not made small and written."""
     model: str = ""
+    again: str = ""
+    """The search that comes to it again, where its fault was placed and no file has it."""
     before: int = 0
     """Deviations and late messages before it was made small."""
     after: int = 0
@@ -48,7 +50,7 @@ class Report:
         """Return the command that repeats it; empty where no file does."""
         if not self.file:
             if not self.given:
-                return ""
+                return self.again
             file = shlex.quote(self.given)
             how = f"--seed {self.seed} --model {self.model} --schedule {self.token}"
             return f"simctl run {file} {how}"

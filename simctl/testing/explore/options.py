@@ -23,6 +23,8 @@ class Options:
     """The command line behind `explore`."""
     seeds: int = SEEDS
     faults: bool = False
+    only: str = ""
+    """The row, or a part of rows, of the placements of faults that are tried; empty for all."""
     exhaustive: bool = False
     calls: bool = False
     limit: int = LIMIT
@@ -59,6 +61,7 @@ def read(options: argparse.Namespace, path: Path, *, shipped: bool) -> Options:
         words=_words(options),
         seeds=options.seeds or (1 if options.faults else SEEDS),
         faults=options.faults,
+        only=options.only or "",
         exhaustive=options.exhaustive,
         calls=options.calls,
         limit=options.limit or LIMIT,
@@ -82,6 +85,10 @@ def _check_together(options: argparse.Namespace) -> None:
     Raises:
         InputError: Some do not.
     """
+    if options.only is not None and not options.faults:
+        raise InputError("--only goes with --faults, whose rows it names")
+    if options.only == "":
+        raise InputError("--only: expected a row that --faults prints, or a part of one")
     if options.faults and options.keep_going:
         raise InputError("--keep-going goes without --faults, which tries every place in any case")
     if options.exhaustive:
@@ -104,4 +111,6 @@ def _words(options: argparse.Namespace) -> str:
         value = getattr(options, name)
         if value is not None:
             words.append(f"--{name} {value}")
+    if options.only is not None:
+        words += ["--only", shlex.quote(options.only)]
     return " ".join(words)

@@ -81,7 +81,7 @@ def placement_rows(
     lines = []
     for place, finds in broken.items():
         placement = placements[place]
-        lines.append(f"{placement.fault} {placement.where}")
+        lines.append(placement.row)
         times = f" (in {len(finds)} of {seeds} schedules)" if seeds > 1 else ""
         # What slurmctld has lost or doubled explains the rest.
         all_broken = sorted(finds[0].broken, key=lambda each: each.kind != "ledger")

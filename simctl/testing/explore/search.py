@@ -1,5 +1,6 @@
 """A search: what it starts from, how it goes on, and what it has come to."""
 
+import shlex
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -69,6 +70,15 @@ class Search:
         scenario = load_text(text, self.options.path)
         return run_trial(scenario, InTurn(), self.first_seed, self.terms).events
 
+    def placement_of(self, find: Find) -> Placement:
+        """Return the fault that was placed in the run of a find."""
+        return self.placements[find.number // self.options.seeds]
+
+    def again(self, row: str) -> str:
+        """Return the command that searches again with the fault of one row alone."""
+        words = self.options.words.partition(" --only ")[0]
+        return f"simctl explore {words} --only {shlex.quote(row)}"
+
     def as_json(self, found: Report | None) -> dict[str, Any]:
         """Return the object that `explore --json` prints, with the first find."""
         return {
@@ -99,6 +109,7 @@ class Search:
                     "fault": self.placements[place].fault,
                     "where": self.placements[place].where,
                     "schedules": len(finds),
+                    "repeat": self.again(self.placements[place].row),
                     "broken": [attrs.asdict(each) for each in finds[0].broken],
                 }
                 for place, finds in by_place.items()

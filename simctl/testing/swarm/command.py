@@ -27,7 +27,7 @@ from simctl.testing.swarm.features import FAULTS
 from simctl.testing.swarm.make import draft
 from simctl.testing.swarm.options import Options
 from simctl.testing.swarm.report import Written, groups, summary
-from simctl.testing.swarm.runner import Find, Plan, Sums, SwarmRunner
+from simctl.testing.swarm.runner import Find, Plan, Sums, SwarmRunner, what_is_wrong
 from simctl.testing.swarm.shrink import Shrinker, Small
 from simctl.testing.swarm.trial import run_swarm, run_text, tell
 
@@ -58,16 +58,22 @@ _CHECKED = 40
 def _check_own(options: Options) -> None:
     """Check that clusters can be read with the author's keys of slurm.conf in them.
 
+    One that cannot be is left out and counted, as its other keys may contradict the author's.
+
     Raises:
-        InputError: One cannot.
+        InputError: None can.
     """
     first = options.first_seed or 0
+    refused = ""
     for seed in range(first, first + min(options.runs, _CHECKED if options.own.conf else 0)):
         try:
             load_text(draft(seed, options.faults, options.own).text(), Path("swarm.yaml"))
         except ScenarioErrors as error:
-            what = "; ".join(f"{each.path}: {each.message}" for each in error.mistakes)
-            raise InputError(f"--conf: with seed {seed}: {what}") from error
+            refused = refused or f"--conf: with seed {seed}: {what_is_wrong(error)}"
+        else:
+            return
+    if refused:
+        raise InputError(refused)
 
 
 @attrs.define
@@ -254,6 +260,7 @@ class Many:
         return {
             "first_seed": self.plan.first_seed,
             "runs": self.sums.runs,
+            "left_out": {"runs": self.sums.left_out, "why": self.sums.why_left_out},
             "interrupted": self.interrupted,
             **self.sums.as_json(),
             "twice": self.twice,

@@ -52,7 +52,7 @@ class Written:
 
 def summary(sums: Sums, plan: Plan, broken: int, twice: int) -> Iterator[str]:
     """Tell what the runs came to."""
-    last = plan.first_seed + max(0, sums.runs - 1)
+    last = plan.first_seed + max(0, sums.runs + sums.left_out - 1)
     yield (
         f"{_many(sums.runs, 'run')}, seeds {plan.first_seed} to {last}, "
         f"{_many(sums.jobs, 'job')}: {broken} broken"
@@ -64,6 +64,9 @@ def summary(sums: Sums, plan: Plan, broken: int, twice: int) -> Iterator[str]:
     reached = len(ALL) - len(never)
     told = f"never called: {', '.join(never)}" if never else "none was left out"
     yield from _wrapped(f"{reached} of {len(ALL)} plugin functions were called; {told}")
+    if sums.left_out:
+        what = f"{_many(sums.left_out, 'cluster')} left out, which --conf does not go with: "
+        yield from _wrapped(what + sums.why_left_out)
     if twice:
         yield f"{_many(twice, 'run')} made twice"
 

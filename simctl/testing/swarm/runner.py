@@ -8,6 +8,7 @@ from typing import Any, Final
 import attrs
 
 from simctl.runners.work import Chunk
+from simctl.scenario.positions import ScenarioErrors
 from simctl.testing.explore.trial import Broken
 from simctl.testing.swarm.make import draft
 from simctl.testing.swarm.own import Own
@@ -58,6 +59,9 @@ class Sums:
     states: Counter[str] = attrs.field(factory=Counter)
     faults: Counter[str] = attrs.field(factory=Counter)
     calls: Counter[str] = attrs.field(factory=Counter)
+    left_out: int = 0
+    """How many clusters were not run, as the author's keys of slurm.conf contradict theirs."""
+    why_left_out: str = ""
 
     def add(self, told: Told) -> None:
         """Take a run in."""
@@ -71,7 +75,8 @@ class Sums:
 
     def merge(self, other: "Sums") -> None:
         """Take other sums in."""
-        for name in ("runs", "jobs", "events", "turns"):
+        self.why_left_out = self.why_left_out or other.why_left_out
+        for name in ("runs", "jobs", "events", "turns", "left_out"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("states", "faults", "calls"):
             getattr(self, name).update(getattr(other, name))
@@ -98,6 +103,11 @@ class SwarmChunk(Chunk):
     """Seeds of runs that are made twice, and what stands for the bytes of their traces."""
 
 
+def what_is_wrong(error: ScenarioErrors) -> str:
+    """Return what is wrong with a cluster's scenario, in a line."""
+    return "; ".join(f"{each.path}: {each.message}" for each in error.mistakes)
+
+
 class SwarmRunner:
     """Makes the runs of a plan, one after another."""
 
@@ -115,7 +125,17 @@ class SwarmRunner:
             seed, again = plan.seed_of(trial)
             sampled = (seed - plan.first_seed) % EVERY == 0
             drawn = draft(seed, plan.faults, plan.own)
-            told = tell(run_text(drawn.text(), drawn.schedule, self._folder), digest=sampled)
+            try:
+                tried = run_text(drawn.text(), drawn.schedule, self._folder)
+            except ScenarioErrors as error:
+                if not plan.own.conf:
+                    raise
+                if not again:
+                    sums.left_out += 1
+                    sums.why_left_out = sums.why_left_out or f"seed {seed}: {what_is_wrong(error)}"
+                done()
+                continue
+            told = tell(tried, digest=sampled)
             if sampled:
                 digests.append((seed, told.digest))
             if not again:
