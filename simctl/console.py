@@ -1,7 +1,7 @@
 """What people read: standard output and error, whatever they are connected to.
 
 Names and texts come from users and from plugins: a terminal must not obey what they hold, and it
-may lack some of their characters. Whoever started the command may have closed either, or be gone.
+may lack some of their characters. The caller of the command may have closed either, or be gone.
 """
 
 import os
@@ -149,7 +149,7 @@ def _open_what_is_closed() -> None:
 
 
 def no_colours_any_more() -> None:
-    """Let no colours through from here on, whoever wrote them."""
+    """Let no colours through from here on, from any writer."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, Screen):
             stream.colours = False

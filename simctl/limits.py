@@ -107,4 +107,4 @@ SUBSHELL_NESTING: Final = 100
 """How many shells of a batch script may be under way in one another."""
 
 PIPE_CHARACTERS: Final = 64 * 1024
-"""How much a pipe holds before whoever writes has to wait."""
+"""How much a pipe holds before its writer has to wait."""

@@ -170,7 +170,7 @@ class CommandCall:
     """Path of the image that it goes on from."""
 
     run_here: "RunHere | None" = None
-    """Runs a command in the foreground of whoever has called this one, at its terminal."""
+    """Runs a command in the foreground of the command that called this one, at its terminal."""
 
     at_terminal: bool = False
     """Set by srun: its first task is to run at that terminal."""

@@ -66,7 +66,7 @@ def _single(node: object) -> yaml.Node | None:
 def _refuse_excess(text: str) -> None:
     """Refuse lists and mappings that are nested too deep, and too many values.
 
-    libyaml's composer, and whoever walks the nodes after it, calls itself for each level.
+    libyaml's composer, and any walk over the nodes after it, calls itself for each level.
 
     Raises:
         BoundError: They are.

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import attrs
 
-from simctl.kernel.bandwidth import Link
+from simctl.kernel.bandwidth import Bandwidth
 from simctl.kernel.disk import Disk, DiskView, no_space
 from simctl.kernel.procs import Process, wait_status
 from simctl.kernel.threads import Thread
@@ -54,7 +54,7 @@ class Images:
 
         self._kernel = kernel
         self._disk = disk
-        self._link = Link(kernel, spec.bandwidth)
+        self._bandwidth = Bandwidth(kernel, spec.bandwidth)
         self._space = spec.space
         self._sizes: dict[tuple[str, str], int] = {}
         self._under_way: dict[tuple[str, str], int] = {}
@@ -158,7 +158,7 @@ class Images:
             thread = self._kernel.current
             assert thread is not None
             task.gone = _Waking(self._kernel, thread)
-            await self._link.move(image.size, lambda: task.ended)
+            await self._bandwidth.move(image.size, lambda: task.ended)
             if task.ended:
                 raise ImageError("it has ended")
             files.write(beside, image.encode())
@@ -201,7 +201,7 @@ class Images:
             raise ImageError(f"{RESTART_HELPER}: {where}: {error.strerror}") from None
         except ImageError as error:
             raise ImageError(f"{RESTART_HELPER}: {where}: {error}") from None
-        await self._link.move(image.size, lambda: process.exited)
+        await self._bandwidth.move(image.size, lambda: process.exited)
         return image
 
 

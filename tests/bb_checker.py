@@ -210,7 +210,7 @@ class Checker:
             self._wrong(event, f"job {job.job_id} runs and its buffer is not mounted")
 
     def wants(self, burst_buffer: str) -> bool:
-        """Tell whether a job asks the plugin for anything."""
+        """Return whether a job asks the plugin for anything."""
         return bool(burst_buffer)
 
     @staticmethod

@@ -129,7 +129,7 @@ def _alike(field: str, mine: str | None, value: str) -> bool:
 
 
 def _is_of_before(subject: str, theirs: dict[str, dict[str, str]]) -> bool:
-    """Tell whether a job was there before the recording: a whole table ends with its own."""
+    """Return whether a job was there before the recording: a whole table ends with its own."""
     return subject.startswith("JobId=") and subject != list(theirs)[-1]
 
 

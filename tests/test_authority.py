@@ -52,7 +52,7 @@ CLASSES: Final = {
 
 
 def allowed(right: Right, uid: int) -> bool:
-    """Tell whether the table lets somebody ask."""
+    """Return whether the table lets somebody ask."""
     return bool(right.who & Who.ANYBODY or right.who & CLASSES[uid])
 
 

@@ -280,7 +280,7 @@ LOADS = st.lists(
 
 
 def fits(ctld: Slurmctld, job: JobRecord, part: PartRecord, mask: int) -> bool:
-    """Tell whether a job has room, by counting what each node takes."""
+    """Return whether a job has room, by counting what each node takes."""
     demand = demand_in(job, part)
     usable = [
         node

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simctl.kernel.bandwidth import Link, Share
+from simctl.kernel.bandwidth import Bandwidth, Share
 from tests.scripts import Caller, ran_scripts
 
 SECOND = 1_000_000
@@ -88,13 +88,13 @@ def test_the_smaller_of_equal_arrivals_ends_first(sizes: list[int]) -> None:
 def transfers(*plans: tuple[float, int], bandwidth: int = 100) -> tuple[list[float], Caller]:
     """Run transfers (seconds, bytes) over a link; return when each ended."""
     ends = [0.0] * len(plans)
-    links: list[Link] = []
+    links: list[Bandwidth] = []
 
     def mover(place: int, at_s: float, size: int) -> Callable[[Caller], Awaitable[None]]:
         async def body(caller: Caller) -> None:
             await caller.sleep(at_s)
             if not links:
-                links.append(Link(caller.world.kernel, bandwidth))
+                links.append(Bandwidth(caller.world.kernel, bandwidth))
             await links[0].move(size, lambda: False)
             ends[place] = caller.now_s
 
@@ -122,7 +122,7 @@ def test_a_killed_transfer_leaves_its_share_to_the_others() -> None:
     ends: list[float] = []
 
     async def body(caller: Caller) -> None:
-        link = Link(caller.world.kernel, 100)
+        link = Bandwidth(caller.world.kernel, 100)
 
         async def move(size: int) -> None:
             await link.move(size, lambda: False)
@@ -143,7 +143,7 @@ def test_a_changed_bandwidth_counts_from_its_change_on(bandwidth: int, end_s: fl
     ends: list[float] = []
 
     async def body(caller: Caller) -> None:
-        link = Link(caller.world.kernel, 100)
+        link = Bandwidth(caller.world.kernel, 100)
 
         async def move() -> None:
             await link.move(1000, lambda: False)

@@ -45,7 +45,7 @@ def section(text: str, *titles: str) -> str:
 
 
 def named(text: str, option: str) -> bool:
-    """Tell whether a text names a long or short option as such."""
+    """Return whether a text names a long or short option as such."""
     return re.search(rf"`[^`\n]*(?<![\w-]){re.escape(option)}(?![\w-])[^`\n]*`", text) is not None
 
 

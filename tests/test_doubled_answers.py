@@ -15,7 +15,7 @@ WORK = (
 
 
 def clients_gone(ran: Ran) -> bool:
-    """Tell whether every job has ended, each by itself, and nobody waits."""
+    """Return whether every job has ended, each by itself, and nobody waits."""
     return not ran.result.stalled and set(states(ran).values()) == {"COMPLETED"}
 
 

@@ -45,7 +45,7 @@ def commands() -> list[tuple[str, list[str]]]:
 
 
 def agrees(shown: list[str], printed: list[str]) -> bool:
-    """Tell whether *printed* is what is shown, where ``...`` stands for anything."""
+    """Return whether *printed* is what is shown, where ``...`` stands for anything."""
     parts = [".*" if line == "..." else _line(line) for line in shown]
     return re.fullmatch(r"\n".join(parts), "\n".join(printed), re.DOTALL) is not None
 

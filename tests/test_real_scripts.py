@@ -179,7 +179,7 @@ def test_ctrl_c_during_a_real_script_ends_both(tmp_path: Path, repository_root: 
 
 
 def is_gone(pid: int) -> bool:
-    """Tell whether a process ends within a moment; one that nobody reaps yet is gone as well."""
+    """Return whether a process ends within a moment; one that nobody reaps yet is gone as well."""
     for _ in range(50):
         try:
             os.kill(pid, 0)

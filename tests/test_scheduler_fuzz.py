@@ -118,12 +118,12 @@ def scenario(seed: int) -> str:
 
 
 def usable(node: NodeRecord) -> bool:
-    """Tell whether a job may start on a node now."""
+    """Return whether a job may start on a node now."""
     return node.base in (NodeBase.IDLE, NodeBase.MIXED) and not node.flags
 
 
 def fits(ctld: Slurmctld, job: JobRecord, part: PartRecord, allowed: int) -> bool:
-    """Tell whether a job has room, by counting what each node takes."""
+    """Return whether a job has room, by counting what each node takes."""
     demand = demand_in(job, part)
     mask = allowed & part.mask & ~demand.excluded & reserved.open_to(ctld, job, part, ctld.now_us)
     takes = {

@@ -175,7 +175,7 @@ def test_a_job_that_is_cancelled_ends_with_what_it_started_in_other_sessions(
 
 
 def alive(pid: int) -> bool:
-    """Tell whether a process is there that has not ended."""
+    """Return whether a process is there that has not ended."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -228,7 +228,7 @@ def test_a_job_is_stopped_and_goes_on(served: Served, tmp_path: Path) -> None:
 
 
 def all_stopped(name: str) -> bool:
-    """Tell whether every shell that has a word in its command line is stopped."""
+    """Return whether every shell that has a word in its command line is stopped."""
     found = subprocess.run(["ps", "-eo", "stat=,args="], capture_output=True, text=True, check=True)
     states = [
         line.split()[0]

@@ -25,7 +25,7 @@ _ABLE, _DISABLE, _ENABLE, _CREATE, _VACATE, _RESTART, _ERROR, _REQUEUE = range(8
 
 
 async def able(process: Process, job_id: int, step_id: int) -> tuple[int, int]:
-    """Tell whether checkpoints can be made now: a result, and when one began that is active."""
+    """Return whether checkpoints can be made now: a result, and when one began that is active."""
     rc, status = await _operate(process, _request(_ABLE, job_id, step_id))
     return rc, status.event_time
 

@@ -83,7 +83,7 @@ class Rpc:
     async def slurm_checkpoint_able(
         self, job_id: int, step_id: int = SLURM_BATCH_SCRIPT
     ) -> tuple[int, int]:
-        """Tell whether checkpoints can be made now: a result, and when one began that is active."""
+        """Return whether checkpoints can be made now: a result, and when an active one began."""
         return await checkpoint.able(caller("rpc"), job_id, step_id)
 
     async def slurm_checkpoint_disable(self, job_id: int, step_id: int = SLURM_BATCH_SCRIPT) -> int:

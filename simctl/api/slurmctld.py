@@ -24,7 +24,7 @@ class ScriptResult:
 
     @property
     def ok(self) -> bool:
-        """Tell whether it exited with 0."""
+        """Return whether it exited with 0."""
         return self.status == 0
 
     @property
@@ -107,7 +107,7 @@ class Services(Protocol):
         """Run a script to its end."""
 
     def has_script(self, path: str) -> bool:
-        """Tell whether there is such a script."""
+        """Return whether there is such a script."""
 
     def start_script(
         self, path: str, argv: tuple[str, ...], *, name: str, job_id: int, env: Mapping[str, str]
@@ -127,7 +127,7 @@ class Services(Protocol):
         """Return the name of a user."""
 
     def is_operator(self, uid: int) -> bool:
-        """Tell whether a user may do what operators may."""
+        """Return whether a user may do what operators may."""
 
     def tres_id(self, name: str) -> int:
         """Return the number of a TRES."""
@@ -265,7 +265,7 @@ class Slurmctld:
     ) -> ScriptResult:
         """Run a script, as SlurmUser, in a process of its own, and wait for its end.
 
-        Whoever waits is blocked: inside a plugin's function that is slurmctld. If the thread that
+        The caller is blocked: inside a plugin's function that is slurmctld. If the thread that
         waits is cancelled, the script is killed.
 
         Args:
@@ -289,7 +289,7 @@ class Slurmctld:
         )
 
     def has_script(self, path: str) -> bool:
-        """Tell whether there is something to run at a path on slurmctld's host."""
+        """Return whether there is something to run at a path on slurmctld's host."""
         return _services("has_script()").has_script(path)
 
     def start_script(
@@ -300,7 +300,7 @@ class Slurmctld:
         job_id: int = 0,
         env: Mapping[str, str] | None = None,
     ) -> None:
-        """Start a script as SlurmUser and wait for nothing: it outlives whoever started it."""
+        """Start a script as SlurmUser and wait for nothing: it outlives its caller."""
         _services("start_script()").start_script(
             path, argv, name=name or path.rpartition("/")[2], job_id=job_id, env=env or {}
         )
@@ -330,7 +330,7 @@ class Slurmctld:
         return _services("user_name()").user_name(uid)
 
     def is_operator(self, uid: int) -> bool:
-        """Tell whether a user is root, SlurmUser, or an operator or administrator."""
+        """Return whether a user is root, SlurmUser, or an operator or administrator."""
         return _services("is_operator()").is_operator(uid)
 
     def tres_id(self, name: str) -> int:

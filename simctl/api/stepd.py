@@ -135,7 +135,7 @@ class Stepd:
     ) -> ScriptResult:
         """Run a script in a child process of this one, and wait for its end.
 
-        Whoever waits is blocked; several run at a time if each is awaited in a thread of its own
+        The caller is blocked; several run at a time if each is awaited in a thread of its own
         (`start`). If the thread that waits ends, the script is killed.
 
         Args:

@@ -176,7 +176,7 @@ class Event:
         self._waiting: list[Thread] = []
 
     def is_set(self) -> bool:
-        """Tell whether it is set."""
+        """Return whether it is set."""
         return self._set
 
     def set(self) -> None:
@@ -231,7 +231,7 @@ class PluginThread:
 
     @property
     def alive(self) -> bool:
-        """Tell whether it still runs; in a fork it never does."""
+        """Return whether it still runs; in a fork it never does."""
         return self._thread is not None and not self._over.is_set()
 
     async def join(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - virtual time

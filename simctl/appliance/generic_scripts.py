@@ -2,7 +2,7 @@
 
 A buffer is staging-in from StartStageIn on, staged-in at its end, staging-out from StartStageOut
 on. At the end of that it is staged-out, and its space is free again; it is listed with size 0 for
-another ten minutes, so that whoever polls learns of it. StopStageIn and StopStageOut end the stage
+another ten minutes, so that a poll learns of it. StopStageIn and StopStageOut end the stage
 that is under way and drop the buffer at once.
 """
 

@@ -9,7 +9,7 @@ import attrs
 
 from simctl.appliance.spec import DEFAULT_US, FOREVER_US, ApplianceSpec, FunctionSpec, PoolSpec
 from simctl.appliance.store import Buffer, RefusedError, Store
-from simctl.kernel.bandwidth import Link
+from simctl.kernel.bandwidth import Bandwidth
 from simctl.kernel.disk import Disk
 from simctl.kernel.threads import Thread
 from simctl.kernel.turns import Kernel
@@ -45,7 +45,7 @@ class Storage:
         self.store = Store(spec.pools or (PoolSpec(),))
         self.generic_store = self.store.beside()
         """What scripts of burst_buffer/generic hold, in the same pools under tokens of its own."""
-        self._link = Link(kernel, spec.bandwidth or 0)
+        self._bandwidth = Bandwidth(kernel, spec.bandwidth or 0)
         self._data = dict(spec.data or {})
         self._stages: dict[Buffer, Stage] = {}
 
@@ -54,7 +54,7 @@ class Storage:
         if spec.pools is not None:
             self.store.resize(spec.pools)
         if spec.bandwidth is not None:
-            self._link.change(spec.bandwidth)
+            self._bandwidth.change(spec.bandwidth)
         self._data.update(spec.data or {})
 
     @property
@@ -92,7 +92,7 @@ class Storage:
         """
         own = described is not None and described.runs_us is not None
         fixed_us = self.fixed_us(function, described)
-        if not own and (not sizes or (self._link.bandwidth and min(sizes) >= 0)):
+        if not own and (not sizes or (self._bandwidth.per_s and min(sizes) >= 0)):
             fixed_us = 0
         thread = self.kernel.current
         assert thread is not None
@@ -103,9 +103,9 @@ class Storage:
                 if fixed_us < FOREVER_US:
                     self.kernel.arm(until_us)
                 await self.kernel.park("a stage to end")
-            if self._link.bandwidth and not stage.stopped:
+            if self._bandwidth.per_s and not stage.stopped:
                 known = sum(size for size in sizes if size > 0)
-                await self._link.move(known, lambda: stage.stopped)
+                await self._bandwidth.move(known, lambda: stage.stopped)
         finally:
             if self._stages.get(buffer) is stage:
                 del self._stages[buffer]

@@ -28,7 +28,7 @@ def uid_of(ctld: Controller, envelope: Envelope) -> int:
 
 
 def is_daemon(ctld: Controller, envelope: Envelope) -> bool:
-    """Tell whether root or SlurmUser asks."""
+    """Return whether root or SlurmUser asks."""
     return uid_of(ctld, envelope) in (0, ctld.process.uid)
 
 

@@ -382,7 +382,7 @@ class Slurmctld(Controller):
         raise Killed
 
     def die_at_once(self) -> None:
-        """Receive and answer nothing more; whoever calls this kills the threads."""
+        """Receive and answer nothing more; the caller kills the threads."""
         self.mailbox.abandon(self._unanswered(), breaks=True)
         self.lock_holder = None
 
@@ -451,7 +451,7 @@ class Slurmctld(Controller):
         self.before = None
         known = list(before.jobs) if before is not None else []
         if before is not None and before.saves.write_through and before.saves.ready:
-            # Whoever submitted another was never told that it had come in.
+            # The client that submitted another was never told that it had come in.
             known = [job_id for job_id in known if job_id in before.saves.heard_of]
         lost = [job_id for job_id in known if job_id not in self.jobs]
         if lost:

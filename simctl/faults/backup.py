@@ -35,12 +35,12 @@ class Backup:
 
     @property
     def stands_by(self) -> bool:
-        """Tell whether it is there and watches."""
+        """Return whether it is there and watches."""
         return self._process is not None
 
     @property
     def in_control(self) -> bool:
-        """Tell whether it is the controller now."""
+        """Return whether it is the controller now."""
         ctld = self._daemons.ctld
         return ctld.process.host is self.host and ctld.mailbox.open
 

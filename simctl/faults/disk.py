@@ -29,7 +29,7 @@ class DiskInjector:
         }
 
     def _corrupt(self, fault: CorruptFault, text: str) -> None:
-        """Damage a file where it lies; whoever reads it next finds it so."""
+        """Damage a file where it lies; its next reader finds it so."""
         disk = self._site.disk
         path = fault.file
         if not path.startswith("/"):

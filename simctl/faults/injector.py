@@ -10,11 +10,10 @@ from simctl.faults.backup import Backup
 from simctl.faults.daemons import Daemons
 from simctl.faults.disk import DiskInjector
 from simctl.faults.nodes import NodeInjector
-from simctl.kernel import wires
 from simctl.kernel.fabric import NEVER_US
 from simctl.kernel.faults import CallFault, CallFaults
+from simctl.kernel.links import LinkFault, Links, luck
 from simctl.kernel.procs import Host, Process
-from simctl.kernel.wires import Wires, luck
 from simctl.nodes.slurmd import Slurmd
 from simctl.scenario.model import (
     CrashController,
@@ -58,7 +57,7 @@ class FaultInjector:
             self.backup = Backup(daemons, host, uid=daemons.ctld.process.uid)
         self.missed: list[str] = []
         """The faults that met nobody, each with the reason."""
-        self._wires = Wires(self._fabric)
+        self._links = Links(self._fabric)
         self._seed = seed
         self._struck = 0
         self.nodes = NodeInjector(daemons, self._miss)
@@ -193,7 +192,7 @@ class FaultInjector:
             backup.start()
 
     def _is_there(self, host: str, text: str) -> bool:
-        """Tell whether slurmctld runs on a host; if not, the fault meets nobody."""
+        """Return whether slurmctld runs on a host; if not, the fault meets nobody."""
         ctld = self._daemons.ctld
         there = ctld.mailbox.open and ctld.process.host.name == host
         if not there:
@@ -306,8 +305,8 @@ class FaultInjector:
         """Let messages go wrong from now on; each rule has luck of its own."""
         self._struck += 1
         until_us = NEVER_US if fault.for_us is None else self._kernel.now_us + fault.for_us
-        self._wires.add(
-            wires.MessageFault(
+        self._links.add(
+            LinkFault(
                 kind=fault.kind,
                 rpc=fault.rpc,
                 text=text,
@@ -344,7 +343,7 @@ class FaultInjector:
     @property
     def endless(self) -> list[str]:
         """Return what goes wrong with messages for ever."""
-        return self._wires.endless()
+        return self._links.endless()
 
     def cease(self) -> None:
         """Let no more messages go wrong, and nothing start again: the run is over."""

@@ -79,7 +79,7 @@ class Row:
 
     @property
     def ran(self) -> bool:
-        """Tell whether the job had nodes."""
+        """Return whether the job had nodes."""
         if self.node_list:
             return True
         return self.elapsed_s > 0 or (self.start_s >= 0 and self.state != "FAILED")

@@ -251,7 +251,7 @@ class Writer:
         return ["programs:", *lines] if lines else []
 
     def _recorded(self) -> list[str]:
-        """Return how long jobs waited that ran once, for whoever replays them."""
+        """Return how long jobs waited that ran once, for a replay."""
         lines = []
         for job in self._jobs:
             row = job.last

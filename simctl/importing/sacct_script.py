@@ -15,7 +15,7 @@ _TASK: Final = '"${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}"'
 
 
 def cancelled_from_outside(job: Job) -> bool:
-    """Tell whether somebody else has to cancel a job: not its user, or before it could itself."""
+    """Return whether somebody else has to cancel a job: not its user, or before it could itself."""
     row = job.last
     if row.state != "CANCELLED":
         return False

@@ -63,7 +63,7 @@ class Share:
 _SHARED: Final = "bandwidth"
 
 
-class Link:
+class Bandwidth:
     """A share in virtual time: threads wait in it until their bytes are moved."""
 
     def __init__(self, kernel: Kernel, bandwidth: int) -> None:
@@ -74,7 +74,7 @@ class Link:
         self._key = 0
 
     @property
-    def bandwidth(self) -> int:
+    def per_s(self) -> int:
         """Bytes a second; 0 where nothing is said of it."""
         return self._share.bandwidth
 
@@ -86,7 +86,7 @@ class Link:
         self._plan()
 
     async def move(self, size: int, stopped: Callable[[], bool]) -> None:
-        """Move bytes in the current thread; whoever makes *stopped* true wakes it."""
+        """Move bytes in the current thread; the caller that makes *stopped* true wakes it."""
         if size <= 0:
             return
         thread = self._kernel.current

@@ -160,7 +160,7 @@ class Disk:
             self.drop(host, path)
 
     def may_enter(self, path: str, host: str, uid: int) -> bool:
-        """Tell whether a process of *uid* on *host* can go to a directory (an absolute path).
+        """Return whether a process of *uid* on *host* can go to a directory (an absolute path).
 
         Every step asks on each of its nodes, so that the answer is remembered.
         """
@@ -234,7 +234,7 @@ class Disk:
         self._held += more
 
     def has_room(self, more: int) -> bool:
-        """Tell whether files may hold so many bytes more."""
+        """Return whether files may hold so many bytes more."""
         return self._held + more <= FILES_BYTES
 
     def place_file(self, host: str, path: str, data: bytes, uid: int) -> None:
@@ -279,7 +279,7 @@ class Disk:
             raise _error(EROFS, path)
 
     def reflect(self, host: str, path: str, entry: _Entry | None) -> None:
-        """Tell whoever mirrors a directory that a file in it has changed."""
+        """Tell the mirror of a directory that a file in it has changed."""
         for (owner, prefix), tell in self.mirrors.items():
             if owner == _key(host, path)[0] and path.startswith(prefix + "/"):
                 tell(
@@ -301,7 +301,7 @@ class Disk:
         return resolved[1:] if resolved.startswith("//") else resolved
 
     def is_directory(self, path: str, host: str = "login") -> bool:
-        """Tell whether *path* (absolute) is a directory."""
+        """Return whether *path* (absolute) is a directory."""
         return isinstance(self.find(host, path), _Directory)
 
     @staticmethod
@@ -394,7 +394,7 @@ class Disk:
             self.count(-len(gone.data))
         if self.mirrors:
             self.reflect(host, path, None)
-        # Whoever could go elsewhere still can: there was nothing in it.
+        # A process that could go elsewhere still can: there was nothing in it.
         self._directories.pop(_key(host, path), None)
         self._entered.pop(_key(host, path), None)
 
@@ -440,7 +440,7 @@ _parent: Final = lru_cache(maxsize=8192)(posixpath.dirname)
 
 
 def is_shared(path: str) -> bool:
-    """Tell whether all hosts see the same file at a path."""
+    """Return whether all hosts see the same file at a path."""
     return _key("host", path)[0] == ""
 
 
@@ -504,7 +504,7 @@ class DiskView:
         self._store(self._resolve(path), data, mode, keep=True)
 
     def exists(self, path: str) -> bool:
-        """Tell whether there is a file or directory that this process can see."""
+        """Return whether there is a file or directory that this process can see."""
         try:
             self.stat(path)
         except OSError:
@@ -512,7 +512,7 @@ class DiskView:
         return True
 
     def is_dir(self, path: str) -> bool:
-        """Tell whether there is a directory that this process can see."""
+        """Return whether there is a directory that this process can see."""
         try:
             return self.stat(path).is_dir
         except OSError:

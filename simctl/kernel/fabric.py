@@ -30,7 +30,7 @@ class Unanswered:
     """Tell a process that no answer to its request will come.
 
     It was taken in, and the answer could not be sent back; or the connection is `broken`, because
-    whoever was asked is dead, and nobody knows how far it has come. If a fault has *struck* it
+    the receiver is dead, and how far it has come is unknown. If a fault has *struck* it
     the time for an answer is over, and if it is *lost* it is the message itself that has not got
     there.
     """
@@ -137,7 +137,7 @@ class Mailbox(Receiver):
 
     @property
     def open(self) -> bool:
-        """Tell whether anybody receives here; `listens` is for code that notes itself who looks."""
+        """Return whether there is a receiver; `listens` is for code that notes itself who looks."""
         if self._kernel.line is not None:
             self._kernel.look(f"address {self.name}")
         return self.listens
@@ -189,7 +189,7 @@ class Mailbox(Receiver):
             trace.seq = self.process.cause = trace.seq + 1
         else:
             sender = envelope.sender
-            # Should the process be killed upon that event, whoever asked gets no answer.
+            # Should the process be killed upon that event, the sender gets no answer.
             self._taken = envelope
             self.process.cause = trace.message(
                 self.process,
@@ -264,11 +264,11 @@ class Mailbox(Receiver):
 
     @property
     def breaks(self) -> bool:
-        """Tell whether who received here is dead, on a host that may be up."""
+        """Return whether who received here is dead, on a host that may be up."""
         return self._breaks and self.host.up
 
     def hears(self, message: Any) -> bool:
-        """Tell whether an answer is still taken in where nobody can connect any more."""
+        """Return whether an answer is still taken in where nobody can connect any more."""
         return self._hears_answers and message.rpc == _ANSWER
 
     def _lose(self, batch: list[Envelope]) -> None:
@@ -297,7 +297,7 @@ class Mailbox(Receiver):
         self.close(breaks=breaks)
 
     def break_off(self, envelope: Envelope) -> None:
-        """Tell whoever waits for an answer that the connection is broken, if this end is dead."""
+        """Tell senders that wait for an answer that the connection broke, if this end is dead."""
         if self._breaks and envelope.sender is not None:
             notice = Unanswered(request=envelope.message, by=self, broken=True)
             envelope.sender.post(notice)
@@ -311,7 +311,7 @@ class Mailbox(Receiver):
     def close(self, *, breaks: bool = False) -> None:
         """Receive nothing more: what arrives from now on is traced as undeliverable.
 
-        With *breaks* whoever has sent a message that is lost here learns so at once.
+        With *breaks* the sender of a message that is lost here learns so at once.
         """
         if self._kernel.line is not None:
             self._kernel.touch(f"address {self.name}")
@@ -328,7 +328,7 @@ class Mailbox(Receiver):
 
 
 class Disturbance(Protocol):
-    """Whoever has messages go wrong."""
+    """What makes messages go wrong: the faults of the scenario."""
 
     def send(
         self,
@@ -341,10 +341,10 @@ class Disturbance(Protocol):
         """Let a message go that was sent, as far as it gets."""
 
     def may_strike(self, rpc: str, sender: Mailbox, to: Mailbox) -> bool:
-        """Tell whether a message of a name might be struck."""
+        """Return whether a message of a name might be struck."""
 
     def loses_all(self, rpc: str, sender: Mailbox, to: Mailbox) -> bool:
-        """Tell whether no message of a name will ever get through."""
+        """Return whether no message of a name will ever get through."""
 
 
 class Fabric:
@@ -376,7 +376,7 @@ class Fabric:
         """Whether that is so for every such message."""
 
         self.timeout_us = 10_000_000
-        """How long whoever asks waits for an answer."""
+        """How long a sender waits for an answer."""
 
     def mailbox(self, process: Process, name: str, *, listed: bool = False) -> Mailbox:
         """Make a mailbox for *process*; a listed one can be found by its name."""
@@ -450,7 +450,7 @@ class Fabric:
         return cut if cut is not None and cut.until_us > self.kernel.now_us else None
 
     def holds_back(self, sender: Process, to: Mailbox | None) -> bool:
-        """Tell whether a receiver is only out of reach: its link is cut, or it may come back."""
+        """Return whether a receiver is only out of reach: its link is cut, or it may come back."""
         if to is None:
             return False
         if self.away and to.name in self.away:
@@ -458,7 +458,7 @@ class Fabric:
         return to.open and self.cut_between(sender.host, to.host) is not None
 
     def waits_for(self, to: Mailbox | None) -> bool:
-        """Tell whether a receiver is away: a notice tells whoever has tried that it is back."""
+        """Return whether a receiver is away: a notice tells its senders that it is back."""
         return to is not None and to.name in self.away
 
     def next_try_us(
@@ -473,7 +473,7 @@ class Fabric:
         """Return when a message that could not be sent now gets through; NEVER_US if never.
 
         It is tried every second as long as an answer is waited for, and so on after each interval;
-        whoever has done the first of that *rests*. Without *over_cuts* it is tried every second
+        a sender that did the first of that *rests*. Without *over_cuts* it is tried every second
         only where nobody listens, and over a link that is cut just after each interval. The tries
         that are bound to fail change nothing, so that only the first that can succeed is made. If
         nobody knows when a receiver comes back, *box* gets a notice (`Reachable`) at the first such
@@ -505,12 +505,12 @@ class Fabric:
         return since_us + rounds * round_us + -(-late_us // _TRY_US) * _TRY_US
 
     def reaches(self, host: Host, to: Mailbox | None) -> bool:
-        """Tell whether a message from *host* would get to a receiver now."""
+        """Return whether a message from *host* would get to a receiver now."""
         self._look_at(to)
         return to is not None and to.open and to.host.up and self.cut_between(host, to.host) is None
 
     def can_connect(self, sender: Process, to: Mailbox | None) -> bool:
-        """Tell whether a process would find somebody who takes in what it sends."""
+        """Return whether a process would find somebody who takes in what it sends."""
         return self.reaches(sender.host, to) and not self.holds_back(sender, to)
 
     def answer_lost(self, request: Envelope, by: Mailbox, timeout_us: int) -> None:

@@ -67,7 +67,7 @@ class CallFaults:
         self.rules.append(rule)
 
     def may_hang(self, name: str) -> bool:
-        """Tell whether a call of this name may take time for a rule's sake."""
+        """Return whether a call of this name may take time for a rule's sake."""
         return any(
             rule.hangs and (rule.pattern.any_name or rule.pattern.name == name)
             for rule in self.rules

@@ -22,7 +22,7 @@ class Footprint:
     reads: set[str] = attrs.field(factory=set)
 
     def meets(self, other: "Footprint") -> bool:
-        """Tell whether the order of two turns may matter."""
+        """Return whether the order of two turns may matter."""
         if EVERYTHING in self.writes or EVERYTHING in other.writes:
             return True
         return not (
@@ -68,7 +68,7 @@ class Steps:
         point: int,
         dead: bool,
     ) -> None:
-        """Note that a turn is taken; one that is nobody's belongs to whoever caused it."""
+        """Note that a turn is taken; one without an owner belongs to its cause."""
         cause = self._by_turn[creator]
         if units is None:
             units = self.taken[cause].units if cause >= 0 else frozenset()

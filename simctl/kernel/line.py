@@ -82,7 +82,7 @@ class Line:
         self.most_turns = 0
         """After how many turns a run is taken to be one without an end; 0: never."""
         self.steps: Steps | None = None
-        """What each turn touched, for whoever wants to know."""
+        """What each turn touched, for a search that asks."""
         self.sending = ("", "")
         """The message that is being sent: its name, and to whom."""
         self.moment = 0
@@ -110,7 +110,7 @@ class Line:
             return self._begin(due.pop(), 0)
         for place, turn in enumerate(due):
             if dead(turn):
-                # It does nothing; whoever looks at it would see a choice where there is none.
+                # It does nothing; a search would see a choice where there is none.
                 if self.steps is not None:
                     self._note(self.steps, turn, 0, dead=True)
                 return due.pop(place)
@@ -124,7 +124,7 @@ class Line:
             self.passed.append((self.name(due[0]), self.name(due[place])))
         turn = due.pop(place)
         if moved and place:
-            # Whoever had to let another go first goes to the back of the line.
+            # A thread that had to let another go first goes to the back of the line.
             due.sort(key=_number)
         return self._begin(turn, self.points)
 
@@ -164,7 +164,7 @@ class Line:
         return turn
 
     def _note(self, steps: Steps, turn: Turn, point: int, *, dead: bool) -> None:
-        """Note whose turn it is: a thread's, a mailbox's, or that of whoever set a timer."""
+        """Note whose turn it is: a thread's, a mailbox's, or that of the owner of a timer."""
         _, _, act, first, _ = turn
         box = getattr(act, "__self__", None)
         units = None

@@ -10,7 +10,7 @@ class Outbox:
 
     `due_us` is when the next try can succeed: NEVER_US where nothing is kept, where the link is cut
     for ever, and while nobody knows when the receiver is back: then a `Reachable` notice comes to
-    the mailbox. Whoever owns the outbox calls `flush` then. Without *over_cuts* a link that is cut
+    the mailbox. The owner of the outbox calls `flush` then. Without *over_cuts* a link that is cut
     is tried just after each interval.
     """
 

@@ -39,7 +39,7 @@ class RealRun:
 
 
 def is_executable(path: str) -> bool:
-    """Tell whether there is something on the real machine that *path* could execute."""
+    """Return whether there is something on the real machine that *path* could execute."""
     return path.startswith("/") and os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113 - a text
 
 

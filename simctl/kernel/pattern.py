@@ -154,7 +154,7 @@ class Pattern:
         return tuple(one.value for one in self.conditions if one.key == key)
 
     def matches(self, event: Event) -> bool:
-        """Tell whether *event* is one of those the pattern describes."""
+        """Return whether *event* is one of those the pattern describes."""
         if event.name != self.name and not self.any_name:
             return False
         for test in self._tests:  # noqa: SIM110  a generator would cost more than the tests

@@ -145,7 +145,7 @@ _ROOMLESS: dict[type, bool] = {}
 
 
 def _is_stateless(instance: Any) -> bool:
-    """Tell whether nothing can be stored in an instance, so that sharing it shows nobody."""
+    """Return whether nothing can be stored in an instance, so that sharing it shows nobody."""
     kind: type = type(instance)
     known = _ROOMLESS.get(kind)
     if known is None:
@@ -410,7 +410,7 @@ class ProcessTable:
     """Every process of the run, and the numbers they bear."""
 
     reach: Any = None
-    """What code in a process can reach; set once by whoever builds the world, see api/reach.py."""
+    """What code in a process can reach; set once as the world is built, see api/reach.py."""
     slurmctld: Any = None
     """What slurmctld offers to plugins that run in it; None where there is no slurmctld."""
 

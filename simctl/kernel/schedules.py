@@ -41,19 +41,19 @@ class Schedule(Protocol):
 
     @property
     def chooses(self) -> bool:
-        """Tell whether it is asked which turn goes first; else the first that came does."""
+        """Return whether it is asked which turn goes first; else the first that came does."""
 
     @property
     def joins_deliveries(self) -> bool:
-        """Tell whether messages that reach a mailbox at one moment are handled in one turn."""
+        """Return whether messages that reach a mailbox at one moment are handled in one turn."""
 
     @property
     def separates_processes(self) -> bool:
-        """Tell whether each task of a step daemon has turns of its own."""
+        """Return whether each task of a step daemon has turns of its own."""
 
     @property
     def switches_at_calls(self) -> bool:
-        """Tell whether other turns may come between a process and its next plugin call."""
+        """Return whether other turns may come between a process and its next plugin call."""
 
     def choose(self, line: Line) -> int:
         """Return the place in `line.due` of the turn that goes first; there are at least two."""
@@ -162,7 +162,7 @@ class SeededRandom(_Drawn):
 class Priorities(_Drawn):
     """Processes have priorities drawn from a seed, and the highest that can goes first.
 
-    At a few choice points, drawn beforehand, whoever would go first falls behind all others. An
+    At a few choice points, drawn beforehand, the first in line falls behind all others. An
     order that hangs on *depth* things coming in one order is found with a chance that falls with
     the power of the depth, and not with the number of turns: see probabilistic concurrency testing.
     A message has the priority of its sender, a timer that of who set it.

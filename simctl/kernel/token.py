@@ -26,7 +26,7 @@ class TokenError(ValueError):
 
 
 def is_token(text: str) -> bool:
-    """Tell whether a text means to be a token, of whatever version, damaged or not."""
+    """Return whether a text means to be a token, of whatever version, damaged or not."""
     return _LOOKS_LIKE.fullmatch(text) is not None
 
 

@@ -80,7 +80,7 @@ class OpenCall:
         self.cause = who.cause
         self.enter = 0
         self.values: dict[str, Any] = {}
-        """The arguments themselves, by name, for whoever looks on."""
+        """The arguments themselves, by name, for a session."""
         self.plugin = ""
         """Which of several plugins of a class is called."""
 

@@ -236,7 +236,7 @@ class Kernel(trio.abc.Clock):
     # Putting turns into the queue.
 
     def push(self, due_us: int, act: Action, first: Any, second: Any) -> None:
-        """Queue a foreground turn; its number is taken here, by whoever causes it."""
+        """Queue a foreground turn; its number is taken here, by its cause."""
         self._seq = seq = self._seq + 1
         self.foreground += 1
         heappush(self._queue, (due_us, seq, act, first, second))
@@ -454,7 +454,7 @@ class Kernel(trio.abc.Clock):
         self._push_for(thread, max(due_us, self.now_us), self._expire, thread.generation)
 
     def _expire(self, thread: Thread, generation: int) -> bool:
-        # Whoever ended the wait before has taken this turn off the foreground already.
+        # What ended the wait before has taken this turn off the foreground already.
         return generation == thread.generation and self.resume(thread)
 
     @coroutine
@@ -515,7 +515,7 @@ class Kernel(trio.abc.Clock):
         await self.park("its next turn")
 
     def is_dead(self, turn: Turn) -> bool:
-        """Tell whether a turn that is due would do nothing: what it was for is over."""
+        """Return whether a turn that is due would do nothing: what it was for is over."""
         _, _, act, first, second = turn
         if act is _fire:
             return not second[2].live
@@ -546,7 +546,7 @@ class Kernel(trio.abc.Clock):
         return self.resume(thread)
 
     def ends(self, error: BaseException) -> bool:
-        """Tell whether one of `ENDED` is the kernel's own; a plugin's code may raise one, too."""
+        """Return whether one of `ENDED` is the kernel's own; a plugin's code may raise one, too."""
         if isinstance(error, Killed):
             return self.current is not None and self.current.killed
         return self._ended

@@ -44,7 +44,7 @@ class Death:
     """The jobs that it did anything about after its last save."""
 
     def struck(self, found: Broken) -> bool:
-        """Tell whether it happened in the middle of what a rule has found broken."""
+        """Return whether it happened in the middle of what a rule has found broken."""
         events = found.events
         if min(event.seq for event in events) > self.event.seq:
             return False
@@ -73,7 +73,7 @@ def _deaths(run: Observed) -> Iterator[Death]:
 
 
 def _breaks_off(events: list[Event], end: Event) -> bool:
-    """Tell whether a slurmctld was killed or gave up; not before it had taken anything up."""
+    """Return whether a slurmctld was killed or gave up; not before it had taken anything up."""
     if end.rc == _KILLED:
         return True
     return bool(end.rc) and any(each.kind == "message" for each in events)
@@ -107,7 +107,7 @@ def _unsaved(events: list[Event]) -> list[Event]:
 
 
 def may_be_older(run: Observed, pid: int, job: Any) -> bool:
-    """Tell whether a slurmctld may have read an older record of a job than the one before it had.
+    """Return whether a slurmctld may have read an older record of a job than the one before it had.
 
     In model guide of what it was at in its last moment, in which no message had yet left it.
     """
@@ -143,7 +143,7 @@ def controllers_started_clean(run: Observed) -> dict[int, Event]:
 
 
 def is_excused(run: Observed, number: int, found: Broken) -> bool:
-    """Tell whether a rule is broken where a slurmctld that was killed has broken a story off."""
+    """Return whether a rule is broken where a slurmctld that was killed has broken a story off."""
     if number > LEDGER:
         # These are about what a death may cost, and say themselves what it may not.
         return False

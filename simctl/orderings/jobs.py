@@ -105,7 +105,7 @@ def completing_ends_with_the_last_node(run: Observed) -> Iterator[Finding]:
 
 
 def _ends_another_run(run: Observed, told: Event, began: int) -> bool:
-    """Tell whether a node that was told to end a job was COMPLETING as the job's run began."""
+    """Return whether a node that was told to end a job was COMPLETING as the job's run began."""
     return "COMPLETING" in run.node_state_at(str(told.peer).partition("@")[2], began)
 
 
@@ -214,7 +214,7 @@ def _by_node(lists: Iterable[list[Event]]) -> dict[str, list[Event]]:
 
 
 def _gets_job_in_vain(run: Observed, change: Event, before: str, after: str) -> bool:
-    """Tell whether a node gets a job that cannot take one."""
+    """Return whether a node gets a job that cannot take one."""
     if after.partition("|")[0] not in ("ALLOCATED", "MIXED"):
         return False
     if before.partition("|")[0] in _AVAILABLE:
@@ -276,7 +276,7 @@ def running_for_steps(run: Observed) -> Iterator[Finding]:
 
 
 def _runs_as_read(run: Observed, act: Event, changes: Sequence[Event]) -> bool:
-    """Tell whether a job is RUNNING for a slurmctld that has read an older state than it had."""
+    """Return whether a job is RUNNING for a slurmctld that has read an older state than it had."""
     before = [change for change in changes if change.seq < act.seq]
     after = [change for change in changes if change.seq > act.seq]
     if not before or before[-1].pid == act.pid or (after and arg(after[0], "from") not in _RUNS):

@@ -95,7 +95,7 @@ class StepDaemon:
         return self.calls.get(name, ())
 
     def worked(self, name: str) -> bool:
-        """Tell whether it called a function, and no such call failed."""
+        """Return whether it called a function, and no such call failed."""
         found = self.calls.get(name)
         return found is not None and not any(failed(call) for call in found)
 
@@ -201,7 +201,7 @@ class Observed:
         }
 
     def met_nobody(self, fault: Event) -> bool:
-        """Tell whether nothing came of a fault: a line to that effect follows it."""
+        """Return whether nothing came of a fault: a line to that effect follows it."""
         after = self.at(fault.seq + 1)
         return after is not None and after.name == "fault_met_nobody"
 
@@ -222,17 +222,17 @@ class Observed:
         }
 
     def left(self, pid: int) -> bool:
-        """Tell whether a process has ended by itself, not by a signal, and could do so."""
+        """Return whether a process has ended by itself, not by a signal, and could do so."""
         end = self.exits.get(pid)
         return end is not None and not killed(end)
 
     def was_killed(self, pid: int) -> bool:
-        """Tell whether a process has ended by a signal."""
+        """Return whether a process has ended by a signal."""
         end = self.exits.get(pid)
         return end is not None and killed(end)
 
     def died(self, pid: int) -> bool:
-        """Tell whether a daemon could not go on, or went before all was done, and said so."""
+        """Return whether a daemon could not go on, or went before all was done, and said so."""
         return any(event.pid == pid for name in _BREAKS_OFF for event in self.by_name.get(name, ()))
 
     @cached_property
@@ -371,7 +371,7 @@ class Observed:
         return str(arg(changes[place - 1], "to")) if place else ""
 
     def node_was_down(self, node: str, first: int, last: int) -> bool:
-        """Tell whether a node was DOWN at any time between two events."""
+        """Return whether a node was DOWN at any time between two events."""
         changes = self.node_states.get(node, ())
         place = max(0, bisect.bisect_left(changes, first, key=_SEQ) - 1)
         end = bisect.bisect_left(changes, last, key=_SEQ)
@@ -379,7 +379,7 @@ class Observed:
 
 
 def _leaves(event: Event, daemon: StepDaemon) -> bool:
-    """Tell whether a step daemon ends with an event, by itself and with its work done.
+    """Return whether a step daemon ends with an event, by itself and with its work done.
 
     One that has done nothing before was never told what to do: its slurmd had died.
     """
@@ -398,7 +398,7 @@ def sending_of(run: Observed, receipt: Event) -> Event | None:
 
 
 def for_a_plugin(run: Observed, event: Event) -> bool:
-    """Tell whether slurmctld received the answer to a plugin's question, which is the plugin's.
+    """Return whether slurmctld received the answer to a plugin's question, which is the plugin's.
 
     A thread of the plugin's may hear it whatever slurmctld does meanwhile.
     """
@@ -458,12 +458,12 @@ def pid_of(event: Event) -> int:
 
 
 def failed(call: Event) -> bool:
-    """Tell whether a call failed; a function that gives a Slurm errno answers otherwise."""
+    """Return whether a call failed; a function that gives a Slurm errno answers otherwise."""
     return type(call.rc) is int and call.rc < 0
 
 
 def killed(end: Event) -> bool:
-    """Tell whether a process was ended by a signal, or by its plugin, wherever that was."""
+    """Return whether a process was ended by a signal, or by its plugin, wherever that was."""
     return (type(end.rc) is int and bool(end.rc & 0x7F)) or arg(end, "by") == BY_PLUGIN
 
 

@@ -92,7 +92,7 @@ def rules_about(function: str) -> list[Rule]:
 
 
 def is_general(rule: Rule) -> bool:
-    """Tell whether a rule is about every function alike."""
+    """Return whether a rule is about every function alike."""
     return len(rule.functions) > _MANY
 
 

@@ -1,4 +1,4 @@
-"""What the rules must know of a run, as the header of a trace tells whoever reads it later."""
+"""What the rules must know of a run, as the header of a trace tells its later reader."""
 
 from collections.abc import Mapping
 from typing import Any, Final

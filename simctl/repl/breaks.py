@@ -45,11 +45,11 @@ class Armed:
         )
 
     def at_call(self, prospect: Event) -> bool:
-        """Tell whether it stops in a call that begins with this event."""
+        """Return whether it stops in a call that begins with this event."""
         return self._before and self._pattern.matches(prospect)
 
     def at_event(self, event: Event) -> bool:
-        """Tell whether it stops after an event; a call where it stopped before does not count."""
+        """Return whether it stops after an event; a call where it stopped before does not count."""
         if self._before and event.kind == "plugin":
             return False
         return self._pattern.matches(event)

@@ -21,7 +21,7 @@ from simctl.repl.session import Goal, Session
 from simctl.wire.ids import SECOND
 
 MOST_EVENTS: Final = 3_000
-"""How many events, of whomever, a copy goes ahead."""
+"""How many events a copy goes ahead."""
 
 _MOST_TURNS: Final = 10_000
 _PATIENCE_S: Final = 3.0

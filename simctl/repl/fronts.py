@@ -111,7 +111,7 @@ class ScriptLine:
 
 
 def is_comment(line: str) -> bool:
-    """Tell whether a line of a transcript is a comment, and not what a script begins with."""
+    """Return whether a line of a transcript is a comment, and not what a script begins with."""
     return line.startswith("# ") or line == "#"
 
 

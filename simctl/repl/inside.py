@@ -55,7 +55,7 @@ _MACHINERY: Final = ("simctl.kernel.", "simctl.api.", "simctl.ctld.", "simctl.st
 
 
 def is_machinery(value: Any) -> bool:
-    """Tell whether a value is simctl's own, such as a thread: no part of what a plugin keeps."""
+    """Return whether a value is simctl's own, such as a thread: no part of what a plugin keeps."""
     return f"{type(value).__module__}.".startswith(_MACHINERY)
 
 

@@ -54,7 +54,7 @@ class Stage:
 
     @property
     def is_under_way(self) -> bool:
-        """Tell whether somebody has done a part of it, and not all."""
+        """Return whether somebody has done a part of it, and not all."""
         return any(row.done and row.ahead for row in self.rows.values())
 
     def drawn(self) -> list[Row]:
@@ -192,7 +192,7 @@ def _to(event: Event) -> str:
 
 
 def _starts(event: Event) -> bool:
-    """Tell whether a job gets its nodes with an event."""
+    """Return whether a job gets its nodes with an event."""
     if event.args is UNSET:
         return False
     base, *flags = str(event.args.get("to")).split("|")

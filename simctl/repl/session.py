@@ -70,11 +70,11 @@ class Goal:
     """It goes on where nothing is left to do that keeps a run alive."""
 
     def event(self, session: "Session", event: Event) -> str | None:
-        """Tell whether to stop after an event."""
+        """Return whether to stop after an event."""
         return None
 
     def turn(self, session: "Session") -> str | None:
-        """Tell whether to stop between two turns."""
+        """Return whether to stop between two turns."""
         return None
 
 
@@ -210,7 +210,7 @@ class Session:
         self._leaving = True
 
     def go_on_alone(self, front: Front, goal: Goal) -> None:
-        """Let time go on in a copy of this process, for whoever made it: no person is asked."""
+        """Let time go on in a copy of this process, for its parent: no person is asked."""
         front.attend(self)
         self.front = front
         self._snapshots.live_alone()
@@ -327,7 +327,7 @@ class Session:
         return not self._leaving
 
     def goes_on(self) -> bool:
-        """Tell whether turns are taken that alone would keep no run alive."""
+        """Return whether turns are taken that alone would keep no run alive."""
         return self.world.kernel.next_due_us is not None and not self._leaving
 
     def _reason_between_turns(self) -> str | None:
@@ -528,11 +528,11 @@ class Session:
                 self.say(line)
 
     def _waits(self) -> bool:
-        """Tell whether another line is to be read."""
+        """Return whether another line is to be read."""
         return self.goal is None and not self._leaving
 
     def _is_over(self) -> bool:
-        """Tell whether the person has left."""
+        """Return whether the person has left."""
         return self._leaving and not self._again
 
     @contextmanager

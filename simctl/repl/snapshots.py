@@ -38,11 +38,11 @@ class Snapshots:
 
     @property
     def is_copy(self) -> bool:
-        """Tell whether this process is a fork of the one that the session began in."""
+        """Return whether this process is a fork of the one that the session began in."""
         return self._up >= 0
 
     def is_due(self, seq: int) -> bool:
-        """Tell whether the next place between two turns is to be kept."""
+        """Return whether the next place between two turns is to be kept."""
         return self._forks and seq >= self._next_seq
 
     def take(self, seq: int, watchdog: Watchdog) -> Desk | int | None:

@@ -68,7 +68,7 @@ def users(session: Session, _: list[str]) -> Iterable[str]:
 
 
 def files(session: Session, before: list[str]) -> Iterable[str]:
-    """Return the files of whoever types."""
+    """Return the files of the user who types."""
     user = session.world.site.users[session.desk.user]
     return () if before else session.world.disk.names("login", user.home)
 

@@ -125,7 +125,7 @@ def _plugin_lines(known: Known) -> list[str]:
 
 
 def _is_own(kind: type[Any], name: str) -> bool:
-    """Tell whether a plugin defines a function itself, rather than its base class."""
+    """Return whether a plugin defines a function itself, rather than its base class."""
     for base in kind.__mro__:
         if name in vars(base):
             return base.__module__ != "simctl.plugin"

@@ -109,7 +109,7 @@ class _Course:
 
     @property
     def over(self) -> bool:
-        """Tell whether the job has ended."""
+        """Return whether the job has ended."""
         base = self.job_state.partition("|")[0]
         return base in JobBase.__members__ and JobBase[base] > JobBase.SUSPENDED
 

@@ -1,4 +1,4 @@
-"""A worker process: runs the chunks that come through a pipe, and ends with whoever started it."""
+"""A worker process: runs the chunks that come through a pipe, and ends with its parent."""
 
 import os
 import threading  # noqa: TID251 - a worker's main thread is busy with runs

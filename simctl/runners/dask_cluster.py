@@ -49,7 +49,7 @@ class Payload(Generic[ChunkT]):
 
 
 class OtherVersionError(RuntimeError):
-    """A worker has another simctl, Python or package than whoever gives out work."""
+    """A worker has another simctl, Python or package than the process that gives out work."""
 
 
 # In a worker of Dask's.

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import attrs
 
 from simctl.appliance.spec import ApplianceSpec
+from simctl.kernel.links import MessageFaultKind
 from simctl.kernel.pattern import Pattern
 from simctl.kernel.places import Place
-from simctl.kernel.wires import MessageFaultKind
 from simctl.scenario.kept_rules import Check, Rule
 from simctl.scenario.positions import Mistake
 from simctl.site import Options
@@ -739,7 +739,7 @@ class Scenario:
 
     @property
     def is_recorded(self) -> bool:
-        """Tell whether it is what a served cluster has recorded: its programs ran outside."""
+        """Return whether it is what a served cluster has recorded: its programs ran outside."""
         return any(isinstance(entry, OutsideEntry) for entry in self.timeline)
 
     @property

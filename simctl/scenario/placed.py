@@ -61,7 +61,7 @@ class PlacedEntries:
         return True
 
     def goes_on(self) -> bool:
-        """Tell whether an entry lies ahead that the run can still come to."""
+        """Return whether an entry lies ahead that the run can still come to."""
         if not self._entries or self._kernel.next_due_us is None:
             return False
         return self._turn <= self._last_turn or self._turn - self._quiet_since < PATIENCE_TURNS

@@ -342,7 +342,7 @@ def _numbers(text: str) -> list[float]:
 
 
 def _plausible(values: Sequence[float]) -> bool:
-    """Tell whether all values are within bounds and whole where they have to be."""
+    """Return whether all values are within bounds and whole where they have to be."""
     if math.isnan(sum(values)) or min(values) < -_LARGEST or max(values) > _LARGEST:
         return False
     return all([values[index].is_integer() for index in _WHOLE])  # noqa: C419 - twice as fast

@@ -48,7 +48,7 @@ class MachineDisk(Disk):
         self._open = True
 
     def is_real(self, path: str) -> bool:
-        """Tell whether an absolute path is one of the machine's."""
+        """Return whether an absolute path is one of the machine's."""
         return (
             self._open and path not in self._placed and not f"{path}/".startswith(self._kept_below)
         )
@@ -98,7 +98,7 @@ class MachineDisk(Disk):
         return MachineView(self, host, uid, work_dir)
 
     def may_enter(self, path: str, host: str, uid: int) -> bool:
-        """Tell whether a process of *uid* on *host* can go to a directory (an absolute path)."""
+        """Return whether a process of *uid* on *host* can go to a directory (an absolute path)."""
         if not self.is_real(path):
             return super().may_enter(path, host, uid)
         with self.as_user(uid):
@@ -112,7 +112,7 @@ class MachineDisk(Disk):
         return may
 
     def is_directory(self, path: str, host: str = "login") -> bool:
-        """Tell whether *path* (absolute) is a directory."""
+        """Return whether *path* (absolute) is a directory."""
         if not self.is_real(path):
             return super().is_directory(path, host)
         found = os.path.isdir(path)

@@ -87,7 +87,7 @@ def clear(folder: Path, *, whole: bool) -> None:
 
 
 def is_served(folder: Path) -> bool:
-    """Tell whether a server answers in a folder."""
+    """Return whether a server answers in a folder."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         try:
             client.connect(str(folder / SOCKET))

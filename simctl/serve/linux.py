@@ -60,7 +60,7 @@ def below(root: int, parents: dict[int, int]) -> list[int]:
 
 
 def is_marked(pid: int, mark: bytes) -> bool:
-    """Tell whether a process was given a variable (``NAME=value``) in its environment.
+    """Return whether a process was given a variable (``NAME=value``) in its environment.
 
     A *mark* that ends with a zero byte is the whole of it, another one only its beginning.
     """
@@ -89,7 +89,7 @@ def reap() -> None:
 
 
 def kill_all_below(root: int, mark: bytes) -> int:
-    """Kill every descendant of this process, and whoever is marked, however fast they fork.
+    """Kill every descendant of this process, and every marked process, however fast they fork.
 
     It stops them all before it kills any, so that none sees another go and starts one more. Return
     how many were left.

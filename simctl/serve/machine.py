@@ -64,7 +64,7 @@ class Srun(Protocol):
 class Machine:
     """Starts the programs of tasks as processes of this machine, and finds what they have started.
 
-    `find_srun` and `inject` are set by whoever serves clients.
+    `find_srun` and `inject` are set by the server of clients.
     """
 
     def __init__(
@@ -365,7 +365,7 @@ class RealTask:
 
     @property
     def has_children(self) -> bool:
-        """Tell whether something may be left of it."""
+        """Return whether something may be left of it."""
         return self._foreground is not None or bool(self.pid)
 
     def kill_children(self) -> None:

@@ -56,7 +56,7 @@ class Server:
         self._left = trio.Event()
 
     def log(self, text: str) -> None:
-        """Tell whoever runs the server."""
+        """Tell the person who runs the server."""
         print(f"simctl serve: {text}", file=sys.stderr, flush=True)
 
     # What enters.
@@ -136,7 +136,7 @@ class Server:
         try:
             async with trio.SocketStream(connection) as stream:
                 if os.geteuid() != 0:
-                    # Whoever may open the socket acts as its owner.
+                    # A client that may open the socket acts as its owner.
                     uid = os.geteuid()
                 await Session(self, stream, uid).run()
         finally:

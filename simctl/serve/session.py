@@ -39,7 +39,7 @@ class Cluster(Protocol):
     """How long a script may be, in bytes: more than one more is not read of it."""
 
     def log(self, text: str) -> None:
-        """Tell whoever runs the server."""
+        """Tell the person who runs the server."""
 
     def inject(self, deed: OutsideDeed) -> None:
         """Let something from outside happen, in a turn of its own."""
@@ -283,13 +283,13 @@ class Session(Client):
 
     @property
     def at_terminal(self) -> bool:
-        """Tell whether its first task is to run at the client's terminal."""
+        """Return whether its first task is to run at the client's terminal."""
         command = self.server.outside.commands.get(self.number)
         return command is not None and command.call.at_terminal
 
 
 def _reads_script(argv: tuple[str, ...]) -> bool:
-    """Tell whether sbatch would read its script from its standard input."""
+    """Return whether sbatch would read its script from its standard input."""
     try:
         given, words = SBATCH.split(with_nice(argv[1:]))
     except UsageError:

@@ -29,18 +29,18 @@ _NOT_ENTERED: Final = frozenset({"build", "dist", "node_modules", "venv", "__pyc
 
 
 def is_test(path: Path, folders: Collection[str] = FOLDERS) -> bool:
-    """Tell whether the file *path* is a scenario to be run as a test, without being named."""
+    """Return whether the file *path* is a scenario to be run as a test, without being named."""
     if path.name.endswith(SUFFIXES):
         return True
     return path.suffix in _YAML and path.parent.name in folders and looks_like_scenario(path)
 
 
 def looks_like_scenario(path: Path) -> bool:
-    """Tell whether a YAML file has at least two keys of a scenario; it may be a wrong one."""
+    """Return whether a YAML file has at least two keys of a scenario; it may be a wrong one."""
     try:
         text = read_bytes(path).decode(errors="replace")
     except OSError:
-        # Whoever runs it is told why it cannot be read.
+        # The person who runs it is told why it cannot be read.
         return True
     return len({match[1] for match in _KEY.finditer(text)}) > 1
 

@@ -150,7 +150,7 @@ def compare(
 ) -> Compared:
     """Compare a run with the golden trace in a file, or write that anew.
 
-    What is ignored stands in the file's header as well, so that whoever compares without saying
+    What is ignored stands in the file's header as well, so that a comparison without saying
     anything ignores the same.
 
     Raises:
@@ -213,7 +213,7 @@ def _write(path: Path, trace: Recording, ignored: Ignored) -> bool:
     if path.exists() and path.read_bytes() == data:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Whole or not at all, whoever else reads it.
+    # Whole or not at all, for any reader.
     beside = path.with_name(f"{path.name}.new")
     beside.write_bytes(data)
     beside.replace(path)

@@ -1,6 +1,6 @@
 """Run a scenario as a test, and judge it: for pytest and `simctl test`.
 
-Importing this imports no cluster: that is left to whoever runs a case.
+Importing this imports no cluster: that is left to the run of a case.
 """
 
 import shlex

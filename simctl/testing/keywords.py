@@ -9,7 +9,7 @@ _TOKEN: Final = re.compile(r"\s*(?:([()])|([^\s()]+))")
 
 
 def selects(expression: str, name: str) -> bool:
-    """Tell whether *expression* is true of *name*; a word is if the name holds it, in any case.
+    """Return whether *expression* is true of *name*; a word is if the name holds it, in any case.
 
     Raises:
         InputError: The expression cannot be read.

@@ -1,4 +1,4 @@
-"""Pages of runs in which something did not hold, left in a folder for whoever looks into it."""
+"""Pages of runs in which something did not hold, left in a folder for a person to look into."""
 
 import re
 from collections.abc import Sequence

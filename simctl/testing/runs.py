@@ -73,7 +73,7 @@ class Run:
 
     @property
     def held(self) -> bool:
-        """Tell whether all that was expected came true, every ordering held, nothing stalled."""
+        """Return whether all that was expected came true, every ordering held, nothing stalled."""
         return self.result.held
 
     @property
@@ -297,7 +297,7 @@ def _run(world: World) -> RunResult:
 
 
 def is_text(scenario: str | Path) -> bool:
-    """Tell whether a scenario is given by its text, and not by the path of its file."""
+    """Return whether a scenario is given by its text, and not by the path of its file."""
     return isinstance(scenario, str) and "\n" in scenario
 
 

@@ -162,7 +162,7 @@ def _chain(recording: Recording, event: Event, began: Event | None) -> list[str]
 
 
 def _order(relation: HappensBefore, first: Event, second: Event) -> list[str]:
-    """Tell whether one is forced to come before the other, and why, or what would reverse them."""
+    """Return whether one is forced to come before the other, and why or what reverses them."""
     if first is second:
         return [f"{_name(first)} is one event, and cannot precede itself"]
     if steps := relation.chain(first, second):

@@ -167,7 +167,7 @@ Records = tuple[tuple[JobAccount, ...], tuple[StepAccount, ...]]
 class Books:
     """What has ended, in the order in which it did; nothing in it is ever changed.
 
-    Whoever reads along gets each record as it is entered. A run that is never asked may leave the
+    A reader that follows gets each record as it is entered. A run that is never asked may leave the
     records to them and keep none.
     """
 
@@ -182,7 +182,7 @@ class Books:
 
     @property
     def open(self) -> bool:
-        """Tell whether anybody wants records at all."""
+        """Return whether anybody wants records at all."""
         return self.keep or bool(self.readers)
 
     def next_index(self) -> int:

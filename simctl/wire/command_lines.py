@@ -71,7 +71,7 @@ def _takes_next(command: str, word: str) -> bool:
 
 
 def reads_input(argv: Sequence[str]) -> bool:
-    """Tell whether a command of Slurm's reads its standard input: srun, or sbatch of no file."""
+    """Return whether a command of Slurm's reads its standard input: srun, or sbatch of no file."""
     name = argv[0].rsplit("/", 1)[-1]
     if name == "sbatch":
         return not operand(("sbatch", *argv[1:])) and not any("wrap" in word for word in argv)

@@ -65,7 +65,7 @@ class Verifier:
         self._last: JobCredential | None = None
 
     def verifies(self, credential: JobCredential) -> bool:
-        """Tell whether slurmctld has signed a credential as it stands."""
+        """Return whether slurmctld has signed a credential as it stands."""
         if credential is self._last:
             # Every node of a step is shown the same.
             return True

@@ -41,7 +41,7 @@ class Constraint:
         self.admits(())
 
     def admits(self, features: Collection[str]) -> bool:
-        """Tell whether a node of these features will do."""
+        """Return whether a node of these features will do."""
         rest = list(reversed(self._tokens))
         found = _any(rest, features)
         if rest:

@@ -43,7 +43,7 @@ class ResponseSlurmRc(Message, frozen=True, kw_only=True):
     job_id: int = 0
     step_id: int = -1
     request: Message | None = None
-    """What it answers, for whoever waits in vain for it."""
+    """What it answers, for a sender that waits in vain for it."""
 
     @classmethod
     def to(cls, request: Message, return_code: int) -> "ResponseSlurmRc":
@@ -551,7 +551,7 @@ class ResponseJobInfo(Message, frozen=True, kw_only=True):
 
 
 class ResponseJobOver(ResponseJobInfo, frozen=True, kw_only=True):
-    """Tell whoever waited for it that a job is over; unlike other answers it is sent again."""
+    """Tell a command that waited that a job is over; unlike other answers it is sent again."""
 
     answers: ClassVar[str] = ""
 

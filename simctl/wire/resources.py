@@ -55,7 +55,7 @@ class Room:
     total_memory_mb: int = attrs.field(
         default=attrs.Factory(lambda self: self.memory_mb, takes_self=True)
     )
-    """What the node has of memory, whoever uses it."""
+    """What the node has of memory, used or not."""
 
     def copy(self) -> "Room":
         """Return the same again, to be changed by itself."""
@@ -142,7 +142,7 @@ class Demand:
 
     @property
     def plain(self) -> bool:
-        """Tell whether the job takes any whole nodes that have the cpus."""
+        """Return whether the job takes any whole nodes that have the cpus."""
         return (
             self.whole
             and not (self.required or self.excluded or self.gres)

@@ -56,12 +56,12 @@ class PartState(enum.Enum):
 
     @property
     def takes_jobs(self) -> bool:
-        """Tell whether jobs may be submitted to it."""
+        """Return whether jobs may be submitted to it."""
         return self.value[0]
 
     @property
     def starts_jobs(self) -> bool:
-        """Tell whether jobs may start in it."""
+        """Return whether jobs may start in it."""
         return self.value[1]
 
 
@@ -87,29 +87,29 @@ class JobState:
 
     @property
     def finished(self) -> bool:
-        """Tell whether the job will do nothing more, though it may still be completing."""
+        """Return whether the job will do nothing more, though it may still be completing."""
         return self.base > JobBase.SUSPENDED
 
     @property
     def is_known(self) -> bool:
-        """Tell whether jobs can be in this state at all."""
+        """Return whether jobs can be in this state at all."""
         return self in _JOB_TEXT
 
     @property
     def configuring(self) -> bool:
-        """Tell whether the job has its nodes and may not be launched yet."""
+        """Return whether the job has its nodes and may not be launched yet."""
         flags = self.flags
         return flags is not JobFlag.NONE and bool(flags & JobFlag.CONFIGURING)
 
     @property
     def completing(self) -> bool:
-        """Tell whether nodes have yet to report that the job is gone."""
+        """Return whether nodes have yet to report that the job is gone."""
         flags = self.flags
         return flags is not JobFlag.NONE and bool(flags & JobFlag.COMPLETING)
 
     @property
     def staging_out(self) -> bool:
-        """Tell whether the job's burst buffer is being staged out."""
+        """Return whether the job's burst buffer is being staged out."""
         return bool(self.flags & JobFlag.STAGE_OUT)
 
     def having(self, flag: JobFlag) -> "JobState":

@@ -49,7 +49,7 @@ from simctl.wire.states import NodeBase, NodeFlag, PartState
 
 
 def saves_are_simulated(scenario: Scenario) -> bool:
-    """Tell whether slurmctld saves its state as it runs: as the scenario says, or where it shows.
+    """Return whether slurmctld saves its state as it runs: as the scenario says, or where it shows.
 
     It shows if slurmctld may die, or its files or its disk may be damaged.
     """

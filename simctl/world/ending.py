@@ -75,7 +75,7 @@ class Ending:
         return None if waiting and self._threads_may_help() else waiting
 
     def _threads_may_help(self) -> bool:
-        """Tell whether a plugin's own thread is due that may end somebody's wait.
+        """Return whether a plugin's own thread is due that may end somebody's wait.
 
         A thread that has gone on for long while no message was sent helps nobody.
         """

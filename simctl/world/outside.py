@@ -36,7 +36,7 @@ _CATCH = ("srun", "salloc", "srun_cr")
 
 
 class Client:
-    """Whoever has sent a command: what is told there. This one is nobody."""
+    """The client that sent a command, and what it is told. This one is no client."""
 
     def write(self, stream: str, text: str) -> None:
         """Hear what the command prints."""

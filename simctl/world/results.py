@@ -93,7 +93,7 @@ class RunResult:
 
     @property
     def held(self) -> bool:
-        """Tell whether all that was expected came true, every ordering held, nothing stalled."""
+        """Return whether all that was expected came true, every ordering held, nothing stalled."""
         return (
             not self.stalled
             and not self.ran_out

@@ -96,7 +96,7 @@ class Timeline:
         elif isinstance(entry, PickEntry):
             pick_turn(self._site.kernel, entry.rank)
         elif isinstance(entry, StayEntry | AnswerEntry):
-            # An answer is given by whoever is asked as the call begins.
+            # An answer is given as the call begins, by the visitor of the run.
             pass
         elif isinstance(entry, RunEntry):
             self._shell.run(entry)

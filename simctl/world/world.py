@@ -165,7 +165,7 @@ class World:
         self.events: list[Event] = []
         self.background: list[Callable[[], None]] = []
         self.jobs_to_come = 0
-        """How many jobs are known to be submitted in the whole run, for whoever waits for it."""
+        """How many jobs are known to be submitted in the whole run, for a replay."""
         self.visitor: Visitor | None = None
         """Who is led through the run; without one, what the scenario has at exact places."""
         self._placed: PlacedEntries | None = None

@@ -127,12 +127,12 @@ def _loaded(node: ast.AST) -> set[str]:
 
 
 def _apart(one: ast.stmt, other: ast.stmt) -> bool:
-    """Tell whether either makes a name that the other needs: then they cannot change places."""
+    """Return whether either makes a name that the other needs: then they cannot change places."""
     return bool(_stored(one) & (_loaded(other) | _stored(other)) or _stored(other) & _loaded(one))
 
 
 def _is_quiet(statement: ast.stmt) -> bool:
-    """Tell whether a statement only names things, so that nobody sees when it is run."""
+    """Return whether a statement only names things, so that nobody sees when it is run."""
     if isinstance(statement, ast.Pass | Function | ast.ImportFrom):
         return True
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):

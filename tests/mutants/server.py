@@ -136,7 +136,7 @@ def _be_quiet() -> None:
 
 
 def _is_golden(item: pytest.Item) -> bool:
-    """Tell whether a test compares with a file that `--rewrite-golden` renews."""
+    """Return whether a test compares with a file that `--rewrite-golden` renews."""
     function = getattr(item, "function", None)
     return function is not None and "--rewrite-golden" in inspect.getsource(function)
 

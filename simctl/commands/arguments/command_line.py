@@ -46,7 +46,7 @@ def from_environment(
 
 
 def _is_yes(value: str) -> bool:
-    """Tell whether the value of a variable sets a flag: yes, true, or a number other than 0."""
+    """Return whether the value of a variable sets a flag: yes, true, or a number other than 0."""
     if value.lower() in ("yes", "true", "y", "t"):
         return True
     return value.lstrip("-+").isdecimal() and int(value) != 0
@@ -74,7 +74,7 @@ def tell_usage(call: CommandCall, grammar: Grammar, given: Container[str]) -> No
 
 
 def _is_question(option: Option, text: str) -> bool:
-    """Tell whether an option asks for words alone."""
+    """Return whether an option asks for words alone."""
     return option.long in _ANSWERS or (option.long == "gres" and text in ("help", "list"))
 
 
@@ -126,7 +126,7 @@ def check_identity(call: CommandCall, options: Mapping[str, Any]) -> None:
 
 
 def acting_user(call: CommandCall, options: Mapping[str, Any]) -> Any:
-    """Return for whom a job is submitted: whoever runs the command, or whom root names."""
+    """Return for whom a job is submitted: the user who runs the command, or whom root names."""
     return _user(call, options["uid"]) if "uid" in options else call.user
 
 
@@ -138,7 +138,7 @@ def _user(call: CommandCall, name: str) -> Any:
 
 
 def tell_options(call: CommandCall, options: Mapping[str, Any]) -> None:
-    """Print which options are set, for whoever asks for more words."""
+    """Print which options are set, for -v."""
     if not options.get("verbose"):
         return
     command = call.argv[0]

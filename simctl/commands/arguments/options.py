@@ -349,7 +349,7 @@ def not_negative(value: str) -> int:
 
 
 def leading_number(value: str) -> bool:
-    """Tell whether a value begins with a number other than 0, as Slurm reads some flags."""
+    """Return whether a value begins with a number other than 0, as Slurm reads some flags."""
     match = re.match(r"\s*[-+]?\d+", value)
     return match is not None and int(match[0]) != 0
 

@@ -42,7 +42,7 @@ class Talk:
         self._outbox = Outbox(call.site.fabric, call.process, call.mailbox, interval_us=_AGAIN_US)
 
     def close(self) -> None:
-        """Let go of whoever takes messages in, so that neither waits for the collector."""
+        """Let go of what takes messages in, so that neither waits for the collector."""
         self._handle = ignore
 
     def send(self, message: Message) -> bool:

@@ -82,7 +82,7 @@ def parse_state(word: str) -> JobBase | JobFlag | None:
 
 
 def is_in(state: JobState, wanted: JobBase | JobFlag) -> bool:
-    """Tell whether a job is in a state: a flag it has beside others, or a base state alone."""
+    """Return whether a job is in a state: a flag it has beside others, or a base state alone."""
     if isinstance(wanted, JobFlag):
         return bool(state.flags & wanted)
     return state.base is wanted and not state.flags

@@ -139,7 +139,7 @@ def parse_state(word: str) -> str:
 
 
 def is_in(info: NodeInfo, name: str) -> bool:
-    """Tell whether a node is in a state of `parse_state`."""
+    """Return whether a node is in a state of `parse_state`."""
     if name in _BASES:
         return base_of(info) is _BASES[name]
     draining = bool(info.flags & NodeFlag.DRAIN)

@@ -58,7 +58,7 @@ class Wanted:
     step: str = ""
 
     def means(self, job: JobAccount) -> bool:
-        """Tell whether it means a job; an array's id means all of its tasks."""
+        """Return whether it means a job; an array's id means all of its tasks."""
         if self.tasks:
             in_array = self.job_id in (job.array_job_id, job.job_id)
             return in_array and job.array_task_id in self.tasks
@@ -216,7 +216,7 @@ def _within(query: Query, view: View, record: Record) -> Record:
 
 
 def _is_meant(query: Query, job: JobAccount) -> bool:
-    """Tell whether a job is one of those asked for, at whatever time."""
+    """Return whether a job is one of those asked for, at whatever time."""
     if query.wanted and not any(word.means(job) for word in query.wanted):
         return False
     if query.uids and job.user_id not in query.uids:
@@ -244,12 +244,12 @@ def _is_meant(query: Query, job: JobAccount) -> bool:
 
 
 def _is_on(query: Query, job: JobAccount) -> bool:
-    """Tell whether a job had one of the nodes; an earlier run of a job is not looked at for it."""
+    """Return whether a job had one of the nodes; earlier runs of it are not looked at."""
     return not query.nodes or not query.nodes.isdisjoint(expand(job.node_list))
 
 
 def _is_then(query: Query, view: View, job: JobAccount) -> bool:
-    """Tell whether a job was there, or in one of the states asked for, within the span of time."""
+    """Return whether a job was there, or in a state asked for, within the span of time."""
     span = _Span(view, query.start_s, query.end_s, job)
     if query.states:
         return any(span.was(state) for state in query.states)
@@ -276,13 +276,13 @@ class _Span:
         return self.start_s <= moment_s <= self.end_s
 
     def was_there(self) -> bool:
-        """Tell whether the job could start before the span's end, and was not over before it."""
+        """Return whether the job could start before the span's end, and was not over before it."""
         if not self._eligible_s or self._eligible_s >= self.end_s > 0:
             return False
         return not self._ended_s or self._ended_s >= self.start_s
 
     def was(self, state: str) -> bool:
-        """Tell whether the job was in a state: ended so in the span, or waited or ran during it."""
+        """Return whether the job was in a state: ended so in the span, waited or ran in it."""
         if state == JobBase.PENDING.name:
             until_s = self._started_s or self._ended_s
             return bool(self._eligible_s) and self._overlaps(self._eligible_s, until_s)
@@ -295,7 +295,7 @@ class _Span:
         return self._job.state == state and bool(self._ended_s) and self._holds(self._ended_s)
 
     def _overlaps(self, first_s: int, last_s: int) -> bool:
-        """Tell whether something that began and may have ended was going on during the span."""
+        """Return whether something that began and may have ended was going on during the span."""
         if first_s > self.end_s:
             return False
         return not last_s or last_s >= self.start_s

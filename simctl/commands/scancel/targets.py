@@ -33,7 +33,7 @@ class Target:
     step_id: int | None = None
 
     def means(self, job: JobInfo) -> bool:
-        """Tell whether a job is what the word names."""
+        """Return whether a job is what the word names."""
         if not self.tasks:
             return self.job_id in (job.job_id, job.array_job_id)
         if job.array_job_id != self.job_id:

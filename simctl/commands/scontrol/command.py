@@ -136,7 +136,7 @@ def _switched(order: Order, word: str) -> Order:
 
 
 def _begins(word: str, name: str, least: int) -> bool:
-    """Tell whether a word is a name, or the beginning of it that is long enough."""
+    """Return whether a word is a name, or the beginning of it that is long enough."""
     return len(word) >= least and name.startswith(word)
 
 
@@ -146,7 +146,7 @@ def _find(word: str) -> str:
 
 
 def is_keyword(word: str) -> bool:
-    """Tell whether a word is one of scontrol's keywords, or a beginning of one that will do."""
+    """Return whether a word is one of scontrol's keywords, or a beginning of one that will do."""
     return bool(_find(word)) or _leaves(word) or word == "!!"
 
 

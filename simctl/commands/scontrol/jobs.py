@@ -269,7 +269,7 @@ def _ranks(process: Process, step: str, before: list[tuple[int, str, str]]) -> t
 
 
 def _is_child(process: Process) -> bool:
-    """Tell whether a process was started by another task."""
+    """Return whether a process was started by another task."""
     parent = process.host.processes.get(process.ppid)
     return parent is not None and parent.role == "task"
 

@@ -54,7 +54,7 @@ def split_pairs(words: tuple[str, ...], *, apart: bool = False) -> list[Pair]:
 
 
 def begins(word: str, name: str, least: int) -> bool:
-    """Tell whether a word is a name, or the beginning of it that is long enough."""
+    """Return whether a word is a name, or the beginning of it that is long enough."""
     return len(word) >= least and name.startswith(word)
 
 

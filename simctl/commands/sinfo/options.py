@@ -82,12 +82,12 @@ class Query:
     interval_s: int = 0
 
     def has(self, flag: str) -> bool:
-        """Tell whether a flag was given."""
+        """Return whether a flag was given."""
         return flag in self.given
 
     @property
     def dated(self) -> bool:
-        """Tell whether a date stands above the table."""
+        """Return whether a date stands above the table."""
         return (self.has("long") or self.interval_s > 0) and not self.has("noheader")
 
     def usual_format(self) -> str:
@@ -102,7 +102,7 @@ class Query:
         return _LONG if long else _USUAL
 
     def wants(self, node: NodeInfo) -> bool:
-        """Tell whether a node is among those asked for."""
+        """Return whether a node is among those asked for."""
         silent = bool(node.flags & NodeFlag.NO_RESPOND)
         return (
             (self.nodes is None or node.name in self.nodes)

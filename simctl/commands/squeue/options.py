@@ -197,7 +197,7 @@ class Query:
     time_style: str = "standard"
 
     def has(self, flag: str) -> bool:
-        """Tell whether a flag was given."""
+        """Return whether a flag was given."""
         return flag in self.given
 
     def text(self, option: str) -> str:
@@ -206,12 +206,12 @@ class Query:
 
     @property
     def of_steps(self) -> bool:
-        """Tell whether steps are asked for, not jobs."""
+        """Return whether steps are asked for, not jobs."""
         return "steps" in self.given
 
     @property
     def dated(self) -> bool:
-        """Tell whether a date stands above the table."""
+        """Return whether a date stands above the table."""
         several = self.has("long") or self.has("verbose") or self.interval_s > 0
         return several and not self.has("noheader")
 

@@ -70,7 +70,7 @@ def _group(site: Site, gid: int) -> str:
 
 
 def _has(word: str, wanted: Collection[str] | None) -> bool:
-    """Tell whether a word is among those wanted, whatever its case."""
+    """Return whether a word is among those wanted, whatever its case."""
     return wanted is None or word.lower() in (each.lower() for each in wanted)
 
 
@@ -95,7 +95,7 @@ def _is_on(node_list: str, wanted: tuple[str, ...] | None) -> bool:
 
 
 def _is_wanted_line(row: JobRow, query: Query) -> bool:
-    """Tell whether a line is about one of the partitions and jobs that are asked for."""
+    """Return whether a line is about one of the partitions and jobs that are asked for."""
     parts = query.partitions
     if parts is not None and not any(_has(part, parts) for part in row.partition.split(",")):
         return False

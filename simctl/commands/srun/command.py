@@ -60,7 +60,7 @@ class Srun:
         self._watch: StepWatch | None = None
 
     def _handle(self, envelope: Envelope) -> None:
-        """Hand what comes in between to whoever follows the step, or else the job."""
+        """Hand what comes in between to the watch over the step, or else over the job."""
         (self._watch or self._job).handle(envelope)
 
     async def run(self) -> int:

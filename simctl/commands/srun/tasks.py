@@ -67,7 +67,7 @@ class TaskBook:
 
     @property
     def complete(self) -> bool:
-        """Tell whether nothing more is to come."""
+        """Return whether nothing more is to come."""
         return not self._out
 
     def _end(self, ranks: Iterable[int], status: int) -> list[int]:
@@ -114,7 +114,7 @@ class TaskBook:
             self._end(tids, SIGKILL if counts else 0)
 
     def is_over_on(self, node: str) -> bool:
-        """Tell whether all tasks of a node have ended."""
+        """Return whether all tasks of a node have ended."""
         layout = self.layout
         return all(rank in self._ended for rank in layout.tids[layout.nodes.index(node)])
 

@@ -29,7 +29,7 @@ _WAIT: Final = Verdict()
 
 
 def look_at(need: Need, now_us: int) -> Verdict:
-    """Tell whether one need is met, will be, or never can be. Pure."""
+    """Return whether one need is met, will be, or never can be. Pure."""
     if need.array is not None:
         return _of_array(need, need.array, now_us)
     other = need.job
@@ -114,7 +114,7 @@ def corresponding(need: Need, job: JobRecord) -> Need:
 
 
 def waits_for_tasks(job: JobRecord) -> bool:
-    """Tell whether the tasks of a job array wait each for a task of another."""
+    """Return whether the tasks of a job array wait each for a task of another."""
     needs = job.dependency.needs if job.dependency is not None else ()
     return job.array is not None and any(need.kind == "aftercorr" for need in needs)
 
@@ -135,7 +135,7 @@ def earlier_namesakes(state: State, job: JobRecord) -> list[JobRecord]:
 
 
 def closes_circle(job: JobRecord, dependency: Dependency | None) -> bool:
-    """Tell whether a job would wait for itself, by way of others. Pure.
+    """Return whether a job would wait for itself, by way of others. Pure.
 
     Who is no longer pending is not looked behind, and a singleton waits for nobody.
     """

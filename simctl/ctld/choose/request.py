@@ -163,7 +163,7 @@ def _demand(
     memory_per_node_mb, memory_per_cpu_mb = _memory(desc, part, conf)
     return Demand(
         min_nodes=min_nodes,
-        # A job without nodes is one with a burst buffer alone; whoever takes it in sees to that.
+        # A job without nodes is one with a burst buffer alone; the submission sees to that.
         max_nodes=desc.max_nodes if desc.max_nodes != NO_VAL and desc.min_nodes else INFINITE,
         num_tasks=min_nodes * max(1, per_node) if desc.num_tasks == NO_VAL else desc.num_tasks,
         cpus_per_task=1 if desc.cpus_per_task == NO_VAL else desc.cpus_per_task,

@@ -50,7 +50,7 @@ def open_between(state: State, job: JobRecord, start_us: int, end_us: int) -> in
 
 
 def _gives_way(each: ReservationRecord, own: ReservationRecord | None) -> bool:
-    """Tell whether a reservation does not keep out the jobs of another; maintenance always does."""
+    """Return whether a reservation lets in jobs of another; maintenance never does."""
     if own is None:
         return False
     return each is own or own.maintenance or (own.overlaps and not each.maintenance)

@@ -127,7 +127,7 @@ def whole_nodes(part: PartRecord, indexes: Iterable[int]) -> tuple[Share, ...]:
 
 
 def could_hold(job: JobRecord, part: PartRecord, serviceable: int = -1) -> bool:
-    """Tell whether a partition could hold a job if all its nodes, or those *serviceable*, idled."""
+    """Return whether a partition could hold a job if its nodes, or those *serviceable*, idled."""
     demand = demand_in(job, part)
     mask = part.mask & serviceable
     if part.uniform_cpus and demand.plain:

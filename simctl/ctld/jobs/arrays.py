@@ -41,7 +41,7 @@ def register(ctld: Controller, job: JobRecord) -> None:
 
 
 def is_full(job: JobRecord) -> bool:
-    """Tell whether as many tasks of the job's array run as may."""
+    """Return whether as many tasks of the job's array run as may."""
     array = job.array
     return array is not None and 0 < array.limit <= array.running
 
@@ -158,7 +158,7 @@ def cancelled(job: JobRecord) -> None:
 
 
 def lacks(ctld: Controller, job_id: int, tasks: tuple[int, ...]) -> bool:
-    """Tell whether an id names a task that there is not, or not any more."""
+    """Return whether an id names a task that there is not, or not any more."""
     array = ctld.arrays.get(job_id)
     if array is None:
         return bool(tasks)

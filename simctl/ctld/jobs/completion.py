@@ -89,7 +89,7 @@ class AfterExit(enum.Enum):
 
 
 def after_exit(conf: SlurmConf, job: JobRecord) -> AfterExit:
-    """Tell whether a batch job exited with a code that sends it back into the queue. Pure."""
+    """Return whether a batch job exited with a code that sends it back into the queue. Pure."""
     if not job.batch or not job.requeue or signal_of(job.exit_code):
         return AfterExit.END
     if job.state.base not in (JobBase.COMPLETED, JobBase.FAILED):
@@ -140,7 +140,7 @@ def _fill_exit_code(job: JobRecord, job_rc: int) -> None:
 
 
 def _is_of_another_run(job: JobRecord, message: RequestCompleteBatchScript) -> bool:
-    """Tell whether a report is of a run that was given up. Pure."""
+    """Return whether a report is of a run that was given up. Pure."""
     names = [node.name for node in job.nodes]
     # A prolog that fails may be any node's; a script runs on the first.
     hosts = names if message.slurm_rc else names[:1]
@@ -426,7 +426,7 @@ async def _cleanup_completing(ctld: Controller, job: JobRecord) -> None:
 
 
 async def _delete_steps(ctld: Controller, job: JobRecord) -> None:
-    """Delete the steps that are left of a job; in which order is no matter."""
+    """Delete the steps that are left of a job; their order does not matter."""
     trace, who = ctld.site.trace, ctld.process
     before, ends = who.cause, []
     for step in list(job.steps.values()):

@@ -81,7 +81,7 @@ _ENDS: Final = ("afterany", "afterok", "afternotok", "aftercorr")
 
 
 def _is_killed(ctld: Controller, job: JobRecord) -> bool:
-    """Tell whether a job ends whose dependency can never be met: as it asked, or all do."""
+    """Return whether a job ends whose dependency can never be met: as it asked, or all do."""
     asked = job.desc.kill_on_invalid_dep
     if asked != NO_VAL:
         return bool(asked)
@@ -206,7 +206,7 @@ def forget(ctld: Controller, job: JobRecord) -> None:
 
 
 def is_stuck(ctld: Controller, job: JobRecord) -> bool:
-    """Tell whether a job waits for somebody: held, unfit, suspended, or behind such a job."""
+    """Return whether a job waits for somebody: held, unfit, suspended, or behind such a job."""
     seen: set[int] = set()
     todo = [job]
     while todo:
@@ -222,7 +222,7 @@ def is_stuck(ctld: Controller, job: JobRecord) -> bool:
 
 
 def _waits_for_somebody(job: JobRecord) -> bool:
-    """Tell whether it is a job's own state, and not another job, that somebody has to change."""
+    """Return whether it is a job's own state, and not another job, that somebody has to change."""
     if job.state.base is JobBase.SUSPENDED or job.state == RUNNING_STOPPED:
         return True
     if job.state == PENDING_CONFIGURING or (job.queued and job.bb_answer < 0):
@@ -248,7 +248,7 @@ def _waited_for(ctld: Controller, job: JobRecord) -> list[JobRecord]:
 
 
 def _waits_for_stopped(job: JobRecord) -> bool:
-    """Tell whether nodes a job waits for are held by one that somebody stopped with a signal."""
+    """Return whether nodes a job waits for are held by one that somebody stopped with a signal."""
     return any(
         other.state == RUNNING_STOPPED
         for part in job.parts

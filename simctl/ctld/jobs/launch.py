@@ -1,4 +1,4 @@
-"""The start of a job: nodes taken, RUNNING, and whoever runs it told."""
+"""The start of a job: nodes taken, RUNNING, and its first node or srun told."""
 
 from itertools import count as count_from
 from itertools import islice
@@ -79,7 +79,7 @@ async def run_without_nodes(ctld: Controller, job: JobRecord) -> None:
 
 
 def tell(ctld: Controller, job: JobRecord) -> None:
-    """Tell whoever runs a job that it may: the first node its script, or srun its nodes."""
+    """Have a job run: tell the first node its script, or srun its nodes."""
     if job.batch:
         _launch_batch(ctld, job)
     else:

@@ -25,7 +25,7 @@ _CLEANING_US = 20 * SECOND
 
 
 def gates(ctld: Controller) -> bool:
-    """Tell whether a job stays COMPLETING until test_post_run lets it go."""
+    """Return whether a job stays COMPLETING until test_post_run lets it go."""
     wanted = ctld.site.options.bb_post_run_gate
     return ctld.site.model == "guide" if wanted is None else wanted
 
@@ -102,7 +102,7 @@ async def ask_those_ahead(ctld: Controller, job: JobRecord) -> None:
 
 
 def waits_for_stage_in(job: JobRecord) -> bool:
-    """Tell whether a job could not start for its burst buffer when it was asked about last."""
+    """Return whether a job could not start for its burst buffer when it was asked about last."""
     return job.bb_answer != DONE
 
 
@@ -172,7 +172,7 @@ async def may_backfill(ctld: Controller, job: JobRecord) -> tuple[bool, int]:
 
 
 async def confirm(ctld: Controller, job: JobRecord) -> bool:
-    """Ask about a job that backfill is about to start, as whoever chooses nodes does."""
+    """Ask about a job that backfill is about to start, as the choice of nodes does."""
     bb = ctld.bb
     if bb is None:
         return True
@@ -303,7 +303,7 @@ async def flush(ctld: Controller) -> None:
 
 
 async def holds_completing(ctld: Controller, job: JobRecord) -> bool:
-    """Tell whether a job that its nodes have let go of stays COMPLETING for its burst buffer."""
+    """Return whether a job that its nodes have let go of stays COMPLETING for its burst buffer."""
     bb = ctld.bb
     if bb is None or not gates(ctld) or not job.state.completing:
         return False

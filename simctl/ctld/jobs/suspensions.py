@@ -23,7 +23,7 @@ def forget(ctld: Controller, job: JobRecord) -> None:
 
 
 def hand_back(ctld: Controller, job: JobRecord) -> None:
-    """Give a job's share of its nodes to whoever wants it."""
+    """Give a job's share of its nodes to other jobs."""
     for node in job.nodes:
         node.give_back(job)
         ctld.set_node(node, node.working_base(), node.flags)
@@ -40,7 +40,7 @@ def take_again(ctld: Controller, job: JobRecord) -> bool:
 
 
 def _has_room(node: NodeRecord, job: JobRecord) -> bool:
-    """Tell whether a node answers and has left what a job had of it."""
+    """Return whether a node answers and has left what a job had of it."""
     share = job.shares[node.index]
     return (
         node.base >= NodeBase.IDLE

@@ -16,7 +16,7 @@ Run = tuple[int, int]
 
 
 def belongs(job: JobRecord, node: NodeRecord, restart_cnt: int) -> bool:
-    """Tell whether a run of a job has a right to be on a node, or is ending there. Pure."""
+    """Return whether a run of a job has a right to be on a node, or is ending there. Pure."""
     if job.restart_cnt != restart_cnt:
         return False
     if node.name in job.completing_nodes:
@@ -45,7 +45,7 @@ def end_leftovers(ctld: Controller, node: NodeRecord, runs: Iterable[Run]) -> No
 
 
 def is_leftover(ctld: Controller, node_name: str, job_id: int, restart_cnt: int) -> bool:
-    """Tell whether a node has yet to report that an old run of a job is gone."""
+    """Return whether a node has yet to report that an old run of a job is gone."""
     return (job_id, restart_cnt) in ctld.leftovers.get(node_name, ())
 
 

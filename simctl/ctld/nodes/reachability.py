@@ -38,7 +38,7 @@ def next_ping_us(ctld: Controller) -> int:
 
 
 def answers(ctld: Controller, node: NodeRecord) -> bool:
-    """Tell whether a ping of a node would be answered now."""
+    """Return whether a ping of a node would be answered now."""
     return ctld.site.fabric.reaches(ctld.process.host, ctld.address(node))
 
 

@@ -212,7 +212,7 @@ class BurstBuffers:
         return _worst(await self._ask(bb_p_job_try_stage_in))
 
     async def test_stage_in(self, job: JobRecord, *, test_only: bool) -> int:
-        """Tell whether a job may start: 1; while it is staged in 0, else -1."""
+        """Return whether a job may start: 1; while it is staged in 0, else -1."""
         answer = _least(await self._ask_of(bb_p_job_test_stage_in, job, test_only))
         return self._heard(answer)
 
@@ -233,13 +233,13 @@ class BurstBuffers:
         return _worst(await self._ask_of(bb_p_job_start_stage_out, job))
 
     async def test_post_run(self, job: JobRecord) -> int:
-        """Tell whether what follows a run is over; without a burst buffer nobody is asked."""
+        """Return whether what follows a run is over; without a burst buffer nobody is asked."""
         if not job.burst_buffer:
             return DONE
         return self._heard(_least(await self._ask_of(bb_p_job_test_post_run, job)))
 
     async def test_stage_out(self, job: JobRecord) -> int:
-        """Tell whether the stage-out is over; jobs without burst buffer are not asked about."""
+        """Return whether the stage-out is over; jobs without burst buffer are not asked about."""
         if not job.burst_buffer:
             return DONE
         return self._heard(_least(await self._ask_of(bb_p_job_test_stage_out, job)))
@@ -255,7 +255,7 @@ def tres_name(plugin_type: str) -> str:
 
 
 def _is_count(name: Any, size: Any) -> bool:
-    """Tell whether that is how much there is of a TRES."""
+    """Return whether that is how much there is of a TRES."""
     named = isinstance(name, str) and name.isascii()
     return named and isinstance(size, int) and 0 <= size <= _MOST_MB
 

@@ -51,12 +51,12 @@ class Polls:
             self._fruitless += 1
 
     def hopeful(self) -> bool:
-        """Tell whether asking again may be of use."""
+        """Return whether asking again may be of use."""
         at_work = self._under_way or self._port.site.kernel.lingering > 0
         return self._fruitless < (_PATIENCE_UNDER_WAY if at_work else _PATIENCE)
 
     def _others_at_work(self) -> bool:
-        """Tell whether anything is due but these timers, and passes that are due for their sake."""
+        """Return whether anything is due but these timers, and passes for their sake."""
         own = sum(timer.live for timer in self._timers.values())
         own += self._port.backfill_is_due + self._port.pass_is_due
         return self._port.site.kernel.foreground > own

@@ -77,7 +77,7 @@ class Port(State):
         return self.site.kernel.now_us
 
     def is_operator(self, uid: int) -> bool:
-        """Tell whether a user may do what only root, SlurmUser and operators may."""
+        """Return whether a user may do what only root, SlurmUser and operators may."""
         if uid in (0, self.process.uid):
             return True
         return self._admin_of(uid) in ("operator", "administrator")

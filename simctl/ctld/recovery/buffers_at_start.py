@@ -11,7 +11,7 @@ from simctl.wire.states import JobBase
 
 
 def loads_first(ctld: Controller) -> bool:
-    """Tell whether the state is loaded before jobs that were about to start begin again."""
+    """Return whether the state is loaded before jobs that were about to start begin again."""
     wanted = ctld.site.options.bb_load_first
     return ctld.site.model == "guide" if wanted is None else wanted
 
@@ -50,7 +50,7 @@ async def _load(bb: BurstBuffers) -> None:
 
 
 def _counts_tres(ctld: Controller, bb: BurstBuffers) -> bool:
-    """Tell whether accounting is to count the space of burst buffers."""
+    """Return whether accounting is to count the space of burst buffers."""
     return any(name in ctld.site.conf.accounting_storage_tres for name in bb.tres_names)
 
 
@@ -64,7 +64,7 @@ async def measure(ctld: Controller, bb: BurstBuffers) -> None:
 async def count_as_read(ctld: Controller, job: JobRecord) -> None:
     """Have counted what a job asks for that is over and never ran, as it is read back.
 
-    Model modern alone: Slurm counts that, whoever asks for it; of its run there is nothing. The
+    Model modern alone: Slurm counts that, for any caller; of its run there is nothing. The
     first such job has the plugins loaded.
     """
     bb = ctld.bb
@@ -76,7 +76,7 @@ async def count_as_read(ctld: Controller, job: JobRecord) -> None:
 
 
 def never_ran(job: JobRecord) -> bool:
-    """Tell whether a job is over, and had no nodes."""
+    """Return whether a job is over, and had no nodes."""
     return job.state.finished and not job.state.staging_out and not job.node_list
 
 

@@ -12,7 +12,7 @@ from simctl.wire.states import RUNNING, RUNNING_RESIZING, JobBase, NodeBase, Nod
 
 
 def survives(job: JobRecord, node: NodeRecord) -> bool:
-    """Tell whether a job goes on without a node: not without its last, nor its script's. Pure."""
+    """Return whether a job goes on without a node: not without its last, nor its script's. Pure."""
     return (
         job.desc.no_kill
         and job.state.base is JobBase.RUNNING

@@ -38,7 +38,7 @@ async def set_down(ctld: Controller, node: NodeRecord) -> None:
 async def take_down(ctld: Controller, node: NodeRecord) -> None:
     """Set a node down by hand: its jobs fail, or wait again.
 
-    One that cannot be reached has to register first, whoever resumes it: its jobs still run there.
+    One that cannot be reached has to register first, also after a resume: its jobs still run there.
     """
     flags = node.flags
     if not answers(ctld, node):
@@ -76,7 +76,7 @@ async def fail_job(ctld: Controller, node: NodeRecord, job: JobRecord) -> None:
 
 
 def was_told(job: JobRecord, node: NodeRecord) -> bool:
-    """Tell whether a node was told to begin with a job since its slurmd started. Pure.
+    """Return whether a node was told to begin with a job since its slurmd started. Pure.
 
     That may come before its registration does, which says that what it had before is gone.
     """

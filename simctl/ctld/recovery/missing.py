@@ -78,7 +78,7 @@ async def look(
 
 
 def _lacks_script(job: JobRecord, node: NodeRecord, listed: set[tuple[int, int]]) -> bool:
-    """Tell whether a node was sent the script of a job and does not run it. Pure."""
+    """Return whether a node was sent the script of a job and does not run it. Pure."""
     launched = job.batch and job.nodes[0] is node and job.launched_us >= 0
     return launched and (job.job_id, SLURM_BATCH_SCRIPT) not in listed
 
@@ -97,7 +97,7 @@ def _missing_steps(
 
 
 def _is_young(ctld: Controller, since_us: int) -> bool:
-    """Tell whether a launch may still be on its way."""
+    """Return whether a launch may still be on its way."""
     timeout_s = min(_MESSAGE_TIMEOUT_S, ctld.site.conf.message_timeout_s)
     wait_s = _BATCH_START_TIMEOUT_S + timeout_s
     return ctld.now_us - since_us < wait_s * SECOND

@@ -72,7 +72,7 @@ async def _after_restart(ctld: Controller, node: NodeRecord, runs: list[Run]) ->
 
 
 def _returns(ctld: Controller, node: NodeRecord) -> bool:
-    """Tell whether a node that is DOWN comes back by registering: as ReturnToService says."""
+    """Return whether a node that is DOWN comes back by registering: as ReturnToService says."""
     if ctld.site.conf.return_to_service == _RETURNS_WHATEVER_THE_REASON:
         return True
     return bool(ctld.site.conf.return_to_service) and node.reason == NOT_RESPONDING

@@ -42,5 +42,5 @@ def _job(job: JobRecord) -> dict[str, Any]:
 
 
 def _is_noted(node: NodeRecord) -> bool:
-    """Tell whether something was decided about a node that it does not tell of itself."""
+    """Return whether something was decided about a node that it does not tell of itself."""
     return bool(node.flags) or node.base is NodeBase.DOWN

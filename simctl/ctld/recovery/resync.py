@@ -74,7 +74,7 @@ async def node_registered(
 
 
 def _nobody_runs(step: StepRecord) -> bool:
-    """Tell whether the srun of a step is gone: one that lives is about to launch or to end it."""
+    """Return whether the srun of a step is gone: one that lives is about to launch or to end it."""
     return step.srun is None or not step.srun.open
 
 

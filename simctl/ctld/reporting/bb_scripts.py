@@ -34,7 +34,7 @@ class Failures:
         self._in_a_row: dict[tuple[str, ...], int] = {}
 
     def hopeful(self, call: tuple[str, ...]) -> bool:
-        """Tell whether a call may be thought to succeed in the end."""
+        """Return whether a call may be thought to succeed in the end."""
         return self._in_a_row.get(call, 0) < _HOPEFUL_TRIES
 
     def note(self, call: tuple[str, ...], *, ok: bool) -> None:
@@ -60,7 +60,7 @@ async def run_script(
 ) -> ScriptResult:
     """Run a script as a child of *parent*, and wait for its end.
 
-    Whoever waits keeps the run alive meanwhile, a plugin's own thread too, unless the same call has
+    The caller keeps the run alive meanwhile, a plugin's own thread too, unless the same call has
     failed time after time. If the waiting thread is killed, so is the script.
 
     Args:
@@ -164,7 +164,7 @@ def _user(site: Site, uid: int) -> User:
 
 
 def has_script(site: Site, path: str, host: str) -> bool:
-    """Tell whether there is something to run at a path of *host*."""
+    """Return whether there is something to run at a path of *host*."""
     return _answer(site, path, host) is not None or not _lacks(site, path, host)
 
 

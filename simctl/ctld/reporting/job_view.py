@@ -44,7 +44,7 @@ def _start_time(ctld: Controller, job: JobRecord) -> int:
 
 
 def stands_for_many(job: JobRecord) -> bool:
-    """Tell whether a record stands for tasks of an array that have yet to be split off."""
+    """Return whether a record stands for tasks of an array that have yet to be split off."""
     array = job.array
     return array is not None and array.rest is job and len(array.waiting) > 1
 

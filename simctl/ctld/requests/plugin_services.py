@@ -263,7 +263,7 @@ class PluginServices:
         )
 
     def has_script(self, path: str) -> bool:
-        """Tell whether there is something to run at a path."""
+        """Return whether there is something to run at a path."""
         return bb_scripts.has_script(self._ctld.site, path, self._ctld.process.host.name)
 
     def start_script(
@@ -315,7 +315,7 @@ class PluginServices:
         return self._ctld.site.user_name(uid)
 
     def is_operator(self, uid: int) -> bool:
-        """Tell whether a user may do what operators may."""
+        """Return whether a user may do what operators may."""
         return self._ctld.is_operator(uid)
 
     def tres_id(self, name: str) -> int:

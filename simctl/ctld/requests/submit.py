@@ -84,7 +84,7 @@ def _code_of(ctld: Controller, job: JobRecord) -> int:
 
 
 def _lacks_nodes(ctld: Controller, job: JobRecord) -> bool:
-    """Tell whether nothing but nodes that are down, drained or silent keeps a job waiting."""
+    """Return whether nothing but nodes that are down, drained or silent keeps a job waiting."""
     if job.lasting_reason or job.desc.reservation or job.dependency is not None:
         return False
     parts = [part for part in job.parts if part.state.starts_jobs]
@@ -191,7 +191,7 @@ async def _why_later(ctld: Controller, job: JobRecord) -> int:
 
 
 def _is_behind(ctld: Controller, part: PartRecord) -> bool:
-    """Tell whether somebody waits for a partition's nodes who comes before a new job.
+    """Return whether somebody waits for a partition's nodes who comes before a new job.
 
     Those who wait for their burst buffers keep nobody from idle nodes.
     """
@@ -206,7 +206,7 @@ def _is_behind(ctld: Controller, part: PartRecord) -> bool:
 
 
 def _anybody_ready(ctld: Controller, part: PartRecord) -> bool:
-    """Tell whether somebody in a partition's queue waits for more than a burst buffer."""
+    """Return whether somebody in a partition's queue waits for more than a burst buffer."""
     return any(
         job.queued and part in job.parts and not staging.waits_for_stage_in(job)
         for job in ctld.jobs.values()

@@ -1,4 +1,4 @@
-"""What the switch plugin says of a step's credential, for whoever asks with scontrol."""
+"""What the switch plugin says of a step's credential, for scontrol."""
 
 import io
 from typing import Any

@@ -113,7 +113,7 @@ async def delete_partition(
 
 
 def _uses(job: JobRecord, name: str) -> bool:
-    """Tell whether a job that is not over runs in a partition, or could."""
+    """Return whether a job that is not over runs in a partition, or could."""
     over = job.state.finished and not job.state.completing
     return not over and (job.part.name == name or name in job.desc.partition.split(","))
 

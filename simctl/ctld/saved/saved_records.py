@@ -1,6 +1,6 @@
 """What of slurmctld's records lies in its state files: each field is said to be kept, or how.
 
-A field is kept as it is, kept in another form (`otherwise`), or left out because whoever restores
+A field is kept as it is, kept in another form (`otherwise`), or left out because the restart
 makes it anew (`rebuilt`). A field that nobody has said anything about is an error at import.
 """
 

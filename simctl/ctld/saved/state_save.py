@@ -150,7 +150,7 @@ class StateSave:
         """
         if not self.write_through:
             return
-        # A step's credential is packed for whoever launches it, and does not change.
+        # A step's credential is packed for its launch, and does not change.
         record.packed_record = await self._packed(record.check_job, record.about)
 
     async def pack_job(self, job: JobRecord) -> None:
@@ -390,7 +390,7 @@ class _Taken:
 
     @property
     def whole(self) -> bool:
-        """Tell whether nothing is known to lack."""
+        """Return whether nothing is known to lack."""
         return not self.problem
 
 

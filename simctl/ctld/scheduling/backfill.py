@@ -115,7 +115,7 @@ class _Limits:
         """Somebody was not looked at."""
 
     def go_on(self) -> bool:
-        """Tell whether another job may be looked at."""
+        """Return whether another job may be looked at."""
         words = self._words
         enough = 0 < words.bf_max_job_start <= self.started
         if enough or self._tested >= words.bf_max_job_test:
@@ -137,7 +137,7 @@ class _Limits:
         return True
 
     def may_reserve(self, job: JobRecord, part: PartRecord) -> bool:
-        """Tell whether a job that has to wait is its partition's head, and important enough."""
+        """Return whether a job that has to wait is its partition's head, and important enough."""
         words = self._words
         waited_us = self._now_us - max(job.eligible_us, 0)
         old_enough = waited_us >= words.bf_min_age_reserve_us
@@ -382,7 +382,7 @@ class Plan:
 
 
 def _is_in_the_way(share: Share, spare: Room | None, *, whole: bool) -> bool:
-    """Tell whether a share is more than a head will leave of a node; None: it needs none of it."""
+    """Return whether a share is more than a head leaves of a node; None: it needs none."""
     if spare is None:
         return False
     kinds = [spare.gres.get(name, 0) < count for name, count in share.gres.items()]

@@ -28,7 +28,7 @@ from simctl.wire.states import JobBase, Reason
 
 
 def is_on(ctld: Controller) -> bool:
-    """Tell whether jobs may be preempted at all."""
+    """Return whether jobs may be preempted at all."""
     return ctld.site.conf.preempt_type != "preempt/none"
 
 
@@ -97,7 +97,7 @@ def _fits_without(
     allowed: int,
     victims: Iterable[JobRecord],
 ) -> bool:
-    """Tell whether a job has room once some others are gone, and those that are going."""
+    """Return whether a job has room once some others are gone, and those that are going."""
     mask = part.mask & allowed & ctld.serviceable_nodes
     if ctld.reservations:
         mask &= reserved.open_to(ctld, job, part, ctld.now_us)
@@ -113,7 +113,7 @@ def _fits_without(
 
 
 def _gives_way(ctld: Controller, victim: JobRecord) -> bool:
-    """Tell whether a job has grace time left, or is being checkpointed so that it can end.
+    """Return whether a job has grace time left, or is being checkpointed so that it can end.
 
     One that was suspended may have missed the end of its grace time.
     """

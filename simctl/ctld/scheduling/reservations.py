@@ -169,7 +169,7 @@ def _nodes(ctld: Controller, text: str) -> int:
 
 
 def _has_jobs(ctld: Controller, record: ReservationRecord) -> bool:
-    """Tell whether a job may still run on a reservation's nodes when it begins."""
+    """Return whether a job may still run on a reservation's nodes when it begins."""
     return any(
         record.nodes >> node.index & 1
         and any(job.limit_us == INFINITE or job.limit_us > record.start_us for job in running)

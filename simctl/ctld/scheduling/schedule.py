@@ -90,7 +90,7 @@ def _front(queue: _Queue) -> _Entry | None:
 
 
 def _is_in_place(entry: _Entry) -> bool:
-    """Tell whether a job still waits where this entry has it."""
+    """Return whether a job still waits where this entry has it."""
     rank, number, job = entry
     return job.queued and job.queue_number == number and job.priority == -rank
 
@@ -263,7 +263,7 @@ def _what_time_alone_brings(ctld: Controller, job: JobRecord, part: PartRecord) 
 
 
 def lacks_nodes(ctld: Controller, job: JobRecord, part: PartRecord) -> bool:
-    """Tell whether a job waits for nodes of a partition that are down, drained or silent."""
+    """Return whether a job waits for nodes of a partition that are down, drained or silent."""
     lost = part.mask & ~ctld.serviceable_nodes
     return bool(lost) and not could_hold(job, part, ctld.serviceable_nodes)
 
@@ -289,7 +289,7 @@ def find_nodes(
 
 
 async def held_by_fragmentation(ctld: Controller) -> bool:
-    """Tell whether the switch wants jobs to wait because another is completing (model guide).
+    """Return whether the switch wants jobs to wait because another is completing (model guide).
 
     A job counts for KillWait + 2 seconds after its end, so that a stuck one blocks nobody for ever.
     """

@@ -58,7 +58,7 @@ class NodeRecord:
     """How many of its registrations in a row could not be read."""
 
     start_missed: bool = False
-    """One of these was the first of a slurmd that has started."""
+    """One of those registrations was the first of a slurmd that had just started."""
 
     booted_us: int = -1
     """Since when it has been up, as its last registration says; -1 before the first."""
@@ -77,7 +77,7 @@ class NodeRecord:
 
     @property
     def usable(self) -> bool:
-        """Tell whether a job may start here now, if there is room for it."""
+        """Return whether a job may start here now, if there is room for it."""
         return self.base in (NodeBase.IDLE, NodeBase.MIXED) and not self.flags
 
     def working_base(self) -> NodeBase:
@@ -177,7 +177,7 @@ class JobArray:
     records: "dict[int, JobRecord]" = attrs.field(factory=dict)
 
     def has_records(self, jobs: "Mapping[int, JobRecord]") -> bool:
-        """Tell whether a task that was split off is still among the *jobs*, and not purged."""
+        """Return whether a task that was split off is still among the *jobs*, and not purged."""
         return any(jobs.get(task.job_id) is task for task in self.records.values())
 
 
@@ -452,7 +452,7 @@ class JobRecord:
 
     begin_us: int = -1
     told: str = ""
-    """What job_submit plugins have to say to whoever submits it."""
+    """What job_submit plugins have to say to the user who submits it."""
 
     begin_timer: Timer | None = None
 
@@ -480,7 +480,7 @@ class JobRecord:
     """How many things of burst buffer plugins its launch waits for."""
 
     staged_out: bool = False
-    """Its stage-out is over, as those learnt that wait for it."""
+    """Its stage-out is over, and jobs that depend on that were told so."""
 
     stage_out_due: bool = False
     """Its stage-out is to start once the epilogs are over."""
@@ -492,7 +492,7 @@ class JobRecord:
     """What its burst buffer failed with before it was launched: its exit code until it runs."""
 
     hurry: bool = False
-    """Whoever cancelled it wants nothing staged out."""
+    """The client that cancelled it wants nothing staged out."""
 
     prolog_slurmctld_runs: bool = False
     env_sup: dict[str, str] = attrs.field(factory=dict)
@@ -532,7 +532,7 @@ class JobRecord:
 
     @property
     def without_nodes(self) -> bool:
-        """Tell whether it asks for no node: all it does is done by its burst buffer."""
+        """Return whether it asks for no node: all it does is done by its burst buffer."""
         return self.desc.min_nodes == 0
 
     @property
@@ -662,5 +662,5 @@ class ReservationRecord:
     """What the plugins made of that: numbers of TRES and megabytes, ``1001=2048``."""
 
     def admits(self, uid: int, account: str) -> bool:
-        """Tell whether jobs of a user, or of an account, may use it."""
+        """Return whether jobs of a user, or of an account, may use it."""
         return uid in self.users or account in self.accounts

@@ -16,7 +16,7 @@ WOKEN: Final = -1
 """Stands for the time since when a srun waits that has been woken and has not asked again."""
 
 LONG_US: Final = 60 * SECOND
-"""Whoever has waited as long is woken in any case."""
+"""A step that has waited as long is woken in any case."""
 
 
 def wait(ctld: Controller, job: JobRecord, srun: Mailbox | None) -> None:

@@ -85,19 +85,19 @@ def _calls_after(life: Life, index: int, *, late: bool) -> tuple[list[Asked], It
 
 
 def _is_over(item: Item) -> bool:
-    """Tell whether a job has left its nodes: its record goes, it is tried anew, or is free."""
+    """Return whether a job has left its nodes: its record goes, it is tried anew, or is free."""
     before, after = change(item) or ("", "")
     let_go = "COMPLETING" in before and not ("COMPLETING" in after or "REQUEUE" in after)
     return forgets(item) or let_go or (isinstance(item, Asked) and item.name == "test_stage_in")
 
 
 def _may_cancel(found: Story, life: Life, index: int) -> bool:
-    """Tell whether a run may end with cancel: in a hurry, or if it had no nodes."""
+    """Return whether a run may end with cancel: in a hurry, or if it had no nodes."""
     return bool(found.hurried(life)) or _had_no_nodes(life, index)
 
 
 def _had_no_nodes(life: Life, index: int) -> bool:
-    """Tell whether a run had no nodes: it was RUNNING before it was claimed."""
+    """Return whether a run had no nodes: it was RUNNING before it was claimed."""
     start = max((place for place in range(index) if runs(life.items[place])), default=-1)
     return start >= 0 and claims_at_once(life.items[start + 1 :])
 
@@ -143,7 +143,7 @@ def _one_each(found: Story, life: Life) -> Iterator[Wrong]:
 
 
 def _never_taken(life: Life) -> bool:
-    """Tell whether its submission was refused, so that the plugin has nothing of it to end."""
+    """Return whether its submission was refused, so that the plugin has nothing of it to end."""
     return life.refused is not None or life.failed_at_once
 
 
@@ -225,7 +225,7 @@ def _end_of_run(life: Life, end: Event) -> Event:
 
 
 def _never_was(life: Life) -> bool:
-    """Tell whether a submission failed before anybody could see the job."""
+    """Return whether a submission failed before anybody could see the job."""
     return not life.asked() or life.items[0] is life.items[-1]
 
 

@@ -146,13 +146,13 @@ class _Reader:
 
     @property
     def _goes_on(self) -> bool:
-        """Tell whether a pass is under way, in which jobs without nodes may come and go."""
+        """Return whether a pass is under way, in which jobs without nodes may come and go."""
         calls = [] if self.current is None else self.current.calls
         return self.current is not None and all(each.name != "try_stage_in" for each in calls)
 
 
 def _lets_go(item: Event) -> bool:
-    """Tell whether a job leaves a node, or is over: the next may start there and then."""
+    """Return whether a job leaves a node, or is over: the next may start there and then."""
     if item.name not in ("job_state", "node_state"):
         return False
     return "COMPLETING" in (arg(item, "from") or "") and "COMPLETING" not in arg(item, "to")

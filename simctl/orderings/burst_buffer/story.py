@@ -79,7 +79,7 @@ class Life:
 
     @property
     def is_task(self) -> bool:
-        """Tell whether it is a task of an array: nobody minds what validate2 says of it."""
+        """Return whether it is a task of an array: nobody minds what validate2 says of it."""
         return any(isinstance(each, Event) and each.array_task is not UNSET for each in self.items)
 
     @property
@@ -90,7 +90,7 @@ class Life:
 
     @property
     def failed_at_once(self) -> bool:
-        """Tell whether its checkpoint record could not be made: it is refused before validate2.
+        """Return whether its checkpoint record could not be made: it is refused before validate2.
 
         That is before anybody hears of it; a record that is made anew after a restart may fail as
         well, and so may that of one of its steps, and neither refuses anything.
@@ -110,7 +110,7 @@ class Life:
 
     @property
     def has_buffer(self) -> bool:
-        """Tell whether the run shows that it has a burst buffer."""
+        """Return whether the run shows that it has a burst buffer."""
         born = self.born
         return (born is not None and bool(arg(born, "burst_buffer"))) or any(
             isinstance(each, Event) and each.name == "bb_state" for each in self.items
@@ -118,7 +118,7 @@ class Life:
 
     @property
     def has_none(self) -> bool:
-        """Tell whether the run shows that it has no burst buffer."""
+        """Return whether the run shows that it has no burst buffer."""
         return self.born is not None and not self.has_buffer
 
 
@@ -138,7 +138,7 @@ class Story:
     terms: Terms
 
     def restarted(self, after: int, before: int) -> bool:
-        """Tell whether slurmctld was started again between two places."""
+        """Return whether slurmctld was started again between two places."""
         return any(after < start < before for start in self.starts[1:])
 
     def hurried(self, life: Life) -> list[Event]:
@@ -150,7 +150,7 @@ class Story:
         return [each for each in self.hurries if each.job in ids and first < each.seq < last]
 
     def whole(self, life: Life) -> bool:
-        """Tell whether what has not come in a job's life will never come: the run is over."""
+        """Return whether what has not come in a job's life will never come: the run is over."""
         return self.terms.finished or (bool(life.items) and forgets(life.items[-1]))
 
 
@@ -267,24 +267,24 @@ def base(state: str) -> str:
 
 
 def sends(item: Item, *names: str) -> bool:
-    """Tell whether slurmctld sends one of these messages."""
+    """Return whether slurmctld sends one of these messages."""
     return isinstance(item, Event) and item.phase == "send" and item.name in names
 
 
 def forgets(item: Item) -> bool:
-    """Tell whether a job's record is given up."""
+    """Return whether a job's record is given up."""
     return isinstance(item, Event) and item.name == "slurm_ckpt_free_job" and item.step is UNSET
 
 
 def launches(item: Item) -> bool:
-    """Tell whether something of a job is launched: its script, or a step."""
+    """Return whether something of a job is launched: its script, or a step."""
     if isinstance(item, Asked):
         return False
     return sends(item, "REQUEST_BATCH_JOB_LAUNCH") or item.name == "switch_p_build_jobinfo"
 
 
 def runs(item: Item) -> bool:
-    """Tell whether a job starts."""
+    """Return whether a job starts."""
     states = change(item)
     return states is not None and (base(states[0]), base(states[1])) == ("PENDING", "RUNNING")
 
@@ -297,7 +297,7 @@ def claims_at_once(later: Sequence[Item]) -> bool:
 
 
 def ends_a_run(item: Item) -> bool:
-    """Tell whether a run of a job ends: by itself, by force, or because it is requeued."""
+    """Return whether a run of a job ends: by itself, by force, or because it is requeued."""
     states = change(item)
     if states is None or base(states[0]) not in ("RUNNING", "SUSPENDED"):
         return False
@@ -305,7 +305,7 @@ def ends_a_run(item: Item) -> bool:
 
 
 def ends_unrun(item: Item) -> bool:
-    """Tell whether a job ends that has no nodes."""
+    """Return whether a job ends that has no nodes."""
     states = change(item)
     if states is None or "COMPLETING" in states[0]:
         return False

@@ -154,7 +154,7 @@ def checkpoint_record_freed_once(run: Observed) -> Iterator[Finding]:
 
 
 def _was_ended(run: Observed, first: Event) -> bool:
-    """Tell whether the last slurmctld, with a first call, was ended by a fault."""
+    """Return whether the last slurmctld, with a first call, was ended by a fault."""
     return any(
         fault.seq > first.seq and str(arg(fault, "fault")).startswith(_ENDS)
         for fault in run.by_name.get("fault", ())
@@ -165,7 +165,7 @@ _ENDS: Final = ("crash slurmctld", "stop slurmctld", "restart slurmctld")
 
 
 def _purges(run: Observed) -> bool:
-    """Tell whether jobs that are over are forgotten before a run ends."""
+    """Return whether jobs that are over are forgotten before a run ends."""
     return bool(run.terms.conf.get("min_job_age_s", 1))
 
 
@@ -239,7 +239,7 @@ class _Books:
         return KEPT
 
     def _had_one(self, call: Event) -> bool:
-        """Tell whether NULL is freed that stands for a record, and was freed before."""
+        """Return whether NULL is freed that stands for a record, and was freed before."""
         if self.before is None or isinstance(call.array_job, int):
             return False
         same = self.before.name == _FREE and _same(call, self.before)
@@ -276,5 +276,5 @@ def _array(event: Event) -> int:
 
 
 def is_over(state: str) -> bool:
-    """Tell whether a job is over, and has left its nodes."""
+    """Return whether a job is over, and has left its nodes."""
     return state.partition("|")[0] in FINAL and "COMPLETING" not in state

@@ -172,7 +172,7 @@ def _restarted(child: Child) -> Iterator[Broken]:
 
 
 def _came_back(call: Event) -> bool:
-    """Tell whether restart_task returned; one line a call has either no result or an error."""
+    """Return whether restart_task returned; one line a call has either no result or an error."""
     return call.rc is not UNSET
 
 

@@ -94,14 +94,14 @@ def ended_us(run: Observed, job: Any, before: Event) -> int | None:
 
 
 def may_be_purged(run: Observed, job: Any, at: Event) -> bool:
-    """Tell whether a job was over for so long that slurmctld forgets it."""
+    """Return whether a job was over for so long that slurmctld forgets it."""
     age_us = int(run.terms.conf.get("min_job_age_s", MIN_JOB_AGE_S)) * SECOND
     since_us = ended_us(run, job, at)
     return since_us is not None and at.time_us >= since_us + age_us
 
 
 def over(state: str) -> bool:
-    """Tell whether a job or step will do nothing more in a state."""
+    """Return whether a job or step will do nothing more in a state."""
     return state.partition("|")[0] in _ENDS
 
 
@@ -173,7 +173,7 @@ def _saved_us(run: Observed, death: Event) -> int:
 
 
 def _saves(run: Observed) -> bool:
-    """Tell whether slurmctld saves while it runs; else it dies as if it had just done so."""
+    """Return whether slurmctld saves while it runs; else it dies as if it had just done so."""
     return all(arg(each, "file") is not None for each in run.by_name.get("state_save", ()))
 
 
@@ -278,7 +278,7 @@ def asked(run: Observed, name: str, start: Start) -> Sequence[Asked]:
 
 
 def _is_sure(run: Observed, sending: Event) -> bool:
-    """Tell whether what slurmctld said outlasts its own death."""
+    """Return whether what slurmctld said outlasts its own death."""
     own = next((each for each in starts(run) if each.death.seq > sending.seq), None)
     return own is None or sending.time_us <= own.sure_us
 

@@ -135,7 +135,7 @@ def told_update_is_kept(run: Observed) -> Iterator[Finding]:
 
 
 def _in_array(run: Observed, job: Event, updates: Sequence[Asked]) -> bool:
-    """Tell whether a job is a task, and its array was updated as well."""
+    """Return whether a job is a task, and its array was updated as well."""
     arrays = {each.array_job for each in run.job_states.get(int(str(job.job)), ())} - {UNSET}
     return any(each.receipt.job in arrays - {job.job} for each in updates)
 
@@ -206,7 +206,7 @@ def _nodes(run: Observed, start: Start) -> Iterator[Finding]:
 
 
 def _by_itself(run: Observed, change: Event) -> bool:
-    """Tell whether a node went into or out of service upon something else than a request."""
+    """Return whether a node went into or out of service upon something else than a request."""
     was, is_now = str(arg(change, "from")), str(arg(change, "to"))
     if all(_node_is(state, was) == _node_is(state, is_now) for state in ("DOWN", "DRAIN")):
         return False

@@ -22,7 +22,7 @@ _ANSWERS: Final = ("RESPONSE_SUBMIT_BATCH_JOB", "RESPONSE_RESOURCE_ALLOCATION")
 
 
 def _lost_between(run: Observed, first: Event, second: Event) -> bool:
-    """Tell whether slurmctld may have forgotten the first by the time of the second.
+    """Return whether slurmctld may have forgotten the first by the time of the second.
 
     In model guide nothing is forgotten that anybody was told of.
     """
@@ -105,7 +105,7 @@ def _once(run: Observed, events: Sequence[Event], group: str, what: str) -> Find
 
 
 def _is_forgotten(run: Observed, first: Event, second: Event) -> bool:
-    """Tell whether the job of the first was purged before the id was given to the second."""
+    """Return whether the job of the first was purged before the id was given to the second."""
     made = [
         each
         for each in run.job_states.get(int(str(first.job)), ())
@@ -115,7 +115,7 @@ def _is_forgotten(run: Observed, first: Event, second: Event) -> bool:
 
 
 def _began_anew(run: Observed, first: Event, second: Event) -> bool:
-    """Tell whether a job went back into the queue between two events."""
+    """Return whether a job went back into the queue between two events."""
     return any(
         first.seq < each.seq < second.seq and str(arg(each, "to")).startswith("PENDING")
         for each in run.job_states.get(int(str(first.job)), ())
@@ -179,7 +179,7 @@ def run_ends_once(run: Observed) -> Iterator[Finding]:
 
 
 def _was_told(run: Observed, end: Event, second: Event) -> bool:
-    """Tell whether anybody got a message about a job that left after its end."""
+    """Return whether anybody got a message about a job that left after its end."""
     for event in run.events:
         if event.seq >= second.seq:
             break

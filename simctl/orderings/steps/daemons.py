@@ -158,7 +158,7 @@ def attach_count(run: Observed) -> Iterator[Finding]:
 
 
 def _could_attach(run: Observed, pid: int) -> bool:
-    """Tell whether a task was not killed."""
+    """Return whether a task was not killed."""
     end = run.exits.get(pid)
     return end is not None and not killed(end)
 
@@ -375,7 +375,7 @@ def postfini_before_last_task_exit(run: Observed) -> Iterator[Finding]:
 
 
 def _held_back(run: Observed, daemon: StepDaemon, message: Event) -> bool:
-    """Tell whether a message waited behind one, or was one, that a cut link held back."""
+    """Return whether a message waited behind one, or was one, that a cut link held back."""
     return any(
         each.seq in run.unreachable and each.peer == message.peer and each.seq <= message.seq
         for each in daemon.events

@@ -128,7 +128,7 @@ def _slurmd_of(run: Observed, script: Event) -> int:
 
 
 def _given_up(run: Observed, before: Event, again: Event) -> bool:
-    """Tell whether a job was given up on a node between two prologs of it, or its slurmd died."""
+    """Return whether a job was given up on a node between two prologs of it, or its slurmd died."""
     if _slurmd_of(run, before) != _slurmd_of(run, again):
         return True
     return run.node_was_down(str(again.node), before.seq, again.seq)
@@ -199,7 +199,7 @@ def _launches(run: Observed, group: str, events: Sequence[Event]) -> Iterator[Fi
 
 
 def _doubled(run: Observed, events: Sequence[Event]) -> bool:
-    """Tell whether the network has doubled a launch, so that two are under way at once."""
+    """Return whether the network has doubled a launch, so that two are under way at once."""
     doubled = [each for each in run.by_name.get("duplicate", ()) if arg(each, "rpc") in LAUNCHES]
     names = [event.name for event in events if event.name in (*LAUNCHES, _RC)]
     return bool(doubled) and any(one in LAUNCHES and one == two for one, two in pairwise(names))

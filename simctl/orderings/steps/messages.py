@@ -61,7 +61,7 @@ def _told_once(run: Observed, daemon: StepDaemon, told: list[Event]) -> Finding:
 
 
 def _held_back(run: Observed, daemon: StepDaemon) -> bool:
-    """Tell whether a cut link has held back anything of a step daemon's."""
+    """Return whether a cut link has held back anything of a step daemon's."""
     return any(each.seq in run.unreachable for each in daemon.events)
 
 

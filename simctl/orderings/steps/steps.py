@@ -154,7 +154,7 @@ def _copy_handled(life: StepLife) -> Finding:
 
 
 def _went_on(run: Observed, event: Event) -> bool:
-    """Tell whether the process of an event lived on, and had the time to do what it began."""
+    """Return whether the process of an event lived on, and had the time to do what it began."""
     pid = pid_of(event)
     return run.terms.finished and not run.died(pid)
 
@@ -198,7 +198,7 @@ def step_complete_once(run: Observed) -> Iterator[Finding]:
 
 
 def _is_over(run: Observed, life: StepLife) -> bool:
-    """Tell whether a step has to be over at the end of the run: its job is."""
+    """Return whether a step has to be over at the end of the run: its job is."""
     if not _went_on(run, life.build):
         return False
     if life.until < float("inf"):
@@ -248,7 +248,7 @@ def step_complete_has_a_cause(run: Observed) -> Iterator[Finding]:
 
 
 def _over_with(run: Observed, life: StepLife, call: Event, state: str) -> bool:
-    """Tell whether the job is over at a completion, or goes on without the nodes of the step."""
+    """Return whether the job is over at a completion, or goes on without the nodes of the step."""
     if "COMPLETING" in state or state == "PENDING":
         return True
     return all(_lost(run, node, life.build, call) for node in nodes_of(life.build))
@@ -364,7 +364,7 @@ def step_record_released(run: Observed) -> Iterator[Finding]:
 
 
 def _lost(run: Observed, node: str, first: Event, last: Event) -> bool:
-    """Tell whether a node went DOWN, or its slurmd started anew, between two events."""
+    """Return whether a node went DOWN, or its slurmd started anew, between two events."""
     if run.node_was_down(node, first.seq, last.seq):
         return True
     return any(

@@ -101,7 +101,7 @@ def step(session: Session, rest: str) -> None:
 
 @command("turn", usage="turn [N]", topic="time", example="turn", aliases=("t",))
 def turn(session: Session, rest: str) -> None:
-    """Take one turn, or N: whoever is next does all it does before it waits again.
+    """Take one turn, or N: the thread that is next does all it does before it waits again.
 
     In the middle of a turn its rest is the first.
     """

@@ -137,6 +137,6 @@ class WebFront(Front):
 
 
 def _leads_elsewhere(line: str) -> bool:
-    """Tell whether a line would write a file outside of the folder at hand."""
+    """Return whether a line would write a file outside of the folder at hand."""
     word, *names = line.split()[:1] + line.split()[1:]
     return word == "save" and any("/" in name or name.startswith(".") for name in names)

@@ -1,4 +1,4 @@
-"""The server of a session's page: for this machine alone, and for whoever has the token."""
+"""The server of a session's page: for this machine alone, and for who has the token."""
 
 import hmac
 import json
@@ -133,7 +133,7 @@ class Conversation:
 
     @property
     def is_deserted(self) -> bool:
-        """Whether whoever looked has gone."""
+        """Whether the last page has gone."""
         return self.left_at is not None and time.monotonic() - self.left_at > _AWAY_S
 
 
@@ -211,7 +211,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.NOT_FOUND, b"there is nothing here\n")
 
     def _checked(self) -> dict[str, list[str]] | None:
-        """Return the query of whoever may ask; else refuse, and return None."""
+        """Return the query of a client that may ask; else refuse, and return None."""
         port = self.server.server_port
         hosts = (f"{HOST}:{port}", f"localhost:{port}")
         query = parse_qs(urlsplit(self.path).query)

@@ -104,7 +104,7 @@ class HappensBefore:
         return event if event.enter is UNSET else self.by_seq[event.enter]
 
     def forces(self, first: Event, second: Event) -> bool:
-        """Tell whether *first* ends before *second* begins, whatever the schedule."""
+        """Return whether *first* ends before *second* begins, whatever the schedule."""
         return bool(self.chain(first, second))
 
     def chain(self, first: Event, second: Event) -> list[Step]:
@@ -198,7 +198,7 @@ class HappensBefore:
 
 
 def _goes_on(event: Event) -> bool:
-    """Tell whether an event comes after what its process has done before of the same cause."""
+    """Return whether an event comes after what its process has done before of the same cause."""
     known = event.cause is not UNSET and event.pid is not UNSET
     return known and event.needs is UNSET and event.phase != "receive"
 

@@ -1,4 +1,4 @@
-"""Tell whether the events of a run came in an order, in each of its groups."""
+"""Return whether the events of a run came in an order, in each of its groups."""
 
 import itertools
 import operator
@@ -134,7 +134,7 @@ def begin_us(event: Event) -> int:
 
 
 def ends_before(first: Event, second: Event) -> bool:
-    """Tell whether *first* ended before *second* began.
+    """Return whether *first* ended before *second* began.
 
     A call that took time and in which nothing happened has one line, at its end: then only the
     clock tells what came before it.

@@ -69,7 +69,7 @@ def _tell_site(reading: Reading) -> None:
 
 
 def _mended(mistake: SiteMistake, reading: Reading) -> bool:
-    """Tell whether a value is not simulated, and the scenario gives another for all it is of."""
+    """Return whether a value is not simulated, and the scenario gives another for all it is of."""
     key = _SCENARIO_KEYS.get(mistake.key.casefold(), "")
     said = reading.overridden.get("nodes", set()) | reading.overridden.get("partitions", set())
     return mistake.unbuilt and all((owner, key) in said for owner in mistake.owners)

@@ -7,8 +7,8 @@ from functools import cache
 from typing import Final
 
 from simctl.kernel.fabric import STREAMED
+from simctl.kernel.links import MessageFaultKind
 from simctl.kernel.pattern import near
-from simctl.kernel.wires import MessageFaultKind
 from simctl.scenario.model import Fault, MessageFault
 from simctl.scenario.positions import Reading, Value
 from simctl.scenario.scalars import DURATION, choice, whole
@@ -230,7 +230,7 @@ CORRUPT_MESSAGE: Final = _form(
 
 
 def is_message(name: str) -> bool:
-    """Tell whether what is to be damaged is a message, by its name; else it is a file."""
+    """Return whether what is to be damaged is a message, by its name; else it is a file."""
     return name.strip().startswith(("REQUEST_", "RESPONSE_", "MESSAGE_", "SRUN_"))
 
 

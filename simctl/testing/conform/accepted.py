@@ -46,7 +46,7 @@ class Accepted:
     """The recordings it is for; none means whichever the file is used with."""
 
     def fits(self, difference: Difference) -> bool:
-        """Tell whether a difference is one of these."""
+        """Return whether a difference is one of these."""
         return (
             difference.kind == self.kind
             and fnmatchcase(difference.strand, _pattern(self.where))

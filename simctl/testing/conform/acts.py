@@ -92,7 +92,7 @@ class Story:
 
     @property
     def runs_old_jobs(self) -> bool:
-        """Tell whether jobs that were there before its beginning do something on nodes."""
+        """Return whether jobs that were there before its beginning do something on nodes."""
         return any(act.job in self.old_jobs and act.node for act in self.acts)
 
     def strands(self) -> dict[str, list[Act]]:
@@ -117,7 +117,7 @@ class Story:
 
 
 def starts_run(act: Act) -> bool:
-    """Tell whether a run of a job starts with an act."""
+    """Return whether a run of a job starts with an act."""
     before, _, after = act.key.partition(" > ")
     return act.name == "job_state" and before.startswith("PENDING") and after.startswith("RUNNING")
 

@@ -149,7 +149,7 @@ def asked(act: Act, args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def looks_at(who: str, name: str) -> bool:
-    """Tell whether the answers of a process to a kind of request are looked at."""
+    """Return whether the answers of a process to a kind of request are looked at."""
     return name in ANSWERED and not (who.startswith("slurmd") and name == _ON_ITS_WAY)
 
 

@@ -37,7 +37,7 @@ class Owners:
     """Where a job's own record was made."""
 
     def begins(self, place: int, event: dict[str, Any]) -> bool:
-        """Tell whether a job is new with the first event that names it.
+        """Return whether a job is new with the first event that names it.
 
         One that only changes its state is new if there is a record for it, or one of no known job.
         """
@@ -180,7 +180,7 @@ def _step_of(event: dict[str, Any] | None, name: str) -> Owner | None:
 
 
 def names_new(event: dict[str, Any]) -> bool:
-    """Tell whether an event may be the first that names a job."""
+    """Return whether an event may be the first that names a job."""
     args = event["args"]
     if event["fn"] == "send":
         return bool(args.get("msg") == "RESPONSE_SUBMIT_BATCH_JOB")

@@ -119,7 +119,7 @@ def _unlike(mine: Act, other: Act) -> Iterator[tuple[str, str]]:
 
 
 def _same_result(mine: Any, other: Any) -> bool:
-    """Tell whether results agree; of an answer that may be one of several, any will do."""
+    """Return whether results agree; of an answer that may be one of several, any will do."""
     if other == ANY:
         return mine is not None
     return mine == other or (isinstance(other, tuple) and mine in other)

@@ -191,7 +191,7 @@ def _reverse(order: Order) -> Order:
 
 
 def _is_implied(order: Order, kept: set[Order]) -> bool:
-    """Tell whether a stronger order of the same two says the same."""
+    """Return whether a stronger order of the same two says the same."""
     return any(
         attrs.evolve(order, before_end=before_end, after_end=after_end) in kept
         for before_end in {order.before_end, "last"}

@@ -20,7 +20,7 @@ def passes_told(ours: Story, theirs: Story) -> tuple[Story, Story]:
 
 
 def _told(acts: Sequence[Act]) -> Iterator[Act]:
-    """Tell whether there was a pass before a job is asked about, or its buffer is set up.
+    """Return whether there was a pass before a job is asked about, or its buffer is set up.
 
     One since its submission, and since it was asked about last.
     """

@@ -225,7 +225,7 @@ def _not_its_start(ours: Story, theirs: Story) -> tuple[Story, Story]:
 
 
 def _is_of_a_start(act: Act) -> bool:
-    """Tell whether an act is one of a daemon's start: slurmd reads no configuration again then."""
+    """Return whether an act is of a daemon's start: slurmd reads no configuration again then."""
     if act.name == "switch_p_reconfig":
         return act.strand == "slurmctld"
     return act.name in _START

@@ -71,7 +71,7 @@ def _turns(acts: Sequence[Act]) -> dict[int, int]:
 
 
 def _is_of_slurmctld(act: Act) -> bool:
-    """Tell whether slurmctld does it itself: the appliance's programs are others'."""
+    """Return whether slurmctld does it itself: the appliance's programs are others'."""
     by_message = act.kind == "message" and act.user == "SlurmUser"
     return by_message or act.strand.startswith(("slurmctld", "node "))
 

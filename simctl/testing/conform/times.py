@@ -176,7 +176,7 @@ def other_times(ours: Story, theirs: Story, pairs: Iterable[Pair]) -> Iterator[O
 
 
 def unlike(mine_s: float, other_s: float, factor: float, slack_s: float) -> bool:
-    """Tell whether two times are more than a factor and some seconds apart."""
+    """Return whether two times are more than a factor and some seconds apart."""
     low, high = sorted((mine_s, other_s))
     return high > factor * max(low, 0.0) + slack_s
 
@@ -206,11 +206,11 @@ _WHENEVER: Final = frozenset(
         *("switch_p_libstate_save", "switch_p_node_fini", "fini"),
     }
 )
-"""What comes when old jobs are forgotten, or when whoever watches has seen enough."""
+"""What comes when old jobs are forgotten, or when a watching command has seen enough."""
 
 
 def _counts(pair: Pair) -> bool:
-    """Tell whether a pair is of what happens in its own time."""
+    """Return whether a pair is of what happens in its own time."""
     return None not in pair and not any(act and act.name in _WHENEVER for act in pair)
 
 

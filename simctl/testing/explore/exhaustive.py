@@ -97,7 +97,7 @@ class Watcher:
 
 
 def _divides(scenario: Scenario) -> bool:
-    """Tell whether what runs on one host is known to meet in messages and files alone.
+    """Return whether what runs on one host is known to meet in messages and files alone.
 
     Checkpoints reach from one process into another, and a rule that makes calls fail is looked at
     wherever plugins are called.

@@ -73,7 +73,7 @@ class Guided(InTurn):
         return names.index(node.chosen)
 
     def settle(self, line: Line) -> None:
-        """Wake whoever is touched by the steps since the last choice."""
+        """Wake the threads that are touched by the steps since the last choice."""
         assert line.steps is not None
         steps = line.steps.taken
         for step in steps[self._looked :]:

@@ -131,7 +131,7 @@ class Shrinker:
                 return
 
     def _single_beside(self, base: Deviations, earliest_us: int, latest_us: int) -> bool:
-        """Try one deviation beside those of *base*: whoever is next in line, then those behind."""
+        """Try one deviation beside those of *base*: the next in line, then those behind."""
         most = min(MOST_RUNS, self.runs + _MOST_SINGLES)
         plain = OneOff(base)
         self._run(plain, self._entries)
@@ -177,7 +177,7 @@ class Shrinker:
         return self._entries != before
 
     def _says_something(self, entries: tuple[int, ...]) -> bool:
-        """Tell whether it is the schedule, or the fault that was placed, that breaks it.
+        """Return whether it is the schedule, or the fault that was placed, that breaks it.
 
         Without a command an expectation about its job is broken in any case: that is no find.
         Where nothing was needed to break the scenario there is nothing to compare with.
@@ -193,7 +193,7 @@ class Shrinker:
         return attrs.evolve(self._scenario, timeline=tuple(timeline[place] for place in entries))
 
     def _same(self, broken: tuple[Broken, ...]) -> bool:
-        """Tell whether the thing looked for is broken in the same way, and nothing beside it.
+        """Return whether the thing looked for is broken in the same way, and nothing beside it.
 
         An expectation is broken as well where nothing is left that it speaks of: that says nothing.
         """
@@ -202,7 +202,7 @@ class Shrinker:
         return any(each == self._broken and each.way == self._broken.way for each in broken)
 
     def _holds(self, deviations: Deviations, entries: tuple[int, ...]) -> bool:
-        """Tell whether the same is broken with less; if so, go on from there."""
+        """Return whether the same is broken with less; if so, go on from there."""
         if self._ran is not None:
             if self.runs >= MOST_RUNS:
                 return False

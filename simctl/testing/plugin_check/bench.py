@@ -132,7 +132,7 @@ class Bench:
 
     @property
     def over(self) -> bool:
-        """Tell whether there is no sense in another run: something hangs, or time is up."""
+        """Return whether there is no sense in another run: something hangs, or time is up."""
         late = time.process_time() > self._ends_s or time.monotonic() > self._ends_at_last_s
         return self._over or late
 

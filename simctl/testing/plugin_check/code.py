@@ -51,12 +51,12 @@ def files_of(kind: type[Any]) -> frozenset[str]:
 
 
 def starts_threads(kind: type[Any]) -> bool:
-    """Tell whether the code of a plugin calls something named `start`."""
+    """Return whether the code of a plugin calls something named `start`."""
     return any(isinstance(node, ast.Call) and _name(node.func) == "start" for node in _nodes(kind))
 
 
 def uses_sets(kind: type[Any]) -> bool:
-    """Tell whether the code of a plugin makes sets, whose order is another in each process."""
+    """Return whether the code of a plugin makes sets, whose order is another in each process."""
     return any(
         isinstance(node, ast.Set | ast.SetComp)
         or (isinstance(node, ast.Call) and _name(node.func) in _SETS)

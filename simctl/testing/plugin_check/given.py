@@ -49,7 +49,7 @@ def _types_of(scenario: Scenario, plugin_class: str) -> tuple[str, ...]:
 
 
 def _is_same(bench: Bench, spec: PluginSpec, scenario: Scenario) -> bool:
-    """Tell whether a scenario's own plugin is of the type that is checked, and so replaced."""
+    """Return whether a scenario's own plugin is of the type that is checked, and so replaced."""
     try:
         found = find_plugins(spec.reference, Path(scenario.folder), Against.of(scenario))
     except PluginError:

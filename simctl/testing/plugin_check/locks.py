@@ -79,7 +79,7 @@ class LockWatch:
         return self._follow
 
     def _is_free(self) -> bool:
-        """Tell whether a plugin's thread runs in slurmctld, and does not have the lock."""
+        """Return whether a plugin's thread runs in slurmctld, and does not have the lock."""
         thread = self._world.kernel.current
         ctld = self._world.ctld
         return (

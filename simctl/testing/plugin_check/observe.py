@@ -395,7 +395,7 @@ class Observer:
             tally.blame(READ_ONLY, f"changes {name}, which its guide gives it to read")
 
     def _is_lazy(self, name: str, before: Any, after: Any) -> bool:
-        """Tell whether a table that all share has only been made, or a cache filled a little.
+        """Return whether a table that all share has only been made, or a cache filled a little.
 
         In Slurm each process would make or fill one of its own, and work the same way.
         """
@@ -555,7 +555,7 @@ def _given(point: Point, value: Any) -> Any:
 
 
 def _is_readable(buffer: Buf) -> bool:
-    """Tell whether what a plugin packed is nothing, or its burst buffer."""
+    """Return whether what a plugin packed is nothing, or its burst buffer."""
     try:
         copy = Buf(buffer.data())
         if copy.remaining:

@@ -20,7 +20,7 @@ class Chance(random.Random):
         return cls(f"swarm {seed} {purpose}")
 
     def likely(self, odds: float) -> bool:
-        """Tell whether something happens that has these odds."""
+        """Return whether something happens that has these odds."""
         return self.random() < odds
 
     def some(self, items: Sequence[T], odds: float) -> list[T]:

@@ -24,7 +24,7 @@ _STEP_SCRIPTS: Final = ("TaskProlog", "TaskEpilog", "SrunProlog", "SrunEpilog")
 
 @attrs.frozen(kw_only=True)
 class Cluster:
-    """A cluster, as far as whoever gives it work has to know it."""
+    """A cluster, as far as the draw of its work has to know it."""
 
     features: frozenset[str]
     model: str
@@ -42,7 +42,7 @@ class Cluster:
     partition_lines: tuple[str, ...]
 
     def has(self, feature: str) -> bool:
-        """Tell whether a kind of work or of faults is among what was drawn."""
+        """Return whether a kind of work or of faults is among what was drawn."""
         return feature in self.features
 
     @property

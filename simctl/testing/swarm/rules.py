@@ -44,7 +44,7 @@ class AtRest:
         return found
 
     def has_failed(self, *names: str) -> bool:
-        """Tell whether any call or script of these names has failed, in whatever process."""
+        """Return whether any call or script of these names has failed, in whatever process."""
         return any(name in names for name, _ in self.failed)
 
     @cached_property
@@ -77,7 +77,7 @@ class AtRest:
 
     @property
     def forgets(self) -> bool:
-        """Tell whether a slurmctld may have gone on from files older than what it had done."""
+        """Return whether a slurmctld may have gone on from files older than what it had done."""
         damaged = "corrupt" in self.faults or "disk slurmctld" in self.deeds
         return damaged or (self.world.model == "modern" and "crash slurmctld" in self.deeds)
 

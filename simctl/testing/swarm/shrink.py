@@ -101,7 +101,7 @@ class Shrinker:
         return items
 
     def _holds(self, draft: Draft) -> bool:
-        """Tell whether the same is broken in another draft; if so, that run is kept."""
+        """Return whether the same is broken in another draft; if so, that run is kept."""
         if self._runs >= MOST_RUNS or time.perf_counter() > self._until:
             return False
         self._runs += 1
@@ -112,7 +112,7 @@ class Shrinker:
         if self._broken not in tried.broken:
             return False
         if self._broken.kind == "stall" and tried.controlled < self._controlled:
-            # Whoever waits for a slurmctld that nobody starts again shows something else.
+            # A command that waits for a slurmctld that nobody starts again shows something else.
             return False
         self._tried = tried
         self._told(self._runs, len(draft.happenings))

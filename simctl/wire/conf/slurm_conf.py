@@ -155,12 +155,12 @@ class SlurmConf:
 
     @property
     def accounts(self) -> bool:
-        """Tell whether slurmdbd keeps accounts, users have theirs there, and jobs a QOS."""
+        """Return whether slurmdbd keeps accounts, users have theirs there, and jobs a QOS."""
         return self.accounting_storage_type != "accounting_storage/none"
 
     @property
     def shares_memory(self) -> bool:
-        """Tell whether slurm.conf says that memory is shared out as cpus are."""
+        """Return whether slurm.conf says that memory is shared out as cpus are."""
         return "MEMORY" in self.select_type_parameters
 
     def value(self, key: str) -> str | int | bool:
@@ -206,7 +206,7 @@ _NO_CHECKPOINTS: Final = SlurmConf().checkpoint_type
 
 
 def can_checkpoint(conf: SlurmConf) -> bool:
-    """Tell whether a checkpoint plugin is configured that is more than checkpoint/none."""
+    """Return whether a checkpoint plugin is configured that is more than checkpoint/none."""
     return conf.checkpoint_type != _NO_CHECKPOINTS
 
 

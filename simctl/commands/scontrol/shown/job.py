@@ -55,7 +55,7 @@ async def show_jobs(order: Order, value: str | None) -> int:
 
 
 def _has_task(job: JobInfo, task: int) -> bool:
-    """Tell whether a record is that of a task, or of tasks that wait and it with them."""
+    """Return whether a record is that of a task, or of tasks that wait and it with them."""
     if job.array_task_id == task:
         return True
     waiting = job.array_tasks.partition("%")[0]

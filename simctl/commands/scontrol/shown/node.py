@@ -74,7 +74,7 @@ def _has(node: NodeInfo, kind: str) -> bool:
 
 
 def _is_known(node: NodeInfo) -> bool:
-    """Tell whether a node has ever registered."""
+    """Return whether a node has ever registered."""
     return node.slurmd_start_s > 0 and node.base is not NodeBase.UNKNOWN
 
 

@@ -1,6 +1,6 @@
 """``scontrol show switch``: what the switch plugin says of a step's credential or of a node.
 
-Slurm has no such command: there, these functions are called for whoever links with libslurm.
+Slurm has no such command: there, these functions are called for programs that link with libslurm.
 """
 
 import re

@@ -39,7 +39,7 @@ class Setting:
     """A scenario of the author's: its programs, files, burst_buffer.conf and appliance are here."""
 
     def describes(self, path: str) -> bool:
-        """Tell whether a program that the plugin runs is described here."""
+        """Return whether a program that the plugin runs is described here."""
         return path in self.programs or (self.given is not None and path in self.given.programs)
 
     def lacking(self, path: str) -> "Setting":

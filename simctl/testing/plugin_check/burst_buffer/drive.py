@@ -193,7 +193,7 @@ class BurstBufferDrive:
         yield from every_call_fails(own, self._course, self._option)
 
     def _takes_back(self) -> bool:
-        """Tell whether the plugin has a revoke_alloc, and the model takes the flag off after it."""
+        """Return whether the plugin has a revoke_alloc whose flag the model takes off after it."""
         stub = BurstBufferPlugin.bb_p_job_revoke_alloc
         own = getattr(self._kind, "bb_p_job_revoke_alloc", stub) is not stub
         return own and self._model == "guide"
@@ -463,7 +463,7 @@ def _after(trial: Trial) -> str:
 
 
 def _refused_or_waits(life: Life) -> bool:
-    """Tell whether a job was refused, or is not given space for ever."""
+    """Return whether a job was refused, or is not given space for ever."""
     ways = life.ways(1)
     answers = [
         event.rc

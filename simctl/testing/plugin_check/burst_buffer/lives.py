@@ -192,7 +192,7 @@ class _Acts:
 
 
 def _acts(life: Life) -> bool:
-    """Tell whether a plugin has done something for a job that did not ask for it."""
+    """Return whether a plugin has done something for a job that did not ask for it."""
     return any(
         event.name in _SIGNS
         or event.kind == "script"

@@ -58,7 +58,7 @@ class Seen:
 
     @property
     def broke(self) -> bool:
-        """Tell whether a call raised: what follows from that is told by it."""
+        """Return whether a call raised: what follows from that is told by it."""
         return bool(self.run.result.complaints)
 
     def said(self, place: int) -> str:
@@ -75,7 +75,7 @@ class Seen:
         return int(found[1]) if found else None
 
     def accepted(self, place: int) -> bool:
-        """Tell whether a request was taken on."""
+        """Return whether a request was taken on."""
         return self.run.result.commands[place].exit == 0
 
     def helpers(self, job: int = 1) -> list[Event]:
@@ -430,7 +430,7 @@ class CheckpointDrive:
 
     @property
     def _restarts_tasks(self) -> bool:
-        """Tell whether the plugin restarts tasks itself, each from an image of its own."""
+        """Return whether the plugin restarts tasks itself, each from an image of its own."""
         stub = CheckpointPlugin.slurm_ckpt_restart_task
         own = getattr(self._kind, "slurm_ckpt_restart_task", stub) is not stub
         return own and rules.SAME_IMAGE not in self._told

@@ -205,7 +205,7 @@ def shared_between(one: Any, other: Any) -> str:
 
 
 def differs(one: Any, other: Any) -> bool:
-    """Tell whether two objects hold different values, as far as that can be seen."""
+    """Return whether two objects hold different values, as far as that can be seen."""
     return bool(difference(one, other))
 
 

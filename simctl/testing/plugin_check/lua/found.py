@@ -52,11 +52,11 @@ class Found:
             entry.luas[lua] = None
 
     def has(self, rule: str, word: str = "") -> bool:
-        """Tell whether there is a mistake of a rule, with a word in what was seen."""
+        """Return whether there is a mistake of a rule, with a word in what was seen."""
         return any(each.rule == rule and word in each.what for each in self._entries.values())
 
     def told(self, rule: str, field: str) -> bool:
-        """Tell whether a field has been named under a rule."""
+        """Return whether a field has been named under a rule."""
         return any(
             each.rule == rule and field in each.what.replace(".", " ").replace(",", " ").split()
             for each in self._entries.values()
@@ -69,7 +69,7 @@ class Found:
                 each.only = lua
 
     def _is_effect(self, entry: _Entry) -> bool:
-        """Tell whether a mistake follows from another, which names the cause."""
+        """Return whether a mistake follows from another, which names the cause."""
         others = self._entries.values()
         if entry.rule in (LUA_ERROR, STAGE_ERROR):
             return any(

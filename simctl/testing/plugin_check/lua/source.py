@@ -343,7 +343,7 @@ def _turned(sign: str) -> str:
 
 
 def _is_guarded(before: str, after: str, second: str) -> bool:
-    """Tell whether a script asks whether a field is there at all, or has something in its stead."""
+    """Return whether a script asks if a field is there, or has something in its stead."""
     if after in ("==", "~=") and second == "nil":
         return True
     return after in ("or", "and", "then") and before in (

@@ -197,7 +197,7 @@ def _is_compared_with(source: Source, field: str, bits: int) -> bool:
 
 
 def _knows_no_val(source: Source, field: str) -> bool:
-    """Tell whether a script compares a field with a NO_VAL, or with a number as large, at all."""
+    """Return whether a script compares a field with a NO_VAL, or with a number as large, at all."""
     return any(
         each.other in _NO_VALS or _number(each) >= min(_NUMBERS) for each in _all_of(source, field)
     )
@@ -253,7 +253,7 @@ def _text_arguments(source: Source) -> Iterator[Finding]:
 
 
 def _is_truth(name: str, function: Function) -> bool:
-    """Tell whether a parameter is `hurry`: the third of job_teardown."""
+    """Return whether a parameter is `hurry`: the third of job_teardown."""
     return function.name == "slurm_bb_job_teardown" and function.parameters[2:3] == (name,)
 
 

@@ -84,7 +84,7 @@ class Drive:
 
     @property
     def endless(self) -> bool:
-        """Tell whether a call would never have come to an end."""
+        """Return whether a call would never have come to an end."""
         return any(_HUNG in each for each in self.complaints)
 
 

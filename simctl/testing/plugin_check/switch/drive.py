@@ -265,7 +265,7 @@ class _Switch:
             )
 
     def _may_be_full(self, build: Call) -> bool:
-        """Tell whether a build may have failed because other steps hold everything."""
+        """Return whether a build may have failed because other steps hold everything."""
         live = 0
         for call in self.observer.calls:
             if call is build:

@@ -123,7 +123,7 @@ def _end(live: list[_Live], call: Call) -> None:
 
 
 def _meet(one: _Live, other: _Live, field: tuple[Any, ...], lab: Lab) -> bool:
-    """Tell whether two steps would get into each other's way: in the fabric, or on their node."""
+    """Return whether two steps would get into each other's way: in the fabric, or on their node."""
     if field in lab.everywhere:
         return True
     return one.nodes == other.nodes and "," not in one.nodes and "[" not in one.nodes
@@ -143,7 +143,7 @@ def _why(ours: list[Call], first: _Live, second: _Live, both: set[Any], lab: Lab
 
 
 def _gives_back(build: Call, call: Call, lab: Lab) -> bool:
-    """Tell whether a call undoes some of what a build has done."""
+    """Return whether a call undoes some of what a build has done."""
     if call.pid != build.pid:
         return False
     for name in build.kept_after:

@@ -109,13 +109,13 @@ def _read(data: bytes) -> Any:
 
 
 def is_log(before: Any, after: Any) -> bool:
-    """Tell whether something has only grown at the ends of lists, as a log does."""
+    """Return whether something has only grown at the ends of lists, as a log does."""
     more = leaves(after) - leaves(before)
     return all(len(path) > 1 and path[-2] == "[]" for path in more)
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Tell whether two things are equal, whatever the order of lists in them."""
+    """Return whether two things are equal, whatever the order of lists in them."""
     if one == other:
         return True
     both = isinstance(one, _COLLECTIONS) and isinstance(other, _COLLECTIONS)

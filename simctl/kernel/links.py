@@ -1,6 +1,6 @@
 """Messages that go wrong: rules that lose, double, delay, overtake or damage them on their way.
 
-A connection that was made once tells its sender nothing more. So whoever sent a message that is
+A connection that was made once tells its sender nothing more. So the sender of a message that is
 lost waits for an answer in vain, and is told so when the time for one is over. An answer that comes
 later than that finds nobody.
 """
@@ -28,7 +28,7 @@ _HELD_US: Final = 1_000_000
 """How long a message waits to be overtaken, unless its rule says so."""
 
 _LOCAL: Final = ({"slurmd", "slurmstepd"}, {"srun", "srun_cr"})
-"""Whoever talks through a local socket on its host, which loses nothing."""
+"""Roles that talk through a local socket on their host, which loses nothing."""
 
 _DAEMONS: Final = ("slurmctld", "slurmd", "slurmstepd")
 
@@ -39,7 +39,7 @@ def luck(seed: int, number: int) -> random.Random:
 
 
 @attrs.define(kw_only=True, eq=False)
-class MessageFault:
+class LinkFault:
     """One rule; `times` is how many messages it strikes, 0 for no end of them."""
 
     kind: MessageFaultKind
@@ -75,7 +75,7 @@ class MessageFault:
         self._name = re.compile(".*".join(re.escape(part) for part in self.rpc.split("*")))
 
     def concerns(self, rpc: str, sender: Process, reply_to: Mailbox, to: Mailbox) -> bool:
-        """Tell whether a message is meant; a stream is only by its whole name."""
+        """Return whether a message is meant; a stream is only by its whole name."""
         return (
             (rpc == self.rpc or (rpc != STREAMED and self._name.fullmatch(rpc) is not None))
             and (not self.sender or self.sender in _names(sender, reply_to))
@@ -83,7 +83,7 @@ class MessageFault:
         )
 
     def is_over(self, now_us: int) -> bool:
-        """Tell whether its time is over."""
+        """Return whether its time is over."""
         return self.until_us <= now_us
 
 
@@ -93,13 +93,13 @@ def _names(process: Process, box: Mailbox) -> tuple[str, str, str]:
 
 
 def _is_local(sender: Process, to: Mailbox) -> bool:
-    """Tell whether a message never leaves its host."""
+    """Return whether a message never leaves its host."""
     ends = {sender.daemon, to.process.daemon}
     return sender.host is to.host and any(ends <= each for each in _LOCAL)
 
 
 def _is_replay(sender: Process, to: Mailbox) -> bool:
-    """Tell whether a copy is refused unread: what a client asks of slurmctld is taken once."""
+    """Return whether a copy is refused unread: what a client asks of slurmctld is taken once."""
     return sender.daemon not in _DAEMONS and to.process.daemon == "slurmctld"
 
 
@@ -122,7 +122,7 @@ class _Sent:
     deadline_us: int
     delayed: bool = False
     given_up: bool = False
-    """Whoever waits for this answer has been told that there is none."""
+    """The sender that waits for this answer has been told that there is none."""
 
     for_ever: bool = False
     """It would be struck again."""
@@ -148,11 +148,11 @@ class _Sent:
         return Envelope(self.message, self.reply_to, self.seq)
 
 
-class Wires:
+class Links:
     """The rules in force, and what they hold back; those used up are dropped."""
 
     def __init__(self, fabric: Fabric) -> None:
-        self.rules: list[MessageFault] = []
+        self.rules: list[LinkFault] = []
         self._fabric = fabric
         self._kernel = fabric.kernel
         self._asked: dict[tuple[Mailbox, str, str], tuple[int, bool, bool]] = {}
@@ -168,7 +168,7 @@ class Wires:
         self._held: dict[tuple[str, str], deque[_Sent]] = {}
         """What waits to be overtaken, by its link."""
 
-    def add(self, rule: MessageFault) -> None:
+    def add(self, rule: LinkFault) -> None:
         """Put a rule in force."""
         self._kernel.touch(EVERYTHING)
         self.rules.append(rule)
@@ -180,7 +180,7 @@ class Wires:
         return [rule.text for rule in self.rules if rule.endless]
 
     def may_strike(self, rpc: str, sender: Mailbox, to: Mailbox) -> bool:
-        """Tell whether a rule in force might strike a message of a name."""
+        """Return whether a rule in force might strike a message of a name."""
         now_us = self._kernel.now_us
         return any(
             not rule.is_over(now_us) and rule.concerns(rpc, sender.process, sender, to)
@@ -188,7 +188,7 @@ class Wires:
         )
 
     def loses_all(self, rpc: str, sender: Mailbox, to: Mailbox) -> bool:
-        """Tell whether no message of a name will ever get through."""
+        """Return whether no message of a name will ever get through."""
         return any(
             rule.kind == "drop"
             and rule.endless
@@ -214,9 +214,9 @@ class Wires:
 
     def _striking(
         self, sender: Process, to: Mailbox, message: Traceable, reply_to: Mailbox
-    ) -> list[MessageFault]:
+    ) -> list[LinkFault]:
         """Return the rules that strike a message, counted down."""
-        found: list[MessageFault] = []
+        found: list[LinkFault] = []
         for rule in list(self.rules):
             if rule.is_over(self._kernel.now_us):
                 self.rules.remove(rule)
@@ -243,7 +243,7 @@ class Wires:
         message: Traceable,
         reply_to: Mailbox,
         seq: int,
-        rules: list[MessageFault],
+        rules: list[LinkFault],
     ) -> None:
         """Let rules strike a message in their order; then let it go, if it is still there."""
         sent = _Sent(
@@ -267,7 +267,7 @@ class Wires:
                 self._lose(sent)
                 return
         if answers and sent.latest_us > sent.deadline_us:
-            # Whoever asked has closed the connection by then.
+            # The sender has closed the connection by then.
             self._note("too_late", sent, sent.seq)
             self._lose(sent)
         elif rules:
@@ -275,7 +275,7 @@ class Wires:
         else:
             self._let_go(sent)
 
-    def _apply(self, rule: MessageFault, sent: _Sent) -> bool:
+    def _apply(self, rule: LinkFault, sent: _Sent) -> bool:
         """Let a rule strike a message; false if it is lost."""
         seq = self._tell(rule, sent.message, sent.reply_to, sent.to, sent.seq)
         if rule.kind == "delay":
@@ -335,7 +335,7 @@ class Wires:
         self._kernel.call_at(due_us, arrive, None)
 
     def _lose(self, sent: _Sent) -> None:
-        """Let whoever waits for an answer wait in vain: to this message, or for it."""
+        """Let the sender of a request wait in vain: to this message, or for it."""
         now_us = self._kernel.now_us
         if not _answers(sent.message):
             self._fabric.swallowed = True
@@ -386,7 +386,7 @@ class Wires:
             self._kernel.call_at(due_us, lambda _: self._connect(sent.to, envelope), None)
 
     def _connect(self, to: Mailbox, envelope: Envelope) -> None:
-        """Bring a copy to whoever listens at an address by now."""
+        """Bring a copy to the receiver at an address by now."""
         found = self._fabric.find(to.name)
         box = found if found is not None and found.host is to.host else to
         box.deliver(envelope, self._kernel.now_us)
@@ -407,7 +407,7 @@ class Wires:
     # Streams.
 
     def _stream(
-        self, sender: Process, to: Mailbox, envelope: Envelope, rules: list[MessageFault]
+        self, sender: Process, to: Mailbox, envelope: Envelope, rules: list[LinkFault]
     ) -> None:
         """Carry what a task writes: a stream keeps its order, or breaks off for good."""
         key = sender.pid, to
@@ -428,7 +428,7 @@ class Wires:
     # The trace.
 
     def _tell(
-        self, rule: MessageFault, message: Traceable, reply_to: Mailbox, to: Mailbox, sent: int
+        self, rule: LinkFault, message: Traceable, reply_to: Mailbox, to: Mailbox, sent: int
     ) -> int:
         args = {"rpc": message.rpc, "from": reply_to.name, "to": to.name}
         return self._fabric.trace.note("fault", rule.kind, args=args, cause=sent)
