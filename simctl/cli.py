@@ -561,6 +561,24 @@ def _view(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
+    from simctl.sweep.table import is_sweep
+
+    files = [options.one, *([options.other] if options.other else [])]
+    if any(map(is_sweep, files)):
+        from simctl.sweep.comparing import compare_sweeps
+
+        return compare_sweeps(
+            options.one,
+            options.other,
+            choices=(options.one_of, options.other_of),
+            page=options.html,
+            as_object=options.json,
+            force=options.force,
+        )
+    if options.one_of or options.other_of:
+        raise InputError("compare: --one and --other go with tables of `simctl sweep`")
+    if options.other is None:
+        raise InputError("compare: name a second file")
     from simctl.view.gantt import compare_files
 
     return compare_files(

@@ -372,6 +372,62 @@ def test_a_full_disk_loses_nothing_that_is_there(
     assert set(there) < set(rows_of(out, "SELECT * FROM work"))
 
 
+def test_two_parts_of_a_table_are_compared_seed_by_seed(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Cells that have all else alike stand beside each other; the page has the same words."""
+    table, page = str(made / "results.db"), tmp_path / "c.html"
+    parts = ("--one", "SchedulerType=sched/builtin", "--other", "SchedulerType=sched/backfill")
+    assert main(["compare", table, *parts, "--html", str(page)]) == OK
+    said = capsys.readouterr().out
+    for links in ("near", "far"):
+        assert f"links {links}: " in said
+    assert "The mean wait is lower in B by " in said
+    assert said.splitlines()[3] in page.read_text()
+    assert (
+        page.read_text().count("<circle") == 2 * 14 * len(rows_of(made, "SELECT * FROM runs")) / 4
+    )
+    assert main(["compare", table, *parts, "--json"]) == OK
+    near = json.loads(capsys.readouterr().out)["cells"][0]
+    query = """SELECT b.wait_mean_s - a.wait_mean_s FROM runs a JOIN runs b USING (seed)
+        WHERE a.cell = 0 AND b.cell = 2"""
+    gaps = interval([gap for (gap,) in rows_of(made, query)])
+    assert near["measures"]["wait_mean_s"]["difference"]["mean"] == pytest.approx(gaps.mean)
+    assert near["measures"]["wait_mean_s"]["difference"]["high"] == pytest.approx(gaps.high)
+    assert near["jobs"]["both"] == 3 * near["pairs"]
+    assert near["jobs"]["sooner_in_b"] == near["pairs"]  # the thin job goes before the wide one
+
+
+def test_a_table_beside_itself_differs_in_nothing(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No difference is told where there is none."""
+    assert main(["compare", str(made / "results.db"), str(made / "results.db")]) == OK
+    said = capsys.readouterr().out
+    assert said.count("The mean wait is the same in every pair.") == 4
+    assert " in B by " not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "name a second file, or two parts of this table"),
+        (("--one", "links=near"), "they differ in links; choose with --other NAME=VALUE"),
+        (("--one", "link=near"), "no parameter link; did you mean links?"),
+        (("--one", "links=wet"), "links has the values near, far"),
+        (("--one", "links"), "expected NAME=VALUE"),
+        (("sweep.yaml",), "no table of a sweep, as the other is"),
+    ],
+)
+def test_parts_that_cannot_stand_beside_each_other_are_told(
+    words: tuple[str, ...], told: str, made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what would do."""
+    paths = [str(made.parent / each) if each.endswith(".yaml") else each for each in words]
+    assert main(["compare", str(made / "results.db"), *paths]) == WRONG_INPUT
+    assert told in capsys.readouterr().err
+
+
 def test_with_pyarrow_the_table_is_written_as_parquet_too(made: Path) -> None:
     """Whole numbers, numbers and texts keep their types; parameters are texts."""
     parquet = pytest.importorskip("pyarrow.parquet", reason="the extra [parquet] is not installed")

@@ -92,6 +92,77 @@ def test_a_run_against_itself_differs_in_nothing(
     assert "less:" not in out
 
 
+LOG = """\
+; MaxProcs: 8
+1 100 0 600 8 -1 -1 8 700 -1 1 1 1 1 1 -1 -1 -1
+2 110 590 300 4 -1 -1 4 400 -1 1 2 1 1 1 -1 -1 -1
+3 120 4000 60 1 -1 -1 1 100 -1 1 3 1 1 1 -1 -1 -1
+4 130 -1 60 1 -1 -1 1 100 -1 1 3 1 1 1 -1 -1 -1
+"""
+
+SACCT = """\
+JobID|User|Submit|Start|End|State|AllocCPUS|NodeList
+7|ann|2026-01-05T10:00:20|2026-01-05T10:00:21|2026-01-05T10:10:21|COMPLETED|4|n[1-2]
+8|bob|2026-01-05T10:01:20|2026-01-05T10:10:21|2026-01-05T10:12:21|COMPLETED|2|n1
+9|bob|2026-01-05T10:01:30|2026-01-05T11:10:21|2026-01-05T11:12:21|COMPLETED|2|n1
+"""
+
+
+def test_a_run_is_held_against_what_a_site_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a log and of accounting; on one clock, on one cluster's cpus, within a minute."""
+    log, books, db = tmp_path / "l.swf", tmp_path / "a.sacct", str(tmp_path / "r.db")
+    log.write_text(LOG)
+    books.write_text(SACCT)
+    replay = ("run", "--swf", str(log), "--nodes", "4", "--cpus-per-node", "2")
+    assert cli.main([*replay, "--db", db, "--quiet"]) == cli.OK
+    page = tmp_path / "c.html"
+    capsys.readouterr()
+    assert cli.main(["compare", db, str(log), "--html", str(page)]) == cli.OK
+    said = capsys.readouterr().out
+    assert "B: l.swf (recorded: a workload log)" in said
+    assert "Of 3 jobs that started in both, 0 wait less in B, 1 wait more, and 2 wait as" in said
+    assert "  more: job swf3 of user3 waits 1:06:40 instead of " in said
+    assert "Never started in B: job swf4." in said
+    (ours, theirs) = data_of(page)["runs"]
+    assert {job[0] for job in ours["jobs"]} == {job[0] for job in theirs["jobs"]}
+    assert theirs["facts"]["recorded"] == "a workload log"
+    scenario = tmp_path / "a.yaml"
+    assert cli.main(["import", "sacct", str(books), "-o", str(scenario)]) == cli.OK
+    assert cli.main(["run", str(scenario), "--db", db, "--quiet"]) == cli.OK
+    capsys.readouterr()
+    assert cli.main(["compare", str(books), db, "--json"]) == cli.OK
+    found = json.loads(capsys.readouterr().out)
+    assert found["jobs"]["both"] == 3
+    assert (
+        found["jobs"]["wait_less_in_b"] == found["jobs"]["both"] - found["jobs"]["start_the_same"]
+    )
+    assert found["runs"][0]["use"] == pytest.approx((4 * 600 + 2 * 240) / 4 / (4321), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("no such thing", "neither a database of `simctl run --db`"),
+        ("", "neither a database"),
+        (
+            LOG.replace(" 0 600", " -1 600").replace("590", "-1").replace("4000", "-1"),
+            "no job when",
+        ),
+        ("JobID|Foo\n1|2\n", "no column Submit"),
+    ],
+)
+def test_what_is_no_record_is_told(
+    text: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With exit status 2."""
+    path = tmp_path / "x"
+    path.write_text(text)
+    assert cli.main(["compare", str(path), str(path)]) == cli.WRONG_INPUT
+    assert told in capsys.readouterr().err
+
+
 def _job(label: int, *, submit: int, start: int | None, end: int | None, cpus: int = 1) -> JobRun:
     return JobRun(
         job_id=label,
@@ -192,7 +263,7 @@ def test_other_files_are_refused(
         "none": "cannot read it: No such file",
         "foreign": "no database of a run",
         "newer": "a database of version 99",
-        "text": "no database of a run",
+        "text": "neither a database of",
         "three": "one database or two, got 3",
         "part": "--gantt shows all",
     }[what]

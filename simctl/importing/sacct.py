@@ -21,7 +21,7 @@ def import_file(source: str) -> Imported:
     Raises:
         InputError: The file cannot be read, or holds no job that can be replayed.
     """
-    found = _read(source)
+    found = read_sacct(source)
     left_out = _left_out(source, found)
     if not found.jobs:
         raise InputError(
@@ -47,7 +47,12 @@ def import_file(source: str) -> Imported:
     )
 
 
-def _read(source: str) -> Found:
+def read_sacct(source: str) -> Found:
+    """Return what a file of sacct's holds.
+
+    Raises:
+        InputError: It cannot be read, or has no header of sacct's.
+    """
     try:
         data = read_bytes(source, SACCT_BYTES)
         return read_lines(io.StringIO(data.decode("utf-8-sig", errors="replace"), newline="\n"))

@@ -44,6 +44,7 @@ FIELDS: Final = (
 
 _NUMBER: Final = 0
 _SUBMIT: Final = 1
+_WAIT: Final = 2
 _RUN: Final = 3
 _ALLOCATED: Final = 4
 _REQUESTED: Final = 7
@@ -117,6 +118,7 @@ class SwfJob:
         requested_s: The time limit asked for, rounded up to a second; None if the log has none.
         user_id: As in the log, as are `group_id`, `queue`, `partition` and `status`: -1 is unknown.
         line: Where the job stands in the file, from 1.
+        wait_s: Seconds it waited there, which no replay depends on; None if the log has none.
     """
 
     number: int
@@ -130,6 +132,7 @@ class SwfJob:
     partition: int
     status: int
     line: int
+    wait_s: float | None = None
 
     @property
     def submit_us(self) -> Micros:
@@ -387,6 +390,7 @@ def _job(values: Sequence[float], line: int) -> SwfJob:
         partition=int(values[_PARTITION]),
         status=int(values[_STATUS]),
         line=line,
+        wait_s=values[_WAIT] if values[_WAIT] >= 0 else None,
     )
 
 

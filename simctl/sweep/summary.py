@@ -9,6 +9,7 @@ from simctl.reports.intervals import Interval, interval
 from simctl.sweep.plan import Plan
 from simctl.sweep.runs import MEASURES
 from simctl.sweep.table import Table
+from simctl.view.comparing import columns
 
 _SHOWN: Final = (
     ("wait_mean_s", "wait (s)"),
@@ -59,14 +60,7 @@ def lines_of(plan: Plan, cells: Sequence[CellSummary]) -> list[str]:
         measures = (cell.measures.get(name) for name, _ in _SHOWN)
         labels = (label[:_LABEL] for label in cell.labels)
         rows.append([*labels, runs, *(_shown(each) for each in measures)])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if at < len(heads) else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    lines = columns(rows, left=len(heads))
     if len(cells) > _LINES:
         lines.append(f"and {len(cells) - _LINES:,} more, in the table")
     return lines
@@ -79,11 +73,12 @@ def _head(name: str) -> str:
 def _shown(found: Interval | None) -> str:
     if found is None:
         return "-"
-    mean = _number(found.mean)
-    return mean if found.half is None else f"{mean} ± {_number(found.half)}"
+    mean = number(found.mean)
+    return mean if found.half is None else f"{mean} ± {number(found.half)}"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Write a measure for people, to four digits."""
     if abs(value) >= 10**_DIGITS:
         return f"{value:,.0f}"
     return f"{value:.{_DIGITS}g}"

@@ -71,14 +71,25 @@ def add_compare(commands: Any) -> None:
     """Add `simctl compare`."""
     parser = commands.add_parser(
         "compare",
-        help="say how two runs differ: waits, slowdown, use, starts",
-        description="Put two runs beside each other, as distributions and job by job. Both are "
-        "databases that `simctl run --db` wrote. Exit status: 0, also where they differ; 2 if one "
+        help="say how two runs or sweeps differ: waits, slowdown, use, starts",
+        description="Put two runs beside each other, as distributions and job by job. Each is a "
+        "database that `simctl run --db` wrote, or what a site has recorded: a workload log, or "
+        "what `sacct -P` printed. Of two tables of `simctl sweep`, or two parts of one, runs of "
+        "one seed are put beside each other. Exit status: 0, also where they differ; 2 if one "
         "cannot be read.",
     )
-    parser.add_argument("one", metavar="A.db")
-    parser.add_argument("other", metavar="B.db")
-    parser.add_argument("--html", metavar="FILE", help="write a page of both on one axis of time")
+    parser.add_argument("one", metavar="A", help="a database, a table of a sweep, or a record")
+    parser.add_argument("other", metavar="B", nargs="?", help="another")
+    for option, side in (("--one", "A"), ("--other", "B")):
+        parser.add_argument(
+            option,
+            dest=f"{option[2:]}_of",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help=f"of a table of a sweep only the cells with this value are {side}",
+        )
+    parser.add_argument("--html", metavar="FILE", help="write a page of both as well")
     parser.add_argument("--json", action="store_true", help="print an object")
     parser.add_argument(
         "--force", action="store_true", help="overwrite a file that simctl did not write"

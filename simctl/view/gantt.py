@@ -9,6 +9,7 @@ from typing import Any, Final
 from simctl.status import OK, InputError
 from simctl.view.comparing import as_json, compare, measure, told
 from simctl.view.page import PAGE, check_output, write, write_page
+from simctl.view.recorded import is_recorded, read_recorded
 from simctl.view.runs import StoredRun, read_run
 from simctl.wire.hostlist import HostlistError, expand
 
@@ -18,11 +19,14 @@ _BAD: Final = ("DOWN", "DRAIN", "FAIL", "UNKNOWN")
 
 def gantt_page(runs: Sequence[StoredRun]) -> bytes:
     """Return the page of one run, or of two on one axis of time."""
-    data: dict[str, Any] = {"runs": [_run_data(run) for run in runs], "words": []}
+    data: dict[str, Any] = {"words": []}
     if len(runs) > 1:
         found = compare(*runs)
         data["words"] = told(found)
         data["comparison"] = as_json(found)
+        # A recorded run stands there on the other's clock.
+        runs = (found.one, found.other)
+    data["runs"] = [_run_data(run) for run in runs]
     title = " and ".join(run.name for run in runs)
     return write_page(title, data, scripts=_SCRIPTS, template="gantt.html")
 
@@ -32,7 +36,9 @@ def _run_data(run: StoredRun) -> dict[str, Any]:
     ranges: dict[str, list[int]] = {}
     return {
         "name": run.name,
-        "facts": {key: run.facts.get(key) for key in ("scenario", "seed", "schedule", "model")},
+        "facts": {
+            key: run.facts.get(key) for key in ("recorded", "scenario", "seed", "schedule", "model")
+        },
         "whole": run.whole,
         "end_us": run.end_us,
         "nodes": list(run.nodes),
@@ -120,6 +126,8 @@ def compare_files(one: str, other: str, html: str | None, *, as_object: bool, fo
 
 
 def _read(path: str) -> StoredRun:
+    if is_recorded(path):
+        return read_recorded(path)
     run = read_run(path)
     if not run.whole:
         print(f"simctl: {path}: the run was cut short; this is what was reached", file=sys.stderr)

@@ -13,6 +13,9 @@ import attrs
 from simctl.reports.database_tables import APPLICATION_ID, FORMAT
 from simctl.status import InputError
 
+LOG: Final = "a workload log"
+"""What a recorded run says it was recorded in, where its jobs are known by a log's numbers."""
+
 _HEAD: Final = b"SQLite format 3\0"
 
 
@@ -33,6 +36,16 @@ class JobRun:
     suspended_us: int
     cpus: int
     nodes: str
+
+    def moved(self, by_us: int) -> "JobRun":
+        """Return the run of the job at other moments."""
+        return attrs.evolve(
+            self,
+            submit_us=self.submit_us + by_us,
+            eligible_us=self.eligible_us + by_us,
+            start_us=None if self.start_us is None else self.start_us + by_us,
+            end_us=None if self.end_us is None else self.end_us + by_us,
+        )
 
     @property
     def wait_us(self) -> int | None:
@@ -66,6 +79,11 @@ class StoredRun:
         """When it was over."""
         moments = [each.end_us or each.start_us or each.submit_us for each in self.jobs]
         return max((*moments, 0)) or int(self.facts.get("end_time_us") or 0)
+
+    @property
+    def recorded(self) -> str:
+        """What a site has recorded it in; empty of a run that was simulated."""
+        return str(self.facts.get("recorded", ""))
 
     @property
     def whole(self) -> bool:
