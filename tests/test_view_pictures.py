@@ -1,7 +1,6 @@
 """What `simctl view` writes for other tools: Perfetto, Mermaid, a still picture."""
 
 import json
-import re
 import xml.etree.ElementTree as ET
 from collections import defaultdict
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from simctl import cli
 from simctl.kernel.recording import read_recording
 from simctl.view.readme import picture
+from tests.formats_of_pictures import wrong_in_mermaid, wrong_in_perfetto
 
 
 @pytest.fixture(scope="module", params=["two_nodes", "burst_buffer_datawarp", "lossy_link"])
@@ -58,24 +58,72 @@ def test_perfetto_gets_every_event_once_nested_and_with_its_time(
     assert {"controller", "login"} <= named
 
 
+def test_perfetto_is_what_its_format_asks(trace: Path, tmp_path: Path) -> None:
+    """Every key and type; each damage is noticed."""
+    path = tmp_path / "p.json"
+    assert cli.main(["view", "--perfetto", str(path), str(trace)]) == cli.OK
+    told = json.loads(path.read_text(encoding="utf-8"))
+    assert list(wrong_in_perfetto(told)) == []
+    kinds = {each["ph"]: number for number, each in enumerate(told["traceEvents"])}
+    assert set(kinds) == {"X", "M", "s", "f"}
+    for ph, key, value in (
+        *(("X", "dur", 0), ("X", "ts", "1"), ("X", "cat", None), ("M", "args", {"name": 7})),
+        *(("f", "id", -1), ("f", "bp", "s"), ("s", "ts", 1), ("X", "phase", "x"), ("X", "tid", 0)),
+    ):
+        events = [*told["traceEvents"]]
+        events[kinds[ph]] = {**events[kinds[ph]], key: value}
+        assert list(wrong_in_perfetto({"traceEvents": events})), (ph, key)
+
+
 def test_mermaid_has_the_messages_of_a_job_in_order(
     trace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every line is one of the language's, between participants that are declared."""
     assert cli.main(["view", "--mermaid", str(trace), "--job", "1"]) == cli.OK
-    first, *lines = capsys.readouterr().out.splitlines()
-    assert first == "sequenceDiagram"
-    declared = set(re.findall(r"participant (p\d+) as \S", "\n".join(lines)))
-    for line in lines:
-        assert re.fullmatch(
-            r"    (participant p\d+ as [^;]+|Note over p\d+(,p\d+)?: .+|p\d+(->>|--\))p\d+: \w+)",
-            line.replace("&", "").replace("#", "").replace(";", ""),
-        ), line
-        if "participant" not in line:
-            assert set(re.findall(r"\bp\d+", line.partition(":")[0])) <= declared
-    told = [line.rpartition(" ")[2] for line in lines if "->>" in line]
+    out = capsys.readouterr().out
+    assert list(wrong_in_mermaid(out)) == []
+    told = [line.rpartition(" ")[2] for line in out.splitlines() if "->>" in line]
     batch = told.index("REQUEST_SUBMIT_BATCH_JOB")
     assert batch < told.index("REQUEST_BATCH_JOB_LAUNCH") < len(told)
+    for before, after in (("->>", "->"), ("participant p1 ", "participant p999 "), (": ", ": ;")):
+        assert list(wrong_in_mermaid(out.replace(before, after, 1)))
+
+
+def test_names_mean_nothing_to_other_tools(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What stands for something in a diagram or a page of another tool is text there."""
+    evil = (
+        'a;b#c\x01\nend\n%% "x" <script>alert(1)</script> participant p9 as z: \u2028 \u00e9'
+    )
+    common = {
+        "time_us": 0,
+        "daemon": evil,
+        "node": evil,
+        "role": evil,
+        "pid": 7,
+        "uid": 5,
+        "job": 1,
+    }
+    events: list[dict[str, Any]] = [
+        {"kind": "command", "name": evil, "phase": "enter", "args": {"line": evil}},
+        {"kind": "message", "name": evil, "phase": "send", "peer": evil},
+        {"kind": "message", "name": evil, "phase": "receive", "peer": evil, "cause": 2, "pid": 8},
+        {"kind": "plugin", "name": evil, "plugin": evil, "errno": evil, "rc": -1, "euid": 5},
+        {"kind": "state", "name": "job_state", "args": {"from": None, "to": evil}},
+    ]
+    lines = [{"seq": number, **common, **each} for number, each in enumerate(events, start=1)]
+    header = {"simctl_trace": 1, "version": "0.2.0", "model": "guide", "users": {evil: 5}}
+    trace, path = tmp_path / "t.jsonl", tmp_path / "p"
+    trace.write_text("".join(json.dumps(each) + "\n" for each in (header, *lines)))
+    assert cli.main(["view", "--mermaid", str(trace), "--job", "1"]) == cli.OK
+    out = capsys.readouterr().out
+    assert list(wrong_in_mermaid(out)) == []
+    assert "#59;" in out
+    assert cli.main(["view", "--perfetto", str(path), str(trace)]) == cli.OK
+    assert list(wrong_in_perfetto(json.loads(path.read_text()))) == []
+    assert cli.main(["view", "--svg", str(tmp_path / "p.svg"), str(trace)]) == cli.OK
+    assert not list(ET.parse(tmp_path / "p.svg").getroot().iter("script"))
 
 
 def test_a_diagram_is_of_one_job(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """A still picture of a part of a run, for pages and slides: SVG, light and dark."""
 
 import html
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -29,6 +30,8 @@ _TOP: Final = 34
 _LEFT: Final = 210
 _CHARACTER: Final = 6.3
 _BARS: Final = ("plugin", "command", "script", "fault", "log")
+_FAMILIES: Final = ("switch", "slurm", "bb", "command", "script", "fault", "log")
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def to_svg(seen: Seen, shown: Sequence[Event], title: str) -> bytes:
@@ -113,7 +116,7 @@ class _Drawing:
             f'width="{width}" height="{height}" role="img" font-size="11"',
             'font-family="system-ui, sans-serif">',
             "<!-- simctl view -->",
-            f"<title>{html.escape(self._title)}</title>",
+            f"<title>{_text(self._title)}</title>",
             f"<style>{asset('picture.css')}</style>",
             f'<rect width="{width}" height="{height}" class="paper"/>',
         ]
@@ -148,8 +151,8 @@ class _Drawing:
     def _lane(self, number: int, row: Process) -> None:
         y = self._y(row.pid)
         host = row.host if not number or self._rows[number - 1].host != row.host else ""
-        name = html.escape(_cut(row.name, 24))
-        self._out.append(f'<text x="8" y="{y + 4}" class="host">{html.escape(host)}</text>')
+        name = _text(_cut(row.name, 24))
+        self._out.append(f'<text x="8" y="{y + 4}" class="host">{_text(host)}</text>')
         self._out.append(f'<text x="{56 + row.depth * 8}" y="{y + 4}">{name}</text>')
         mine = [event for event in self._told if pid_of(event) == row.pid]
         for one, next_ in zip(mine, [*mine[1:], mine[-1]], strict=True):
@@ -179,10 +182,12 @@ class _Drawing:
 
     def _event(self, event: Event) -> None:
         x, y = self._x[self._columns[event.seq]], self._y(pid_of(event))
-        label = html.escape(_cut(self._label(event), 30))
-        title = f"<title>{html.escape(f'{event.seq} {event.name}')}</title>"
+        label = _text(_cut(self._label(event), 30))
+        title = f"<title>{_text(f'{event.seq} {event.name}')}</title>"
         if event.kind in _BARS:
             family = event.name.partition("_")[0] if event.kind == "plugin" else event.kind
+            # A trace may be written by anybody: what has no colour here is no class.
+            family = family if family in _FAMILIES else "other"
             wide = _width(self._label(event)) - 4
             failed = " failed" if event.errno is not UNSET else ""
             self._out.append(
@@ -215,3 +220,8 @@ def _width(label: str) -> float:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _text(text: str) -> str:
+    """Write a text so that it means nothing in XML; control characters must not even be there."""
+    return html.escape(_CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text))
