@@ -165,6 +165,14 @@ def test_a_session_is_stepped_gone_back_in_and_saved_from_the_page(
         tab.until("document.getElementById('said').textContent.includes('written to mine.yaml')")
         _do(tab, "save ../elsewhere.yaml")
         assert "takes a plain name here" in tab.text("#said")
+        tab.click('[data-dot="1"]')
+        tab.until("live.waits && live.now.breaks.length === 2")
+        assert "break * pid=1" in tab.text("#stand")
+        _do(tab, "delete")
+        tab.click('#stand [data-do="crash n2"]')
+        tab.until("live.waits && document.getElementById('said').textContent.includes('crash n2')")
+        _do(tab, "run 400s")
+        assert "n2 DOWN" in " ".join(tab.text("#stand").split())
         assert tab.errors == []
         tab.call("Page.close")
     assert not (tmp_path.parent / "elsewhere.yaml").exists()
@@ -183,7 +191,7 @@ def test_who_goes_first_is_chosen_by_a_button(tmp_path: Path, chromium: Browser)
 
 
 def test_two_pages_may_look_and_one_acts(tmp_path: Path, chromium: Browser) -> None:
-    """The second sees what the first does, may not act, and may take over."""
+    """The second sees what the first does, may not act, and may take over; or when that leaves."""
     with live(tmp_path, "two_nodes") as session:
         one = _opened(chromium, session)
         other = _opened(chromium, session)
@@ -197,7 +205,11 @@ def test_two_pages_may_look_and_one_acts(tmp_path: Path, chromium: Browser) -> N
         other.until("live.acts && live.waits")
         other.run("live.do('step')")
         one.until("live.events.length === 6")
+        other.call("Page.reload")
+        one.until("live.acts && live.waits")
+        other.until("globalThis.live?.now && !live.acts")
         one.call("Page.close")
+        other.until("live.acts && live.waits")
         other.call("Page.close")
 
 

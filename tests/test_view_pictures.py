@@ -93,9 +93,7 @@ def test_names_mean_nothing_to_other_tools(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What stands for something in a diagram or a page of another tool is text there."""
-    evil = (
-        'a;b#c\x01\nend\n%% "x" <script>alert(1)</script> participant p9 as z: \u2028 \u00e9'
-    )
+    evil = 'a;b#c\x01\nend\n%% "x" <script>alert(1)</script> participant p9 as z: \u2028 \u00e9'
     common = {
         "time_us": 0,
         "daemon": evil,

@@ -43,7 +43,9 @@ def selection_of(options: argparse.Namespace) -> Selection:
 
 def is_scenario(path: str) -> bool:
     """Return whether a name is that of a scenario, a shipped one among them, and of no trace."""
-    return path.endswith((".yaml", ".yml")) or (path != "-" and not Path(path).exists())
+    if path == "-" or path.endswith((".jsonl", ".jsonl.gz")):
+        return False
+    return path.endswith((".yaml", ".yml")) or not Path(path).exists()
 
 
 def read_trace(path: str, selection: Selection) -> Seen:

@@ -1,5 +1,7 @@
 """Traces for pictures: read line by line, as much of one as a picture can hold."""
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +16,8 @@ from simctl.scenario.durations import format_us
 from simctl.status import InputError
 
 _NAMED: Final = 12
+_MOST_NUMBER: Final = 1 << 62
+"""Beyond every number of an event that simctl wrote; a file may hold anything."""
 
 
 @attrs.frozen
@@ -143,7 +147,8 @@ class _Gathered:
         self.jobs: dict[int, None] = {}
         self.ends_us = 0
         self.wanted = 0
-        self._causes: dict[int, int] = {}
+        # A trace of gigabytes has tens of millions of events: numbers in arrays take least.
+        self._seqs, self._causes = array("q"), array("q")
 
     def add(self, event: Event) -> None:
         self.last = [event]
@@ -153,8 +158,10 @@ class _Gathered:
         self.ends_us = event.time_us
         if event.job is not UNSET and len(self.jobs) <= _NAMED:
             self.jobs[event.job] = None
-        if self._selection.is_part and event.cause is not UNSET:
-            self._causes[event.seq] = event.cause
+        cause = event.cause if event.cause is not UNSET else 0
+        if self._selection.is_part and cause and max(event.seq, abs(cause)) < _MOST_NUMBER:
+            self._seqs.append(event.seq)
+            self._causes.append(cause)
         if self._selection.has(event):
             self.wanted += 1
             if self.wanted <= PICTURE_EVENTS:
@@ -178,8 +185,13 @@ class _Gathered:
             cause = event.cause if event.cause is not UNSET else 0
             while cause and cause not in there and cause not in found:
                 found.add(cause)
-                cause = self._causes.get(cause, 0)
+                cause = self._cause_of(cause)
         return found
+
+    def _cause_of(self, seq: int) -> int:
+        place = bisect_left(self._seqs, seq)
+        there = place < len(self._seqs) and self._seqs[place] == seq
+        return self._causes[place] if there else 0
 
 
 def _check_size(count: int, gathered: _Gathered, what: str) -> None:

@@ -37,7 +37,6 @@ class Conversation:
         self._status: dict[str, Any] = {}
         self._changes: list[bytes] = []
         """Messages as they came, for pages that are there."""
-        self._dropped = 0
         self.tabs: dict[str, float] = {}
         """Pages that look on, by their names."""
         self.actor = ""
@@ -128,6 +127,9 @@ class Conversation:
         """Note that a page is gone."""
         with self._news:
             self.tabs.pop(tab, None)
+            if self.actor == tab:
+                # A page that is loaded anew is another one, and goes on with what it did.
+                self.actor = next(iter(self.tabs), "")
             if not self.tabs:
                 self.left_at = time.monotonic()
 
@@ -206,6 +208,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.OK, b"done")
         elif path == "/act":
             conversation.act(tab)
+            self._answer(HTTPStatus.OK, b"done")
+        elif path == "/leave":
+            conversation.leave(tab)
             self._answer(HTTPStatus.OK, b"done")
         else:
             self._answer(HTTPStatus.NOT_FOUND, b"there is nothing here\n")

@@ -35,7 +35,10 @@ class Live {
     source.addEventListener("error", () => {
       if (source.readyState === EventSource.CLOSED) this._over("simctl does not answer any more.");
     });
-    addEventListener("pagehide", () => source.close());
+    addEventListener("pagehide", () => {
+      source.close();
+      navigator.sendBeacon(`/leave?t=${encodeURIComponent(this.token)}`, JSON.stringify({ tab: this.tab }));
+    });
   }
 
   _over(text) {
