@@ -71,14 +71,52 @@ def entry_of(frame: FrameType | None) -> FrameType | None:
 
 
 def _ask(event: str, args: tuple[Any, ...]) -> None:
-    """Refuse a fork to a plugin's code."""
-    if event in _FORKS and _plugin_runs():
-        raise RefusedError(
-            f"{event} is refused: the child would go on as simctl; use subprocess for a program"
-        )
+    """Refuse to a plugin's code what Python asks about first: forks and signals."""
+    if event in _ASKED and _plugin_runs():
+        refused = _refusal(event, args)
+        if refused:
+            raise RefusedError(f"{event} is refused: {refused}")
 
 
-_FORKS: Final = frozenset({"os.fork", "os.forkpty"})
+_ASKED: Final = frozenset({"os.fork", "os.forkpty", "os.kill", "os.killpg", "signal.pthread_kill"})
+
+
+def _refusal(event: str, args: tuple[Any, ...]) -> str:
+    """Return why a plugin may not do something; empty if it may."""
+    if event in ("os.fork", "os.forkpty"):
+        return "the child would go on as simctl; use subprocess for a program"
+    number, signal_number = args
+    if not signal_number or _is_own_code(sys._getframe(2)):
+        return ""
+    own = (0, -1, os.getpgrp(), -os.getpgrp(), os.getpid())  # noqa: TID251 - which is real here
+    if event == "signal.pthread_kill" or number in own:
+        return _OWN
+    if _is_child(number, group=event == "os.killpg" or number < 0):
+        return ""
+    return (
+        f"{number} is no process that the plugin has started; those of the simulation have their "
+        "pids there alone"
+    )
+
+
+_OWN: Final = "it would end simctl without a word"
+
+
+def _is_own_code(frame: FrameType) -> bool:
+    """Tell whether it is simctl's own code that asks, on behalf of a plugin."""
+    return str(frame.f_globals.get("__name__", "")).startswith("simctl.")
+
+
+def _is_child(number: int, *, group: bool) -> bool:
+    """Tell whether a pid, or the number of a group, is that of children of this process."""
+    if not hasattr(os, "waitid"):
+        return True  # nobody can be asked
+    try:
+        which = os.P_PGID if group else os.P_PID
+        os.waitid(which, abs(number), os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def _plugin_runs() -> bool:
@@ -104,8 +142,22 @@ _loading: list[str] = []
 def _exit(status: int) -> NoReturn:
     """Refuse `os._exit` to a plugin's code: nobody would be told anything."""
     if _plugin_runs():
-        raise RefusedError("os._exit is refused: it would end simctl without a word")
+        raise RefusedError(f"os._exit is refused: {_OWN}")
     _REAL_EXIT(status)
+
+
+def _abort() -> NoReturn:
+    """Refuse `os.abort` to a plugin's code."""
+    if _plugin_runs():
+        raise RefusedError(f"os.abort is refused: {_OWN}")
+    _REAL_ABORT()
+
+
+def _raise_signal(number: int) -> None:
+    """Refuse `signal.raise_signal` to a plugin's code; a debugger interrupts the run with it."""
+    if _plugin_runs() and not _is_own_code(sys._getframe(1)):
+        raise RefusedError(f"signal.raise_signal is refused: {_OWN}")
+    _REAL_RAISE(number)
 
 
 def _start(self: threading.Thread) -> None:
@@ -119,6 +171,8 @@ def _start(self: threading.Thread) -> None:
 
 
 _REAL_EXIT: Final = os._exit
+_REAL_ABORT: Final = os.abort
+_REAL_RAISE: Final = signal.raise_signal
 _REAL_START: Final = threading.Thread.start
 
 
@@ -146,7 +200,7 @@ class Standing:
 
     def __enter__(self) -> Self:
         """Take everything down, and bound the memory."""
-        _give(_exit, _start)
+        _give(_exit, _abort, _raise_signal, _start)
         self._names = [(module.__name__, vars(module), dict(vars(module))) for module in _MODULES]
         self._streams = (("stdout", 1, sys.stdout), ("stderr", 2, sys.stderr))
         for number in (1, 2):
@@ -158,7 +212,7 @@ class Standing:
     def __exit__(self, *exc: object) -> None:
         """Restore everything."""
         self.restore_names()
-        _give(_REAL_EXIT, _REAL_START)
+        _give(_REAL_EXIT, _REAL_ABORT, _REAL_RAISE, _REAL_START)
         self._restore_files()
         for name, number, stream in self._streams:
             self._restore_stream(name, number, stream)
@@ -196,9 +250,15 @@ class Standing:
             self.harms.append(f"sys.{name} was closed")
 
 
-def _give(leave: Callable[[int], NoReturn], start: Callable[[threading.Thread], None]) -> None:
-    """Let everybody have these for `os._exit` and the start of a thread."""
-    vars(os)["_exit"] = leave
+def _give(
+    leave: Callable[[int], NoReturn],
+    abort: Callable[[], NoReturn],
+    raise_signal: Callable[[int], None],
+    start: Callable[[threading.Thread], None],
+) -> None:
+    """Let everybody have these for the ends of the process and the start of a thread."""
+    vars(os).update(_exit=leave, abort=abort)
+    vars(signal)["raise_signal"] = raise_signal
     setattr(threading.Thread, "start", start)  # noqa: B010 - mypy takes it for a mistake
 
 

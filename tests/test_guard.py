@@ -21,7 +21,7 @@ timeline: [{at: 0s, as: alice, run: "srun -t5 hostname"}]
 expect: [{job: 1, state: COMPLETED}]
 """
 PLUGIN = """\
-import builtins, os, sys, threading, time
+import builtins, os, signal, subprocess, sys, threading, time
 import trio
 from simctl.kernel.turns import Killed
 from simctl.plugin import SwitchPlugin
@@ -63,6 +63,19 @@ CANCELLED = "trio.Cancelled._create(source='explicit', reason=None, source_task=
             "RefusedError: a thread that is no daemon",
         ),
         ("os._exit(0)", "RefusedError: os._exit is refused"),
+        ("os.abort()", "RefusedError: os.abort is refused"),
+        ("os.kill(os.getpid(), 9)", "RefusedError: os.kill is refused: it would end simctl"),
+        ("os.kill(0, 9)", "RefusedError: os.kill is refused: it would end simctl"),
+        ("os.kill(-1, 15)", "RefusedError: os.kill is refused: it would end simctl"),
+        ("os.kill(-os.getpgrp(), 9)", "RefusedError: os.kill is refused: it would end simctl"),
+        ("os.kill(os.getppid(), 15)", "RefusedError: os.kill is refused: "),
+        ("os.killpg(0, 15)", "RefusedError: os.killpg is refused: it would end simctl"),
+        ("os.killpg(os.getpgrp(), 15)", "RefusedError: os.killpg is refused: it would end simctl"),
+        ("signal.raise_signal(11)", "RefusedError: signal.raise_signal is refused"),
+        (
+            "signal.pthread_kill(threading.get_ident(), 11)",
+            "RefusedError: signal.pthread_kill is refused",
+        ),
         ("sys.exit(0)", "SystemExit: 0"),
         ("raise KeyboardInterrupt", "KeyboardInterrupt"),
         ("raise GeneratorExit", "GeneratorExit"),
@@ -120,6 +133,8 @@ def test_a_call_that_harms_the_process_is_told_and_undone(
             "a thread that is no daemon is refused",
         ),
         ("os._exit(0)", "os._exit is refused"),
+        ("os.abort()", "os.abort is refused"),
+        ("os.kill(os.getpid(), 9)", "os.kill is refused"),
         ("sys.exit(0)", "SystemExit: 0"),
         ("raise KeyboardInterrupt", "KeyboardInterrupt"),
         (f"raise {CANCELLED}", "Cancelled"),
@@ -187,6 +202,9 @@ def test_a_harmless_plugin_and_daemon_threads_are_left_alone(
     """Programs may be run, names added, and threads be daemons."""
     body = (
         "threading.Thread(target=int, daemon=True).start(); builtins.mine_only = 1; "
-        "__import__('subprocess').run(['true'], check=True)"
+        "subprocess.run(['true'], check=True); os.kill(os.getpid(), 0); "
+        "own = subprocess.Popen(['sleep', '60']); own.send_signal(15); assert own.wait() == -15; "
+        "own = subprocess.Popen(['sleep', '60'], start_new_session=True); "
+        "os.killpg(own.pid, 15); assert own.wait() == -15"
     )
     assert told(capsys, made(tmp_path, body=body), OK) == ""
