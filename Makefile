@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test test-all test-short clients fuzz swarm mutants bench soak check docs site format-check lint imports types format wheel lock \
+.PHONY: help setup demo test test-all test-short clients fuzz swarm mutants bench soak check docs pictures site format-check lint imports types format wheel lock \
 	clean distclean
 
 help: ## list the targets
@@ -70,6 +70,9 @@ docs: setup ## write the pages and pictures of docs/ that come from the code
 	@$(BIN)/python -m simctl.view.readme > docs/step.svg
 	@$(BIN)/python -m simctl.story.page > docs/glossary.md
 	@$(BIN)/python -m simctl.reports.api_page > docs/api.md
+
+pictures: setup ## take the pictures of docs/viewing.md in a Chromium; look at them before they are committed
+	@$(BIN)/python -m tests.pictures $(ARGS)
 
 site: ## build docs/ as a site that can be searched, into site/; open site/index.html
 	@PYTHON="$(PYTHON)" sh .ci/site

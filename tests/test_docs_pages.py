@@ -19,6 +19,16 @@ def test_the_reference_is_what_the_docstrings_say() -> None:
     assert (ROOT / "docs" / "api.md").read_text(encoding="utf-8") == page()
 
 
+def test_pictures_are_small_and_each_is_shown() -> None:
+    """`make pictures` takes them; whoever clones has them all."""
+    pictures = sorted((ROOT / "docs" / "pictures").iterdir())
+    viewing = (ROOT / "docs" / "viewing.md").read_text(encoding="utf-8")
+    shown = re.findall(r"!\[[^]]+\]\(pictures/([^)]+)\)", viewing)
+    assert sorted(shown) == [each.name for each in pictures]
+    assert sum(each.stat().st_size for each in pictures) < 300_000
+    assert all(each.read_bytes().startswith(b"\x89PNG") for each in pictures)
+
+
 def test_every_page_has_a_row_in_the_index() -> None:
     """Below one of its headings, once: the site takes its order from there."""
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
