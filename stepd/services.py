@@ -38,6 +38,11 @@ class StepServices:
         return self._work.nnodes
 
     @property
+    def tids(self) -> tuple[int, ...]:
+        """Return the ranks in the step of the tasks that this node has, or is to have."""
+        return self._work.tids
+
+    @property
     def environment(self) -> dict[str, str]:
         """Return the environment of the step."""
         return self._work.env

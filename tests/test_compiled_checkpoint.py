@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from simctl.cli import main
-from simctl.plugins.compiled import build
+from simctl.plugins.compiled import build, classes
+from simctl.testing.plugin_check.check import check_plugin
 from tests.compiled_plugins import SOURCES, needs_compiler
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
@@ -68,3 +69,37 @@ def test_a_plugin_is_run_against_the_slurm_of_its_user(
     assert capsys.readouterr().err == ""
     run(tmp_path, "checkpoint_complete", str(OMPI), "slurm_lib: ./records.o\n")
     assert "records.o' cannot be used: " in capsys.readouterr().err
+
+
+SLIPS = [
+    (
+        "copy->error_msg = xstrdup(record->error_msg);",
+        "copy->error_msg = xstrdup(record->error_msg); copy->wait_time++;",
+        ("copy-differs", "slurm_ckpt_copy_job", "wait_time is 0 and becomes 1"),
+    ),
+    (
+        "safe_unpack16(&record->node_cnt, body);",
+        "safe_unpack16(&record->node_cnt, body); record->node_cnt++;",
+        ("record-lost", "slurm_ckpt_unpack_job", "node_cnt is 0 and becomes 1"),
+    ),
+    (
+        "xfree(record->error_msg);\n\txfree(record);",
+        "xfree(record);",
+        ("leaks-memory", "slurm_ckpt_free_job", "bytes behind for each time that a record"),
+    ),
+]
+
+
+def test_slips_of_a_checkpoint_plugin_are_named(tmp_path: Path) -> None:
+    """By the field, as the debug information calls it; and nothing else is."""
+    text = OMPI.read_text(encoding="utf-8")
+    for before, after, _ in SLIPS:
+        assert before in text
+        text = text.replace(before, after)
+    path = tmp_path / "slipped.c"
+    path.write_text(text, encoding="utf-8")
+    found = check_plugin(classes.find(path), "slipped.c", models=("guide",))
+    told = sorted((each.rule, each.function) for each in found.mistakes)
+    assert told == sorted(wanted[:2] for _, _, wanted in SLIPS)
+    for _, _, (rule, _, what) in SLIPS:
+        assert what in next(each.what for each in found.mistakes if each.rule == rule)

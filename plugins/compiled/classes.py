@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import attrs
+from msgspec import UNSET
 
 from simctl.kernel.procs import CALLING
 from simctl.plugin import SLURM_ERROR, CheckOp, CheckpointStatus, SlurmError, stepd
@@ -47,6 +48,16 @@ class Pointer:
         return "an object in C"
 
     __repr__ = __str__
+
+    def shares(self, other: "Pointer") -> str:
+        """Return a field through which two objects have memory in common, empty for none."""
+        if self.host is None:
+            return ""
+        try:
+            mine, theirs = self.host.parts(self.address), self.host.parts(other.address)
+        except DiedError:
+            return ""
+        return next((name for address, name in mine.items() if address in theirs), "")
 
     def plain(self) -> Any:
         """Return what the object holds as plain data, as the process has it that used it last."""
@@ -113,14 +124,6 @@ class CompiledPlugin:
         """Return where a function is written, ``ports.c:31``; empty without debug information."""
         symbol = elf.read(cls.library).exported(function)
         return elf.line_of(cls.library, symbol.address) if symbol is not None else ""
-
-    def shared(self, one: Pointer, other: Pointer) -> str:
-        """Return a field through which two objects have memory in common, empty for none."""
-        try:
-            mine, theirs = self.host.parts(one.address), self.host.parts(other.address)
-        except DiedError:
-            return ""
-        return next((name for address, name in mine.items() if address in theirs), "")
 
     heap: int = 0
     """How many bytes of the heap were in use after the last watched call."""
@@ -357,10 +360,10 @@ def _besides(plugin: CompiledPlugin, name: str, at: int, values: tuple[Any, ...]
         return 0
     if name == "recover":
         return int(about.besides.get("recover", 1))
-    if name == "job_id":
-        return int(about.job)
-    assert name == "step_id"
-    return int(about.step.rpartition(".")[2])
+    if about.step is UNSET:
+        return 0
+    job, _, step = about.step.partition(".")
+    return int(job if name == "job_id" else step)
 
 
 _NAMES: Final = {

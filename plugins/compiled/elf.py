@@ -13,7 +13,7 @@ from elftools.elf.sections import SymbolTableSection
 from simctl.plugins.guard import PluginError
 
 _TEXT_AT_MOST: Final = 4096
-_DWARF_5: Final = 5
+DWARF_5: Final = 5
 """From this version of DWARF on files are counted from 0."""
 
 _MACHINES: Final = {"x64": "x86_64", "AArch64": "aarch64"}
@@ -158,7 +158,7 @@ def _line_in(elf: ELFFile, unit: Any, address: int) -> str:
             continue
         if before is not None and before.address <= address < state.address:
             files = program["file_entry"]
-            index = before.file if program["version"] >= _DWARF_5 else before.file - 1
+            index = before.file if program["version"] >= DWARF_5 else before.file - 1
             name = files[index].name.decode(errors="replace")
             return f"{name.rpartition('/')[2]}:{before.line}"
         before = None if state.end_sequence else state

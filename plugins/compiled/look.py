@@ -13,7 +13,8 @@ from typing import Any, Final
 import attrs
 from elftools.elf.elffile import ELFFile
 
-from simctl.plugins.compiled.elf import Symbol, read
+from simctl.plugins.compiled.build import HEADER
+from simctl.plugins.compiled.elf import DWARF_5, Symbol, read
 
 Block = tuple[str, bytes]
 """What an address points to: ``x`` a block of xmalloc's, ``s`` a text in one, ``m`` a block of
@@ -27,6 +28,7 @@ _WORD: Final = 8
 _SIGNED: Final = (5, 6, 13)
 """The encodings of DWARF for numbers and characters with a sign."""
 
+_OF_THE_COMPILER: Final = ("completed.0", "__dso_handle", "_IO_stdin_used")
 _UNKNOWN: Final = "(unknown)"
 
 
@@ -57,7 +59,9 @@ class Layout:
     def __init__(self, path: Path) -> None:
         library = read(path)
         self.variables: tuple[Symbol, ...] = tuple(
-            each for each in library.symbols if not each.is_function and each.size
+            each
+            for each in library.symbols
+            if not each.is_function and each.size and each.name not in _OF_THE_COMPILER
         )
         self._by_size: dict[int, list[Structure]] = {}
         self._types: dict[str, Field] = {}
@@ -67,9 +71,14 @@ class Layout:
                 self._read_dwarf(found)
 
     def _read_dwarf(self, found: ELFFile) -> None:
-        for unit in found.get_dwarf_info().iter_CUs():
+        described = found.get_dwarf_info()
+        for unit in described.iter_CUs():
+            strangers = _strangers(described.line_program_for_CU(unit))
             for entry in unit.iter_DIEs():
                 if entry.tag == "DW_TAG_structure_type" and "DW_AT_byte_size" in entry.attributes:
+                    declared = entry.attributes.get("DW_AT_decl_file")
+                    if declared is not None and declared.value in strangers:
+                        continue
                     made = _structure(entry)
                     known = self._by_size.setdefault(made.size, [])
                     if made.fields and all(made.fields != each.fields for each in known):
@@ -108,6 +117,24 @@ def layout_of(path: Path) -> Layout:
 
 
 # DWARF.
+
+
+def _strangers(program: Any) -> frozenset[int]:
+    """Return the numbers of the files that are no author's: the system's headers, and simctl's."""
+    if program is None:
+        return frozenset()
+    first = 0 if program["version"] >= DWARF_5 else 1
+    folders = [""] * first + [_text(each) for each in program["include_directory"]]
+    return frozenset(
+        number
+        for number, each in enumerate(program["file_entry"], start=first)
+        if _text(each.name) == HEADER.name or folders[each.dir_index].startswith("/usr/")
+    )
+
+
+def _text(given: Any) -> str:
+    found = getattr(given, "name", given)
+    return found.decode(errors="replace") if isinstance(found, bytes) else str(found)
 
 
 def _name(entry: Any) -> str:

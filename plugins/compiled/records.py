@@ -7,7 +7,7 @@ field that versions of Slurm call differently.
 from typing import Any, Final
 
 from simctl.kernel.procs import CALLING
-from simctl.plugin import JobRecord, StepdJob, StepRecord, slurmctld, stepd
+from simctl.plugin import JobRecord, StepdJob, StepdTask, StepRecord, hostlist, slurmctld, stepd
 from simctl.plugins.compiled.layouts import Address
 from simctl.wire.ids import NO_VAL16
 from simctl.wire.states import JobBase, JobFlag
@@ -79,14 +79,32 @@ def of_job(job: JobRecord) -> dict[str, Any]:
 
 def of_layout(nodelist: str, nprocs: int, cyclic_alloc: int) -> dict[str, Any]:
     """Return what goes into the layout of a step whose credential is built in this process."""
-    about = CALLING.get().about
+    process = CALLING.get(None)
+    about = None if process is None else process.about
     besides = about.besides if about is not None else {}
+    nodes = len(hostlist(nodelist))
+    ranks = [list(each) for each in besides.get("tids") or _dealt(nodes, nprocs, cyclic_alloc)]
     return {
         "node_list": nodelist,
+        "node_cnt": nodes,
         "task_cnt": nprocs,
+        "task_dist": besides.get("task_dist", _CYCLIC if cyclic_alloc else _BLOCK),
         "plane_size": besides.get("plane", NO_VAL16),
-        **{key: besides.get(key) for key in ("node_cnt", "task_dist", "tasks", "tids")},
+        "tasks": [len(each) for each in ranks],
+        "tids": ranks,
     }
+
+
+_CYCLIC: Final = 1
+_BLOCK: Final = 2
+
+
+def _dealt(nodes: int, tasks: int, cyclic: int) -> list[range]:
+    """Return the ranks of each node's tasks where nobody says: round the nodes, or as they come."""
+    if cyclic:
+        return [range(node, tasks, nodes) for node in range(nodes)]
+    ends = [tasks * node // nodes for node in range(nodes + 1)]
+    return [range(ends[node], ends[node + 1]) for node in range(nodes)]
 
 
 def of_stepd(switch_job: Any = None) -> dict[str, Any]:
@@ -94,7 +112,7 @@ def of_stepd(switch_job: Any = None) -> dict[str, Any]:
     process = CALLING.get()
     services = process.stepd
     job: StepdJob = services.job
-    tasks = stepd.tasks()
+    started = {each.gtid: each for each in stepd.tasks()}
     return {
         "jobid": job.job_id,
         "stepid": job.step_id,
@@ -106,15 +124,20 @@ def of_stepd(switch_job: Any = None) -> dict[str, Any]:
         "node_tasks": job.node_tasks,
         "batch": int(job.batch),
         "jmgr_pid": process.pid if process.role == "manager" else process.ppid,
-        "pgid": tasks[0].pid if tasks else 0,
+        "pgid": next((each.pid for each in started.values()), 0),
         "cwd": stepd.cwd,
         "switch_job": _address(switch_job),
         ENVIRONMENT: [f"{key}={value}" for key, value in stepd.environment.items()],
         "task": [
-            {"id": each.procid, "gtid": each.gtid, "pid": each.pid, "exited": int(not each.alive)}
-            for each in tasks
+            {"id": place, "gtid": rank, **_of_process(started.get(rank))}
+            for place, rank in enumerate(services.tids)
         ],
     }
+
+
+def _of_process(task: StepdTask | None) -> dict[str, int]:
+    """Return what is known of a task that has been started."""
+    return {} if task is None else {"pid": task.pid, "exited": int(not task.alive)}
 
 
 def _address(kept: Any) -> Address | None:

@@ -47,6 +47,10 @@ class Services(Protocol):
         """Return how many nodes the step has."""
 
     @property
+    def tids(self) -> tuple[int, ...]:
+        """Return the ranks in the step of the tasks that this node has, or is to have."""
+
+    @property
     def environment(self) -> dict[str, str]:
         """Return the environment of the step."""
 

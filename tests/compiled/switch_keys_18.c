@@ -47,7 +47,7 @@ int switch_p_libstate_restore(char *dir_name, bool recover)
 
 int switch_p_alloc_jobinfo(switch_jobinfo_t *switch_job, uint32_t job_id, uint32_t step_id)
 {
-	HOLD(job_id >= 1 && job_id < 100 && step_id < 100);
+	HOLD(job_id < 100 && step_id < 100);
 	return guide_alloc_jobinfo(switch_job);
 }
 
@@ -84,7 +84,7 @@ int switch_p_unpack_jobinfo(switch_jobinfo_t *switch_job, Buf buffer, uint16_t p
 int switch_p_job_init(stepd_step_rec_t *job)
 {
 	HOLD(known(job->switch_job) && job->jobid && job->node_tasks <= job->ntasks);
-	HOLD(job->nodeid < job->nnodes && job->uid == 1001 && getenvp(job->env, "SLURM_JOB_ID"));
+	HOLD(job->nodeid < job->nnodes && job->uid >= 1000 && getenvp(job->env, "SLURM_JOB_ID"));
 	setenvf(&job->env, "KEYS_INIT", "%s", job->cwd);
 	return guide_job_init(job->switch_job, job->uid);
 }
@@ -92,15 +92,15 @@ int switch_p_job_init(stepd_step_rec_t *job)
 int switch_p_job_attach(switch_jobinfo_t switch_job, char ***env, uint32_t nodeid, uint32_t procid,
 			uint32_t nnodes, uint32_t nprocs, uint32_t rank)
 {
-	HOLD(!xstrcmp(getenvp(*env, "KEYS_INIT"), "/home/alice"));
+	HOLD(!xstrncmp(getenvp(*env, "KEYS_INIT"), "/home/", 6));
 	return guide_job_attach(switch_job, env, nodeid, procid, nnodes, nprocs, rank);
 }
 
 int switch_p_job_postfini(stepd_step_rec_t *job)
 {
 	HOLD(job->jmgr_pid == getpid());
-	for (uint32_t k = 0; k < job->node_tasks; k++)
-		HOLD(job->task[k]->id == (int) k && job->task[k]->pid > job->jmgr_pid);
+	for (uint32_t k = 0; job->task && k < job->node_tasks; k++)
+		HOLD(job->task[k]->id == (int) k && (!job->task[k]->pid || job->task[k]->pid > job->jmgr_pid));
 	return guide_job_postfini(job->switch_job, (uid_t) job->jmgr_pid, job->jobid, job->stepid);
 }
 

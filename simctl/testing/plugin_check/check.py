@@ -22,10 +22,10 @@ from simctl.testing.plugin_check.checkpoint.drive import drive_checkpoint
 from simctl.testing.plugin_check.given import run_given
 from simctl.testing.plugin_check.lua.check import check_script
 from simctl.testing.plugin_check.lua.report import ScriptReport
+from simctl.testing.plugin_check.memory import LEAKS, leaked
 from simctl.testing.plugin_check.mistakes import Outcome, roots
 from simctl.testing.plugin_check.report import Checked, Note
 from simctl.testing.plugin_check.switch.drive import drive_switch
-from simctl.testing.plugin_check.switch.memory import LEAKS, leaked
 
 __all__ = ["MODELS", "check_plugin", "check_plugins"]
 
@@ -111,12 +111,13 @@ def check_plugin(
     """Run one plugin class through every trial in each model.
 
     Raises:
-        InputError: A scenario of *given* uses another plugin.
+        InputError: No model can load it, or a scenario of *given* uses another plugin.
     """
+    models = _that_fit(kind, models)
     bench = Bench(kind, origin, models=models, watchdog_s=watchdog_s, given=given)
     run_given(bench)
     outcome = DRIVES[bench.plugin_class](bench)
-    if issubclass(kind, CompiledPlugin) and bench.plugin_class == "switch":
+    if issubclass(kind, CompiledPlugin):
         for function, what in leaked(kind.looked_at()):
             bench.blame(LEAKS, function, what)
     for observer in bench.observers.values():
@@ -149,7 +150,19 @@ def check_plugin(
         not_driven=outcome.not_driven,
         trials=bench.trials,
         own=own,
+        compiled=issubclass(kind, CompiledPlugin),
     )
+
+
+def _that_fit(kind: type[Any], models: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the models that a plugin can be loaded in."""
+    if not issubclass(kind, CompiledPlugin):
+        return models
+    why = {model: " ".join(kind.simctl_misfit(model)) for model in models}
+    fitting = tuple(model for model in models if not why[model])
+    if not fitting:
+        raise InputError(f"{kind.__name__}: {why[models[0]]}")
+    return fitting
 
 
 def _in_c(text: str) -> str:

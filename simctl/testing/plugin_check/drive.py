@@ -146,12 +146,17 @@ class Driver:
 
     # What classes have in common.
 
-    async def made(self, name: str, who: Process | None) -> Handle:
-        """Return an object that a function makes; an empty one where it fails."""
+    async def made(self, name: str, who: Process | None, *, to_unpack_into: bool = False) -> Handle:
+        """Return an object that a function makes; an empty one where it fails.
+
+        Where a plugin's unpack makes its own, one *to_unpack_into* stands for none yet.
+        """
         point = ALL[name]
         if who is None:
             return NULL
-        if who.role not in self.places(point):
+        instance = who.memory.instances.get(point.plugin_class)
+        anew = to_unpack_into and hasattr(instance, "simctl_blank")
+        if anew or who.role not in self.places(point):
             return await self.hooks.blank(who, point)
         result = await self.hooks.call(point, who)
         return NULL if failed(result) else result
@@ -175,7 +180,7 @@ class Driver:
         """Pack an object in one process, unpack it in another, and pack it there again."""
         alloc, pack, unpack = functions
         first = await self.packed(pack, sender, held, *more)
-        there = await self.made(alloc, receiver)
+        there = await self.made(alloc, receiver, to_unpack_into=True)
         buffer = Buf(first)
         rc = await self.call(unpack, receiver, there, buffer, *more)
         if rc is None or failed(rc):

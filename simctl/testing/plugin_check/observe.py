@@ -329,7 +329,7 @@ class Observer:
         if one is None or copied is None or one is copied:
             return ""
         if isinstance(instance, CompiledPlugin):
-            return instance.shared(one, copied)
+            return str(one.shares(copied))
         common = mutable_parts(one).keys() & mutable_parts(copied).keys()
         kept = mutable_parts(instance)
         module = inspect.getmodule(self.kind)

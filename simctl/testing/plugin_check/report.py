@@ -53,6 +53,9 @@ class Checked:
     own: frozenset[str]
     """The functions that the plugin itself defines."""
 
+    compiled: bool = False
+    """Whether it is in C, and what it keeps are variables."""
+
     @property
     def driven(self) -> tuple[str, ...]:
         """The functions of the plugin's own that were called."""
@@ -106,6 +109,8 @@ class Checked:
             yield "expectations of your own that did not hold (no mistake of the plugin by itself):"
         for line in self.own_broken:
             yield from wrapped(line, "  ", "    ")
+        if self.compiled:
+            yield from self._variables()
         if self.notes:
             yield ""
             yield "notes:"
@@ -113,6 +118,20 @@ class Checked:
             yield from wrapped(str(note), "  ", "    ")
         yield ""
         yield from wrapped(self._verdict(), "", "")
+
+    def _variables(self) -> Iterator[str]:
+        """Return which variables of the plugin calls have changed, by function and process."""
+        found: dict[str, dict[str, set[str]]] = {}
+        for by_name in self.tallies.values():
+            for tally in by_name.values():
+                for name, roles in tally.writes.items():
+                    found.setdefault(tally.name, {}).setdefault(name, set()).update(roles)
+        if found:
+            yield ""
+            yield "variables that calls changed:"
+        for function, names in found.items():
+            told = (f"{name} ({', '.join(sorted(roles))})" for name, roles in names.items())
+            yield from wrapped(f"{function}: {', '.join(told)}", "  ", "    ")
 
     def _table(self) -> Iterator[str]:
         """Return a line a function of the plugin's own, with its calls in each model."""

@@ -7,6 +7,7 @@ import attrs
 from simctl.ctld.reporting.step_view import live_step
 from simctl.kernel.procs import Process
 from simctl.plugin import SLURM_BATCH_SCRIPT, CheckOp
+from simctl.plugins.compiled.classes import Pointer
 from simctl.plugins.hooks import Handle, failed
 from simctl.plugins.points.checkpoint import (
     slurm_ckpt_alloc_job,
@@ -91,7 +92,7 @@ class Watch:
             for name, record, arguments in _records(world):
                 if record.value is None or await self._is_under_way(world, arguments):
                     continue
-                other = held.setdefault(id(record.value), name)
+                other = held.setdefault(_identity(record.value), name)
                 if other != name and not _is_plain(record.value):
                     self.blame(
                         rules.SHARED_RECORD,
@@ -131,7 +132,7 @@ class Watch:
         fresh = await hooks.call(slurm_ckpt_alloc_job, ctld)
         if failed(packed) or not isinstance(fresh, Handle) or fresh.value is None:
             return
-        if fresh.value is record.value:
+        if _identity(fresh.value) == _identity(record.value):
             self.blame(
                 rules.SHARED_RECORD,
                 "slurm_ckpt_alloc_job",
@@ -173,12 +174,19 @@ def _records(world: World) -> list[tuple[str, Handle, tuple[Any, ...]]]:
     return found
 
 
+def _identity(value: Any) -> int:
+    """Return what tells an object from all others."""
+    return value.address if isinstance(value, Pointer) else id(value)
+
+
 def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, int | float | str | bytes | tuple | frozenset)
 
 
 def parts_of(value: Any) -> dict[str, Any]:
     """Return what an object holds, by name; of a plain one itself."""
+    if isinstance(value, Pointer):
+        return parts_of(value.plain())
     if isinstance(value, dict):
         return {str(key): part for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -195,8 +203,11 @@ def shared_between(one: Any, other: Any) -> str:
     """Return what two objects share that can be changed, or nothing."""
     if _is_plain(one):
         return ""
-    if one is other:
+    if _identity(one) == _identity(other):
         return "the very object"
+    if isinstance(one, Pointer):
+        name = one.shares(other)
+        return f"the same {name.lstrip('.')}" if name else ""
     theirs = parts_of(other)
     for name, part in parts_of(one).items():
         if isinstance(part, dict | list | set | bytearray) and theirs.get(name) is part:

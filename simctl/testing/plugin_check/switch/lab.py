@@ -242,7 +242,7 @@ async def _restart(driver: Driver, lab: Lab, shape: tuple[str, int, int]) -> Non
     if who is None:
         return
     await driver.call("switch_p_libstate_restore", who, driver.state_folder)
-    there = await driver.made("switch_p_alloc_jobinfo", who)
+    there = await driver.made("switch_p_alloc_jobinfo", who, to_unpack_into=True)
     await driver.call("switch_p_unpack_jobinfo", who, there, Buf(packed.data()))
     other, also = await build(driver, who, *shape)
     given = values_by_field(plain(other.value))

@@ -1,4 +1,4 @@
-"""Whether a compiled switch plugin gives back the memory that it takes for objects."""
+"""Whether a compiled plugin gives back the memory that it takes for objects."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -24,10 +24,7 @@ _ROUNDS: Final = 8
 def leaked(kind: type[CompiledPlugin]) -> list[tuple[str, str]]:
     """Return each free function whose objects leave memory behind, and what was seen."""
     found = []
-    for function, what, round_ in (
-        ("switch_p_free_jobinfo", "a credential", _credentials),
-        ("switch_p_free_node_info", "a node's record", _records),
-    ):
+    for function, what, round_ in _ROUNDS_OF[kind.plugin_type.partition("/")[0]]:
         try:
             grown = _growth(kind, round_)
         except (DiedError, PluginError, SlurmError, RuntimeError):
@@ -35,8 +32,8 @@ def leaked(kind: type[CompiledPlugin]) -> list[tuple[str, str]]:
             continue
         if grown > 0:
             text = (
-                f"leaves {grown} bytes behind for each time that {what} was made, built, packed, "
-                "unpacked and released"
+                f"leaves {grown} bytes behind for each time that {what} was made, packed, unpacked "
+                "and released"
             )
             found.append((function, text))
     return found
@@ -62,7 +59,7 @@ def _credentials(plugin: Any) -> bool:
     packed = Buf()
     plugin.switch_p_pack_jobinfo(job, packed)
     copied = plugin.switch_p_copy_jobinfo(job)
-    other = plugin.switch_p_alloc_jobinfo()
+    other = _to_unpack_into(plugin, "switch_p_alloc_jobinfo")
     plugin.switch_p_unpack_jobinfo(other, Buf(packed.data()))
     plugin.switch_p_job_step_complete(job, "n[1-2]")
     for each in (other, copied, job):
@@ -76,8 +73,33 @@ def _records(plugin: Any) -> bool:
         return False
     packed = Buf()
     plugin.switch_p_pack_node_info(node, packed)
-    other = plugin.switch_p_alloc_node_info()
+    other = _to_unpack_into(plugin, "switch_p_alloc_node_info")
     plugin.switch_p_unpack_node_info(other, Buf(packed.data()))
     plugin.switch_p_free_node_info(other)
     plugin.switch_p_free_node_info(node)
     return True
+
+
+def _to_unpack_into(plugin: Any, alloc: str) -> Any:
+    """Return a new object, or what stands for one where unpack makes its own."""
+    return getattr(plugin, getattr(plugin, "simctl_blank", alloc))()
+
+
+def _checkpoints(plugin: Any) -> bool:
+    record, other = plugin.slurm_ckpt_alloc_job(), plugin.slurm_ckpt_alloc_job()
+    packed = Buf()
+    plugin.slurm_ckpt_pack_job(record, packed, _PROTOCOL_VERSION)
+    plugin.slurm_ckpt_unpack_job(other, Buf(packed.data()), _PROTOCOL_VERSION)
+    for each in (plugin.slurm_ckpt_copy_job(record), other, record):
+        plugin.slurm_ckpt_free_job(each)
+    return True
+
+
+_PROTOCOL_VERSION: Final = 18 << 8 | 8
+_ROUNDS_OF: Final[dict[str, tuple[tuple[str, str, Callable[[Any], bool]], ...]]] = {
+    "switch": (
+        ("switch_p_free_jobinfo", "a credential", _credentials),
+        ("switch_p_free_node_info", "a node's record", _records),
+    ),
+    "checkpoint": (("slurm_ckpt_free_job", "a record", _checkpoints),),
+}
