@@ -46,11 +46,11 @@ class Authority:
         self._trusted = (0, slurm_user.uid if slurm_user is not None else 0)
 
     def trusts(self, asker: Mailbox | None) -> bool:
-        """Tell whether it is root or SlurmUser who asks, or slurmd itself."""
+        """Return whether it is root or SlurmUser who asks, or slurmd itself."""
         return asker is None or asker.process.uid in self._trusted
 
     def is_for(self, asker: Mailbox | None, owner: int) -> bool:
-        """Tell whether who asks may have to do with what is a user's."""
+        """Return whether who asks may have to do with what is a user's."""
         return self.trusts(asker) or _uid(asker) == owner
 
     def refusal(self, envelope: Envelope) -> int:

@@ -23,7 +23,7 @@ Answer = Callable[[Envelope, int], None]
 
 
 def _has_tasks(stepd: Process) -> bool:
-    """Tell whether a step daemon has forked its tasks."""
+    """Return whether a step daemon has forked its tasks."""
     return stepd.stepd is not None and bool(stepd.stepd.tasks())
 
 

@@ -187,18 +187,18 @@ class Prologs:
             await launch()
 
     def failed(self, key: JobRun) -> bool:
-        """Tell whether the prolog of a run has failed; it is not run again."""
+        """Return whether the prolog of a run has failed; it is not run again."""
         prolog = self._prologs.get(key)
         return prolog is not None and prolog.status > 0
 
     def report_once(self, key: JobRun) -> bool:
-        """Tell whether the end of a run's prolog has yet to be reported; from now on it has."""
+        """Return whether the end of a run's prolog has yet to be reported; from now on it has."""
         prolog = self._prologs[key]
         reported, prolog.reported = prolog.reported, True
         return not reported
 
     def under_way(self, key: JobRun) -> bool:
-        """Tell whether a prolog runs, or launches have yet to be told that it has ended."""
+        """Return whether a prolog runs, or launches have yet to be told that it has ended."""
         prolog = self._prologs.get(key)
         return prolog is not None and (prolog.status < 0 or bool(prolog.waiting))
 

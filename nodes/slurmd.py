@@ -297,7 +297,7 @@ class Slurmd:
 
     @property
     def _is_busy(self) -> bool:
-        """Tell whether it has yet to answer somebody, or to bring a job's end or start about."""
+        """Return whether it has yet to answer somebody, or to bring a job's end or start about."""
         return bool(self._owed or self._terminations.under_way or self._prologs.running())
 
     def _end_threads(self) -> None:

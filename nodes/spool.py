@@ -70,12 +70,12 @@ class Spool:
         return [(key, socket.mailbox) for key, socket in self.sockets.items() if key[0] == job_id]
 
     def is_revoked(self, run: JobRun, now_us: int) -> bool:
-        """Tell whether nothing of a run of a job may be launched now."""
+        """Return whether nothing of a run of a job may be launched now."""
         since_us = self.revoked.get(run)
         return since_us is not None and since_us + _REVOKED_KEPT_US > now_us
 
     def knows(self, run: JobRun, now_us: int) -> bool:
-        """Tell whether the script of a run was started here, and that is not long over."""
+        """Return whether the script of a run was started here, and that is not long over."""
         return run in self.scripts and (run not in self.revoked or self.is_revoked(run, now_us))
 
     def revoke(self, run: JobRun, now_us: int) -> None:

@@ -34,7 +34,7 @@ class StepDaemons:
         spool.gone = gone
 
     def __contains__(self, key: StepKey) -> bool:
-        """Tell whether a step runs here."""
+        """Return whether a step runs here."""
         return key in self._spool.sockets
 
     def find(self, job_id: int, step_id: int) -> Mailbox | None:
@@ -51,12 +51,12 @@ class StepDaemons:
         return list(dict.fromkeys(job_id for job_id, _ in self._spool.sockets))
 
     def has_run(self, key: tuple[int, int]) -> bool:
-        """Tell whether a step of a run of a job, or of one before it, is here."""
+        """Return whether a step of a run of a job, or of one before it, is here."""
         job_id, restart_cnt = key
         return any(box.process.run_of_job <= restart_cnt for _, box in self.of_job(job_id))
 
     def has_later_run(self, key: tuple[int, int]) -> bool:
-        """Tell whether a step is here of a run of a job after this one."""
+        """Return whether a step is here of a run of a job after this one."""
         job_id, restart_cnt = key
         return any(box.process.run_of_job > restart_cnt for _, box in self.of_job(job_id))
 

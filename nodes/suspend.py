@@ -69,7 +69,7 @@ class Suspensions:
         """The latest request about each job: the run it was for, and its number."""
 
     def is_news(self, message: RequestSuspendInt) -> bool:
-        """Tell whether a request has not been heeded yet, nor a later one."""
+        """Return whether a request has not been heeded yet, nor a later one."""
         known = self._heeded.get(message.job_id, (-1, 0))
         mine = (message.restart_cnt, message.number)
         if mine <= known:

@@ -87,16 +87,16 @@ class Terminations:
         """The runs of jobs that slurmctld was asked to requeue and has not answered about."""
 
     def is_revoked(self, key: JobRun) -> bool:
-        """Tell whether nothing of a run of a job may be launched any more."""
+        """Return whether nothing of a run of a job may be launched any more."""
         return self._spool.is_revoked(key, self._site.kernel.now_us)
 
     @property
     def under_way(self) -> bool:
-        """Tell whether any job is being ended, or slurmctld is to answer what becomes of one."""
+        """Return whether any job is being ended, or slurmctld is to answer what becomes of one."""
         return bool(self._ending or self.requeues)
 
     def __contains__(self, job_id: int) -> bool:
-        """Tell whether a job is being ended."""
+        """Return whether a job is being ended."""
         return job_id in self._ending
 
     def abort(self, key: JobRun) -> None:
@@ -133,7 +133,7 @@ class Terminations:
         )
 
     def _is_starting(self, key: JobRun) -> bool:
-        """Tell whether a run of a job is in its prolog, or its failure is not settled."""
+        """Return whether a run of a job is in its prolog, or its failure is not settled."""
         return self._prologs.under_way(key) or self.requeues.get(key[0]) == key
 
     def kill(self, job_id: int) -> None:

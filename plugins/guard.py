@@ -120,7 +120,7 @@ def _is_child(number: int, *, group: bool) -> bool:
 
 
 def _plugin_runs() -> bool:
-    """Tell whether a plugin's code is what runs; a session forks as it stops inside of a call."""
+    """Return whether a plugin's code is what runs; a session forks as it stops inside of a call."""
     if _loading:
         return True
     frame: FrameType | None = sys._getframe(1)

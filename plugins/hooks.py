@@ -93,7 +93,7 @@ NOTHING: Final = About()
 
 
 def failed(result: Any) -> bool:
-    """Tell whether a call of an int or object function failed."""
+    """Return whether a call of an int or object function failed."""
     return type(result) is int and result < 0
 
 
@@ -536,7 +536,7 @@ class Hooks:
 
     @staticmethod
     def has(who: Process, point: Point) -> bool:
-        """Tell whether the plugin of a process has a function that it need not have.
+        """Return whether the plugin of a process has a function that it need not have.
 
         None has it in a process that could not load its plugin, or has let go of it.
         """
@@ -555,7 +555,7 @@ class Hooks:
         return await self.call(point, who, *arguments, about=about)
 
     def takes_time(self, point: Point) -> bool:
-        """Tell whether the configured plugin's function is an `async def`, or may hang."""
+        """Return whether the configured plugin's function is an `async def`, or may hang."""
         if self._faults.rules and self._faults.may_hang(point.name):
             return True
         known = self._async.get(point.name)
@@ -594,7 +594,7 @@ class Hooks:
         return Handle(value, self._objects)
 
     def strikes(self, who: Process, name: str, job: int = 0) -> bool:
-        """Tell whether a fault makes an act of *who* fail, such as ``setsid`` or ``fork``."""
+        """Return whether a fault makes an act of *who* fail, such as ``setsid`` or ``fork``."""
         if not self._faults.rules:
             return False
         fault = self._faults.find(OpenCall(who, name, {"job": job} if job else {}, 0))

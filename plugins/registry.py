@@ -1,28 +1,19 @@
 """Which plugins there are: the bundled ones, the installed ones, and those a scenario names."""
 
 import difflib
+import importlib
 import sys
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from simctl.api.surroundings import told_failure
-from simctl.plugins.burst_buffer.datawarp import BurstBufferDatawarp
-from simctl.plugins.burst_buffer.generic import BurstBufferGeneric
-from simctl.plugins.burst_buffer.lua.plugin import BurstBufferLua
-from simctl.plugins.checkpoint.blcr import CheckpointBlcr
-from simctl.plugins.checkpoint.none import CheckpointNone
-from simctl.plugins.checkpoint.ompi import CheckpointOmpi
 from simctl.plugins.compiled import ALONE, Against
 from simctl.plugins.fitting import check_class
 from simctl.plugins.guard import PluginError, loading
 from simctl.plugins.importing import GROUP, Found, find
-from simctl.plugins.job_submit.lua import JobSubmitLua
-from simctl.plugins.switch.elan import SwitchElan
-from simctl.plugins.switch.federation import SwitchFederation
-from simctl.plugins.switch.none import SwitchNone
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -30,12 +21,41 @@ if TYPE_CHECKING:
 __all__ = ["Entry", "Known", "PluginError", "Registry", "check_class", "find_plugins"]
 
 
+_BUNDLED: Final = {
+    "switch/none": "simctl.plugins.switch.none:SwitchNone",
+    "switch/elan": "simctl.plugins.switch.elan:SwitchElan",
+    "switch/federation": "simctl.plugins.switch.federation:SwitchFederation",
+    "checkpoint/none": "simctl.plugins.checkpoint.none:CheckpointNone",
+    "checkpoint/blcr": "simctl.plugins.checkpoint.blcr:CheckpointBlcr",
+    "checkpoint/ompi": "simctl.plugins.checkpoint.ompi:CheckpointOmpi",
+    "burst_buffer/datawarp": "simctl.plugins.burst_buffer.datawarp:BurstBufferDatawarp",
+    "burst_buffer/generic": "simctl.plugins.burst_buffer.generic:BurstBufferGeneric",
+    "burst_buffer/lua": "simctl.plugins.burst_buffer.lua.plugin:BurstBufferLua",
+    "job_submit/lua": "simctl.plugins.job_submit.lua:JobSubmitLua",
+}
+"""The plugins that come with simctl, by type; a module is imported when its plugin is asked for."""
+
+
 @attrs.frozen(kw_only=True)
 class Entry:
     """A plugin that may be named in slurm.conf: its class, and where that came from."""
 
-    kind: type[Any]
+    given: type[Any] | str
+    """The class, or the module and class of a bundled plugin."""
+
     origin: str
+
+    @property
+    def kind(self) -> type[Any]:
+        """Return the class."""
+        return _imported(self.given) if isinstance(self.given, str) else self.given
+
+
+@cache
+def _imported(reference: str) -> type[Any]:
+    module, _, name = reference.partition(":")
+    kind: type[Any] = getattr(importlib.import_module(module), name)
+    return kind
 
 
 @attrs.frozen(kw_only=True)
@@ -50,24 +70,10 @@ class Known:
     kind: type[Any] | None
 
 
-_BUNDLED = (
-    SwitchNone,
-    SwitchElan,
-    SwitchFederation,
-    CheckpointNone,
-    CheckpointBlcr,
-    CheckpointOmpi,
-    BurstBufferDatawarp,
-    BurstBufferGeneric,
-    BurstBufferLua,
-    JobSubmitLua,
-)
-
-
 def _bundled() -> dict[str, Entry]:
     return {
-        kind.plugin_type: Entry(kind=kind, origin=f"bundled with simctl as {kind.__name__}")
-        for kind in _BUNDLED
+        plugin_type: Entry(given=given, origin=f"bundled with simctl as {given.split(':')[1]}")
+        for plugin_type, given in _BUNDLED.items()
     }
 
 
@@ -97,9 +103,9 @@ class Registry:
         )
 
     def has_others(self) -> bool:
-        """Tell whether there are plugins beside the bundled ones."""
+        """Return whether there are plugins beside the bundled ones."""
         return bool(self._on_hosts) or any(
-            entry.kind not in _BUNDLED for entry in self._entries.values()
+            entry.given not in _BUNDLED.values() for entry in self._entries.values()
         )
 
     def at_hand(self, plugin_class: str) -> list[str]:
@@ -135,7 +141,7 @@ class Registry:
         Raises:
             PluginError: There is none of this type, or more than one, or it does not fit.
         """
-        if self._installed and plugin_type not in {kind.plugin_type for kind in _BUNDLED}:
+        if self._installed and plugin_type not in _BUNDLED:
             self._take_installed(plugin_type)
         entry = self._entries.get(plugin_type)
         if entry is None:
@@ -191,7 +197,7 @@ class Registry:
                 f"plugin {origin!r}: {plugin_type} is there already, {other.origin}; "
                 "give this one a plugin_type of its own"
             )
-        self._entries[plugin_type] = Entry(kind=kind, origin=origin)
+        self._entries[plugin_type] = Entry(given=kind, origin=origin)
 
     def _take_installed(self, plugin_type: str) -> None:
         """Take in the installed plugin of a type, if there is one."""

@@ -143,7 +143,8 @@ def run(options: argparse.Namespace) -> int:
     result = run_world(world, options)
     if result.schedule_note:
         print(f"simctl: {result.schedule_note}", file=sys.stderr)
-    _tell_where_none_stopped()
+    if getattr(options, "gdb", ""):
+        _tell_where_none_stopped()
     if options.html is not None:
         write_run(options.html, world.header(), world.events, result, "--html", force=options.force)
     if options.explain:

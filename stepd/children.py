@@ -249,7 +249,7 @@ class ScriptHost:
 
     @property
     def has_children(self) -> bool:
-        """Tell whether a child has not ended."""
+        """Return whether a child has not ended."""
         return bool(self.live_children())
 
     def kill_children(self) -> None:

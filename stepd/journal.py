@@ -85,7 +85,7 @@ class JournalingHost:
         return self._note(question, act())
 
     def _goes_live(self) -> bool:
-        """Tell whether a wait is one that the old shell was still in."""
+        """Return whether a wait is one that the old shell was still in."""
         if self._repeating and not self._left:
             self._repeating = False
         return not self._repeating

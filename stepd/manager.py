@@ -179,7 +179,7 @@ class StepDaemon:
             there(rc)
 
     def has(self, process: Process) -> bool:
-        """Tell whether a process is this daemon, its session or one of its tasks."""
+        """Return whether a process is this daemon, its session or one of its tasks."""
         own = (self.process, self._session)
         return process in own or any(task.process is process for task in self.tasks.tasks)
 

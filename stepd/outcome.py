@@ -73,7 +73,7 @@ def status_after_signal(program: ProgramRun, signal: int) -> int | None:
 
 
 def stops(program: ProgramRun, signal: int) -> bool:
-    """Tell whether *signal* stops a program until SIGCONT; only SIGSTOP always does."""
+    """Return whether *signal* stops a program until SIGCONT; only SIGSTOP always does."""
     if signal == SIGSTOP:
         return True
     return by_default_stops(signal) and not (
@@ -82,7 +82,7 @@ def stops(program: ProgramRun, signal: int) -> bool:
 
 
 def by_default_stops(signal: int) -> bool:
-    """Tell whether a signal's default action is to stop a process."""
+    """Return whether a signal's default action is to stop a process."""
     return signal in _STOPPING
 
 

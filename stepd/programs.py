@@ -58,7 +58,7 @@ class TaskHost(Protocol):
 
     @property
     def has_children(self) -> bool:
-        """Tell whether something may be left that it has started, and that has to be killed."""
+        """Return whether something may be left that it has started, and that has to be killed."""
 
     def kill_children(self) -> None:
         """Kill what it has started, save sruns: these end by themselves, told that the job does."""

@@ -220,7 +220,7 @@ class Streams:
         return ""
 
     def is_full(self, end: PipeEnd) -> bool:
-        """Tell whether whoever wrote to a pipe has to wait."""
+        """Return whether whoever wrote to a pipe has to wait."""
         pipe = self._pipes[end.number]
         return pipe.length > PIPE_CHARACTERS and pipe.readers > 0
 

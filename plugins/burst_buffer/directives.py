@@ -94,7 +94,7 @@ class Request:
 
     @property
     def session(self) -> bool:
-        """Tell whether the appliance has anything to do for the job itself."""
+        """Return whether the appliance has anything to do for the job itself."""
         return bool(self.size or self.swap_gib or self.uses)
 
     def of(self, operation: str) -> Iterator[Directive]:
@@ -161,7 +161,7 @@ def _directive(where: str, text: str) -> Directive:
 
 
 def _is_ours(line: Directive) -> bool:
-    """Tell whether a line is DataWarp's: ``#BB size=10GiB`` speaks to another plugin."""
+    """Return whether a line is DataWarp's: ``#BB size=10GiB`` speaks to another plugin."""
     return line.prefix == "DW" or "=" not in line.operation
 
 

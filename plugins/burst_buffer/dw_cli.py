@@ -25,7 +25,7 @@ class Answer:
 
     @property
     def gone(self) -> bool:
-        """Tell whether there is no such buffer (any more)."""
+        """Return whether there is no such buffer (any more)."""
         return any(text in self.message for text in _GONE)
 
 

@@ -32,24 +32,24 @@ class Settings:
     stop_stage_out: str = ""
 
     def welcome(self, user: str) -> bool:
-        """Tell whether a user may have burst buffers: AllowUsers counts where both lists stand."""
+        """Return whether a user may have burst buffers: AllowUsers wins over DenyUsers."""
         if self.allow_users:
             return user in self.allow_users
         return user not in self.deny_users
 
     @property
     def teardown_failure(self) -> bool:
-        """Tell whether a buffer is taken down whose stage failed."""
+        """Return whether a buffer is taken down whose stage failed."""
         return "TeardownFailure" in self.flags
 
     @property
     def private(self) -> bool:
-        """Tell whether people see their own buffers alone."""
+        """Return whether people see their own buffers alone."""
         return "PrivateData" in self.flags
 
     @property
     def persistent(self) -> bool:
-        """Tell whether anybody may make and destroy persistent buffers, not operators alone."""
+        """Return whether anybody may make and destroy persistent buffers, not operators alone."""
         return "EnablePersistent" in self.flags and "DisablePersistent" not in self.flags
 
 

@@ -135,7 +135,7 @@ class BurstBufferGeneric(BurstBufferPlugin):
                     self._store.stage_in(job, size)
 
     async def bb_p_job_test_stage_in(self, job_ptr: JobRecord, test_only: bool) -> int:
-        """Tell whether a job's buffer is filled; one that has none may be given one."""
+        """Return whether a job's buffer is filled; one that has none may be given one."""
         size = self._store.size_of(job_ptr)
         if not size:
             return 1
@@ -213,7 +213,7 @@ class BurstBufferGeneric(BurstBufferPlugin):
         return 1 if alloc.state >= BbState.STAGING_OUT else -1
 
     async def bb_p_job_test_stage_out(self, job_ptr: JobRecord) -> int:
-        """Tell whether a job's data are where they belong."""
+        """Return whether a job's data are where they belong."""
         store = self._store
         if not store.size_of(job_ptr):
             return 1

@@ -41,7 +41,7 @@ class Settings:
 
     @property
     def private(self) -> bool:
-        """Tell whether users see their own buffers alone."""
+        """Return whether users see their own buffers alone."""
         return "PrivateData" in self.flags
 
     def barred(self, uid: int) -> str:

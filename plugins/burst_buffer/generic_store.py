@@ -88,12 +88,12 @@ class Store:
             slurmctld.schedule()
 
     def _is_dropped(self, key: str) -> bool:
-        """Tell whether the store is about to drop a buffer; one that it keeps is there again."""
+        """Return whether the store is about to drop a buffer; one that it keeps is there again."""
         since_s = self._dropped.get(key)
         return since_s is not None and slurmctld.time() - since_s < _AFTER_STOP_S
 
     def unsettled(self, job: JobRecord) -> bool:
-        """Tell whether the store may hold a buffer of a job that it has yet to tell of."""
+        """Return whether the store may hold a buffer of a job that it has yet to tell of."""
         state = job.burst_buffer_state
         return not self.known and state not in ("", BbState.PENDING.name, BbState.STAGED_OUT.name)
 
@@ -249,7 +249,7 @@ class Store:
                     self._time_out()
 
     def _on_the_way(self) -> bool:
-        """Tell whether asking the store may change anything."""
+        """Return whether asking the store may change anything."""
         now_s = slurmctld.time()
         return any(map(self.unsettled, slurmctld.jobs())) or any(
             (alloc.state == BbState.STAGED_OUT and alloc.size)
@@ -303,7 +303,7 @@ class Store:
     # Space for a job.
 
     def make_room(self, job: JobRecord, size: int) -> Fit:
-        """Tell whether a job can have space; who is staged in for later may have to give way."""
+        """Return whether a job can have space; who is staged in for later may have to give way."""
         if self._is_dropped(key_of(job.job_id)):
             # What it had has yet to go; that is no reason for others to wait.
             return Fit.NEVER

@@ -165,7 +165,7 @@ class Books:
         return needs
 
     def fit(self, bb: BbJob) -> Fit:
-        """Tell whether what a job needs is free, could become free, or is more than there is."""
+        """Return whether what a job needs is free, could become free, or is more than there is."""
         needs = self.needs(bb)
         if any(name not in self.pools or self.pools[name].total < needs[name] for name in needs):
             return Fit.NEVER
@@ -187,7 +187,7 @@ class Books:
                 yield pool, self.rounded(pool, each.size)
 
     def named_ready(self, bb: BbJob) -> bool:
-        """Tell whether the persistent buffers that a job uses or destroys let it go on.
+        """Return whether the persistent buffers that a job uses or destroys let it go on.
 
         One it uses must be there, unless it makes it itself; one it destroys must be in nobody
         else's use, and not about to be made.
@@ -210,7 +210,7 @@ class Books:
         )
 
     def being_made(self, name: str, but: BbJob) -> bool:
-        """Tell whether another job is about to make a persistent buffer."""
+        """Return whether another job is about to make a persistent buffer."""
         return any(
             name not in each.made and any(made.name == name for made in each.request.creates)
             for each in self.active.values()

@@ -134,7 +134,7 @@ class Books:
         self.allocs.pop(alloc.key, None)
 
     def fit(self, size: int) -> Fit:
-        """Tell whether a request can be granted."""
+        """Return whether a request can be granted."""
         if size > self.total:
             return Fit.NEVER
         return Fit.NOW if size <= self.total - self.used else Fit.LATER

@@ -123,7 +123,7 @@ async def _save(order: Order) -> int:
 
 
 def _still_runs(order: Order) -> bool:
-    """Tell whether the job or step still runs, in the same run and with the same record."""
+    """Return whether the job or step still runs, in the same run and with the same record."""
     job = slurmctld.find_job(order.job_id)
     if job is None or job.restart_cnt != order.run:
         return False

@@ -90,7 +90,7 @@ def _say(text: str) -> None:
 
 
 def is_traced(pid: int) -> bool:
-    """Tell whether a debugger is attached to a process."""
+    """Return whether a debugger is attached to a process."""
     try:
         with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:  # noqa: PTH123 - as in processor_time_s
             return any(line.startswith("TracerPid:") and line.split()[1] != "0" for line in file)

@@ -74,7 +74,7 @@ def of(function: str, guides: str, prototypes: str) -> str:
 
 
 def may_lack(function: str, prototypes: str) -> bool:
-    """Tell whether a plugin may do without a function of the guide."""
+    """Return whether a plugin may do without a function of the guide."""
     return prototypes == LATER and function in _GONE
 
 

@@ -125,7 +125,7 @@ class DescFields:
         return reader(self) if reader is not None else _ELSEWHERE.get(name)
 
     def knows(self, name: Any) -> bool:
-        """Tell whether there is such a field."""
+        """Return whether there is such a field."""
         return name in KNOWN
 
     def put(self, name: Any, value: Any) -> str | None:
@@ -159,7 +159,7 @@ class DescFields:
         return None
 
     def writes(self, name: Any) -> bool:
-        """Tell whether a script may write a field."""
+        """Return whether a script may write a field."""
         return name in KNOWN and name not in _READ_ONLY
 
     def _put_text(self, field: str, value: Any) -> str | None:

@@ -180,7 +180,7 @@ class LuaState:
         return await self._run(loaded)
 
     def has(self, name: str) -> bool:
-        """Tell whether there is a global function of a name."""
+        """Return whether there is a global function of a name."""
         return self._type(self._globals[name]) == "function"
 
     async def call(self, name: str, *arguments: Any) -> tuple[Value, ...]:

@@ -214,7 +214,7 @@ def bb_p_job_try_stage_in() -> int:
     test_only="in: if false, stage-in may be started",
 )
 def bb_p_job_test_stage_in(job_ptr: Any, test_only: bool) -> int:
-    """Tell whether the job's stage-in is complete, before it is given nodes."""
+    """Return whether the job's stage-in is complete, before it is given nodes."""
     raise AssertionError
 
 
@@ -288,7 +288,7 @@ def bb_p_job_start_stage_out(job_ptr: Any) -> int:
     glossary=_GLOSSARY,
 )
 def bb_p_job_test_post_run(job_ptr: Any) -> int:
-    """Tell whether what follows the job's run is complete."""
+    """Return whether what follows the job's run is complete."""
     raise AssertionError
 
 
@@ -309,7 +309,7 @@ def bb_p_job_test_post_run(job_ptr: Any) -> int:
     glossary=_GLOSSARY,
 )
 def bb_p_job_test_stage_out(job_ptr: Any) -> int:
-    """Tell whether the stage-out is complete, before the job is purged."""
+    """Return whether the stage-out is complete, before the job is purged."""
     raise AssertionError
 
 

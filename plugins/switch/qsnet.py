@@ -57,7 +57,7 @@ class Program:
     high_context: int
 
     def meets(self, other: "Program") -> bool:
-        """Tell whether another program has one of its contexts."""
+        """Return whether another program has one of its contexts."""
         return self.low_context <= other.high_context and other.low_context <= self.high_context
 
 

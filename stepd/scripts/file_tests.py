@@ -30,7 +30,7 @@ def judge_unary(operator: str, operand: str, state: ShellState) -> bool:
 
 
 def is_set(name: str, state: ShellState) -> bool:
-    """Tell whether a variable, or an element of an array, is set."""
+    """Return whether a variable, or an element of an array, is set."""
     base, bracket, rest = name.partition("[")
     if not bracket:
         return state.look_up(name) is not None
@@ -75,7 +75,7 @@ def _judge_device(operator: str, path: str, state: ShellState) -> bool:
 
 
 def may(found: Info, bit: int, uid: int) -> bool:
-    """Tell whether a user may read (4), write (2) or execute (1) what is found."""
+    """Return whether a user may read (4), write (2) or execute (1) what is found."""
     if uid == 0:
         return bit != _EXECUTE or found.is_dir or bool(found.mode & 0o111)
     return bool(found.mode >> (6 if found.uid == uid else 0) & bit)

@@ -88,7 +88,7 @@ _KINDS: dict[str, Literal["all", "joined"]] = {"@": "all", "*": "joined"}
 
 
 def _kind(part: Parameter) -> Literal["one", "all", "joined"]:
-    """Tell whether a parameter stands for all elements, and how they are told apart."""
+    """Return whether a parameter stands for all elements, and how they are told apart."""
     sign = part.name if part.name in ("@", "*") else _sign(part.subscript)
     return _KINDS.get(sign, "one")
 

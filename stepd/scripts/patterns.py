@@ -45,7 +45,7 @@ def plain(pattern: str) -> str:
 
 
 def has_special(pattern: str, *, extended: bool = False) -> bool:
-    """Tell whether a pattern is more than a text."""
+    """Return whether a pattern is more than a text."""
     return (
         re.search(
             r"(?<!\\)(?:\\\\)*([*?]|\[.*\]" + (r"|[?*+@!]\(" if extended else "") + ")",
@@ -64,7 +64,7 @@ def compiled(pattern: str, *, lazy: bool = False, extended: bool = True) -> re.P
 
 
 def fits(text: str, pattern: str, *, extended: bool = True) -> bool:
-    """Tell whether the whole *text* fits a pattern."""
+    """Return whether the whole *text* fits a pattern."""
     _check(text, pattern)
     return compiled(pattern, extended=extended).fullmatch(text) is not None
 

@@ -61,7 +61,7 @@ class Regular:
         return Found(start=found.start(), end=found.end(), texts=texts)
 
     def matches(self, text: str) -> bool:
-        """Tell whether the expression fits anywhere in *text*."""
+        """Return whether the expression fits anywhere in *text*."""
         if self.heavy and len(text) > _HEAVY:
             raise RegularMistake(
                 f"a repetition in a repetition, in a text of more than {_HEAVY} characters"
@@ -106,7 +106,7 @@ class _Translator:
         return out
 
     def _is(self, operator: str) -> bool:
-        """Tell whether an operator stands here: with a backslash in basic expressions."""
+        """Return whether an operator stands here: with a backslash in basic expressions."""
         shown = operator if self.extended else "\\" + operator
         return self.text.startswith(shown, self.at)
 

@@ -57,7 +57,7 @@ class Books:
         )
 
     def fit(self, bb: BbJob) -> Fit:
-        """Tell whether what a job asks for is free, could become free, or is more than there is."""
+        """Return whether what a job asks for is free, may become free, or is too much."""
         if not bb.size:
             return Fit.NOW
         pool = self.pools.get(bb.request.pool)

@@ -27,19 +27,19 @@ class Settings:
     poll_interval: int = 15
 
     def welcome(self, user: str) -> bool:
-        """Tell whether a user may have burst buffers."""
+        """Return whether a user may have burst buffers."""
         if self.allow_users:
             return user in self.allow_users
         return user not in self.deny_users
 
     @property
     def teardown_failure(self) -> bool:
-        """Tell whether a buffer is taken down whose stage failed."""
+        """Return whether a buffer is taken down whose stage failed."""
         return "TeardownFailure" in self.flags
 
     @property
     def private(self) -> bool:
-        """Tell whether people see their own buffers alone."""
+        """Return whether people see their own buffers alone."""
         return "PrivateData" in self.flags
 
 

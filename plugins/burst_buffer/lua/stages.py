@@ -56,7 +56,7 @@ class Stages:
             thread.cancel()
 
     def full(self, stage: str) -> bool:
-        """Tell whether as many calls of a stage run as may."""
+        """Return whether as many calls of a stage run as may."""
         limited = lua_settings().slurm < "24.05"
         return limited and self._running.get(stage, 0) >= MOST_AT_ONCE
 

@@ -285,7 +285,7 @@ _BINARIES = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/")
 
 
 def is_tool(name: str) -> bool:
-    """Tell whether a program is called by the name of a tool, or by the path of one."""
+    """Return whether a program is called by the name of a tool, or by the path of one."""
     base = name.rsplit("/", 1)[-1]
     return base in TOOLS and (base == name or name.startswith(_BINARIES))
 

@@ -878,7 +878,7 @@ class _Run:
         return text
 
     def within(self, key: _Node, name: str) -> float:
-        """Tell whether an array has a key."""
+        """Return whether an array has a key."""
         return float(self._key(key) in self.arrays.get(name, {}))
 
     def formatted(self, values: list[Any]) -> str:

@@ -466,7 +466,7 @@ class _Wanted:
             self.least = int(value)
 
     def fits(self, tool: Tool, path: str, *, is_dir: bool) -> bool:
-        """Tell whether what is at a path fits."""
+        """Return whether what is at a path fits."""
         return all(_holds(tool, path, test, value, is_dir) != no for test, value, no in self.tests)
 
 
@@ -507,7 +507,7 @@ async def _find(tool: Tool, path: str, depth: int, wanted: _Wanted) -> None:
 
 
 async def cmp(tool: Tool, options: Options) -> int:
-    """Tell whether two files are alike."""
+    """Return whether two files are alike."""
     if len(options.operands) != 2:  # noqa: PLR2004 - two files
         raise ToolMistake("cmp: two files are needed", 2)
     one, other = options.operands

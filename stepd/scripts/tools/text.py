@@ -54,7 +54,7 @@ async def cat(tool: Tool, options: Options) -> int:
 
 
 def _feeds_itself(tool: Tool, stream: Stream) -> bool:
-    """Tell whether what is read from a file that holds something would be written behind it."""
+    """Return whether what is read from a file that holds something would be written behind it."""
     out = tool.redirects.stdout
     if not isinstance(stream, OpenFile) or not isinstance(out, OpenFile) or stream.path != out.path:
         return False

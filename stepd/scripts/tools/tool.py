@@ -47,7 +47,7 @@ class Options:
     operands: tuple[str, ...]
 
     def __contains__(self, letter: str) -> bool:
-        """Tell whether an option was given."""
+        """Return whether an option was given."""
         return any(each == letter for each, _ in self.given)
 
     def get(self, letter: str, default: str = "") -> str:
