@@ -216,3 +216,88 @@ def test_the_command_says_by_its_status_what_came_of_it(
     assert "broken.lua:2: it does not load: " in capsys.readouterr().err
     assert main(["plugins", "check", "none.lua", *one]) == 2
     assert "defines none of the functions" in capsys.readouterr().err
+
+
+BUFFERS = """\
+function slurm_bb_pools() return slurm.SUCCESS, {pools} end
+function slurm_bb_job_process(script) return slurm.SUCCESS end
+function slurm_bb_setup(id, uid, gid, pool, size, script) {setup} return slurm.SUCCESS end
+function slurm_bb_data_in(id, script) {data_in} return slurm.SUCCESS end
+function slurm_bb_real_size(id) return slurm.SUCCESS end
+function slurm_bb_paths(id, script, file) {paths} return slurm.SUCCESS end
+function slurm_bb_pre_run(id, script) return slurm.SUCCESS end
+function slurm_bb_post_run(id, script) {post_run} return slurm.SUCCESS end
+function slurm_bb_data_out(id, script) {data_out} return slurm.SUCCESS end
+function slurm_bb_job_teardown(id, script, hurry) {job_teardown} return slurm.SUCCESS end
+function slurm_bb_get_status(...) return slurm.SUCCESS end
+"""
+POOLS = """'{"pools": [{"id": "fast", "quantity": 100, "granularity": 10}]}'"""
+
+
+def buffers(tmp_path: Path, *, luas: str = "5.4", **bodies: str) -> ScriptReport:
+    """Check a burst_buffer.lua with some lines in its functions."""
+    empty = dict.fromkeys(
+        ("setup", "data_in", "paths", "post_run", "data_out", "job_teardown"), "local _ = 0;"
+    )
+    text = BUFFERS.format(**{"pools": POOLS, **empty, **bodies})
+    without = bodies.pop("without", "none")
+    lines = [line for line in text.splitlines() if f"slurm_bb_{without}(" not in line]
+    path = tmp_path / "burst_buffer.lua"
+    path.write_text("\n".join(lines) + "\n")
+    return check_script(str(path), luas=luas.split(), slurms=("22.05",))
+
+
+def test_mistakes_of_a_burst_buffer_script_are_found(tmp_path: Path) -> None:
+    """Those that leave the job alone are found together, each on its line."""
+    report = buffers(
+        tmp_path,
+        luas="5.1 5.4",
+        setup="kept = id; if size == 0 then return slurm.SUCCESS end",
+        data_in="if kept then unpack({}) end if id ~= '0' then return 256 end",
+        paths="os.execute('sleep 5')",
+        post_run="if id == '0' then return slurm.ESLURM_NO_BB end",
+        job_teardown="if hurry then return slurm.SUCCESS end",
+        data_out="if id ~= '0' then return slurm.ERROR, {} end",
+    )
+    found = {(each.rule, int(each.where.partition(":")[2] or 0)) for each in report.mistakes}
+    assert found == {
+        *(("never-equal", 3), ("never-equal", 10), ("lost-global", 4), ("lua-version", 4)),
+        *(("lost-status", 4), ("slow", 6), ("unknown-name", 8), ("second-value", 9)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "rule", "line"),
+    [
+        (("without", "real_size"), "missing-function", 1),
+        (("setup", "slurm.log_info('of %s', os.getenv('NONE'))"), "nil-in-log", 3),
+        (("data_in", "local f = io.open('/none') f:read('*a')"), "stage-error", 4),
+        (("pools", "'fast 100'"), "no-pools", 1),
+        (("paths", "os.execute('scontrol update jobid=' .. id)"), "self-waiting", 6),
+    ],
+    ids=["missing", "nil", "error", "pools", "waits"],
+)
+def test_a_mistake_that_ends_a_call_is_found(
+    tmp_path: Path, body: tuple[str, str], rule: str, line: int
+) -> None:
+    """It is told with its line, and nothing else is."""
+    function, text = body
+    report = buffers(tmp_path, **{function: text})
+    told = [(each.rule, each.where) for each in report.mistakes]
+    assert told == [(rule, f"burst_buffer.lua:{line}")]
+
+
+def test_a_burst_buffer_script_that_is_right_passes(tmp_path: Path) -> None:
+    """Its directive is found out, and programs of the site are played by stand-ins."""
+    report = buffers(
+        tmp_path,
+        luas="5.1 5.4",
+        setup="if tonumber(size) > 0 then os.execute('mkdir -p /fast/' .. id) end",
+        data_in="for s in io.lines(script) do if s:find('^#DW') then os.execute('/in') end end",
+        paths="local f = io.open(file, 'w') f:write('BB=/fast/', id, '\\n') f:close()",
+        job_teardown="if hurry == 'true' then return slurm.SUCCESS end os.execute('rm -r /fast')",
+    )
+    assert [(each.rule, each.where, each.what) for each in report.mistakes] == []
+    assert report.notes == ("/in: played by stand-ins that take a second and succeed",)
+    assert {"slurm_bb_setup", "slurm_bb_data_out", "slurm_bb_job_teardown"} <= set(report.driven)
+    assert [str(each) for each in report.unreached] == ["line 11: function in slurm_bb_get_status"]

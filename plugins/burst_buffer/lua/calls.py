@@ -238,6 +238,9 @@ class _Call:
                 kind = second.kind if isinstance(second, LuaOther) else type(second).__name__
                 log.error(f"slurm_bb_{self._function}: second return value is no text", is_a=kind)
                 status = -1
+        if self._child and status and not status & 0xFF:
+            function = f"slurm_bb_{self._function}"
+            log.info(f"{function} returns {status}, of which a child's status keeps 0")
         return self._ended(status & 0xFF if self._child else status, message)
 
     def _ended(self, status: int, message: str | None) -> Reply:

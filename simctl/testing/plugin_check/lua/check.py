@@ -8,7 +8,9 @@ from simctl.files import read_text
 from simctl.plugins.lua.state import LuaMissingError, require_lua
 from simctl.status import InputError
 from simctl.testing.plugin_check.lua import named, rules
+from simctl.testing.plugin_check.lua.buffers import BufferCheck
 from simctl.testing.plugin_check.lua.found import Found
+from simctl.testing.plugin_check.lua.marks import reached
 from simctl.testing.plugin_check.lua.report import ScriptReport, Unreached
 from simctl.testing.plugin_check.lua.source import Source
 from simctl.testing.plugin_check.lua.static import findings
@@ -48,24 +50,33 @@ def check_script(
     versions, notes = versions_of(source, kind, slurms)
     for finding in findings(source, kind, versions):
         found.blame(finding.rule, finding.function, finding.what, line=finding.line)
-    check = SubmitCheck(source, found, tuple(luas) or LUAS, versions)
-    main, under = check.run()
-    reached = all_reached(main)
-    driven = check.driven(main)
+    under_luas = tuple(luas) or LUAS
+    if kind == "cli_filter":
+        raise InputError(f"{path}: cli_filter.lua is not simulated, and so not checked")
+    if kind == "burst_buffer":
+        buffers = BufferCheck(source, found, under_luas, versions)
+        life, under = buffers.run()
+        seen, driven, treated = reached(life.events), buffers.driven(life), buffers.treated(life)
+        trials, notes = buffers.trials, [*notes, *buffers.notes]
+    else:
+        check = SubmitCheck(source, found, under_luas, versions)
+        main, under = check.run()
+        seen, driven, treated = all_reached(main), check.driven(main), check.treated(main)
+        trials = check.trials
     return ScriptReport(
         plugin_type=f"{kind}/lua",
         origin=path,
         mistakes=found.mistakes(),
-        treated=check.treated(main),
+        treated=treated,
         driven=driven,
         unreached=tuple(
             Unreached(line=block.line, kind=_kind(block.kind), function=block.function)
             for block in source.blocks
-            if block.number not in reached
+            if block.number not in seen
         ),
         notes=tuple(notes),
         under=under,
-        trials=check.trials,
+        trials=trials,
         not_driven="" if driven else "no job came as far as the script",
     )
 
@@ -95,11 +106,13 @@ def versions_of(
         return tuple(asked), []
     versions = list(named.VERSIONS)
     notes = []
+    if kind == "burst_buffer":
+        versions = list(_of_buffers(source))
     for use in source.uses:
         if use.owner != "slurm" or use.guarded:
             continue
-        having = [each for each in named.VERSIONS if use.field in named.offered(kind, each)]
-        if having and len(having) < len(named.VERSIONS):
+        having = [each for each in versions if use.field in named.offered(kind, each)]
+        if having and len(having) < len(versions):
             left = [each for each in versions if each in having]
             if left and left != versions:
                 versions = left
@@ -108,6 +121,20 @@ def versions_of(
                     "alone: it is tried under these"
                 )
     return tuple(versions), notes
+
+
+def _of_buffers(source: Source) -> tuple[str, ...]:
+    """Return the versions whose functions a burst_buffer.lua has, with as many arguments."""
+    polls = {"slurm_bb_test_data_in", "slurm_bb_test_data_out"}
+    if any(each.name in polls for each in source.functions):
+        return tuple(each for each in named.VERSIONS if each >= "24.05")
+    informed = any(
+        "info" in parameter.lower()
+        for each in source.functions
+        if each.name.startswith("slurm_bb_")
+        for parameter in each.parameters
+    )
+    return ("23.02",) if informed else ("22.05", "23.02")
 
 
 def _kind(kind: str) -> str:

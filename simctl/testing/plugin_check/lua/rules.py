@@ -83,6 +83,13 @@ TABLE_TEXT: Final = rule(
     cost="the call fails",
     remedy="return a text as second value, such as table.concat(lines, '\\n')",
 )
+NO_POOLS: Final = rule(
+    "no-pools",
+    rank=0,
+    cost="burst buffers stay down: jobs that ask for space wait for ever",
+    remedy="return slurm.SUCCESS and a text in JSON: "
+    '{"pools": [{"id": "NAME", "quantity": N, "granularity": BYTES}]}',
+)
 LOST_STATUS: Final = rule(
     "lost-status",
     rank=1,

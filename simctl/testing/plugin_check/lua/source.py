@@ -101,6 +101,17 @@ class Source:
         found = self.function(name)
         return found.line if found is not None else 0
 
+    def line_text(self, line: int) -> str:
+        """Return a line of the script; nothing where there is none."""
+        lines = self.text.split("\n")
+        return lines[line - 1] if 0 < line <= len(lines) else ""
+
+    def function_at(self, line: int) -> str:
+        """Return the function that a line is in."""
+        found = [at for at, each in enumerate(self.tokens) if each.line == line]
+        around = self.around(found[0]) if found else None
+        return around.name if around is not None else ""
+
     def line_with(self, word: str) -> int:
         """Return the first line on which a name stands; 0 if it does not."""
         return next((each.line for each in self.tokens if each.text == word), 0)

@@ -1,12 +1,12 @@
 """Mistakes that show in a script as it is written, reached or not."""
 
-import re
 from collections.abc import Collection, Iterator
 from typing import Final
 
 import attrs
 
 from simctl.testing.plugin_check.lua import named, rules
+from simctl.testing.plugin_check.lua.lines import asks_slurmctld
 from simctl.testing.plugin_check.lua.source import Comparison, Function, Source, Use
 from simctl.testing.plugin_check.lua.tokens import Token
 
@@ -18,7 +18,6 @@ _NO_VALS: Final = {
 }
 _NUMBERS: Final = {65534.0: 16, 4294967294.0: 32, 18446744073709551614.0: 64}
 _NIL_NUMBERS: Final = frozenset({"min_mem_per_node", "min_mem_per_cpu"})
-_WORD: Final = re.compile(r"[\w./-]+")
 _RUNS: Final = frozenset({"execute", "popen"})
 
 
@@ -314,25 +313,6 @@ def _entry(source: Source, at: int) -> str | None:
         if each.name.startswith("slurm_bb_") and each.first <= at <= each.last:
             return each.name
     return None
-
-
-def asks_slurmctld(line: str) -> str:
-    """Return the command of Slurm's that a line of shell runs; nothing if it runs none."""
-    for piece in re.split(r"[;&|()`\n]|\$\(", line):
-        for word in _WORD.findall(piece):
-            name = str(word).rsplit("/", 1)[-1]
-            if name in named.SLURM_COMMANDS:
-                return name
-            if "=" not in word and name not in (
-                "env",
-                "timeout",
-                "sudo",
-                "command",
-                "exec",
-                "time",
-            ):
-                break
-    return ""
 
 
 def _commands(source: Source, kind: str) -> Iterator[Finding]:

@@ -1,7 +1,6 @@
 """Drive a job_submit.lua: a zoo of jobs through trial clusters, and what it does to each."""
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -11,17 +10,18 @@ from msgspec import UNSET
 from simctl.kernel.events import Event
 from simctl.scenario.load import read_scenario
 from simctl.testing.plugin_check.lua import zoo
+from simctl.testing.plugin_check.lua.marks import reached, text_of
 from simctl.testing.plugin_check.lua.named import required
-from simctl.testing.plugin_check.lua.source import MARK, Source
+from simctl.testing.plugin_check.lua.source import Source
 from simctl.testing.plugin_check.lua.zoo import Job
 from simctl.wire.ids import SECOND
 from simctl.world import World
 
 APART_S: Final = 1000
 _FIRST_S: Final = 10
-_MARKED: Final = re.compile(rf"(?:lua: )?{MARK} (\d+)")
 SCRIPT: Final = "/etc/slurm/job_submit.lua"
 MOST_JOBS: Final = 240
+_NOT_LOADED: Final = "job_submit.lua does not load: "
 _HUNG: Final = "would have hung"
 _ROUNDS: Final = 4
 _ROUND: Final = 80
@@ -119,9 +119,10 @@ class Submissions:
         result = world.run()
         failure = next(
             (
-                _text(event).removeprefix("job_submit.lua does not load: ")
+                text_of(event).removeprefix("job_submit.lua does not load: ")
                 for event in events
-                if event.kind == "log" and _text(event).startswith("job_submit.lua does not load: ")
+                if event.kind == "log"
+                and text_of(event).startswith("job_submit.lua does not load: ")
             ),
             "",
         )
@@ -132,7 +133,7 @@ class Submissions:
             failure=failure,
             complaints=tuple(each.problem for each in result.complaints),
             loading=tuple(_shell(events, -1)),
-            loaded_blocks=frozenset(_reached(each for each in events if _slot(each) < 0)),
+            loaded_blocks=reached(each for each in events if _slot(each) < 0),
         )
 
     def _scenario(self, jobs: Sequence[Job], *, lua: str, slurm: str) -> str:
@@ -164,18 +165,6 @@ class Submissions:
 def _slot(event: Event) -> int:
     """Return the number of the job in whose time an event falls; -1 before the first."""
     return (event.time_us // SECOND - _FIRST_S) // APART_S
-
-
-def _text(event: Event) -> str:
-    return str(event.args.get("text", "")) if isinstance(event.args, dict) else ""
-
-
-def _reached(events: Any) -> Any:
-    for event in events:
-        if event.kind == "log":
-            found = _MARKED.fullmatch(_text(event))
-            if found:
-                yield int(found[1])
 
 
 def _shell(events: Sequence[Event], slot: int) -> Any:
@@ -214,8 +203,8 @@ def _rulings(
                     name: each for name, each in args.get("changed", {}).items() if name != "filled"
                 },
                 lines=tuple(command.stderr.splitlines()),
-                logs=tuple(_text(each) for each in own if each.kind == "log" and _text(each)),
-                reached=frozenset(_reached(own)),
+                logs=tuple(text_of(each) for each in own if each.kind == "log" and text_of(each)),
+                reached=reached(own),
                 commands=tuple(_shell(own, at)),
                 took_us=sum(each.time_us - each.t0_us for each in calls if each.t0_us is not UNSET),
             )
@@ -229,23 +218,21 @@ def explore(submissions: Submissions, *, lua: str, slurm: str) -> tuple[Drive, t
     Returns the last drive, of all jobs that were kept, and these.
     """
     source = submissions.source
-    drive = submissions.run((), lua=lua, slurm=slurm)
-    if drive.failure or drive.endless:
-        return drive, ()
+    first = submissions.run((), lua=lua, slurm=slurm)
+    if first.failure or first.endless:
+        return first, ()
     others = [each for each in zoo.users(source) if each not in ("alice", "bob")]
-    jobs = [
-        *zoo.ZOO,
-        *(attrs.evolve(zoo.ZOO[0], name=f"a job of {each}", user=each) for each in others),
-    ]
-    drive = submissions.run(jobs, lua=lua, slurm=slurm)
-    if drive.failure or drive.endless:
-        return drive, tuple(jobs)
-    if any(ruling.asked and ruling.exit == 0 for ruling in drive.rulings[: len(zoo.HELD)]):
+    jobs = list(zoo.ZOO)
+    jobs += [attrs.evolve(jobs[0], name=f"a job of {each}", user=each) for each in others]
+    if any(ruling.asked and ruling.exit == 0 for ruling in first.rulings):
         jobs += zoo.changes(1)
     wished = zoo.wishes(source)
     surest = [wish for wish in wished if wish.weight == 0]
     jobs += _new(zoo.mutants((zoo.ZOO[0],), surest), jobs)[:_ROUND]
     drive = submissions.run(jobs, lua=lua, slurm=slurm)
+    if drive.endless:
+        return drive, tuple(jobs)
+    known = len(jobs)
     seen = all_reached(drive)
     errors = {error for each in drive.rulings for error in each.errors}
     paths = {ruling.path for ruling in drive.rulings}
@@ -263,10 +250,12 @@ def explore(submissions: Submissions, *, lua: str, slurm: str) -> tuple[Drive, t
                 paths.add(ruling.path)
                 bases.append(ruling.job)
             if ruling.reached - seen or set(ruling.errors) - errors:
-                seen |= ruling.reached
+                seen = seen | ruling.reached
                 errors |= set(ruling.errors)
                 jobs.append(ruling.job)
-    return submissions.run(jobs, lua=lua, slurm=slurm), tuple(jobs)
+    if len(jobs) > known:
+        drive = submissions.run(jobs, lua=lua, slurm=slurm)
+    return drive, tuple(jobs)
 
 
 def _new(jobs: Iterable[Job], known: Sequence[Job]) -> list[Job]:
@@ -280,9 +269,9 @@ def _new(jobs: Iterable[Job], known: Sequence[Job]) -> list[Job]:
     return found
 
 
-def all_reached(drive: Drive) -> set[int]:
+def all_reached(drive: Drive) -> frozenset[int]:
     """Return the numbers of the blocks that some job reached."""
-    return set(drive.loaded_blocks).union(*(ruling.reached for ruling in drive.rulings))
+    return drive.loaded_blocks.union(*(ruling.reached for ruling in drive.rulings))
 
 
 def _bases(drive: Drive) -> list[Job]:

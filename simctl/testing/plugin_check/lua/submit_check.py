@@ -9,10 +9,11 @@ import attrs
 from simctl.status import InputError
 from simctl.testing.plugin_check.lua import rules, zoo
 from simctl.testing.plugin_check.lua.found import Found
-from simctl.testing.plugin_check.lua.named import required
+from simctl.testing.plugin_check.lua.lines import asks_slurmctld
+from simctl.testing.plugin_check.lua.marks import line_of, shown_error
+from simctl.testing.plugin_check.lua.named import JOB_DESC, required
 from simctl.testing.plugin_check.lua.report import Treated
 from simctl.testing.plugin_check.lua.source import Source
-from simctl.testing.plugin_check.lua.static import asks_slurmctld
 from simctl.testing.plugin_check.lua.submissions import Drive, Ruling, Submissions, explore
 from simctl.testing.plugin_check.lua.zoo import Job
 from simctl.wire import errno
@@ -90,8 +91,8 @@ class SubmitCheck:
                 return drive, jobs
             failed.append(drive)
         failure = failed[0].failure
-        at = f":{_line(failure)}" if _line(failure) else ""
-        raise InputError(f"{self.source.name}{at}: it does not load: {_shown(failure)}")
+        at = f":{line_of(failure)}" if line_of(failure) else ""
+        raise InputError(f"{self.source.name}{at}: it does not load: {shown_error(failure)}")
 
     def _others(self, main: Drive) -> Iterator[tuple[str, str]]:
         for lua in self.luas:
@@ -102,7 +103,7 @@ class SubmitCheck:
                 yield main.lua, slurm
 
     def _loads_not(self, drive: Drive) -> None:
-        text, line = _shown(drive.failure), _line(drive.failure)
+        text, line = shown_error(drive.failure), line_of(drive.failure)
         rule = rules.LUA_VERSION if len(self.luas) > 1 else rules.LOADS_NOT
         what = f"it does not load under Lua {drive.lua} and Slurm {drive.slurm}: {text}"
         self.found.blame(rule, "", what, line=line)
@@ -135,9 +136,11 @@ class SubmitCheck:
                 self.found.blame(rules.SELF_WAITING, "", what)
 
     def _error(self, drive: Drive, ruling: Ruling, function: str, error: str) -> None:
-        text = _shown(error)
+        text = shown_error(error)
         if _ENDLESS.search(text):
-            self.found.blame(rules.ENDLESS, function, text, line=_line(error), job=ruling.job.name)
+            self.found.blame(
+                rules.ENDLESS, function, text, line=line_of(error), job=ruling.job.name
+            )
             return
         rule = (
             rules.NIL_IN_LOG
@@ -145,13 +148,11 @@ class SubmitCheck:
             else rules.LUA_ERROR
         )
         self.found.blame(
-            rule, function, text, line=_line(error), job=ruling.job.name, lua=drive.lua, one=True
+            rule, function, text, line=line_of(error), job=ruling.job.name, lua=drive.lua, one=True
         )
 
     def _at(self, error: str) -> str:
-        lines = self.source.text.split("\n")
-        line = _line(error)
-        return lines[line - 1] if 0 < line <= len(lines) else ""
+        return self.source.line_text(line_of(error))
 
     def _logged(self, ruling: Ruling, function: str, text: str) -> None:
         job = ruling.job.name
@@ -172,8 +173,6 @@ class SubmitCheck:
             self._strange(match[1], function, "reads", job)
 
     def _strange(self, field: str, function: str, does: str, job: str) -> None:
-        from simctl.testing.plugin_check.lua.named import JOB_DESC  # noqa: PLC0415
-
         rule = rules.READ_ONLY if does == "writes" and field in JOB_DESC else rules.UNKNOWN_FIELD
         what = f"{does} job_desc.{field}, which " + (
             "a script cannot change" if rule == rules.READ_ONLY else "is no field"
@@ -208,7 +207,7 @@ class SubmitCheck:
         if bool(one.errors) != bool(two.errors):
             lua, errors = (main.lua, one.errors) if one.errors else (other.lua, two.errors)
             for error in errors:
-                self.found.of_version(_line(error), lua)
+                self.found.of_version(line_of(error), lua)
 
     def _orders(self, submissions: Submissions, main: Drive, jobs: Sequence[Job]) -> None:
         for order in _ORDERS:
@@ -288,19 +287,6 @@ def _value(value: Any) -> str:
     if value in ("", [], {}):
         return "nothing"
     return str(value) if not isinstance(value, str) else value
-
-
-def _shown(error: str) -> str:
-    """Return what an error says, without the place in the script."""
-    return re.sub(r"^(?:/etc/slurm/[\w.]+\.lua:(?:\d+:)? )+", "", error)
-
-
-_AT: Final = re.compile(r"\.lua:(\d+):")
-
-
-def _line(error: str) -> int:
-    found = _AT.search(error)
-    return int(found[1]) if found else 0
 
 
 __all__ = ["SubmitCheck", "errno_name", "shown", "zoo"]

@@ -1,0 +1,34 @@
+"""What the traces of trial clusters tell of a script: blocks that were reached, errors."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from simctl.kernel.events import Event
+from simctl.testing.plugin_check.lua.source import MARK
+
+_MARKED: Final = re.compile(rf"(?:lua: )?{MARK} (\d+)")
+_PLACE: Final = re.compile(r"^(?:/etc/slurm/[\w.]+\.lua:(?:\d+:)? )+")
+_AT: Final = re.compile(r"\.lua:(\d+):")
+
+
+def text_of(event: Event) -> str:
+    """Return the text of a line of the log."""
+    return str(event.args.get("text", "")) if isinstance(event.args, dict) else ""
+
+
+def reached(events: Iterable[Event]) -> frozenset[int]:
+    """Return the numbers of the blocks that were reached."""
+    found = (_MARKED.fullmatch(text_of(each)) for each in events if each.kind == "log")
+    return frozenset(int(each[1]) for each in found if each)
+
+
+def shown_error(error: str) -> str:
+    """Return what an error says, without the place in the script."""
+    return _PLACE.sub("", error)
+
+
+def line_of(error: str) -> int:
+    """Return the line that an error names; 0 if it names none."""
+    found = _AT.search(error)
+    return int(found[1]) if found else 0
