@@ -143,8 +143,7 @@ def run(options: argparse.Namespace) -> int:
     result = run_world(world, options)
     if result.schedule_note:
         print(f"simctl: {result.schedule_note}", file=sys.stderr)
-    if getattr(options, "gdb", ""):
-        _tell_where_none_stopped()
+    _tell_where_none_stopped(options)
     if options.html is not None:
         write_run(options.html, world.header(), world.events, result, "--html", force=options.force)
     if options.explain:
@@ -214,7 +213,7 @@ def make_world(scenario: Scenario, options: argparse.Namespace) -> World:
 
 
 def _stops_for_gdb(options: argparse.Namespace) -> bool:
-    """Have the run stop where `--gdb` says; tell whether it says so."""
+    """Have the run stop where `--gdb` says; return whether it says so."""
     function = getattr(options, "gdb", "")
     if function:
         from simctl.plugins.compiled.debugger import stop_before
@@ -223,8 +222,10 @@ def _stops_for_gdb(options: argparse.Namespace) -> bool:
     return bool(function)
 
 
-def _tell_where_none_stopped() -> None:
+def _tell_where_none_stopped(options: argparse.Namespace) -> None:
     """Say that `--gdb` has stopped nowhere, where it should have."""
+    if not getattr(options, "gdb", ""):
+        return
     from simctl.plugins.compiled.debugger import left_over
 
     function = left_over()
