@@ -76,7 +76,7 @@ def test_json_has_the_promised_keys(tmp_path: Path, capsys: pytest.CaptureFixtur
         *("scenario", "seed", "schedule", "model", "end_time_us", "stalled", "ran_out", "jobs"),
         *("expectations", "orderings", "plugin_errors", "fatal", "damaged"),
         *("faults_missed", "lost_jobs", "ignored", "commands"),
-        *("counts", "wall_s"),
+        *("counts", "wall_s", "failures", "held_up"),
     ]
     assert list(found["commands"][0]) == [
         *("at_us", "user", "command", "exit", "errno", "stdout", "stderr"),
