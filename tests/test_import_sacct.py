@@ -255,6 +255,33 @@ def test_sizes_of_older_versions_and_limits(tmp_path: Path) -> None:
     assert "1 job: ran longer than the time limit, which is raised" in scenario
 
 
+def test_what_is_not_taken_over_is_told_with_how_many_had_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Generic resources, QOS, reservations and features: in the head and on standard error."""
+    head = "JobID|Submit|ElapsedRaw|AllocCPUS|AllocTRES|ReqGRES|QOS|Reservation|Constraints"
+    scenario = make(
+        rows(
+            "1| T10:00:00|9|4|cpu=4,gres/gpu=2,gres/gpu:a100=2||high||",
+            "2| T10:00:01|9|4|cpu=4,license/matlab=1|gres:gpu:1|normal|maint|bigmem",
+            "3| T10:00:02|9|4|cpu=4,mem=3G,billing=4|||  |",
+            head=head,
+        ),
+        tmp_path,
+    )
+    told = [
+        "2 jobs: had gres/gpu, license/matlab, which is not taken over: they do not wait for it",
+        "1 job: had QOS high, which is not taken over: its priority and limits do not act",
+        "1 job: ran in reservation maint, which is not taken over: nothing is kept free for them",
+        "1 job: asked for features bigmem, which are not taken over",
+    ]
+    err = capsys.readouterr().err
+    for line in told:
+        assert f"# {line}" in scenario
+        assert f"simctl: {line}" in err
+    assert "Columns without a use" not in scenario
+
+
 def test_limits_and_memory_end_jobs_again(tmp_path: Path) -> None:
     """A run into its time limit is as long, for limits are looked at at the same moments."""
     text = (

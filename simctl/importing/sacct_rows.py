@@ -23,6 +23,18 @@ _NO_NODES: Final = ("", "None assigned", "None")
 
 CPUS: Final = ("alloccpus", "ncpus", "reqcpus", "alloctres", "reqtres")
 LENGTH: Final = ("elapsedraw", "elapsed", "cputimeraw", "start")
+LOST: Final = {
+    "resource": "had {}, which is not taken over: they do not wait for it",
+    "qos": "had QOS {}, which is not taken over: its priority and limits do not act",
+    "reservation": "ran in reservation {}, which is not taken over: nothing is kept free for them",
+    "constraints": "asked for features {}, which are not taken over: they may start on other nodes",
+}
+"""What of a job counts at a site for who starts when, and not in its replay."""
+
+GRES: Final = ("allocgres", "reqgres")
+_GRES: Final = re.compile(r"^gres[/:]")
+_COUNTED: Final = re.compile(r"(?:^|,)((?:gres|license|bb)/[^:=,]+)")
+
 USED: Final = frozenset(
     """
     jobid submit eligible start end elapsed elapsedraw cputimeraw state exitcode user uid account
@@ -76,6 +88,8 @@ class Row:
     """On all nodes together."""
 
     limit_min: int = NO_VAL
+    lost: tuple[tuple[str, str], ...] = ()
+    """What it had and a replay has not: a key of `LOST`, and a name."""
 
     @property
     def ran(self) -> bool:
@@ -158,6 +172,7 @@ def read_row(cells: Mapping[str, str], line: int) -> Row:
         node_list=nodes,
         memory_mb=_memory(cells),
         limit_min=_limit(cells),
+        lost=tuple(dict.fromkeys(_lost(cells))),
     )
 
 
@@ -282,6 +297,19 @@ def _memory(cells: Mapping[str, str]) -> int:
         "c": lambda: _cpus(cells),
     }
     return -(-int(size_mb * 1024) // 1024) * (each[match[3]]() if match[3] else 1)
+
+
+def _lost(cells: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    for column in ("alloctres", "reqtres"):
+        for name in _COUNTED.findall(cells.get(column, "")):
+            yield "resource", name
+    for column in GRES:
+        for each in filter(None, cells.get(column, "").split(",")):
+            if each not in _NO_NODES and not each.startswith("PER_"):
+                yield "resource", f"gres/{_GRES.sub('', each).partition(':')[0]}"
+    for column, plain in (("qos", "normal"), ("reservation", ""), ("constraints", "")):
+        if (told := cells.get(column, "").strip()) not in ("", plain, *_NO_MOMENT):
+            yield column, told
 
 
 def _partition(name: str) -> str:

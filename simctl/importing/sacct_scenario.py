@@ -12,7 +12,7 @@ import attrs
 
 from simctl.importing.sacct_cluster import Nodes, find_nodes, partitions
 from simctl.importing.sacct_file import Found, Job, counted
-from simctl.importing.sacct_rows import USED, Row
+from simctl.importing.sacct_rows import GRES, LOST, USED, Row
 from simctl.importing.sacct_script import (
     array_script,
     cancelled_from_outside,
@@ -28,6 +28,7 @@ _USER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _FIRST_UID: Final = 20_001
 _SLURM_UID: Final = 64_030
 _MANY_JOBS: Final = 9_000
+_NAMED: Final = 5
 _MINUTE_S: Final = 60
 _NUL: Final = "\0"
 
@@ -47,6 +48,7 @@ class Writer:
         self._files: dict[str, list[str]] = {}
         self._taken: set[int] = set()
         self.notes: Counter[str] = Counter(filter(None, map(note_of, self._jobs)))
+        self.notes.update(_lost(self._jobs))
         self._users = self._find_users()
 
     def text(self) -> str:
@@ -83,7 +85,7 @@ class Writer:
         lines.append(
             "Nodes, their cpus and memory are the least that held these jobs: put the site's own."
         )
-        unused = [name for name in found.columns if name not in USED]
+        unused = [name for name in found.columns if name not in {*USED, *LOST, *GRES}]
         if unused:
             lines.append(f"Columns without a use here: {', '.join(unused)}.")
         lines += [f"{line}." for line in self.told()]
@@ -266,6 +268,23 @@ class Writer:
         for name, script in self._files.items():
             lines += [f"  {name}: |", *(f"    {line}" for line in script)]
         return lines if self._files else []
+
+
+def _lost(jobs: Iterable[Job]) -> Counter[str]:
+    """Return what jobs had that is not taken over, and how many had any of it."""
+    had: Counter[str] = Counter()
+    names: dict[str, Counter[str]] = {}
+    for job in jobs:
+        found = {each for row in job.runs for each in row.lost}
+        had.update({kind for kind, _ in found})
+        for kind, name in found:
+            names.setdefault(kind, Counter())[name] += 1
+    told: Counter[str] = Counter()
+    for kind, count in had.items():
+        most = [name for name, _ in sorted(names[kind].items(), key=lambda one: (-one[1], one[0]))]
+        more = f" and {len(most) - _NAMED} more" if len(most) > _NAMED else ""
+        told[LOST[kind].format(_printable(", ".join(most[:_NAMED]) + more))] = count
+    return told
 
 
 def _printable(text: str) -> str:
