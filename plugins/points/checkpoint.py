@@ -69,7 +69,7 @@ def slurm_ckpt_free_job(jobinfo: Any) -> int:
     guide=SLURMCTLD,
     modern=SLURMCTLD,
     returns=Returns.INT,
-    often="for every job and step at each save of state; simctl saves at shutdown alone so far",
+    often="for every job and step at each save of state: docs/restarts.md says when those are",
     failure="nothing",
     locks="job read",
     versions=_ALL,
