@@ -10,7 +10,8 @@ from simctl.plugins.compiled import build, classes
 from simctl.plugins.fitting import check_class
 from simctl.plugins.guard import PluginError
 from simctl.testing.plugin_check.check import check_plugin
-from tests.compiled_plugins import KEYS, KEYS_18, needs_compiler
+from tests.compiled_plugins import KEYS, KEYS_18, needs_compiler, sanitizers
+from tests.test_compiled import run
 
 pytestmark = needs_compiler
 
@@ -109,19 +110,35 @@ def test_what_cannot_be_loaded_says_why(tmp_path: Path, change: tuple[str, str],
     assert told in str(refused.value)
 
 
-def test_the_library_does_what_plugins_expect_of_slurms(tmp_path: Path) -> None:
+PROGRAMS = {
+    "library_test.c": sorted((build.HERE / "library").glob("*.c")),
+    "host_test.c": [build.HERE / "host" / "frames.c", build.HERE / "host" / "record.c"],
+}
+"""The tests in C, and what each is built with."""
+
+
+@pytest.mark.skipif(not sanitizers(), reason="the compiler has no sanitizers")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_in_c_is_sound(tmp_path: Path, name: str) -> None:
     """Tried by a program in C, with the sanitizers for addresses and undefined behaviour."""
-    program = tmp_path / "library_test"
-    sources = sorted((build.HERE / "library").glob("*.c"))
+    program = tmp_path / "program"
     command = [
         *shlex.split(build.compiler()),
         *("-std=gnu11", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"),
-        *("-fno-sanitize-recover=all", f"-I{build.HEADER.parent}", "-o", str(program)),
-        *map(str, [KEYS.parent / "library_test.c", *sources]),
+        *("-fno-sanitize-recover=all", f"-I{build.HEADER.parent}", f"-I{build.HERE / 'host'}"),
+        *("-o", str(program), *map(str, [KEYS.parent / name, *PROGRAMS[name]])),
     ]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
-    if "cannot find" in built.stderr:
-        pytest.skip("the compiler has no sanitizers")
     assert built.returncode == 0, built.stderr
     done = subprocess.run([program], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not sanitizers(), reason="the compiler has no sanitizers")
+def test_the_host_does_nothing_undefined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run in hosts that end where C leaves open what happens: the same trace as in others."""
+    usual = run(tmp_path, KEYS_18, model="modern").read_bytes()
+    strict = (*build.STRICT, "-fsanitize=undefined", "-fno-sanitize-recover=all")
+    monkeypatch.setattr(build, "STRICT", strict)
+    monkeypatch.setattr(classes, "_ZYGOTES", {})
+    assert run(tmp_path, KEYS_18, model="modern").read_bytes() == usual

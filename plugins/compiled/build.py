@@ -18,7 +18,7 @@ from simctl.plugins.guard import PluginError
 
 HERE: Final = Path(__file__).parent
 HEADER: Final = HERE / "include" / "simctl_plugin.h"
-_STRICT: Final = ("-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden")
+STRICT: Final = ("-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden")
 _SECONDS_AT_MOST: Final = 60.0
 _MACHINES: Final = ("x86_64", "aarch64")
 _TOLD_LINES: Final = 12
@@ -61,7 +61,7 @@ def cache_folder() -> Path:
 def host() -> Path:
     """Return the plugin host, built if it is not there yet."""
     sources = [*sorted((HERE / "host").glob("*.c")), *sorted((HERE / "host").glob("*.h"))]
-    arguments = (*_STRICT, "-fPIE", "-pie", "-rdynamic", "-pthread")
+    arguments = (*STRICT, "-fPIE", "-pie", "-rdynamic", "-pthread")
     return _built("host", sources, arguments, ("-ldl",))
 
 
@@ -69,7 +69,7 @@ def library() -> Path:
     """Return the stand-in for Slurm's library, built if it is not there yet."""
     folder = HERE / "library"
     sources = [*sorted(folder.glob("*.c")), *sorted(folder.glob("*.h"))]
-    return _built("libslurm.so", sources, (*_STRICT, "-fPIC", "-shared"), ())
+    return _built("libslurm.so", sources, (*STRICT, "-fPIC", "-shared"), ())
 
 
 def plugin(source: Path) -> Path:

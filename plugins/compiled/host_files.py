@@ -18,13 +18,15 @@ _IS_FILE: Final = 0o100000
 class OpenFile:
     """A file that a plugin has open: what it holds lies in memory that host and simctl share."""
 
-    __slots__ = ("_fd", "_held", "_path", "_view")
+    __slots__ = ("_changed", "_fd", "_held", "_path", "_view")
 
     def __init__(self, view: DiskView, path: str, fd: int, held: bytes) -> None:
         self._view = view
         self._path = path
         self._fd = fd
         self._held = held
+        self._changed = (-1, -1)
+        """Its size and when it was written to last, as they were taken in."""
 
     def __del__(self) -> None:
         with suppress(OSError):
@@ -35,9 +37,22 @@ class OpenFile:
         """The number by which the host knows it."""
         return os.fstat(self._fd).st_ino
 
-    def take_in(self) -> None:
-        """Have the simulated disk hold what was written since; one that is full loses it."""
-        data = os.pread(self._fd, os.fstat(self._fd).st_size, 0)
+    @property
+    def size(self) -> int:
+        """How many bytes it had when it was last taken in."""
+        return len(self._held)
+
+    def take_in(self, *, written: bool = False) -> None:
+        """Have the simulated disk hold what has changed since; one that is full loses it.
+
+        Where only what was *written* counts, changes through a mapping wait for another time.
+        """
+        found = os.fstat(self._fd)
+        changed = (found.st_size, found.st_mtime_ns)
+        if written and changed == self._changed:
+            return
+        self._changed = changed
+        data = os.pread(self._fd, found.st_size, 0)
         if data == self._held:
             return
         with suppress(OSError):

@@ -16,6 +16,7 @@ from simctl.api.reach import reach_of
 from simctl.api.surroundings import PluginThread
 from simctl.kernel.procs import CALLING, Process
 from simctl.kernel.threads import Thread
+from simctl.limits import FILES_BYTES
 from simctl.plugin import SlurmError, log, sleep, slurmctld, start
 from simctl.plugins.compiled import elf
 from simctl.plugins.compiled.debugger import Stop, wait_for_debugger
@@ -368,7 +369,10 @@ class Host:
             self._reply(channel, U32.pack(errno.ENOENT))
             return
         for file in self.files.values():
-            file.take_in()
+            file.take_in(written=True)
+        if sum(file.size for file in self.files.values()) > FILES_BYTES:
+            self._reply(channel, U32.pack(errno.ENOSPC))
+            return
         try:
             fd, watched = open_file(process, path, flags, mode)
         except OSError as error:
@@ -393,7 +397,7 @@ class Host:
         if process is None:
             return U32.pack(errno.ENOENT)
         for file in self.files.values():
-            file.take_in()
+            file.take_in(written=True)
         try:
             return U32.pack(0) + _on_path(process, what, path, other, number)
         except OSError as error:

@@ -35,7 +35,7 @@ static uint64_t secret;
 static const int passes[] = {
 	SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_lseek, SYS_close,
 	SYS_fstat, SYS_ftruncate, SYS_fsync, SYS_fdatasync, SYS_fcntl, SYS_dup, SYS_dup3, SYS_pipe2,
-	SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise, SYS_brk, SYS_memfd_create,
+	SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise, SYS_brk,
 	SYS_rt_sigaction, SYS_rt_sigreturn, SYS_sigaltstack, SYS_futex,
 	SYS_set_robust_list, SYS_sched_yield, SYS_sched_getaffinity, SYS_exit, SYS_exit_group,
 	SYS_socketpair, SYS_sendmsg, SYS_recvmsg, SYS_sendto, SYS_recvfrom, SYS_ppoll, SYS_pselect6,
@@ -201,7 +201,7 @@ void bound_resources(uint64_t memory_bytes)
 	if (memory_bytes)
 		bound(RLIMIT_AS, memory_bytes);
 	bound(RLIMIT_CORE, 0);
-	bound(RLIMIT_FSIZE, 64u << 20);
+	bound(RLIMIT_FSIZE, 16u << 20);
 	bound(RLIMIT_NOFILE, 256);
 	bound(RLIMIT_STACK, 8u << 20);
 	bound(RLIMIT_MEMLOCK, 0);
