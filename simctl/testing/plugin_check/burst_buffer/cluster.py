@@ -17,6 +17,7 @@ from simctl.world import RunResult, World
 NODES: Final = 3
 _WATCHDOG_S: Final = 2.0
 _CONF: Final = {
+    "Flags": "EnablePersistent",
     "GetSysState": "/opt/cray/dw_wlm/default/bin/dw_wlm_cli",
     "StartStageIn": "/usr/bb/start_in",
     "StopStageIn": "/usr/bb/stop_in",

@@ -113,6 +113,17 @@ def probe_all(
 ) -> "Search":
     """Try candidates on job_validate, and return what is known then."""
     search = Search(vocabulary)
+    probing(kind, setting, vocabulary, lambda probe: search.run(probe, given))
+    return search
+
+
+def probing(
+    kind: type[Any],
+    setting: Setting,
+    vocabulary: Vocabulary,
+    use: Callable[[Probe], Awaitable[None]],
+) -> None:
+    """Give *use* what tries a candidate on job_validate, in a cluster of its own."""
 
     async def body(world: World) -> None:
         listener = _Listener()
@@ -145,7 +156,7 @@ def probe_all(
                 lines=frozenset(noted.lines),
             )
 
-        await search.run(probe, given)
+        await use(probe)
 
     run_cluster(
         kind,
@@ -155,7 +166,6 @@ def probe_all(
         until_s=_PROBING_S,
         body=body,
     )
-    return search
 
 
 class _Listener:

@@ -15,6 +15,12 @@ from simctl.testing.plugin_check.burst_buffer.directives import Directive
 from simctl.testing.plugin_check.burst_buffer.given import directives_of
 from simctl.testing.plugin_check.burst_buffer.keeps import more_than, other_numbers
 from simctl.testing.plugin_check.burst_buffer.lives import Chosen, NotDriven, choose, one_life
+from simctl.testing.plugin_check.burst_buffer.persistent import (
+    Pair,
+    Persistent,
+    find_pair,
+    persistent_trials,
+)
 from simctl.testing.plugin_check.burst_buffer.trials import (
     FAILS_ONCE,
     Course,
@@ -52,8 +58,9 @@ def drive_burst_buffer(bench: Bench) -> Outcome:
     if isinstance(chosen, NotDriven):
         return _not_driven(bench, setting, chosen)
     space: dict[str, str] = {}
+    pair = find_pair(bench.kind, chosen, given)
     for model in bench.models:
-        BurstBufferDrive(bench, chosen, model, space).drive()
+        BurstBufferDrive(bench, chosen, model, space, pair).drive()
     return Outcome()
 
 
@@ -95,7 +102,17 @@ class Seen:
 class BurstBufferDrive:
     """Drives one plugin in one model."""
 
-    def __init__(self, bench: Bench, chosen: Chosen, model: str, space: dict[str, str]) -> None:
+    def __init__(
+        self,
+        bench: Bench,
+        chosen: Chosen,
+        model: str,
+        space: dict[str, str],
+        pair: Pair | None = None,
+    ) -> None:
+        self._pair = pair
+        """What makes and ends its persistent buffers, if it has any."""
+
         self._space = space
         """By which rule a function was blamed for what becomes of space: once is enough."""
 
@@ -116,7 +133,7 @@ class BurstBufferDrive:
 
     def _see(self, trial: Trial) -> Seen | None:
         watch = Watch(self._kind, f"bb/{self._kind.plugin_type.partition('/')[2]}")
-        scripts = scripts_of(self._directive)
+        scripts = scripts_of(self._directive) | dict(trial.scripts)
         setting = self._chosen.setting
         if trial.failed_script:
             scripts[trial.failed_script] = FAILS_ONCE
@@ -170,6 +187,24 @@ class BurstBufferDrive:
                     function, rule = next(iter(self._space.items()))
                     self._space.setdefault(_ALWAYS, f"{rule} {function}")
         self._mistype()
+        if self._pair is not None:
+            self._persist(self._pair)
+
+    def _persist(self, pair: Pair) -> None:
+        """Go through lives of persistent buffers."""
+        lives = Persistent(pair, self._idle, self._once or {})
+        for trial in persistent_trials(pair):
+            seen = self._see(trial)
+            if seen is None or seen.run.result.complaints:
+                return
+            for (rule, function), what in seen.watch.faults.items():
+                self._blame(rule, function, what)
+            ways = tuple([state for _, state in seen.run.states(job)] for job in (1, 2))
+            found = list(lives.judge(trial, (ways[0], ways[1]), seen.kept))
+            for rule, function, what in found:
+                self._blame(rule, function, what)
+            if found:
+                return
 
     def _one_job(self) -> Trial:
         return Trial(

@@ -68,7 +68,9 @@ def choose(
     best = plain if plain.acts else None
     shapes: set[frozenset[tuple[str, int]]] = set()
     tried = 0
-    for answer in search.taken:
+    verbs = vocabulary.verbs
+    own = [each for each in search.taken if not _has(each.directive, verbs)]
+    for answer in own or search.taken:
         if tried >= _CANDIDATES:
             break
         if answer.lines in shapes and answer.directive not in given and tried > _CANDIDATES // 2:
@@ -81,9 +83,9 @@ def choose(
         if led and found.acts and (best is None or _worth(found) > _worth(best)):
             best = found
     if best is None:
-        own = tuple(each for each in search.raised if each.lines - search.plain.lines)
+        raised = tuple(each for each in search.raised if each.lines - search.plain.lines)
         refusal = next((each.said for each in search.refused if each.said), "")
-        return NotDriven(tried=len(search.taken), refusal=refusal, raised=own)
+        return NotDriven(tried=len(search.taken), refusal=refusal, raised=raised)
     return _extended(kind, best, [each.directive for each in search.taken])
 
 
@@ -109,8 +111,12 @@ def _extended(kind: type[Any], best: Chosen, taken: list[Directive]) -> Chosen:
     return best
 
 
+def _has(directive: Directive, words: frozenset[str]) -> bool:
+    return any(word.partition("=")[0] in words for word in directive.words)
+
+
 def _keys(best: Chosen) -> Iterator[str]:
-    there = {word.partition("=")[0] for word in best.directive.words}
+    there = {word.partition("=")[0] for word in best.directive.words} | best.vocabulary.verbs
     for word in best.vocabulary.words:
         if word not in there and word.islower() and not word.startswith("_"):
             yield word

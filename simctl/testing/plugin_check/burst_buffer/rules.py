@@ -46,6 +46,21 @@ FILES_LEFT: Final = rule(
     cost="the file system of the burst buffer fills up with data of jobs that are gone",
     remedy="remove a job's files on every way that it can end",
 )
+PERSISTENT_STUCK: Final = rule(
+    "persistent-never-done",
+    rank=2,
+    cost="who makes a persistent buffer, or wants to end one, never comes to it",
+    remedy="let the job that asks for it complete once the buffer is there, or is gone; look it up "
+    "in what is saved, for slurmctld may have been started anew since it was made",
+)
+PERSISTENT_LOST: Final = rule(
+    "persistent-lost",
+    rank=2,
+    cost="a buffer that was to outlive jobs is forgotten: its space is given away while it is in "
+    "use, or is never free again",
+    remedy="write what is known of persistent buffers below StateSaveLocation whenever it changes, "
+    "and read it in load_state(True)",
+)
 STAGE_OUT_STAYS: Final = rule(
     "stage-out-never-ends",
     rank=2,

@@ -68,6 +68,9 @@ class Trial:
     failed_script: str = ""
     """The path of a script that fails the first time."""
 
+    scripts: Mapping[str, str] = {}
+    """What it submits besides the scripts of all trials."""
+
 
 @attrs.frozen(kw_only=True)
 class Course:

@@ -15,6 +15,8 @@ _EXAMPLE: Final = re.compile(r"#[A-Za-z][\w.-]*(?:[ \t]+[^\s`\"'#;,]+)*")
 _AFTER_BB: Final = re.compile(r"--bb[= ](?:'([^']+)'|\"([^\"]+)\"|([^\s'\"`,;)]+))")
 _PAIRS: Final = re.compile(r"(?<![\w.(,])[a-z]\w*=[\w./-]+(?: +[a-z]\w*=[\w./-]+)*(?![\w(.\[])")
 _WORD: Final = re.compile(r"[A-Za-z_][\w-]*")
+_MAKING: Final = re.compile(r"create|make|new|add")
+_ENDING: Final = ("destroy", "delete", "remove", "end", "drop", "free", "release")
 _SHEBANG: Final = ("#!", "#SBATCH")
 _LONGEST: Final = 200
 _LOOKS_LIKE_A_PATTERN: Final = re.compile(r"\\[sdwSDW]|\(\?P<|\[[^\]]+\][+*]|\([^)]*\|")
@@ -42,6 +44,12 @@ class Vocabulary:
     files: frozenset[str] = frozenset()
     """The files of its code."""
 
+    @property
+    def verbs(self) -> frozenset[str]:
+        """Return the words that make a persistent buffer, or end it: no job's own is asked so."""
+        shown = (word for line in self.examples for word in line.split())
+        return frozenset(word for pair in verbs_of((*self.words, *shown)) for word in pair)
+
 
 def vocabulary_of(kind: type[Any]) -> Vocabulary:
     """Read the modules that a plugin class is made of."""
@@ -60,6 +68,17 @@ def vocabulary_of(kind: type[Any]) -> Vocabulary:
         matched=matched,
         files=frozenset(str(module.__file__) for module in modules),
     )
+
+
+def verbs_of(words: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Return pairs of words that differ by a verb: to make a persistent buffer, and to end it."""
+    there = dict.fromkeys(words)
+    for word in there:
+        making = _MAKING.search(word)
+        for verb in _ENDING if making else ():
+            ending = f"{word[: making.start()]}{verb}{word[making.end() :]}" if making else ""
+            if ending in there:
+                yield word, ending
 
 
 def examples_in(text: str) -> Iterator[str]:
@@ -125,4 +144,4 @@ def _constants(code: CodeType, doc: str | None) -> Iterator[str]:
             yield from _texts_of(part)
 
 
-__all__ = ["Vocabulary", "asked_with", "examples_in", "options_in", "vocabulary_of"]
+__all__ = ["Vocabulary", "asked_with", "examples_in", "options_in", "verbs_of", "vocabulary_of"]
