@@ -28,8 +28,8 @@ _BUNDLED: Final = {
     "checkpoint/none": "simctl.plugins.checkpoint.none:CheckpointNone",
     "checkpoint/blcr": "simctl.plugins.checkpoint.blcr:CheckpointBlcr",
     "checkpoint/ompi": "simctl.plugins.checkpoint.ompi:CheckpointOmpi",
-    "burst_buffer/datawarp": "simctl.plugins.burst_buffer.datawarp:BurstBufferDatawarp",
-    "burst_buffer/generic": "simctl.plugins.burst_buffer.generic:BurstBufferGeneric",
+    "burst_buffer/datawarp": "simctl.plugins.burst_buffer.datawarp.plugin:BurstBufferDatawarp",
+    "burst_buffer/generic": "simctl.plugins.burst_buffer.generic.plugin:BurstBufferGeneric",
     "burst_buffer/lua": "simctl.plugins.burst_buffer.lua.plugin:BurstBufferLua",
     "job_submit/lua": "simctl.plugins.job_submit.lua:JobSubmitLua",
 }

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from simctl.kernel.events import Event
 from simctl.kernel.procs import Process
-from simctl.plugins.burst_buffer.datawarp import BurstBufferDatawarp
+from simctl.plugins.burst_buffer.datawarp.plugin import BurstBufferDatawarp
 from simctl.plugins.hooks import Hooks
 from tests.cluster import TWO_NODES, Ran
 from tests.cluster import run as run_cluster

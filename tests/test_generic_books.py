@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simctl.plugins.burst_buffer.generic_request import comments, request_text, requested
-from simctl.plugins.burst_buffer.generic_state import Listed, read_listing
+from simctl.plugins.burst_buffer.generic.request import comments, request_text, requested
+from simctl.plugins.burst_buffer.generic.state import Listed, read_listing
 from simctl.plugins.burst_buffer.space import (
     Alloc,
     BbState,

@@ -16,8 +16,8 @@ from simctl.plugin import (
     start,
 )
 from simctl.plugins import points
-from simctl.plugins.burst_buffer.datawarp import BurstBufferDatawarp
-from simctl.plugins.burst_buffer.generic import BurstBufferGeneric
+from simctl.plugins.burst_buffer.datawarp.plugin import BurstBufferDatawarp
+from simctl.plugins.burst_buffer.generic.plugin import BurstBufferGeneric
 from simctl.testing.plugin_check.check import check_plugin
 
 

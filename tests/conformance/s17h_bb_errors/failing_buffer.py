@@ -3,7 +3,7 @@
 from typing import Final
 
 from simctl.plugin import JobDesc, JobRecord, now
-from simctl.plugins.burst_buffer.datawarp import BurstBufferDatawarp
+from simctl.plugins.burst_buffer.datawarp.plugin import BurstBufferDatawarp
 
 _REQUEST_INVALID: Final = 2094
 _START: Final = 10.0

@@ -8,7 +8,7 @@ from simctl.plugin import (
     BurstBufferUse,
     slurmctld,
 )
-from simctl.plugins.burst_buffer.dw_settings import Settings
+from simctl.plugins.burst_buffer.datawarp.settings import Settings
 from simctl.plugins.burst_buffer.records import Alloc, Books, Pool, shown
 from simctl.plugins.burst_buffer.tasks import as_task
 

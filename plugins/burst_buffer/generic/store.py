@@ -11,9 +11,9 @@ from simctl.plugin import (
     slurmctld,
     start,
 )
-from simctl.plugins.burst_buffer.generic_request import comments, requested
-from simctl.plugins.burst_buffer.generic_settings import Settings
-from simctl.plugins.burst_buffer.generic_state import Listed, Listing, read_listing
+from simctl.plugins.burst_buffer.generic.request import comments, requested
+from simctl.plugins.burst_buffer.generic.settings import Settings
+from simctl.plugins.burst_buffer.generic.state import Listed, Listing, read_listing
 from simctl.plugins.burst_buffer.space import Alloc, BbState, Books, Fit, key_of, to_give_way
 
 STAGE_IN_TIMEOUT: Final = "Burst buffer stage-in timeout"

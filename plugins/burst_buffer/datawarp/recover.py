@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from simctl.plugin import JobRecord, slurmctld
+from simctl.plugins.burst_buffer.datawarp.answers import Session
+from simctl.plugins.burst_buffer.datawarp.stages import Stages
+from simctl.plugins.burst_buffer.datawarp.state import Saved, SavedJob
 from simctl.plugins.burst_buffer.directives import Request
-from simctl.plugins.burst_buffer.dw_json import Session
-from simctl.plugins.burst_buffer.dw_stages import Stages
-from simctl.plugins.burst_buffer.dw_state import Saved, SavedJob
 from simctl.plugins.burst_buffer.records import Alloc, BbJob, BbState, Books
 
 _WAIT_S: Final = 60

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from simctl.plugin import JobRecord, PluginThread, log, sleep, slurmctld, start
-from simctl.plugins.burst_buffer.dw_cli import Answer, DwCli
-from simctl.plugins.burst_buffer.dw_files import remove_files
-from simctl.plugins.burst_buffer.dw_named import Named
-from simctl.plugins.burst_buffer.dw_tell import OPERATION, Failure, base, comment, hold, tell
+from simctl.plugins.burst_buffer.datawarp.cli import Answer, DwCli
+from simctl.plugins.burst_buffer.datawarp.files import remove_files
+from simctl.plugins.burst_buffer.datawarp.named import Named
+from simctl.plugins.burst_buffer.datawarp.tell import OPERATION, Failure, base, comment, hold, tell
 from simctl.plugins.burst_buffer.records import Alloc, BbJob, BbState, Books
 
 MAX_RETRY_CNT: Final = 2

@@ -21,9 +21,9 @@ from simctl.plugin import (
     log,
     slurmctld,
 )
-from simctl.plugins.burst_buffer.generic_request import request_text, requested
-from simctl.plugins.burst_buffer.generic_settings import read_settings
-from simctl.plugins.burst_buffer.generic_store import Store
+from simctl.plugins.burst_buffer.generic.request import request_text, requested
+from simctl.plugins.burst_buffer.generic.settings import read_settings
+from simctl.plugins.burst_buffer.generic.store import Store
 from simctl.plugins.burst_buffer.space import MEGABYTE, Alloc, BbState, Fit
 from simctl.plugins.burst_buffer.tasks import as_task
 

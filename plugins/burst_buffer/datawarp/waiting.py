@@ -3,8 +3,8 @@
 from typing import Final
 
 from simctl.plugin import NO_VAL, JobRecord, log, slurmctld
-from simctl.plugins.burst_buffer.dw_stages import Stages
-from simctl.plugins.burst_buffer.dw_tell import OPERATION
+from simctl.plugins.burst_buffer.datawarp.stages import Stages
+from simctl.plugins.burst_buffer.datawarp.tell import OPERATION
 from simctl.plugins.burst_buffer.records import BbJob, BbState, Books, Fit
 
 _HOUR: Final = 3600

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from simctl.plugin import slurmctld
-from simctl.plugins.burst_buffer import dw_json
+from simctl.plugins.burst_buffer.datawarp import answers as dw_json
+from simctl.plugins.burst_buffer.datawarp.cli import DwCli
+from simctl.plugins.burst_buffer.datawarp.tell import Failure
 from simctl.plugins.burst_buffer.directives import Destroyed, Persistent
-from simctl.plugins.burst_buffer.dw_cli import DwCli
-from simctl.plugins.burst_buffer.dw_tell import Failure
 from simctl.plugins.burst_buffer.records import Alloc, BbJob, BbState, Books
 
 

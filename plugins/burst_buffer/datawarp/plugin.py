@@ -24,14 +24,18 @@ from simctl.plugin import (
     slurmctld,
     start,
 )
-from simctl.plugins.burst_buffer import directives, dw_files, dw_json, dw_recover, dw_state
+from simctl.plugins.burst_buffer import directives
+from simctl.plugins.burst_buffer.datawarp import answers as dw_json
+from simctl.plugins.burst_buffer.datawarp import files as dw_files
+from simctl.plugins.burst_buffer.datawarp import recover as dw_recover
+from simctl.plugins.burst_buffer.datawarp import state as dw_state
+from simctl.plugins.burst_buffer.datawarp.cli import DwCli
+from simctl.plugins.burst_buffer.datawarp.settings import Settings, read_settings
+from simctl.plugins.burst_buffer.datawarp.show import info
+from simctl.plugins.burst_buffer.datawarp.stages import Stages
+from simctl.plugins.burst_buffer.datawarp.tell import OPERATION
+from simctl.plugins.burst_buffer.datawarp.waiting import Waiting
 from simctl.plugins.burst_buffer.directives import Directive, Request
-from simctl.plugins.burst_buffer.dw_cli import DwCli
-from simctl.plugins.burst_buffer.dw_settings import Settings, read_settings
-from simctl.plugins.burst_buffer.dw_show import info
-from simctl.plugins.burst_buffer.dw_stages import Stages
-from simctl.plugins.burst_buffer.dw_tell import OPERATION
-from simctl.plugins.burst_buffer.dw_waiting import Waiting
 from simctl.plugins.burst_buffer.records import BbJob, BbState, Books, Fit
 from simctl.plugins.burst_buffer.sizes import megabytes, parse_size
 

@@ -6,9 +6,9 @@ from typing import Any, Final
 import attrs
 
 from simctl.plugin import JobRecord, ScriptResult, slurmctld
+from simctl.plugins.burst_buffer.datawarp.files import EXEC_HOST, HOSTS, PATH, files_of
+from simctl.plugins.burst_buffer.datawarp.settings import Settings
 from simctl.plugins.burst_buffer.directives import Persistent
-from simctl.plugins.burst_buffer.dw_files import EXEC_HOST, HOSTS, PATH, files_of
-from simctl.plugins.burst_buffer.dw_settings import Settings
 from simctl.plugins.burst_buffer.sizes import show_size
 
 _GONE: Final = ("token not found", "No matching session")
