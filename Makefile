@@ -64,6 +64,9 @@ bench: setup ## measure what should be fast; SWF=FILE replays that log as well
 soak: setup ## run a million jobs, and see that memory stays flat; an hour or so; ARGS='--jobs N'
 	@$(BIN)/python -m benchmarks.soak $(ARGS)
 
+soak-serve: setup ## serve a cluster to a swarm of clients and faults for an hour; ARGS='--minutes N'
+	@$(BIN)/python -m benchmarks.soak_serve $(ARGS)
+
 docs: setup ## write the pages and pictures of docs/ that come from the code
 	@$(BIN)/python -m simctl.plugins.points.page > docs/lifecycle.md
 	@$(BIN)/python -m simctl.orderings.page > docs/orderings.md
