@@ -15,7 +15,7 @@ BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test test-all test-short clients fuzz swarm mutants bench soak check docs pictures site format-check lint imports types format wheel lock \
+.PHONY: help setup demo test test-all test-short clients fuzz swarm mutants bench soak soak-serve check docs pictures site format-check lint imports types format wheel lock \
 	clean distclean
 
 help: ## list the targets

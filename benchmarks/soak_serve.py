@@ -233,7 +233,7 @@ class Soak:
             time.sleep(1)
 
     def _answers(self) -> bool:
-        return self.cluster.run("scontrol", "ping").stdout.count("UP") > 0
+        return " UP" in str(self.cluster.run("scontrol", "ping").stdout)
 
     def check(self) -> None:
         """Hold what clients were told against what accounting says."""
@@ -285,6 +285,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--scale", default="10")
     options = parser.parse_args(words)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     cluster = Served(CLUSTER, "--scale", options.scale)
     try:
         soak = Soak(cluster, options.seed)

@@ -625,6 +625,7 @@ class StepDaemon:
                 work_dir=files.work_dir,
                 batch=self._batch,
                 stdin=task.stdin.take(),
+                readers=1 if len(self.work.inputs) > 1 else self.work.job.ntasks,
                 write=lambda stream, text: self._write(task, stream, text),
                 ended=lambda status: self._program_ended(task, status),
                 std_out=files.path(1),

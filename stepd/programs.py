@@ -86,7 +86,8 @@ class OutsideTask:
 
     `write` takes a file descriptor (1 or 2) and what it wrote; `ended` its wait status. Both are
     called in turns of their own. `std_out` and `std_err` are files that it opens by itself, empty
-    where `write` takes all it writes. `stdin` is what it finds on its standard input.
+    where `write` takes all it writes. `stdin` is what it finds on its standard input, which so many
+    tasks as `readers` read.
     """
 
     process: Process
@@ -96,6 +97,7 @@ class OutsideTask:
     work_dir: str
     batch: bool
     stdin: str
+    readers: int
     write: Callable[[int, str], None]
     ended: Callable[[int], None]
     std_out: str = ""

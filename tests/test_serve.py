@@ -91,6 +91,23 @@ def test_what_srun_reads_and_writes_are_bytes(served: Served) -> None:
     assert not found.returncode
 
 
+def test_every_task_of_a_step_reads_all_that_srun_does(served: Served) -> None:
+    """Each at its pace: one that reads nothing, or starts late, holds up nobody and loses nothing."""
+    data = bytes(range(256)) * 1000
+    slow = "case $SLURM_PROCID in 0) ;; 1) sleep 0.2; wc -c;; *) wc -c;; esac"
+    files = len(list(Path(f"/proc/{server_of(served)}/fd").iterdir()))
+    found = served.run("srun", "-n3", "sh", "-c", slow, input=data, text=False)
+    assert found.stdout == b"256000\n" * 2
+    assert not found.returncode
+    assert served.run("srun", "-n2", "--input=1", "cat", input="x").stdout == "x"
+    assert served.run("srun", "-n2", "true", input="x" * 200_000).returncode == 0
+    assert served.run("salloc", "-n2", "srun", "-Q", "cat", input="y").stdout == "yy"
+    until(
+        lambda: len(list(Path(f"/proc/{server_of(served)}/fd").iterdir())) <= files,
+        "nothing that they had open is left so",
+    )
+
+
 def test_srun_hands_its_input_on_as_it_comes(served: Served) -> None:
     """A client may wait for the answer to a line before it says the next."""
     with subprocess.Popen(

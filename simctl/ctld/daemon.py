@@ -259,6 +259,7 @@ class Slurmctld(Controller):
             RequestCheckpointTaskComp: checkpoint_requests.checkpoint_task_comp,
             notices.CheckpointsDue: checkpoints.checkpoints_due,
             preempt.StillThere: preempt.still_there,
+            notices.PreemptAsked: preempt.asked,
             plugin_services.LockClaim: plugin_services.lock_claimed,
             notices.WaitingDue: asked_again.waiting_due,
             notices.GateDue: asked_again.gate_due,

@@ -10,6 +10,7 @@ from simctl.faults.backup import Backup
 from simctl.faults.daemons import Daemons
 from simctl.faults.disk import DiskInjector
 from simctl.faults.nodes import NodeInjector
+from simctl.faults.services import ServiceInjector
 from simctl.kernel.fabric import NEVER_US
 from simctl.kernel.faults import CallFault, CallFaults
 from simctl.kernel.links import LinkFault, Links, luck
@@ -75,6 +76,7 @@ class FaultInjector:
             MessageFault: self._strike,
             **self.nodes.deeds,
             **DiskInjector(daemons, self._miss, seed=seed).deeds,
+            **ServiceInjector(daemons, self._miss).deeds,
         }
 
         self._over = False

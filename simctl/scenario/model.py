@@ -319,6 +319,25 @@ class CutFault:
 
 
 @attrs.frozen(kw_only=True)
+class AccountingFault:
+    """Let slurmdbd be `away`, `late` by some time, or as ever (`back`).
+
+    It is so for a while, or for ever if *for_us* is None.
+    """
+
+    how: str
+    by_us: int = 0
+    for_us: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class PreemptFault:
+    """Let a job give way that runs, as if one of a higher partition had asked for its nodes."""
+
+    job_id: int
+
+
+@attrs.frozen(kw_only=True)
 class MessageFault:
     """Let messages be lost, doubled, late, overtaken or damaged; *times* 0 means all of them.
 
@@ -344,6 +363,8 @@ Fault = (
     | RestartFault
     | CorruptFault
     | DiskFault
+    | AccountingFault
+    | PreemptFault
     | StopController
     | CrashController
     | StartController

@@ -18,6 +18,7 @@ from simctl.serve import linux
 from simctl.serve.clock import PacedKernel
 from simctl.serve.disk import MachineDisk
 from simctl.serve.files import MARK
+from simctl.serve.standard_input import Reader
 from simctl.site import CommandCall
 from simctl.stepd.image_file import ImageError, State
 from simctl.stepd.programs import OutsideTask
@@ -45,8 +46,8 @@ class Srun(Protocol):
     async def has_room(self) -> None:
         """Wait until the client has read most of what it was sent."""
 
-    async def read(self) -> bytes:
-        """Return a piece of its standard input, empty at its end."""
+    def read_input(self, readers: int) -> Reader:
+        """Return what one of so many tasks reads its standard input from."""
 
     def run_in_foreground(
         self,
@@ -297,8 +298,9 @@ class RealTask:
         """Carry its input and output, and wait for its end."""
         stdin, *outputs = self._pipes
         async with trio.open_nursery() as nursery:
+            feeding = trio.CancelScope()
             if stdin >= 0:
-                nursery.start_soon(self._feed, stdin, srun)
+                nursery.start_soon(self._feed, feeding, stdin, srun)
             readers = [
                 _Reader(self, number, pipe, srun) for number, pipe in enumerate(outputs, start=1)
             ]
@@ -308,26 +310,26 @@ class RealTask:
                 await trio.lowlevel.wait_readable(pidfd)
             finally:
                 os.close(pidfd)
+            feeding.cancel()
             code = os.waitpid(self.pid, 0)[1]
             self._machine.followed.discard(self.pid)
             for reader in readers:
                 reader.drain()
             self._tell_end(code & 0xFFFF)
 
-    async def _feed(self, pipe: int, srun: Srun | None) -> None:
-        """Write its standard input: srun's as it comes, or a text."""
-        async with trio.lowlevel.FdStream(pipe) as stream:
-            try:
+    async def _feed(self, scope: trio.CancelScope, pipe: int, srun: Srun | None) -> None:
+        """Write its standard input until it ends or does not read: srun's, or a text."""
+        reader = None
+        with scope, suppress(trio.BrokenResourceError):
+            async with trio.lowlevel.FdStream(pipe) as stream:
                 if self.task.stdin != STDIN_OF_SRUN:
                     await stream.send_all(self.task.stdin.encode(errors="surrogateescape"))
-                    return
-                while srun is not None and not self._over:
-                    data = await srun.read()
-                    if not data:
-                        return
-                    await stream.send_all(data)
-            except trio.BrokenResourceError:
-                return
+                elif srun is not None:
+                    reader = srun.read_input(self.task.readers)
+                    while data := await reader.read():
+                        await stream.send_all(data)
+        if reader is not None:
+            reader.close()
 
     def tell_output(self, stream: int, data: bytes) -> None:
         """Let in what it has written."""

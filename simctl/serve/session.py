@@ -1,7 +1,6 @@
 """A client of a served cluster: one run of one of Slurm's commands."""
 
 import traceback
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NoReturn, Protocol
 
@@ -15,6 +14,7 @@ from simctl.serve import frames
 from simctl.serve.clock import PacedKernel
 from simctl.serve.frames import Asked, FrameError, frame
 from simctl.serve.machine import STDIN_OF_SRUN
+from simctl.serve.standard_input import Reader, StandardInput
 from simctl.world.outside import Client, Outside
 
 _MOST_WAITING: Final = 1 << 20
@@ -79,11 +79,7 @@ class Session(Client):
         self._ready = trio.Event()
         self._sent = trio.Event()
         self._status: int | None = None
-        self._input: deque[bytes] = deque()
-        self._wanted = False
-        """Whether the client has been asked for input."""
-
-        self._came = trio.Event()
+        self._input = StandardInput(lambda: self.send(frame(frames.WANTED)))
         self._in_foreground: Callable[[int], None] | None = None
 
     # The connection.
@@ -144,11 +140,7 @@ class Session(Client):
             self._signal(frames.number(what))
         elif kind == frames.STATUS:
             self._leave_foreground(frames.number(what) & 0xFFFF)
-        elif kind == frames.STDIN and self._wanted:
-            self._wanted = False
-            self._input.append(what)
-            self._came.set()
-        else:
+        elif kind != frames.STDIN or not self._input.take(what):
             _refuse("what nobody has asked for")
 
     def leave(self) -> None:
@@ -157,7 +149,7 @@ class Session(Client):
             return
         self.gone = True
         self._sent.set()
-        self._came.set()
+        self._input.end()
         self._leave_foreground(SIGKILL)
         self.server.forget(self)
         if self._status is None and self.number:
@@ -257,15 +249,14 @@ class Session(Client):
         while len(self._out) > _MOST_WAITING and not self.gone:
             await self._sent.wait()
 
-    async def read(self) -> bytes:
-        """Return a piece of the client's standard input, empty at its end."""
-        if not self._input:
-            self._wanted = True
-            self.send(frame(frames.WANTED))
-            while not self._input and not self.gone:
-                self._came = trio.Event()
-                await self._came.wait()
-        return self._input.popleft() if self._input else b""
+    def read_input(self, readers: int) -> Reader:
+        """Return what one of so many tasks reads the client's standard input from.
+
+        Where the first of them has the client's terminal, the others read nothing.
+        """
+        if self.at_terminal:
+            self._input.end()
+        return self._input.open(readers)
 
     def run_in_foreground(
         self,

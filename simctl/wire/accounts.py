@@ -177,6 +177,12 @@ class Books:
         self.steps: list[StepAccount] = []
         self.readers: list[Callable[[JobAccount | StepAccount], None]] = []
         self._last_index = 0
+        self.away = False
+        """Whether slurmdbd answers nobody."""
+
+        self.late_us = 0
+        """How late it tells what has happened."""
+
         self.known: Callable[[], Records] | None = None
         """Returns all records, those of what is not over too, as slurmctld has told them last."""
 

@@ -12,6 +12,7 @@ import attrs
 from simctl.commands.accounts.tables import Field, Row, Table, account_of, ending_of, read_columns
 from simctl.commands.arguments.command_line import answered
 from simctl.commands.arguments.options import Grammar, Option, UsageError
+from simctl.commands.asking.ask import is_slurmdbd_away
 from simctl.site import CommandCall, User
 
 GRAMMAR: Final = Grammar(
@@ -219,6 +220,8 @@ async def sacctmgr(call: CommandCall) -> int:
         for line in error.lines:
             call.err(line)
         return error.status
+    if is_slurmdbd_away(call):
+        return 1
     rows = [
         row
         for row in entity.rows(call, "associations" in options)

@@ -6,6 +6,7 @@ from typing import Any, Final
 from simctl.commands.accounts.tables import Field, Table, account_of, ending_of, read_columns
 from simctl.commands.arguments.command_line import answered
 from simctl.commands.arguments.options import Grammar, Option, UsageError, text
+from simctl.commands.asking.ask import is_slurmdbd_away
 from simctl.site import CommandCall
 
 GRAMMAR: Final = Grammar(
@@ -52,6 +53,8 @@ async def sshare(call: CommandCall) -> int:
         for line in error.lines:
             call.err(line)
         return error.status
+    if is_slurmdbd_away(call):
+        return 1
     header = "noheader" not in options
     table = Table(fields=FIELDS, columns=columns, ending=ending_of(options), header=header)
     for line in table.lines(list(_rows(call, options))):

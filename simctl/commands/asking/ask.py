@@ -181,6 +181,19 @@ def controller(call: CommandCall) -> Mailbox | None:
     return call.site.fabric.find("slurmctld")
 
 
+def is_slurmdbd_away(call: CommandCall) -> bool:
+    """Tell whether slurmdbd answers nobody, and say so as its commands do."""
+    if not call.site.books.away:
+        return False
+    name = call.argv[0]
+    call.err(
+        f"{name}: error: slurm_persist_conn_open_without_init: failed to open persistent "
+        "connection to host:localhost:6819: Connection refused"
+    )
+    call.err(f"{name}: error: Problem talking to the database: Connection refused")
+    return True
+
+
 def no_answer(call: CommandCall, error: SlurmError, what: str) -> None:
     """Print why a request was not answered, after *what* was to be done; note the errno."""
     call.errno = errno_name(error.errno)

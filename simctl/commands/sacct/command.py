@@ -7,7 +7,7 @@ import attrs
 
 from simctl.commands.arguments.command_line import tell_usage
 from simctl.commands.arguments.options import UsageError
-from simctl.commands.asking.ask import ask, controller, no_answer
+from simctl.commands.asking.ask import ask, controller, is_slurmdbd_away, no_answer
 from simctl.commands.sacct.fields import (
     BRIEF,
     LONG,
@@ -59,6 +59,8 @@ async def sacct(call: CommandCall) -> int:
         # Unlike the other commands sacct does not point to its help.
         call.err(error.lines[0])
         return error.status
+    if is_slurmdbd_away(call):
+        return 1
     try:
         jobs, steps = await _records(call)
     except SlurmError as error:

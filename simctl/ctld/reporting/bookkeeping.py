@@ -283,8 +283,8 @@ def known(ctld: Controller) -> Records:
     """Return every record there is, also of a slurmctld that is down: slurmdbd has been told."""
     jobs, steps = current(ctld)
     all_jobs, all_steps = (*ctld.books.jobs, *jobs), (*ctld.books.steps, *steps)
-    if lag_us := ctld.site.options.accounting_lag:
-        seen_us = ctld.now_us - lag_us
+    if late_us := max(ctld.books.late_us, ctld.site.options.accounting_lag):
+        seen_us = ctld.now_us - late_us
         shown = [as_of(each, seen_us) for each in all_jobs if each.submit_us <= seen_us]
         begun = [step_as_of(each, seen_us) for each in all_steps if each.start_us <= seen_us]
         return tuple(shown), tuple(begun)

@@ -15,6 +15,7 @@ from simctl.ctld.choose import reserved
 from simctl.ctld.choose.select import choose, demand_in
 from simctl.ctld.controller import Controller
 from simctl.ctld.jobs import completion, signals, suspend, suspend_switch
+from simctl.ctld.state.notices import PreemptAsked
 from simctl.ctld.state.records import JobRecord, PartRecord
 from simctl.ctld.state.recurring import PERIODIC_US
 from simctl.kernel.fabric import Envelope
@@ -165,6 +166,13 @@ async def _checkpoint(ctld: Controller, victim: JobRecord) -> bool:
     if victim.ckpt_preempted:
         look_again(ctld, StillThere(victim, victim.restart_cnt))
     return victim.ckpt_preempted
+
+
+async def asked(ctld: Controller, _: Envelope, notice: PreemptAsked) -> None:
+    """Have a job give way that somebody wants to see preempted; without a PreemptMode it ends."""
+    victim = ctld.running.get(notice.job_id)
+    if victim is not None and not victim.state.flags:
+        await _preempt(ctld, victim)
 
 
 def look_again(ctld: Controller, notice: StillThere) -> None:

@@ -33,6 +33,13 @@ class GraceDue:
 
 
 @attrs.frozen
+class PreemptAsked:
+    """Somebody wants to see a job preempted."""
+
+    job_id: int
+
+
+@attrs.frozen
 class LimitDue:
     """Time to look at a job's time limit."""
 

@@ -7,6 +7,7 @@ import attrs
 from simctl.kernel.disk import SHARED
 from simctl.kernel.pattern import near
 from simctl.scenario.model import (
+    AccountingFault,
     CorruptFault,
     CrashController,
     CrashFault,
@@ -19,6 +20,7 @@ from simctl.scenario.model import (
     Fault,
     HangFault,
     MessageFault,
+    PreemptFault,
     RaiseFault,
     RestartFault,
     RestartSlurmd,
@@ -31,6 +33,7 @@ from simctl.scenario.model import (
 from simctl.scenario.patterns import CALL_PATTERN
 from simctl.scenario.positions import Reading, Unreadable, Value
 from simctl.scenario.scalars import BOOLEAN, DURATION, choice, text, whole
+from simctl.scenario.service_faults import ACCOUNTING, PREEMPT, service_fault_text
 from simctl.scenario.shapes import Field, Forms, Items, Record, Scalar, Values
 from simctl.scenario.timeline.message_faults import (
     CORRUPT_MESSAGE,
@@ -385,6 +388,8 @@ FAULT: Final[Forms[Fault]] = Forms(
         "corrupt": _Corrupt(),
         "disk": _DISK,
         "restart": _RESTART,
+        "accounting": ACCOUNTING,
+        "preempt": PREEMPT,
         **MESSAGE_FAULTS,
     },
 )
@@ -409,6 +414,8 @@ def fault_text(fault: Fault) -> str:
     """Describe a fault in a few words."""
     if isinstance(fault, MessageFault):
         return message_fault_text(fault)
+    if isinstance(fault, AccountingFault | PreemptFault):
+        return service_fault_text(fault)
     if isinstance(fault, CorruptFault):
         return f"corrupt {fault.file} {fault.how} on {fault.host}"
     if isinstance(fault, DiskFault):
