@@ -17,6 +17,7 @@ from simctl.ctld.nodes import node_switch, reachability
 from simctl.ctld.recovery import (
     agent,
     buffers_at_start,
+    loss,
     missing,
     pings,
     registration,
@@ -260,6 +261,7 @@ class Slurmctld(Controller):
             notices.CheckpointsDue: checkpoints.checkpoints_due,
             preempt.StillThere: preempt.still_there,
             notices.PreemptAsked: preempt.asked,
+            notices.NodeGivenUp: loss.given_up,
             plugin_services.LockClaim: plugin_services.lock_claimed,
             notices.WaitingDue: asked_again.waiting_due,
             notices.GateDue: asked_again.gate_due,

@@ -6,6 +6,7 @@ from typing import Any, Final
 from simctl.ctld.nodes.reachability import watch_unreachable
 from simctl.ctld.recovery.pings import ping_in_earnest
 from simctl.ctld.recovery.restart import StopDue
+from simctl.ctld.state.notices import NodeGivenUp
 from simctl.faults.backup import Backup
 from simctl.faults.daemons import Daemons
 from simctl.faults.disk import DiskInjector
@@ -128,6 +129,9 @@ class FaultInjector:
     def _crash(self, fault: CrashFault, text: str) -> None:
         if self._daemons.hosts[fault.node].up:
             self.crash(fault.node)
+            ctld = self._daemons.ctld
+            if fault.noticed and not ctld.process.exited:
+                ctld.mailbox.post(NodeGivenUp(node=fault.node))
         else:
             self._miss(text, f"{fault.node} is down")
 

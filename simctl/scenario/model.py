@@ -248,9 +248,10 @@ class StartController:
 
 @attrs.frozen(kw_only=True)
 class CrashFault:
-    """Let a node go down with all its processes."""
+    """Let a node go down with all its processes; *noticed*: slurmctld gives it up at once."""
 
     node: str
+    noticed: bool = False
 
 
 @attrs.frozen(kw_only=True)

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from simctl.repl.session import Session as ReplSession
 
 VERBS: Final = (
-    *("crash", "start", "stop", "restart", "cut"),
+    *("crash", "start", "stop", "restart", "cut", "slow", "accounting", "preempt"),
     *("drop", "delay", "duplicate", "reorder", "hang", "raise", "fail", "fault"),
 )
 """Words of the REPL that a served cluster knows; `stop` alone ends it."""
 
 _USAGE: Final = (
-    "crash n1, start n1, restart slurmctld for 5s, cut n1 slurmctld for 30s, drop RPC times=1, "
+    "crash n1 [noticed], start n1, restart slurmctld for 5s, slow 2s for 30s, accounting off for "
+    "30s, accounting lag 5s, preempt 1, cut n1 slurmctld for 30s, drop RPC times=1, "
     "delay RPC by=2s, hang PATTERN for 5s, fail PATTERN errno=E, fault {YAML}, "
     "wait job 1 RUNNING, wait PATTERN, flush, stop"
 )

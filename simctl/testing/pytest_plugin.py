@@ -30,6 +30,15 @@ _CURRENT: Final = pytest.StashKey[pytest.Item]()
 _RUNS: Final = pytest.StashKey["list[Run]"]()
 """The runs of a test, where pages of them may be wanted."""
 
+_SCOPES: Final = {
+    "function": (pytest.Item, pytest.Class, pytest.Module, pytest.Package),
+    "class": (pytest.Class, pytest.Module, pytest.Package),
+    "module": (pytest.Module, pytest.Package),
+    "package": (pytest.Package,),
+    "session": (),
+}
+"""How long a cluster may last, and where a marker can name one that lasts so long."""
+
 _MARKERS: Final = (
     "simctl: a scenario that was collected from its file",
     "simctl_seeds(count or seeds, schedule='random'): run the test once for each seed",
@@ -83,6 +92,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("simctl_schedule", "as --simctl-schedule", default="")
     parser.addini("simctl_models", "models to run each scenario in", "args", [])
     parser.addini("simctl_golden", f"golden traces: {', '.join(GOLDEN_MODES)}", default="existing")
+    parser.addini("simctl_cluster", "what simctl_cluster serves: a file and options", "args", [])
+    parser.addini("simctl_cluster_scope", "how long simctl_cluster lasts", default="function")
     parser.addini("simctl_ignore", "what is left out of golden traces, a line each", "linelist", [])
 
 
@@ -93,6 +104,11 @@ def pytest_configure(config: pytest.Config) -> None:
     mode = config.getini("simctl_golden")
     if mode not in GOLDEN_MODES:
         raise pytest.UsageError(f"simctl_golden: expected {', '.join(GOLDEN_MODES)}, got {mode!r}")
+    scope = config.getini("simctl_cluster_scope")
+    if scope not in _SCOPES:
+        raise pytest.UsageError(
+            f"simctl_cluster_scope: expected {', '.join(_SCOPES)}, got {scope!r}"
+        )
     if _seeds(config) or _models(config):
         _variants(config)
     if config.getoption("--simctl-html") is not None:
@@ -345,19 +361,29 @@ def world(pytestconfig: pytest.Config) -> Any:
     return Runner(pytestconfig).prepare
 
 
-@pytest.fixture
-def simctl_cluster(request: pytest.FixtureRequest) -> "Iterator[Served]":
-    """Serve a cluster in real time for the test's own client: `simctl_cluster.env` has its PATH.
+def _cluster_scope(fixture_name: str, config: pytest.Config) -> Any:
+    return config.getini("simctl_cluster_scope")
 
-    The marker `simctl_cluster` names another than the usual one of two nodes.
+
+@pytest.fixture(scope=_cluster_scope)
+def simctl_cluster(request: pytest.FixtureRequest) -> "Iterator[Served]":
+    """Serve a cluster in real time for tests' own clients: `simctl_cluster.env` has its PATH.
+
+    A test has one by itself, or those of a class, module, package or session have one, as the
+    setting `simctl_cluster_scope` says. The marker `simctl_cluster`, or where several tests have
+    one the setting of that name, names another than the usual one of two nodes.
     """
     from simctl.testing.served import CLUSTER, Served  # noqa: PLC0415 - few tests need it
 
     mark = request.node.get_closest_marker("simctl_cluster")
-    given = CLUSTER if mark is None or not mark.args else mark.args[0]
-    options = () if mark is None else mark.args[1:]
+    if mark is not None:
+        given, *options = mark.args or (CLUSTER,)
+        folder = request.path.parent
+    else:
+        given, *options = request.config.getini("simctl_cluster") or (CLUSTER,)
+        folder = request.config.inipath.parent if request.config.inipath else Path.cwd()
     if "\n" not in str(given):
-        given = request.path.parent / given
+        given = folder / given
     served = Served(given, *map(str, options))
     try:
         yield served
@@ -372,6 +398,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test once for each seed and model that its markers name."""
     definition = metafunc.definition
     used = set(_FIXTURES).intersection(metafunc.fixturenames)
+    scope = metafunc.config.getini("simctl_cluster_scope")
+    for node, _ in definition.iter_markers_with_node("simctl_cluster"):
+        if not isinstance(node, _SCOPES[scope]):
+            pytest.fail(
+                f"{definition.nodeid}: the marker simctl_cluster at {node.name} can name no "
+                f"cluster: one is served for each {scope} (simctl_cluster_scope)",
+                pytrace=False,
+            )
     for name in ("simctl_models", "simctl_seeds", "simctl_ignore"):
         if not used and definition.get_closest_marker(name) is not None:
             pytest.fail(

@@ -1,11 +1,14 @@
 """The fixture `simctl_cluster`: a served cluster that a test's own client talks to."""
 
+import argparse
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+from bisect import bisect_left
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,6 +45,9 @@ class Served:
         Raises:
             ServedError: It did not start.
         """
+        parser = argparse.ArgumentParser(add_help=False)
+        parser.add_argument("--scale", type=float, default=1.0)
+        self._scale: float = parser.parse_known_args(options)[0].scale
         self._folder = tempfile.TemporaryDirectory(prefix="simctl-")
         self.path = Path(self._folder.name) / "c"
         file = Path(cluster) if isinstance(cluster, Path) else self.path.with_name("cluster.yaml")
@@ -127,17 +133,22 @@ class Served:
 
         The first word is the command's name: ``asked("sacct")``, ``asked("squeue", "-j", "1")``.
         """
-        lines = [
-            event["args"]["line"]
-            for event in self.trace
-            if event["kind"] == "command" and event.get("phase") == "enter"
-        ]
-        return [
-            line
-            for line in lines
-            if line.split()[: len(words[:1])] == list(words[:1])
-            and set(words[1:]) <= set(line.split())
-        ]
+        return [event["args"]["line"] for event in self._commands(words)]
+
+    def asked_per_minute(self, *words: str) -> int:
+        """Return how many such commands clients have run within any one minute, at most."""
+        minute_us = 60_000_000 * self._scale
+        times = [event["time_us"] for event in self._commands(words)]
+        return max(
+            (bisect_left(times, time + minute_us) - at for at, time in enumerate(times)), default=0
+        )
+
+    def _commands(self, words: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+        for event in self.trace:
+            if event["kind"] == "command" and event.get("phase") == "enter":
+                line = event["args"]["line"].split()
+                if line[:1] == list(words[:1] or line[:1]) and set(words[1:]) <= set(line):
+                    yield event
 
     def stop(self) -> None:
         """End the cluster, with all that its jobs have started."""

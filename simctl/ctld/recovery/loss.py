@@ -8,7 +8,9 @@ from simctl.ctld.jobs.completion import end_job, requeue_after_node_failure
 from simctl.ctld.nodes.leftovers import forget_others
 from simctl.ctld.nodes.reachability import answers
 from simctl.ctld.recovery import excise
+from simctl.ctld.state.notices import NodeGivenUp
 from simctl.ctld.state.records import JobRecord, NodeRecord
+from simctl.kernel.fabric import Envelope
 from simctl.wire.messages import SrunNodeFail
 from simctl.wire.states import JobBase, NodeBase, NodeFlag, Reason
 
@@ -33,6 +35,13 @@ async def set_down(ctld: Controller, node: NodeRecord) -> None:
     await fail_jobs(ctld, node)
     await forget_completing(ctld, node)
     forget_others(ctld, node, ())
+
+
+async def given_up(ctld: Controller, _: Envelope, notice: NodeGivenUp) -> None:
+    """Give a node up before SlurmdTimeout is over."""
+    node = next(each for each in ctld.nodes if each.name == notice.node)
+    if not answers(ctld, node):
+        await set_down(ctld, node)
 
 
 async def take_down(ctld: Controller, node: NodeRecord) -> None:

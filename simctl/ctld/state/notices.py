@@ -40,6 +40,13 @@ class PreemptAsked:
 
 
 @attrs.frozen
+class NodeGivenUp:
+    """A node does not answer, and slurmctld is not to wait any longer."""
+
+    node: str
+
+
+@attrs.frozen
 class LimitDue:
     """Time to look at a job's time limit."""
 

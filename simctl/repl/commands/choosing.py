@@ -22,6 +22,7 @@ _ANSWER = re.compile(r"[A-Z][A-Z0-9_]*|-?[0-9]+")
 _MESSAGE = re.compile(r"[A-Z*][A-Z_*]+")
 _STRIKES = "[from=X] [to=Y] [times=N] [skip=N] [chance=P] [for TIME]"
 _TURNS_SHOWN = 20
+_ACCOUNTING = {"off": "away", "on": "back", "lag": "late"}
 
 
 def _do(session: Session, fault: Deed) -> None:
@@ -55,10 +56,16 @@ def _wanted(rest: str, usage: str) -> str:
     return rest
 
 
-@command("crash", usage="crash WHO", topic="choosing", example="crash n1", words=words.struck)
+@command(
+    "crash", usage="crash WHO [noticed]", topic="choosing", example="crash n1", words=words.struck
+)
 def crash(session: Session, rest: str) -> None:
-    """Let a node go down with all its processes, or slurmd@n1, stepd 1.0@n1 or task 1.0.3 die."""
-    _do(session, {"crash": _wanted(rest, "crash n1")})
+    """Let a node go down with all its processes, or slurmd@n1, stepd 1.0@n1 or task 1.0.3 die.
+
+    noticed: slurmctld gives a node up at once, not after SlurmdTimeout.
+    """
+    who = _wanted(rest, "crash n1").removesuffix(" noticed").strip()
+    _do(session, {"crash": who, **({"noticed": True} if who != rest.strip() else {})})
 
 
 @command(
@@ -198,6 +205,39 @@ def duplicate(session: Session, rest: str) -> None:
 def reorder(session: Session, rest: str) -> None:
     """Let messages wait until the next one on their link has passed them."""
     _strike(session, "reorder", rest)
+
+
+@command("slow", usage="slow TIME [for TIME]", topic="choosing", example="slow 2s for 30s")
+def slow(session: Session, rest: str) -> None:
+    """Let slurmctld hear everything later by a time."""
+    fault: Deed = {"delay": "*", "to": "slurmctld"}
+    fault["by"] = _with_time(_wanted(rest, "slow 2s"), fault)
+    _do(session, fault)
+
+
+@command(
+    "accounting",
+    usage="accounting off|on|lag TIME [for TIME]",
+    topic="choosing",
+    example="accounting off for 30s",
+)
+def accounting(session: Session, rest: str) -> None:
+    """Let slurmdbd answer nobody, tell later what has happened, or be as ever."""
+    fault: Deed = {"accounting": ""}
+    word, _, by = _with_time(rest, fault).partition(" ")
+    if word not in _ACCOUNTING:
+        raise CommandError("expected `accounting off`, `accounting lag 5s` or `accounting on`")
+    fault["accounting"] = _ACCOUNTING[word]
+    if by.strip():
+        fault["by"] = by.strip()
+    _do(session, fault)
+
+
+@command("preempt", usage="preempt JOB", topic="choosing", example="preempt 1")
+def preempt(session: Session, rest: str) -> None:
+    """Let a job give way that runs, as if one of a higher partition had asked for its nodes."""
+    words_of = _wanted(rest, "preempt 1").removeprefix("job ").strip()
+    _do(session, {"preempt": int(words_of) if words_of.isdecimal() else words_of})
 
 
 @command("fault", usage="fault {YAML}", topic="choosing", example="fault {crash: n1}")

@@ -179,11 +179,14 @@ def _restart(target: Target, for_us: int) -> Fault:
     return RestartFault(for_us=for_us)
 
 
-def _check_saved(values: Values, reading: Reading) -> None:
-    if "saved" not in values.places or values["crash"] is None:
+def _check_crash(values: Values, reading: Reading) -> None:
+    who = values["crash"]
+    if who is None:
         return
-    if not isinstance(values["crash"], ControllerTarget):
+    if "saved" in values.places and not isinstance(who, ControllerTarget):
         reading.mistake(values.place("saved"), f"only {CONTROLLER} saves its state")
+    if "noticed" in values.places and not isinstance(who, NodeTarget):
+        reading.mistake(values.place("noticed"), f"only of a node {CONTROLLER} takes notice")
 
 
 _CRASH: Final[Record[Fault]] = Record(
@@ -203,13 +206,22 @@ _CRASH: Final[Record[Fault]] = Record(
             shown=False,
             doc="slurmctld dies as if it had just saved its state.",
         ),
+        Field(
+            name="noticed",
+            shape=BOOLEAN,
+            default=False,
+            shown=False,
+            doc="slurmctld gives the node up at once, not after SlurmdTimeout.",
+        ),
     ),
-    build=lambda values, _value, _reading: _crash(values["crash"], saved=values["saved"]),
-    check=_check_saved,
+    build=lambda values, _value, _reading: _crash(
+        values["crash"], saved=values["saved"], noticed=values["noticed"]
+    ),
+    check=_check_crash,
 )
 
 
-def _crash(target: Target, *, saved: bool) -> Fault:
+def _crash(target: Target, *, saved: bool, noticed: bool) -> Fault:
     if isinstance(target, ControllerTarget):
         return CrashController(host=target.host, saved=saved)
     if isinstance(target, SlurmdTarget):
@@ -218,7 +230,7 @@ def _crash(target: Target, *, saved: bool) -> Fault:
         return CrashStepd(job_id=target.job_id, step_id=target.step_id, node=target.node)
     if isinstance(target, TaskTarget):
         return CrashTask(job_id=target.job_id, step_id=target.step_id, rank=target.rank)
-    return CrashFault(node=str(target))
+    return CrashFault(node=str(target), noticed=noticed)
 
 
 _STOP: Final[Record[Fault]] = Record(
@@ -425,6 +437,8 @@ def fault_text(fault: Fault) -> str:
         return f"stop {struck(fault)}"
     if isinstance(fault, CrashController):
         return f"crash {struck(fault)}{' saved' if fault.saved else ''}"
+    if isinstance(fault, CrashFault) and fault.noticed:
+        return f"crash {fault.node} noticed"
     if isinstance(fault, CrashFault | CrashSlurmd | CrashStepd | CrashTask):
         return f"crash {struck(fault)}"
     if isinstance(fault, StartFault | StartSlurmd | StartController):

@@ -1,0 +1,58 @@
+"""The fixture `simctl_cluster`: how long it lasts, what it serves, what it is asked."""
+
+import sys
+
+import pytest
+
+from simctl.testing.served import CLUSTER
+
+pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="serve needs Linux")
+
+ONE_NODE = (
+    "nodes: [{name: only, cpus: 2}]\npartitions: [{name: debug, nodes: only, default: true}]\n"
+)
+SHARED = """\
+import pytest
+
+def test_one(simctl_cluster):
+    assert simctl_cluster.run("sinfo", "-hNo", "%N").stdout == "only\\n"
+    for _ in range(3):
+        simctl_cluster.run("squeue", "-h")
+
+def test_two(simctl_cluster):
+    assert len(simctl_cluster.asked("squeue")) == 3
+    assert simctl_cluster.asked_per_minute("squeue", "-h") == 3
+    assert simctl_cluster.asked_per_minute("sacct") == 0
+"""
+
+
+def test_a_cluster_lasts_as_long_as_the_setting_says(pytester: pytest.Pytester) -> None:
+    """Two tests of a session share one, of a file that is beside the settings."""
+    pytester.makeini(
+        "[pytest]\nsimctl_cluster_scope = session\nsimctl_cluster = one.yaml --scale 10\n"
+    )
+    (pytester.path / "one.yaml").write_text(ONE_NODE)
+    pytester.makepyfile(SHARED)
+    pytester.runpytest_inprocess().assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ("simctl_cluster_scope = hour", "simctl_cluster_scope: expected function, class"),
+        ("simctl_cluster_scope = module", "one is served for each module (simctl_cluster_scope)"),
+    ],
+)
+def test_a_scope_that_cannot_be_is_told(
+    pytester: pytest.Pytester, settings: str, told: str
+) -> None:
+    """So is a marker that would name a cluster for one test of several."""
+    pytester.makeini(f"[pytest]\n{settings}\n")
+    pytester.makepyfile(
+        "import pytest\n\n"
+        f"@pytest.mark.simctl_cluster({CLUSTER!r})\n"
+        "def test_one(simctl_cluster):\n    pass\n"
+    )
+    result = pytester.runpytest_inprocess()
+    assert told in "\n".join([*result.outlines, *result.errlines])
