@@ -33,7 +33,6 @@ from simctl.scenario.model import (
 from simctl.scenario.patterns import CALL_PATTERN
 from simctl.scenario.positions import Reading, Unreadable, Value
 from simctl.scenario.scalars import BOOLEAN, DURATION, choice, text, whole
-from simctl.scenario.service_faults import ACCOUNTING, PREEMPT, service_fault_text
 from simctl.scenario.shapes import Field, Forms, Items, Record, Scalar, Values
 from simctl.scenario.timeline.message_faults import (
     CORRUPT_MESSAGE,
@@ -41,6 +40,7 @@ from simctl.scenario.timeline.message_faults import (
     is_message,
     message_fault_text,
 )
+from simctl.scenario.timeline.service_faults import ACCOUNTING, PREEMPT, service_fault_text
 from simctl.scenario.timeline.targets import (
     ControllerTarget,
     NodeTarget,
