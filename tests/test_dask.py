@@ -20,6 +20,9 @@ from simctl.runners.running import run
 from simctl.runners.versions import about
 from simctl.runners.work import Chunk, LostError, Where, Work, chunks_of, read_where
 from simctl.status import InputError
+from simctl.testing.explore.progress import Progress
+from tests.slow_work import slow
+from tests.test_sweep import LOG, SCENARIO, SLOW, content_of
 
 distributed: Any = pytest.importorskip("distributed", reason="the extra [dask] is not installed")
 
@@ -46,34 +49,9 @@ def address(cluster: Any) -> str:
     return found
 
 
-@attrs.frozen
-class Slow:
-    """Takes its time over each trial, and says which it has been given."""
-
-    folder: Path
-    seconds: float = 0.05
-    killed_at: int = -1
-    times: int = 1
-
-    def run_chunk(self, first: int, last: int, *, stop: bool, done: Callable[[], None]) -> Chunk:
-        """Write down who runs a chunk, and be killed where that is due."""
-        marks = [self.folder / f"killed-{number}" for number in range(self.times)]
-        if first == self.killed_at and (free := [each for each in marks if not each.exists()]):
-            free[0].touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        (self.folder / f"pid-{os.getppid()}").touch()
-        time.sleep(self.seconds)
-        done()
-        return Chunk(first=first, last=last, ended=False)
-
-
-def _slow(folder: Path, _: Path, **more: Any) -> Slow:
-    return Slow(folder, **more)
-
-
 def work_of(folder: Path, trials: int, **more: Any) -> Work[Chunk]:
     """Return work of so many trials that leaves its traces in a folder."""
-    make = functools.partial(_slow, folder, **more)
+    make = functools.partial(slow, folder, **more)
     return Work(make=make, chunks=chunks_of(0, trials))
 
 
@@ -86,26 +64,128 @@ def found_by(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     return found
 
 
+@pytest.fixture
+def killed(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Kill a worker once ten runs have come; return the list that its pid is then in."""
+    count, gone, seen = Progress.count, [], []
+
+    def counting(progress: Progress) -> None:
+        count(progress)
+        seen.append(0)
+        if len(seen) == _IN_THE_MIDDLE:
+            gone.append(next(iter(cluster.workers.values())).pid)
+            os.kill(gone[0], signal.SIGKILL)
+
+    monkeypatch.setattr(Progress, "count", counting)
+    return gone
+
+
+_IN_THE_MIDDLE = 10
+
+
 def test_a_search_comes_to_the_same_anywhere(
-    address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+    address: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: Any,
+    killed: list[int],
 ) -> None:
     """An author's plugin travels; the find, its schedule and all that is counted are equal."""
     monkeypatch.chdir(tmp_path)
     for name in ("window_race.yaml", "window_race.py"):
         (tmp_path / name).write_text((FAULTY / name).read_text())
     words = ("explore", "window_race.yaml", "--seeds", "40", "-o", "found.yaml", "--force")
-    here = found_by(capsys, *words, "--workers", "1")
-    assert here["found"] is not None
-    assert here == found_by(capsys, *words, "--dask", address)
+    there = found_by(capsys, *words, "--dask", address)
+    assert there["found"] is not None
+    assert killed
+    assert there == found_by(capsys, *words, "--workers", "1")
 
 
 def test_a_swarm_comes_to_the_same_anywhere(
-    address: str, capsys: pytest.CaptureFixture[str]
+    address: str, capsys: pytest.CaptureFixture[str], killed: list[int]
 ) -> None:
     """Its sums too, and which of its runs were made twice."""
     words = ("swarm", "--runs", "18", "--seed", "4000")
-    here = found_by(capsys, *words, "--workers", "1")
-    assert here == found_by(capsys, *words, "--dask", address)
+    there = found_by(capsys, *words, "--dask", address)
+    assert killed
+    assert there == found_by(capsys, *words, "--workers", "1")
+
+
+SITE = """\
+ClusterName=c
+SlurmctldHost=controller
+NodeName=n[1-4] CPUs=2
+PartitionName=debug Nodes=n[1-4] Default=YES
+"""
+
+
+def test_a_sweep_comes_to_the_same_anywhere(
+    address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], killed: list[int]
+) -> None:
+    """Its table too: scenarios, what they read, logs and plugins travel."""
+    text = SCENARIO.partition("partitions:")[2].partition("\n")[2]
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "base.yaml").write_text(f"slurm_conf_file: ../site.conf\n{text}")
+    (tmp_path / "site.conf").write_text(SITE)
+    (tmp_path / "slow.py").write_text(SLOW)
+    (tmp_path / "log.swf").write_text(LOG)
+    file = tmp_path / "sweep.yaml"
+    file.write_text(
+        "parameters:\n  what:\n    site: {scenario: below/base.yaml, plugins: [../slow.py]}\n"
+        "    log: {swf: log.swf, nodes: 8}\nseeds: 8\njobs: true\nkeep: [{seed: 3}]\n"
+    )
+    there = found_by(capsys, "sweep", str(file), "-o", f"{tmp_path}/there", "--dask", address)
+    assert killed
+    here = found_by(capsys, "sweep", str(file), "-o", f"{tmp_path}/here", "--workers", "1")
+    assert [each.pop("table") for each in (there, here)]
+    assert there == here
+    assert here["bad"] == 0
+    assert content_of(tmp_path / "there") == content_of(tmp_path / "here")
+    names = [sorted(each.name for each in (tmp_path / side / "runs").iterdir()) for side in WHERE]
+    assert names[0] == names[1]
+    assert len(names[0]) == 4
+
+
+WHERE = ("here", "there")
+
+
+def test_tests_come_to_the_same_anywhere(
+    address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    """With golden traces, and lines that name files as they lie here."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("window_race.yaml", "window_race.py"):
+        (tmp_path / name).write_text((FAULTY / name).read_text())
+    wrong = SCENARIO.replace("schedulertype", "shedulertype")
+    broken = f"{SCENARIO}expect: [{{job: 3, state: FAILED}}]\n"
+    for name, text in (("base", SCENARIO), ("wrong", wrong), ("broken", broken)):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    main(["test", "base.yaml", "--rewrite", "--golden", "all"])
+    golden = tmp_path / "base.golden.jsonl"
+    golden.write_text(golden.read_text().replace("thin.sh", "slim.sh"))
+    words = ["test", "base.yaml", "wrong.yaml", "broken.yaml", "window_race.yaml"]
+    told = []
+    for where in (("--dask", address), ("--workers", "1")):
+        capsys.readouterr()
+        main([*words, *where])
+        said = capsys.readouterr()
+        told.append((said.out.rpartition(", in ")[0], said.err))
+    assert told[0] == told[1]
+    assert "NOT AS base.golden.jsonl" in told[0][0]
+    assert "1 held, 2 broken, 1 wrong" in told[0][0]
+
+
+@pytest.mark.parametrize("where", ["local", "dask"])
+def test_without_order_what_kills_its_process_keeps_nothing_else_from_being_made(
+    where: str, address: str, tmp_path: Path
+) -> None:
+    """It is told last; results come as they are there."""
+    work = attrs.evolve(work_of(tmp_path, 40, killed_at=16, times=9, seconds=0.0), in_order=False)
+    found: list[int] = []
+    place = Where(workers=2) if where == "local" else Where(dask=address)
+    with pytest.raises(LostError, match="trials 16 to 23"):
+        found.extend(each.first for each in run(work, place, lambda: None))
+    assert sorted([*found, 16]) == [first for first, _ in work.chunks]
 
 
 def test_a_worker_that_is_killed_loses_no_result_and_doubles_none(
@@ -113,7 +193,7 @@ def test_a_worker_that_is_killed_loses_no_result_and_doubles_none(
 ) -> None:
     """With kill -9 in the middle; the scheduler has another make what it was at."""
     found: list[tuple[int, int]] = []
-    work = work_of(tmp_path, 400)
+    work = work_of(tmp_path, 160)
     killed = 0
     for result in run(work, Where(dask=address), lambda: None):
         found.append((result.first, result.last))
@@ -138,10 +218,13 @@ def test_trials_that_kill_their_process_are_made_again_once(address: str, tmp_pa
     assert 16 not in found
 
 
-def test_nobody_at_an_address_is_told() -> None:
+def test_nobody_at_an_address_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Within the time that a connection is waited for."""
+    from simctl.runners import dask_cluster  # noqa: PLC0415 - it needs the extra
+
+    monkeypatch.setattr(dask_cluster, "CONNECT_S", 1)
     work = work_of(Path(), 8)
-    with pytest.raises(InputError, match=r"no scheduler answers there within 10 s"):
+    with pytest.raises(InputError, match=r"no scheduler answers there within 1 s"):
         list(run(work, Where(dask="tcp://127.0.0.1:9"), lambda: None))
 
 

@@ -10,6 +10,11 @@ def add_where(parser: Any) -> None:
     parser.add_argument(
         "--workers", type=numbers.WORKERS, metavar="N", help="processes (default: the cores)"
     )
+    add_dask(parser)
+
+
+def add_dask(parser: Any) -> None:
+    """Add --dask."""
     parser.add_argument(
         "--dask",
         metavar="ADDRESS|local[:N]",

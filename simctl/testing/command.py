@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from simctl.runners.work import Where, read_where
 from simctl.status import BROKEN, INTERRUPTED, NOT_HELD, OK, WRONG_INPUT, InputError
 from simctl.testing.cases import (
     Case,
@@ -59,15 +60,15 @@ def run_tests(options: argparse.Namespace) -> int:
         raise InputError(f"--junit: expected the name of a file, got {options.junit!r}")
     if options.junit:
         _check_junit(options)
+    where = _where(options)
     cases = _cases(options)
-    workers = 1 if options.see else options.workers
     named = {Path(name).resolve() for name in options.paths}
     outcomes: list[Outcome] = []
     interrupted = False
     started = time.perf_counter()
     try:
         told = [(case, case.path.resolve() in named) for case in cases]
-        for outcome in run_cases(told, settings, workers=workers):
+        for outcome in run_cases(told, settings, where):
             outcomes.append(outcome)
             _tell(outcome)
     except KeyboardInterrupt:
@@ -80,6 +81,26 @@ def run_tests(options: argparse.Namespace) -> int:
         return INTERRUPTED
     verdicts = {outcome.verdict for outcome in outcomes}
     return next(status for verdict, status in _STATUS.items() if verdict in verdicts)
+
+
+def _where(options: argparse.Namespace) -> Where:
+    """Return where cases are run.
+
+    Raises:
+        InputError: What is asked for cannot be had there.
+    """
+    if options.dask is None:
+        return Where(workers=1 if options.see else options.workers or 1)
+    for name, asked in (
+        ("-s", options.see),
+        ("--rewrite", options.rewrite),
+        ("--html", options.html is not None),
+    ):
+        if asked:
+            raise InputError(
+                f"test: {name} goes without --dask: it is for files and terminals here"
+            )
+    return read_where(options.workers, options.dask)
 
 
 def _cases(options: argparse.Namespace) -> list[Case]:

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from simctl import numbers
+from simctl.runners.arguments import add_dask
 
 GOLDEN_MODES: Final = ("existing", "all", "off")
 """Which golden traces are compared: those there are, one for each scenario, or none."""
@@ -46,10 +47,10 @@ def add_arguments(commands: Any) -> None:
     parser.add_argument(
         "--workers",
         type=numbers.WORKERS,
-        default=1,
         metavar="N",
         help="run them in N processes (default 1)",
     )
+    add_dask(parser)
     parser.add_argument(
         "-s",
         dest="see",
