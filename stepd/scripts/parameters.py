@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Literal
 
 import attrs
@@ -15,7 +16,7 @@ from simctl.stepd.scripts.patterns import (
     without_start,
 )
 from simctl.stepd.scripts.printing import quoted_for_reuse
-from simctl.stepd.scripts.state import ExpansionError, ShellState
+from simctl.stepd.scripts.state import EndingError, ExpansionError, ShellState
 from simctl.stepd.scripts.tree import Parameter, Part, Text
 from simctl.stepd.scripts.variables import Elements
 
@@ -62,13 +63,15 @@ async def values_of(part: Parameter, state: ShellState) -> Values:
         return await _stood_in(part, keyed, state)
     if keyed is None:
         _check_set(part, state)
-        keyed = {} if _kind(part) != "one" else {0: ""}
+        keyed = {}
+        if _kind(part) == "one":
+            return Values(texts=("",))
     if not part.operator:
         return Values(texts=tuple(keyed.values()), kind=_kind(part))
     try:
         texts = await _changed(part, keyed, state)
     except (PatternTooHeavyError, re.error) as error:
-        raise ExpansionError(str(error)) from None
+        raise EndingError(str(error)) from None
     return Values(texts=texts, kind=_kind(part))
 
 
@@ -126,7 +129,7 @@ def _shown(part: Parameter) -> str:
 def _check_set(part: Parameter, state: ShellState) -> None:
     """Raise what ``set -u`` has to say of a parameter that is not set."""
     if state.options.get("u") and _kind(part) == "one":
-        raise ExpansionError(f"{_shown(part)}: unbound variable")
+        raise EndingError(f"{_shown(part)}: unbound variable")
 
 
 def _length(part: Parameter, keyed: Elements | None, state: ShellState) -> Values:
@@ -153,7 +156,7 @@ async def _stood_in(part: Parameter, keyed: Elements | None, state: ShellState) 
     text = await state.expand_text(part.operand, state)
     if kind == "?":
         default = "parameter null or not set" if colon else "parameter not set"
-        raise ExpansionError(f"{_shown(part)}: {text or default}")
+        raise EndingError(f"{_shown(part)}: {text or default}")
     if not part.name.isidentifier() or _kind(part) != "one":
         raise ExpansionError(f"{_shown(part)}: cannot assign in this way")
     key = None
@@ -177,7 +180,7 @@ async def _changed(part: Parameter, keyed: Elements, state: ShellState) -> tuple
         return tuple(_transformed(text, operator[1]) for text in keyed.values())
     pattern = await state.expand_pattern(part.operand, state)
     if operator.startswith("/"):
-        new = await state.expand_text(part.second or (), state)
+        new = await _replacement(part.second or (), state)
         return tuple(replaced(text, pattern, new, operator) for text in keyed.values())
     longest = len(operator) == 2  # noqa: PLR2004 - the doubled ones
     if operator[0] == "#":
@@ -185,6 +188,25 @@ async def _changed(part: Parameter, keyed: Elements, state: ShellState) -> tuple
     if operator[0] == "%":
         return tuple(without_end(text, pattern, longest=longest) for text in keyed.values())
     return tuple(_cased(text, pattern, operator) for text in keyed.values())
+
+
+_MATCHED = re.compile(r"\\[\\&]|&")
+
+
+async def _replacement(parts: tuple[Part, ...], state: ShellState) -> Callable[[str], str]:
+    """Return what makes a replacement of a match, for which ``&`` stands where it is not quoted."""
+    pieces = [(await state.expand_text((part,), state), part.quoted) for part in parts]
+    used = any("&" in _MATCHED.findall(text) for text, quoted in pieces if not quoted)
+    if not used:
+        return lambda _: "".join(text for text, _ in pieces)
+
+    def made(match: str) -> str:
+        def meant(sign: re.Match[str]) -> str:
+            return match if sign[0] == "&" else sign[0][1:]
+
+        return "".join(text if quoted else _MATCHED.sub(meant, text) for text, quoted in pieces)
+
+    return made
 
 
 def _cased(text: str, pattern: str, operator: str) -> str:

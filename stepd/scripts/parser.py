@@ -25,6 +25,7 @@ from simctl.stepd.scripts.tree import (
     Function,
     Group,
     If,
+    Line,
     Not,
     Parameter,
     Part,
@@ -75,7 +76,7 @@ class _Parser(DoubleBrackets):
         """Read to the end of the text; a closer that nothing opened is noted and skipped."""
         commands: list[Command] = []
         while True:
-            commands += self._list()
+            commands += self._list(by_lines=True)
             token = self._next()
             if token.kind == "end":
                 return tuple(commands)
@@ -121,10 +122,14 @@ class _Parser(DoubleBrackets):
 
     # Lists.
 
-    def _list(self) -> tuple[Command, ...]:
-        """Read commands up to a closer or the end, which is left standing."""
+    def _list(self, *, by_lines: bool = False) -> tuple[Command, ...]:
+        """Read commands up to a closer or the end, which is left standing.
+
+        *by_lines* makes one of those that stand on one line.
+        """
         commands: list[Command] = []
         while True:
+            goes_on = by_lines and bool(commands) and self._peek().kind != "newline"
             self._skip_newlines()
             token = self._peek()
             if token.kind == "end" or token.keyword in _CLOSERS:
@@ -135,7 +140,12 @@ class _Parser(DoubleBrackets):
                 self._next()
                 self.note(token.at, f"there is no command before this `{token.text}`")
             else:
-                commands.append(self._separated(self._and_or(), token.at))
+                command = self._separated(self._and_or(), token.at)
+                if goes_on:
+                    before = commands.pop()
+                    body = before.body if isinstance(before, Line) else (before,)
+                    command = Line(line=body[0].line, body=(*body, command))
+                commands.append(command)
 
     def _separated(self, command: Command, start: int) -> Command:
         """Read what ends *command*: a line end, ``;`` or ``&``."""

@@ -6,6 +6,7 @@ A pattern is a text in which a backslash takes the meaning from the character be
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
 from simctl.stepd.scripts.host import ShellHost
@@ -203,21 +204,26 @@ def _groups(pattern: str) -> bool:
     return re.search(r"[?*+@!]\(", pattern) is not None
 
 
-def replaced(text: str, pattern: str, new: str, how: str) -> str:
-    """Return *text* with what fits a pattern replaced: ``/`` once, ``//``, ``/#``, ``/%``."""
+def replaced(text: str, pattern: str, new: Callable[[str], str], how: str) -> str:
+    """Return *text* with what fits a pattern replaced: ``/`` once, ``//``, ``/#``, ``/%``.
+
+    *new* makes what takes the place of a match of the match itself.
+    """
     if not pattern:
-        return {"/#": new + text, "/%": text + new}.get(how, text)
+        return {"/#": new("") + text, "/%": text + new("")}.get(how, text)
     _check(text, pattern)
     if how == "/%":
         for start in range(len(text) + 1):
             if fits(text[start:], pattern):
-                return text[:start] + new
+                return text[:start] + new(text[start:])
         return text
     expression = compiled(pattern)
     if how == "/#":
         found = expression.match(text)
-        return new + text[found.end() :] if found else text
-    return expression.sub(lambda match: new if match[0] else "", text, 0 if how == "//" else 1)
+        return new(found[0]) + text[found.end() :] if found else text
+    return expression.sub(
+        lambda match: new(match[0]) if match[0] or not text else "", text, 0 if how == "//" else 1
+    )
 
 
 # Names of files.

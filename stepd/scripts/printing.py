@@ -17,8 +17,10 @@ _NUMBER = re.compile(
     r"[ \t\n]*([-+]?)(0[xX][0-9a-fA-F]{1,16}|0[0-7]{0,22}|[1-9]\d{0,18})", re.ASCII
 )
 _REAL = re.compile(r"[ \t\n]*[-+]?(\d{1,300}\.?\d{0,300}|\.\d{1,300})([eE][-+]?\d{1,4})?", re.ASCII)
+_HEXADECIMAL = re.compile(r"[ \t\n]*[-+]?0[xX][0-9a-fA-F]{1,16}", re.ASCII)
 _BASE = {"0x": 16, "0X": 16}
 _UNSIGNED = 1 << 64
+_FIRST_S, _LAST_S = -62_135_596_800, 253_402_300_799
 _UNQUOTED = re.compile(r"([^\w@%+:./,=-])", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}
@@ -142,12 +144,14 @@ class _Pass:
         if letter == "b":
             return escapes.argument(argument)
         if letter == "c":
-            return argument[:1], False
+            return argument[:1] or "\0", False
         return (backslashed(argument) if letter == "q" else argument), False
 
     def _time(self, form: str) -> str:
         argument = self._next()
         moment = self.now_s if argument in ("", "-1", "-2") else self._number(argument)
+        if not _FIRST_S <= moment <= _LAST_S:
+            raise PrintMistake(f"{argument}: no moment of the years 1 to 9999")
         return datetime.fromtimestamp(moment, UTC).strftime(form or "%H:%M:%S")
 
     def _integer(self, form: str, letter: str) -> str:
@@ -177,9 +181,13 @@ class _Pass:
         return int(match[1] + digits, base)
 
     def _real(self, text: str) -> float:
-        match = _REAL.match(text)
+        if text[:1] in ("'", '"'):
+            return float(self._number(text))
+        match = _HEXADECIMAL.fullmatch(text) or _REAL.match(text)
         if not match or match.end() < len(text):
             self.refused.extend([text] if text else [])
+        if match and match.re is _HEXADECIMAL:
+            return float(int(text, 16))
         return float(match[0]) if match else 0.0
 
 

@@ -30,12 +30,14 @@ from simctl.stepd.scripts.redirect import RedirectionError, open_files
 from simctl.stepd.scripts.state import (
     Call,
     CommandError,
+    EndingError,
     ExpansionError,
     Job,
     LoopJump,
     Returned,
     ScriptExit,
     ShellState,
+    SkippedLine,
 )
 from simctl.stepd.scripts.tree import (
     AndOr,
@@ -51,6 +53,7 @@ from simctl.stepd.scripts.tree import (
     Function,
     Group,
     If,
+    Line,
     Not,
     Parameter,
     Part,
@@ -71,7 +74,8 @@ from simctl.stepd.signals import ERR_TRAP, EXIT_TRAP
 
 _US = 1_000_000
 _FIRST_SUBSTITUTED = 63
-_EXPANSION_ERRORS = (ExpansionError, ArithmeticMistake, TooLongError, PatternTooHeavyError)
+_ENDING = (EndingError, TooLongError, PatternTooHeavyError)
+_SKIPPING = (ExpansionError, ArithmeticMistake, SkippedLine)
 _NOTHING = OpenFile(path="/dev/null", mode="read")
 
 
@@ -134,16 +138,36 @@ class Shell:
         """Run *commands*; say whether they left the script, and with which status they ended."""
         state = self.state
         try:
-            return False, await self.run_list(commands, tested=self.tested)
+            return False, await self._run_lines(commands)
         except ScriptExit as end:
             return True, end.status
         except Returned as end:
             return True, end.status
         except LoopJump:
             return True, 0
-        except _EXPANSION_ERRORS as error:
-            await state.complain(str(error))
+        except (*_ENDING, *_SKIPPING) as error:
+            if str(error):
+                await state.complain(str(error))
             return True, 1
+
+    async def _run_lines(self, commands: tuple[Command, ...]) -> int:
+        """Run the lines of a script; what cannot be expanded skips the rest of its line.
+
+        A subshell ends by it.
+        """
+        state, tested = self.state, self.tested
+        for command in commands:
+            try:
+                await self._execute(command, tested=tested)
+            except _ENDING:
+                raise
+            except _SKIPPING as error:
+                if state.level:
+                    raise
+                if str(error):
+                    await state.complain(str(error))
+                state.status, state.statuses = 1, (1,)
+        return state.status
 
     async def run_list(self, commands: tuple[Command, ...], *, tested: bool) -> int:
         """Run commands one after the other and return the last status.
@@ -178,8 +202,11 @@ class Shell:
                 await self._execute(joined[1], tested=tested or joined is not last)
 
     async def _not(self, command: Not, tested: bool) -> None:
+        state = self.state
         await self._execute(command.command, tested=True)
-        self.state.status = 0 if self.state.status else 1
+        state.status = 0 if state.status else 1
+        if isinstance(command.command, DoubleBracket | Calculate):
+            state.statuses = (state.status,)
 
     async def _time(self, command: Time, tested: bool) -> None:
         """Run a pipeline and tell how long it took; nobody knows what of that a processor did."""
@@ -301,7 +328,7 @@ class Shell:
         """Start a subshell that runs *commands*, and return its pid."""
         state = self.state
         if state.level >= SUBSHELL_NESTING:
-            raise ExpansionError(f"more than {SUBSHELL_NESTING} shells in one another")
+            raise EndingError(f"more than {SUBSHELL_NESTING} shells in one another")
         kept = state.copy(state.host)
         kept.streams = streams
         # A trap is the shell's that set it; an ignored signal stays ignored.
@@ -322,7 +349,7 @@ class Shell:
 
         pid = self.host.fork(body, streams)
         if not pid:
-            raise ExpansionError("fork: too many processes of this script are under way")
+            raise EndingError("fork: too many processes of this script are under way")
         return pid
 
     async def _subshell(self, command: Subshell, tested: bool) -> None:
@@ -362,7 +389,7 @@ class Shell:
         self.host.close(source)
         state.substituted = state.status = await self._see_out(pid)
         if text is None:
-            raise ExpansionError(f"a word or value of more than {VALUE_CHARACTERS} characters")
+            raise EndingError(f"a word or value of more than {VALUE_CHARACTERS} characters")
         return text.replace("\0", "").rstrip("\n")
 
     async def _read_all(self, stream: Stream) -> str | None:
@@ -388,7 +415,7 @@ class Shell:
         state.substituted = state.status = 0
         text = await self._read_all(streams.stdin)
         if text is None:
-            raise ExpansionError(f"a word or value of more than {VALUE_CHARACTERS} characters")
+            raise EndingError(f"a word or value of more than {VALUE_CHARACTERS} characters")
         return text.replace("\0", "")
 
     def _substitute_process(self, part: Substitution) -> str:
@@ -522,7 +549,7 @@ class Shell:
                 runs = clause.end == ";&"
         state.status = status
 
-    async def _group(self, command: Group, tested: bool) -> None:
+    async def _group(self, command: Group | Line, tested: bool) -> None:
         await self.run_list(command.body, tested=tested)
 
     async def _double_bracket(self, command: DoubleBracket, tested: bool) -> None:
@@ -579,14 +606,15 @@ class Shell:
             for number, end in state.opened[opened:]:
                 streams = streams.put(number, end)
             status = await self._call(command.assignments, words, streams, tested=tested)
-        except (RedirectionError, CommandError) as error:
+        except RedirectionError as error:
             await state.complain(str(error))
             status = 1
-        except ReadonlyError as error:
+        except (CommandError, ReadonlyError) as error:
             await state.complain(str(error))
             if not command.words:
-                # An assignment that fails leaves what it stands in; of a script that is all.
-                raise ScriptExit(1) from None
+                if state.options.get("e") and not tested:
+                    raise ScriptExit(1) from None
+                raise SkippedLine from None
             status = 1
         self._close_substituted(opened)
         state.status = status
@@ -706,7 +734,7 @@ class Shell:
         state.streams, state.source = streams, name
         state.status = 0
         try:
-            return await self.run_list(commands, tested=self.tested)
+            return await self._run_lines(commands)
         except Returned as end:
             return end.status
         finally:
@@ -721,7 +749,7 @@ class Shell:
         kept, state.streams = state.streams, streams
         state.status = 0
         try:
-            return await self.run_list(commands, tested=self.tested)
+            return await self._run_lines(commands)
         finally:
             state.streams = kept
 
@@ -755,7 +783,8 @@ class Shell:
         state.trap_statuses.append(state.status)
         kept = state.statuses
         try:
-            await self.run_list(state.traps[number][1], tested=False)
+            self.tested = False
+            await self._run_lines(state.traps[number][1])
         finally:
             self._trapping.remove(number)
             status = state.trap_statuses.pop()
@@ -810,6 +839,7 @@ _RUN: dict[type[Command], Callable[..., Awaitable[None]]] = {
     CountingFor: Shell._counting_for,
     Case: Shell._case,
     Group: Shell._group,
+    Line: Shell._group,
     Subshell: Shell._subshell,
     DoubleBracket: Shell._double_bracket,
     Calculate: Shell._calculate,

@@ -44,7 +44,15 @@ class Returned(Exception):
 
 
 class ExpansionError(Exception):
-    """Say why a word has no value; the script ends."""
+    """Say why a word has no value; the rest of the line, or the subshell, is skipped."""
+
+
+class EndingError(ExpansionError):
+    """Say why the script ends: a value that must be there is not, or a bound is passed."""
+
+
+class SkippedLine(Exception):
+    """Skip the rest of the line; what is wrong has been said."""
 
 
 class CommandError(Exception):
@@ -239,7 +247,7 @@ class ShellState:
         else:
             value = (self.elements(name) or {}).get(self.key_of(name, subscript))
         if value is None and self.options.get("u"):
-            raise ExpansionError(f"{name}: unbound variable")
+            raise EndingError(f"{name}: unbound variable")
         return value or ""
 
     def _store_number(self, name: str, subscript: str | None, value: int) -> None:
@@ -340,11 +348,13 @@ __all__ = [
     "AmbiguousTargetError",
     "Call",
     "CommandError",
+    "EndingError",
     "ExpansionError",
     "Job",
     "LoopJump",
     "Returned",
     "ScriptExit",
     "ShellState",
+    "SkippedLine",
     "whole_number",
 ]

@@ -304,6 +304,14 @@ class Group:
 
 
 @attrs.frozen(kw_only=True)
+class Line:
+    """Run commands that stand on one line, outside of others: an error skips the rest of them."""
+
+    line: int
+    body: tuple[Command, ...]
+
+
+@attrs.frozen(kw_only=True)
 class Subshell:
     """Run commands in a shell of their own: ``( … )``."""
 
@@ -358,6 +366,7 @@ Command: TypeAlias = (
     | CountingFor
     | Case
     | Group
+    | Line
     | Subshell
     | DoubleBracket
     | Calculate

@@ -335,7 +335,7 @@ class Words(Source):
             operand = self._deeper(at, frozenset("/}"), quoted=False, pattern=True)
             if self.text[self.at : self.at + 1] == "/" and self.at < self._end:
                 self.at += 1
-                second = self._deeper(at, ends, quoted=quoted)
+                second = self._deeper(at, ends, quoted=False)
         elif operator == ":":
             operand, second = self._slice(at)
         elif operator in _PATTERNS:

@@ -110,7 +110,10 @@ _KNOWN: dict[str, _Known] = {
         check=sed.check,
     ),
     "awk": _Known(spec=Spec(valued="Fvf", stops=True, status=2), main=awk.awk, check=awk.check),
-    "seq": _Known(spec=Spec(flags="w", valued="sf", long=_long(separator="s")), main=system.seq),
+    "seq": _Known(
+        spec=Spec(flags="w", valued="sf", negatives=True, long=_long(separator="s")),
+        main=system.seq,
+    ),
     "date": _Known(
         spec=Spec(flags="uRI", valued="d", long=_long(date="d", utc="u", iso_8601="I")),
         main=system.date,

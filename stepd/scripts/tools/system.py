@@ -136,6 +136,14 @@ _SECONDS = {
 
 def _moment(text: str, now: datetime) -> datetime:
     """Return the moment that a text of -d names."""
+    try:
+        return _named_moment(text, now)
+    except (ValueError, OverflowError):
+        raise ToolMistake(f"date: '{text}': no moment that is simulated") from None
+
+
+def _named_moment(text: str, now: datetime) -> datetime:
+    """Return the moment of a text; a ValueError or OverflowError says that there is none."""
     rest = text.strip()
     if rest in ("", "now", "today"):
         return now if rest != "" else now.replace(hour=0, minute=0, second=0)
@@ -147,10 +155,7 @@ def _moment(text: str, now: datetime) -> datetime:
         back = (found[1] == "-") != bool(found[4])
         seconds = int(found[2]) * _SECONDS[found[3]]
         return now + timedelta(seconds=-seconds if back else seconds)
-    try:
-        return datetime.fromisoformat(rest).replace(tzinfo=UTC)
-    except ValueError:
-        raise ToolMistake(f"date: '{text}': no moment that is simulated") from None
+    return datetime.fromisoformat(rest).replace(tzinfo=UTC)
 
 
 async def hostname(tool: Tool, options: Options) -> int:

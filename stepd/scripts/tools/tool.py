@@ -6,12 +6,15 @@ others, when the script is checked where they are written out, and when it runs 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 
 import attrs
 
 from simctl.limits import OUTPUT_CHARACTERS, TOOL_CHARACTERS
 from simctl.stepd.scripts.host import CLOSED, Redirects, ShellHost, Stream
+
+_NEGATIVE = re.compile(r"-\.?\d")
 
 
 class ToolMistake(Exception):
@@ -27,8 +30,8 @@ class ToolMistake(Exception):
 class Spec:
     """The options of a tool: letters without and with a value, and long names of letters.
 
-    A *numeric* one takes ``-5`` for ``-n 5``. Where options *stop* at the first operand, what is
-    behind belongs to another command.
+    A *numeric* one takes ``-5`` for ``-n 5``; with *negatives* that is an operand. Where options
+    *stop* at the first operand, what is behind belongs to another command.
     """
 
     flags: str = ""
@@ -36,6 +39,7 @@ class Spec:
     long: dict[str, str] = attrs.field(factory=dict)
     numeric: str = ""
     stops: bool = False
+    negatives: bool = False
     status: int = 1
 
 
@@ -73,7 +77,8 @@ def read_options(spec: Spec, name: str, words: Sequence[str]) -> Options:
         if word == "--":
             operands += reversed(left)
             break
-        if word == "-" or not word.startswith("-"):
+        is_number = spec.negatives and _NEGATIVE.match(word)
+        if word == "-" or not word.startswith("-") or is_number:
             operands.append(word)
             if spec.stops:
                 operands += reversed(left)

@@ -1,0 +1,89 @@
+"""Scripts drawn by chance from a grammar, for the machine's bash and for ours.
+
+`python -m tests.script_corpus 0 1000` runs the scripts of these seeds in both, and shows where they
+differ: in output, exit status or files.
+"""
+
+from __future__ import annotations
+
+import difflib
+import random
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.bash_runs import Came, in_bash, in_ours
+
+GRAMMAR = Path(__file__).with_suffix(".txt")
+_DEEPEST = 4
+_BATCH = 100
+_SHOWN = 3
+
+
+def _read(text: str) -> dict[str, list[str]]:
+    """Return the forms of each kind."""
+    body = text[text.index("[script]") :].replace("\n\n[", "\n[")
+    found = re.split(r"^\[(\w+)\]\n", body, flags=re.MULTILINE)[1:]
+    kinds = zip(found[::2], found[1::2], strict=True)
+    return {kind: forms.removesuffix("\n").split("\n") for kind, forms in kinds}
+
+
+KINDS = _read(GRAMMAR.read_text(encoding="utf-8"))
+
+
+def script(seed: int) -> str:
+    """Return the script of a seed."""
+    chance = random.Random(seed)
+
+    def form_of(kind: str, depth: int) -> str:
+        if kind == "depth":
+            return str(depth)
+        if kind == "chosen":
+            return str(chance.randrange(1000))
+        forms = KINDS["flat" if kind == "command" and depth >= _DEEPEST else kind]
+        within = depth + (kind in ("command", "compound", "arithmetic", "quick"))
+        pieces = re.split("«([a-z_]+)»", chance.choice(forms))
+        return "".join(
+            form_of(piece, within) if place % 2 else piece for place, piece in enumerate(pieces)
+        )
+
+    return form_of("script", 0).replace("␤", "\n") + "\n"
+
+
+def difference(text: str, theirs: Came, ours: Came) -> str:
+    """Tell how the two runs of a script differ."""
+    told = [text]
+    if theirs.status != ours.status:
+        told.append(f"status: {theirs.status} in bash, {ours.status} in ours\n")
+    pairs = {"output": (theirs.output, ours.output)}
+    for name in sorted({*theirs.files, *ours.files}):
+        pairs[name] = (theirs.files.get(name, "(not there)"), ours.files.get(name, "(not there)"))
+    for name, (one, other) in pairs.items():
+        lines = one.split("\n"), other.split("\n")
+        told += [f"{line}\n" for line in difflib.unified_diff(*lines, name, name, lineterm="", n=1)]
+    return "".join([*told, "errors in bash:\n", theirs.errors, "errors in ours:\n", ours.errors])
+
+
+def differences(seeds: Sequence[int]) -> dict[int, str]:
+    """Run the scripts of these seeds in both, and tell the differences by seed."""
+    texts = [script(seed) for seed in seeds]
+    runs = zip(seeds, texts, in_bash(texts), in_ours(texts), strict=True)
+    return {seed: difference(text, one, other) for seed, text, one, other in runs if one != other}
+
+
+def main(first: int, end: int) -> int:
+    """Run the scripts of seeds, and print what differs."""
+    found: list[int] = []
+    for start in range(first, end, _BATCH):
+        for seed, told in differences(range(start, min(end, start + _BATCH))).items():
+            found.append(seed)
+            if len(found) <= _SHOWN:
+                sys.stdout.write(f"=== seed {seed}\n{told}\n")
+    seeds = " ".join(map(str, found))
+    sys.stdout.write(f"{end - first} scripts, {len(found)} differ: {seeds}\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:3])))
