@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import tempfile
@@ -12,13 +13,14 @@ import attrs
 
 from simctl.kernel.procs import exit_code_of, signal_of
 from simctl.site import User
-from simctl.stepd.shell_lines import run_line
+from simctl.stepd.shell_lines import Finished, run_line
 from tests.scripts import Caller, ran_scripts
 
 BASH = shutil.which("bash") or ""
 """The machine's bash, or nothing."""
 
 _FOLDER = "/tmp/here"
+_PLACE = re.compile(rf"{_FOLDER}(\d+)/")
 _BATCH_S = 60
 
 
@@ -70,7 +72,8 @@ def _came(base: Path, number: int) -> Came:
 
 def in_ours(texts: Sequence[str], programs: str = "") -> list[Came]:
     """Run scripts in the simulated shell, each in a folder of its own."""
-    found: list[Came] = []
+    runs: list[Finished] = []
+    files: list[dict[str, str]] = [{} for _ in texts]
 
     async def body(caller: Caller) -> None:
         world = caller.world
@@ -89,20 +92,20 @@ def in_ours(texts: Sequence[str], programs: str = "") -> list[Came]:
                     work_dir=folder,
                     args=(f"../{number}.sh",),
                 )
-            contents = world.site.disk.contents(host)
-            number_of = signal_of(ran.status)
-            found.append(
-                Came(
-                    output=ran.stdout,
-                    status=128 + number_of if number_of else exit_code_of(ran.status),
-                    files={
-                        path.removeprefix(f"{folder}/"): data.decode(errors="replace")
-                        for path, data in contents.items()
-                        if path.startswith(f"{folder}/")
-                    },
-                    errors=ran.stderr,
-                )
-            )
+            runs.append(ran)
+        for path, data in world.site.disk.contents(host).items():
+            if found := _PLACE.match(path):
+                files[int(found[1])][path[found.end() :]] = data.decode(errors="replace")
 
     ran_scripts(programs, body)
-    return found
+    return [_ours(ran, left) for ran, left in zip(runs, files, strict=True)]
+
+
+def _ours(ran: Finished, files: dict[str, str]) -> Came:
+    signal = signal_of(ran.status)
+    return Came(
+        output=ran.stdout,
+        status=128 + signal if signal else exit_code_of(ran.status),
+        files=files,
+        errors=ran.stderr,
+    )

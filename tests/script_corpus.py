@@ -1,12 +1,15 @@
 """Scripts drawn by chance from a grammar, for the machine's bash and for ours.
 
 `python -m tests.script_corpus 0 1000` runs the scripts of these seeds in both, and shows where they
-differ: in output, exit status or files.
+differ: in output, exit status or files; with `short` behind it, the short scripts of these seeds.
+`python -m tests.script_corpus record` writes the digests of what bash 5.2 makes of a thousand short
+ones, to which tests/test_script_corpus.py holds ours.
 """
 
 from __future__ import annotations
 
 import difflib
+import hashlib
 import random
 import re
 import sys
@@ -16,7 +19,10 @@ from pathlib import Path
 from tests.bash_runs import Came, in_bash, in_ours
 
 GRAMMAR = Path(__file__).with_suffix(".txt")
+RECORDED = GRAMMAR.with_suffix(".sums")
 _DEEPEST = 4
+_SEEDS = 1000
+_LINE = 10
 _BATCH = 100
 _SHOWN = 3
 
@@ -32,7 +38,7 @@ def _read(text: str) -> dict[str, list[str]]:
 KINDS = _read(GRAMMAR.read_text(encoding="utf-8"))
 
 
-def script(seed: int) -> str:
+def script(seed: int, kind: str = "script") -> str:
     """Return the script of a seed."""
     chance = random.Random(seed)
 
@@ -48,7 +54,7 @@ def script(seed: int) -> str:
             form_of(piece, within) if place % 2 else piece for place, piece in enumerate(pieces)
         )
 
-    return form_of("script", 0).replace("␤", "\n") + "\n"
+    return form_of(kind, 0).replace("␤", "\n") + "\n"
 
 
 def difference(text: str, theirs: Came, ours: Came) -> str:
@@ -65,18 +71,42 @@ def difference(text: str, theirs: Came, ours: Came) -> str:
     return "".join([*told, "errors in bash:\n", theirs.errors, "errors in ours:\n", ours.errors])
 
 
-def differences(seeds: Sequence[int]) -> dict[int, str]:
+def differences(seeds: Sequence[int], kind: str = "script") -> dict[int, str]:
     """Run the scripts of these seeds in both, and tell the differences by seed."""
-    texts = [script(seed) for seed in seeds]
+    texts = [script(seed, kind) for seed in seeds]
     runs = zip(seeds, texts, in_bash(texts), in_ours(texts), strict=True)
     return {seed: difference(text, one, other) for seed, text, one, other in runs if one != other}
 
 
-def main(first: int, end: int) -> int:
+def digest(came: Came) -> str:
+    """Return what tells what came of a script from what else could have."""
+    told = repr((came.output, came.status, sorted(came.files.items())))
+    return hashlib.sha256(told.encode()).hexdigest()[:8]
+
+
+def short_scripts() -> list[str]:
+    """Return the scripts whose digests are recorded."""
+    return [script(seed, "short") for seed in range(_SEEDS)]
+
+
+def recorded() -> list[str]:
+    """Return the digests of what bash made of the short scripts."""
+    return RECORDED.read_text(encoding="utf-8").split()
+
+
+def record() -> int:
+    """Write the digests of what the machine's bash makes of the short scripts."""
+    digests = [digest(came) for came in in_bash(short_scripts())]
+    lines = [digests[at : at + _LINE] for at in range(0, len(digests), _LINE)]
+    RECORDED.write_text("".join(" ".join(line) + "\n" for line in lines), encoding="utf-8")
+    return 0
+
+
+def main(first: int, end: int, kind: str) -> int:
     """Run the scripts of seeds, and print what differs."""
     found: list[int] = []
     for start in range(first, end, _BATCH):
-        for seed, told in differences(range(start, min(end, start + _BATCH))).items():
+        for seed, told in differences(range(start, min(end, start + _BATCH)), kind).items():
             found.append(seed)
             if len(found) <= _SHOWN:
                 sys.stdout.write(f"=== seed {seed}\n{told}\n")
@@ -86,4 +116,6 @@ def main(first: int, end: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:3])))
+    if sys.argv[1:] == ["record"]:
+        sys.exit(record())
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2]), *(sys.argv[3:] or ["script"])))

@@ -12,7 +12,7 @@ from simctl.stepd.scripts.builtin import Argument, Builtin, Shell, plain
 from simctl.stepd.scripts.host import Redirects
 from simctl.stepd.scripts.printing import double_quoted
 from simctl.stepd.scripts.state import CommandError
-from simctl.stepd.scripts.variables import ReadonlyError, Variable
+from simctl.stepd.scripts.variables import ReadonlyError, Variable, in_order
 
 _MISUSED = 2
 _DECLARED = re.compile(r"([A-Za-z_]\w*)(?:\[([^]]*)\])?(?:(\+?)=(.*))?", re.ASCII | re.DOTALL)
@@ -196,7 +196,7 @@ def _shown(name: str, variable: Variable) -> str:
     if isinstance(variable.value, str):
         return f"{head}={double_quoted(variable.value)}"
     values = variable.value
-    keys = list(values) if variable.keyed else sorted(values, key=int)
+    keys = list(in_order(values)) if variable.keyed else sorted(values, key=int)
     inner = " ".join(f"[{key}]={double_quoted(values[key])}" for key in keys)
     return f"{head}=({inner}{' ' * (variable.keyed and bool(keys))})"
 

@@ -9,7 +9,14 @@ import attrs
 from simctl.stepd.scripts.arithmetic import ArithmeticMistake, evaluate, whole_number, wrap
 from simctl.stepd.scripts.host import PipeEnd, Redirects, ShellHost, Stream
 from simctl.stepd.scripts.tree import Command, Function, Part, Substitution
-from simctl.stepd.scripts.variables import Elements, Key, ReadonlyError, Variable, Variables
+from simctl.stepd.scripts.variables import (
+    Elements,
+    Key,
+    ReadonlyError,
+    Variable,
+    Variables,
+    in_order,
+)
 
 SECOND_US = 1_000_000
 BASH_VERSION = "5.2.15(1)-release"
@@ -178,7 +185,7 @@ class ShellState:
             return None if text is None else {0: text}
         if isinstance(found.value, dict):
             if found.keyed:
-                return dict(found.value)
+                return in_order(found.value)
             return {key: found.value[key] for key in sorted(found.value, key=int)}
         return {0: found.value}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import attrs
 
 from simctl.limits import VALUE_CHARACTERS
@@ -13,6 +15,33 @@ Elements = dict[Key, str]
 """The elements of an array, in the order in which their keys were set."""
 
 Value = str | Elements
+
+
+_FIRST_HASH = 2166136261
+_HASH_PRIME = 16777619
+_BUCKETS = 1024
+
+
+@lru_cache(maxsize=4096)
+def _hash(key: str) -> int:
+    """Return the hash of a key, by Fowler, Noll and Vo, in 32 bits."""
+    value = _FIRST_HASH
+    for byte in key.encode(errors="surrogateescape"):
+        value = (value * _HASH_PRIME & 0xFFFFFFFF) ^ byte
+    return value
+
+
+def in_order(values: Elements) -> Elements:
+    """Return the elements of an array by name in the order in which bash tells them.
+
+    That is the order of its hash table; of two keys in one bucket the later comes first.
+    """
+    buckets = _BUCKETS
+    while len(values) >= 2 * buckets:
+        buckets *= 4
+    latest_first = list(values)[::-1]
+    keys = sorted(latest_first, key=lambda key: _hash(str(key)) % buckets)
+    return {key: values[key] for key in keys}
 
 
 class ReadonlyError(Exception):

@@ -34,6 +34,7 @@ _MEASURED = re.compile(r"#(?=[A-Za-z_0-9@*?$!])(?!\?\S)", re.ASCII)
 _INDIRECT = re.compile(r"!(?=[A-Za-z_0-9@*#?])", re.ASCII)
 _NAMES = re.compile(r"!([A-Za-z_]\w*)([*@])\}", re.ASCII)
 _TILDE = re.compile(r"~(?=[/\s;&|<>():]|$)")
+_OPERAND_TILDE = re.compile(r"~(?=[/:}])")
 _EXTENDED = re.compile(r"[?*+@!]\(")
 _PATTERNS = ("##", "#", "%%", "%", "//", "/#", "/%", "/", "^^", "^", ",,", ",")
 _TRANSFORMS = "QULu"
@@ -341,8 +342,16 @@ class Words(Source):
         elif operator in _PATTERNS:
             operand = self._deeper(at, ends, quoted=False, pattern=True)
         else:
-            operand = self._deeper(at, ends, quoted=quoted)
+            operand = self._stand_in(at, quoted=quoted)
         return attrs.evolve(parameter, operator=operator, operand=operand, second=second)
+
+    def _stand_in(self, at: int, *, quoted: bool) -> tuple[Part, ...]:
+        """Read what stands behind ``:-`` and its kin; ``~`` counts at its start."""
+        home: tuple[Part, ...] = ()
+        if not quoted and _OPERAND_TILDE.match(self.text, self.at):
+            self.at += 1
+            home = (Parameter(name="HOME", quoted=True),)
+        return home + self._deeper(at, frozenset("}"), quoted=quoted)
 
     def _slice(self, at: int) -> tuple[tuple[Part, ...], tuple[Part, ...] | None]:
         """Read the place and the length of ``${NAME:place:length}``, two expressions."""

@@ -139,7 +139,8 @@ async def wc(tool: Tool, options: Options) -> int:
     if len(letters) > 1 or len(rows) > 1:
         total = sum(len(text.encode(errors="surrogateescape")) for _, text in found)
         from_input = not options.operands or "-" in options.operands
-        width = 7 if from_input else len(str(total))
+        unknown = from_input and not isinstance(tool.redirects.stdin, OpenFile)
+        width = 7 if unknown else len(str(total))
     for counts, path in rows:
         shown = " ".join(f"{count:{width}d}" for count in counts)
         await tool.out(shown + (f" {path}" if options.operands else "") + "\n")
