@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from simctl.cli import main
 from simctl.scenario.load import read_scenario
+from simctl.scenario.positions import ScenarioErrors
 from simctl.world import RunResult, World
 
 pytest.importorskip("lupa")
@@ -116,3 +118,41 @@ timeline:
 """,
     )
     assert [each.detail for each in result.expectations if not each.held] == []
+
+
+def test_a_table_of_jobs_holds_a_policy_to_what_it_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each row says what becomes of a job, field by field; another thing breaks that row alone."""
+    (tmp_path / "rules.lua").write_text(LUA)
+    path = tmp_path / "jobs.yaml"
+    path.write_text(
+        HEAD
+        + """\
+slurm_conf: {JobSubmitPlugins: lua}
+job_submit_lua: rules.lua
+jobs:
+  - {run: "sbatch --wrap 'sleep 1000'", becomes: {time_limit: 30}, stderr: limit 30}
+  - {run: "sbatch -t 5 --wrap true", becomes: {}}
+  - {run: "sbatch -t 5 -A bad --wrap true", expect: ESLURM_INVALID_ACCOUNT, becomes: {}}
+  - {as: root, run: "scontrol update jobid=1 comment=seen", becomes: {comment: seen of wrap}}
+  - {run: "srun sleep 1", becomes: {time_limit_min: "31"}}
+  - {run: "squeue", becomes: {}}
+"""
+    )
+    assert main(["test", str(path)]) == 1
+    told = capsys.readouterr().out
+    assert "BROKEN jobs[4]: `srun sleep 1` becomes: {time_limit_min: 31}" in told
+    assert "it became {time_limit_min: 30}" in told
+    assert "BROKEN jobs[5]" in told
+    assert "no plugin of job_submit was asked" in told
+    assert told.count("BROKEN jobs") == 2
+
+
+def test_a_table_names_fields_that_there_are(tmp_path: Path) -> None:
+    """A slip in one is told where it stands."""
+    rows = 'jobs: [{run: "sbatch --wrap true", becomes: {time_limits: 1}}, {as: alice}]\n'
+    with pytest.raises(ScenarioErrors) as told:
+        read_scenario(HEAD + rows, file=str(tmp_path / "s.yaml"))
+    assert "jobs[0].becomes.time_limits: no field 'time_limits'" in str(told.value)
+    assert "missing key: run" in str(told.value) or "`run`" in str(told.value)

@@ -384,6 +384,26 @@ _WRITERS: Final[Mapping[str, Callable[[DescFields, Any], str | None]]] = {
     "tres_per_node": _put_gres,
 }
 
+FIELDS: Final[Mapping[str, str]] = {
+    **_TEXTS,
+    **_NUMBERS,
+    **_SHORT,
+    "begin_time": "begin_s",
+    "bitflags": "kill_on_invalid_dep",
+    "end_time": "deadline_s",
+    "exc_nodes": "excluded",
+    "gres": "gres",
+    "min_mem_per_cpu": "memory_per_cpu_mb",
+    "min_mem_per_node": "memory_per_node_mb",
+    "nice": "nice",
+    "pn_min_memory": "memory_per_node_mb",
+    "pn_min_tmp_disk": "tmp_disk_mb",
+    "req_nodes": "nodes",
+    "time_min": "time_min_min",
+    "tres_per_node": "gres",
+}
+"""Slurm's names of what a script may set, each with the field of a draft that holds it."""
+
 KNOWN: Final = frozenset(
     {*_TEXTS, *_READ_ONLY_TEXTS, *_NUMBERS, *_SHORT, *_ELSEWHERE, *_READERS, "environment"}
 )

@@ -47,7 +47,7 @@ from simctl.scenario.site.complete import complete
 from simctl.scenario.site.site import SiteShape, placed
 from simctl.scenario.switches import OPTIONS
 from simctl.scenario.timeline.message_faults import rpc_names
-from simctl.scenario.timeline.timeline import COMMANDS, TIMELINE
+from simctl.scenario.timeline.timeline import COMMANDS, JOBS, TIMELINE
 from simctl.scenario.users import BUILT_IN, USERS
 from simctl.site import Options
 from simctl.stepd.images import ImagesSpec
@@ -198,6 +198,12 @@ FIELDS: Final = (
         shape=PROGRAMS,
         default={},
         doc="What simulated programs do.",
+    ),
+    Field(
+        name="jobs",
+        shape=JOBS,
+        default=(),
+        doc="A table of submissions, a minute apart, and what job_submit plugins make of each.",
     ),
     Field(name="timeline", shape=TIMELINE, default=(), doc="Commands and faults, and their time."),
     Field(
@@ -370,7 +376,7 @@ def _scenario(values: Values, reading: Reading, text: str) -> Scenario:
         slurm_records=values["slurm_records"],
         files=values["files"],
         programs=values["programs"],
-        timeline=values["timeline"],
+        timeline=(*values["jobs"], *values["timeline"]),
         recorded=values["recorded"],
         expect=values["expect"],
         places={key: _place(_setting(values, key, reading), reading) for key in PLUGIN_KEYS},

@@ -154,6 +154,8 @@ class Checks:
     exit: tuple[int, ...] = ()
     stdout: tuple[str, ...] = ()
     stderr: tuple[str, ...] = ()
+    becomes: Mapping[str, str] | None = None
+    """What plugins of job_submit make of it, field by field; None asks nothing."""
 
 
 @attrs.frozen(kw_only=True)

@@ -21,7 +21,17 @@ FOLDERS: Final = ("scenarios",)
 
 _YAML: Final = (".yaml", ".yml")
 _KEYS: Final = (
-    *("nodes", "partitions", "users", "timeline", "expect", "programs", "plugins", "slurm_conf"),
+    *(
+        "nodes",
+        "partitions",
+        "users",
+        "timeline",
+        "jobs",
+        "expect",
+        "programs",
+        "plugins",
+        "slurm_conf",
+    ),
     *("slurm_conf_file", "burst_buffer_conf", "burst_buffer", "checkpoint", "latency", "model"),
 )
 _KEY: Final = re.compile(rf"""^[{{\s,]*["']?({"|".join(_KEYS)})["']?\s*:""", re.MULTILINE)

@@ -19,6 +19,7 @@ from simctl.scenario.model import (
 )
 from simctl.site import CommandCall, Site
 from simctl.world.results import CommandResult
+from simctl.world.submitted import Submitted
 
 
 class CommandListener(Protocol):
@@ -34,12 +35,13 @@ class CommandListener(Protocol):
 class LoginShell:
     """The login host's shell: runs the command lines of a scenario's people."""
 
-    def __init__(self, site: Site, host: Host) -> None:
+    def __init__(self, site: Site, host: Host, submitted: Submitted | None = None) -> None:
         self._site = site
         self._host = host
         self.listener: CommandListener | None = None
         self.results: list[CommandResult] = []
         """What came of the commands that have ended."""
+        self._submitted = submitted
         self.waiting: dict[int, Callable[[], CommandResult]] = {}
         """What the others have done so far, by pid."""
 
@@ -90,6 +92,7 @@ class LoginShell:
         )
         process.env = call.env
         at_us = self._site.kernel.now_us
+        began = -1
 
         def result(status: int) -> CommandResult:
             return CommandResult(
@@ -103,11 +106,13 @@ class LoginShell:
                 stdout="".join(stdout),
                 stderr="".join(stderr),
                 checks=entry.checks,
+                changed=self._submitted.of(began) if self._submitted is not None else None,
             )
 
         async def body() -> None:
+            nonlocal began
             args = {"line": entry.command}
-            process.cause = self._site.trace.note(
+            process.cause = began = self._site.trace.note(
                 "command", argv[0], process, phase="enter", args=args
             )
             try:

@@ -27,6 +27,8 @@ class CommandResult:
     stdout: str
     stderr: str
     checks: Checks
+    changed: Mapping[str, str] | None = None
+    """What plugins of job_submit changed, where that is asked for and they saw it."""
 
     def as_json(self) -> dict[str, Any]:
         """Return what `run --json` says of it; `exit` is null while it has not ended."""
@@ -129,6 +131,10 @@ class RunResult:
         }
 
 
+def _fields(fields: Mapping[str, str]) -> str:
+    return f"{{{', '.join(f'{name}: {each}' for name, each in sorted(fields.items()))}}}"
+
+
 def check_command(result: CommandResult) -> list[Result]:
     """Hold a command against what its entry expects of it."""
     checks = result.checks
@@ -149,6 +155,12 @@ def check_command(result: CommandResult) -> list[Result]:
         asked.append(f"{name}: {wanted!r}")
         if wanted not in found:
             wrong.append(f"{name} was {found!r}")
+    if checks.becomes is not None:
+        asked.append(f"becomes: {_fields(checks.becomes)}")
+        if result.changed is None:
+            wrong.append("no plugin of job_submit was asked")
+        elif result.changed != checks.becomes:
+            wrong.append(f"it became {_fields(result.changed)}")
     if not asked:
         return []
     if wrong and result.stderr and "stderr" not in "".join(wrong):

@@ -70,6 +70,7 @@ from simctl.world.files import Files
 from simctl.world.login import LoginShell
 from simctl.world.outside import Outside
 from simctl.world.results import Complaint, RunResult, check_command
+from simctl.world.submitted import follow
 from simctl.world.timeline import Timeline
 
 WATCHDOG_S: Final = 10.0
@@ -158,7 +159,7 @@ class World:
             child=partial(run_child, self.site),
         )
         self.login = Host(name="login", node="login")
-        self.shell = LoginShell(self.site, self.login)
+        self.shell = LoginShell(self.site, self.login, follow(scenario, self.trace))
         self.hosts = {node.name: Host(name=node.name, node=node.name) for node in scenario.nodes}
         self.controller_host = Host(name=CONTROLLER, node=None)
         self._saves = bool(state_dir) or saves_are_simulated(scenario)

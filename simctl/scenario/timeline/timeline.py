@@ -4,8 +4,11 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
+import attrs
+
 from simctl.kernel.pattern import near
 from simctl.kernel.places import Place
+from simctl.plugins.job_submit.desc_fields import FIELDS
 from simctl.scenario.appliance import APPLIANCE, change_text
 from simctl.scenario.model import (
     Answer,
@@ -30,11 +33,13 @@ from simctl.scenario.patterns import PATTERN
 from simctl.scenario.positions import Reading, Value
 from simctl.scenario.programs import FILES, PROGRAMS
 from simctl.scenario.scalars import BOOLEAN, DURATION, text, whole
-from simctl.scenario.shapes import Field, Items, Record, Scalar, Values
+from simctl.scenario.shapes import Field, Items, Record, Scalar, Table, Values
 from simctl.scenario.site.burst_buffer_conf import BURST_BUFFER_CONF
 from simctl.scenario.timeline.faults import ERRNO, FAULT, fault_text
 from simctl.scenario.timeline.outside import OUTSIDE
 from simctl.wire.burst_buffer_conf import file_name
+from simctl.wire.ids import SECOND
+from simctl.wire.records import JobDesc
 
 COMMANDS: Final = (
     *("sbatch", "salloc", "srun", "srun_cr", "scancel", "scontrol", "squeue", "sinfo", "sacct"),
@@ -48,7 +53,7 @@ OTHER_COMMANDS: Final = (
 """Slurm's other commands, which are not simulated."""
 
 _SHELL_WORDS: Final = ("|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1")
-_RUN_KEYS: Final = ("as", "expect", "exit", "stdout", "stderr")
+_RUN_KEYS: Final = ("as", "expect", "exit", "stdout", "stderr", "becomes")
 
 
 def _read_user(value: Value, reading: Reading) -> str:
@@ -220,7 +225,12 @@ def _checks(values: Values) -> Checks:
         exit=(values["exit"],) if "exit" in values.places else (),
         stdout=values["stdout"],
         stderr=values["stderr"],
+        becomes=_becomes(values) if "becomes" in values.places else None,
     )
+
+
+def _becomes(values: Values) -> dict[str, str]:
+    return {FIELDS.get(name, name): each for name, each in values["becomes"].items()}
 
 
 def conf_text(files: Mapping[str, Mapping[str, str | None]]) -> str:
@@ -280,6 +290,20 @@ _ANSWER: Final[Record[Answer]] = Record(
     check=_check_answer,
 )
 _TEXTS: Final = Items(item=text("a text it contains"), single=True, expected="a list of texts")
+_DRAFT_FIELDS: Final = frozenset(attrs.fields_dict(JobDesc))
+
+
+def _check_field(name: str) -> None:
+    if name not in FIELDS and name not in _DRAFT_FIELDS:
+        raise ValueError(f"no field {name!r} of a job{near(name, {*FIELDS, *_DRAFT_FIELDS})}")
+
+
+_BECOMES: Final = Table(
+    item=text("a value, such as 60 or unset", empty=True),
+    expected="a mapping from fields of a job to values",
+    check_key=_check_field,
+)
+_BECOMES_DOC: Final = "All that job_submit plugins change of it, by field, and what that becomes."
 ENTRY: Final[Record[Entry]] = Record(
     what="an entry of the timeline",
     fields=(
@@ -337,6 +361,7 @@ ENTRY: Final[Record[Entry]] = Record(
         ),
         Field(name="stdout", shape=_TEXTS, default=(), doc="Text its standard output contains."),
         Field(name="stderr", shape=_TEXTS, default=(), doc="Text its standard error contains."),
+        Field(name="becomes", shape=_BECOMES, doc=_BECOMES_DOC),
         Field(name="fault", shape=FAULT, doc="What goes wrong."),
         Field(
             name="burst_buffer_conf",
@@ -365,5 +390,45 @@ ENTRY: Final[Record[Entry]] = Record(
     ),
     build=_build_entry,
     check=_check_entry,
+)
+_APART_US: Final = 60 * SECOND
+
+
+def _build_row(values: Values, value: Value, reading: Reading) -> RunEntry:
+    command, argv = values["run"] or ("", ())
+    number = int(value.path.rpartition("[")[2].rstrip("]"))
+    users = [name for name in reading.users if name != "root"]
+    return RunEntry(
+        label=value.path,
+        line=value.line,
+        moment=At(time_us=SECOND + number * _APART_US),
+        user=values["as"] or next(iter(users), "root"),
+        command=command,
+        argv=argv,
+        checks=_checks(values),
+    )
+
+
+def _check_row(values: Values, reading: Reading) -> None:
+    if values["run"] is not None:
+        fails = bool(values["expect"] or values["exit"] or "stderr" in values.places)
+        reading.runs.append((values.place("run"), values["run"][1], fails))
+
+
+_IN_ROWS: Final = {"run", *_RUN_KEYS}
+JOBS: Final[Items[RunEntry]] = Items(
+    item=Record(
+        what="a row of `jobs`",
+        fields=tuple(
+            attrs.evolve(each, required=each.name == "run", default=None, shown="")
+            if each.name in ("run", "as")
+            else each
+            for each in ENTRY.fields
+            if each.name in _IN_ROWS
+        ),
+        build=_build_row,
+        check=_check_row,
+    ),
+    expected="a list of command lines",
 )
 TIMELINE: Final[Items[Any]] = Items(item=ENTRY, expected="a list of entries")
