@@ -119,3 +119,15 @@ def test_a_wrong_command_on_a_page_is_noticed() -> None:
     ):
         assert wrong_commands(right) == []
         assert wrong_commands(wrong)
+
+
+def test_decisions_can_be_found_and_are_short() -> None:
+    """Each subject stands in the index, each entry has three lines at most and names what is there."""
+    text = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
+    titles = re.findall(r"(?m)^## (.+)$", text)
+    assert re.findall(r"(?m)^\| \[([^\]]+)\]\(#", text) == titles
+    entries = [each for each in text.partition("\n## ")[2].split("\n\n") if each[:1] == "*"]
+    assert [each for each in entries if not 1 <= len(each.strip().splitlines()) <= 3] == []
+    named = re.findall(r"`((?:simctl|benchmarks|tests|docs|world)/[\w/.]+)`", text)
+    there = [(ROOT / name).exists() or (ROOT / "simctl" / name).exists() for name in named]
+    assert all(there), named
