@@ -122,7 +122,7 @@ def test_a_wrong_command_on_a_page_is_noticed() -> None:
 
 
 def test_decisions_can_be_found_and_are_short() -> None:
-    """Each subject stands in the index, each entry has three lines at most and names what is there."""
+    """Each subject is in the index; an entry has three lines and names what is there."""
     text = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
     titles = re.findall(r"(?m)^## (.+)$", text)
     assert re.findall(r"(?m)^\| \[([^\]]+)\]\(#", text) == titles
