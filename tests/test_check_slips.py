@@ -153,19 +153,20 @@ def test_a_good_line_of_a_script_is_no_slip(line: str) -> None:
 def test_every_mistake_is_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Those of the scenario, of its plugins, and of the types that slurm.conf names."""
     (tmp_path / "loud.py").write_text("print('loud')\nclass Loud:\n    plugin_type = 'switch/x'\n")
-    text = CLUSTER % ("-N2", "sbatch -N9 none.sh", "")
+    text = CLUSTER % ("--nttasks=2", "sbatch --hld job.sh", "")
     text += 'expect: [{never: "* role=manger"}]\nplugins: ["./none.py:None", "./loud.py:Loud"]\n'
     text += "slurm_conf:\n  SwitchType: switch/elann\n  SchedulerTyp: sched/builtin\n"
     path = tmp_path / "own.yaml"
     status, err = check(path, capsys, text)
     assert status == cli.WRONG_INPUT
     for told in (
+        ":7:5: files[\"job.sh\"]: sbatch: unrecognized option '--nttasks=2'",
+        " timeline[0].run: sbatch: unrecognized option '--hld'; did you mean --hold?",
         ":11:26: expect[0].never: no role 'manger'",
         ":12:11: plugins[0]: no file './none.py'",
         ":12:29: ",
         ":14:15: slurm_conf.SwitchType: there is no plugin 'switch/elann';",
         ":15:17: slurm_conf.SchedulerTyp",
-        "(warning)",
         "loud\n",
     ):
         assert told in err, told

@@ -16,13 +16,14 @@ class Loud(SwitchPlugin):
     plugin_name = "prints"
     def switch_p_build_jobinfo(self, switch_job, nodelist, nprocs, cyclic_alloc):
         print("built", nodelist)
+        breakpoint()
 """
 
 
 def test_what_a_plugin_prints_goes_to_stderr(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The object of --json is all that stands in stdout, whatever a plugin prints at its import."""
+    """The object of --json is all that stands in stdout, and a check stops at no breakpoint."""
     (tmp_path / "loud.py").write_text(PRINTS)
     monkeypatch.chdir(tmp_path)
     assert main(["plugins", "check", "--json", "--model", "guide", "loud.py"]) == OK
@@ -37,7 +38,7 @@ def test_what_a_plugin_prints_in_a_run_is_not_in_its_json(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The summary of `run --json` can be read whatever is printed in a call."""
-    (tmp_path / "loud.py").write_text(PRINTS)
+    (tmp_path / "loud.py").write_text(PRINTS.replace("breakpoint()", "pass"))
     (tmp_path / "one.yaml").write_text(
         "nodes: [{name: n1}]\npartitions: [{name: debug, nodes: n1, default: true}]\n"
         "users: {alice: 1001}\nslurm_conf: {SwitchType: switch/loud}\n"

@@ -112,9 +112,14 @@ class ScriptCheck:
         usage, reading = self.reading.usage, self.reading
         if usage is None:
             return
-        for slip in usage.of_line(argv):
+        slips = usage.of_line(argv)
+        for slip in slips:
             reading.mistake(place, slip)
-        name = file_key(_HOME.sub("", operand(argv), count=1)) if argv[0] == "sbatch" else ""
+        # Behind an option that is unknown a script may be taken for its value.
+        words = argv[1:] if slips else (operand(argv),)
+        keys = [file_key(_HOME.sub("", each, count=1)) for each in words]
+        there = [each for each in keys if each in self.files] if argv[0] == "sbatch" else []
+        name = there[0] if there else ""
         if name in self.files and not wrapped(argv):
             text = self.files[name]
             for line, options in sbatch_options(text.scalar):

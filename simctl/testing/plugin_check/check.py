@@ -1,9 +1,10 @@
 """`simctl plugins check`: load plugins, drive each in the ways of its class, report."""
 
 import json
+import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +30,8 @@ from simctl.testing.plugin_check.switch.drive import drive_switch
 
 __all__ = ["MODELS", "check_plugin", "check_plugins"]
 
+_STOPS: Final = "PYTHONBREAKPOINT"
+
 DRIVES: Final[dict[str, Callable[[Bench], Outcome]]] = {
     "switch": drive_switch,
     "checkpoint": drive_checkpoint,
@@ -53,8 +56,8 @@ def check_plugins(
     Raises:
         InputError: There is none, or one cannot be loaded.
     """
-    # What a plugin prints is no part of the report.
-    with redirect_stdout(sys.stderr):
+    # What a plugin prints is no part of the report, and nobody is there where it would stop.
+    with redirect_stdout(sys.stderr), _without_stops():
         found = []
         mistakes: list[str] = []
         scripts = [each for each in references if each.endswith(".lua")]
@@ -98,6 +101,19 @@ def check_plugins(
     if any(result.mistakes for result in results):
         return NOT_HELD
     return WRONG_INPUT if any(result.not_driven for result in results) else OK
+
+
+@contextmanager
+def _without_stops() -> Iterator[None]:
+    """Let `breakpoint()` in a plugin do nothing."""
+    before = os.environ.get(_STOPS)
+    os.environ[_STOPS] = "0"
+    try:
+        yield
+    finally:
+        del os.environ[_STOPS]
+        if before is not None:
+            os.environ[_STOPS] = before
 
 
 def check_plugin(
