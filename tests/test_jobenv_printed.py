@@ -152,3 +152,22 @@ def test_memory_is_not_enforced() -> None:
     ran = submit('sbatch -W --parsable --mem=50M --wrap "sleep 8"')
     assert ran.job(1) == ("COMPLETED", "0:0", "None")
     assert file(ran, "slurm-1.out") == ""
+
+
+def test_tasks_on_each_node_are_counted_of_the_nodes_asked_for() -> None:
+    """A range of nodes is left open by sbatch; salloc takes the least; what -n says stands."""
+    asked = {
+        "-N2 --ntasks-per-node=2": "4",
+        "--ntasks-per-node=2": "2",
+        "-N1-2 --ntasks-per-node=2": "",
+        "-N2 -n3 --ntasks-per-node=2": "3",
+        "-N2": "",
+    }
+    lines = [
+        f"sbatch -W -o {at} {given} --wrap 'echo $SLURM_NTASKS'" for at, given in enumerate(asked)
+    ]
+    ran = type_all(
+        *enumerate(lines), (90, "salloc -Q -N1-2 --ntasks-per-node=2 sh -c 'echo $SLURM_NTASKS'")
+    )
+    assert [file(ran, str(at)).strip() for at in range(len(asked))] == list(asked.values())
+    assert ran.result.commands[-1].stdout == "2\n"

@@ -237,7 +237,7 @@ def test_what_a_job_left_can_be_shown() -> None:
         "srun -w n2 cat /tmp/own",
     )
     shown = [result.stdout for result in ran.result.commands[1:]]
-    assert shown == ["n1\n", "cat: none: No such file or directory\nn1\n1\n", ""]
+    assert shown == ["n1\n", "n1\ncat: none: No such file or directory\n1\n", ""]
     assert ran.stderr(3).startswith("cat: /tmp/own: No such file or directory\n")
 
 

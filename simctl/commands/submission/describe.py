@@ -43,6 +43,8 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
                 f"setting nnodes to {tasks}"
             )
         least = most = tasks
+    if tasks == NO_VAL:
+        tasks = _tasks_by_node(options, least, most, batch=bool(more.get("script")))
     if "gpus" in options and least == NO_VAL:
         least = most = 1
     warned = options.get("signal")
@@ -103,6 +105,19 @@ def describe(call: CommandCall, options: Mapping[str, Any], *, name: str, **more
         submit_host=call.process.host.name,
         **more,
     )
+
+
+def _tasks_by_node(options: Mapping[str, Any], least: int, most: int, *, batch: bool) -> int:
+    """Return how many tasks ``--ntasks-per-node`` stands for, of each node that is asked for.
+
+    sbatch leaves it open where the number of nodes is a range; salloc and srun count the least.
+    """
+    per_node = options.get("ntasks-per-node", NO_VAL)
+    if per_node in (NO_VAL, 0) or (batch and least != most):
+        return NO_VAL
+    named = len(set(options.get("nodelist", ())))
+    nodes = max(named, 1 if least == NO_VAL else least)
+    return int(per_node) * nodes
 
 
 def checkpoint_dir(call: CommandCall, options: Mapping[str, Any]) -> str:
