@@ -13,12 +13,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from simctl.ctld.recovery import restored
 from simctl.ctld.saved import state_save, state_writing
 from simctl.ctld.saved.saved_records import JOB, NODE, PART, RESV, SavedController
 from simctl.kernel.schedules import InTurn
 from simctl.nodes.authority import Authority
+from simctl.nodes.step_daemons import StepDaemons
 from simctl.testing.explore.faults import deaths
 from simctl.testing.explore.trial import Broken, Ran, Terms, load_text, run_trial
+from simctl.wire.states import PENDING as WAITING
 from simctl.wire.states import JobBase
 from tests.test_shipped_scenarios import SCENARIOS
 
@@ -218,6 +221,44 @@ def _twice(patch: pytest.MonkeyPatch) -> None:
     saved_as("job_state", jobs_where(_is(JobBase.FAILED), state=PENDING))(patch)
 
 
+def _read(change: Callable[[Any], None]) -> Damage:
+    """Return the damage that slurmctld goes on with something else than it says."""
+
+    def damage(patch: pytest.MonkeyPatch) -> None:
+        whole = restored.tell
+
+        def tell(ctld: Any) -> None:
+            whole(ctld)
+            change(ctld)
+
+        patch.setattr(restored, "tell", tell)
+
+    return damage
+
+
+def _forget_2(ctld: Any) -> None:
+    """Forget a job of which nobody asks before the next death."""
+    ctld.jobs.pop(2, None)
+
+
+def _forget_2_later(ctld: Any) -> None:
+    """Forget it so that it is asked about while this slurmctld lives."""
+    if ctld.now_us > 25_000_000:
+        ctld.jobs.pop(2, None)
+
+
+def _wait_again(ctld: Any) -> None:
+    for job in ctld.jobs.values():
+        if job.state.base is JobBase.RUNNING:
+            job.state = WAITING
+
+
+def _leave_alone(patch: pytest.MonkeyPatch) -> None:
+    """Have a slurmd report jobs gone at once, and kill nothing."""
+    patch.setattr(StepDaemons, "has_run", lambda *_: False)
+    patch.setattr(StepDaemons, "signal_job", lambda *_: None)
+
+
 RUNNING = (int(JobBase.RUNNING), 0)
 PENDING = (int(JobBase.PENDING), 0)
 
@@ -283,6 +324,10 @@ DAMAGES: dict[str, tuple[str, Damage]] = {
         saved_as("job_state", of(A_JOB, next_step_id=0)),
     ),
     "a run begins anew": ("run-begins-once", _twice),
+    "a job that was read is not saved again": ("told-job-is-kept", _read(_forget_2)),
+    "a job that was read is not there": ("restored-job-is-there", _read(_forget_2_later)),
+    "a job that runs is read, and waits": ("restored-job-is-there", _read(_wait_again)),
+    "tasks of a job that was cancelled run on": ("over-runs-nowhere", _leave_alone),
     "ends are not saved": (
         "run-ends-once",
         saved_as("job_state", jobs_where(_is(JobBase.FAILED), state=RUNNING)),

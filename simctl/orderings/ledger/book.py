@@ -41,7 +41,7 @@ class Start:
     """Since when slurmctlds know of each other: the last clean start, or 0."""
 
     since_seq: int
-    """When the slurmctld before it had itself read what was there; 0 for the first."""
+    """When the slurmctld before it began; 0 for the first."""
 
     death: Event
     """The exit of the one before it."""
@@ -132,7 +132,7 @@ def _starts(run: Observed) -> list[Start]:
         elif rest is not None:
             if before is not None and (damaged is None or rest.seq < damaged):
                 found.append(_start(run, books, since, before, rest))
-            since = rest.seq
+            since = life[0].seq
         before = run.exits.get(int(str(pid)), before)
     return found
 
