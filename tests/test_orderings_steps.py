@@ -535,14 +535,18 @@ def test_a_damaged_run_breaks_its_rule(rule: str, model: str, damage: Damage, wh
     assert what in told(busy(model), damage).get(rule, "the rule was kept")
 
 
+_OF_STEPS = ("daemons", "launches", "messages", "steps")
+
+
 def test_every_rule_that_is_checked_can_fail() -> None:
     """Those of this file's modules, each by at least one damage."""
     tested = {case[0] for case in _CASES} | {"one-call-at-a-time"}
-    modules = ("step_daemons", "step_messages", "steps", "launches", "daemons", "jobs")
+    names = ("daemons", "jobs", *(f"steps.{name}" for name in _OF_STEPS))
+    modules = {f"simctl.orderings.{name}" for name in names}
     checked = {
         rule.name
         for rule in declared()
-        if rule.check is not None and rule.check.__module__.rpartition(".")[2] in modules
+        if rule.check is not None and rule.check.__module__ in modules
     }
     assert checked == tested
 

@@ -103,10 +103,10 @@ def _others_struck(run: Observed) -> bool:
 
 
 def _tasks(run: Observed) -> Mapping[Any, Sequence[Event]]:
-    """Return what tasks have executed, by job: an event for each."""
+    """Return what tasks of steps have executed, by job: an event for each."""
     found: dict[Any, list[Event]] = defaultdict(list)
     for event in run.by_name.get("exec", ()):
-        if event.role == "task" and event.job is not UNSET:
+        if event.role == "task" and event.step is not UNSET:
             found[event.job].append(event)
     return found
 
