@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -358,9 +359,55 @@ def test_salloc_runs_its_command_at_the_callers_terminal(served: Served) -> None
     assert f"salloc: Granted job allocation {lines[0]}" in found.stderr
 
 
-@pytest.mark.parametrize("victim", ["server", "watchdog"])
-def test_nothing_is_left_when_one_of_the_two_is_killed(victim: str, tmp_path: Path) -> None:
-    """Whichever of server and watchdog dies by SIGKILL, the other one cleans up."""
+@contextmanager
+def at_terminal(served: Served, *command: str) -> "Iterator[tuple[subprocess.Popen[bytes], int]]":
+    """Start a command at a terminal of its own; return it, and the other end of that."""
+    ours, theirs = os.openpty()
+    with subprocess.Popen(
+        command,
+        env=served.env,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        cwd=served.path.parent,
+    ) as process:
+        os.close(theirs)
+        try:
+            yield process, ours
+        finally:
+            process.kill()
+            os.close(ours)
+
+
+def test_the_first_task_of_srun_pty_is_at_the_callers_terminal(served: Served) -> None:
+    """It is the client's child, with the task's variables; the others write through srun."""
+    task = "test -t 0 && stty -echo && read x && echo $SLURM_PROCID got $x; exit 7"
+    with at_terminal(served, "srun", "-Q", "--pty", "sh", "-c", task) as (srun, terminal):
+        os.write(terminal, b"it\n")
+        assert srun.wait(LONG_S) == 7
+        assert b"0 got it" in os.read(terminal, 1000)
+
+
+def test_what_a_task_at_a_terminal_has_started_ends_with_its_job(
+    served: Served, tmp_path: Path
+) -> None:
+    """Nothing of it is a descendant of the server: it is found by its mark."""
+    pids = tmp_path / "pids"
+    task = f"(setsid sh -c 'echo $$ >> {pids}; sleep 1000' &); echo $$ >> {pids}; sleep 1000"
+    with at_terminal(served, "srun", "--pty", "sh", "-c", task) as (srun, _):
+        until(lambda: pids.exists() and len(pids.read_text().split()) == 2, "all has started")
+        served.run("scancel", "-u", me(served))
+        srun.wait(LONG_S)
+        until(lambda: not any(alive(int(pid)) for pid in pids.read_text().split()), "all is gone")
+
+
+@pytest.mark.parametrize("victim", ["server", "watchdog", "slurmctld"])
+def test_nothing_is_left_when_one_of_them_is_killed(victim: str, tmp_path: Path) -> None:
+    """Whichever of server and watchdog dies by SIGKILL, the other one cleans up.
+
+    After `scontrol shutdown` the cluster goes on without its daemons until it is told to end.
+    """
     cluster = Served(QUICK, "--scale", "10")
     try:
         pids = tmp_path / "pids"
@@ -369,13 +416,21 @@ def test_nothing_is_left_when_one_of_the_two_is_killed(victim: str, tmp_path: Pa
             f"#!/bin/bash\n(env -i setsid bash -c 'echo $$ >> {pids}; sleep 1000' &)\n"
             f"echo $$ >> {pids}\nsrun bash -c 'echo $$ >> {pids}; sleep 1000'\n",
         )
-        until(lambda: pids.exists() and len(pids.read_text().split()) == 3, "all has started")
-        watchdog = cluster.process.pid
-        server = server_of(cluster)
-        os.kill(server if victim == "server" else watchdog, signal.SIGKILL)
-        cluster.process.wait(LONG_S)
-        everybody = [server, watchdog, *map(int, pids.read_text().split())]
-        until(lambda: not any(alive(pid) for pid in everybody), "no process is left")
-        until(lambda: not (cluster.path / "socket").exists(), "no socket is left")
+        at_a_terminal = f"(setsid sleep 1000 & echo $! >> {pids}); echo $$ >> {pids}; sleep 1000"
+        with at_terminal(cluster, "srun", "--pty", "bash", "-c", at_a_terminal) as (srun, _):
+            until(lambda: pids.exists() and len(pids.read_text().split()) == 5, "all has started")
+            watchdog, server = cluster.process.pid, server_of(cluster)
+            if victim == "slurmctld":
+                assert cluster.run("scontrol", "shutdown").returncode == 0
+                gone = "Unable to contact slurm controller (connect failure)"
+                assert gone in cluster.run("squeue").stderr
+                cluster.ctl("stop")
+            else:
+                os.kill(server if victim == "server" else watchdog, signal.SIGKILL)
+            cluster.process.wait(LONG_S)
+            everybody = [server, watchdog, *map(int, pids.read_text().split())]
+            until(lambda: not any(alive(pid) for pid in everybody), "no process is left")
+            until(lambda: not (cluster.path / "socket").exists(), "no socket is left")
+            srun.wait(LONG_S)
     finally:
         cluster.close()
