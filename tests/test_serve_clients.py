@@ -5,7 +5,9 @@ these tests. What cannot be had is skipped, and said.
 """
 
 import getpass
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -47,16 +49,34 @@ def environment(name: str, *packages: str) -> Path:
     return programs
 
 
-def run_client(programs: Path, command: list[str], *options: str, where: Path) -> tuple[str, ...]:
-    """Run a client on a served cluster; return what it has asked of Slurm."""
+def run_client(
+    programs: Path,
+    command: list[str],
+    *options: str,
+    where: Path,
+    outputs: list[str] | None = None,
+    **more: str,
+) -> tuple[str, ...]:
+    """Run a client on a served cluster; return what it has asked of Slurm.
+
+    Args:
+        programs: The folder of its programs.
+        command: What it is.
+        options: Of `simctl serve`.
+        where: The folder in which it runs.
+        outputs: A list that its output is added to.
+        more: Variables of its environment.
+    """
     cluster = Served(CLUSTER, *options)
     try:
-        env = {**cluster.env, "PATH": f"{cluster.bin}:{programs}:{os.environ['PATH']}"}
+        env = {**cluster.env, **more, "PATH": f"{cluster.bin}:{programs}:{os.environ['PATH']}"}
         done = cluster.run(
             str(programs / command[0]), *command[1:], env=env, cwd=where, timeout=100
         )
         assert not done.returncode, done.stdout + done.stderr + cluster.said
         assert not cluster.said
+        if outputs is not None:
+            outputs.append(done.stdout)
         return tuple(cluster.asked())
     finally:
         cluster.close()
@@ -81,6 +101,28 @@ def test_dask_jobqueue(tmp_path: Path) -> None:
     asked = run_client(programs, ["python", str(HERE / "with_dask.py")], where=tmp_path)
     assert [line.split()[0] for line in asked].count("sbatch") == 2
     assert any(line.startswith("scancel") for line in asked)
+
+
+def test_a_swarm_of_simctls_own_runs_on_workers_that_are_jobs(tmp_path: Path) -> None:
+    """With the script of docs/dask.md; what comes of it is what comes of it here."""
+    root = HERE.parent.parent
+    programs = environment("dask-swarm", "dask-jobqueue", "--editable", f"{root}[dask]")
+    page = (root / "docs" / "dask.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "on_slurm.py").write_text(script)
+    swarm = ["swarm", "--runs", "8", "--quiet", "--json"]
+    command = ["python", "on_slurm.py", *swarm]
+    outputs: list[str] = []
+    asked = run_client(programs, command, where=tmp_path, outputs=outputs, INTERFACE="lo")
+    assert [line.split()[0] for line in asked].count("sbatch") == 2
+    local = subprocess.run(
+        [str(programs / "simctl"), *swarm], capture_output=True, text=True, timeout=200, check=True
+    )
+    there, here = json.loads(outputs[0]), json.loads(local.stdout)
+    assert there.pop("runner").startswith("dask tcp://")
+    assert [each.pop("wall_s") for each in (there, here)]
+    assert here.pop("runner").startswith("local:")
+    assert there == here
 
 
 def test_parsl(tmp_path: Path) -> None:

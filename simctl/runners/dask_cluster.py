@@ -32,7 +32,10 @@ except ImportError as error:
     ) from error
 
 UNIT_S: Final = 2.0
-"""How long a unit of work should take: what a scheduler does for each costs a millisecond."""
+"""How long a unit of work should take at least."""
+
+UNIT_A_WORKER_S: Final = 0.005
+"""How long for each worker there is: a unit costs the scheduler a quarter of that."""
 
 CONNECT_S: Final = 10
 WORKERS_S: Final = 60
@@ -195,6 +198,8 @@ class _Given(Generic[ChunkT]):
         """Chunks to be made in units of their own: one of them was lost with its worker."""
         self._size = 1
         """How many chunks the next unit has."""
+        self._threads = 1
+        """How many units the cluster runs at a time, as far as is known."""
         self._out: dict[Any, list[tuple[int, int]]] = {}
         """What was given out, by its future."""
         bundle = work.bundle()
@@ -253,7 +258,8 @@ class _Given(Generic[ChunkT]):
 
     def _give_out(self) -> None:
         """Have each thread of the cluster at work, and one unit more waiting for it."""
-        most = 2 * max(1, sum(self._client.nthreads().values()))
+        self._threads = max(1, sum(self._client.nthreads().values()))
+        most = 2 * self._threads
         while (self._waiting or self._alone) and len(self._out) < most:
             if self._waiting:
                 unit, self._waiting = self._waiting[: self._size], self._waiting[self._size :]
@@ -294,7 +300,8 @@ class _Given(Generic[ChunkT]):
             raise LostError(
                 f"--dask {self._address}: the scheduler has dropped {trials}; was it restarted?"
             ) from error
-        fits = max(1, int(UNIT_S / max(took_s / len(unit), 1e-6)))
+        wanted_s = max(UNIT_S, self._threads * UNIT_A_WORKER_S)
+        fits = max(1, int(wanted_s / max(took_s / len(unit), 1e-6)))
         self._size = max(1, min(fits, 4 * len(unit), 512))
         checked: list[ChunkT] = results
         assert all(isinstance(each, Chunk) for each in checked)
