@@ -35,7 +35,7 @@ def check(path: Path, capsys: pytest.CaptureFixture[str], text: str) -> tuple[in
         ("sbatch -Y job.sh", "sbatch: invalid option -- 'Y'"),
         ("sbatch -N job.sh", '"job.sh" is not a valid node count'),
         ("sbatch --time=soon job.sh", "sbatch: Invalid --time specification"),
-        ("sbatch --hint=memory job.sh", "--hint is an option of Slurm's that simctl does not"),
+        ("sbatch --gpu-bind=x job.sh", "--gpu-bind is an option of Slurm's that simctl does not"),
         ("salloc -N2 srun --lable ./app", "srun: unrecognized option '--lable'; did you mean"),
         ("srun --ntask=x ./app", "option '--ntask' is ambiguous"),
         ("srun_cr --lable ./app", "srun_cr: unrecognized option '--lable'"),

@@ -107,7 +107,7 @@ def test_what_differs_is_there() -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("sbatch --hint=x --wrap true", "--hint is an option of Slurm's"),
+        ("sbatch --gpu-bind=x --wrap true", "--gpu-bind is an option of Slurm's"),
         ("srun -a 1-3 true", "srun: invalid option -- 'a'"),
         ("salloc --array=1-3 true", "salloc: unrecognized option '--array=1-3'"),
         ("salloc -o x true", "salloc: invalid option -- 'o'"),

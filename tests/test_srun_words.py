@@ -112,13 +112,13 @@ def test_verbose_words_of_several_nodes() -> None:
     [
         ("", "--login-0"),
         ("--export=ALL,A=1", "1--login-0"),
-        ("--export=A=1,B=2", "1-2--0"),
+        ("--export=A=1,B=2", "1-2-n1-0"),
         ("--export=HOSTNAME", "--login-0"),
-        ("--export=NONE", "---0"),
+        ("--export=NONE", "--n1-0"),
     ],
 )
 def test_export_chooses_what_tasks_see(options: str, printed_line: str) -> None:
-    """Slurm's own variables are always there; a program named by its path needs no PATH."""
+    """Slurm's own variables are always there, and a shell knows its HOSTNAME without being told."""
     assert first(f"0 srun {options} ./print.sh").stdout == f"{printed_line}\n"
 
 
@@ -126,10 +126,10 @@ def test_variables_of_srun() -> None:
     """They stand for options of which the command line says nothing."""
     result = first(
         "0 salloc -N1 -n2 bash -c 'export SLURM_LABELIO=1 SLURM_EXPORT_ENV=HOSTNAME,B=5; "
-        "srun ./print.sh; export SLURM_HINT=x; srun true; echo $?'"
+        "srun ./print.sh; export SLURM_GPU_BIND=x; srun true; echo $?'"
     )
     assert result.stdout == "0: -5-login-0\n1: -5-login-1\n255\n"
-    assert "SLURM_HINT stands for an option of Slurm's" in result.stderr
+    assert "SLURM_GPU_BIND stands for an option of Slurm's" in result.stderr
 
 
 def test_output_is_added_to_files() -> None:
@@ -190,7 +190,6 @@ def test_words_of_a_wrong_begin(command: str) -> None:
             1,
             "srun: fatal: Invalid MPI type 'foo', --mpi=list for acceptable",
         ),
-        ("srun --mpi=pmi2 true", 1, "simctl does not simulate yet"),
         ("srun --cpu-bind=foo true", 255, 'unrecognized --cpu-bind argument "foo"'),
         ("srun -M nope true", 1, "srun: error: No cluster 'nope' known by database."),
         ("srun --uid=bob true", 255, "srun: error: --uid only permitted by root user"),
@@ -207,6 +206,20 @@ def test_what_is_refused(line: str, status: int, said: str) -> None:
     result = first(f"0 {line}")
     assert said in result.stderr
     assert result.exit == status
+
+
+def test_what_a_simulated_machine_cannot_show_is_accepted() -> None:
+    """Kinds of MPI, and threads of cores that have one: scripts of sites say them."""
+    line = "sbatch -W --hint=nomultithread --threads-per-core=1 --ntasks-per-core=1 -o told --wrap"
+    ran = play(
+        f"0 {line} 'srun --mpi=pmix sh -c \"echo $SLURM_HINT $SLURM_THREADS_PER_CORE\"'",
+        "9 srun --mpi=pmi2 --hint=compute_bound true",
+        "9 srun --hint=memory_bound true",
+        "9 srun --threads-per-core=2 true",
+        "9 srun --hint=x true",
+    )
+    assert [each.exit for each in ran.result.commands] == [0, 0, 255, 255, 255]
+    assert ran.world.site.disk.read("/home/alice/told") == "nomultithread 1\n"
 
 
 def test_salloc_waits_in_the_queue() -> None:

@@ -10,6 +10,7 @@ from simctl.commands.arguments.job_values import (
     export,
     gpus,
     gres,
+    hint,
     hosts,
     interval,
     least_time,
@@ -18,6 +19,7 @@ from simctl.commands.arguments.job_values import (
     memory,
     moment,
     node_count,
+    one_thread,
     open_mode,
     time_limit,
     warning,
@@ -37,6 +39,9 @@ JOB_OPTIONS: Final = (
     Option(long="ntasks", short="n", read=positive),
     Option(long="ntasks-per-node", read=positive),
     Option(long="cpus-per-task", short="c", read=positive),
+    Option(long="ntasks-per-core", read=positive),
+    Option(long="threads-per-core", read=one_thread),
+    Option(long="hint", read=hint),
     Option(long="time", short="t", read=time_limit),
     Option(long="time-min", read=least_time),
     Option(long="partition", short="p", read=text),
@@ -95,11 +100,11 @@ JOB_UNBUILT: Final = frozenset(
     clusters M contiguous core-spec S cores-per-socket cpu-freq
     cpus-per-gpu d delay-boot dependency exclusive-user export export-file
     extra-node-info B F nodefile gpu-bind gpu-freq
-    gpus-per-socket gpus-per-task gres-flags H hint hold i ignore-pbs input
+    gpus-per-socket gpus-per-task gres-flags H hold i ignore-pbs input
     kill-on-invalid-dep mcs-label mem-bind
-    mem-per-gpu network nice ntasks-per-core ntasks-per-gpu ntasks-per-socket
+    mem-per-gpu network nice ntasks-per-gpu ntasks-per-socket
     share power priority profile propagate reboot
-    sockets-per-node spread-job switches test-only thread-spec threads-per-core
+    sockets-per-node spread-job switches test-only thread-spec
     use-min-nodes wait-all-nodes
     container prefer
     """.split()

@@ -195,6 +195,32 @@ def exclusive(value: str) -> str:
     return word
 
 
+def hint(value: str) -> str:
+    """Read what a job is bound by; every node has one thread a core, so that most changes nothing.
+
+    ``memory_bound`` would take one core a socket.
+    """
+    word = value.lower()
+    if word == "memory_bound":
+        raise ValueError(
+            "--hint=memory_bound is an option of Slurm's that simctl does not simulate yet"
+        )
+    if word not in ("compute_bound", "multithread", "nomultithread"):
+        raise ValueError("Invalid --hint specification")
+    return word
+
+
+def one_thread(value: str) -> str:
+    """Read how many threads of a core are used, of which there is one."""
+    if not value.isdecimal() or not int(value):
+        raise ValueError("Invalid --threads-per-core specification")
+    if int(value) > 1:
+        raise ValueError(
+            "--threads-per-core=2 is an option of Slurm's that simctl does not simulate yet"
+        )
+    return str(int(value))
+
+
 def priority(value: str) -> int:
     """Read a priority as Slurm does: what is no number counts as 0."""
     if value.lower() == "top":

@@ -60,6 +60,7 @@ VARIABLES: Final = {
     "SALLOC_GPUS": "gpus",
     "SALLOC_GPUS_PER_NODE": "gpus-per-node",
     "SALLOC_GRES": "gres",
+    "SALLOC_HINT": "hint",
     "SALLOC_IMMEDIATE": "immediate",
     "SALLOC_KILL_CMD": "kill-command",
     "SALLOC_MEM_PER_CPU": "mem-per-cpu",
@@ -71,6 +72,7 @@ VARIABLES: Final = {
     "SALLOC_QOS": "qos",
     "SALLOC_RESERVATION": "reservation",
     "SALLOC_SIGNAL": "signal",
+    "SALLOC_THREADS_PER_CORE": "threads-per-core",
     "SALLOC_TIMELIMIT": "time",
     "SALLOC_WCKEY": "wckey",
 }

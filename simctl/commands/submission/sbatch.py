@@ -96,6 +96,7 @@ VARIABLES: Final = {
     "SBATCH_GPUS": "gpus",
     "SBATCH_GPUS_PER_NODE": "gpus-per-node",
     "SBATCH_GRES": "gres",
+    "SBATCH_HINT": "hint",
     "SBATCH_IGNORE_PBS": "ignore-pbs",
     "SBATCH_JOB_NAME": "job-name",
     "SBATCH_MEM_PER_CPU": "mem-per-cpu",
@@ -110,6 +111,7 @@ VARIABLES: Final = {
     "SBATCH_REQUEUE": "requeue",
     "SBATCH_RESERVATION": "reservation",
     "SBATCH_SIGNAL": "signal",
+    "SBATCH_THREADS_PER_CORE": "threads-per-core",
     "SBATCH_TIMELIMIT": "time",
     "SBATCH_WAIT": "wait",
     "SBATCH_WCKEY": "wckey",
@@ -120,9 +122,9 @@ UNBUILT_VARIABLES: Final = tuple(
     f"SBATCH_{name}"
     for name in """
     ACCTG_FREQ BATCH CLUSTER_CONSTRAINT CORE_SPEC CPU_FREQ_REQ CPUS_PER_GPU DELAY_BOOT EXPORT_FILE
-    GPU_BIND GPU_FREQ GPUS_PER_TASK GRES_FLAGS HINT MEM_BIND MEM_PER_GPU NETWORK
+    GPU_BIND GPU_FREQ GPUS_PER_TASK GRES_FLAGS MEM_BIND MEM_PER_GPU NETWORK
     NTASKS_PER_GPU POWER PROFILE REQ_SWITCH SPREAD_JOB THREAD_SPEC
-    THREADS_PER_CORE USE_MIN_NODES WAIT4SWITCH WAIT_ALL_NODES
+    USE_MIN_NODES WAIT4SWITCH WAIT_ALL_NODES
     """.split()
 )
 """Input variables of options that are refused."""
@@ -283,7 +285,7 @@ def _environment(call: CommandCall, options: dict[str, Any]) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else gpus_text(value)
+    return gpus_text(value) if isinstance(value, tuple) else str(value)
 
 
 _TOLD: Final = {
@@ -291,6 +293,9 @@ _TOLD: Final = {
     "dependency": "SLURM_JOB_DEPENDENCY",
     "gpus": "SLURM_GPUS",
     "gpus-per-node": "SLURM_GPUS_PER_NODE",
+    "hint": "SLURM_HINT",
+    "ntasks-per-core": "SLURM_NTASKS_PER_CORE",
+    "threads-per-core": "SLURM_THREADS_PER_CORE",
 }
 """Options that the job's variables tell of."""
 
