@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent
 OF_OTHERS = {
     ("burst_buffers.md", "--function"),  # of dw_wlm_cli
     ("checkpoint_plugins.md", "--term"),  # of ompi-checkpoint
+    ("dask.md", "--no-dashboard"),  # of dask worker
 }
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
 
