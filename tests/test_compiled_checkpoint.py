@@ -17,11 +17,17 @@ SCENARIOS = Path(__file__).parent.parent / "scenarios"
 pytestmark = needs_compiler
 
 OMPI = SOURCES / "checkpoint_ompi.c"
-TWIN = """
+BLCR = SOURCES / "checkpoint_blcr.c"
+TWINS = """
+from simctl.plugins.checkpoint.blcr import CheckpointBlcr
 from simctl.plugins.checkpoint.ompi import CheckpointOmpi
 
 
-class Twin(CheckpointOmpi):
+class Blcr(CheckpointBlcr):
+    plugin_type = "checkpoint/twin"
+
+
+class Ompi(CheckpointOmpi):
     __slots__ = ()
     plugin_type = "checkpoint/twin"
 """
@@ -39,12 +45,23 @@ def run(folder: Path, name: str, plugin: str, besides: str = "") -> Path:
     return trace
 
 
-@pytest.mark.parametrize("name", ["checkpoint", "checkpoint_complete", "life_of_a_job", "srun_cr"])
-def test_a_checkpoint_plugin_gives_the_trace_of_its_twin(tmp_path: Path, name: str) -> None:
-    """Byte by byte, in every shipped scenario with checkpoints."""
-    (tmp_path / "twin.py").write_text(TWIN, encoding="utf-8")
-    compiled = run(tmp_path, name, str(OMPI)).read_bytes()
-    assert compiled == run(tmp_path, name, "./twin.py:Twin").read_bytes()
+@pytest.mark.parametrize(
+    ("name", "plugin", "twin"),
+    [
+        ("checkpoint", BLCR, "Blcr"),
+        ("checkpoint_complete", BLCR, "Blcr"),
+        ("life_of_a_job", BLCR, "Blcr"),
+        ("srun_cr", BLCR, "Blcr"),
+        ("checkpoint_complete", OMPI, "Ompi"),
+    ],
+)
+def test_a_checkpoint_plugin_gives_the_trace_of_its_twin(
+    tmp_path: Path, name: str, plugin: Path, twin: str
+) -> None:
+    """Byte by byte, in every shipped scenario with checkpoints: threads, locks, helpers, images."""
+    (tmp_path / "twins.py").write_text(TWINS, encoding="utf-8")
+    compiled = run(tmp_path, name, str(plugin)).read_bytes()
+    assert compiled == run(tmp_path, name, f"./twins.py:{twin}").read_bytes()
     assert b"slurm_ckpt_op" in compiled
 
 

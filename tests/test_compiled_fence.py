@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from tests.compiled_plugins import changed, needs_compiler
-from tests.test_compiled import events, run
+from tests.test_compiled import SCENARIO, events, run
 
 pytestmark = needs_compiler
 
@@ -234,3 +234,40 @@ static void *work(void *unused)
     trace = run(tmp_path, changed(tmp_path, "switch_p_node_init", body, top=top))
     told = [each["args"]["text"] for each in events(trace, name="plugin_log", node="n1")]
     assert told[:3] == ["ready at 5", "worker at 65", "joined at 65, 7"]
+
+
+def test_programs_that_a_plugin_starts_are_simulated_ones(tmp_path: Path) -> None:
+    """In slurmstepd: forked, spawned, and lines of shell; nothing runs on the machine."""
+    body = """
+    char line[64] = "";
+    int status = -1, rest = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        if (setuid(1001) || chdir("/home"))
+            _exit(9);
+        execl("/usr/bin/hello", "hello", "there", NULL);
+        _exit(errno);
+    }
+    pid_t other = fork();
+    if (other == 0)
+        exit(5);
+    pid_t ended = waitpid(child, &status, 0);
+    pid_t last = wait(&rest);
+    info("%d and %d, %d and %d, %d", ended == child, last == other, status >> 8, rest >> 8,
+         wait(NULL));
+    info("system %d", system("exit 3") >> 8);
+    FILE *pipe = popen("echo one; echo two", "r");
+    fgets(line, sizeof line, pipe);
+    fgets(line, sizeof line, pipe);
+    info("read %s, closed %d", strtok(line, "\\n"), pclose(pipe));
+    """
+    text = SCENARIO + "programs: {{/usr/bin/hello: {{runs: 3s, exit: 4}}}}\n"
+    plugin = changed(tmp_path, "switch_p_job_preinit", body, top=TOP)
+    trace = run(tmp_path, plugin, text=text)
+    told = [
+        each["args"]["text"] for each in events(trace, name="plugin_log", node="n1", step="1.0")
+    ]
+    assert told[:3] == ["1 and 1, 4 and 5, -1", "system 3", "read two, closed 0"]
+    hello = events(trace, name="hello", node="n1", step="1.0")
+    assert hello[-1]["time_us"] - hello[0]["time_us"] == 3_000_000
+    assert hello[0]["uid"] == 1001

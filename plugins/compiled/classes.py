@@ -72,6 +72,9 @@ class CompiledPlugin:
 
     library: Path
     slurm_lib: str = ""
+    besides: tuple[Path, ...] = ()
+    """Files that describe Slurm's records beside it."""
+
     sanitizer: str = ""
     """The library of the sanitizer that it was built with."""
 
@@ -84,7 +87,9 @@ class CompiledPlugin:
 
     def __init__(self) -> None:
         try:
-            self.host = Host.open(zygote(self.slurm_lib, self.sanitizer), self.library)
+            self.host = Host.open(
+                zygote(self.slurm_lib, self.sanitizer), self.library, self.besides
+            )
         except DiedError as died:
             raise PluginError(f"opening {self.library.name} ended its process: {died}") from None
 
@@ -191,7 +196,8 @@ def find(path: Path, against: Against = ALONE) -> type[CompiledPlugin]:
     plugin_type = found.text("plugin_type") or ""
     plugin_class = plugin_type.partition("/")[0]
     prototypes, mistakes = versions.detect(plugin_class, found)
-    described = records_of(library, *([Path(against.records)] if against.records else []))
+    besides = (Path(against.records),) if against.records else ()
+    described = records_of(library, *besides)
     _check(path, found, prototypes, described, mistakes)
     optional = [name for name, each in OPTIONAL.items() if each.plugin_class == plugin_class]
     plans = {
@@ -206,6 +212,7 @@ def find(path: Path, against: Against = ALONE) -> type[CompiledPlugin]:
         "__doc__": f"Stands for {path.name}.",
         "library": library,
         "slurm_lib": against.slurm_lib,
+        "besides": besides,
         "sanitizer": next((each for each in found.needs if each.startswith("libasan.")), ""),
         "plugin_type": plugin_type,
         "plugin_name": found.text("plugin_name") or "",

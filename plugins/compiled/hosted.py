@@ -7,6 +7,7 @@ import signal
 import struct
 import weakref
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -17,10 +18,11 @@ from simctl.api.surroundings import PluginThread
 from simctl.kernel.procs import CALLING, Process
 from simctl.kernel.threads import Thread
 from simctl.limits import FILES_BYTES
-from simctl.plugin import SlurmError, log, sleep, slurmctld, start
-from simctl.plugins.compiled import elf
+from simctl.plugin import SlurmError, log, rpc, sleep, slurmctld, start
+from simctl.plugins.compiled import elf, records
 from simctl.plugins.compiled.debugger import Stop, wait_for_debugger
 from simctl.plugins.compiled.host_files import OpenFile, open_file, stat_numbers, view_of
+from simctl.plugins.compiled.layouts import Image, records_of
 from simctl.plugins.compiled.look import Block, Looker, layout_of
 from simctl.plugins.compiled.process import (
     TOGETHER_KB,
@@ -34,6 +36,7 @@ from simctl.plugins.compiled.process import (
     loaded,
     text,
 )
+from simctl.plugins.compiled.programs import Programs
 from simctl.plugins.guard import DiedError
 from simctl.wire.errno import slurm_strerror
 
@@ -42,6 +45,7 @@ _EPOCH_US: Final = 1_000_000
 _FOR_EVER: Final = (1 << 64) - 1
 _ADDRESS: Final = re.compile(r"\b0x[57][0-9a-f]{10,11}\b")
 _LOWEST_ADDRESS: Final = 0x10000
+_MASK: Final = 0xFFFFFFFF
 _TRAIL: Final = 4
 _LEVELS: Final = {1: log.error, 2: log.error, 3: log.info, 4: log.info}
 _Result = TypeVar("_Result")
@@ -58,13 +62,17 @@ class Waiter:
 class Host:
     """One host, the files its plugin has open, and the threads of the plugin in it."""
 
-    def __init__(self, channel: Channel, library: Path) -> None:
+    def __init__(self, channel: Channel, library: Path, besides: tuple[Path, ...] = ()) -> None:
         self.channel = channel
         self.library = library
+        self.besides = besides
+        """Files whose debug information describes Slurm's records, beside the plugin's."""
         self.files: dict[int, OpenFile] = {}
+        self.programs = Programs()
         self._threads: dict[int, PluginThread] = {}
         self._unnamed: list[PluginThread] = []
         self._waiting: dict[int, list[Waiter]] = {}
+        self._locks: dict[Channel, AbstractAsyncContextManager[None]] = {}
         self._rss_kb = 0
         self._under_way = False
         """Whether the plugin waits in a call for virtual time to pass."""
@@ -76,14 +84,14 @@ class Host:
         self.channel.close()
 
     @classmethod
-    def open(cls, zygote: Zygote, library: Path) -> "Host":
+    def open(cls, zygote: Zygote, library: Path, besides: tuple[Path, ...] = ()) -> "Host":
         """Start a host for the calling process and have it open a plugin.
 
         Raises:
             PluginError: It cannot be opened.
             DiedError: A constructor in it has ended the process.
         """
-        host = cls(zygote.channel.fork(), library)
+        host = cls(zygote.channel.fork(), library, besides)
         host.load()
         return host
 
@@ -101,7 +109,7 @@ class Host:
 
     def fork(self) -> "Host":
         """Return a host for a fork of the simulated process, which is a real fork of this one."""
-        child = Host(self.channel.fork(), self.library)
+        child = Host(self.channel.fork(), self.library, self.besides)
         child.files = dict(self.files)
         child._rss_kb = self._rss_kb
         return child
@@ -360,6 +368,48 @@ class Host:
             return U32.pack(errno.EINVAL)
         return U32.pack(slurmctld.srun_exec(about.job, int(about.step.rpartition(".")[2]), *argv))
 
+    def _find_job(self, channel: Channel, message: Reader) -> bytes:
+        job_id = message.u32()
+        process = CALLING.get(None)
+        job = None
+        if process is not None and process.daemon == "slurmctld":
+            job = slurmctld.find_job(job_id)
+        described = records_of(self.library, *self.besides)
+        kind = described.structure(*records.JOB)
+        image = Image(described)
+        if job is not None and kind is not None:
+            image.lay_out(kind, records.of_job(job))
+        return image.message()
+
+    def _checkpoint_tasks(self, channel: Channel, message: Reader) -> Awaitable[bytes]:
+        return _checkpointed(
+            message.u32(),
+            message.u32(),
+            message.u64(),
+            message.text() or "",
+            message.u32(),
+            message.text() or "",
+        )
+
+    def _signal_step(self, channel: Channel, message: Reader) -> Awaitable[bytes]:
+        return _signalled(message.u32(), message.u32(), message.u32())
+
+    async def _lock(self, channel: Channel, message: Reader) -> bytes:
+        """Take or give back slurmctld's lock, for the thread of a channel."""
+        if message.u8():
+            lock = slurmctld.locked()
+            await lock.__aenter__()
+            self._locks[channel] = lock
+        elif channel in self._locks:
+            await self._locks.pop(channel).__aexit__(None, None, None)
+        return b""
+
+    def _start_program(self, channel: Channel, message: Reader) -> bytes:
+        return self.programs.answer(message)
+
+    def _wait_for_program(self, channel: Channel, message: Reader) -> bytes | Awaitable[bytes]:
+        return self.programs.wait(message)
+
     # Files.
 
     def _open(self, channel: Channel, message: Reader) -> None:
@@ -494,6 +544,16 @@ async def _slept(length_us: int) -> bytes:
     return b""
 
 
+async def _checkpointed(*request: Any) -> bytes:
+    """Have the nodes save tasks; return 0 or the error."""
+    rc = await rpc.slurm_checkpoint_tasks(*request)
+    return U32.pack((rpc.slurm_get_errno() if rc else 0) & _MASK)
+
+
+async def _signalled(job_id: int, step_id: int, number: int) -> bytes:
+    return U32.pack(await slurmctld.signal_step(job_id, step_id, number))
+
+
 async def _joined(thread: PluginThread) -> bytes:
     await thread.join()
     return b""
@@ -553,9 +613,15 @@ UPCALLS: Final[dict[str, Callable[[Host, Channel, Reader], Any]]] = {
     "V": Host._notify,
     "W": Host._wait,
     "X": Host._last_words,
+    "Y": Host._start_program,
     "Z": Host._execute,
     "c": Host._closed,
+    "f": Host._find_job,
+    "k": Host._checkpoint_tasks,
+    "l": Host._lock,
+    "s": Host._signal_step,
     "t": Host._named,
+    "y": Host._wait_for_program,
 }
 
 

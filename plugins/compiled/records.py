@@ -15,6 +15,9 @@ from simctl.wire.states import JobBase, JobFlag
 STEP: Final = ("step_record", "step_record_t")
 """The names of slurmctld's record of a step."""
 
+JOB: Final = ("job_record", "job_record_t")
+"""The names of slurmctld's record of a job."""
+
 STEPD: Final = ("stepd_step_rec_t", "stepd_step_rec", "slurmd_job_t", "slurmd_job")
 """The names of slurmstepd's record of its step."""
 

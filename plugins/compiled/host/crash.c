@@ -99,6 +99,7 @@ static void crashed(int signal, siginfo_t *info, void *context)
 	static bool crashing;
 	if (watch_fault(signal, info->si_addr, context))
 		return;
+	leave_child(128 + signal);
 	if (crashing)
 		leave_now(128 + signal);
 	crashing = true;

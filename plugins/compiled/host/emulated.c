@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <pwd.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +13,6 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <sys/select.h>
 #include <poll.h>
 #include <execinfo.h>
@@ -296,6 +294,7 @@ static void end(const char *how, int status)
 {
 	char text[64];
 	void *frames[32];
+	leave_child(status);
 	snprintf(text, sizeof text, "called %s(%d)", how, status);
 	last_words(text, -(status & 0xff), NULL, frames, backtrace(frames, 32));
 	fflush(NULL);
@@ -306,108 +305,6 @@ EXPORT __attribute__((noreturn)) void exit(int status) { end("exit", status); le
 EXPORT __attribute__((noreturn)) void _exit(int status) { end("_exit", status); leave_now(status); }
 EXPORT __attribute__((noreturn)) void _Exit(int status) { end("_Exit", status); leave_now(status); }
 EXPORT __attribute__((noreturn)) void quick_exit(int status) { end("quick_exit", status); leave_now(status); }
-
-/* ---- programs: a plugin cannot start any on the real machine ---- */
-
-static int refused(const char *what)
-{
-	if (my_socket() >= 0)
-		tell_text('N', UINT32_MAX, what);
-	errno = EPERM;
-	return -1;
-}
-
-typedef pid_t (*forker)(void);
-
-EXPORT pid_t fork(void)
-{
-	static forker real;
-	if (!real)
-		real = (forker) dlsym(RTLD_NEXT, "fork");
-	return host_forks ? real() : refused("fork");
-}
-
-EXPORT pid_t vfork(void) { return refused("vfork"); }
-EXPORT int system(const char *command) { (void) command; return refused("system"); }
-EXPORT int daemon(int nochdir, int noclose) { (void) nochdir; (void) noclose; return refused("daemon"); }
-
-EXPORT FILE *popen(const char *command, const char *mode)
-{
-	(void) command;
-	(void) mode;
-	refused("popen");
-	return NULL;
-}
-
-/* Become another program: a simulated task may, and then never comes back. */
-static int execute(const char *what, const char *path, char *const argv[], char *const env[])
-{
-	if (my_socket() < 0)
-		return refused(what);
-	struct frame *f = ask_begin('Z');
-	put_text(f, what);
-	put_text(f, path);
-	put_texts(f, (char **) argv);
-	put_u8(f, env != NULL);
-	if (env)
-		put_texts(f, (char **) env);
-	errno = (int) get_u32(ask());
-	return -1;
-}
-
-EXPORT int execve(const char *path, char *const argv[], char *const env[])
-{
-	return execute("execve", path, argv, env);
-}
-
-EXPORT int execvpe(const char *path, char *const argv[], char *const env[])
-{
-	return execute("execvpe", path, argv, env);
-}
-
-EXPORT int execv(const char *path, char *const argv[]) { return execute("execv", path, argv, NULL); }
-EXPORT int execvp(const char *path, char *const argv[]) { return execute("execvp", path, argv, NULL); }
-
-#define MOST_WORDS 64
-
-static int execute_words(const char *what, const char *path, const char *first, va_list words, bool with_env)
-{
-	char *argv[MOST_WORDS + 1] = {(char *) first};
-	int count = first != NULL;
-	for (char *each; first && (each = va_arg(words, char *));)
-		if (count < MOST_WORDS)
-			argv[count++] = each;
-	return execute(what, path, argv, with_env ? va_arg(words, char **) : NULL);
-}
-
-#define EXECUTE_WORDS(name, with_env) \
-	EXPORT int name(const char *path, const char *first, ...) \
-	{ \
-		va_list words; \
-		va_start(words, first); \
-		int result = execute_words(#name, path, first, words, with_env); \
-		va_end(words); \
-		return result; \
-	}
-
-EXECUTE_WORDS(execl, false)
-EXECUTE_WORDS(execlp, false)
-EXECUTE_WORDS(execle, true)
-
-EXPORT int posix_spawn(pid_t *restrict pid, const char *restrict path,
-		       const posix_spawn_file_actions_t *actions,
-		       const posix_spawnattr_t *restrict how, char *const argv[restrict],
-		       char *const env[restrict])
-{
-	(void) pid;
-	(void) path;
-	(void) actions;
-	(void) how;
-	(void) argv;
-	(void) env;
-	refused("posix_spawn");
-	return EPERM;
-}
 
 /* ---- what the stand-in for Slurm's library asks ---- */
 
@@ -424,16 +321,6 @@ static char *asked_text(char what, uint32_t number, const char *name)
 }
 
 EXPORT char *host_conf(const char *key) { return asked_text('C', 0, key); }
-
-/* Have the srun of the step that the call is about run a program. */
-EXPORT int srun_exec(const void *step, char **argv)
-{
-	if (my_socket() < 0 || !step)
-		return -1;
-	struct frame *f = ask_begin('R');
-	put_texts(f, argv);
-	return get_u32(ask()) ? -1 : 0;
-}
 
 EXPORT char *host_strerror(int number)
 {

@@ -200,12 +200,6 @@ EXPORT int chown(const char *path, uid_t user, gid_t group)
 	return on_path('s', path, NULL, 0, NULL);
 }
 
-EXPORT int chdir(const char *path)
-{
-	(void) path;
-	return fail(ENOSYS);
-}
-
 EXPORT int stat(const char *restrict path, struct stat *restrict found)
 {
 	struct frame *f;

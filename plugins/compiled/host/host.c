@@ -43,6 +43,12 @@ int my_socket(void)
 	return in_call && pthread_equal(pthread_self(), main_thread) ? control : -1;
 }
 
+void forget_socket(void)
+{
+	in_call = false;
+	thread_socket = -1;
+}
+
 struct frame *ask_begin(char what)
 {
 	frame_clear(&question);
@@ -256,6 +262,8 @@ static uint64_t run(function f, const struct argument *a, int *failure)
 	uint64_t result = f(a[0].value, a[1].value, a[2].value, a[3].value, a[4].value, a[5].value,
 			    a[6].value, a[7].value, a[8].value, a[9].value);
 	*failure = errno;
+	/* A child that came back instead of calling exec or exit is over. */
+	leave_child(0);
 	in_call = false;
 	return result;
 }

@@ -67,6 +67,8 @@ struct frame *ask(void);
 /* Tell the emulator without waiting for an answer. */
 void tell(void);
 void tell_text(char what, uint32_t number, const char *text);
+/* In a child of the plugin's: the socket is its parent's. */
+void forget_socket(void);
 void leave_now(int status) __attribute__((noreturn));
 
 /* ---- record.c: records of Slurm's own, which the emulator has laid out ---- */
@@ -81,6 +83,11 @@ void *unknown_record(void);
 bool is_in_unknown_record(const void *address);
 /* Put an array of texts with NULL at its end: how many, and each. */
 void put_texts(struct frame *f, char **texts);
+
+/* ---- programs.c ---- */
+
+/* In a child that the plugin has forked: end it with a status. Elsewhere nothing happens. */
+void leave_child(int status);
 
 /* ---- threads.c ---- */
 

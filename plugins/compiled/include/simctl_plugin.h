@@ -155,9 +155,23 @@ int slurm_ckpt_stepd_prefork(void *slurmd_job);
 int slurm_ckpt_signal_tasks(void *slurmd_job, char *image_dir);
 int slurm_ckpt_restart_task(void *slurmd_job, char *image_dir, int gtid);
 
-/* What slurmctld has for checkpoint plugins: have the srun of the step that the call is about run a
- * program, named by the first of its words; NULL at the end. */
+/* What slurmctld has for checkpoint plugins. srun_exec has the srun of the step that the call is about
+ * run a program, named by the first of its words; NULL at the end. checkpoint_tasks has the nodes call
+ * slurm_ckpt_signal_tasks, and waits; so it belongs into a thread. find_job_record gives a copy of the
+ * record as it is now. */
 int srun_exec(struct step_record *step_ptr, char **argv);
+int checkpoint_tasks(uint32_t job_id, uint32_t step_id, time_t begin_time, char *image_dir,
+		     uint16_t max_wait, char *nodelist);
+int job_step_signal(uint32_t job_id, uint32_t step_id, uint16_t signal, uint16_t flags, uid_t uid);
+struct job_record *find_job_record(uint32_t job_id);
+
+/* A thread holds slurmctld's locks while it changes records; a call holds them already. */
+typedef enum { NO_LOCK, READ_LOCK, WRITE_LOCK } lock_level_t;
+typedef struct {
+	lock_level_t conf, job, node, part, fed;
+} slurmctld_lock_t;
+void lock_slurmctld(slurmctld_lock_t levels);
+void unlock_slurmctld(slurmctld_lock_t levels);
 
 /* ---- memory: zero, and enough of it, or the process ends ---- */
 
