@@ -185,3 +185,24 @@ def test_a_person_is_greeted_turns_pages_and_stops_in_a_plugin(tmp_path: Path) -
         terminal.wait_for("]>", pressing="q\r")
         terminal.type("\x04")
         assert terminal.ends() == 0
+
+
+def test_a_session_that_nobody_reads_any_more_ends() -> None:
+    """`simctl repl | head -3`: the pipe closes while a command of the timeline prints."""
+    session = subprocess.Popen(
+        [sys.executable, "-m", "simctl", "repl", "two_nodes"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert session.stdin is not None
+    assert session.stdout is not None
+    try:
+        session.stdin.write("step\nuntil switch_p_job_fini\nwhere\nrun 60s\n")
+        session.stdin.close()
+        assert session.stdout.readline() == "> step\n"
+        session.stdout.close()
+        assert session.wait(60) == 0
+    finally:
+        session.kill()
+        session.wait()

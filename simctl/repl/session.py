@@ -303,6 +303,8 @@ class Session:
         self.kind, self.number, self.event, self.call = "turn", number, None, None
         self._turn = number
         if self._leaving:
+            # A copy ends here: what trio would give back is shared with the frozen parents.
+            self._snapshots.leave(self.status)
             return False
         if not self._started or self._snapshots.is_due(self.world.trace.seq):
             if not self._started:
@@ -507,7 +509,10 @@ class Session:
                 self.say(f"(`{self.running[self._foreground].command}` goes on beside)")
             self._foreground = ""
             while self._waits():
-                line = self.front.read(self.prompt())
+                try:
+                    line = self.front.read(self.prompt())
+                except BrokenPipeError:
+                    line = None
                 if line is None:
                     self.leave()
                 else:
@@ -577,7 +582,11 @@ class Session:
     def say(self, text: str, colour: str = "") -> None:
         """Print a line, or several; nothing on the way back, and nothing once the person left."""
         if self.desk.target is None and not self._leaving:
-            self.front.write(text if text.endswith("\n") else text + "\n", colour)
+            try:
+                self.front.write(text if text.endswith("\n") else text + "\n", colour)
+            except BrokenPipeError:
+                # Nobody reads any more. What the simulation does just now must not see that error.
+                self._leaving = True
 
     def show_event(self, event: Event) -> None:
         """Print an event, once."""
