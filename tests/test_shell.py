@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simctl.limits import LOOP_TURNS
+from simctl.stepd.scripts import tools
 from simctl.stepd.scripts.arithmetic import ArithmeticMistake, evaluate
 from simctl.stepd.scripts.host import Inherited, OpenFile, Redirects
 from simctl.stepd.scripts.script import parse
@@ -578,3 +579,10 @@ def test_a_script_may_be_run_by_many_shells() -> None:
         with pytest.raises(StopIteration):
             Shell(script, host).run().send(None)
         assert host.output == "x\n"
+
+
+def test_every_tool_is_there() -> None:
+    """Each is imported when a script runs it, so that a name without a function is found here."""
+    for known in tools._KNOWN.values():
+        assert callable(tools._found(known.main))
+        assert not known.check or callable(tools._found(known.check))

@@ -6,11 +6,13 @@ refuses all others; `refusal` tells so of a command line that is written out, fo
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import importlib
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
 import attrs
 
-from simctl.stepd.scripts.tools import awk, files, grep, sed, shells, system, text
 from simctl.stepd.scripts.tools.tool import (
     Options,
     Spec,
@@ -23,13 +25,22 @@ from simctl.stepd.scripts.tools.tool import (
 __all__ = ["TOOLS", "Tool", "ToolMain", "ToolMistake", "is_tool", "refusal"]
 
 
+@cache
+def _found(place: str) -> Any:
+    """Return a function of this room by `MODULE.FUNCTION`."""
+    module, _, name = place.partition(".")
+    return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+
+
 @attrs.frozen(kw_only=True)
 class _Known:
     """A tool: its options, what it does, and what else of a command line can be checked."""
 
     spec: Spec
-    main: Callable[[Tool, Options], Awaitable[int]]
-    check: Callable[[Options], None] | None = None
+    main: str
+    """`MODULE.FUNCTION` of this room, imported when a script first runs the tool."""
+
+    check: str = ""
 
 
 def _long(**names: str) -> dict[str, str]:
@@ -37,20 +48,20 @@ def _long(**names: str) -> dict[str, str]:
 
 
 _KNOWN: dict[str, _Known] = {
-    "cat": _Known(spec=Spec(flags="nbsu", long=_long(number="n")), main=text.cat),
+    "cat": _Known(spec=Spec(flags="nbsu", long=_long(number="n")), main="text.cat"),
     "head": _Known(
         spec=Spec(
             flags="qv", valued="nc", numeric="n", long=_long(lines="n", bytes="c", quiet="q")
         ),
-        main=text.head,
+        main="text.head",
     ),
     "tail": _Known(
         spec=Spec(flags="q", valued="nc", numeric="n", long=_long(lines="n", bytes="c", quiet="q")),
-        main=text.tail,
+        main="text.tail",
     ),
     "wc": _Known(
         spec=Spec(flags="lwcm", long=_long(lines="l", words="w", bytes="c", chars="m")),
-        main=text.wc,
+        main="text.wc",
     ),
     "cut": _Known(
         spec=Spec(
@@ -66,10 +77,10 @@ _KNOWN: dict[str, _Known] = {
                 complement="C",
             ),
         ),
-        main=text.cut,
+        main="text.cut",
     ),
     "tr": _Known(
-        spec=Spec(flags="cCdst", long=_long(delete="d", squeeze_repeats="s")), main=text.tr
+        spec=Spec(flags="cCdst", long=_long(delete="d", squeeze_repeats="s")), main="text.tr"
     ),
     "sort": _Known(
         spec=Spec(
@@ -89,52 +100,56 @@ _KNOWN: dict[str, _Known] = {
                 stable="s",
             ),
         ),
-        main=text.sort,
+        main="text.sort",
     ),
     "uniq": _Known(
         spec=Spec(flags="cdui", valued="f", long=_long(count="c", repeated="d", unique="u")),
-        main=text.uniq,
+        main="text.uniq",
     ),
-    "tee": _Known(spec=Spec(flags="ai", long=_long(append="a")), main=text.tee),
-    "paste": _Known(spec=Spec(flags="s", valued="d", long=_long(delimiters="d")), main=text.paste),
-    "tac": _Known(spec=Spec(), main=text.tac),
-    "rev": _Known(spec=Spec(), main=text.rev),
-    "nl": _Known(spec=Spec(valued="b"), main=text.nl),
+    "tee": _Known(spec=Spec(flags="ai", long=_long(append="a")), main="text.tee"),
+    "paste": _Known(
+        spec=Spec(flags="s", valued="d", long=_long(delimiters="d")), main="text.paste"
+    ),
+    "tac": _Known(spec=Spec(), main="text.tac"),
+    "rev": _Known(spec=Spec(), main="text.rev"),
+    "nl": _Known(spec=Spec(valued="b"), main="text.nl"),
     "sed": _Known(
         spec=Spec(
             flags="nErsui",
             valued="ef",
             long=_long(quiet="n", silent="n", regexp_extended="E", expression="e", in_place="i"),
         ),
-        main=sed.sed,
-        check=sed.check,
+        main="sed.sed",
+        check="sed.check",
     ),
-    "awk": _Known(spec=Spec(valued="Fvf", stops=True, status=2), main=awk.awk, check=awk.check),
+    "awk": _Known(spec=Spec(valued="Fvf", stops=True, status=2), main="awk.awk", check="awk.check"),
     "seq": _Known(
         spec=Spec(flags="w", valued="sf", negatives=True, long=_long(separator="s")),
-        main=system.seq,
+        main="system.seq",
     ),
     "date": _Known(
         spec=Spec(flags="uRI", valued="d", long=_long(date="d", utc="u", iso_8601="I")),
-        main=system.date,
+        main="system.date",
     ),
-    "hostname": _Known(spec=Spec(flags="sf", long=_long(short="s")), main=system.hostname),
+    "hostname": _Known(spec=Spec(flags="sf", long=_long(short="s")), main="system.hostname"),
     "nproc": _Known(
-        spec=Spec(flags="a", valued="i", long=_long(all="a", ignore="i")), main=system.nproc
+        spec=Spec(flags="a", valued="i", long=_long(all="a", ignore="i")), main="system.nproc"
     ),
-    "whoami": _Known(spec=Spec(), main=system.whoami),
-    "id": _Known(spec=Spec(flags="ugn"), main=system.identity),
-    "uname": _Known(spec=Spec(flags="snmo"), main=system.uname),
-    "which": _Known(spec=Spec(flags="s"), main=system.which, check=None),
-    "printenv": _Known(spec=Spec(), main=system.printenv),
+    "whoami": _Known(spec=Spec(), main="system.whoami"),
+    "id": _Known(spec=Spec(flags="ugn"), main="system.identity"),
+    "uname": _Known(spec=Spec(flags="snmo"), main="system.uname"),
+    "which": _Known(spec=Spec(flags="s"), main="system.which"),
+    "printenv": _Known(spec=Spec(), main="system.printenv"),
     "env": _Known(
         spec=Spec(flags="i", valued="u", stops=True, status=125, long=_long(unset="u")),
-        main=system.env,
+        main="system.env",
     ),
-    "nohup": _Known(spec=Spec(stops=True, status=125), main=system.nohup),
-    "nice": _Known(spec=Spec(valued="n", numeric="n", stops=True, status=125), main=system.plainly),
-    "stdbuf": _Known(spec=Spec(valued="ioe", stops=True, status=125), main=system.plainly),
-    "setsid": _Known(spec=Spec(flags="w", stops=True), main=system.plainly),
+    "nohup": _Known(spec=Spec(stops=True, status=125), main="system.nohup"),
+    "nice": _Known(
+        spec=Spec(valued="n", numeric="n", stops=True, status=125), main="system.plainly"
+    ),
+    "stdbuf": _Known(spec=Spec(valued="ioe", stops=True, status=125), main="system.plainly"),
+    "setsid": _Known(spec=Spec(flags="w", stops=True), main="system.plainly"),
     "timeout": _Known(
         spec=Spec(
             flags="pfv",
@@ -143,7 +158,7 @@ _KNOWN: dict[str, _Known] = {
             status=125,
             long=_long(signal="s", kill_after="k", preserve_status="p", foreground="f"),
         ),
-        main=system.timeout,
+        main="system.timeout",
     ),
     "xargs": _Known(
         spec=Spec(
@@ -158,22 +173,22 @@ _KNOWN: dict[str, _Known] = {
                 delimiter="d",
             ),
         ),
-        main=system.xargs,
+        main="system.xargs",
     ),
-    "yes": _Known(spec=Spec(), main=system.yes),
+    "yes": _Known(spec=Spec(), main="system.yes"),
     "basename": _Known(
-        spec=Spec(flags="a", valued="s", long=_long(suffix="s")), main=files.basename
+        spec=Spec(flags="a", valued="s", long=_long(suffix="s")), main="files.basename"
     ),
-    "dirname": _Known(spec=Spec(), main=files.dirname),
-    "realpath": _Known(spec=Spec(flags="emqs"), main=files.realpath),
-    "readlink": _Known(spec=Spec(flags="fem"), main=files.realpath),
+    "dirname": _Known(spec=Spec(), main="files.dirname"),
+    "realpath": _Known(spec=Spec(flags="emqs"), main="files.realpath"),
+    "readlink": _Known(spec=Spec(flags="fem"), main="files.realpath"),
     "mkdir": _Known(
         spec=Spec(flags="pv", valued="m", long=_long(parents="p", mode="m", verbose="v")),
-        main=files.mkdir,
+        main="files.mkdir",
     ),
-    "rmdir": _Known(spec=Spec(), main=files.rmdir),
+    "rmdir": _Known(spec=Spec(), main="files.rmdir"),
     "rm": _Known(
-        spec=Spec(flags="rRfdv", long=_long(recursive="r", force="f", verbose="v")), main=files.rm
+        spec=Spec(flags="rRfdv", long=_long(recursive="r", force="f", verbose="v")), main="files.rm"
     ),
     "cp": _Known(
         spec=Spec(
@@ -181,14 +196,15 @@ _KNOWN: dict[str, _Known] = {
             valued="t",
             long=_long(recursive="r", archive="a", force="f", no_clobber="n", preserve="p"),
         ),
-        main=files.cp,
+        main="files.cp",
     ),
     "mv": _Known(
-        spec=Spec(flags="fnvT", valued="t", long=_long(force="f", no_clobber="n")), main=files.mv
+        spec=Spec(flags="fnvT", valued="t", long=_long(force="f", no_clobber="n")), main="files.mv"
     ),
-    "touch": _Known(spec=Spec(flags="c", long=_long(no_create="c")), main=files.touch),
+    "touch": _Known(spec=Spec(flags="c", long=_long(no_create="c")), main="files.touch"),
     "ls": _Known(
-        spec=Spec(flags="1aAdrRpF", long=_long(all="a", almost_all="A", reverse="r")), main=files.ls
+        spec=Spec(flags="1aAdrRpF", long=_long(all="a", almost_all="A", reverse="r")),
+        main="files.ls",
     ),
     "mktemp": _Known(
         spec=Spec(
@@ -196,11 +212,11 @@ _KNOWN: dict[str, _Known] = {
             valued="pS",
             long=_long(directory="d", suffix="S", tmpdir="p", dry_run="u"),
         ),
-        main=files.mktemp,
+        main="files.mktemp",
     ),
-    "chmod": _Known(spec=Spec(flags="Rf"), main=files.chmod),
-    "cmp": _Known(spec=Spec(flags="s", long=_long(quiet="s", silent="s")), main=files.cmp),
-    "diff": _Known(spec=Spec(flags="q", long=_long(brief="q"), status=2), main=files.diff),
+    "chmod": _Known(spec=Spec(flags="Rf"), main="files.chmod"),
+    "cmp": _Known(spec=Spec(flags="s", long=_long(quiet="s", silent="s")), main="files.cmp"),
+    "diff": _Known(spec=Spec(flags="q", long=_long(brief="q"), status=2), main="files.diff"),
 }
 _GREP = Spec(
     flags="EFGPivcqlLnohHxwsrR",
@@ -232,7 +248,7 @@ _GREP = Spec(
     ),
 )
 for _name in ("grep", "egrep", "fgrep"):
-    _KNOWN[_name] = _Known(spec=_GREP, main=grep.grep, check=grep.check)
+    _KNOWN[_name] = _Known(spec=_GREP, main="grep.grep", check="grep.check")
 
 
 def _options(name: str, words: Sequence[str]) -> Options:
@@ -257,8 +273,8 @@ def _in_place(word: str) -> str:
     return word if not word.startswith("-i") or len(word) == len("-i") else f"-{word[2:]}"
 
 
-_KNOWN["find"] = _Known(spec=Spec(), main=files.find, check=files.check_find)
-_KNOWN["expr"] = _Known(spec=Spec(), main=system.expr)
+_KNOWN["find"] = _Known(spec=Spec(), main="files.find", check="files.check_find")
+_KNOWN["expr"] = _Known(spec=Spec(), main="system.expr")
 
 
 def _main(name: str) -> ToolMain:
@@ -266,7 +282,7 @@ def _main(name: str) -> ToolMain:
 
     async def main(tool: Tool) -> int:
         try:
-            return await known.main(tool, _options(name, tool.argv[1:]))
+            return int(await _found(known.main)(tool, _options(name, tool.argv[1:])))
         except ToolMistake as mistake:
             await tool.err(str(mistake))
             return mistake.status
@@ -274,13 +290,20 @@ def _main(name: str) -> ToolMain:
     return main
 
 
+def _lazy(place: str) -> ToolMain:
+    async def main(tool: Tool) -> int:
+        return int(await _found(place)(tool))
+
+    return main
+
+
 TOOLS: dict[str, ToolMain] = {
     **{name: _main(name) for name in _KNOWN},
-    "bash": shells.bash,
-    "[": shells.bracket,
-    "test": shells.bracket,
-    "printf": shells.printf,
-    "pwd": shells.pwd,
+    "bash": _lazy("shells.bash"),
+    "[": _lazy("shells.bracket"),
+    "test": _lazy("shells.bracket"),
+    "printf": _lazy("shells.printf"),
+    "pwd": _lazy("shells.pwd"),
 }
 """What does the work of each tool, by its name."""
 
@@ -301,8 +324,8 @@ def refusal(argv: Sequence[str]) -> str:
         return ""
     try:
         options = _options(name, argv[1:])
-        if known.check is not None:
-            known.check(options)
+        if known.check:
+            _found(known.check)(options)
     except ToolMistake as mistake:
         return str(mistake)
     return ""
